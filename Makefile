@@ -1,0 +1,258 @@
+# meshsim. `make help` lists the targets. One object tree per configuration (build/opt,
+# build/address, ...), so switching needs no clean. New .c files are found by themselves.
+#
+#   SAN=address|undefined|thread (or several: SAN=address,undefined)   sanitizer build
+#   CUDA=0|1 MPI=0|1 BLAS=0|1    0 leaves a backend out, 1 insists on it; otherwise: if found
+#   V=1                          print the commands
+#   T=pattern                    only tests whose file name contains the pattern
+#   UPDATE=1                     rewrite the golden files
+
+.DEFAULT_GOAL := all
+.SECONDARY:
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+CC     ?= gcc
+ifeq ($(origin CC),default)
+  CC   := gcc
+endif
+CLANG  ?= clang
+AR     ?= ar
+MPICC  ?= mpicc
+PREFIX ?= /usr/local
+SAN    ?=
+T      ?=
+UPDATE ?=
+FUZZ_SECONDS ?= 30
+
+comma  := ,
+config := $(if $(SAN),$(subst $(comma),-,$(SAN)),opt)
+B      := build/$(config)
+
+bad_san := $(filter-out address undefined thread,$(subst $(comma), ,$(SAN)))
+ifneq ($(bad_san),)
+  $(error SAN=$(SAN): "$(bad_san)" is unknown, use address, undefined, thread)
+endif
+
+# ---- what this machine has. Every probe says yes or no; insisting on what is missing is an error.
+
+# $(call compiles,header,flags): yes when the header can be compiled
+compiles = $(shell printf '\#include <%s>\n' '$(1)' | $(CC) $(2) -E - >/dev/null 2>&1 && echo yes || echo no)
+
+ifndef NVCC
+  NVCC    := $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+endif
+CUDA_HOME ?= $(if $(NVCC),$(patsubst %/bin/,%,$(dir $(NVCC))))
+found_cuda    := $(shell { [ -n "$(NVCC)" ] && "$(NVCC)" --version; } >/dev/null 2>&1 && echo yes || echo no)
+found_nccl    := $(call compiles,nccl.h,-I$(or $(CUDA_HOME),/usr)/include)
+found_mpi     := $(shell printf '\#include <mpi.h>\n' | OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) -E - >/dev/null 2>&1 && echo yes || echo no)
+# where cblas.h is: Debian keeps OpenBLAS's in the include path, others in a folder of its own
+blas_flags    := $(shell pkg-config --cflags openblas 2>/dev/null)
+found_blas    := $(call compiles,cblas.h,$(blas_flags))
+found_gnuplot := $(shell command -v gnuplot >/dev/null 2>&1 && echo yes || echo no)
+
+# $(call wanted,NAME,switch,found): yes or no, or an error
+wanted = $(if $(filter 0,$(2)),no,$(if $(filter 1,$(2)),$(if $(filter yes,$(3)),yes,$(error $(1)=1 but it was not found on this machine)),$(3)))
+use_mpi  := $(call wanted,MPI,$(MPI),$(found_mpi))
+use_blas := $(call wanted,BLAS,$(BLAS),$(found_blas))
+# The CUDA run time maps memory where sanitizers keep their shadow.
+use_cuda := $(if $(SAN),no,$(call wanted,CUDA,$(CUDA),$(if $(filter yesyes,$(found_cuda)$(found_nccl)),yes,no)))
+
+note = $(if $(filter $(1),$(2)),$(1),$(1) (not used))
+ifeq ($(MAKELEVEL),0)
+  $(info found: CUDA nvcc $(found_cuda), NCCL header $(found_nccl), MPI mpicc $(call note,$(found_mpi),$(use_mpi)), BLAS cblas header $(call note,$(found_blas),$(use_blas)), gnuplot $(found_gnuplot))
+endif
+
+# ---- sources
+
+LIB_DIRS  := base topo costmodel sim
+RUN_DIRS  := exec plots
+vendor    := $(if $(filter no,$(use_mpi)),exec/backend_mpi.c)
+LIB_SRCS  := $(sort $(wildcard $(addsuffix /*.c,$(LIB_DIRS))))
+RUN_SRCS  := $(filter-out $(vendor),$(sort $(wildcard $(addsuffix /*.c,$(RUN_DIRS)))))
+CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(sort $(wildcard exec/*.cu)))
+CLI_SRCS  := $(sort $(wildcard cli/*.c))
+SRCS      := $(LIB_SRCS) $(RUN_SRCS) $(CLI_SRCS)
+HEADERS   := $(sort $(wildcard $(addsuffix /*.h,$(LIB_DIRS) $(RUN_DIRS) cli)))
+SUPPORT   := $(sort $(wildcard tests/support/*.c))
+# T= leaves out the test files whose name does not contain it
+tests_of   = $(foreach f,$(sort $(wildcard $(1))),$(if $(T),$(if $(findstring $(T),$(notdir $f)),$f),$f))
+TEST_SRCS := $(call tests_of,tests/unit/test_*.c tests/property/prop_*.c tests/oracle/test_*.c tests/exec/test_*.c)
+FUZZ_SRCS := $(call tests_of,tests/fuzz/fuzz_*.c)
+SOAK_SRCS := $(call tests_of,tests/soak/*.c)
+BENCH_SRCS := $(call tests_of,tests/bench/bench_*.c)
+ALL_TEST_SRCS := $(TEST_SRCS) $(FUZZ_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(SUPPORT) $(wildcard tests/fuzz/driver.c)
+
+# ---- flags
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion \
+    -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wformat=2 -Wswitch-enum -Wcast-qual \
+    -Wwrite-strings -Werror
+# No fused multiply-add and no value-changing optimisation: the same numbers on every machine.
+OPTIMISE := -O2 -g -fno-math-errno -ffp-contract=off
+san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+CPPFLAGS += -D_POSIX_C_SOURCE=200809L -I.
+CFLAGS   ?= $(OPTIMISE)
+ALL_CFLAGS = -std=c17 $(CFLAGS) $(WARNINGS) $(san_flags) -pthread
+NVCCFLAGS ?= -O2 -std=c++17 -Xcompiler -Wall,-Wextra
+features := $(if $(filter yes,$(use_mpi)),$(if $(wildcard exec/backend_mpi.c),-DMS_WITH_MPI)) \
+    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(CU_SRCS),-DMS_WITH_CUDA)
+# what `meshsim info` reports
+have = -DMS_HAVE_$(1)=$(if $(filter yes,$(2)),1,0)
+info_flags := $(call have,CUDA,$(use_cuda)) $(call have,NCCL,$(if $(filter yes,$(use_cuda)),$(found_nccl))) \
+    $(call have,MPI,$(use_mpi)) $(call have,BLAS,$(use_blas)) $(call have,GNUPLOT,$(found_gnuplot))
+mpi_used := $(findstring MS_WITH_MPI,$(features))
+mpi_dirs := $(if $(mpi_used),$(shell $(MPICC) --showme:incdirs 2>/dev/null))
+LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
+# OpenBLAS before gslcblas: both define cblas_*, the first one wins.
+LIBS     := $(if $(CU_SRCS),-L$(CUDA_HOME)/lib64 -lcudart -lcublasLt -lcublas -lnccl -lstdc++) \
+    $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
+    -lcjson -lgsl -lgslcblas -lm -lpthread
+
+obj = $(patsubst %,$B/%.o,$(basename $(1)))
+LIB     := $B/libmeshsim.a
+RUN_LIB := $(if $(RUN_SRCS)$(CU_SRCS),$B/libmeshsim_run.a)
+# the commands without main, so that tests can call them
+CLI_LIB := $(if $(CLI_SRCS),$B/libmeshsim_cli.a)
+PROGRAM := $(if $(CLI_SRCS),$B/meshsim)
+
+# ---- build
+
+# Commands appear as one short line; V=1 shows them in full.
+run = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $(2); )
+
+.PHONY: all
+all: $(LIB) $(RUN_LIB) $(PROGRAM) $(if $(SAN),,$(if $(CLI_SRCS),build/meshsim)) ## library and build/meshsim; needs no GPU, MPI or BLAS
+ifeq ($(CLI_SRCS),)
+	@echo "cli/ has no sources: only $(LIB) was built"
+endif
+
+# Rewritten only when it changes, so that switching a backend rebuilds exec/.
+$B/features: FORCE
+	@mkdir -p $(@D)
+	@echo '$(strip $(features) $(info_flags) $(vendor))' | cmp -s - $@ || echo '$(strip $(features) $(info_flags) $(vendor))' > $@
+.PHONY: FORCE
+FORCE:
+
+$B/%.o: %.c
+	@mkdir -p $(@D)
+	$(call run,CC,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$B/%.o: %.cu
+	@mkdir -p $(@D)
+	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(features) $(NVCCFLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@
+
+$B/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
+$B/tests/%.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
+$B/cli/cmd_info.o: CPPFLAGS += $(info_flags)
+$B/cli/cmd_info.o: $B/features
+$B/exec/%.o: CPPFLAGS += $(features)
+$(filter $B/exec/%,$(call obj,$(RUN_SRCS) $(CU_SRCS))): $B/features
+$B/exec/backend_mpi.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
+
+$(LIB): $(call obj,$(LIB_SRCS))
+	@rm -f $@
+	$(call run,AR,$@)$(AR) rcs $@ $^
+
+$B/libmeshsim_run.a: $(call obj,$(RUN_SRCS) $(CU_SRCS))
+	@rm -f $@
+	$(call run,AR,$@)$(AR) rcs $@ $^
+
+$B/libmeshsim_cli.a: $(filter-out $B/cli/main.o,$(call obj,$(CLI_SRCS)))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(LIB)
+	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $^ -o $@ $(LDFLAGS) $(LIBS)
+
+build/meshsim: build/opt/meshsim
+	@cp -f $< $@
+
+# ---- tests
+
+support_objs := $(call obj,$(SUPPORT))
+bin = $(patsubst %.c,$B/%,$(1))
+
+$(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(support_objs) $(CLI_LIB) $(RUN_LIB) $(LIB)
+	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $^ -o $@ $(LDFLAGS) $(LIBS)
+
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(support_objs) $(CLI_LIB) $(RUN_LIB) $(LIB)
+	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $^ -o $@ $(LDFLAGS) -lcmocka $(LIBS)
+
+.PHONY: check soak golden-update
+check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
+	@B=$B T='$T' UPDATE='$(UPDATE)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(call tests_of,tests/golden/*.test)
+
+soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
+	@B=$B T='$T' SUMMARY=$B/soak.summary tests/run_tests.sh $(call bin,$(SOAK_SRCS))
+
+golden-update: $(PROGRAM) ## rewrite tests/golden/*.test from what the program prints now
+	@B=$B T='$T' UPDATE=1 SUMMARY=$B/golden.summary tests/run_tests.sh $(call tests_of,tests/golden/*.test)
+
+.PHONY: asan ubsan tsan
+asan: ## check with the address sanitizer
+	@$(MAKE) --no-print-directory check SAN=address
+ubsan: ## check with the undefined-behaviour sanitizer
+	@$(MAKE) --no-print-directory check SAN=undefined
+tsan: ## check with the thread sanitizer
+	@$(MAKE) --no-print-directory check SAN=thread
+
+.PHONY: bench
+bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engine
+	@for b in $(call bin,$(BENCH_SRCS)); do echo "== $$b"; MESHSIM=$(PROGRAM) $$b || exit 1; done
+
+# libFuzzer builds everything again with clang, in one go per target.
+.PHONY: fuzz
+fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
+	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) $(SUPPORT)
+
+# ---- lint
+
+.PHONY: lint tidy
+lint: ## layers, lengths, forbidden calls, format, clang-tidy
+	@MAKE='$(MAKE)' tests/lint/run_lint.sh $(SRCS) $(HEADERS) $(ALL_TEST_SRCS) $(wildcard tests/*.h tests/*/*.h)
+
+# A stamp per object: its file and headers are checked again only after a change.
+TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS))
+tidy: $(TIDY_STAMPS)
+build/lint/%.tidy: %.c build/opt/%.o .clang-tidy
+	@mkdir -p $(@D)
+	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs))) 2>$@.err \
+	    || { cat $@.err >&2; echo "clang-tidy: $<" >&2; exit 1; }
+	@rm -f $@.err; touch $@
+
+# ---- the rest
+
+.PHONY: ci
+ci: ## what the continuous integration runs; ends with the summed count
+	@tests/run_ci.sh
+
+compile_commands.json: Makefile $(SRCS) $(ALL_TEST_SRCS) ## for editors
+	@{ echo '['; sep=; for f in $(SRCS) $(ALL_TEST_SRCS); do \
+	    printf '%s{"directory": "%s", "file": "%s", "arguments": ["$(CC)", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-I.", "-DMS_SOURCE_DIR=\\"$(CURDIR)\\"", "-c", "%s"]}' "$$sep" '$(CURDIR)' "$$f" "$$f"; \
+	    sep=$$',\n'; done; echo; echo ']'; } > $@
+
+.PHONY: deps
+deps: ## install what the build and the tests need (Debian, Ubuntu)
+	@tests/install_deps.sh
+
+.PHONY: install
+install: all ## into PREFIX (/usr/local), DESTDIR honoured
+ifeq ($(CLI_SRCS),)
+	$(error cli/ has no sources: nothing to install)
+endif
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/meshsim
+	install -m 755 build/opt/meshsim $(DESTDIR)$(PREFIX)/bin/meshsim
+	cp -r configs $(DESTDIR)$(PREFIX)/share/meshsim/
+	@for f in plots/*.gp; do [ -e "$$f" ] || continue; install -D -m 644 "$$f" $(DESTDIR)$(PREFIX)/share/meshsim/"$$f"; done
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf build
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z_.-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+-include $(patsubst %.o,%.d,$(call obj,$(SRCS) $(CU_SRCS) $(ALL_TEST_SRCS)))

@@ -1,0 +1,171 @@
+/* Blocks in a singly linked stack; the newest one is bumped. With the address sanitizer every
+ * allocation is a block of its own, so that overflows and uses after a rewind are caught. */
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ONE_BLOCK_EACH 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define ONE_BLOCK_EACH 1
+#endif
+#ifndef ONE_BLOCK_EACH
+#define ONE_BLOCK_EACH 0
+#endif
+
+#define FIRST_BLOCK_BYTES ((size_t)32 << 10)
+#define LAST_BLOCK_BYTES  ((size_t)4 << 20)
+#define ALIGNMENT         _Alignof(max_align_t)
+
+typedef struct block {
+    struct block *below;
+    size_t capacity;
+    size_t used;
+    _Alignas(max_align_t) unsigned char data[];
+} block;
+
+struct ms_arena {
+    block *top;
+    block *
+        spare; /* the largest block that a rewind freed: loops of mark and rewind reuse it */
+    size_t next_capacity;
+};
+
+static _Noreturn void out_of_memory(size_t size)
+{
+    fprintf(stderr, "meshsim: out of memory while allocating %zu bytes\n", size);
+    exit(1);
+}
+
+static void *allocate(size_t size)
+{
+    void *memory = malloc(size);
+    if (memory == NULL)
+        out_of_memory(size);
+    return memory;
+}
+
+ms_arena *ms_arena_open(void)
+{
+    ms_arena *arena = allocate(sizeof *arena);
+    *arena = (ms_arena){.next_capacity = FIRST_BLOCK_BYTES};
+    return arena;
+}
+
+static void free_down_to(ms_arena *arena, const block *keep)
+{
+    while (arena->top != keep) {
+        assert(arena->top !=
+               NULL); /* the mark belongs to this arena and is still valid */
+        block *freed = arena->top;
+        arena->top = freed->below;
+        if (!ONE_BLOCK_EACH &&
+            (arena->spare == NULL || arena->spare->capacity < freed->capacity)) {
+            block *smaller = arena->spare;
+            arena->spare = freed;
+            freed = smaller;
+        }
+        free(freed);
+    }
+}
+
+void ms_arena_close(ms_arena *arena)
+{
+    if (arena == NULL)
+        return;
+    free_down_to(arena, NULL);
+    free(arena->spare);
+    free(arena);
+}
+
+static void push_block(ms_arena *arena, size_t size)
+{
+    block *added = arena->spare;
+    if (added != NULL && added->capacity >= size) {
+        arena->spare = NULL;
+    } else {
+        size_t capacity = size;
+        if (!ONE_BLOCK_EACH && capacity < arena->next_capacity)
+            capacity = arena->next_capacity;
+        if (arena->next_capacity < LAST_BLOCK_BYTES)
+            arena->next_capacity *= 2;
+        added = allocate(sizeof *added + capacity);
+        added->capacity = capacity;
+    }
+    added->used = 0;
+    added->below = arena->top;
+    arena->top = added;
+}
+
+void *ms_arena_alloc(ms_arena *arena, size_t size)
+{
+    assert(arena != NULL);
+    if (size > SIZE_MAX / 2)
+        out_of_memory(size);
+    size_t wanted = size == 0 ? 1 : size;
+    block *top = arena->top;
+    size_t start = top == NULL ? 0 : (top->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (ONE_BLOCK_EACH || top == NULL || start > top->capacity ||
+        top->capacity - start < wanted) {
+        push_block(arena, wanted);
+        top = arena->top;
+        start = 0;
+    }
+    top->used = start + wanted;
+    return memset(top->data + start, 0, wanted);
+}
+
+void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size)
+{
+    if (item_size != 0 && count > SIZE_MAX / item_size)
+        out_of_memory(SIZE_MAX);
+    return ms_arena_alloc(arena, count * item_size);
+}
+
+char *ms_arena_strndup(ms_arena *arena, const char *text, size_t length)
+{
+    char *copy = ms_arena_alloc(arena, length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *ms_arena_strdup(ms_arena *arena, const char *text)
+{
+    return ms_arena_strndup(arena, text, strlen(text));
+}
+
+char *ms_arena_printf(ms_arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    assert(length >= 0);
+    char *text = ms_arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+ms_arena_mark ms_arena_save(const ms_arena *arena)
+{
+    return (ms_arena_mark){arena->top, arena->top == NULL ? 0 : arena->top->used};
+}
+
+void ms_arena_rewind(ms_arena *arena, ms_arena_mark mark)
+{
+    free_down_to(arena, mark.block);
+    if (arena->top != NULL) {
+        assert(mark.used <= arena->top->used);
+        arena->top->used = mark.used;
+    }
+}

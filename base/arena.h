@@ -1,0 +1,38 @@
+/* Bump allocator: everything that lives as long as one command (or one search candidate) comes
+ * from an arena and is freed with it, so no object has a free function of its own.
+ * Allocation zero-fills and never returns NULL: exhaustion prints the size and ends the program. */
+#ifndef MS_BASE_ARENA_H
+#define MS_BASE_ARENA_H
+
+#include <stddef.h>
+
+typedef struct ms_arena ms_arena;
+
+/* A point to which an arena can be rewound; valid until an earlier mark is rewound. */
+typedef struct ms_arena_mark {
+    void *block;
+    size_t used;
+} ms_arena_mark;
+
+ms_arena *ms_arena_open(void);
+void ms_arena_close(ms_arena *arena);
+
+/* Returns `size` zeroed bytes aligned for any type; size 0 gives a valid unique pointer. */
+void *ms_arena_alloc(ms_arena *arena, size_t size);
+/* As above for `count` items; a product that overflows ends the program. */
+void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);
+
+char *ms_arena_strdup(ms_arena *arena, const char *text);
+char *ms_arena_strndup(ms_arena *arena, const char *text, size_t length);
+char *ms_arena_printf(ms_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+ms_arena_mark ms_arena_save(const ms_arena *arena);
+/* Frees everything allocated since the mark. */
+void ms_arena_rewind(ms_arena *arena, ms_arena_mark mark);
+
+#define MS_NEW(arena, type) ((type *)ms_arena_alloc((arena), sizeof(type)))
+#define MS_NEW_ARRAY(arena, count, type)                                                 \
+    ((type *)ms_arena_array((arena), (size_t)(count), sizeof(type)))
+
+#endif

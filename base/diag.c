@@ -1,0 +1,169 @@
+/* Diagnostics live in the arena of their context, so that they outlive the file they are about. */
+#include "base/diag.h"
+
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define MAX_DIAGS     20
+#define MAX_WORD      64 /* longer words are never near anything */
+#define MESSAGE_BYTES 2000
+
+/* vsnprintf into the arena; a very long offending value is cut, since a message is for reading. */
+static const char *format_text(ms_arena *arena, const char *format, va_list args)
+{
+    char buffer[MESSAGE_BYTES];
+    int length = vsnprintf(buffer, sizeof buffer, format, args);
+    assert(length >= 0);
+    if ((size_t)length >= sizeof buffer)
+        memcpy(buffer + sizeof buffer - 4, "...", 4);
+    return ms_arena_strdup(arena, buffer);
+}
+
+static const char *copy_or_null(ms_arena *arena, const char *text)
+{
+    return text == NULL ? NULL : ms_arena_strdup(arena, text);
+}
+
+ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)
+{
+    assert(status != MS_OK);
+    cx->num_errors++;
+    if (cx->num_errors > MAX_DIAGS)
+        return status;
+    ms_diag *diag = MS_NEW(cx->arena, ms_diag);
+    diag->status = status;
+    diag->loc = loc;
+    diag->loc.file = copy_or_null(cx->arena, loc.file);
+    diag->loc.path = copy_or_null(cx->arena, loc.path);
+    va_list args;
+    va_start(args, format);
+    diag->message = format_text(cx->arena, format, args);
+    va_end(args);
+    if (cx->last == NULL)
+        cx->first = diag;
+    else
+        cx->last->next = diag;
+    cx->last = diag;
+    return status;
+}
+
+void ms_hint(ms_ctx *cx, const char *format, ...)
+{
+    if (cx->last == NULL || cx->num_errors > MAX_DIAGS)
+        return; /* the hint belongs to an error that was only counted */
+    va_list args;
+    va_start(args, format);
+    cx->last->hint = format_text(cx->arena, format, args);
+    va_end(args);
+}
+
+static void print_clean(const char *text, FILE *out)
+{
+    size_t length = strlen(text);
+    while (length > 0) {
+        size_t step = ms_utf8_step(text, length);
+        unsigned char byte = (unsigned char)*text;
+        /* U+0080 to U+009F are control characters too */
+        bool is_c1 = step == 2 && byte == 0xC2 && (unsigned char)text[1] < 0xA0;
+        if (step == 0 || byte < 0x20 || byte == 0x7F || is_c1) {
+            fprintf(out, "\\x%02X", byte);
+            step = 1;
+        } else {
+            fwrite(text, 1, step, out);
+        }
+        text += step;
+        length -= step;
+    }
+}
+
+static void print_one(const ms_diag *diag, FILE *out)
+{
+    const ms_loc *loc = &diag->loc;
+    if (loc->file != NULL) {
+        print_clean(loc->file, out);
+        if (loc->line > 0)
+            fprintf(out, ":%d", loc->line);
+        if (loc->line > 0 && loc->column > 0)
+            fprintf(out, ":%d", loc->column);
+        fputs(": ", out);
+    }
+    fputs("error: ", out);
+    print_clean(diag->message, out);
+    if (loc->path != NULL && loc->path[0] != '\0') {
+        fputs(" (at ", out);
+        print_clean(loc->path, out);
+        fputc(')', out);
+    }
+    fputc('\n', out);
+    if (diag->hint != NULL) {
+        fputs("  hint: ", out);
+        print_clean(diag->hint, out);
+        fputc('\n', out);
+    }
+}
+
+void ms_diag_print(const ms_ctx *cx, FILE *out)
+{
+    for (const ms_diag *diag = cx->first; diag != NULL; diag = diag->next)
+        print_one(diag, out);
+    if (cx->num_errors > MAX_DIAGS)
+        fprintf(out, "error: %d more errors are not shown\n", cx->num_errors - MAX_DIAGS);
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Optimal string alignment: insert, delete, replace or swap neighbours, one each; case is free. */
+static int edit_distance(const char *a, int num_a, const char *b, int num_b)
+{
+    int rows[3][MAX_WORD + 1];
+    for (int j = 0; j <= num_b; j++)
+        rows[0][j] = j;
+    for (int i = 1; i <= num_a; i++) {
+        int *now = rows[i % 3];
+        const int *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= num_b; j++) {
+            int replace = above[j - 1] + !same_letter(a[i - 1], b[j - 1]);
+            now[j] = smaller(replace, smaller(above[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+                same_letter(a[i - 2], b[j - 1]))
+                now[j] = smaller(now[j], two_above[j - 2] + 1);
+        }
+    }
+    return rows[num_a % 3][num_b];
+}
+
+const char *ms_nearest(const char *text, const char *const *candidates,
+                       int num_candidates)
+{
+    size_t length = strlen(text);
+    if (length == 0 || length > MAX_WORD)
+        return NULL;
+    int limit = length / 3 > 2 ? (int)(length / 3) : 2;
+    limit = smaller(limit, (int)length - 1); /* at least one letter must remain */
+    const char *best = NULL;
+    for (int i = 0; i < num_candidates; i++) {
+        size_t other = strlen(candidates[i]);
+        if (other == 0 || other > MAX_WORD)
+            continue;
+        int distance = edit_distance(text, (int)length, candidates[i], (int)other);
+        if (distance > limit || distance >= (int)other)
+            continue;
+        best = candidates[i];
+        limit = distance - 1;
+    }
+    return best;
+}

@@ -1,0 +1,257 @@
+/* A strict check of the text before the parser sees it: cJSON takes any byte up to 0x20 for a
+ * space, accepts "01" and control characters in strings, cuts strings at \u0000, and says little
+ * about what is wrong. After this check its parse can only fail for want of memory. */
+#include "base/json_priv.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+#define MAX_NUMBER_CHARS 60 /* cJSON cuts numbers at 63 characters */
+
+typedef struct scan {
+    const char *p;
+    const char *end;
+    int depth;
+    ms_json_fault fault;
+    const char *text;
+} scan;
+
+static bool scan_value(scan *s);
+
+static bool stop_at(scan *s, const char *at, const char *message)
+{
+    s->fault = (ms_json_fault){message, (size_t)(at - s->text)};
+    return false;
+}
+
+static bool stop(scan *s, const char *message)
+{
+    return stop_at(s, s->p, s->p == s->end ? "the text ends too early" : message);
+}
+
+static void skip_space(scan *s)
+{
+    while (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r')
+        s->p++;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* The four digits behind "\u", or -1. */
+static int hex_value(const char *p)
+{
+    int value = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_digit(p[i]);
+        if (digit < 0)
+            return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+/* At the 'u' of an escape. */
+static bool scan_unicode_escape(scan *s)
+{
+    const char *start = s->p - 1;
+    int code = hex_value(s->p + 1);
+    if (code < 0)
+        return stop_at(s, start, "\\u must be followed by four hexadecimal digits");
+    if (code == 0)
+        return stop_at(s, start, "\\u0000 is not allowed in a string");
+    s->p += 5;
+    if (code < 0xD800 || code > 0xDFFF)
+        return true;
+    int low =
+        code < 0xDC00 && s->p[0] == '\\' && s->p[1] == 'u' ? hex_value(s->p + 2) : -1;
+    if (low < 0xDC00 || low > 0xDFFF)
+        return stop_at(s, start, "\\u escape is half of a surrogate pair");
+    s->p += 6;
+    return true;
+}
+
+static bool scan_string(scan *s)
+{
+    const char *start = s->p++;
+    while (*s->p != '"') {
+        if (s->p == s->end || *s->p == '\n')
+            return stop_at(s, start, "string without closing quote");
+        if ((unsigned char)*s->p < 0x20)
+            return stop(s, "control character in a string must be escaped");
+        if (*s->p != '\\') {
+            s->p++;
+            continue;
+        }
+        s->p++;
+        if (*s->p == 'u') {
+            if (!scan_unicode_escape(s))
+                return false;
+        } else if (*s->p != '\0' && strchr("\"\\/bfnrt", *s->p) != NULL) {
+            s->p++;
+        } else {
+            return stop(s, "unknown escape in a string");
+        }
+    }
+    s->p++;
+    return true;
+}
+
+static bool scan_digits(scan *s)
+{
+    if (*s->p < '0' || *s->p > '9')
+        return stop(s, "a digit must stand here");
+    while (*s->p >= '0' && *s->p <= '9')
+        s->p++;
+    return true;
+}
+
+static bool scan_number(scan *s)
+{
+    const char *start = s->p;
+    s->p += *s->p == '-';
+    if (*s->p == '0' && s->p[1] >= '0' && s->p[1] <= '9')
+        return stop_at(s, start, "a number must not begin with 0");
+    if (!scan_digits(s))
+        return false;
+    if (*s->p == '.') {
+        s->p++;
+        if (!scan_digits(s))
+            return false;
+    }
+    if (*s->p == 'e' || *s->p == 'E') {
+        s->p++;
+        s->p += *s->p == '+' || *s->p == '-';
+        if (!scan_digits(s))
+            return false;
+    }
+    if (s->p - start > MAX_NUMBER_CHARS)
+        return stop_at(s, start, "number is longer than 60 characters");
+    return true;
+}
+
+static bool scan_word(scan *s)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+        if (strncmp(s->p, words[i], length) == 0) {
+            s->p += length;
+            return true;
+        }
+    }
+    return stop(
+        s, "a value must stand here (object, array, string, number, true, false, null)");
+}
+
+static bool scan_key(scan *s)
+{
+    if (*s->p != '"')
+        return stop(s, "a key in double quotes must stand here");
+    if (!scan_string(s))
+        return false;
+    skip_space(s);
+    if (*s->p != ':')
+        return stop(s, "\":\" must stand here");
+    s->p++;
+    return true;
+}
+
+/* Past the opening character of an object or array; `close` ends it. */
+static bool scan_members(scan *s, char close)
+{
+    skip_space(s);
+    if (*s->p == close) {
+        s->p++;
+        return true;
+    }
+    for (;;) {
+        skip_space(s);
+        if (close == '}' && !scan_key(s))
+            return false;
+        if (!scan_value(s))
+            return false;
+        skip_space(s);
+        if (*s->p == close) {
+            s->p++;
+            return true;
+        }
+        if (*s->p != ',')
+            return stop(s, close == '}' ? "\",\" or \"}\" must stand here"
+                                        : "\",\" or \"]\" must stand here");
+        s->p++;
+    }
+}
+
+static bool scan_container(scan *s, char close)
+{
+    if (s->depth == MS_JSON_MAX_DEPTH)
+        return stop(s, "nested deeper than 64 levels");
+    s->depth++;
+    s->p++;
+    bool sound = scan_members(s, close);
+    s->depth--;
+    return sound;
+}
+
+static bool scan_value(scan *s)
+{
+    skip_space(s);
+    switch (*s->p) {
+    case '{':
+        return scan_container(s, '}');
+    case '[':
+        return scan_container(s, ']');
+    case '"':
+        return scan_string(s);
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9':
+        return scan_number(s);
+    default:
+        return scan_word(s);
+    }
+}
+
+static ms_json_fault check_bytes(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length;) {
+        size_t step = ms_utf8_step(text + i, length - i);
+        if (step == 0)
+            return (ms_json_fault){"the text is not valid UTF-8", i};
+        if (text[i] == '\0')
+            return (ms_json_fault){"the text holds a zero byte", i};
+        i += step;
+    }
+    return (ms_json_fault){NULL, 0};
+}
+
+ms_json_fault ms_json_check(const char *text, size_t length)
+{
+    ms_json_fault fault = check_bytes(text, length);
+    if (fault.message != NULL)
+        return fault;
+    scan s = {.p = text, .end = text + length, .text = text};
+    if (scan_value(&s)) {
+        skip_space(&s);
+        if (s.p != s.end)
+            stop(&s, "nothing may follow the first value");
+    }
+    return s.fault;
+}

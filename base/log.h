@@ -1,0 +1,12 @@
+/* Topic log on stderr, switched on by MESHSIM_DEBUG="search,json" ("all" for every topic): the
+ * only environment variable the core reads. Parsed once. */
+#ifndef MS_BASE_LOG_H
+#define MS_BASE_LOG_H
+
+#include <stdbool.h>
+
+bool ms_log_on(const char *topic);
+void ms_log(const char *topic, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

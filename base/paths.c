@@ -1,0 +1,196 @@
+/* Data files are looked for relative to the running program first, so that a moved or installed
+ * tree finds its own; the build's source tree is the last resort. */
+#include "base/paths.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MS_SOURCE_DIR
+#define MS_SOURCE_DIR "."
+#endif
+
+#define PATH_BYTES 4096
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* The folder of the running program, or NULL where /proc does not tell. */
+static const char *program_folder(ms_ctx *cx)
+{
+    char buffer[PATH_BYTES];
+    ssize_t length = readlink("/proc/self/exe", buffer, sizeof buffer - 1);
+    if (length <= 0)
+        return NULL;
+    buffer[length] = '\0';
+    char *slash = strrchr(buffer, '/');
+    if (slash == NULL)
+        return NULL;
+    return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
+}
+
+const char *ms_config_folder(ms_ctx *cx, const char *kind)
+{
+    const char *chosen = getenv("MESHSIM_CONFIGS");
+    const char *program = program_folder(cx);
+    const char *folders[4];
+    int num_folders = 0;
+    if (chosen != NULL && chosen[0] != '\0')
+        folders[num_folders++] = ms_arena_printf(cx->arena, "%s/%s", chosen, kind);
+    if (program != NULL) {
+        folders[num_folders++] =
+            ms_arena_printf(cx->arena, "%s/../configs/%s", program, kind);
+        folders[num_folders++] =
+            ms_arena_printf(cx->arena, "%s/../share/meshsim/configs/%s", program, kind);
+    }
+    folders[num_folders++] =
+        ms_arena_printf(cx->arena, "%s/configs/%s", MS_SOURCE_DIR, kind);
+    for (int i = 0; i < num_folders; i++)
+        if (is_folder(folders[i]))
+            return folders[i];
+    return NULL;
+}
+
+static bool is_plain_name(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789.-_";
+    return name[0] != '\0' && name[strspn(name, allowed)] == '\0';
+}
+
+const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name)
+{
+    if (!is_plain_name(name))
+        return NULL;
+    const char *folder = ms_config_folder(cx, kind);
+    if (folder == NULL)
+        return NULL;
+    const char *path = ms_arena_printf(cx->arena, "%s/%s.json", folder, name);
+    return is_file(path) ? path : NULL;
+}
+
+static bool ends_in_json(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 5 && strcmp(name + length - 5, ".json") == 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names in an open folder; the array doubles within the arena. */
+static int read_names(ms_ctx *cx, DIR *folder, const char ***names)
+{
+    int count = 0, capacity = 32;
+    *names = MS_NEW_ARRAY(cx->arena, capacity, const char *);
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        const char *name = entry->d_name;
+        if (name[0] == '.' || !ends_in_json(name) || !is_plain_name(name))
+            continue;
+        if (count == capacity) {
+            const char **grown = MS_NEW_ARRAY(cx->arena, 2 * capacity, const char *);
+            memcpy(grown, *names, (size_t)count * sizeof *grown);
+            *names = grown;
+            capacity *= 2;
+        }
+        (*names)[count++] = ms_arena_strndup(cx->arena, name, strlen(name) - 5);
+    }
+    return count;
+}
+
+ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **names,
+                          int *num_names)
+{
+    *names = NULL;
+    *num_names = 0;
+    const char *path = ms_config_folder(cx, kind);
+    if (path == NULL) {
+        ms_fail(cx, MS_EIO, MS_NOWHERE, "no folder configs/%s was found", kind);
+        ms_hint(cx, "set MESHSIM_CONFIGS to the folder that holds \"%s\"", kind);
+        return MS_EIO;
+    }
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return ms_fail(cx, MS_EIO, (ms_loc){.file = path}, "cannot be read: %s",
+                       strerror(errno));
+    const char **found;
+    int count = read_names(cx, folder, &found);
+    closedir(folder);
+    qsort(found, (size_t)count, sizeof *found, compare_names);
+    *names = found;
+    *num_names = count;
+    return MS_OK;
+}
+
+static int count_words(const char *const *words)
+{
+    int count = 0;
+    while (words != NULL && words[count] != NULL)
+        count++;
+    return count;
+}
+
+static const char *join(ms_ctx *cx, const char *const *names, int num_names)
+{
+    const char *list = "";
+    for (int i = 0; i < num_names; i++)
+        list = ms_arena_printf(cx->arena, "%s%s%s", list, i == 0 ? "" : ", ", names[i]);
+    return list;
+}
+
+static ms_status fail_unknown(ms_ctx *cx, const char *kind, const char *what,
+                              const char *name, const char *const *aliases)
+{
+    const char *const *names;
+    int num_names;
+    MS_TRY(ms_config_names(cx, kind, &names, &num_names));
+    int num_aliases = count_words(aliases) / 2;
+    const char **known = MS_NEW_ARRAY(cx->arena, num_names + num_aliases, const char *);
+    for (int i = 0; i < num_names; i++)
+        known[i] = names[i];
+    for (int i = 0; i < num_aliases; i++)
+        known[num_names + i] = aliases[2 * i];
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown %s \"%s\"", what, name);
+    const char *nearest = ms_nearest(name, known, num_names + num_aliases);
+    if (nearest != NULL)
+        ms_hint(cx, "did you mean \"%s\"?", nearest);
+    else
+        ms_hint(cx, "known: %s; or the path of a file", join(cx, names, num_names));
+    return MS_EINPUT;
+}
+
+ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
+                            const char *name_or_path, const char *const *aliases,
+                            const char **path)
+{
+    if (strchr(name_or_path, '/') != NULL || ends_in_json(name_or_path) ||
+        strcmp(name_or_path, "-") == 0) {
+        *path = name_or_path;
+        return MS_OK;
+    }
+    const char *name = name_or_path;
+    int num_words = count_words(aliases);
+    for (int i = 0; i + 1 < num_words; i += 2)
+        if (strcmp(aliases[i], name) == 0)
+            name = aliases[i + 1];
+    *path = ms_config_file(cx, kind, name);
+    if (*path == NULL)
+        return fail_unknown(cx, kind, what, name_or_path, aliases);
+    return MS_OK;
+}

@@ -1,0 +1,26 @@
+/* Where the data files are: configs/ next to the program, in the source tree, or installed. */
+#ifndef MS_BASE_PATHS_H
+#define MS_BASE_PATHS_H
+
+#include "base/diag.h"
+
+/* The folder configs/<kind> ("models", "clusters", "profiles", "stacks"): the first that exists of
+ * $MESHSIM_CONFIGS/<kind>, <program folder>/../configs/<kind>, <program folder>/../share/meshsim/configs/<kind>,
+ * the source tree the program was built in. NULL when none exists. */
+const char *ms_config_folder(ms_ctx *cx, const char *kind);
+
+/* The file configs/<kind>/<name>.json if it exists, otherwise NULL. `name` with other characters than letters, digits, '.', '-', '_' is refused (NULL). */
+const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name);
+
+/* Names (without ".json") of all files of a kind, sorted. */
+ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **names,
+                          int *num_names);
+
+/* Resolves a name or path as commands take it: a word with '/' or ending in ".json" is a path and
+ * returned as it is; otherwise the file of that name; otherwise an MS_EINPUT error "unknown <what> \"<name>\"" with the nearest name as hint.
+ * `aliases` is NULL or a NULL-ended list of pairs alias, name. */
+ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
+                            const char *name_or_path, const char *const *aliases,
+                            const char **path);
+
+#endif

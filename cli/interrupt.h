@@ -1,0 +1,15 @@
+/* SIGINT: the first asks a command to stop and print what it has, the second kills. */
+#ifndef MS_CLI_INTERRUPT_H
+#define MS_CLI_INTERRUPT_H
+
+#include <signal.h>
+
+/* Not zero once SIGINT came. Long commands look at it between pieces of work, print
+ * their partial results and return MS_EINTERRUPTED. */
+extern volatile sig_atomic_t ms_interrupted;
+
+/* Installs the handler, and makes a closed pipe a write error instead of a silent
+ * death. */
+void ms_interrupt_install(void);
+
+#endif

@@ -1,0 +1,47 @@
+/* The program: finds the command, runs it, prints its diagnostics; the status is the
+ * exit code. */
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+
+#include <string.h>
+
+/* `meshsim --help` and `meshsim --version` are what people try first. */
+static const char *command_word(const char *argument)
+{
+    if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
+        return "help";
+    return strcmp(argument, "--version") == 0 ? "version" : argument;
+}
+
+static ms_status run(ms_ctx *cx, int argc, char **argv)
+{
+    const char *word = command_word(argv[1]);
+    if (word[0] == '-') {
+        ms_status status =
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                    "the first argument must be a command, not \"%s\"", word);
+        ms_hint(cx, "\"meshsim help\" lists the commands");
+        return status;
+    }
+    const ms_command *command = ms_command_find(word);
+    if (command == NULL)
+        return ms_command_unknown(cx, word);
+    ms_args args = {.command = command, .argc = argc - 2, .argv = argv + 2};
+    return command->run(cx, &args);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        ms_help_print_short(stderr);
+        return MS_EINPUT;
+    }
+    ms_interrupt_install();
+    ms_ctx cx = {.arena = ms_arena_open()};
+    ms_status status = run(&cx, argc, argv);
+    if (status == MS_EIO && ms_interrupted)
+        status = MS_EINTERRUPTED; /* a read or write that the signal broke off */
+    ms_diag_print(&cx, stderr);
+    ms_arena_close(cx.arena);
+    return (int)status;
+}

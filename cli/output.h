@@ -1,0 +1,33 @@
+/* Where results go: standard output, or a file that appears only when it is complete.
+ * Notes for people go to standard error. */
+#ifndef MS_CLI_OUTPUT_H
+#define MS_CLI_OUTPUT_H
+
+#include "base/diag.h"
+
+#include <stdio.h>
+
+typedef struct ms_output {
+    FILE *file;
+    const char *path;      /* NULL: standard output */
+    const char *temporary; /* renamed to `path` at the end; NULL: written in place */
+} ms_output;
+
+/* Opens `path`, or standard output for NULL and "-". A regular or new file is written
+ * under a temporary name beside it; devices, pipes and links are written in place.
+ * Errors: MS_EIO. */
+ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out);
+
+/* Ends the output and returns `status`, or MS_EIO when something could not be written.
+ * A file is kept for every status that has a result (MS_OK, MS_ENOFIT, MS_ECHECK,
+ * MS_EINTERRUPTED). */
+ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status);
+
+/* Notes on standard error: `note: ...` unless quiet; `default: ...` only when verbose.
+ * The text must hold nothing that was not checked before: it is printed as it is. */
+void ms_note(const ms_ctx *cx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void ms_note_default(const ms_ctx *cx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,8 @@
+/* Limits that the table of plan flags shares with those who fill the plan. */
+#ifndef MS_CLI_PLAN_FLAGS_H
+#define MS_CLI_PLAN_FLAGS_H
+
+#define MS_MAX_GPUS                                                                      \
+    16777216 /* 2^24; products of axes are exact in a double far beyond it */
+
+#endif

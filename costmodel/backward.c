@@ -1,0 +1,416 @@
+/* Backward nodes, one rule per operation. A gradient has the dims of its tensor; on each mesh axis it is
+ * split as the tensor was, or a partial sum where the tensor was whole while the node was spread by a letter.
+ * Contributions with equal placement are summed before anything is communicated, so that tensors with
+ * several consumers need one reduction. */
+#include "costmodel/program_priv.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- placements of gradients ---- */
+
+/* What a gradient must be before its producer can use it. */
+static ms_placement canonical(ms_placement forward)
+{
+    return forward.kind == MS_SHARD ? forward : ms_replicate;
+}
+
+static ms_placement gradient_placement(const ms_builder *b, int f, int input, int axis)
+{
+    const ms_node *node = &b->nodes[f];
+    const ms_tensor *operand = &b->tensors[node->in[input]];
+    const ms_placement partial = {MS_PARTIAL_SUM, 0};
+    if (!ms_axis_active(b->program, operand->mesh, axis))
+        return ms_replicate;
+    char letter = b->strategy[f][axis];
+    if (letter == MS_WHOLE)
+        return ms_replicate;
+    if (letter == MS_LINEAR)
+        return operand->at[axis].kind == MS_PARTIAL_SUM ? ms_replicate : partial;
+    char own = ms_operand_letter(node, operand, input, axis, letter);
+    return own != 0 ? ms_shard(own) : partial;
+}
+
+static int gradient_like(ms_builder *b, int tensor)
+{
+    const ms_tensor *of = &b->tensors[tensor];
+    ms_role role = of->role == MS_ROLE_WEIGHT ? MS_ROLE_WEIGHT_GRADIENT : MS_ROLE_GRADIENT;
+    int gradient = ms_add_tensor(b, of->name, of->dims, role, of->element_bytes);
+    b->tensors[gradient].mesh = b->tensors[tensor].mesh;
+    return gradient;
+}
+
+/* The gradient tensor of input `input` of forward node f, placed. */
+static int gradient_of_input(ms_builder *b, int f, int input)
+{
+    int gradient = gradient_like(b, b->nodes[f].in[input]);
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        b->tensors[gradient].at[axis] = gradient_placement(b, f, input, axis);
+    return gradient;
+}
+
+static bool same_placement(const ms_tensor *x, const ms_tensor *y)
+{
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        if (!ms_placement_equal(x->at[axis], y->at[axis]))
+            return false;
+    return true;
+}
+
+/* ---- nodes ---- */
+
+static ms_node gradient_node(const ms_builder *b, ms_op op, ms_pass pass, int f)
+{
+    ms_node node = b->nodes[f];
+    node.op = (unsigned char)op;
+    node.pass = (unsigned char)pass;
+    node.num_in = node.num_out = 0;
+    node.forward = f;
+    return node;
+}
+
+static void take_input(ms_node *node, int tensor)
+{
+    assert(node->num_in < MS_MAX_OPERANDS);
+    node->in[node->num_in++] = tensor;
+}
+
+static int give_output(ms_node *node, int tensor)
+{
+    assert(node->num_out < MS_MAX_OPERANDS);
+    node->out[node->num_out++] = tensor;
+    return tensor;
+}
+
+/* ---- summing contributions ---- */
+
+static int sum_of(ms_builder *b, int x, int y)
+{
+    int sum = gradient_like(b, x);
+    b->tensors[sum].role = MS_ROLE_GRADIENT;
+    memcpy(b->tensors[sum].at, b->tensors[x].at, sizeof b->tensors[x].at);
+    ms_node node = {.op = MS_OP_ADD, .pass = MS_PASS_BACKWARD_INPUT, .name = b->tensors[x].name, .forward = -1};
+    take_input(&node, x);
+    take_input(&node, y);
+    give_output(&node, sum);
+    ms_push_node(b, &node);
+    return sum;
+}
+
+static void contribute(ms_builder *b, int tensor, int gradient)
+{
+    if (b->tensors[tensor].role == MS_ROLE_WEIGHT) {
+        assert(b->tensors[tensor].gradient < 0);
+        b->tensors[tensor].gradient = gradient;
+        return;
+    }
+    ms_contributions *all = &b->gradient[tensor];
+    for (int i = 0; i < all->num; i++) {
+        if (same_placement(&b->tensors[all->tensor[i]], &b->tensors[gradient])) {
+            all->tensor[i] = sum_of(b, all->tensor[i], gradient);
+            return;
+        }
+    }
+    assert(all->num < MS_MAX_CONTRIBUTIONS);
+    all->tensor[all->num++] = gradient;
+}
+
+static int to_canonical(ms_builder *b, int gradient, const ms_tensor *of)
+{
+    ms_placement at[MS_MESH_AXES];
+    memcpy(at, of->at, sizeof at);
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        gradient = ms_convert(b, gradient, axis, canonical(at[axis]));
+    return gradient;
+}
+
+/* The whole gradient of a tensor, ready for its producer; -1 when nothing depends on it. */
+static int take(ms_builder *b, int tensor)
+{
+    ms_contributions *all = &b->gradient[tensor];
+    int total = -1;
+    for (int i = 0; i < all->num; i++) {
+        int part = to_canonical(b, all->tensor[i], &b->tensors[tensor]);
+        total = total < 0 ? part : sum_of(b, total, part);
+    }
+    return total;
+}
+
+/* As take, for operations that are linear in every element: partial sums pass through them. */
+static int take_linear(ms_builder *b, int tensor)
+{
+    const ms_contributions *all = &b->gradient[tensor];
+    return all->num == 1 ? all->tensor[0] : take(b, tensor);
+}
+
+/* ---- rules ---- */
+
+static char *swap_einsum(ms_builder *b, const char *einsum, int input)
+{
+    const char *comma = strchr(einsum, ','), *arrow = strchr(einsum, '-');
+    int first = (int)(comma - einsum), second = (int)(arrow - comma - 1);
+    const char *result = arrow + 2;
+    ms_arena *arena = b->arena;
+    if (input == 0)
+        return ms_arena_printf(arena, "%s,%.*s->%.*s", result, second, comma + 1, first, einsum);
+    return ms_arena_printf(arena, "%.*s,%s->%.*s", first, einsum, result, second, comma + 1);
+}
+
+static void product_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    if (gout < 0)
+        return;
+    for (int input = 0; input < 2; input++) {
+        int operand = b->nodes[f].in[input];
+        bool of_weight = b->tensors[operand].role == MS_ROLE_WEIGHT;
+        ms_node node = gradient_node(b, (ms_op)b->nodes[f].op,
+                                     of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT, f);
+        node.einsum = swap_einsum(b, node.einsum, input);
+        take_input(&node, input == 0 ? gout : b->nodes[f].in[0]);
+        take_input(&node, input == 0 ? b->nodes[f].in[1] : gout);
+        if (node.op == MS_OP_GROUPED)
+            take_input(&node, b->nodes[f].in[2]);
+        int gradient = give_output(&node, gradient_of_input(b, f, input));
+        ms_push_node(b, &node);
+        contribute(b, operand, gradient);
+    }
+}
+
+static void bias_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    if (gout < 0)
+        return;
+    contribute(b, b->nodes[f].in[0], gout);
+    ms_node node = gradient_node(b, MS_OP_SUM_TO, MS_PASS_BACKWARD_WEIGHT, f);
+    take_input(&node, gout);
+    int gradient = give_output(&node, gradient_of_input(b, f, 1));
+    ms_push_node(b, &node);
+    contribute(b, b->nodes[f].in[1], gradient);
+}
+
+static void add_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    if (gout < 0)
+        return;
+    contribute(b, b->nodes[f].in[0], gout);
+    if (b->nodes[f].num_out == 1) {
+        contribute(b, b->nodes[f].in[1], gout);
+        return;
+    }
+    ms_node node = gradient_node(b, MS_OP_DROPOUT_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, gout);
+    take_input(&node, b->nodes[f].out[1]);
+    int gradient = give_output(&node, gradient_of_input(b, f, 1));
+    ms_push_node(b, &node);
+    contribute(b, b->nodes[f].in[1], gradient);
+}
+
+/* Operations whose backward is one node over the forward inputs (and outputs, where `with_outputs`) and the output's gradient. */
+static void composite(ms_builder *b, int f, ms_op op, bool with_outputs)
+{
+    const ms_node forward = b->nodes[f];
+    int gout = take(b, forward.out[0]);
+    if (gout < 0)
+        return;
+    ms_node node = gradient_node(b, op, MS_PASS_BACKWARD_INPUT, f);
+    for (int i = 0; i < forward.num_in; i++)
+        if (!(op == MS_OP_NORM_GRAD && i == 2)) /* a bias is not needed */
+            take_input(&node, forward.in[i]);
+    if (with_outputs) {
+        take_input(&node, forward.out[0]);
+        take_input(&node, forward.out[1]);
+    }
+    take_input(&node, gout);
+    if (with_outputs && forward.num_out > 2)
+        take_input(&node, forward.out[2]);
+    for (int i = 0; i < forward.num_in; i++)
+        give_output(&node, gradient_of_input(b, f, i));
+    ms_push_node(b, &node);
+    for (int i = 0; i < forward.num_in; i++)
+        contribute(b, forward.in[i], node.out[i]);
+}
+
+static void norm_rule(ms_builder *b, int f)
+{
+    composite(b, f, MS_OP_NORM_GRAD, false);
+}
+
+static void activation_rule(ms_builder *b, int f)
+{
+    composite(b, f, MS_OP_ACTIVATION_GRAD, false);
+}
+
+static void gate_rule(ms_builder *b, int f)
+{
+    composite(b, f, MS_OP_GATE_GRAD, false);
+}
+
+static void attention_rule(ms_builder *b, int f)
+{
+    composite(b, f, MS_OP_ATTENTION_GRAD, true);
+}
+
+static void rotary_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    if (gout < 0)
+        return;
+    ms_node node = gradient_node(b, MS_OP_ROTARY, MS_PASS_BACKWARD_INPUT, f);
+    node.inverse = true;
+    take_input(&node, gout);
+    int gradient = give_output(&node, gradient_of_input(b, f, 0));
+    ms_push_node(b, &node);
+    contribute(b, b->nodes[f].in[0], gradient);
+}
+
+static void mla_keys_rule(ms_builder *b, int f)
+{
+    int gkeys = take(b, b->nodes[f].out[0]), gvalues = take(b, b->nodes[f].out[1]);
+    ms_node node = gradient_node(b, MS_OP_MLA_KEYS_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, gkeys);
+    take_input(&node, gvalues);
+    for (int i = 0; i < 2; i++)
+        give_output(&node, gradient_of_input(b, f, i));
+    ms_push_node(b, &node);
+    for (int i = 0; i < 2; i++)
+        contribute(b, b->nodes[f].in[i], node.out[i]);
+}
+
+static void embed_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    ms_node node = gradient_node(b, MS_OP_EMBED_GRAD, MS_PASS_BACKWARD_WEIGHT, f);
+    take_input(&node, gout);
+    int gradient = give_output(&node, gradient_of_input(b, f, 0));
+    ms_push_node(b, &node);
+    contribute(b, b->nodes[f].in[0], gradient);
+}
+
+/* The loss starts the backward pass: the gradient of the logits needs the statistics only. */
+static void loss_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    ms_node node = gradient_node(b, MS_OP_LOSS_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, b->logits);
+    take_input(&node, forward.in[0]);
+    take_input(&node, forward.in[1]);
+    int gradient = give_output(&node, gradient_like(b, b->logits));
+    memcpy(b->tensors[gradient].at, b->tensors[b->logits].at, sizeof b->tensors[gradient].at);
+    ms_push_node(b, &node);
+    contribute(b, b->logits, gradient);
+}
+
+static void route_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int gweight = take(b, forward.out[0]);
+    ms_node node = gradient_node(b, MS_OP_ROUTE_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, forward.in[0]);
+    take_input(&node, forward.out[0]);
+    take_input(&node, forward.out[1]);
+    take_input(&node, gweight);
+    int gradient = give_output(&node, gradient_of_input(b, f, 0));
+    ms_push_node(b, &node);
+    contribute(b, forward.in[0], gradient);
+}
+
+/* Rows travel back as they came; partial sums over etp ranks stay partial. */
+static void exchange_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int gout = take_linear(b, forward.out[0]);
+    ms_node node = gradient_node(b, MS_OP_EXCHANGE, MS_PASS_BACKWARD_INPUT, f);
+    node.inverse = !forward.inverse;
+    take_input(&node, gout);
+    take_input(&node, forward.in[1]);
+    int gradient = give_output(&node, gradient_like(b, forward.in[0]));
+    ms_tensor *t = &b->tensors[gradient];
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        t->at[axis] = canonical(b->tensors[forward.in[0]].at[axis]);
+    if (b->tensors[gout].at[2].kind == MS_PARTIAL_SUM)
+        t->at[2] = b->tensors[gout].at[2];
+    ms_push_node(b, &node);
+    contribute(b, forward.in[0], gradient);
+}
+
+static void permute_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int gout = take_linear(b, forward.out[0]);
+    ms_node node = gradient_node(b, MS_OP_PERMUTE_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, gout);
+    take_input(&node, forward.in[1]);
+    int gradient = give_output(&node, gradient_of_input(b, f, 0));
+    if (b->tensors[gout].at[2].kind == MS_PARTIAL_SUM)
+        b->tensors[gradient].at[2] = b->tensors[gout].at[2];
+    ms_push_node(b, &node);
+    contribute(b, forward.in[0], gradient);
+}
+
+static void unpermute_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int gout = take(b, forward.out[0]);
+    ms_node node = gradient_node(b, MS_OP_UNPERMUTE_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, gout);
+    for (int i = 0; i < 3; i++)
+        take_input(&node, forward.in[i]);
+    for (int i = 0; i < 2; i++)
+        give_output(&node, gradient_of_input(b, f, i));
+    ms_push_node(b, &node);
+    for (int i = 0; i < 2; i++)
+        contribute(b, forward.in[i], node.out[i]);
+}
+
+/* The dual of a placement change: all-gather becomes reduce-scatter, reduce-scatter all-gather, an all-reduce nothing,
+ * a local slice an all-gather. It follows from what the gradient is and what the input's gradient must be. */
+static void redistribute_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    ms_contributions all = b->gradient[forward.out[0]];
+    for (int i = 0; i < all.num; i++)
+        contribute(b, forward.in[0],
+                   ms_convert(b, all.tensor[i], forward.axis, canonical(forward.from)));
+}
+
+typedef void (*backward_rule)(ms_builder *b, int f);
+
+static const backward_rule rules[MS_NUM_OPS] = {
+    [MS_OP_EINSUM] = product_rule,         [MS_OP_GROUPED] = product_rule,
+    [MS_OP_BIAS] = bias_rule,              [MS_OP_ADD] = add_rule,
+    [MS_OP_NORM] = norm_rule,              [MS_OP_ROTARY] = rotary_rule,
+    [MS_OP_ATTENTION] = attention_rule,    [MS_OP_MLA_KEYS] = mla_keys_rule,
+    [MS_OP_ACTIVATION] = activation_rule,  [MS_OP_EMBED] = embed_rule,
+    [MS_OP_LOSS] = loss_rule,              [MS_OP_ROUTE] = route_rule,
+    [MS_OP_PERMUTE] = permute_rule,        [MS_OP_EXCHANGE] = exchange_rule,
+    [MS_OP_UNPERMUTE] = unpermute_rule,    [MS_OP_GATE] = gate_rule,
+    [MS_OP_REDISTRIBUTE] = redistribute_rule,
+};
+
+/* ---- the pass ---- */
+
+static void seed_output_gradient(ms_builder *b)
+{
+    int output = b->program->output;
+    int seed = gradient_like(b, output);
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        b->tensors[seed].at[axis] = canonical(b->tensors[output].at[axis]);
+    b->program->output_gradient = seed;
+    contribute(b, output, seed);
+}
+
+void ms_write_backward(ms_builder *b)
+{
+    int num_forward = b->num_nodes;
+    b->pass = MS_PASS_BACKWARD_INPUT;
+    if (b->program->key.part != MS_PART_HEAD)
+        seed_output_gradient(b);
+    for (int f = num_forward - 1; f >= 0; f--)
+        if (rules[b->nodes[f].op] != NULL)
+            rules[b->nodes[f].op](b, f);
+    if (b->program->input >= 0)
+        b->program->input_gradient = take(b, b->program->input);
+}

@@ -1,0 +1,260 @@
+/* Pricing the nodes of a program and following the lifetimes of its tensors. */
+#include "costmodel/bill.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- compute ---- */
+
+/* Extra passes over HBM when pointwise chains are not fused, per pass the node makes itself: of the 10 h elements that two
+ * norms and two residual sums move, u adds 12; of the 3 f of a gated activation 2; of a rotation's 2 as many. */
+static double unfused_passes(ms_op op)
+{
+    switch ((int)op) {
+    case MS_OP_NORM:
+    case MS_OP_NORM_GRAD:
+    case MS_OP_ADD:
+        return 1.2;
+    case MS_OP_ACTIVATION:
+    case MS_OP_ACTIVATION_GRAD:
+        return 2.0 / 3.0;
+    case MS_OP_ROTARY:
+        return 1.0;
+    default:
+        return 0.0;
+    }
+}
+
+/* The loss moves a given number of bytes per logit in all; its three parts share them as they read and write. */
+static double loss_share(ms_op op)
+{
+    switch ((int)op) {
+    case MS_OP_LOSS_MAX:
+    case MS_OP_LOSS_SUM:
+        return 0.25;
+    case MS_OP_LOSS_GRAD:
+        return 0.5;
+    default:
+        return 0.0;
+    }
+}
+
+double ms_node_compute_s(const ms_program *program, const ms_node *node, const ms_pricer *pricer)
+{
+    const ms_stack *stack = pricer->stack;
+    ms_op op = (ms_op)node->op;
+    switch (node->op) {
+    case MS_OP_REDISTRIBUTE:
+    case MS_OP_EXCHANGE:
+    case MS_OP_BIAS: /* added in the product's epilogue */
+        return 0.0;
+    case MS_OP_EINSUM:
+    case MS_OP_GROUPED:
+        return ms_gemm_s(pricer, ms_node_gemm(program, node));
+    case MS_OP_ATTENTION:
+    case MS_OP_ATTENTION_GRAD:
+        return ms_attention_s(pricer, ms_node_attention(program, node));
+    case MS_OP_LOSS_MAX:
+    case MS_OP_LOSS_SUM:
+    case MS_OP_LOSS_GRAD:
+        return ms_stream_s(pricer, loss_share(op) * stack->loss_bytes.value *
+                                       ms_tensor_local_elements(program, node->in[0]));
+    default:
+        return ms_stream_s(pricer, ms_node_traffic_bytes(program, node) *
+                                       (1.0 + unfused_passes(op) * stack->unfused_traffic.value));
+    }
+}
+
+static bool is_kernel(const ms_node *node)
+{
+    return node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_BIAS;
+}
+
+static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
+{
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
+        double seconds = ms_node_compute_s(program, node, pricer);
+        double flop = ms_node_flop(program, node);
+        bill->compute_s[pass] += seconds;
+        bill->flop[pass] += flop;
+        bill->kernels[pass] += is_kernel(node);
+        if (node->pass == MS_PASS_BACKWARD_WEIGHT)
+            bill->weight_s += seconds;
+        if (node->pass == MS_PASS_RECOMPUTE)
+            bill->recompute_flop += flop;
+    }
+}
+
+/* ---- communication ---- */
+
+static bool is_product(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
+}
+
+/* Products that use what a gather brings. */
+static double consumers_s(const ms_program *program, const ms_pricer *pricer, int tensor)
+{
+    double seconds = 0.0;
+    for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        bool uses = false;
+        for (int i = 0; i < node->num_in; i++)
+            uses = uses || node->in[i] == tensor;
+        if (uses && is_product(node))
+            seconds += ms_node_compute_s(program, node, pricer);
+    }
+    return seconds;
+}
+
+/* Products that make what is reduced: directly, or as terms of a sum. */
+static double producers_s(const ms_program *program, const ms_pricer *pricer, int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    if (producer < 0)
+        return 0.0;
+    const ms_node *node = &program->nodes[producer];
+    if (is_product(node))
+        return ms_node_compute_s(program, node, pricer);
+    if (node->op != MS_OP_ADD)
+        return 0.0;
+    return producers_s(program, pricer, node->in[0]) + producers_s(program, pricer, node->in[1]);
+}
+
+static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
+{
+    for (int i = 0; i < bill->num_comms[pass]; i++) {
+        ms_bill_comm *known = &bill->comms[pass][i];
+        if (known->axis == comm.axis && known->collective == comm.collective &&
+            known->size_bytes == comm.size_bytes) {
+            known->count += comm.count;
+            known->window_s += comm.window_s;
+            return;
+        }
+    }
+    assert(bill->num_comms[pass] < MS_MAX_BILL_COMMS);
+    bill->comms[pass][bill->num_comms[pass]++] = comm;
+}
+
+static ms_bill_axis bill_axis(const ms_node_comm *comm)
+{
+    if (comm->axis == 2)
+        return MS_BILL_TP;
+    return comm->mesh == MS_SPARSE_MESH ? MS_BILL_EP : MS_BILL_CP;
+}
+
+static void add_communication(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
+{
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        ms_node_comm comm;
+        if (node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_EXCHANGE)
+            continue;
+        if (!ms_node_communicates(program, node, &comm))
+            continue;
+        int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
+        double window_s = comm.collective == MS_ALL_GATHER
+                              ? consumers_s(program, pricer, node->out[0])
+                              : producers_s(program, pricer, node->in[0]);
+        add_comm(bill, pass, (ms_bill_comm){(unsigned char)bill_axis(&comm), (unsigned char)comm.collective, 1,
+                                            comm.size_bytes, window_s});
+    }
+}
+
+/* ---- parameters and lifetimes ---- */
+
+static bool is_logits(const ms_tensor *tensor)
+{
+    return tensor->role != MS_ROLE_WEIGHT && tensor->role != MS_ROLE_WEIGHT_GRADIENT &&
+           strchr(tensor->dims, MS_DIM_VOCAB) != NULL;
+}
+
+static void add_params(const ms_program *program, ms_bill *bill)
+{
+    for (int t = 0; t < program->num_tensors; t++) {
+        const ms_tensor *tensor = &program->tensors[t];
+        if (tensor->role != MS_ROLE_WEIGHT)
+            continue;
+        double elements = ms_tensor_local_elements(program, t);
+        *(tensor->mesh == MS_SPARSE_MESH ? &bill->expert_params : &bill->dense_params) += elements;
+        if (tensor->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
+            program->tensors[tensor->gradient].at[2].kind == MS_PARTIAL_SUM)
+            bill->tp_partial_params += elements;
+        if (program->key.part == MS_PART_HEAD && strchr(tensor->dims, MS_DIM_VOCAB) != NULL &&
+            strlen(tensor->dims) == 2)
+            bill->head_params = elements;
+    }
+}
+
+/* Bytes of activations and gradients of them; weights, their gradients and logits are accounted elsewhere. */
+static double living_bytes(const ms_program *program, int t)
+{
+    const ms_tensor *tensor = &program->tensors[t];
+    bool counted = tensor->role == MS_ROLE_ACTIVATION || tensor->role == MS_ROLE_GRADIENT;
+    return counted && !is_logits(tensor) ? ms_tensor_local_bytes(program, t) : 0.0;
+}
+
+#define MAX_TENSORS 512
+
+static void find_last_uses(const ms_program *program, short *last_use)
+{
+    for (int t = 0; t < program->num_tensors; t++)
+        last_use[t] = -1;
+    for (int n = 0; n < program->num_nodes; n++)
+        for (int i = 0; i < program->nodes[n].num_in; i++)
+            last_use[program->nodes[n].in[i]] = (short)n;
+}
+
+/* Walks the backward nodes: results come to life when they are made and die after their last use; saved tensors are alive
+ * from the start. A gradient that nothing uses any more (the input's) lives on. */
+static double backward_peak(const ms_program *program, double saved_bytes)
+{
+    short last_use[MAX_TENSORS];
+    assert(program->num_tensors <= MAX_TENSORS);
+    find_last_uses(program, last_use);
+    double live = saved_bytes, peak = saved_bytes;
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        for (int i = 0; i < node->num_out; i++)
+            live += living_bytes(program, node->out[i]);
+        if (live > peak)
+            peak = live;
+        for (int i = 0; i < node->num_in; i++) {
+            int t = node->in[i];
+            bool dies = last_use[t] == n && (program->tensors[t].saved ||
+                                             program->tensors[t].producer >= program->num_forward_nodes);
+            if (dies) {
+                live -= living_bytes(program, t);
+                last_use[t] = -1; /* an operand used twice dies once */
+            }
+        }
+    }
+    return peak;
+}
+
+static void add_memory(const ms_program *program, ms_bill *bill)
+{
+    for (int t = 0; t < program->num_tensors; t++) {
+        const ms_tensor *tensor = &program->tensors[t];
+        if (tensor->saved)
+            bill->saved_bytes += living_bytes(program, t);
+        if (strcmp(tensor->dims, "bsv") == 0 && tensor->role == MS_ROLE_ACTIVATION)
+            bill->logits = fmax(bill->logits, ms_tensor_local_elements(program, t));
+    }
+    bill->transient_bytes = backward_peak(program, bill->saved_bytes) - bill->saved_bytes;
+    if (program->output >= 0)
+        bill->output_bytes = ms_tensor_local_bytes(program, program->output);
+}
+
+ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer)
+{
+    ms_bill bill = {0};
+    add_compute(program, pricer, &bill);
+    add_communication(program, pricer, &bill);
+    add_params(program, &bill);
+    add_memory(program, &bill);
+    return bill;
+}

@@ -1,0 +1,243 @@
+/* Laws of collectives. Inside one domain of the innermost level: a ring whose time is
+ *   alpha + beta S + ramp sqrt(alpha beta S),  alpha = a0 + l steps,  beta = (steps + 1/2)/(n W),
+ * steps = n-1 (gather, scatter) or 2(n-1) (all-reduce). The half step acts like a local copy and explains
+ * groups of two; the root is the ramp between latency and bandwidth. Form chosen, and a0, l and W fitted,
+ * on the nccl-tests sweeps of ai-dynamo/aiconfigurator systems/data: A100, H100, B200, 2 to 8 GPUs.
+ * Across domains the same ring runs over links and NICs; all-reduce also as a tree. */
+#include "costmodel/collective_cost.h"
+
+#include <assert.h>
+#include <math.h>
+
+const char *const ms_collective_names[] = {"all-gather", "reduce-scatter", "all-reduce",
+                                           "all-to-all", "send",           NULL};
+
+/* What a law is made from. Ranks are doubles because all arithmetic with them is. */
+typedef struct setting {
+    ms_collective collective;
+    double ranks;    /* n */
+    double per_node; /* p: ranks that share an innermost domain */
+    double nodes;    /* innermost domains, rounded up */
+    int tier;
+    const ms_cluster *cluster;
+    const ms_profile *profile;
+    const ms_network_profile *network; /* NULL inside one domain */
+    double link_bytes_per_s;           /* listed rate of the innermost level */
+    double
+        nic_bytes_per_s; /* per GPU over the slowest level the group crosses; 0 inside one domain */
+} setting;
+
+static void add(ms_collective_law *law, const char *name, double alpha_s,
+                double beta_s_per_byte, double ramp)
+{
+    int i = law->num_algorithms++;
+    law->algorithm[i].name = name;
+    law->algorithm[i].alpha_s = alpha_s;
+    law->algorithm[i].beta_s_per_byte = beta_s_per_byte;
+    law->algorithm[i].ramp = ramp;
+}
+
+/* Steps of a ring over n ranks: all-reduce is a reduce-scatter followed by an all-gather. */
+static double ring_steps(ms_collective collective, double ranks)
+{
+    return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * (ranks - 1.0);
+}
+
+/* What one GPU can send out of its domain, over all levels up to the tier. All GPUs of a domain may send at
+ * once, so a level that is o:1 oversubscribed gives each of them 1/o of its rate. */
+static double nic_rate(const ms_cluster *cluster, const ms_network_profile *network,
+                       int tier)
+{
+    double rate = INFINITY;
+    for (int i = 1; i <= tier; i++)
+        rate = fmin(rate, cluster->levels[i].bandwidth_bytes_per_s /
+                              cluster->levels[i].oversubscription);
+    return rate * network->bandwidth_frac.value;
+}
+
+/* Latency that ring steps over levels above the first network level add: each domain boundary is one hop. */
+static double upper_level_hops_s(const setting *s, const ms_span *span)
+{
+    double extra_s = 0.0;
+    for (int i = 2; i <= s->tier; i++) {
+        double domains = ceil(s->ranks / (double)span->per_domain[i - 1]);
+        double hop_s =
+            s->cluster->levels[i].latency_s - s->cluster->levels[i - 1].latency_s;
+        extra_s += (domains - 1.0) * fmax(hop_s, 0.0);
+    }
+    return extra_s;
+}
+
+static void add_link_ring(ms_collective_law *law, const setting *s)
+{
+    double steps = ring_steps(s->collective, s->ranks);
+    double alpha_s =
+        s->profile->link_base_s.value + s->profile->link_step_s.value * steps;
+    double rate = s->link_bytes_per_s * s->profile->link_frac.value;
+    add(law, "ring", alpha_s, (steps + 0.5) / (s->ranks * rate), s->profile->ramp.value);
+}
+
+/* In-switch reduction (NVLink SHARP): latency and bus bandwidth are measured, at 8 GPUs unless the profile
+ * says otherwise. It cannot carry more than twice the link: each rank sends and receives once. */
+static void add_nvls(ms_collective_law *law, const setting *s)
+{
+    double min_ranks = s->profile->nvls_min_ranks.value;
+    if (s->collective != MS_ALL_REDUCE || isnan(s->profile->nvls_bytes_per_s.value) ||
+        !(s->ranks >= min_ranks))
+        return;
+    double rate = fmin(s->profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
+    add(law, "nvls", s->profile->nvls_base_s.value,
+        2.0 * (s->ranks - 1.0) / (s->ranks * rate), 0.0);
+}
+
+/* Ring over several nodes: consecutive ranks of a node are neighbours, so nodes - 1 of n - 1 steps cross. A group
+ * with p ranks in a node leaves it over p NICs at once (rail wiring), as fast as the slower of these and the
+ * links. A step takes at least rank_step_s on networks where chunks, not wires, set the pace. */
+static void add_network_ring(ms_collective_law *law, const setting *s,
+                             const ms_span *span)
+{
+    const ms_network_profile *network = s->network;
+    double steps = ring_steps(s->collective, s->ranks);
+    double crossing = ring_steps(s->collective, s->nodes);
+    double rounds = s->collective == MS_ALL_REDUCE ? 2.0 : 1.0;
+    double alpha_s = network->base_s.value +
+                     crossing * fmax(network->step_s.value, network->rank_step_s.value) +
+                     (steps - crossing) *
+                         fmax(s->profile->link_step_s.value, network->rank_step_s.value) +
+                     rounds * upper_level_hops_s(s, span);
+    double link_rate = s->link_bytes_per_s * s->profile->link_frac.value;
+    double rate = s->per_node > 1.0 ? fmin(link_rate, s->per_node * s->nic_bytes_per_s)
+                                    : s->nic_bytes_per_s;
+    add(law, "ring", alpha_s, (steps + 0.5) / (s->ranks * rate), network->ramp.value);
+}
+
+/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes)
+ * levels. From three nodes on a NIC carries the same bytes as in the ring, at tree_frac of its rate.
+ * Two nodes exchange their sums once each way, half the bytes; then the reduction inside the node binds:
+ * published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. */
+static void add_network_tree(ms_collective_law *law, const setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double alpha_s = s->network->base_s.value +
+                     2.0 * ceil(log2(s->nodes)) * s->network->step_s.value +
+                     2.0 * (s->per_node - 1.0) * profile->link_step_s.value;
+    double inside = s->link_bytes_per_s * profile->link_frac.value;
+    if (!isnan(profile->nvls_bytes_per_s.value) &&
+        s->per_node >= profile->nvls_min_ranks.value)
+        inside = fmin(profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
+    double share = s->nodes <= 2.0 ? 2.0 : s->network->tree_frac.value;
+    double out = s->per_node * s->nic_bytes_per_s * share;
+    double rate = s->per_node > 1.0 ? fmin(inside, out) : out;
+    add(law, "tree", alpha_s, 2.0 * (s->ranks - 1.0) / (s->ranks * rate),
+        profile->ramp.value);
+}
+
+/* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
+static void add_link_all_to_all(ms_collective_law *law, const setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double alpha_s = profile->all_to_all_base_s.value +
+                     profile->all_to_all_step_s.value * log2(s->ranks);
+    double rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
+    add(law, "direct", alpha_s, (s->ranks - 0.5) / (s->ranks * rate),
+        profile->ramp.value);
+}
+
+/* Across nodes (n - p)/n of a rank's bytes leave over its own NIC, while (p - 1)/n travel over the links: the
+ * longer of the two. Rates of NICs cannot be pooled here (NVIDIA/nccl-tests issue 130). Latency: messages to
+ * different nodes overlap, so one step is paid per doubling of the nodes. Assumed: no multi-node sweep is public. */
+static void add_network_all_to_all(ms_collective_law *law, const setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double alpha_s = s->network->base_s.value +
+                     profile->all_to_all_step_s.value * log2(s->ranks) +
+                     s->network->step_s.value * log2(s->nodes);
+    double link_rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
+    double wire = (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
+    double link = (s->per_node - 0.5) / (s->ranks * link_rate);
+    add(law, "direct", alpha_s, fmax(wire, link), s->network->ramp.value);
+}
+
+/* A send to the neighbour in the group over the tier that holds the group: the slowest hop of a pipeline. */
+static void add_send(ms_collective_law *law, const setting *s)
+{
+    double rate = s->tier > 0 ? s->nic_bytes_per_s
+                              : s->link_bytes_per_s * s->profile->link_frac.value;
+    double alpha_s = s->profile->p2p_base_s.value + s->cluster->levels[s->tier].latency_s;
+    add(law, "send", alpha_s, 1.0 / rate, 0.0);
+}
+
+static void add_inside(ms_collective_law *law, const setting *s)
+{
+    if (s->collective == MS_ALL_TO_ALL) {
+        add_link_all_to_all(law, s);
+        return;
+    }
+    add_link_ring(law, s);
+    add_nvls(law, s);
+}
+
+static void add_across(ms_collective_law *law, const setting *s, const ms_span *span)
+{
+    if (s->collective == MS_ALL_TO_ALL) {
+        add_network_all_to_all(law, s);
+        return;
+    }
+    add_network_ring(law, s, span);
+    if (s->collective == MS_ALL_REDUCE)
+        add_network_tree(law, s);
+}
+
+ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
+                                         const ms_cluster *cluster,
+                                         const ms_profile *profile)
+{
+    ms_collective_law law = {0};
+    if (span->size <= 1)
+        return law;
+    setting s = {.collective = collective,
+                 .ranks = (double)span->size,
+                 .per_node = (double)span->per_domain[0],
+                 .tier = span->tier,
+                 .cluster = cluster,
+                 .profile = profile,
+                 .link_bytes_per_s = cluster->levels[0].bandwidth_bytes_per_s};
+    s.nodes = ceil(s.ranks / s.per_node);
+    if (span->tier > 0) {
+        s.network = ms_profile_network(profile, cluster->network);
+        assert(s.network != NULL);
+        s.nic_bytes_per_s = nic_rate(cluster, s.network, span->tier);
+    }
+    if (collective == MS_SEND)
+        add_send(&law, &s);
+    else if (span->tier == 0)
+        add_inside(&law, &s);
+    else
+        add_across(&law, &s, span);
+    return law;
+}
+
+double ms_collective_s(const ms_collective_law *law, double size_bytes)
+{
+    if (law->num_algorithms == 0 || size_bytes <= 0.0)
+        return 0.0;
+    double best_s = INFINITY;
+    for (int i = 0; i < law->num_algorithms; i++) {
+        double alpha_s = law->algorithm[i].alpha_s;
+        double wire_s = law->algorithm[i].beta_s_per_byte * size_bytes;
+        best_s = fmin(best_s,
+                      alpha_s + wire_s + law->algorithm[i].ramp * sqrt(alpha_s * wire_s));
+    }
+    return best_s;
+}
+
+double ms_collective_wire_bytes(ms_collective collective, long group_size,
+                                double size_bytes)
+{
+    if (group_size <= 1)
+        return 0.0;
+    if (collective == MS_SEND)
+        return size_bytes;
+    double share = (double)(group_size - 1) / (double)group_size;
+    return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * share * size_bytes;
+}

@@ -1,0 +1,160 @@
+/* Kernel laws: matrix products, attention, streaming kernels, host launch. Rates are resolved once
+ * in a pricer; the laws themselves are a few multiplications. */
+#include "costmodel/kernel_cost.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* HBM traffic of attention without a fused kernel, per score element: 16-bit scores written by Q K^T, read
+ * and written by softmax and dropout, read by the product with V; the backward pass moves twice as much.
+ * Source: Korthikanti et al. 2022 (arXiv 2205.05198) section 4.1 for the tensors kept. */
+static const double unfused_forward_bytes = 12.0;
+static const double unfused_backward_bytes = 24.0;
+
+/* Head dimensions between which the attention rate is interpolated. */
+static const double small_head_dim = 64.0;
+static const double large_head_dim = 128.0;
+
+/* The kernel of the stack, or the best lower one that the device's profile has; unfused always is. */
+static const ms_attention_profile *choose_attention(const ms_profile *profile,
+                                                    ms_attention_kernel wanted,
+                                                    bool *fused)
+{
+    int kernel = (int)wanted;
+    while (kernel > MS_ATTENTION_UNFUSED &&
+           isnan(profile->attention[kernel].forward_flop_per_s.value))
+        kernel--;
+    *fused = kernel != MS_ATTENTION_UNFUSED;
+    return &profile->attention[kernel];
+}
+
+static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
+                             const ms_profile *profile, ms_dtype compute)
+{
+    const char *dtype = ms_dtype_names[compute];
+    if (isnan(cluster->device.peak_flop_per_s[compute])) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "device \"%s\" of cluster \"%s\" states no %s peak", cluster->device.name,
+                cluster->name, dtype);
+        ms_hint(cx, "choose another compute type, such as bf16");
+        return MS_EINPUT;
+    }
+    if (isnan(profile->gemm[compute].efficiency.value)) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "profile \"%s\" has no coefficients for %s matrix products",
+                profile->name, dtype);
+        ms_hint(cx, "add gemm/%s to the profile, or choose another compute type", dtype);
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
+static ms_status check_network(ms_ctx *cx, const ms_cluster *cluster,
+                               const ms_profile *profile)
+{
+    if (cluster->num_levels == 1 || ms_profile_network(profile, cluster->network) != NULL)
+        return MS_OK;
+    const char *names[MS_MAX_NETWORKS];
+    for (int i = 0; i < profile->num_networks; i++)
+        names[i] = profile->networks[i].name;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "profile \"%s\" has no coefficients for network \"%s\" of cluster \"%s\"",
+            profile->name, cluster->network, cluster->name);
+    const char *near = ms_nearest(cluster->network, names, profile->num_networks);
+    if (near != NULL)
+        ms_hint(cx, "did you mean \"%s\"?", near);
+    return MS_EINPUT;
+}
+
+ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
+                         const ms_stack *stack, ms_dtype compute, ms_pricer *out)
+{
+    MS_TRY(check_dtype(cx, cluster, profile, compute));
+    MS_TRY(check_network(cx, cluster, profile));
+    const ms_gemm_profile *gemm = &profile->gemm[compute];
+    bool fused;
+    const ms_attention_profile *attention =
+        choose_attention(profile, stack->attention, &fused);
+    *out = (ms_pricer){
+        .device = &cluster->device,
+        .profile = profile,
+        .stack = stack,
+        .compute = compute,
+        .gemm_flop_per_s = cluster->device.peak_flop_per_s[compute] *
+                           gemm->efficiency.value * gemm->sustained_frac.value,
+        .hbm_bytes_per_s = cluster->device.hbm_bytes_per_s * profile->hbm_frac.value,
+        .attention_forward_flop_per_s =
+            attention->forward_flop_per_s.value * attention->sustained_frac.value,
+        .attention_backward_flop_per_s =
+            attention->backward_flop_per_s.value * attention->sustained_frac.value,
+        .attention_small_head_frac = attention->small_head_frac.value,
+        .attention_half_sequence = attention->half_sequence.value,
+        .attention_fused = fused,
+    };
+    return MS_OK;
+}
+
+/* Share of the multiprocessors that work, over all waves of output tiles: one block computes one tile. */
+static double wave_utilisation(const ms_pricer *pricer, ms_gemm_shape shape)
+{
+    double tiles = shape.batch * ceil(shape.m / pricer->profile->tile_m.value) *
+                   ceil(shape.n / pricer->profile->tile_n.value);
+    double num_sms = (double)pricer->device->num_sms;
+    return tiles / (ceil(tiles / num_sms) * num_sms);
+}
+
+double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
+{
+    if (shape.batch <= 0.0 || shape.m <= 0.0 || shape.n <= 0.0 || shape.k <= 0.0)
+        return 0.0;
+    const ms_gemm_profile *gemm = &pricer->profile->gemm[pricer->compute];
+    double flop = 2.0 * shape.batch * shape.m * shape.n * (shape.k + gemm->k_half.value);
+    double compute_s = flop / (pricer->gemm_flop_per_s * wave_utilisation(pricer, shape));
+    double traffic_bytes =
+        shape.batch * (shape.element_bytes * shape.k * (shape.m + shape.n) +
+                       shape.result_bytes * shape.m * shape.n);
+    return fmax(compute_s, ms_stream_s(pricer, traffic_bytes)) + gemm->overhead_s.value;
+}
+
+double ms_stream_s(const ms_pricer *pricer, double traffic_bytes)
+{
+    return traffic_bytes / pricer->hbm_bytes_per_s;
+}
+
+/* Rate relative to head dimension 128 and endless sequences. */
+static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape shape)
+{
+    double above = (shape.head_dim - small_head_dim) / (large_head_dim - small_head_dim);
+    double small = pricer->attention_small_head_frac;
+    double head_frac = small + (1.0 - small) * fmin(fmax(above, 0.0), 1.0);
+    return head_frac * shape.key_tokens /
+           (shape.key_tokens + pricer->attention_half_sequence);
+}
+
+double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
+{
+    if (shape.flop <= 0.0 || shape.key_tokens <= 0.0)
+        return 0.0;
+    double rate = shape.backward ? pricer->attention_backward_flop_per_s
+                                 : pricer->attention_forward_flop_per_s;
+    double compute_s = shape.flop / (rate * attention_shape_frac(pricer, shape));
+    if (pricer->attention_fused)
+        return fmax(compute_s, ms_stream_s(pricer, shape.traffic_bytes));
+    double per_score_bytes =
+        shape.backward ? unfused_backward_bytes : unfused_forward_bytes;
+    return compute_s + ms_stream_s(pricer, shape.traffic_bytes +
+                                               per_score_bytes * shape.score_elements);
+}
+
+double ms_with_host_s(double gpu_s, double host_s)
+{
+    assert(gpu_s >= 0.0 && host_s >= 0.0);
+    if (host_s <= 0.0)
+        return gpu_s;
+    if (gpu_s <= 0.0)
+        return host_s;
+    static const double exponent = 2.5;
+    double longer = fmax(gpu_s, host_s);
+    double ratio = fmin(gpu_s, host_s) / longer;
+    return longer * pow(1.0 + pow(ratio, exponent), 1.0 / exponent);
+}

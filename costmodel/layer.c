@@ -1,0 +1,460 @@
+/* The forward programs of the parts of a transformer, written as if for one device. Which tensors are split
+ * over tp, ep and etp is said by the weights' placements alone; everything else follows by propagation.
+ *
+ * Weight placements are those of Megatron-LM (Shoeybi et al. 2019): projections into heads and into the MLP by
+ * columns, projections out of them by rows, tables by vocabulary; experts over ep, their width over etp. */
+#include "costmodel/program_priv.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define STATISTIC_BYTES 4.0 /* log-sum-exp, loss and routing are kept in fp32 */
+
+/* ---- shorthand ---- */
+
+static int weight(ms_builder *b, const char *name, const char *dims, char tp_letter)
+{
+    int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
+    if (tp_letter != 0 && ms_axis_active(b->program, MS_DENSE_MESH, 2))
+        b->tensors[tensor].at[2] = ms_shard(tp_letter);
+    return tensor;
+}
+
+static int expert_weight(ms_builder *b, const char *name, const char *dims)
+{
+    int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
+    ms_tensor *t = &b->tensors[tensor];
+    t->mesh = MS_SPARSE_MESH;
+    if (ms_axis_active(b->program, MS_SPARSE_MESH, 1))
+        t->at[1] = ms_shard(MS_DIM_EXPERTS);
+    if (ms_axis_active(b->program, MS_SPARSE_MESH, 2))
+        t->at[2] = ms_shard(MS_DIM_EXPERT_FFN);
+    return tensor;
+}
+
+static int activation(ms_builder *b, const char *name, const char *dims)
+{
+    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, b->program->compute_bytes);
+}
+
+static int statistic(ms_builder *b, const char *name, const char *dims)
+{
+    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, STATISTIC_BYTES);
+}
+
+static ms_node operation(ms_op op, const char *name)
+{
+    return (ms_node){.op = (unsigned char)op, .name = name};
+}
+
+static void add_input(ms_node *node, int tensor)
+{
+    assert(node->num_in < MS_MAX_OPERANDS);
+    node->in[node->num_in++] = tensor;
+}
+
+static int add_output(ms_node *node, int tensor)
+{
+    assert(node->num_out < MS_MAX_OPERANDS);
+    node->out[node->num_out++] = tensor;
+    return tensor;
+}
+
+/* One output with the dims of the first input. */
+static int pointwise(ms_builder *b, ms_op op, const char *name, int x, int y)
+{
+    ms_node node = operation(op, name);
+    add_input(&node, x);
+    if (y >= 0)
+        add_input(&node, y);
+    int out = add_output(&node, activation(b, name, b->tensors[x].dims));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int product(ms_builder *b, const char *name, const char *einsum, int x, int w)
+{
+    ms_node node = operation(MS_OP_EINSUM, name);
+    node.einsum = einsum;
+    add_input(&node, x);
+    add_input(&node, w);
+    int out = add_output(&node, activation(b, name, strchr(einsum, '>') + 1));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int linear(ms_builder *b, const char *name, const char *einsum, int x, char tp_letter)
+{
+    const char *dims = strchr(einsum, ',') + 1;
+    char weight_dims[MS_MAX_DIMS + 1] = {0};
+    memcpy(weight_dims, dims, (size_t)(strchr(dims, '-') - dims));
+    return product(b, name, einsum, x, weight(b, name, weight_dims, tp_letter));
+}
+
+static int bias(ms_builder *b, const char *name, int x, const char *dims, char tp_letter)
+{
+    return pointwise(b, MS_OP_BIAS, name, x, weight(b, name, dims, tp_letter));
+}
+
+static int add(ms_builder *b, const char *name, int x, int y)
+{
+    return pointwise(b, MS_OP_ADD, name, x, y);
+}
+
+/* residual + branch; with dropout the mask of the branch is kept, one byte an element. */
+static int residual_add(ms_builder *b, const char *name, int residual, int branch)
+{
+    if (!b->model->dropout)
+        return add(b, name, residual, branch);
+    ms_node node = operation(MS_OP_ADD, name);
+    add_input(&node, residual);
+    add_input(&node, branch);
+    int out = add_output(&node, activation(b, name, b->tensors[residual].dims));
+    add_output(&node, ms_add_tensor(b, "dropout.mask", b->tensors[residual].dims, MS_ROLE_ACTIVATION, 1.0));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int norm_of(ms_builder *b, const char *name, int x, ms_norm_kind kind)
+{
+    const char *dims = b->tensors[x].dims;
+    const char *last = dims + strlen(dims) - 1;
+    ms_node node = operation(MS_OP_NORM, name);
+    add_input(&node, x);
+    add_input(&node, weight(b, name, last, 0));
+    if (kind == MS_NORM_LAYER && b->model->norm_bias)
+        add_input(&node, weight(b, name, last, 0));
+    int out = add_output(&node, activation(b, name, dims));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int norm(ms_builder *b, const char *name, int x)
+{
+    return norm_of(b, name, x, b->model->norm);
+}
+
+static int rotary(ms_builder *b, const char *name, int x, long width)
+{
+    if (b->model->position != MS_POSITION_ROTARY)
+        return x;
+    ms_node node = operation(MS_OP_ROTARY, name);
+    node.rotary_width = width;
+    add_input(&node, x);
+    int out = add_output(&node, activation(b, name, b->tensors[x].dims));
+    ms_emit(b, &node);
+    return out;
+}
+
+/* ---- attention ---- */
+
+static int attend(ms_builder *b, int q, int k, int v)
+{
+    ms_node node = operation(MS_OP_ATTENTION, "attention.core");
+    node.window_tokens = b->model->kinds[b->program->key.kind].window_tokens;
+    add_input(&node, q);
+    add_input(&node, k);
+    add_input(&node, v);
+    int out = add_output(&node, activation(b, "attention.core", "bsnw"));
+    add_output(&node, statistic(b, "attention.lse", "bsn"));
+    if (!b->program->key.attention_fused) /* softmax 2 bytes, its dropout mask 1 and result 2 */
+        add_output(&node, ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,
+                                        b->model->dropout ? 5.0 : 2.0));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int query_key(ms_builder *b, const char *name, int x)
+{
+    if (b->model->qk_norm)
+        x = norm_of(b, name, x, MS_NORM_RMS);
+    return rotary(b, name, x, b->model->head_dim);
+}
+
+static int grouped_query_attention(ms_builder *b, int x)
+{
+    const ms_model *model = b->model;
+    int q = linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
+    int k = linear(b, "attention.key", "bsh,hgd->bsgd", x, 'g');
+    int v = linear(b, "attention.value", "bsh,hgw->bsgw", x, 'g');
+    if (model->qkv_bias) {
+        q = bias(b, "attention.query_bias", q, "nd", 'n');
+        k = bias(b, "attention.key_bias", k, "gd", 'g');
+        v = bias(b, "attention.value_bias", v, "gw", 'g');
+    }
+    q = query_key(b, "attention.query_position", q);
+    k = query_key(b, "attention.key_position", k);
+    return attend(b, q, k, v);
+}
+
+/* Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values come from a narrow latent and
+ * one rotary key shared by all heads. */
+static int latent_attention(ms_builder *b, int x)
+{
+    const ms_model *model = b->model;
+    int q;
+    if (model->mla.q_lora_rank > 0) {
+        q = norm(b, "attention.query_norm", linear(b, "attention.query_down", "bsh,hq->bsq", x, 0));
+        q = linear(b, "attention.query_up", "bsq,qnd->bsnd", q, 'n');
+    } else {
+        q = linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
+    }
+    q = rotary(b, "attention.query_position", q, model->mla.rope_head_dim);
+    int latent = norm(b, "attention.kv_norm", linear(b, "attention.kv_down", "bsh,hc->bsc", x, 0));
+    int shared_key = linear(b, "attention.key_rope", "bsh,ho->bso", x, 0);
+    shared_key = rotary(b, "attention.key_position", shared_key, model->mla.rope_head_dim);
+    int up = linear(b, "attention.kv_up", "bsc,cnu->bsnu", latent, 'n');
+    ms_node node = operation(MS_OP_MLA_KEYS, "attention.keys");
+    add_input(&node, up);
+    add_input(&node, shared_key);
+    int k = add_output(&node, activation(b, "attention.keys", "bsnd"));
+    int v = add_output(&node, activation(b, "attention.values", "bsnw"));
+    ms_emit(b, &node);
+    return attend(b, q, k, v);
+}
+
+static int attention(ms_builder *b, int x)
+{
+    int heads = b->model->attention == MS_ATTENTION_MLA ? latent_attention(b, x)
+                                                        : grouped_query_attention(b, x);
+    int out = linear(b, "attention.output", "bsnw,nwh->bsh", heads, 'n');
+    if (b->model->attention_out_bias)
+        out = bias(b, "attention.output_bias", out, "h", 0);
+    return out;
+}
+
+/* ---- MLP ---- */
+
+static bool gated(const ms_model *model)
+{
+    return model->activation == MS_ACT_SWIGLU || model->activation == MS_ACT_GEGLU;
+}
+
+/* Strings of one MLP: they differ in the letter of its width only. */
+typedef struct mlp_names {
+    const char *gate, *up, *down, *activation, *up_bias;
+    const char *into, *out;
+    const char *width;
+} mlp_names;
+
+static const mlp_names dense_names = {"mlp.gate",     "mlp.up",       "mlp.down",     "mlp.activation",
+                                      "mlp.up_bias", "bsh,hf->bsf", "bsf,fh->bsh", "f"};
+static const mlp_names shared_names = {"shared.gate",    "shared.up",    "shared.down", "shared.activation",
+                                       "shared.up_bias", "bsh,hF->bsF", "bsF,Fh->bsh", "F"};
+
+static int mlp(ms_builder *b, int x, const mlp_names *names)
+{
+    int hidden, gate = -1;
+    if (gated(b->model))
+        gate = linear(b, names->gate, names->into, x, names->width[0]);
+    int up = linear(b, names->up, names->into, x, names->width[0]);
+    if (b->model->mlp_bias)
+        up = bias(b, names->up_bias, up, names->width, names->width[0]);
+    hidden = gate >= 0 ? pointwise(b, MS_OP_ACTIVATION, names->activation, gate, up)
+                       : pointwise(b, MS_OP_ACTIVATION, names->activation, up, -1);
+    int out = linear(b, names->down, names->out, hidden, names->width[0]);
+    if (b->model->mlp_bias)
+        out = bias(b, "mlp.down_bias", out, "h", 0);
+    return out;
+}
+
+/* ---- mixture of experts ---- */
+
+static int grouped(ms_builder *b, const char *name, const char *einsum, int rows, int choice)
+{
+    ms_node node = operation(MS_OP_GROUPED, name);
+    const char *dims = strchr(einsum, ',') + 1;
+    char weight_dims[MS_MAX_DIMS + 1] = {0};
+    memcpy(weight_dims, dims, (size_t)(strchr(dims, '-') - dims));
+    node.einsum = einsum;
+    add_input(&node, rows);
+    add_input(&node, expert_weight(b, name, weight_dims));
+    add_input(&node, choice);
+    int out = add_output(&node, activation(b, name, strchr(einsum, '>') + 1));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int exchange(ms_builder *b, const char *name, int rows, int choice, bool back)
+{
+    ms_node node = operation(MS_OP_EXCHANGE, name);
+    node.inverse = back;
+    add_input(&node, rows);
+    add_input(&node, choice);
+    int out = add_output(&node, activation(b, name, "rh"));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int experts(ms_builder *b, int rows, int choice)
+{
+    int up = grouped(b, "experts.up", "rh,ehi->ri", rows, choice);
+    int hidden;
+    if (gated(b->model)) {
+        int gate = grouped(b, "experts.gate", "rh,ehi->ri", rows, choice);
+        hidden = pointwise(b, MS_OP_ACTIVATION, "experts.activation", gate, up);
+    } else {
+        hidden = pointwise(b, MS_OP_ACTIVATION, "experts.activation", up, -1);
+    }
+    return grouped(b, "experts.down", "ri,eih->rh", hidden, choice);
+}
+
+static void route(ms_builder *b, int x, int *probability, int *choice)
+{
+    int logits = linear(b, "router.logits", "bsh,he->bse", x, 0);
+    b->tensors[logits].element_bytes = STATISTIC_BYTES;
+    ms_node node = operation(MS_OP_ROUTE, "router.choice");
+    add_input(&node, logits);
+    if (b->model->moe.router_bias)
+        add_input(&node, weight(b, "router.bias", "e", 0));
+    *probability = add_output(&node, statistic(b, "router.weight", "bsk"));
+    *choice = add_output(&node, statistic(b, "router.choice", "bsk"));
+    ms_emit(b, &node);
+}
+
+/* With whole experts (etp 1) every tp rank sends its own tokens; with experts split over etp = tp all of
+ * them hold the same tokens. */
+static int for_experts(ms_builder *b, int tensor)
+{
+    bool split = b->program->mesh_size[MS_SPARSE_MESH][2] > 1;
+    return ms_convert(b, tensor, 2, split ? ms_replicate : ms_shard(MS_DIM_SEQUENCE));
+}
+
+static int routed_experts(ms_builder *b, int x)
+{
+    int probability, choice;
+    route(b, x, &probability, &choice);
+    x = for_experts(b, x);
+    probability = for_experts(b, probability);
+    choice = for_experts(b, choice);
+    ms_node permute = operation(MS_OP_PERMUTE, "experts.permute");
+    add_input(&permute, x);
+    add_input(&permute, choice);
+    int rows = add_output(&permute, activation(b, "experts.permute", "rh"));
+    ms_emit(b, &permute);
+    rows = exchange(b, "experts.dispatch", rows, choice, false);
+    rows = experts(b, rows, choice);
+    rows = exchange(b, "experts.combine", rows, choice, true);
+    ms_node unpermute = operation(MS_OP_UNPERMUTE, "experts.unpermute");
+    add_input(&unpermute, rows);
+    add_input(&unpermute, probability);
+    add_input(&unpermute, choice);
+    int out = add_output(&unpermute, activation(b, "experts.unpermute", "bsh"));
+    ms_emit(b, &unpermute);
+    return out;
+}
+
+static int mixture(ms_builder *b, int x)
+{
+    int routed = routed_experts(b, x);
+    if (b->model->moe.shared_ffn_hidden == 0)
+        return routed;
+    int shared = mlp(b, x, &shared_names);
+    if (b->model->moe.shared_gate) {
+        int gate = linear(b, "shared.router", "bsh,h1->bs1", x, 0);
+        shared = pointwise(b, MS_OP_GATE, "shared.gated", shared, gate);
+    }
+    return add(b, "experts.sum", shared, routed);
+}
+
+/* ---- parts ---- */
+
+static int feed_forward(ms_builder *b, int x)
+{
+    return b->model->kinds[b->program->key.kind].moe ? mixture(b, x) : mlp(b, x, &dense_names);
+}
+
+static int stream_input(ms_builder *b)
+{
+    int x = activation(b, "input", "bsh");
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        if (ms_axis_active(b->program, MS_DENSE_MESH, axis))
+            b->tensors[x].at[axis] = ms_stream_placement(b, axis);
+    b->program->input = x;
+    return x;
+}
+
+static int parallel_block(ms_builder *b, int x)
+{
+    int attention_in = norm(b, "attention.norm", x);
+    int mlp_in = b->model->norms_per_layer > 1 ? norm(b, "mlp.norm", x) : attention_in;
+    int sum = add(b, "block.sum", attention(b, attention_in), feed_forward(b, mlp_in));
+    return residual_add(b, "block.residual", x, sum);
+}
+
+static int serial_block(ms_builder *b, int x)
+{
+    int branch = attention(b, norm(b, "attention.norm", x));
+    if (b->model->post_norms)
+        branch = norm(b, "attention.post_norm", branch);
+    x = residual_add(b, "attention.residual", x, branch);
+    branch = feed_forward(b, norm(b, "mlp.norm", x));
+    if (b->model->post_norms)
+        branch = norm(b, "mlp.post_norm", branch);
+    return residual_add(b, "mlp.residual", x, branch);
+}
+
+void ms_write_layer(ms_builder *b)
+{
+    int x = stream_input(b);
+    b->program->output = b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
+}
+
+static int embed(ms_builder *b, const char *name, const char *dims, bool by_position)
+{
+    ms_node node = operation(MS_OP_EMBED, name);
+    node.by_position = by_position;
+    add_input(&node, weight(b, name, dims, by_position ? 0 : MS_DIM_VOCAB));
+    int out = add_output(&node, activation(b, name, "bsh"));
+    ms_emit(b, &node);
+    return out;
+}
+
+void ms_write_embedding(ms_builder *b)
+{
+    int x = ms_to_stream(b, embed(b, "embedding.tokens", "vh", false));
+    if (b->model->position == MS_POSITION_LEARNED)
+        x = add(b, "embedding.sum", x, embed(b, "embedding.positions", "ph", true));
+    if (b->model->embedding_norm)
+        x = norm(b, "embedding.norm", x);
+    b->program->input = -1;
+    b->program->output = x;
+}
+
+/* Cross entropy from three statistics per token, so that a vocabulary split over tp needs reductions of
+ * 12 bytes per token only (PyTorch torch/distributed/tensor/parallel/loss.py). */
+static int loss(ms_builder *b, int logits)
+{
+    ms_node largest = operation(MS_OP_LOSS_MAX, "loss.max");
+    add_input(&largest, logits);
+    int max = add_output(&largest, statistic(b, "loss.max", "bs"));
+    ms_emit(b, &largest);
+    ms_node summed = operation(MS_OP_LOSS_SUM, "loss.sum");
+    add_input(&summed, logits);
+    add_input(&summed, max);
+    int sum = add_output(&summed, statistic(b, "loss.sum", "bs"));
+    int target = add_output(&summed, statistic(b, "loss.target", "bs"));
+    ms_emit(b, &summed);
+    max = summed.in[1]; /* reduced over the shards of the vocabulary */
+    ms_node last = operation(MS_OP_LOSS, "loss");
+    add_input(&last, max);
+    add_input(&last, sum);
+    add_input(&last, target);
+    int out = add_output(&last, statistic(b, "loss", "bs"));
+    ms_emit(b, &last);
+    return out;
+}
+
+void ms_write_head(ms_builder *b)
+{
+    int x = stream_input(b);
+    if (b->model->final_norm)
+        x = norm(b, "head.norm", x);
+    int logits = linear(b, "head.logits", "bsh,hv->bsv", x, MS_DIM_VOCAB);
+    if (b->model->head_bias)
+        logits = bias(b, "head.bias", logits, "v", MS_DIM_VOCAB);
+    if (!b->program->key.loss_parallel && ms_axis_active(b->program, MS_DENSE_MESH, 2))
+        logits = ms_convert(b, logits, 2, ms_replicate);
+    b->logits = logits;
+    b->program->output = loss(b, logits);
+}

@@ -1,0 +1,156 @@
+/* A transformer's architecture: shapes only, never weights. Exact parameter counts by kind and
+ * FLOP per token follow from it. Loaded by name from configs/models/, or imported from a Hugging
+ * Face config.json. Every layer is one of a few kinds, so a model is a list of runs of equal layers. */
+#ifndef MS_COSTMODEL_MODEL_H
+#define MS_COSTMODEL_MODEL_H
+
+#include "base/diag.h"
+#include "base/json.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef enum ms_norm_kind {
+    MS_NORM_RMS,
+    MS_NORM_LAYER
+} ms_norm_kind; /* "rms" "layer" */
+typedef enum ms_activation {
+    MS_ACT_SWIGLU,
+    MS_ACT_GEGLU,
+    MS_ACT_GELU,
+    MS_ACT_RELU,
+    MS_ACT_RELU2
+} ms_activation;
+typedef enum ms_position_kind {
+    MS_POSITION_ROTARY,
+    MS_POSITION_LEARNED,
+    MS_POSITION_ALIBI
+} ms_position_kind;
+typedef enum ms_attention_kind {
+    MS_ATTENTION_GQA,
+    MS_ATTENTION_MLA
+} ms_attention_kind; /* MHA and MQA are GQA */
+typedef enum ms_router_kind {
+    MS_ROUTER_SOFTMAX_TOPK, /* softmax over all experts, then top-k (renormalised if norm_topk) */
+    MS_ROUTER_TOPK_SOFTMAX, /* top-k of the logits, then softmax over these (Mixtral: the same as renormalising) */
+    MS_ROUTER_SIGMOID /* DeepSeek-V3: sigmoid scores, correction bias for the choice, renormalised */
+} ms_router_kind;
+
+/* What distinguishes one layer from another; models have at most MS_MAX_LAYER_KINDS of them. */
+typedef struct ms_layer_kind {
+    bool moe;           /* the MLP is a mixture of experts */
+    long window_tokens; /* sliding-window attention; 0: full attention */
+} ms_layer_kind;
+
+#define MS_MAX_LAYER_KINDS 4
+
+typedef struct ms_model {
+    const char *name;   /* "llama-3.1-70b" */
+    const char *family; /* Hugging Face model_type: "llama" */
+    const char *source; /* where the figures come from */
+
+    long num_layers;
+    long hidden;         /* h */
+    long num_heads;      /* a: query heads */
+    long num_kv_heads;   /* divides num_heads */
+    long head_dim;       /* of queries and keys; for MLA nope + rope */
+    long value_head_dim; /* of values; equals head_dim unless MLA */
+    long ffn_hidden;     /* f of dense layers */
+    long vocab; /* rows of the embedding as trained, padding of the checkpoint included */
+    long
+        max_positions; /* rows of learned positions; otherwise the context length, informative */
+    bool tied_embeddings; /* the head is the transposed embedding */
+    bool embedding_norm;  /* a LayerNorm after the embedding (BLOOM) */
+
+    ms_norm_kind norm; /* layer norms have a bias too, unless norm_bias is false */
+    bool norm_bias;
+    bool post_norms; /* Gemma 2: a norm after attention and after the MLP as well */
+    bool qk_norm;    /* Qwen3: norms of width head_dim on queries and keys */
+    bool
+        parallel_block; /* attention and MLP read the same normed input (Falcon, GPT-NeoX) */
+    long norms_per_layer; /* 1 (parallel block with one norm), 2 or 4 */
+    bool final_norm;
+    ms_activation
+        activation; /* SWIGLU and GEGLU are gated: three MLP matrices, otherwise two */
+    ms_position_kind position;
+    bool qkv_bias, attention_out_bias, mlp_bias, head_bias;
+    bool dropout; /* trained with dropout (GPT-2, GPT-3): masks are kept for backward */
+    ms_attention_kind attention;
+
+    struct {              /* MLA (DeepSeek-V2 section 2.1); zero otherwise */
+        long q_lora_rank; /* 0: a plain query projection (V2-Lite) */
+        long kv_lora_rank;
+        long nope_head_dim;
+        long rope_head_dim;
+    } mla;
+
+    struct { /* mixture of experts; num_experts is zero for dense models */
+        long num_experts;
+        long top_k;
+        long ffn_hidden;        /* of one routed expert */
+        long shared_ffn_hidden; /* of all shared experts together; 0: none */
+        bool shared_gate;       /* Qwen2-MoE: a gate h x 1 on the shared expert */
+        ms_router_kind router;
+        bool router_bias; /* DeepSeek-V3: one correction bias per expert */
+        bool norm_topk;
+    } moe;
+
+    int num_kinds;
+    ms_layer_kind kinds[MS_MAX_LAYER_KINDS];
+    unsigned char *kind_of_layer; /* (num_layers) index into kinds */
+} ms_model;
+
+/* Exact counts (integers below 2^53) of parameters by kind, the whole model. */
+typedef struct ms_param_counts {
+    double total;
+    double embedding; /* token and learned position tables */
+    double attention; /* projections and their biases; MLA included */
+    double mlp;       /* dense MLPs and shared experts */
+    double experts;   /* routed experts */
+    double router;    /* router matrices and biases, shared-expert gates */
+    double norm;
+    double head;   /* 0 when tied */
+    double active; /* total with top_k instead of num_experts experts */
+} ms_param_counts;
+
+ms_param_counts ms_model_params(const ms_model *model);
+
+/* Model FLOP for one token of training (forward and backward, no recomputation) at a sequence
+ * length: 6 * (active parameters, less the token and position tables unless the token table is also the head)
+ * plus 6 * L * heads * (head_dim + value_head_dim) * s for attention scores and values: `full`
+ * counts all pairs, `causal` exactly half of them. In a layer whose sliding window w is shorter
+ * than s, the pairs are those at most w apart: s becomes w (2 - w / s).
+ * Source: PaLM (Chowdhery et al. 2022) appendix B; the window term is the area of the band. */
+typedef struct ms_flop_per_token {
+    double causal_flop;
+    double full_flop;
+} ms_flop_per_token;
+
+ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence_length);
+
+/* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim model file or
+ * a Hugging Face config.json (anything with a "model_type"). A word with '/' or ending in ".json" is a path. Errors: unknown name (nearest
+ * suggested), unknown model_type (names the keys found), missing keys, inconsistent shapes. */
+ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **out);
+
+/* Imports a Hugging Face config object; `name` is used when the config has no _name_or_path. */
+ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name, ms_model *out);
+
+/* Reads a parsed model file: meshsim.model-config/1, or a Hugging Face config (it has a
+ * "model_type"). `name` is for configs that do not name themselves. */
+ms_status ms_model_read(ms_ctx *cx, ms_jval root, const char *name, ms_model *out);
+
+/* Checks shapes that every model must satisfy (divisibility, positive sizes, sane ranges). */
+ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc);
+
+/* Writes meshsim.model/1: schema, name, source, params, flop_per_token at `sequence_length`, and
+ * the architecture as a meshsim.model-config/1 object that can be saved and loaded again. */
+void ms_model_write_json(ms_jout *out, const ms_model *model, double sequence_length);
+
+/* Writes a page for people: architecture, parameters by kind, FLOP per token at `sequence_length`. */
+void ms_model_print(FILE *out, const ms_model *model, double sequence_length);
+
+/* Names of all models in configs/models/, sorted; the array lives in cx->arena. */
+ms_status ms_model_names(ms_ctx *cx, const char *const **names, int *num_names);
+
+#endif

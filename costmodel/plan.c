@@ -1,0 +1,376 @@
+/* Plans: names, defaults, meshes, and the integer rules that every plan must obey. The rules run
+ * millions of times in a search, so they divide and compare and do nothing else. */
+#include "costmodel/plan_priv.h"
+
+#include "costmodel/schedule.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+const char *const ms_plan_axis_names[] = {"pp", "dp_replicate", "dp_shard",
+                                          "cp", "tp",           NULL};
+const char *const ms_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
+const char *const ms_recompute_names[] = {"none", "selective", "per-op", "full", NULL};
+const char *const ms_cp_method_names[] = {"all-gather", NULL};
+const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
+const char *const ms_refusal_names[] = {
+    "legal",   "ranks",  "heads",    "ffn",  "vocab", "sequence", "batch",
+    "experts", "layers", "schedule", "zero", "order", NULL};
+
+/* PyTorch's class names with and without "Schedule", Megatron-LM's options, the papers' names. */
+static const struct alias {
+    const char *name;
+    ms_schedule_kind kind;
+} aliases[] = {
+    {"gpipe", MS_GPIPE},
+    {"afab", MS_GPIPE},
+    {"all-forward-all-backward", MS_GPIPE},
+    {"ScheduleGPipe", MS_GPIPE},
+    {"1f1b", MS_1F1B},
+    {"one-forward-one-backward", MS_1F1B},
+    {"non-interleaved", MS_1F1B},
+    {"pipedream-flush", MS_1F1B},
+    {"dapple", MS_1F1B},
+    {"Schedule1F1B", MS_1F1B},
+    {"interleaved", MS_INTERLEAVED},
+    {"interleaved-1f1b", MS_INTERLEAVED},
+    {"1f1b-interleaved", MS_INTERLEAVED},
+    {"vpp", MS_INTERLEAVED},
+    {"Interleaved1F1B", MS_INTERLEAVED},
+    {"ScheduleInterleaved1F1B", MS_INTERLEAVED},
+};
+
+bool ms_schedule_parse(const char *text, ms_schedule_kind *out)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
+        if (strcasecmp(text, aliases[i].name) == 0) {
+            *out = aliases[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+long ms_plan_data_parallel(const ms_plan *plan)
+{
+    return plan->size[MS_DP_REPLICATE] * plan->size[MS_DP_SHARD];
+}
+
+long ms_plan_microbatches(const ms_plan *plan)
+{
+    return plan->global_batch / (ms_plan_data_parallel(plan) * plan->microbatch);
+}
+
+/* ---- defaults ---- */
+
+long ms_plan_default_batch(long gpus, long sequence_length)
+{
+    const long least_tokens = 4L << 20, tokens_per_gpu = 1L << 10;
+    long tokens =
+        gpus > least_tokens / tokens_per_gpu ? gpus * tokens_per_gpu : least_tokens;
+    long sequences = tokens / sequence_length;
+    return sequences > 0 ? sequences : 1;
+}
+
+ms_plan ms_plan_default(long gpus)
+{
+    const long sequence_length = 8192;
+    return (ms_plan){
+        .cluster = "hgx-h100",
+        .stack = "generic",
+        .gpus = gpus,
+        .size = {1, 1, 0, 1, 1},
+        .order = {MS_PP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP, MS_TP},
+        .ep = 1,
+        .etp = 1,
+        .sequence_length = sequence_length,
+        .global_batch = ms_plan_default_batch(gpus, sequence_length),
+        .microbatch = 1,
+        .schedule = MS_1F1B,
+        .virtual_stages = 1,
+        .zero = -1,
+        .reshard_after_forward = true,
+        .sequence_parallel = true,
+        .loss_parallel = true,
+        .compute = MS_BF16,
+    };
+}
+
+void ms_plan_settle(ms_plan *plan)
+{
+    if (plan->size[MS_DP_SHARD] == 0) {
+        long rest = plan->gpus;
+        for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+            if (axis != MS_DP_SHARD)
+                rest /= plan->size[axis];
+        plan->size[MS_DP_SHARD] = rest > 0 ? rest : 1;
+    }
+    if (plan->global_batch == 0)
+        plan->global_batch = ms_plan_default_batch(plan->gpus, plan->sequence_length);
+    if (plan->zero < 0)
+        plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
+}
+
+/* ---- equality ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool same_names(const ms_plan *a, const ms_plan *b)
+{
+    return same_text(a->model, b->model) && same_text(a->cluster, b->cluster) &&
+           same_text(a->stack, b->stack) && same_text(a->param_dtype, b->param_dtype) &&
+           same_text(a->grad_dtype, b->grad_dtype) &&
+           same_text(a->optimizer_dtype, b->optimizer_dtype) &&
+           same_text(a->comm_dtype, b->comm_dtype);
+}
+
+static bool same_layout(const ms_plan *a, const ms_plan *b)
+{
+    return a->gpus == b->gpus && memcmp(a->size, b->size, sizeof a->size) == 0 &&
+           memcmp(a->order, b->order, sizeof a->order) == 0 && a->ep == b->ep &&
+           a->etp == b->etp;
+}
+
+static bool same_pipeline(const ms_plan *a, const ms_plan *b)
+{
+    return a->schedule == b->schedule && a->virtual_stages == b->virtual_stages &&
+           a->microbatch_group == b->microbatch_group &&
+           a->num_stage_layers == b->num_stage_layers &&
+           (a->num_stage_layers == 0 ||
+            memcmp(a->layers_per_stage, b->layers_per_stage,
+                   (size_t)a->num_stage_layers * sizeof(long)) == 0);
+}
+
+bool ms_plan_equal(const ms_plan *a, const ms_plan *b)
+{
+    return same_names(a, b) && same_layout(a, b) && same_pipeline(a, b) &&
+           a->sequence_length == b->sequence_length &&
+           a->global_batch == b->global_batch && a->microbatch == b->microbatch &&
+           a->zero == b->zero && a->reshard_after_forward == b->reshard_after_forward &&
+           a->sequence_parallel == b->sequence_parallel && a->async_tp == b->async_tp &&
+           a->loss_parallel == b->loss_parallel && a->cp_method == b->cp_method &&
+           a->cp_balance == b->cp_balance && a->recompute == b->recompute &&
+           a->recompute_layers == b->recompute_layers && a->compute == b->compute;
+}
+
+/* ---- meshes ---- */
+
+ms_mesh ms_plan_mesh(const ms_plan *plan)
+{
+    const char *names[MS_NUM_PLAN_AXES];
+    long sizes[MS_NUM_PLAN_AXES];
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
+        names[i] = ms_plan_axis_names[plan->order[i]];
+        sizes[i] = plan->size[plan->order[i]];
+    }
+    return ms_mesh_make(names, sizes, MS_NUM_PLAN_AXES);
+}
+
+/* pp and dp_replicate keep their place; what the experts share out is innermost, and ep takes tp ranks
+ * first, then cp, then dp_shard. Source: TorchTitan parallel_dims.py (two meshes, December 2025). */
+ms_mesh ms_plan_expert_mesh(const ms_plan *plan)
+{
+    const char *names[MS_NUM_PLAN_AXES];
+    long sizes[MS_NUM_PLAN_AXES];
+    int num_axes = 0;
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
+        int axis = plan->order[i];
+        if (axis != MS_PP && axis != MS_DP_REPLICATE)
+            continue;
+        names[num_axes] = ms_plan_axis_names[axis];
+        sizes[num_axes++] = plan->size[axis];
+    }
+    long shared = plan->size[MS_DP_SHARD] * plan->size[MS_CP] * plan->size[MS_TP];
+    assert(num_axes == 2 && shared % (plan->ep * plan->etp) == 0);
+    names[2] = "efsdp";
+    sizes[2] = shared / (plan->ep * plan->etp);
+    names[3] = "ep";
+    sizes[3] = plan->ep;
+    names[4] = "etp";
+    sizes[4] = plan->etp;
+    return ms_mesh_make(names, sizes, 5);
+}
+
+/* ---- integer rules ---- */
+
+/* Whether divisor >= 1 divides number; sizes are mostly powers of two, which need no division. */
+static bool divides(long divisor, long number)
+{
+    if ((divisor & (divisor - 1)) == 0)
+        return (number & (divisor - 1)) == 0;
+    return number % divisor == 0;
+}
+
+static bool ranks_match(const ms_plan *plan)
+{
+    long product = 1;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        if (plan->size[axis] < 1 ||
+            __builtin_mul_overflow(product, plan->size[axis], &product))
+            return false;
+    return product == plan->gpus;
+}
+
+static bool heads_divide(const ms_model *model, long tp)
+{
+    return divides(tp, model->num_heads) &&
+           (model->attention == MS_ATTENTION_MLA || divides(tp, model->num_kv_heads));
+}
+
+static bool has_dense_mlp(const ms_model *model)
+{
+    if (model->moe.num_experts == 0)
+        return true;
+    for (int i = 0; i < model->num_kinds; i++)
+        if (!model->kinds[i].moe)
+            return true;
+    return false;
+}
+
+static bool ffn_divides(const ms_plan *plan, const ms_model *model)
+{
+    long tp = plan->size[MS_TP];
+    if (has_dense_mlp(model) && !divides(tp, model->ffn_hidden))
+        return false;
+    return model->moe.num_experts == 0 || (divides(tp, model->moe.shared_ffn_hidden) &&
+                                           divides(plan->etp, model->moe.ffn_hidden));
+}
+
+/* A part of the sequence per cp rank (two with head-tail balance), each divided by tp again. */
+static bool sequence_divides(const ms_plan *plan)
+{
+    long cp = plan->size[MS_CP];
+    long pieces = cp > 1 && plan->cp_balance == MS_CP_HEAD_TAIL ? 2 * cp : cp;
+    if (plan->sequence_length < 1 || !divides(pieces, plan->sequence_length))
+        return false;
+    return !plan->sequence_parallel ||
+           divides(cp * plan->size[MS_TP], plan->sequence_length);
+}
+
+static bool batch_divides(const ms_plan *plan)
+{
+    long at_once; /* sequences */
+    return plan->global_batch >= 1 && plan->microbatch >= 1 &&
+           !__builtin_mul_overflow(ms_plan_data_parallel(plan), plan->microbatch,
+                                   &at_once) &&
+           divides(at_once, plan->global_batch);
+}
+
+static bool experts_divide(const ms_plan *plan, const ms_model *model)
+{
+    if (plan->ep < 1 || plan->etp < 1)
+        return false;
+    if (model->moe.num_experts == 0)
+        return plan->ep == 1 && plan->etp == 1;
+    long shared = plan->size[MS_DP_SHARD] * plan->size[MS_CP] * plan->size[MS_TP];
+    return (plan->etp == 1 || plan->etp == plan->size[MS_TP]) &&
+           divides(plan->ep, model->moe.num_experts) &&
+           divides(plan->ep * plan->etp, shared);
+}
+
+static bool layers_fit(const ms_plan *plan, const ms_model *model)
+{
+    long pp = plan->size[MS_PP];
+    if (plan->virtual_stages < 1 || plan->virtual_stages > model->num_layers ||
+        pp > model->num_layers || pp * plan->virtual_stages > model->num_layers)
+        return false;
+    if (plan->recompute_layers < 0 || plan->recompute_layers > model->num_layers)
+        return false;
+    if (plan->num_stage_layers == 0)
+        return true;
+    if (plan->num_stage_layers != pp * plan->virtual_stages)
+        return false;
+    long sum = 0;
+    for (long i = 0; i < plan->num_stage_layers; i++) {
+        long layers = plan->layers_per_stage[i];
+        if (layers < 1 || layers > model->num_layers)
+            return false;
+        sum += layers;
+    }
+    return sum == model->num_layers;
+}
+
+static bool schedule_runs(const ms_plan *plan, const char **why)
+{
+    long microbatches = ms_plan_microbatches(plan);
+    if (microbatches > INT_MAX || plan->microbatch_group > INT_MAX ||
+        plan->microbatch_group < 0 || plan->size[MS_PP] > INT_MAX ||
+        plan->virtual_stages > INT_MAX) {
+        if (why != NULL)
+            *why = "a schedule has at most 67108864 actions";
+        return false;
+    }
+    ms_schedule_shape shape = {.kind = plan->schedule,
+                               .num_ranks = (int)plan->size[MS_PP],
+                               .num_microbatches = (int)microbatches,
+                               .virtual_stages = (int)plan->virtual_stages,
+                               .group = (int)plan->microbatch_group};
+    return ms_schedule_allows(&shape, why);
+}
+
+/* Every axis once. */
+static bool order_is_permutation(const ms_plan *plan)
+{
+    unsigned seen = 0;
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
+        if (plan->order[i] < MS_NUM_PLAN_AXES)
+            seen |= 1u << plan->order[i];
+    return seen == (1u << MS_NUM_PLAN_AXES) - 1;
+}
+
+/* Axes of size 1 may stand anywhere: they move no rank. */
+static bool order_suits_experts(const ms_plan *plan)
+{
+    if (plan->ep * plan->etp == 1)
+        return true;
+    int inner = 0; /* the innermost axis so far of dp_shard, cp, tp */
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
+        int axis = plan->order[i];
+        if (plan->size[axis] == 1)
+            continue;
+        if (axis < inner)
+            return false;
+        if (axis >= MS_DP_SHARD)
+            inner = axis;
+    }
+    return true;
+}
+
+ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
+{
+    long tp = plan->size[MS_TP];
+    if (!ranks_match(plan))
+        return MS_REFUSE_RANKS;
+    if (!heads_divide(model, tp))
+        return MS_REFUSE_HEADS;
+    if (!experts_divide(plan, model))
+        return MS_REFUSE_EXPERTS;
+    if (!ffn_divides(plan, model))
+        return MS_REFUSE_FFN;
+    if (model->vocab % tp != 0)
+        return MS_REFUSE_VOCAB;
+    if (!sequence_divides(plan))
+        return MS_REFUSE_SEQUENCE;
+    if (!batch_divides(plan))
+        return MS_REFUSE_BATCH;
+    if (!layers_fit(plan, model))
+        return MS_REFUSE_LAYERS;
+    if (!schedule_runs(plan, NULL))
+        return MS_REFUSE_SCHEDULE;
+    if (plan->zero < 0 || plan->zero > 3)
+        return MS_REFUSE_ZERO;
+    if (!order_is_permutation(plan) || !order_suits_experts(plan))
+        return MS_REFUSE_ORDER;
+    return MS_LEGAL;
+}
+
+const char *ms_plan_schedule_objection(const ms_plan *plan)
+{
+    const char *why = NULL;
+    return schedule_runs(plan, &why) ? NULL : why;
+}

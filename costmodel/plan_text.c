@@ -1,0 +1,252 @@
+/* Plans in words: why one is refused, with its numbers, and the one-line summary. */
+#include "costmodel/plan_priv.h"
+
+/* "1 2 4 8": the values that tp may take for a count of heads. */
+static const char *divisors_text(ms_ctx *cx, long number)
+{
+    const char *text = "1";
+    for (long i = 2; i <= number && i <= 1024; i++)
+        if (number % i == 0)
+            text = ms_arena_printf(cx->arena, "%s %ld", text, i);
+    return text;
+}
+
+static long common_divisor(long a, long b)
+{
+    while (b != 0) {
+        long rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static ms_status fail_ranks(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
+{
+    const long *size = plan->size;
+    double product = 1.0;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        product *= (double)size[axis];
+    ms_status status = ms_fail(
+        cx, MS_EINPUT, loc,
+        "pp %ld x dp_replicate %ld x dp_shard %ld x cp %ld x tp %ld = %.0f ranks, but "
+        "there are %ld GPUs",
+        size[MS_PP], size[MS_DP_REPLICATE], size[MS_DP_SHARD], size[MS_CP], size[MS_TP],
+        product, plan->gpus);
+    double others = size[MS_DP_SHARD] > 0 ? product / (double)size[MS_DP_SHARD] : 0.0;
+    if (others >= 1.0 && others <= (double)plan->gpus && plan->gpus % (long)others == 0)
+        ms_hint(cx, "dp_shard %ld would use all of them", plan->gpus / (long)others);
+    return status;
+}
+
+static ms_status fail_heads(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                            ms_loc loc)
+{
+    bool is_mla = model->attention == MS_ATTENTION_MLA;
+    long kv_heads = is_mla ? model->num_heads : model->num_kv_heads;
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, loc,
+                "%ld attention heads and %ld key-value heads cannot be divided "
+                "by tp %ld",
+                model->num_heads, kv_heads, plan->size[MS_TP]);
+    ms_hint(cx, "tp may be one of %s",
+            divisors_text(cx, common_divisor(model->num_heads, kv_heads)));
+    return status;
+}
+
+static ms_status fail_ffn(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                          ms_loc loc)
+{
+    if (model->moe.num_experts == 0)
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "the MLP width %ld cannot be divided by tp %ld", model->ffn_hidden,
+                       plan->size[MS_TP]);
+    return ms_fail(
+        cx, MS_EINPUT, loc,
+        "MLP widths %ld (dense) and %ld (shared experts) must be divisible by tp %ld, "
+        "and %ld (routed experts) by etp %ld",
+        model->ffn_hidden, model->moe.shared_ffn_hidden, plan->size[MS_TP],
+        model->moe.ffn_hidden, plan->etp);
+}
+
+static ms_status fail_sequence(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
+{
+    long cp = plan->size[MS_CP], tp = plan->size[MS_TP];
+    bool is_balanced = cp > 1 && plan->cp_balance == MS_CP_HEAD_TAIL;
+    ms_status status = ms_fail(
+        cx, MS_EINPUT, loc, "a sequence of %ld tokens cannot be divided by cp %ld%s%s",
+        plan->sequence_length, cp,
+        is_balanced ? " in 2 cp pieces (head-tail balance)" : "",
+        plan->sequence_parallel && tp > 1 ? " and each part by tp (sequence parallelism)"
+                                          : "");
+    ms_hint(cx, "a multiple of %ld works", (is_balanced ? 2 * cp : cp) * tp);
+    return status;
+}
+
+static ms_status fail_experts(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                              ms_loc loc)
+{
+    const long *size = plan->size;
+    if (model->moe.num_experts == 0)
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "a model without experts needs ep 1 and etp 1, not %ld and %ld",
+                       plan->ep, plan->etp);
+    if (plan->etp != 1 && plan->etp != size[MS_TP])
+        return ms_fail(cx, MS_EINPUT, loc, "etp is %ld, must be 1 or tp (%ld)", plan->etp,
+                       size[MS_TP]);
+    if (plan->ep < 1 || model->moe.num_experts % plan->ep != 0)
+        return ms_fail(cx, MS_EINPUT, loc, "%ld experts cannot be divided by ep %ld",
+                       model->moe.num_experts, plan->ep);
+    return ms_fail(cx, MS_EINPUT, loc,
+                   "ep %ld x etp %ld does not divide dp_shard %ld x cp %ld x tp %ld",
+                   plan->ep, plan->etp, size[MS_DP_SHARD], size[MS_CP], size[MS_TP]);
+}
+
+static ms_status fail_layers(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                             ms_loc loc)
+{
+    long pp = plan->size[MS_PP], v = plan->virtual_stages;
+    if (v < 1 || v > model->num_layers / pp)
+        return ms_fail(
+            cx, MS_EINPUT, loc,
+            "pp %ld with %ld virtual stages per rank is more than the model's %ld layers",
+            pp, v, model->num_layers);
+    if (plan->recompute_layers < 0 || plan->recompute_layers > model->num_layers)
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "recompute of %ld layers, but the model has %ld",
+                       plan->recompute_layers, model->num_layers);
+    if (plan->num_stage_layers != pp * v)
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "layers_per_stage has %ld entries, but there are %ld stages",
+                       plan->num_stage_layers, pp * v);
+    double sum = 0.0;
+    for (long i = 0; i < plan->num_stage_layers; i++) {
+        if (plan->layers_per_stage[i] < 1)
+            return ms_fail(cx, MS_EINPUT, loc,
+                           "stage %ld has %ld layers, at least 1 is needed", i,
+                           plan->layers_per_stage[i]);
+        sum += (double)plan->layers_per_stage[i];
+    }
+    return ms_fail(cx, MS_EINPUT, loc,
+                   "layers_per_stage adds up to %.0f, but the model has %ld layers", sum,
+                   model->num_layers);
+}
+
+static ms_status fail_schedule(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
+{
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, loc,
+                "%s with pp %ld, %ld virtual stages, group %ld and %ld micro-batches: %s",
+                ms_schedule_names[plan->schedule], plan->size[MS_PP],
+                plan->virtual_stages, plan->microbatch_group, ms_plan_microbatches(plan),
+                ms_plan_schedule_objection(plan));
+    if (plan->schedule == MS_INTERLEAVED && plan->size[MS_PP] > 1 &&
+        plan->virtual_stages > 1)
+        ms_hint(cx, "micro-batches divisible by pp always work, with group %ld",
+                plan->size[MS_PP]);
+    return status;
+}
+
+static ms_status fail_batch(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
+{
+    return ms_fail(
+        cx, MS_EINPUT, loc,
+        "a global batch of %ld sequences cannot be divided by dp_replicate %ld x "
+        "dp_shard %ld x micro-batch %ld",
+        plan->global_batch, plan->size[MS_DP_REPLICATE], plan->size[MS_DP_SHARD],
+        plan->microbatch);
+}
+
+ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                        ms_loc loc)
+{
+    switch (ms_plan_refusal(plan, model)) {
+    case MS_REFUSE_RANKS:
+        return fail_ranks(cx, plan, loc);
+    case MS_REFUSE_HEADS:
+        return fail_heads(cx, plan, model, loc);
+    case MS_REFUSE_FFN:
+        return fail_ffn(cx, plan, model, loc);
+    case MS_REFUSE_VOCAB:
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "the vocabulary of %ld cannot be divided by tp %ld", model->vocab,
+                       plan->size[MS_TP]);
+    case MS_REFUSE_SEQUENCE:
+        return fail_sequence(cx, plan, loc);
+    case MS_REFUSE_BATCH:
+        return fail_batch(cx, plan, loc);
+    case MS_REFUSE_EXPERTS:
+        return fail_experts(cx, plan, model, loc);
+    case MS_REFUSE_LAYERS:
+        return fail_layers(cx, plan, model, loc);
+    case MS_REFUSE_SCHEDULE:
+        return fail_schedule(cx, plan, loc);
+    case MS_REFUSE_ZERO:
+        return ms_fail(cx, MS_EINPUT, loc, "zero is %ld, must be between 0 and 3",
+                       plan->zero);
+    case MS_REFUSE_ORDER:
+        return ms_fail(
+            cx, MS_EINPUT, loc,
+            "experts with ep %ld and etp %ld need the axes dp_shard, cp, tp innermost "
+            "and in this order",
+            plan->ep, plan->etp);
+    case MS_LEGAL:
+    case MS_NUM_REFUSALS:
+        break;
+    }
+    return MS_OK;
+}
+
+/* ---- one line ---- */
+
+static const char *axes_text(ms_arena *arena, const ms_plan *plan)
+{
+    const char *text = "";
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
+        int axis = plan->order[i];
+        if (plan->size[axis] > 1)
+            text =
+                ms_arena_printf(arena, "%s%s%s %ld", text, text[0] == '\0' ? "" : " x ",
+                                ms_plan_axis_names[axis], plan->size[axis]);
+    }
+    return text[0] == '\0' ? "1 GPU" : text;
+}
+
+static const char *schedule_text(ms_arena *arena, const ms_plan *plan)
+{
+    if (plan->size[MS_PP] == 1)
+        return "";
+    const char *name = ms_schedule_names[plan->schedule];
+    if (plan->schedule != MS_INTERLEAVED)
+        return ms_arena_printf(arena, ", %s", name);
+    if (plan->microbatch_group == 0)
+        return ms_arena_printf(arena, ", %s v%ld", name, plan->virtual_stages);
+    return ms_arena_printf(arena, ", %s v%ld group %ld", name, plan->virtual_stages,
+                           plan->microbatch_group);
+}
+
+static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
+{
+    if (plan->recompute == MS_RECOMPUTE_NONE)
+        return "";
+    const char *name = ms_recompute_names[plan->recompute];
+    if (plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0)
+        return ms_arena_printf(arena, ", recompute %s on %ld layers", name,
+                               plan->recompute_layers);
+    return ms_arena_printf(arena, ", recompute %s", name);
+}
+
+char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
+{
+    const char *experts = "";
+    if (plan->ep * plan->etp > 1)
+        experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
+    bool has_tp = plan->size[MS_TP] > 1;
+    return ms_arena_printf(
+        arena, "%s%s, mbs %ld%s, zero %ld%s%s%s%s, %s", axes_text(arena, plan), experts,
+        plan->microbatch, schedule_text(arena, plan), plan->zero,
+        plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
+        has_tp && plan->sequence_parallel ? ", sp" : "",
+        has_tp && plan->async_tp ? ", async tp" : "", recompute_text(arena, plan),
+        ms_dtype_names[plan->compute]);
+}

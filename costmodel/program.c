@@ -1,0 +1,260 @@
+/* Assembling a program: sizes and meshes, forward, backward, recomputation; then copied to its final size. */
+#include "costmodel/program.h"
+
+#include "costmodel/program_priv.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const ms_op_names[] = {
+    "einsum",      "bias",          "sum-to",         "add",         "dropout-grad",   "norm",
+    "norm-grad",   "rotary",        "attention",      "attention-grad", "mla-keys",    "mla-keys-grad",
+    "activation",  "activation-grad", "embed",        "embed-grad",  "loss-max",       "loss-sum",
+    "loss",        "loss-grad",     "route",          "route-grad",  "permute",        "permute-grad",
+    "exchange",    "grouped",       "unpermute",      "unpermute-grad", "gate",        "gate-grad",
+    "redistribute",
+};
+_Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS, "every operation has a name");
+
+/* ---- the builder's arrays ---- */
+
+int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role, double element_bytes)
+{
+    assert(b->num_tensors < MS_MAX_TENSORS && strlen(dims) <= MS_MAX_DIMS);
+    int index = b->num_tensors++;
+    ms_tensor *tensor = &b->tensors[index];
+    *tensor = (ms_tensor){.name = name, .role = (unsigned char)role, .element_bytes = element_bytes,
+                          .producer = -1, .gradient = -1};
+    memcpy(tensor->dims, dims, strlen(dims) + 1);
+    b->gradient[index].num = 0;
+    return index;
+}
+
+int ms_push_node(ms_builder *b, const ms_node *node)
+{
+    assert(b->num_nodes < MS_MAX_NODES);
+    int index = b->num_nodes++;
+    b->nodes[index] = *node;
+    if (node->op == MS_OP_REDISTRIBUTE && node->pass == MS_PASS_FORWARD)
+        b->nodes[index].pass = b->pass; /* conversions belong to the pass that asks for them */
+    memset(b->strategy[index], 0, sizeof b->strategy[index]);
+    for (int i = 0; i < node->num_out; i++)
+        b->tensors[node->out[i]].producer = index;
+    return index;
+}
+
+/* ---- sizes ---- */
+
+static void set_size(ms_program *program, char letter, double size)
+{
+    program->size[letter - '0'] = size;
+}
+
+static void set_token_sizes(ms_program *program, long sequence_length, long data_parallel)
+{
+    const ms_model *model = program->model;
+    double batch = (double)program->key.microbatch * (double)data_parallel;
+    double sequence = (double)sequence_length;
+    set_size(program, MS_DIM_BATCH, batch);
+    set_size(program, MS_DIM_SEQUENCE, sequence);
+    set_size(program, MS_DIM_KEYS, sequence);
+    set_size(program, MS_DIM_CHOICES, (double)model->moe.top_k);
+    set_size(program, MS_DIM_ROWS, batch * sequence * (double)model->moe.top_k);
+}
+
+static void set_model_sizes(ms_program *program)
+{
+    const ms_model *model = program->model;
+    const struct {
+        char letter;
+        long size;
+    } sizes[] = {
+        {MS_DIM_HIDDEN, model->hidden},
+        {MS_DIM_HEADS, model->num_heads},
+        {MS_DIM_KV_HEADS, model->num_kv_heads},
+        {MS_DIM_HEAD, model->head_dim},
+        {MS_DIM_VALUE, model->value_head_dim},
+        {MS_DIM_FFN, model->ffn_hidden},
+        {MS_DIM_SHARED, model->moe.shared_ffn_hidden},
+        {MS_DIM_EXPERT_FFN, model->moe.ffn_hidden},
+        {MS_DIM_VOCAB, model->vocab},
+        {MS_DIM_EXPERTS, model->moe.num_experts},
+        {MS_DIM_Q_LORA, model->mla.q_lora_rank},
+        {MS_DIM_KV_LORA, model->mla.kv_lora_rank},
+        {MS_DIM_ROPE, model->mla.rope_head_dim},
+        {MS_DIM_KV_UP, model->mla.nope_head_dim + model->value_head_dim},
+        {MS_DIM_POSITIONS, model->max_positions},
+        {MS_DIM_ONE, 1},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        set_size(program, sizes[i].letter, (double)sizes[i].size);
+}
+
+static void set_meshes(ms_program *program, long data_parallel)
+{
+    const ms_program_key *key = &program->key;
+    long dense[MS_MESH_AXES] = {data_parallel, key->cp, key->tp};
+    long ranks = data_parallel * key->cp * key->tp;
+    assert(ranks % ((long)key->ep * key->etp) == 0);
+    long sparse[MS_MESH_AXES] = {ranks / ((long)key->ep * key->etp), key->ep, key->etp};
+    memcpy(program->mesh_size[MS_DENSE_MESH], dense, sizeof dense);
+    memcpy(program->mesh_size[MS_SPARSE_MESH], sparse, sizeof sparse);
+}
+
+/* ---- making one ---- */
+
+static void write_forward(ms_builder *b)
+{
+    b->pass = MS_PASS_FORWARD;
+    switch ((ms_program_part)b->program->key.part) {
+    case MS_PART_EMBED:
+        ms_write_embedding(b);
+        break;
+    case MS_PART_LAYER:
+        ms_write_layer(b);
+        break;
+    case MS_PART_HEAD:
+    case MS_NUM_PARTS:
+        ms_write_head(b);
+        break;
+    }
+}
+
+static ms_builder *open_builder(ms_arena *arena, ms_program *program)
+{
+    ms_builder *b = MS_NEW(arena, ms_builder);
+    b->program = program;
+    b->model = program->model;
+    program->tensors = b->tensors;
+    program->nodes = b->nodes;
+    return b;
+}
+
+static void copy_out(ms_arena *arena, const ms_builder *b, ms_program *program)
+{
+    program->num_tensors = b->num_tensors;
+    program->num_nodes = b->num_nodes;
+    program->tensors = MS_NEW_ARRAY(arena, b->num_tensors, ms_tensor);
+    program->nodes = MS_NEW_ARRAY(arena, b->num_nodes, ms_node);
+    memcpy(program->tensors, b->tensors, (size_t)b->num_tensors * sizeof *b->tensors);
+    memcpy(program->nodes, b->nodes, (size_t)b->num_nodes * sizeof *b->nodes);
+}
+
+const ms_program *ms_program_make(ms_arena *arena, const ms_model *model, const ms_program_key *key,
+                                  long sequence_length, long data_parallel, ms_dtype compute)
+{
+    ms_program *program = MS_NEW(arena, ms_program);
+    program->model = model;
+    program->key = *key;
+    program->compute_bytes = ms_dtype_bytes(compute == MS_FP8 ? MS_BF16 : compute);
+    program->input = program->output = program->input_gradient = program->output_gradient = -1;
+    set_token_sizes(program, sequence_length, data_parallel);
+    set_model_sizes(program);
+    set_meshes(program, data_parallel);
+    ms_arena *scratch = ms_arena_open();
+    ms_builder *b = open_builder(scratch, program);
+    b->arena = arena;
+    write_forward(b);
+    program->num_forward_nodes = b->num_nodes;
+    ms_write_backward(b);
+    ms_write_recompute(b, program->num_forward_nodes);
+    copy_out(arena, b, program);
+    ms_arena_close(scratch);
+    return program;
+}
+
+/* ---- checking and printing ---- */
+
+static bool operands_defined(const ms_program *program, const char **why)
+{
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        for (int i = 0; i < node->num_in; i++) {
+            if (program->tensors[node->in[i]].producer >= n) {
+                *why = "a node uses a tensor before it is made";
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool shards_divide(const ms_program *program, const char **why)
+{
+    for (int t = 0; t < program->num_tensors; t++) {
+        const ms_tensor *tensor = &program->tensors[t];
+        for (const char *c = tensor->dims; *c != '\0'; c++) {
+            double local = ms_tensor_local_size(program, t, *c);
+            if (local != (double)(long)local && *c != MS_DIM_ROWS) {
+                *why = "a dimension does not divide by the axes that split it";
+                return false;
+            }
+        }
+        for (int axis = 0; axis < MS_MESH_AXES; axis++) {
+            if (tensor->at[axis].kind == MS_SHARD && strchr(tensor->dims, tensor->at[axis].dim) == NULL) {
+                *why = "a tensor is split along a dimension it does not have";
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool weights_have_gradients(const ms_program *program, const char **why)
+{
+    for (int t = 0; t < program->num_tensors; t++) {
+        const ms_tensor *tensor = &program->tensors[t];
+        if (tensor->role == MS_ROLE_WEIGHT && tensor->gradient < 0 && strcmp(tensor->name, "router.bias") != 0) {
+            *why = "a weight has no gradient";
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ms_program_check(const ms_program *program, const char **why)
+{
+    return operands_defined(program, why) && shards_divide(program, why) &&
+           weights_have_gradients(program, why);
+}
+
+static void print_placement(FILE *out, ms_placement at)
+{
+    static const char *const words[] = {"R", "S", "P", "Pmax"};
+    fprintf(out, "%s", words[at.kind]);
+    if (at.kind == MS_SHARD)
+        fprintf(out, "(%c)", at.dim);
+}
+
+static void print_tensor(FILE *out, const ms_program *program, int tensor)
+{
+    static const char *const axes[2][MS_MESH_AXES] = {{"dp", "cp", "tp"}, {"edp", "ep", "etp"}};
+    const ms_tensor *t = &program->tensors[tensor];
+    fprintf(out, " %d:%s[", tensor, t->dims);
+    const char *gap = "";
+    for (int axis = 0; axis < MS_MESH_AXES; axis++) {
+        if (t->at[axis].kind == MS_REPLICATE)
+            continue;
+        fprintf(out, "%s", gap);
+        print_placement(out, t->at[axis]);
+        fprintf(out, "@%s", axes[t->mesh][axis]);
+        gap = " ";
+    }
+    fprintf(out, "]%s", t->saved ? "*" : "");
+}
+
+void ms_program_print(FILE *out, const ms_program *program)
+{
+    static const char *const passes[] = {"forward", "recompute", "backward", "weight"};
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        fprintf(out, "%3d %-9s %-15s %-22s", n, passes[node->pass], ms_op_names[node->op], node->name);
+        for (int i = 0; i < node->num_in; i++)
+            print_tensor(out, program, node->in[i]);
+        fprintf(out, " ->");
+        for (int i = 0; i < node->num_out; i++)
+            print_tensor(out, program, node->out[i]);
+        fputc('\n', out);
+    }
+}

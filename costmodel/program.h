@@ -1,0 +1,237 @@
+/* Layer programs: the executable nodes of one layer kind for one micro-batch, forward and backward, on a mesh.
+ *
+ * A program is written once, without parallelism, by layer.c; propagation then gives every tensor a placement
+ * on each mesh axis, and inserts a REDISTRIBUTE node wherever an operation needs another placement. Backward nodes come
+ * from forward nodes by one rule per operation. FLOP, bytes and live memory are computed from the tensors; nothing is stored twice.
+ *
+ * Two meshes over the same ranks: dense (dp, cp, tp) and sparse (edp, ep, etp), both row-major with the last
+ * axis fastest, so linear rank = (i0 * size1 + i1) * size2 + i2 in either. Pipeline stages are outside of programs.
+ *
+ * Sources: placement rules as in GSPMD (Xu et al. 2021) and DTensor (pytorch torch/distributed/tensor/_ops/_einsum_strategy.py);
+ * what follows for a transformer are the patterns of Megatron-LM (Shoeybi et al. 2019; Korthikanti et al. 2022). */
+#ifndef MS_COSTMODEL_PROGRAM_H
+#define MS_COSTMODEL_PROGRAM_H
+
+#include "costmodel/collective_cost.h"
+#include "costmodel/kernel_cost.h"
+#include "costmodel/model.h"
+#include "costmodel/plan.h"
+
+#define MS_MAX_DIMS 4
+#define MS_MAX_OPERANDS 8
+#define MS_MESH_AXES 3
+
+/* Index letters name dimensions; their global sizes are program->size[letter - '0']. */
+enum {
+    MS_DIM_BATCH = 'b',    /* sequences of one micro-batch over all dp ranks */
+    MS_DIM_SEQUENCE = 's',
+    MS_DIM_HIDDEN = 'h',
+    MS_DIM_HEADS = 'n',    /* query heads */
+    MS_DIM_KV_HEADS = 'g',
+    MS_DIM_HEAD = 'd',     /* query and key width of a head */
+    MS_DIM_VALUE = 'w',    /* value width of a head */
+    MS_DIM_FFN = 'f',      /* width of the dense MLP */
+    MS_DIM_SHARED = 'F',   /* width of the shared experts */
+    MS_DIM_EXPERT_FFN = 'i',
+    MS_DIM_VOCAB = 'v',
+    MS_DIM_EXPERTS = 'e',
+    MS_DIM_CHOICES = 'k',  /* top-k slots of a token */
+    MS_DIM_ROWS = 'r',     /* token copies sent to experts: b * s * k, grouped by expert after dispatch */
+    MS_DIM_Q_LORA = 'q',
+    MS_DIM_KV_LORA = 'c',
+    MS_DIM_ROPE = 'o',     /* MLA: width of the shared rotary key */
+    MS_DIM_KV_UP = 'u',    /* MLA: nope + value width per head */
+    MS_DIM_KEYS = 't',     /* keys of unfused attention scores: as long as 's', never sharded */
+    MS_DIM_POSITIONS = 'p',/* rows of learned positions */
+    MS_DIM_ONE = '1'       /* a single column (shared-expert gate); its size is 1 */
+};
+
+typedef enum ms_mesh_kind { MS_DENSE_MESH, MS_SPARSE_MESH } ms_mesh_kind;
+/* Axis 0, 1, 2 of the dense mesh: dp, cp, tp; of the sparse mesh: edp, ep, etp. */
+
+typedef enum ms_placement_kind { MS_REPLICATE, MS_SHARD, MS_PARTIAL_SUM, MS_PARTIAL_MAX } ms_placement_kind;
+typedef struct ms_placement {
+    unsigned char kind;
+    char dim; /* letter, MS_SHARD only */
+} ms_placement;
+
+typedef enum ms_role { MS_ROLE_ACTIVATION, MS_ROLE_WEIGHT, MS_ROLE_GRADIENT, MS_ROLE_WEIGHT_GRADIENT } ms_role;
+
+typedef struct ms_tensor {
+    const char *name;
+    char dims[MS_MAX_DIMS + 1]; /* letters, outer to inner */
+    unsigned char role;
+    unsigned char mesh;
+    bool saved;            /* an activation kept from forward to backward */
+    double element_bytes;
+    ms_placement at[MS_MESH_AXES];
+    int producer;          /* node, or -1: weight or program input */
+    int gradient;          /* of a weight or of the program's input: its gradient tensor after backward; -1: none */
+} ms_tensor;
+
+typedef enum ms_op {
+    /* out = einsum(in0, in1), attribute `einsum`. Backward: two einsums with the index sets swapped. */
+    MS_OP_EINSUM,
+    /* out = in0 + in1, in1 a weight whose dims are the last dims of in0. Backward of the bias: SUM_TO. */
+    MS_OP_BIAS,
+    /* out(dims of the weight) = in0 summed over all leading dims. */
+    MS_OP_SUM_TO,
+    /* out = in0 + in1, same dims. With two outputs the second is the dropout mask of in1 (never executed with dropout > 0). */
+    MS_OP_ADD,
+    /* gin = gout through the mask: in gout, mask. */
+    MS_OP_DROPOUT_GRAD,
+    /* Normalisation over the last dim with epsilon 1e-6. RMS: in x, weight; layer norm: in x, weight, bias. */
+    MS_OP_NORM,
+    /* in x, weight, gout; out gx, gweight [, gbias]. */
+    MS_OP_NORM_GRAD,
+    /* Rotary positions on the last `rotary_width` entries of the last dim of in0 ([.., s, .., d]), halves rotated against each other
+     * (Hugging Face convention), angle = position / 10000^(2i/width). attribute inverse: the transpose (backward). */
+    MS_OP_ROTARY,
+    /* in q[bsnd] k[bsgd] v[bsgw]; out o[bsnw], lse[bsn] (log-sum-exp, fp32 in practice) [, scores[bnst] when unfused].
+     * softmax(q k / sqrt(d)), causal by position, each kv head serves n/g consecutive query heads; `window_tokens` > 0 limits
+     * to keys with position > q position - window. */
+    MS_OP_ATTENTION,
+    /* in q k v o lse go [scores]; out gq gk gv. */
+    MS_OP_ATTENTION_GRAD,
+    /* MLA: in up[bsnu] (nope keys, then values, per head), rope[bso]; out k[bsnd] = (nope, rope repeated over heads), v[bsnw]. */
+    MS_OP_MLA_KEYS,
+    /* in gk gv; out gup, grope (summed over local heads: partial when heads are sharded). */
+    MS_OP_MLA_KEYS_GRAD,
+    /* out = act(in0) * in1 (gated) or act(in0); attribute activation. */
+    MS_OP_ACTIVATION,
+    /* in: the inputs of ACTIVATION, then gout; out: their gradients. */
+    MS_OP_ACTIVATION_GRAD,
+    /* in table[vh] (rows by token) or [ph] (rows by position, attribute by_position); out x[bsh]. A sharded table gives partial sums. */
+    MS_OP_EMBED,
+    /* in gout; out gtable. */
+    MS_OP_EMBED_GRAD,
+    /* Cross entropy in three parts, so that a sharded vocabulary needs three small reductions per token:
+     * in logits[bsv]; out max[bs] (partial max when the vocabulary is sharded). */
+    MS_OP_LOSS_MAX,
+    /* in logits, max; out sum[bs] of exp(logit - max), target[bs]: the target's logit (0 where another rank owns it). */
+    MS_OP_LOSS_SUM,
+    /* in max, sum, target; out loss[bs] = max + log(sum) - target. */
+    MS_OP_LOSS,
+    /* in logits, max, sum; out glogits = (softmax - onehot) / tokens of the global batch (program->size b * s). */
+    MS_OP_LOSS_GRAD,
+    /* in logits[bse] [, bias[e]]; out weight[bsk], choice[bsk] (expert ids, as numbers). Attribute router. */
+    MS_OP_ROUTE,
+    /* in logits, weight, choice, gweight; out glogits. */
+    MS_OP_ROUTE_GRAD,
+    /* in x[bsh], choice[bsk]; out rows[rh]: each token k times, ordered by expert (stable). Dense mesh. */
+    MS_OP_PERMUTE,
+    /* in grows[rh], choice; out gx[bsh]: the k copies summed. */
+    MS_OP_PERMUTE_GRAD,
+    /* in rows[r?], choice; out rows[r?] on the other mesh. Dispatch (dense to sparse): rows go to the ep rank that owns their
+     * expert (expert / (e / ep)), ordered by (expert, source ep rank, source row). Attribute inverse: combine, the way back. */
+    MS_OP_EXCHANGE,
+    /* Grouped product: rows of expert e use its matrix. `einsum` is "rh,ehi->ri" or "ri,eih->rh" or, for weights' gradients, "rh,ri->ehi".
+     * Backward rows use "ri,ehi->rh": the index sets swapped, as for einsum. Takes `choice` (dense) as last operand for the group sizes. */
+    MS_OP_GROUPED,
+    /* in rows[rh], weight[bsk], choice; out y[bsh] = sum over k of weight * row. Linear in rows: partial rows give partial y. */
+    MS_OP_UNPERMUTE,
+    /* in gy, rows, weight, choice; out grows, gweight. */
+    MS_OP_UNPERMUTE_GRAD,
+    /* out = in0 * sigmoid(in1), in1[bs1] broadcast over the last dim. */
+    MS_OP_GATE,
+    /* in x, gate, gout; out gx, ggate (summed over the last dim). */
+    MS_OP_GATE_GRAD,
+    /* Changes the placement of in0 on one mesh axis: attributes axis, from, to. Shard->Replicate all-gather, partial->Replicate
+     * all-reduce, partial->Shard reduce-scatter, Replicate->Shard a local slice, Shard->Shard all-to-all. */
+    MS_OP_REDISTRIBUTE,
+    MS_NUM_OPS
+} ms_op;
+extern const char *const ms_op_names[];
+
+typedef enum ms_pass {
+    MS_PASS_FORWARD,
+    MS_PASS_RECOMPUTE,       /* forward nodes run again before they are needed in backward */
+    MS_PASS_BACKWARD_INPUT,
+    MS_PASS_BACKWARD_WEIGHT, /* may be delayed: nothing else in the layer waits for them */
+    MS_NUM_PASSES
+} ms_pass;
+
+typedef struct ms_node {
+    unsigned char op;
+    unsigned char pass;
+    unsigned char num_in, num_out;
+    int in[MS_MAX_OPERANDS];
+    int out[MS_MAX_OPERANDS];
+    const char *name;    /* "attention.query", for traces and joins */
+    int forward;         /* the forward node that a backward or recompute node comes from, otherwise -1 */
+    /* attributes */
+    const char *einsum;
+    long rotary_width;
+    long window_tokens;
+    bool inverse;        /* ROTARY, EXCHANGE */
+    bool by_position;    /* EMBED */
+    unsigned char axis;  /* REDISTRIBUTE: mesh axis 0..2 of the tensor's mesh */
+    ms_placement from, to;
+} ms_node;
+
+/* What a program depends on: not on dp or pp. */
+typedef struct ms_program_key {
+    unsigned char part; /* ms_program_part */
+    unsigned char kind; /* index into model->kinds, layers only */
+    bool sequence_parallel;
+    bool loss_parallel;
+    bool attention_fused;
+    bool regather;      /* gathered tensors are gathered again in backward */
+    unsigned char recompute; /* ms_recompute */
+    short tp, cp, ep, etp;
+    int microbatch;     /* sequences per dp rank */
+} ms_program_key;
+
+typedef enum ms_program_part { MS_PART_EMBED, MS_PART_LAYER, MS_PART_HEAD, MS_NUM_PARTS } ms_program_part;
+
+typedef struct ms_program {
+    const ms_model *model;
+    ms_program_key key;
+    long mesh_size[2][MS_MESH_AXES]; /* [mesh][axis]; sizes of dp and edp are those asked for when building, 1 for pricing */
+    double size['z' - '0' + 1];      /* global size of each letter: size[letter - '0'] */
+    double compute_bytes;            /* of an element in the compute type */
+    int num_tensors, num_nodes;
+    ms_tensor *tensors;
+    ms_node *nodes;                  /* forward, then recompute and backward interleaved, in an order that can be executed */
+    int num_forward_nodes;
+    int input, output;               /* tensors; -1 for the embedding's input and the head's output is the loss */
+    int input_gradient, output_gradient; /* -1: none */
+} ms_program;
+
+/* Builds the program of one part for a key. `data_parallel` (dp) scales the batch letter: local shapes do not depend on it; pricing uses 1.
+ * With experts, dp * cp * tp must be divisible by ep * etp. The key must be legal for the model (ms_plan_refusal). Lives in the arena. */
+const ms_program *ms_program_make(ms_arena *arena, const ms_model *model, const ms_program_key *key,
+                                  long sequence_length, long data_parallel, ms_dtype compute);
+
+/* Elements of the tensor on one rank: product of its dims over the sizes of the axes that shard them. */
+double ms_tensor_local_elements(const ms_program *program, int tensor);
+double ms_tensor_local_bytes(const ms_program *program, int tensor);
+/* Size of dim `letter` of the tensor on one rank. */
+double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
+
+/* The matrix product that an EINSUM or GROUPED node is on one rank: letters of both operands and the result are the batch. */
+ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node);
+
+/* The shape by which an ATTENTION or ATTENTION_GRAD node is priced. */
+ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *node);
+
+/* FLOP that one rank executes for a node (multiply-add is 2): matrix products and attention only; causal pairs exactly, s(s+1)/2 over cp. */
+double ms_node_flop(const ms_program *program, const ms_node *node);
+/* HBM traffic of a node that is no matrix product: operands read and results written once. */
+double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
+
+/* The collective of a REDISTRIBUTE or EXCHANGE node: kind, mesh axis and size as ms_collective_s takes it. num_ranks 1 or a local slice: none, false. */
+typedef struct ms_node_comm {
+    ms_collective collective;
+    ms_mesh_kind mesh;
+    int axis;
+    double size_bytes;
+} ms_node_comm;
+bool ms_node_communicates(const ms_program *program, const ms_node *node, ms_node_comm *out);
+
+/* Structure is sound: operands defined before use, placements legal, every weight has a gradient. `why` gets a sentence. For tests. */
+bool ms_program_check(const ms_program *program, const char **why);
+/* One line per node: names, dims, placements. For reading and golden tests. */
+void ms_program_print(FILE *out, const ms_program *program);
+
+#endif

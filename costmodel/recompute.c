@@ -1,0 +1,133 @@
+/* Which activations live from forward to backward, and the forward nodes that run again for those that do not.
+ * A mode is a policy on tensors: backward asks for a tensor; if the policy does not keep it, its producer is
+ * cloned before the first use, down to tensors that are kept. */
+#include "costmodel/program_priv.h"
+
+#include <assert.h>
+#include <string.h>
+
+static bool is_gather(const ms_node *node)
+{
+    return node->op == MS_OP_REDISTRIBUTE && node->from.kind == MS_SHARD && node->to.kind == MS_REPLICATE;
+}
+
+static int output_index(const ms_node *node, int tensor)
+{
+    int i = 0;
+    while (i < node->num_out && node->out[i] != tensor)
+        i++;
+    assert(i < node->num_out);
+    return i;
+}
+
+/* Whether the node is the first, third, fifth ... matrix product of the layer. */
+static bool odd_product(const ms_builder *b, int node)
+{
+    int count = 0;
+    for (int i = 0; i <= node; i++)
+        count += b->forward[i].op == MS_OP_EINSUM;
+    return count % 2 == 1;
+}
+
+/* TorchTitan distributed/activation_checkpoint.py: attention, every second product, reduce-scatters, all-to-alls, top-k. */
+static bool per_op_keeps(const ms_builder *b, int producer)
+{
+    const ms_node *node = &b->forward[producer];
+    switch (node->op) {
+    case MS_OP_ATTENTION:
+    case MS_OP_EXCHANGE:
+    case MS_OP_ROUTE:
+        return true;
+    case MS_OP_EINSUM:
+        return odd_product(b, producer);
+    case MS_OP_REDISTRIBUTE:
+        return node->from.kind == MS_PARTIAL_SUM && node->to.kind == MS_SHARD;
+    default:
+        return false;
+    }
+}
+
+static bool policy_keeps(const ms_builder *b, int tensor, int producer)
+{
+    const ms_node *node = &b->forward[producer];
+    switch ((ms_recompute)b->program->key.recompute) {
+    case MS_RECOMPUTE_FULL:
+        return false;
+    case MS_RECOMPUTE_PER_OP:
+        return per_op_keeps(b, producer);
+    case MS_RECOMPUTE_SELECTIVE:
+        if (node->op == MS_OP_NORM || node->op == MS_OP_ACTIVATION)
+            return false;
+        if (node->op == MS_OP_ATTENTION && output_index(node, tensor) == 2)
+            return false;
+        break;
+    case MS_RECOMPUTE_NONE:
+    case MS_NUM_RECOMPUTE:
+        break;
+    }
+    return !(is_gather(node) && b->program->key.regather);
+}
+
+/* The tensor as backward can use it: itself when it is kept, otherwise computed again. */
+static int materialise(ms_builder *b, int num_forward, int tensor)
+{
+    ms_tensor *t = &b->tensors[tensor];
+    if (t->role != MS_ROLE_ACTIVATION)
+        return tensor;
+    int producer = t->producer;
+    if (producer < 0 || producer >= num_forward || policy_keeps(b, tensor, producer)) {
+        t->saved = producer < num_forward;
+        return tensor;
+    }
+    const ms_node *original = &b->forward[producer];
+    int index = output_index(original, tensor);
+    if (b->clone[producer] >= 0)
+        return b->nodes[b->clone[producer]].out[index];
+    ms_node copy = *original;
+    copy.pass = MS_PASS_RECOMPUTE;
+    copy.forward = producer;
+    for (int i = 0; i < copy.num_in; i++)
+        copy.in[i] = materialise(b, num_forward, copy.in[i]);
+    for (int i = 0; i < copy.num_out; i++) {
+        const ms_tensor *out = &b->tensors[original->out[i]];
+        copy.out[i] = ms_add_tensor(b, out->name, out->dims, MS_ROLE_ACTIVATION, out->element_bytes);
+        b->tensors[copy.out[i]].mesh = b->tensors[original->out[i]].mesh;
+        memcpy(b->tensors[copy.out[i]].at, b->tensors[original->out[i]].at, sizeof b->tensors[0].at);
+    }
+    b->clone[producer] = ms_push_node(b, &copy);
+    return copy.out[index];
+}
+
+/* TorchTitan's policy keeps what it names, needed or not. */
+static void keep_named_tensors(ms_builder *b, int num_forward)
+{
+    for (int t = 0; t < b->num_tensors; t++) {
+        ms_tensor *tensor = &b->tensors[t];
+        if (tensor->role == MS_ROLE_ACTIVATION && tensor->producer >= 0 &&
+            tensor->producer < num_forward && per_op_keeps(b, tensor->producer))
+            tensor->saved = true;
+    }
+}
+
+void ms_write_recompute(ms_builder *b, int num_forward)
+{
+    int num_nodes = b->num_nodes;
+    ms_recompute mode = (ms_recompute)b->program->key.recompute;
+    memcpy(b->forward, b->nodes, (size_t)num_nodes * sizeof *b->nodes);
+    for (int i = 0; i < num_forward; i++)
+        b->clone[i] = -1;
+    b->num_nodes = num_forward;
+    /* Checkpointed blocks run their forward again as a whole before their backward. */
+    if (mode == MS_RECOMPUTE_FULL || mode == MS_RECOMPUTE_PER_OP)
+        for (int n = num_forward; n < num_nodes; n++)
+            for (int i = 0; i < b->forward[n].num_in; i++)
+                materialise(b, num_forward, b->forward[n].in[i]);
+    for (int n = num_forward; n < num_nodes; n++) {
+        ms_node node = b->forward[n];
+        for (int i = 0; i < node.num_in; i++)
+            node.in[i] = materialise(b, num_forward, node.in[i]);
+        ms_push_node(b, &node);
+    }
+    if (mode == MS_RECOMPUTE_PER_OP)
+        keep_named_tensors(b, num_forward);
+}

@@ -1,0 +1,137 @@
+/* Reads stacks, the habits of training frameworks, from configs/stacks/. Figures are coefficients
+ * with provenance; switches and words are plain. */
+#include "costmodel/stack.h"
+
+#include "base/paths.h"
+
+#include <string.h>
+
+static const char *const recompute_modes[] = {"none", "selective", "full", "per-op",
+                                              NULL};
+
+/* What the table fills; the words are turned into their types afterwards. */
+typedef struct stack_file {
+    ms_stack stack;
+    int attention;
+    int recompute;
+} stack_file;
+
+#define AT(member) offsetof(stack_file, member)
+#define FIGURE(member, keyword, least, most, text)                                       \
+    {                                                                                    \
+        .kind = MS_FIELD_ANY, .key = (keyword), .offset = AT(stack.member),              \
+        .required = true, .low = (least), .high = (most), .unit = MS_UNIT_COUNT,         \
+        .help = (text)                                                                   \
+    }
+
+static const ms_field stack_fields[] = {
+    {.kind = MS_FIELD_TEXT,
+     .key = "name",
+     .offset = AT(stack.name),
+     .required = true,
+     .help = "name of the stack"},
+    {.kind = MS_FIELD_TEXT,
+     .key = "source",
+     .offset = AT(stack.source),
+     .required = true,
+     .help = "which framework and version, and what was fitted on which runs"},
+    {.kind = MS_FIELD_CHOICE,
+     .key = "attention",
+     .offset = AT(attention),
+     .required = true,
+     .choices = ms_attention_kernel_names,
+     .help = "attention kernel"},
+    FIGURE(unfused_traffic, "unfused_traffic", 0, 20,
+           "extra passes of pointwise chains over memory"),
+    {.kind = MS_FIELD_ANY,
+     .key = "host_per_layer",
+     .offset = AT(stack.host_s_per_layer),
+     .required = true,
+     .nullable = true,
+     .low = 0,
+     .high = 1,
+     .unit = MS_UNIT_SECONDS,
+     .help =
+         "host time of one layer and micro-batch, forward and backward; null: kernels x launch"},
+    FIGURE(launch_frac, "launch_frac", 0, 10,
+           "of the launch time that remains per kernel"),
+    FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,
+           "share of tensor-parallel traffic that hides"),
+    FIGURE(dp_overlap, "dp_overlap", 0, 1,
+           "1: gradient and parameter traffic overlaps compute"),
+    FIGURE(cp_overlap_frac, "cp_overlap", 0, 1,
+           "share of context-parallel traffic that hides"),
+    FIGURE(interference_frac, "interference", 0, 1,
+           "of the shorter of two overlapping, lost"),
+    FIGURE(optimizer_bytes, "optimizer_bytes", 0, 200,
+           "memory traffic per owned parameter"),
+    FIGURE(accumulate_bytes, "accumulate_bytes", 0, 200,
+           "memory traffic of gradient accumulation"),
+    FIGURE(loss_bytes, "loss_bytes", 0, 200, "memory traffic per local logit"),
+    FIGURE(param_bytes, "param_bytes", 0.5, 16, "per parameter between steps"),
+    FIGURE(grad_bytes, "grad_bytes", 0.5, 16, "per parameter, accumulation included"),
+    FIGURE(master_bytes, "master_bytes", 0, 16, "fp32 copy of the optimizer"),
+    FIGURE(moment_bytes, "moment_bytes", 0, 16, "Adam's m and v"),
+    FIGURE(logit_bytes, "logit_bytes", 0, 64, "alive per local logit at the loss"),
+    FIGURE(head_grad_bytes, "head_grad_bytes", 0, 64,
+           "alive per local head parameter at its backward"),
+    FIGURE(fragmentation_frac, "fragmentation", 0, 1, "reserved over allocated, minus 1"),
+    FIGURE(grad_comm_bytes, "grad_comm_bytes", 0.5, 8,
+           "per parameter in gradient reductions"),
+    FIGURE(param_comm_bytes, "param_comm_bytes", 0.5, 8, "per parameter in gathers"),
+    {.kind = MS_FIELD_BOOL,
+     .key = "regather",
+     .offset = AT(stack.regather),
+     .required = true,
+     .help = "gathered layer inputs are gathered again in backward"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "counts_context",
+     .offset = AT(stack.counts_context),
+     .required = true,
+     .help = "its memory figure includes CUDA context and communication buffers"},
+    {.kind = MS_FIELD_CHOICE,
+     .key = "recompute",
+     .offset = AT(recompute),
+     .required = true,
+     .choices = recompute_modes,
+     .help = "default recomputation"},
+    {.kind = MS_FIELD_INTEGER,
+     .key = "default_zero",
+     .offset = AT(stack.default_zero),
+     .required = true,
+     .low = -1,
+     .high = 3,
+     .help = "default ZeRO stage; -1: 3 when sharded, else 0"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "can_zero3_with_pp",
+     .offset = AT(stack.can_zero3_with_pp),
+     .required = true,
+     .help = "shards parameters under pipeline parallelism"},
+    {0}};
+
+ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
+{
+    stack_file file = {0};
+    MS_TRY(ms_coefficients_read(cx, root, stack_fields, &file));
+    *out = file.stack;
+    out->attention = (ms_attention_kernel)file.attention;
+    out->recompute = recompute_modes[file.recompute];
+    return MS_OK;
+}
+
+ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
+{
+    static const char *const aliases[] = {"megatron-lm", "megatron",    "megatron-bridge",
+                                          "megatron",    "playbook",    "nanotron",
+                                          "mosaicml",    "llm-foundry", NULL};
+    const char *path = NULL;
+    MS_TRY(ms_config_resolve(cx, "stacks", "stack", name, aliases, &path));
+    ms_jdoc *doc = NULL;
+    ms_jval root;
+    MS_TRY(ms_json_load(cx, path, &doc, &root));
+    ms_stack *stack = MS_NEW(cx->arena, ms_stack);
+    ms_status status = ms_stack_read(cx, root, stack);
+    ms_json_close(doc);
+    *out = stack;
+    return status;
+}

@@ -1,0 +1,116 @@
+#include "sim/links.h"
+
+#include <string.h>
+
+/* ---- spans ---- */
+
+static ms_span span_of(const ms_mesh *mesh, const ms_cluster *cluster, const char *const *names)
+{
+    int axes[MS_MAX_AXES], num_axes = 0;
+    for (; *names != NULL; names++) {
+        int axis = ms_mesh_find(mesh, *names);
+        if (axis >= 0)
+            axes[num_axes++] = axis;
+    }
+    ms_group group = ms_mesh_group(mesh, axes, num_axes);
+    return ms_group_span(&group, mesh->num_ranks, cluster);
+}
+
+/* Which mesh axes each group is made of, and on which of the two meshes. */
+typedef struct group_axes {
+    bool sparse;
+    const char *axes[MS_NUM_PLAN_AXES + 1];
+} group_axes;
+
+static const group_axes groups[MS_NUM_SPANS] = {
+    [MS_BILL_TP] = {false, {"tp"}},
+    [MS_BILL_CP] = {false, {"cp"}},
+    [MS_BILL_EP] = {true, {"ep"}},
+    [MS_NUM_BILL_AXES + MS_SYNC_FSDP] = {false, {"dp_shard", "cp"}},
+    [MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP] = {true, {"efsdp"}},
+    [MS_NUM_BILL_AXES + MS_SYNC_REPLICATE] = {false, {"dp_replicate"}},
+    [MS_NUM_BILL_AXES + MS_SYNC_ALL] = {false, {"dp_replicate", "dp_shard", "cp"}},
+    [MS_NUM_BILL_AXES + MS_SYNC_EXPERT_ALL] = {true, {"dp_replicate", "efsdp"}},
+    [MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS] = {false, {"pp"}},
+    [MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS + 1] = {false, {"pp", "dp_replicate", "dp_shard", "cp", "tp"}},
+};
+
+static bool has_experts(const ms_plan *plan)
+{
+    return plan->ep * plan->etp > 1;
+}
+
+void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster, ms_span spans[MS_NUM_SPANS])
+{
+    ms_mesh dense = ms_plan_mesh(plan);
+    ms_mesh sparse = dense;
+    if (has_experts(plan))
+        sparse = ms_plan_expert_mesh(plan);
+    for (int i = 0; i < MS_NUM_SPANS; i++)
+        spans[i] = span_of(groups[i].sparse ? &sparse : &dense, cluster, groups[i].axes);
+    if (!has_experts(plan)) {
+        /* Whole experts on every rank: their gradients are reduced over tp ranks too, which hold other tokens. */
+        static const char *const shard[] = {"dp_shard", "cp", "tp", NULL};
+        static const char *const all[] = {"dp_replicate", "dp_shard", "cp", "tp", NULL};
+        spans[MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP] = span_of(&dense, cluster, shard);
+        spans[MS_NUM_BILL_AXES + MS_SYNC_EXPERT_ALL] = span_of(&dense, cluster, all);
+    }
+}
+
+/* ---- laws ---- */
+
+static void make_bill_laws(ms_links *links, const ms_cluster *cluster, const ms_profile *profile)
+{
+    static const unsigned char needed[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES] = {
+        [MS_BILL_TP] = {[MS_ALL_GATHER] = 1, [MS_REDUCE_SCATTER] = 1, [MS_ALL_REDUCE] = 1, [MS_ALL_TO_ALL] = 1},
+        [MS_BILL_CP] = {[MS_ALL_GATHER] = 1, [MS_REDUCE_SCATTER] = 1, [MS_ALL_REDUCE] = 1, [MS_ALL_TO_ALL] = 1},
+        [MS_BILL_EP] = {[MS_ALL_TO_ALL] = 1},
+    };
+    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
+        for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
+            if (needed[axis][c] && links->span[axis].size > 1)
+                links->law[axis][c] =
+                    ms_collective_law_make((ms_collective)c, &links->span[axis], cluster, profile);
+}
+
+static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *cluster,
+                        const ms_profile *profile)
+{
+    ms_links links = {0};
+    memcpy(links.span, spans, sizeof links.span);
+    memcpy(links.sync_span, spans + MS_NUM_BILL_AXES, sizeof links.sync_span);
+    links.pipeline_span = spans[MS_NUM_SPANS - 2];
+    links.world_span = spans[MS_NUM_SPANS - 1];
+    make_bill_laws(&links, cluster, profile);
+    for (int i = 0; i < MS_NUM_SYNC_GROUPS; i++) {
+        const ms_span *span = &links.sync_span[i];
+        if (span->size <= 1)
+            continue;
+        links.gather[i] = ms_collective_law_make(MS_ALL_GATHER, span, cluster, profile);
+        links.reduce[i] = ms_collective_law_make(MS_REDUCE_SCATTER, span, cluster, profile);
+        links.all_reduce[i] = ms_collective_law_make(MS_ALL_REDUCE, span, cluster, profile);
+    }
+    if (links.pipeline_span.size > 1)
+        links.send = ms_collective_law_make(MS_SEND, &links.pipeline_span, cluster, profile);
+    if (links.world_span.size > 1)
+        links.world = ms_collective_law_make(MS_ALL_REDUCE, &links.world_span, cluster, profile);
+    return links;
+}
+
+ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster, const ms_profile *profile)
+{
+    ms_span spans[MS_NUM_SPANS];
+    ms_links_spans(plan, cluster, spans);
+    return laws_of(spans, cluster, profile);
+}
+
+ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster, const ms_profile *profile)
+{
+    ms_span spans[MS_NUM_SPANS];
+    ms_links_spans(plan, cluster, spans);
+    for (int i = 0; i < MS_NUM_SPANS; i++) {
+        ms_group alone = {.size = spans[i].size, .num_modes = 1, .modes = {{spans[i].size, 1}}};
+        spans[i] = ms_group_span(&alone, spans[i].size, cluster);
+    }
+    return laws_of(spans, cluster, profile);
+}

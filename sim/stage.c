@@ -1,0 +1,216 @@
+#include "sim/stage.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+ms_sharding ms_plan_sharding(const ms_plan *plan)
+{
+    if (plan->zero == 3 && !plan->reshard_after_forward)
+        return MS_ZERO_3_KEEP;
+    return (ms_sharding)plan->zero;
+}
+
+/* ---- pricing parts ---- */
+
+/* Asynchronous TP works on the chunk it has while the others arrive: all but the first of n chunks hide behind the product next to
+ * them, and slow it down by the interference fraction (Wang et al. 2023, "Overlap communication with dependent computation"). */
+static double async_exposed_s(const ms_workload *w, const ms_bill_comm *comm, long ranks, double seconds)
+{
+    double hidden = fmin(seconds * (double)(ranks - 1) / (double)ranks, comm->window_s);
+    return seconds - hidden * (1.0 - w->stack->interference_frac.value);
+}
+
+static double exposed_s(const ms_workload *w, const ms_bill_comm *comm, const ms_links *links, bool async_tp)
+{
+    const ms_span *span = &links->span[comm->axis];
+    double seconds = comm->count * ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
+    bool chunked = comm->collective == MS_ALL_GATHER || comm->collective == MS_REDUCE_SCATTER;
+    if (comm->axis == MS_BILL_TP && async_tp && chunked && span->tier == 0)
+        return async_exposed_s(w, comm, span->size, seconds);
+    if (comm->axis == MS_BILL_TP)
+        return seconds * (1.0 - w->stack->tp_overlap_frac.value);
+    if (comm->axis == MS_BILL_CP)
+        return seconds * (1.0 - w->stack->cp_overlap_frac.value);
+    return seconds;
+}
+
+static double pass_exposed_s(const ms_workload *w, const ms_bill *bill, int pass, const ms_links *links,
+                             bool async_tp)
+{
+    double seconds = 0.0;
+    for (int i = 0; i < bill->num_comms[pass]; i++)
+        seconds += exposed_s(w, &bill->comms[pass][i], links, async_tp);
+    return seconds;
+}
+
+/* Host time of a pass: the stack's measured floor per layer, a third of it forward; or a launch per kernel. */
+static double host_s(const ms_workload *w, const ms_bill *bill, int pass)
+{
+    double floor_s = w->stack->host_s_per_layer.value;
+    if (!isnan(floor_s))
+        return floor_s * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
+    return bill->kernels[pass] * w->profile->launch_s.value * w->stack->launch_frac.value;
+}
+
+static double sync_s(const ms_collective_law laws[MS_NUM_SYNC_GROUPS], const ms_bill *bill, ms_sync_group dense,
+                     ms_sync_group expert, double bytes_per_param)
+{
+    return ms_collective_s(&laws[dense], bytes_per_param * bill->dense_params) +
+           ms_collective_s(&laws[expert], bytes_per_param * bill->expert_params);
+}
+
+static void price_sync(const ms_workload *w, const ms_bill *bill, const ms_links *links, ms_part *part)
+{
+    double grad_bytes = w->stack->grad_comm_bytes.value;
+    part->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, w->stack->param_comm_bytes.value);
+    part->reduce_s = sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
+    part->all_reduce_s = sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
+    double shard_bytes = grad_bytes * (bill->dense_params / (double)links->sync_span[MS_SYNC_FSDP].size +
+                                       bill->expert_params / (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size);
+    part->replicate_s = ms_collective_s(&links->all_reduce[MS_SYNC_REPLICATE], shard_bytes);
+    part->tp_sync_s = ms_collective_s(&links->law[MS_BILL_TP][MS_ALL_REDUCE], grad_bytes * bill->tp_partial_params);
+}
+
+static ms_part price_part(const ms_workload *w, const ms_bill *bill, const ms_links *links, bool async_tp)
+{
+    ms_part part = {.dense_params = bill->dense_params,
+                    .expert_params = bill->expert_params,
+                    .saved_bytes = bill->saved_bytes,
+                    .transient_bytes = bill->transient_bytes,
+                    .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
+                    .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
+    part.backward_compute_s += ms_stream_s(&w->pricer, w->stack->accumulate_bytes.value *
+                                                           (bill->dense_params + bill->expert_params));
+    double forward = part.forward_compute_s + pass_exposed_s(w, bill, MS_BILL_FORWARD, links, async_tp);
+    double backward = part.backward_compute_s + pass_exposed_s(w, bill, MS_BILL_BACKWARD, links, async_tp);
+    part.forward_s = ms_with_host_s(forward, host_s(w, bill, MS_BILL_FORWARD));
+    part.backward_s = ms_with_host_s(backward, host_s(w, bill, MS_BILL_BACKWARD));
+    part.forward_host_s = part.forward_s - forward;
+    part.backward_host_s = part.backward_s - backward;
+    price_sync(w, bill, links, &part);
+    return part;
+}
+
+void ms_parts_price(const ms_workload *w, const ms_bill_set *bills, const ms_links *links, bool async_tp,
+                    unsigned modes, ms_parts *out)
+{
+    out->embed = price_part(w, &bills->embed, links, async_tp);
+    out->head = price_part(w, &bills->head, links, async_tp);
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
+        for (int kind = 0; kind < w->model->num_kinds && (modes >> mode & 1U) != 0; kind++)
+            out->layer[kind][mode] = price_part(w, &bills->layer[kind][mode], links, async_tp);
+    out->logits = bills->head.logits;
+    out->head_params = bills->head.head_params;
+    out->send_bytes = bills->embed.output_bytes;
+    out->send_s = ms_collective_s(&links->send, out->send_bytes);
+}
+
+/* ---- summing parts into stages ---- */
+
+/* Compute with communication beside it: the longer of the two, and the interference that the shorter one causes. */
+static double overlap_s(const ms_stack *stack, double compute_s, double comm_s)
+{
+    if (stack->dp_overlap.value <= 0.0)
+        return compute_s + comm_s;
+    return fmax(compute_s, comm_s) + stack->interference_frac.value * fmin(compute_s, comm_s);
+}
+
+static void add_part(const ms_workload *w, ms_stage *stage, const ms_part *part, double count)
+{
+    ms_part *sum = &stage->sum;
+    sum->forward_s += count * part->forward_s;
+    sum->backward_s += count * part->backward_s;
+    sum->forward_compute_s += count * part->forward_compute_s;
+    sum->backward_compute_s += count * part->backward_compute_s;
+    sum->forward_host_s += count * part->forward_host_s;
+    sum->backward_host_s += count * part->backward_host_s;
+    sum->gather_s += count * part->gather_s;
+    sum->reduce_s += count * part->reduce_s;
+    sum->replicate_s += count * part->replicate_s;
+    sum->all_reduce_s += count * part->all_reduce_s;
+    sum->tp_sync_s += count * part->tp_sync_s;
+    sum->dense_params += count * part->dense_params;
+    sum->expert_params += count * part->expert_params;
+    sum->saved_bytes += count * part->saved_bytes;
+    sum->transient_bytes = fmax(sum->transient_bytes, part->transient_bytes);
+    double comm_s = part->gather_s + part->reduce_s;
+    stage->overlapped_forward_s += count * overlap_s(w->stack, part->forward_s, part->gather_s);
+    stage->overlapped_backward_s += count * overlap_s(w->stack, part->backward_s, comm_s);
+    stage->overlapped_last_backward_s +=
+        count * overlap_s(w->stack, part->backward_s, comm_s + part->replicate_s);
+    stage->unit_dense_params = fmax(stage->unit_dense_params, part->dense_params);
+    stage->unit_expert_params = fmax(stage->unit_expert_params, part->expert_params);
+}
+
+static void add_layers(const ms_workload *w, const ms_parts *parts, ms_stage *stage, long first, long last,
+                       ms_recompute mode)
+{
+    for (int kind = 0; kind < w->model->num_kinds; kind++) {
+        int count = w->layers_before[kind][last] - w->layers_before[kind][first];
+        if (count == 0)
+            continue;
+        const ms_part *part = &parts->layer[kind][mode];
+        add_part(w, stage, part, (double)count);
+        stage->unit_gather_s = fmax(stage->unit_gather_s, part->gather_s);
+        stage->unit_reduce_s = fmax(stage->unit_reduce_s, part->reduce_s);
+        stage->unit_all_reduce_s = fmax(stage->unit_all_reduce_s, part->all_reduce_s);
+    }
+}
+
+void ms_stage_make(const ms_workload *w, const ms_parts *parts, const ms_stage_layout *layout, ms_stage *out)
+{
+    memset(out, 0, sizeof *out);
+    long first = layout->first_layer, last = first + layout->num_layers, middle = first;
+    if (layout->has_embedding)
+        add_part(w, out, &parts->embed, 1.0);
+    ms_recompute rest = layout->recompute;
+    if (layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
+        middle = first + (layout->recompute_layers < layout->num_layers ? layout->recompute_layers
+                                                                        : layout->num_layers);
+        add_layers(w, parts, out, first, middle, MS_RECOMPUTE_FULL);
+        rest = MS_RECOMPUTE_NONE;
+    }
+    if (middle < last)
+        add_layers(w, parts, out, middle, last, rest);
+    if (layout->has_head) {
+        add_part(w, out, &parts->head, 1.0);
+        out->logits = parts->logits;
+        out->head_params = parts->head_params;
+        if (layout->has_embedding && w->model->tied_embeddings) /* one matrix serves both */
+            out->sum.dense_params -= parts->head_params;
+    }
+    out->num_layers = layout->num_layers;
+}
+
+/* ---- durations ---- */
+
+ms_stage_times ms_stage_durations(const ms_workload *w, const ms_stage *stage, ms_sharding sharding,
+                                  double send_s)
+{
+    const ms_part *sum = &stage->sum;
+    const ms_stack *stack = w->stack;
+    ms_stage_times t = {sum->forward_s, sum->forward_s, sum->backward_s, sum->backward_s, send_s, send_s};
+    double tail_s = stage->unit_reduce_s + sum->tp_sync_s;
+    switch (sharding) {
+    case MS_ZERO_0:
+        tail_s = stage->unit_all_reduce_s + sum->tp_sync_s;
+        t.last_backward_s = overlap_s(stack, sum->backward_s, sum->all_reduce_s) + tail_s;
+        return t;
+    case MS_ZERO_1:
+    case MS_ZERO_2:
+    case MS_ZERO_3_KEEP:
+        t.first_forward_s = overlap_s(stack, sum->forward_s, sum->gather_s) + stage->unit_gather_s;
+        if (sharding != MS_ZERO_1)
+            t.backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s);
+        t.last_backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s + sum->replicate_s) + tail_s;
+        return t;
+    case MS_ZERO_3:
+    case MS_NUM_SHARDINGS:
+        t.forward_s = t.first_forward_s = stage->overlapped_forward_s + stage->unit_gather_s;
+        t.backward_s = stage->overlapped_backward_s;
+        t.last_backward_s = stage->overlapped_last_backward_s + tail_s;
+        return t;
+    }
+    return t;
+}

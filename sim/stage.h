@@ -1,0 +1,76 @@
+/* From bills to the durations of a schedule's actions: parts (embedding, a layer, the head) priced on the plan's links, summed
+ * into virtual stages, and completed by the traffic of parameters and gradients that the sharding asks for. */
+#ifndef MS_SIM_STAGE_H
+#define MS_SIM_STAGE_H
+
+#include "sim/links.h"
+#include "sim/replay.h"
+#include "sim/workload.h"
+
+/* How parameters, gradients and optimizer states are spread over dp_shard x cp. */
+typedef enum ms_sharding {
+    MS_ZERO_0,        /* nothing is sharded; gradients are all-reduced with the last micro-batch */
+    MS_ZERO_1,        /* optimizer: gradients reduce-scattered with the last micro-batch, parameters gathered with the first */
+    MS_ZERO_2,        /* and gradients: reduce-scattered with every micro-batch */
+    MS_ZERO_3,        /* and parameters: gathered for every forward and backward */
+    MS_ZERO_3_KEEP,   /* gathered once per step and kept until the last backward (reshard_after_forward false) */
+    MS_NUM_SHARDINGS
+} ms_sharding;
+
+ms_sharding ms_plan_sharding(const ms_plan *plan);
+
+/* One part of the model and one micro-batch, on the plan's links. */
+typedef struct ms_part {
+    double forward_s, backward_s;                 /* compute, exposed communication and waiting for the host */
+    double forward_compute_s, backward_compute_s;
+    double forward_host_s, backward_host_s;       /* what waiting for the host adds */
+    double gather_s, reduce_s;                    /* of the part's parameters and gradients over the shards */
+    double replicate_s;                           /* all-reduce of the reduced shards over dp_replicate */
+    double all_reduce_s;                          /* without sharding: over all data-parallel ranks */
+    double tp_sync_s;                             /* gradients that are partial over tp, once a step */
+    double dense_params, expert_params;
+    double saved_bytes, transient_bytes;
+} ms_part;
+
+/* Parts of one bill set on one set of links; layers by kind and recompute mode. */
+typedef struct ms_parts {
+    ms_part embed, head;
+    ms_part layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    double logits, head_params;
+    double send_s; /* of a micro-batch's activations to the next stage */
+    double send_bytes;
+} ms_parts;
+
+/* Prices the parts for the recompute modes of `modes`. */
+void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills, const ms_links *links, bool async_tp,
+                    unsigned modes, ms_parts *out);
+
+/* A virtual stage: its parts summed. */
+typedef struct ms_stage {
+    ms_part sum;
+    double overlapped_forward_s, overlapped_backward_s, overlapped_last_backward_s; /* ZeRO-3: part by part */
+    double unit_gather_s, unit_reduce_s, unit_all_reduce_s; /* of one layer: what nothing can hide */
+    double unit_dense_params, unit_expert_params;           /* the largest unit that is gathered at once */
+    double logits, head_params;
+    long num_layers;
+} ms_stage;
+
+/* Which layers a stage holds and how they are recomputed. */
+typedef struct ms_stage_layout {
+    long first_layer, num_layers;
+    bool has_embedding, has_head;
+    ms_recompute recompute;
+    long recompute_layers; /* MS_RECOMPUTE_FULL: the first so many of the stage; 0: all */
+} ms_stage_layout;
+
+void ms_stage_make(const ms_workload *workload, const ms_parts *parts, const ms_stage_layout *layout, ms_stage *out);
+
+/* Durations of the stage's actions under a sharding. */
+ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage, ms_sharding sharding, double send_s);
+
+/* Layers of each virtual stage (num_stages entries) such that the largest stage time is as small as possible, embedding and
+ * head counted, and the others lie as near to equal as that allows. Times are forward + backward compute without
+ * recomputation. num_stages <= num_layers. */
+void ms_default_split(const ms_workload *workload, const ms_bill_set *bills, long num_stages, long *layers);
+
+#endif

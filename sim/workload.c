@@ -1,0 +1,137 @@
+#include "sim/workload.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+static void count_layers(ms_workload *w)
+{
+    const ms_model *model = w->model;
+    for (int kind = 0; kind < model->num_kinds; kind++) {
+        w->layers_before[kind] = MS_NEW_ARRAY(w->arena, model->num_layers + 1, int);
+        for (long i = 0; i < model->num_layers; i++)
+            w->layers_before[kind][i + 1] = w->layers_before[kind][i] + (model->kind_of_layer[i] == kind);
+    }
+}
+
+ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
+{
+    ms_workload *w = MS_NEW(cx->arena, ms_workload);
+    MS_TRY(ms_model_load(cx, plan->model, &w->model));
+    MS_TRY(ms_cluster_load(cx, plan->cluster, &w->cluster));
+    MS_TRY(ms_profile_load(cx, w->cluster->device.profile, &w->profile));
+    MS_TRY(ms_stack_load(cx, plan->stack, &w->stack));
+    MS_TRY(ms_pricer_make(cx, w->cluster, w->profile, w->stack, plan->compute, &w->pricer));
+    w->sequence_length = plan->sequence_length;
+    w->global_batch = plan->global_batch;
+    w->compute = plan->compute;
+    w->arena = ms_arena_open();
+    pthread_mutex_init(&w->lock, NULL);
+    count_layers(w);
+    *out = w;
+    return MS_OK;
+}
+
+void ms_workload_close(ms_workload *workload)
+{
+    pthread_mutex_destroy(&workload->lock);
+    ms_arena_close(workload->arena);
+}
+
+/* ---- bills ---- */
+
+/* The smallest number of data-parallel ranks for which the expert mesh exists; local shapes do not depend on it. */
+static long data_parallel_for(const ms_bill_key *key)
+{
+    long experts = (long)key->ep * key->etp, inner = (long)key->cp * key->tp;
+    long dp = 1;
+    while (dp * inner % experts != 0)
+        dp++;
+    return dp;
+}
+
+static ms_bill bill_of(const ms_workload *w, const ms_bill_key *key, ms_program_part part, int kind,
+                       ms_recompute recompute)
+{
+    ms_program_key program_key = {
+        .part = (unsigned char)part,
+        .kind = (unsigned char)kind,
+        .sequence_parallel = key->sequence_parallel && key->tp > 1,
+        .loss_parallel = key->loss_parallel,
+        .attention_fused = w->pricer.attention_fused,
+        .regather = w->stack->regather,
+        .recompute = (unsigned char)recompute,
+        .tp = key->tp,
+        .cp = key->cp,
+        .ep = key->ep,
+        .etp = key->etp,
+        .microbatch = key->microbatch,
+    };
+    ms_arena *scratch = ms_arena_open();
+    const ms_program *program = ms_program_make(scratch, w->model, &program_key, w->sequence_length,
+                                                data_parallel_for(key), w->compute);
+    ms_bill bill = ms_bill_make(program, &w->pricer);
+    ms_arena_close(scratch);
+    return bill;
+}
+
+static unsigned bucket_of(const ms_bill_key *key)
+{
+    unsigned hash = 17;
+    const int fields[] = {key->tp, key->cp, key->ep, key->etp, key->microbatch, key->sequence_parallel,
+                          key->loss_parallel};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        hash = hash * 31U + (unsigned)fields[i] * 2654435761U;
+    return (hash ^ (hash >> 15)) % MS_BILL_BUCKETS;
+}
+
+static bool same_key(const ms_bill_key *a, const ms_bill_key *b)
+{
+    return a->tp == b->tp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
+           a->microbatch == b->microbatch && a->sequence_parallel == b->sequence_parallel &&
+           a->loss_parallel == b->loss_parallel;
+}
+
+static ms_bill_set *find_set(const ms_workload *w, const ms_bill_key *key, unsigned bucket)
+{
+    for (ms_bill_set *set = w->buckets[bucket]; set != NULL; set = set->next)
+        if (same_key(&set->key, key))
+            return set;
+    return NULL;
+}
+
+static void fill_modes(const ms_workload *w, ms_bill_set *set, unsigned modes)
+{
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
+        if ((modes >> mode & 1U) == 0 || set->has_layer[mode])
+            continue;
+        for (int kind = 0; kind < w->model->num_kinds; kind++)
+            set->layer[kind][mode] = bill_of(w, &set->key, MS_PART_LAYER, kind, (ms_recompute)mode);
+        set->has_layer[mode] = true;
+    }
+}
+
+static ms_bill_set *new_set(ms_workload *w, const ms_bill_key *key, unsigned bucket)
+{
+    ms_bill_set *set = MS_NEW(w->arena, ms_bill_set);
+    set->key = *key;
+    set->embed = bill_of(w, key, MS_PART_EMBED, 0, MS_RECOMPUTE_NONE);
+    set->head = bill_of(w, key, MS_PART_HEAD, 0, MS_RECOMPUTE_NONE);
+    set->next = w->buckets[bucket];
+    w->buckets[bucket] = set;
+    w->num_bill_sets++;
+    return set;
+}
+
+const ms_bill_set *ms_workload_bills(ms_workload *w, const ms_bill_key *key, unsigned modes)
+{
+    unsigned bucket = bucket_of(key);
+    pthread_mutex_lock(&w->lock);
+    ms_bill_set *set = find_set(w, key, bucket);
+    if (set == NULL)
+        set = new_set(w, key, bucket);
+    fill_modes(w, set, modes);
+    pthread_mutex_unlock(&w->lock);
+    return set;
+}

@@ -1,0 +1,44 @@
+/* Fuzzes both readers of model files: our own format and Hugging Face configs. A model that is
+ * accepted must pass the checks, count its parameters and survive a page and a JSON output. */
+#include "costmodel/model.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void use(const ms_model *model)
+{
+    static FILE *sink;
+    if (sink == NULL)
+        sink = fopen("/dev/null", "w");
+    if (sink == NULL)
+        abort();
+    ms_param_counts params = ms_model_params(model);
+    if (!(params.active > 0.0 && params.active <= params.total))
+        abort();
+    ms_flop_per_token flop = ms_model_flop_per_token(model, 8192.0);
+    if (!(flop.causal_flop <= flop.full_flop))
+        abort();
+    ms_model_print(sink, model, 8192.0);
+    ms_jout out = ms_jout_open(sink);
+    ms_model_write_json(&out, model, 8192.0);
+    ms_jout_close(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ms_ctx cx = {.arena = ms_arena_open()};
+    ms_jdoc *doc = NULL;
+    ms_jval root;
+    if (ms_json_parse(&cx, "fuzz", (const char *)data, size, &doc, &root) == MS_OK) {
+        ms_model *model = MS_NEW(cx.arena, ms_model);
+        if (ms_model_read(&cx, root, "fuzz", model) == MS_OK)
+            use(model);
+        else if (cx.num_errors == 0)
+            abort();
+        ms_json_close(doc);
+    }
+    ms_arena_close(cx.arena);
+    return 0;
+}

@@ -1,0 +1,34 @@
+#!/bin/bash
+# Builds each fuzz target with clang's libFuzzer and runs it; new finds are left in build/fuzz.
+# Arguments: fuzz sources, --, sources of the library.
+set -euo pipefail
+targets=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    targets+=("$1")
+    shift
+done
+shift
+command -v "$CLANG" >/dev/null || { echo "fuzz: $CLANG is not installed" >&2; exit 1; }
+mkdir -p build/fuzz/obj
+flags="-std=c17 -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
+objects=()
+for source in "$@"; do
+    object=build/fuzz/obj/${source//\//_}.o
+    objects+=("$object")
+    newer=$(find base topo costmodel sim -name '*.h' -newer "$object" 2>/dev/null | head -1 || true)
+    if [ ! -e "$object" ] || [ "$source" -nt "$object" ] || [ -n "$newer" ]; then
+        "$CLANG" $CPPFLAGS -DMS_SOURCE_DIR="\"$PWD\"" $flags -c "$source" -o "$object"
+    fi
+done
+status=0
+for target in "${targets[@]}"; do
+    name=$(basename "$target" .c)
+    "$CLANG" $CPPFLAGS -DMS_SOURCE_DIR="\"$PWD\"" ${flags/fuzzer-no-link/fuzzer} "$target" "${objects[@]}" -o "build/fuzz/$name" $LIBS
+    mkdir -p "build/fuzz/corpus_$name" "tests/fuzz/corpus/${name#fuzz_}"
+    echo "== $name, $SECONDS_EACH s"
+    "build/fuzz/$name" -max_total_time="$SECONDS_EACH" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+        -artifact_prefix="build/fuzz/$name-" "build/fuzz/corpus_$name" "tests/fuzz/corpus/${name#fuzz_}" \
+        >"build/fuzz/$name.log" 2>&1 || { status=1; tail -60 "build/fuzz/$name.log"; }
+    grep -E '^Done|number_of_executed_units' "build/fuzz/$name.log" || true
+done
+exit $status

@@ -1,0 +1,33 @@
+#!/bin/bash
+# Calls that belong to one place: the heap to the arena and to documents, the environment to two
+# files, ending the program to main and to the arena, the locale to nobody.
+set -uo pipefail
+status=0
+
+# forbid WHAT PATTERN ALLOWED FILES...: fails on lines that match outside the allowed files
+forbid()
+{
+    local what=$1 pattern=$2 allowed=$3
+    shift 3
+    local hits
+    hits=$(grep -nHP "$pattern" "$@" /dev/null | grep -vP "^($allowed):" || true)
+    if [ -n "$hits" ]; then
+        echo "$what:"
+        echo "$hits"
+        status=1
+    fi
+}
+sources=()
+for file in "$@"; do
+    case "$file" in tests/*) ;; *) sources+=("$file") ;; esac
+done
+[ ${#sources[@]} -gt 0 ] || exit 0
+call='(?<![\w.>"])'
+forbid "heap outside base/arena.c and base/json.c" "$call(malloc|calloc|realloc|free|strdup|strndup|aligned_alloc|posix_memalign)\s*\(" \
+    'base/arena\.c|base/json\.c|exec/backend_\w+\.(c|cu)' "${sources[@]}"
+forbid "getenv outside base/log.c and base/paths.c" "$call(secure_)?getenv\s*\(" 'base/log\.c|base/paths\.c' "${sources[@]}"
+forbid "exit outside cli/main.c and base/arena.c" "$call(_?exit|_Exit|quick_exit)\s*\(" 'cli/main\.c|base/arena\.c' "${sources[@]}"
+forbid "setlocale" "${call}setlocale\s*\(" '-' "${sources[@]}"
+forbid "feature switch outside exec/" '#\s*if.*MS_WITH_' 'exec/[^:]+' "${sources[@]}"
+forbid "unfinished work" '\b(TODO|FIXME|XXX|HACK)\b' '-' "$@"
+exit $status

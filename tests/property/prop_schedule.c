@@ -1,0 +1,429 @@
+/* Schedules and replay over random shapes and durations, against naive recomputation, closed forms and
+ * lower bounds. Every case prints its seed when it fails. */
+#include "base/rng.h"
+#include "sim/replay.h"
+
+#include "tests/test.h"
+
+#define MAX_STAGES 64
+
+static int between(ms_rng *rng, int low, int high)
+{
+    return low + (int)ms_rng_below(rng, (uint64_t)(high - low + 1));
+}
+
+static ms_schedule_shape random_shape(ms_rng *rng)
+{
+    for (;;) {
+        ms_schedule_shape shape = {
+            .kind = (ms_schedule_kind)between(rng, 0, MS_NUM_SCHEDULES - 1),
+            .num_ranks = between(rng, 1, 8),
+            .num_microbatches = between(rng, 1, 24),
+            .virtual_stages = 1};
+        if (shape.kind == MS_INTERLEAVED) {
+            shape.virtual_stages = between(rng, 2, 5);
+            shape.group = between(rng, 0, shape.num_microbatches);
+        }
+        if (ms_schedule_allows(&shape, NULL))
+            return shape;
+    }
+}
+
+static double random_time(ms_rng *rng)
+{
+    return 0.25 + ms_rng_uniform(rng);
+}
+
+static void random_times(ms_rng *rng, int num_stages, ms_stage_times *out)
+{
+    for (int s = 0; s < num_stages; s++)
+        out[s] = (ms_stage_times){random_time(rng),     random_time(rng),
+                                  random_time(rng),     random_time(rng),
+                                  random_time(rng) / 4, random_time(rng) / 4};
+}
+
+static void equal_times(int num_stages, double forward_s, double backward_s,
+                        double send_s, ms_stage_times *out)
+{
+    for (int s = 0; s < num_stages; s++)
+        out[s] = (ms_stage_times){forward_s,  forward_s, backward_s,
+                                  backward_s, send_s,    send_s};
+}
+
+static ms_replay_result run(const ms_schedule *schedule, const ms_stage_times *times,
+                            ms_arena *arena)
+{
+    ms_replay_result result = {
+        .end_s = MS_NEW_ARRAY(arena, schedule->shape.num_ranks, double),
+        .busy_s = MS_NEW_ARRAY(arena, schedule->shape.num_ranks, double)};
+    ms_replay(schedule, times, arena, &result);
+    return result;
+}
+
+/* ---- naive recomputation: no order, repeats until nothing changes ---- */
+
+typedef struct naive {
+    const ms_schedule *schedule;
+    const ms_stage_times *times;
+    double *end_s; /* (num_ranks, actions_per_rank), -1: unknown */
+} naive;
+
+static int find_action(const naive *n, int kind, int stage, int microbatch)
+{
+    int rank = stage % n->schedule->shape.num_ranks;
+    for (int i = 0; i < n->schedule->actions_per_rank; i++) {
+        int at = rank * n->schedule->actions_per_rank + i;
+        const ms_action *a = &n->schedule->actions[at];
+        if (a->kind == kind && a->stage == stage && a->microbatch == microbatch)
+            return at;
+    }
+    fail_msg("no action for stage %d, micro-batch %d", stage, microbatch);
+    return -1;
+}
+
+static double duration(const naive *n, int rank, int i)
+{
+    const ms_action *list = n->schedule->actions + rank * n->schedule->actions_per_rank;
+    const ms_stage_times *t = &n->times[list[i].stage];
+    bool is_forward = list[i].kind == MS_FORWARD;
+    int step = is_forward ? -1 : 1;
+    for (int j = i + step; j >= 0 && j < n->schedule->actions_per_rank; j += step)
+        if (list[j].kind == list[i].kind && list[j].stage == list[i].stage)
+            return is_forward ? t->forward_s : t->backward_s;
+    return is_forward ? t->first_forward_s : t->last_backward_s;
+}
+
+/* When the input of an action is there; -1: not yet known. */
+static double arrival(const naive *n, const ms_action *a)
+{
+    int last = n->schedule->num_stages - 1;
+    if (a->kind == MS_FORWARD) {
+        if (a->stage == 0)
+            return 0.0;
+        double sent_s = n->end_s[find_action(n, MS_FORWARD, a->stage - 1, a->microbatch)];
+        return sent_s < 0 ? -1.0 : sent_s + n->times[a->stage - 1].send_forward_s;
+    }
+    if (a->stage == last)
+        return n->end_s[find_action(n, MS_FORWARD, last, a->microbatch)];
+    double sent_s = n->end_s[find_action(n, MS_BACKWARD, a->stage + 1, a->microbatch)];
+    return sent_s < 0 ? -1.0 : sent_s + n->times[a->stage + 1].send_backward_s;
+}
+
+static bool improve(const naive *n)
+{
+    bool changed = false;
+    for (int rank = 0; rank < n->schedule->shape.num_ranks; rank++) {
+        for (int i = 0; i < n->schedule->actions_per_rank; i++) {
+            int at = rank * n->schedule->actions_per_rank + i;
+            if (n->end_s[at] >= 0)
+                continue;
+            double free_s = i == 0 ? 0.0 : n->end_s[at - 1];
+            double arrival_s = arrival(n, &n->schedule->actions[at]);
+            if (free_s < 0 || arrival_s < 0)
+                break;
+            n->end_s[at] = fmax(free_s, arrival_s) + duration(n, rank, i);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+static void replay_equals_a_naive_recomputation(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(1);
+    for (int trial = 0; trial < 60; trial++) {
+        ms_arena *arena = ms_arena_open();
+        ms_schedule_shape shape = random_shape(&rng);
+        ms_schedule *schedule = ms_schedule_make(arena, &shape);
+        ms_stage_times times[MAX_STAGES];
+        random_times(&rng, schedule->num_stages, times);
+        int total = shape.num_ranks * schedule->actions_per_rank;
+        naive n = {schedule, times, MS_NEW_ARRAY(arena, total, double)};
+        for (int i = 0; i < total; i++)
+            n.end_s[i] = -1.0;
+        while (improve(&n))
+            continue;
+        double *end_s = MS_NEW_ARRAY(arena, total, double);
+        ms_replay_actions(schedule, times, arena, end_s);
+        for (int i = 0; i < total; i++)
+            ASSERT_NEAR(end_s[i], n.end_s[i], 0.0);
+        ms_replay_result result = run(schedule, times, arena);
+        for (int r = 0; r < shape.num_ranks; r++) {
+            double busy_s = 0.0;
+            for (int i = 0; i < schedule->actions_per_rank; i++)
+                busy_s += duration(&n, r, i);
+            ASSERT_NEAR(result.busy_s[r], busy_s, 1e-12);
+            ASSERT_NEAR(result.end_s[r], end_s[(r + 1) * schedule->actions_per_rank - 1],
+                        0.0);
+            assert_true(result.makespan_s >= result.end_s[r]);
+        }
+        ASSERT_NEAR(result.makespan_s, result.end_s[result.last_rank], 0.0);
+        ms_arena_close(arena);
+    }
+}
+
+static void every_allowed_shape_passes_its_check(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(2);
+    for (int trial = 0; trial < 500; trial++) {
+        ms_arena *arena = ms_arena_open();
+        ms_schedule_shape shape = random_shape(&rng);
+        const char *why = NULL;
+        if (!ms_schedule_check(ms_schedule_make(arena, &shape), &why))
+            fail_msg("p %d m %d v %d g %d: %s", shape.num_ranks, shape.num_microbatches,
+                     shape.virtual_stages, shape.group, why);
+        ms_arena_close(arena);
+    }
+}
+
+static void steps_come_after_what_they_wait_for(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(3);
+    for (int trial = 0; trial < 200; trial++) {
+        ms_arena *arena = ms_arena_open();
+        ms_schedule_shape shape = random_shape(&rng);
+        ms_schedule *schedule = ms_schedule_make(arena, &shape);
+        ASSERT_INT(schedule->num_steps, shape.num_ranks * schedule->actions_per_rank);
+        for (int i = 1; i <= schedule->num_steps; i++) {
+            assert_true(schedule->steps[i].before < i);
+            assert_true(schedule->steps[i].cross < i);
+        }
+        ms_arena_close(arena);
+    }
+}
+
+/* ---- closed forms (equal stages, no latency) ---- */
+
+static void equal_stages_of_1f1b_and_gpipe_take_m_plus_p_minus_1_slots(void **state)
+{
+    (void)state;
+    ms_arena *arena = ms_arena_open();
+    for (int kind = MS_GPIPE; kind <= MS_1F1B; kind++) {
+        for (int p = 1; p <= 9; p++) {
+            for (int m = 1; m <= 20; m += 1) {
+                ms_schedule_shape shape = {(ms_schedule_kind)kind, p, m, 1, 0};
+                ms_stage_times times[MAX_STAGES];
+                equal_times(p, 2.0, 5.0, 0.0, times);
+                ms_replay_result result =
+                    run(ms_schedule_make(arena, &shape), times, arena);
+                ASSERT_NEAR(result.makespan_s, (m + p - 1) * 7.0, 0.0);
+            }
+        }
+    }
+    ms_arena_close(arena);
+}
+
+/* Whole groups: the bubble is (p - 1)(F + B) in chunk time, whatever v and g.
+ * Source: Narayanan et al. 2021 (arXiv 2104.04473), section 2.2.2. */
+static void the_interleaved_bubble_is_one_chunk_per_rank(void **state)
+{
+    (void)state;
+    ms_arena *arena = ms_arena_open();
+    for (int p = 2; p <= 8; p++) {
+        for (int v = 2; v <= 4; v++) {
+            for (int group = p; group <= p + 2; group++) {
+                ms_schedule_shape shape = {MS_INTERLEAVED, p, 3 * group, v, group};
+                ms_stage_times times[MAX_STAGES];
+                equal_times(p * v, 1.0, 2.0, 0.0, times);
+                ms_replay_result result =
+                    run(ms_schedule_make(arena, &shape), times, arena);
+                ASSERT_NEAR(result.makespan_s, (3 * group * v + p - 1) * 3.0, 0.0);
+            }
+        }
+    }
+    ms_arena_close(arena);
+}
+
+/* Only p micro-batches are in flight, so latency is paid once per round trip. The expression was found
+ * by replay of 1F1B for p | m and holds while the latency stays well below a stage's time. */
+static void latency_c_costs_1f1b_two_p_minus_1_m_over_p_plus_two_p_minus_2(void **state)
+{
+    (void)state;
+    ms_arena *arena = ms_arena_open();
+    const double latency_s = 1.0 / 64;
+    for (int p = 2; p <= 8; p++) {
+        for (int rounds = 1; rounds <= 5; rounds++) {
+            int m = rounds * p;
+            ms_schedule_shape shape = {MS_1F1B, p, m, 1, 0};
+            ms_stage_times times[MAX_STAGES];
+            equal_times(p, 1.0, 2.0, latency_s, times);
+            ms_replay_result result = run(ms_schedule_make(arena, &shape), times, arena);
+            double extra_s = latency_s * (2.0 * (p - 1) * rounds + 2.0 * (p - 2));
+            ASSERT_NEAR(result.makespan_s, (m + p - 1) * 3.0 + extra_s, 0.0);
+        }
+    }
+    ms_arena_close(arena);
+}
+
+/* ---- lower bounds ---- */
+
+/* Rank s waits for one forward of each rank before it, runs all its own work, and its last backward is
+ * followed by one backward of each rank before it. For 1F1B the first backward of rank s waits for one
+ * forward and one backward of every rank behind it, while min(m, p - s) forwards are all it can do. */
+static double lower_bound(const ms_schedule_shape *shape, const ms_stage_times *times)
+{
+    int p = shape->num_ranks, m = shape->num_microbatches;
+    double all_forwards_s = 0.0, bound_s = 0.0, before_s = 0.0, behind_s = 0.0;
+    for (int i = 0; i < p; i++) {
+        all_forwards_s += times[i].forward_s;
+        behind_s += times[i].backward_s;
+    }
+    for (int s = 0; s < p; s++) {
+        double work_s = m * (times[s].forward_s + times[s].backward_s);
+        behind_s -= times[s].backward_s; /* backwards of ranks after s */
+        double backwards_before_s = 0.0;
+        for (int i = 0; i < s; i++)
+            backwards_before_s += times[i].backward_s;
+        bound_s = fmax(bound_s, work_s + before_s);
+        int in_flight = m < p - s ? m : p - s;
+        if (shape->kind == MS_1F1B)
+            bound_s =
+                fmax(bound_s, all_forwards_s + behind_s + work_s -
+                                  in_flight * times[s].forward_s + backwards_before_s);
+        before_s += times[s].forward_s + times[s].backward_s;
+    }
+    return bound_s;
+}
+
+static void uniform_pass_times(ms_rng *rng, int num_stages, ms_stage_times *out)
+{
+    for (int s = 0; s < num_stages; s++) {
+        double forward_s = random_time(rng), backward_s = random_time(rng) * 2;
+        out[s] = (ms_stage_times){forward_s, forward_s, backward_s, backward_s, 0.0, 0.0};
+    }
+}
+
+/* Sum T + (m - 1) max T, often quoted as the time of a pipeline, is an upper bound of 1F1B instead. */
+static void the_bound_holds_and_the_usual_closed_form_is_none(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(4);
+    int num_below = 0, num_exact = 0;
+    for (int trial = 0; trial < 1000; trial++) {
+        ms_arena *arena = ms_arena_open();
+        ms_schedule_shape shape = {.kind = MS_1F1B,
+                                   .num_ranks = between(&rng, 2, 8),
+                                   .num_microbatches = between(&rng, 1, 32),
+                                   .virtual_stages = 1};
+        ms_stage_times times[MAX_STAGES];
+        uniform_pass_times(&rng, shape.num_ranks, times);
+        double makespan_s = run(ms_schedule_make(arena, &shape), times, arena).makespan_s;
+        double bound_s = lower_bound(&shape, times), sum_s = 0.0, most_s = 0.0;
+        for (int s = 0; s < shape.num_ranks; s++) {
+            double pass_s = times[s].forward_s + times[s].backward_s;
+            sum_s += pass_s;
+            most_s = fmax(most_s, pass_s);
+        }
+        double usual_s = sum_s + (shape.num_microbatches - 1) * most_s;
+        assert_true(bound_s <= makespan_s * (1 + 1e-12));
+        num_exact += bound_s >= makespan_s * (1 - 1e-12);
+        num_below += makespan_s < usual_s * (1 - 1e-9);
+        ms_arena_close(arena);
+    }
+    assert_true(num_below > 100);
+    assert_true(num_exact > 200); /* the bound is not trivial */
+}
+
+static void no_rank_ends_before_its_work_and_the_way_through_the_pipeline(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(5);
+    for (int trial = 0; trial < 300; trial++) {
+        ms_arena *arena = ms_arena_open();
+        ms_schedule_shape shape = random_shape(&rng);
+        ms_schedule *schedule = ms_schedule_make(arena, &shape);
+        ms_stage_times times[MAX_STAGES];
+        random_times(&rng, schedule->num_stages, times);
+        ms_replay_result result = run(schedule, times, arena);
+        double through_s = 0.0;
+        for (int s = 0; s < schedule->num_stages; s++)
+            through_s += times[s].first_forward_s;
+        assert_true(result.makespan_s > through_s);
+        for (int r = 0; r < shape.num_ranks; r++)
+            assert_true(result.end_s[r] >= result.busy_s[r] * (1 - 1e-12));
+        ms_arena_close(arena);
+    }
+}
+
+/* ---- deadlocks ---- */
+
+static bool order_runs(const ms_schedule_shape *shape)
+{
+    int p = shape->num_ranks, v = shape->virtual_stages, m = shape->num_microbatches;
+    int total = m * v, group = ms_schedule_group(shape), stages = p * v;
+    int done[2][MAX_STAGES] = {
+        {0}}; /* passes of a stage run micro-batches in ascending order */
+    int next[16] = {0};
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int r = 0; r < p; r++) {
+            while (next[r] < 2 * total) {
+                int w = 2 * (p - 1 - r) + (v - 1) * group;
+                w = w < total ? w : total;
+                int i = next[r] - w, pairs = total - w;
+                bool forward = i < 0 || (i < 2 * pairs && i % 2 == 0);
+                int k = i < 0           ? next[r]
+                        : i < 2 * pairs ? (forward ? w : 0) + i / 2
+                                        : i - pairs;
+                int first = k / (group * v) * group;
+                int size = m - first < group ? m - first : group;
+                int chunk = (k - first * v) / size, mb = first + (k - first * v) % size;
+                int stage = (forward ? chunk : v - 1 - chunk) * p + r;
+                bool ready = forward ? stage == 0 || done[0][stage - 1] > mb
+                                     : done[0][stage] > mb && (stage == stages - 1 ||
+                                                               done[1][stage + 1] > mb);
+                if (!ready)
+                    break;
+                done[forward ? 0 : 1][stage]++;
+                next[r]++;
+                moved = true;
+            }
+        }
+    }
+    for (int r = 0; r < p; r++)
+        if (next[r] < 2 * total)
+            return false;
+    return true;
+}
+
+static void interleaved_groups_are_refused_exactly_when_they_deadlock(void **state)
+{
+    (void)state;
+    int num_refused = 0;
+    for (int p = 2; p <= 8; p++) {
+        for (int v = 2; v <= 4; v++) {
+            for (int m = 1; m <= 22; m++) {
+                for (int group = 0; group <= m; group++) {
+                    if (group > 0 && group < p && group != m)
+                        continue; /* always refused, although a few would run */
+                    ms_schedule_shape shape = {MS_INTERLEAVED, p, m, v, group};
+                    bool allowed = ms_schedule_allows(&shape, NULL);
+                    if (allowed != order_runs(&shape))
+                        fail_msg("p %d m %d v %d g %d: allowed is %d", p, m, v, group,
+                                 allowed);
+                    num_refused += !allowed;
+                }
+            }
+        }
+    }
+    assert_true(num_refused > 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replay_equals_a_naive_recomputation),
+        cmocka_unit_test(every_allowed_shape_passes_its_check),
+        cmocka_unit_test(steps_come_after_what_they_wait_for),
+        cmocka_unit_test(equal_stages_of_1f1b_and_gpipe_take_m_plus_p_minus_1_slots),
+        cmocka_unit_test(the_interleaved_bubble_is_one_chunk_per_rank),
+        cmocka_unit_test(latency_c_costs_1f1b_two_p_minus_1_m_over_p_plus_two_p_minus_2),
+        cmocka_unit_test(the_bound_holds_and_the_usual_closed_form_is_none),
+        cmocka_unit_test(no_rank_ends_before_its_work_and_the_way_through_the_pipeline),
+        cmocka_unit_test(interleaved_groups_are_refused_exactly_when_they_deadlock),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+#!/bin/bash
+# Runs test programs, fuzz corpora and golden cases, two at a time, and ends with the line
+# `N passed, N failed, N skipped`. Arguments: programs (build/...) and golden files (*.test).
+#   B        build folder of the configuration; logs go to $B/logs
+#   T        what the file names were selected by, for messages
+#   SUMMARY  file that receives the last line ($B/check.summary)
+set -uo pipefail
+B=${B:-build/opt}
+SUMMARY=${SUMMARY:-$B/check.summary}
+LOGS=$B/logs
+export B UPDATE="${UPDATE:-}" LOGS MESHSIM="$B/meshsim"
+rm -rf "$LOGS"
+mkdir -p "$LOGS"
+
+# One argument: writes $LOGS/NAME.log and "passed failed skipped" to $LOGS/NAME.count.
+run_one()
+{
+    local item=$1 name rc=0
+    name=$(basename "$item")
+    local log=$LOGS/${item//\//_}.log # the path: two folders may hold files of one name
+    local count=${log%.log}.count
+    case "$item" in
+    *.test)
+        tests/run_golden.sh "$item" >"$log" 2>&1 || rc=$?
+        if [ $rc -eq 0 ]; then echo "1 0 0"; else echo "0 1 0"; fi >"$count"
+        ;;
+    */tests/fuzz/fuzz_*)
+        local files=(tests/fuzz/corpus/"${name#fuzz_}"/*)
+        [ -e "${files[0]}" ] || files=()
+        timeout 300 "$item" "${files[@]}" >"$log" 2>&1 || rc=$?
+        local ok
+        ok=$(grep -c '^ok ' "$log" || true)
+        local bad=$((${#files[@]} - ok))
+        if [ $rc -ne 0 ] && [ $bad -eq 0 ]; then bad=1; fi
+        echo "$ok $bad 0" >"$count"
+        [ $bad -eq 0 ] || rc=1
+        ;;
+    *)
+        timeout 600 "$item" >"$log" 2>&1 || rc=$?
+        # a test that began and neither passed nor was skipped has failed, crashes included
+        awk -v rc=$rc '
+            /^\[ RUN      \] /  { run[substr($0, 14)] = 1 }
+            /^\[       OK \] /  { ok[substr($0, 14)] = 1 }
+            /^\[  SKIPPED \] /  { skip[substr($0, 14)] = 1 }
+            END {
+                for (t in run)
+                    if (t in ok) p++; else if (t in skip) s++; else f++
+                if (rc != 0 && f == 0) f = 1
+                if (rc == 0 && p + f + s == 0) f = 1 # no test ran at all
+                print p + 0, f + 0, s + 0
+            }' "$log" >"$count"
+        read -r _ failed _ <"$count"
+        [ "$failed" -eq 0 ] || rc=1
+        ;;
+    esac
+    if [ $rc -ne 0 ]; then
+        { echo "FAILED $item (exit status $rc)"; grep -v '^\[       OK \]\|^\[ RUN      \]\|^ok ' "$log" | head -60; } >&2
+    fi
+    return 0
+}
+export -f run_one
+
+if [ $# -eq 0 ] && [ -n "${T:-}" ]; then
+    echo "no test file's name contains \"$T\"" >&2
+    exit 2
+fi
+[ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 -n 1 -P 2 bash -c 'run_one "$0"'
+
+line=$(cat "$LOGS"/*.count /dev/null 2>/dev/null |
+    awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped", p, f, s }')
+num_counts=$(find "$LOGS" -name '*.count' | wc -l)
+echo "$line" | tee "$SUMMARY"
+case "$line" in
+*", 0 failed,"*) [ "$num_counts" -eq $# ] ;;
+*) exit 1 ;;
+esac

@@ -1,0 +1,153 @@
+/* Configuration files: where they are looked for, which names are taken, what is said otherwise. */
+#include "base/paths.h"
+#include "tests/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[] = "/tmp/meshsim-test-XXXXXX";
+
+static void touch(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/models/%s", root, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("{}", file);
+    fclose(file);
+}
+
+static int make_configs(void **state)
+{
+    (void)state;
+    if (mkdtemp(root) == NULL)
+        return 1;
+    char path[256];
+    snprintf(path, sizeof path, "%s/models", root);
+    mkdir(path, 0700);
+    touch("llama-3.1-70b.json");
+    touch("gpt3-175b.json");
+    touch("notes.txt");
+    touch(".hidden.json");
+    return setenv("MESHSIM_CONFIGS", root, 1);
+}
+
+static int remove_configs(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"/models/llama-3.1-70b.json",
+                                        "/models/gpt3-175b.json",
+                                        "/models/notes.txt",
+                                        "/models/.hidden.json",
+                                        "/models",
+                                        ""};
+    char path[256];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", root, names[i]);
+        if (remove(path) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void names_are_sorted_and_only_json(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *const *names;
+    int num_names;
+    ASSERT_OK(ms_config_names(cx, "models", &names, &num_names), cx);
+    ASSERT_INT(num_names, 2);
+    ASSERT_TEXT(names[0], "gpt3-175b");
+    ASSERT_TEXT(names[1], "llama-3.1-70b");
+}
+
+static void a_name_becomes_the_path_of_its_file(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *path;
+    ASSERT_OK(ms_config_resolve(cx, "models", "model", "gpt3-175b", NULL, &path), cx);
+    ASSERT_TEXT(path, ms_arena_printf(cx->arena, "%s/models/gpt3-175b.json", root));
+}
+
+static void an_alias_becomes_the_name_it_stands_for(void **state)
+{
+    (void)state;
+    static const char *const aliases[] = {"175b", "gpt3-175b", "70b", "llama-3.1-70b",
+                                          NULL};
+    ms_ctx *cx = test_cx();
+    const char *path;
+    ASSERT_OK(ms_config_resolve(cx, "models", "model", "70b", aliases, &path), cx);
+    ASSERT_TEXT(path, ms_arena_printf(cx->arena, "%s/models/llama-3.1-70b.json", root));
+}
+
+static void a_path_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *path;
+    ASSERT_OK(ms_config_resolve(cx, "models", "model", "./any/thing", NULL, &path), cx);
+    ASSERT_TEXT(path, "./any/thing");
+    ASSERT_OK(ms_config_resolve(cx, "models", "model", "mine.json", NULL, &path), cx);
+    ASSERT_TEXT(path, "mine.json");
+}
+
+static void an_unknown_name_suggests_the_nearest(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *path;
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "lama-3.1-70b", NULL, &path),
+               MS_EINPUT);
+    ASSERT_TEXT(test_messages(cx), "error: unknown model \"lama-3.1-70b\"\n"
+                                   "  hint: did you mean \"llama-3.1-70b\"?\n");
+}
+
+static void a_name_far_from_all_lists_them(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *path;
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "zzzz", NULL, &path), MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "known: gpt3-175b, llama-3.1-70b"));
+}
+
+static void names_that_could_leave_the_folder_are_refused(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    assert_non_null(ms_config_file(cx, "models", "gpt3-175b"));
+    assert_null(ms_config_file(cx, "models", "../models/gpt3-175b"));
+    assert_null(ms_config_file(cx, "models", ""));
+    assert_null(ms_config_file(cx, "models", "a b"));
+    assert_null(ms_config_file(cx, "models", "gpt3\xFF"));
+}
+
+static void a_kind_without_folder_is_an_error(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *const *names;
+    int num_names;
+    assert_null(ms_config_folder(cx, "no-such-kind"));
+    ASSERT_INT(ms_config_names(cx, "no-such-kind", &names, &num_names), MS_EIO);
+    assert_non_null(strstr(test_messages(cx), "configs/no-such-kind"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_sorted_and_only_json),
+        cmocka_unit_test(a_name_becomes_the_path_of_its_file),
+        cmocka_unit_test(an_alias_becomes_the_name_it_stands_for),
+        cmocka_unit_test(a_path_is_taken_as_it_is),
+        cmocka_unit_test(an_unknown_name_suggests_the_nearest),
+        cmocka_unit_test(a_name_far_from_all_lists_them),
+        cmocka_unit_test(names_that_could_leave_the_folder_are_refused),
+        cmocka_unit_test(a_kind_without_folder_is_an_error),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, make_configs, remove_configs);
+}

@@ -1,0 +1,117 @@
+#include "costmodel/stack.h"
+
+#include "base/paths.h"
+#include "tests/test.h"
+
+static ms_status read_changed(ms_ctx *cx, const char *old, const char *new, ms_stack *out)
+{
+    FILE *file = fopen(ms_config_file(cx, "stacks", "generic"), "r");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    const char *text = test_read_back(cx->arena, file);
+    const char *at = strstr(text, old);
+    if (at == NULL)
+        fail_msg("no \"%s\" in the stack", old);
+    text = ms_arena_printf(cx->arena, "%.*s%s%s", (int)(at - text), text, new,
+                           at + strlen(old));
+    ms_jdoc *doc;
+    ms_jval root;
+    MS_TRY(ms_json_parse(cx, "s.json", text, strlen(text), &doc, &root));
+    ms_status status = ms_stack_read(cx, root, out);
+    ms_json_close(doc);
+    return status;
+}
+
+static void expect_error(const char *old, const char *new, const char *message)
+{
+    ms_ctx *cx = test_cx();
+    ms_stack stack;
+    ASSERT_INT(read_changed(cx, old, new, &stack), MS_EINPUT);
+    const char *messages = test_messages(cx);
+    if (strstr(messages, message) == NULL)
+        fail_msg("expected \"%s\" in:\n%s", message, messages);
+}
+
+static void every_shipped_stack_is_read(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *const *names;
+    int num_names;
+    ASSERT_OK(ms_config_names(cx, "stacks", &names, &num_names), cx);
+    assert_true(num_names >= 13);
+    for (int i = 0; i < num_names; i++) {
+        const ms_stack *stack;
+        ASSERT_OK(ms_stack_load(cx, names[i], &stack), cx);
+        ASSERT_TEXT(stack->name, names[i]);
+        double state_bytes = stack->param_bytes.value + stack->grad_bytes.value +
+                             stack->master_bytes.value + stack->moment_bytes.value;
+        assert_true(state_bytes >= 16.0 && state_bytes <= 20.0);
+        assert_non_null(stack->interference_frac.source);
+        assert_non_null(stack->recompute);
+    }
+}
+
+static void generic_allows_everything(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack *stack;
+    ASSERT_OK(ms_stack_load(cx, "generic", &stack), cx);
+    ASSERT_INT(stack->attention, MS_ATTENTION_FA3);
+    assert_true(isnan(stack->host_s_per_layer.value));
+    assert_true(stack->regather && stack->counts_context && stack->can_zero3_with_pp);
+    ASSERT_INT(stack->default_zero, -1);
+    ASSERT_NEAR(stack->dp_overlap.value, 1.0, 0);
+    ASSERT_NEAR(stack->tp_overlap_frac.value, 0.0, 0);
+    ASSERT_NEAR(stack->fragmentation_frac.value, 0.03, 1e-15);
+    ASSERT_TEXT(stack->recompute, "none");
+}
+
+static void host_floor_is_in_seconds(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack *stack;
+    ASSERT_OK(ms_stack_load(cx, "megatron-deepspeed", &stack), cx);
+    ASSERT_NEAR(stack->host_s_per_layer.value, 3.2e-3, 1e-12);
+    ASSERT_INT(stack->attention, MS_ATTENTION_UNFUSED);
+}
+
+static void bad_stacks_are_refused(void **state)
+{
+    (void)state;
+    expect_error("\"fa3\"", "\"fa33\"", "fa33");
+    expect_error("\"regather\": true", "\"regather\": 1", "regather");
+    expect_error("\"dp_overlap\": {\"value\": 1,", "\"dp_overlap\": {\"value\": 2,", "2");
+    expect_error("\"dp_overlap\": {\"value\": 1,", "\"dp_overlap\": {\"value\": -1,",
+                 "-1");
+    expect_error("\"host_per_layer\": {\"value\": null",
+                 "\"host_per_layer\": {\"value\": 3.2", "3.2");
+    expect_error("\"optimizer_bytes\": {\"value\": 32",
+                 "\"optimizer_bytes\": {\"value\": 1e20", "1e+20");
+    expect_error("\"default_zero\": -1", "\"default_zero\": 4", "4");
+    expect_error("\"interference\"", "\"interferense\"", "interference");
+    expect_error("\"recompute\": \"none\"", "\"recompute\": \"some\"", "some");
+}
+
+static void unknown_stack_suggests_the_nearest(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack *stack;
+    ASSERT_INT(ms_stack_load(cx, "torchtitann", &stack), MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "torchtitan\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_shipped_stack_is_read),
+        cmocka_unit_test(generic_allows_everything),
+        cmocka_unit_test(host_floor_is_in_seconds),
+        cmocka_unit_test(bad_stacks_are_refused),
+        cmocka_unit_test(unknown_stack_suggests_the_nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

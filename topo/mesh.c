@@ -1,0 +1,167 @@
+/* Meshes, groups of ranks along their axes, and how a group lies on the levels of a cluster.
+ * Ranks are row-major: rank = sum of coordinate * stride, the last axis has stride 1. */
+#include "topo/mesh.h"
+
+#include <assert.h>
+#include <string.h>
+
+ms_mesh ms_mesh_make(const char *const *names, const long *sizes, int num_axes)
+{
+    assert(num_axes >= 0 && num_axes <= MS_MAX_AXES);
+    ms_mesh mesh = {.num_axes = num_axes, .num_ranks = 1};
+    for (int i = num_axes - 1; i >= 0; i--) {
+        assert(sizes[i] >= 1);
+        mesh.axes[i] = (ms_mesh_axis){names[i], sizes[i], mesh.num_ranks};
+        mesh.num_ranks *= sizes[i];
+    }
+    return mesh;
+}
+
+int ms_mesh_find(const ms_mesh *mesh, const char *name)
+{
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (strcmp(mesh->axes[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static bool contains(const int *axes, int num_axes, int axis)
+{
+    for (int i = 0; i < num_axes; i++)
+        if (axes[i] == axis)
+            return true;
+    return false;
+}
+
+ms_group ms_mesh_group(const ms_mesh *mesh, const int *axes, int num_axes)
+{
+    ms_group group = {.size = 1};
+    for (int i = 0; i < mesh->num_axes; i++) {
+        const ms_mesh_axis *axis = &mesh->axes[i];
+        if (axis->size == 1 || !contains(axes, num_axes, i))
+            continue;
+        group.size *= axis->size;
+        int last = group.num_modes - 1;
+        if (last >= 0 && group.modes[last].stride == axis->size * axis->stride) {
+            group.modes[last].size *= axis->size;
+            group.modes[last].stride = axis->stride;
+            continue;
+        }
+        group.modes[group.num_modes].size = axis->size;
+        group.modes[group.num_modes].stride = axis->stride;
+        group.num_modes++;
+    }
+    return group;
+}
+
+/* The rank with coordinate 0 in every mode, in the group that contains `rank`. */
+static long group_base(const ms_group *group, long rank)
+{
+    long base = rank;
+    for (int i = 0; i < group->num_modes; i++)
+        base -=
+            rank / group->modes[i].stride % group->modes[i].size * group->modes[i].stride;
+    return base;
+}
+
+/* Distance from the base of the group to its index-th rank, ascending by coordinate. */
+static long group_offset(const ms_group *group, long index)
+{
+    long offset = 0;
+    for (int i = group->num_modes - 1; i >= 0; i--) {
+        offset += index % group->modes[i].size * group->modes[i].stride;
+        index /= group->modes[i].size;
+    }
+    return offset;
+}
+
+void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, long *out)
+{
+    assert(rank >= 0 && rank < mesh->num_ranks);
+    long base = group_base(group, rank);
+    for (long i = 0; i < group->size; i++)
+        out[i] = base + group_offset(group, i);
+}
+
+/* Ranks of a group in one domain of D ranks, where every mode n:d fits the domains exactly:
+ *   whole mode inside (D a multiple of n d): n;  neighbours in different domains (d a multiple of D): 1;
+ *   otherwise D/d ranks, if D is a multiple of d and n d a multiple of D.
+ * Source: composition of the group's layout with the division of ranks into domains (CuTe layout
+ * algebra, logical_divide). 0 when a mode straddles domains unevenly. */
+static long aligned_ranks_per_domain(const ms_group *group, long domain)
+{
+    long ranks = 1;
+    for (int i = 0; i < group->num_modes; i++) {
+        long size = group->modes[i].size;
+        long stride = group->modes[i].stride;
+        long extent = size * stride;
+        if (domain % extent == 0)
+            ranks *= size;
+        else if (domain % stride == 0 && extent % domain == 0)
+            ranks *= domain / stride;
+        else if (stride % domain != 0)
+            return 0;
+    }
+    return ranks;
+}
+
+/* Domains that one group touches, and its longest run of ranks in one of them. Ranks ascend with
+ * the coordinate, because the modes of a row-major mesh are nested. */
+static long count_domains(const ms_group *group, long base, long domain, long *longest)
+{
+    long num_domains = 0;
+    long run = 0;
+    long previous = -1;
+    *longest = 0;
+    for (long i = 0; i < group->size; i++) {
+        long current = (base + group_offset(group, i)) / domain;
+        run = current == previous ? run + 1 : 1;
+        num_domains += current != previous;
+        previous = current;
+        if (run > *longest)
+            *longest = run;
+    }
+    return num_domains;
+}
+
+/* The same by looking at every group: for domains that do not divide the mesh, such as 72 GPUs. */
+static long counted_ranks_per_domain(const ms_group *group, long num_ranks, long domain)
+{
+    long most_domains = 0;
+    long ranks = group->size;
+    for (long rank = 0; rank < num_ranks; rank++) {
+        if (group_base(group, rank) != rank)
+            continue;
+        long longest;
+        long num_domains = count_domains(group, rank, domain, &longest);
+        if (num_domains > most_domains ||
+            (num_domains == most_domains && longest < ranks)) {
+            most_domains = num_domains;
+            ranks = longest;
+        }
+    }
+    return ranks;
+}
+
+static long ranks_per_domain(const ms_group *group, long num_ranks, long domain)
+{
+    if (domain == 0 || domain >= num_ranks)
+        return group->size;
+    long ranks = aligned_ranks_per_domain(group, domain);
+    return ranks > 0 ? ranks : counted_ranks_per_domain(group, num_ranks, domain);
+}
+
+ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *cluster)
+{
+    ms_span span = {.size = group->size, .num_levels = cluster->num_levels};
+    span.tier = cluster->num_levels - 1;
+    for (int i = cluster->num_levels - 1; i >= 0; i--) {
+        long domain = cluster->levels[i].gpus_per_domain;
+        span.per_domain[i] = ranks_per_domain(group, num_ranks, domain);
+        if (span.per_domain[i] == group->size)
+            span.tier = i;
+    }
+    long per_node = ranks_per_domain(group, num_ranks, cluster->gpus_per_node);
+    span.siblings_per_node = (double)cluster->gpus_per_node / (double)per_node;
+    return span;
+}

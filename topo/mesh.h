@@ -1,0 +1,58 @@
+/* Named axes over ranks 0..W-1, row-major: the last axis is fastest. A collective along an axis
+ * runs in every group of ranks that agree on all other coordinates. Axes may be flattened: a group
+ * then runs over several axes at once. For every group the mesh tells how it lies on the cluster. */
+#ifndef MS_TOPO_MESH_H
+#define MS_TOPO_MESH_H
+
+#include "topo/cluster.h"
+
+#define MS_MAX_AXES 8
+
+typedef struct ms_mesh_axis {
+    const char *name;
+    long size;
+    long stride; /* distance in ranks between neighbours along the axis */
+} ms_mesh_axis;
+
+typedef struct ms_mesh {
+    int num_axes;
+    long num_ranks;
+    ms_mesh_axis axes[MS_MAX_AXES]; /* outer to inner */
+} ms_mesh;
+
+/* Strides are computed. Sizes are >= 1 and their product is the number of ranks. */
+ms_mesh ms_mesh_make(const char *const *names, const long *sizes, int num_axes);
+/* Index of an axis, -1 when absent. */
+int ms_mesh_find(const ms_mesh *mesh, const char *name);
+
+/* A group: one axis, or several flattened, as modes (size, stride), outer to inner. Size-1 modes are dropped;
+ * modes that continue each other are merged. */
+typedef struct ms_group {
+    long size;
+    int num_modes;
+    struct { long size, stride; } modes[MS_MAX_AXES];
+} ms_group;
+
+/* The group over the axes named (by index), in mesh order. */
+ms_group ms_mesh_group(const ms_mesh *mesh, const int *axes, int num_axes);
+/* Writes the ranks of the group that contains `rank` into out[group.size], ascending by coordinate. */
+void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, long *out);
+
+/* How a group lies on the levels of a cluster. Source: scaling-book gpus.md and the complement rule
+ * for sub-meshes: p ranks of a group share a domain, so G/p groups of the axis share the domain's links. */
+typedef struct ms_span {
+    long size;
+    int num_levels;
+    /* The most ranks of the group that share a domain of level l (the last level: all of them). */
+    long per_domain[MS_MAX_LEVELS];
+    /* Innermost level whose domain holds the whole group: the tier of the group. */
+    int tier;
+    /* Groups of this axis that leave one node at once: gpus_per_node / ranks per node. */
+    double siblings_per_node;
+} ms_span;
+
+/* Groups of an axis may lie differently (72 GPUs in a domain are no power of two): the span describes the
+ * group that crosses most domains, the slowest one. */
+ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *cluster);
+
+#endif
