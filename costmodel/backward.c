@@ -411,6 +411,8 @@ void ms_write_backward(ms_builder *b)
     for (int f = num_forward - 1; f >= 0; f--)
         if (rules[b->nodes[f].op] != NULL)
             rules[b->nodes[f].op](b, f);
-    if (b->program->input >= 0)
+    if (b->program->input >= 0) {
         b->program->input_gradient = take(b, b->program->input);
+        b->tensors[b->program->input].gradient = b->program->input_gradient;
+    }
 }

@@ -6,6 +6,8 @@
  * Across domains the same ring runs over links and NICs; all-reduce also as a tree. */
 #include "costmodel/collective_cost.h"
 
+#include "base/number.h"
+
 #include <assert.h>
 #include <math.h>
 
@@ -50,7 +52,7 @@ static double nic_rate(const ms_cluster *cluster, const ms_network_profile *netw
 {
     double rate = INFINITY;
     for (int i = 1; i <= tier; i++)
-        rate = fmin(rate, cluster->levels[i].bandwidth_bytes_per_s /
+        rate = ms_min(rate, cluster->levels[i].bandwidth_bytes_per_s /
                               cluster->levels[i].oversubscription);
     return rate * network->bandwidth_frac.value;
 }
@@ -63,7 +65,7 @@ static double upper_level_hops_s(const setting *s, const ms_span *span)
         double domains = ceil(s->ranks / (double)span->per_domain[i - 1]);
         double hop_s =
             s->cluster->levels[i].latency_s - s->cluster->levels[i - 1].latency_s;
-        extra_s += (domains - 1.0) * fmax(hop_s, 0.0);
+        extra_s += (domains - 1.0) * ms_max(hop_s, 0.0);
     }
     return extra_s;
 }
@@ -85,7 +87,7 @@ static void add_nvls(ms_collective_law *law, const setting *s)
     if (s->collective != MS_ALL_REDUCE || isnan(s->profile->nvls_bytes_per_s.value) ||
         !(s->ranks >= min_ranks))
         return;
-    double rate = fmin(s->profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
+    double rate = ms_min(s->profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
     add(law, "nvls", s->profile->nvls_base_s.value,
         2.0 * (s->ranks - 1.0) / (s->ranks * rate), 0.0);
 }
@@ -101,12 +103,12 @@ static void add_network_ring(ms_collective_law *law, const setting *s,
     double crossing = ring_steps(s->collective, s->nodes);
     double rounds = s->collective == MS_ALL_REDUCE ? 2.0 : 1.0;
     double alpha_s = network->base_s.value +
-                     crossing * fmax(network->step_s.value, network->rank_step_s.value) +
+                     crossing * ms_max(network->step_s.value, network->rank_step_s.value) +
                      (steps - crossing) *
-                         fmax(s->profile->link_step_s.value, network->rank_step_s.value) +
+                         ms_max(s->profile->link_step_s.value, network->rank_step_s.value) +
                      rounds * upper_level_hops_s(s, span);
     double link_rate = s->link_bytes_per_s * s->profile->link_frac.value;
-    double rate = s->per_node > 1.0 ? fmin(link_rate, s->per_node * s->nic_bytes_per_s)
+    double rate = s->per_node > 1.0 ? ms_min(link_rate, s->per_node * s->nic_bytes_per_s)
                                     : s->nic_bytes_per_s;
     add(law, "ring", alpha_s, (steps + 0.5) / (s->ranks * rate), network->ramp.value);
 }
@@ -124,10 +126,10 @@ static void add_network_tree(ms_collective_law *law, const setting *s)
     double inside = s->link_bytes_per_s * profile->link_frac.value;
     if (!isnan(profile->nvls_bytes_per_s.value) &&
         s->per_node >= profile->nvls_min_ranks.value)
-        inside = fmin(profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
+        inside = ms_min(profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
     double share = s->nodes <= 2.0 ? 2.0 : s->network->tree_frac.value;
     double out = s->per_node * s->nic_bytes_per_s * share;
-    double rate = s->per_node > 1.0 ? fmin(inside, out) : out;
+    double rate = s->per_node > 1.0 ? ms_min(inside, out) : out;
     add(law, "tree", alpha_s, 2.0 * (s->ranks - 1.0) / (s->ranks * rate),
         profile->ramp.value);
 }
@@ -155,7 +157,7 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
     double link_rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
     double wire = (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
     double link = (s->per_node - 0.5) / (s->ranks * link_rate);
-    add(law, "direct", alpha_s, fmax(wire, link), s->network->ramp.value);
+    add(law, "direct", alpha_s, ms_max(wire, link), s->network->ramp.value);
 }
 
 /* A send to the neighbour in the group over the tier that holds the group: the slowest hop of a pipeline. */
@@ -179,6 +181,7 @@ static void add_inside(ms_collective_law *law, const setting *s)
 
 static void add_across(ms_collective_law *law, const setting *s, const ms_span *span)
 {
+    assert(s->network != NULL);
     if (s->collective == MS_ALL_TO_ALL) {
         add_network_all_to_all(law, s);
         return;
@@ -205,7 +208,7 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
     s.nodes = ceil(s.ranks / s.per_node);
     if (span->tier > 0) {
         s.network = ms_profile_network(profile, cluster->network);
-        assert(s.network != NULL);
+        assert(s.network != NULL); /* the pricer has checked it */
         s.nic_bytes_per_s = nic_rate(cluster, s.network, span->tier);
     }
     if (collective == MS_SEND)
@@ -225,7 +228,7 @@ double ms_collective_s(const ms_collective_law *law, double size_bytes)
     for (int i = 0; i < law->num_algorithms; i++) {
         double alpha_s = law->algorithm[i].alpha_s;
         double wire_s = law->algorithm[i].beta_s_per_byte * size_bytes;
-        best_s = fmin(best_s,
+        best_s = ms_min(best_s,
                       alpha_s + wire_s + law->algorithm[i].ramp * sqrt(alpha_s * wire_s));
     }
     return best_s;

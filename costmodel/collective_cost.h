@@ -6,7 +6,12 @@
 #include "topo/mesh.h"
 
 typedef enum ms_collective {
-    MS_ALL_GATHER, MS_REDUCE_SCATTER, MS_ALL_REDUCE, MS_ALL_TO_ALL, MS_SEND, MS_NUM_COLLECTIVES
+    MS_ALL_GATHER,
+    MS_REDUCE_SCATTER,
+    MS_ALL_REDUCE,
+    MS_ALL_TO_ALL,
+    MS_SEND,
+    MS_NUM_COLLECTIVES
 } ms_collective;
 extern const char *const ms_collective_names[]; /* "all-gather" ..., NULL */
 
@@ -15,16 +20,21 @@ extern const char *const ms_collective_names[]; /* "all-gather" ..., NULL */
  * S is the nccl-tests size: the total of the gathered or reduced tensor; for all-to-all what one rank holds. */
 typedef struct ms_collective_law {
     int num_algorithms; /* 0: group of one rank, takes no time */
-    struct { double alpha_s, beta_s_per_byte, ramp; const char *name; } algorithm[3];
+    struct {
+        double alpha_s, beta_s_per_byte, ramp;
+        const char *name;
+    } algorithm[3];
 } ms_collective_law;
 
 /* Ring within a level and across levels, tree and in-switch (NVLS) for all-reduce. MS_SEND: between neighbours of the group. */
-ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span, const ms_cluster *cluster,
+ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
+                                         const ms_cluster *cluster,
                                          const ms_profile *profile);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);
 
 /* Bytes that one rank sends for a collective of size S: (n-1)/n S (gather, scatter, all-to-all), 2 (n-1)/n S (all-reduce), S (send). */
-double ms_collective_wire_bytes(ms_collective collective, long group_size, double size_bytes);
+double ms_collective_wire_bytes(ms_collective collective, long group_size,
+                                double size_bytes);
 
 #endif

@@ -2,6 +2,8 @@
  * in a pricer; the laws themselves are a few multiplications. */
 #include "costmodel/kernel_cost.h"
 
+#include "base/number.h"
+
 #include <assert.h>
 #include <math.h>
 
@@ -113,7 +115,7 @@ double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
     double traffic_bytes =
         shape.batch * (shape.element_bytes * shape.k * (shape.m + shape.n) +
                        shape.result_bytes * shape.m * shape.n);
-    return fmax(compute_s, ms_stream_s(pricer, traffic_bytes)) + gemm->overhead_s.value;
+    return ms_max(compute_s, ms_stream_s(pricer, traffic_bytes)) + gemm->overhead_s.value;
 }
 
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes)
@@ -126,7 +128,7 @@ static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape s
 {
     double above = (shape.head_dim - small_head_dim) / (large_head_dim - small_head_dim);
     double small = pricer->attention_small_head_frac;
-    double head_frac = small + (1.0 - small) * fmin(fmax(above, 0.0), 1.0);
+    double head_frac = small + (1.0 - small) * ms_min(ms_max(above, 0.0), 1.0);
     return head_frac * shape.key_tokens /
            (shape.key_tokens + pricer->attention_half_sequence);
 }
@@ -139,7 +141,7 @@ double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
                                  : pricer->attention_forward_flop_per_s;
     double compute_s = shape.flop / (rate * attention_shape_frac(pricer, shape));
     if (pricer->attention_fused)
-        return fmax(compute_s, ms_stream_s(pricer, shape.traffic_bytes));
+        return ms_max(compute_s, ms_stream_s(pricer, shape.traffic_bytes));
     double per_score_bytes =
         shape.backward ? unfused_backward_bytes : unfused_forward_bytes;
     return compute_s + ms_stream_s(pricer, shape.traffic_bytes +
@@ -153,8 +155,8 @@ double ms_with_host_s(double gpu_s, double host_s)
         return gpu_s;
     if (gpu_s <= 0.0)
         return host_s;
-    static const double exponent = 2.5;
-    double longer = fmax(gpu_s, host_s);
-    double ratio = fmin(gpu_s, host_s) / longer;
-    return longer * pow(1.0 + pow(ratio, exponent), 1.0 / exponent);
+    double longer = ms_max(gpu_s, host_s);
+    double ratio = ms_min(gpu_s, host_s) / longer;
+    double power = ratio * ratio * sqrt(ratio); /* q = 2.5 without the library's power */
+    return longer * pow(1.0 + power, 1.0 / 2.5);
 }

@@ -12,17 +12,18 @@ typedef struct ms_pricer {
     const ms_profile *profile;
     const ms_stack *stack;
     ms_dtype compute;
-    double gemm_flop_per_s;      /* peak * efficiency * sustained */
-    double hbm_bytes_per_s;      /* list * hbm_frac */
-    double attention_forward_flop_per_s; /* sustained, head dimension >= 128, s -> infinity */
+    double gemm_flop_per_s; /* peak * efficiency * sustained */
+    double hbm_bytes_per_s; /* list * hbm_frac */
+    double
+        attention_forward_flop_per_s; /* sustained, head dimension >= 128, s -> infinity */
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
     bool attention_fused;
 } ms_pricer;
 
 /* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the profile none for the network. */
-ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile, const ms_stack *stack,
-                         ms_dtype compute, ms_pricer *out);
+ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
+                         const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
 /* A batch of equal matrix products m x k by k x n with elements of `element_bytes`, and results of `result_bytes`:
  *   t = max(2 m n k (k + k0)/k / (rate q), traffic / hbm) + t0,   q = tiles / (waves * SMs),

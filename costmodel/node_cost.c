@@ -112,7 +112,9 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     int q = node->in[0];
     double d = program->size[MS_DIM_HEAD - '0'], w = program->size[MS_DIM_VALUE - '0'];
     double heads = ms_tensor_local_size(program, q, MS_DIM_BATCH) * ms_tensor_local_size(program, q, MS_DIM_HEADS);
-    double per_pair = node->op == MS_OP_ATTENTION ? 2.0 * (d + w) : 2.0 * (3.0 * d + 2.0 * w);
+    /* Forward: scores, values. Backward: values, probabilities, queries, keys, and the scores again unless they were kept. */
+    double again = node->num_in > 6 ? 0.0 : d;
+    double per_pair = node->op == MS_OP_ATTENTION ? 2.0 * (d + w) : 2.0 * (again + 2.0 * d + 2.0 * w);
     return heads * score_pairs(program, node) * per_pair;
 }
 

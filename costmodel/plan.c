@@ -242,13 +242,19 @@ static bool ffn_divides(const ms_plan *plan, const ms_model *model)
 }
 
 /* A part of the sequence per cp rank (two with head-tail balance), each divided by tp again. */
-static bool sequence_divides(const ms_plan *plan)
+/* Whole experts (etp 1) take the tokens of each tp rank apart, as sequence parallelism does. */
+static bool splits_sequence(const ms_plan *plan, const ms_model *model)
+{
+    return plan->sequence_parallel || (model->moe.num_experts > 0 && plan->etp == 1);
+}
+
+static bool sequence_divides(const ms_plan *plan, const ms_model *model)
 {
     long cp = plan->size[MS_CP];
     long pieces = cp > 1 && plan->cp_balance == MS_CP_HEAD_TAIL ? 2 * cp : cp;
     if (plan->sequence_length < 1 || !divides(pieces, plan->sequence_length))
         return false;
-    return !plan->sequence_parallel ||
+    return !splits_sequence(plan, model) ||
            divides(cp * plan->size[MS_TP], plan->sequence_length);
 }
 
@@ -354,7 +360,7 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
         return MS_REFUSE_FFN;
     if (model->vocab % tp != 0)
         return MS_REFUSE_VOCAB;
-    if (!sequence_divides(plan))
+    if (!sequence_divides(plan, model))
         return MS_REFUSE_SEQUENCE;
     if (!batch_divides(plan))
         return MS_REFUSE_BATCH;

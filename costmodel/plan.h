@@ -8,46 +8,66 @@
 
 /* Axes of the dense mesh, in the default order, outer to inner. */
 typedef enum ms_plan_axis {
-    MS_PP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP, MS_TP, MS_NUM_PLAN_AXES
+    MS_PP,
+    MS_DP_REPLICATE,
+    MS_DP_SHARD,
+    MS_CP,
+    MS_TP,
+    MS_NUM_PLAN_AXES
 } ms_plan_axis;
-extern const char *const ms_plan_axis_names[]; /* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
+extern const char
+    *const ms_plan_axis_names[]; /* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
 
-typedef enum ms_schedule_kind { MS_GPIPE, MS_1F1B, MS_INTERLEAVED, MS_NUM_SCHEDULES } ms_schedule_kind;
+typedef enum ms_schedule_kind {
+    MS_GPIPE,
+    MS_1F1B,
+    MS_INTERLEAVED,
+    MS_NUM_SCHEDULES
+} ms_schedule_kind;
 extern const char *const ms_schedule_names[]; /* "gpipe" "1f1b" "interleaved", NULL */
 /* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B", "vpp", ...); letter case is ignored. */
 bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
 
 typedef enum ms_recompute {
-    MS_RECOMPUTE_NONE,      /* keep what backward needs */
+    MS_RECOMPUTE_NONE, /* keep what backward needs */
     MS_RECOMPUTE_SELECTIVE, /* outputs of norms and activations (and unfused attention scores) are computed again */
-    MS_RECOMPUTE_PER_OP,    /* TorchTitan's selective policy: keep attention, every second matrix product, communication results */
-    MS_RECOMPUTE_FULL,      /* keep the layer's input only; on the first `recompute_layers` layers of each stage chunk */
+    MS_RECOMPUTE_PER_OP, /* TorchTitan's selective policy: keep attention, every second matrix product, communication results */
+    MS_RECOMPUTE_FULL, /* keep the layer's input only; on the first `recompute_layers` layers of each stage chunk */
     MS_NUM_RECOMPUTE
 } ms_recompute;
-extern const char *const ms_recompute_names[]; /* "none" "selective" "per-op" "full", NULL */
+extern const char
+    *const ms_recompute_names[]; /* "none" "selective" "per-op" "full", NULL */
 
-typedef enum ms_cp_method { MS_CP_ALL_GATHER, MS_NUM_CP_METHODS } ms_cp_method;
+typedef enum ms_cp_method {
+    MS_CP_ALL_GATHER,
+    MS_NUM_CP_METHODS
+} ms_cp_method;
 extern const char *const ms_cp_method_names[]; /* "all-gather", NULL */
-typedef enum ms_cp_balance { MS_CP_HEAD_TAIL, MS_CP_NONE } ms_cp_balance;
+typedef enum ms_cp_balance {
+    MS_CP_HEAD_TAIL,
+    MS_CP_NONE
+} ms_cp_balance;
 extern const char *const ms_cp_balance_names[]; /* "head-tail" "none", NULL */
 
 typedef struct ms_plan {
-    const char *model;    /* name or path, as given */
+    const char *model; /* name or path, as given */
     const char *cluster;
     const char *stack;
     long gpus;
     long size[MS_NUM_PLAN_AXES];
     unsigned char order[MS_NUM_PLAN_AXES]; /* axes outer to inner */
-    long ep, etp;         /* second mesh over dp_shard x cp x tp: [efsdp, ep, etp]; etp is 1 or tp */
+    long ep,
+        etp; /* second mesh over dp_shard x cp x tp: [efsdp, ep, etp]; etp is 1 or tp */
     long sequence_length; /* tokens */
     long global_batch;    /* sequences per step */
     long microbatch;      /* sequences per micro-batch and data-parallel rank */
     ms_schedule_kind schedule;
-    long virtual_stages;  /* v: chunks per rank */
-    long microbatch_group;/* 0: the schedule's default */
-    long num_stage_layers;/* entries of layers_per_stage: pp * v, or 0: the balanced default split */
+    long virtual_stages;   /* v: chunks per rank */
+    long microbatch_group; /* 0: the schedule's default */
+    long
+        num_stage_layers; /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
     const long *layers_per_stage; /* virtual stages in order */
-    long zero;            /* 0..3 over dp_shard x cp */
+    long zero;                    /* 0..3 over dp_shard x cp */
     bool reshard_after_forward;
     bool sequence_parallel;
     bool async_tp;
@@ -55,7 +75,8 @@ typedef struct ms_plan {
     ms_cp_method cp_method;
     ms_cp_balance cp_balance;
     ms_recompute recompute;
-    long recompute_layers; /* MS_RECOMPUTE_FULL: layers of each chunk, from its first; 0: all */
+    long
+        recompute_layers; /* MS_RECOMPUTE_FULL: layers of each chunk, from its first; 0: all */
     ms_dtype compute;
     /* "fp32" or "bf16"; NULL: as the stack does it. Kept with the plan; predictions follow the stack. */
     const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
@@ -74,23 +95,25 @@ ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 /* Integer rules only: every size divides what it must. Why a plan is refused is data, not text. */
 typedef enum ms_refusal {
     MS_LEGAL,
-    MS_REFUSE_RANKS,        /* product of axes differs from gpus */
-    MS_REFUSE_HEADS,        /* heads or kv heads not divisible by tp */
-    MS_REFUSE_FFN,          /* ffn width not divisible by tp or etp */
-    MS_REFUSE_VOCAB,        /* vocabulary not divisible by tp */
-    MS_REFUSE_SEQUENCE,     /* sequence not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance) */
-    MS_REFUSE_BATCH,        /* global batch not divisible by data parallel * microbatch */
-    MS_REFUSE_EXPERTS,      /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
-    MS_REFUSE_LAYERS,       /* more virtual stages than layers, or layers_per_stage does not add up */
-    MS_REFUSE_SCHEDULE,     /* the schedule does not allow this pp, v, group or number of micro-batches */
-    MS_REFUSE_ZERO,         /* sharding that this plan or stack cannot do */
-    MS_REFUSE_ORDER,        /* an expert mesh needs dp_shard, cp, tp in this order, innermost */
+    MS_REFUSE_RANKS,    /* product of axes differs from gpus */
+    MS_REFUSE_HEADS,    /* heads or kv heads not divisible by tp */
+    MS_REFUSE_FFN,      /* ffn width not divisible by tp or etp */
+    MS_REFUSE_VOCAB,    /* vocabulary not divisible by tp */
+    MS_REFUSE_SEQUENCE, /* sequence not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance) */
+    MS_REFUSE_BATCH,    /* global batch not divisible by data parallel * microbatch */
+    MS_REFUSE_EXPERTS, /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
+    MS_REFUSE_LAYERS, /* more virtual stages than layers, or layers_per_stage does not add up */
+    MS_REFUSE_SCHEDULE, /* the schedule does not allow this pp, v, group or number of micro-batches */
+    MS_REFUSE_ZERO,  /* sharding that this plan or stack cannot do */
+    MS_REFUSE_ORDER, /* an expert mesh needs dp_shard, cp, tp in this order, innermost */
     MS_NUM_REFUSALS
 } ms_refusal;
-extern const char *const ms_refusal_names[]; /* short words for counts: "ranks", "heads", ... */
+extern const char
+    *const ms_refusal_names[]; /* short words for counts: "ranks", "heads", ... */
 ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
 /* The same with a message that names the numbers. */
-ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model, ms_loc loc);
+ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                        ms_loc loc);
 
 /* Defaults of the design for a model on `gpus`: sequence 8192, global batch max(4 Mi, 1 Ki x GPUs) tokens, bf16, stack generic, all axes 1, dp_shard 0 = "the rest", zero -1 = 3 when dp_shard > 1, else 0. */
 ms_plan ms_plan_default(long gpus);
@@ -104,7 +127,8 @@ bool ms_plan_equal(const ms_plan *a, const ms_plan *b);
 
 ms_status ms_plan_load(ms_ctx *cx, const char *path, ms_plan *out);
 ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out);
-void ms_plan_write_json(ms_jout *out, const ms_plan *plan); /* a saved plan, read back, is the same plan */
+void ms_plan_write_json(
+    ms_jout *out, const ms_plan *plan); /* a saved plan, read back, is the same plan */
 /* One line: "pp 4 x dp 16 x tp 8, mbs 1, 1f1b, zero 1, ..." */
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan);
 

@@ -32,41 +32,40 @@ typedef struct plan_file {
     int stored[NUM_STORED]; /* index into storage_words, -1: not stated */
 } plan_file;
 
-#define AT(member)    offsetof(plan_file, member)
-#define ENTRY(member) offsetof(mesh_entry, member)
+#define AT(member) offsetof(plan_file, member)
 #define PART(word, what)                                                                 \
     {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = word, .help = what                                  \
+        .kind = MS_FIELD_ANY, .key = (word), .help = (what)                              \
     }
 #define SWITCH(word, member, what)                                                       \
     {                                                                                    \
-        .kind = MS_FIELD_BOOL, .key = word, .offset = AT(member), .help = what           \
+        .kind = MS_FIELD_BOOL, .key = (word), .offset = AT(member), .help = (what)       \
     }
 #define WHOLE(word, member, least, most, what)                                           \
     {                                                                                    \
-        .kind = MS_FIELD_INTEGER, .key = word, .offset = AT(member), .low = least,       \
-        .high = most, .help = what                                                       \
+        .kind = MS_FIELD_INTEGER, .key = (word), .offset = AT(member), .low = (least),   \
+        .high = (most), .help = (what)                                                   \
     }
 /* null stands for "not chosen" */
 #define WHOLE_OR_NULL(word, member, least, most, what)                                   \
     {                                                                                    \
-        .kind = MS_FIELD_INTEGER, .key = word, .offset = AT(member), .nullable = true,   \
-        .low = least, .high = most, .help = what                                         \
+        .kind = MS_FIELD_INTEGER, .key = (word), .offset = AT(member), .nullable = true, \
+        .low = (least), .high = (most), .help = (what)                                   \
     }
 #define WORD(word, member, words, what)                                                  \
     {                                                                                    \
-        .kind = MS_FIELD_CHOICE, .key = word, .offset = AT(member), .choices = words,    \
-        .help = what                                                                     \
+        .kind = MS_FIELD_CHOICE, .key = (word), .offset = AT(member),                    \
+        .choices = (words), .help = (what)                                               \
     }
 #define WORD_OR_NULL(word, member, words, what)                                          \
     {                                                                                    \
-        .kind = MS_FIELD_CHOICE, .key = word, .offset = AT(member), .nullable = true,    \
-        .choices = words, .help = what                                                   \
+        .kind = MS_FIELD_CHOICE, .key = (word), .offset = AT(member), .nullable = true,  \
+        .choices = (words), .help = (what)                                               \
     }
 #define TEXT(word, member, needed, what)                                                 \
     {                                                                                    \
-        .kind = MS_FIELD_TEXT, .key = word, .offset = AT(member), .required = needed,    \
-        .help = what                                                                     \
+        .kind = MS_FIELD_TEXT, .key = (word), .offset = AT(member),                      \
+        .required = (needed), .help = (what)                                             \
     }
 
 static const ms_field plan_fields[] = {
@@ -103,8 +102,9 @@ static const ms_field batch_fields[] = {
 static const ms_field pipeline_fields[] = {
     TEXT("schedule", schedule, false, "gpipe, 1f1b, interleaved or an alias"),
     WHOLE("virtual_stages", plan.virtual_stages, 1, MAX_STAGES, "chunks per rank"),
-    WHOLE_OR_NULL("microbatch_group", plan.microbatch_group, 0, MAX_INT,
-                  "consecutive micro-batches per chunk; null or 0: the schedule's default"),
+    WHOLE_OR_NULL(
+        "microbatch_group", plan.microbatch_group, 0, MAX_INT,
+        "consecutive micro-batches per chunk; null or 0: the schedule's default"),
     PART("layers_per_stage", "layers of every virtual stage; null: balanced"),
     {0},
 };
@@ -153,14 +153,10 @@ static const struct section {
     const char *key;
     const ms_field *fields;
 } sections[] = {
-    {"experts",   experts_fields  },
-    {"batch",     batch_fields    },
-    {"pipeline",  pipeline_fields },
-    {"sharding",  sharding_fields },
-    {"tensor",    tensor_fields   },
-    {"context",   context_fields  },
-    {"recompute", recompute_fields},
-    {"precision", precision_fields},
+    {"experts", experts_fields},     {"batch", batch_fields},
+    {"pipeline", pipeline_fields},   {"sharding", sharding_fields},
+    {"tensor", tensor_fields},       {"context", context_fields},
+    {"recompute", recompute_fields}, {"precision", precision_fields},
 };
 
 /* ---- reading ---- */
@@ -189,13 +185,13 @@ typedef struct mesh_entry {
 static const ms_field entry_fields[] = {
     {.kind = MS_FIELD_CHOICE,
      .key = "axis",
-     .offset = ENTRY(axis),
+     .offset = offsetof(mesh_entry, axis),
      .required = true,
      .choices = ms_plan_axis_names,
      .help = "name"},
     {.kind = MS_FIELD_INTEGER,
      .key = "size",
-     .offset = ENTRY(size),
+     .offset = offsetof(mesh_entry, size),
      .required = true,
      .low = 1,
      .high = MAX_GPUS,
@@ -323,11 +319,16 @@ static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
                         plan->gpus);
 }
 
+static bool states_reshard(ms_ctx *cx, ms_jval root)
+{
+    ms_jval sharding, value;
+    return ms_json_member(cx, root, "sharding", &sharding) &&
+           ms_json_member(cx, sharding, "reshard_after_forward", &value);
+}
+
 ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
 {
-    plan_file file = {
-        .plan = ms_plan_default(1), .stored = {-1, -1, -1, -1}
-    };
+    plan_file file = {.plan = ms_plan_default(1), .stored = {-1, -1, -1, -1}};
     file.plan.gpus = 0;         /* not stated */
     file.plan.global_batch = 0; /* not stated */
     ms_status status = ms_json_read(cx, root, plan_fields, &file);
@@ -346,6 +347,10 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     MS_TRY(check_ranks(cx, root, &file.plan));
     translate_precision(&file);
     ms_plan_settle(&file.plan);
+    if (!states_reshard(cx,
+                        root)) /* a pipeline would gather again for every micro-batch */
+        file.plan.reshard_after_forward =
+            file.plan.zero == 3 && file.plan.size[MS_PP] == 1;
     *out = file.plan;
     return MS_OK;
 }

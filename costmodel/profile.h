@@ -5,8 +5,14 @@
 
 #include "topo/cluster.h"
 
-typedef enum ms_provenance { MS_SPEC, MS_MEASURED, MS_FITTED, MS_ASSUMED } ms_provenance;
-extern const char *const ms_provenance_names[]; /* "spec" "measured" "fitted" "assumed", NULL */
+typedef enum ms_provenance {
+    MS_SPEC,
+    MS_MEASURED,
+    MS_FITTED,
+    MS_ASSUMED
+} ms_provenance;
+extern const char
+    *const ms_provenance_names[]; /* "spec" "measured" "fitted" "assumed", NULL */
 
 /* One coefficient and why we believe it. */
 typedef struct ms_coefficient {
@@ -17,35 +23,45 @@ typedef struct ms_coefficient {
 
 /* Matrix products of one data type: time law in kernel_cost.h. */
 typedef struct ms_gemm_profile {
-    ms_coefficient efficiency;    /* e: fraction of peak that large products reach in isolation */
-    ms_coefficient k_half;        /* k0: depth that costs as much as the prologue */
-    ms_coefficient overhead_s;    /* t0: launch and drain of one kernel */
-    ms_coefficient sustained_frac;/* clocks under a training load's power draw, relative to isolated kernels */
+    ms_coefficient
+        efficiency; /* e: fraction of peak that large products reach in isolation */
+    ms_coefficient k_half;     /* k0: depth that costs as much as the prologue */
+    ms_coefficient overhead_s; /* t0: launch and drain of one kernel */
+    ms_coefficient
+        sustained_frac; /* clocks under a training load's power draw, relative to isolated kernels */
 } ms_gemm_profile;
 
 typedef enum ms_attention_kernel {
-    MS_ATTENTION_UNFUSED, MS_ATTENTION_TRITON, MS_ATTENTION_FA2, MS_ATTENTION_FA3 /* or cuDNN: the best the device has */,
+    MS_ATTENTION_UNFUSED,
+    MS_ATTENTION_TRITON,
+    MS_ATTENTION_FA2,
+    MS_ATTENTION_FA3 /* or cuDNN: the best the device has */,
     MS_NUM_ATTENTION_KERNELS
 } ms_attention_kernel;
-extern const char *const ms_attention_kernel_names[]; /* "unfused" "triton" "fa2" "fa3", NULL */
+extern const char
+    *const ms_attention_kernel_names[]; /* "unfused" "triton" "fa2" "fa3", NULL */
 
 typedef struct ms_attention_profile {
-    ms_coefficient forward_flop_per_s;  /* head dimension >= 128, long sequences, causal FLOP; value NaN: kernel not available on this device */
+    ms_coefficient
+        forward_flop_per_s; /* head dimension >= 128, long sequences, causal FLOP; value NaN: kernel not available on this device */
     ms_coefficient backward_flop_per_s;
-    ms_coefficient small_head_frac;     /* rate at head dimension 64 relative to 128 */
-    ms_coefficient half_sequence;       /* s0: sequence length at which half of the rate is reached */
+    ms_coefficient small_head_frac; /* rate at head dimension 64 relative to 128 */
+    ms_coefficient
+        half_sequence; /* s0: sequence length at which half of the rate is reached */
     ms_coefficient sustained_frac;
 } ms_attention_profile;
 
 /* One kind of network, used by groups that span more than one domain of the innermost level. */
 typedef struct ms_network_profile {
     const char *name;
-    ms_coefficient base_s;          /* a0: of a collective with more than one node */
-    ms_coefficient step_s;          /* one step of a ring or tree that crosses nodes, small messages */
-    ms_coefficient rank_step_s;     /* least time of any ring step, inside nodes too (pipelining in chunks); 0: none */
-    ms_coefficient bandwidth_frac;  /* reached of the NICs' list rate */
-    ms_coefficient tree_frac;       /* tree's share of that from three nodes on */
-    ms_coefficient ramp;            /* gamma of rings over this network */
+    ms_coefficient base_s; /* a0: of a collective with more than one node */
+    ms_coefficient
+        step_s; /* one step of a ring or tree that crosses nodes, small messages */
+    ms_coefficient
+        rank_step_s; /* least time of any ring step, inside nodes too (pipelining in chunks); 0: none */
+    ms_coefficient bandwidth_frac; /* reached of the NICs' list rate */
+    ms_coefficient tree_frac;      /* tree's share of that from three nodes on */
+    ms_coefficient ramp;           /* gamma of rings over this network */
 } ms_network_profile;
 
 #define MS_MAX_NETWORKS 8
@@ -53,35 +69,39 @@ typedef struct ms_network_profile {
 typedef struct ms_profile {
     const char *name;
     const char *source;
-    ms_gemm_profile gemm[MS_NUM_DTYPES]; /* efficiency.value NaN: no coefficients for that type */
-    ms_coefficient tile_m, tile_n;       /* output tile of one block */
+    ms_gemm_profile
+        gemm[MS_NUM_DTYPES]; /* efficiency.value NaN: no coefficients for that type */
+    ms_coefficient tile_m, tile_n; /* output tile of one block */
     ms_attention_profile attention[MS_NUM_ATTENTION_KERNELS];
-    ms_coefficient hbm_frac;             /* of the listed HBM rate that streaming kernels reach */
-    ms_coefficient launch_s;             /* host time to launch one kernel */
+    ms_coefficient hbm_frac; /* of the listed HBM rate that streaming kernels reach */
+    ms_coefficient launch_s; /* host time to launch one kernel */
     /* collectives inside the innermost level */
-    ms_coefficient link_base_s;          /* a0 */
-    ms_coefficient link_step_s;          /* per ring step */
-    ms_coefficient link_frac;            /* of the listed link rate */
-    ms_coefficient ramp;                 /* gamma in alpha + beta + gamma sqrt(alpha beta) */
+    ms_coefficient link_base_s; /* a0 */
+    ms_coefficient link_step_s; /* per ring step */
+    ms_coefficient link_frac;   /* of the listed link rate */
+    ms_coefficient ramp;        /* gamma in alpha + beta + gamma sqrt(alpha beta) */
     ms_coefficient all_to_all_base_s, all_to_all_step_s, all_to_all_frac;
-    ms_coefficient nvls_base_s, nvls_bytes_per_s; /* in-switch all-reduce; value NaN: none */
+    ms_coefficient nvls_base_s,
+        nvls_bytes_per_s; /* in-switch all-reduce; value NaN: none */
     ms_coefficient nvls_min_ranks;
     ms_coefficient p2p_base_s;
     int num_networks;
     ms_network_profile networks[MS_MAX_NETWORKS];
     /* memory outside the framework's allocator */
-    ms_coefficient context_bytes;        /* CUDA context and loaded kernels */
-    ms_coefficient communicator_bytes;   /* NCCL buffers of one communicator */
+    ms_coefficient context_bytes;      /* CUDA context and loaded kernels */
+    ms_coefficient communicator_bytes; /* NCCL buffers of one communicator */
 } ms_profile;
 
 /* Reads an object with a table as ms_json_read does, where a field of kind MS_FIELD_ANY with low < high is
  * a coefficient: {"value": ..., "from": "fitted", "source": "..."} stored as ms_coefficient at its offset.
  * `value` is a number for MS_UNIT_COUNT, a quantity string otherwise, null (NaN) if nullable. */
-ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void *out);
+ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *fields,
+                               void *out);
 
 ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out);
 ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out);
 /* The coefficients of the cluster's network; NULL when the profile has none for it. */
-const ms_network_profile *ms_profile_network(const ms_profile *profile, const char *network);
+const ms_network_profile *ms_profile_network(const ms_profile *profile,
+                                             const char *network);
 
 #endif

@@ -1,5 +1,6 @@
 /* Placement propagation: which letter a node is spread by on each mesh axis, what its inputs must be for
  * that, and what its outputs then are. Weights stay where they are; activations are redistributed. */
+#include "base/number.h"
 #include "costmodel/program_priv.h"
 
 #include <assert.h>
@@ -132,7 +133,8 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
     ms_placement from = source->at[axis];
     if (ms_placement_equal(from, to))
         return 0.0;
-    double ranks = (double)b->program->mesh_size[source->mesh][axis];
+    /* Programs do not depend on the number of data-parallel ranks: one counts as several. */
+    double ranks = ms_max((double)b->program->mesh_size[source->mesh][axis], 2.0);
     double bytes = ms_tensor_local_bytes(b->program, tensor);
     if (from.kind == MS_REPLICATE)
         return 1e-6 * bytes;

@@ -3,6 +3,7 @@
  * exceeds in every chunk are kept. */
 #include "costmodel/schedule_priv.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* A growing set of vectors, none of which is below or equal to another. */
@@ -87,6 +88,7 @@ void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
     }
     first_live[num_ranks] = f.count;
     int *rows = MS_NEW_ARRAY(arena, (long)f.count * width, int);
+    assert(f.rows != NULL); /* every rank has a backward */
     memcpy(rows, f.rows, (size_t)f.count * (size_t)width * sizeof(int));
     ms_arena_close(scratch);
     schedule->first_live = first_live;

@@ -8,32 +8,45 @@
 typedef struct ms_stack {
     const char *name;
     const char *source;
-    ms_attention_kernel attention;    /* the kernel it uses; falls to the next lower one that the device has */
-    ms_coefficient unfused_traffic;   /* u: extra passes over HBM of pointwise chains; 0.3 compiled or fused, 2-3 eager */
-    ms_coefficient host_s_per_layer;  /* forward + backward of one layer and micro-batch on the host; NaN: kernels x launch_s */
-    ms_coefficient launch_frac;       /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
-    ms_coefficient tp_overlap_frac;   /* share of TP traffic that hides behind its matrix product without async TP */
-    ms_coefficient dp_overlap;        /* 1: gradient and parameter traffic overlaps compute; 0: exposed */
+    ms_attention_kernel
+        attention; /* the kernel it uses; falls to the next lower one that the device has */
+    ms_coefficient
+        unfused_traffic; /* u: extra passes over HBM of pointwise chains; 0.3 compiled or fused, 2-3 eager */
+    ms_coefficient
+        host_s_per_layer; /* forward + backward of one layer and micro-batch on the host; NaN: kernels x launch_s */
+    ms_coefficient
+        launch_frac; /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
+    ms_coefficient
+        tp_overlap_frac; /* share of TP traffic that hides behind its matrix product without async TP */
+    ms_coefficient
+        dp_overlap; /* 1: gradient and parameter traffic overlaps compute; 0: exposed */
     ms_coefficient cp_overlap_frac;
-    ms_coefficient interference_frac; /* phi: share of the shorter of compute and overlapped communication that is lost */
-    ms_coefficient optimizer_bytes;   /* HBM traffic of the optimizer per owned parameter */
-    ms_coefficient accumulate_bytes;  /* HBM traffic of gradient accumulation per parameter and micro-batch; 0: fused into the product */
-    ms_coefficient loss_bytes;        /* HBM traffic of the loss per local logit, forward + backward */
+    ms_coefficient
+        interference_frac; /* phi: share of the shorter of compute and overlapped communication that is lost */
+    ms_coefficient optimizer_bytes; /* HBM traffic of the optimizer per owned parameter */
+    ms_coefficient
+        accumulate_bytes; /* HBM traffic of gradient accumulation per parameter and micro-batch; 0: fused into the product */
+    ms_coefficient
+        loss_bytes; /* HBM traffic of the loss per local logit, forward + backward */
     /* memory */
-    ms_coefficient param_bytes;       /* per parameter, as stored between steps (bf16: 2; FSDP2 keeps fp32 shards: 4) */
-    ms_coefficient grad_bytes;        /* per parameter, accumulation included */
-    ms_coefficient master_bytes;      /* fp32 copy kept by the optimizer; 0 when the parameters are fp32 */
-    ms_coefficient moment_bytes;      /* Adam m and v */
-    ms_coefficient logit_bytes;       /* bytes alive per local logit at the loss */
-    ms_coefficient head_grad_bytes;   /* bytes per local head parameter alive at the head's backward */
-    ms_coefficient fragmentation_frac;/* reserved over allocated, minus 1 */
-    ms_coefficient grad_comm_bytes;   /* per parameter in gradient reductions */
-    ms_coefficient param_comm_bytes;  /* per parameter in gathers */
-    bool regather;                    /* gathered layer inputs are gathered again in backward, not kept */
-    bool counts_context;              /* its memory figure includes CUDA context and communication buffers */
+    ms_coefficient
+        param_bytes; /* per parameter, as stored between steps (bf16: 2; FSDP2 keeps fp32 shards: 4) */
+    ms_coefficient grad_bytes; /* per parameter, accumulation included */
+    ms_coefficient
+        master_bytes; /* fp32 copy kept by the optimizer; 0 when the parameters are fp32 */
+    ms_coefficient moment_bytes; /* Adam m and v */
+    ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
+    ms_coefficient
+        head_grad_bytes; /* bytes per local head parameter alive at the head's backward */
+    ms_coefficient fragmentation_frac; /* reserved over allocated, minus 1 */
+    ms_coefficient grad_comm_bytes;    /* per parameter in gradient reductions */
+    ms_coefficient param_comm_bytes;   /* per parameter in gathers */
+    bool regather; /* gathered layer inputs are gathered again in backward, not kept */
+    bool
+        counts_context; /* its memory figure includes CUDA context and communication buffers */
     /* defaults and what it can run */
-    const char *recompute;            /* default mode: "none" "selective" "full" "per-op" */
-    long default_zero;                /* -1: 3 when dp_shard > 1, else 0 */
+    const char *recompute; /* default mode: "none" "selective" "full" "per-op" */
+    long default_zero;     /* -1: 3 when dp_shard > 1, else 0 */
     bool can_zero3_with_pp;
 } ms_stack;
 

@@ -1,8 +1,8 @@
 /* The default distribution of layers over virtual stages. */
-#include "sim/stage.h"
+#include "sim/split.h"
 
 #include <assert.h>
-#include <math.h>
+#include <string.h>
 
 /* Times of layers as prefix sums: cost of layers [a, b) is prefix(b) - prefix(a). */
 typedef struct costs {
@@ -59,14 +59,14 @@ static bool feasible(const costs *c, double limit_s)
     return layer == c->num_layers;
 }
 
-/* Smallest feasible limit by bisection to 1 part in 10^9, far finer than any difference between stage times. */
+/* Smallest feasible limit by bisection to 1 part in 10^7, finer than any difference between stage times that matters. */
 static double smallest_limit(const costs *c)
 {
     double total = prefix_s(c, c->num_layers) + c->embed_s + c->head_s;
     double low = total / (double)c->num_stages, high = total;
-    if (feasible(c, low * (1.0 + 1e-9)))
-        return low * (1.0 + 1e-9);
-    while (high - low > 1e-9 * high) {
+    if (feasible(c, low * (1.0 + 1e-7)))
+        return low * (1.0 + 1e-7);
+    while (high - low > 1e-7 * high) {
         double middle = 0.5 * (low + high);
         if (feasible(c, middle))
             high = middle;
@@ -109,7 +109,7 @@ static long nearest_boundary(const costs *c, double target_s, long low, long hig
     return low;
 }
 
-void ms_default_split(const ms_workload *w, const ms_bill_set *bills, long num_stages, long *layers)
+void ms_default_split(const ms_workload *w, const ms_bill_set *bills, int num_stages, long *layers)
 {
     costs c = {.workload = w, .embed_s = bill_s(&bills->embed), .head_s = bill_s(&bills->head),
                .num_layers = w->model->num_layers, .num_stages = num_stages};
@@ -133,4 +133,74 @@ void ms_default_split(const ms_workload *w, const ms_bill_set *bills, long num_s
         layer = next;
     }
     ms_arena_close(scratch);
+}
+
+/* ---- classes and runs ---- */
+
+typedef struct split_builder {
+    ms_split *split;
+    const ms_model *model;
+    int *class_of_stage, *stage_of_class;
+    ms_run *runs;
+} split_builder;
+
+static bool stages_alike(const split_builder *b, int x, int y)
+{
+    const ms_split *split = b->split;
+    int last = split->num_stages - 1;
+    if (split->layers[x] != split->layers[y] || (x == 0) != (y == 0) || (x == last) != (y == last))
+        return false;
+    const unsigned char *kinds = b->model->kind_of_layer;
+    return memcmp(kinds + split->first_layer[x], kinds + split->first_layer[y], (size_t)split->layers[x]) == 0;
+}
+
+static void find_classes(split_builder *b)
+{
+    ms_split *split = b->split;
+    for (int s = 0; s < split->num_stages; s++) {
+        int c = split->num_classes - 1; /* stages are mostly like the one before */
+        while (c >= 0 && !stages_alike(b, b->stage_of_class[c], s))
+            c--;
+        if (c < 0) {
+            c = split->num_classes++;
+            b->stage_of_class[c] = s;
+        }
+        b->class_of_stage[s] = c;
+    }
+}
+
+static void find_runs(split_builder *b, ms_arena *arena, int virtual_stages)
+{
+    ms_split *split = b->split;
+    for (int rank = 0; rank < split->num_ranks; rank++) {
+        int *classes = MS_NEW_ARRAY(arena, virtual_stages, int);
+        for (int chunk = 0; chunk < virtual_stages; chunk++)
+            classes[chunk] = b->class_of_stage[chunk * split->num_ranks + rank];
+        ms_run *last = split->num_runs > 0 ? &b->runs[split->num_runs - 1] : NULL;
+        if (last != NULL && memcmp(last->classes, classes, (size_t)virtual_stages * sizeof *classes) == 0)
+            last->num_ranks++;
+        else
+            b->runs[split->num_runs++] = (ms_run){rank, 1, classes};
+    }
+}
+
+ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers, int num_ranks, int virtual_stages)
+{
+    int num_stages = num_ranks * virtual_stages;
+    ms_split *split = MS_NEW(arena, ms_split);
+    long *first_layer = MS_NEW_ARRAY(arena, num_stages, long);
+    for (int s = 1; s < num_stages; s++)
+        first_layer[s] = first_layer[s - 1] + layers[s - 1];
+    split_builder b = {split, model, MS_NEW_ARRAY(arena, num_stages, int), MS_NEW_ARRAY(arena, num_stages, int),
+                       MS_NEW_ARRAY(arena, num_ranks, ms_run)};
+    split->num_ranks = num_ranks;
+    split->num_stages = num_stages;
+    split->layers = layers;
+    split->first_layer = first_layer;
+    find_classes(&b);
+    find_runs(&b, arena, virtual_stages);
+    split->class_of_stage = b.class_of_stage;
+    split->stage_of_class = b.stage_of_class;
+    split->runs = b.runs;
+    return split;
 }

@@ -1,5 +1,7 @@
 #include "sim/stage.h"
 
+#include "base/number.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -17,7 +19,7 @@ ms_sharding ms_plan_sharding(const ms_plan *plan)
  * them, and slow it down by the interference fraction (Wang et al. 2023, "Overlap communication with dependent computation"). */
 static double async_exposed_s(const ms_workload *w, const ms_bill_comm *comm, long ranks, double seconds)
 {
-    double hidden = fmin(seconds * (double)(ranks - 1) / (double)ranks, comm->window_s);
+    double hidden = ms_min(seconds * (double)(ranks - 1) / (double)ranks, comm->window_s);
     return seconds - hidden * (1.0 - w->stack->interference_frac.value);
 }
 
@@ -113,7 +115,7 @@ static double overlap_s(const ms_stack *stack, double compute_s, double comm_s)
 {
     if (stack->dp_overlap.value <= 0.0)
         return compute_s + comm_s;
-    return fmax(compute_s, comm_s) + stack->interference_frac.value * fmin(compute_s, comm_s);
+    return ms_max(compute_s, comm_s) + stack->interference_frac.value * ms_min(compute_s, comm_s);
 }
 
 static void add_part(const ms_workload *w, ms_stage *stage, const ms_part *part, double count)
@@ -133,14 +135,14 @@ static void add_part(const ms_workload *w, ms_stage *stage, const ms_part *part,
     sum->dense_params += count * part->dense_params;
     sum->expert_params += count * part->expert_params;
     sum->saved_bytes += count * part->saved_bytes;
-    sum->transient_bytes = fmax(sum->transient_bytes, part->transient_bytes);
+    sum->transient_bytes = ms_max(sum->transient_bytes, part->transient_bytes);
     double comm_s = part->gather_s + part->reduce_s;
     stage->overlapped_forward_s += count * overlap_s(w->stack, part->forward_s, part->gather_s);
     stage->overlapped_backward_s += count * overlap_s(w->stack, part->backward_s, comm_s);
     stage->overlapped_last_backward_s +=
         count * overlap_s(w->stack, part->backward_s, comm_s + part->replicate_s);
-    stage->unit_dense_params = fmax(stage->unit_dense_params, part->dense_params);
-    stage->unit_expert_params = fmax(stage->unit_expert_params, part->expert_params);
+    stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
+    stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
 }
 
 static void add_layers(const ms_workload *w, const ms_parts *parts, ms_stage *stage, long first, long last,
@@ -152,9 +154,9 @@ static void add_layers(const ms_workload *w, const ms_parts *parts, ms_stage *st
             continue;
         const ms_part *part = &parts->layer[kind][mode];
         add_part(w, stage, part, (double)count);
-        stage->unit_gather_s = fmax(stage->unit_gather_s, part->gather_s);
-        stage->unit_reduce_s = fmax(stage->unit_reduce_s, part->reduce_s);
-        stage->unit_all_reduce_s = fmax(stage->unit_all_reduce_s, part->all_reduce_s);
+        stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
+        stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
+        stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
     }
 }
 

@@ -68,9 +68,4 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts, const ms_
 /* Durations of the stage's actions under a sharding. */
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage, ms_sharding sharding, double send_s);
 
-/* Layers of each virtual stage (num_stages entries) such that the largest stage time is as small as possible, embedding and
- * head counted, and the others lie as near to equal as that allows. Times are forward + backward compute without
- * recomputation. num_stages <= num_layers. */
-void ms_default_split(const ms_workload *workload, const ms_bill_set *bills, long num_stages, long *layers);
-
 #endif

@@ -1,5 +1,7 @@
 #include "sim/workload.h"
 
+#include "sim/split.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -124,7 +126,7 @@ static ms_bill_set *new_set(ms_workload *w, const ms_bill_key *key, unsigned buc
     return set;
 }
 
-const ms_bill_set *ms_workload_bills(ms_workload *w, const ms_bill_key *key, unsigned modes)
+ms_bill_set *ms_workload_bills(ms_workload *w, const ms_bill_key *key, unsigned modes)
 {
     unsigned bucket = bucket_of(key);
     pthread_mutex_lock(&w->lock);
@@ -134,4 +136,22 @@ const ms_bill_set *ms_workload_bills(ms_workload *w, const ms_bill_key *key, uns
     fill_modes(w, set, modes);
     pthread_mutex_unlock(&w->lock);
     return set;
+}
+
+const ms_split *ms_workload_split(ms_workload *w, ms_bill_set *bills, int num_ranks, int virtual_stages)
+{
+    int num_stages = num_ranks * virtual_stages;
+    pthread_mutex_lock(&w->lock);
+    ms_split *split = bills->splits;
+    while (split != NULL && (split->num_stages != num_stages || split->num_ranks != num_ranks))
+        split = split->next;
+    if (split == NULL) {
+        long *layers = MS_NEW_ARRAY(w->arena, num_stages, long);
+        ms_default_split(w, bills, num_stages, layers);
+        split = ms_split_make(w->arena, w->model, layers, num_ranks, virtual_stages);
+        split->next = bills->splits;
+        bills->splits = split;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return split;
 }

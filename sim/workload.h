@@ -7,6 +7,25 @@
 
 #include <pthread.h>
 
+/* Layers of a pipeline's virtual stages. Stages that hold the same kinds of layers in the same order (and are alike in having the embedding or the
+ * head) are one class; neighbouring ranks whose chunks are of the same classes are one run. Costs are computed per class and run. */
+typedef struct ms_run {
+    int first_rank, num_ranks;
+    const int *classes; /* (virtual stages): of each chunk of its ranks */
+} ms_run;
+
+typedef struct ms_split {
+    int num_ranks, num_stages;
+    const long *layers;         /* (num_stages) */
+    const long *first_layer;    /* (num_stages) */
+    int num_classes;
+    const int *class_of_stage;  /* (num_stages) */
+    const int *stage_of_class;  /* (num_classes): its first stage */
+    int num_runs;
+    const ms_run *runs;
+    struct ms_split *next;
+} ms_split;
+
 /* Bills of all parts of the model for one choice of (tp, cp, ep, etp, sequence parallelism, micro-batch). */
 typedef struct ms_bill_key {
     short tp, cp, ep, etp;
@@ -19,6 +38,7 @@ typedef struct ms_bill_set {
     ms_bill embed, head;
     ms_bill layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     bool has_layer[MS_NUM_RECOMPUTE];
+    ms_split *splits;         /* default splits made so far */
     struct ms_bill_set *next; /* in its bucket */
 } ms_bill_set;
 
@@ -45,7 +65,15 @@ typedef struct ms_workload {
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
+/* The default split over num_ranks * virtual_stages stages: the largest stage time is as small as possible, embedding and head
+ * counted, and the others lie as near to equal as that allows. Times are forward + backward compute without
+ * recomputation. Not more stages than layers. Thread-safe; made once per bill set. */
+const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills, int num_ranks, int virtual_stages);
+
+/* The split with given layers (num_ranks * virtual_stages entries that add up to the model's). */
+ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers, int num_ranks, int virtual_stages);
+
 /* The bills of a key, with layers in the recompute modes of `modes` (bit i: mode i). Thread-safe; the set stays where it is. */
-const ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key, unsigned modes);
+ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key, unsigned modes);
 
 #endif

@@ -235,19 +235,21 @@ static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *clus
         ms_hint(cx, "leave gpus_per_domain out there, and state the size as max_gpus");
         return MS_EINPUT;
     }
-    if (size == 0)
+    if (size == 0) {
         return ms_json_fail(
             cx, value,
             "level \"%s\" needs gpus_per_domain; only the outermost may leave it out",
             cluster->levels[level].name);
+    }
     long inner = level > 0 ? cluster->levels[level - 1].gpus_per_domain : 1;
     if (inner == 0)
         return MS_EINPUT; /* the level below is bad and has been reported */
-    if (size % inner != 0 || (level > 0 && size == inner))
+    if (size % inner != 0 || (level > 0 && size == inner)) {
         return ms_json_fail(
             cx, value,
             "gpus_per_domain is %ld, must be a larger multiple of the %ld GPUs of the level below",
             size, inner);
+    }
     return MS_OK;
 }
 

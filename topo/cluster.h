@@ -7,7 +7,14 @@
 #include "base/json.h"
 
 typedef enum ms_dtype {
-    MS_FP64, MS_FP32, MS_TF32, MS_BF16, MS_FP16, MS_FP8, MS_FP4, MS_NUM_DTYPES
+    MS_FP64,
+    MS_FP32,
+    MS_TF32,
+    MS_BF16,
+    MS_FP16,
+    MS_FP8,
+    MS_FP4,
+    MS_NUM_DTYPES
 } ms_dtype;
 
 /* "fp64" "fp32" "tf32" "bf16" "fp16" "fp8" "fp4", NULL-ended. */
@@ -16,24 +23,25 @@ extern const char *const ms_dtype_names[];
 double ms_dtype_bytes(ms_dtype dtype);
 
 typedef struct ms_device {
-    const char *name;              /* "H100 SXM5 80GB" */
-    const char *profile;           /* name of the cost profile in configs/profiles/ */
-    double memory_bytes;           /* usable HBM capacity as the driver reports it */
+    const char *name;    /* "H100 SXM5 80GB" */
+    const char *profile; /* name of the cost profile in configs/profiles/ */
+    double memory_bytes; /* usable HBM capacity as the driver reports it */
     double hbm_bytes_per_s;
     double peak_flop_per_s[MS_NUM_DTYPES]; /* dense; NaN: not supported or unknown */
     long num_sms;
-    double tdp_w;                  /* NaN: unknown */
+    double tdp_w; /* NaN: unknown */
 } ms_device;
 
 /* One level of the network. A domain of level l holds `gpus_per_domain` consecutive GPUs that reach
  * each other through this level or one below it; the outermost level has gpus_per_domain 0: everything. */
 typedef struct ms_level {
-    const char *name;            /* "nvlink", "leaf", "spine" */
+    const char *name; /* "nvlink", "leaf", "spine" */
     long gpus_per_domain;
     double bandwidth_bytes_per_s; /* per GPU and direction, before oversubscription */
-    double latency_s;             /* of one message over this level, beyond that of a send inside the innermost level */
-    double oversubscription;      /* 1: full bisection */
-    double nics_per_gpu;          /* NICs that one GPU can use alone; 0 for NVLink levels */
+    double
+        latency_s; /* of one message over this level, beyond that of a send inside the innermost level */
+    double oversubscription; /* 1: full bisection */
+    double nics_per_gpu;     /* NICs that one GPU can use alone; 0 for NVLink levels */
 } ms_level;
 
 #define MS_MAX_LEVELS 4
@@ -41,11 +49,12 @@ typedef struct ms_level {
 typedef struct ms_cluster {
     const char *name;
     const char *description;
-    const char *source;      /* where the figures come from, with date */
-    const char *network;     /* "infiniband" "roce" "efa" "ethernet" "none": key of the profile's network coefficients */
+    const char *source; /* where the figures come from, with date */
+    const char *
+        network; /* "infiniband" "roce" "efa" "ethernet" "none": key of the profile's network coefficients */
     ms_device device;
     long gpus_per_node;
-    long max_gpus;           /* 0: no limit stated */
+    long max_gpus; /* 0: no limit stated */
     int num_levels;
     ms_level levels[MS_MAX_LEVELS];
     double usd_per_gpu_hour; /* NaN: unknown */
@@ -55,7 +64,8 @@ typedef struct ms_cluster {
 ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster **out);
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out);
 void ms_cluster_print(FILE *out, const ms_cluster *cluster);
-void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster); /* meshsim.cluster/1 */
+void ms_cluster_write_json(ms_jout *out,
+                           const ms_cluster *cluster); /* meshsim.cluster/1 */
 ms_status ms_cluster_names(ms_ctx *cx, const char *const **names, int *num_names);
 
 #endif

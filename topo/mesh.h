@@ -30,13 +30,16 @@ int ms_mesh_find(const ms_mesh *mesh, const char *name);
 typedef struct ms_group {
     long size;
     int num_modes;
-    struct { long size, stride; } modes[MS_MAX_AXES];
+    struct {
+        long size, stride;
+    } modes[MS_MAX_AXES];
 } ms_group;
 
 /* The group over the axes named (by index), in mesh order. */
 ms_group ms_mesh_group(const ms_mesh *mesh, const int *axes, int num_axes);
 /* Writes the ranks of the group that contains `rank` into out[group.size], ascending by coordinate. */
-void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, long *out);
+void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
+                         long *out);
 
 /* How a group lies on the levels of a cluster. Source: scaling-book gpus.md and the complement rule
  * for sub-meshes: p ranks of a group share a domain, so G/p groups of the axis share the domain's links. */

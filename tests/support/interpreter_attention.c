@@ -120,9 +120,11 @@ static double score(const attention *a, long b, long query, long key, long head)
                           a->k->values + key_at(a, b, key, head) * a->width, a->width);
 }
 
-static long attend(const ms_interp *run, const attention *a, long b, long query,
-                   long head, double *probability, double *o, double *lse)
+static long attend(const ms_interp *run, const attention *a, long row,
+                   double *probability, double *o, double *lse)
 {
+    long head = row % a->num_heads, query = row / a->num_heads % a->num_queries;
+    long b = row / a->num_heads / a->num_queries;
     double largest = -HUGE_VAL, sum = 0;
     long num_pairs = 0;
     for (long key = 0; key < a->num_keys; key++) {
@@ -167,8 +169,8 @@ void ms_interp_attention(ms_interp *run, const ms_node *node, int rank)
         if (scores != NULL)
             probability = scores->values +
                           ((b * a.num_heads + head) * a.num_queries + query) * a.num_keys;
-        num_pairs += attend(run, &a, b, query, head, probability,
-                            o->values + row * a.value_width, &lse->values[row]);
+        num_pairs += attend(run, &a, row, probability, o->values + row * a.value_width,
+                            &lse->values[row]);
     }
     ms_interp_count_flop(run, node,
                          2.0 * (double)num_pairs * (double)(a.width + a.value_width));

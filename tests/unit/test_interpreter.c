@@ -1,132 +1,10 @@
 /* The interpreter itself, on small programs made by hand: its kernels against formulas written out again here, its
  * communication against what must arrive, and its refusals. */
-#include "tests/support/interpreter.h"
+#include "tests/support/hand_program.h"
 
 #include "tests/test.h"
 
-#define MAX_HAND 24
-
-typedef struct hand {
-    ms_arena *arena;
-    ms_model model;
-    ms_program program;
-    ms_tensor tensors[MAX_HAND];
-    ms_node nodes[MAX_HAND];
-    ms_interp_options options;
-} hand;
-
-static void set_size(hand *h, char letter, long size)
-{
-    h->program.size[letter - '0'] = (double)size;
-}
-
-/* b 2, s 8, h 4 on one rank; tests change what they need. */
-static hand *open_hand(void)
-{
-    ms_arena *arena = test_cx()->arena;
-    hand *h = MS_NEW(arena, hand);
-    h->arena = arena;
-    h->options.seed = 5;
-    h->program = (ms_program){.model = &h->model,
-                              .tensors = h->tensors,
-                              .nodes = h->nodes,
-                              .input = 0,
-                              .output = 0,
-                              .input_gradient = -1,
-                              .output_gradient = -1};
-    for (int mesh = 0; mesh < 2; mesh++)
-        for (int axis = 0; axis < MS_MESH_AXES; axis++)
-            h->program.mesh_size[mesh][axis] = 1;
-    set_size(h, MS_DIM_BATCH, 2);
-    set_size(h, MS_DIM_SEQUENCE, 8);
-    set_size(h, MS_DIM_HIDDEN, 4);
-    return h;
-}
-
-static void set_mesh(hand *h, ms_mesh_kind mesh, long outer, long middle, long inner)
-{
-    h->program.mesh_size[mesh][0] = outer;
-    h->program.mesh_size[mesh][1] = middle;
-    h->program.mesh_size[mesh][2] = inner;
-}
-
-static ms_placement read_placement(char c)
-{
-    if (c == 'P' || c == 'M')
-        return (ms_placement){c == 'P' ? MS_PARTIAL_SUM : MS_PARTIAL_MAX, 0};
-    if (c == 'R')
-        return (ms_placement){MS_REPLICATE, 0};
-    return (ms_placement){MS_SHARD, c};
-}
-
-/* `at` has one character an axis: R replicated, P partial sum, M partial maximum, otherwise split by that dim. */
-static int tensor(hand *h, const char *dims, ms_role role, const char *at)
-{
-    int index = h->program.num_tensors++;
-    assert_true(index < MAX_HAND);
-    ms_tensor *t = &h->tensors[index];
-    *t = (ms_tensor){.name = ms_arena_printf(h->arena, "t%d", index),
-                     .role = (unsigned char)role,
-                     .saved = true,
-                     .element_bytes = 2,
-                     .producer = -1,
-                     .gradient = -1};
-    memcpy(t->dims, dims, strlen(dims) + 1);
-    for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        t->at[axis] = read_placement(at[axis]);
-    return index;
-}
-
-/* An activation that the next node gives. */
-static int result(hand *h, const char *dims, const char *at)
-{
-    int index = tensor(h, dims, MS_ROLE_ACTIVATION, at);
-    h->tensors[index].producer = h->program.num_nodes;
-    return index;
-}
-
-static ms_node *node(hand *h, ms_op op, int num_in, int num_out)
-{
-    int index = h->program.num_nodes++;
-    assert_true(index < MAX_HAND);
-    h->program.num_forward_nodes = h->program.num_nodes;
-    h->nodes[index] = (ms_node){.op = (unsigned char)op,
-                                .num_in = (unsigned char)num_in,
-                                .num_out = (unsigned char)num_out,
-                                .name = "hand",
-                                .forward = -1};
-    return &h->nodes[index];
-}
-
-static ms_node *unary(hand *h, ms_op op, int x, int out)
-{
-    ms_node *made = node(h, op, 1, 1);
-    made->in[0] = x;
-    made->out[0] = out;
-    h->program.output = out;
-    return made;
-}
-
-static ms_node *binary(hand *h, ms_op op, int x, int y, int out)
-{
-    ms_node *made = unary(h, op, x, out);
-    made->num_in = 2;
-    made->in[1] = y;
-    return made;
-}
-
-static int redistribute(hand *h, int x, int axis, const char *at)
-{
-    int out = result(h, h->tensors[x].dims, at);
-    h->tensors[out].mesh = h->tensors[x].mesh;
-    ms_node *made = unary(h, MS_OP_REDISTRIBUTE, x, out);
-    made->axis = (unsigned char)axis;
-    made->from = h->tensors[x].at[axis];
-    made->to = h->tensors[out].at[axis];
-    return out;
-}
-
-static ms_interp *run_hand(hand *h)
+static ms_interp *run_hand(ms_hand *h)
 {
     ms_interp *run = ms_interp_run(h->arena, &h->program, &h->options);
     ASSERT_TEXT(run->why, "");
@@ -151,12 +29,12 @@ static bool mentions(const char *text, const char *part)
 static void einsum_multiplies_and_counts_two_flop_per_term(void **state)
 {
     (void)state;
-    hand *h = open_hand();
-    set_size(h, MS_DIM_FFN, 3);
-    int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRR"),
-        w = tensor(h, "hf", MS_ROLE_WEIGHT, "RRR");
-    int y = result(h, "bsf", "RRR");
-    binary(h, MS_OP_EINSUM, x, w, y)->einsum = "bsh,hf->bsf";
+    ms_hand *h = ms_hand_open(test_cx()->arena);
+    ms_hand_set_size(h, MS_DIM_FFN, 3);
+    int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRR"),
+        w = ms_hand_tensor(h, "hf", MS_ROLE_WEIGHT, "RRR");
+    int y = ms_hand_result(h, "bsf", "RRR");
+    ms_hand_binary(h, MS_OP_EINSUM, x, w, y)->einsum = "bsh,hf->bsf";
     ms_interp *run = run_hand(h);
     const double *xs = whole(run, x), *ws = whole(run, w), *ys = whole(run, y);
     for (int row = 0; row < 16; row++) {
@@ -173,13 +51,14 @@ static void einsum_multiplies_and_counts_two_flop_per_term(void **state)
 static void einsum_with_unequal_sizes_is_refused(void **state)
 {
     (void)state;
-    hand *h = open_hand();
-    set_mesh(h, MS_DENSE_MESH, 1, 1, 2);
-    set_mesh(h, MS_SPARSE_MESH, 2, 1, 1);
-    set_size(h, MS_DIM_FFN, 6);
-    int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRh"),
-        w = tensor(h, "hf", MS_ROLE_WEIGHT, "RRR");
-    binary(h, MS_OP_EINSUM, x, w, result(h, "bsf", "RRR"))->einsum = "bsh,hf->bsf";
+    ms_hand *h = ms_hand_open(test_cx()->arena);
+    ms_hand_set_mesh(h, MS_DENSE_MESH, 1, 1, 2);
+    ms_hand_set_mesh(h, MS_SPARSE_MESH, 2, 1, 1);
+    ms_hand_set_size(h, MS_DIM_FFN, 6);
+    int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRh"),
+        w = ms_hand_tensor(h, "hf", MS_ROLE_WEIGHT, "RRR");
+    ms_hand_binary(h, MS_OP_EINSUM, x, w, ms_hand_result(h, "bsf", "RRR"))->einsum =
+        "bsh,hf->bsf";
     ms_interp *run = ms_interp_run(h->arena, &h->program, &h->options);
     assert_true(mentions(run->why, "'h' is 2 and 4 long"));
 }
@@ -188,11 +67,12 @@ static void norms_give_unit_mean_square(void **state)
 {
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
-        hand *h = open_hand();
+        ms_hand *h = ms_hand_open(test_cx()->arena);
         h->model.norm = kind == 0 ? MS_NORM_RMS : MS_NORM_LAYER;
-        int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRR");
-        int w = tensor(h, "h", MS_ROLE_WEIGHT, "RRR"), y = result(h, "bsh", "RRR");
-        binary(h, MS_OP_NORM, x, w, y);
+        int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRR");
+        int w = ms_hand_tensor(h, "h", MS_ROLE_WEIGHT, "RRR"),
+            y = ms_hand_result(h, "bsh", "RRR");
+        ms_hand_binary(h, MS_OP_NORM, x, w, y);
         ms_interp *run = run_hand(h);
         const double *xs = whole(run, x), *ws = whole(run, w), *ys = whole(run, y);
         for (int row = 0; row < 16; row++) {
@@ -218,10 +98,11 @@ static void activations_have_their_known_values(void **state)
     static const ms_activation kinds[] = {MS_ACT_SWIGLU, MS_ACT_GELU, MS_ACT_RELU,
                                           MS_ACT_RELU2};
     for (size_t k = 0; k < 4; k++) {
-        hand *h = open_hand();
+        ms_hand *h = ms_hand_open(test_cx()->arena);
         h->model.activation = kinds[k];
-        int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRR"), y = result(h, "bsh", "RRR");
-        unary(h, MS_OP_ACTIVATION, x, y);
+        int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRR"),
+            y = ms_hand_result(h, "bsh", "RRR");
+        ms_hand_unary(h, MS_OP_ACTIVATION, x, y);
         ms_interp *run = run_hand(h);
         const double *xs = whole(run, x), *ys = whole(run, y);
         for (int i = 0; i < 64; i++) {
@@ -236,17 +117,17 @@ static void activations_have_their_known_values(void **state)
 static void rotary_turns_by_position_and_its_inverse_turns_back(void **state)
 {
     (void)state;
-    hand *h = open_hand();
-    set_size(h, MS_DIM_HEADS, 2);
-    set_size(h, MS_DIM_HEAD, 6);
+    ms_hand *h = ms_hand_open(test_cx()->arena);
+    ms_hand_set_size(h, MS_DIM_HEADS, 2);
+    ms_hand_set_size(h, MS_DIM_HEAD, 6);
     long positions[8];
     ms_interp_positions(positions, 8, 2);
     h->options.positions = positions;
-    int x = tensor(h, "bsnd", MS_ROLE_ACTIVATION, "RRR");
-    int y = result(h, "bsnd", "RRR");
-    unary(h, MS_OP_ROTARY, x, y)->rotary_width = 4;
-    int back = result(h, "bsnd", "RRR");
-    ms_node *inverse = unary(h, MS_OP_ROTARY, y, back);
+    int x = ms_hand_tensor(h, "bsnd", MS_ROLE_ACTIVATION, "RRR");
+    int y = ms_hand_result(h, "bsnd", "RRR");
+    ms_hand_unary(h, MS_OP_ROTARY, x, y)->rotary_width = 4;
+    int back = ms_hand_result(h, "bsnd", "RRR");
+    ms_node *inverse = ms_hand_unary(h, MS_OP_ROTARY, y, back);
     inverse->rotary_width = 4;
     inverse->inverse = true;
     ms_interp *run = run_hand(h);
@@ -268,18 +149,18 @@ static void rotary_turns_by_position_and_its_inverse_turns_back(void **state)
 }
 
 /* q, k and v are weights here, so that each has values of its own. */
-static ms_interp *run_attention(hand *h, long window, int *o)
+static ms_interp *run_attention(ms_hand *h, long window, int *o)
 {
-    set_size(h, MS_DIM_HEADS, 4);
-    set_size(h, MS_DIM_KV_HEADS, 2);
-    set_size(h, MS_DIM_HEAD, 4);
-    set_size(h, MS_DIM_VALUE, 3);
-    tensor(h, "bsnd", MS_ROLE_WEIGHT, "RRR");
-    tensor(h, "bsgd", MS_ROLE_WEIGHT, "RRR");
-    tensor(h, "bsgw", MS_ROLE_WEIGHT, "RRR");
-    *o = result(h, "bsnw", "RRR");
-    int lse = result(h, "bsn", "RRR");
-    ms_node *made = node(h, MS_OP_ATTENTION, 3, 2);
+    ms_hand_set_size(h, MS_DIM_HEADS, 4);
+    ms_hand_set_size(h, MS_DIM_KV_HEADS, 2);
+    ms_hand_set_size(h, MS_DIM_HEAD, 4);
+    ms_hand_set_size(h, MS_DIM_VALUE, 3);
+    ms_hand_tensor(h, "bsnd", MS_ROLE_WEIGHT, "RRR");
+    ms_hand_tensor(h, "bsgd", MS_ROLE_WEIGHT, "RRR");
+    ms_hand_tensor(h, "bsgw", MS_ROLE_WEIGHT, "RRR");
+    *o = ms_hand_result(h, "bsnw", "RRR");
+    int lse = ms_hand_result(h, "bsn", "RRR");
+    ms_node *made = ms_hand_node(h, MS_OP_ATTENTION, 3, 2);
     for (int i = 0; i < 3; i++)
         made->in[i] = i;
     made->out[0] = *o;
@@ -314,7 +195,7 @@ static void attention_is_causal_by_position_within_the_window(void **state)
 {
     (void)state;
     for (long window = 0; window <= 3; window += 3) {
-        hand *h = open_hand();
+        ms_hand *h = ms_hand_open(test_cx()->arena);
         long positions[8];
         int o;
         ms_interp_positions(positions, 8, 2);
@@ -343,17 +224,17 @@ static void head_tail_positions_pair_early_and_late_chunks(void **state)
 static void loss_is_the_cross_entropy_of_one_target(void **state)
 {
     (void)state;
-    hand *h = open_hand();
-    set_size(h, MS_DIM_VOCAB, 6);
-    int logits = tensor(h, "bsv", MS_ROLE_ACTIVATION, "RRR"),
-        max = result(h, "bs", "RRR");
-    unary(h, MS_OP_LOSS_MAX, logits, max);
-    int sum = result(h, "bs", "RRR"), target = result(h, "bs", "RRR");
-    ms_node *summed = binary(h, MS_OP_LOSS_SUM, logits, max, sum);
+    ms_hand *h = ms_hand_open(test_cx()->arena);
+    ms_hand_set_size(h, MS_DIM_VOCAB, 6);
+    int logits = ms_hand_tensor(h, "bsv", MS_ROLE_ACTIVATION, "RRR"),
+        max = ms_hand_result(h, "bs", "RRR");
+    ms_hand_unary(h, MS_OP_LOSS_MAX, logits, max);
+    int sum = ms_hand_result(h, "bs", "RRR"), target = ms_hand_result(h, "bs", "RRR");
+    ms_node *summed = ms_hand_binary(h, MS_OP_LOSS_SUM, logits, max, sum);
     summed->num_out = 2;
     summed->out[1] = target;
-    int loss = result(h, "bs", "RRR");
-    ms_node *last = binary(h, MS_OP_LOSS, max, sum, loss);
+    int loss = ms_hand_result(h, "bs", "RRR");
+    ms_node *last = ms_hand_binary(h, MS_OP_LOSS, max, sum, loss);
     last->num_in = 3;
     last->in[2] = target;
     ms_interp *run = run_hand(h);
@@ -375,18 +256,18 @@ static void loss_is_the_cross_entropy_of_one_target(void **state)
 #define TOP_K       2
 
 /* input x[bsh] and logits[bse] (a weight, so that it has values of its own), routed; returns the choice. */
-static int route(hand *h, ms_router_kind router, const char *at, int *weight)
+static int route(ms_hand *h, ms_router_kind router, const char *at, int *weight)
 {
     h->model.moe.router = router;
     h->model.moe.top_k = TOP_K;
-    set_size(h, MS_DIM_EXPERTS, NUM_EXPERTS);
-    set_size(h, MS_DIM_CHOICES, TOP_K);
-    set_size(h, MS_DIM_ROWS, 2 * 8 * TOP_K);
-    tensor(h, "bsh", MS_ROLE_ACTIVATION, at);
-    int logits = tensor(h, "bse", MS_ROLE_WEIGHT, at);
-    *weight = result(h, "bsk", at);
-    int choice = result(h, "bsk", at);
-    ms_node *made = unary(h, MS_OP_ROUTE, logits, *weight);
+    ms_hand_set_size(h, MS_DIM_EXPERTS, NUM_EXPERTS);
+    ms_hand_set_size(h, MS_DIM_CHOICES, TOP_K);
+    ms_hand_set_size(h, MS_DIM_ROWS, 2 * 8 * TOP_K);
+    ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, at);
+    int logits = ms_hand_tensor(h, "bse", MS_ROLE_WEIGHT, at);
+    *weight = ms_hand_result(h, "bsk", at);
+    int choice = ms_hand_result(h, "bsk", at);
+    ms_node *made = ms_hand_unary(h, MS_OP_ROUTE, logits, *weight);
     made->num_out = 2;
     made->out[1] = choice;
     return choice;
@@ -396,7 +277,7 @@ static void routers_choose_the_largest_and_weigh_by_their_rule(void **state)
 {
     (void)state;
     for (int router = 0; router < 3; router++) {
-        hand *h = open_hand();
+        ms_hand *h = ms_hand_open(test_cx()->arena);
         int weight, choice = route(h, (ms_router_kind)router, "RRR", &weight);
         ms_interp *run = run_hand(h);
         const double *x = whole(run, 1), *w = whole(run, weight), *c = whole(run, choice);
@@ -424,7 +305,7 @@ static void routers_choose_the_largest_and_weigh_by_their_rule(void **state)
 static void balanced_routing_gives_every_expert_as_many_rows(void **state)
 {
     (void)state;
-    hand *h = open_hand();
+    ms_hand *h = ms_hand_open(test_cx()->arena);
     h->options.balanced_routing = true;
     int weight, choice = route(h, MS_ROUTER_SOFTMAX_TOPK, "RRR", &weight);
     const double *c = whole(run_hand(h), choice);
@@ -433,26 +314,26 @@ static void balanced_routing_gives_every_expert_as_many_rows(void **state)
 }
 
 /* On dp 2 x tp 2 with ep 4: every rank owns one expert. */
-static ms_interp *run_dispatch(hand *h, int *choice, int *rows, int *sent, int *back)
+static ms_interp *run_dispatch(ms_hand *h, int *choice, int *rows, int *sent, int *back)
 {
     int weight;
-    set_mesh(h, MS_DENSE_MESH, 2, 1, 2);
-    set_mesh(h, MS_SPARSE_MESH, 1, 4, 1);
+    ms_hand_set_mesh(h, MS_DENSE_MESH, 2, 1, 2);
+    ms_hand_set_mesh(h, MS_SPARSE_MESH, 1, 4, 1);
     *choice = route(h, MS_ROUTER_SOFTMAX_TOPK, "bRs", &weight);
-    *rows = result(h, "rh", "rRr");
-    binary(h, MS_OP_PERMUTE, 0, *choice, *rows);
-    *sent = result(h, "rh", "RrR");
+    *rows = ms_hand_result(h, "rh", "rRr");
+    ms_hand_binary(h, MS_OP_PERMUTE, 0, *choice, *rows);
+    *sent = ms_hand_result(h, "rh", "RrR");
     h->tensors[*sent].mesh = MS_SPARSE_MESH;
-    binary(h, MS_OP_EXCHANGE, *rows, *choice, *sent);
-    *back = result(h, "rh", "rRr");
-    binary(h, MS_OP_EXCHANGE, *sent, *choice, *back)->inverse = true;
+    ms_hand_binary(h, MS_OP_EXCHANGE, *rows, *choice, *sent);
+    *back = ms_hand_result(h, "rh", "rRr");
+    ms_hand_binary(h, MS_OP_EXCHANGE, *sent, *choice, *back)->inverse = true;
     return run_hand(h);
 }
 
 static void dispatch_orders_rows_by_expert_then_source(void **state)
 {
     (void)state;
-    hand *h = open_hand();
+    ms_hand *h = ms_hand_open(test_cx()->arena);
     int choice, rows, sent, back;
     ms_interp *run = run_dispatch(h, &choice, &rows, &sent, &back);
     for (int owner = 0; owner < 4; owner++) {
@@ -474,7 +355,7 @@ static void dispatch_orders_rows_by_expert_then_source(void **state)
 static void combine_brings_every_row_back(void **state)
 {
     (void)state;
-    hand *h = open_hand();
+    ms_hand *h = ms_hand_open(test_cx()->arena);
     int choice, rows, sent, back;
     ms_interp *run = run_dispatch(h, &choice, &rows, &sent, &back);
     double there = 0, here = 0, num_rows = 0;
@@ -498,15 +379,17 @@ static void combine_brings_every_row_back(void **state)
 static void grouped_products_use_the_matrix_of_the_rows_expert(void **state)
 {
     (void)state;
-    hand *h = open_hand();
+    ms_hand *h = ms_hand_open(test_cx()->arena);
     int choice, rows, sent, back;
-    set_size(h, MS_DIM_EXPERT_FFN, 3);
+    ms_hand_set_size(h, MS_DIM_EXPERT_FFN, 3);
     run_dispatch(h, &choice, &rows, &sent, &back);
-    set_mesh(h, MS_SPARSE_MESH, 2, 2, 1); /* the same program on two experts a rank */
-    h->tensors[sent].at[0] = read_placement('r');
-    int w = tensor(h, "ehi", MS_ROLE_WEIGHT, "ReR"), y = result(h, "ri", "rrR");
+    ms_hand_set_mesh(h, MS_SPARSE_MESH, 2, 2,
+                     1); /* the same program on two experts a rank */
+    h->tensors[sent].at[0] = ms_hand_placement('r');
+    int w = ms_hand_tensor(h, "ehi", MS_ROLE_WEIGHT, "ReR"),
+        y = ms_hand_result(h, "ri", "rrR");
     h->tensors[w].mesh = h->tensors[y].mesh = MS_SPARSE_MESH;
-    ms_node *product = binary(h, MS_OP_GROUPED, sent, w, y);
+    ms_node *product = ms_hand_binary(h, MS_OP_GROUPED, sent, w, y);
     product->num_in = 3;
     product->in[2] = choice;
     product->einsum = "rh,ehi->ri";
@@ -535,23 +418,23 @@ static void grouped_products_use_the_matrix_of_the_rows_expert(void **state)
 
 /* ---- between ranks ---- */
 
-static hand *open_split_hand(void)
+static ms_hand *open_split_hand(void)
 {
-    hand *h = open_hand();
-    set_mesh(h, MS_DENSE_MESH, 1, 2, 2);
-    set_mesh(h, MS_SPARSE_MESH, 4, 1, 1);
+    ms_hand *h = ms_hand_open(test_cx()->arena);
+    ms_hand_set_mesh(h, MS_DENSE_MESH, 1, 2, 2);
+    ms_hand_set_mesh(h, MS_SPARSE_MESH, 4, 1, 1);
     return h;
 }
 
 static void changes_of_placement_keep_the_tensor_and_count_bytes(void **state)
 {
     (void)state;
-    hand *h = open_split_hand();
-    int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "Rss");
-    int gathered = redistribute(h, x, 2, "RsR");
-    int turned = redistribute(h, x, 2, "Rsh");
-    int all = redistribute(h, gathered, 1, "RRR");
-    int sliced = redistribute(h, all, 2, "RRh");
+    ms_hand *h = open_split_hand();
+    int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "Rss");
+    int gathered = ms_hand_redistribute(h, x, 2, "RsR");
+    int turned = ms_hand_redistribute(h, x, 2, "Rsh");
+    int all = ms_hand_redistribute(h, gathered, 1, "RRR");
+    int sliced = ms_hand_redistribute(h, all, 2, "RRh");
     ms_interp *run = run_hand(h);
     const double *want = whole(run, x);
     const int tensors[] = {gathered, turned, all, sliced};
@@ -567,23 +450,24 @@ static void changes_of_placement_keep_the_tensor_and_count_bytes(void **state)
 static void split_products_add_up_by_either_reduction(void **state)
 {
     (void)state;
-    hand *h = open_split_hand();
-    set_size(h, MS_DIM_FFN, 6);
-    int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "RsR");
-    int up = tensor(h, "hf", MS_ROLE_WEIGHT, "RRf"),
-        down = tensor(h, "fh", MS_ROLE_WEIGHT, "RRf");
-    int hidden = result(h, "bsf", "Rsf");
-    binary(h, MS_OP_EINSUM, x, up, hidden)->einsum = "bsh,hf->bsf";
-    int y = result(h, "bsh", "RsP");
-    binary(h, MS_OP_EINSUM, hidden, down, y)->einsum = "bsf,fh->bsh";
-    int reduced = redistribute(h, y, 2, "RsR"), scattered = redistribute(h, y, 2, "Rss");
+    ms_hand *h = open_split_hand();
+    ms_hand_set_size(h, MS_DIM_FFN, 6);
+    int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "RsR");
+    int up = ms_hand_tensor(h, "hf", MS_ROLE_WEIGHT, "RRf"),
+        down = ms_hand_tensor(h, "fh", MS_ROLE_WEIGHT, "RRf");
+    int hidden = ms_hand_result(h, "bsf", "Rsf");
+    ms_hand_binary(h, MS_OP_EINSUM, x, up, hidden)->einsum = "bsh,hf->bsf";
+    int y = ms_hand_result(h, "bsh", "RsP");
+    ms_hand_binary(h, MS_OP_EINSUM, hidden, down, y)->einsum = "bsf,fh->bsh";
+    int reduced = ms_hand_redistribute(h, y, 2, "RsR"),
+        scattered = ms_hand_redistribute(h, y, 2, "Rss");
     ms_interp *split = run_hand(h);
-    set_mesh(h, MS_DENSE_MESH, 1, 1, 1);
-    set_mesh(h, MS_SPARSE_MESH, 1, 1, 1);
+    ms_hand_set_mesh(h, MS_DENSE_MESH, 1, 1, 1);
+    ms_hand_set_mesh(h, MS_SPARSE_MESH, 1, 1, 1);
     ms_interp *single = run_hand(h);
     const double *want = whole(single, y);
-    set_mesh(h, MS_DENSE_MESH, 1, 2, 2);
-    set_mesh(h, MS_SPARSE_MESH, 4, 1, 1);
+    ms_hand_set_mesh(h, MS_DENSE_MESH, 1, 2, 2);
+    ms_hand_set_mesh(h, MS_SPARSE_MESH, 4, 1, 1);
     assert_true(ms_interp_difference(whole(split, y), want, 64) < 1e-14);
     assert_true(ms_interp_difference(whole(split, reduced), want, 64) < 1e-14);
     assert_true(ms_interp_difference(whole(split, scattered), want, 64) < 1e-14);
@@ -595,8 +479,9 @@ static void split_products_add_up_by_either_reduction(void **state)
 static void gathering_the_outer_of_two_axes_first_is_refused(void **state)
 {
     (void)state;
-    hand *h = open_split_hand();
-    redistribute(h, tensor(h, "bsh", MS_ROLE_ACTIVATION, "Rss"), 1, "RRs");
+    ms_hand *h = open_split_hand();
+    ms_hand_redistribute(h, ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "Rss"), 1,
+                         "RRs");
     ms_interp *run = ms_interp_run(h->arena, &h->program, &h->options);
     assert_true(mentions(run->why, "needs an element"));
 }
@@ -604,14 +489,14 @@ static void gathering_the_outer_of_two_axes_first_is_refused(void **state)
 static void copies_that_differ_are_found(void **state)
 {
     (void)state;
-    hand *h = open_split_hand();
-    set_size(h, MS_DIM_FFN, 6);
-    int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "RsR"),
-        w = tensor(h, "hf", MS_ROLE_WEIGHT, "RRf");
-    int hidden = result(h, "bsf", "Rsf");
-    binary(h, MS_OP_EINSUM, x, w, hidden)->einsum = "bsh,hf->bsf";
-    int wrong = result(h, "bsh", "RsR"); /* should be a partial sum */
-    binary(h, MS_OP_EINSUM, hidden, w, wrong)->einsum = "bsf,hf->bsh";
+    ms_hand *h = open_split_hand();
+    ms_hand_set_size(h, MS_DIM_FFN, 6);
+    int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "RsR"),
+        w = ms_hand_tensor(h, "hf", MS_ROLE_WEIGHT, "RRf");
+    int hidden = ms_hand_result(h, "bsf", "Rsf");
+    ms_hand_binary(h, MS_OP_EINSUM, x, w, hidden)->einsum = "bsh,hf->bsf";
+    int wrong = ms_hand_result(h, "bsh", "RsR"); /* should be a partial sum */
+    ms_hand_binary(h, MS_OP_EINSUM, hidden, w, wrong)->einsum = "bsf,hf->bsh";
     ms_interp *run = run_hand(h);
     long count;
     assert_null(ms_interp_gather(run, wrong, &count));
@@ -621,8 +506,9 @@ static void copies_that_differ_are_found(void **state)
 static void a_redistribution_that_does_not_fit_its_tensors_is_refused(void **state)
 {
     (void)state;
-    hand *h = open_split_hand();
-    redistribute(h, tensor(h, "bsh", MS_ROLE_ACTIVATION, "RsR"), 2, "RRh");
+    ms_hand *h = open_split_hand();
+    ms_hand_redistribute(h, ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "RsR"), 2,
+                         "RRh");
     ms_interp *run = ms_interp_run(h->arena, &h->program, &h->options);
     assert_true(mentions(run->why, "placements do not fit"));
 }
@@ -630,11 +516,12 @@ static void a_redistribution_that_does_not_fit_its_tensors_is_refused(void **sta
 static void backward_cannot_use_what_was_not_saved(void **state)
 {
     (void)state;
-    hand *h = open_hand();
-    int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRR"), y = result(h, "bsh", "RRR");
-    unary(h, MS_OP_ACTIVATION, x, y);
-    int z = result(h, "bsh", "RRR");
-    binary(h, MS_OP_ADD, x, y, z);
+    ms_hand *h = ms_hand_open(test_cx()->arena);
+    int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "RRR"),
+        y = ms_hand_result(h, "bsh", "RRR");
+    ms_hand_unary(h, MS_OP_ACTIVATION, x, y);
+    int z = ms_hand_result(h, "bsh", "RRR");
+    ms_hand_binary(h, MS_OP_ADD, x, y, z);
     h->program.num_forward_nodes = 1;
     run_hand(h);
     h->tensors[y].saved = false;
@@ -645,8 +532,8 @@ static void backward_cannot_use_what_was_not_saved(void **state)
 static void a_nudge_changes_one_element(void **state)
 {
     (void)state;
-    hand *h = open_split_hand();
-    int x = tensor(h, "bsh", MS_ROLE_ACTIVATION, "Rss");
+    ms_hand *h = open_split_hand();
+    int x = ms_hand_tensor(h, "bsh", MS_ROLE_ACTIVATION, "Rss");
     const double *before = whole(run_hand(h), x);
     h->options.num_nudged = 1;
     h->options.nudged = x;

@@ -19,9 +19,7 @@ static double makespan(ms_schedule_shape shape, const ms_stage_times *times)
 static void one_rank_runs_its_work_without_a_gap(void **state)
 {
     (void)state;
-    ms_stage_times times[1] = {
-        {1.0, 1.5, 2.0, 2.25, 100.0, 100.0}
-    };
+    ms_stage_times times[1] = {{1.0, 1.5, 2.0, 2.25, 100.0, 100.0}};
     ASSERT_NEAR(makespan((ms_schedule_shape){MS_1F1B, 1, 4, 1, 0}, times),
                 1.5 + 3 * 1.0 + 3 * 2.0 + 2.25, 0.0);
     ASSERT_NEAR(makespan((ms_schedule_shape){MS_GPIPE, 1, 1, 1, 0}, times), 1.5 + 2.25,
@@ -34,10 +32,8 @@ static void latency_delays_the_receiver_and_not_the_sender(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_stage_times times[2] = {
-        {1.0, 1.0, 2.0, 2.0, 0.5, 9.0 },
-        {1.0, 1.0, 2.0, 2.0, 9.0, 0.25}
-    };
+    ms_stage_times times[2] = {{1.0, 1.0, 2.0, 2.0, 0.5, 9.0},
+                               {1.0, 1.0, 2.0, 2.0, 9.0, 0.25}};
     ms_schedule_shape shape = {MS_1F1B, 2, 2, 1, 0};
     double end_s[2], busy_s[2];
     ms_replay_result result = {.end_s = end_s, .busy_s = busy_s};
@@ -64,10 +60,8 @@ static void wrap_edges_of_interleaved_schedules_pay_latency(void **state)
 static void first_forward_and_last_backward_of_a_stage_may_differ(void **state)
 {
     (void)state;
-    ms_stage_times times[2] = {
-        {1.0, 4.0, 2.0, 2.0, 0.0, 0.0},
-        {1.0, 1.0, 2.0, 7.0, 0.0, 0.0}
-    };
+    ms_stage_times times[2] = {{1.0, 4.0, 2.0, 2.0, 0.0, 0.0},
+                               {1.0, 1.0, 2.0, 7.0, 0.0, 0.0}};
     /* rank 0: F0 0-4, F1 4-5; rank 1: F0 4-5, B0 5-7, F1 7-8, B1 8-15; rank 0: B0 7-9, B1 15-17 */
     ASSERT_NEAR(makespan((ms_schedule_shape){MS_1F1B, 2, 2, 1, 0}, times), 17.0, 0.0);
 }

@@ -104,17 +104,13 @@ static void fewer_microbatches_than_ranks_form_one_group(void **state)
 static void the_default_group_is_pytorchs(void **state)
 {
     (void)state;
-    const int cases[][3] = {
-        {4, 8,  4},
-        {4, 10, 5},
-        {4, 3,  3},
-        {4, 12, 4},
-        {8, 24, 8},
-        {2, 7,  2}
-    };
+    const struct {
+        int num_ranks, num_microbatches, group;
+    } cases[] = {{4, 8, 4}, {4, 10, 5}, {4, 3, 3}, {4, 12, 4}, {8, 24, 8}, {2, 7, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ms_schedule_shape shape = {MS_INTERLEAVED, cases[i][0], cases[i][1], 2, 0};
-        ASSERT_INT(ms_schedule_group(&shape), cases[i][2]);
+        ms_schedule_shape shape = {MS_INTERLEAVED, cases[i].num_ranks,
+                                   cases[i].num_microbatches, 2, 0};
+        ASSERT_INT(ms_schedule_group(&shape), cases[i].group);
     }
 }
 
@@ -211,13 +207,7 @@ static void live_vectors_give_the_exact_peak_for_any_weights(void **state)
 {
     (void)state;
     ms_schedule *schedule = make((ms_schedule_shape){MS_INTERLEAVED, 5, 17, 3, 6});
-    const double weights[][3] = {
-        {1, 1, 1 },
-        {1, 7, 2 },
-        {9, 1, 1 },
-        {1, 1, 30},
-        {5, 4, 3 }
-    };
+    const double weights[][3] = {{1, 1, 1}, {1, 7, 2}, {9, 1, 1}, {1, 1, 30}, {5, 4, 3}};
     for (size_t w = 0; w < 5; w++) {
         for (int r = 0; r < 5; r++) {
             double held = 0.0, most = 0.0, by_vectors = 0.0;
@@ -244,20 +234,13 @@ static void shapes_that_cannot_run_are_refused_with_a_reason(void **state)
 {
     (void)state;
     const ms_schedule_shape shapes[] = {
-        {MS_1F1B,        0,          4,      1,          0 },
-        {MS_1F1B,        4,          0,      1,          0 },
-        {MS_1F1B,        4,          8,      2,          0 },
-        {MS_GPIPE,       4,          8,      1,          4 },
-        {MS_INTERLEAVED, 1,          8,      2,          0 },
-        {MS_INTERLEAVED, 4,          8,      1,          0 },
-        {MS_INTERLEAVED, 4,          8,      2,          1 },
-        {MS_INTERLEAVED, 4,          8,      2,          2 },
-        {MS_INTERLEAVED, 4,          8,      2,          9 },
-        {MS_INTERLEAVED, 4,          8,      2,          -1},
-        {MS_INTERLEAVED, 4,          5,      3,          4 },
-        {MS_1F1B,        40000,      1,      1,          0 },
-        {MS_GPIPE,       1024,       100000, 1,          0 },
-        {MS_INTERLEAVED, 2000000000, 8,      2000000000, 0 },
+        {MS_1F1B, 0, 4, 1, 0},          {MS_1F1B, 4, 0, 1, 0},
+        {MS_1F1B, 4, 8, 2, 0},          {MS_GPIPE, 4, 8, 1, 4},
+        {MS_INTERLEAVED, 1, 8, 2, 0},   {MS_INTERLEAVED, 4, 8, 1, 0},
+        {MS_INTERLEAVED, 4, 8, 2, 1},   {MS_INTERLEAVED, 4, 8, 2, 2},
+        {MS_INTERLEAVED, 4, 8, 2, 9},   {MS_INTERLEAVED, 4, 8, 2, -1},
+        {MS_INTERLEAVED, 4, 5, 3, 4},   {MS_1F1B, 40000, 1, 1, 0},
+        {MS_GPIPE, 1024, 100000, 1, 0}, {MS_INTERLEAVED, 2000000000, 8, 2000000000, 0},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const char *why = NULL;
@@ -297,18 +280,8 @@ static void the_check_finds_broken_lists(void **state)
 
     /* rank 0 asks for B0 before it sends F1, rank 1 for F1 before it sends B0 */
     memcpy(actions, schedule->actions, sizeof actions);
-    const ms_action r0[] = {
-        {0, 0, 0},
-        {1, 0, 0},
-        {0, 0, 1},
-        {1, 0, 1}
-    };
-    const ms_action r1[] = {
-        {0, 1, 0},
-        {0, 1, 1},
-        {1, 1, 0},
-        {1, 1, 1}
-    };
+    const ms_action r0[] = {{0, 0, 0}, {1, 0, 0}, {0, 0, 1}, {1, 0, 1}};
+    const ms_action r1[] = {{0, 1, 0}, {0, 1, 1}, {1, 1, 0}, {1, 1, 1}};
     ms_schedule small = *make((ms_schedule_shape){MS_1F1B, 2, 2, 1, 0});
     memcpy(actions, r0, sizeof r0);
     memcpy(actions + 4, r1, sizeof r1);

@@ -1,0 +1,509 @@
+/* The loops inside one mesh, outer to inner: micro-batch, sequence parallelism and async TP, schedule with its split (these
+ * decide the relaxed bound), order of axes (decides the links), sharding, recomputation.
+ *
+ * Two reductions keep the result exact. Recomputation only adds time to backward actions and replay never shortens when an action grows, so
+ * when a plan without it fits, plans that differ in recomputation alone are no better; and of "full on k layers" the
+ * smallest k that fits is the fastest. Where memory or bounds reject, nothing is lost. */
+#include "sim/explore.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ALL_MODES ((1U << MS_NUM_RECOMPUTE) - 1U)
+
+/* What the loops hand down. */
+typedef struct level {
+    ms_explorer *x;
+    ms_plan plan; /* as far as it is decided */
+    ms_bill_set *bills;
+    const ms_links *links;
+    ms_parts parts;
+    unsigned priced; /* recompute modes whose layers are priced on the links */
+    ms_pipeline pipeline;
+    const ms_split *split;
+    const ms_schedule *live;
+} level;
+
+static ms_schedule_shape shape_of(const ms_plan *plan)
+{
+    return (ms_schedule_shape){.kind = plan->schedule,
+                               .num_ranks = (int)plan->size[MS_PP],
+                               .num_microbatches = (int)ms_plan_microbatches(plan),
+                               .virtual_stages = (int)plan->virtual_stages,
+                               .group = (int)plan->microbatch_group};
+}
+
+static unsigned recompute_modes(const ms_space *space)
+{
+    unsigned modes = 1U << MS_RECOMPUTE_NONE; /* the split is decided by it */
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
+        if (ms_space_allows(space, MS_CHOOSE_RECOMPUTE, mode))
+            modes |= 1U << mode;
+    return modes;
+}
+
+/* ---- stages of one recomputation ---- */
+
+/* Stages and loads of one recomputation, shared by all shardings. */
+typedef struct recomputed {
+    ms_stage *stages;    /* by class */
+    ms_rank_load *loads; /* by run */
+} recomputed;
+
+static void price(level *l, unsigned modes)
+{
+    if ((modes & ~l->priced) != 0)
+        ms_parts_price(l->x->workload, l->bills, l->links, l->plan.async_tp, modes & ~l->priced, &l->parts);
+    l->priced |= modes;
+}
+
+static void make_stages(level *l, ms_recompute mode, long recompute_layers, ms_stage *stages)
+{
+    const ms_split *split = l->split;
+    price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
+    for (int i = 0; i < split->num_classes; i++) {
+        int s = split->stage_of_class[i];
+        ms_stage_layout layout = {split->first_layer[s], split->layers[s], s == 0, s == split->num_stages - 1,
+                                  mode, recompute_layers};
+        ms_stage_make(l->x->workload, &l->parts, &layout, &stages[i]);
+    }
+}
+
+static recomputed make_recomputed(level *l, ms_recompute mode, long recompute_layers)
+{
+    ms_arena *scratch = l->x->scratch;
+    const ms_split *split = l->split;
+    recomputed r = {MS_NEW_ARRAY(scratch, split->num_classes, ms_stage),
+                    MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load)};
+    make_stages(l, mode, recompute_layers, r.stages);
+    for (int i = 0; i < split->num_runs; i++)
+        ms_rank_load_make(l->x->workload, split, r.stages, split->runs[i].first_rank, l->live, l->parts.send_bytes,
+                          &r.loads[i]);
+    return r;
+}
+
+static void use_recomputed(level *l, const recomputed *r, ms_recompute mode, long recompute_layers)
+{
+    l->pipeline.stages = r->stages;
+    l->pipeline.loads = r->loads;
+    l->plan.recompute = mode;
+    l->plan.recompute_layers = recompute_layers;
+}
+
+/* ---- one complete plan ---- */
+
+static void note_peak(level *l, double peak_bytes)
+{
+    if (peak_bytes < l->x->least_peak_bytes) {
+        l->x->least_peak_bytes = peak_bytes;
+        l->x->least_plan = l->plan;
+    }
+}
+
+static bool fits(level *l, double *peak_bytes)
+{
+    int rank;
+    *peak_bytes = ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank);
+    note_peak(l, *peak_bytes);
+    return *peak_bytes <= l->x->workload->cluster->device.memory_bytes;
+}
+
+static void replay_plan(level *l, double peak_bytes)
+{
+    ms_explorer *x = l->x;
+    const ms_schedule *schedule = ms_schedule_cached(x->schedules, &l->pipeline.shape);
+    double step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule, x->scratch);
+    x->counts.replayed++;
+    if (step_s >= x->best.step_s)
+        return;
+    x->best.plan = l->plan;
+    x->best.plan.layers_per_stage = NULL; /* the default split, which follows from the rest */
+    x->best.step_s = step_s;
+    x->best.peak_bytes = peak_bytes;
+}
+
+static bool is_beaten(const ms_explorer *x, double bound_s)
+{
+    return bound_s >= x->best.step_s || bound_s > x->threshold_s;
+}
+
+/* The plan is complete and its stages and loads are made. Returns whether it fits. */
+static bool evaluate(level *l)
+{
+    ms_explorer *x = l->x;
+    double peak_bytes;
+    x->counts.evaluated++;
+    bool fit = fits(l, &peak_bytes);
+    if (!fit)
+        x->counts.over_memory++;
+    if (!fit && !x->bounds_only)
+        return false;
+    double bound_s = ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan));
+    if (x->bounds_only)
+        x->best.step_s = fmin(x->best.step_s, bound_s); /* so that nothing is optimised away */
+    else if (x->exhaustive || !is_beaten(x, bound_s))
+        replay_plan(l, peak_bytes);
+    else
+        x->counts.over_bound++;
+    return fit;
+}
+
+/* ---- recomputation ---- */
+
+static long most_layers(const ms_split *split)
+{
+    long most = 0;
+    for (int i = 0; i < split->num_classes; i++) {
+        long layers = split->layers[split->stage_of_class[i]];
+        most = layers > most ? layers : most;
+    }
+    return most;
+}
+
+static bool fits_with(level *l, long recompute_layers)
+{
+    ms_arena_mark mark = ms_arena_save(l->x->scratch);
+    double peak_bytes;
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
+    use_recomputed(l, &r, MS_RECOMPUTE_FULL, recompute_layers);
+    bool fit = fits(l, &peak_bytes);
+    ms_arena_rewind(l->x->scratch, mark);
+    return fit;
+}
+
+/* k = all layers is written as 0. */
+static void evaluate_full(level *l, long recompute_layers, long most)
+{
+    ms_arena_mark mark = ms_arena_save(l->x->scratch);
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
+    use_recomputed(l, &r, MS_RECOMPUTE_FULL, recompute_layers == most ? 0 : recompute_layers);
+    evaluate(l);
+    ms_arena_rewind(l->x->scratch, mark);
+}
+
+/* Full recomputation on as few layers of each chunk as fit. */
+static void evaluate_least_full(level *l, long most)
+{
+    long low = 1, high = most;
+    if (fits_with(l, most))
+        while (low < high) {
+            long middle = low + (high - low) / 2;
+            if (fits_with(l, middle))
+                high = middle;
+            else
+                low = middle + 1;
+        }
+    evaluate_full(l, high, most);
+}
+
+static void explore_full(level *l, long most)
+{
+    ms_explorer *x = l->x;
+    if (x->bounds_only)
+        evaluate_full(l, most, most);
+    else if (!x->exhaustive)
+        evaluate_least_full(l, most);
+    for (long layers = 1; x->exhaustive && layers <= most; layers++)
+        evaluate_full(l, layers, most);
+}
+
+/* ---- sharding ---- */
+
+static bool allowed_sharding(const level *l, ms_sharding sharding)
+{
+    const ms_space *space = l->x->space;
+    bool keep = sharding == MS_ZERO_3_KEEP;
+    long zero = keep ? 3 : (long)sharding;
+    if (!ms_space_allows(space, MS_CHOOSE_ZERO, zero))
+        return false;
+    if (zero == 3 && !ms_space_allows(space, MS_CHOOSE_RESHARD, !keep))
+        return false;
+    if (sharding == MS_ZERO_3 && l->plan.size[MS_PP] > 1 && !l->x->workload->stack->can_zero3_with_pp)
+        return false;
+    bool shards = l->pipeline.shards.dense > 1.0 || l->pipeline.shards.expert > 1.0;
+    return shards || sharding == MS_ZERO_0;
+}
+
+static void set_sharding(level *l, ms_sharding sharding)
+{
+    l->plan.zero = sharding == MS_ZERO_3_KEEP ? 3 : (long)sharding;
+    l->plan.reshard_after_forward = sharding != MS_ZERO_3_KEEP;
+}
+
+static const ms_recompute simple_modes[] = {MS_RECOMPUTE_NONE, MS_RECOMPUTE_SELECTIVE, MS_RECOMPUTE_PER_OP};
+#define NUM_SIMPLE_MODES 3
+
+static long count_recomputations(const ms_space *space, long most)
+{
+    long count = 0;
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++)
+        count += ms_space_allows(space, MS_CHOOSE_RECOMPUTE, simple_modes[i]);
+    return count + (ms_space_allows(space, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_FULL) ? most : 0);
+}
+
+static bool allows_mode(const level *l, ms_recompute mode)
+{
+    return ms_space_allows(l->x->space, MS_CHOOSE_RECOMPUTE, mode);
+}
+
+/* One sharding with all recomputations; `made` keeps stages from one sharding to the next. */
+static void explore_recomputations(level *l, recomputed made[NUM_SIMPLE_MODES], long most)
+{
+    ms_explorer *x = l->x;
+    bool everything = x->exhaustive || x->bounds_only;
+    long all = count_recomputations(x->space, most);
+    x->counts.configurations += all;
+    use_recomputed(l, &made[0], MS_RECOMPUTE_NONE, 0);
+    if (!everything && is_beaten(x, ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan)))) {
+        x->counts.evaluated++;
+        x->counts.over_bound += all;
+        return;
+    }
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++) {
+        if (!allows_mode(l, simple_modes[i]))
+            continue;
+        if (made[i].stages == NULL)
+            made[i] = make_recomputed(l, simple_modes[i], 0);
+        use_recomputed(l, &made[i], simple_modes[i], 0);
+        if (evaluate(l) && i == 0 && !everything) {
+            x->counts.dominated += all - 1;
+            return;
+        }
+    }
+    if (allows_mode(l, MS_RECOMPUTE_FULL))
+        explore_full(l, most);
+}
+
+/* All shardings with all recomputations, on given links and schedule. */
+static void explore_states(level *l)
+{
+    recomputed made[NUM_SIMPLE_MODES] = {{0}};
+    made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    long most = most_layers(l->split);
+    for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
+        if (!allowed_sharding(l, (ms_sharding)s))
+            continue;
+        set_sharding(l, (ms_sharding)s);
+        explore_recomputations(l, made, most);
+    }
+}
+
+/* ---- links, schedules ---- */
+
+static void open_pipeline(level *l, const ms_links *links)
+{
+    ms_workload *w = l->x->workload;
+    l->links = links;
+    l->priced = 0;
+    price(l, 1U << MS_RECOMPUTE_NONE);
+    l->pipeline = (ms_pipeline){.workload = w,
+                                .links = links,
+                                .shape = shape_of(&l->plan),
+                                .split = l->split,
+                                .shards = ms_shard_sizes_of(links),
+                                .send_s = l->plan.size[MS_PP] > 1 ? l->parts.send_s : 0.0,
+                                .world_sync_s = ms_collective_s(&links->world, 4.0)};
+}
+
+/* The schedule's bound on ideal links, without any traffic of parameters and gradients, recomputation or optimizer. */
+static double relaxed_bound_s(level *l, const ms_links *ideal)
+{
+    ms_arena *scratch = l->x->scratch;
+    ms_arena_mark mark = ms_arena_save(scratch);
+    open_pipeline(l, ideal);
+    ms_stage *stages = MS_NEW_ARRAY(scratch, l->split->num_classes, ms_stage);
+    make_stages(l, MS_RECOMPUTE_NONE, 0, stages);
+    for (int i = 0; i < l->split->num_classes; i++)
+        stages[i].sum.all_reduce_s = stages[i].unit_all_reduce_s = stages[i].sum.tp_sync_s = 0.0;
+    l->pipeline.stages = stages;
+    l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);
+    double bound_s = ms_step_bound_s(&l->pipeline, MS_ZERO_0);
+    ms_arena_rewind(scratch, mark);
+    return bound_s;
+}
+
+typedef void (*schedule_visitor)(level *l, void *payload);
+
+static bool set_schedule(level *l, ms_schedule_kind kind, long virtual_stages)
+{
+    l->plan.schedule = kind;
+    l->plan.virtual_stages = virtual_stages;
+    l->plan.microbatch_group = 0;
+    ms_refusal refusal = ms_plan_refusal(&l->plan, l->x->workload->model);
+    if (refusal != MS_LEGAL)
+        l->x->counts.refused[refusal]++;
+    return refusal == MS_LEGAL;
+}
+
+/* Calls back for every schedule that the plan's mesh and batch allow, with the default split made. */
+static void visit_schedules(level *l, schedule_visitor visit, void *payload)
+{
+    const ms_space *space = l->x->space;
+    ms_workload *w = l->x->workload;
+    long pp = l->plan.size[MS_PP], most = w->model->num_layers / pp;
+    most = most < space->max_virtual_stages ? most : space->max_virtual_stages;
+    for (int kind = 0; kind < MS_NUM_SCHEDULES; kind++) {
+        if (!ms_space_allows(space, MS_CHOOSE_SCHEDULE, kind) || (pp == 1 && kind != MS_1F1B))
+            continue;
+        long first = kind == MS_INTERLEAVED ? 2 : 1, last = kind == MS_INTERLEAVED ? most : 1;
+        for (long v = first; v <= last; v++) {
+            if (!ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, v) || !set_schedule(l, (ms_schedule_kind)kind, v))
+                continue;
+            l->split = ms_workload_split(w, l->bills, (int)pp, (int)v);
+            visit(l, payload);
+        }
+    }
+}
+
+/* ---- micro-batches and tensor options ---- */
+
+static bool set_batch(level *l, long microbatch, bool sequence_parallel)
+{
+    l->plan.microbatch = microbatch;
+    l->plan.sequence_parallel = sequence_parallel;
+    l->plan.async_tp = false;
+    l->plan.schedule = MS_1F1B;
+    l->plan.virtual_stages = 1;
+    ms_refusal refusal = ms_plan_refusal(&l->plan, l->x->workload->model);
+    if (refusal != MS_LEGAL) {
+        l->x->counts.refused[refusal]++;
+        return false;
+    }
+    ms_bill_key key = {.tp = (short)l->plan.size[MS_TP],
+                       .cp = (short)l->plan.size[MS_CP],
+                       .ep = (short)l->plan.ep,
+                       .etp = (short)l->plan.etp,
+                       .microbatch = (int)microbatch,
+                       .sequence_parallel = sequence_parallel,
+                       .loss_parallel = true};
+    l->bills = ms_workload_bills(l->x->workload, &key, recompute_modes(l->x->space));
+    return true;
+}
+
+/* Chunked TP traffic is never slower than exposed traffic, unless the stack already hides a share of that. */
+static bool async_dominates(const ms_explorer *x)
+{
+    return !x->exhaustive && !x->bounds_only && x->workload->stack->tp_overlap_frac.value == 0.0 &&
+           ms_space_allows(x->space, MS_CHOOSE_ASYNC_TP, 1);
+}
+
+typedef void (*batch_visitor)(level *l, void *payload);
+
+static void visit_async(level *l, batch_visitor visit, void *payload)
+{
+    const ms_space *space = l->x->space;
+    bool possible = l->plan.sequence_parallel && l->plan.size[MS_TP] > 1;
+    for (int async = possible && async_dominates(l->x); async <= (int)possible; async++) {
+        if (possible && !ms_space_allows(space, MS_CHOOSE_ASYNC_TP, async))
+            continue;
+        l->plan.async_tp = async;
+        visit(l, payload);
+    }
+}
+
+/* Calls back for every micro-batch, sequence parallelism and async TP that the mesh allows. */
+static void visit_batches(level *l, batch_visitor visit, void *payload)
+{
+    const ms_space *space = l->x->space;
+    long local = space->base.global_batch / ms_plan_data_parallel(&l->plan);
+    bool tensor_parallel = l->plan.size[MS_TP] > 1;
+    for (long microbatch = 1; microbatch <= local && microbatch <= space->max_microbatch; microbatch++) {
+        if (local % microbatch != 0 || !ms_space_allows(space, MS_CHOOSE_MICROBATCH, microbatch))
+            continue;
+        for (int sp = 0; sp <= (int)tensor_parallel; sp++) {
+            if (tensor_parallel && !ms_space_allows(space, MS_CHOOSE_SEQUENCE_PARALLEL, sp))
+                continue;
+            if (set_batch(l, microbatch, sp))
+                visit_async(l, visit, payload);
+        }
+    }
+}
+
+/* ---- bound of a mesh ---- */
+
+typedef struct mesh_bound {
+    ms_links ideal;
+    double least_s;
+} mesh_bound;
+
+static void bound_schedule(level *l, void *payload)
+{
+    mesh_bound *bound = payload;
+    bound->least_s = fmin(bound->least_s, relaxed_bound_s(l, &bound->ideal));
+}
+
+static void bound_batch(level *l, void *payload)
+{
+    visit_schedules(l, bound_schedule, payload);
+}
+
+double ms_explore_bound_s(ms_explorer *x, const ms_mesh_choice *mesh)
+{
+    level l = {.x = x, .plan = ms_space_plan(x->space, mesh)};
+    mesh_bound bound = {.least_s = INFINITY};
+    ms_counts counts = x->counts; /* refusals are counted when the mesh is explored */
+    bound.ideal = ms_links_ideal(&l.plan, x->workload->cluster, x->workload->profile);
+    visit_batches(&l, bound_batch, &bound);
+    x->counts = counts;
+    return bound.least_s;
+}
+
+/* ---- the whole mesh ---- */
+
+typedef struct mesh_links {
+    ms_links ideal;
+    int num;
+    const ms_orders *orders;
+    ms_links *of_order;
+} mesh_links;
+
+static void explore_schedule(level *l, void *payload)
+{
+    mesh_links *links = payload;
+    ms_explorer *x = l->x;
+    if (!x->exhaustive && !x->bounds_only) {
+        double bound_s = relaxed_bound_s(l, &links->ideal);
+        if (is_beaten(x, bound_s)) {
+            x->counts.over_bound++;
+            return;
+        }
+    }
+    ms_schedule_shape shape = shape_of(&l->plan);
+    l->live = ms_live_cached(x->schedules, &shape);
+    for (int i = 0; i < links->num; i++) {
+        ms_arena_mark mark = ms_arena_save(x->scratch);
+        memcpy(l->plan.order, links->orders->order[i], sizeof l->plan.order);
+        open_pipeline(l, &links->of_order[i]);
+        explore_states(l);
+        ms_arena_rewind(x->scratch, mark);
+    }
+    memcpy(l->plan.order, links->orders->order[0], sizeof l->plan.order);
+}
+
+static void explore_batch(level *l, void *payload)
+{
+    visit_schedules(l, explore_schedule, payload);
+}
+
+void ms_explore_mesh(ms_explorer *x, const ms_mesh_choice *mesh, double threshold_s)
+{
+    ms_workload *w = x->workload;
+    ms_arena_mark mark = ms_arena_save(x->scratch);
+    level *l = MS_NEW(x->scratch, level);
+    ms_orders *orders = MS_NEW(x->scratch, ms_orders);
+    l->x = x;
+    l->plan = ms_space_plan(x->space, mesh);
+    ms_space_orders(x->space, &l->plan, w->model, w->cluster, orders);
+    mesh_links links = {.num = orders->num, .orders = orders,
+                        .of_order = MS_NEW_ARRAY(x->scratch, orders->num, ms_links)};
+    links.ideal = ms_links_ideal(&l->plan, w->cluster, w->profile);
+    for (int i = 0; i < orders->num; i++) {
+        memcpy(l->plan.order, orders->order[i], sizeof l->plan.order);
+        links.of_order[i] = ms_links_make(&l->plan, w->cluster, w->profile);
+    }
+    memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
+    x->best.step_s = INFINITY;
+    x->threshold_s = threshold_s;
+    visit_batches(l, explore_batch, &links);
+    ms_arena_rewind(x->scratch, mark);
+}

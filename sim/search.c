@@ -1,0 +1,248 @@
+#include "sim/search.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct task {
+    ms_mesh_choice mesh;
+    double bound_s;
+    int index; /* in the order of enumeration: the canonical key of ties */
+} task;
+
+/* The K best so far, one a mesh. */
+typedef struct leaders {
+    ms_found *found;
+    int *index;
+    int num, capacity;
+} leaders;
+
+typedef struct shared {
+    ms_workload *workload;
+    const ms_space *space;
+    const ms_search_options *options;
+    task *tasks;
+    int num_tasks, next;
+    pthread_mutex_t lock;
+    leaders leaders;
+    ms_counts counts;
+    double least_peak_bytes;
+    ms_plan least_plan;
+    int least_index;
+    double open_bound_s;
+} shared;
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- collecting ---- */
+
+static double threshold_of(const leaders *l)
+{
+    return l->num < l->capacity ? (double)INFINITY : l->found[l->num - 1].step_s;
+}
+
+static bool comes_before(const leaders *l, int i, const ms_found *found, int index)
+{
+    if (l->found[i].step_s < found->step_s)
+        return true;
+    return l->found[i].step_s <= found->step_s && l->index[i] < index;
+}
+
+static void insert(leaders *l, const ms_found *found, int index)
+{
+    int at = l->num;
+    while (at > 0 && !comes_before(l, at - 1, found, index))
+        at--;
+    if (at == l->capacity)
+        return;
+    if (l->num < l->capacity)
+        l->num++;
+    for (int i = l->num - 1; i > at; i--) {
+        l->found[i] = l->found[i - 1];
+        l->index[i] = l->index[i - 1];
+    }
+    l->found[at] = *found;
+    l->index[at] = index;
+}
+
+static void add_counts(ms_counts *sum, const ms_counts *one)
+{
+    sum->configurations += one->configurations;
+    sum->evaluated += one->evaluated;
+    sum->replayed += one->replayed;
+    sum->over_memory += one->over_memory;
+    sum->over_bound += one->over_bound;
+    sum->dominated += one->dominated;
+    for (int i = 0; i < MS_NUM_REFUSALS; i++)
+        sum->refused[i] += one->refused[i];
+}
+
+/* ---- threads ---- */
+
+static bool interrupted(const shared *s)
+{
+    return s->options->interrupted != NULL && *s->options->interrupted;
+}
+
+static int take_index(shared *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int index = s->next < s->num_tasks ? s->next++ : -1;
+    pthread_mutex_unlock(&s->lock);
+    return index;
+}
+
+static ms_explorer open_explorer(shared *s)
+{
+    return (ms_explorer){.workload = s->workload,
+                         .space = s->space,
+                         .scratch = ms_arena_open(),
+                         .schedules = ms_schedule_cache_open(),
+                         .exhaustive = s->options->exhaustive,
+                         .bounds_only = s->options->bounds_only,
+                         .least_peak_bytes = INFINITY};
+}
+
+static void close_explorer(ms_explorer *x)
+{
+    ms_schedule_cache_close(x->schedules);
+    ms_arena_close(x->scratch);
+}
+
+static void *bound_meshes(void *payload)
+{
+    shared *s = payload;
+    ms_explorer x = open_explorer(s);
+    for (int i = take_index(s); i >= 0 && !interrupted(s); i = take_index(s))
+        s->tasks[i].bound_s = ms_explore_bound_s(&x, &s->tasks[i].mesh);
+    close_explorer(&x);
+    return NULL;
+}
+
+static void note_open(shared *s, const task *t)
+{
+    pthread_mutex_lock(&s->lock);
+    s->open_bound_s = fmin(s->open_bound_s, t->bound_s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void collect(shared *s, const ms_explorer *x, const task *t)
+{
+    pthread_mutex_lock(&s->lock);
+    if (isfinite(x->best.step_s))
+        insert(&s->leaders, &x->best, t->index);
+    bool less = x->least_peak_bytes < s->least_peak_bytes;
+    bool earlier = x->least_peak_bytes <= s->least_peak_bytes && t->index < s->least_index;
+    if (less || earlier) {
+        s->least_peak_bytes = x->least_peak_bytes;
+        s->least_plan = x->least_plan;
+        s->least_index = t->index;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void explore_task(shared *s, ms_explorer *x, const task *t)
+{
+    pthread_mutex_lock(&s->lock);
+    double threshold_s = threshold_of(&s->leaders);
+    pthread_mutex_unlock(&s->lock);
+    if (!s->options->exhaustive && !s->options->bounds_only && t->bound_s > threshold_s) {
+        x->counts.over_bound++;
+        return;
+    }
+    x->least_peak_bytes = INFINITY;
+    ms_explore_mesh(x, &t->mesh, threshold_s);
+    collect(s, x, t);
+}
+
+static void *explore_meshes(void *payload)
+{
+    shared *s = payload;
+    ms_explorer x = open_explorer(s);
+    for (int i = take_index(s); i >= 0; i = take_index(s)) {
+        if (interrupted(s))
+            note_open(s, &s->tasks[i]);
+        else
+            explore_task(s, &x, &s->tasks[i]);
+    }
+    pthread_mutex_lock(&s->lock);
+    add_counts(&s->counts, &x.counts);
+    pthread_mutex_unlock(&s->lock);
+    close_explorer(&x);
+    return NULL;
+}
+
+#define MAX_THREADS 64
+
+static void run_threads(shared *s, void *(*work)(void *))
+{
+    pthread_t threads[MAX_THREADS];
+    int num = s->options->num_threads < MAX_THREADS ? s->options->num_threads : MAX_THREADS;
+    int started = 0;
+    s->next = 0;
+    while (started < num - 1 && pthread_create(&threads[started], NULL, work, s) == 0)
+        started++;
+    work(s);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* ---- the search ---- */
+
+static int by_bound(const void *a, const void *b)
+{
+    const task *x = a, *y = b;
+    if (x->bound_s != y->bound_s)
+        return x->bound_s < y->bound_s ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static void make_tasks(shared *s, ms_arena *arena)
+{
+    ms_mesh_choice *meshes;
+    s->num_tasks = ms_space_meshes(s->space, s->workload->model, arena, &meshes, s->counts.refused);
+    s->tasks = MS_NEW_ARRAY(arena, s->num_tasks, task);
+    for (int i = 0; i < s->num_tasks; i++)
+        s->tasks[i] = (task){meshes[i], 0.0, i};
+}
+
+static void report(const shared *s, ms_search_result *out)
+{
+    out->num_found = s->leaders.num;
+    out->found = s->leaders.found;
+    out->num_meshes = s->num_tasks;
+    out->counts = s->counts;
+    out->optimal = !isfinite(s->open_bound_s);
+    out->smallest_open_bound_s = out->optimal ? (double)NAN : s->open_bound_s;
+    out->least_peak_bytes = s->least_peak_bytes;
+    out->least_plan = s->least_plan;
+}
+
+ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space, const ms_search_options *options,
+                    ms_search_result *out)
+{
+    double start_s = now_s();
+    assert(options->num_best > 0 && options->num_threads > 0);
+    shared s = {.workload = workload, .space = space, .options = options,
+                .least_peak_bytes = INFINITY, .open_bound_s = INFINITY, .least_index = -1};
+    s.leaders = (leaders){MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
+                          MS_NEW_ARRAY(cx->arena, options->num_best, int), 0, options->num_best};
+    pthread_mutex_init(&s.lock, NULL);
+    make_tasks(&s, cx->arena);
+    if (!options->exhaustive && !options->bounds_only) {
+        run_threads(&s, bound_meshes);
+        qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_bound);
+    }
+    run_threads(&s, explore_meshes);
+    pthread_mutex_destroy(&s.lock);
+    report(&s, out);
+    out->elapsed_s = now_s() - start_s;
+    return out->num_found > 0 ? MS_OK : MS_ENOFIT;
+}

@@ -1,0 +1,32 @@
+/* The best plans of a space, with a certificate. Meshes are explored best bound first by several threads; what a bound rules out
+ * cannot be among the best, so the result is that of replaying every plan. It does not depend on threads. */
+#ifndef MS_SIM_SEARCH_H
+#define MS_SIM_SEARCH_H
+
+#include "sim/explore.h"
+
+typedef struct ms_search_options {
+    int num_best;     /* K: best plans of different meshes */
+    int num_threads;
+    bool exhaustive;  /* brute force */
+    bool bounds_only; /* rates: no replay */
+    const volatile int *interrupted; /* set by a signal: stop early; NULL: never */
+} ms_search_options;
+
+typedef struct ms_search_result {
+    int num_found;
+    ms_found *found; /* (num_found), fastest first */
+    long num_meshes;
+    ms_counts counts;
+    bool optimal;                  /* the whole space was covered */
+    double smallest_open_bound_s;  /* of meshes not explored; NaN when none is open */
+    double least_peak_bytes;       /* over all plans looked at */
+    ms_plan least_plan;
+    double elapsed_s;
+} ms_search_result;
+
+/* The result lives in cx->arena. MS_ENOFIT when nothing fits: the result is filled all the same. */
+ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space, const ms_search_options *options,
+                    ms_search_result *out);
+
+#endif

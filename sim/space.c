@@ -1,0 +1,328 @@
+#include "sim/space.h"
+
+#include "base/rng.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const char *const ms_choice_names[] = {
+    "pp",         "dp_replicate",   "dp_shard", "cp",      "tp",        "ep",
+    "etp",        "microbatch",     "schedule", "virtual_stages", "zero", "reshard_after_forward",
+    "recompute",  "sequence_parallel", "async_tp", NULL,
+};
+
+static const char *const switch_words[] = {"off", "on", NULL};
+
+/* Words of a choice that is no number; NULL otherwise. */
+static const char *const *words_of(ms_choice choice)
+{
+    switch ((int)choice) {
+    case MS_CHOOSE_SCHEDULE:
+        return ms_schedule_names;
+    case MS_CHOOSE_RECOMPUTE:
+        return ms_recompute_names;
+    case MS_CHOOSE_RESHARD:
+    case MS_CHOOSE_SEQUENCE_PARALLEL:
+    case MS_CHOOSE_ASYNC_TP:
+        return switch_words;
+    default:
+        return NULL;
+    }
+}
+
+ms_space ms_space_all(const ms_plan *base, const ms_stack *stack)
+{
+    ms_space space = {.base = *base, .max_virtual_stages = 8, .max_microbatch = 16, .keep_frac = 1.0};
+    for (int i = 0; i < MS_NUM_CHOICES; i++)
+        space.high[i] = LONG_MAX;
+    if (!stack->can_zero3_with_pp)
+        space.base.reshard_after_forward = false; /* explore.c offers resharding with pp 1 only */
+    else
+        space.base.reshard_after_forward = true;
+    return space;
+}
+
+/* ---- limits ---- */
+
+static int find_word(const char *const *words, const char *text)
+{
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcasecmp(words[i], text) == 0)
+            return i;
+    return -1;
+}
+
+static int count_words(const char *const *words)
+{
+    int num = 0;
+    while (words[num] != NULL)
+        num++;
+    return num;
+}
+
+static ms_status limit_value(ms_ctx *cx, ms_choice choice, const char *text, long *out)
+{
+    const char *const *words = words_of(choice);
+    int schedule_aliases = choice == MS_CHOOSE_SCHEDULE;
+    ms_schedule_kind schedule;
+    if (schedule_aliases && ms_schedule_parse(text, &schedule)) {
+        *out = (long)schedule;
+        return MS_OK;
+    }
+    if (words != NULL) {
+        *out = find_word(words, text);
+        if (*out >= 0)
+            return MS_OK;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text, ms_choice_names[choice]);
+        const char *nearest = ms_nearest(text, words, count_words(words));
+        ms_hint(cx, "use %s", nearest != NULL ? nearest : words[0]);
+        return MS_EINPUT;
+    }
+    char *end;
+    *out = strtol(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && *end == '\0' && *out < INT_MAX)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text, ms_choice_names[choice]);
+    ms_hint(cx, "write a whole number, for example %s=4", ms_choice_names[choice]);
+    return MS_EINPUT;
+}
+
+/* Splits "tp<=8" into name, comparison ('=', '<' or '>') and value. */
+static bool split_limit(ms_arena *arena, const char *text, char **name, char *comparison, const char **value)
+{
+    size_t length = strcspn(text, "<>=");
+    if (length == 0 || text[length] == '\0')
+        return false;
+    *comparison = text[length];
+    const char *rest = text + length + 1;
+    if (*comparison != '=') {
+        if (*rest != '=')
+            return false;
+        rest++;
+    }
+    *name = ms_arena_strndup(arena, text, length);
+    for (char *c = *name; *c != '\0'; c++)
+        if (*c == '-')
+            *c = '_';
+    *value = rest;
+    return *rest != '\0';
+}
+
+ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
+{
+    char *name, comparison;
+    const char *value_text;
+    if (!split_limit(cx->arena, text, &name, &comparison, &value_text)) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no limit", text);
+        ms_hint(cx, "write tp=8, tp<=8 or tp>=2");
+        return MS_EINPUT;
+    }
+    int choice = find_word(ms_choice_names, name);
+    if (choice < 0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown choice \"%s\" in \"%s\"", name, text);
+        const char *nearest = ms_nearest(name, ms_choice_names, MS_NUM_CHOICES);
+        ms_hint(cx, "did you mean %s?", nearest != NULL ? nearest : "pp, dp_shard, tp, microbatch or zero");
+        return MS_EINPUT;
+    }
+    long value;
+    MS_TRY(limit_value(cx, (ms_choice)choice, value_text, &value));
+    if (comparison != '>' && value < space->high[choice])
+        space->high[choice] = value;
+    if (comparison != '<' && value > space->low[choice])
+        space->low[choice] = value;
+    if (space->low[choice] > space->high[choice])
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the limits leave no value of %s", ms_choice_names[choice]);
+    return MS_OK;
+}
+
+bool ms_space_allows(const ms_space *space, ms_choice choice, long value)
+{
+    if (value < space->low[choice] || value > space->high[choice])
+        return false;
+    if (space->keep_frac >= 1.0)
+        return true;
+    ms_rng rng = ms_rng_split(ms_rng_seed(space->seed), (unsigned long)choice * 1000003UL + (unsigned long)value);
+    return ms_rng_uniform(&rng) < space->keep_frac;
+}
+
+/* ---- meshes ---- */
+
+typedef struct mesh_list {
+    const ms_space *space;
+    const ms_model *model;
+    ms_arena *arena;
+    ms_mesh_choice *meshes;
+    int num, capacity;
+    long *refused;
+} mesh_list;
+
+static void append(mesh_list *list, const ms_mesh_choice *mesh)
+{
+    if (list->num == list->capacity) {
+        int capacity = list->capacity == 0 ? 1024 : 2 * list->capacity;
+        ms_mesh_choice *more = MS_NEW_ARRAY(list->arena, capacity, ms_mesh_choice);
+        if (list->num > 0)
+            memcpy(more, list->meshes, (size_t)list->num * sizeof *more);
+        list->meshes = more;
+        list->capacity = capacity;
+    }
+    list->meshes[list->num++] = *mesh;
+}
+
+ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh)
+{
+    ms_plan plan = space->base;
+    memcpy(plan.size, mesh->size, sizeof plan.size);
+    plan.ep = mesh->ep;
+    plan.etp = mesh->etp;
+    plan.num_stage_layers = 0;
+    plan.layers_per_stage = NULL;
+    plan.sequence_parallel = plan.async_tp = false;
+    plan.loss_parallel = true;
+    plan.microbatch = 1;
+    plan.schedule = MS_1F1B;
+    plan.virtual_stages = 1;
+    plan.microbatch_group = 0;
+    plan.zero = 0;
+    plan.reshard_after_forward = true;
+    plan.recompute = MS_RECOMPUTE_NONE;
+    plan.recompute_layers = 0;
+    return plan;
+}
+
+/* Checks the rules that do not depend on the choices inside a mesh. */
+static void consider(mesh_list *list, const ms_mesh_choice *mesh)
+{
+    ms_plan plan = ms_space_plan(list->space, mesh);
+    ms_refusal refusal = ms_plan_refusal(&plan, list->model);
+    if (refusal == MS_LEGAL)
+        append(list, mesh);
+    else
+        list->refused[refusal]++;
+}
+
+static void add_expert_meshes(mesh_list *list, ms_mesh_choice mesh)
+{
+    const ms_space *space = list->space;
+    long experts = list->model->moe.num_experts;
+    long ranks = mesh.size[MS_DP_SHARD] * mesh.size[MS_CP] * mesh.size[MS_TP];
+    for (mesh.ep = 1; mesh.ep <= (experts > 0 ? experts : 1); mesh.ep++) {
+        if ((experts > 0 && experts % mesh.ep != 0) || ranks % mesh.ep != 0 ||
+            !ms_space_allows(space, MS_CHOOSE_EP, mesh.ep))
+            continue;
+        for (int split = 0; split < (experts > 0 && mesh.size[MS_TP] > 1 ? 2 : 1); split++) {
+            mesh.etp = split ? mesh.size[MS_TP] : 1;
+            if (ranks % (mesh.ep * mesh.etp) == 0 && ms_space_allows(space, MS_CHOOSE_ETP, mesh.etp))
+                consider(list, &mesh);
+        }
+    }
+}
+
+/* Sizes of axes from `axis` on whose product is `rest`; the last axis takes what is left. */
+static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
+{
+    for (long size = 1; size <= rest; size++) {
+        if (rest % size != 0 || !ms_space_allows(list->space, (ms_choice)axis, size))
+            continue;
+        if (axis == MS_PP && size > list->model->num_layers)
+            break;
+        mesh->size[axis] = size;
+        if (axis == MS_TP) {
+            if (size == rest)
+                add_expert_meshes(list, *mesh);
+        } else {
+            divide(list, mesh, axis + 1, rest / size);
+        }
+    }
+}
+
+int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena, ms_mesh_choice **meshes,
+                    long refused[MS_NUM_REFUSALS])
+{
+    mesh_list list = {.space = space, .model = model, .arena = arena, .refused = refused};
+    ms_mesh_choice mesh = {0};
+    divide(&list, &mesh, MS_PP, space->base.gpus);
+    *meshes = list.meshes;
+    return list.num;
+}
+
+/* ---- orders ---- */
+
+static bool next_permutation(unsigned char *p, int n)
+{
+    int i = n - 2;
+    while (i >= 0 && p[i] >= p[i + 1])
+        i--;
+    if (i < 0)
+        return false;
+    int j = n - 1;
+    while (p[j] <= p[i])
+        j--;
+    unsigned char swap = p[i];
+    p[i] = p[j];
+    p[j] = swap;
+    for (int a = i + 1, b = n - 1; a < b; a++, b--) {
+        swap = p[a];
+        p[a] = p[b];
+        p[b] = swap;
+    }
+    return true;
+}
+
+/* What of a span decides costs: its size and how many of it share each domain. */
+typedef struct signature {
+    long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
+} signature;
+
+static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
+{
+    ms_span spans[MS_NUM_SPANS];
+    memset(out, 0, sizeof *out);
+    ms_links_spans(plan, cluster, spans);
+    for (int i = 0; i < MS_NUM_SPANS; i++)
+        if (spans[i].size > 1)
+            memcpy(out->per_domain[i], spans[i].per_domain, sizeof out->per_domain[i]);
+}
+
+static bool is_new(const signature *known, int num_known, const signature *one)
+{
+    for (int i = 0; i < num_known; i++)
+        if (memcmp(&known[i], one, sizeof *one) == 0)
+            return false;
+    return true;
+}
+
+/* Axes of size 1 keep their default places; the others take theirs in the order of `active`. */
+static void place_active(ms_plan *plan, const unsigned char *active)
+{
+    for (unsigned char axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        plan->order[axis] = plan->size[axis] > 1 ? *active++ : axis;
+}
+
+void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model, const ms_cluster *cluster,
+                     ms_orders *out)
+{
+    unsigned char active[MS_NUM_PLAN_AXES];
+    int num_active = 0;
+    for (unsigned char axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        if (plan->size[axis] > 1)
+            active[num_active++] = axis;
+    static _Thread_local signature known[MS_MAX_ORDERS];
+    ms_plan variant = *plan;
+    out->num = 0;
+    do {
+        place_active(&variant, active);
+        if (ms_plan_refusal(&variant, model) != MS_LEGAL)
+            continue;
+        sign(&variant, cluster, &known[out->num]);
+        if (is_new(known, out->num, &known[out->num]))
+            memcpy(out->order[out->num++], variant.order, sizeof variant.order);
+    } while (!space->fixed_order && next_permutation(active, num_active));
+    if (space->fixed_order) {
+        memcpy(out->order[0], space->base.order, sizeof out->order[0]);
+        out->num = 1;
+    }
+}

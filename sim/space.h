@@ -1,0 +1,56 @@
+/* The space that a search covers: which values each choice may take, the meshes, and the orders of axes that differ in cost. */
+#ifndef MS_SIM_SPACE_H
+#define MS_SIM_SPACE_H
+
+#include "sim/links.h"
+
+/* Everything that can be fixed or limited. Words (schedule, recompute, on/off) count by their index. */
+typedef enum ms_choice {
+    MS_CHOOSE_PP, MS_CHOOSE_DP_REPLICATE, MS_CHOOSE_DP_SHARD, MS_CHOOSE_CP, MS_CHOOSE_TP, /* as ms_plan_axis */
+    MS_CHOOSE_EP, MS_CHOOSE_ETP, MS_CHOOSE_MICROBATCH, MS_CHOOSE_SCHEDULE, MS_CHOOSE_VIRTUAL_STAGES, MS_CHOOSE_ZERO,
+    MS_CHOOSE_RESHARD, MS_CHOOSE_RECOMPUTE, MS_CHOOSE_SEQUENCE_PARALLEL, MS_CHOOSE_ASYNC_TP,
+    MS_NUM_CHOICES
+} ms_choice;
+extern const char *const ms_choice_names[]; /* "pp" "dp_replicate" ... as in plans, NULL-ended */
+
+typedef struct ms_space {
+    ms_plan base;          /* model, cluster, stack, gpus, sequence, batch, precision; its choices are not used */
+    long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive */
+    long max_virtual_stages; /* per rank; default 8 */
+    long max_microbatch;     /* sequences; default 16 */
+    bool fixed_order;        /* only base.order */
+    /* Tests thin the options: a value stays with probability keep_frac, decided by its name and `seed`. 1: all stay. */
+    double keep_frac;
+    unsigned long seed;
+} ms_space;
+
+/* Everything that `base` and the stack allow. */
+ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
+
+/* Narrows the space by "tp=8", "tp<=8", "pp>=2", "recompute=full", "sequence_parallel=on", "zero=1". MS_EINPUT names what is wrong. */
+ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
+
+bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
+
+/* One mesh: sizes of the five axes and of the expert axes. */
+typedef struct ms_mesh_choice {
+    long size[MS_NUM_PLAN_AXES];
+    long ep, etp;
+} ms_mesh_choice;
+
+/* All meshes of the space whose axes divide what they must, in a fixed order; the array lives in the arena. Counts refusals by reason. */
+int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena, ms_mesh_choice **meshes,
+                    long refused[MS_NUM_REFUSALS]);
+
+/* The plan of a mesh: base with these sizes, in the default order. */
+ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh);
+
+/* Orders of the axes that lie differently on the cluster, the default order first. */
+#define MS_MAX_ORDERS 120
+typedef struct ms_orders {
+    int num;
+    unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];
+} ms_orders;
+void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model, const ms_cluster *cluster, ms_orders *out);
+
+#endif

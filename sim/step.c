@@ -1,0 +1,165 @@
+#include "sim/step.h"
+
+#include "base/number.h"
+
+#include <assert.h>
+
+/* ---- bounds and exact times ---- */
+
+static double owned_params(const ms_rank_load *load, const ms_shard_sizes *shards, ms_sharding sharding)
+{
+    if (sharding == MS_ZERO_0)
+        return load->dense_params + load->expert_params;
+    return load->dense_params / shards->dense + load->expert_params / shards->expert;
+}
+
+double ms_optimizer_s(const ms_pipeline *p, ms_sharding sharding, int *slowest_rank)
+{
+    double most = -1.0;
+    for (int i = 0; i < p->split->num_runs; i++) {
+        double params = owned_params(&p->loads[i], &p->shards, sharding);
+        if (params > most) {
+            most = params;
+            *slowest_rank = p->split->runs[i].first_rank;
+        }
+    }
+    return p->world_sync_s + ms_stream_s(&p->workload->pricer, most * p->workload->stack->optimizer_bytes.value);
+}
+
+static double busy_s(const ms_pipeline *p, const ms_stage_times *times, const ms_run *run)
+{
+    double more = (double)(p->shape.num_microbatches - 1), busy = 0.0;
+    for (int chunk = 0; chunk < p->shape.virtual_stages; chunk++) {
+        const ms_stage_times *t = &times[run->classes[chunk]];
+        busy += t->first_forward_s + more * (t->forward_s + t->backward_s) + t->last_backward_s;
+    }
+    return busy;
+}
+
+#define MAX_CLASSES 256
+
+double ms_step_bound_s(const ms_pipeline *p, ms_sharding sharding)
+{
+    const ms_split *split = p->split;
+    ms_stage_times times[MAX_CLASSES];
+    assert(split->num_classes <= MAX_CLASSES);
+    for (int i = 0; i < split->num_classes; i++)
+        times[i] = ms_stage_durations(p->workload, &p->stages[i], sharding, p->send_s);
+    double around_s = 0.0, longest_s = 0.0;
+    for (int i = 0; i < split->num_runs; i++) {
+        const ms_run *run = &split->runs[i];
+        const ms_stage_times *first = &times[run->classes[0]];
+        double through_s = first->first_forward_s + first->last_backward_s + 2.0 * p->send_s;
+        /* the last rank of a run of equal ones waits longest */
+        double before_s = around_s + (run->num_ranks - 1) * through_s;
+        longest_s = ms_max(longest_s, before_s + busy_s(p, times, run));
+        around_s += run->num_ranks * through_s;
+    }
+    int rank_unused;
+    return (longest_s + ms_optimizer_s(p, sharding, &rank_unused)) * (1.0 - 1e-12);
+}
+
+void ms_step_durations(const ms_pipeline *p, ms_sharding sharding, ms_stage_times *times)
+{
+    for (int s = 0; s < p->split->num_stages; s++)
+        times[s] = ms_stage_durations(p->workload, &p->stages[p->split->class_of_stage[s]], sharding, p->send_s);
+}
+
+double ms_step_exact_s(const ms_pipeline *p, ms_sharding sharding, const ms_schedule *schedule, ms_arena *scratch)
+{
+    int rank_unused;
+    ms_arena_mark mark = ms_arena_save(scratch);
+    ms_stage_times *times = MS_NEW_ARRAY(scratch, p->split->num_stages, ms_stage_times);
+    ms_step_durations(p, sharding, times);
+    ms_replay_result result = {0};
+    ms_replay(schedule, times, scratch, &result);
+    ms_arena_rewind(scratch, mark);
+    return result.makespan_s + ms_optimizer_s(p, sharding, &rank_unused);
+}
+
+double ms_step_peak_bytes(const ms_pipeline *p, ms_sharding sharding, int *worst_rank)
+{
+    double peak = -1.0;
+    for (int i = 0; i < p->split->num_runs; i++) {
+        double parts[MS_NUM_MEMORY_PARTS], total = 0.0;
+        ms_rank_memory(p->workload, &p->loads[i], sharding, &p->shards, parts);
+        for (int j = 0; j < MS_NUM_MEMORY_PARTS; j++)
+            total += parts[j];
+        if (total > peak) {
+            peak = total;
+            *worst_rank = p->split->runs[i].first_rank;
+        }
+    }
+    return peak;
+}
+
+/* ---- caches ---- */
+
+#define NUM_BUCKETS 256
+
+typedef struct entry {
+    ms_schedule_shape shape;
+    const ms_schedule *schedule;
+    struct entry *next;
+} entry;
+
+struct ms_schedule_cache {
+    ms_arena *arena;
+    entry *buckets[NUM_BUCKETS];
+};
+
+ms_schedule_cache *ms_schedule_cache_open(void)
+{
+    ms_arena *arena = ms_arena_open();
+    ms_schedule_cache *cache = MS_NEW(arena, ms_schedule_cache);
+    cache->arena = arena;
+    return cache;
+}
+
+void ms_schedule_cache_close(ms_schedule_cache *cache)
+{
+    ms_arena_close(cache->arena);
+}
+
+static unsigned hash_shape(const ms_schedule_shape *shape)
+{
+    unsigned hash = (unsigned)shape->kind;
+    hash = hash * 31U + (unsigned)shape->num_ranks;
+    hash = hash * 31U + (unsigned)shape->num_microbatches;
+    hash = hash * 31U + (unsigned)shape->virtual_stages;
+    hash = hash * 31U + (unsigned)shape->group;
+    return (hash * 2654435761U >> 16) % NUM_BUCKETS;
+}
+
+static bool same_shape(const ms_schedule_shape *a, const ms_schedule_shape *b)
+{
+    return a->kind == b->kind && a->num_ranks == b->num_ranks && a->num_microbatches == b->num_microbatches &&
+           a->virtual_stages == b->virtual_stages && a->group == b->group;
+}
+
+const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache, const ms_schedule_shape *shape)
+{
+    unsigned bucket = hash_shape(shape);
+    for (entry *e = cache->buckets[bucket]; e != NULL; e = e->next)
+        if (same_shape(&e->shape, shape))
+            return e->schedule;
+    entry *e = MS_NEW(cache->arena, entry);
+    e->shape = *shape;
+    e->schedule = ms_schedule_make(cache->arena, shape);
+    e->next = cache->buckets[bucket];
+    cache->buckets[bucket] = e;
+    return e->schedule;
+}
+
+/* With groups of p micro-batches the lists repeat after the warm-up of at most (v + 1) p forwards, that is after two groups;
+ * the live vectors of four groups are those of any more. GPipe keeps all, and is short. */
+const ms_schedule *ms_live_cached(ms_schedule_cache *cache, const ms_schedule_shape *shape)
+{
+    ms_schedule_shape brief = *shape;
+    int p = shape->num_ranks, m = shape->num_microbatches;
+    if (shape->kind == MS_1F1B && m > 2 * p)
+        brief.num_microbatches = 2 * p;
+    if (shape->kind == MS_INTERLEAVED && m > 4 * p && ms_schedule_group(shape) == p && m % p == 0)
+        brief.num_microbatches = 4 * p;
+    return ms_schedule_cached(cache, &brief);
+}
