@@ -17,6 +17,12 @@
 
 /* In the order in which help lists them: what people come for first. */
 const ms_command ms_commands[] = {
+    COMMAND("search", ms_cmd_search, "", 0,
+            "the fastest plans for a model on a number of GPUs, with a certificate",
+            "meshsim search --gpus 512 --model 70b"),
+    COMMAND("predict", ms_cmd_predict, "[PLAN.json]", 1,
+            "step time, where it goes, memory and traffic of one plan",
+            "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND("model", ms_cmd_model, "[NAME|FILE]", 1,
             "parameters, FLOP per token and shapes of a model; without a name, all names",
             "meshsim model 70b --seq 8k"),

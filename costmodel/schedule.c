@@ -144,6 +144,7 @@ typedef struct sweep {
     int *next;           /* (num_ranks) */
     int *step_of;        /* (MS_NUM_ACTIONS, num_stages, num_microbatches); 0: not yet */
     int *last_step;      /* (num_ranks) */
+    int *last_backward_step; /* (num_stages) */
     bool *stage_started; /* (num_stages) */
     ms_step *steps;
     int *step_action;
@@ -220,6 +221,7 @@ static void mark_last_backwards(sweep *s)
         int cost = s->steps[step].cost % MS_NUM_STEP_COSTS;
         if (cost == MS_COST_BACKWARD && !s->stage_started[stage]) {
             s->stage_started[stage] = true;
+            s->last_backward_step[stage] = step;
             s->steps[step].cost += MS_COST_LAST_BACKWARD - MS_COST_BACKWARD;
         }
     }
@@ -236,6 +238,7 @@ static sweep open_sweep(ms_arena *kept, ms_arena *scratch, const ms_schedule *sc
         .steps = MS_NEW_ARRAY(kept, total + 1, ms_step),
         .step_action = MS_NEW_ARRAY(kept, total + 1, int),
         .last_step = MS_NEW_ARRAY(kept, num_ranks, int),
+        .last_backward_step = MS_NEW_ARRAY(kept, schedule->num_stages, int),
         .next = MS_NEW_ARRAY(scratch, num_ranks, int),
         .step_of = MS_NEW_ARRAY(scratch, num_slots, int),
         .stage_started = MS_NEW_ARRAY(scratch, schedule->num_stages, bool),
@@ -253,6 +256,7 @@ static void find_steps(ms_arena *arena, ms_arena *scratch, ms_schedule *schedule
     schedule->steps = s.steps;
     schedule->step_action = s.step_action;
     schedule->last_step = s.last_step;
+    schedule->last_backward_step = s.last_backward_step;
 }
 
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape)

@@ -55,6 +55,7 @@ typedef struct ms_schedule {
     const ms_step *steps;   /* (1 + num_steps); steps[0] is no action */
     const int *step_action; /* (1 + num_steps): index into actions */
     const int *last_step;   /* (num_ranks): step of each rank's last action */
+    const int *last_backward_step; /* (num_stages) */
 } ms_schedule;
 
 /* False when the schedule does not allow the shape (p < 1, m < 1, g that deadlocks, ...); `why` (may be NULL) gets a

@@ -3,11 +3,14 @@
  * the first-level cache. */
 #include "sim/replay.h"
 
+#include "base/number.h"
+
 #include <assert.h>
 
 typedef struct step_cost {
     double delay_s; /* after the sender's end; 0 when nothing is received */
     double duration_s;
+    double release_s; /* no start before */
 } step_cost;
 
 static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *stages,
@@ -21,12 +24,12 @@ static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *
         double backward_delay_s =
             s + 1 < num_stages ? stages[s + 1].send_backward_s : 0.0;
         step_cost *costs = &table[s * MS_NUM_STEP_COSTS];
-        costs[MS_COST_FORWARD] = (step_cost){forward_delay_s, stages[s].forward_s};
+        costs[MS_COST_FORWARD] = (step_cost){forward_delay_s, stages[s].forward_s, 0.0};
         costs[MS_COST_FIRST_FORWARD] =
-            (step_cost){forward_delay_s, stages[s].first_forward_s};
-        costs[MS_COST_BACKWARD] = (step_cost){backward_delay_s, stages[s].backward_s};
+            (step_cost){forward_delay_s, stages[s].first_forward_s, stages[s].release_s};
+        costs[MS_COST_BACKWARD] = (step_cost){backward_delay_s, stages[s].backward_s, 0.0};
         costs[MS_COST_LAST_BACKWARD] =
-            (step_cost){backward_delay_s, stages[s].last_backward_s};
+            (step_cost){backward_delay_s, stages[s].last_backward_s, 0.0};
     }
     return table;
 }
@@ -41,7 +44,8 @@ static void walk_steps(const ms_schedule *schedule, const step_cost *table,
         const step_cost *cost = &table[steps[i].cost];
         double free_s = end_s[steps[i].before];
         double arrival_s = end_s[steps[i].cross] + cost->delay_s;
-        end_s[i] = (free_s > arrival_s ? free_s : arrival_s) + cost->duration_s;
+        double start_s = free_s > arrival_s ? free_s : arrival_s;
+        end_s[i] = (start_s > cost->release_s ? start_s : cost->release_s) + cost->duration_s;
     }
 }
 
@@ -66,6 +70,18 @@ static double *replay_steps(const ms_schedule *schedule, const ms_stage_times *s
     return end_s;
 }
 
+/* End of a rank's last reduction: chunks finish their backward from the last to the first. */
+static double reduced_s(const ms_schedule *schedule, const ms_stage_times *stages, const double *end_s, int rank)
+{
+    double done_s = 0.0;
+    for (int s = schedule->num_stages - schedule->shape.num_ranks + rank; s >= 0; s -= schedule->shape.num_ranks) {
+        const ms_stage_times *t = &stages[s];
+        double rest_s = ms_max(t->reduce_s - t->last_backward_s, t->reduce_tail_s);
+        done_s = ms_max(done_s + t->reduce_s, end_s[schedule->last_backward_step[s]] + rest_s);
+    }
+    return done_s;
+}
+
 void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
                ms_arena *scratch, ms_replay_result *out)
 {
@@ -73,7 +89,7 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
     const double *end_s = replay_steps(schedule, stages, scratch);
     out->makespan_s = -1.0;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
-        double rank_end_s = end_s[schedule->last_step[rank]];
+        double rank_end_s = ms_max(end_s[schedule->last_step[rank]], reduced_s(schedule, stages, end_s, rank));
         if (rank_end_s > out->makespan_s) {
             out->makespan_s = rank_end_s;
             out->last_rank = rank;

@@ -23,7 +23,7 @@ static double async_exposed_s(const ms_workload *w, const ms_bill_comm *comm, lo
     return seconds - hidden * (1.0 - w->stack->interference_frac.value);
 }
 
-static double exposed_s(const ms_workload *w, const ms_bill_comm *comm, const ms_links *links, bool async_tp)
+double ms_comm_exposed_s(const ms_workload *w, const ms_bill_comm *comm, const ms_links *links, bool async_tp)
 {
     const ms_span *span = &links->span[comm->axis];
     double seconds = comm->count * ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
@@ -42,7 +42,7 @@ static double pass_exposed_s(const ms_workload *w, const ms_bill *bill, int pass
 {
     double seconds = 0.0;
     for (int i = 0; i < bill->num_comms[pass]; i++)
-        seconds += exposed_s(w, &bill->comms[pass][i], links, async_tp);
+        seconds += ms_comm_exposed_s(w, &bill->comms[pass][i], links, async_tp);
     return seconds;
 }
 
@@ -139,8 +139,6 @@ static void add_part(const ms_workload *w, ms_stage *stage, const ms_part *part,
     double comm_s = part->gather_s + part->reduce_s;
     stage->overlapped_forward_s += count * overlap_s(w->stack, part->forward_s, part->gather_s);
     stage->overlapped_backward_s += count * overlap_s(w->stack, part->backward_s, comm_s);
-    stage->overlapped_last_backward_s +=
-        count * overlap_s(w->stack, part->backward_s, comm_s + part->replicate_s);
     stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
     stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
 }
@@ -187,31 +185,57 @@ void ms_stage_make(const ms_workload *w, const ms_parts *parts, const ms_stage_l
 
 /* ---- durations ---- */
 
+/* What communication beside an action of `compute_s` adds to it, once it runs on a stream of its own. */
+static double interference_s(const ms_stack *stack, double compute_s, double comm_s)
+{
+    return stack->dp_overlap.value > 0.0 ? stack->interference_frac.value * ms_min(compute_s, comm_s) : 0.0;
+}
+
+/* Parameters of the whole step are gathered from its start. */
+static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
+{
+    const ms_part *sum = &stage->sum;
+    double unit_s = sum->forward_s / (double)(stage->num_layers + 1);
+    t->first_forward_s = sum->forward_s + interference_s(stack, sum->forward_s, sum->gather_s);
+    t->release_s = ms_max(sum->gather_s + unit_s - t->first_forward_s, stage->unit_gather_s);
+    if (stack->dp_overlap.value <= 0.0)
+        t->release_s = sum->gather_s;
+}
+
+/* Gradients of the whole step are reduced beside the last backward and after it. */
+static void reduce_once(const ms_stack *stack, double reduce_s, double tail_s, ms_stage_times *t)
+{
+    t->reduce_s = reduce_s;
+    t->last_backward_s += interference_s(stack, t->last_backward_s, reduce_s);
+    t->reduce_tail_s = stack->dp_overlap.value > 0.0 ? tail_s : reduce_s;
+}
+
 ms_stage_times ms_stage_durations(const ms_workload *w, const ms_stage *stage, ms_sharding sharding,
                                   double send_s)
 {
     const ms_part *sum = &stage->sum;
     const ms_stack *stack = w->stack;
-    ms_stage_times t = {sum->forward_s, sum->forward_s, sum->backward_s, sum->backward_s, send_s, send_s};
+    ms_stage_times t = {sum->forward_s, sum->forward_s, sum->backward_s, sum->backward_s, send_s, send_s, 0.0, 0.0, 0.0};
     double tail_s = stage->unit_reduce_s + sum->tp_sync_s;
     switch (sharding) {
     case MS_ZERO_0:
-        tail_s = stage->unit_all_reduce_s + sum->tp_sync_s;
-        t.last_backward_s = overlap_s(stack, sum->backward_s, sum->all_reduce_s) + tail_s;
+        reduce_once(stack, sum->all_reduce_s, stage->unit_all_reduce_s + sum->tp_sync_s, &t);
         return t;
     case MS_ZERO_1:
+        gather_once(stack, stage, &t);
+        reduce_once(stack, sum->reduce_s + sum->replicate_s, tail_s, &t);
+        return t;
     case MS_ZERO_2:
     case MS_ZERO_3_KEEP:
-        t.first_forward_s = overlap_s(stack, sum->forward_s, sum->gather_s) + stage->unit_gather_s;
-        if (sharding != MS_ZERO_1)
-            t.backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s);
-        t.last_backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s + sum->replicate_s) + tail_s;
+        gather_once(stack, stage, &t);
+        t.backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s);
+        reduce_once(stack, sum->reduce_s + sum->replicate_s, tail_s, &t);
         return t;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:
         t.forward_s = t.first_forward_s = stage->overlapped_forward_s + stage->unit_gather_s;
-        t.backward_s = stage->overlapped_backward_s;
-        t.last_backward_s = stage->overlapped_last_backward_s + tail_s;
+        t.backward_s = t.last_backward_s = stage->overlapped_backward_s;
+        reduce_once(stack, sum->replicate_s, tail_s, &t);
         return t;
     }
     return t;

@@ -41,6 +41,9 @@ typedef struct ms_parts {
     double send_bytes;
 } ms_parts;
 
+/* Seconds that all collectives of one entry of a bill add to the critical path of a micro-batch. */
+double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm, const ms_links *links, bool async_tp);
+
 /* Prices the parts for the recompute modes of `modes`. */
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills, const ms_links *links, bool async_tp,
                     unsigned modes, ms_parts *out);
@@ -48,7 +51,7 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills, const
 /* A virtual stage: its parts summed. */
 typedef struct ms_stage {
     ms_part sum;
-    double overlapped_forward_s, overlapped_backward_s, overlapped_last_backward_s; /* ZeRO-3: part by part */
+    double overlapped_forward_s, overlapped_backward_s; /* ZeRO-3: part by part */
     double unit_gather_s, unit_reduce_s, unit_all_reduce_s; /* of one layer: what nothing can hide */
     double unit_dense_params, unit_expert_params;           /* the largest unit that is gathered at once */
     double logits, head_params;
@@ -65,7 +68,9 @@ typedef struct ms_stage_layout {
 
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts, const ms_stage_layout *layout, ms_stage *out);
 
-/* Durations of the stage's actions under a sharding. */
+/* Durations of the stage's actions under a sharding, as if it were the first chunk of its rank: its release is that of its own
+ * parameters. Gathers for a whole step start with it, on every rank at once; a stage's first forward goes on part by part as they arrive,
+ * so it ends no earlier than its last part's forward after the gather. */
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage, ms_sharding sharding, double send_s);
 
 #endif

@@ -36,6 +36,30 @@ static double busy_s(const ms_pipeline *p, const ms_stage_times *times, const ms
     return busy;
 }
 
+/* Way of the first micro-batch through one stage. */
+static double through_s(const ms_pipeline *p, const ms_stage_times *t)
+{
+    return t->first_forward_s + p->send_s;
+}
+
+/* Way of the last micro-batch's gradient from the last rank of run `last` through the stages before it. */
+static double ways_back_s(const ms_pipeline *p, const ms_stage_times *times, int last)
+{
+    double seconds = 0.0;
+    for (int i = 0; i <= last; i++) {
+        const ms_run *run = &p->split->runs[i];
+        int ranks = run->num_ranks - (i == last);
+        seconds += ranks * (times[run->classes[0]].last_backward_s + p->send_s);
+    }
+    return seconds;
+}
+
+/* What reductions need after a stage's last backward. */
+static double rest_s(const ms_stage_times *t)
+{
+    return ms_max(t->reduce_s - t->last_backward_s, t->reduce_tail_s);
+}
+
 #define MAX_CLASSES 256
 
 double ms_step_bound_s(const ms_pipeline *p, ms_sharding sharding)
@@ -45,15 +69,17 @@ double ms_step_bound_s(const ms_pipeline *p, ms_sharding sharding)
     assert(split->num_classes <= MAX_CLASSES);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_stage_durations(p->workload, &p->stages[i], sharding, p->send_s);
+    const ms_stage_times *head = &times[split->runs[0].classes[0]];
     double around_s = 0.0, longest_s = 0.0;
     for (int i = 0; i < split->num_runs; i++) {
         const ms_run *run = &split->runs[i];
         const ms_stage_times *first = &times[run->classes[0]];
-        double through_s = first->first_forward_s + first->last_backward_s + 2.0 * p->send_s;
-        /* the last rank of a run of equal ones waits longest */
-        double before_s = around_s + (run->num_ranks - 1) * through_s;
-        longest_s = ms_max(longest_s, before_s + busy_s(p, times, run));
-        around_s += run->num_ranks * through_s;
+        /* the last rank of a run of equal ones waits longest, and has the longest way back to rank 0 */
+        double there_s = around_s + (run->num_ranks - 1) * through_s(p, first);
+        double start_s = ms_max(there_s, first->release_s);
+        double back_s = ms_max(rest_s(first), ways_back_s(p, times, i) + rest_s(head));
+        longest_s = ms_max(longest_s, start_s + busy_s(p, times, run) + back_s);
+        around_s += run->num_ranks * through_s(p, first);
     }
     int rank_unused;
     return (longest_s + ms_optimizer_s(p, sharding, &rank_unused)) * (1.0 - 1e-12);
@@ -61,8 +87,14 @@ double ms_step_bound_s(const ms_pipeline *p, ms_sharding sharding)
 
 void ms_step_durations(const ms_pipeline *p, ms_sharding sharding, ms_stage_times *times)
 {
-    for (int s = 0; s < p->split->num_stages; s++)
-        times[s] = ms_stage_durations(p->workload, &p->stages[p->split->class_of_stage[s]], sharding, p->send_s);
+    for (int s = 0; s < p->split->num_stages; s++) {
+        const ms_stage *stage = &p->stages[p->split->class_of_stage[s]];
+        times[s] = ms_stage_durations(p->workload, stage, sharding, p->send_s);
+        /* a later chunk's parameters are gathered after those of the chunks before it */
+        if (times[s].release_s > 0.0)
+            for (int before = s - p->shape.num_ranks; before >= 0; before -= p->shape.num_ranks)
+                times[s].release_s += p->stages[p->split->class_of_stage[before]].sum.gather_s;
+    }
 }
 
 double ms_step_exact_s(const ms_pipeline *p, ms_sharding sharding, const ms_schedule *schedule, ms_arena *scratch)

@@ -32,11 +32,13 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding, int *sl
 /* Durations of all stages (split->num_stages entries). */
 void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_stage_times *times);
 
-/* Never above ms_step_exact_s. The time of a rank's own actions, and before and after them the shortest way of the first and
- * the last micro-batch through the stages before it:
- *   T >= max_r [ sum_{s<r} (F1_s + c) + sum_{chunks of r} (F1 + (m-1) F + (m-1) B + BL) + sum_{s<r} (BL_s + c) ] + optimizer,
- * F1 the first forward, BL the last backward of a stage, c the send. Holds for schedules in which the last action of every rank is the last
- * micro-batch's backward on its first chunk: GPipe, 1F1B, interleaved. Lowered by 1 part in 10^12 for rounding. */
+/* Never above ms_step_exact_s. A rank's own actions, before them the shortest way of the first micro-batch to it, after them the way of
+ * the last one back to rank 0 and the reductions that follow there, or its own:
+ *   T >= max_r [ max(sum_{s<r} (F1_s + c), release_r) + sum_{chunks of r} (F1 + (m-1) F + (m-1) B + BL)
+ *                + max(rest_r, sum_{s<r} (BL_s + c) + rest_0) ] + optimizer,
+ * F1 the first forward, BL the last backward of a stage, c the send, rest what reductions need after the last backward. Holds for
+ * schedules in which the last action of every rank is the last micro-batch's backward on its first chunk: GPipe, 1F1B,
+ * interleaved. Lowered by 1 part in 10^12 for rounding. */
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding);
 
 /* By replay of the whole schedule. */

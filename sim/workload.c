@@ -17,13 +17,14 @@ static void count_layers(ms_workload *w)
     }
 }
 
-ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts, const ms_plan *plan,
+                           ms_workload **out)
 {
     ms_workload *w = MS_NEW(cx->arena, ms_workload);
-    MS_TRY(ms_model_load(cx, plan->model, &w->model));
-    MS_TRY(ms_cluster_load(cx, plan->cluster, &w->cluster));
-    MS_TRY(ms_profile_load(cx, w->cluster->device.profile, &w->profile));
-    MS_TRY(ms_stack_load(cx, plan->stack, &w->stack));
+    w->model = parts->model;
+    w->cluster = parts->cluster;
+    w->profile = parts->profile;
+    w->stack = parts->stack;
     MS_TRY(ms_pricer_make(cx, w->cluster, w->profile, w->stack, plan->compute, &w->pricer));
     w->sequence_length = plan->sequence_length;
     w->global_batch = plan->global_batch;
@@ -33,6 +34,16 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     count_layers(w);
     *out = w;
     return MS_OK;
+}
+
+ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
+{
+    ms_workload_parts parts;
+    MS_TRY(ms_model_load(cx, plan->model, &parts.model));
+    MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
+    MS_TRY(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile));
+    MS_TRY(ms_stack_load(cx, plan->stack, &parts.stack));
+    return ms_workload_make(cx, &parts, plan, out);
 }
 
 void ms_workload_close(ms_workload *workload)

@@ -63,6 +63,15 @@ typedef struct ms_workload {
 
 /* Loads everything a plan names. The workload lives in cx->arena; close it to release the cache. */
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
+/* The same from what was loaded or made before; the plan's names are not looked at. */
+typedef struct ms_workload_parts {
+    const ms_model *model;
+    const ms_cluster *cluster;
+    const ms_profile *profile;
+    const ms_stack *stack;
+} ms_workload_parts;
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts, const ms_plan *plan,
+                           ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
 /* The default split over num_ranks * virtual_stages stages: the largest stage time is as small as possible, embedding and head

@@ -1,0 +1,67 @@
+/* meshsim predict: one plan's step time, where it goes, and its memory. */
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/plan_command.h"
+#include "cli/plan_options.h"
+#include "sim/prediction_print.h"
+#include "sim/shortfall.h"
+
+static void write_json(FILE *out, const ms_plan *plan, const ms_prediction *prediction,
+                       const ms_shortfall *shortfall)
+{
+    ms_plan used = ms_prediction_plan(plan, prediction);
+    ms_jout json = ms_jout_open(out);
+    ms_jout_begin_object(&json);
+    ms_prediction_write_fields(&json, prediction);
+    ms_jout_key(&json, "plan");
+    ms_plan_write_json(&json, &used);
+    if (shortfall != NULL) {
+        ms_jout_key(&json, "shortfall");
+        ms_shortfall_write_json(&json, shortfall);
+    }
+    ms_jout_end_object(&json);
+    ms_jout_close(&json);
+}
+
+/* The result is written also when the plan does not fit. */
+static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
+                         const ms_plan *plan)
+{
+    ms_prediction prediction;
+    MS_TRY(ms_predict(cx, workload, plan, &prediction));
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    ms_status status = MS_OK;
+    ms_shortfall shortfall;
+    if (!prediction.fits) {
+        ms_shortfall_of_plan(cx, workload, plan, &prediction, &shortfall);
+        status = ms_shortfall_fail(cx, &shortfall);
+    }
+    if (args->common.json)
+        write_json(out.file, plan, &prediction, prediction.fits ? NULL : &shortfall);
+    else
+        ms_prediction_print(out.file, cx->arena, plan, &prediction);
+    return ms_output_close(cx, &out, status);
+}
+
+ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
+{
+    ms_plan_options options = {0};
+    MS_TRY(ms_args_read(cx, args,
+                        &(ms_option_set){"plan", ms_plan_option_table, &options}, 1));
+    if (args->done)
+        return MS_OK;
+    ms_plan plan;
+    MS_TRY(ms_plan_options_word(cx, &options,
+                                args->words.num_words > 0 ? args->words.words[0] : NULL));
+    MS_TRY(ms_plan_from_options(cx, &options, &plan));
+    ms_workload *workload;
+    MS_TRY(ms_workload_open(cx, &plan, &workload));
+    ms_status status = ms_plan_check(cx, &plan, workload->model, MS_NOWHERE);
+    if (status == MS_OK)
+        status = ms_plan_check_cluster(cx, &plan, workload->cluster);
+    if (status == MS_OK)
+        status = predict(cx, args, workload, &plan);
+    ms_workload_close(workload);
+    return status;
+}

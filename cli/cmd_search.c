@@ -1,0 +1,326 @@
+/* meshsim search: the fastest plans of a space, with a certificate. Flags of the plan
+ * fix their choice; --fix and --limit narrow the others. */
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/plan_command.h"
+#include "cli/plan_options.h"
+#include "cli/plan_order.h"
+#include "sim/prediction_print.h"
+#include "sim/search_print.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_TOP 10
+#define MAX_TOP     10000
+#define MAX_VALUE   16777216
+
+typedef struct search_options {
+    ms_opt_integer top;
+    ms_opt_list fix, limit;
+    ms_opt_integer max_virtual_stages, max_microbatch;
+    const char *save_plan;
+} search_options;
+
+static const ms_option search_table[] = {
+    MS_OPT_INTEGER(search_options, top, "--top", "N", 1, MAX_TOP,
+                   "number of plans, each of another mesh (default 10)"),
+    MS_OPT_LIST(search_options, fix, "--fix", "CHOICE=VALUE,...",
+                "only this value: tp=8, schedule=1f1b; may be repeated"),
+    MS_OPT_LIST(search_options, limit, "--limit", "CHOICE<=VALUE,...",
+                "only these values: tp<=8, pp>=2, recompute=none; may be repeated"),
+    MS_OPT_INTEGER(search_options, max_virtual_stages, "--max-virtual-stages", "N", 1,
+                   MAX_VALUE, "chunks per pipeline rank at most (default 8)"),
+    MS_OPT_INTEGER(search_options, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
+                   MAX_VALUE, "sequences per micro-batch at most (default 16)"),
+    MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
+                "write the best plan to FILE (meshsim.plan/1)"),
+    {0},
+};
+
+/* ---- the space ---- */
+
+typedef struct request {
+    ms_ctx *cx;
+    const ms_plan_options *plan;
+    const search_options *search;
+    ms_space *space;
+    const char *limits; /* as text, for the report */
+} request;
+
+/* One limit as ms_space_limit takes it. */
+static ms_status limit(request *r, const char *text)
+{
+    MS_TRY(ms_space_limit(r->cx, r->space, text));
+    r->limits = ms_arena_printf(r->cx->arena, "%s%s%s", r->limits,
+                                r->limits[0] == '\0' ? "" : ", ", text);
+    return MS_OK;
+}
+
+static ms_status fix_number(request *r, const char *name, ms_opt_integer given)
+{
+    if (!given.given)
+        return MS_OK;
+    return limit(r, ms_arena_printf(r->cx->arena, "%s=%ld", name, given.value));
+}
+
+static ms_status fix_switch(request *r, const char *name, ms_opt_switch given)
+{
+    if (!given.given)
+        return MS_OK;
+    return limit(
+        r, ms_arena_printf(r->cx->arena, "%s=%s", name, given.value ? "on" : "off"));
+}
+
+static ms_status fix_word(request *r, const char *name, ms_opt_choice given,
+                          const char *const *words)
+{
+    if (!given.given)
+        return MS_OK;
+    return limit(r, ms_arena_printf(r->cx->arena, "%s=%s", name, words[given.value]));
+}
+
+static ms_status fix_plan_flags(request *r)
+{
+    const ms_plan_options *p = r->plan;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        MS_TRY(fix_number(r, ms_plan_axis_names[axis], p->size[axis]));
+    MS_TRY(fix_number(r, "ep", p->ep));
+    MS_TRY(fix_number(r, "etp", p->etp));
+    MS_TRY(fix_number(r, "microbatch", p->microbatch));
+    MS_TRY(fix_number(r, "virtual_stages", p->virtual_stages));
+    MS_TRY(fix_number(r, "zero", p->zero));
+    MS_TRY(fix_switch(r, "reshard_after_forward", p->reshard_after_forward));
+    MS_TRY(fix_switch(r, "sequence_parallel", p->sequence_parallel));
+    MS_TRY(fix_switch(r, "async_tp", p->async_tp));
+    MS_TRY(fix_word(r, "schedule", p->schedule, ms_schedule_names));
+    return fix_word(r, "recompute", p->recompute, ms_recompute_names);
+}
+
+static ms_status limit_each(request *r, const ms_opt_list *list, const char *option,
+                            bool only_equal)
+{
+    for (int i = 0; i < list->num_texts; i++) {
+        for (const char *rest = list->texts[i]; rest != NULL;) {
+            size_t length = strcspn(rest, ",");
+            const char *text = ms_arena_strndup(r->cx->arena, rest, length);
+            if (only_equal && strpbrk(text, "<>") != NULL) {
+                ms_status status =
+                    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                            "%s is \"%s\", must be CHOICE=VALUE", option, text);
+                ms_hint(r->cx, "--limit '%s'", text);
+                return status;
+            }
+            MS_TRY(limit(r, text));
+            rest = rest[length] == ',' ? rest + length + 1 : NULL;
+        }
+    }
+    return MS_OK;
+}
+
+/* Flags of a plan that a search decides by itself, and so cannot take. */
+static ms_status refuse_flags(const request *r)
+{
+    const ms_plan_options *p = r->plan;
+    const char *name = p->layers_per_stage != NULL ? "--layers-per-stage"
+                       : p->microbatch_group.given ? "--group"
+                       : p->recompute_layers.given ? "--recompute-layers"
+                                                   : NULL;
+    if (p->loss_parallel.given && !p->loss_parallel.value)
+        name = "--loss-parallel off";
+    if (name == NULL)
+        return MS_OK;
+    ms_status status =
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
+    ms_hint(r->cx, "\"meshsim predict\" takes it");
+    return status;
+}
+
+/* An order holds for every mesh, so it must place each axis that may be larger than 1. */
+static ms_status check_order(const request *r)
+{
+    if (r->plan->order == NULL)
+        return MS_OK;
+    r->space->fixed_order = true;
+    ms_plan probe = r->space->base;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        probe.size[axis] = r->space->high[axis] > 1 ? 2 : 1;
+    ms_ctx ignored = {.arena = r->cx->arena};
+    if (ms_order_parse(&ignored, r->plan->order, &probe) == MS_OK)
+        return MS_OK;
+    ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                               "--order is \"%s\", which leaves out an axis that is "
+                               "searched",
+                               r->plan->order);
+    ms_hint(r->cx, "name pp, dp_replicate, dp_shard, cp and tp, or fix the others to 1");
+    return status;
+}
+
+/* Axes that are fixed must divide the GPUs, or there is nothing to search. */
+static ms_status check_product(const request *r)
+{
+    double product = 1.0;
+    const char *text = "";
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+        long low = r->space->low[axis];
+        if (low != r->space->high[axis])
+            continue;
+        product *= (double)low;
+        text =
+            ms_arena_printf(r->cx->arena, "%s%s%s %ld", text,
+                            text[0] == '\0' ? "" : " x ", ms_plan_axis_names[axis], low);
+    }
+    long gpus = r->space->base.gpus;
+    if (product >= 1.0 && product <= (double)gpus && gpus % (long)product == 0)
+        return MS_OK;
+    ms_status status =
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs",
+                text, product, gpus);
+    ms_hint(r->cx, "leave out one of these axes, or change --gpus");
+    return status;
+}
+
+static void widen(long *most, ms_opt_integer given, long low)
+{
+    if (given.given)
+        *most = given.value;
+    else if (low > *most)
+        *most = low; /* asked for by name */
+}
+
+static ms_status make_space(request *r)
+{
+    MS_TRY(refuse_flags(r));
+    MS_TRY(fix_plan_flags(r));
+    MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
+    MS_TRY(limit_each(r, &r->search->limit, "--limit", false));
+    widen(&r->space->max_virtual_stages, r->search->max_virtual_stages,
+          r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
+    widen(&r->space->max_microbatch, r->search->max_microbatch,
+          r->space->low[MS_CHOOSE_MICROBATCH]);
+    if (r->plan->plan_file != NULL)
+        ms_note(r->cx, "the plan file gives model, cluster, stack, GPUs and batch; its "
+                       "choices are searched, not kept");
+    MS_TRY(check_order(r));
+    return check_product(r);
+}
+
+/* ---- the result ---- */
+
+/* Predicts every plan found. */
+static ms_status complete(ms_ctx *cx, ms_workload *workload, ms_search_report *report)
+{
+    int num = report->result->num_found;
+    ms_plan *plans = MS_NEW_ARRAY(cx->arena, num, ms_plan);
+    ms_prediction *predictions = MS_NEW_ARRAY(cx->arena, num, ms_prediction);
+    for (int i = 0; i < num; i++) {
+        const ms_plan *plan = &report->result->found[i].plan;
+        MS_TRY(ms_predict(cx, workload, plan, &predictions[i]));
+        plans[i] = ms_prediction_plan(plan, &predictions[i]);
+    }
+    report->plans = plans;
+    report->predictions = predictions;
+    return MS_OK;
+}
+
+static void write_result(ms_ctx *cx, FILE *out, bool as_json,
+                         const ms_search_report *report)
+{
+    if (as_json) {
+        ms_jout json = ms_jout_open(out);
+        ms_search_write_json(&json, report);
+        ms_jout_close(&json);
+        return;
+    }
+    ms_search_print(out, cx->arena, report);
+    if (report->result->num_found > 0)
+        fprintf(out, "try          meshsim predict %s\n",
+                ms_plan_command_text(cx->arena, &report->plans[0]));
+}
+
+static ms_status save_plan(ms_ctx *cx, const char *path, const ms_plan *plan)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(cx, path, &out));
+    ms_jout json = ms_jout_open(out.file);
+    ms_plan_write_json(&json, plan);
+    ms_jout_close(&json);
+    return ms_output_close(cx, &out, MS_OK);
+}
+
+/* What the search came to, and why when nothing was found. */
+static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *report,
+                       const ms_search_options *options, ms_shortfall *shortfall)
+{
+    if (ms_interrupted && !report->result->optimal)
+        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
+                       "interrupted: the best of the plans explored so far");
+    if (report->result->num_found > 0)
+        return MS_OK;
+    ms_shortfall_of_search(cx, workload, report->space, options, report->result,
+                           shortfall);
+    report->shortfall = shortfall;
+    return ms_shortfall_fail(cx, shortfall);
+}
+
+static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
+                     ms_workload *workload)
+{
+    ms_search_options options = {
+        .num_best = r->search->top.given ? (int)r->search->top.value : DEFAULT_TOP,
+        .num_threads = args->common.threads.given ? (int)args->common.threads.value
+                                                  : (int)sysconf(_SC_NPROCESSORS_ONLN),
+        .interrupted = &ms_interrupted};
+    if (options.num_threads < 1)
+        options.num_threads = 1; /* the number of processors is unknown */
+    if (!args->common.threads.given)
+        ms_note_default(cx, "--threads %d", options.num_threads);
+    ms_search_result result;
+    ms_status status = ms_search(cx, workload, r->space, &options, &result);
+    if (status != MS_OK && status != MS_ENOFIT)
+        return status;
+    ms_search_report report = {.space = r->space,
+                               .limits = r->limits,
+                               .result = &result,
+                               .num_threads = options.num_threads};
+    MS_TRY(complete(cx, workload, &report));
+    ms_shortfall shortfall;
+    status = judge(cx, workload, &report, &options, &shortfall);
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    write_result(cx, out.file, args->common.json, &report);
+    status = ms_output_close(cx, &out, status);
+    if (r->search->save_plan != NULL && result.num_found > 0)
+        MS_TRY(save_plan(cx, r->search->save_plan, &report.plans[0]));
+    return status;
+}
+
+static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
+                        ms_workload *workload)
+{
+    const ms_plan *base = &r->space->base;
+    MS_TRY(ms_plan_check_cluster(cx, base, workload->cluster));
+    MS_TRY(make_space(r));
+    return run(cx, args, r, workload);
+}
+
+ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
+{
+    search_options options = {0};
+    ms_plan_options plan_options = {0};
+    const ms_option_set sets[] = {{"search", search_table, &options},
+                                  {"plan", ms_plan_option_table, &plan_options}};
+    MS_TRY(ms_args_read(cx, args, sets, 2));
+    if (args->done)
+        return MS_OK;
+    ms_plan base;
+    MS_TRY(ms_plan_base_from_options(cx, &plan_options, &base));
+    ms_workload *workload;
+    MS_TRY(ms_workload_open(cx, &base, &workload));
+    ms_space space = ms_space_all(&base, workload->stack);
+    request r = {cx, &plan_options, &options, &space, ""};
+    ms_status status = search(cx, args, &r, workload);
+    ms_workload_close(workload);
+    return status;
+}

@@ -1,0 +1,22 @@
+/* Robust statistics of prediction errors. Undefined values are NaN. */
+#ifndef MS_COSTMODEL_STATISTICS_H
+#define MS_COSTMODEL_STATISTICS_H
+
+/* The quantile of `num_values` values by linear interpolation between order statistics (position
+ * q (n - 1), Hyndman and Fan 1996, definition 7). Sorts `values`; NaN when there are none. */
+double ms_quantile(double *values, int num_values, double quantile_frac);
+
+/* How well predictions order alternatives. */
+typedef struct ms_rank_agreement {
+    long num_pairs;     /* measured far enough apart to be counted */
+    double kendall_tau; /* (concordant - discordant) / num_pairs; NaN without pairs */
+    double top1_regret; /* measured cost of the first choice over the lowest measured, less 1 */
+} ms_rank_agreement;
+
+/* `measured` and `predicted` are positive costs of the same alternatives. Pairs whose larger measured cost exceeds the smaller one by at
+ * most `tie_frac` are not counted; equal predictions of a counted pair are neither concordant nor discordant.
+ * Source: Kendall 1938, with ties of the measurement left out. */
+ms_rank_agreement ms_rank_agree(const double *measured, const double *predicted,
+                                int num_values, double tie_frac);
+
+#endif

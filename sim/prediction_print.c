@@ -1,0 +1,300 @@
+/* One page for people and one object for programs. Shares are of the step time, memory is in GiB,
+ * traffic in GB; every unit stands in a heading or a key. */
+#include "sim/prediction_print.h"
+
+#include "base/table.h"
+
+#include <math.h>
+
+#define BAR_WIDTH 40
+
+double ms_gib(double bytes)
+{
+    return bytes / 1073741824.0;
+}
+
+int ms_decimals(double value)
+{
+    if (!isfinite(value) || value <= 0.0)
+        return 3;
+    double decimals = 3.0 - floor(log10(value));
+    return (int)fmin(fmax(decimals, 0.0), 9.0);
+}
+
+ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction)
+{
+    ms_plan used = *plan;
+    used.num_stage_layers = prediction->num_stage_layers;
+    used.layers_per_stage = prediction->layers_per_stage;
+    return used;
+}
+
+char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan)
+{
+    return ms_arena_printf(
+        arena,
+        "%s on %ld GPU%s of %s, stack %s, %ld sequence%s of %ld tokens "
+        "a step, %s",
+        plan->model, plan->gpus, plan->gpus == 1 ? "" : "s", plan->cluster, plan->stack,
+        plan->global_batch, plan->global_batch == 1 ? "" : "s", plan->sequence_length,
+        ms_dtype_names[plan->compute]);
+}
+
+/* ---- JSON ---- */
+
+static void write_parts(ms_jout *out, const double parts[MS_NUM_MEMORY_PARTS])
+{
+    ms_jout_key(out, "parts");
+    ms_jout_begin_object(out);
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        ms_jout_number_field(out, ms_memory_part_names[part], parts[part]);
+    ms_jout_end_object(out);
+}
+
+static void write_memory(ms_jout *out, const ms_prediction *p)
+{
+    ms_jout_key(out, "memory");
+    ms_jout_begin_object(out);
+    ms_jout_bool_field(out, "fits", p->fits);
+    ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
+    ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
+    ms_jout_number_field(out, "worst_rank", p->worst_rank);
+    write_parts(out, p->memory);
+    ms_jout_end_object(out);
+}
+
+static void write_stage(ms_jout *out, const ms_stage_prediction *stage,
+                        double capacity_bytes)
+{
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "rank", stage->rank);
+    ms_jout_number_field(out, "layers", (double)stage->num_layers);
+    ms_jout_number_field(out, "forward_s", stage->forward_s);
+    ms_jout_number_field(out, "backward_s", stage->backward_s);
+    ms_jout_number_field(out, "busy_s", stage->busy_s);
+    ms_jout_number_field(out, "peak_in_flight", stage->live_microbatches);
+    ms_jout_key(out, "memory");
+    ms_jout_begin_object(out);
+    ms_jout_bool_field(out, "fits", stage->peak_bytes <= capacity_bytes);
+    ms_jout_number_field(out, "capacity_bytes", capacity_bytes);
+    ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
+    write_parts(out, stage->memory);
+    ms_jout_end_object(out);
+    ms_jout_end_object(out);
+}
+
+static void write_axis(ms_jout *out, const ms_axis_prediction *axis)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "axis", axis->axis);
+    ms_jout_number_field(out, "size", (double)axis->size);
+    ms_jout_number_field(out, "ranks_per_node", (double)axis->ranks_per_node);
+    ms_jout_text_field(out, "tier", axis->tier);
+    ms_jout_number_field(out, "sent_bytes", axis->bytes);
+    ms_jout_number_field(out, "comm_s", axis->seconds);
+    ms_jout_number_field(out, "exposed_s", axis->exposed_s);
+    ms_jout_end_object(out);
+}
+
+static void write_times(ms_jout *out, const ms_prediction *p)
+{
+    ms_jout_number_field(out, "step_s", p->step_s);
+    ms_jout_number_field(out, "step_s_low", NAN); /* null: there are no intervals yet */
+    ms_jout_number_field(out, "step_s_high", NAN);
+    ms_jout_number_field(out, "bound_s", p->bound_s);
+    ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
+    ms_jout_number_field(out, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu);
+    ms_jout_number_field(out, "mfu_frac", p->mfu_frac);
+    ms_jout_number_field(out, "hfu_frac", p->hfu_frac);
+    ms_jout_number_field(out, "compute_s", p->compute_s);
+    ms_jout_number_field(out, "exposed_comm_s", p->exposed_comm_s);
+    ms_jout_number_field(out, "bubble_s", p->bubble_s);
+    ms_jout_number_field(out, "optimizer_s", p->optimizer_s);
+    ms_jout_number_field(out, "host_s", p->host_s);
+}
+
+void ms_prediction_write_fields(ms_jout *out, const ms_prediction *p)
+{
+    ms_jout_text_field(out, "schema", "meshsim.prediction/1");
+    write_times(out, p);
+    write_memory(out, p);
+    ms_jout_key(out, "layers_per_stage");
+    ms_jout_begin_array(out);
+    for (long i = 0; i < p->num_stage_layers; i++)
+        ms_jout_number(out, (double)p->layers_per_stage[i]);
+    ms_jout_end_array(out);
+    ms_jout_key(out, "stages");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < p->num_stages; i++)
+        write_stage(out, &p->stages[i], p->capacity_bytes);
+    ms_jout_end_array(out);
+    ms_jout_key(out, "axes");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < p->num_axes; i++)
+        write_axis(out, &p->axes[i]);
+    ms_jout_end_array(out);
+}
+
+void ms_prediction_write_json(ms_jout *out, const ms_prediction *prediction)
+{
+    ms_jout_begin_object(out);
+    ms_prediction_write_fields(out, prediction);
+    ms_jout_end_object(out);
+}
+
+/* ---- text ---- */
+
+static const char *precision_note(ms_arena *arena, const ms_plan *plan)
+{
+    const char *const names[] = {"params", "grads", "optimizer", "comm"};
+    const char *const types[] = {plan->param_dtype, plan->grad_dtype,
+                                 plan->optimizer_dtype, plan->comm_dtype};
+    const char *text = "";
+    for (int i = 0; i < 4; i++)
+        if (types[i] != NULL)
+            text = ms_arena_printf(arena, "%s%s%s %s", text, text[0] == '\0' ? "" : ", ",
+                                   names[i], types[i]);
+    if (text[0] == '\0')
+        return "";
+    return ms_arena_printf(arena, " (the plan's %s is recorded but not priced)", text);
+}
+
+static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan)
+{
+    fprintf(out, "%s\n", ms_plan_inputs_text(arena, plan));
+    fprintf(out, "plan     %s\n", ms_plan_text(arena, plan));
+    fprintf(out,
+            "assumed  states in the bytes that stack %s keeps%s; no other traffic, no "
+            "stragglers%s\n",
+            plan->stack, precision_note(arena, plan),
+            plan->ep > 1 ? "; experts equally loaded" : "");
+}
+
+static void print_summary(FILE *out, const ms_plan *plan, const ms_prediction *p)
+{
+    double free_bytes = p->capacity_bytes - p->peak_bytes;
+    fprintf(out, "\nstep time     %.*f s\n", ms_decimals(p->step_s), p->step_s);
+    fprintf(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
+    fprintf(out, "tokens/s/GPU  %.*f\n", ms_decimals(p->tokens_per_s_per_gpu),
+            p->tokens_per_s_per_gpu);
+    fprintf(out,
+            "MFU           %.1f %% of the dense %s peak: model FLOP, all attention pairs
+            ",
+                100.0 *
+                p->mfu_frac,
+            ms_dtype_names[plan->compute]);
+    fprintf(out, "HFU           %.1f %%: executed FLOP, causal, with recomputation
+                 ",
+                     100.0 *
+                     p->hfu_frac);
+    fprintf(out, "peak memory   %.2f GiB of %.2f GiB: ", ms_gib(p->peak_bytes),
+            ms_gib(p->capacity_bytes));
+    if (p->fits)
+        fprintf(out, "%.2f GiB free\n", ms_gib(free_bytes));
+    else
+        fprintf(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
+}
+
+static const char *bar(ms_arena *arena, double frac)
+{
+    int length = (int)fmin(fmax(round(frac * BAR_WIDTH), 0.0), BAR_WIDTH);
+    static const char full[] = "########################################";
+    return ms_arena_strndup(arena, full, (size_t)length);
+}
+
+static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)
+{
+    const char *const names[] = {"compute", "exposed communication", "pipeline bubble",
+                                 "optimizer", "waiting for the host"};
+    const double seconds[] = {p->compute_s, p->exposed_comm_s, p->bubble_s,
+                              p->optimizer_s, p->host_s};
+    int decimals = ms_decimals(p->step_s) + 1;
+    ms_table *table = ms_table_new(arena, "<where the step goes|time (s)|share (%)|<");
+    for (int i = 0; i < 5; i++) {
+        double frac = seconds[i] / p->step_s;
+        ms_table_cell(table, "%s", names[i]);
+        ms_table_cell(table, "%.*f", decimals, seconds[i]);
+        ms_table_cell(table, "%.1f", 100.0 * frac);
+        ms_table_cell(table, "%s", bar(arena, frac));
+    }
+    fputc('\n', out);
+    ms_table_print(table, out);
+}
+
+static void memory_row(ms_table *table, const char *name, double bytes,
+                       double capacity_bytes)
+{
+    ms_table_cell(table, "%s", name);
+    ms_table_cell(table, "%.2f", ms_gib(bytes));
+    ms_table_cell(table, "%.1f", 100.0 * bytes / capacity_bytes);
+}
+
+static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
+{
+    const char *title = ms_arena_printf(
+        arena, "<memory on pipeline rank %d|size (GiB)|of capacity (%%)", p->worst_rank);
+    ms_table *table = ms_table_new(arena, title);
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        memory_row(table, ms_memory_part_names[part], p->memory[part], p->capacity_bytes);
+    memory_row(table, "peak", p->peak_bytes, p->capacity_bytes);
+    double free_bytes = p->capacity_bytes - p->peak_bytes;
+    memory_row(table, p->fits ? "free" : "missing", fabs(free_bytes), p->capacity_bytes);
+    fputc('\n', out);
+    ms_table_print(table, out);
+}
+
+static void print_stages(FILE *out, ms_arena *arena, const ms_prediction *p)
+{
+    ms_table *table =
+        ms_table_new(arena, "pipeline rank|layers|forward (ms)|backward (ms)|busy (s)|"
+                            "busy (%)|peak (GiB)|free (GiB)|in flight");
+    for (int i = 0; i < p->num_stages; i++) {
+        const ms_stage_prediction *stage = &p->stages[i];
+        ms_table_cell(table, "%d", stage->rank);
+        ms_table_cell(table, "%ld", stage->num_layers);
+        ms_table_cell(table, "%.3f", 1e3 * stage->forward_s);
+        ms_table_cell(table, "%.3f", 1e3 * stage->backward_s);
+        ms_table_cell(table, "%.*f", ms_decimals(p->step_s), stage->busy_s);
+        ms_table_cell(table, "%.1f", 100.0 * stage->busy_s / p->step_s);
+        ms_table_cell(table, "%.2f", ms_gib(stage->peak_bytes));
+        ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes - stage->peak_bytes));
+        ms_table_cell(table, "%d", stage->live_microbatches);
+    }
+    fputc('\n', out);
+    ms_table_print(table, out);
+    fputs("forward and backward are of one micro-batch; in flight counts chunks at the "
+          "peak\n",
+          out);
+}
+
+static void print_axes(FILE *out, ms_arena *arena, const ms_prediction *p)
+{
+    if (p->num_axes == 0)
+        return;
+    int decimals = ms_decimals(p->step_s) + 1;
+    ms_table *table = ms_table_new(arena, "<axis|size|ranks per node|<tier|"
+                                          "sent (GB/step)|time (s)|exposed (s)");
+    for (int i = 0; i < p->num_axes; i++) {
+        const ms_axis_prediction *axis = &p->axes[i];
+        ms_table_cell(table, "%s", axis->axis);
+        ms_table_cell(table, "%ld", axis->size);
+        ms_table_cell(table, "%ld", axis->ranks_per_node);
+        ms_table_cell(table, "%s", axis->tier);
+        ms_table_cell(table, "%.*f", ms_decimals(axis->bytes / 1e9), axis->bytes / 1e9);
+        ms_table_cell(table, "%.*f", decimals, axis->seconds);
+        ms_table_cell(table, "%.*f", decimals, axis->exposed_s);
+    }
+    fputc('\n', out);
+    ms_table_print(table, out);
+}
+
+void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
+                         const ms_prediction *prediction)
+{
+    print_inputs(out, arena, plan);
+    print_summary(out, plan, prediction);
+    print_times(out, arena, prediction);
+    print_memory(out, arena, prediction);
+    print_stages(out, arena, prediction);
+    print_axes(out, arena, prediction);
+}

@@ -1,0 +1,22 @@
+/* Predictions as text and JSON: what the writers of other results share. */
+#ifndef MS_SIM_PREDICTION_PRINT_H
+#define MS_SIM_PREDICTION_PRINT_H
+
+#include "sim/prediction.h"
+
+/* The members of meshsim.prediction/1, into an object that is open. */
+void ms_prediction_write_fields(ms_jout *out, const ms_prediction *prediction);
+
+/* The plan with the layers of each stage that the prediction used. */
+ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction);
+
+/* "llama-3.1-70b on 512 GPUs of hgx-h100, stack generic, 512 sequences of 8192 tokens a
+ * step, bf16": what was given, without the choices. */
+char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan);
+
+/* Decimals that show a number of this size with four digits. */
+int ms_decimals(double value);
+
+double ms_gib(double bytes);
+
+#endif

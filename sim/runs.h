@@ -1,0 +1,42 @@
+/* Published training runs from a CSV file: each row becomes a model, a cluster, a stack and a plan with its
+ * measurement, or a reason why it cannot be predicted. Whatever a row leaves open is filled from the stack's habits and listed. */
+#ifndef MS_SIM_RUNS_H
+#define MS_SIM_RUNS_H
+
+#include "costmodel/plan.h"
+#include "costmodel/stack.h"
+
+typedef struct ms_published_run {
+    int line;
+    const char *id;     /* "line 17" for a row that is malformed or without id */
+    const char *source;
+    const char *reason; /* why it cannot be predicted; NULL: it can */
+    const char *fault;  /* what is malformed; NULL: nothing */
+    bool complete;      /* states architecture, layout, GPUs and a measurement */
+    bool changes_mathematics; /* of the model: not comparable, reported apart */
+    const char *defaults;     /* what was filled in: "zero 1, recompute none"; NULL: nothing */
+    /* what ranking groups share besides the plan's numbers, as the file writes it */
+    const char *model_text, *gpu_type, *precision;
+    double measured_step_s;    /* NaN: not measured */
+    double measured_peak_bytes; /* NaN: not measured */
+    bool memory_of_first_rank;  /* what was measured is the first pipeline rank, not the worst one */
+    /* only without reason */
+    const ms_model *model; /* equal models are one object */
+    const ms_cluster *cluster;
+    const ms_profile *profile;
+    const ms_stack *stack;
+    ms_plan plan;
+} ms_published_run;
+
+typedef struct ms_published_runs {
+    int num_runs;
+    ms_published_run *runs; /* in the order of the file */
+} ms_published_runs;
+
+/* Reads the file ("-" is standard input); everything lives in cx->arena. Malformed rows are rows with a fault. Errors: MS_EIO, and
+ * MS_EINPUT for a header that lacks a column, or has one twice, and for an empty file. */
+ms_status ms_runs_load(ms_ctx *cx, const char *path, ms_published_runs *out);
+/* The same from memory; `name` stands for the file in messages. */
+ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length, ms_published_runs *out);
+
+#endif

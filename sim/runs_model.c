@@ -1,0 +1,285 @@
+/* The model of a published run: what the row states, over the shapes of a known model or of its kind. */
+#include "costmodel/model.h"
+#include "sim/runs_priv.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* ---- the store ---- */
+
+typedef struct stored {
+    const char *key;
+    const void *object; /* NULL: could not be loaded */
+    struct stored *next;
+} stored;
+
+struct ms_run_store {
+    ms_arena *arena;
+    stored *models, *bases, *clusters, *profiles, *stacks;
+};
+
+ms_run_store *ms_run_store_open(ms_arena *arena)
+{
+    ms_run_store *store = MS_NEW(arena, ms_run_store);
+    store->arena = arena;
+    return store;
+}
+
+static const stored *find_stored(const stored *list, const char *key)
+{
+    for (; list != NULL; list = list->next)
+        if (strcmp(list->key, key) == 0)
+            return list;
+    return NULL;
+}
+
+static const void *keep(ms_run_store *store, stored **list, const char *key,
+                        const void *object)
+{
+    stored *made = MS_NEW(store->arena, stored);
+    *made =
+        (stored){.key = ms_arena_strdup(store->arena, key), .object = object, .next = *list};
+    *list = made;
+    return object;
+}
+
+/* Finds the object, or loads it with diagnostics that belong to nobody: a row that names it is skipped. */
+#define LOAD_ONCE(type, list, loader)                                                    \
+    const stored *found = find_stored(store->list, name);                                \
+    if (found != NULL)                                                                   \
+        return found->object;                                                            \
+    ms_ctx quiet = {.arena = cx->arena};                                                 \
+    const type *loaded = NULL;                                                           \
+    if (loader(&quiet, name, &loaded) != MS_OK)                                          \
+        loaded = NULL;                                                                   \
+    return keep(store, &store->list, name, loaded)
+
+const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name)
+{
+    LOAD_ONCE(ms_cluster, clusters, ms_cluster_load);
+}
+
+const ms_profile *ms_run_store_profile(ms_ctx *cx, ms_run_store *store, const char *name)
+{
+    LOAD_ONCE(ms_profile, profiles, ms_profile_load);
+}
+
+const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *name)
+{
+    LOAD_ONCE(ms_stack, stacks, ms_stack_load);
+}
+
+static const ms_model *load_base(ms_ctx *cx, ms_run_store *store, const char *name)
+{
+    LOAD_ONCE(ms_model, bases, ms_model_load);
+}
+
+void ms_run_note(ms_run_notes *notes, const char *format, ...)
+{
+    char text[160];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    notes->text = notes->text == NULL
+                      ? ms_arena_strdup(notes->arena, text)
+                      : ms_arena_printf(notes->arena, "%s, %s", notes->text, text);
+}
+
+/* ---- shapes ---- */
+
+const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *known)
+{
+    if (known->has_shapes || known->unsupported != NULL)
+        return NULL;
+    if (cells->layers <= 0 || cells->hidden <= 0 || cells->heads <= 0)
+        return "incomplete: architecture";
+    bool has_mlp = cells->ffn_hidden > 0 ||
+                   (cells->experts > 0 && cells->moe_ffn_hidden > 0) ||
+                   (known->vocab == 50257 && cells->experts <= 0);
+    if (!has_mlp)
+        return "incomplete: width of the MLP";
+    if (cells->vocab <= 0 && known->vocab == 0)
+        return "incomplete: vocabulary";
+    return NULL;
+}
+
+/* Replaces *value by a stated one. */
+static void take(long *value, long stated)
+{
+    if (stated > 0)
+        *value = stated;
+}
+
+static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
+                       ms_run_notes *notes, ms_model *model)
+{
+    bool is_mla = model->attention == MS_ATTENTION_MLA;
+    take(&model->num_heads, cells->heads);
+    take(&model->num_kv_heads, is_mla ? cells->heads : cells->kv_heads);
+    if (!known->has_shapes && cells->kv_heads <= 0) {
+        model->num_kv_heads = model->num_heads;
+        ms_run_note(notes, "kv heads as many as heads");
+    }
+    if (is_mla)
+        return;
+    take(&model->head_dim, cells->head_dim);
+    if (!known->has_shapes && cells->head_dim <= 0)
+        model->head_dim = model->hidden / model->num_heads;
+    model->value_head_dim = model->head_dim;
+}
+
+static void take_experts(const ms_run_cells *cells, ms_model *model)
+{
+    take(&model->moe.num_experts, cells->experts);
+    take(&model->moe.top_k, cells->top_k);
+    take(&model->moe.ffn_hidden, cells->moe_ffn_hidden);
+    if (cells->shared_experts >= 0 && model->moe.num_experts > 0)
+        model->moe.shared_ffn_hidden = cells->shared_experts * model->moe.ffn_hidden;
+}
+
+/* Vocabularies of Megatron's family are padded until every tensor-parallel rank has a multiple of 128 rows. */
+static void take_vocab(const ms_run_cells *cells, const ms_known_model *known,
+                       const char *stack, ms_run_notes *notes, ms_model *model)
+{
+    take(&model->vocab, known->vocab);
+    take(&model->vocab, cells->vocab);
+    bool assumed = cells->vocab <= 0;
+    long tp = cells->tp > 0 ? cells->tp : 1, unit = 128 * tp;
+    if (ms_stack_pads_vocab(stack) && (assumed || model->vocab % tp != 0))
+        model->vocab = (model->vocab + unit - 1) / unit * unit;
+    if (assumed || model->vocab != cells->vocab)
+        ms_run_note(notes, "vocabulary %ld", model->vocab);
+}
+
+static void take_tied(const ms_run_cells *cells, const ms_known_model *known,
+                      ms_run_notes *notes, ms_model *model)
+{
+    if (cells->tied_embeddings >= 0) {
+        model->tied_embeddings = cells->tied_embeddings > 0;
+    } else {
+        if (!known->has_shapes && model->activation == MS_ACT_SWIGLU)
+            model->tied_embeddings = false;
+        ms_run_note(notes, "embeddings %s", model->tied_embeddings ? "tied" : "not tied");
+    }
+    if (model->tied_embeddings)
+        model->head_bias = false;
+}
+
+static void apply_style(ms_model_style style, ms_model *model)
+{
+    switch (style) {
+    case MS_STYLE_AS_BASE:
+        break;
+    case MS_STYLE_NEMOTRON: /* arXiv 2402.16819 section 2 */
+        model->activation = MS_ACT_RELU2;
+        model->position = MS_POSITION_ROTARY;
+        model->qkv_bias = model->attention_out_bias = model->mlp_bias = false;
+        model->dropout = false;
+        break;
+    case MS_STYLE_GPT_OSS: /* huggingface.co/openai/gpt-oss-120b config.json */
+        model->qk_norm = false;
+        model->qkv_bias = model->attention_out_bias = true;
+        model->moe.router = MS_ROUTER_TOPK_SOFTMAX;
+        break;
+    case MS_STYLE_LLAMA4: /* huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json */
+        model->moe.router = MS_ROUTER_SIGMOID;
+        model->moe.norm_topk = false;
+        break;
+    }
+}
+
+static ms_layer_kind layer_of(const ms_model *base, ms_model_style style,
+                              const ms_model *model, long i)
+{
+    if (style == MS_STYLE_GPT_OSS)
+        return (ms_layer_kind){.moe = true, .window_tokens = i % 2 == 0 ? 128 : 0};
+    if (style == MS_STYLE_LLAMA4)
+        return (ms_layer_kind){.moe = i % 2 == 1, .window_tokens = i % 4 == 3 ? 0 : 8192};
+    long like = i < base->num_layers ? i : base->num_layers - 1;
+    ms_layer_kind kind = base->kinds[base->kind_of_layer[like]];
+    if (model->moe.num_experts == 0)
+        kind.moe = false;
+    else if (base->moe.num_experts == 0)
+        kind.moe = true;
+    return kind;
+}
+
+static void set_layers(ms_ctx *cx, const ms_model *base, ms_model_style style,
+                       ms_model *model)
+{
+    model->num_kinds = 0;
+    model->kind_of_layer = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
+    for (long i = 0; i < model->num_layers; i++) {
+        ms_layer_kind kind = layer_of(base, style, model, i);
+        int at = 0;
+        while (at < model->num_kinds &&
+               (model->kinds[at].moe != kind.moe ||
+                model->kinds[at].window_tokens != kind.window_tokens))
+            at++;
+        model->kinds[at] = kind;
+        model->num_kinds += at == model->num_kinds;
+        model->kind_of_layer[i] = (unsigned char)at;
+    }
+}
+
+static const char *key_of(ms_arena *arena, const char *base, const ms_model *m)
+{
+    return ms_arena_printf(
+        arena, "%s %ld %ld %ld %ld %ld %ld %ld %d %d %d %ld %ld %ld %ld %ld", base,
+        m->num_layers, m->hidden, m->num_heads, m->num_kv_heads, m->head_dim,
+        m->ffn_hidden, m->vocab, m->tied_embeddings, m->dropout, (int)m->activation,
+        m->moe.num_experts, m->moe.top_k, m->moe.ffn_hidden, m->moe.shared_ffn_hidden,
+        m->max_positions);
+}
+
+static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
+                       const char *stack, ms_run_notes *notes, ms_model *model)
+{
+    take(&model->num_layers, cells->layers);
+    take(&model->hidden, cells->hidden);
+    take_heads(cells, known, notes, model);
+    take(&model->ffn_hidden, cells->ffn_hidden);
+    if (!known->has_shapes && cells->ffn_hidden <= 0 && cells->experts <= 0) {
+        model->ffn_hidden = 4 * model->hidden;
+        ms_run_note(notes, "MLP of 4 hidden sizes");
+    }
+    take_experts(cells, model);
+    take_vocab(cells, known, stack, notes, model);
+    take_tied(cells, known, notes, model);
+    take(&model->max_positions, cells->seq > model->max_positions ? cells->seq : 0);
+    if (model->norm == MS_NORM_LAYER && model->position == MS_POSITION_LEARNED)
+        model->dropout = ms_stack_uses_dropout(stack);
+}
+
+const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
+                             const char *stack, ms_run_notes *notes, const char **reason)
+{
+    const ms_known_model *known =
+        ms_known_model_find(cx->arena, cells->model, cells->gated_ffn != 0);
+    const ms_model *base = load_base(cx, store, known->base);
+    *reason = "model: no configuration for it";
+    if (base == NULL)
+        return NULL;
+    ms_model model = *base;
+    apply_style(known->style, &model);
+    fill_model(cells, known, stack, notes, &model);
+    model.name = cells->model;
+    model.source = cells->source;
+    const char *key = key_of(cx->arena, known->pattern, &model);
+    const stored *found = find_stored(store->models, key);
+    if (found != NULL)
+        return found->object;
+    *reason = "model: its shapes do not fit together";
+    ms_ctx quiet = {.arena = cx->arena};
+    bool sane = model.num_layers <= 10000;
+    if (sane)
+        set_layers(cx, base, known->style, &model);
+    const ms_model *made = NULL;
+    if (sane && ms_model_check(&quiet, &model, MS_NOWHERE) == MS_OK) {
+        ms_model *copy = MS_NEW(cx->arena, ms_model);
+        *copy = model;
+        made = copy;
+    }
+    return keep(store, &store->models, key, made);
+}

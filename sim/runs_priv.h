@@ -1,0 +1,91 @@
+/* Shared by the runs_*.c files: the cells of a row, and the tables that translate its names. */
+#ifndef MS_SIM_RUNS_PRIV_H
+#define MS_SIM_RUNS_PRIV_H
+
+#include "base/csv.h"
+#include "sim/runs.h"
+
+#define MS_MAX_RUN_COLUMNS 256
+#define MS_NUM_RUN_COLUMNS 40 /* that are read; others may be there */
+
+/* Cells by name. Absent: NULL, -1, NaN. */
+typedef struct ms_run_cells {
+    const char *id, *source, *date, *model, *gpu_type, *network, *schedule, *recompute,
+        *precision, *compile, *framework;
+    long layers, hidden, heads, kv_heads, head_dim, ffn_hidden, gated_ffn, vocab,
+        tied_embeddings, experts, top_k, moe_ffn_hidden, shared_experts;
+    long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
+        zero_stage;
+    double tokens_per_s_per_gpu, step_s, peak_mem_gib;
+} ms_run_cells;
+
+/* Where the columns that are read stand in a file. */
+typedef struct ms_run_columns {
+    int num_columns;
+    int place[MS_NUM_RUN_COLUMNS];
+} ms_run_columns;
+
+ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
+                              ms_run_columns *out);
+/* NULL, or what is malformed in the row. */
+const char *ms_run_cells_read(ms_arena *arena, const ms_run_columns *columns,
+                              const ms_csv_row *row, ms_run_cells *out);
+
+/* ---- names ---- */
+
+typedef enum ms_model_style {
+    MS_STYLE_AS_BASE,
+    MS_STYLE_NEMOTRON, /* squared ReLU, rotary, layer norms, no biases */
+    MS_STYLE_GPT_OSS,  /* biases; every second layer attends to 128 tokens */
+    MS_STYLE_LLAMA4    /* experts in every second layer; attention in chunks of 8192 in three of four */
+} ms_model_style;
+
+/* A model by the name that a publication uses. */
+typedef struct ms_known_model {
+    const char *pattern; /* part of the name in lower case without ' ', '-' and '_' */
+    const char *base;    /* in configs/models/: what the row does not state */
+    bool has_shapes;     /* the base has the model's own shapes, not only its kind */
+    long vocab;          /* where the row does not state it; 0: it must */
+    ms_model_style style;
+    const char *unsupported; /* a reason; NULL: can be predicted */
+} ms_known_model;
+const ms_known_model *ms_known_model_find(ms_arena *arena, const char *name, bool gated);
+
+/* Names in configs/; NULL: unknown. */
+const char *ms_run_cluster_name(const ms_run_cells *cells);
+const char *ms_run_stack_name(const ms_run_cells *cells);
+/* The stack's gradients and norms are those of Megatron: the vocabulary is padded to a multiple of 128 tp. */
+bool ms_stack_pads_vocab(const char *stack);
+/* Dropout was on in its published runs. */
+bool ms_stack_uses_dropout(const char *stack);
+/* Its memory figure is that of the first rank. */
+bool ms_stack_reports_first_rank(const char *stack);
+bool ms_run_changes_mathematics(const ms_run_cells *cells);
+/* False: a reason is written instead. */
+bool ms_run_dtype(const char *precision, ms_dtype *out, const char **reason);
+
+/* ---- configurations and models, each made once ---- */
+
+typedef struct ms_run_store ms_run_store;
+ms_run_store *ms_run_store_open(ms_arena *arena);
+/* NULL with a reason when it cannot be loaded. */
+const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name);
+const ms_profile *ms_run_store_profile(ms_ctx *cx, ms_run_store *store, const char *name);
+const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *name);
+
+/* Text about what was filled in, comma-separated. */
+typedef struct ms_run_notes {
+    ms_arena *arena;
+    const char *text; /* NULL: nothing */
+} ms_run_notes;
+void ms_run_note(ms_run_notes *notes, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* NULL, or what the row does not state about the architecture. */
+const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *known);
+/* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with a reason when the shapes do not
+ * fit together. */
+const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
+                             const char *stack, ms_run_notes *notes, const char **reason);
+
+#endif

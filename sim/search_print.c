@@ -1,0 +1,268 @@
+/* Columns that would hold the same default in every row are left out. */
+#include "sim/search_print.h"
+
+#include "base/table.h"
+#include "sim/prediction_print.h"
+
+#include <math.h>
+
+/* ---- which columns ---- */
+
+typedef struct columns {
+    bool experts, async_tp, order;
+} columns;
+
+static bool default_order(const ms_plan *plan)
+{
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
+        if (plan->order[i] != i)
+            return false;
+    return true;
+}
+
+static columns choose_columns(const ms_search_report *report)
+{
+    columns c = {0};
+    for (int i = 0; i < report->result->num_found; i++) {
+        const ms_plan *plan = &report->plans[i];
+        c.experts = c.experts || plan->ep * plan->etp > 1;
+        c.async_tp = c.async_tp || plan->async_tp;
+        c.order = c.order || !default_order(plan);
+    }
+    return c;
+}
+
+/* ---- rows ---- */
+
+static const char *header(ms_arena *arena, const columns *c)
+{
+    return ms_arena_printf(arena,
+                           "#|step (s)|tokens/s/GPU|MFU (%%)|peak (GiB)|pp|dp_replicate|"
+                           "dp_shard|cp|tp%s|mbs|<schedule|v|<zero|<sp%s|<recompute%s",
+                           c->experts ? "|ep|etp" : "", c->async_tp ? "|<async" : "",
+                           c->order ? "|<order" : "");
+}
+
+static const char *order_text(ms_arena *arena, const ms_plan *plan)
+{
+    if (default_order(plan))
+        return "default";
+    const char *text = "";
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
+        if (plan->size[plan->order[i]] > 1)
+            text = ms_arena_printf(arena, "%s%s%s", text, text[0] == '\0' ? "" : ",",
+                                   ms_plan_axis_names[plan->order[i]]);
+    return text;
+}
+
+static void figure_cells(ms_table *table, int number, const ms_prediction *p)
+{
+    ms_table_cell(table, "%d", number);
+    ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->step_s);
+    ms_table_cell(table, "%.*f", ms_decimals(p->tokens_per_s_per_gpu),
+                  p->tokens_per_s_per_gpu);
+    ms_table_cell(table, "%.1f", 100.0 * p->mfu_frac);
+    ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));
+}
+
+static void recompute_cell(ms_table *table, const ms_plan *plan)
+{
+    if (plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0)
+        ms_table_cell(table, "full, %ld a stage", plan->recompute_layers);
+    else
+        ms_table_cell(table, "%s", ms_recompute_names[plan->recompute]);
+}
+
+static void plan_cells(ms_table *table, ms_arena *arena, const columns *c,
+                       const ms_plan *plan)
+{
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        ms_table_cell(table, "%ld", plan->size[axis]);
+    if (c->experts) {
+        ms_table_cell(table, "%ld", plan->ep);
+        ms_table_cell(table, "%ld", plan->etp);
+    }
+    bool piped = plan->size[MS_PP] > 1, split = plan->size[MS_TP] > 1;
+    bool kept = plan->zero == 3 && !plan->reshard_after_forward;
+    ms_table_cell(table, "%ld", plan->microbatch);
+    ms_table_cell(table, "%s", piped ? ms_schedule_names[plan->schedule] : "-");
+    ms_table_cell(table, "%ld", plan->virtual_stages);
+    ms_table_cell(table, "%ld%s", plan->zero, kept ? " kept" : "");
+    ms_table_cell(table, "%s", !split ? "-" : plan->sequence_parallel ? "on" : "off");
+    if (c->async_tp)
+        ms_table_cell(table, "%s", !split ? "-" : plan->async_tp ? "on" : "off");
+    recompute_cell(table, plan);
+    if (c->order)
+        ms_table_cell(table, "%s", order_text(arena, plan));
+}
+
+static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *report)
+{
+    if (report->result->num_found == 0) {
+        fputs("no plan found\n", out);
+        return;
+    }
+    columns c = choose_columns(report);
+    ms_table *table = ms_table_new(arena, header(arena, &c));
+    for (int i = 0; i < report->result->num_found; i++) {
+        figure_cells(table, i + 1, &report->predictions[i]);
+        plan_cells(table, arena, &c, &report->plans[i]);
+    }
+    ms_table_print(table, out);
+}
+
+/* ---- what became of the rest ---- */
+
+typedef struct reason {
+    const char *name;
+    long count;
+} reason;
+
+#define NUM_REASONS (MS_NUM_REFUSALS + 2)
+
+/* Refusals by integer rules first, then what was computed and given up. */
+static void list_reasons(const ms_counts *counts, reason reasons[NUM_REASONS])
+{
+    int num = 0;
+    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
+        reasons[num++] = (reason){ms_refusal_names[i], counts->refused[i]};
+    reasons[num++] = (reason){"memory", counts->over_memory};
+    reasons[num++] = (reason){"bound", counts->over_bound};
+    reasons[num] = (reason){"dominated", counts->dominated};
+}
+
+static void print_funnel(FILE *out, const ms_search_result *result)
+{
+    const ms_counts *counts = &result->counts;
+    fprintf(out,
+            "\nspace        %ld meshes, %ld configurations looked at: %ld evaluated, %ld "
+            "replayed\n",
+            result->num_meshes, counts->configurations, counts->evaluated,
+            counts->replayed);
+    reason reasons[NUM_REASONS];
+    list_reasons(counts, reasons);
+    fputs("rejected    ", out);
+    const char *separator = " ";
+    for (int i = 0; i < NUM_REASONS; i++) {
+        if (reasons[i].count == 0)
+            continue;
+        fprintf(out, "%s%s %ld", separator, reasons[i].name, reasons[i].count);
+        separator = ", ";
+    }
+    fputs(separator[0] == ' ' ? " none\n" : "\n", out);
+}
+
+static double best_step_s(const ms_search_report *report)
+{
+    if (report->result->num_found == 0)
+        return NAN;
+    return report->predictions[0].step_s;
+}
+
+static void print_certificate(FILE *out, const ms_search_report *report)
+{
+    const ms_search_result *result = report->result;
+    double best_s = best_step_s(report), open_s = result->smallest_open_bound_s;
+    if (result->optimal && result->num_found > 0)
+        fprintf(out,
+                "certificate  optimal: no plan of the space is faster than %.*f s by "
+                "replay of every action\n",
+                ms_decimals(best_s), best_s);
+    else if (result->optimal)
+        fputs("certificate  the whole space was covered: nothing in it fits\n", out);
+    else if (open_s > 0.0)
+        fprintf(out,
+                "certificate  not optimal: interrupted; what was not explored takes at "
+                "least %.*f s\n",
+                ms_decimals(open_s), open_s);
+    else
+        fputs("certificate  not optimal: interrupted\n", out);
+}
+
+void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
+{
+    fprintf(out, "%s%s%s\n\n", ms_plan_inputs_text(arena, &report->space->base),
+            report->limits[0] == '\0' ? "" : "; limits: ", report->limits);
+    print_plans(out, arena, report);
+    print_funnel(out, report->result);
+    print_certificate(out, report);
+    double elapsed_s = report->result->elapsed_s;
+    fprintf(out, "elapsed      %.*f s, %d thread%s\n", elapsed_s < 1.0 ? 3 : 1, elapsed_s,
+            report->num_threads, report->num_threads == 1 ? "" : "s");
+}
+
+/* ---- JSON ---- */
+
+static void write_inputs(ms_jout *out, const ms_search_report *report)
+{
+    const ms_plan *base = &report->space->base;
+    ms_jout_text_field(out, "model", base->model);
+    ms_jout_text_field(out, "cluster", base->cluster);
+    ms_jout_text_field(out, "stack", base->stack);
+    ms_jout_number_field(out, "gpus", (double)base->gpus);
+    ms_jout_number_field(out, "sequence_length", (double)base->sequence_length);
+    ms_jout_number_field(out, "global_batch", (double)base->global_batch);
+    ms_jout_text_field(out, "compute", ms_dtype_names[base->compute]);
+    ms_jout_text_field(out, "limits", report->limits);
+}
+
+static void write_space(ms_jout *out, const ms_search_result *result)
+{
+    reason reasons[NUM_REASONS];
+    list_reasons(&result->counts, reasons);
+    ms_jout_key(out, "space");
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "meshes", (double)result->num_meshes);
+    ms_jout_number_field(out, "configurations", (double)result->counts.configurations);
+    ms_jout_number_field(out, "evaluated", (double)result->counts.evaluated);
+    ms_jout_number_field(out, "replayed", (double)result->counts.replayed);
+    ms_jout_key(out, "rejected");
+    ms_jout_begin_object(out);
+    for (int i = 0; i < NUM_REASONS; i++)
+        ms_jout_number_field(out, reasons[i].name, (double)reasons[i].count);
+    ms_jout_end_object(out);
+    ms_jout_end_object(out);
+}
+
+static void write_certificate(ms_jout *out, const ms_search_report *report)
+{
+    ms_jout_key(out, "certificate");
+    ms_jout_begin_object(out);
+    ms_jout_bool_field(out, "optimal", report->result->optimal);
+    ms_jout_number_field(out, "best_step_s", best_step_s(report));
+    ms_jout_number_field(out, "smallest_open_bound_s",
+                         report->result->smallest_open_bound_s);
+    ms_jout_end_object(out);
+}
+
+static void write_plans(ms_jout *out, const ms_search_report *report)
+{
+    ms_jout_key(out, "plans");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < report->result->num_found; i++) {
+        ms_jout_begin_object(out);
+        ms_jout_key(out, "plan");
+        ms_plan_write_json(out, &report->plans[i]);
+        ms_jout_key(out, "prediction");
+        ms_prediction_write_json(out, &report->predictions[i]);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+void ms_search_write_json(ms_jout *out, const ms_search_report *report)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.search/1");
+    write_inputs(out, report);
+    ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
+    ms_jout_number_field(out, "threads", report->num_threads);
+    write_space(out, report->result);
+    write_certificate(out, report);
+    write_plans(out, report);
+    if (report->shortfall != NULL) {
+        ms_jout_key(out, "shortfall");
+        ms_shortfall_write_json(out, report->shortfall);
+    }
+    ms_jout_end_object(out);
+}

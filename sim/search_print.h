@@ -1,0 +1,24 @@
+/* The result of a search as text and as meshsim.search/1. */
+#ifndef MS_SIM_SEARCH_PRINT_H
+#define MS_SIM_SEARCH_PRINT_H
+
+#include "sim/prediction.h"
+#include "sim/search.h"
+#include "sim/shortfall.h"
+
+/* Everything that is shown; `plans` carry the layers of each stage. */
+typedef struct ms_search_report {
+    const ms_space *space;
+    const char *limits; /* "tp<=8, zero=1"; "" for none */
+    const ms_search_result *result;
+    int num_threads;
+    const ms_plan *plans;             /* (result->num_found) */
+    const ms_prediction *predictions; /* (result->num_found) */
+    const ms_shortfall *shortfall;    /* NULL unless nothing fits */
+} ms_search_report;
+
+/* What was asked, the plans, what became of the rest of the space, and the certificate. */
+void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);
+void ms_search_write_json(ms_jout *out, const ms_search_report *report);
+
+#endif

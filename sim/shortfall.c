@@ -1,0 +1,293 @@
+/* A change is tried by predicting, so what is proposed is known to fit. */
+#include "sim/shortfall.h"
+
+#include "sim/prediction_print.h"
+
+#include <limits.h>
+#include <math.h>
+
+#define MAX_MORE_GPUS 8
+
+/* ---- one plan ---- */
+
+typedef struct attempt {
+    ms_arena *arena;
+    ms_workload *workload;
+    const ms_plan *plan;
+    ms_shortfall *out;
+} attempt;
+
+static bool try_plan(const attempt *a, const ms_plan *plan, const char *flags)
+{
+    long most = a->workload->cluster->max_gpus;
+    if (ms_plan_refusal(plan, a->workload->model) != MS_LEGAL ||
+        (most > 0 && plan->gpus > most))
+        return false;
+    ms_ctx scratch = {.arena = ms_arena_open()};
+    ms_prediction prediction;
+    bool fits =
+        ms_predict(&scratch, a->workload, plan, &prediction) == MS_OK && prediction.fits;
+    if (fits) {
+        a->out->change = flags;
+        a->out->changed = *plan;
+        a->out->step_s = prediction.step_s;
+        a->out->peak_bytes = prediction.peak_bytes;
+    }
+    ms_arena_close(scratch.arena);
+    return fits;
+}
+
+static bool can_reshard(const attempt *a, const ms_plan *plan)
+{
+    return plan->size[MS_PP] == 1 || a->workload->stack->can_zero3_with_pp;
+}
+
+static bool try_recompute(const attempt *a)
+{
+    static const ms_recompute modes[] = {MS_RECOMPUTE_SELECTIVE, MS_RECOMPUTE_FULL};
+    for (int i = 0; i < 2; i++) {
+        ms_plan plan = *a->plan;
+        bool partial = plan.recompute == MS_RECOMPUTE_FULL && plan.recompute_layers > 0;
+        if (modes[i] <= plan.recompute && !(partial && modes[i] == MS_RECOMPUTE_FULL))
+            continue;
+        plan.recompute = modes[i];
+        plan.recompute_layers = 0;
+        const char *flags =
+            ms_arena_printf(a->arena, "--recompute %s%s", ms_recompute_names[modes[i]],
+                            partial ? " --recompute-layers 0" : "");
+        if (try_plan(a, &plan, flags))
+            return true;
+    }
+    return false;
+}
+
+static bool try_zero(const attempt *a)
+{
+    for (long zero = a->plan->zero + 1; zero <= 3; zero++) {
+        ms_plan plan = *a->plan;
+        plan.zero = zero;
+        if (zero == 3)
+            plan.reshard_after_forward = can_reshard(a, &plan);
+        const char *reshard = plan.reshard_after_forward ? "on" : "off";
+        const char *flags = ms_arena_printf(a->arena, "--zero %ld%s%s", zero,
+                                            zero == 3 ? " --reshard-after-forward " : "",
+                                            zero == 3 ? reshard : "");
+        if (try_plan(a, &plan, flags))
+            return true;
+    }
+    ms_plan plan = *a->plan;
+    if (plan.zero < 3 || plan.reshard_after_forward || !can_reshard(a, &plan))
+        return false;
+    plan.reshard_after_forward = true;
+    return try_plan(a, &plan, "--reshard-after-forward on");
+}
+
+static bool try_microbatch(const attempt *a)
+{
+    ms_plan plan = *a->plan;
+    if (plan.microbatch == 1)
+        return false;
+    plan.microbatch /= 2;
+    return try_plan(a, &plan,
+                    ms_arena_printf(a->arena, "--microbatch %ld", plan.microbatch));
+}
+
+static bool try_axis(const attempt *a, ms_plan_axis axis, const char *name)
+{
+    ms_plan plan = *a->plan;
+    if (plan.size[MS_DP_SHARD] % 2 != 0)
+        return false;
+    if (axis == MS_TP && plan.size[MS_TP] == 1)
+        plan.sequence_parallel = true;
+    if (axis == MS_PP) {
+        plan.num_stage_layers = 0;
+        plan.layers_per_stage = NULL;
+    }
+    plan.size[axis] *= 2;
+    plan.size[MS_DP_SHARD] /= 2;
+    return try_plan(a, &plan,
+                    ms_arena_printf(a->arena, "--%s %ld --dp-shard %ld", name,
+                                    plan.size[axis], plan.size[MS_DP_SHARD]));
+}
+
+static bool try_axes(const attempt *a)
+{
+    return try_axis(a, MS_TP, "tp") || try_axis(a, MS_PP, "pp") ||
+           try_axis(a, MS_CP, "cp");
+}
+
+/* `factor` times the GPUs, all of them to dp_shard; `before` are the flags of what `plan` already changes. */
+static bool try_gpus(const attempt *a, ms_plan plan, long factor, const char *before)
+{
+    plan.gpus *= factor;
+    plan.size[MS_DP_SHARD] *= factor;
+    const char *flags = ms_arena_printf(a->arena, "%s--gpus %ld --dp-shard %ld", before,
+                                        plan.gpus, plan.size[MS_DP_SHARD]);
+    return try_plan(a, &plan, flags);
+}
+
+static bool try_more_gpus(const attempt *a)
+{
+    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2)
+        if (try_gpus(a, *a->plan, factor, ""))
+            return true;
+    return false;
+}
+
+static bool try_together(const attempt *a)
+{
+    ms_plan plan = *a->plan;
+    plan.recompute = MS_RECOMPUTE_FULL;
+    plan.recompute_layers = 0;
+    plan.zero = 3;
+    plan.reshard_after_forward = can_reshard(a, &plan);
+    plan.microbatch = 1;
+    const char *flags = ms_arena_printf(
+        a->arena, "--recompute full%s --zero 3 --reshard-after-forward %s --microbatch 1",
+        a->plan->recompute_layers > 0 ? " --recompute-layers 0" : "",
+        plan.reshard_after_forward ? "on" : "off");
+    if (try_plan(a, &plan, flags))
+        return true;
+    const char *before = ms_arena_printf(a->arena, "%s ", flags);
+    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2)
+        if (try_gpus(a, plan, factor, before))
+            return true;
+    return false;
+}
+
+void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                          const ms_prediction *prediction, ms_shortfall *out)
+{
+    *out = (ms_shortfall){.needed_bytes = prediction->peak_bytes,
+                          .capacity_bytes = prediction->capacity_bytes,
+                          .plan = ms_prediction_plan(plan, prediction)};
+    out->reason = ms_arena_printf(
+        cx->arena,
+        "the plan does not fit: pipeline rank %d needs %.2f GiB, a GPU of %s has %.2f GiB "
+        "(%.2f GiB short)",
+        prediction->worst_rank, ms_gib(prediction->peak_bytes), plan->cluster,
+        ms_gib(prediction->capacity_bytes),
+        ms_gib(prediction->peak_bytes - prediction->capacity_bytes));
+    attempt a = {cx->arena, workload, plan, out};
+    static bool (*const attempts[])(const attempt *) = {
+        try_recompute, try_zero, try_microbatch, try_axes, try_more_gpus, try_together};
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++)
+        if (attempts[i](&a))
+            return;
+}
+
+/* ---- a search ---- */
+
+/* "heads 12, batch 3": what the integer rules refused. */
+static const char *refusals_text(ms_arena *arena, const ms_counts *counts)
+{
+    const char *text = "";
+    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
+        if (counts->refused[i] > 0)
+            text = ms_arena_printf(arena, "%s%s%s %ld", text, text[0] == '\0' ? "" : ", ",
+                                   ms_refusal_names[i], counts->refused[i]);
+    return text[0] == '\0' ? "no mesh obeys the limits" : text;
+}
+
+static void explain_search(ms_ctx *cx, const ms_space *space,
+                           const ms_search_result *result, ms_shortfall *out)
+{
+    if (!isfinite(out->needed_bytes)) {
+        out->needed_bytes = NAN;
+        out->reason = ms_arena_printf(
+            cx->arena,
+            "no plan on %ld GPUs divides the model and the batch within the limits "
+            "(refused: %s)",
+            space->base.gpus, refusals_text(cx->arena, &result->counts));
+        return;
+    }
+    out->plan = result->least_plan;
+    out->plan.num_stage_layers = 0; /* the default split */
+    out->plan.layers_per_stage = NULL;
+    out->reason = ms_arena_printf(
+        cx->arena,
+        "no plan fits on %ld GPUs: the smallest needs %.2f GiB, a GPU of %s has %.2f GiB "
+        "(%.2f GiB short): %s",
+        space->base.gpus, ms_gib(out->needed_bytes), space->base.cluster,
+        ms_gib(out->capacity_bytes), ms_gib(out->needed_bytes - out->capacity_bytes),
+        ms_plan_text(cx->arena, &out->plan));
+}
+
+void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                            const ms_search_options *options,
+                            const ms_search_result *result, ms_shortfall *out)
+{
+    const ms_cluster *cluster = workload->cluster;
+    *out = (ms_shortfall){.needed_bytes = result->least_peak_bytes,
+                          .capacity_bytes = cluster->device.memory_bytes,
+                          .plan = space->base};
+    explain_search(cx, space, result, out);
+    ms_search_options one = *options;
+    one.num_best = 1;
+    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2) {
+        ms_space wider = *space;
+        wider.base.gpus *= factor;
+        wider.high[MS_CHOOSE_DP_SHARD] = LONG_MAX;
+        if (cluster->max_gpus > 0 && wider.base.gpus > cluster->max_gpus)
+            return;
+        ms_search_result found;
+        if (ms_search(cx, workload, &wider, &one, &found) != MS_OK)
+            continue;
+        out->change = ms_arena_printf(cx->arena, "--gpus %ld", wider.base.gpus);
+        out->changed = found.found[0].plan;
+        out->step_s = found.found[0].step_s;
+        out->peak_bytes = found.found[0].peak_bytes;
+        return;
+    }
+}
+
+/* ---- writing ---- */
+
+static void write_change(ms_jout *out, const ms_shortfall *shortfall)
+{
+    ms_jout_key(out, "nearest_change");
+    if (shortfall->change == NULL) {
+        ms_jout_null(out);
+        return;
+    }
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "flags", shortfall->change);
+    ms_jout_number_field(out, "step_s", shortfall->step_s);
+    ms_jout_number_field(out, "peak_bytes", shortfall->peak_bytes);
+    ms_jout_key(out, "plan");
+    ms_plan_write_json(out, &shortfall->changed);
+    ms_jout_end_object(out);
+}
+
+void ms_shortfall_write_json(ms_jout *out, const ms_shortfall *shortfall)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "reason", shortfall->reason);
+    ms_jout_number_field(out, "needed_bytes", shortfall->needed_bytes);
+    ms_jout_number_field(out, "capacity_bytes", shortfall->capacity_bytes);
+    ms_jout_number_field(out, "shortfall_bytes",
+                         shortfall->needed_bytes - shortfall->capacity_bytes);
+    ms_jout_key(out, "plan");
+    if (isnan(shortfall->needed_bytes))
+        ms_jout_null(out);
+    else
+        ms_plan_write_json(out, &shortfall->plan);
+    write_change(out, shortfall);
+    ms_jout_end_object(out);
+}
+
+ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
+{
+    ms_status status = ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", shortfall->reason);
+    if (shortfall->change != NULL)
+        ms_hint(cx, "the nearest change that fits: %s (step %.*f s, peak %.2f GiB)",
+                shortfall->change, ms_decimals(shortfall->step_s), shortfall->step_s,
+                ms_gib(shortfall->peak_bytes));
+    else if (isnan(shortfall->needed_bytes))
+        ms_hint(cx, "widen the limits, or choose numbers of GPUs and sequences that "
+                    "have more divisors");
+    else
+        ms_hint(cx, "nothing near fits; a GPU with at least %.2f GiB would do",
+                ms_gib(shortfall->needed_bytes));
+    return status;
+}
