@@ -181,12 +181,15 @@ static ms_status check_product(const request *r)
     return status;
 }
 
-static void widen(long *most, ms_opt_integer given, long low)
+static void widen(const request *r, const char *name, long *most, ms_opt_integer given,
+                  long low)
 {
     if (given.given)
         *most = given.value;
     else if (low > *most)
         *most = low; /* asked for by name */
+    else
+        ms_note_default(r->cx, "%s %ld", name, *most);
 }
 
 static ms_status make_space(request *r)
@@ -195,9 +198,9 @@ static ms_status make_space(request *r)
     MS_TRY(fix_plan_flags(r));
     MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
     MS_TRY(limit_each(r, &r->search->limit, "--limit", false));
-    widen(&r->space->max_virtual_stages, r->search->max_virtual_stages,
-          r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
-    widen(&r->space->max_microbatch, r->search->max_microbatch,
+    widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
+          r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
+    widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,
           r->space->low[MS_CHOOSE_MICROBATCH]);
     if (r->plan->plan_file != NULL)
         ms_note(r->cx, "the plan file gives model, cluster, stack, GPUs and batch; its "
@@ -254,8 +257,10 @@ static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *repo
                        const ms_search_options *options, ms_shortfall *shortfall)
 {
     if (ms_interrupted && !report->result->optimal)
-        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
-                       "interrupted: the best of the plans explored so far");
+        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE, "interrupted: %s",
+                       report->result->num_found > 0
+                           ? "these are the best of the plans explored so far"
+                           : "no plan was found so far");
     if (report->result->num_found > 0)
         return MS_OK;
     ms_shortfall_of_search(cx, workload, report->space, options, report->result,
@@ -274,6 +279,8 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
         .interrupted = &ms_interrupted};
     if (options.num_threads < 1)
         options.num_threads = 1; /* the number of processors is unknown */
+    if (!r->search->top.given)
+        ms_note_default(cx, "--top %d", options.num_best);
     if (!args->common.threads.given)
         ms_note_default(cx, "--threads %d", options.num_threads);
     ms_search_result result;

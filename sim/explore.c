@@ -33,15 +33,6 @@ static ms_schedule_shape shape_of(const ms_plan *plan)
                                .group = (int)plan->microbatch_group};
 }
 
-static unsigned recompute_modes(const ms_space *space)
-{
-    unsigned modes = 1U << MS_RECOMPUTE_NONE; /* the split is decided by it */
-    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
-        if (ms_space_allows(space, MS_CHOOSE_RECOMPUTE, mode))
-            modes |= 1U << mode;
-    return modes;
-}
-
 /* ---- stages of one recomputation ---- */
 
 /* Stages and loads of one recomputation, shared by all shardings. */
@@ -52,8 +43,11 @@ typedef struct recomputed {
 
 static void price(level *l, unsigned modes)
 {
-    if ((modes & ~l->priced) != 0)
-        ms_parts_price(l->x->workload, l->bills, l->links, l->plan.async_tp, modes & ~l->priced, &l->parts);
+    modes &= ~l->priced;
+    if (modes == 0)
+        return;
+    ms_workload_add_modes(l->x->workload, l->bills, modes);
+    ms_parts_price(l->x->workload, l->bills, l->links, l->plan.async_tp, modes, &l->parts);
     l->priced |= modes;
 }
 
@@ -376,7 +370,7 @@ static bool set_batch(level *l, long microbatch, bool sequence_parallel)
                        .microbatch = (int)microbatch,
                        .sequence_parallel = sequence_parallel,
                        .loss_parallel = true};
-    l->bills = ms_workload_bills(l->x->workload, &key, recompute_modes(l->x->space));
+    l->bills = ms_workload_bills(l->x->workload, &key);
     return true;
 }
 

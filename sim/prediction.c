@@ -34,7 +34,8 @@ static void open_bills(planned *p)
                        .microbatch = (int)plan->microbatch,
                        .sequence_parallel = plan->sequence_parallel,
                        .loss_parallel = plan->loss_parallel};
-    p->bills = ms_workload_bills(p->workload, &key, modes_of(plan));
+    p->bills = ms_workload_bills(p->workload, &key);
+    ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(plan, p->workload->cluster, p->workload->profile);
     ms_parts_price(p->workload, p->bills, &p->links, plan->async_tp, modes_of(plan), &p->parts);
 }
@@ -175,7 +176,7 @@ static double executed_flop(const planned *p)
         for (long i = 0; i < split->layers[s]; i++) {
             int kind = p->workload->model->kind_of_layer[split->first_layer[s] + i];
             bool full = plan->recompute == MS_RECOMPUTE_FULL && i >= recomputed;
-            const ms_bill *bill = &p->bills->layer[kind][full ? MS_RECOMPUTE_NONE : plan->recompute];
+            const ms_bill *bill = p->bills->layer[kind][full ? MS_RECOMPUTE_NONE : plan->recompute];
             flop += bill->flop[MS_BILL_FORWARD] + bill->flop[MS_BILL_BACKWARD];
         }
     }
@@ -276,7 +277,7 @@ static const ms_bill *layer_bill(const planned *p, int stage, long layer)
     const ms_plan *plan = p->plan;
     int kind = p->workload->model->kind_of_layer[p->pipeline.split->first_layer[stage] + layer];
     bool rest = plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0 && layer >= plan->recompute_layers;
-    return &p->bills->layer[kind][rest ? MS_RECOMPUTE_NONE : plan->recompute];
+    return p->bills->layer[kind][rest ? MS_RECOMPUTE_NONE : plan->recompute];
 }
 
 static void predict_inner_axis(const planned *p, int rank, int axis, const char *name, ms_prediction *out)

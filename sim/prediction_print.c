@@ -177,16 +177,12 @@ static void print_summary(FILE *out, const ms_plan *plan, const ms_prediction *p
     fprintf(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
     fprintf(out, "tokens/s/GPU  %.*f\n", ms_decimals(p->tokens_per_s_per_gpu),
             p->tokens_per_s_per_gpu);
-    fprintf(out,
-            "MFU           %.1f %% of the dense %s peak: model FLOP, all attention pairs
-            ",
-                100.0 *
-                p->mfu_frac,
-            ms_dtype_names[plan->compute]);
-    fprintf(out, "HFU           %.1f %%: executed FLOP, causal, with recomputation
-                 ",
-                     100.0 *
-                     p->hfu_frac);
+    fprintf(
+        out,
+        "MFU           %.1f %% of the dense %s peak: model FLOP, all attention pairs\n",
+        100.0 * p->mfu_frac, ms_dtype_names[plan->compute]);
+    fprintf(out, "HFU           %.1f %%: executed FLOP, causal, with recomputation\n",
+            100.0 * p->hfu_frac);
     fprintf(out, "peak memory   %.2f GiB of %.2f GiB: ", ms_gib(p->peak_bytes),
             ms_gib(p->capacity_bytes));
     if (p->fits)

@@ -96,7 +96,7 @@ const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *kn
         return "incomplete: architecture";
     bool has_mlp = cells->ffn_hidden > 0 ||
                    (cells->experts > 0 && cells->moe_ffn_hidden > 0) ||
-                   (known->vocab == 50257 && cells->experts <= 0);
+                   (known->four_hidden && cells->experts <= 0);
     if (!has_mlp)
         return "incomplete: width of the MLP";
     if (cells->vocab <= 0 && known->vocab == 0)
@@ -223,6 +223,16 @@ static void set_layers(ms_ctx *cx, const ms_model *base, ms_model_style style,
     }
 }
 
+static void take_activation(const ms_run_cells *cells, ms_model *model)
+{
+    bool gated =
+        model->activation == MS_ACT_SWIGLU || model->activation == MS_ACT_GEGLU;
+    if (cells->gated_ffn > 0 && !gated)
+        model->activation = MS_ACT_SWIGLU;
+    if (cells->gated_ffn == 0 && gated)
+        model->activation = MS_ACT_GELU;
+}
+
 static const char *key_of(ms_arena *arena, const char *base, const ms_model *m)
 {
     return ms_arena_printf(
@@ -240,7 +250,8 @@ static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
     take(&model->hidden, cells->hidden);
     take_heads(cells, known, notes, model);
     take(&model->ffn_hidden, cells->ffn_hidden);
-    if (!known->has_shapes && cells->ffn_hidden <= 0 && cells->experts <= 0) {
+    take_activation(cells, model);
+    if (known->four_hidden && cells->ffn_hidden <= 0) {
         model->ffn_hidden = 4 * model->hidden;
         ms_run_note(notes, "MLP of 4 hidden sizes");
     }

@@ -45,15 +45,19 @@ static const ms_known_model known_models[] = {
     SHAPES("llama27b", "llama-2-7b"),
     SHAPES("bloom176b", "bloom-176b"),
     SHAPES("gpt3175b", "gpt3-175b"),
-    {.pattern = "bloom", .base = "bloom-176b", .vocab = 250880},
-    {.pattern = "mpt", .base = "mpt-7b", .vocab = 50368},
+    {.pattern = "bloom",
+     .base = "bloom-176b",
+     .four_hidden = true,
+     .vocab = 250880},
+    {.pattern = "mpt", .base = "mpt-7b", .four_hidden = true, .vocab = 50368},
+    {.pattern = "gpt", .base = "gpt3-175b", .four_hidden = true, .vocab = 50257},
     {0},
 };
 
 /* Kinds of models by their MLP alone. */
-static const ms_known_model gated_model = {.pattern = "", .base = "llama-2-7b"};
+static const ms_known_model gated_model = {.pattern = "gated", .base = "llama-2-7b"};
 static const ms_known_model plain_model = {
-    .pattern = "", .base = "gpt3-175b", .vocab = 50257};
+    .pattern = "plain", .base = "gpt3-175b", .four_hidden = true, .vocab = 50257};
 
 static const char *plain_name(ms_arena *arena, const char *name)
 {

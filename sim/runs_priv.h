@@ -45,6 +45,7 @@ typedef struct ms_known_model {
     const char *pattern; /* part of the name in lower case without ' ', '-' and '_' */
     const char *base;    /* in configs/models/: what the row does not state */
     bool has_shapes;     /* the base has the model's own shapes, not only its kind */
+    bool four_hidden;    /* the MLP is 4 hidden sizes wide where the row does not state it */
     long vocab;          /* where the row does not state it; 0: it must */
     ms_model_style style;
     const char *unsupported; /* a reason; NULL: can be predicted */
@@ -54,7 +55,7 @@ const ms_known_model *ms_known_model_find(ms_arena *arena, const char *name, boo
 /* Names in configs/; NULL: unknown. */
 const char *ms_run_cluster_name(const ms_run_cells *cells);
 const char *ms_run_stack_name(const ms_run_cells *cells);
-/* The stack's gradients and norms are those of Megatron: the vocabulary is padded to a multiple of 128 tp. */
+/* The vocabulary is padded to a multiple of 128 tp. */
 bool ms_stack_pads_vocab(const char *stack);
 /* Dropout was on in its published runs. */
 bool ms_stack_uses_dropout(const char *stack);

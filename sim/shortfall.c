@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <math.h>
 
-#define MAX_MORE_GPUS 8
+#define MAX_MORE_GPUS 64
 
 /* ---- one plan ---- */
 
@@ -116,13 +116,22 @@ static bool try_axes(const attempt *a)
            try_axis(a, MS_CP, "cp");
 }
 
+/* " --global-batch 512" when the plan's batch is not the default for its GPUs. */
+static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
+{
+    if (plan->global_batch == ms_plan_default_batch(plan->gpus, plan->sequence_length))
+        return "";
+    return ms_arena_printf(arena, " --global-batch %ld", plan->global_batch);
+}
+
 /* `factor` times the GPUs, all of them to dp_shard; `before` are the flags of what `plan` already changes. */
 static bool try_gpus(const attempt *a, ms_plan plan, long factor, const char *before)
 {
     plan.gpus *= factor;
     plan.size[MS_DP_SHARD] *= factor;
-    const char *flags = ms_arena_printf(a->arena, "%s--gpus %ld --dp-shard %ld", before,
-                                        plan.gpus, plan.size[MS_DP_SHARD]);
+    const char *flags =
+        ms_arena_printf(a->arena, "%s--gpus %ld --dp-shard %ld%s", before, plan.gpus,
+                        plan.size[MS_DP_SHARD], batch_flag(a->arena, &plan));
     return try_plan(a, &plan, flags);
 }
 
@@ -233,7 +242,8 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
         ms_search_result found;
         if (ms_search(cx, workload, &wider, &one, &found) != MS_OK)
             continue;
-        out->change = ms_arena_printf(cx->arena, "--gpus %ld", wider.base.gpus);
+        out->change = ms_arena_printf(cx->arena, "--gpus %ld%s", wider.base.gpus,
+                                      batch_flag(cx->arena, &wider.base));
         out->changed = found.found[0].plan;
         out->step_s = found.found[0].step_s;
         out->peak_bytes = found.found[0].peak_bytes;
@@ -287,7 +297,9 @@ ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
         ms_hint(cx, "widen the limits, or choose numbers of GPUs and sequences that "
                     "have more divisors");
     else
-        ms_hint(cx, "nothing near fits; a GPU with at least %.2f GiB would do",
-                ms_gib(shortfall->needed_bytes));
+        ms_hint(cx,
+                "no single change fits, not even %d times the GPUs; a GPU with at "
+                "least %.2f GiB would do",
+                MAX_MORE_GPUS, ms_gib(shortfall->needed_bytes));
     return status;
 }

@@ -16,12 +16,12 @@ typedef struct ms_shortfall {
 } ms_shortfall;
 
 /* Changes of one choice, in this order: recomputation, zero, resharding, half the micro-batch, tp, pp or cp doubled at the
- * cost of dp_shard, up to 8 times the GPUs; then full recomputation, zero 3 and micro-batch 1 together, also with more GPUs.
+ * cost of dp_shard, up to 64 times the GPUs; then full recomputation, zero 3 and micro-batch 1 together, also with more GPUs.
  * The first that fits is taken. `prediction` is of `plan`, which does not fit. */
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                           const ms_prediction *prediction, ms_shortfall *out);
 
-/* Searches the same space with up to 8 times the GPUs. `result` is of a search that found nothing. */
+/* Searches the same space with up to 64 times the GPUs. `result` is of a search that found nothing. */
 void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out);

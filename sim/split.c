@@ -1,13 +1,15 @@
 /* The default distribution of layers over virtual stages. */
 #include "sim/split.h"
 
+#include "base/number.h"
+
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
-/* Times of layers as prefix sums: cost of layers [a, b) is prefix(b) - prefix(a). */
+/* Times of layers as prefix sums: cost of layers [a, b) is prefix_s[b] - prefix_s[a]. */
 typedef struct costs {
-    const ms_workload *workload;
-    double layer_s[MS_MAX_LAYER_KINDS];
+    const double *prefix_s; /* (num_layers + 1) */
     double embed_s, head_s;
     long num_layers, num_stages;
 } costs;
@@ -17,12 +19,17 @@ static double bill_s(const ms_bill *bill)
     return bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD];
 }
 
-static double prefix_s(const costs *c, long layer)
+static const double *sum_layers(const ms_workload *w, const ms_bill_set *bills, ms_arena *arena)
 {
-    double seconds = 0.0;
-    for (int kind = 0; kind < c->workload->model->num_kinds; kind++)
-        seconds += c->layer_s[kind] * c->workload->layers_before[kind][layer];
-    return seconds;
+    double layer_s[MS_MAX_LAYER_KINDS], sum_s = 0.0;
+    for (int kind = 0; kind < w->model->num_kinds; kind++)
+        layer_s[kind] = bill_s(bills->layer[kind][MS_RECOMPUTE_NONE]);
+    double *prefix_s = MS_NEW_ARRAY(arena, w->model->num_layers + 1, double);
+    for (long i = 0; i < w->model->num_layers; i++) {
+        sum_s += layer_s[w->model->kind_of_layer[i]];
+        prefix_s[i + 1] = sum_s;
+    }
+    return prefix_s;
 }
 
 static double extra_s(const costs *c, long stage)
@@ -30,107 +37,90 @@ static double extra_s(const costs *c, long stage)
     return (stage == 0 ? c->embed_s : 0.0) + (stage == c->num_stages - 1 ? c->head_s : 0.0);
 }
 
-/* The last layer boundary in [low, high] whose stage from `first` stays within limit_s; low when none does. */
-static long furthest(const costs *c, long stage, long first, long high, double limit_s)
+static double stage_s(const costs *c, long stage, long first, long end)
 {
-    double budget = limit_s - extra_s(c, stage) + prefix_s(c, first);
-    long low = first + 1;
-    while (low < high) {
-        long middle = low + (high - low + 1) / 2;
-        if (prefix_s(c, middle) <= budget)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    return c->prefix_s[end] - c->prefix_s[first] + extra_s(c, stage);
 }
 
-/* Whether every stage can stay within limit_s: each takes as many layers as fit and leaves one for each that follows. */
-static bool feasible(const costs *c, double limit_s)
+/* The end of the longest stage from `first` within limit_s that leaves a layer for each stage after it; at least one layer. */
+static long furthest(const costs *c, long stage, long first, double limit_s)
+{
+    long most = c->num_layers - (c->num_stages - 1 - stage), end = first + 1;
+    while (end < most && stage_s(c, stage, first, end + 1) <= limit_s)
+        end++;
+    return end;
+}
+
+/* Whether every stage can stay within limit_s when each takes as many layers as fit; next_s is the smallest limit for which any
+ * stage would take more. */
+static bool feasible(const costs *c, double limit_s, double *next_s)
 {
     long layer = 0;
+    *next_s = INFINITY;
     for (long stage = 0; stage < c->num_stages; stage++) {
-        long high = c->num_layers - (c->num_stages - 1 - stage);
-        long next = furthest(c, stage, layer, high, limit_s);
-        if (prefix_s(c, next) - prefix_s(c, layer) + extra_s(c, stage) > limit_s)
+        long most = c->num_layers - (c->num_stages - 1 - stage);
+        long end = furthest(c, stage, layer, limit_s);
+        double seconds = stage_s(c, stage, layer, end);
+        if (seconds > limit_s) {
+            *next_s = ms_min(*next_s, seconds);
             return false;
-        layer = next;
+        }
+        if (end < most)
+            *next_s = ms_min(*next_s, stage_s(c, stage, layer, end + 1));
+        layer = end;
     }
     return layer == c->num_layers;
 }
 
-/* Smallest feasible limit by bisection to 1 part in 10^7, finer than any difference between stage times that matters. */
+/* Exact: between one limit and the next the stages would not change. */
 static double smallest_limit(const costs *c)
 {
-    double total = prefix_s(c, c->num_layers) + c->embed_s + c->head_s;
-    double low = total / (double)c->num_stages, high = total;
-    if (feasible(c, low * (1.0 + 1e-7)))
-        return low * (1.0 + 1e-7);
-    while (high - low > 1e-7 * high) {
-        double middle = 0.5 * (low + high);
-        if (feasible(c, middle))
-            high = middle;
-        else
-            low = middle;
-    }
-    return high;
+    double total_s = c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
+    double limit_s = total_s / (double)c->num_stages, next_s;
+    while (!feasible(c, limit_s, &next_s))
+        limit_s = next_s;
+    return limit_s;
 }
 
-/* Earliest boundary before `stage` from which the stages to the right still fit: fill them from the end. */
-static void earliest_boundaries(const costs *c, double limit_s, long *earliest)
+/* Earliest ends of stages from which the stages after them still fit: filled from the last stage. */
+static void earliest_ends(const costs *c, double limit_s, long *earliest)
 {
-    long layer = c->num_layers;
-    earliest[c->num_stages] = layer;
+    long end = c->num_layers;
     for (long stage = c->num_stages - 1; stage >= 0; stage--) {
-        double floor_s = prefix_s(c, layer) - (limit_s - extra_s(c, stage));
-        long low = stage, high = layer - 1;
-        while (low < high) {
-            long middle = low + (high - low) / 2;
-            if (prefix_s(c, middle) >= floor_s)
-                high = middle;
-            else
-                low = middle + 1;
-        }
-        layer = low;
-        earliest[stage] = layer;
+        earliest[stage] = end;
+        long first = end - 1;
+        while (first > stage && stage_s(c, stage, first - 1, end) <= limit_s)
+            first--;
+        end = first;
     }
 }
 
-/* The boundary whose prefix lies nearest to `target_s`. */
-static long nearest_boundary(const costs *c, double target_s, long low, long high)
+/* The end in [low, high] that lies nearest to the time target_s from the start of the model. */
+static long nearest_end(const costs *c, double target_s, long low, long high)
 {
-    while (low < high) {
-        long middle = low + (high - low) / 2;
-        if (c->embed_s + 0.5 * (prefix_s(c, middle) + prefix_s(c, middle + 1)) >= target_s)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    while (low < high && c->embed_s + 0.5 * (c->prefix_s[low] + c->prefix_s[low + 1]) < target_s)
+        low++;
     return low;
 }
 
 void ms_default_split(const ms_workload *w, const ms_bill_set *bills, int num_stages, long *layers)
 {
-    costs c = {.workload = w, .embed_s = bill_s(&bills->embed), .head_s = bill_s(&bills->head),
-               .num_layers = w->model->num_layers, .num_stages = num_stages};
-    assert(num_stages <= c.num_layers);
-    for (int kind = 0; kind < w->model->num_kinds; kind++)
-        c.layer_s[kind] = bill_s(&bills->layer[kind][MS_RECOMPUTE_NONE]);
-    double limit_s = smallest_limit(&c);
-    double total_s = prefix_s(&c, c.num_layers) + c.embed_s + c.head_s;
     ms_arena *scratch = ms_arena_open();
-    long *earliest = MS_NEW_ARRAY(scratch, num_stages + 1, long);
-    earliest_boundaries(&c, limit_s, earliest);
-    long layer = 0;
+    costs c = {.prefix_s = sum_layers(w, bills, scratch), .embed_s = bill_s(&bills->embed),
+               .head_s = bill_s(&bills->head), .num_layers = w->model->num_layers, .num_stages = num_stages};
+    assert(num_stages <= c.num_layers);
+    double limit_s = smallest_limit(&c);
+    double total_s = c.prefix_s[c.num_layers] + c.embed_s + c.head_s;
+    long *earliest = MS_NEW_ARRAY(scratch, num_stages, long);
+    earliest_ends(&c, limit_s, earliest);
+    long first = 0;
     for (long stage = 0; stage < num_stages; stage++) {
-        long high = furthest(&c, stage, layer, c.num_layers - (num_stages - 1 - stage), limit_s);
-        long low = earliest[stage + 1] > layer ? earliest[stage + 1] : layer + 1;
+        long high = stage == num_stages - 1 ? c.num_layers : furthest(&c, stage, first, limit_s);
+        long low = earliest[stage] > first ? earliest[stage] : first + 1;
         double target_s = total_s * (double)(stage + 1) / (double)num_stages;
-        long next = stage == num_stages - 1 ? c.num_layers
-                    : low < high            ? nearest_boundary(&c, target_s, low, high)
-                                            : high;
-        layers[stage] = next - layer;
-        layer = next;
+        long end = low < high ? nearest_end(&c, target_s, low, high) : high;
+        layers[stage] = end - first;
+        first = end;
     }
     ms_arena_close(scratch);
 }

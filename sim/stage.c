@@ -101,7 +101,7 @@ void ms_parts_price(const ms_workload *w, const ms_bill_set *bills, const ms_lin
     out->head = price_part(w, &bills->head, links, async_tp);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
         for (int kind = 0; kind < w->model->num_kinds && (modes >> mode & 1U) != 0; kind++)
-            out->layer[kind][mode] = price_part(w, &bills->layer[kind][mode], links, async_tp);
+            out->layer[kind][mode] = price_part(w, bills->layer[kind][mode], links, async_tp);
     out->logits = bills->head.logits;
     out->head_params = bills->head.head_params;
     out->send_bytes = bills->embed.output_bytes;

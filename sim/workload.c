@@ -114,14 +114,12 @@ static ms_bill_set *find_set(const ms_workload *w, const ms_bill_key *key, unsig
     return NULL;
 }
 
-static void fill_modes(const ms_workload *w, ms_bill_set *set, unsigned modes)
+static void fill_mode(ms_workload *w, ms_bill_set *set, ms_recompute mode)
 {
-    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
-        if ((modes >> mode & 1U) == 0 || set->has_layer[mode])
-            continue;
-        for (int kind = 0; kind < w->model->num_kinds; kind++)
-            set->layer[kind][mode] = bill_of(w, &set->key, MS_PART_LAYER, kind, (ms_recompute)mode);
-        set->has_layer[mode] = true;
+    for (int kind = 0; kind < w->model->num_kinds; kind++) {
+        ms_bill *bill = MS_NEW(w->arena, ms_bill);
+        *bill = bill_of(w, &set->key, MS_PART_LAYER, kind, mode);
+        set->layer[kind][mode] = bill;
     }
 }
 
@@ -131,22 +129,31 @@ static ms_bill_set *new_set(ms_workload *w, const ms_bill_key *key, unsigned buc
     set->key = *key;
     set->embed = bill_of(w, key, MS_PART_EMBED, 0, MS_RECOMPUTE_NONE);
     set->head = bill_of(w, key, MS_PART_HEAD, 0, MS_RECOMPUTE_NONE);
+    fill_mode(w, set, MS_RECOMPUTE_NONE);
     set->next = w->buckets[bucket];
     w->buckets[bucket] = set;
     w->num_bill_sets++;
     return set;
 }
 
-ms_bill_set *ms_workload_bills(ms_workload *w, const ms_bill_key *key, unsigned modes)
+ms_bill_set *ms_workload_bills(ms_workload *w, const ms_bill_key *key)
 {
     unsigned bucket = bucket_of(key);
     pthread_mutex_lock(&w->lock);
     ms_bill_set *set = find_set(w, key, bucket);
     if (set == NULL)
         set = new_set(w, key, bucket);
-    fill_modes(w, set, modes);
     pthread_mutex_unlock(&w->lock);
     return set;
+}
+
+void ms_workload_add_modes(ms_workload *w, ms_bill_set *set, unsigned modes)
+{
+    pthread_mutex_lock(&w->lock);
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
+        if ((modes >> mode & 1U) != 0 && set->layer[0][mode] == NULL)
+            fill_mode(w, set, (ms_recompute)mode);
+    pthread_mutex_unlock(&w->lock);
 }
 
 const ms_split *ms_workload_split(ms_workload *w, ms_bill_set *bills, int num_ranks, int virtual_stages)

@@ -36,8 +36,7 @@ typedef struct ms_bill_key {
 typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
-    ms_bill layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
-    bool has_layer[MS_NUM_RECOMPUTE];
+    const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE]; /* NULL until a mode is asked for */
     ms_split *splits;         /* default splits made so far */
     struct ms_bill_set *next; /* in its bucket */
 } ms_bill_set;
@@ -82,7 +81,9 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills, int
 /* The split with given layers (num_ranks * virtual_stages entries that add up to the model's). */
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers, int num_ranks, int virtual_stages);
 
-/* The bills of a key, with layers in the recompute modes of `modes` (bit i: mode i). Thread-safe; the set stays where it is. */
-ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key, unsigned modes);
+/* The bills of a key, with layers without recomputation. Thread-safe; the set stays where it is. */
+ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
+/* Makes sure that the set has layers in the recompute modes of `modes` (bit i: mode i). Thread-safe. */
+void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes);
 
 #endif
