@@ -21,7 +21,7 @@ typedef struct ms_csv_row {
     int line;
     int num_cells;
     const char *const *cells; /* without quotes, zero-ended, in the arena */
-    const char *fault;        /* NULL: well formed; otherwise what is wrong, and no cells */
+    const char *fault; /* NULL: well formed; otherwise what is wrong, and no cells */
 } ms_csv_row;
 
 /* Reads a whole file ("-" is standard input) into cx->arena. Errors: MS_EIO cannot be read, MS_EINPUT larger

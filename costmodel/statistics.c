@@ -35,8 +35,8 @@ ms_rank_agreement ms_rank_agree(const double *measured, const double *predicted,
                 continue;
             out.num_pairs++;
             if (predicted[i] != predicted[j])
-                sum += (measured[i] < measured[j]) == (predicted[i] < predicted[j]) ? 1
-                                                                                    : -1;
+                sum +=
+                    (measured[i] < measured[j]) == (predicted[i] < predicted[j]) ? 1 : -1;
         }
     }
     if (out.num_pairs > 0)

@@ -10,7 +10,8 @@ double ms_quantile(double *values, int num_values, double quantile_frac);
 typedef struct ms_rank_agreement {
     long num_pairs;     /* measured far enough apart to be counted */
     double kendall_tau; /* (concordant - discordant) / num_pairs; NaN without pairs */
-    double top1_regret; /* measured cost of the first choice over the lowest measured, less 1 */
+    double
+        top1_regret; /* measured cost of the first choice over the lowest measured, less 1 */
 } ms_rank_agreement;
 
 /* `measured` and `predicted` are positive costs of the same alternatives. Pairs whose larger measured cost exceeds the smaller one by at

@@ -11,17 +11,22 @@
 
 #define ALL_MODES ((1U << MS_NUM_RECOMPUTE) - 1U)
 
+/* Parts on one order's links: priced once for all schedules of a batch. */
+typedef struct priced_parts {
+    ms_parts parts;
+    unsigned modes; /* recompute modes done */
+} priced_parts;
+
 /* What the loops hand down. */
 typedef struct level {
     ms_explorer *x;
     ms_plan plan; /* as far as it is decided */
     ms_bill_set *bills;
     const ms_links *links;
-    ms_parts parts;
-    unsigned priced; /* recompute modes whose layers are priced on the links */
+    priced_parts *priced;     /* on these links */
     ms_pipeline pipeline;
     const ms_split *split;
-    const ms_schedule *live;
+    const ms_rank_live *live; /* (split->num_runs) */
 } level;
 
 static ms_schedule_shape shape_of(const ms_plan *plan)
@@ -43,12 +48,12 @@ typedef struct recomputed {
 
 static void price(level *l, unsigned modes)
 {
-    modes &= ~l->priced;
+    modes &= ~l->priced->modes;
     if (modes == 0)
         return;
     ms_workload_add_modes(l->x->workload, l->bills, modes);
-    ms_parts_price(l->x->workload, l->bills, l->links, l->plan.async_tp, modes, &l->parts);
-    l->priced |= modes;
+    ms_parts_price(l->x->workload, l->bills, l->links, l->plan.async_tp, modes, &l->priced->parts);
+    l->priced->modes |= modes;
 }
 
 static void make_stages(level *l, ms_recompute mode, long recompute_layers, ms_stage *stages)
@@ -59,7 +64,7 @@ static void make_stages(level *l, ms_recompute mode, long recompute_layers, ms_s
         int s = split->stage_of_class[i];
         ms_stage_layout layout = {split->first_layer[s], split->layers[s], s == 0, s == split->num_stages - 1,
                                   mode, recompute_layers};
-        ms_stage_make(l->x->workload, &l->parts, &layout, &stages[i]);
+        ms_stage_make(l->x->workload, &l->priced->parts, &layout, &stages[i]);
     }
 }
 
@@ -71,8 +76,8 @@ static recomputed make_recomputed(level *l, ms_recompute mode, long recompute_la
                     MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load)};
     make_stages(l, mode, recompute_layers, r.stages);
     for (int i = 0; i < split->num_runs; i++)
-        ms_rank_load_make(l->x->workload, split, r.stages, split->runs[i].first_rank, l->live, l->parts.send_bytes,
-                          &r.loads[i]);
+        ms_rank_load_make(l->x->workload, r.stages, &l->live[i], l->priced->parts.send_bytes,
+                          ms_num_neighbours(split, split->runs[i].first_rank), &r.loads[i]);
     return r;
 }
 
@@ -284,27 +289,27 @@ static void explore_states(level *l)
 
 /* ---- links, schedules ---- */
 
-static void open_pipeline(level *l, const ms_links *links)
+static void open_pipeline(level *l, const ms_links *links, priced_parts *priced)
 {
     ms_workload *w = l->x->workload;
     l->links = links;
-    l->priced = 0;
+    l->priced = priced;
     price(l, 1U << MS_RECOMPUTE_NONE);
     l->pipeline = (ms_pipeline){.workload = w,
                                 .links = links,
                                 .shape = shape_of(&l->plan),
                                 .split = l->split,
                                 .shards = ms_shard_sizes_of(links),
-                                .send_s = l->plan.size[MS_PP] > 1 ? l->parts.send_s : 0.0,
+                                .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
                                 .world_sync_s = ms_collective_s(&links->world, 4.0)};
 }
 
 /* The schedule's bound on ideal links, without any traffic of parameters and gradients, recomputation or optimizer. */
-static double relaxed_bound_s(level *l, const ms_links *ideal)
+static double relaxed_bound_s(level *l, const ms_links *ideal, priced_parts *priced)
 {
     ms_arena *scratch = l->x->scratch;
     ms_arena_mark mark = ms_arena_save(scratch);
-    open_pipeline(l, ideal);
+    open_pipeline(l, ideal, priced);
     ms_stage *stages = MS_NEW_ARRAY(scratch, l->split->num_classes, ms_stage);
     make_stages(l, MS_RECOMPUTE_NONE, 0, stages);
     for (int i = 0; i < l->split->num_classes; i++)
@@ -417,17 +422,20 @@ static void visit_batches(level *l, batch_visitor visit, void *payload)
 
 typedef struct mesh_bound {
     ms_links ideal;
+    priced_parts priced;
     double least_s;
 } mesh_bound;
 
 static void bound_schedule(level *l, void *payload)
 {
     mesh_bound *bound = payload;
-    bound->least_s = fmin(bound->least_s, relaxed_bound_s(l, &bound->ideal));
+    bound->least_s = fmin(bound->least_s, relaxed_bound_s(l, &bound->ideal, &bound->priced));
 }
 
 static void bound_batch(level *l, void *payload)
 {
+    mesh_bound *bound = payload;
+    bound->priced.modes = 0;
     visit_schedules(l, bound_schedule, payload);
 }
 
@@ -446,36 +454,53 @@ double ms_explore_bound_s(ms_explorer *x, const ms_mesh_choice *mesh)
 
 typedef struct mesh_links {
     ms_links ideal;
+    priced_parts ideal_priced;
     int num;
     const ms_orders *orders;
     ms_links *of_order;
+    priced_parts *priced; /* (num) */
 } mesh_links;
+
+static const ms_rank_live *live_of_runs(level *l)
+{
+    ms_schedule_shape shape = shape_of(&l->plan);
+    const ms_schedule *live = ms_live_cached(l->x->schedules, &shape);
+    ms_rank_live *of_run = MS_NEW_ARRAY(l->x->scratch, l->split->num_runs, ms_rank_live);
+    for (int i = 0; i < l->split->num_runs; i++)
+        of_run[i] = ms_rank_live_make(l->x->scratch, &l->split->runs[i], live, l->split->runs[i].first_rank);
+    return of_run;
+}
 
 static void explore_schedule(level *l, void *payload)
 {
     mesh_links *links = payload;
     ms_explorer *x = l->x;
     if (!x->exhaustive && !x->bounds_only) {
-        double bound_s = relaxed_bound_s(l, &links->ideal);
+        double bound_s = relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
         if (is_beaten(x, bound_s)) {
             x->counts.over_bound++;
             return;
         }
     }
-    ms_schedule_shape shape = shape_of(&l->plan);
-    l->live = ms_live_cached(x->schedules, &shape);
+    ms_arena_mark outer = ms_arena_save(x->scratch);
+    l->live = live_of_runs(l);
     for (int i = 0; i < links->num; i++) {
         ms_arena_mark mark = ms_arena_save(x->scratch);
         memcpy(l->plan.order, links->orders->order[i], sizeof l->plan.order);
-        open_pipeline(l, &links->of_order[i]);
+        open_pipeline(l, &links->of_order[i], &links->priced[i]);
         explore_states(l);
         ms_arena_rewind(x->scratch, mark);
     }
+    ms_arena_rewind(x->scratch, outer);
     memcpy(l->plan.order, links->orders->order[0], sizeof l->plan.order);
 }
 
 static void explore_batch(level *l, void *payload)
 {
+    mesh_links *links = payload;
+    links->ideal_priced.modes = 0;
+    for (int i = 0; i < links->num; i++)
+        links->priced[i].modes = 0;
     visit_schedules(l, explore_schedule, payload);
 }
 
@@ -489,7 +514,8 @@ void ms_explore_mesh(ms_explorer *x, const ms_mesh_choice *mesh, double threshol
     l->plan = ms_space_plan(x->space, mesh);
     ms_space_orders(x->space, &l->plan, w->model, w->cluster, orders);
     mesh_links links = {.num = orders->num, .orders = orders,
-                        .of_order = MS_NEW_ARRAY(x->scratch, orders->num, ms_links)};
+                        .of_order = MS_NEW_ARRAY(x->scratch, orders->num, ms_links),
+                        .priced = MS_NEW_ARRAY(x->scratch, orders->num, priced_parts)};
     links.ideal = ms_links_ideal(&l->plan, w->cluster, w->profile);
     for (int i = 0; i < orders->num; i++) {
         memcpy(l->plan.order, orders->order[i], sizeof l->plan.order);

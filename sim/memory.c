@@ -2,6 +2,8 @@
 
 #include "base/number.h"
 
+#include <string.h>
+
 const char *const ms_memory_part_names[] = {
     "params",          "grads",        "optimizer", "activations",   "logits",
     "gathered_params", "comm_buffers", "context",   "fragmentation", NULL,
@@ -9,60 +11,100 @@ const char *const ms_memory_part_names[] = {
 
 /* ---- load of a rank ---- */
 
-static void add_states(ms_rank_load *load, const ms_workload *w, const ms_stage *stage)
+static bool covers(const int *by, const int *counts, int width)
 {
-    load->dense_params += stage->sum.dense_params;
-    load->expert_params += stage->sum.expert_params;
+    for (int i = 0; i < width; i++)
+        if (counts[i] > by[i])
+            return false;
+    return true;
+}
+
+/* Adds a vector unless another covers it, and drops those that it covers. */
+static int add_vector(int *vectors, int num, int width, const int *counts)
+{
+    int kept = 0;
+    for (int i = 0; i < num; i++)
+        if (covers(vectors + (long)i * width, counts, width))
+            return num;
+    for (int i = 0; i < num; i++)
+        if (!covers(counts, vectors + (long)i * width, width))
+            memmove(vectors + (long)kept++ * width, vectors + (long)i * width, (size_t)width * sizeof *counts);
+    memcpy(vectors + (long)kept * width, counts, (size_t)width * sizeof *counts);
+    return kept + 1;
+}
+
+static int distinct_of(const ms_run *run, int chunk)
+{
+    int i = 0;
+    while (run->distinct[i] != run->classes[chunk])
+        i++;
+    return i;
+}
+
+ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run, const ms_schedule *live, int rank)
+{
+    int first = live->first_live[rank], last = live->first_live[rank + 1], width = run->num_distinct;
+    int virtual_stages = live->shape.virtual_stages;
+    int *vectors = MS_NEW_ARRAY(arena, (long)(last - first) * width, int);
+    int *counts = MS_NEW_ARRAY(arena, width, int);
+    int num = 0;
+    for (int i = first; i < last; i++) {
+        memset(counts, 0, (size_t)width * sizeof *counts);
+        for (int chunk = 0; chunk < virtual_stages; chunk++)
+            counts[distinct_of(run, chunk)] += live->live[(long)i * virtual_stages + chunk];
+        num = add_vector(vectors, num, width, counts);
+    }
+    return (ms_rank_live){run, num, vectors};
+}
+
+int ms_num_neighbours(const ms_split *split, int rank)
+{
+    return (rank > 0) + (rank < split->num_ranks - 1);
+}
+
+static void add_states(ms_rank_load *load, const ms_workload *w, const ms_stage *stage, double chunks)
+{
+    load->dense_params += chunks * stage->sum.dense_params;
+    load->expert_params += chunks * stage->sum.expert_params;
     load->unit_dense_params = ms_max(load->unit_dense_params, stage->unit_dense_params);
     load->unit_expert_params = ms_max(load->unit_expert_params, stage->unit_expert_params);
     load->head_grad_bytes += stage->head_params * w->stack->head_grad_bytes.value;
 }
 
-/* What one vector of live micro-batches keeps; the logits among them apart. */
-typedef struct kept {
-    double bytes, logits_bytes;
-} kept;
-
-static kept kept_by(const ms_workload *w, const ms_split *split, const ms_stage *stages, int rank, const int *counts)
+static void find_peak(const ms_workload *w, const ms_stage *stages, const ms_rank_live *live, ms_rank_load *out)
 {
-    kept sum = {0.0, 0.0};
-    for (int s = rank; s < split->num_stages; s += split->num_ranks, counts++) {
-        const ms_stage *stage = &stages[split->class_of_stage[s]];
-        sum.bytes += *counts * stage->sum.saved_bytes;
-        sum.logits_bytes += *counts * stage->logits * w->stack->logit_bytes.value;
-    }
-    return sum;
-}
-
-static void find_peak(const ms_workload *w, const ms_split *split, const ms_stage *stages, int rank,
-                      const ms_schedule *live, ms_rank_load *out)
-{
-    int width = live->shape.virtual_stages;
+    int width = live->run->num_distinct;
     double peak_bytes = -1.0;
-    for (int i = live->first_live[rank]; i < live->first_live[rank + 1]; i++) {
-        kept sum = kept_by(w, split, stages, rank, live->live + (long)i * width);
-        if (sum.bytes + sum.logits_bytes > peak_bytes) {
-            peak_bytes = sum.bytes + sum.logits_bytes;
-            out->activation_bytes = sum.bytes;
-            out->logits_bytes = sum.logits_bytes;
+    for (int i = 0; i < live->num_vectors; i++) {
+        double bytes = 0.0, logits_bytes = 0.0;
+        for (int j = 0; j < width; j++) {
+            const ms_stage *stage = &stages[live->run->distinct[j]];
+            double count = live->counts[(long)i * width + j];
+            bytes += count * stage->sum.saved_bytes;
+            logits_bytes += count * stage->logits * w->stack->logit_bytes.value;
+        }
+        if (bytes + logits_bytes > peak_bytes) {
+            peak_bytes = bytes + logits_bytes;
+            out->activation_bytes = bytes;
+            out->logits_bytes = logits_bytes;
         }
     }
 }
 
-void ms_rank_load_make(const ms_workload *w, const ms_split *split, const ms_stage *stages, int rank,
-                       const ms_schedule *live, double send_bytes, ms_rank_load *out)
+void ms_rank_load_make(const ms_workload *w, const ms_stage *stages, const ms_rank_live *live, double send_bytes,
+                       int num_neighbours, ms_rank_load *out)
 {
     double transient_bytes = 0.0;
     *out = (ms_rank_load){0};
-    for (int s = rank; s < split->num_stages; s += split->num_ranks) {
-        const ms_stage *stage = &stages[split->class_of_stage[s]];
-        add_states(out, w, stage);
+    for (int i = 0; i < live->run->num_distinct; i++) {
+        const ms_stage *stage = &stages[live->run->distinct[i]];
+        add_states(out, w, stage, (double)live->run->multiplicity[i]);
         transient_bytes = ms_max(transient_bytes, stage->sum.transient_bytes);
     }
-    find_peak(w, split, stages, rank, live, out);
+    find_peak(w, stages, live, out);
     out->activation_bytes += transient_bytes;
-    if (split->num_ranks > 1) /* one activation and one gradient, each received while the one before is used */
-        out->buffer_bytes = 2.0 * send_bytes * (rank == 0 || rank == split->num_ranks - 1 ? 1.0 : 2.0);
+    /* per neighbour an activation and a gradient, received while the one before is used */
+    out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
 
 /* ---- states ---- */

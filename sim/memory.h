@@ -28,10 +28,23 @@ typedef struct ms_rank_load {
     double buffer_bytes;     /* pipeline sends and receives */
 } ms_rank_load;
 
-/* The load of one rank of a pipeline. `stages` are by class of the split; `live` is the schedule's (or a shorter one's with the same live
- * vectors): of its vectors for the rank the worst is taken. */
-void ms_rank_load_make(const ms_workload *workload, const ms_split *split, const ms_stage *stages, int rank,
-                       const ms_schedule *live, double send_bytes, ms_rank_load *out);
+/* Micro-batches alive on a rank by class of its chunks: chunks of one class weigh the same, so only their sum counts. Vectors that another
+ * exceeds in every class are left out. */
+typedef struct ms_rank_live {
+    const ms_run *run;
+    int num_vectors;
+    const int *counts; /* (num_vectors, run->num_distinct) */
+} ms_rank_live;
+
+/* From the schedule's vectors for the rank, which belongs to the run. Lives in the arena. */
+ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run, const ms_schedule *live, int rank);
+
+/* The load of the rank whose live vectors are given; of these the worst is taken. `stages` are by class of the split. Pipeline ends send and receive on
+ * one side only. */
+void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages, const ms_rank_live *live,
+                       double send_bytes, int num_neighbours, ms_rank_load *out);
+/* Ranks before and after a rank of a pipeline: 0, 1 or 2. */
+int ms_num_neighbours(const ms_split *split, int rank);
 
 /* Sizes of the groups that states are sharded over, and how many communicators the plan opens. */
 typedef struct ms_shard_sizes {

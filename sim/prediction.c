@@ -62,13 +62,29 @@ static void make_stages(ms_ctx *cx, planned *p)
     p->pipeline.stages = p->stages;
 }
 
+static const ms_run *run_of(const ms_split *split, int rank)
+{
+    const ms_run *run = split->runs;
+    while (rank >= run->first_rank + run->num_ranks)
+        run++;
+    return run;
+}
+
+static ms_rank_load load_of(ms_ctx *cx, const planned *p, int rank)
+{
+    const ms_split *split = p->pipeline.split;
+    ms_rank_live live = ms_rank_live_make(cx->arena, run_of(split, rank), p->schedule, rank);
+    ms_rank_load load;
+    ms_rank_load_make(p->workload, p->stages, &live, p->parts.send_bytes, ms_num_neighbours(split, rank), &load);
+    return load;
+}
+
 static void make_run_loads(ms_ctx *cx, planned *p)
 {
     const ms_split *split = p->pipeline.split;
     ms_rank_load *loads = MS_NEW_ARRAY(cx->arena, split->num_runs, ms_rank_load);
     for (int i = 0; i < split->num_runs; i++)
-        ms_rank_load_make(p->workload, split, p->stages, split->runs[i].first_rank, p->schedule,
-                          p->parts.send_bytes, &loads[i]);
+        loads[i] = load_of(cx, p, split->runs[i].first_rank);
     p->pipeline.loads = loads;
 }
 
@@ -212,14 +228,13 @@ static int live_at_peak(const ms_schedule *schedule, int rank)
     return most;
 }
 
-static void predict_memory(const planned *p, ms_prediction *out)
+static void predict_memory(ms_ctx *cx, const planned *p, ms_prediction *out)
 {
     out->capacity_bytes = p->workload->cluster->device.memory_bytes;
     out->peak_bytes = -1.0;
     for (int rank = 0; rank < out->num_stages; rank++) {
         ms_stage_prediction *stage = &out->stages[rank];
-        ms_rank_load load;
-        ms_rank_load_make(p->workload, p->pipeline.split, p->stages, rank, p->schedule, p->parts.send_bytes, &load);
+        ms_rank_load load = load_of(cx, p, rank);
         ms_rank_memory(p->workload, &load, p->sharding, &p->pipeline.shards, stage->memory);
         for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
             stage->peak_bytes += stage->memory[i];
@@ -390,7 +405,7 @@ ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan, ms_
     open_planned(cx, &p);
     predict_time(cx, &p, out);
     predict_rates(&p, out);
-    predict_memory(&p, out);
+    predict_memory(cx, &p, out);
     predict_axes(&p, out);
     out->num_stage_layers = p.pipeline.split->num_stages;
     out->layers_per_stage = p.pipeline.split->layers;

@@ -62,16 +62,20 @@ static const char *set_data_parallel(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
-    long inner = plan->size[MS_TP] * plan->size[MS_PP] * plan->size[MS_CP];
-    if (plan->gpus % inner != 0)
-        return "layout: its product is not the number of GPUs";
-    long dp = plan->gpus / inner;
+    static const char mismatch[] = "layout: its product is not the number of GPUs";
+    static const ms_plan_axis inner[] = {MS_TP, MS_PP, MS_CP};
+    long dp = plan->gpus;
+    for (size_t i = 0; i < sizeof inner / sizeof inner[0]; i++) {
+        if (dp % plan->size[inner[i]] != 0)
+            return mismatch;
+        dp /= plan->size[inner[i]];
+    }
     long replicate = or_one(c->dp_replicate), shard = or_one(c->dp_shard);
     bool counts_cp = replicate * shard == dp * plan->size[MS_CP] && plan->size[MS_CP] > 1;
     if (counts_cp && shard % plan->size[MS_CP] == 0)
         shard /= plan->size[MS_CP];
     if ((c->dp_replicate > 0 || c->dp_shard > 0) && replicate * shard != dp)
-        return "layout: its product is not the number of GPUs";
+        return mismatch;
     bool is_hybrid = c->dp_replicate > 1 && c->dp_shard > 1;
     plan->size[MS_DP_REPLICATE] = is_hybrid ? replicate : 1;
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
@@ -154,10 +158,9 @@ static const char *set_schedule(row_reader *r)
     if (strncasecmp(text, "interleaved", 11) == 0 || strncasecmp(text, "vpp", 3) == 0)
         return set_interleaved(r, virtual_stages_in(text));
     if (strncasecmp(text, "1F1B-I", 6) == 0)
-        return set_interleaved(
-            r, strstr(text, "1 layer per chunk") != NULL
-                   ? r->run->model->num_layers / plan->size[MS_PP]
-                   : virtual_stages_in(text));
+        return set_interleaved(r, strstr(text, "1 layer per chunk") != NULL
+                                      ? r->run->model->num_layers / plan->size[MS_PP]
+                                      : virtual_stages_in(text));
     if (ms_schedule_parse(text, &plan->schedule) && plan->schedule != MS_INTERLEAVED)
         return NULL;
     return strncasecmp(text, "ZB", 2) == 0 ? "schedule: zero-bubble is not available"
@@ -266,7 +269,11 @@ static void start_plan(row_reader *r)
 
 static const char *check_plan(row_reader *r)
 {
+    const long most = 16384;
     const ms_plan *plan = &r->run->plan;
+    if (plan->size[MS_TP] > most || plan->size[MS_CP] > most || plan->ep > most ||
+        plan->size[MS_PP] > most)
+        return "plan: an axis of more than 16384";
     ms_refusal refusal = ms_plan_refusal(plan, r->run->model);
     if (refusal == MS_LEGAL)
         return NULL;
@@ -276,15 +283,15 @@ static const char *check_plan(row_reader *r)
 /* NULL, or why the row cannot be predicted. */
 static const char *resolve(row_reader *r)
 {
-    const ms_known_model *known = ms_known_model_find(r->cx->arena, r->cells->model,
-                                                      r->cells->gated_ffn != 0);
+    const ms_known_model *known =
+        ms_known_model_find(r->cx->arena, r->cells->model, r->cells->gated_ffn != 0);
     const char *reason = known->unsupported;
     if (reason == NULL)
         reason = find_configs(r);
     if (reason != NULL)
         return reason;
-    r->run->model = ms_run_model(r->cx, r->store, r->cells, r->run->stack->name,
-                                 &r->notes, &reason);
+    r->run->model =
+        ms_run_model(r->cx, r->store, r->cells, r->run->stack->name, &r->notes, &reason);
     if (r->run->model == NULL)
         return reason;
     start_plan(r);
@@ -304,9 +311,9 @@ static void measure(const ms_run_cells *c, ms_published_run *run)
 {
     run->measured_step_s = c->step_s;
     if (isnan(c->step_s) && !isnan(c->tokens_per_s_per_gpu) && run->reason == NULL)
-        run->measured_step_s =
-            (double)run->plan.global_batch * (double)run->plan.sequence_length /
-            (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
+        run->measured_step_s = (double)run->plan.global_batch *
+                               (double)run->plan.sequence_length /
+                               (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
     run->measured_peak_bytes = c->peak_mem_gib * BYTES_PER_GIB;
 }
 
@@ -319,14 +326,14 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     run->precision = cells->precision;
     run->changes_mathematics = ms_run_changes_mathematics(cells);
     run->reason = gap_of(cx, cells);
+    if (run->changes_mathematics)
+        run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;
     if (run->complete) {
         row_reader r = {cx, store, cells, run, {.arena = cx->arena}};
         run->reason = resolve(&r);
         run->defaults = r.notes.text;
     }
-    if (run->changes_mathematics && run->reason == NULL)
-        run->reason = "changes the model's mathematics";
     measure(cells, run);
 }
 

@@ -8,18 +8,20 @@
 
 typedef struct ms_published_run {
     int line;
-    const char *id;     /* "line 17" for a row that is malformed or without id */
+    const char *id; /* "line 17" for a row that is malformed or without id */
     const char *source;
-    const char *reason; /* why it cannot be predicted; NULL: it can */
-    const char *fault;  /* what is malformed; NULL: nothing */
-    bool complete;      /* states architecture, layout, GPUs and a measurement */
+    const char *reason;       /* why it cannot be predicted; NULL: it can */
+    const char *fault;        /* what is malformed; NULL: nothing */
+    bool complete;            /* states architecture, layout, GPUs and a measurement */
     bool changes_mathematics; /* of the model: not comparable, reported apart */
-    const char *defaults;     /* what was filled in: "zero 1, recompute none"; NULL: nothing */
+    const char
+        *defaults; /* what was filled in: "zero 1, recompute none"; NULL: nothing */
     /* what ranking groups share besides the plan's numbers, as the file writes it */
     const char *model_text, *gpu_type, *precision;
-    double measured_step_s;    /* NaN: not measured */
+    double measured_step_s;     /* NaN: not measured */
     double measured_peak_bytes; /* NaN: not measured */
-    bool memory_of_first_rank;  /* what was measured is the first pipeline rank, not the worst one */
+    bool
+        memory_of_first_rank; /* what was measured is the first pipeline rank, not the worst one */
     /* only without reason */
     const ms_model *model; /* equal models are one object */
     const ms_cluster *cluster;
@@ -37,6 +39,7 @@ typedef struct ms_published_runs {
  * MS_EINPUT for a header that lacks a column, or has one twice, and for an empty file. */
 ms_status ms_runs_load(ms_ctx *cx, const char *path, ms_published_runs *out);
 /* The same from memory; `name` stands for the file in messages. */
-ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length, ms_published_runs *out);
+ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
+                       ms_published_runs *out);
 
 #endif

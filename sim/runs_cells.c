@@ -12,17 +12,26 @@ typedef enum cell_kind {
     CELL_POSITIVE /* a measurement */
 } cell_kind;
 
-typedef struct column {
+typedef struct column_rule {
     const char *name;
     cell_kind kind;
     size_t offset;
-} column;
+} column_rule;
 
-#define TEXT(title, member)     {title, CELL_TEXT, offsetof(ms_run_cells, member)}
-#define COUNT(member)           {#member, CELL_COUNT, offsetof(ms_run_cells, member)}
-#define POSITIVE(title, member) {title, CELL_POSITIVE, offsetof(ms_run_cells, member)}
+#define TEXT(title, member)                                                              \
+    {                                                                                    \
+        title, CELL_TEXT, offsetof(ms_run_cells, member)                                 \
+    }
+#define COUNT(member)                                                                    \
+    {                                                                                    \
+#member, CELL_COUNT, offsetof(ms_run_cells, member)                              \
+    }
+#define POSITIVE(title, member)                                                          \
+    {                                                                                    \
+        title, CELL_POSITIVE, offsetof(ms_run_cells, member)                             \
+    }
 
-static const column columns[] = {
+static const column_rule columns[] = {
     TEXT("id", id),
     TEXT("source", source),
     TEXT("date", date),
@@ -88,8 +97,7 @@ ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *he
         }
         if (out->place[i] >= 0)
             continue;
-        status =
-            ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is missing", columns[i].name);
+        status = ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is missing", columns[i].name);
         const char *nearest =
             ms_nearest(columns[i].name, header->cells, header->num_cells);
         if (nearest != NULL)
@@ -127,10 +135,10 @@ static bool is_printable(const char *text)
     return true;
 }
 
-static const char *read_number(ms_arena *arena, const column *column, const char *text,
-                               double *out)
+static const char *read_number(ms_arena *arena, const column_rule *column,
+                               const char *text, double *out)
 {
-    const double most = 1e12;
+    const double most = 16777216.0; /* products of three stay exact */
     char *end = NULL;
     *out = strtod(text, &end);
     bool is_count = column->kind == CELL_COUNT;
@@ -138,12 +146,12 @@ static const char *read_number(ms_arena *arena, const column *column, const char
                              : *out > 0 && *out <= 1e18;
     if (end != text && *end == '\0' && strpbrk(text, "xXnN") == NULL && in_range)
         return NULL;
-    return ms_arena_printf(arena, "%s is \"%s\", must be %s", column->name,
-                           printable(arena, text),
-                           is_count ? "a whole number from 0" : "a positive number");
+    return ms_arena_printf(
+        arena, "%s is \"%s\", must be %s", column->name, printable(arena, text),
+        is_count ? "a whole number from 0 to 16777216" : "a positive number");
 }
 
-static const char *read_cell(ms_arena *arena, const column *column, const char *text,
+static const char *read_cell(ms_arena *arena, const column_rule *column, const char *text,
                              ms_run_cells *out)
 {
     char *target = (char *)out + column->offset;

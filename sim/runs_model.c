@@ -37,8 +37,8 @@ static const void *keep(ms_run_store *store, stored **list, const char *key,
                         const void *object)
 {
     stored *made = MS_NEW(store->arena, stored);
-    *made =
-        (stored){.key = ms_arena_strdup(store->arena, key), .object = object, .next = *list};
+    *made = (stored){
+        .key = ms_arena_strdup(store->arena, key), .object = object, .next = *list};
     *list = made;
     return object;
 }
@@ -225,8 +225,7 @@ static void set_layers(ms_ctx *cx, const ms_model *base, ms_model_style style,
 
 static void take_activation(const ms_run_cells *cells, ms_model *model)
 {
-    bool gated =
-        model->activation == MS_ACT_SWIGLU || model->activation == MS_ACT_GEGLU;
+    bool gated = model->activation == MS_ACT_SWIGLU || model->activation == MS_ACT_GEGLU;
     if (cells->gated_ffn > 0 && !gated)
         model->activation = MS_ACT_SWIGLU;
     if (cells->gated_ffn == 0 && gated)

@@ -37,7 +37,7 @@ typedef enum ms_model_style {
     MS_STYLE_AS_BASE,
     MS_STYLE_NEMOTRON, /* squared ReLU, rotary, layer norms, no biases */
     MS_STYLE_GPT_OSS,  /* biases; every second layer attends to 128 tokens */
-    MS_STYLE_LLAMA4    /* experts in every second layer; attention in chunks of 8192 in three of four */
+    MS_STYLE_LLAMA4 /* experts in every second layer; attention in chunks of 8192 in three of four */
 } ms_model_style;
 
 /* A model by the name that a publication uses. */
@@ -45,8 +45,8 @@ typedef struct ms_known_model {
     const char *pattern; /* part of the name in lower case without ' ', '-' and '_' */
     const char *base;    /* in configs/models/: what the row does not state */
     bool has_shapes;     /* the base has the model's own shapes, not only its kind */
-    bool four_hidden;    /* the MLP is 4 hidden sizes wide where the row does not state it */
-    long vocab;          /* where the row does not state it; 0: it must */
+    bool four_hidden; /* the MLP is 4 hidden sizes wide where the row does not state it */
+    long vocab;       /* where the row does not state it; 0: it must */
     ms_model_style style;
     const char *unsupported; /* a reason; NULL: can be predicted */
 } ms_known_model;

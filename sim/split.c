@@ -159,6 +159,23 @@ static void find_classes(split_builder *b)
     }
 }
 
+/* Counts the chunks of each class. */
+static void count_distinct(ms_run *run, ms_arena *arena, int virtual_stages)
+{
+    int *distinct = MS_NEW_ARRAY(arena, virtual_stages, int);
+    int *multiplicity = MS_NEW_ARRAY(arena, virtual_stages, int);
+    for (int chunk = 0; chunk < virtual_stages; chunk++) {
+        int i = 0;
+        while (i < run->num_distinct && distinct[i] != run->classes[chunk])
+            i++;
+        if (i == run->num_distinct)
+            distinct[run->num_distinct++] = run->classes[chunk];
+        multiplicity[i]++;
+    }
+    run->distinct = distinct;
+    run->multiplicity = multiplicity;
+}
+
 static void find_runs(split_builder *b, ms_arena *arena, int virtual_stages)
 {
     ms_split *split = b->split;
@@ -170,8 +187,10 @@ static void find_runs(split_builder *b, ms_arena *arena, int virtual_stages)
         if (last != NULL && memcmp(last->classes, classes, (size_t)virtual_stages * sizeof *classes) == 0)
             last->num_ranks++;
         else
-            b->runs[split->num_runs++] = (ms_run){rank, 1, classes};
+            b->runs[split->num_runs++] = (ms_run){.first_rank = rank, .num_ranks = 1, .classes = classes};
     }
+    for (int i = 0; i < split->num_runs; i++)
+        count_distinct(&b->runs[i], arena, virtual_stages);
 }
 
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers, int num_ranks, int virtual_stages)

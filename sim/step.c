@@ -29,9 +29,10 @@ double ms_optimizer_s(const ms_pipeline *p, ms_sharding sharding, int *slowest_r
 static double busy_s(const ms_pipeline *p, const ms_stage_times *times, const ms_run *run)
 {
     double more = (double)(p->shape.num_microbatches - 1), busy = 0.0;
-    for (int chunk = 0; chunk < p->shape.virtual_stages; chunk++) {
-        const ms_stage_times *t = &times[run->classes[chunk]];
-        busy += t->first_forward_s + more * (t->forward_s + t->backward_s) + t->last_backward_s;
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage_times *t = &times[run->distinct[i]];
+        busy += run->multiplicity[i] *
+                (t->first_forward_s + more * (t->forward_s + t->backward_s) + t->last_backward_s);
     }
     return busy;
 }

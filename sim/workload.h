@@ -11,7 +11,10 @@
  * head) are one class; neighbouring ranks whose chunks are of the same classes are one run. Costs are computed per class and run. */
 typedef struct ms_run {
     int first_rank, num_ranks;
-    const int *classes; /* (virtual stages): of each chunk of its ranks */
+    const int *classes;      /* (virtual stages): of each chunk of its ranks */
+    int num_distinct;        /* classes among them */
+    const int *distinct;     /* (num_distinct), in the order of the chunks */
+    const int *multiplicity; /* (num_distinct): chunks of each */
 } ms_run;
 
 typedef struct ms_split {

@@ -1,0 +1,105 @@
+/* meshsim validate: predictions beside published measurements. */
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "sim/validation.h"
+
+#include <string.h>
+
+#define MAX_LINE_NOTES 10
+
+typedef struct validate_options {
+    const char *source;
+    const char *id;
+} validate_options;
+
+static const ms_option validate_table[] = {
+    MS_OPT_TEXT(validate_options, source, "--source", "TEXT",
+                "only rows whose source contains TEXT"),
+    MS_OPT_TEXT(validate_options, id, "--id", "ID", "only the row with this id"),
+    {0},
+};
+
+/* Keeps the rows that were asked for; malformed ones belong to no source. */
+static void filter(const validate_options *options, ms_published_runs *runs)
+{
+    int num_kept = 0;
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
+        if (options->source != NULL &&
+            (run->source == NULL || strstr(run->source, options->source) == NULL))
+            continue;
+        if (options->id != NULL && strcmp(run->id, options->id) != 0)
+            continue;
+        runs->runs[num_kept++] = *run;
+    }
+    runs->num_runs = num_kept;
+}
+
+static void note_faults(const ms_ctx *cx, const ms_published_runs *runs)
+{
+    int num_faults = 0;
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
+        if (run->fault == NULL)
+            continue;
+        num_faults++;
+        if (num_faults <= MAX_LINE_NOTES || cx->verbosity > 0)
+            ms_note(cx, "line %d is skipped: %s", run->line, run->fault);
+    }
+    if (num_faults > MAX_LINE_NOTES && cx->verbosity <= 0)
+        ms_note(cx, "%d more malformed rows are skipped; -v lists them",
+                num_faults - MAX_LINE_NOTES);
+}
+
+static void note_defaults(const ms_ctx *cx, const ms_published_runs *runs)
+{
+    int num_runs = 0;
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
+        if (run->reason != NULL || run->defaults == NULL)
+            continue;
+        num_runs++;
+        ms_note_default(cx, "%s: %s", run->id, run->defaults);
+    }
+    if (num_runs > 0 && cx->verbosity <= 0)
+        ms_note(cx, "%d rows leave something open that was filled in; -v lists what",
+                num_runs);
+}
+
+static ms_status write_result(ms_ctx *cx, const ms_args *args,
+                              const ms_validation *validation)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_validation_write_json(&json, validation);
+        ms_jout_close(&json);
+    } else {
+        ms_validation_print(out.file, cx->arena, validation, args->common.verbose);
+    }
+    return ms_output_close(cx, &out, MS_OK);
+}
+
+ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
+{
+    validate_options options = {0};
+    MS_TRY(
+        ms_args_read(cx, args, &(ms_option_set){"options", validate_table, &options}, 1));
+    if (args->done)
+        return MS_OK;
+    if (args->words.num_words == 0) {
+        ms_status status =
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "which file? a CSV of published runs");
+        ms_hint(cx, "usage: meshsim validate RUNS.csv [options]");
+        return status;
+    }
+    ms_published_runs runs;
+    MS_TRY(ms_runs_load(cx, args->words.words[0], &runs));
+    filter(&options, &runs);
+    note_faults(cx, &runs);
+    ms_validation validation;
+    MS_TRY(ms_validate(cx, &runs, &validation));
+    note_defaults(cx, &runs);
+    return write_result(cx, args, &validation);
+}

@@ -1,0 +1,66 @@
+/* Predictions beside published measurements: errors by source, and whether layouts are ordered as they were measured. */
+#ifndef MS_SIM_VALIDATION_H
+#define MS_SIM_VALIDATION_H
+
+#include "sim/runs.h"
+
+/* Prediction of one run; NaN where it was not predicted or not measured. */
+typedef struct ms_run_score {
+    double step_s;
+    double peak_bytes;      /* of the rank whose memory was measured */
+    double step_error_frac; /* (predicted - measured) / measured */
+    double peak_error_frac;
+    bool priced; /* at least one error is known */
+} ms_run_score;
+
+/* Errors of one source, or of all sources with fewer than 8 priced rows together ("pooled"). */
+typedef struct ms_source_score {
+    const char *source;
+    int num_runs;
+    double median_ape_frac, p90_ape_frac;
+    double bias_frac; /* median signed error */
+} ms_source_score;
+
+typedef struct ms_error_summary {
+    int num_runs;
+    double macro_median_ape_frac; /* mean over sources of their medians */
+    double macro_p90_ape_frac;
+    double under_frac; /* rows predicted more than 2 % below the measurement */
+    int num_sources;
+    const ms_source_score *sources; /* by name, "pooled" last */
+} ms_error_summary;
+
+/* Layouts of one workload: source, model, GPU type and count, precision, sequence and global batch are shared. */
+typedef struct ms_ranking_group {
+    const char *group;
+    int num_layouts;
+    double kendall_tau, top1_regret_frac; /* NaN: undefined */
+} ms_ranking_group;
+
+typedef struct ms_validation {
+    const ms_published_runs *runs;
+    const ms_run_score *scores; /* (num_runs) */
+    int num_complete, num_priced, num_changed_mathematics;
+    ms_error_summary time, memory;
+    int num_groups; /* with at least two layouts */
+    const ms_ranking_group *groups;
+} ms_validation;
+
+#define MS_UNDER_FRAC                                                                    \
+    0.02 /* memory further below the truth than this counts as under-predicted */
+#define MS_POOLED_SOURCES   8 /* sources with fewer rows are pooled */
+#define MS_RANKING_TIE_FRAC 0.05
+
+/* Predicts every run without a reason. A run that cannot be predicted gets a reason in `runs`. Lives in cx->arena. */
+ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out);
+/* The scores from errors that are known already; `scores` has one entry per run. */
+void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
+                             const ms_run_score *scores, ms_validation *out);
+
+/* meshsim.validation/1, with the rows under "runs". Errors are fractions. */
+void ms_validation_write_json(ms_jout *out, const ms_validation *validation);
+/* Tables for people; with `rows` one line per predicted run before them. */
+void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
+                         bool rows);
+
+#endif

@@ -1,0 +1,254 @@
+/* A validation as meshsim.validation/1 and as tables for people. */
+#include "base/table.h"
+#include "sim/validation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES_PER_GIB 1073741824.0
+
+/* ---- JSON ---- */
+
+static void write_skipped(ms_jout *out, const ms_published_runs *runs)
+{
+    ms_jout_key(out, "skipped");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
+        if (run->reason == NULL)
+            continue;
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "id", run->id);
+        ms_jout_text_field(out, "reason", run->reason);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+static void write_sources(ms_jout *out, const ms_error_summary *summary)
+{
+    ms_jout_key(out, "by_source");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < summary->num_sources; i++) {
+        const ms_source_score *source = &summary->sources[i];
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "source", source->source);
+        ms_jout_number_field(out, "n", source->num_runs);
+        ms_jout_number_field(out, "median_ape", source->median_ape_frac);
+        ms_jout_number_field(out, "bias", source->bias_frac);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+static void write_time(ms_jout *out, const ms_error_summary *summary)
+{
+    ms_jout_key(out, "time");
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
+    ms_jout_number_field(out, "p90_ape", summary->macro_p90_ape_frac);
+    ms_jout_key(out, "interval_coverage_frac"); /* until predictions have intervals */
+    ms_jout_null(out);
+    write_sources(out, summary);
+    ms_jout_end_object(out);
+}
+
+static void write_memory(ms_jout *out, const ms_error_summary *summary)
+{
+    ms_jout_key(out, "memory");
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
+    ms_jout_number_field(out, "under_frac", summary->under_frac);
+    write_sources(out, summary);
+    ms_jout_end_object(out);
+}
+
+static void write_ranking(ms_jout *out, const ms_validation *v)
+{
+    ms_jout_key(out, "ranking");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < v->num_groups; i++) {
+        const ms_ranking_group *group = &v->groups[i];
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "group", group->group);
+        ms_jout_number_field(out, "n", group->num_layouts);
+        ms_jout_number_field(out, "kendall_tau", group->kendall_tau);
+        ms_jout_number_field(out, "top1_regret", group->top1_regret_frac);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+static void write_run(ms_jout *out, const ms_published_run *run,
+                      const ms_run_score *score)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "id", run->id);
+    ms_jout_text_field(out, "source", run->source);
+    ms_jout_text_field(out, "cluster", run->plan.cluster);
+    ms_jout_text_field(out, "stack", run->plan.stack);
+    ms_jout_text_field(out, "defaults", run->defaults);
+    ms_jout_number_field(out, "measured_step_s", run->measured_step_s);
+    ms_jout_number_field(out, "predicted_step_s", score->step_s);
+    ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
+    ms_jout_number_field(out, "measured_peak_bytes", run->measured_peak_bytes);
+    ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
+    ms_jout_number_field(out, "peak_error_frac", score->peak_error_frac);
+    ms_jout_end_object(out);
+}
+
+void ms_validation_write_json(ms_jout *out, const ms_validation *v)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.validation/1");
+    ms_jout_number_field(out, "rows", v->runs->num_runs);
+    ms_jout_number_field(out, "complete", v->num_complete);
+    ms_jout_number_field(out, "priced", v->num_priced);
+    ms_jout_number_field(out, "changed_mathematics", v->num_changed_mathematics);
+    write_skipped(out, v->runs);
+    write_time(out, &v->time);
+    write_memory(out, &v->memory);
+    write_ranking(out, v);
+    ms_jout_key(out, "runs");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < v->runs->num_runs; i++)
+        if (v->scores[i].priced)
+            write_run(out, &v->runs->runs[i], &v->scores[i]);
+    ms_jout_end_array(out);
+    ms_jout_end_object(out);
+}
+
+/* ---- text ---- */
+
+/* A number, or a dash for an undefined one. */
+static void number_cell(ms_table *table, const char *suffix, int digits, double value)
+{
+    if (isnan(value))
+        ms_table_cell(table, "-");
+    else
+        ms_table_cell(table, "%.*f%s", digits, value, suffix);
+}
+
+static void percent_cell(ms_table *table, double frac)
+{
+    number_cell(table, "", 1, 100.0 * frac);
+}
+
+static void signed_cell(ms_table *table, double frac)
+{
+    if (isnan(frac))
+        ms_table_cell(table, "-");
+    else
+        ms_table_cell(table, "%+.1f", 100.0 * frac);
+}
+
+static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    ms_table *table = ms_table_new(arena, "<id|measured (s)|predicted (s)|error (%)|"
+                                          "measured (GiB)|predicted (GiB)|error (%)");
+    for (int i = 0; i < v->runs->num_runs; i++) {
+        const ms_published_run *run = &v->runs->runs[i];
+        const ms_run_score *score = &v->scores[i];
+        if (!score->priced)
+            continue;
+        ms_table_cell(table, "%s", run->id);
+        number_cell(table, "", 4, run->measured_step_s);
+        number_cell(table, "", 4, score->step_s);
+        signed_cell(table, score->step_error_frac);
+        number_cell(table, "", 2, run->measured_peak_bytes / BYTES_PER_GIB);
+        number_cell(table, "", 2, score->peak_bytes / BYTES_PER_GIB);
+        signed_cell(table, score->peak_error_frac);
+    }
+    ms_table_print(table, out);
+    fputc('\n', out);
+}
+
+static void print_sources(FILE *out, ms_arena *arena, const char *what,
+                          const ms_error_summary *summary)
+{
+    if (summary->num_runs == 0) {
+        fprintf(out, "\n%s: no measurements\n", what);
+        return;
+    }
+    fprintf(out, "\n%s by source; mean over sources: median error %.1f %%, p90 %.1f %%\n",
+            what, 100.0 * summary->macro_median_ape_frac,
+            100.0 * summary->macro_p90_ape_frac);
+    ms_table *table =
+        ms_table_new(arena, "<source|runs|median error (%)|bias (%)|p90 (%)");
+    for (int i = 0; i < summary->num_sources; i++) {
+        const ms_source_score *source = &summary->sources[i];
+        ms_table_cell(table, "%s", source->source);
+        ms_table_cell(table, "%d", source->num_runs);
+        percent_cell(table, source->median_ape_frac);
+        signed_cell(table, source->bias_frac);
+        percent_cell(table, source->p90_ape_frac);
+    }
+    ms_table_print(table, out);
+}
+
+static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    if (v->num_groups == 0)
+        return;
+    fprintf(out, "\nlayouts in the order of their speed\n");
+    ms_table *table =
+        ms_table_new(arena, "<group|layouts|Kendall tau|first choice above the best (%)");
+    for (int i = 0; i < v->num_groups; i++) {
+        const ms_ranking_group *group = &v->groups[i];
+        ms_table_cell(table, "%s", group->group);
+        ms_table_cell(table, "%d", group->num_layouts);
+        number_cell(table, "", 2, group->kendall_tau);
+        percent_cell(table, group->top1_regret_frac);
+    }
+    ms_table_print(table, out);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *runs)
+{
+    const char **reasons = MS_NEW_ARRAY(arena, runs->num_runs, const char *);
+    int num_reasons = 0;
+    for (int i = 0; i < runs->num_runs; i++)
+        if (runs->runs[i].reason != NULL)
+            reasons[num_reasons++] = runs->runs[i].reason;
+    if (num_reasons == 0)
+        return;
+    qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
+    fprintf(out, "\nskipped\n");
+    ms_table *table = ms_table_new(arena, "<reason|rows");
+    for (int first = 0, end; first < num_reasons; first = end) {
+        end = first + 1;
+        while (end < num_reasons && strcmp(reasons[first], reasons[end]) == 0)
+            end++;
+        ms_table_cell(table, "%s", reasons[first]);
+        ms_table_cell(table, "%d", end - first);
+    }
+    ms_table_print(table, out);
+}
+
+void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
+{
+    if (rows && v->num_priced > 0)
+        print_rows(out, arena, v);
+    fprintf(out, "%d rows, %d complete, %d predicted", v->runs->num_runs, v->num_complete,
+            v->num_priced);
+    if (v->num_complete > 0)
+        fprintf(out, " (%.1f %% of the complete ones)",
+                100.0 * v->num_priced / v->num_complete);
+    if (v->num_changed_mathematics > 0)
+        fprintf(out, ", %d that change the model's mathematics left out",
+                v->num_changed_mathematics);
+    fputc('\n', out);
+    print_sources(out, arena, "step time", &v->time);
+    print_sources(out, arena, "peak memory", &v->memory);
+    if (v->memory.num_runs > 0)
+        fprintf(out, "more than 2 %% below the measurement: %.1f %% of the runs\n",
+                100.0 * v->memory.under_frac);
+    print_ranking(out, arena, v);
+    print_skipped(out, arena, v->runs);
+}
