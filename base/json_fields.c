@@ -33,7 +33,7 @@ static const char *join(ms_ctx *cx, const char *const *words)
 
 static ms_status read_choice(ms_ctx *cx, ms_jval value, const ms_field *field, int *out)
 {
-    const char *text;
+    const char *text = "";
     MS_TRY(ms_json_text(cx, value, &text));
     int count = count_words(field->choices);
     for (int i = 0; i < count; i++) {

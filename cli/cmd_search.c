@@ -81,7 +81,7 @@ static ms_status fix_word(request *r, const char *name, ms_opt_choice given,
     return limit(r, ms_arena_printf(r->cx->arena, "%s=%s", name, words[given.value]));
 }
 
-static ms_status fix_plan_flags(request *r)
+static ms_status fix_numbers(request *r)
 {
     const ms_plan_options *p = r->plan;
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
@@ -90,7 +90,13 @@ static ms_status fix_plan_flags(request *r)
     MS_TRY(fix_number(r, "etp", p->etp));
     MS_TRY(fix_number(r, "microbatch", p->microbatch));
     MS_TRY(fix_number(r, "virtual_stages", p->virtual_stages));
-    MS_TRY(fix_number(r, "zero", p->zero));
+    return fix_number(r, "zero", p->zero);
+}
+
+static ms_status fix_plan_flags(request *r)
+{
+    const ms_plan_options *p = r->plan;
+    MS_TRY(fix_numbers(r));
     MS_TRY(fix_switch(r, "reshard_after_forward", p->reshard_after_forward));
     MS_TRY(fix_switch(r, "sequence_parallel", p->sequence_parallel));
     MS_TRY(fix_switch(r, "async_tp", p->async_tp));
@@ -256,11 +262,12 @@ static ms_status save_plan(ms_ctx *cx, const char *path, const ms_plan *plan)
 static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *report,
                        const ms_search_options *options, ms_shortfall *shortfall)
 {
-    if (ms_interrupted && !report->result->optimal)
-        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE, "interrupted: %s",
-                       report->result->num_found > 0
-                           ? "these are the best of the plans explored so far"
-                           : "no plan was found so far");
+    if (ms_interrupted && !report->result->optimal) {
+        const char *found = report->result->num_found > 0
+                                ? "these are the best of the plans explored so far"
+                                : "no plan was found so far";
+        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE, "interrupted: %s", found);
+    }
     if (report->result->num_found > 0)
         return MS_OK;
     ms_shortfall_of_search(cx, workload, report->space, options, report->result,

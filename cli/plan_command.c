@@ -32,17 +32,15 @@ static const char *quoted(ms_arena *arena, const char *text)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+=:@%,";
     if (strspn(text, harmless) == strlen(text))
         return text;
-    char *out = MS_NEW_ARRAY(arena, 4 * strlen(text) + 3, char), *end = out;
-    *end++ = '\'';
-    for (; *text != '\0'; text++) {
-        if (*text == '\'') {
-            memcpy(end, "'\\'", 3);
-            end += 3;
-        }
-        *end++ = *text;
+    char *out = ms_arena_strdup(arena, "'");
+    for (const char *rest = text; *rest != '\0';) {
+        size_t length = strcspn(rest, "'");
+        bool quote = rest[length] == '\'';
+        out = ms_arena_printf(arena, "%s%.*s%s", out, (int)length, rest,
+                              quote ? "'\\''" : "");
+        rest += length + quote;
     }
-    *end = '\'';
-    return out;
+    return ms_arena_printf(arena, "%s'", out);
 }
 
 static void add_inputs(words *w, const ms_plan *plan)

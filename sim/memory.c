@@ -62,16 +62,33 @@ int ms_num_neighbours(const ms_split *split, int rank)
     return (rank > 0) + (rank < split->num_ranks - 1);
 }
 
-static void add_states(ms_rank_load *load, const ms_workload *w, const ms_stage *stage, double chunks)
+static void add_states(ms_rank_load *load, const ms_stage *stage, double chunks)
 {
     load->dense_params += chunks * stage->sum.dense_params;
     load->expert_params += chunks * stage->sum.expert_params;
     load->unit_dense_params = ms_max(load->unit_dense_params, stage->unit_dense_params);
     load->unit_expert_params = ms_max(load->unit_expert_params, stage->unit_expert_params);
-    load->head_grad_bytes += stage->head_params * w->stack->head_grad_bytes.value;
 }
 
-static void find_peak(const ms_workload *w, const ms_stage *stages, const ms_rank_live *live, ms_rank_load *out)
+/* What is alive beside the kept activations, at the two instants that can be the peak: while the head's backward runs (all
+ * logits, the gradient of its matrix), and while a layer's does (the logits of that micro-batch are gone). */
+typedef struct instants {
+    double layer_transient_bytes, head_transient_bytes;
+    double logits_bytes; /* of one micro-batch */
+    double head_grad_bytes;
+} instants;
+
+static void set_peak(ms_rank_load *out, const instants *at, double kept_bytes, double logits_bytes)
+{
+    double head_bytes = at->head_transient_bytes + at->head_grad_bytes + at->logits_bytes;
+    bool at_head = at->logits_bytes > 0.0 && head_bytes > at->layer_transient_bytes;
+    out->activation_bytes = kept_bytes + (at_head ? at->head_transient_bytes : at->layer_transient_bytes);
+    out->logits_bytes = at_head ? logits_bytes : ms_max(logits_bytes - at->logits_bytes, 0.0);
+    out->head_grad_bytes = at_head ? at->head_grad_bytes : 0.0;
+}
+
+static void find_peak(const ms_workload *w, const ms_stage *stages, const ms_rank_live *live, const instants *at,
+                      ms_rank_load *out)
 {
     int width = live->run->num_distinct;
     double peak_bytes = -1.0;
@@ -85,8 +102,7 @@ static void find_peak(const ms_workload *w, const ms_stage *stages, const ms_ran
         }
         if (bytes + logits_bytes > peak_bytes) {
             peak_bytes = bytes + logits_bytes;
-            out->activation_bytes = bytes;
-            out->logits_bytes = logits_bytes;
+            set_peak(out, at, bytes, logits_bytes);
         }
     }
 }
@@ -94,15 +110,17 @@ static void find_peak(const ms_workload *w, const ms_stage *stages, const ms_ran
 void ms_rank_load_make(const ms_workload *w, const ms_stage *stages, const ms_rank_live *live, double send_bytes,
                        int num_neighbours, ms_rank_load *out)
 {
-    double transient_bytes = 0.0;
+    instants at = {0};
     *out = (ms_rank_load){0};
     for (int i = 0; i < live->run->num_distinct; i++) {
         const ms_stage *stage = &stages[live->run->distinct[i]];
-        add_states(out, w, stage, (double)live->run->multiplicity[i]);
-        transient_bytes = ms_max(transient_bytes, stage->sum.transient_bytes);
+        add_states(out, stage, (double)live->run->multiplicity[i]);
+        at.layer_transient_bytes = ms_max(at.layer_transient_bytes, stage->sum.transient_bytes);
+        at.head_transient_bytes += stage->head_transient_bytes;
+        at.logits_bytes += stage->logits * w->stack->logit_bytes.value;
+        at.head_grad_bytes += stage->head_params * w->stack->head_grad_bytes.value;
     }
-    find_peak(w, stages, live, out);
-    out->activation_bytes += transient_bytes;
+    find_peak(w, stages, live, &at, out);
     /* per neighbour an activation and a gradient, received while the one before is used */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
@@ -141,7 +159,8 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load, ms
         if (counts[i] <= 1.0 || sharding < MS_ZERO_2)
             continue;
         double whole = i == 0 ? load->dense_params : load->expert_params;
-        total += units[i] * grad_bytes;
+        if (ms_shards_grads(sharding))
+            total += units[i] * grad_bytes;
         if (sharding == MS_ZERO_3)
             total += 2.0 * units[i] * param_bytes;
         else if (sharding == MS_ZERO_3_KEEP)
@@ -157,7 +176,7 @@ void ms_rank_memory(const ms_workload *w, const ms_rank_load *load, ms_sharding 
     bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_KEEP;
     parts[MS_MEMORY_PARAMS] = stack->param_bytes.value * sharded(load, shards, params_sharded);
     parts[MS_MEMORY_GRADS] =
-        stack->grad_bytes.value * sharded(load, shards, sharding >= MS_ZERO_2) + load->head_grad_bytes;
+        stack->grad_bytes.value * sharded(load, shards, ms_shards_grads(sharding)) + load->head_grad_bytes;
     parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
                                  sharded(load, shards, sharding >= MS_ZERO_1);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;

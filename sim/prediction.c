@@ -317,7 +317,7 @@ static void sync_counts(const planned *p, double *gathers, double *reductions)
 {
     double m = (double)p->pipeline.shape.num_microbatches;
     *gathers = p->sharding == MS_ZERO_0 ? 0.0 : p->sharding == MS_ZERO_3 ? 2.0 * m : 1.0;
-    *reductions = p->sharding >= MS_ZERO_2 ? m : 1.0;
+    *reductions = ms_shards_grads(p->sharding) ? m : 1.0;
 }
 
 static double rank_params(const planned *p, int rank, bool expert)

@@ -243,7 +243,7 @@ static void print_stages(FILE *out, ms_arena *arena, const ms_prediction *p)
 {
     ms_table *table =
         ms_table_new(arena, "pipeline rank|layers|forward (ms)|backward (ms)|busy (s)|"
-                            "busy (%)|peak (GiB)|free (GiB)|in flight");
+                            "busy (%)|peak (GiB)|left (GiB)|in flight");
     for (int i = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
         ms_table_cell(table, "%d", stage->rank);

@@ -31,6 +31,8 @@ static const char *layout_gap(const ms_run_cells *c)
         return "incomplete: number of GPUs";
     if (c->tp <= 0 || c->pp <= 0)
         return "incomplete: layout";
+    if (c->experts > 0 && c->ep <= 0)
+        return "incomplete: expert parallelism";
     if (c->seq <= 0)
         return "incomplete: sequence length";
     return NULL;
@@ -143,6 +145,21 @@ static const char *set_interleaved(row_reader *r, long virtual_stages)
     return NULL;
 }
 
+/* Rules that would leave the last ranks without layers give way to the default split. */
+static void split_by_cost(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    long num_ranks = plan->size[MS_PP];
+    if (!ms_stack_splits_by_cost(r->run->stack->name) ||
+        num_ranks > r->run->model->num_layers)
+        return;
+    long *layers = MS_NEW_ARRAY(r->cx->arena, num_ranks, long);
+    if (!ms_run_cost_split(r->run->model, num_ranks, layers))
+        return;
+    plan->layers_per_stage = layers;
+    plan->num_stage_layers = num_ranks;
+}
+
 static const char *set_schedule(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -151,16 +168,19 @@ static const char *set_schedule(row_reader *r)
     plan->virtual_stages = 1;
     if (plan->size[MS_PP] == 1)
         return NULL;
+    split_by_cost(r);
     if (text == NULL) {
         ms_run_note(&r->notes, "schedule 1f1b");
         return NULL;
     }
     if (strncasecmp(text, "interleaved", 11) == 0 || strncasecmp(text, "vpp", 3) == 0)
         return set_interleaved(r, virtual_stages_in(text));
+    /* the embedding and the head count as a layer each (arXiv 2401.10241 section 4) */
     if (strncasecmp(text, "1F1B-I", 6) == 0)
-        return set_interleaved(r, strstr(text, "1 layer per chunk") != NULL
-                                      ? r->run->model->num_layers / plan->size[MS_PP]
-                                      : virtual_stages_in(text));
+        return set_interleaved(r,
+                               strstr(text, "1 layer per chunk") != NULL
+                                   ? (r->run->model->num_layers + 2) / plan->size[MS_PP]
+                                   : virtual_stages_in(text));
     if (ms_schedule_parse(text, &plan->schedule) && plan->schedule != MS_INTERLEAVED)
         return NULL;
     return strncasecmp(text, "ZB", 2) == 0 ? "schedule: zero-bubble is not available"
@@ -249,6 +269,12 @@ static const char *find_configs(row_reader *r)
     run->profile = ms_run_store_profile(r->cx, r->store, run->cluster->device.profile);
     if (run->profile == NULL)
         return "device: its profile cannot be read";
+    const ms_cluster *whole = run->cluster;
+    run->cluster = ms_run_store_share(r->cx, r->store, whole, r->cells->gpus);
+    if (run->cluster != whole)
+        ms_run_note(&r->notes, "%ld of %ld GPUs in a domain",
+                    run->cluster->levels[0].gpus_per_domain,
+                    whole->levels[0].gpus_per_domain);
     run->memory_of_first_rank = ms_stack_reports_first_rank(stack);
     return NULL;
 }

@@ -69,6 +69,24 @@ const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *
     LOAD_ONCE(ms_stack, stacks, ms_stack_load);
 }
 
+const ms_cluster *ms_run_store_share(ms_ctx *cx, ms_run_store *store,
+                                     const ms_cluster *cluster, long gpus)
+{
+    long domain = cluster->levels[0].gpus_per_domain;
+    if (domain <= 1 || gpus <= domain || gpus % domain == 0)
+        return cluster;
+    while (gpus % domain != 0)
+        domain--;
+    const char *key = ms_arena_printf(cx->arena, "%s/%ld", cluster->name, domain);
+    const stored *found = find_stored(store->clusters, key);
+    if (found != NULL)
+        return found->object;
+    ms_cluster *share = MS_NEW(cx->arena, ms_cluster);
+    *share = *cluster;
+    share->levels[0].gpus_per_domain = domain;
+    return keep(store, &store->clusters, key, share);
+}
+
 static const ms_model *load_base(ms_ctx *cx, ms_run_store *store, const char *name)
 {
     LOAD_ONCE(ms_model, bases, ms_model_load);
@@ -174,6 +192,7 @@ static void apply_style(ms_model_style style, ms_model *model)
     case MS_STYLE_NEMOTRON: /* arXiv 2402.16819 section 2 */
         model->activation = MS_ACT_RELU2;
         model->position = MS_POSITION_ROTARY;
+        model->tied_embeddings = false;
         model->qkv_bias = model->attention_out_bias = model->mlp_bias = false;
         model->dropout = false;
         break;
@@ -292,4 +311,21 @@ const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells
         made = copy;
     }
     return keep(store, &store->models, key, made);
+}
+
+bool ms_run_cost_split(const ms_model *model, long num_ranks, long *layers)
+{
+    double hidden = (double)model->hidden;
+    double layer = hidden * (4.0 * hidden + 3.0 * (double)model->ffn_hidden);
+    double total = (double)model->num_layers * layer + (double)model->vocab * hidden;
+    long rank = 0;
+    for (long i = 0; i < num_ranks; i++)
+        layers[i] = 0;
+    for (long i = 0; i < model->num_layers; i++) {
+        layers[rank]++;
+        double share = total * (double)(rank + 1) / (double)num_ranks;
+        if ((double)(i + 1) * layer > share && rank + 1 < num_ranks)
+            rank++;
+    }
+    return layers[num_ranks - 1] > 0;
 }

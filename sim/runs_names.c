@@ -176,6 +176,11 @@ bool ms_stack_uses_dropout(const char *stack)
     return is_one_of(stack, names);
 }
 
+bool ms_stack_splits_by_cost(const char *stack)
+{
+    return strcmp(stack, "nanotron") == 0;
+}
+
 /* nanotron's benchmark logs rank 0's max_memory_allocated (src/nanotron/trainer.py). */
 bool ms_stack_reports_first_rank(const char *stack)
 {

@@ -59,6 +59,10 @@ const char *ms_run_stack_name(const ms_run_cells *cells);
 bool ms_stack_pads_vocab(const char *stack);
 /* Dropout was on in its published runs. */
 bool ms_stack_uses_dropout(const char *stack);
+/* Layers go to pipeline ranks by nanotron's rule (src/nanotron/trainer.py): a rank takes blocks until their cost reaches its
+ * share; a layer costs 4 h^2 + 3 h f, the head V h. False when a rank would be left without layers. */
+bool ms_stack_splits_by_cost(const char *stack);
+bool ms_run_cost_split(const ms_model *model, long num_ranks, long *layers);
 /* Its memory figure is that of the first rank. */
 bool ms_stack_reports_first_rank(const char *stack);
 bool ms_run_changes_mathematics(const ms_run_cells *cells);
@@ -71,6 +75,10 @@ typedef struct ms_run_store ms_run_store;
 ms_run_store *ms_run_store_open(ms_arena *arena);
 /* NULL with a reason when it cannot be loaded. */
 const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name);
+/* The same with racks of which a job of `gpus` takes equal shares: the largest divisor of `gpus` that fits in the innermost
+ * domain. Schedulers fill 64 of the 72 GPUs of an NVL72 rack. */
+const ms_cluster *ms_run_store_share(ms_ctx *cx, ms_run_store *store,
+                                     const ms_cluster *cluster, long gpus);
 const ms_profile *ms_run_store_profile(ms_ctx *cx, ms_run_store *store, const char *name);
 const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *name);
 

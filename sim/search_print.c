@@ -163,20 +163,21 @@ static void print_certificate(FILE *out, const ms_search_report *report)
 {
     const ms_search_result *result = report->result;
     double best_s = best_step_s(report), open_s = result->smallest_open_bound_s;
-    if (result->optimal && result->num_found > 0)
+    if (result->optimal && result->num_found > 0) {
         fprintf(out,
                 "certificate  optimal: no plan of the space is faster than %.*f s by "
                 "replay of every action\n",
                 ms_decimals(best_s), best_s);
-    else if (result->optimal)
+    } else if (result->optimal) {
         fputs("certificate  the whole space was covered: nothing in it fits\n", out);
-    else if (open_s > 0.0)
+    } else if (open_s > 0.0) {
         fprintf(out,
                 "certificate  not optimal: interrupted; what was not explored takes at "
                 "least %.*f s\n",
                 ms_decimals(open_s), open_s);
-    else
+    } else {
         fputs("certificate  not optimal: interrupted\n", out);
+    }
 }
 
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)

@@ -289,17 +289,18 @@ void ms_shortfall_write_json(ms_jout *out, const ms_shortfall *shortfall)
 ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
 {
     ms_status status = ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", shortfall->reason);
-    if (shortfall->change != NULL)
+    if (shortfall->change != NULL) {
         ms_hint(cx, "the nearest change that fits: %s (step %.*f s, peak %.2f GiB)",
                 shortfall->change, ms_decimals(shortfall->step_s), shortfall->step_s,
                 ms_gib(shortfall->peak_bytes));
-    else if (isnan(shortfall->needed_bytes))
+    } else if (isnan(shortfall->needed_bytes)) {
         ms_hint(cx, "widen the limits, or choose numbers of GPUs and sequences that "
                     "have more divisors");
-    else
+    } else {
         ms_hint(cx,
-                "no single change fits, not even %d times the GPUs; a GPU with at "
-                "least %.2f GiB would do",
-                MAX_MORE_GPUS, ms_gib(shortfall->needed_bytes));
+                "no near change fits, more GPUs included; a GPU with at least %.2f GiB "
+                "would do",
+                ms_gib(shortfall->needed_bytes));
+    }
     return status;
 }

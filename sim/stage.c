@@ -13,6 +13,11 @@ ms_sharding ms_plan_sharding(const ms_plan *plan)
     return (ms_sharding)plan->zero;
 }
 
+bool ms_shards_grads(ms_sharding sharding)
+{
+    return sharding == MS_ZERO_2 || sharding == MS_ZERO_3;
+}
+
 /* ---- pricing parts ---- */
 
 /* Asynchronous TP works on the chunk it has while the others arrive: all but the first of n chunks hide behind the product next to
@@ -135,10 +140,18 @@ static void add_part(const ms_workload *w, ms_stage *stage, const ms_part *part,
     sum->dense_params += count * part->dense_params;
     sum->expert_params += count * part->expert_params;
     sum->saved_bytes += count * part->saved_bytes;
-    sum->transient_bytes = ms_max(sum->transient_bytes, part->transient_bytes);
     double comm_s = part->gather_s + part->reduce_s;
     stage->overlapped_forward_s += count * overlap_s(w->stack, part->forward_s, part->gather_s);
     stage->overlapped_backward_s += count * overlap_s(w->stack, part->backward_s, comm_s);
+}
+
+/* What counts once, whatever the number of layers: the largest one. */
+static void note_largest(ms_stage *stage, const ms_part *part)
+{
+    stage->sum.transient_bytes = ms_max(stage->sum.transient_bytes, part->transient_bytes);
+    stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
+    stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
+    stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
     stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
     stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
 }
@@ -152,9 +165,7 @@ static void add_layers(const ms_workload *w, const ms_parts *parts, ms_stage *st
             continue;
         const ms_part *part = &parts->layer[kind][mode];
         add_part(w, stage, part, (double)count);
-        stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
-        stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
-        stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
+        note_largest(stage, part);
     }
 }
 
@@ -177,6 +188,7 @@ void ms_stage_make(const ms_workload *w, const ms_parts *parts, const ms_stage_l
         add_part(w, out, &parts->head, 1.0);
         out->logits = parts->logits;
         out->head_params = parts->head_params;
+        out->head_transient_bytes = parts->head.transient_bytes;
         if (layout->has_embedding && w->model->tied_embeddings) /* one matrix serves both */
             out->sum.dense_params -= parts->head_params;
     }
@@ -222,11 +234,11 @@ ms_stage_times ms_stage_durations(const ms_workload *w, const ms_stage *stage, m
         reduce_once(stack, sum->all_reduce_s, stage->unit_all_reduce_s + sum->tp_sync_s, &t);
         return t;
     case MS_ZERO_1:
+    case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
         reduce_once(stack, sum->reduce_s + sum->replicate_s, tail_s, &t);
         return t;
     case MS_ZERO_2:
-    case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
         t.backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s);
         reduce_once(stack, sum->reduce_s + sum->replicate_s, tail_s, &t);

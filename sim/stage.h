@@ -13,11 +13,14 @@ typedef enum ms_sharding {
     MS_ZERO_1,        /* optimizer: gradients reduce-scattered with the last micro-batch, parameters gathered with the first */
     MS_ZERO_2,        /* and gradients: reduce-scattered with every micro-batch */
     MS_ZERO_3,        /* and parameters: gathered for every forward and backward */
-    MS_ZERO_3_KEEP,   /* gathered once per step and kept until the last backward (reshard_after_forward false) */
+    MS_ZERO_3_KEEP,   /* parameters sharded, but gathered once per step and kept until the last backward; gradients add up whole
+                         and are reduced once (reshard_after_forward false; PyTorch torch/distributed/pipelining/schedules.py) */
     MS_NUM_SHARDINGS
 } ms_sharding;
 
 ms_sharding ms_plan_sharding(const ms_plan *plan);
+/* Whether gradients are reduced with every micro-batch and kept as shards. */
+bool ms_shards_grads(ms_sharding sharding);
 
 /* One part of the model and one micro-batch, on the plan's links. */
 typedef struct ms_part {
@@ -55,6 +58,7 @@ typedef struct ms_stage {
     double unit_gather_s, unit_reduce_s, unit_all_reduce_s; /* of one layer: what nothing can hide */
     double unit_dense_params, unit_expert_params;           /* the largest unit that is gathered at once */
     double logits, head_params;
+    double head_transient_bytes;                            /* alive during the head's backward only; sum.transient_bytes: a layer's */
     long num_layers;
 } ms_stage;
 

@@ -1,13 +1,12 @@
 /* What predict and search print: the keys that scripts read, flags that give the plan back, and
  * proposals that hold what they promise. */
-#include "../test.h"
-
 #include "base/json.h"
 #include "cli/plan_command.h"
 #include "cli/plan_options.h"
 #include "sim/prediction_print.h"
 #include "sim/search_print.h"
 #include "sim/shortfall.h"
+#include "tests/test.h"
 
 #define MAX_ARGUMENTS 64
 
@@ -242,6 +241,24 @@ static ms_shortfall shortfall_of(ms_ctx *cx, const char *line, ms_workload **wor
     return shortfall;
 }
 
+/* The plan in a file, and flags on top of it. */
+static ms_plan changed_by_flags(ms_ctx *cx, const ms_plan *plan, const char *flags)
+{
+    char path[] = "/tmp/meshsim-test-change-XXXXXX";
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    FILE *file = fdopen(descriptor, "w");
+    assert_non_null(file);
+    ms_jout out = ms_jout_open(file);
+    ms_plan_write_json(&out, plan);
+    ms_jout_close(&out);
+    ASSERT_INT(fclose(file), 0);
+    ms_plan changed =
+        plan_of_flags(cx, ms_arena_printf(cx->arena, "--plan %s %s", path, flags));
+    ASSERT_INT(remove(path), 0);
+    return changed;
+}
+
 static void the_proposed_change_fits_when_its_flags_are_used(void **state)
 {
     (void)state;
@@ -250,16 +267,20 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
         "--model 70b --gpus 64 --tp 8 --zero 1",
         "--model 70b --gpus 64 --tp 4 --zero 0 --recompute full",
         "--model 70b --gpus 8 --tp 8 --zero 1",
+        "--model 70b --gpus 64 --tp 8 --zero 1 --microbatch 8",
     };
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         ms_ctx *cx = test_cx();
         ms_workload *workload;
         ms_shortfall shortfall = shortfall_of(cx, lines[i], &workload);
         assert_non_null(shortfall.change);
+        ms_plan plan = plan_of_flags(cx, lines[i]);
+        plan = changed_by_flags(cx, &plan, shortfall.change);
         ms_prediction p;
-        ASSERT_OK(ms_predict(cx, workload, &shortfall.changed, &p), cx);
+        ASSERT_OK(ms_predict(cx, workload, &plan, &p), cx);
         assert_true(p.fits);
         ASSERT_NEAR(p.step_s, shortfall.step_s, 0.0);
+        ASSERT_NEAR(p.peak_bytes, shortfall.peak_bytes, 0.0);
         ms_plan again =
             plan_of_flags(cx, ms_plan_command_text(cx->arena, &shortfall.changed));
         ASSERT_OK(ms_predict(cx, workload, &again, &p), cx);
