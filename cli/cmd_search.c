@@ -20,6 +20,7 @@ typedef struct search_options {
     ms_opt_integer top;
     ms_opt_list fix, limit;
     ms_opt_integer max_virtual_stages, max_microbatch;
+    bool variants;
     const char *save_plan;
 } search_options;
 
@@ -34,6 +35,8 @@ static const ms_option search_table[] = {
                    MAX_VALUE, "chunks per pipeline rank at most (default 8)"),
     MS_OPT_INTEGER(search_options, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
                    MAX_VALUE, "sequences per micro-batch at most (default 16)"),
+    MS_OPT_FLAG(search_options, variants, "--variants",
+                "list the fastest plans even when they share a mesh"),
     MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
                 "write the best plan to FILE (meshsim.plan/1)"),
     {0},
@@ -280,6 +283,7 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
                      ms_workload *workload)
 {
     ms_search_options options = {
+        .variants = r->search->variants,
         .num_best = r->search->top.given ? (int)r->search->top.value : DEFAULT_TOP,
         .num_threads = args->common.threads.given ? (int)args->common.threads.value
                                                   : (int)sysconf(_SC_NPROCESSORS_ONLN),

@@ -76,7 +76,7 @@ static ms_status write_result(ms_ctx *cx, const ms_args *args,
         ms_validation_write_json(&json, validation);
         ms_jout_close(&json);
     } else {
-        ms_validation_print(out.file, cx->arena, validation, args->common.verbose);
+        ms_validation_print(out.file, cx->arena, validation, !args->common.quiet);
     }
     return ms_output_close(cx, &out, MS_OK);
 }

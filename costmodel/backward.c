@@ -34,7 +34,8 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
 static int gradient_like(ms_builder *b, int tensor)
 {
     const ms_tensor *of = &b->tensors[tensor];
-    ms_role role = of->role == MS_ROLE_WEIGHT ? MS_ROLE_WEIGHT_GRADIENT : MS_ROLE_GRADIENT;
+    ms_role role =
+        of->role == MS_ROLE_WEIGHT ? MS_ROLE_WEIGHT_GRADIENT : MS_ROLE_GRADIENT;
     int gradient = ms_add_tensor(b, of->name, of->dims, role, of->element_bytes);
     b->tensors[gradient].mesh = b->tensors[tensor].mesh;
     return gradient;
@@ -89,7 +90,10 @@ static int sum_of(ms_builder *b, int x, int y)
     int sum = gradient_like(b, x);
     b->tensors[sum].role = MS_ROLE_GRADIENT;
     memcpy(b->tensors[sum].at, b->tensors[x].at, sizeof b->tensors[x].at);
-    ms_node node = {.op = MS_OP_ADD, .pass = MS_PASS_BACKWARD_INPUT, .name = b->tensors[x].name, .forward = -1};
+    ms_node node = {.op = MS_OP_ADD,
+                    .pass = MS_PASS_BACKWARD_INPUT,
+                    .name = b->tensors[x].name,
+                    .forward = -1};
     take_input(&node, x);
     take_input(&node, y);
     give_output(&node, sum);
@@ -152,8 +156,10 @@ static char *swap_einsum(ms_builder *b, const char *einsum, int input)
     const char *result = arrow + 2;
     ms_arena *arena = b->arena;
     if (input == 0)
-        return ms_arena_printf(arena, "%s,%.*s->%.*s", result, second, comma + 1, first, einsum);
-    return ms_arena_printf(arena, "%.*s,%s->%.*s", first, einsum, result, second, comma + 1);
+        return ms_arena_printf(arena, "%s,%.*s->%.*s", result, second, comma + 1, first,
+                               einsum);
+    return ms_arena_printf(arena, "%.*s,%s->%.*s", first, einsum, result, second,
+                           comma + 1);
 }
 
 static void product_rule(ms_builder *b, int f)
@@ -164,8 +170,9 @@ static void product_rule(ms_builder *b, int f)
     for (int input = 0; input < 2; input++) {
         int operand = b->nodes[f].in[input];
         bool of_weight = b->tensors[operand].role == MS_ROLE_WEIGHT;
-        ms_node node = gradient_node(b, (ms_op)b->nodes[f].op,
-                                     of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT, f);
+        ms_node node = gradient_node(
+            b, (ms_op)b->nodes[f].op,
+            of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT, f);
         node.einsum = swap_einsum(b, node.einsum, input);
         take_input(&node, input == 0 ? gout : b->nodes[f].in[0]);
         take_input(&node, input == 0 ? b->nodes[f].in[1] : gout);
@@ -298,7 +305,8 @@ static void loss_rule(ms_builder *b, int f)
     take_input(&node, forward.in[0]);
     take_input(&node, forward.in[1]);
     int gradient = give_output(&node, gradient_like(b, b->logits));
-    memcpy(b->tensors[gradient].at, b->tensors[b->logits].at, sizeof b->tensors[gradient].at);
+    memcpy(b->tensors[gradient].at, b->tensors[b->logits].at,
+           sizeof b->tensors[gradient].at);
     ms_push_node(b, &node);
     contribute(b, b->logits, gradient);
 }
@@ -379,14 +387,22 @@ static void redistribute_rule(ms_builder *b, int f)
 typedef void (*backward_rule)(ms_builder *b, int f);
 
 static const backward_rule rules[MS_NUM_OPS] = {
-    [MS_OP_EINSUM] = product_rule,         [MS_OP_GROUPED] = product_rule,
-    [MS_OP_BIAS] = bias_rule,              [MS_OP_ADD] = add_rule,
-    [MS_OP_NORM] = norm_rule,              [MS_OP_ROTARY] = rotary_rule,
-    [MS_OP_ATTENTION] = attention_rule,    [MS_OP_MLA_KEYS] = mla_keys_rule,
-    [MS_OP_ACTIVATION] = activation_rule,  [MS_OP_EMBED] = embed_rule,
-    [MS_OP_LOSS] = loss_rule,              [MS_OP_ROUTE] = route_rule,
-    [MS_OP_PERMUTE] = permute_rule,        [MS_OP_EXCHANGE] = exchange_rule,
-    [MS_OP_UNPERMUTE] = unpermute_rule,    [MS_OP_GATE] = gate_rule,
+    [MS_OP_EINSUM] = product_rule,
+    [MS_OP_GROUPED] = product_rule,
+    [MS_OP_BIAS] = bias_rule,
+    [MS_OP_ADD] = add_rule,
+    [MS_OP_NORM] = norm_rule,
+    [MS_OP_ROTARY] = rotary_rule,
+    [MS_OP_ATTENTION] = attention_rule,
+    [MS_OP_MLA_KEYS] = mla_keys_rule,
+    [MS_OP_ACTIVATION] = activation_rule,
+    [MS_OP_EMBED] = embed_rule,
+    [MS_OP_LOSS] = loss_rule,
+    [MS_OP_ROUTE] = route_rule,
+    [MS_OP_PERMUTE] = permute_rule,
+    [MS_OP_EXCHANGE] = exchange_rule,
+    [MS_OP_UNPERMUTE] = unpermute_rule,
+    [MS_OP_GATE] = gate_rule,
     [MS_OP_REDISTRIBUTE] = redistribute_rule,
 };
 

@@ -40,7 +40,8 @@ static double loss_share(ms_op op)
     }
 }
 
-double ms_node_compute_s(const ms_program *program, const ms_node *node, const ms_pricer *pricer)
+double ms_node_compute_s(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
     ms_op op = (ms_op)node->op;
@@ -61,8 +62,9 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node, const m
         return ms_stream_s(pricer, loss_share(op) * stack->loss_bytes.value *
                                        ms_tensor_local_elements(program, node->in[0]));
     default:
-        return ms_stream_s(pricer, ms_node_traffic_bytes(program, node) *
-                                       (1.0 + unfused_passes(op) * stack->unfused_traffic.value));
+        return ms_stream_s(pricer,
+                           ms_node_traffic_bytes(program, node) *
+                               (1.0 + unfused_passes(op) * stack->unfused_traffic.value));
     }
 }
 
@@ -121,7 +123,8 @@ static double producers_s(const ms_program *program, const ms_pricer *pricer, in
         return ms_node_compute_s(program, node, pricer);
     if (node->op != MS_OP_ADD)
         return 0.0;
-    return producers_s(program, pricer, node->in[0]) + producers_s(program, pricer, node->in[1]);
+    return producers_s(program, pricer, node->in[0]) +
+           producers_s(program, pricer, node->in[1]);
 }
 
 static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
@@ -146,7 +149,8 @@ static ms_bill_axis bill_axis(const ms_node_comm *comm)
     return comm->mesh == MS_SPARSE_MESH ? MS_BILL_EP : MS_BILL_CP;
 }
 
-static void add_communication(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
+static void add_communication(const ms_program *program, const ms_pricer *pricer,
+                              ms_bill *bill)
 {
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
@@ -159,8 +163,10 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
         double window_s = comm.collective == MS_ALL_GATHER
                               ? consumers_s(program, pricer, node->out[0])
                               : producers_s(program, pricer, node->in[0]);
-        add_comm(bill, pass, (ms_bill_comm){(unsigned char)bill_axis(&comm), (unsigned char)comm.collective, 1,
-                                            comm.size_bytes, window_s});
+        add_comm(bill, pass,
+                 (ms_bill_comm){(unsigned char)bill_axis(&comm),
+                                (unsigned char)comm.collective, 1, comm.size_bytes,
+                                window_s});
     }
 }
 
@@ -179,12 +185,13 @@ static void add_params(const ms_program *program, ms_bill *bill)
         if (tensor->role != MS_ROLE_WEIGHT)
             continue;
         double elements = ms_tensor_local_elements(program, t);
-        *(tensor->mesh == MS_SPARSE_MESH ? &bill->expert_params : &bill->dense_params) += elements;
+        *(tensor->mesh == MS_SPARSE_MESH ? &bill->expert_params : &bill->dense_params) +=
+            elements;
         if (tensor->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
             program->tensors[tensor->gradient].at[2].kind == MS_PARTIAL_SUM)
             bill->tp_partial_params += elements;
-        if (program->key.part == MS_PART_HEAD && strchr(tensor->dims, MS_DIM_VOCAB) != NULL &&
-            strlen(tensor->dims) == 2)
+        if (program->key.part == MS_PART_HEAD &&
+            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2)
             bill->head_params = elements;
     }
 }
@@ -224,8 +231,9 @@ static double backward_peak(const ms_program *program, double saved_bytes)
             peak = live;
         for (int i = 0; i < node->num_in; i++) {
             int t = node->in[i];
-            bool dies = last_use[t] == n && (program->tensors[t].saved ||
-                                             program->tensors[t].producer >= program->num_forward_nodes);
+            bool dies = last_use[t] == n &&
+                        (program->tensors[t].saved ||
+                         program->tensors[t].producer >= program->num_forward_nodes);
             if (dies) {
                 live -= living_bytes(program, t);
                 last_use[t] = -1; /* an operand used twice dies once */

@@ -53,7 +53,7 @@ static double nic_rate(const ms_cluster *cluster, const ms_network_profile *netw
     double rate = INFINITY;
     for (int i = 1; i <= tier; i++)
         rate = ms_min(rate, cluster->levels[i].bandwidth_bytes_per_s /
-                              cluster->levels[i].oversubscription);
+                                cluster->levels[i].oversubscription);
     return rate * network->bandwidth_frac.value;
 }
 
@@ -102,11 +102,12 @@ static void add_network_ring(ms_collective_law *law, const setting *s,
     double steps = ring_steps(s->collective, s->ranks);
     double crossing = ring_steps(s->collective, s->nodes);
     double rounds = s->collective == MS_ALL_REDUCE ? 2.0 : 1.0;
-    double alpha_s = network->base_s.value +
-                     crossing * ms_max(network->step_s.value, network->rank_step_s.value) +
-                     (steps - crossing) *
-                         ms_max(s->profile->link_step_s.value, network->rank_step_s.value) +
-                     rounds * upper_level_hops_s(s, span);
+    double alpha_s =
+        network->base_s.value +
+        crossing * ms_max(network->step_s.value, network->rank_step_s.value) +
+        (steps - crossing) *
+            ms_max(s->profile->link_step_s.value, network->rank_step_s.value) +
+        rounds * upper_level_hops_s(s, span);
     double link_rate = s->link_bytes_per_s * s->profile->link_frac.value;
     double rate = s->per_node > 1.0 ? ms_min(link_rate, s->per_node * s->nic_bytes_per_s)
                                     : s->nic_bytes_per_s;
@@ -228,8 +229,8 @@ double ms_collective_s(const ms_collective_law *law, double size_bytes)
     for (int i = 0; i < law->num_algorithms; i++) {
         double alpha_s = law->algorithm[i].alpha_s;
         double wire_s = law->algorithm[i].beta_s_per_byte * size_bytes;
-        best_s = ms_min(best_s,
-                      alpha_s + wire_s + law->algorithm[i].ramp * sqrt(alpha_s * wire_s));
+        best_s = ms_min(best_s, alpha_s + wire_s +
+                                    law->algorithm[i].ramp * sqrt(alpha_s * wire_s));
     }
     return best_s;
 }

@@ -83,7 +83,8 @@ static int product(ms_builder *b, const char *name, const char *einsum, int x, i
     return out;
 }
 
-static int linear(ms_builder *b, const char *name, const char *einsum, int x, char tp_letter)
+static int linear(ms_builder *b, const char *name, const char *einsum, int x,
+                  char tp_letter)
 {
     const char *dims = strchr(einsum, ',') + 1;
     char weight_dims[MS_MAX_DIMS + 1] = {0};
@@ -110,7 +111,8 @@ static int residual_add(ms_builder *b, const char *name, int residual, int branc
     add_input(&node, residual);
     add_input(&node, branch);
     int out = add_output(&node, activation(b, name, b->tensors[residual].dims));
-    add_output(&node, ms_add_tensor(b, "dropout.mask", b->tensors[residual].dims, MS_ROLE_ACTIVATION, 1.0));
+    add_output(&node, ms_add_tensor(b, "dropout.mask", b->tensors[residual].dims,
+                                    MS_ROLE_ACTIVATION, 1.0));
     ms_emit(b, &node);
     return out;
 }
@@ -157,7 +159,8 @@ static int attend(ms_builder *b, int q, int k, int v)
     add_input(&node, v);
     int out = add_output(&node, activation(b, "attention.core", "bsnw"));
     add_output(&node, statistic(b, "attention.lse", "bsn"));
-    if (!b->program->key.attention_fused) /* softmax 2 bytes, its dropout mask 1 and result 2 */
+    if (!b->program->key
+             .attention_fused) /* softmax 2 bytes, its dropout mask 1 and result 2 */
         add_output(&node, ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,
                                         b->model->dropout ? 5.0 : 2.0));
     ms_emit(b, &node);
@@ -194,15 +197,18 @@ static int latent_attention(ms_builder *b, int x)
     const ms_model *model = b->model;
     int q;
     if (model->mla.q_lora_rank > 0) {
-        q = norm(b, "attention.query_norm", linear(b, "attention.query_down", "bsh,hq->bsq", x, 0));
+        q = norm(b, "attention.query_norm",
+                 linear(b, "attention.query_down", "bsh,hq->bsq", x, 0));
         q = linear(b, "attention.query_up", "bsq,qnd->bsnd", q, 'n');
     } else {
         q = linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
     }
     q = rotary(b, "attention.query_position", q, model->mla.rope_head_dim);
-    int latent = norm(b, "attention.kv_norm", linear(b, "attention.kv_down", "bsh,hc->bsc", x, 0));
+    int latent =
+        norm(b, "attention.kv_norm", linear(b, "attention.kv_down", "bsh,hc->bsc", x, 0));
     int shared_key = linear(b, "attention.key_rope", "bsh,ho->bso", x, 0);
-    shared_key = rotary(b, "attention.key_position", shared_key, model->mla.rope_head_dim);
+    shared_key =
+        rotary(b, "attention.key_position", shared_key, model->mla.rope_head_dim);
     int up = linear(b, "attention.kv_up", "bsc,cnu->bsnu", latent, 'n');
     ms_node node = operation(MS_OP_MLA_KEYS, "attention.keys");
     add_input(&node, up);
@@ -237,10 +243,12 @@ typedef struct mlp_names {
     const char *width;
 } mlp_names;
 
-static const mlp_names dense_names = {"mlp.gate",     "mlp.up",       "mlp.down",     "mlp.activation",
-                                      "mlp.up_bias", "bsh,hf->bsf", "bsf,fh->bsh", "f"};
-static const mlp_names shared_names = {"shared.gate",    "shared.up",    "shared.down", "shared.activation",
-                                       "shared.up_bias", "bsh,hF->bsF", "bsF,Fh->bsh", "F"};
+static const mlp_names dense_names = {
+    "mlp.gate",    "mlp.up",      "mlp.down",    "mlp.activation",
+    "mlp.up_bias", "bsh,hf->bsf", "bsf,fh->bsh", "f"};
+static const mlp_names shared_names = {
+    "shared.gate",    "shared.up",   "shared.down", "shared.activation",
+    "shared.up_bias", "bsh,hF->bsF", "bsF,Fh->bsh", "F"};
 
 static int mlp(ms_builder *b, int x, const mlp_names *names)
 {
@@ -260,7 +268,8 @@ static int mlp(ms_builder *b, int x, const mlp_names *names)
 
 /* ---- mixture of experts ---- */
 
-static int grouped(ms_builder *b, const char *name, const char *einsum, int rows, int choice)
+static int grouped(ms_builder *b, const char *name, const char *einsum, int rows,
+                   int choice)
 {
     ms_node node = operation(MS_OP_GROUPED, name);
     const char *dims = strchr(einsum, ',') + 1;
@@ -361,7 +370,8 @@ static int mixture(ms_builder *b, int x)
 
 static int feed_forward(ms_builder *b, int x)
 {
-    return b->model->kinds[b->program->key.kind].moe ? mixture(b, x) : mlp(b, x, &dense_names);
+    return b->model->kinds[b->program->key.kind].moe ? mixture(b, x)
+                                                     : mlp(b, x, &dense_names);
 }
 
 static int stream_input(ms_builder *b)
@@ -397,7 +407,8 @@ static int serial_block(ms_builder *b, int x)
 void ms_write_layer(ms_builder *b)
 {
     int x = stream_input(b);
-    b->program->output = b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
+    b->program->output =
+        b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
 }
 
 static int embed(ms_builder *b, const char *name, const char *dims, bool by_position)

@@ -24,7 +24,8 @@ double ms_tensor_local_elements(const ms_program *program, int tensor)
 
 double ms_tensor_local_bytes(const ms_program *program, int tensor)
 {
-    return ms_tensor_local_elements(program, tensor) * program->tensors[tensor].element_bytes;
+    return ms_tensor_local_elements(program, tensor) *
+           program->tensors[tensor].element_bytes;
 }
 
 /* ---- matrix products ---- */
@@ -45,7 +46,11 @@ static double letter_size(const ms_program *program, const ms_node *node, char l
 
 static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)
 {
-    ms_gemm_shape shape = {1.0, 1.0, 1.0, 1.0, program->tensors[node->in[0]].element_bytes,
+    ms_gemm_shape shape = {1.0,
+                           1.0,
+                           1.0,
+                           1.0,
+                           program->tensors[node->in[0]].element_bytes,
                            program->tensors[node->out[0]].element_bytes};
     bool seen['z' + 1] = {false};
     for (const char *c = node->einsum; *c != '\0'; c++) {
@@ -53,7 +58,8 @@ static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)
             continue;
         seen[(unsigned char)*c] = true;
         double size = letter_size(program, node, *c);
-        bool a = tensor_has(program, node->in[0], *c), w = tensor_has(program, node->in[1], *c);
+        bool a = tensor_has(program, node->in[0], *c),
+             w = tensor_has(program, node->in[1], *c);
         bool out = tensor_has(program, node->out[0], *c);
         if (node->op == MS_OP_GROUPED && *c == MS_DIM_EXPERTS)
             continue;
@@ -90,7 +96,8 @@ static ms_gemm_shape grouped_gemm(const ms_program *program, const ms_node *node
 
 ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node)
 {
-    return node->op == MS_OP_GROUPED ? grouped_gemm(program, node) : dense_gemm(program, node);
+    return node->op == MS_OP_GROUPED ? grouped_gemm(program, node)
+                                     : dense_gemm(program, node);
 }
 
 /* ---- attention ---- */
@@ -111,10 +118,12 @@ static double attention_flop(const ms_program *program, const ms_node *node)
 {
     int q = node->in[0];
     double d = program->size[MS_DIM_HEAD - '0'], w = program->size[MS_DIM_VALUE - '0'];
-    double heads = ms_tensor_local_size(program, q, MS_DIM_BATCH) * ms_tensor_local_size(program, q, MS_DIM_HEADS);
+    double heads = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
+                   ms_tensor_local_size(program, q, MS_DIM_HEADS);
     /* Forward: scores, values. Backward: values, probabilities, queries, keys, and the scores again unless they were kept. */
     double again = node->num_in > 6 ? 0.0 : d;
-    double per_pair = node->op == MS_OP_ATTENTION ? 2.0 * (d + w) : 2.0 * (again + 2.0 * d + 2.0 * w);
+    double per_pair =
+        node->op == MS_OP_ATTENTION ? 2.0 * (d + w) : 2.0 * (again + 2.0 * d + 2.0 * w);
     return heads * score_pairs(program, node) * per_pair;
 }
 
@@ -122,7 +131,9 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
 {
     int q = node->in[0];
     double s = program->size[MS_DIM_SEQUENCE - '0'];
-    double keys = node->window_tokens > 0 && (double)node->window_tokens < s ? (double)node->window_tokens : s;
+    double keys = node->window_tokens > 0 && (double)node->window_tokens < s
+                      ? (double)node->window_tokens
+                      : s;
     double rows = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
                   ms_tensor_local_size(program, q, MS_DIM_HEADS) *
                   ms_tensor_local_size(program, q, MS_DIM_SEQUENCE);
@@ -157,7 +168,8 @@ double ms_node_traffic_bytes(const ms_program *program, const ms_node *node)
     double bytes = 0.0;
     for (int i = 0; i < node->num_in; i++) {
         const ms_tensor *t = &program->tensors[node->in[i]];
-        if (node->op != MS_OP_EMBED || t->role != MS_ROLE_WEIGHT) /* a few rows of the table */
+        if (node->op != MS_OP_EMBED ||
+            t->role != MS_ROLE_WEIGHT) /* a few rows of the table */
             bytes += ms_tensor_local_bytes(program, node->in[i]);
     }
     for (int i = 0; i < node->num_out; i++)
@@ -167,7 +179,8 @@ double ms_node_traffic_bytes(const ms_program *program, const ms_node *node)
 
 /* ---- communication ---- */
 
-bool ms_node_communicates(const ms_program *program, const ms_node *node, ms_node_comm *out)
+bool ms_node_communicates(const ms_program *program, const ms_node *node,
+                          ms_node_comm *out)
 {
     const ms_tensor *in = &program->tensors[node->in[0]];
     *out = (ms_node_comm){MS_ALL_TO_ALL, (ms_mesh_kind)in->mesh, node->axis,
@@ -181,7 +194,8 @@ bool ms_node_communicates(const ms_program *program, const ms_node *node, ms_nod
         out->collective = MS_ALL_GATHER;
         out->size_bytes = ms_tensor_local_bytes(program, node->out[0]);
     } else if (node->from.kind != MS_SHARD) {
-        out->collective = node->to.kind == MS_REPLICATE ? MS_ALL_REDUCE : MS_REDUCE_SCATTER;
+        out->collective =
+            node->to.kind == MS_REPLICATE ? MS_ALL_REDUCE : MS_REDUCE_SCATTER;
     }
     return program->mesh_size[out->mesh][out->axis] > 1;
 }

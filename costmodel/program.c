@@ -8,24 +8,39 @@
 #include <string.h>
 
 const char *const ms_op_names[] = {
-    "einsum",      "bias",          "sum-to",         "add",         "dropout-grad",   "norm",
-    "norm-grad",   "rotary",        "attention",      "attention-grad", "mla-keys",    "mla-keys-grad",
-    "activation",  "activation-grad", "embed",        "embed-grad",  "loss-max",       "loss-sum",
-    "loss",        "loss-grad",     "route",          "route-grad",  "permute",        "permute-grad",
-    "exchange",    "grouped",       "unpermute",      "unpermute-grad", "gate",        "gate-grad",
+    "einsum",       "bias",
+    "sum-to",       "add",
+    "dropout-grad", "norm",
+    "norm-grad",    "rotary",
+    "attention",    "attention-grad",
+    "mla-keys",     "mla-keys-grad",
+    "activation",   "activation-grad",
+    "embed",        "embed-grad",
+    "loss-max",     "loss-sum",
+    "loss",         "loss-grad",
+    "route",        "route-grad",
+    "permute",      "permute-grad",
+    "exchange",     "grouped",
+    "unpermute",    "unpermute-grad",
+    "gate",         "gate-grad",
     "redistribute",
 };
-_Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS, "every operation has a name");
+_Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS,
+               "every operation has a name");
 
 /* ---- the builder's arrays ---- */
 
-int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role, double element_bytes)
+int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role,
+                  double element_bytes)
 {
     assert(b->num_tensors < MS_MAX_TENSORS && strlen(dims) <= MS_MAX_DIMS);
     int index = b->num_tensors++;
     ms_tensor *tensor = &b->tensors[index];
-    *tensor = (ms_tensor){.name = name, .role = (unsigned char)role, .element_bytes = element_bytes,
-                          .producer = -1, .gradient = -1};
+    *tensor = (ms_tensor){.name = name,
+                          .role = (unsigned char)role,
+                          .element_bytes = element_bytes,
+                          .producer = -1,
+                          .gradient = -1};
     memcpy(tensor->dims, dims, strlen(dims) + 1);
     b->gradient[index].num = 0;
     return index;
@@ -37,7 +52,8 @@ int ms_push_node(ms_builder *b, const ms_node *node)
     int index = b->num_nodes++;
     b->nodes[index] = *node;
     if (node->op == MS_OP_REDISTRIBUTE && node->pass == MS_PASS_FORWARD)
-        b->nodes[index].pass = b->pass; /* conversions belong to the pass that asks for them */
+        b->nodes[index].pass =
+            b->pass; /* conversions belong to the pass that asks for them */
     memset(b->strategy[index], 0, sizeof b->strategy[index]);
     for (int i = 0; i < node->num_out; i++)
         b->tensors[node->out[i]].producer = index;
@@ -141,14 +157,16 @@ static void copy_out(ms_arena *arena, const ms_builder *b, ms_program *program)
     memcpy(program->nodes, b->nodes, (size_t)b->num_nodes * sizeof *b->nodes);
 }
 
-const ms_program *ms_program_make(ms_arena *arena, const ms_model *model, const ms_program_key *key,
-                                  long sequence_length, long data_parallel, ms_dtype compute)
+const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
+                                  const ms_program_key *key, long sequence_length,
+                                  long data_parallel, ms_dtype compute)
 {
     ms_program *program = MS_NEW(arena, ms_program);
     program->model = model;
     program->key = *key;
     program->compute_bytes = ms_dtype_bytes(compute == MS_FP8 ? MS_BF16 : compute);
-    program->input = program->output = program->input_gradient = program->output_gradient = -1;
+    program->input = program->output = program->input_gradient =
+        program->output_gradient = -1;
     set_token_sizes(program, sequence_length, data_parallel);
     set_model_sizes(program);
     set_meshes(program, data_parallel);
@@ -192,7 +210,8 @@ static bool shards_divide(const ms_program *program, const char **why)
             }
         }
         for (int axis = 0; axis < MS_MESH_AXES; axis++) {
-            if (tensor->at[axis].kind == MS_SHARD && strchr(tensor->dims, tensor->at[axis].dim) == NULL) {
+            if (tensor->at[axis].kind == MS_SHARD &&
+                strchr(tensor->dims, tensor->at[axis].dim) == NULL) {
                 *why = "a tensor is split along a dimension it does not have";
                 return false;
             }
@@ -205,7 +224,8 @@ static bool weights_have_gradients(const ms_program *program, const char **why)
 {
     for (int t = 0; t < program->num_tensors; t++) {
         const ms_tensor *tensor = &program->tensors[t];
-        if (tensor->role == MS_ROLE_WEIGHT && tensor->gradient < 0 && strcmp(tensor->name, "router.bias") != 0) {
+        if (tensor->role == MS_ROLE_WEIGHT && tensor->gradient < 0 &&
+            strcmp(tensor->name, "router.bias") != 0) {
             *why = "a weight has no gradient";
             return false;
         }
@@ -229,7 +249,8 @@ static void print_placement(FILE *out, ms_placement at)
 
 static void print_tensor(FILE *out, const ms_program *program, int tensor)
 {
-    static const char *const axes[2][MS_MESH_AXES] = {{"dp", "cp", "tp"}, {"edp", "ep", "etp"}};
+    static const char *const axes[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
+                                                      {"edp", "ep", "etp"}};
     const ms_tensor *t = &program->tensors[tensor];
     fprintf(out, " %d:%s[", tensor, t->dims);
     const char *gap = "";
@@ -249,7 +270,8 @@ void ms_program_print(FILE *out, const ms_program *program)
     static const char *const passes[] = {"forward", "recompute", "backward", "weight"};
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        fprintf(out, "%3d %-9s %-15s %-22s", n, passes[node->pass], ms_op_names[node->op], node->name);
+        fprintf(out, "%3d %-9s %-15s %-22s", n, passes[node->pass], ms_op_names[node->op],
+                node->name);
         for (int i = 0; i < node->num_in; i++)
             print_tensor(out, program, node->in[i]);
         fprintf(out, " ->");

@@ -17,56 +17,71 @@
 #include "costmodel/model.h"
 #include "costmodel/plan.h"
 
-#define MS_MAX_DIMS 4
+#define MS_MAX_DIMS     4
 #define MS_MAX_OPERANDS 8
-#define MS_MESH_AXES 3
+#define MS_MESH_AXES    3
 
 /* Index letters name dimensions; their global sizes are program->size[letter - '0']. */
 enum {
-    MS_DIM_BATCH = 'b',    /* sequences of one micro-batch over all dp ranks */
+    MS_DIM_BATCH = 'b', /* sequences of one micro-batch over all dp ranks */
     MS_DIM_SEQUENCE = 's',
     MS_DIM_HIDDEN = 'h',
-    MS_DIM_HEADS = 'n',    /* query heads */
+    MS_DIM_HEADS = 'n', /* query heads */
     MS_DIM_KV_HEADS = 'g',
-    MS_DIM_HEAD = 'd',     /* query and key width of a head */
-    MS_DIM_VALUE = 'w',    /* value width of a head */
-    MS_DIM_FFN = 'f',      /* width of the dense MLP */
-    MS_DIM_SHARED = 'F',   /* width of the shared experts */
+    MS_DIM_HEAD = 'd',   /* query and key width of a head */
+    MS_DIM_VALUE = 'w',  /* value width of a head */
+    MS_DIM_FFN = 'f',    /* width of the dense MLP */
+    MS_DIM_SHARED = 'F', /* width of the shared experts */
     MS_DIM_EXPERT_FFN = 'i',
     MS_DIM_VOCAB = 'v',
     MS_DIM_EXPERTS = 'e',
-    MS_DIM_CHOICES = 'k',  /* top-k slots of a token */
-    MS_DIM_ROWS = 'r',     /* token copies sent to experts: b * s * k, grouped by expert after dispatch */
+    MS_DIM_CHOICES = 'k', /* top-k slots of a token */
+    MS_DIM_ROWS =
+        'r', /* token copies sent to experts: b * s * k, grouped by expert after dispatch */
     MS_DIM_Q_LORA = 'q',
     MS_DIM_KV_LORA = 'c',
-    MS_DIM_ROPE = 'o',     /* MLA: width of the shared rotary key */
-    MS_DIM_KV_UP = 'u',    /* MLA: nope + value width per head */
-    MS_DIM_KEYS = 't',     /* keys of unfused attention scores: as long as 's', never sharded */
-    MS_DIM_POSITIONS = 'p',/* rows of learned positions */
-    MS_DIM_ONE = '1'       /* a single column (shared-expert gate); its size is 1 */
+    MS_DIM_ROPE = 'o',  /* MLA: width of the shared rotary key */
+    MS_DIM_KV_UP = 'u', /* MLA: nope + value width per head */
+    MS_DIM_KEYS =
+        't', /* keys of unfused attention scores: as long as 's', never sharded */
+    MS_DIM_POSITIONS = 'p', /* rows of learned positions */
+    MS_DIM_ONE = '1'        /* a single column (shared-expert gate); its size is 1 */
 };
 
-typedef enum ms_mesh_kind { MS_DENSE_MESH, MS_SPARSE_MESH } ms_mesh_kind;
+typedef enum ms_mesh_kind {
+    MS_DENSE_MESH,
+    MS_SPARSE_MESH
+} ms_mesh_kind;
 /* Axis 0, 1, 2 of the dense mesh: dp, cp, tp; of the sparse mesh: edp, ep, etp. */
 
-typedef enum ms_placement_kind { MS_REPLICATE, MS_SHARD, MS_PARTIAL_SUM, MS_PARTIAL_MAX } ms_placement_kind;
+typedef enum ms_placement_kind {
+    MS_REPLICATE,
+    MS_SHARD,
+    MS_PARTIAL_SUM,
+    MS_PARTIAL_MAX
+} ms_placement_kind;
 typedef struct ms_placement {
     unsigned char kind;
     char dim; /* letter, MS_SHARD only */
 } ms_placement;
 
-typedef enum ms_role { MS_ROLE_ACTIVATION, MS_ROLE_WEIGHT, MS_ROLE_GRADIENT, MS_ROLE_WEIGHT_GRADIENT } ms_role;
+typedef enum ms_role {
+    MS_ROLE_ACTIVATION,
+    MS_ROLE_WEIGHT,
+    MS_ROLE_GRADIENT,
+    MS_ROLE_WEIGHT_GRADIENT
+} ms_role;
 
 typedef struct ms_tensor {
     const char *name;
     char dims[MS_MAX_DIMS + 1]; /* letters, outer to inner */
     unsigned char role;
     unsigned char mesh;
-    bool saved;            /* an activation kept from forward to backward */
+    bool saved; /* an activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
-    int producer;          /* node, or -1: weight or program input */
-    int gradient;          /* of a weight or of the program's input: its gradient tensor after backward; -1: none */
+    int producer; /* node, or -1: weight or program input */
+    int gradient; /* of a weight or of the program's input: its gradient tensor after backward; -1: none */
 } ms_tensor;
 
 typedef enum ms_op {
@@ -145,7 +160,7 @@ extern const char *const ms_op_names[];
 
 typedef enum ms_pass {
     MS_PASS_FORWARD,
-    MS_PASS_RECOMPUTE,       /* forward nodes run again before they are needed in backward */
+    MS_PASS_RECOMPUTE, /* forward nodes run again before they are needed in backward */
     MS_PASS_BACKWARD_INPUT,
     MS_PASS_BACKWARD_WEIGHT, /* may be delayed: nothing else in the layer waits for them */
     MS_NUM_PASSES
@@ -157,15 +172,15 @@ typedef struct ms_node {
     unsigned char num_in, num_out;
     int in[MS_MAX_OPERANDS];
     int out[MS_MAX_OPERANDS];
-    const char *name;    /* "attention.query", for traces and joins */
-    int forward;         /* the forward node that a backward or recompute node comes from, otherwise -1 */
+    const char *name; /* "attention.query", for traces and joins */
+    int forward; /* the forward node that a backward or recompute node comes from, otherwise -1 */
     /* attributes */
     const char *einsum;
     long rotary_width;
     long window_tokens;
-    bool inverse;        /* ROTARY, EXCHANGE */
-    bool by_position;    /* EMBED */
-    unsigned char axis;  /* REDISTRIBUTE: mesh axis 0..2 of the tensor's mesh */
+    bool inverse;       /* ROTARY, EXCHANGE */
+    bool by_position;   /* EMBED */
+    unsigned char axis; /* REDISTRIBUTE: mesh axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;
 
@@ -176,32 +191,42 @@ typedef struct ms_program_key {
     bool sequence_parallel;
     bool loss_parallel;
     bool attention_fused;
-    bool regather;      /* gathered tensors are gathered again in backward */
+    bool regather;           /* gathered tensors are gathered again in backward */
     unsigned char recompute; /* ms_recompute */
     short tp, cp, ep, etp;
-    int microbatch;     /* sequences per dp rank */
+    int microbatch; /* sequences per dp rank */
 } ms_program_key;
 
-typedef enum ms_program_part { MS_PART_EMBED, MS_PART_LAYER, MS_PART_HEAD, MS_NUM_PARTS } ms_program_part;
+typedef enum ms_program_part {
+    MS_PART_EMBED,
+    MS_PART_LAYER,
+    MS_PART_HEAD,
+    MS_NUM_PARTS
+} ms_program_part;
 
 typedef struct ms_program {
     const ms_model *model;
     ms_program_key key;
-    long mesh_size[2][MS_MESH_AXES]; /* [mesh][axis]; sizes of dp and edp are those asked for when building, 1 for pricing */
-    double size['z' - '0' + 1];      /* global size of each letter: size[letter - '0'] */
-    double compute_bytes;            /* of an element in the compute type */
+    long mesh_size
+        [2]
+        [MS_MESH_AXES]; /* [mesh][axis]; sizes of dp and edp are those asked for when building, 1 for pricing */
+    double size['z' - '0' + 1]; /* global size of each letter: size[letter - '0'] */
+    double compute_bytes;       /* of an element in the compute type */
     int num_tensors, num_nodes;
     ms_tensor *tensors;
-    ms_node *nodes;                  /* forward, then recompute and backward interleaved, in an order that can be executed */
+    ms_node *
+        nodes; /* forward, then recompute and backward interleaved, in an order that can be executed */
     int num_forward_nodes;
-    int input, output;               /* tensors; -1 for the embedding's input and the head's output is the loss */
+    int input,
+        output; /* tensors; -1 for the embedding's input and the head's output is the loss */
     int input_gradient, output_gradient; /* -1: none */
 } ms_program;
 
 /* Builds the program of one part for a key. `data_parallel` (dp) scales the batch letter: local shapes do not depend on it; pricing uses 1.
  * With experts, dp * cp * tp must be divisible by ep * etp. The key must be legal for the model (ms_plan_refusal). Lives in the arena. */
-const ms_program *ms_program_make(ms_arena *arena, const ms_model *model, const ms_program_key *key,
-                                  long sequence_length, long data_parallel, ms_dtype compute);
+const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
+                                  const ms_program_key *key, long sequence_length,
+                                  long data_parallel, ms_dtype compute);
 
 /* Elements of the tensor on one rank: product of its dims over the sizes of the axes that shard them. */
 double ms_tensor_local_elements(const ms_program *program, int tensor);
@@ -227,7 +252,8 @@ typedef struct ms_node_comm {
     int axis;
     double size_bytes;
 } ms_node_comm;
-bool ms_node_communicates(const ms_program *program, const ms_node *node, ms_node_comm *out);
+bool ms_node_communicates(const ms_program *program, const ms_node *node,
+                          ms_node_comm *out);
 
 /* Structure is sound: operands defined before use, placements legal, every weight has a gradient. `why` gets a sentence. For tests. */
 bool ms_program_check(const ms_program *program, const char **why);

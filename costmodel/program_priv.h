@@ -5,14 +5,17 @@
 
 #include "costmodel/program.h"
 
-#define MS_MAX_TENSORS 320
-#define MS_MAX_NODES 256
-#define MS_MAX_CONVERSIONS 64
+#define MS_MAX_TENSORS       320
+#define MS_MAX_NODES         256
+#define MS_MAX_CONVERSIONS   64
 #define MS_MAX_CONTRIBUTIONS 3
 
 /* How a forward node is spread over one mesh axis: by a letter, not at all, or a linear
  * operation on partial sums. */
-enum { MS_WHOLE = 0, MS_LINEAR = '+' };
+enum {
+    MS_WHOLE = 0,
+    MS_LINEAR = '+'
+};
 
 typedef struct ms_conversion {
     int tensor, result;
@@ -27,7 +30,7 @@ typedef struct ms_contributions {
 } ms_contributions;
 
 typedef struct ms_builder {
-    ms_arena *arena; /* of the finished program */
+    ms_arena *arena;     /* of the finished program */
     ms_program *program; /* arrays below until the end */
     const ms_model *model;
     ms_tensor tensors[MS_MAX_TENSORS];
@@ -38,14 +41,15 @@ typedef struct ms_builder {
     int num_conversions;
     ms_conversion conversions[MS_MAX_CONVERSIONS];
     ms_contributions gradient[MS_MAX_TENSORS];
-    int logits; /* of the head */
+    int logits;                    /* of the head */
     ms_node forward[MS_MAX_NODES]; /* recompute.c: the list before it is rewritten */
     int clone[MS_MAX_NODES];
 } ms_builder;
 
 /* ---- tensors and nodes (program.c) ---- */
 
-int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role, double element_bytes);
+int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role,
+                  double element_bytes);
 /* Appends the node; its outputs then know their producer. */
 int ms_push_node(ms_builder *b, const ms_node *node);
 bool ms_placement_equal(ms_placement a, ms_placement b);
@@ -64,7 +68,8 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
 ms_placement ms_stream_placement(const ms_builder *b, int axis);
 int ms_to_stream(ms_builder *b, int tensor);
 /* The letter by which an operand (input i) is split when its node is spread by `letter`; 0: it is whole. */
-char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis, char letter);
+char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
+                       char letter);
 
 /* ---- parts (layer.c) ---- */
 

@@ -56,7 +56,8 @@ static int find_conversion(const ms_builder *b, int tensor, int axis, ms_placeme
 {
     for (int i = 0; i < b->num_conversions; i++) {
         const ms_conversion *known = &b->conversions[i];
-        if (known->tensor == tensor && known->axis == axis && ms_placement_equal(known->to, to))
+        if (known->tensor == tensor && known->axis == axis &&
+            ms_placement_equal(known->to, to))
             return known->result;
     }
     return -1;
@@ -71,13 +72,20 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to)
     int known = find_conversion(b, tensor, axis, to);
     if (known >= 0)
         return known;
-    int result = ms_add_tensor(b, source->name, source->dims, source->role, source->element_bytes);
+    int result =
+        ms_add_tensor(b, source->name, source->dims, source->role, source->element_bytes);
     ms_tensor *target = &b->tensors[result];
     target->mesh = source->mesh;
     memcpy(target->at, source->at, sizeof target->at);
     target->at[axis] = to;
-    ms_node node = {.op = MS_OP_REDISTRIBUTE, .num_in = 1, .num_out = 1, .name = source->name,
-                    .forward = -1, .axis = (unsigned char)axis, .from = source->at[axis], .to = to};
+    ms_node node = {.op = MS_OP_REDISTRIBUTE,
+                    .num_in = 1,
+                    .num_out = 1,
+                    .name = source->name,
+                    .forward = -1,
+                    .axis = (unsigned char)axis,
+                    .from = source->at[axis],
+                    .to = to};
     node.in[0] = tensor;
     node.out[0] = result;
     ms_push_node(b, &node);
@@ -92,11 +100,13 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to)
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter)
 {
-    if (node->op == MS_OP_ATTENTION && letter == MS_DIM_SEQUENCE && (input == 1 || input == 2))
+    if (node->op == MS_OP_ATTENTION && letter == MS_DIM_SEQUENCE &&
+        (input == 1 || input == 2))
         return 0; /* every query needs all keys before it */
     if (has(operand, letter))
         return letter;
-    if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS && has(operand, MS_DIM_KV_HEADS))
+    if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS &&
+        has(operand, MS_DIM_KV_HEADS))
         return MS_DIM_KV_HEADS; /* whole groups of query heads go with their key head */
     bool token_letter = letter == MS_DIM_BATCH || letter == MS_DIM_SEQUENCE;
     if ((node->op == MS_OP_PERMUTE || node->op == MS_OP_UNPERMUTE) && token_letter &&
@@ -143,15 +153,17 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
     return to.kind == MS_REPLICATE ? 2.0 * bytes : bytes;
 }
 
-static ms_placement required(const ms_node *node, const ms_tensor *operand, int input, int axis,
-                             char letter)
+static ms_placement required(const ms_node *node, const ms_tensor *operand, int input,
+                             int axis, char letter)
 {
-    char own = letter == MS_WHOLE ? 0 : ms_operand_letter(node, operand, input, axis, letter);
+    char own =
+        letter == MS_WHOLE ? 0 : ms_operand_letter(node, operand, input, axis, letter);
     return own != 0 ? ms_shard(own) : ms_replicate;
 }
 
 /* Cost of spreading the node by `letter`; infinite when a weight would have to move. */
-static double strategy_cost(const ms_builder *b, const ms_node *node, int axis, char letter)
+static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
+                            char letter)
 {
     double cost = 0.0;
     for (int i = 0; i < node->num_in; i++) {
@@ -198,8 +210,10 @@ static char lead_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     const ms_tensor *lead = &b->tensors[node->in[0]];
     ms_placement at = lead->at[axis];
-    bool linear = node->op == MS_OP_UNPERMUTE || (node->op == MS_OP_ADD && node->num_out == 1);
-    if (at.kind == MS_PARTIAL_SUM && linear && (node->op == MS_OP_UNPERMUTE || all_partial(b, node, axis)))
+    bool linear =
+        node->op == MS_OP_UNPERMUTE || (node->op == MS_OP_ADD && node->num_out == 1);
+    if (at.kind == MS_PARTIAL_SUM && linear &&
+        (node->op == MS_OP_UNPERMUTE || all_partial(b, node, axis)))
         return MS_LINEAR;
     if (is_partial(at) || (at.kind == MS_SHARD && must_be_whole(node, lead, at.dim)))
         at = ms_stream_placement(b, axis);
@@ -219,7 +233,8 @@ static char choose_letter(const ms_builder *b, const ms_node *node, int axis)
     case MS_OP_GROUPED: /* rows over edp and ep; the width of the experts over etp */
         if (axis != 2)
             return MS_DIM_ROWS;
-        return b->tensors[node->in[1]].at[axis].kind == MS_SHARD ? MS_DIM_EXPERT_FFN : MS_WHOLE;
+        return b->tensors[node->in[1]].at[axis].kind == MS_SHARD ? MS_DIM_EXPERT_FFN
+                                                                 : MS_WHOLE;
     case MS_OP_EMBED:
         table = b->tensors[node->in[0]].at[axis];
         if (table.kind == MS_SHARD)
@@ -241,7 +256,8 @@ static ms_placement output_placement(const ms_node *node, const ms_tensor *out, 
     char own = ms_operand_letter(node, out, -1, axis, letter);
     if (own != 0)
         return ms_shard(own);
-    return (ms_placement){node->op == MS_OP_LOSS_MAX ? MS_PARTIAL_MAX : MS_PARTIAL_SUM, 0};
+    return (ms_placement){node->op == MS_OP_LOSS_MAX ? MS_PARTIAL_MAX : MS_PARTIAL_SUM,
+                          0};
 }
 
 static void spread(ms_builder *b, ms_node *node, int axis, char letter)
@@ -254,7 +270,8 @@ static void spread(ms_builder *b, ms_node *node, int axis, char letter)
         if (letter == MS_LINEAR && operand->at[axis].kind == MS_PARTIAL_SUM)
             continue;
         char by = letter == MS_LINEAR ? MS_WHOLE : letter;
-        node->in[i] = ms_convert(b, node->in[i], axis, required(node, operand, i, axis, by));
+        node->in[i] =
+            ms_convert(b, node->in[i], axis, required(node, operand, i, axis, by));
     }
     for (int i = 0; i < node->num_out; i++) {
         ms_tensor *out = &b->tensors[node->out[i]];
@@ -271,9 +288,11 @@ static void place_exchange(ms_builder *b, const ms_node *node)
     const ms_program *program = b->program;
     out->mesh = rows->mesh == MS_DENSE_MESH ? MS_SPARSE_MESH : MS_DENSE_MESH;
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        out->at[axis] = ms_axis_active(program, out->mesh, axis) ? ms_shard(MS_DIM_ROWS) : ms_replicate;
+        out->at[axis] = ms_axis_active(program, out->mesh, axis) ? ms_shard(MS_DIM_ROWS)
+                                                                 : ms_replicate;
     if (program->mesh_size[MS_SPARSE_MESH][2] > 1)
-        out->at[2] = rows->at[2]; /* etp ranks hold the same rows, or partial sums of them */
+        out->at[2] =
+            rows->at[2]; /* etp ranks hold the same rows, or partial sums of them */
 }
 
 int ms_emit(ms_builder *b, ms_node *node)

@@ -8,7 +8,8 @@
 
 static bool is_gather(const ms_node *node)
 {
-    return node->op == MS_OP_REDISTRIBUTE && node->from.kind == MS_SHARD && node->to.kind == MS_REPLICATE;
+    return node->op == MS_OP_REDISTRIBUTE && node->from.kind == MS_SHARD &&
+           node->to.kind == MS_REPLICATE;
 }
 
 static int output_index(const ms_node *node, int tensor)
@@ -90,9 +91,11 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
         copy.in[i] = materialise(b, num_forward, copy.in[i]);
     for (int i = 0; i < copy.num_out; i++) {
         const ms_tensor *out = &b->tensors[original->out[i]];
-        copy.out[i] = ms_add_tensor(b, out->name, out->dims, MS_ROLE_ACTIVATION, out->element_bytes);
+        copy.out[i] = ms_add_tensor(b, out->name, out->dims, MS_ROLE_ACTIVATION,
+                                    out->element_bytes);
         b->tensors[copy.out[i]].mesh = b->tensors[original->out[i]].mesh;
-        memcpy(b->tensors[copy.out[i]].at, b->tensors[original->out[i]].at, sizeof b->tensors[0].at);
+        memcpy(b->tensors[copy.out[i]].at, b->tensors[original->out[i]].at,
+               sizeof b->tensors[0].at);
     }
     b->clone[producer] = ms_push_node(b, &copy);
     return copy.out[index];

@@ -141,11 +141,11 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action *out)
 /* Every rank's next action, and the step in which each (kind, stage, micro-batch) was done. */
 typedef struct sweep {
     const ms_schedule *schedule;
-    int *next;           /* (num_ranks) */
-    int *step_of;        /* (MS_NUM_ACTIONS, num_stages, num_microbatches); 0: not yet */
-    int *last_step;      /* (num_ranks) */
+    int *next;      /* (num_ranks) */
+    int *step_of;   /* (MS_NUM_ACTIONS, num_stages, num_microbatches); 0: not yet */
+    int *last_step; /* (num_ranks) */
     int *last_backward_step; /* (num_stages) */
-    bool *stage_started; /* (num_stages) */
+    bool *stage_started;     /* (num_stages) */
     ms_step *steps;
     int *step_action;
     int num_done;

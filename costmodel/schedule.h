@@ -51,10 +51,10 @@ typedef struct ms_schedule {
     const int *first_live; /* (num_ranks + 1) */
     const int *live;       /* (num_live, virtual_stages) */
     /* All actions in one order in which each comes after the two that it waits for. */
-    int num_steps;          /* num_ranks * actions_per_rank */
-    const ms_step *steps;   /* (1 + num_steps); steps[0] is no action */
-    const int *step_action; /* (1 + num_steps): index into actions */
-    const int *last_step;   /* (num_ranks): step of each rank's last action */
+    int num_steps;                 /* num_ranks * actions_per_rank */
+    const ms_step *steps;          /* (1 + num_steps); steps[0] is no action */
+    const int *step_action;        /* (1 + num_steps): index into actions */
+    const int *last_step;          /* (num_ranks): step of each rank's last action */
     const int *last_backward_step; /* (num_stages) */
 } ms_schedule;
 

@@ -16,9 +16,9 @@ typedef struct ms_counts {
     long evaluated;      /* bound or memory computed */
     long replayed;       /* exact time computed */
     long refused[MS_NUM_REFUSALS];
-    long over_memory;    /* does not fit */
-    long over_bound;     /* cannot be among the best */
-    long dominated;      /* another plan of the same mesh is at least as fast and fits */
+    long over_memory; /* does not fit */
+    long over_bound;  /* cannot be among the best */
+    long dominated;   /* another plan of the same mesh is at least as fast and fits */
 } ms_counts;
 
 /* One per thread. */
@@ -27,20 +27,24 @@ typedef struct ms_explorer {
     const ms_space *space;
     ms_arena *scratch;
     ms_schedule_cache *schedules;
-    bool exhaustive;              /* replay every plan that fits, skip nothing: for tests */
-    bool bounds_only;             /* compute bound and memory of every plan, replay none: for rates */
+    bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
+    bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
     ms_counts counts;
-    /* the mesh at work */
-    ms_found best;
-    double threshold_s;           /* plans whose bound lies above need no exact time */
-    double least_peak_bytes;      /* smallest peak seen over all plans, with its plan, for the report when nothing fits */
+    /* the mesh at work: its best plans, fastest first; of equal ones the one found first */
+    int num_found, capacity;
+    ms_found *found;      /* (capacity) */
+    double threshold_s;   /* plans whose bound lies above need no exact time */
+    double least_bound_s; /* bounds_only: the smallest bound */
+    double
+        least_peak_bytes; /* smallest peak seen over all plans, with its plan, for the report when nothing fits */
     ms_plan least_plan;
 } ms_explorer;
 
 /* Never above the step time of any plan of the mesh, whatever the order of axes, sharding and recomputation. Infinite when no micro-batch fits the batch. */
 double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh);
 
-/* Finds the mesh's best plan into explorer->best; ties go to the plan that comes first. */
-void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh, double threshold_s);
+/* Finds the mesh's best plans into explorer->found. */
+void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                     double threshold_s);
 
 #endif

@@ -4,7 +4,8 @@
 
 /* ---- spans ---- */
 
-static ms_span span_of(const ms_mesh *mesh, const ms_cluster *cluster, const char *const *names)
+static ms_span span_of(const ms_mesh *mesh, const ms_cluster *cluster,
+                       const char *const *names)
 {
     int axes[MS_MAX_AXES], num_axes = 0;
     for (; *names != NULL; names++) {
@@ -32,7 +33,8 @@ static const group_axes groups[MS_NUM_SPANS] = {
     [MS_NUM_BILL_AXES + MS_SYNC_ALL] = {false, {"dp_replicate", "dp_shard", "cp"}},
     [MS_NUM_BILL_AXES + MS_SYNC_EXPERT_ALL] = {true, {"dp_replicate", "efsdp"}},
     [MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS] = {false, {"pp"}},
-    [MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS + 1] = {false, {"pp", "dp_replicate", "dp_shard", "cp", "tp"}},
+    [MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS +
+        1] = {false, {"pp", "dp_replicate", "dp_shard", "cp", "tp"}},
 };
 
 static bool has_experts(const ms_plan *plan)
@@ -40,7 +42,8 @@ static bool has_experts(const ms_plan *plan)
     return plan->ep * plan->etp > 1;
 }
 
-void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster, ms_span spans[MS_NUM_SPANS])
+void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
+                    ms_span spans[MS_NUM_SPANS])
 {
     ms_mesh dense = ms_plan_mesh(plan);
     ms_mesh sparse = dense;
@@ -59,18 +62,25 @@ void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster, ms_span span
 
 /* ---- laws ---- */
 
-static void make_bill_laws(ms_links *links, const ms_cluster *cluster, const ms_profile *profile)
+static void make_bill_laws(ms_links *links, const ms_cluster *cluster,
+                           const ms_profile *profile)
 {
     static const unsigned char needed[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES] = {
-        [MS_BILL_TP] = {[MS_ALL_GATHER] = 1, [MS_REDUCE_SCATTER] = 1, [MS_ALL_REDUCE] = 1, [MS_ALL_TO_ALL] = 1},
-        [MS_BILL_CP] = {[MS_ALL_GATHER] = 1, [MS_REDUCE_SCATTER] = 1, [MS_ALL_REDUCE] = 1, [MS_ALL_TO_ALL] = 1},
+        [MS_BILL_TP] = {[MS_ALL_GATHER] = 1,
+                        [MS_REDUCE_SCATTER] = 1,
+                        [MS_ALL_REDUCE] = 1,
+                        [MS_ALL_TO_ALL] = 1},
+        [MS_BILL_CP] = {[MS_ALL_GATHER] = 1,
+                        [MS_REDUCE_SCATTER] = 1,
+                        [MS_ALL_REDUCE] = 1,
+                        [MS_ALL_TO_ALL] = 1},
         [MS_BILL_EP] = {[MS_ALL_TO_ALL] = 1},
     };
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
         for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
             if (needed[axis][c] && links->span[axis].size > 1)
-                links->law[axis][c] =
-                    ms_collective_law_make((ms_collective)c, &links->span[axis], cluster, profile);
+                links->law[axis][c] = ms_collective_law_make(
+                    (ms_collective)c, &links->span[axis], cluster, profile);
 }
 
 static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *cluster,
@@ -87,29 +97,36 @@ static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *clu
         if (span->size <= 1)
             continue;
         links.gather[i] = ms_collective_law_make(MS_ALL_GATHER, span, cluster, profile);
-        links.reduce[i] = ms_collective_law_make(MS_REDUCE_SCATTER, span, cluster, profile);
-        links.all_reduce[i] = ms_collective_law_make(MS_ALL_REDUCE, span, cluster, profile);
+        links.reduce[i] =
+            ms_collective_law_make(MS_REDUCE_SCATTER, span, cluster, profile);
+        links.all_reduce[i] =
+            ms_collective_law_make(MS_ALL_REDUCE, span, cluster, profile);
     }
     if (links.pipeline_span.size > 1)
-        links.send = ms_collective_law_make(MS_SEND, &links.pipeline_span, cluster, profile);
+        links.send =
+            ms_collective_law_make(MS_SEND, &links.pipeline_span, cluster, profile);
     if (links.world_span.size > 1)
-        links.world = ms_collective_law_make(MS_ALL_REDUCE, &links.world_span, cluster, profile);
+        links.world =
+            ms_collective_law_make(MS_ALL_REDUCE, &links.world_span, cluster, profile);
     return links;
 }
 
-ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster, const ms_profile *profile)
+ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster,
+                       const ms_profile *profile)
 {
     ms_span spans[MS_NUM_SPANS];
     ms_links_spans(plan, cluster, spans);
     return laws_of(spans, cluster, profile);
 }
 
-ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster, const ms_profile *profile)
+ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
+                        const ms_profile *profile)
 {
     ms_span spans[MS_NUM_SPANS];
     ms_links_spans(plan, cluster, spans);
     for (int i = 0; i < MS_NUM_SPANS; i++) {
-        ms_group alone = {.size = spans[i].size, .num_modes = 1, .modes = {{spans[i].size, 1}}};
+        ms_group alone = {
+            .size = spans[i].size, .num_modes = 1, .modes = {{spans[i].size, 1}}};
         spans[i] = ms_group_span(&alone, spans[i].size, cluster);
     }
     return laws_of(spans, cluster, profile);

@@ -6,32 +6,37 @@
 
 /* Groups along which gradients and parameters travel. */
 typedef enum ms_sync_group {
-    MS_SYNC_FSDP,           /* dp_shard x cp */
-    MS_SYNC_EXPERT_FSDP,    /* efsdp = dp_shard x cp x tp / (ep x etp) */
-    MS_SYNC_REPLICATE,      /* dp_replicate */
-    MS_SYNC_ALL,            /* dp_replicate x dp_shard x cp */
-    MS_SYNC_EXPERT_ALL,     /* dp_replicate x efsdp */
+    MS_SYNC_FSDP,        /* dp_shard x cp */
+    MS_SYNC_EXPERT_FSDP, /* efsdp = dp_shard x cp x tp / (ep x etp) */
+    MS_SYNC_REPLICATE,   /* dp_replicate */
+    MS_SYNC_ALL,         /* dp_replicate x dp_shard x cp */
+    MS_SYNC_EXPERT_ALL,  /* dp_replicate x efsdp */
     MS_NUM_SYNC_GROUPS
 } ms_sync_group;
 
 typedef struct ms_links {
     ms_span span[MS_NUM_BILL_AXES];
-    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES]; /* those a bill can hold */
+    ms_collective_law law[MS_NUM_BILL_AXES]
+                         [MS_NUM_COLLECTIVES]; /* those a bill can hold */
     ms_span sync_span[MS_NUM_SYNC_GROUPS];
-    ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS], all_reduce[MS_NUM_SYNC_GROUPS];
+    ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
+        all_reduce[MS_NUM_SYNC_GROUPS];
     ms_span pipeline_span, world_span;
     ms_collective_law send;  /* between neighbouring stages */
     ms_collective_law world; /* all-reduce over all ranks: the gradient norm */
 } ms_links;
 
 /* Laws of a plan's groups in its axis order. */
-ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster, const ms_profile *profile);
+ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster,
+                       const ms_profile *profile);
 
 /* A relaxation: every group as if it lay alone, innermost on the cluster. No order of axes is faster. */
-ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster, const ms_profile *profile);
+ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
+                        const ms_profile *profile);
 
 /* Spans of all groups of a plan, in a canonical order: orders of axes with equal spans cost the same. */
 #define MS_NUM_SPANS (MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS + 2)
-void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster, ms_span spans[MS_NUM_SPANS]);
+void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
+                    ms_span spans[MS_NUM_SPANS]);
 
 #endif

@@ -28,7 +28,8 @@ static int add_vector(int *vectors, int num, int width, const int *counts)
             return num;
     for (int i = 0; i < num; i++)
         if (!covers(counts, vectors + (long)i * width, width))
-            memmove(vectors + (long)kept++ * width, vectors + (long)i * width, (size_t)width * sizeof *counts);
+            memmove(vectors + (long)kept++ * width, vectors + (long)i * width,
+                    (size_t)width * sizeof *counts);
     memcpy(vectors + (long)kept * width, counts, (size_t)width * sizeof *counts);
     return kept + 1;
 }
@@ -41,9 +42,11 @@ static int distinct_of(const ms_run *run, int chunk)
     return i;
 }
 
-ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run, const ms_schedule *live, int rank)
+ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
+                               const ms_schedule *live, int rank)
 {
-    int first = live->first_live[rank], last = live->first_live[rank + 1], width = run->num_distinct;
+    int first = live->first_live[rank], last = live->first_live[rank + 1],
+        width = run->num_distinct;
     int virtual_stages = live->shape.virtual_stages;
     int *vectors = MS_NEW_ARRAY(arena, (long)(last - first) * width, int);
     int *counts = MS_NEW_ARRAY(arena, width, int);
@@ -51,7 +54,8 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run, const ms_sche
     for (int i = first; i < last; i++) {
         memset(counts, 0, (size_t)width * sizeof *counts);
         for (int chunk = 0; chunk < virtual_stages; chunk++)
-            counts[distinct_of(run, chunk)] += live->live[(long)i * virtual_stages + chunk];
+            counts[distinct_of(run, chunk)] +=
+                live->live[(long)i * virtual_stages + chunk];
         num = add_vector(vectors, num, width, counts);
     }
     return (ms_rank_live){run, num, vectors};
@@ -67,7 +71,8 @@ static void add_states(ms_rank_load *load, const ms_stage *stage, double chunks)
     load->dense_params += chunks * stage->sum.dense_params;
     load->expert_params += chunks * stage->sum.expert_params;
     load->unit_dense_params = ms_max(load->unit_dense_params, stage->unit_dense_params);
-    load->unit_expert_params = ms_max(load->unit_expert_params, stage->unit_expert_params);
+    load->unit_expert_params =
+        ms_max(load->unit_expert_params, stage->unit_expert_params);
 }
 
 /* What is alive beside the kept activations, at the two instants that can be the peak: while the head's backward runs (all
@@ -78,17 +83,20 @@ typedef struct instants {
     double head_grad_bytes;
 } instants;
 
-static void set_peak(ms_rank_load *out, const instants *at, double kept_bytes, double logits_bytes)
+static void set_peak(ms_rank_load *out, const instants *at, double kept_bytes,
+                     double logits_bytes)
 {
     double head_bytes = at->head_transient_bytes + at->head_grad_bytes + at->logits_bytes;
     bool at_head = at->logits_bytes > 0.0 && head_bytes > at->layer_transient_bytes;
-    out->activation_bytes = kept_bytes + (at_head ? at->head_transient_bytes : at->layer_transient_bytes);
-    out->logits_bytes = at_head ? logits_bytes : ms_max(logits_bytes - at->logits_bytes, 0.0);
+    out->activation_bytes =
+        kept_bytes + (at_head ? at->head_transient_bytes : at->layer_transient_bytes);
+    out->logits_bytes =
+        at_head ? logits_bytes : ms_max(logits_bytes - at->logits_bytes, 0.0);
     out->head_grad_bytes = at_head ? at->head_grad_bytes : 0.0;
 }
 
-static void find_peak(const ms_workload *w, const ms_stage *stages, const ms_rank_live *live, const instants *at,
-                      ms_rank_load *out)
+static void find_peak(const ms_workload *workload, const ms_stage *stages,
+                      const ms_rank_live *live, const instants *at, ms_rank_load *out)
 {
     int width = live->run->num_distinct;
     double peak_bytes = -1.0;
@@ -98,7 +106,7 @@ static void find_peak(const ms_workload *w, const ms_stage *stages, const ms_ran
             const ms_stage *stage = &stages[live->run->distinct[j]];
             double count = live->counts[(long)i * width + j];
             bytes += count * stage->sum.saved_bytes;
-            logits_bytes += count * stage->logits * w->stack->logit_bytes.value;
+            logits_bytes += count * stage->logits * workload->stack->logit_bytes.value;
         }
         if (bytes + logits_bytes > peak_bytes) {
             peak_bytes = bytes + logits_bytes;
@@ -107,20 +115,22 @@ static void find_peak(const ms_workload *w, const ms_stage *stages, const ms_ran
     }
 }
 
-void ms_rank_load_make(const ms_workload *w, const ms_stage *stages, const ms_rank_live *live, double send_bytes,
-                       int num_neighbours, ms_rank_load *out)
+void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages,
+                       const ms_rank_live *live, double send_bytes, int num_neighbours,
+                       ms_rank_load *out)
 {
     instants at = {0};
     *out = (ms_rank_load){0};
     for (int i = 0; i < live->run->num_distinct; i++) {
         const ms_stage *stage = &stages[live->run->distinct[i]];
         add_states(out, stage, (double)live->run->multiplicity[i]);
-        at.layer_transient_bytes = ms_max(at.layer_transient_bytes, stage->sum.transient_bytes);
+        at.layer_transient_bytes =
+            ms_max(at.layer_transient_bytes, stage->sum.transient_bytes);
         at.head_transient_bytes += stage->head_transient_bytes;
-        at.logits_bytes += stage->logits * w->stack->logit_bytes.value;
-        at.head_grad_bytes += stage->head_params * w->stack->head_grad_bytes.value;
+        at.logits_bytes += stage->logits * workload->stack->logit_bytes.value;
+        at.head_grad_bytes += stage->head_params * workload->stack->head_grad_bytes.value;
     }
-    find_peak(w, stages, live, &at, out);
+    find_peak(workload, stages, live, &at, out);
     /* per neighbour an activation and a gradient, received while the one before is used */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
@@ -139,7 +149,8 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links)
     return sizes;
 }
 
-static double sharded(const ms_rank_load *load, const ms_shard_sizes *shards, bool over_shards)
+static double sharded(const ms_rank_load *load, const ms_shard_sizes *shards,
+                      bool over_shards)
 {
     if (!over_shards)
         return load->dense_params + load->expert_params;
@@ -148,10 +159,11 @@ static double sharded(const ms_rank_load *load, const ms_shard_sizes *shards, bo
 
 /* Whole parameters and gradients that exist beside the shards. With ZeRO-3 the unit at work and the one fetched
  * ahead, and one unit's gradients on their way to the reduction. */
-static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load, ms_sharding sharding,
-                             const ms_shard_sizes *shards)
+static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
+                             ms_sharding sharding, const ms_shard_sizes *shards)
 {
-    double param_bytes = stack->param_comm_bytes.value, grad_bytes = stack->grad_comm_bytes.value;
+    double param_bytes = stack->param_comm_bytes.value,
+           grad_bytes = stack->grad_comm_bytes.value;
     double units[2] = {load->unit_dense_params, load->unit_expert_params};
     const double counts[2] = {shards->dense, shards->expert};
     double total = 0.0;
@@ -169,14 +181,17 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load, ms
     return total;
 }
 
-void ms_rank_memory(const ms_workload *w, const ms_rank_load *load, ms_sharding sharding,
-                    const ms_shard_sizes *shards, double parts[MS_NUM_MEMORY_PARTS])
+void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
+                    ms_sharding sharding, const ms_shard_sizes *shards,
+                    double parts[MS_NUM_MEMORY_PARTS])
 {
-    const ms_stack *stack = w->stack;
+    const ms_stack *stack = workload->stack;
     bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_KEEP;
-    parts[MS_MEMORY_PARAMS] = stack->param_bytes.value * sharded(load, shards, params_sharded);
+    parts[MS_MEMORY_PARAMS] =
+        stack->param_bytes.value * sharded(load, shards, params_sharded);
     parts[MS_MEMORY_GRADS] =
-        stack->grad_bytes.value * sharded(load, shards, ms_shards_grads(sharding)) + load->head_grad_bytes;
+        stack->grad_bytes.value * sharded(load, shards, ms_shards_grads(sharding)) +
+        load->head_grad_bytes;
     parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
                                  sharded(load, shards, sharding >= MS_ZERO_1);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
@@ -189,7 +204,8 @@ void ms_rank_memory(const ms_workload *w, const ms_rank_load *load, ms_sharding 
         allocated += parts[i];
     parts[MS_MEMORY_FRAGMENTATION] = stack->fragmentation_frac.value * allocated;
     if (stack->counts_context) {
-        parts[MS_MEMORY_COMM_BUFFERS] += shards->num_communicators * w->profile->communicator_bytes.value;
-        parts[MS_MEMORY_CONTEXT] = w->profile->context_bytes.value;
+        parts[MS_MEMORY_COMM_BUFFERS] +=
+            shards->num_communicators * workload->profile->communicator_bytes.value;
+        parts[MS_MEMORY_CONTEXT] = workload->profile->context_bytes.value;
     }
 }

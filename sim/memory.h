@@ -6,8 +6,8 @@
 
 typedef enum ms_memory_part {
     MS_MEMORY_PARAMS,
-    MS_MEMORY_GRADS,           /* fp32 accumulation included */
-    MS_MEMORY_OPTIMIZER,       /* master weights included */
+    MS_MEMORY_GRADS,     /* fp32 accumulation included */
+    MS_MEMORY_OPTIMIZER, /* master weights included */
     MS_MEMORY_ACTIVATIONS,
     MS_MEMORY_LOGITS,
     MS_MEMORY_GATHERED_PARAMS,
@@ -22,10 +22,11 @@ extern const char *const ms_memory_part_names[]; /* "params" ... */
 typedef struct ms_rank_load {
     double dense_params, expert_params;
     double unit_dense_params, unit_expert_params; /* largest unit gathered at once */
-    double activation_bytes; /* at the peak over the rank's list of actions, with the transients of one backward */
-    double logits_bytes;     /* alive then */
-    double head_grad_bytes;  /* gradient of the head's matrix while it is made */
-    double buffer_bytes;     /* pipeline sends and receives */
+    double
+        activation_bytes; /* at the peak over the rank's list of actions, with the transients of one backward */
+    double logits_bytes;    /* alive then */
+    double head_grad_bytes; /* gradient of the head's matrix while it is made */
+    double buffer_bytes;    /* pipeline sends and receives */
 } ms_rank_load;
 
 /* Micro-batches alive on a rank by class of its chunks: chunks of one class weigh the same, so only their sum counts. Vectors that another
@@ -37,12 +38,14 @@ typedef struct ms_rank_live {
 } ms_rank_live;
 
 /* From the schedule's vectors for the rank, which belongs to the run. Lives in the arena. */
-ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run, const ms_schedule *live, int rank);
+ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
+                               const ms_schedule *live, int rank);
 
 /* The load of the rank whose live vectors are given; of these the worst is taken. `stages` are by class of the split. Pipeline ends send and receive on
  * one side only. */
-void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages, const ms_rank_live *live,
-                       double send_bytes, int num_neighbours, ms_rank_load *out);
+void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages,
+                       const ms_rank_live *live, double send_bytes, int num_neighbours,
+                       ms_rank_load *out);
 /* Ranks before and after a rank of a pipeline: 0, 1 or 2. */
 int ms_num_neighbours(const ms_split *split, int rank);
 
@@ -55,7 +58,8 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 
 /* Bytes by category at the peak, during a backward; the sum is the peak. Sources: ZeRO (Rajbhandari et al. 2020) for states;
  * activations and transients from the lifetimes of the graph's tensors. */
-void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load, ms_sharding sharding,
-                    const ms_shard_sizes *shards, double parts[MS_NUM_MEMORY_PARTS]);
+void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
+                    ms_sharding sharding, const ms_shard_sizes *shards,
+                    double parts[MS_NUM_MEMORY_PARTS]);
 
 #endif

@@ -37,7 +37,8 @@ static void open_bills(planned *p)
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(plan, p->workload->cluster, p->workload->profile);
-    ms_parts_price(p->workload, p->bills, &p->links, plan->async_tp, modes_of(plan), &p->parts);
+    ms_parts_price(p->workload, p->bills, &p->links, plan->async_tp, modes_of(plan),
+                   &p->parts);
 }
 
 static const ms_split *split_of(ms_ctx *cx, const planned *p)
@@ -46,7 +47,8 @@ static const ms_split *split_of(ms_ctx *cx, const planned *p)
     int ranks = (int)plan->size[MS_PP], virtual_stages = (int)plan->virtual_stages;
     if (plan->num_stage_layers == 0)
         return ms_workload_split(p->workload, p->bills, ranks, virtual_stages);
-    return ms_split_make(cx->arena, p->workload->model, plan->layers_per_stage, ranks, virtual_stages);
+    return ms_split_make(cx->arena, p->workload->model, plan->layers_per_stage, ranks,
+                         virtual_stages);
 }
 
 static void make_stages(ms_ctx *cx, planned *p)
@@ -55,8 +57,9 @@ static void make_stages(ms_ctx *cx, planned *p)
     p->stages = MS_NEW_ARRAY(cx->arena, split->num_classes, ms_stage);
     for (int i = 0; i < split->num_classes; i++) {
         int s = split->stage_of_class[i];
-        ms_stage_layout layout = {split->first_layer[s], split->layers[s], s == 0, s == split->num_stages - 1,
-                                  p->plan->recompute, p->plan->recompute_layers};
+        ms_stage_layout layout = {
+            split->first_layer[s],      split->layers[s],   s == 0,
+            s == split->num_stages - 1, p->plan->recompute, p->plan->recompute_layers};
         ms_stage_make(p->workload, &p->parts, &layout, &p->stages[i]);
     }
     p->pipeline.stages = p->stages;
@@ -73,9 +76,11 @@ static const ms_run *run_of(const ms_split *split, int rank)
 static ms_rank_load load_of(ms_ctx *cx, const planned *p, int rank)
 {
     const ms_split *split = p->pipeline.split;
-    ms_rank_live live = ms_rank_live_make(cx->arena, run_of(split, rank), p->schedule, rank);
+    ms_rank_live live =
+        ms_rank_live_make(cx->arena, run_of(split, rank), p->schedule, rank);
     ms_rank_load load;
-    ms_rank_load_make(p->workload, p->stages, &live, p->parts.send_bytes, ms_num_neighbours(split, rank), &load);
+    ms_rank_load_make(p->workload, p->stages, &live, p->parts.send_bytes,
+                      ms_num_neighbours(split, rank), &load);
     return load;
 }
 
@@ -121,7 +126,8 @@ static void sum_rank(const planned *p, int rank, double busy_s, ms_prediction *o
 {
     double m = (double)p->pipeline.shape.num_microbatches;
     out->compute_s = out->host_s = 0.0;
-    for (int s = rank; s < p->pipeline.split->num_stages; s += p->pipeline.shape.num_ranks) {
+    for (int s = rank; s < p->pipeline.split->num_stages;
+         s += p->pipeline.shape.num_ranks) {
         const ms_part *sum = &stage_at(p, s)->sum;
         out->compute_s += m * (sum->forward_compute_s + sum->backward_compute_s);
         out->host_s += m * (sum->forward_host_s + sum->backward_host_s);
@@ -130,7 +136,8 @@ static void sum_rank(const planned *p, int rank, double busy_s, ms_prediction *o
 }
 
 /* The schedule alone: no waiting for parameters before it, no reductions after it. */
-static double unsynced_makespan_s(ms_ctx *cx, const planned *p, const ms_stage_times *times)
+static double unsynced_makespan_s(ms_ctx *cx, const planned *p,
+                                  const ms_stage_times *times)
 {
     int num_stages = p->pipeline.split->num_stages;
     ms_stage_times *plain = MS_NEW_ARRAY(cx->arena, num_stages, ms_stage_times);
@@ -143,8 +150,8 @@ static double unsynced_makespan_s(ms_ctx *cx, const planned *p, const ms_stage_t
     return result.makespan_s;
 }
 
-static void predict_stages(ms_ctx *cx, const planned *p, const ms_stage_times *times, const double *busy_s,
-                           ms_prediction *out)
+static void predict_stages(ms_ctx *cx, const planned *p, const ms_stage_times *times,
+                           const double *busy_s, ms_prediction *out)
 {
     int ranks = p->pipeline.shape.num_ranks;
     out->num_stages = ranks;
@@ -166,7 +173,8 @@ static void predict_time(ms_ctx *cx, const planned *p, ms_prediction *out)
 {
     int ranks = p->pipeline.shape.num_ranks, last = 0;
     ms_replay_result result = {.busy_s = MS_NEW_ARRAY(cx->arena, ranks, double)};
-    ms_stage_times *times = MS_NEW_ARRAY(cx->arena, p->pipeline.split->num_stages, ms_stage_times);
+    ms_stage_times *times =
+        MS_NEW_ARRAY(cx->arena, p->pipeline.split->num_stages, ms_stage_times);
     ms_step_durations(&p->pipeline, p->sharding, times);
     ms_replay(p->schedule, times, cx->arena, &result);
     out->optimizer_s = ms_optimizer_s(&p->pipeline, p->sharding, &last);
@@ -186,28 +194,33 @@ static double executed_flop(const planned *p)
     const ms_split *split = p->pipeline.split;
     double flop = 0.0;
     for (int s = 0; s < split->num_stages; s++) {
-        long recomputed = plan->recompute_layers == 0 || plan->recompute_layers > split->layers[s]
-                              ? split->layers[s]
-                              : plan->recompute_layers;
+        long recomputed =
+            plan->recompute_layers == 0 || plan->recompute_layers > split->layers[s]
+                ? split->layers[s]
+                : plan->recompute_layers;
         for (long i = 0; i < split->layers[s]; i++) {
             int kind = p->workload->model->kind_of_layer[split->first_layer[s] + i];
             bool full = plan->recompute == MS_RECOMPUTE_FULL && i >= recomputed;
-            const ms_bill *bill = p->bills->layer[kind][full ? MS_RECOMPUTE_NONE : plan->recompute];
+            const ms_bill *bill =
+                p->bills->layer[kind][full ? MS_RECOMPUTE_NONE : plan->recompute];
             flop += bill->flop[MS_BILL_FORWARD] + bill->flop[MS_BILL_BACKWARD];
         }
     }
     const ms_bill *ends[2] = {&p->bills->embed, &p->bills->head};
     for (int i = 0; i < 2; i++)
         flop += ends[i]->flop[MS_BILL_FORWARD] + ends[i]->flop[MS_BILL_BACKWARD];
-    return flop * (double)ms_plan_microbatches(plan) * (double)(plan->gpus / plan->size[MS_PP]);
+    return flop * (double)ms_plan_microbatches(plan) *
+           (double)(plan->gpus / plan->size[MS_PP]);
 }
 
 static void predict_rates(const planned *p, ms_prediction *out)
 {
     const ms_plan *plan = p->plan;
     double tokens = (double)plan->global_batch * (double)plan->sequence_length;
-    double peak = p->workload->cluster->device.peak_flop_per_s[plan->compute] * (double)plan->gpus;
-    ms_flop_per_token flop = ms_model_flop_per_token(p->workload->model, (double)plan->sequence_length);
+    double peak =
+        p->workload->cluster->device.peak_flop_per_s[plan->compute] * (double)plan->gpus;
+    ms_flop_per_token flop =
+        ms_model_flop_per_token(p->workload->model, (double)plan->sequence_length);
     out->tokens_per_s = tokens / out->step_s;
     out->tokens_per_s_per_gpu = out->tokens_per_s / (double)plan->gpus;
     out->mfu_frac = out->tokens_per_s * flop.full_flop / peak;
@@ -235,7 +248,8 @@ static void predict_memory(ms_ctx *cx, const planned *p, ms_prediction *out)
     for (int rank = 0; rank < out->num_stages; rank++) {
         ms_stage_prediction *stage = &out->stages[rank];
         ms_rank_load load = load_of(cx, p, rank);
-        ms_rank_memory(p->workload, &load, p->sharding, &p->pipeline.shards, stage->memory);
+        ms_rank_memory(p->workload, &load, p->sharding, &p->pipeline.shards,
+                       stage->memory);
         for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
             stage->peak_bytes += stage->memory[i];
         stage->live_microbatches = live_at_peak(p->schedule, rank);
@@ -250,7 +264,8 @@ static void predict_memory(ms_ctx *cx, const planned *p, ms_prediction *out)
 
 /* ---- traffic per axis ---- */
 
-static ms_axis_prediction *add_axis(const planned *p, ms_prediction *out, const char *name, const ms_span *span)
+static ms_axis_prediction *add_axis(const planned *p, ms_prediction *out,
+                                    const char *name, const ms_span *span)
 {
     ms_axis_prediction *axis = &out->axes[out->num_axes++];
     *axis = (ms_axis_prediction){.axis = name,
@@ -270,7 +285,8 @@ static int busiest_rank(const ms_prediction *out)
     return busiest;
 }
 
-static void add_bill_traffic(const planned *p, const ms_bill *bill, int axis, double times, ms_axis_prediction *out)
+static void add_bill_traffic(const planned *p, const ms_bill *bill, int axis,
+                             double times, ms_axis_prediction *out)
 {
     const ms_span *span = &p->links.span[axis];
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
@@ -280,9 +296,12 @@ static void add_bill_traffic(const planned *p, const ms_bill *bill, int axis, do
                 continue;
             ms_collective collective = (ms_collective)comm->collective;
             double count = times * comm->count;
-            out->bytes += count * ms_collective_wire_bytes(collective, span->size, comm->size_bytes);
-            out->seconds += count * ms_collective_s(&p->links.law[axis][collective], comm->size_bytes);
-            out->exposed_s += times * ms_comm_exposed_s(p->workload, comm, &p->links, p->plan->async_tp);
+            out->bytes += count * ms_collective_wire_bytes(collective, span->size,
+                                                           comm->size_bytes);
+            out->seconds += count * ms_collective_s(&p->links.law[axis][collective],
+                                                    comm->size_bytes);
+            out->exposed_s += times * ms_comm_exposed_s(p->workload, comm, &p->links,
+                                                        p->plan->async_tp);
         }
     }
 }
@@ -290,12 +309,15 @@ static void add_bill_traffic(const planned *p, const ms_bill *bill, int axis, do
 static const ms_bill *layer_bill(const planned *p, int stage, long layer)
 {
     const ms_plan *plan = p->plan;
-    int kind = p->workload->model->kind_of_layer[p->pipeline.split->first_layer[stage] + layer];
-    bool rest = plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0 && layer >= plan->recompute_layers;
+    int kind =
+        p->workload->model->kind_of_layer[p->pipeline.split->first_layer[stage] + layer];
+    bool rest = plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0 &&
+                layer >= plan->recompute_layers;
     return p->bills->layer[kind][rest ? MS_RECOMPUTE_NONE : plan->recompute];
 }
 
-static void predict_inner_axis(const planned *p, int rank, int axis, const char *name, ms_prediction *out)
+static void predict_inner_axis(const planned *p, int rank, int axis, const char *name,
+                               ms_prediction *out)
 {
     const ms_split *split = p->pipeline.split;
     double m = (double)p->pipeline.shape.num_microbatches;
@@ -323,38 +345,48 @@ static void sync_counts(const planned *p, double *gathers, double *reductions)
 static double rank_params(const planned *p, int rank, bool expert)
 {
     double params = 0.0;
-    for (int s = rank; s < p->pipeline.split->num_stages; s += p->pipeline.split->num_ranks)
-        params += expert ? stage_at(p, s)->sum.expert_params : stage_at(p, s)->sum.dense_params;
+    for (int s = rank; s < p->pipeline.split->num_stages;
+         s += p->pipeline.split->num_ranks)
+        params +=
+            expert ? stage_at(p, s)->sum.expert_params : stage_at(p, s)->sum.dense_params;
     return params;
 }
 
 static void predict_sync(const planned *p, int rank, ms_prediction *out)
 {
     const ms_stack *stack = p->workload->stack;
-    double gathers, reductions, gather_s = 0.0, reduce_s = 0.0, all_reduce_s = 0.0, replicate_s = 0.0;
+    double gathers, reductions, gather_s = 0.0, reduce_s = 0.0, all_reduce_s = 0.0,
+                                replicate_s = 0.0;
     sync_counts(p, &gathers, &reductions);
-    for (int s = rank; s < p->pipeline.split->num_stages; s += p->pipeline.split->num_ranks) {
+    for (int s = rank; s < p->pipeline.split->num_stages;
+         s += p->pipeline.split->num_ranks) {
         const ms_part *sum = &stage_at(p, s)->sum;
         gather_s += sum->gather_s;
         reduce_s += sum->reduce_s;
         all_reduce_s += sum->all_reduce_s;
         replicate_s += sum->replicate_s;
     }
-    double grad_bytes = stack->grad_comm_bytes.value, param_bytes = stack->param_comm_bytes.value;
-    const ms_span *shards = &p->links.sync_span[MS_SYNC_FSDP], *replicas = &p->links.sync_span[MS_SYNC_REPLICATE];
+    double grad_bytes = stack->grad_comm_bytes.value,
+           param_bytes = stack->param_comm_bytes.value;
+    const ms_span *shards = &p->links.sync_span[MS_SYNC_FSDP],
+                  *replicas = &p->links.sync_span[MS_SYNC_REPLICATE];
     double params = rank_params(p, rank, false) + rank_params(p, rank, true);
     bool sharded = p->sharding != MS_ZERO_0;
     if (shards->size > 1) {
         ms_axis_prediction *axis = add_axis(p, out, "dp_shard", shards);
         double once = ms_collective_wire_bytes(MS_REDUCE_SCATTER, shards->size, params);
-        axis->bytes = once * (gathers * param_bytes + reductions * grad_bytes * (sharded ? 1.0 : 2.0));
-        axis->seconds = sharded ? gathers * gather_s + reductions * reduce_s : all_reduce_s;
-        axis->exposed_s = NAN; /* of both data-parallel axes together: set by the caller */
+        axis->bytes = once * (gathers * param_bytes +
+                              reductions * grad_bytes * (sharded ? 1.0 : 2.0));
+        axis->seconds =
+            sharded ? gathers * gather_s + reductions * reduce_s : all_reduce_s;
+        axis->exposed_s =
+            NAN; /* of both data-parallel axes together: set by the caller */
     }
     if (replicas->size > 1) {
         ms_axis_prediction *axis = add_axis(p, out, "dp_replicate", replicas);
         double size = sharded ? params / (double)shards->size : params;
-        axis->bytes = ms_collective_wire_bytes(MS_ALL_REDUCE, replicas->size, grad_bytes * size);
+        axis->bytes =
+            ms_collective_wire_bytes(MS_ALL_REDUCE, replicas->size, grad_bytes * size);
         axis->seconds = sharded ? replicate_s : all_reduce_s;
         axis->exposed_s = NAN;
     }
@@ -364,14 +396,16 @@ static void predict_sync(const planned *p, int rank, ms_prediction *out)
 static void share_sync_exposure(const planned *p, int rank, ms_prediction *out)
 {
     double m = (double)p->pipeline.shape.num_microbatches, plain_s = 0.0, seconds = 0.0;
-    for (int s = rank; s < p->pipeline.split->num_stages; s += p->pipeline.split->num_ranks)
+    for (int s = rank; s < p->pipeline.split->num_stages;
+         s += p->pipeline.split->num_ranks)
         plain_s += m * (stage_at(p, s)->sum.forward_s + stage_at(p, s)->sum.backward_s);
     double exposed_s = ms_max(out->stages[rank].busy_s - plain_s, 0.0);
     for (int i = 0; i < out->num_axes; i++)
         seconds += isnan(out->axes[i].exposed_s) ? out->axes[i].seconds : 0.0;
     for (int i = 0; i < out->num_axes; i++)
         if (isnan(out->axes[i].exposed_s))
-            out->axes[i].exposed_s = seconds > 0.0 ? exposed_s * out->axes[i].seconds / seconds : 0.0;
+            out->axes[i].exposed_s =
+                seconds > 0.0 ? exposed_s * out->axes[i].seconds / seconds : 0.0;
 }
 
 static void predict_pipeline_axis(const planned *p, int rank, ms_prediction *out)
@@ -380,7 +414,8 @@ static void predict_pipeline_axis(const planned *p, int rank, ms_prediction *out
         return;
     ms_axis_prediction *axis = add_axis(p, out, "pp", &p->links.pipeline_span);
     double sends = 0.0, m = (double)p->pipeline.shape.num_microbatches;
-    for (int s = rank; s < p->pipeline.split->num_stages; s += p->pipeline.split->num_ranks)
+    for (int s = rank; s < p->pipeline.split->num_stages;
+         s += p->pipeline.split->num_ranks)
         sends += (s < p->pipeline.split->num_stages - 1 ? m : 0.0) + (s > 0 ? m : 0.0);
     axis->bytes = sends * p->parts.send_bytes;
     axis->seconds = sends * p->parts.send_s;
@@ -398,7 +433,8 @@ static void predict_axes(const planned *p, ms_prediction *out)
     predict_pipeline_axis(p, rank, out);
 }
 
-ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan, ms_prediction *out)
+ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                     ms_prediction *out)
 {
     planned p = {.plan = plan, .workload = workload};
     *out = (ms_prediction){0};

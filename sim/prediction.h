@@ -5,23 +5,24 @@
 #include "sim/step.h"
 
 typedef struct ms_stage_prediction {
-    int rank;              /* pipeline rank */
+    int rank; /* pipeline rank */
     long num_layers;
     double forward_s, backward_s; /* of one micro-batch, all chunks of the rank */
-    double busy_s;         /* of the whole step */
+    double busy_s;                /* of the whole step */
     double peak_bytes;
     double memory[MS_NUM_MEMORY_PARTS];
     int live_microbatches; /* chunks alive at the peak */
 } ms_stage_prediction;
 
 typedef struct ms_axis_prediction {
-    const char *axis;      /* "tp", "cp", "ep", "dp_shard" (with cp: the shards), "dp_replicate", "pp" */
+    const char *
+        axis; /* "tp", "cp", "ep", "dp_shard" (with cp: the shards), "dp_replicate", "pp" */
     long size;
     long ranks_per_node;
-    const char *tier;      /* name of the innermost level that holds the group */
-    double bytes;          /* sent by one rank in a step */
-    double seconds;        /* of communication, overlapped or not */
-    double exposed_s;      /* that compute waits for */
+    const char *tier; /* name of the innermost level that holds the group */
+    double bytes;     /* sent by one rank in a step */
+    double seconds;   /* of communication, overlapped or not */
+    double exposed_s; /* that compute waits for */
 } ms_axis_prediction;
 
 #define MS_MAX_AXIS_PREDICTIONS 6
@@ -40,17 +41,19 @@ typedef struct ms_prediction {
     ms_stage_prediction *stages;
     int num_axes;
     ms_axis_prediction axes[MS_MAX_AXIS_PREDICTIONS];
-    long num_stage_layers;              /* the split used, over virtual stages */
+    long num_stage_layers; /* the split used, over virtual stages */
     const long *layers_per_stage;
-    double bound_s;                     /* the closed form */
+    double bound_s; /* the closed form */
 } ms_prediction;
 
 /* The plan must be legal (ms_plan_check). Lives in cx->arena. MS_OK also when it does not fit: see fits. */
-ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan, ms_prediction *out);
+ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                     ms_prediction *out);
 
 /* meshsim.prediction/1; step_s_low and step_s_high are null until there are intervals. */
 void ms_prediction_write_json(ms_jout *out, const ms_prediction *prediction);
 /* A page of text: the plan, step time and its parts, memory per stage and by category, traffic per axis. */
-void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan, const ms_prediction *prediction);
+void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
+                         const ms_prediction *prediction);
 
 #endif

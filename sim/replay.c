@@ -27,7 +27,8 @@ static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *
         costs[MS_COST_FORWARD] = (step_cost){forward_delay_s, stages[s].forward_s, 0.0};
         costs[MS_COST_FIRST_FORWARD] =
             (step_cost){forward_delay_s, stages[s].first_forward_s, stages[s].release_s};
-        costs[MS_COST_BACKWARD] = (step_cost){backward_delay_s, stages[s].backward_s, 0.0};
+        costs[MS_COST_BACKWARD] =
+            (step_cost){backward_delay_s, stages[s].backward_s, 0.0};
         costs[MS_COST_LAST_BACKWARD] =
             (step_cost){backward_delay_s, stages[s].last_backward_s, 0.0};
     }
@@ -45,7 +46,8 @@ static void walk_steps(const ms_schedule *schedule, const step_cost *table,
         double free_s = end_s[steps[i].before];
         double arrival_s = end_s[steps[i].cross] + cost->delay_s;
         double start_s = free_s > arrival_s ? free_s : arrival_s;
-        end_s[i] = (start_s > cost->release_s ? start_s : cost->release_s) + cost->duration_s;
+        end_s[i] =
+            (start_s > cost->release_s ? start_s : cost->release_s) + cost->duration_s;
     }
 }
 
@@ -71,13 +73,16 @@ static double *replay_steps(const ms_schedule *schedule, const ms_stage_times *s
 }
 
 /* End of a rank's last reduction: chunks finish their backward from the last to the first. */
-static double reduced_s(const ms_schedule *schedule, const ms_stage_times *stages, const double *end_s, int rank)
+static double reduced_s(const ms_schedule *schedule, const ms_stage_times *stages,
+                        const double *end_s, int rank)
 {
     double done_s = 0.0;
-    for (int s = schedule->num_stages - schedule->shape.num_ranks + rank; s >= 0; s -= schedule->shape.num_ranks) {
+    for (int s = schedule->num_stages - schedule->shape.num_ranks + rank; s >= 0;
+         s -= schedule->shape.num_ranks) {
         const ms_stage_times *t = &stages[s];
         double rest_s = ms_max(t->reduce_s - t->last_backward_s, t->reduce_tail_s);
-        done_s = ms_max(done_s + t->reduce_s, end_s[schedule->last_backward_step[s]] + rest_s);
+        done_s =
+            ms_max(done_s + t->reduce_s, end_s[schedule->last_backward_step[s]] + rest_s);
     }
     return done_s;
 }
@@ -89,7 +94,8 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
     const double *end_s = replay_steps(schedule, stages, scratch);
     out->makespan_s = -1.0;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
-        double rank_end_s = ms_max(end_s[schedule->last_step[rank]], reduced_s(schedule, stages, end_s, rank));
+        double rank_end_s = ms_max(end_s[schedule->last_step[rank]],
+                                   reduced_s(schedule, stages, end_s, rank));
         if (rank_end_s > out->makespan_s) {
             out->makespan_s = rank_end_s;
             out->last_rank = rank;

@@ -9,19 +9,22 @@
 typedef struct ms_stage_times {
     double forward_s, first_forward_s;
     double backward_s, last_backward_s;
-    double send_forward_s;  /* from this stage to the next: added on the edge when they live on different ranks */
+    double
+        send_forward_s; /* from this stage to the next: added on the edge when they live on different ranks */
     double send_backward_s; /* from this stage to the one before */
-    double release_s;       /* the first forward starts no earlier, counted from the start of the step */
+    double
+        release_s; /* the first forward starts no earlier, counted from the start of the step */
     /* Reductions of the stage's gradients, on a stream of their own: those of a rank's stages follow each other, overlap with the
      * last backward, and outlast it by reduce_tail_s at least. */
     double reduce_s, reduce_tail_s;
 } ms_stage_times;
 
 typedef struct ms_replay_result {
-    double makespan_s;    /* latest end over ranks, reductions included */
-    int last_rank;        /* a rank that ends last (the smallest of several) */
-    double *end_s;        /* (num_ranks): end of each rank's last action or reduction; NULL: not wanted */
-    double *busy_s;       /* (num_ranks): sum of its actions' durations; NULL: not wanted */
+    double makespan_s; /* latest end over ranks, reductions included */
+    int last_rank;     /* a rank that ends last (the smallest of several) */
+    double *
+        end_s; /* (num_ranks): end of each rank's last action or reduction; NULL: not wanted */
+    double *busy_s; /* (num_ranks): sum of its actions' durations; NULL: not wanted */
 } ms_replay_result;
 
 /* `scratch` is used and left as it was found. Deterministic: the order of sums depends on the schedule only. */

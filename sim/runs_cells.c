@@ -77,6 +77,27 @@ static const column_rule columns[] = {
 _Static_assert(sizeof columns / sizeof columns[0] == MS_NUM_RUN_COLUMNS,
                "one place per column");
 
+static bool is_known_column(const char *name)
+{
+    for (int i = 0; i < MS_NUM_RUN_COLUMNS; i++)
+        if (strcmp(columns[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Names the header's own columns that nobody reads: one of them may be the missing one, misspelt. */
+static void hint_column(ms_ctx *cx, const char *missing, const ms_csv_row *header)
+{
+    const char **unread = MS_NEW_ARRAY(cx->arena, header->num_cells, const char *);
+    int num_unread = 0;
+    for (int i = 0; i < header->num_cells; i++)
+        if (!is_known_column(header->cells[i]))
+            unread[num_unread++] = header->cells[i];
+    const char *nearest = ms_nearest(missing, unread, num_unread);
+    if (nearest != NULL)
+        ms_hint(cx, "is it the one called \"%s\"?", nearest);
+}
+
 ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
                               ms_run_columns *out)
 {
@@ -98,10 +119,7 @@ ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *he
         if (out->place[i] >= 0)
             continue;
         status = ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is missing", columns[i].name);
-        const char *nearest =
-            ms_nearest(columns[i].name, header->cells, header->num_cells);
-        if (nearest != NULL)
-            ms_hint(cx, "is it the one called \"%s\"?", nearest);
+        hint_column(cx, columns[i].name, header);
     }
     return status;
 }

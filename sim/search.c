@@ -12,7 +12,7 @@ typedef struct task {
     int index; /* in the order of enumeration: the canonical key of ties */
 } task;
 
-/* The K best so far, one a mesh. */
+/* The K best so far; one a mesh, unless variants are asked for. */
 typedef struct leaders {
     ms_found *found;
     int *index;
@@ -52,7 +52,7 @@ static bool comes_before(const leaders *l, int i, const ms_found *found, int ind
 {
     if (l->found[i].step_s < found->step_s)
         return true;
-    return l->found[i].step_s <= found->step_s && l->index[i] < index;
+    return l->found[i].step_s <= found->step_s && l->index[i] <= index;
 }
 
 static void insert(leaders *l, const ms_found *found, int index)
@@ -101,9 +101,14 @@ static int take_index(shared *s)
 
 static ms_explorer open_explorer(shared *s)
 {
+    int capacity = s->options->variants ? s->options->num_best : 1;
+    ms_arena *scratch = ms_arena_open();
     return (ms_explorer){.workload = s->workload,
                          .space = s->space,
-                         .scratch = ms_arena_open(),
+                         .scratch = scratch,
+                         .capacity = capacity,
+                         .found = MS_NEW_ARRAY(scratch, capacity, ms_found),
+                         .least_bound_s = INFINITY,
                          .schedules = ms_schedule_cache_open(),
                          .exhaustive = s->options->exhaustive,
                          .bounds_only = s->options->bounds_only,
@@ -136,10 +141,11 @@ static void note_open(shared *s, const task *t)
 static void collect(shared *s, const ms_explorer *x, const task *t)
 {
     pthread_mutex_lock(&s->lock);
-    if (isfinite(x->best.step_s))
-        insert(&s->leaders, &x->best, t->index);
+    for (int i = 0; i < x->num_found; i++)
+        insert(&s->leaders, &x->found[i], t->index);
     bool less = x->least_peak_bytes < s->least_peak_bytes;
-    bool earlier = x->least_peak_bytes <= s->least_peak_bytes && t->index < s->least_index;
+    bool earlier =
+        x->least_peak_bytes <= s->least_peak_bytes && t->index < s->least_index;
     if (less || earlier) {
         s->least_peak_bytes = x->least_peak_bytes;
         s->least_plan = x->least_plan;
@@ -179,19 +185,19 @@ static void *explore_meshes(void *payload)
     return NULL;
 }
 
-#define MAX_THREADS 64
-
 static void run_threads(shared *s, void *(*work)(void *))
 {
-    pthread_t threads[MAX_THREADS];
-    int num = s->options->num_threads < MAX_THREADS ? s->options->num_threads : MAX_THREADS;
+    ms_arena *scratch = ms_arena_open();
+    pthread_t *threads = MS_NEW_ARRAY(scratch, s->options->num_threads, pthread_t);
     int started = 0;
     s->next = 0;
-    while (started < num - 1 && pthread_create(&threads[started], NULL, work, s) == 0)
+    while (started < s->options->num_threads - 1 &&
+           pthread_create(&threads[started], NULL, work, s) == 0)
         started++;
     work(s);
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+    ms_arena_close(scratch);
 }
 
 /* ---- the search ---- */
@@ -207,7 +213,8 @@ static int by_bound(const void *a, const void *b)
 static void make_tasks(shared *s, ms_arena *arena)
 {
     ms_mesh_choice *meshes;
-    s->num_tasks = ms_space_meshes(s->space, s->workload->model, arena, &meshes, s->counts.refused);
+    s->num_tasks =
+        ms_space_meshes(s->space, s->workload->model, arena, &meshes, s->counts.refused);
     s->tasks = MS_NEW_ARRAY(arena, s->num_tasks, task);
     for (int i = 0; i < s->num_tasks; i++)
         s->tasks[i] = (task){meshes[i], 0.0, i};
@@ -225,15 +232,20 @@ static void report(const shared *s, ms_search_result *out)
     out->least_plan = s->least_plan;
 }
 
-ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space, const ms_search_options *options,
-                    ms_search_result *out)
+ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                    const ms_search_options *options, ms_search_result *out)
 {
     double start_s = now_s();
     assert(options->num_best > 0 && options->num_threads > 0);
-    shared s = {.workload = workload, .space = space, .options = options,
-                .least_peak_bytes = INFINITY, .open_bound_s = INFINITY, .least_index = -1};
-    s.leaders = (leaders){MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
-                          MS_NEW_ARRAY(cx->arena, options->num_best, int), 0, options->num_best};
+    shared s = {.workload = workload,
+                .space = space,
+                .options = options,
+                .least_peak_bytes = INFINITY,
+                .open_bound_s = INFINITY,
+                .least_index = -1};
+    s.leaders =
+        (leaders){MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
+                  MS_NEW_ARRAY(cx->arena, options->num_best, int), 0, options->num_best};
     pthread_mutex_init(&s.lock, NULL);
     make_tasks(&s, cx->arena);
     if (!options->exhaustive && !options->bounds_only) {

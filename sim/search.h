@@ -6,10 +6,11 @@
 #include "sim/explore.h"
 
 typedef struct ms_search_options {
-    int num_best;     /* K: best plans of different meshes */
+    int num_best;  /* K: best plans of different meshes */
+    bool variants; /* K best plans, several of a mesh among them */
     int num_threads;
-    bool exhaustive;  /* brute force */
-    bool bounds_only; /* rates: no replay */
+    bool exhaustive;                 /* brute force */
+    bool bounds_only;                /* rates: no replay */
     const volatile int *interrupted; /* set by a signal: stop early; NULL: never */
 } ms_search_options;
 
@@ -18,15 +19,15 @@ typedef struct ms_search_result {
     ms_found *found; /* (num_found), fastest first */
     long num_meshes;
     ms_counts counts;
-    bool optimal;                  /* the whole space was covered */
-    double smallest_open_bound_s;  /* of meshes not explored; NaN when none is open */
-    double least_peak_bytes;       /* over all plans looked at */
+    bool optimal;                 /* the whole space was covered */
+    double smallest_open_bound_s; /* of meshes not explored; NaN when none is open */
+    double least_peak_bytes;      /* over all plans looked at */
     ms_plan least_plan;
     double elapsed_s;
 } ms_search_result;
 
 /* The result lives in cx->arena. MS_ENOFIT when nothing fits: the result is filled all the same. */
-ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space, const ms_search_options *options,
-                    ms_search_result *out);
+ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                    const ms_search_options *options, ms_search_result *out);
 
 #endif

@@ -9,9 +9,14 @@
 #include <strings.h>
 
 const char *const ms_choice_names[] = {
-    "pp",         "dp_replicate",   "dp_shard", "cp",      "tp",        "ep",
-    "etp",        "microbatch",     "schedule", "virtual_stages", "zero", "reshard_after_forward",
-    "recompute",  "sequence_parallel", "async_tp", NULL,
+    "pp",        "dp_replicate",
+    "dp_shard",  "cp",
+    "tp",        "ep",
+    "etp",       "microbatch",
+    "schedule",  "virtual_stages",
+    "zero",      "reshard_after_forward",
+    "recompute", "sequence_parallel",
+    "async_tp",  NULL,
 };
 
 static const char *const switch_words[] = {"off", "on", NULL};
@@ -35,11 +40,13 @@ static const char *const *words_of(ms_choice choice)
 
 ms_space ms_space_all(const ms_plan *base, const ms_stack *stack)
 {
-    ms_space space = {.base = *base, .max_virtual_stages = 8, .max_microbatch = 16, .keep_frac = 1.0};
+    ms_space space = {
+        .base = *base, .max_virtual_stages = 8, .max_microbatch = 16, .keep_frac = 1.0};
     for (int i = 0; i < MS_NUM_CHOICES; i++)
         space.high[i] = LONG_MAX;
     if (!stack->can_zero3_with_pp)
-        space.base.reshard_after_forward = false; /* explore.c offers resharding with pp 1 only */
+        space.base.reshard_after_forward =
+            false; /* explore.c offers resharding with pp 1 only */
     else
         space.base.reshard_after_forward = true;
     return space;
@@ -76,7 +83,8 @@ static ms_status limit_value(ms_ctx *cx, ms_choice choice, const char *text, lon
         *out = find_word(words, text);
         if (*out >= 0)
             return MS_OK;
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text, ms_choice_names[choice]);
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text,
+                ms_choice_names[choice]);
         const char *nearest = ms_nearest(text, words, count_words(words));
         ms_hint(cx, "use %s", nearest != NULL ? nearest : words[0]);
         return MS_EINPUT;
@@ -85,13 +93,15 @@ static ms_status limit_value(ms_ctx *cx, ms_choice choice, const char *text, lon
     *out = strtol(text, &end, 10);
     if (*text >= '0' && *text <= '9' && *end == '\0' && *out < INT_MAX)
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text, ms_choice_names[choice]);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text,
+            ms_choice_names[choice]);
     ms_hint(cx, "write a whole number, for example %s=4", ms_choice_names[choice]);
     return MS_EINPUT;
 }
 
 /* Splits "tp<=8" into name, comparison ('=', '<' or '>') and value. */
-static bool split_limit(ms_arena *arena, const char *text, char **name, char *comparison, const char **value)
+static bool split_limit(ms_arena *arena, const char *text, char **name, char *comparison,
+                        const char **value)
 {
     size_t length = strcspn(text, "<>=");
     if (length == 0 || text[length] == '\0')
@@ -124,7 +134,8 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
     if (choice < 0) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown choice \"%s\" in \"%s\"", name, text);
         const char *nearest = ms_nearest(name, ms_choice_names, MS_NUM_CHOICES);
-        ms_hint(cx, "did you mean %s?", nearest != NULL ? nearest : "pp, dp_shard, tp, microbatch or zero");
+        ms_hint(cx, "did you mean %s?",
+                nearest != NULL ? nearest : "pp, dp_shard, tp, microbatch or zero");
         return MS_EINPUT;
     }
     long value;
@@ -134,7 +145,8 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
     if (comparison != '<' && value > space->low[choice])
         space->low[choice] = value;
     if (space->low[choice] > space->high[choice])
-        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the limits leave no value of %s", ms_choice_names[choice]);
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the limits leave no value of %s",
+                       ms_choice_names[choice]);
     return MS_OK;
 }
 
@@ -144,7 +156,8 @@ bool ms_space_allows(const ms_space *space, ms_choice choice, long value)
         return false;
     if (space->keep_frac >= 1.0)
         return true;
-    ms_rng rng = ms_rng_split(ms_rng_seed(space->seed), (unsigned long)choice * 1000003UL + (unsigned long)value);
+    ms_rng rng = ms_rng_split(ms_rng_seed(space->seed),
+                              (unsigned long)choice * 1000003UL + (unsigned long)value);
     return ms_rng_uniform(&rng) < space->keep_frac;
 }
 
@@ -213,9 +226,11 @@ static void add_expert_meshes(mesh_list *list, ms_mesh_choice mesh)
         if ((experts > 0 && experts % mesh.ep != 0) || ranks % mesh.ep != 0 ||
             !ms_space_allows(space, MS_CHOOSE_EP, mesh.ep))
             continue;
-        for (int split = 0; split < (experts > 0 && mesh.size[MS_TP] > 1 ? 2 : 1); split++) {
+        for (int split = 0; split < (experts > 0 && mesh.size[MS_TP] > 1 ? 2 : 1);
+             split++) {
             mesh.etp = split ? mesh.size[MS_TP] : 1;
-            if (ranks % (mesh.ep * mesh.etp) == 0 && ms_space_allows(space, MS_CHOOSE_ETP, mesh.etp))
+            if (ranks % (mesh.ep * mesh.etp) == 0 &&
+                ms_space_allows(space, MS_CHOOSE_ETP, mesh.etp))
                 consider(list, &mesh);
         }
     }
@@ -239,8 +254,8 @@ static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
     }
 }
 
-int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena, ms_mesh_choice **meshes,
-                    long refused[MS_NUM_REFUSALS])
+int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena,
+                    ms_mesh_choice **meshes, long refused[MS_NUM_REFUSALS])
 {
     mesh_list list = {.space = space, .model = model, .arena = arena, .refused = refused};
     ms_mesh_choice mesh = {0};
@@ -302,8 +317,8 @@ static void place_active(ms_plan *plan, const unsigned char *active)
         plan->order[axis] = plan->size[axis] > 1 ? *active++ : axis;
 }
 
-void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model, const ms_cluster *cluster,
-                     ms_orders *out)
+void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model,
+                     const ms_cluster *cluster, ms_orders *out)
 {
     unsigned char active[MS_NUM_PLAN_AXES];
     int num_active = 0;

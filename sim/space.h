@@ -6,19 +6,33 @@
 
 /* Everything that can be fixed or limited. Words (schedule, recompute, on/off) count by their index. */
 typedef enum ms_choice {
-    MS_CHOOSE_PP, MS_CHOOSE_DP_REPLICATE, MS_CHOOSE_DP_SHARD, MS_CHOOSE_CP, MS_CHOOSE_TP, /* as ms_plan_axis */
-    MS_CHOOSE_EP, MS_CHOOSE_ETP, MS_CHOOSE_MICROBATCH, MS_CHOOSE_SCHEDULE, MS_CHOOSE_VIRTUAL_STAGES, MS_CHOOSE_ZERO,
-    MS_CHOOSE_RESHARD, MS_CHOOSE_RECOMPUTE, MS_CHOOSE_SEQUENCE_PARALLEL, MS_CHOOSE_ASYNC_TP,
+    MS_CHOOSE_PP,
+    MS_CHOOSE_DP_REPLICATE,
+    MS_CHOOSE_DP_SHARD,
+    MS_CHOOSE_CP,
+    MS_CHOOSE_TP, /* as ms_plan_axis */
+    MS_CHOOSE_EP,
+    MS_CHOOSE_ETP,
+    MS_CHOOSE_MICROBATCH,
+    MS_CHOOSE_SCHEDULE,
+    MS_CHOOSE_VIRTUAL_STAGES,
+    MS_CHOOSE_ZERO,
+    MS_CHOOSE_RESHARD,
+    MS_CHOOSE_RECOMPUTE,
+    MS_CHOOSE_SEQUENCE_PARALLEL,
+    MS_CHOOSE_ASYNC_TP,
     MS_NUM_CHOICES
 } ms_choice;
-extern const char *const ms_choice_names[]; /* "pp" "dp_replicate" ... as in plans, NULL-ended */
+extern const char
+    *const ms_choice_names[]; /* "pp" "dp_replicate" ... as in plans, NULL-ended */
 
 typedef struct ms_space {
-    ms_plan base;          /* model, cluster, stack, gpus, sequence, batch, precision; its choices are not used */
+    ms_plan
+        base; /* model, cluster, stack, gpus, sequence, batch, precision; its choices are not used */
     long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive */
-    long max_virtual_stages; /* per rank; default 8 */
-    long max_microbatch;     /* sequences; default 16 */
-    bool fixed_order;        /* only base.order */
+    long max_virtual_stages;                        /* per rank; default 8 */
+    long max_microbatch;                            /* sequences; default 16 */
+    bool fixed_order;                               /* only base.order */
     /* Tests thin the options: a value stays with probability keep_frac, decided by its name and `seed`. 1: all stay. */
     double keep_frac;
     unsigned long seed;
@@ -39,8 +53,8 @@ typedef struct ms_mesh_choice {
 } ms_mesh_choice;
 
 /* All meshes of the space whose axes divide what they must, in a fixed order; the array lives in the arena. Counts refusals by reason. */
-int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena, ms_mesh_choice **meshes,
-                    long refused[MS_NUM_REFUSALS]);
+int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena,
+                    ms_mesh_choice **meshes, long refused[MS_NUM_REFUSALS]);
 
 /* The plan of a mesh: base with these sizes, in the default order. */
 ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh);
@@ -51,6 +65,7 @@ typedef struct ms_orders {
     int num;
     unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];
 } ms_orders;
-void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model, const ms_cluster *cluster, ms_orders *out);
+void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model,
+                     const ms_cluster *cluster, ms_orders *out);
 
 #endif

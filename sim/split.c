@@ -19,14 +19,15 @@ static double bill_s(const ms_bill *bill)
     return bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD];
 }
 
-static const double *sum_layers(const ms_workload *w, const ms_bill_set *bills, ms_arena *arena)
+static const double *sum_layers(const ms_workload *workload, const ms_bill_set *bills,
+                                ms_arena *arena)
 {
     double layer_s[MS_MAX_LAYER_KINDS], sum_s = 0.0;
-    for (int kind = 0; kind < w->model->num_kinds; kind++)
+    for (int kind = 0; kind < workload->model->num_kinds; kind++)
         layer_s[kind] = bill_s(bills->layer[kind][MS_RECOMPUTE_NONE]);
-    double *prefix_s = MS_NEW_ARRAY(arena, w->model->num_layers + 1, double);
-    for (long i = 0; i < w->model->num_layers; i++) {
-        sum_s += layer_s[w->model->kind_of_layer[i]];
+    double *prefix_s = MS_NEW_ARRAY(arena, workload->model->num_layers + 1, double);
+    for (long i = 0; i < workload->model->num_layers; i++) {
+        sum_s += layer_s[workload->model->kind_of_layer[i]];
         prefix_s[i + 1] = sum_s;
     }
     return prefix_s;
@@ -34,7 +35,8 @@ static const double *sum_layers(const ms_workload *w, const ms_bill_set *bills, 
 
 static double extra_s(const costs *c, long stage)
 {
-    return (stage == 0 ? c->embed_s : 0.0) + (stage == c->num_stages - 1 ? c->head_s : 0.0);
+    return (stage == 0 ? c->embed_s : 0.0) +
+           (stage == c->num_stages - 1 ? c->head_s : 0.0);
 }
 
 static double stage_s(const costs *c, long stage, long first, long end)
@@ -98,16 +100,21 @@ static void earliest_ends(const costs *c, double limit_s, long *earliest)
 /* The end in [low, high] that lies nearest to the time target_s from the start of the model. */
 static long nearest_end(const costs *c, double target_s, long low, long high)
 {
-    while (low < high && c->embed_s + 0.5 * (c->prefix_s[low] + c->prefix_s[low + 1]) < target_s)
+    while (low < high &&
+           c->embed_s + 0.5 * (c->prefix_s[low] + c->prefix_s[low + 1]) < target_s)
         low++;
     return low;
 }
 
-void ms_default_split(const ms_workload *w, const ms_bill_set *bills, int num_stages, long *layers)
+void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
+                      int num_stages, long *layers)
 {
     ms_arena *scratch = ms_arena_open();
-    costs c = {.prefix_s = sum_layers(w, bills, scratch), .embed_s = bill_s(&bills->embed),
-               .head_s = bill_s(&bills->head), .num_layers = w->model->num_layers, .num_stages = num_stages};
+    costs c = {.prefix_s = sum_layers(workload, bills, scratch),
+               .embed_s = bill_s(&bills->embed),
+               .head_s = bill_s(&bills->head),
+               .num_layers = workload->model->num_layers,
+               .num_stages = num_stages};
     assert(num_stages <= c.num_layers);
     double limit_s = smallest_limit(&c);
     double total_s = c.prefix_s[c.num_layers] + c.embed_s + c.head_s;
@@ -115,7 +122,8 @@ void ms_default_split(const ms_workload *w, const ms_bill_set *bills, int num_st
     earliest_ends(&c, limit_s, earliest);
     long first = 0;
     for (long stage = 0; stage < num_stages; stage++) {
-        long high = stage == num_stages - 1 ? c.num_layers : furthest(&c, stage, first, limit_s);
+        long high =
+            stage == num_stages - 1 ? c.num_layers : furthest(&c, stage, first, limit_s);
         long low = earliest[stage] > first ? earliest[stage] : first + 1;
         double target_s = total_s * (double)(stage + 1) / (double)num_stages;
         long end = low < high ? nearest_end(&c, target_s, low, high) : high;
@@ -138,10 +146,12 @@ static bool stages_alike(const split_builder *b, int x, int y)
 {
     const ms_split *split = b->split;
     int last = split->num_stages - 1;
-    if (split->layers[x] != split->layers[y] || (x == 0) != (y == 0) || (x == last) != (y == last))
+    if (split->layers[x] != split->layers[y] || (x == 0) != (y == 0) ||
+        (x == last) != (y == last))
         return false;
     const unsigned char *kinds = b->model->kind_of_layer;
-    return memcmp(kinds + split->first_layer[x], kinds + split->first_layer[y], (size_t)split->layers[x]) == 0;
+    return memcmp(kinds + split->first_layer[x], kinds + split->first_layer[y],
+                  (size_t)split->layers[x]) == 0;
 }
 
 static void find_classes(split_builder *b)
@@ -179,28 +189,32 @@ static void count_distinct(ms_run *run, ms_arena *arena, int virtual_stages)
 static void find_runs(split_builder *b, ms_arena *arena, int virtual_stages)
 {
     ms_split *split = b->split;
+    ms_run *last = NULL;
     for (int rank = 0; rank < split->num_ranks; rank++) {
         int *classes = MS_NEW_ARRAY(arena, virtual_stages, int);
         for (int chunk = 0; chunk < virtual_stages; chunk++)
             classes[chunk] = b->class_of_stage[chunk * split->num_ranks + rank];
-        ms_run *last = split->num_runs > 0 ? &b->runs[split->num_runs - 1] : NULL;
-        if (last != NULL && memcmp(last->classes, classes, (size_t)virtual_stages * sizeof *classes) == 0)
+        size_t size = (size_t)virtual_stages * sizeof *classes;
+        if (last != NULL && memcmp(last->classes, classes, size) == 0) {
             last->num_ranks++;
-        else
-            b->runs[split->num_runs++] = (ms_run){.first_rank = rank, .num_ranks = 1, .classes = classes};
+            continue;
+        }
+        last = &b->runs[split->num_runs++];
+        *last = (ms_run){.first_rank = rank, .num_ranks = 1, .classes = classes};
+        count_distinct(last, arena, virtual_stages);
     }
-    for (int i = 0; i < split->num_runs; i++)
-        count_distinct(&b->runs[i], arena, virtual_stages);
 }
 
-ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers, int num_ranks, int virtual_stages)
+ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
+                        int num_ranks, int virtual_stages)
 {
     int num_stages = num_ranks * virtual_stages;
     ms_split *split = MS_NEW(arena, ms_split);
     long *first_layer = MS_NEW_ARRAY(arena, num_stages, long);
     for (int s = 1; s < num_stages; s++)
         first_layer[s] = first_layer[s - 1] + layers[s - 1];
-    split_builder b = {split, model, MS_NEW_ARRAY(arena, num_stages, int), MS_NEW_ARRAY(arena, num_stages, int),
+    split_builder b = {split, model, MS_NEW_ARRAY(arena, num_stages, int),
+                       MS_NEW_ARRAY(arena, num_stages, int),
                        MS_NEW_ARRAY(arena, num_ranks, ms_run)};
     split->num_ranks = num_ranks;
     split->num_stages = num_stages;

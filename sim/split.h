@@ -5,6 +5,7 @@
 #include "sim/workload.h"
 
 /* Layers of each virtual stage (num_stages entries): see ms_workload_split. */
-void ms_default_split(const ms_workload *workload, const ms_bill_set *bills, int num_stages, long *layers);
+void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
+                      int num_stages, long *layers);
 
 #endif

@@ -22,64 +22,80 @@ bool ms_shards_grads(ms_sharding sharding)
 
 /* Asynchronous TP works on the chunk it has while the others arrive: all but the first of n chunks hide behind the product next to
  * them, and slow it down by the interference fraction (Wang et al. 2023, "Overlap communication with dependent computation"). */
-static double async_exposed_s(const ms_workload *w, const ms_bill_comm *comm, long ranks, double seconds)
+static double async_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
+                              long ranks, double seconds)
 {
     double hidden = ms_min(seconds * (double)(ranks - 1) / (double)ranks, comm->window_s);
-    return seconds - hidden * (1.0 - w->stack->interference_frac.value);
+    return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
 }
 
-double ms_comm_exposed_s(const ms_workload *w, const ms_bill_comm *comm, const ms_links *links, bool async_tp)
+double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
+                         const ms_links *links, bool async_tp)
 {
     const ms_span *span = &links->span[comm->axis];
-    double seconds = comm->count * ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
-    bool chunked = comm->collective == MS_ALL_GATHER || comm->collective == MS_REDUCE_SCATTER;
+    double seconds =
+        comm->count *
+        ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
+    bool chunked =
+        comm->collective == MS_ALL_GATHER || comm->collective == MS_REDUCE_SCATTER;
     if (comm->axis == MS_BILL_TP && async_tp && chunked && span->tier == 0)
-        return async_exposed_s(w, comm, span->size, seconds);
+        return async_exposed_s(workload, comm, span->size, seconds);
     if (comm->axis == MS_BILL_TP)
-        return seconds * (1.0 - w->stack->tp_overlap_frac.value);
+        return seconds * (1.0 - workload->stack->tp_overlap_frac.value);
     if (comm->axis == MS_BILL_CP)
-        return seconds * (1.0 - w->stack->cp_overlap_frac.value);
+        return seconds * (1.0 - workload->stack->cp_overlap_frac.value);
     return seconds;
 }
 
-static double pass_exposed_s(const ms_workload *w, const ms_bill *bill, int pass, const ms_links *links,
-                             bool async_tp)
+static double pass_exposed_s(const ms_workload *workload, const ms_bill *bill, int pass,
+                             const ms_links *links, bool async_tp)
 {
     double seconds = 0.0;
     for (int i = 0; i < bill->num_comms[pass]; i++)
-        seconds += ms_comm_exposed_s(w, &bill->comms[pass][i], links, async_tp);
+        seconds += ms_comm_exposed_s(workload, &bill->comms[pass][i], links, async_tp);
     return seconds;
 }
 
 /* Host time of a pass: the stack's measured floor per layer, a third of it forward; or a launch per kernel. */
-static double host_s(const ms_workload *w, const ms_bill *bill, int pass)
+static double host_s(const ms_workload *workload, const ms_bill *bill, int pass)
 {
-    double floor_s = w->stack->host_s_per_layer.value;
+    double floor_s = workload->stack->host_s_per_layer.value;
     if (!isnan(floor_s))
         return floor_s * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
-    return bill->kernels[pass] * w->profile->launch_s.value * w->stack->launch_frac.value;
+    return bill->kernels[pass] * workload->profile->launch_s.value *
+           workload->stack->launch_frac.value;
 }
 
-static double sync_s(const ms_collective_law laws[MS_NUM_SYNC_GROUPS], const ms_bill *bill, ms_sync_group dense,
-                     ms_sync_group expert, double bytes_per_param)
+static double sync_s(const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
+                     const ms_bill *bill, ms_sync_group dense, ms_sync_group expert,
+                     double bytes_per_param)
 {
     return ms_collective_s(&laws[dense], bytes_per_param * bill->dense_params) +
            ms_collective_s(&laws[expert], bytes_per_param * bill->expert_params);
 }
 
-static void price_sync(const ms_workload *w, const ms_bill *bill, const ms_links *links, ms_part *part)
+static void price_sync(const ms_workload *workload, const ms_bill *bill,
+                       const ms_links *links, ms_part *part)
 {
-    double grad_bytes = w->stack->grad_comm_bytes.value;
-    part->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, w->stack->param_comm_bytes.value);
-    part->reduce_s = sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
-    part->all_reduce_s = sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
-    double shard_bytes = grad_bytes * (bill->dense_params / (double)links->sync_span[MS_SYNC_FSDP].size +
-                                       bill->expert_params / (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size);
-    part->replicate_s = ms_collective_s(&links->all_reduce[MS_SYNC_REPLICATE], shard_bytes);
-    part->tp_sync_s = ms_collective_s(&links->law[MS_BILL_TP][MS_ALL_REDUCE], grad_bytes * bill->tp_partial_params);
+    double grad_bytes = workload->stack->grad_comm_bytes.value;
+    part->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP,
+                            workload->stack->param_comm_bytes.value);
+    part->reduce_s =
+        sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
+    part->all_reduce_s =
+        sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
+    double shard_bytes =
+        grad_bytes *
+        (bill->dense_params / (double)links->sync_span[MS_SYNC_FSDP].size +
+         bill->expert_params / (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size);
+    part->replicate_s =
+        ms_collective_s(&links->all_reduce[MS_SYNC_REPLICATE], shard_bytes);
+    part->tp_sync_s = ms_collective_s(&links->law[MS_BILL_TP][MS_ALL_REDUCE],
+                                      grad_bytes * bill->tp_partial_params);
 }
 
-static ms_part price_part(const ms_workload *w, const ms_bill *bill, const ms_links *links, bool async_tp)
+static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
+                          const ms_links *links, bool async_tp)
 {
     ms_part part = {.dense_params = bill->dense_params,
                     .expert_params = bill->expert_params,
@@ -87,26 +103,31 @@ static ms_part price_part(const ms_workload *w, const ms_bill *bill, const ms_li
                     .transient_bytes = bill->transient_bytes,
                     .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
                     .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
-    part.backward_compute_s += ms_stream_s(&w->pricer, w->stack->accumulate_bytes.value *
-                                                           (bill->dense_params + bill->expert_params));
-    double forward = part.forward_compute_s + pass_exposed_s(w, bill, MS_BILL_FORWARD, links, async_tp);
-    double backward = part.backward_compute_s + pass_exposed_s(w, bill, MS_BILL_BACKWARD, links, async_tp);
-    part.forward_s = ms_with_host_s(forward, host_s(w, bill, MS_BILL_FORWARD));
-    part.backward_s = ms_with_host_s(backward, host_s(w, bill, MS_BILL_BACKWARD));
+    part.backward_compute_s +=
+        ms_stream_s(&workload->pricer, workload->stack->accumulate_bytes.value *
+                                           (bill->dense_params + bill->expert_params));
+    double forward = part.forward_compute_s +
+                     pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
+    double backward = part.backward_compute_s +
+                      pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
+    part.forward_s = ms_with_host_s(forward, host_s(workload, bill, MS_BILL_FORWARD));
+    part.backward_s = ms_with_host_s(backward, host_s(workload, bill, MS_BILL_BACKWARD));
     part.forward_host_s = part.forward_s - forward;
     part.backward_host_s = part.backward_s - backward;
-    price_sync(w, bill, links, &part);
+    price_sync(workload, bill, links, &part);
     return part;
 }
 
-void ms_parts_price(const ms_workload *w, const ms_bill_set *bills, const ms_links *links, bool async_tp,
-                    unsigned modes, ms_parts *out)
+void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
+                    const ms_links *links, bool async_tp, unsigned modes, ms_parts *out)
 {
-    out->embed = price_part(w, &bills->embed, links, async_tp);
-    out->head = price_part(w, &bills->head, links, async_tp);
+    out->embed = price_part(workload, &bills->embed, links, async_tp);
+    out->head = price_part(workload, &bills->head, links, async_tp);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
-        for (int kind = 0; kind < w->model->num_kinds && (modes >> mode & 1U) != 0; kind++)
-            out->layer[kind][mode] = price_part(w, bills->layer[kind][mode], links, async_tp);
+        for (int kind = 0; kind < workload->model->num_kinds && (modes >> mode & 1U) != 0;
+             kind++)
+            out->layer[kind][mode] =
+                price_part(workload, bills->layer[kind][mode], links, async_tp);
     out->logits = bills->head.logits;
     out->head_params = bills->head.head_params;
     out->send_bytes = bills->embed.output_bytes;
@@ -120,10 +141,12 @@ static double overlap_s(const ms_stack *stack, double compute_s, double comm_s)
 {
     if (stack->dp_overlap.value <= 0.0)
         return compute_s + comm_s;
-    return ms_max(compute_s, comm_s) + stack->interference_frac.value * ms_min(compute_s, comm_s);
+    return ms_max(compute_s, comm_s) +
+           stack->interference_frac.value * ms_min(compute_s, comm_s);
 }
 
-static void add_part(const ms_workload *w, ms_stage *stage, const ms_part *part, double count)
+static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part *part,
+                     double count)
 {
     ms_part *sum = &stage->sum;
     sum->forward_s += count * part->forward_s;
@@ -141,14 +164,17 @@ static void add_part(const ms_workload *w, ms_stage *stage, const ms_part *part,
     sum->expert_params += count * part->expert_params;
     sum->saved_bytes += count * part->saved_bytes;
     double comm_s = part->gather_s + part->reduce_s;
-    stage->overlapped_forward_s += count * overlap_s(w->stack, part->forward_s, part->gather_s);
-    stage->overlapped_backward_s += count * overlap_s(w->stack, part->backward_s, comm_s);
+    stage->overlapped_forward_s +=
+        count * overlap_s(workload->stack, part->forward_s, part->gather_s);
+    stage->overlapped_backward_s +=
+        count * overlap_s(workload->stack, part->backward_s, comm_s);
 }
 
 /* What counts once, whatever the number of layers: the largest one. */
 static void note_largest(ms_stage *stage, const ms_part *part)
 {
-    stage->sum.transient_bytes = ms_max(stage->sum.transient_bytes, part->transient_bytes);
+    stage->sum.transient_bytes =
+        ms_max(stage->sum.transient_bytes, part->transient_bytes);
     stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
     stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
     stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
@@ -156,40 +182,44 @@ static void note_largest(ms_stage *stage, const ms_part *part)
     stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
 }
 
-static void add_layers(const ms_workload *w, const ms_parts *parts, ms_stage *stage, long first, long last,
-                       ms_recompute mode)
+static void add_layers(const ms_workload *workload, const ms_parts *parts,
+                       ms_stage *stage, long first, long last, ms_recompute mode)
 {
-    for (int kind = 0; kind < w->model->num_kinds; kind++) {
-        int count = w->layers_before[kind][last] - w->layers_before[kind][first];
+    for (int kind = 0; kind < workload->model->num_kinds; kind++) {
+        int count =
+            workload->layers_before[kind][last] - workload->layers_before[kind][first];
         if (count == 0)
             continue;
         const ms_part *part = &parts->layer[kind][mode];
-        add_part(w, stage, part, (double)count);
+        add_part(workload, stage, part, (double)count);
         note_largest(stage, part);
     }
 }
 
-void ms_stage_make(const ms_workload *w, const ms_parts *parts, const ms_stage_layout *layout, ms_stage *out)
+void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
+                   const ms_stage_layout *layout, ms_stage *out)
 {
     memset(out, 0, sizeof *out);
     long first = layout->first_layer, last = first + layout->num_layers, middle = first;
     if (layout->has_embedding)
-        add_part(w, out, &parts->embed, 1.0);
+        add_part(workload, out, &parts->embed, 1.0);
     ms_recompute rest = layout->recompute;
     if (layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
-        middle = first + (layout->recompute_layers < layout->num_layers ? layout->recompute_layers
-                                                                        : layout->num_layers);
-        add_layers(w, parts, out, first, middle, MS_RECOMPUTE_FULL);
+        middle = first + (layout->recompute_layers < layout->num_layers
+                              ? layout->recompute_layers
+                              : layout->num_layers);
+        add_layers(workload, parts, out, first, middle, MS_RECOMPUTE_FULL);
         rest = MS_RECOMPUTE_NONE;
     }
     if (middle < last)
-        add_layers(w, parts, out, middle, last, rest);
+        add_layers(workload, parts, out, middle, last, rest);
     if (layout->has_head) {
-        add_part(w, out, &parts->head, 1.0);
+        add_part(workload, out, &parts->head, 1.0);
         out->logits = parts->logits;
         out->head_params = parts->head_params;
         out->head_transient_bytes = parts->head.transient_bytes;
-        if (layout->has_embedding && w->model->tied_embeddings) /* one matrix serves both */
+        if (layout->has_embedding &&
+            workload->model->tied_embeddings) /* one matrix serves both */
             out->sum.dense_params -= parts->head_params;
     }
     out->num_layers = layout->num_layers;
@@ -200,7 +230,9 @@ void ms_stage_make(const ms_workload *w, const ms_parts *parts, const ms_stage_l
 /* What communication beside an action of `compute_s` adds to it, once it runs on a stream of its own. */
 static double interference_s(const ms_stack *stack, double compute_s, double comm_s)
 {
-    return stack->dp_overlap.value > 0.0 ? stack->interference_frac.value * ms_min(compute_s, comm_s) : 0.0;
+    return stack->dp_overlap.value > 0.0
+               ? stack->interference_frac.value * ms_min(compute_s, comm_s)
+               : 0.0;
 }
 
 /* Parameters of the whole step are gathered from its start. */
@@ -208,30 +240,42 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
 {
     const ms_part *sum = &stage->sum;
     double unit_s = sum->forward_s / (double)(stage->num_layers + 1);
-    t->first_forward_s = sum->forward_s + interference_s(stack, sum->forward_s, sum->gather_s);
-    t->release_s = ms_max(sum->gather_s + unit_s - t->first_forward_s, stage->unit_gather_s);
+    t->first_forward_s =
+        sum->forward_s + interference_s(stack, sum->forward_s, sum->gather_s);
+    t->release_s =
+        ms_max(sum->gather_s + unit_s - t->first_forward_s, stage->unit_gather_s);
     if (stack->dp_overlap.value <= 0.0)
         t->release_s = sum->gather_s;
 }
 
 /* Gradients of the whole step are reduced beside the last backward and after it. */
-static void reduce_once(const ms_stack *stack, double reduce_s, double tail_s, ms_stage_times *t)
+static void reduce_once(const ms_stack *stack, double reduce_s, double tail_s,
+                        ms_stage_times *t)
 {
     t->reduce_s = reduce_s;
     t->last_backward_s += interference_s(stack, t->last_backward_s, reduce_s);
     t->reduce_tail_s = stack->dp_overlap.value > 0.0 ? tail_s : reduce_s;
 }
 
-ms_stage_times ms_stage_durations(const ms_workload *w, const ms_stage *stage, ms_sharding sharding,
-                                  double send_s)
+ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
+                                  ms_sharding sharding, double send_s)
 {
     const ms_part *sum = &stage->sum;
-    const ms_stack *stack = w->stack;
-    ms_stage_times t = {sum->forward_s, sum->forward_s, sum->backward_s, sum->backward_s, send_s, send_s, 0.0, 0.0, 0.0};
+    const ms_stack *stack = workload->stack;
+    ms_stage_times t = {sum->forward_s,
+                        sum->forward_s,
+                        sum->backward_s,
+                        sum->backward_s,
+                        send_s,
+                        send_s,
+                        0.0,
+                        0.0,
+                        0.0};
     double tail_s = stage->unit_reduce_s + sum->tp_sync_s;
     switch (sharding) {
     case MS_ZERO_0:
-        reduce_once(stack, sum->all_reduce_s, stage->unit_all_reduce_s + sum->tp_sync_s, &t);
+        reduce_once(stack, sum->all_reduce_s, stage->unit_all_reduce_s + sum->tp_sync_s,
+                    &t);
         return t;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
@@ -245,7 +289,8 @@ ms_stage_times ms_stage_durations(const ms_workload *w, const ms_stage *stage, m
         return t;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:
-        t.forward_s = t.first_forward_s = stage->overlapped_forward_s + stage->unit_gather_s;
+        t.forward_s = t.first_forward_s =
+            stage->overlapped_forward_s + stage->unit_gather_s;
         t.backward_s = t.last_backward_s = stage->overlapped_backward_s;
         reduce_once(stack, sum->replicate_s, tail_s, &t);
         return t;

@@ -9,11 +9,11 @@
 
 /* How parameters, gradients and optimizer states are spread over dp_shard x cp. */
 typedef enum ms_sharding {
-    MS_ZERO_0,        /* nothing is sharded; gradients are all-reduced with the last micro-batch */
-    MS_ZERO_1,        /* optimizer: gradients reduce-scattered with the last micro-batch, parameters gathered with the first */
-    MS_ZERO_2,        /* and gradients: reduce-scattered with every micro-batch */
-    MS_ZERO_3,        /* and parameters: gathered for every forward and backward */
-    MS_ZERO_3_KEEP,   /* parameters sharded, but gathered once per step and kept until the last backward; gradients add up whole
+    MS_ZERO_0, /* nothing is sharded; gradients are all-reduced with the last micro-batch */
+    MS_ZERO_1, /* optimizer: gradients reduce-scattered with the last micro-batch, parameters gathered with the first */
+    MS_ZERO_2, /* and gradients: reduce-scattered with every micro-batch */
+    MS_ZERO_3, /* and parameters: gathered for every forward and backward */
+    MS_ZERO_3_KEEP, /* parameters sharded, but gathered once per step and kept until the last backward; gradients add up whole
                          and are reduced once (reshard_after_forward false; PyTorch torch/distributed/pipelining/schedules.py) */
     MS_NUM_SHARDINGS
 } ms_sharding;
@@ -24,13 +24,15 @@ bool ms_shards_grads(ms_sharding sharding);
 
 /* One part of the model and one micro-batch, on the plan's links. */
 typedef struct ms_part {
-    double forward_s, backward_s;                 /* compute, exposed communication and waiting for the host */
+    double forward_s,
+        backward_s; /* compute, exposed communication and waiting for the host */
     double forward_compute_s, backward_compute_s;
-    double forward_host_s, backward_host_s;       /* what waiting for the host adds */
-    double gather_s, reduce_s;                    /* of the part's parameters and gradients over the shards */
-    double replicate_s;                           /* all-reduce of the reduced shards over dp_replicate */
-    double all_reduce_s;                          /* without sharding: over all data-parallel ranks */
-    double tp_sync_s;                             /* gradients that are partial over tp, once a step */
+    double forward_host_s, backward_host_s; /* what waiting for the host adds */
+    double gather_s,
+        reduce_s;        /* of the part's parameters and gradients over the shards */
+    double replicate_s;  /* all-reduce of the reduced shards over dp_replicate */
+    double all_reduce_s; /* without sharding: over all data-parallel ranks */
+    double tp_sync_s;    /* gradients that are partial over tp, once a step */
     double dense_params, expert_params;
     double saved_bytes, transient_bytes;
 } ms_part;
@@ -45,20 +47,24 @@ typedef struct ms_parts {
 } ms_parts;
 
 /* Seconds that all collectives of one entry of a bill add to the critical path of a micro-batch. */
-double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm, const ms_links *links, bool async_tp);
+double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
+                         const ms_links *links, bool async_tp);
 
 /* Prices the parts for the recompute modes of `modes`. */
-void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills, const ms_links *links, bool async_tp,
-                    unsigned modes, ms_parts *out);
+void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
+                    const ms_links *links, bool async_tp, unsigned modes, ms_parts *out);
 
 /* A virtual stage: its parts summed. */
 typedef struct ms_stage {
     ms_part sum;
     double overlapped_forward_s, overlapped_backward_s; /* ZeRO-3: part by part */
-    double unit_gather_s, unit_reduce_s, unit_all_reduce_s; /* of one layer: what nothing can hide */
-    double unit_dense_params, unit_expert_params;           /* the largest unit that is gathered at once */
+    double unit_gather_s, unit_reduce_s,
+        unit_all_reduce_s; /* of one layer: what nothing can hide */
+    double unit_dense_params,
+        unit_expert_params; /* the largest unit that is gathered at once */
     double logits, head_params;
-    double head_transient_bytes;                            /* alive during the head's backward only; sum.transient_bytes: a layer's */
+    double
+        head_transient_bytes; /* alive during the head's backward only; sum.transient_bytes: a layer's */
     long num_layers;
 } ms_stage;
 
@@ -70,11 +76,13 @@ typedef struct ms_stage_layout {
     long recompute_layers; /* MS_RECOMPUTE_FULL: the first so many of the stage; 0: all */
 } ms_stage_layout;
 
-void ms_stage_make(const ms_workload *workload, const ms_parts *parts, const ms_stage_layout *layout, ms_stage *out);
+void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
+                   const ms_stage_layout *layout, ms_stage *out);
 
 /* Durations of the stage's actions under a sharding, as if it were the first chunk of its rank: its release is that of its own
  * parameters. Gathers for a whole step start with it, on every rank at once; a stage's first forward goes on part by part as they arrive,
  * so it ends no earlier than its last part's forward after the gather. */
-ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage, ms_sharding sharding, double send_s);
+ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
+                                  ms_sharding sharding, double send_s);
 
 #endif

@@ -6,51 +6,58 @@
 
 /* ---- bounds and exact times ---- */
 
-static double owned_params(const ms_rank_load *load, const ms_shard_sizes *shards, ms_sharding sharding)
+static double owned_params(const ms_rank_load *load, const ms_shard_sizes *shards,
+                           ms_sharding sharding)
 {
     if (sharding == MS_ZERO_0)
         return load->dense_params + load->expert_params;
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
-double ms_optimizer_s(const ms_pipeline *p, ms_sharding sharding, int *slowest_rank)
+double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                      int *slowest_rank)
 {
     double most = -1.0;
-    for (int i = 0; i < p->split->num_runs; i++) {
-        double params = owned_params(&p->loads[i], &p->shards, sharding);
+    for (int i = 0; i < pipeline->split->num_runs; i++) {
+        double params = owned_params(&pipeline->loads[i], &pipeline->shards, sharding);
         if (params > most) {
             most = params;
-            *slowest_rank = p->split->runs[i].first_rank;
+            *slowest_rank = pipeline->split->runs[i].first_rank;
         }
     }
-    return p->world_sync_s + ms_stream_s(&p->workload->pricer, most * p->workload->stack->optimizer_bytes.value);
+    return pipeline->world_sync_s +
+           ms_stream_s(&pipeline->workload->pricer,
+                       most * pipeline->workload->stack->optimizer_bytes.value);
 }
 
-static double busy_s(const ms_pipeline *p, const ms_stage_times *times, const ms_run *run)
+static double busy_s(const ms_pipeline *pipeline, const ms_stage_times *times,
+                     const ms_run *run)
 {
-    double more = (double)(p->shape.num_microbatches - 1), busy = 0.0;
+    double more = (double)(pipeline->shape.num_microbatches - 1), busy = 0.0;
     for (int i = 0; i < run->num_distinct; i++) {
         const ms_stage_times *t = &times[run->distinct[i]];
         busy += run->multiplicity[i] *
-                (t->first_forward_s + more * (t->forward_s + t->backward_s) + t->last_backward_s);
+                (t->first_forward_s + more * (t->forward_s + t->backward_s) +
+                 t->last_backward_s);
     }
     return busy;
 }
 
 /* Way of the first micro-batch through one stage. */
-static double through_s(const ms_pipeline *p, const ms_stage_times *t)
+static double through_s(const ms_pipeline *pipeline, const ms_stage_times *t)
 {
-    return t->first_forward_s + p->send_s;
+    return t->first_forward_s + pipeline->send_s;
 }
 
 /* Way of the last micro-batch's gradient from the last rank of run `last` through the stages before it. */
-static double ways_back_s(const ms_pipeline *p, const ms_stage_times *times, int last)
+static double ways_back_s(const ms_pipeline *pipeline, const ms_stage_times *times,
+                          int last)
 {
     double seconds = 0.0;
     for (int i = 0; i <= last; i++) {
-        const ms_run *run = &p->split->runs[i];
+        const ms_run *run = &pipeline->split->runs[i];
         int ranks = run->num_ranks - (i == last);
-        seconds += ranks * (times[run->classes[0]].last_backward_s + p->send_s);
+        seconds += ranks * (times[run->classes[0]].last_backward_s + pipeline->send_s);
     }
     return seconds;
 }
@@ -63,64 +70,75 @@ static double rest_s(const ms_stage_times *t)
 
 #define MAX_CLASSES 256
 
-double ms_step_bound_s(const ms_pipeline *p, ms_sharding sharding)
+double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding)
 {
-    const ms_split *split = p->split;
+    const ms_split *split = pipeline->split;
     ms_stage_times times[MAX_CLASSES];
     assert(split->num_classes <= MAX_CLASSES);
     for (int i = 0; i < split->num_classes; i++)
-        times[i] = ms_stage_durations(p->workload, &p->stages[i], sharding, p->send_s);
+        times[i] = ms_stage_durations(pipeline->workload, &pipeline->stages[i], sharding,
+                                      pipeline->send_s);
     const ms_stage_times *head = &times[split->runs[0].classes[0]];
     double around_s = 0.0, longest_s = 0.0;
     for (int i = 0; i < split->num_runs; i++) {
         const ms_run *run = &split->runs[i];
         const ms_stage_times *first = &times[run->classes[0]];
         /* the last rank of a run of equal ones waits longest, and has the longest way back to rank 0 */
-        double there_s = around_s + (run->num_ranks - 1) * through_s(p, first);
+        double there_s = around_s + (run->num_ranks - 1) * through_s(pipeline, first);
         double start_s = ms_max(there_s, first->release_s);
-        double back_s = ms_max(rest_s(first), ways_back_s(p, times, i) + rest_s(head));
-        longest_s = ms_max(longest_s, start_s + busy_s(p, times, run) + back_s);
-        around_s += run->num_ranks * through_s(p, first);
+        double back_s =
+            ms_max(rest_s(first), ways_back_s(pipeline, times, i) + rest_s(head));
+        longest_s = ms_max(longest_s, start_s + busy_s(pipeline, times, run) + back_s);
+        around_s += run->num_ranks * through_s(pipeline, first);
     }
     int rank_unused;
-    return (longest_s + ms_optimizer_s(p, sharding, &rank_unused)) * (1.0 - 1e-12);
+    return (longest_s + ms_optimizer_s(pipeline, sharding, &rank_unused)) * (1.0 - 1e-12);
 }
 
-void ms_step_durations(const ms_pipeline *p, ms_sharding sharding, ms_stage_times *times)
+void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
+                       ms_stage_times *times)
 {
-    for (int s = 0; s < p->split->num_stages; s++) {
-        const ms_stage *stage = &p->stages[p->split->class_of_stage[s]];
-        times[s] = ms_stage_durations(p->workload, stage, sharding, p->send_s);
+    for (int s = 0; s < pipeline->split->num_stages; s++) {
+        const ms_stage *stage = &pipeline->stages[pipeline->split->class_of_stage[s]];
+        times[s] =
+            ms_stage_durations(pipeline->workload, stage, sharding, pipeline->send_s);
         /* a later chunk's parameters are gathered after those of the chunks before it */
         if (times[s].release_s > 0.0)
-            for (int before = s - p->shape.num_ranks; before >= 0; before -= p->shape.num_ranks)
-                times[s].release_s += p->stages[p->split->class_of_stage[before]].sum.gather_s;
+            for (int before = s - pipeline->shape.num_ranks; before >= 0;
+                 before -= pipeline->shape.num_ranks)
+                times[s].release_s +=
+                    pipeline->stages[pipeline->split->class_of_stage[before]]
+                        .sum.gather_s;
     }
 }
 
-double ms_step_exact_s(const ms_pipeline *p, ms_sharding sharding, const ms_schedule *schedule, ms_arena *scratch)
+double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                       const ms_schedule *schedule, ms_arena *scratch)
 {
     int rank_unused;
     ms_arena_mark mark = ms_arena_save(scratch);
-    ms_stage_times *times = MS_NEW_ARRAY(scratch, p->split->num_stages, ms_stage_times);
-    ms_step_durations(p, sharding, times);
+    ms_stage_times *times =
+        MS_NEW_ARRAY(scratch, pipeline->split->num_stages, ms_stage_times);
+    ms_step_durations(pipeline, sharding, times);
     ms_replay_result result = {0};
     ms_replay(schedule, times, scratch, &result);
     ms_arena_rewind(scratch, mark);
-    return result.makespan_s + ms_optimizer_s(p, sharding, &rank_unused);
+    return result.makespan_s + ms_optimizer_s(pipeline, sharding, &rank_unused);
 }
 
-double ms_step_peak_bytes(const ms_pipeline *p, ms_sharding sharding, int *worst_rank)
+double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding,
+                          int *worst_rank)
 {
     double peak = -1.0;
-    for (int i = 0; i < p->split->num_runs; i++) {
+    for (int i = 0; i < pipeline->split->num_runs; i++) {
         double parts[MS_NUM_MEMORY_PARTS], total = 0.0;
-        ms_rank_memory(p->workload, &p->loads[i], sharding, &p->shards, parts);
+        ms_rank_memory(pipeline->workload, &pipeline->loads[i], sharding,
+                       &pipeline->shards, parts);
         for (int j = 0; j < MS_NUM_MEMORY_PARTS; j++)
             total += parts[j];
         if (total > peak) {
             peak = total;
-            *worst_rank = p->split->runs[i].first_rank;
+            *worst_rank = pipeline->split->runs[i].first_rank;
         }
     }
     return peak;
@@ -166,11 +184,13 @@ static unsigned hash_shape(const ms_schedule_shape *shape)
 
 static bool same_shape(const ms_schedule_shape *a, const ms_schedule_shape *b)
 {
-    return a->kind == b->kind && a->num_ranks == b->num_ranks && a->num_microbatches == b->num_microbatches &&
+    return a->kind == b->kind && a->num_ranks == b->num_ranks &&
+           a->num_microbatches == b->num_microbatches &&
            a->virtual_stages == b->virtual_stages && a->group == b->group;
 }
 
-const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache, const ms_schedule_shape *shape)
+const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
+                                      const ms_schedule_shape *shape)
 {
     unsigned bucket = hash_shape(shape);
     for (entry *e = cache->buckets[bucket]; e != NULL; e = e->next)
@@ -186,13 +206,15 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache, const ms_schedul
 
 /* With groups of p micro-batches the lists repeat after the warm-up of at most (v + 1) p forwards, that is after two groups;
  * the live vectors of four groups are those of any more. GPipe keeps all, and is short. */
-const ms_schedule *ms_live_cached(ms_schedule_cache *cache, const ms_schedule_shape *shape)
+const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
+                                  const ms_schedule_shape *shape)
 {
     ms_schedule_shape brief = *shape;
     int p = shape->num_ranks, m = shape->num_microbatches;
     if (shape->kind == MS_1F1B && m > 2 * p)
         brief.num_microbatches = 2 * p;
-    if (shape->kind == MS_INTERLEAVED && m > 4 * p && ms_schedule_group(shape) == p && m % p == 0)
+    if (shape->kind == MS_INTERLEAVED && m > 4 * p && ms_schedule_group(shape) == p &&
+        m % p == 0)
         brief.num_microbatches = 4 * p;
     return ms_schedule_cached(cache, &brief);
 }

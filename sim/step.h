@@ -9,9 +9,11 @@
 typedef struct ms_schedule_cache ms_schedule_cache;
 ms_schedule_cache *ms_schedule_cache_open(void);
 void ms_schedule_cache_close(ms_schedule_cache *cache);
-const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache, const ms_schedule_shape *shape);
+const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
+                                      const ms_schedule_shape *shape);
 /* Live vectors of every rank without generating a long schedule: beyond a few groups of micro-batches they do not change. */
-const ms_schedule *ms_live_cached(ms_schedule_cache *cache, const ms_schedule_shape *shape);
+const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
+                                  const ms_schedule_shape *shape);
 
 /* A pipeline ready to be evaluated under several shardings. */
 typedef struct ms_pipeline {
@@ -19,18 +21,21 @@ typedef struct ms_pipeline {
     const ms_links *links;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_stage *stages;     /* (split->num_classes) */
-    const ms_rank_load *loads;  /* (split->num_runs): of the first rank of each run, which keeps most micro-batches */
+    const ms_stage *stages; /* (split->num_classes) */
+    const ms_rank_load *
+        loads; /* (split->num_runs): of the first rank of each run, which keeps most micro-batches */
     ms_shard_sizes shards;
     double send_s;
-    double world_sync_s;        /* all-reduce of the gradient norm */
+    double world_sync_s; /* all-reduce of the gradient norm */
 } ms_pipeline;
 
 /* Optimizer of the slowest rank (of several the first), with the gradient norm's synchronisation. */
-double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding, int *slowest_rank);
+double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                      int *slowest_rank);
 
 /* Durations of all stages (split->num_stages entries). */
-void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_stage_times *times);
+void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
+                       ms_stage_times *times);
 
 /* Never above ms_step_exact_s. A rank's own actions, before them the shortest way of the first micro-batch to it, after them the way of
  * the last one back to rank 0 and the reductions that follow there, or its own:
@@ -42,9 +47,11 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_sta
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding);
 
 /* By replay of the whole schedule. */
-double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding, const ms_schedule *schedule, ms_arena *scratch);
+double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                       const ms_schedule *schedule, ms_arena *scratch);
 
 /* The largest peak over ranks, and where it is. */
-double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding, int *worst_rank);
+double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding,
+                          int *worst_rank);
 
 #endif

@@ -7,32 +7,35 @@
 
 /* ---- opening ---- */
 
-static void count_layers(ms_workload *w)
+static void count_layers(ms_workload *workload)
 {
-    const ms_model *model = w->model;
+    const ms_model *model = workload->model;
     for (int kind = 0; kind < model->num_kinds; kind++) {
-        w->layers_before[kind] = MS_NEW_ARRAY(w->arena, model->num_layers + 1, int);
+        workload->layers_before[kind] =
+            MS_NEW_ARRAY(workload->arena, model->num_layers + 1, int);
         for (long i = 0; i < model->num_layers; i++)
-            w->layers_before[kind][i + 1] = w->layers_before[kind][i] + (model->kind_of_layer[i] == kind);
+            workload->layers_before[kind][i + 1] =
+                workload->layers_before[kind][i] + (model->kind_of_layer[i] == kind);
     }
 }
 
-ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts, const ms_plan *plan,
-                           ms_workload **out)
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
+                           const ms_plan *plan, ms_workload **out)
 {
-    ms_workload *w = MS_NEW(cx->arena, ms_workload);
-    w->model = parts->model;
-    w->cluster = parts->cluster;
-    w->profile = parts->profile;
-    w->stack = parts->stack;
-    MS_TRY(ms_pricer_make(cx, w->cluster, w->profile, w->stack, plan->compute, &w->pricer));
-    w->sequence_length = plan->sequence_length;
-    w->global_batch = plan->global_batch;
-    w->compute = plan->compute;
-    w->arena = ms_arena_open();
-    pthread_mutex_init(&w->lock, NULL);
-    count_layers(w);
-    *out = w;
+    ms_workload *workload = MS_NEW(cx->arena, ms_workload);
+    workload->model = parts->model;
+    workload->cluster = parts->cluster;
+    workload->profile = parts->profile;
+    workload->stack = parts->stack;
+    MS_TRY(ms_pricer_make(cx, workload->cluster, workload->profile, workload->stack,
+                          plan->compute, &workload->pricer));
+    workload->sequence_length = plan->sequence_length;
+    workload->global_batch = plan->global_batch;
+    workload->compute = plan->compute;
+    workload->arena = ms_arena_open();
+    pthread_mutex_init(&workload->lock, NULL);
+    count_layers(workload);
+    *out = workload;
     return MS_OK;
 }
 
@@ -64,16 +67,16 @@ static long data_parallel_for(const ms_bill_key *key)
     return dp;
 }
 
-static ms_bill bill_of(const ms_workload *w, const ms_bill_key *key, ms_program_part part, int kind,
-                       ms_recompute recompute)
+static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
+                       ms_program_part part, int kind, ms_recompute recompute)
 {
     ms_program_key program_key = {
         .part = (unsigned char)part,
         .kind = (unsigned char)kind,
         .sequence_parallel = key->sequence_parallel && key->tp > 1,
         .loss_parallel = key->loss_parallel,
-        .attention_fused = w->pricer.attention_fused,
-        .regather = w->stack->regather,
+        .attention_fused = workload->pricer.attention_fused,
+        .regather = workload->stack->regather,
         .recompute = (unsigned char)recompute,
         .tp = key->tp,
         .cp = key->cp,
@@ -82,9 +85,10 @@ static ms_bill bill_of(const ms_workload *w, const ms_bill_key *key, ms_program_
         .microbatch = key->microbatch,
     };
     ms_arena *scratch = ms_arena_open();
-    const ms_program *program = ms_program_make(scratch, w->model, &program_key, w->sequence_length,
-                                                data_parallel_for(key), w->compute);
-    ms_bill bill = ms_bill_make(program, &w->pricer);
+    const ms_program *program =
+        ms_program_make(scratch, workload->model, &program_key, workload->sequence_length,
+                        data_parallel_for(key), workload->compute);
+    ms_bill bill = ms_bill_make(program, &workload->pricer);
     ms_arena_close(scratch);
     return bill;
 }
@@ -92,7 +96,8 @@ static ms_bill bill_of(const ms_workload *w, const ms_bill_key *key, ms_program_
 static unsigned bucket_of(const ms_bill_key *key)
 {
     unsigned hash = 17;
-    const int fields[] = {key->tp, key->cp, key->ep, key->etp, key->microbatch, key->sequence_parallel,
+    const int fields[] = {key->tp,           key->cp,         key->ep,
+                          key->etp,          key->microbatch, key->sequence_parallel,
                           key->loss_parallel};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         hash = hash * 31U + (unsigned)fields[i] * 2654435761U;
@@ -102,74 +107,80 @@ static unsigned bucket_of(const ms_bill_key *key)
 static bool same_key(const ms_bill_key *a, const ms_bill_key *b)
 {
     return a->tp == b->tp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
-           a->microbatch == b->microbatch && a->sequence_parallel == b->sequence_parallel &&
+           a->microbatch == b->microbatch &&
+           a->sequence_parallel == b->sequence_parallel &&
            a->loss_parallel == b->loss_parallel;
 }
 
-static ms_bill_set *find_set(const ms_workload *w, const ms_bill_key *key, unsigned bucket)
+static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key,
+                             unsigned bucket)
 {
-    for (ms_bill_set *set = w->buckets[bucket]; set != NULL; set = set->next)
+    for (ms_bill_set *set = workload->buckets[bucket]; set != NULL; set = set->next)
         if (same_key(&set->key, key))
             return set;
     return NULL;
 }
 
-static void fill_mode(ms_workload *w, ms_bill_set *set, ms_recompute mode)
+static void fill_mode(ms_workload *workload, ms_bill_set *set, ms_recompute mode)
 {
-    for (int kind = 0; kind < w->model->num_kinds; kind++) {
-        ms_bill *bill = MS_NEW(w->arena, ms_bill);
-        *bill = bill_of(w, &set->key, MS_PART_LAYER, kind, mode);
+    for (int kind = 0; kind < workload->model->num_kinds; kind++) {
+        ms_bill *bill = MS_NEW(workload->arena, ms_bill);
+        *bill = bill_of(workload, &set->key, MS_PART_LAYER, kind, mode);
         set->layer[kind][mode] = bill;
     }
 }
 
-static ms_bill_set *new_set(ms_workload *w, const ms_bill_key *key, unsigned bucket)
+static ms_bill_set *new_set(ms_workload *workload, const ms_bill_key *key,
+                            unsigned bucket)
 {
-    ms_bill_set *set = MS_NEW(w->arena, ms_bill_set);
+    ms_bill_set *set = MS_NEW(workload->arena, ms_bill_set);
     set->key = *key;
-    set->embed = bill_of(w, key, MS_PART_EMBED, 0, MS_RECOMPUTE_NONE);
-    set->head = bill_of(w, key, MS_PART_HEAD, 0, MS_RECOMPUTE_NONE);
-    fill_mode(w, set, MS_RECOMPUTE_NONE);
-    set->next = w->buckets[bucket];
-    w->buckets[bucket] = set;
-    w->num_bill_sets++;
+    set->embed = bill_of(workload, key, MS_PART_EMBED, 0, MS_RECOMPUTE_NONE);
+    set->head = bill_of(workload, key, MS_PART_HEAD, 0, MS_RECOMPUTE_NONE);
+    fill_mode(workload, set, MS_RECOMPUTE_NONE);
+    set->next = workload->buckets[bucket];
+    workload->buckets[bucket] = set;
+    workload->num_bill_sets++;
     return set;
 }
 
-ms_bill_set *ms_workload_bills(ms_workload *w, const ms_bill_key *key)
+ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
 {
     unsigned bucket = bucket_of(key);
-    pthread_mutex_lock(&w->lock);
-    ms_bill_set *set = find_set(w, key, bucket);
+    pthread_mutex_lock(&workload->lock);
+    ms_bill_set *set = find_set(workload, key, bucket);
     if (set == NULL)
-        set = new_set(w, key, bucket);
-    pthread_mutex_unlock(&w->lock);
+        set = new_set(workload, key, bucket);
+    pthread_mutex_unlock(&workload->lock);
     return set;
 }
 
-void ms_workload_add_modes(ms_workload *w, ms_bill_set *set, unsigned modes)
+void ms_workload_add_modes(ms_workload *workload, ms_bill_set *set, unsigned modes)
 {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&workload->lock);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
         if ((modes >> mode & 1U) != 0 && set->layer[0][mode] == NULL)
-            fill_mode(w, set, (ms_recompute)mode);
-    pthread_mutex_unlock(&w->lock);
+            fill_mode(workload, set, (ms_recompute)mode);
+    pthread_mutex_unlock(&workload->lock);
 }
 
-const ms_split *ms_workload_split(ms_workload *w, ms_bill_set *bills, int num_ranks, int virtual_stages)
+const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
+                                  int num_ranks, int virtual_stages)
 {
     int num_stages = num_ranks * virtual_stages;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&workload->lock);
     ms_split *split = bills->splits;
-    while (split != NULL && (split->num_stages != num_stages || split->num_ranks != num_ranks))
+    while (split != NULL &&
+           (split->num_stages != num_stages || split->num_ranks != num_ranks))
         split = split->next;
     if (split == NULL) {
-        long *layers = MS_NEW_ARRAY(w->arena, num_stages, long);
-        ms_default_split(w, bills, num_stages, layers);
-        split = ms_split_make(w->arena, w->model, layers, num_ranks, virtual_stages);
+        long *layers = MS_NEW_ARRAY(workload->arena, num_stages, long);
+        ms_default_split(workload, bills, num_stages, layers);
+        split = ms_split_make(workload->arena, workload->model, layers, num_ranks,
+                              virtual_stages);
         split->next = bills->splits;
         bills->splits = split;
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&workload->lock);
     return split;
 }

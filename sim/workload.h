@@ -19,11 +19,11 @@ typedef struct ms_run {
 
 typedef struct ms_split {
     int num_ranks, num_stages;
-    const long *layers;         /* (num_stages) */
-    const long *first_layer;    /* (num_stages) */
+    const long *layers;      /* (num_stages) */
+    const long *first_layer; /* (num_stages) */
     int num_classes;
-    const int *class_of_stage;  /* (num_stages) */
-    const int *stage_of_class;  /* (num_classes): its first stage */
+    const int *class_of_stage; /* (num_stages) */
+    const int *stage_of_class; /* (num_classes): its first stage */
     int num_runs;
     const ms_run *runs;
     struct ms_split *next;
@@ -39,9 +39,10 @@ typedef struct ms_bill_key {
 typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
-    const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE]; /* NULL until a mode is asked for */
-    ms_split *splits;         /* default splits made so far */
-    struct ms_bill_set *next; /* in its bucket */
+    const ms_bill
+        *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE]; /* NULL until a mode is asked for */
+    ms_split *splits;                                 /* default splits made so far */
+    struct ms_bill_set *next;                         /* in its bucket */
 } ms_bill_set;
 
 #define MS_BILL_BUCKETS 4096
@@ -72,17 +73,19 @@ typedef struct ms_workload_parts {
     const ms_profile *profile;
     const ms_stack *stack;
 } ms_workload_parts;
-ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts, const ms_plan *plan,
-                           ms_workload **out);
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
+                           const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
 /* The default split over num_ranks * virtual_stages stages: the largest stage time is as small as possible, embedding and head
  * counted, and the others lie as near to equal as that allows. Times are forward + backward compute without
  * recomputation. Not more stages than layers. Thread-safe; made once per bill set. */
-const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills, int num_ranks, int virtual_stages);
+const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
+                                  int num_ranks, int virtual_stages);
 
 /* The split with given layers (num_ranks * virtual_stages entries that add up to the model's). */
-ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers, int num_ranks, int virtual_stages);
+ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
+                        int num_ranks, int virtual_stages);
 
 /* The bills of a key, with layers without recomputation. Thread-safe; the set stays where it is. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);

@@ -1,5 +1,5 @@
 /* Option tables: what is accepted, and that every mistake is named with a way out. */
-#include "../test.h"
+#include "tests/test.h"
 
 #include "cli/commands.h"
 #include "cli/options.h"

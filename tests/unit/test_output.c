@@ -1,5 +1,5 @@
 /* Output files: complete or absent, and never in the place of a device. */
-#include "../test.h"
+#include "tests/test.h"
 
 #include "cli/output.h"
 

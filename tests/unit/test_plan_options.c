@@ -1,5 +1,5 @@
 /* Plan flags: defaults, the rule for dp_shard, overriding a plan file, orders. */
-#include "../test.h"
+#include "tests/test.h"
 
 #include "cli/plan_options.h"
 

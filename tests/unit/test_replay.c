@@ -5,7 +5,10 @@
 
 static ms_stage_times plain(double forward_s, double backward_s)
 {
-    return (ms_stage_times){forward_s, forward_s, backward_s, backward_s, 0.0, 0.0};
+    return (ms_stage_times){.forward_s = forward_s,
+                            .first_forward_s = forward_s,
+                            .backward_s = backward_s,
+                            .last_backward_s = backward_s};
 }
 
 static double makespan(ms_schedule_shape shape, const ms_stage_times *times)
@@ -16,10 +19,22 @@ static double makespan(ms_schedule_shape shape, const ms_stage_times *times)
     return result.makespan_s;
 }
 
+static ms_stage_times stage(double forward_s, double first_forward_s, double backward_s,
+                            double last_backward_s, double send_forward_s,
+                            double send_backward_s)
+{
+    return (ms_stage_times){.forward_s = forward_s,
+                            .first_forward_s = first_forward_s,
+                            .backward_s = backward_s,
+                            .last_backward_s = last_backward_s,
+                            .send_forward_s = send_forward_s,
+                            .send_backward_s = send_backward_s};
+}
+
 static void one_rank_runs_its_work_without_a_gap(void **state)
 {
     (void)state;
-    ms_stage_times times[1] = {{1.0, 1.5, 2.0, 2.25, 100.0, 100.0}};
+    ms_stage_times times[1] = {stage(1.0, 1.5, 2.0, 2.25, 100.0, 100.0)};
     ASSERT_NEAR(makespan((ms_schedule_shape){MS_1F1B, 1, 4, 1, 0}, times),
                 1.5 + 3 * 1.0 + 3 * 2.0 + 2.25, 0.0);
     ASSERT_NEAR(makespan((ms_schedule_shape){MS_GPIPE, 1, 1, 1, 0}, times), 1.5 + 2.25,
@@ -32,8 +47,8 @@ static void latency_delays_the_receiver_and_not_the_sender(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_stage_times times[2] = {{1.0, 1.0, 2.0, 2.0, 0.5, 9.0},
-                               {1.0, 1.0, 2.0, 2.0, 9.0, 0.25}};
+    ms_stage_times times[2] = {stage(1.0, 1.0, 2.0, 2.0, 0.5, 9.0),
+                               stage(1.0, 1.0, 2.0, 2.0, 9.0, 0.25)};
     ms_schedule_shape shape = {MS_1F1B, 2, 2, 1, 0};
     double end_s[2], busy_s[2];
     ms_replay_result result = {.end_s = end_s, .busy_s = busy_s};
@@ -52,7 +67,12 @@ static void wrap_edges_of_interleaved_schedules_pay_latency(void **state)
     (void)state;
     ms_stage_times times[4];
     for (int s = 0; s < 4; s++)
-        times[s] = (ms_stage_times){1.0, 1.0, 2.0, 2.0, 0.125, 0.25};
+        times[s] = (ms_stage_times){.forward_s = 1.0,
+                                    .first_forward_s = 1.0,
+                                    .backward_s = 2.0,
+                                    .last_backward_s = 2.0,
+                                    .send_forward_s = 0.125,
+                                    .send_backward_s = 0.25};
     ASSERT_NEAR(makespan((ms_schedule_shape){MS_INTERLEAVED, 2, 1, 2, 0}, times),
                 4 * 3.0 + 3 * 0.125 + 3 * 0.25, 0.0);
 }
@@ -60,8 +80,8 @@ static void wrap_edges_of_interleaved_schedules_pay_latency(void **state)
 static void first_forward_and_last_backward_of_a_stage_may_differ(void **state)
 {
     (void)state;
-    ms_stage_times times[2] = {{1.0, 4.0, 2.0, 2.0, 0.0, 0.0},
-                               {1.0, 1.0, 2.0, 7.0, 0.0, 0.0}};
+    ms_stage_times times[2] = {stage(1.0, 4.0, 2.0, 2.0, 0.0, 0.0),
+                               stage(1.0, 1.0, 2.0, 7.0, 0.0, 0.0)};
     /* rank 0: F0 0-4, F1 4-5; rank 1: F0 4-5, B0 5-7, F1 7-8, B1 8-15; rank 0: B0 7-9, B1 15-17 */
     ASSERT_NEAR(makespan((ms_schedule_shape){MS_1F1B, 2, 2, 1, 0}, times), 17.0, 0.0);
 }
@@ -124,10 +144,25 @@ static void the_scratch_arena_is_left_as_it_was(void **state)
     ASSERT_INT(before.used, after.used);
 }
 
+/* Parameters arrive at 3: F0 3-4, B0 4-6, F1 6-7, B1 7-9. Gradients take 5, of which 2 hide behind the last
+ * backward: 12; with a tail of 4 they are done at 13. */
+static void a_stage_waits_for_its_parameters_and_its_reduction(void **state)
+{
+    (void)state;
+    ms_stage_times times[1] = {stage(1.0, 1.0, 2.0, 2.0, 0.0, 0.0)};
+    times[0].release_s = 3.0;
+    times[0].reduce_s = 5.0;
+    ms_schedule_shape shape = {MS_1F1B, 1, 2, 1, 0};
+    ASSERT_NEAR(makespan(shape, times), 12.0, 0.0);
+    times[0].reduce_tail_s = 4.0;
+    ASSERT_NEAR(makespan(shape, times), 13.0, 0.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_runs_its_work_without_a_gap),
+        cmocka_unit_test(a_stage_waits_for_its_parameters_and_its_reduction),
         cmocka_unit_test(latency_delays_the_receiver_and_not_the_sender),
         cmocka_unit_test(wrap_edges_of_interleaved_schedules_pay_latency),
         cmocka_unit_test(first_forward_and_last_backward_of_a_stage_may_differ),

@@ -1,0 +1,48 @@
+/* CSV files of published runs from arbitrary bytes: no crash, lines only grow, and every row has a plan that is legal or
+ * a reason. */
+#include "base/csv.h"
+#include "sim/runs.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void read_rows(ms_arena *arena, const char *text, size_t size)
+{
+    ms_csv csv = ms_csv_open(text, size);
+    ms_csv_row row;
+    int line = 0;
+    while (ms_csv_next(arena, &csv, &row)) {
+        require(row.line > line);
+        require((row.fault == NULL) == (row.num_cells > 0));
+        line = row.line;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ms_arena *arena = ms_arena_open();
+    ms_ctx cx = {.arena = arena};
+    const char *text = (const char *)data;
+    read_rows(arena, text, size);
+    ms_published_runs runs;
+    if (ms_runs_read(&cx, "fuzz", text, size, &runs) == MS_OK) {
+        for (int i = 0; i < runs.num_runs; i++) {
+            const ms_published_run *run = &runs.runs[i];
+            require(run->fault == NULL || run->reason != NULL);
+            require(run->reason != NULL ||
+                    ms_plan_refusal(&run->plan, run->model) == MS_LEGAL);
+        }
+    } else {
+        require(cx.num_errors > 0);
+    }
+    ms_arena_close(arena);
+    return 0;
+}

@@ -1,0 +1,486 @@
+/* Peak memory against published runs: SimuMax's Megatron-LM runs on B200 (github.com/MooreThreads/SimuMax, allocated
+ * bytes), TorchTitan's Llama 3.1 8B benchmarks (pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md, reserved bytes), the
+ * Zero Bubble paper's 1F1B rows (arXiv 2401.10241, tables 3 and 4), and states per parameter as in ZeRO
+ * (Rajbhandari et al. 2020) and the Ultra-Scale Playbook's tables and plots (Hugging Face 2025).
+ *
+ * The layouts were those that stacks simumax and torchtitan were fitted to: for them this is a check of the ledger, not a validation.
+ * Expected bytes come from the itemised formulas that fit the published peaks to about 1 %. */
+#include "sim/prediction.h"
+
+#include "tests/test.h"
+
+#define GIB 1073741824.0
+
+/* Opens a workload for a model made in the test. Close it afterwards. */
+static ms_workload *open_with(ms_ctx *cx, const ms_plan *plan, const ms_model *model)
+{
+    ms_workload_parts parts = {.model = model};
+    ms_workload *workload;
+    ASSERT_OK(ms_cluster_load(cx, plan->cluster, &parts.cluster), cx);
+    ASSERT_OK(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile), cx);
+    ASSERT_OK(ms_stack_load(cx, plan->stack, &parts.stack), cx);
+    ASSERT_OK(ms_workload_make(cx, &parts, plan, &workload), cx);
+    return workload;
+}
+
+static ms_prediction predict(ms_ctx *cx, const ms_plan *plan, const ms_model *model)
+{
+    ms_prediction prediction;
+    ASSERT_OK(ms_plan_check(cx, plan, model, MS_NOWHERE), cx);
+    ms_workload *workload = open_with(cx, plan, model);
+    ASSERT_OK(ms_predict(cx, workload, plan, &prediction), cx);
+    ms_workload_close(workload);
+    return prediction;
+}
+
+/* ---- SimuMax ---- */
+
+typedef struct simumax_row {
+    long tp, pp, dp, cp, sequence;
+    double states[3]; /* parameters, gradients, optimizer */
+    double activations, logits, head_gradient, measured_gib;
+} simumax_row;
+
+/* Llama 3 70B with 12 layers, one sequence a micro-batch, distributed optimizer, sequence parallelism. bf16 parameters, fp32 gradients,
+ * 12 bytes a parameter over dp x cp; 12h + 4h_kv + 6f + 4a bytes a token and layer over tp; fp32 logits; one fp32 gradient
+ * of the head's matrix. The published layouts count norms as if they were divided over tp as well. */
+static const simumax_row simumax_rows[] = {
+    {2,
+     1,
+     4,
+     1,
+     4096,
+     {12369207296, 24738414592, 18553810944},
+     6750732288,
+     1050673152,
+     2101346304,
+     60.68},
+    {4,
+     1,
+     2,
+     1,
+     4096,
+     {6184603648, 12369207296, 18553810944},
+     3375366144,
+     525336576,
+     1050673152,
+     39.07},
+    {8,
+     1,
+     1,
+     1,
+     4096,
+     {3092301824, 6184603648, 18553810944},
+     1687683072,
+     262668288,
+     525336576,
+     28.29},
+    {2,
+     1,
+     1,
+     4,
+     32768,
+     {12369207296, 24738414592, 18553810944},
+     13501464576,
+     2101346304,
+     2101346304,
+     68.43},
+    {1,
+     1,
+     1,
+     8,
+     32768,
+     {24738414592, 49476829184, 18553810944},
+     13501464576,
+     2101346304,
+     4202692608,
+     104.51},
+    {2,
+     1,
+     1,
+     4,
+     131072,
+     {12369207296, 24738414592, 18553810944},
+     54005858304,
+     8405385216,
+     2101346304,
+     112.67},
+    {1,
+     1,
+     1,
+     8,
+     131072,
+     {24738414592, 49476829184, 18553810944},
+     54005858304,
+     8405385216,
+     4202692608,
+     147.99},
+};
+#define NUM_SIMUMAX_ROWS (int)(sizeof simumax_rows / sizeof *simumax_rows)
+
+/* 25 norms of 8192 are whole on every tp rank. */
+static const double norm_params = 25.0 * 8192.0;
+
+static ms_model twelve_layers(ms_ctx *cx)
+{
+    const ms_model *model;
+    ASSERT_OK(ms_model_load(cx, "llama-3.1-70b", &model), cx);
+    ms_model twelve = *model; /* its layers are all of one kind */
+    twelve.num_layers = 12;
+    return twelve;
+}
+
+static ms_plan simumax_plan(long tp, long pp, long dp, long cp, long sequence)
+{
+    ms_plan plan = ms_plan_default(8);
+    plan.model = "llama-3.1-70b";
+    plan.cluster = "hgx-b200";
+    plan.stack = "simumax";
+    plan.size[MS_TP] = tp;
+    plan.size[MS_PP] = pp;
+    plan.size[MS_DP_SHARD] = dp;
+    plan.size[MS_CP] = cp;
+    plan.sequence_length = sequence;
+    plan.global_batch = pp > 1 ? 8 * dp : dp;
+    plan.zero = 1;
+    plan.sequence_parallel = tp > 1;
+    return plan;
+}
+
+static ms_prediction simumax_prediction(const simumax_row *row)
+{
+    ms_ctx *cx = test_cx();
+    ms_model model = twelve_layers(cx);
+    ms_plan plan = simumax_plan(row->tp, row->pp, row->dp, row->cp, row->sequence);
+    return predict(cx, &plan, &model);
+}
+
+static void simumax_states_are_exact(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NUM_SIMUMAX_ROWS; i++) {
+        const simumax_row *row = &simumax_rows[i];
+        ms_prediction p = simumax_prediction(row);
+        double whole_norms = norm_params * (1.0 - 1.0 / (double)row->tp);
+        double shards = (double)(row->dp * row->cp);
+        ASSERT_NEAR(p.memory[MS_MEMORY_PARAMS], row->states[0] + 2.0 * whole_norms,
+                    1e-15);
+        ASSERT_NEAR(p.memory[MS_MEMORY_OPTIMIZER],
+                    row->states[2] + 12.0 * whole_norms / shards, 1e-15);
+        /* the head's gradient counts as a gradient */
+        ASSERT_NEAR(p.memory[MS_MEMORY_GRADS],
+                    row->states[1] + row->head_gradient + 4.0 * whole_norms, 1e-15);
+        ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS], row->logits, 1e-15);
+    }
+}
+
+/* The formula leaves out what the head keeps (its norm's input and output, 4h, and 8 bytes of fp32 statistics a token)
+ * and results that live within the backward of one part: at most those of a
+ * layer's MLP, 4f, or three whole tensors of
+ * the stream, 6h. */
+static void simumax_activations_follow_the_formula(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NUM_SIMUMAX_ROWS; i++) {
+        const simumax_row *row = &simumax_rows[i];
+        ms_prediction p = simumax_prediction(row);
+        double tokens = (double)(row->sequence / row->cp), t = (double)row->tp;
+        double head = (4.0 * 8192.0 / t + 8.0) * tokens;
+        double beyond = p.memory[MS_MEMORY_ACTIVATIONS] - row->activations - head;
+        if (beyond < 0.0 || beyond > 4.0 * fmax(28672.0 / t, 1.5 * 8192.0) * tokens)
+            fail_msg("row %d: %.0f bytes beyond the formula", i, beyond);
+    }
+}
+
+static void simumax_peaks_are_within_2_percent(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NUM_SIMUMAX_ROWS; i++)
+        ASSERT_NEAR(simumax_prediction(&simumax_rows[i]).peak_bytes / GIB,
+                    simumax_rows[i].measured_gib, 0.02);
+}
+
+/* tp 1, pp 2, dp 4, 4096 tokens: two micro-batches of six layers live on the first stage. 66.55 GiB measured. */
+static void simumax_pipeline_peaks_on_its_first_stage(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_model model = twelve_layers(cx);
+    ms_plan plan = simumax_plan(1, 2, 4, 1, 4096);
+    const long halves[] = {6, 6};
+    plan.num_stage_layers = 2;
+    plan.layers_per_stage = halves;
+    ms_prediction p = predict(cx, &plan, &model);
+    ASSERT_INT(p.worst_rank, 0);
+    ASSERT_NEAR(p.memory[MS_MEMORY_PARAMS], 12369199104.0, 1e-15);
+    ASSERT_NEAR(p.memory[MS_MEMORY_GRADS], 24738398208.0, 1e-15);
+    ASSERT_NEAR(p.memory[MS_MEMORY_OPTIMIZER], 18553798656.0, 1e-15);
+    ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS], 0.0, 0);
+    double beyond = p.memory[MS_MEMORY_ACTIVATIONS] - 13501464576.0;
+    assert_true(beyond >= 0.0 && beyond <= 4.0 * 28672.0 * 4096.0);
+    ASSERT_NEAR(p.peak_bytes / GIB, 66.55, 0.03);
+}
+
+/* ---- TorchTitan ---- */
+
+typedef struct titan_row {
+    long gpus, microbatch;
+    ms_recompute recompute;
+    double states, activations, formula_gib, measured_gib;
+} titan_row;
+
+/* 16 bytes a parameter over the shards; 63,616 or 2h bytes a token and layer; 14.6 bytes a logit; 4 bytes per parameter of the head. */
+static const titan_row titan_rows[] = {
+    {8, 2, MS_RECOMPUTE_PER_OP, 16060522496, 33353105408, 76.55, 77.0},
+    {8, 4, MS_RECOMPUTE_FULL, 16060522496, 8589934592, 82.06, 83.9},
+    {128, 2, MS_RECOMPUTE_PER_OP, 1003782656, 33353105408, 62.53, 62.0},
+};
+
+static ms_prediction titan_prediction(const titan_row *row)
+{
+    ms_ctx *cx = test_cx();
+    const ms_model *model;
+    ASSERT_OK(ms_model_load(cx, "llama-3.1-8b", &model), cx);
+    ms_plan plan = ms_plan_default(row->gpus);
+    plan.model = "llama-3.1-8b";
+    plan.cluster = "h100-96g-500w";
+    plan.stack = "torchtitan";
+    plan.size[MS_DP_SHARD] = row->gpus;
+    plan.sequence_length = 8192;
+    plan.microbatch = row->microbatch;
+    plan.global_batch = row->gpus * row->microbatch;
+    plan.zero = 3;
+    plan.recompute = row->recompute;
+    plan.sequence_parallel = false;
+    return predict(cx, &plan, model);
+}
+
+static void torchtitan_states_and_logits_are_exact(void **state)
+{
+    (void)state;
+    const double head_bytes = 4.0 * 128256.0 * 4096.0;
+    for (int i = 0; i < 3; i++) {
+        const titan_row *row = &titan_rows[i];
+        ms_prediction p = titan_prediction(row);
+        double states = p.memory[MS_MEMORY_PARAMS] + p.memory[MS_MEMORY_GRADS] +
+                        p.memory[MS_MEMORY_OPTIMIZER];
+        double extra =
+            states - row->states; /* the head's gradient, if it is alive at the peak */
+        assert_true(extra >= -1.0 && extra <= head_bytes + 1.0);
+        ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS],
+                    14.6 * 128256.0 * 8192.0 * (double)row->microbatch, 1e-12);
+        assert_true(p.memory[MS_MEMORY_ACTIVATIONS] >= row->activations);
+    }
+}
+
+static void torchtitan_peaks_are_within_4_percent(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        double gib = titan_prediction(&titan_rows[i]).peak_bytes / GIB;
+        ASSERT_NEAR(gib, titan_rows[i].formula_gib, 0.03);
+        ASSERT_NEAR(gib, titan_rows[i].measured_gib, 0.04);
+    }
+}
+
+/* ---- Zero Bubble: Megatron-LM, 1F1B, dropout, attention scores kept ---- */
+
+typedef struct bubble_row {
+    long layers, hidden, heads, stages, microbatch, microbatches, end_layers;
+    double states, activations, measured_gb; /* of rank 1, 10^9 bytes */
+} bubble_row;
+
+/* The first and the last stage hold one layer fewer than the others, so rank 1 peaks: 16 bytes a parameter, and
+ * n (p - 1) layers and micro-batches of 34 s b h + 5 a s^2 b. */
+static const bubble_row bubble_rows[] = {
+    {22, 2304, 24, 8, 6, 24, 2, 3059085312, 25961693184, 30},
+    {62, 6144, 48, 32, 1, 96, 1, 14498070528, 28865200128, 43},
+};
+
+static ms_model bubble_model(ms_ctx *cx, const bubble_row *row)
+{
+    return (ms_model){.name = "gpt",
+                      .num_layers = row->layers,
+                      .hidden = row->hidden,
+                      .num_heads = row->heads,
+                      .num_kv_heads = row->heads,
+                      .head_dim = row->hidden / row->heads,
+                      .value_head_dim = row->hidden / row->heads,
+                      .ffn_hidden = 4 * row->hidden,
+                      .vocab = 50304,
+                      .max_positions = 1024,
+                      .norm = MS_NORM_LAYER,
+                      .norm_bias = true,
+                      .norms_per_layer = 2,
+                      .final_norm = true,
+                      .activation = MS_ACT_GELU,
+                      .position = MS_POSITION_LEARNED,
+                      .qkv_bias = true,
+                      .attention_out_bias = true,
+                      .mlp_bias = true,
+                      .dropout = true,
+                      .num_kinds = 1,
+                      .kind_of_layer =
+                          MS_NEW_ARRAY(cx->arena, row->layers, unsigned char)};
+}
+
+static ms_prediction bubble_prediction(const bubble_row *row)
+{
+    ms_ctx *cx = test_cx();
+    ms_model model = bubble_model(cx, row);
+    ms_plan plan = ms_plan_default(row->stages);
+    plan.model = "gpt";
+    plan.cluster = "hgx-a100-80g";
+    plan.stack = "megatron-2021";
+    plan.size[MS_PP] = row->stages;
+    plan.size[MS_DP_SHARD] = 1;
+    plan.sequence_length = 1024;
+    plan.microbatch = row->microbatch;
+    plan.global_batch = row->microbatch * row->microbatches;
+    plan.zero = 0;
+    plan.sequence_parallel = false;
+    long *layers = MS_NEW_ARRAY(cx->arena, row->stages, long);
+    for (long i = 0; i < row->stages; i++)
+        layers[i] = row->end_layers + (i > 0 && i < row->stages - 1);
+    plan.layers_per_stage = layers;
+    plan.num_stage_layers = row->stages;
+    return predict(cx, &plan, &model);
+}
+
+/* Beyond the formula: log-sum-exp, and results within one layer's backward. */
+static void zero_bubble_1f1b_rows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const bubble_row *row = &bubble_rows[i];
+        ms_prediction p = bubble_prediction(row);
+        const ms_stage_prediction *second = &p.stages[1];
+        ASSERT_INT(p.worst_rank, 1);
+        ASSERT_INT(second->live_microbatches, row->stages - 1);
+        ASSERT_NEAR(second->memory[MS_MEMORY_PARAMS] + second->memory[MS_MEMORY_GRADS] +
+                        second->memory[MS_MEMORY_OPTIMIZER],
+                    row->states, 1e-15);
+        assert_true(second->memory[MS_MEMORY_ACTIVATIONS] >= row->activations);
+        ASSERT_NEAR(second->memory[MS_MEMORY_ACTIVATIONS], row->activations, 0.01);
+        ASSERT_NEAR(second->peak_bytes / 1e9, row->measured_gb, 0.035);
+    }
+}
+
+/* ---- states per parameter ---- */
+
+static double states_bytes(double params, const double bytes[4], ms_sharding sharding,
+                           double shards, double parts[MS_NUM_MEMORY_PARTS])
+{
+    ms_stack stack = {.param_bytes = {.value = bytes[0]},
+                      .grad_bytes = {.value = bytes[1]},
+                      .master_bytes = {.value = bytes[2]},
+                      .moment_bytes = {.value = bytes[3]}};
+    ms_workload workload = {.stack = &stack};
+    ms_rank_load load = {.dense_params = params};
+    ms_shard_sizes sizes = {shards, shards, 1};
+    ms_rank_memory(&workload, &load, sharding, &sizes, parts);
+    double sum = 0.0;
+    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+        sum += parts[i];
+    return sum;
+}
+
+/* The Playbook's plot for 8B on 8 ranks, GiB: parameters and gradients of 2 bytes, 8 of optimizer. */
+static void zero_stages_divide_the_states(void **state)
+{
+    (void)state;
+    const double bytes[4] = {2, 2, 0, 8};
+    const struct {
+        ms_sharding sharding;
+        double gib[3];
+    } rows[] = {{MS_ZERO_0, {14.96, 14.96, 59.83}},
+                {MS_ZERO_1, {14.96, 14.96, 7.48}},
+                {MS_ZERO_2, {14.96, 1.87, 7.48}},
+                {MS_ZERO_3, {1.87, 1.87, 7.48}}};
+    for (int i = 0; i < 4; i++) {
+        double parts[MS_NUM_MEMORY_PARTS];
+        states_bytes(8030261248.0, bytes, rows[i].sharding, 8.0, parts);
+        ASSERT_NEAR(parts[MS_MEMORY_PARAMS] / GIB, rows[i].gib[0], 5e-4);
+        ASSERT_NEAR(parts[MS_MEMORY_GRADS] / GIB, rows[i].gib[1], 5e-4);
+        ASSERT_NEAR(parts[MS_MEMORY_OPTIMIZER] / GIB, rows[i].gib[2], 5e-4);
+    }
+}
+
+/* ZeRO, section 5: 4 + K, 4 + K/d, 2 + (2 + K)/d, (4 + K)/d bytes a parameter with K = 12; figure 1: 120, 31.4, 16.6, 1.9 GB
+ * for 7.5 B parameters on 64 ranks. */
+static void zero_formulas(void **state)
+{
+    (void)state;
+    const double bytes[4] = {2, 2, 4, 8};
+    const double gb[] = {120, 31.4, 16.6, 1.9};
+    for (int i = 0; i < 4; i++) {
+        double parts[MS_NUM_MEMORY_PARTS];
+        double got =
+            states_bytes(7.5e9, bytes, (ms_sharding)(MS_ZERO_0 + i), 64.0, parts);
+        double k = 12, d = 64;
+        const double want[] = {4 + k, 4 + k / d, 2 + (2 + k) / d, (4 + k) / d};
+        ASSERT_NEAR(got, 7.5e9 * want[i], 1e-15);
+        ASSERT_NEAR(got / 1e9, gb[i], 0.015);
+    }
+}
+
+/* The Playbook's table of precisions: parameters, gradients with accumulation, master, both moments. */
+static void precisions_add_up(void **state)
+{
+    (void)state;
+    const struct {
+        double bytes[4], total;
+    } rows[] = {
+        {{4, 4, 0, 8}, 16},     /* fp32, and Transformer Engine's fp8 */
+        {{2, 2, 4, 8}, 16},     /* bf16 */
+        {{2, 2 + 4, 4, 8}, 20}, /* bf16 with fp32 accumulation */
+        {{1, 1 + 2, 2, 3}, 9},  /* FP8-LM */
+        {{1, 2 + 4, 4, 4}, 15}, /* DeepSeek-V3 */
+        {{1, 1 + 4, 2, 2}, 10}, /* nanotron's fp8 */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double parts[MS_NUM_MEMORY_PARTS];
+        ASSERT_NEAR(states_bytes(1e9, rows[i].bytes, MS_ZERO_0, 1.0, parts),
+                    1e9 * rows[i].total, 0);
+    }
+}
+
+/* The shipped stacks keep what their frameworks keep. */
+static void stacks_keep_the_published_bytes(void **state)
+{
+    (void)state;
+    const struct {
+        const char *stack;
+        double total;
+    } rows[] = {{"megatron-2021", 16},
+                {"nanotron", 20},
+                {"torchtitan", 16},
+                {"simumax", 18},
+                {"megatron", 18}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_ctx *cx = test_cx();
+        const ms_stack *stack;
+        ASSERT_OK(ms_stack_load(cx, rows[i].stack, &stack), cx);
+        ASSERT_NEAR(stack->param_bytes.value + stack->grad_bytes.value +
+                        stack->master_bytes.value + stack->moment_bytes.value,
+                    rows[i].total, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simumax_states_are_exact),
+        cmocka_unit_test(simumax_activations_follow_the_formula),
+        cmocka_unit_test(simumax_peaks_are_within_2_percent),
+        cmocka_unit_test(simumax_pipeline_peaks_on_its_first_stage),
+        cmocka_unit_test(torchtitan_states_and_logits_are_exact),
+        cmocka_unit_test(torchtitan_peaks_are_within_4_percent),
+        cmocka_unit_test(zero_bubble_1f1b_rows),
+        cmocka_unit_test(zero_stages_divide_the_states),
+        cmocka_unit_test(zero_formulas),
+        cmocka_unit_test(precisions_add_up),
+        cmocka_unit_test(stacks_keep_the_published_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

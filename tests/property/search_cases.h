@@ -1,0 +1,98 @@
+/* Searches compared with brute force: one case is a model on so many GPUs with a space that may be thinned. */
+#ifndef MS_TESTS_SEARCH_CASES_H
+#define MS_TESTS_SEARCH_CASES_H
+
+#include "sim/search.h"
+
+#include "tests/test.h"
+
+typedef struct search_case {
+    const char *model, *stack, *cluster;
+    long gpus, global_batch;
+    unsigned long seed; /* of thinning */
+    double keep_frac;
+    const char *limits[4]; /* NULL-ended, as ms_space_limit takes them */
+} search_case;
+
+static inline const char *describe_case(ms_ctx *cx, const search_case *c)
+{
+    return ms_arena_printf(cx->arena, "%s on %ld %s, stack %s, batch %ld, keep %g, seed %lu",
+                           c->model, c->gpus, c->cluster, c->stack, c->global_batch,
+                           c->keep_frac, c->seed);
+}
+
+static inline ms_plan case_plan(const search_case *c)
+{
+    ms_plan plan = ms_plan_default(c->gpus);
+    plan.model = c->model;
+    plan.stack = c->stack;
+    plan.cluster = c->cluster;
+    plan.global_batch = c->global_batch;
+    return plan;
+}
+
+/* Close the workload afterwards. */
+static inline ms_workload *open_case(ms_ctx *cx, const search_case *c, ms_space *space)
+{
+    ms_plan plan = case_plan(c);
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    *space = ms_space_all(&plan, workload->stack);
+    space->keep_frac = c->keep_frac;
+    space->seed = c->seed;
+    for (int i = 0; c->limits[i] != NULL; i++)
+        ASSERT_OK(ms_space_limit(cx, space, c->limits[i]), cx);
+    return workload;
+}
+
+static inline ms_search_result search_with(ms_ctx *cx, ms_workload *workload,
+                                           const ms_space *space, int num_threads,
+                                           bool exhaustive)
+{
+    ms_search_options options = {
+        .num_best = 10, .num_threads = num_threads, .exhaustive = exhaustive};
+    ms_search_result result;
+    ms_status status = ms_search(cx, workload, space, &options, &result);
+    assert_true(status == MS_OK || status == MS_ENOFIT);
+    return result;
+}
+
+/* The same plans in the same order, with the same bits. */
+static inline void expect_same_found(ms_ctx *cx, const ms_search_result *got,
+                                     const ms_search_result *want, const char *label)
+{
+    if (got->num_found != want->num_found)
+        fail_msg("%s: found %d plans, want %d", label, got->num_found, want->num_found);
+    for (int i = 0; i < want->num_found; i++) {
+        const ms_found *g = &got->found[i], *w = &want->found[i];
+        bool same = memcmp(&g->step_s, &w->step_s, sizeof g->step_s) == 0 &&
+                    memcmp(&g->peak_bytes, &w->peak_bytes, sizeof g->peak_bytes) == 0 &&
+                    ms_plan_equal(&g->plan, &w->plan);
+        if (!same)
+            fail_msg("%s: plan %d is\n  %s: %.17g s, %.17g bytes, want\n  %s: %.17g s, "
+                     "%.17g bytes",
+                     label, i, ms_plan_text(cx->arena, &g->plan), g->step_s, g->peak_bytes,
+                     ms_plan_text(cx->arena, &w->plan), w->step_s, w->peak_bytes);
+    }
+}
+
+/* Search finds what brute force finds. Returns the number of plans that brute force looked at. */
+static inline long compare_with_brute_force(const search_case *c, int num_threads)
+{
+    ms_ctx *cx = test_cx();
+    ms_space space;
+    ms_workload *workload = open_case(cx, c, &space);
+    const char *label = describe_case(cx, c);
+    ms_search_result all = search_with(cx, workload, &space, num_threads, true);
+    ms_search_result quick = search_with(cx, workload, &space, num_threads, false);
+    assert_true(all.optimal && quick.optimal);
+    expect_same_found(cx, &quick, &all, label);
+    if (all.num_found == 0 && all.counts.evaluated > 0 &&
+        quick.least_peak_bytes < all.least_peak_bytes)
+        fail_msg("%s: search says that %.17g bytes suffice, brute force %.17g", label,
+                 quick.least_peak_bytes, all.least_peak_bytes);
+    ms_workload_close(workload);
+    return all.counts.evaluated;
+}
+
+#endif

@@ -1,0 +1,245 @@
+/* Rows of published runs become models, clusters, stacks and plans; or a reason. The rows of runs_sample.csv name
+ * their sources. */
+#include "sim/runs.h"
+
+#include "tests/test.h"
+
+#define SAMPLE MS_SOURCE_DIR "/tests/data/runs_sample.csv"
+
+static const char columns[] =
+    "id,source,date,model,layers,hidden,heads,kv_heads,head_dim,ffn_hidden,gated_ffn,"
+    "vocab,tied_embeddings,experts,top_k,moe_ffn_hidden,shared_experts,seq,mbs,gbs_seqs,"
+    "gpus,gpu_type,inter_node_network,dp_replicate,dp_shard,tp,sp,async_tp,pp,"
+    "vpp_or_schedule,cp,ep,zero_stage,recompute,precision,compile_or_fused,framework,"
+    "measured_tokens_per_s_per_gpu,measured_step_s,measured_peak_mem_gib\n";
+
+static ms_published_runs read_text(ms_ctx *cx, const char *rows)
+{
+    const char *text = ms_arena_printf(cx->arena, "%s%s", columns, rows);
+    ms_published_runs runs;
+    ASSERT_OK(ms_runs_read(cx, "runs.csv", text, strlen(text), &runs), cx);
+    return runs;
+}
+
+static const ms_published_run *sample_row(ms_ctx *cx, const char *id)
+{
+    ms_published_runs runs;
+    ASSERT_OK(ms_runs_load(cx, SAMPLE, &runs), cx);
+    for (int i = 0; i < runs.num_runs; i++)
+        if (strcmp(runs.runs[i].id, id) == 0)
+            return &runs.runs[i];
+    fail_msg("no row %s", id);
+    return NULL;
+}
+
+static void a_stated_row_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    const ms_published_run *run = sample_row(test_cx(), "tt-002");
+    ASSERT_TEXT(run->reason, NULL);
+    assert_true(run->complete);
+    ASSERT_TEXT(run->plan.cluster, "h100-96g-500w");
+    ASSERT_TEXT(run->plan.stack, "torchtitan");
+    ASSERT_INT(run->plan.size[MS_DP_SHARD], 8);
+    ASSERT_INT(run->plan.zero, 3);
+    ASSERT_INT(run->plan.recompute, MS_RECOMPUTE_PER_OP);
+    ASSERT_INT(run->plan.global_batch, 16);
+    ASSERT_INT(run->model->num_kv_heads, 8);
+    ASSERT_NEAR(ms_model_params(run->model).total, 8030261248.0, 0);
+    /* 16 sequences of 8192 tokens at 6667 tokens per second on each of 8 GPUs */
+    ASSERT_NEAR(run->measured_step_s, 16 * 8192.0 / (6667 * 8.0), 1e-9);
+    ASSERT_NEAR(run->measured_peak_bytes, 77.0 * 1073741824.0, 1e-12);
+}
+
+static void shard_groups_with_context_parallelism_are_taken_apart(void **state)
+{
+    (void)state;
+    const ms_published_run *run = sample_row(test_cx(), "tt-005");
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.size[MS_CP], 2);
+    ASSERT_INT(run->plan.size[MS_DP_SHARD], 4); /* the table says 8: 4 x 2 */
+    ASSERT_INT(run->plan.compute, MS_FP8);
+}
+
+static void a_truncated_model_keeps_its_kind(void **state)
+{
+    (void)state;
+    const ms_published_run *run = sample_row(test_cx(), "sx-010");
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->model->num_layers, 12);
+    ASSERT_INT(run->model->hidden, 8192);
+    ASSERT_TEXT(run->plan.stack, "simumax");
+    ASSERT_INT(run->plan.zero, 1);
+    ASSERT_INT(run->plan.size[MS_DP_SHARD], 4); /* moved from dp_replicate */
+    ASSERT_INT(run->plan.size[MS_DP_REPLICATE], 1);
+    ASSERT_NEAR(run->measured_step_s, 1.387, 1e-12);
+}
+
+static void what_is_left_open_is_filled_and_listed(void **state)
+{
+    (void)state;
+    const ms_published_run *run = sample_row(test_cx(), "vt-s0351");
+    ASSERT_TEXT(run->reason, NULL);
+    assert_non_null(strstr(run->defaults, "vocabulary 50688")); /* 50257 to 128 x tp 4 */
+    ASSERT_INT(run->model->vocab, 50688);
+    assert_true(run->model->dropout);
+    ASSERT_INT(run->model->norm, MS_NORM_LAYER);
+    ASSERT_INT(run->model->activation, MS_ACT_GELU);
+    assert_false(run->plan.sequence_parallel);
+}
+
+static void the_playbook_measures_its_first_rank(void **state)
+{
+    (void)state;
+    const ms_published_run *run = sample_row(test_cx(), "usp-1362");
+    ASSERT_TEXT(run->reason, NULL);
+    assert_true(run->memory_of_first_rank);
+    ASSERT_TEXT(run->plan.cluster, "h100-efa");
+    /* 32 layers of 4 h^2 + 3 h f and a head of V h: half of it is reached in layer 18 */
+    ASSERT_INT(run->plan.num_stage_layers, 2);
+    ASSERT_INT(run->plan.layers_per_stage[0], 18);
+    ASSERT_INT(run->plan.layers_per_stage[1], 14);
+}
+
+static void rows_that_cannot_be_predicted_say_why(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ASSERT_TEXT(sample_row(cx, "zb-001")->reason,
+                "schedule: zero-bubble is not available");
+    assert_true(sample_row(cx, "zb-001")->complete);
+    ASSERT_TEXT(sample_row(cx, "mx-006")->reason, "incomplete: layout");
+    ASSERT_TEXT(sample_row(cx, "mlh-002")->reason,
+                "incomplete: neither time, tokens/s nor memory is measured");
+    assert_false(sample_row(cx, "mlh-002")->complete);
+}
+
+#define GPT_ROW(id, gpus, layout)                                                        \
+    id ",Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16," gpus          \
+       ",A100 80GB,," layout "\n"
+
+static void reason_is(const char *row, const char *reason)
+{
+    ms_published_runs runs = read_text(test_cx(), row);
+    ASSERT_INT(runs.num_runs, 1);
+    ASSERT_TEXT(runs.runs[0].reason, reason);
+}
+
+static void layouts_must_have_as_many_ranks_as_gpus(void **state)
+{
+    (void)state;
+    /* dp_replicate, dp_shard, tp, sp, async, pp, schedule, cp, ep, zero, recompute, ... */
+    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+              NULL);
+    reason_is(GPT_ROW("a", "8", "4,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+              "layout: its product is not the number of GPUs");
+    reason_is(GPT_ROW("a", "9", ",,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+              "layout: its product is not the number of GPUs");
+    reason_is(GPT_ROW("a", "96", ",,3,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+              "plan: heads");
+}
+
+static void words_are_mapped_or_refused(void **state)
+{
+    (void)state;
+    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,AFAB,1,1,1,full,fp16,,Megatron-LM,,1.5,"),
+              NULL);
+    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,wave,1,1,1,full,fp16,,Megatron-LM,,1.5,"),
+              "schedule: not available");
+    reason_is(GPT_ROW("a", "8",
+                      "2,,2,0,,2,interleaved vpp=2,1,1,1,half,bf16,,Megatron-LM,,1.5,"),
+              "recompute: not available");
+    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,fp4,,Megatron-LM,,1.5,"),
+              "precision: neither bf16, fp16 nor fp8");
+    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,fp8,,Megatron-LM,,1.5,"),
+              "precision: the device has no coefficients for it");
+    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,MegaScale,,1.5,"),
+              "changes the model's mathematics");
+}
+
+static void interleaving_follows_megatron(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_published_runs runs = read_text(
+        cx, GPT_ROW("a", "8",
+                    "2,,2,0,,2,interleaved vpp=2,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
+    const ms_published_run *run = &runs.runs[0];
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.schedule, MS_INTERLEAVED);
+    ASSERT_INT(run->plan.virtual_stages, 2);
+    ASSERT_INT(run->plan.microbatch_group, 2);
+    ASSERT_TEXT(run->plan.stack, "megatron");
+}
+
+static void racks_are_shared_evenly(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_published_runs runs = read_text(
+        cx, "a,Test,2025-05,Qwen3 235B,,,,,,,1,,,,,,,4096,1,8192,256,GB200,,,,1,,,8,"
+            "interleaved vpp=3,1,32,1,none,bf16,,Megatron-Bridge,,30,\n");
+    const ms_published_run *run = &runs.runs[0];
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->cluster->levels[0].gpus_per_domain, 64);
+    assert_non_null(strstr(run->defaults, "64 of 72 GPUs in a domain"));
+    ASSERT_INT(run->model->moe.num_experts, 128);
+    ASSERT_INT(run->plan.ep, 32);
+}
+
+static void equal_models_are_one_object(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_published_runs runs = read_text(
+        cx, GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,")
+                GPT_ROW("b", "4", "2,,2,0,,1,,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
+    ASSERT_INT(runs.num_runs, 2);
+    assert_ptr_equal(runs.runs[0].model, runs.runs[1].model);
+    assert_ptr_equal(runs.runs[0].cluster, runs.runs[1].cluster);
+}
+
+static void malformed_rows_are_named_by_line(void **state)
+{
+    (void)state;
+    ms_published_runs runs =
+        read_text(test_cx(), "x,y\n" GPT_ROW("a", "eight", ",,,,,,,,,,,,,,,,"));
+    ASSERT_INT(runs.num_runs, 2);
+    ASSERT_TEXT(runs.runs[0].id, "line 2");
+    ASSERT_TEXT(runs.runs[0].fault, "2 fields, but the header has 40");
+    ASSERT_TEXT(runs.runs[1].reason, "malformed");
+    ASSERT_INT(runs.runs[1].line, 3);
+    ASSERT_TEXT(runs.runs[1].fault,
+                "gpus is \"eight\", must be a whole number from 0 to 16777216");
+}
+
+static void missing_columns_are_bad_input(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs;
+    ASSERT_INT(ms_runs_read(cx, "runs.csv", "id,source\n", 10, &runs), MS_EINPUT);
+    assert_non_null(
+        strstr(test_messages(cx), "runs.csv:1: error: column \"date\" is missing"));
+    ASSERT_INT(ms_runs_read(test_cx(), "runs.csv", "", 0, &runs), MS_EINPUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stated_row_is_taken_as_it_is),
+        cmocka_unit_test(shard_groups_with_context_parallelism_are_taken_apart),
+        cmocka_unit_test(a_truncated_model_keeps_its_kind),
+        cmocka_unit_test(what_is_left_open_is_filled_and_listed),
+        cmocka_unit_test(the_playbook_measures_its_first_rank),
+        cmocka_unit_test(rows_that_cannot_be_predicted_say_why),
+        cmocka_unit_test(layouts_must_have_as_many_ranks_as_gpus),
+        cmocka_unit_test(words_are_mapped_or_refused),
+        cmocka_unit_test(interleaving_follows_megatron),
+        cmocka_unit_test(racks_are_shared_evenly),
+        cmocka_unit_test(equal_models_are_one_object),
+        cmocka_unit_test(malformed_rows_are_named_by_line),
+        cmocka_unit_test(missing_columns_are_bad_input),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* Quantiles and rank agreement against values computed by hand. */
+#include "costmodel/statistics.h"
+
+#include "tests/test.h"
+
+static void quantiles_interpolate_between_order_statistics(void **state)
+{
+    (void)state;
+    double values[] = {4, 1, 3, 2};
+    ASSERT_NEAR(ms_quantile(values, 4, 0.5), 2.5, 1e-15);
+    ASSERT_NEAR(ms_quantile(values, 4, 0.9), 3.7, 1e-15); /* position 2.7 */
+    ASSERT_NEAR(ms_quantile(values, 4, 0.0), 1.0, 1e-15);
+    ASSERT_NEAR(ms_quantile(values, 4, 1.0), 4.0, 1e-15);
+    ASSERT_NEAR(values[0], 1.0, 0); /* sorted */
+    double odd[] = {9, -5, 2};
+    ASSERT_NEAR(ms_quantile(odd, 3, 0.5), 2.0, 1e-15);
+    double one[] = {7};
+    ASSERT_NEAR(ms_quantile(one, 1, 0.9), 7.0, 1e-15);
+    assert_true(isnan(ms_quantile(NULL, 0, 0.5)));
+}
+
+static void tau_counts_pairs_in_order_less_pairs_out_of_order(void **state)
+{
+    (void)state;
+    const double measured[] = {1, 2, 3, 4};
+    const double same[] = {10, 20, 30, 40}, reverse[] = {4, 3, 2, 1};
+    const double one_swap[] = {1, 3, 2, 4}; /* 5 of 6 pairs agree */
+    ASSERT_NEAR(ms_rank_agree(measured, same, 4, 0.05).kendall_tau, 1.0, 0);
+    ASSERT_NEAR(ms_rank_agree(measured, reverse, 4, 0.05).kendall_tau, -1.0, 0);
+    ASSERT_NEAR(ms_rank_agree(measured, one_swap, 4, 0.05).kendall_tau, 4.0 / 6.0, 1e-15);
+    ASSERT_NEAR(ms_rank_agree(measured, reverse, 4, 0.05).top1_regret, 3.0, 1e-15);
+    ASSERT_NEAR(ms_rank_agree(measured, one_swap, 4, 0.05).top1_regret, 0.0, 0);
+}
+
+static void near_measurements_are_ties_and_not_counted(void **state)
+{
+    (void)state;
+    const double measured[] = {1.00, 1.04, 2.00};
+    const double predicted[] = {1.5, 1.2, 3.0};
+    ms_rank_agreement agreement = ms_rank_agree(measured, predicted, 3, 0.05);
+    ASSERT_INT(agreement.num_pairs, 2);
+    ASSERT_NEAR(agreement.kendall_tau, 1.0, 0);
+    ASSERT_NEAR(agreement.top1_regret, 0.04, 1e-12);
+    agreement = ms_rank_agree(measured, predicted, 3, 0.03);
+    ASSERT_INT(agreement.num_pairs, 3);
+    ASSERT_NEAR(agreement.kendall_tau, 1.0 / 3.0, 1e-15);
+}
+
+static void equal_predictions_are_neither_right_nor_wrong(void **state)
+{
+    (void)state;
+    const double measured[] = {1, 2, 3};
+    const double predicted[] = {5, 5, 6};
+    ASSERT_NEAR(ms_rank_agree(measured, predicted, 3, 0.05).kendall_tau, 2.0 / 3.0,
+                1e-15);
+}
+
+static void without_pairs_tau_is_undefined(void **state)
+{
+    (void)state;
+    const double measured[] = {1.0, 1.01};
+    const double predicted[] = {1, 2};
+    ms_rank_agreement agreement = ms_rank_agree(measured, predicted, 2, 0.05);
+    assert_true(isnan(agreement.kendall_tau));
+    ASSERT_NEAR(agreement.top1_regret, 0.0, 0);
+    assert_true(isnan(ms_rank_agree(NULL, NULL, 0, 0.05).top1_regret));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantiles_interpolate_between_order_statistics),
+        cmocka_unit_test(tau_counts_pairs_in_order_less_pairs_out_of_order),
+        cmocka_unit_test(near_measurements_are_ties_and_not_counted),
+        cmocka_unit_test(equal_predictions_are_neither_right_nor_wrong),
+        cmocka_unit_test(without_pairs_tau_is_undefined),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

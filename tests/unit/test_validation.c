@@ -1,0 +1,175 @@
+/* Scores of a validation against hand-computed ones, and one file from end to end. */
+#include "sim/validation.h"
+
+#include "tests/test.h"
+
+#define MAX_RUNS 16
+
+typedef struct made {
+    ms_published_run runs[MAX_RUNS];
+    ms_run_score scores[MAX_RUNS];
+    ms_published_runs list;
+} made;
+
+static void add(made *m, const char *source, long tp, double measured_s,
+                double predicted_s)
+{
+    int i = m->list.num_runs++;
+    m->list.runs = m->runs;
+    m->runs[i] = (ms_published_run){.id = "x",
+                                    .source = source,
+                                    .complete = true,
+                                    .model_text = "M",
+                                    .gpu_type = "G",
+                                    .measured_step_s = measured_s,
+                                    .measured_peak_bytes = (double)NAN,
+                                    .plan = ms_plan_default(8)};
+    m->runs[i].plan.size[MS_TP] = tp;
+    m->scores[i] = (ms_run_score){.step_s = predicted_s,
+                                  .step_error_frac = predicted_s / measured_s - 1.0,
+                                  .peak_error_frac = (double)NAN,
+                                  .priced = true};
+}
+
+static ms_validation summarise(made *m)
+{
+    ms_validation v;
+    ms_validation_summarise(test_cx()->arena, &m->list, m->scores, &v);
+    return v;
+}
+
+static void small_sources_are_pooled_and_medians_averaged(void **state)
+{
+    (void)state;
+    made m = {0};
+    for (int i = 0; i < 8; i++) /* errors -10 % .. +60 %: |e| median 0.25, signed 0.25 */
+        add(&m, "big", 1, 1.0, 0.9 + 0.1 * i);
+    add(&m, "small", 1, 1.0, 0.9);
+    add(&m, "tiny", 1, 1.0, 0.5);
+    ms_validation v = summarise(&m);
+    ASSERT_INT(v.time.num_sources, 2);
+    ASSERT_TEXT(v.time.sources[0].source, "big");
+    ASSERT_INT(v.time.sources[0].num_runs, 8);
+    ASSERT_NEAR(v.time.sources[0].median_ape_frac, 0.25, 1e-9);
+    ASSERT_NEAR(v.time.sources[0].bias_frac, 0.25, 1e-9);
+    ASSERT_TEXT(v.time.sources[1].source, "pooled");
+    ASSERT_NEAR(v.time.sources[1].median_ape_frac, 0.3, 1e-9);
+    ASSERT_NEAR(v.time.sources[1].bias_frac, -0.3, 1e-9);
+    ASSERT_NEAR(v.time.macro_median_ape_frac, (0.25 + 0.3) / 2, 1e-9);
+    /* p90: sorted 0 .1 .1 .2 .3 .4 .5 .6 at position 6.3: 0.53; pooled .1 .5 at 0.9: 0.46 */
+    ASSERT_NEAR(v.time.macro_p90_ape_frac, (0.53 + 0.46) / 2, 1e-9);
+    assert_true(isnan(v.memory.macro_median_ape_frac));
+    assert_true(isnan(v.memory.under_frac));
+}
+
+static void memory_below_the_truth_is_counted(void **state)
+{
+    (void)state;
+    made m = {0};
+    for (int i = 0; i < 4; i++)
+        add(&m, "s", 1, 1.0, 1.0);
+    m.scores[0].peak_error_frac = -0.021;
+    m.scores[1].peak_error_frac = -0.019;
+    m.scores[2].peak_error_frac = 0.5;
+    ms_validation v = summarise(&m);
+    ASSERT_INT(v.memory.num_runs, 3);
+    ASSERT_NEAR(v.memory.under_frac, 1.0 / 3.0, 1e-12);
+}
+
+static void repeats_of_a_layout_are_averaged(void **state)
+{
+    (void)state;
+    made m = {0};
+    add(&m, "s", 1, 1.0, 2.0);
+    add(&m, "s", 2, 3.0, 1.0); /* averaged: 2.0 measured, so tp 1 is the better one */
+    add(&m, "s", 2, 1.0, 1.0);
+    add(&m, "other", 1, 1.0, 1.0); /* alone: no group */
+    ms_validation v = summarise(&m);
+    ASSERT_INT(v.num_groups, 1);
+    ASSERT_INT(v.groups[0].num_layouts, 2);
+    ASSERT_NEAR(v.groups[0].kendall_tau, -1.0, 0);
+    ASSERT_NEAR(v.groups[0].top1_regret_frac, 1.0, 1e-12);
+    ASSERT_TEXT(v.groups[0].group, "s: M, 8 x G, -, seq 8192, batch 512");
+}
+
+static void a_file_is_predicted_from_end_to_end(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs;
+    ASSERT_OK(ms_runs_load(cx, MS_SOURCE_DIR "/tests/data/runs_sample.csv", &runs), cx);
+    ms_validation v;
+    ASSERT_OK(ms_validate(cx, &runs, &v), cx);
+    ASSERT_INT(runs.num_runs, 10);
+    ASSERT_INT(v.num_complete, 8);
+    ASSERT_INT(v.num_priced, 7);
+    for (int i = 0; i < runs.num_runs; i++) {
+        ASSERT_INT(v.scores[i].priced, runs.runs[i].reason == NULL);
+        if (strncmp(runs.runs[i].id, "tt-", 3) == 0) {
+            assert_true(fabs(v.scores[i].step_error_frac) < 0.25);
+            assert_true(fabs(v.scores[i].peak_error_frac) < 0.25);
+        }
+    }
+}
+
+static const char *json_of(ms_ctx *cx, const ms_validation *v)
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    ms_jout out = ms_jout_open(file);
+    ms_validation_write_json(&out, v);
+    ms_jout_close(&out);
+    return test_read_back(cx->arena, file);
+}
+
+static void json_has_the_keys_of_the_contract(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    made m = {0};
+    add(&m, "s", 1, 1.0, 2.0);
+    ms_validation v = summarise(&m);
+    const char *text = json_of(cx, &v);
+    ms_jdoc *doc;
+    ms_jval root, time, value;
+    ASSERT_OK(ms_json_parse(cx, "out", text, strlen(text), &doc, &root), cx);
+    static const char *const keys[] = {"schema",  "rows", "complete", "priced",
+                                       "skipped", "time", "memory",   "ranking"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        assert_true(ms_json_member(cx, root, keys[i], &value));
+    assert_true(ms_json_member(cx, root, "time", &time));
+    double number;
+    assert_true(ms_json_member(cx, time, "macro_median_ape", &value));
+    ASSERT_OK(ms_json_number(cx, value, 0, 10, &number), cx);
+    ASSERT_NEAR(number, 1.0, 1e-12);
+    assert_true(ms_json_member(cx, time, "p90_ape", &value));
+    assert_true(ms_json_member(cx, time, "interval_coverage_frac", &value));
+    assert_true(ms_json_is_null(value));
+    assert_true(ms_json_member(cx, root, "memory", &time));
+    assert_true(ms_json_member(cx, time, "under_frac", &value));
+    assert_true(ms_json_is_null(value)); /* no memory was measured */
+    ms_json_close(doc);
+}
+
+static void nothing_gives_undefined_scores(void **state)
+{
+    (void)state;
+    made m = {0};
+    ms_validation v = summarise(&m);
+    ASSERT_INT(v.num_priced, 0);
+    assert_true(isnan(v.time.macro_median_ape_frac));
+    ASSERT_INT(v.num_groups, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_sources_are_pooled_and_medians_averaged),
+        cmocka_unit_test(memory_below_the_truth_is_counted),
+        cmocka_unit_test(repeats_of_a_layout_are_averaged),
+        cmocka_unit_test(a_file_is_predicted_from_end_to_end),
+        cmocka_unit_test(json_has_the_keys_of_the_contract),
+        cmocka_unit_test(nothing_gives_undefined_scores),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
