@@ -29,9 +29,10 @@ const ms_command ms_commands[] = {
     COMMAND("cluster", ms_cmd_cluster, "[NAME|FILE]", 1,
             "devices and network levels of a cluster; without a name, all names",
             "meshsim cluster hgx-h100"),
-    COMMAND("validate", ms_cmd_validate, "RUNS.csv", 1,
-            "predictions beside published measurements: errors by source, order of layouts",
-            "meshsim validate runs.csv --json"),
+    COMMAND(
+        "validate", ms_cmd_validate, "RUNS.csv", 1,
+        "predictions beside published measurements: errors by source, order of layouts",
+        "meshsim validate runs.csv --json"),
     COMMAND("info", ms_cmd_info, "", 0,
             "what this program was built with, and where its data is", "meshsim info"),
     COMMAND("version", ms_cmd_version, "", 0, "the version", "meshsim version --json"),

@@ -9,11 +9,14 @@
 static const char *const recompute_modes[] = {"none", "selective", "full", "per-op",
                                               NULL};
 
+const char *const ms_layer_split_names[] = {"balanced", "even", "by-parameters", NULL};
+
 /* What the table fills; the words are turned into their types afterwards. */
 typedef struct stack_file {
     ms_stack stack;
     int attention;
     int recompute;
+    int layer_split;
 } stack_file;
 
 #define AT(member) offsetof(stack_file, member)
@@ -107,6 +110,12 @@ static const ms_field stack_fields[] = {
      .offset = AT(stack.can_zero3_with_pp),
      .required = true,
      .help = "shards parameters under pipeline parallelism"},
+    {.kind = MS_FIELD_CHOICE,
+     .key = "layer_split",
+     .offset = AT(layer_split),
+     .required = true,
+     .choices = ms_layer_split_names,
+     .help = "default distribution of layers over pipeline stages"},
     {0}};
 
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
@@ -116,6 +125,7 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
     *out = file.stack;
     out->attention = (ms_attention_kernel)file.attention;
     out->recompute = recompute_modes[file.recompute];
+    out->layer_split = (ms_layer_split)file.layer_split;
     return MS_OK;
 }
 

@@ -5,6 +5,15 @@
 
 #include "costmodel/profile.h"
 
+/* How a framework distributes layers over pipeline stages by default. */
+typedef enum ms_layer_split {
+    MS_SPLIT_BALANCED, /* stage times as equal as possible, embedding and head counted */
+    MS_SPLIT_EVEN,     /* equal numbers of layers where they divide; otherwise balanced */
+    MS_SPLIT_BY_PARAMETERS /* nanotron: a stage ends when its share of 4 h^2 + 3 h f per layer and V h of the head is reached */
+} ms_layer_split;
+extern const char
+    *const ms_layer_split_names[]; /* "balanced" "even" "by-parameters", NULL */
+
 typedef struct ms_stack {
     const char *name;
     const char *source;
@@ -48,6 +57,7 @@ typedef struct ms_stack {
     const char *recompute; /* default mode: "none" "selective" "full" "per-op" */
     long default_zero;     /* -1: 3 when dp_shard > 1, else 0 */
     bool can_zero3_with_pp;
+    ms_layer_split layer_split;
 } ms_stack;
 
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out);

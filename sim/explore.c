@@ -210,15 +210,14 @@ static void evaluate_full(level *l, long recompute_layers, long most)
 /* Full recomputation on as few layers of each chunk as fit. */
 static void evaluate_least_full(level *l, long most)
 {
-    long low = 1, high = most;
-    if (fits_with(l, most))
-        while (low < high) {
-            long middle = low + (high - low) / 2;
-            if (fits_with(l, middle))
-                high = middle;
-            else
-                low = middle + 1;
-        }
+    long low = fits_with(l, most) ? 1 : most, high = most;
+    while (low < high) {
+        long middle = low + (high - low) / 2;
+        if (fits_with(l, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
     evaluate_full(l, high, most);
 }
 

@@ -76,11 +76,13 @@ static void make_bill_laws(ms_links *links, const ms_cluster *cluster,
                         [MS_ALL_TO_ALL] = 1},
         [MS_BILL_EP] = {[MS_ALL_TO_ALL] = 1},
     };
-    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
-        for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
-            if (needed[axis][c] && links->span[axis].size > 1)
-                links->law[axis][c] = ms_collective_law_make(
-                    (ms_collective)c, &links->span[axis], cluster, profile);
+    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {
+        const ms_span *span = &links->span[axis];
+        for (int c = 0; c < MS_NUM_COLLECTIVES && span->size > 1; c++)
+            if (needed[axis][c])
+                links->law[axis][c] =
+                    ms_collective_law_make((ms_collective)c, span, cluster, profile);
+    }
 }
 
 static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *cluster,

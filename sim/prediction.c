@@ -209,8 +209,8 @@ static double executed_flop(const planned *p)
     const ms_bill *ends[2] = {&p->bills->embed, &p->bills->head};
     for (int i = 0; i < 2; i++)
         flop += ends[i]->flop[MS_BILL_FORWARD] + ends[i]->flop[MS_BILL_BACKWARD];
-    return flop * (double)ms_plan_microbatches(plan) *
-           (double)(plan->gpus / plan->size[MS_PP]);
+    double pipelines = (double)plan->gpus / (double)plan->size[MS_PP];
+    return flop * (double)ms_plan_microbatches(plan) * pipelines;
 }
 
 static void predict_rates(const planned *p, ms_prediction *out)

@@ -145,21 +145,6 @@ static const char *set_interleaved(row_reader *r, long virtual_stages)
     return NULL;
 }
 
-/* Rules that would leave the last ranks without layers give way to the default split. */
-static void split_by_cost(row_reader *r)
-{
-    ms_plan *plan = &r->run->plan;
-    long num_ranks = plan->size[MS_PP];
-    if (!ms_stack_splits_by_cost(r->run->stack->name) ||
-        num_ranks > r->run->model->num_layers)
-        return;
-    long *layers = MS_NEW_ARRAY(r->cx->arena, num_ranks, long);
-    if (!ms_run_cost_split(r->run->model, num_ranks, layers))
-        return;
-    plan->layers_per_stage = layers;
-    plan->num_stage_layers = num_ranks;
-}
-
 static const char *set_schedule(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -168,7 +153,6 @@ static const char *set_schedule(row_reader *r)
     plan->virtual_stages = 1;
     if (plan->size[MS_PP] == 1)
         return NULL;
-    split_by_cost(r);
     if (text == NULL) {
         ms_run_note(&r->notes, "schedule 1f1b");
         return NULL;
@@ -176,11 +160,11 @@ static const char *set_schedule(row_reader *r)
     if (strncasecmp(text, "interleaved", 11) == 0 || strncasecmp(text, "vpp", 3) == 0)
         return set_interleaved(r, virtual_stages_in(text));
     /* the embedding and the head count as a layer each (arXiv 2401.10241 section 4) */
-    if (strncasecmp(text, "1F1B-I", 6) == 0)
-        return set_interleaved(r,
-                               strstr(text, "1 layer per chunk") != NULL
-                                   ? (r->run->model->num_layers + 2) / plan->size[MS_PP]
-                                   : virtual_stages_in(text));
+    if (strncasecmp(text, "1F1B-I", 6) == 0) {
+        bool single = strstr(text, "1 layer per chunk") != NULL;
+        long chunks = (r->run->model->num_layers + 2) / plan->size[MS_PP];
+        return set_interleaved(r, single ? chunks : virtual_stages_in(text));
+    }
     if (ms_schedule_parse(text, &plan->schedule) && plan->schedule != MS_INTERLEAVED)
         return NULL;
     return strncasecmp(text, "ZB", 2) == 0 ? "schedule: zero-bubble is not available"

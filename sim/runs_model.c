@@ -312,20 +312,3 @@ const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells
     }
     return keep(store, &store->models, key, made);
 }
-
-bool ms_run_cost_split(const ms_model *model, long num_ranks, long *layers)
-{
-    double hidden = (double)model->hidden;
-    double layer = hidden * (4.0 * hidden + 3.0 * (double)model->ffn_hidden);
-    double total = (double)model->num_layers * layer + (double)model->vocab * hidden;
-    long rank = 0;
-    for (long i = 0; i < num_ranks; i++)
-        layers[i] = 0;
-    for (long i = 0; i < model->num_layers; i++) {
-        layers[rank]++;
-        double share = total * (double)(rank + 1) / (double)num_ranks;
-        if ((double)(i + 1) * layer > share && rank + 1 < num_ranks)
-            rank++;
-    }
-    return layers[num_ranks - 1] > 0;
-}

@@ -136,21 +136,23 @@ static bool has_part(const char *text, const char *part)
 
 const char *ms_run_cluster_name(const ms_run_cells *cells)
 {
-    for (const name_rule *rule = gpu_rules; rule->part != NULL; rule++)
+    for (const name_rule *rule = gpu_rules; rule->part != NULL; rule++) {
         if (has_part(cells->gpu_type, rule->part) &&
             (rule->other_part == NULL || has_part(cells->gpu_type, rule->other_part) ||
              has_part(cells->network, rule->other_part)))
             return rule->name;
+    }
     return NULL;
 }
 
 const char *ms_run_stack_name(const ms_run_cells *cells)
 {
-    for (const name_rule *rule = framework_rules; rule->part != NULL; rule++)
+    for (const name_rule *rule = framework_rules; rule->part != NULL; rule++) {
         if (has_part(cells->framework, rule->part) &&
             (rule->other_part == NULL || has_part(cells->compile, rule->other_part) ||
              has_part(cells->date, rule->other_part)))
             return rule->name;
+    }
     return NULL;
 }
 
@@ -174,11 +176,6 @@ bool ms_stack_uses_dropout(const char *stack)
 {
     static const char *const names[] = {"megatron-2021", "megatron-deepspeed", NULL};
     return is_one_of(stack, names);
-}
-
-bool ms_stack_splits_by_cost(const char *stack)
-{
-    return strcmp(stack, "nanotron") == 0;
 }
 
 /* nanotron's benchmark logs rank 0's max_memory_allocated (src/nanotron/trainer.py). */

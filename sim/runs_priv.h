@@ -28,7 +28,7 @@ typedef struct ms_run_columns {
 ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
                               ms_run_columns *out);
 /* NULL, or what is malformed in the row. */
-const char *ms_run_cells_read(ms_arena *arena, const ms_run_columns *columns,
+const char *ms_run_cells_read(ms_arena *arena, const ms_run_columns *found,
                               const ms_csv_row *row, ms_run_cells *out);
 
 /* ---- names ---- */
@@ -61,8 +61,6 @@ bool ms_stack_pads_vocab(const char *stack);
 bool ms_stack_uses_dropout(const char *stack);
 /* Layers go to pipeline ranks by nanotron's rule (src/nanotron/trainer.py): a rank takes blocks until their cost reaches its
  * share; a layer costs 4 h^2 + 3 h f, the head V h. False when a rank would be left without layers. */
-bool ms_stack_splits_by_cost(const char *stack);
-bool ms_run_cost_split(const ms_model *model, long num_ranks, long *layers);
 /* Its memory figure is that of the first rank. */
 bool ms_stack_reports_first_rank(const char *stack);
 bool ms_run_changes_mathematics(const ms_run_cells *cells);

@@ -169,7 +169,7 @@ typedef struct mesh_list {
     ms_arena *arena;
     ms_mesh_choice *meshes;
     int num, capacity;
-    long *refused;
+    long refused[MS_NUM_REFUSALS];
 } mesh_list;
 
 static void append(mesh_list *list, const ms_mesh_choice *mesh)
@@ -257,10 +257,11 @@ static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
 int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena,
                     ms_mesh_choice **meshes, long refused[MS_NUM_REFUSALS])
 {
-    mesh_list list = {.space = space, .model = model, .arena = arena, .refused = refused};
+    mesh_list list = {.space = space, .model = model, .arena = arena};
     ms_mesh_choice mesh = {0};
     divide(&list, &mesh, MS_PP, space->base.gpus);
     *meshes = list.meshes;
+    memcpy(refused, list.refused, sizeof list.refused);
     return list.num;
 }
 
@@ -313,8 +314,8 @@ static bool is_new(const signature *known, int num_known, const signature *one)
 /* Axes of size 1 keep their default places; the others take theirs in the order of `active`. */
 static void place_active(ms_plan *plan, const unsigned char *active)
 {
-    for (unsigned char axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        plan->order[axis] = plan->size[axis] > 1 ? *active++ : axis;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        plan->order[axis] = plan->size[axis] > 1 ? *active++ : (unsigned char)axis;
 }
 
 void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model,
@@ -322,9 +323,9 @@ void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model 
 {
     unsigned char active[MS_NUM_PLAN_AXES];
     int num_active = 0;
-    for (unsigned char axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
         if (plan->size[axis] > 1)
-            active[num_active++] = axis;
+            active[num_active++] = (unsigned char)axis;
     static _Thread_local signature known[MS_MAX_ORDERS];
     ms_plan variant = *plan;
     out->num = 0;

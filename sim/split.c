@@ -106,8 +106,8 @@ static long nearest_end(const costs *c, double target_s, long low, long high)
     return low;
 }
 
-void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
-                      int num_stages, long *layers)
+static void split_balanced(const ms_workload *workload, const ms_bill_set *bills,
+                           int num_stages, long *layers)
 {
     ms_arena *scratch = ms_arena_open();
     costs c = {.prefix_s = sum_layers(workload, bills, scratch),
@@ -131,6 +131,51 @@ void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
         first = end;
     }
     ms_arena_close(scratch);
+}
+
+static bool split_evenly(long num_layers, int num_stages, long *layers)
+{
+    if (num_layers % num_stages != 0)
+        return false;
+    for (int s = 0; s < num_stages; s++)
+        layers[s] = num_layers / num_stages;
+    return true;
+}
+
+/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all. */
+static bool split_by_parameters(const ms_model *model, int num_stages, long *layers)
+{
+    double hidden = (double)model->hidden;
+    double layer = hidden * (4.0 * hidden + 3.0 * (double)model->ffn_hidden);
+    double total = (double)model->num_layers * layer + (double)model->vocab * hidden;
+    int stage = 0;
+    for (long i = 0; i < model->num_layers; i++) {
+        layers[stage]++;
+        double share = total * (double)(stage + 1) / (double)num_stages;
+        if ((double)(i + 1) * layer > share && stage + 1 < num_stages)
+            stage++;
+    }
+    return layers[num_stages - 1] > 0;
+}
+
+void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
+                      int num_stages, long *layers)
+{
+    const ms_model *model = workload->model;
+    bool done = false;
+    memset(layers, 0, (size_t)num_stages * sizeof *layers);
+    switch (workload->stack->layer_split) {
+    case MS_SPLIT_EVEN:
+        done = split_evenly(model->num_layers, num_stages, layers);
+        break;
+    case MS_SPLIT_BY_PARAMETERS:
+        done = split_by_parameters(model, num_stages, layers);
+        break;
+    case MS_SPLIT_BALANCED:
+        break;
+    }
+    if (!done)
+        split_balanced(workload, bills, num_stages, layers);
 }
 
 /* ---- classes and runs ---- */

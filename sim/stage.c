@@ -123,11 +123,13 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
 {
     out->embed = price_part(workload, &bills->embed, links, async_tp);
     out->head = price_part(workload, &bills->head, links, async_tp);
-    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
-        for (int kind = 0; kind < workload->model->num_kinds && (modes >> mode & 1U) != 0;
-             kind++)
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
+        if ((modes >> mode & 1U) == 0)
+            continue;
+        for (int kind = 0; kind < workload->model->num_kinds; kind++)
             out->layer[kind][mode] =
                 price_part(workload, bills->layer[kind][mode], links, async_tp);
+    }
     out->logits = bills->head.logits;
     out->head_params = bills->head.head_params;
     out->send_bytes = bills->embed.output_bytes;

@@ -95,6 +95,16 @@ double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding)
     return (longest_s + ms_optimizer_s(pipeline, sharding, &rank_unused)) * (1.0 - 1e-12);
 }
 
+/* A later chunk's parameters are gathered after those of the chunks before it. */
+static double gathered_before_s(const ms_pipeline *pipeline, int stage)
+{
+    double seconds = 0.0;
+    for (int s = stage - pipeline->shape.num_ranks; s >= 0;
+         s -= pipeline->shape.num_ranks)
+        seconds += pipeline->stages[pipeline->split->class_of_stage[s]].sum.gather_s;
+    return seconds;
+}
+
 void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_stage_times *times)
 {
@@ -102,13 +112,8 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
         const ms_stage *stage = &pipeline->stages[pipeline->split->class_of_stage[s]];
         times[s] =
             ms_stage_durations(pipeline->workload, stage, sharding, pipeline->send_s);
-        /* a later chunk's parameters are gathered after those of the chunks before it */
         if (times[s].release_s > 0.0)
-            for (int before = s - pipeline->shape.num_ranks; before >= 0;
-                 before -= pipeline->shape.num_ranks)
-                times[s].release_s +=
-                    pipeline->stages[pipeline->split->class_of_stage[before]]
-                        .sum.gather_s;
+            times[s].release_s += gathered_before_s(pipeline, s);
     }
 }
 

@@ -155,12 +155,12 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
     return set;
 }
 
-void ms_workload_add_modes(ms_workload *workload, ms_bill_set *set, unsigned modes)
+void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes)
 {
     pthread_mutex_lock(&workload->lock);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
-        if ((modes >> mode & 1U) != 0 && set->layer[0][mode] == NULL)
-            fill_mode(workload, set, (ms_recompute)mode);
+        if ((modes >> mode & 1U) != 0 && bills->layer[0][mode] == NULL)
+            fill_mode(workload, bills, (ms_recompute)mode);
     pthread_mutex_unlock(&workload->lock);
 }
 

@@ -77,7 +77,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
-/* The default split over num_ranks * virtual_stages stages: the largest stage time is as small as possible, embedding and head
+/* The default split over num_ranks * virtual_stages stages, as the stack does it; balanced: the largest stage time is as small as possible, embedding and head
  * counted, and the others lie as near to equal as that allows. Times are forward + backward compute without
  * recomputation. Not more stages than layers. Thread-safe; made once per bill set. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,

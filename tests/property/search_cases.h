@@ -16,9 +16,9 @@ typedef struct search_case {
 
 static inline const char *describe_case(ms_ctx *cx, const search_case *c)
 {
-    return ms_arena_printf(cx->arena, "%s on %ld %s, stack %s, batch %ld, keep %g, seed %lu",
-                           c->model, c->gpus, c->cluster, c->stack, c->global_batch,
-                           c->keep_frac, c->seed);
+    return ms_arena_printf(
+        cx->arena, "%s on %ld %s, stack %s, batch %ld, keep %g, seed %lu", c->model,
+        c->gpus, c->cluster, c->stack, c->global_batch, c->keep_frac, c->seed);
 }
 
 static inline ms_plan case_plan(const search_case *c)
@@ -71,8 +71,9 @@ static inline void expect_same_found(ms_ctx *cx, const ms_search_result *got,
         if (!same)
             fail_msg("%s: plan %d is\n  %s: %.17g s, %.17g bytes, want\n  %s: %.17g s, "
                      "%.17g bytes",
-                     label, i, ms_plan_text(cx->arena, &g->plan), g->step_s, g->peak_bytes,
-                     ms_plan_text(cx->arena, &w->plan), w->step_s, w->peak_bytes);
+                     label, i, ms_plan_text(cx->arena, &g->plan), g->step_s,
+                     g->peak_bytes, ms_plan_text(cx->arena, &w->plan), w->step_s,
+                     w->peak_bytes);
     }
 }
 
