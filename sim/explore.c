@@ -428,11 +428,12 @@ static void visit_async(level *l, batch_visitor visit, void *payload)
 {
     const ms_space *space = l->explorer->space;
     bool possible = l->plan.sequence_parallel && l->plan.size[MS_TP] > 1;
-    for (int async = possible && async_dominates(l->explorer); async <= (int)possible;
-         async++) {
+    int least = possible && async_dominates(l->explorer);
+    /* on before off: of plans that take as long the first is kept */
+    for (int async = possible; async >= least; async--) {
         if (possible && !ms_space_allows(space, MS_CHOOSE_ASYNC_TP, async))
             continue;
-        l->plan.async_tp = async;
+        l->plan.async_tp = async != 0;
         visit(l, payload);
     }
 }

@@ -124,14 +124,32 @@ static long count_domains(const ms_group *group, long base, long domain, long *l
     return num_domains;
 }
 
-/* The same by looking at every group: for domains that do not divide the mesh, such as 72 GPUs. */
+static long greatest_divisor(long a, long b)
+{
+    while (b != 0) {
+        long rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+#define MAX_DOMAIN 4096
+
+/* The same by looking at every group, for domains that do not divide the mesh, such as 72 GPUs. How a group lies depends
+ * on where in a domain it begins, and that repeats after the least common multiple of the group's extent and the domain. */
 static long counted_ranks_per_domain(const ms_group *group, long num_ranks, long domain)
 {
-    long most_domains = 0;
-    long ranks = group->size;
-    for (long rank = 0; rank < num_ranks; rank++) {
-        if (group_base(group, rank) != rank)
+    bool seen[MAX_DOMAIN] = {false};
+    long extent = group->modes[0].size * group->modes[0].stride;
+    long period = extent / greatest_divisor(extent, domain) * domain;
+    long most_domains = 0, ranks = group->size;
+    for (long rank = 0; rank < num_ranks && rank < period; rank++) {
+        long place = rank % domain;
+        if ((place < MAX_DOMAIN && seen[place]) || group_base(group, rank) != rank)
             continue;
+        if (place < MAX_DOMAIN)
+            seen[place] = true;
         long longest;
         long num_domains = count_domains(group, rank, domain, &longest);
         if (num_domains > most_domains ||
@@ -143,12 +161,47 @@ static long counted_ranks_per_domain(const ms_group *group, long num_ranks, long
     return ranks;
 }
 
+/* A search asks for the same few groups again and again. */
+typedef struct counted {
+    ms_group group;
+    long num_ranks, domain, ranks;
+} counted;
+
+#define NUM_COUNTED 1024
+
+static bool same_group(const ms_group *a, const ms_group *b)
+{
+    if (a->size != b->size || a->num_modes != b->num_modes)
+        return false;
+    for (int i = 0; i < a->num_modes; i++)
+        if (a->modes[i].size != b->modes[i].size ||
+            a->modes[i].stride != b->modes[i].stride)
+            return false;
+    return true;
+}
+
+static long remembered_ranks_per_domain(const ms_group *group, long num_ranks,
+                                        long domain)
+{
+    static _Thread_local counted table[NUM_COUNTED];
+    unsigned long hash = (unsigned long)domain;
+    for (int i = 0; i < group->num_modes; i++)
+        hash = hash * 1000003UL +
+               (unsigned long)(group->modes[i].size * 8191 + group->modes[i].stride);
+    counted *known = &table[(hash ^ (hash >> 17)) % NUM_COUNTED];
+    if (known->num_ranks != num_ranks || known->domain != domain ||
+        !same_group(&known->group, group))
+        *known = (counted){*group, num_ranks, domain,
+                           counted_ranks_per_domain(group, num_ranks, domain)};
+    return known->ranks;
+}
+
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain)
 {
     if (domain == 0 || domain >= num_ranks)
         return group->size;
     long ranks = aligned_ranks_per_domain(group, domain);
-    return ranks > 0 ? ranks : counted_ranks_per_domain(group, num_ranks, domain);
+    return ranks > 0 ? ranks : remembered_ranks_per_domain(group, num_ranks, domain);
 }
 
 ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *cluster)

@@ -1,0 +1,242 @@
+/* FLOP of whole models, summed over the nodes of their graphs, against the counts of PaLM (Chowdhery et al. 2022, appendix B):
+ * 2 N a token forward and 4 N backward, and attention. */
+#include "costmodel/program.h"
+
+#include "tests/test.h"
+
+#define SEQUENCE 4096
+
+/* ---- programs ---- */
+
+static const ms_model *model_named(ms_ctx *cx, const char *name)
+{
+    const ms_model *model;
+    ASSERT_OK(ms_model_load(cx, name, &model), cx);
+    return model;
+}
+
+static ms_program_key key_of(ms_program_part part, int tp, bool sequence_parallel)
+{
+    return (ms_program_key){.part = (unsigned char)part,
+                            .sequence_parallel = sequence_parallel,
+                            .loss_parallel = true,
+                            .attention_fused = true,
+                            .regather = true,
+                            .recompute = MS_RECOMPUTE_NONE,
+                            .tp = (short)tp,
+                            .cp = 1,
+                            .ep = 1,
+                            .etp = 1,
+                            .microbatch = 1};
+}
+
+static const ms_program *make(ms_ctx *cx, const ms_model *model, ms_program_key key,
+                              long dp)
+{
+    const ms_program *program =
+        ms_program_make(cx->arena, model, &key, SEQUENCE, dp, MS_BF16);
+    const char *why = "";
+    if (!ms_program_check(program, &why))
+        fail_msg("%s", why);
+    return program;
+}
+
+/* ---- sums ---- */
+
+typedef struct flop_sums {
+    double forward, backward, recompute; /* matrix products */
+    double attention_forward, attention_backward, attention_again;
+} flop_sums;
+
+static void add_flop(const ms_program *program, double count, flop_sums *sums)
+{
+    for (int i = 0; i < program->num_nodes; i++) {
+        const ms_node *node = &program->nodes[i];
+        double flop = count * ms_node_flop(program, node);
+        bool again = node->pass == MS_PASS_RECOMPUTE;
+        if (node->op == MS_OP_ATTENTION)
+            *(again ? &sums->attention_again : &sums->attention_forward) += flop;
+        else if (node->op == MS_OP_ATTENTION_GRAD)
+            sums->attention_backward += flop;
+        else if (node->pass == MS_PASS_FORWARD)
+            sums->forward += flop;
+        else
+            *(again ? &sums->recompute : &sums->backward) += flop;
+    }
+}
+
+/* The whole model on one rank with one sequence. */
+static flop_sums model_flop(const ms_model *model, bool fused, ms_recompute recompute)
+{
+    flop_sums sums = {0};
+    ms_ctx *cx = test_cx();
+    for (int part = 0; part < MS_NUM_PARTS; part++) {
+        ms_program_key key = key_of((ms_program_part)part, 1, false);
+        key.attention_fused = fused;
+        if (part != MS_PART_LAYER) {
+            add_flop(make(cx, model, key, 1), 1.0, &sums);
+            continue;
+        }
+        key.recompute = (unsigned char)recompute;
+        for (int kind = 0; kind < model->num_kinds; kind++) {
+            long count = 0;
+            for (long i = 0; i < model->num_layers; i++)
+                count += model->kind_of_layer[i] == kind;
+            key.kind = (unsigned char)kind;
+            add_flop(make(cx, model, key, 1), (double)count, &sums);
+        }
+    }
+    return sums;
+}
+
+static const char *const flop_models[] = {
+    "llama-3.1-8b",  "llama-3.1-70b", "qwen2.5-7b", "gpt3-175b", "mixtral-8x7b",
+    "qwen3-30b-a3b", "deepseek-v3",   "falcon-40b", "gemma-2-9b"};
+#define NUM_FLOP_MODELS (int)(sizeof flop_models / sizeof *flop_models)
+
+/* Parameters that take part in no matrix product: norms, biases, tables (the head's matrix does). */
+static double product_params(ms_ctx *cx, const ms_model *model)
+{
+    double params = 0.0;
+    for (int part = MS_PART_LAYER; part < MS_NUM_PARTS; part++)
+        for (int kind = 0; kind < (part == MS_PART_LAYER ? model->num_kinds : 1);
+             kind++) {
+            ms_program_key key = key_of((ms_program_part)part, 1, false);
+            key.kind = (unsigned char)kind;
+            const ms_program *program = make(cx, model, key, 1);
+            double count = part == MS_PART_HEAD ? 1.0 : 0.0;
+            for (long i = 0; part == MS_PART_LAYER && i < model->num_layers; i++)
+                count += model->kind_of_layer[i] == kind;
+            for (int i = 0; i < program->num_forward_nodes; i++) {
+                const ms_node *node = &program->nodes[i];
+                if (node->op != MS_OP_EINSUM && node->op != MS_OP_GROUPED)
+                    continue;
+                double share =
+                    node->op == MS_OP_GROUPED
+                        ? (double)model->moe.top_k / (double)model->moe.num_experts
+                        : 1.0;
+                params += count * share * ms_tensor_local_elements(program, node->in[1]);
+            }
+        }
+    return params;
+}
+
+/* 2 N forward and 4 N backward a token, exactly. */
+static void products_take_6_n_flop_a_token(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NUM_FLOP_MODELS; i++) {
+        ms_ctx *cx = test_cx();
+        const ms_model *model = model_named(cx, flop_models[i]);
+        flop_sums sums = model_flop(model, true, MS_RECOMPUTE_NONE);
+        ASSERT_NEAR(sums.forward, 2.0 * SEQUENCE * product_params(cx, model), 1e-13);
+        ASSERT_NEAR(sums.backward, 2.0 * sums.forward, 1e-13);
+        ASSERT_NEAR(sums.recompute, 0.0, 0);
+    }
+}
+
+/* Scores and values are 2 products forward, 4 backward, and the scores once more where they were not kept. */
+static void attention_backward_takes_two_and_a_half_forwards(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_model *model = model_named(cx, "llama-3.1-8b");
+    flop_sums fused = model_flop(model, true, MS_RECOMPUTE_NONE);
+    ASSERT_NEAR(fused.attention_backward, 2.5 * fused.attention_forward, 1e-14);
+    flop_sums unfused = model_flop(model, false, MS_RECOMPUTE_NONE);
+    ASSERT_NEAR(unfused.attention_backward, 2.0 * unfused.attention_forward, 1e-14);
+    double pairs = 0.5 * SEQUENCE * (SEQUENCE + 1.0);
+    ASSERT_NEAR(fused.attention_forward, 32.0 * 4.0 * 4096.0 * pairs, 1e-14);
+}
+
+/* Model FLOP per token count half of s pairs where s + 1 of 2 s are executed, six times N with norms and biases, and no scores
+ * computed twice. Unfused attention of models without windows then agrees to (s + 1)/s and the parameters of no product. */
+static void model_flop_per_token_agree(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NUM_FLOP_MODELS; i++) {
+        ms_ctx *cx = test_cx();
+        const ms_model *model = model_named(cx, flop_models[i]);
+        if (model->kinds[0].window_tokens > 0 || model->num_kinds > 1)
+            continue;
+        flop_sums sums = model_flop(model, false, MS_RECOMPUTE_NONE);
+        ms_param_counts params = ms_model_params(model);
+        double tables = params.embedding;
+        if (model->tied_embeddings) /* the token table is the head's matrix */
+            tables -= (double)model->vocab * (double)model->hidden;
+        double executed = sums.forward + sums.backward +
+                          (sums.attention_forward + sums.attention_backward) * SEQUENCE /
+                              (SEQUENCE + 1.0);
+        double others = params.active - tables - product_params(cx, model);
+        assert_true(others >= 0.0 && others < 1e-3 * params.active);
+        ASSERT_NEAR(executed / SEQUENCE + 6.0 * others,
+                    ms_model_flop_per_token(model, SEQUENCE).causal_flop, 1e-12);
+    }
+}
+
+/* A checkpointed block runs forward again, but for a last product whose result only the next layer reads (PyTorch's checkpoint
+ * stops early for the same reason); with dropout its mask needs that product too. */
+static void full_recomputation_adds_one_forward(void **state)
+{
+    (void)state;
+    const char *const names[] = {"llama-3.1-8b", "gpt3-175b"};
+    for (int i = 0; i < 2; i++) {
+        ms_ctx *cx = test_cx();
+        const ms_model *model = model_named(cx, names[i]);
+        flop_sums full = model_flop(model, true, MS_RECOMPUTE_FULL);
+        flop_sums none = model_flop(model, true, MS_RECOMPUTE_NONE);
+        double h = (double)model->hidden, layers = (double)model->num_layers;
+        double head = 2.0 * SEQUENCE * h * (double)model->vocab;
+        double last = 2.0 * SEQUENCE * h * (double)model->ffn_hidden * layers;
+        if (model->dropout)
+            last = 0.0;
+        ASSERT_NEAR(full.recompute, none.forward - head - last, 1e-13);
+        ASSERT_NEAR(full.attention_again, none.attention_forward, 0);
+        ASSERT_NEAR(full.backward, none.backward, 0);
+    }
+}
+
+/* One rank's FLOP are the whole's divided by the ranks: dense, context and expert parallel. */
+static void ranks_share_the_flop(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        short tp, cp, ep, etp;
+        long dp;
+    } rows[] = {{"llama-3.1-70b", 8, 1, 1, 1, 1},
+                {"llama-3.1-70b", 2, 4, 1, 1, 2},
+                {"mixtral-8x7b", 2, 2, 8, 1, 2},
+                {"mixtral-8x7b", 4, 1, 2, 4, 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_ctx *cx = test_cx();
+        const ms_model *model = model_named(cx, rows[i].name);
+        ms_program_key key = key_of(MS_PART_LAYER, 1, false);
+        key.microbatch = 2;
+        flop_sums one = {0}, rank = {0};
+        add_flop(make(cx, model, key, 1), 1.0, &one);
+        key.tp = rows[i].tp;
+        key.cp = rows[i].cp;
+        key.ep = rows[i].ep;
+        key.etp = rows[i].etp;
+        key.sequence_parallel = key.tp > 1;
+        add_flop(make(cx, model, key, rows[i].dp), 1.0, &rank);
+        double ranks = key.tp * key.cp;
+        /* routers are not divided by tp: with sequence parallelism every rank scores its own tokens */
+        ASSERT_NEAR(rank.forward * ranks, one.forward, 1e-13);
+        ASSERT_NEAR(rank.backward * ranks, one.backward, 1e-13);
+        ASSERT_NEAR(rank.attention_forward * ranks, one.attention_forward, 1e-13);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_take_6_n_flop_a_token),
+        cmocka_unit_test(attention_backward_takes_two_and_a_half_forwards),
+        cmocka_unit_test(model_flop_per_token_agree),
+        cmocka_unit_test(full_recomputation_adds_one_forward),
+        cmocka_unit_test(ranks_share_the_flop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* The default distribution of layers over stages: as short a longest stage as brute force finds, on small models of every
+ * kind and length; and the splits of frameworks that do it otherwise. */
+#include "base/rng.h"
+#include "sim/split.h"
+
+#include "tests/test.h"
+
+/* ---- workloads ---- */
+
+/* Close it afterwards. */
+static ms_workload *open_model(ms_ctx *cx, const ms_model *model, const char *stack_name)
+{
+    ms_plan plan = ms_plan_default(1024);
+    ms_workload_parts parts = {.model = model};
+    ms_workload *workload;
+    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &parts.cluster), cx);
+    ASSERT_OK(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile), cx);
+    ASSERT_OK(ms_stack_load(cx, stack_name, &parts.stack), cx);
+    ASSERT_OK(ms_workload_make(cx, &parts, &plan, &workload), cx);
+    return workload;
+}
+
+static ms_model *model_named(ms_ctx *cx, const char *name)
+{
+    const ms_model *model;
+    ms_model *copy = MS_NEW(cx->arena, ms_model);
+    ASSERT_OK(ms_model_load(cx, name, &model), cx);
+    *copy = *model;
+    return copy;
+}
+
+static ms_bill_set *bills_of(ms_workload *workload, short tp)
+{
+    ms_bill_key key = {tp, 1, 1, 1, 1, tp > 1, true};
+    return ms_workload_bills(workload, &key);
+}
+
+static double bill_s(const ms_bill *bill)
+{
+    return bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD];
+}
+
+static double stage_s(const ms_workload *w, const ms_bill_set *bills, long stage,
+                      long num_stages, long first, long layers)
+{
+    double seconds = 0.0;
+    for (long i = first; i < first + layers; i++)
+        seconds += bill_s(bills->layer[w->model->kind_of_layer[i]][MS_RECOMPUTE_NONE]);
+    if (stage == 0)
+        seconds += bill_s(&bills->embed);
+    if (stage == num_stages - 1)
+        seconds += bill_s(&bills->head);
+    return seconds;
+}
+
+/* ---- brute force ---- */
+
+/* Least longest stage when stages from `stage` on hold the layers from `first` on. */
+static double least_longest_s(const ms_workload *w, const ms_bill_set *bills, long stage,
+                              long num_stages, long first)
+{
+    long rest = w->model->num_layers - first, after = num_stages - stage - 1;
+    if (after == 0)
+        return stage_s(w, bills, stage, num_stages, first, rest);
+    double least = INFINITY;
+    for (long layers = 1; layers <= rest - after; layers++) {
+        double mine = stage_s(w, bills, stage, num_stages, first, layers);
+        double others = least_longest_s(w, bills, stage + 1, num_stages, first + layers);
+        least = fmin(least, fmax(mine, others));
+    }
+    return least;
+}
+
+static double longest_s(const ms_workload *w, const ms_bill_set *bills,
+                        const ms_split *split)
+{
+    double longest = 0.0;
+    for (int s = 0; s < split->num_stages; s++)
+        longest = fmax(longest, stage_s(w, bills, s, split->num_stages,
+                                        split->first_layer[s], split->layers[s]));
+    return longest;
+}
+
+/* Sums, classes and runs say the same as the layers. */
+static void check_split(const ms_workload *w, const ms_split *split, const char *label)
+{
+    long sum = 0;
+    for (int s = 0; s < split->num_stages; s++) {
+        if (split->layers[s] < 1 || split->first_layer[s] != sum)
+            fail_msg("%s: stage %d holds %ld layers from %ld on", label, s,
+                     split->layers[s], split->first_layer[s]);
+        sum += split->layers[s];
+        int like = split->stage_of_class[split->class_of_stage[s]];
+        bool same = split->layers[like] == split->layers[s] && (like == 0) == (s == 0) &&
+                    (like == split->num_stages - 1) == (s == split->num_stages - 1);
+        const unsigned char *kinds = w->model->kind_of_layer;
+        for (long i = 0; same && i < split->layers[s]; i++)
+            same =
+                kinds[split->first_layer[s] + i] == kinds[split->first_layer[like] + i];
+        if (!same)
+            fail_msg("%s: stage %d is not like stage %d of its class", label, s, like);
+    }
+    ASSERT_INT(sum, w->model->num_layers);
+    int rank = 0;
+    for (int i = 0; i < split->num_runs; i++) {
+        const ms_run *run = &split->runs[i];
+        ASSERT_INT(run->first_rank, rank);
+        for (int last = rank + run->num_ranks; rank < last; rank++)
+            for (int chunk = 0; chunk * split->num_ranks < split->num_stages; chunk++)
+                ASSERT_INT(split->class_of_stage[chunk * split->num_ranks + rank],
+                           run->classes[chunk]);
+        int chunks = 0;
+        for (int j = 0; j < run->num_distinct; j++)
+            chunks += run->multiplicity[j];
+        ASSERT_INT(chunks, split->num_stages / split->num_ranks);
+    }
+    ASSERT_INT(rank, split->num_ranks);
+}
+
+/* Random layer kinds in random order, so that neighbouring layers differ in cost. */
+static void randomise(ms_ctx *cx, ms_model *model, uint64_t seed)
+{
+    ms_rng rng = ms_rng_seed(seed);
+    model->num_layers = 1 + (long)ms_rng_below(&rng, 11);
+    model->kind_of_layer = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
+    for (long i = 0; i < model->num_layers; i++)
+        model->kind_of_layer[i] =
+            (unsigned char)ms_rng_below(&rng, (uint64_t)model->num_kinds);
+}
+
+static void the_longest_stage_is_as_short_as_possible(void **state)
+{
+    (void)state;
+    const char *const names[] = {"llama-3.2-1b", "llama-3.1-70b", "deepseek-v3",
+                                 "gemma-2-2b"};
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        ms_ctx *cx = test_cx();
+        ms_model *model = model_named(cx, names[seed % 4]);
+        randomise(cx, model, seed);
+        ms_workload *w = open_model(cx, model, "generic");
+        ms_bill_set *bills = bills_of(w, seed % 8 < 4 ? 1 : 4);
+        for (int stages = 1; stages <= model->num_layers && stages <= 6; stages++) {
+            const char *label =
+                ms_arena_printf(cx->arena, "seed %d, %s with %ld layers, %d stages",
+                                (int)seed, model->name, model->num_layers, stages);
+            const ms_split *split = ms_workload_split(w, bills, stages, 1);
+            check_split(w, split, label);
+            double got = longest_s(w, bills, split);
+            double want = least_longest_s(w, bills, 0, stages, 0);
+            if (!(got <= want * (1.0 + 1e-12)))
+                fail_msg("%s: longest stage %.17g, possible is %.17g", label, got, want);
+        }
+        ms_workload_close(w);
+    }
+}
+
+/* Virtual stages are split as so many stages; ranks take every p-th. */
+static void interleaving_splits_all_virtual_stages(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_workload *w = open_model(cx, model_named(cx, "llama-3.1-70b"), "generic");
+    ms_bill_set *bills = bills_of(w, 8);
+    for (int pp = 2; pp <= 16; pp *= 2)
+        for (int v = 1; pp * v <= 80; v++) {
+            const ms_split *split = ms_workload_split(w, bills, pp, v);
+            const ms_split *flat = ms_workload_split(w, bills, pp * v, 1);
+            check_split(w, split, "70b");
+            for (int s = 0; s < pp * v; s++)
+                ASSERT_INT(split->layers[s], flat->layers[s]);
+            assert_ptr_equal(ms_workload_split(w, bills, pp, v), split);
+        }
+    ms_workload_close(w);
+}
+
+/* 126 and 61 layers divide by few pipeline sizes. */
+static void numbers_of_layers_that_do_not_divide_are_split(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        int pp, least, most; /* layers of a stage */
+    } rows[] = {{"llama-3.1-405b", 4, 31, 32},
+                {"llama-3.1-405b", 8, 15, 16},
+                {"llama-3.1-405b", 16, 6, 8},
+                {"deepseek-v3", 16, 2, 6}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_ctx *cx = test_cx();
+        ms_workload *w = open_model(cx, model_named(cx, rows[i].name), "generic");
+        ms_bill_set *bills = bills_of(w, 8);
+        const ms_split *split = ms_workload_split(w, bills, rows[i].pp, 1);
+        check_split(w, split, rows[i].name);
+        for (int s = 0; s < split->num_stages; s++)
+            if (split->layers[s] < rows[i].least || split->layers[s] > rows[i].most)
+                fail_msg("%s, pp %d: stage %d holds %ld layers", rows[i].name, rows[i].pp,
+                         s, split->layers[s]);
+        ms_workload_close(w);
+    }
+}
+
+/* As many stages as layers leave one for each. */
+static void every_stage_holds_a_layer(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_workload *w = open_model(cx, model_named(cx, "deepseek-v3"), "generic");
+    const ms_split *split = ms_workload_split(w, bills_of(w, 1), 61, 1);
+    check_split(w, split, "deepseek-v3");
+    for (int s = 0; s < 61; s++)
+        ASSERT_INT(split->layers[s], 1);
+    ms_workload_close(w);
+}
+
+/* Layers on the first stage of nanotron's 8B runs (Ultra-Scale Playbook benchmark: h 4096, f 14336, vocabulary 131072, 32
+ * layers), as their memory tells: 18 at pp 2, 9 at 4, 5 at 8. At 16 the
+ * last stage had the head alone, which plans do not allow. */
+static void nanotron_splits_by_parameters(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_model *model = model_named(cx, "llama-3.1-8b");
+    model->vocab = 131072;
+    model->num_kv_heads = 32;
+    ms_workload *w = open_model(cx, model, "nanotron");
+    ms_bill_set *bills = bills_of(w, 1);
+    const long first[] = {32, 18, 9, 5};
+    for (int i = 0; i < 4; i++) {
+        const ms_split *split = ms_workload_split(w, bills, 1 << i, 1);
+        check_split(w, split, "nanotron 8B");
+        ASSERT_INT(split->layers[0], first[i]);
+    }
+    ms_workload_close(w);
+}
+
+/* Megatron-LM gives every stage the same number where that divides. */
+static void megatron_splits_evenly(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_workload *w = open_model(cx, model_named(cx, "llama-3.1-70b"), "megatron");
+    ms_bill_set *bills = bills_of(w, 8);
+    for (int pp = 2; pp <= 16; pp *= 2) {
+        const ms_split *split = ms_workload_split(w, bills, pp, 1);
+        check_split(w, split, "megatron 70B");
+        for (int s = 0; s < pp; s++)
+            ASSERT_INT(split->layers[s], 80 / pp);
+    }
+    check_split(w, ms_workload_split(w, bills, 7, 1), "megatron 70B, pp 7");
+    ms_workload_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_longest_stage_is_as_short_as_possible),
+        cmocka_unit_test(interleaving_splits_all_virtual_stages),
+        cmocka_unit_test(numbers_of_layers_that_do_not_divide_are_split),
+        cmocka_unit_test(every_stage_holds_a_layer),
+        cmocka_unit_test(nanotron_splits_by_parameters),
+        cmocka_unit_test(megatron_splits_evenly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* Search against brute force without thinning: every plan of the space replayed on 8 to 64 GPUs for models of each
+ * kind, stacks and networks of each kind, and parts of the space of 512 GPUs. Prints what was covered. */
+#include <time.h>
+
+#include "tests/property/search_cases.h"
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void cover(const search_case *cases, size_t num)
+{
+    for (size_t i = 0; i < num; i++) {
+        double start_s = now_s();
+        long plans = compare_with_brute_force(&cases[i], 2);
+        print_message("  %-17s %4ld x %-14s %-13s batch %4ld %s %s: %ld plans, %.1f s\n",
+                      cases[i].model, cases[i].gpus, cases[i].cluster, cases[i].stack,
+                      cases[i].global_batch, cases[i].limits[0] ? cases[i].limits[0] : "",
+                      cases[i].limits[0] && cases[i].limits[1] ? cases[i].limits[1] : "",
+                      plans, now_s() - start_s);
+        assert_true(plans > 0);
+    }
+}
+
+#define COVER(cases) cover((cases), sizeof(cases) / sizeof *(cases))
+
+static void whole_spaces_of_8_gpus(void **state)
+{
+    (void)state;
+    static const search_case cases[] = {
+        {"8b", "generic", "hgx-h100", 8, 512, 0, 1.0, {NULL}},
+        {"8b", "megatron", "hgx-h200", 8, 63, 0, 1.0, {NULL}},
+        {"8b", "torchtitan", "h100-96g-500w", 8, 64, 0, 1.0, {NULL}},
+        {"gpt2-xl", "megatron-2021", "hgx-a100-40g", 8, 512, 0, 1.0, {NULL}},
+        {"llama-7b", "nanotron", "h100-efa", 8, 64, 0, 1.0, {NULL}},
+        {"qwen3-30b-a3b", "generic", "hgx-h200", 8, 128, 0, 1.0, {NULL}},
+        {"deepseek-v2-lite", "generic", "hgx-h800", 8, 128, 0, 1.0, {NULL}},
+        {"70b", "generic", "hgx-b200", 8, 16, 0, 1.0, {NULL}},
+    };
+    COVER(cases);
+}
+
+static void whole_spaces_of_12_gpus(void **state)
+{
+    (void)state;
+    static const search_case cases[] = {
+        {"8b", "generic", "hgx-h100", 12, 96, 0, 1.0, {NULL}},
+        {"gemma-2-9b", "generic", "gb200-nvl72", 12, 96, 0, 1.0, {NULL}},
+        {"qwen3-30b-a3b", "megatron", "hgx-h100", 12, 48, 0, 1.0, {NULL}},
+    };
+    COVER(cases);
+}
+
+static void whole_spaces_of_16_gpus(void **state)
+{
+    (void)state;
+    static const search_case cases[] = {
+        {"8b", "generic", "hgx-h100", 16, 512, 0, 1.0, {NULL}},
+        {"llama-7b", "generic", "h100-efa", 16, 64, 0, 1.0, {NULL}},
+        {"falcon-40b", "maxtext", "hgx-a100-80g", 16, 64, 0, 1.0, {NULL}},
+        {"qwen3-30b-a3b", "generic", "hgx-h100", 16, 64, 0, 1.0, {NULL}},
+        {"deepseek-v2-lite", "megatron", "gb200-nvl72", 16, 96, 0, 1.0, {NULL}},
+    };
+    COVER(cases);
+}
+
+static void whole_spaces_of_64_gpus(void **state)
+{
+    (void)state;
+    static const search_case cases[] = {
+        {"8b", "generic", "hgx-h100", 64, 512, 0, 1.0, {NULL}},
+        {"70b", "generic", "hgx-h100", 64, 128, 0, 1.0, {NULL}},
+        {"70b", "megatron", "gb200-nvl72", 72, 144, 0, 1.0, {NULL}},
+        {"mixtral-8x7b", "generic", "hgx-h100", 64, 128, 0, 1.0, {NULL}},
+        {"gpt3-175b", "nanotron", "hgx-a100-80g", 64, 64, 0, 1.0, {NULL}},
+    };
+    COVER(cases);
+}
+
+/* Every choice but the sizes given. */
+static void parts_of_the_space_of_512_gpus(void **state)
+{
+    (void)state;
+    static const search_case cases[] = {
+        {"70b", "generic", "hgx-h100", 512, 512, 0, 1.0, {"tp=8", NULL}},
+        {"70b", "generic", "hgx-h100", 512, 512, 0, 1.0, {"pp=1", NULL}},
+        {"70b", "generic", "hgx-h100", 512, 512, 0, 1.0, {"tp=4", "cp=1", NULL}},
+    };
+    COVER(cases);
+}
+
+/* All of the default problem. */
+static void the_whole_space_of_512_gpus(void **state)
+{
+    (void)state;
+    static const search_case cases[] = {
+        {"70b", "generic", "hgx-h100", 512, 512, 0, 1.0, {NULL}},
+    };
+    COVER(cases);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_spaces_of_8_gpus),
+        cmocka_unit_test(whole_spaces_of_12_gpus),
+        cmocka_unit_test(whole_spaces_of_16_gpus),
+        cmocka_unit_test(whole_spaces_of_64_gpus),
+        cmocka_unit_test(parts_of_the_space_of_512_gpus),
+        cmocka_unit_test(the_whole_space_of_512_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
