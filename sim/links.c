@@ -1,5 +1,8 @@
 #include "sim/links.h"
 
+#include "base/number.h"
+
+#include <math.h>
 #include <string.h>
 
 /* ---- spans ---- */
@@ -121,6 +124,47 @@ ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster,
     return laws_of(spans, cluster, profile);
 }
 
+/* A law below that of every placement of an all-reduce: its algorithms differ in what they gain from ranks that share a domain, so the
+ * least latency, wire time and ramp over all of them and over all numbers of ranks per domain are taken together. */
+static ms_collective_law least_all_reduce(const ms_span *ideal, const ms_cluster *cluster,
+                                          const ms_profile *profile)
+{
+    ms_collective_law least = {.num_algorithms = 1};
+    least.algorithm[0].alpha_s = least.algorithm[0].beta_s_per_byte =
+        least.algorithm[0].ramp = INFINITY;
+    least.algorithm[0].name = "least";
+    for (long per_domain = 1; per_domain <= ideal->per_domain[0]; per_domain++) {
+        ms_span span = *ideal;
+        span.per_domain[0] = per_domain;
+        if (per_domain < ideal->size && span.tier == 0)
+            span.tier = cluster->num_levels > 1;
+        ms_collective_law law =
+            ms_collective_law_make(MS_ALL_REDUCE, &span, cluster, profile);
+        for (int i = 0; i < law.num_algorithms; i++) {
+            least.algorithm[0].alpha_s =
+                ms_min(least.algorithm[0].alpha_s, law.algorithm[i].alpha_s);
+            least.algorithm[0].beta_s_per_byte = ms_min(
+                least.algorithm[0].beta_s_per_byte, law.algorithm[i].beta_s_per_byte);
+            least.algorithm[0].ramp =
+                ms_min(least.algorithm[0].ramp, law.algorithm[i].ramp);
+        }
+    }
+    return least;
+}
+
+static void relax_all_reduces(ms_links *links, const ms_cluster *cluster,
+                              const ms_profile *profile)
+{
+    for (int axis = 0; axis < MS_BILL_EP; axis++)
+        if (links->span[axis].size > 1)
+            links->law[axis][MS_ALL_REDUCE] =
+                least_all_reduce(&links->span[axis], cluster, profile);
+    for (int i = 0; i < MS_NUM_SYNC_GROUPS; i++)
+        if (links->sync_span[i].size > 1)
+            links->all_reduce[i] =
+                least_all_reduce(&links->sync_span[i], cluster, profile);
+}
+
 ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
                         const ms_profile *profile)
 {
@@ -131,5 +175,7 @@ ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
             .size = spans[i].size, .num_modes = 1, .modes = {{spans[i].size, 1}}};
         spans[i] = ms_group_span(&alone, spans[i].size, cluster);
     }
-    return laws_of(spans, cluster, profile);
+    ms_links links = laws_of(spans, cluster, profile);
+    relax_all_reduces(&links, cluster, profile);
+    return links;
 }

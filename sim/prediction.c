@@ -384,10 +384,12 @@ static void predict_sync(const planned *p, int rank, ms_prediction *out)
     }
     if (replicas->size > 1) {
         ms_axis_prediction *axis = add_axis(p, out, "dp_replicate", replicas);
-        double size = sharded ? params / (double)shards->size : params;
+        /* without shards one all-reduce runs over both axes: its time stands with dp_shard */
+        bool apart = sharded || shards->size == 1;
+        double size = params / (double)shards->size;
         axis->bytes =
             ms_collective_wire_bytes(MS_ALL_REDUCE, replicas->size, grad_bytes * size);
-        axis->seconds = sharded ? replicate_s : all_reduce_s;
+        axis->seconds = sharded ? replicate_s : apart ? all_reduce_s : 0.0;
         axis->exposed_s = NAN;
     }
 }

@@ -1,5 +1,7 @@
 #include "sim/search.h"
 
+#include "base/log.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -165,6 +167,9 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
     }
     x->least_peak_bytes = INFINITY;
     ms_explore_mesh(x, &t->mesh, threshold_s);
+    if (x->num_found > 0)
+        ms_log("search", "mesh %d: bound %.6g s, best %.6g s", t->index, t->bound_s,
+               x->found[0].step_s);
     collect(s, x, t);
 }
 
@@ -251,6 +256,8 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     if (!options->exhaustive && !options->bounds_only) {
         run_threads(&s, bound_meshes);
         qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_bound);
+        ms_log("search", "%d meshes bounded after %.3f s, %ld sets of bills", s.num_tasks,
+               now_s() - start_s, workload->num_bill_sets);
     }
     run_threads(&s, explore_meshes);
     pthread_mutex_destroy(&s.lock);

@@ -142,8 +142,9 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all. */
-static bool split_by_parameters(const ms_model *model, int num_stages, long *layers)
+/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all. Where that leaves none
+ * for the last stages, these take one each from the stages before. */
+static void split_by_parameters(const ms_model *model, int num_stages, long *layers)
 {
     double hidden = (double)model->hidden;
     double layer = hidden * (4.0 * hidden + 3.0 * (double)model->ffn_hidden);
@@ -155,7 +156,10 @@ static bool split_by_parameters(const ms_model *model, int num_stages, long *lay
         if ((double)(i + 1) * layer > share && stage + 1 < num_stages)
             stage++;
     }
-    return layers[num_stages - 1] > 0;
+    for (int s = num_stages - 1; s > 0 && layers[s] < 1; s--) {
+        layers[s - 1] -= 1 - layers[s];
+        layers[s] = 1;
+    }
 }
 
 void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
@@ -169,7 +173,8 @@ void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
         done = split_evenly(model->num_layers, num_stages, layers);
         break;
     case MS_SPLIT_BY_PARAMETERS:
-        done = split_by_parameters(model, num_stages, layers);
+        split_by_parameters(model, num_stages, layers);
+        done = true;
         break;
     case MS_SPLIT_BALANCED:
         break;

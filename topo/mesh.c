@@ -105,21 +105,14 @@ static long aligned_ranks_per_domain(const ms_group *group, long domain)
     return ranks;
 }
 
-/* Domains that one group touches, and its longest run of ranks in one of them. Ranks ascend with
- * the coordinate, because the modes of a row-major mesh are nested. */
-static long count_domains(const ms_group *group, long base, long domain, long *longest)
+/* Domains that one group touches. Ranks ascend with the coordinate, because the modes of a row-major mesh are nested. */
+static long count_domains(const ms_group *group, long base, long domain)
 {
-    long num_domains = 0;
-    long run = 0;
-    long previous = -1;
-    *longest = 0;
+    long num_domains = 0, previous = -1;
     for (long i = 0; i < group->size; i++) {
         long current = (base + group_offset(group, i)) / domain;
-        run = current == previous ? run + 1 : 1;
         num_domains += current != previous;
         previous = current;
-        if (run > *longest)
-            *longest = run;
     }
     return num_domains;
 }
@@ -134,40 +127,49 @@ static long greatest_divisor(long a, long b)
     return a;
 }
 
+/* One mode, neighbours nearer than a domain. Its groups begin at q extent + s, s < stride; places of q extent in a domain repeat
+ * after domain / gcd of them; of the places from each the last before the domain's end touches most domains. */
+static long one_mode_domains(long size, long stride, long num_ranks, long domain)
+{
+    long extent = size * stride, most = 1;
+    long num_places = domain / greatest_divisor(extent, domain);
+    for (long q = 0; q < num_places && q < num_ranks / extent; q++) {
+        long last = q * extent % domain + stride - 1;
+        long place = last < domain ? last : domain - 1;
+        long num_domains = (place + extent - stride) / domain + 1;
+        most = num_domains > most ? num_domains : most;
+    }
+    return most;
+}
+
 #define MAX_DOMAIN 4096
 
-/* The same by looking at every group, for domains that do not divide the mesh, such as 72 GPUs. How a group lies depends
- * on where in a domain it begins, and that repeats after the least common multiple of the group's extent and the domain. */
-static long counted_ranks_per_domain(const ms_group *group, long num_ranks, long domain)
+/* Looks at every group. How a group lies depends on where in a domain it begins, and that repeats after the least common multiple of
+ * the group's extent and the domain. */
+static long counted_domains(const ms_group *group, long num_ranks, long domain)
 {
     bool seen[MAX_DOMAIN] = {false};
-    long extent = group->modes[0].size * group->modes[0].stride;
+    long extent = group->modes[0].size * group->modes[0].stride, most = 1;
     long period = extent / greatest_divisor(extent, domain) * domain;
-    long most_domains = 0, ranks = group->size;
     for (long rank = 0; rank < num_ranks && rank < period; rank++) {
         long place = rank % domain;
         if ((place < MAX_DOMAIN && seen[place]) || group_base(group, rank) != rank)
             continue;
         if (place < MAX_DOMAIN)
             seen[place] = true;
-        long longest;
-        long num_domains = count_domains(group, rank, domain, &longest);
-        if (num_domains > most_domains ||
-            (num_domains == most_domains && longest < ranks)) {
-            most_domains = num_domains;
-            ranks = longest;
-        }
+        long num_domains = count_domains(group, rank, domain);
+        most = num_domains > most ? num_domains : most;
     }
-    return ranks;
+    return most;
 }
 
 /* A search asks for the same few groups again and again. */
 typedef struct counted {
     ms_group group;
-    long num_ranks, domain, ranks;
+    long num_ranks, domain, num_domains;
 } counted;
 
-#define NUM_COUNTED 1024
+#define NUM_COUNTED 32768
 
 static bool same_group(const ms_group *a, const ms_group *b)
 {
@@ -180,8 +182,7 @@ static bool same_group(const ms_group *a, const ms_group *b)
     return true;
 }
 
-static long remembered_ranks_per_domain(const ms_group *group, long num_ranks,
-                                        long domain)
+static long remembered_domains(const ms_group *group, long num_ranks, long domain)
 {
     static _Thread_local counted table[NUM_COUNTED];
     unsigned long hash = (unsigned long)domain;
@@ -192,8 +193,19 @@ static long remembered_ranks_per_domain(const ms_group *group, long num_ranks,
     if (known->num_ranks != num_ranks || known->domain != domain ||
         !same_group(&known->group, group))
         *known = (counted){*group, num_ranks, domain,
-                           counted_ranks_per_domain(group, num_ranks, domain)};
-    return known->ranks;
+                           counted_domains(group, num_ranks, domain)};
+    return known->num_domains;
+}
+
+/* For domains that groups do not fill evenly, such as 72 GPUs: the group that touches most of them has this many ranks in each. */
+static long uneven_ranks_per_domain(const ms_group *group, long num_ranks, long domain)
+{
+    long num_domains =
+        group->num_modes == 1 && group->modes[0].stride < domain
+            ? one_mode_domains(group->size, group->modes[0].stride, num_ranks, domain)
+            : remembered_domains(group, num_ranks, domain);
+    assert(num_domains > 0);
+    return (group->size + num_domains - 1) / num_domains;
 }
 
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain)
@@ -201,7 +213,7 @@ static long ranks_per_domain(const ms_group *group, long num_ranks, long domain)
     if (domain == 0 || domain >= num_ranks)
         return group->size;
     long ranks = aligned_ranks_per_domain(group, domain);
-    return ranks > 0 ? ranks : remembered_ranks_per_domain(group, num_ranks, domain);
+    return ranks > 0 ? ranks : uneven_ranks_per_domain(group, num_ranks, domain);
 }
 
 ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *cluster)

