@@ -102,6 +102,14 @@ ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node)
 
 /* ---- attention ---- */
 
+/* Pairs of the last of `ranks` contiguous chunks: its queries see all keys before the chunk, and half of those in it: about (2c - 1)/c of
+ * the mean for c ranks. The imbalance is that of Brandon et al. 2023, "Striped Attention". */
+static double last_chunk_pairs(double s, double ranks)
+{
+    double queries = s / ranks;
+    return queries * (s - queries) + 0.5 * queries * (queries + 1.0);
+}
+
 /* Pairs of a query and a key at or before it (within the window), of one head and sequence. Over cp every rank has the
  * same number of them with head-tail balance, and is charged the mean with a window. */
 static double score_pairs(const ms_program *program, const ms_node *node)
@@ -111,6 +119,8 @@ static double score_pairs(const ms_program *program, const ms_node *node)
     double pairs = 0.5 * s * (s + 1.0);
     if (window > 0.0 && window < s)
         pairs = 0.5 * window * (window + 1.0) + (s - window) * window;
+    else if (program->key.cp_unbalanced)
+        return last_chunk_pairs(s, program->key.cp);
     return pairs * ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE) / s;
 }
 

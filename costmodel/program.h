@@ -191,6 +191,8 @@ typedef struct ms_program_key {
     bool sequence_parallel;
     bool loss_parallel;
     bool attention_fused;
+    bool
+        cp_unbalanced; /* contiguous chunks over cp: costs are those of the last rank, which has most pairs */
     bool regather;           /* gathered tensors are gathered again in backward */
     unsigned char recompute; /* ms_recompute */
     short tp, cp, ep, etp;

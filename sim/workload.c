@@ -75,6 +75,7 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
         .kind = (unsigned char)kind,
         .sequence_parallel = key->sequence_parallel && key->tp > 1,
         .loss_parallel = key->loss_parallel,
+        .cp_unbalanced = key->cp_unbalanced,
         .attention_fused = workload->pricer.attention_fused,
         .regather = workload->stack->regather,
         .recompute = (unsigned char)recompute,
@@ -109,7 +110,7 @@ static bool same_key(const ms_bill_key *a, const ms_bill_key *b)
     return a->tp == b->tp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
            a->microbatch == b->microbatch &&
            a->sequence_parallel == b->sequence_parallel &&
-           a->loss_parallel == b->loss_parallel;
+           a->loss_parallel == b->loss_parallel && a->cp_unbalanced == b->cp_unbalanced;
 }
 
 static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key,

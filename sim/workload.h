@@ -33,7 +33,7 @@ typedef struct ms_split {
 typedef struct ms_bill_key {
     short tp, cp, ep, etp;
     int microbatch;
-    bool sequence_parallel, loss_parallel;
+    bool sequence_parallel, loss_parallel, cp_unbalanced;
 } ms_bill_key;
 
 typedef struct ms_bill_set {

@@ -229,6 +229,27 @@ static void ranks_share_the_flop(void **state)
     }
 }
 
+/* Four ranks, chunks of 1024: the last one's queries see 3072 keys before the chunk and 1 to 1024 in it; balanced ranks share 4096 * 4097 / 2
+ * pairs. */
+static void contiguous_chunks_cost_what_the_last_rank_does(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_model *model = model_named(cx, "8b");
+    double attention[2];
+    for (int unbalanced = 0; unbalanced < 2; unbalanced++) {
+        ms_program_key key = key_of(MS_PART_LAYER, 1, false);
+        key.cp = 4;
+        key.cp_unbalanced = unbalanced;
+        flop_sums sums = {0};
+        add_flop(make(cx, model, key, 1), 1.0, &sums);
+        attention[unbalanced] = sums.attention_forward;
+    }
+    double last = 1024.0 * 3072.0 + 1024.0 * 1025.0 / 2.0,
+           mean = 4096.0 * 4097.0 / 2.0 / 4.0;
+    ASSERT_NEAR(attention[1] / attention[0], last / mean, 1e-14);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +258,7 @@ int main(void)
         cmocka_unit_test(model_flop_per_token_agree),
         cmocka_unit_test(full_recomputation_adds_one_forward),
         cmocka_unit_test(ranks_share_the_flop),
+        cmocka_unit_test(contiguous_chunks_cost_what_the_last_rank_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
