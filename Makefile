@@ -210,6 +210,10 @@ bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engin
 	@for b in $(call bin,$(BENCH_SRCS)); do echo "== $$b"; MESHSIM=$(PROGRAM) $$b || exit 1; done
 
 # libFuzzer builds everything again with clang, in one go per target.
+.PHONY: docs
+docs: $(PROGRAM) ## commands shown in README.md and docs/accuracy.md, run again; RUNS=file.csv for the latter
+	@docs/refresh.sh README.md docs/accuracy.md
+
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \

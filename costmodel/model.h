@@ -128,6 +128,10 @@ typedef struct ms_flop_per_token {
 
 ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence_length);
 
+/* Rows of the tables as they are split over tp ranks: the vocabulary, or where tp does not divide it the next multiple of 128 tp (Megatron-LM,
+ * --make-vocab-size-divisible-by 128). */
+long ms_model_padded_vocab(const ms_model *model, long tp);
+
 /* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim model file or
  * a Hugging Face config.json (anything with a "model_type"). A word with '/' or ending in ".json" is a path. Errors: unknown name (nearest
  * suggested), unknown model_type (names the keys found), missing keys, inconsistent shapes. */

@@ -149,3 +149,11 @@ ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence
     return (ms_flop_per_token){.causal_flop = matrix_flop + attention_flop / 2.0,
                                .full_flop = matrix_flop + attention_flop};
 }
+
+long ms_model_padded_vocab(const ms_model *model, long tp)
+{
+    long multiple = 128 * tp;
+    if (model->vocab % tp == 0)
+        return model->vocab;
+    return (model->vocab + multiple - 1) / multiple * multiple;
+}

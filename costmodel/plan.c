@@ -15,9 +15,9 @@ const char *const ms_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
 const char *const ms_recompute_names[] = {"none", "selective", "per-op", "full", NULL};
 const char *const ms_cp_method_names[] = {"all-gather", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
-const char *const ms_refusal_names[] = {
-    "legal",   "ranks",  "heads",    "ffn",  "vocab", "sequence", "batch",
-    "experts", "layers", "schedule", "zero", "order", NULL};
+const char *const ms_refusal_names[] = {"legal",    "ranks", "heads",   "ffn",
+                                        "sequence", "batch", "experts", "layers",
+                                        "schedule", "zero",  "order",   NULL};
 
 /* PyTorch's class names with and without "Schedule", Megatron-LM's options, the papers' names. */
 static const struct alias {
@@ -358,8 +358,6 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
         return MS_REFUSE_EXPERTS;
     if (!ffn_divides(plan, model))
         return MS_REFUSE_FFN;
-    if (model->vocab % tp != 0)
-        return MS_REFUSE_VOCAB;
     if (!sequence_divides(plan, model))
         return MS_REFUSE_SEQUENCE;
     if (!batch_divides(plan))

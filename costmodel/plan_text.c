@@ -169,10 +169,6 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
         return fail_heads(cx, plan, model, loc);
     case MS_REFUSE_FFN:
         return fail_ffn(cx, plan, model, loc);
-    case MS_REFUSE_VOCAB:
-        return ms_fail(cx, MS_EINPUT, loc,
-                       "the vocabulary of %ld cannot be divided by tp %ld", model->vocab,
-                       plan->size[MS_TP]);
     case MS_REFUSE_SEQUENCE:
         return fail_sequence(cx, plan, loc);
     case MS_REFUSE_BATCH:

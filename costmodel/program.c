@@ -94,7 +94,7 @@ static void set_model_sizes(ms_program *program)
         {MS_DIM_FFN, model->ffn_hidden},
         {MS_DIM_SHARED, model->moe.shared_ffn_hidden},
         {MS_DIM_EXPERT_FFN, model->moe.ffn_hidden},
-        {MS_DIM_VOCAB, model->vocab},
+        {MS_DIM_VOCAB, ms_model_padded_vocab(model, program->key.tp)},
         {MS_DIM_EXPERTS, model->moe.num_experts},
         {MS_DIM_Q_LORA, model->mla.q_lora_rank},
         {MS_DIM_KV_LORA, model->mla.kv_lora_rank},

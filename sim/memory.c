@@ -146,6 +146,9 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links)
     sizes.num_communicators += links->sync_span[MS_SYNC_FSDP].size > 1;
     sizes.num_communicators += links->sync_span[MS_SYNC_REPLICATE].size > 1;
     sizes.num_communicators += links->pipeline_span.size > 1;
+    bool has_experts = links->span[MS_BILL_EP].size > 1;
+    sizes.num_communicators +=
+        has_experts && links->sync_span[MS_SYNC_EXPERT_FSDP].size > 1;
     return sizes;
 }
 

@@ -447,6 +447,8 @@ ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     predict_rates(&p, out);
     predict_memory(cx, &p, out);
     predict_axes(&p, out);
+    long rows = ms_model_padded_vocab(workload->model, plan->size[MS_TP]);
+    out->padded_vocab = rows != workload->model->vocab ? rows : 0;
     out->num_stage_layers = p.pipeline.split->num_stages;
     out->layers_per_stage = p.pipeline.split->layers;
     return MS_OK;

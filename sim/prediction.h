@@ -44,6 +44,8 @@ typedef struct ms_prediction {
     long num_stage_layers; /* the split used, over virtual stages */
     const long *layers_per_stage;
     double bound_s; /* the closed form */
+    long
+        padded_vocab; /* rows of the tables when they had to be padded; 0: as the model says */
 } ms_prediction;
 
 /* The plan must be legal (ms_plan_check). Lives in cx->arena. MS_OK also when it does not fit: see fits. */

@@ -159,15 +159,19 @@ static const char *precision_note(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, " (the plan's %s is recorded but not priced)", text);
 }
 
-static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan)
+static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
+                         const ms_prediction *p)
 {
+    const char *padding = "";
+    if (p->padded_vocab > 0)
+        padding = ms_arena_printf(arena, "; vocabulary padded to %ld", p->padded_vocab);
     fprintf(out, "%s\n", ms_plan_inputs_text(arena, plan));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, plan));
     fprintf(out,
             "assumed  states in the bytes that stack %s keeps%s; no other traffic, no "
-            "stragglers%s\n",
+            "stragglers%s%s\n",
             plan->stack, precision_note(arena, plan),
-            plan->ep > 1 ? "; experts equally loaded" : "");
+            plan->ep > 1 ? "; experts equally loaded" : "", padding);
 }
 
 static void print_summary(FILE *out, const ms_plan *plan, const ms_prediction *p)
@@ -287,7 +291,7 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_prediction *p)
 void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
                          const ms_prediction *prediction)
 {
-    print_inputs(out, arena, plan);
+    print_inputs(out, arena, plan, prediction);
     print_summary(out, plan, prediction);
     print_times(out, arena, prediction);
     print_memory(out, arena, prediction);

@@ -250,13 +250,23 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
         t->release_s = sum->gather_s;
 }
 
-/* Gradients of the whole step are reduced beside the last backward and after it. */
-static void reduce_once(const ms_stack *stack, double reduce_s, double tail_s,
+/* Gradients of the whole step are reduced beside the last backward and after it; of one unit nothing can hide. */
+static void reduce_once(const ms_stack *stack, double reduce_s, double unit_s,
                         ms_stage_times *t)
 {
     t->reduce_s = reduce_s;
     t->last_backward_s += interference_s(stack, t->last_backward_s, reduce_s);
-    t->reduce_tail_s = stack->dp_overlap.value > 0.0 ? tail_s : reduce_s;
+    t->reduce_tail_s = stack->dp_overlap.value > 0.0 ? unit_s : reduce_s;
+}
+
+/* Every layer waits for its parameters, and the first has nothing to hide their gather behind. */
+static void gather_always(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
+{
+    t->forward_s = stage->overlapped_forward_s;
+    if (stack->dp_overlap.value > 0.0)
+        t->forward_s += stage->unit_gather_s;
+    t->first_forward_s = t->forward_s;
+    t->backward_s = t->last_backward_s = stage->overlapped_backward_s;
 }
 
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
@@ -264,38 +274,33 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
 {
     const ms_part *sum = &stage->sum;
     const ms_stack *stack = workload->stack;
-    ms_stage_times t = {sum->forward_s,
-                        sum->forward_s,
-                        sum->backward_s,
-                        sum->backward_s,
-                        send_s,
-                        send_s,
-                        0.0,
-                        0.0,
-                        0.0};
-    double tail_s = stage->unit_reduce_s + sum->tp_sync_s;
+    double shards_s = sum->reduce_s + sum->replicate_s;
+    ms_stage_times t = {.forward_s = sum->forward_s,
+                        .first_forward_s = sum->forward_s,
+                        .backward_s = sum->backward_s,
+                        .last_backward_s = sum->backward_s,
+                        .send_forward_s = send_s,
+                        .send_backward_s = send_s};
     switch (sharding) {
     case MS_ZERO_0:
-        reduce_once(stack, sum->all_reduce_s, stage->unit_all_reduce_s + sum->tp_sync_s,
-                    &t);
-        return t;
+        reduce_once(stack, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
+        break;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
-        reduce_once(stack, sum->reduce_s + sum->replicate_s, tail_s, &t);
-        return t;
+        reduce_once(stack, shards_s, stage->unit_reduce_s, &t);
+        break;
     case MS_ZERO_2:
         gather_once(stack, stage, &t);
         t.backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s);
-        reduce_once(stack, sum->reduce_s + sum->replicate_s, tail_s, &t);
-        return t;
+        reduce_once(stack, shards_s, stage->unit_reduce_s, &t);
+        break;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:
-        t.forward_s = t.first_forward_s =
-            stage->overlapped_forward_s + stage->unit_gather_s;
-        t.backward_s = t.last_backward_s = stage->overlapped_backward_s;
-        reduce_once(stack, sum->replicate_s, tail_s, &t);
-        return t;
+        gather_always(stack, stage, &t);
+        reduce_once(stack, sum->replicate_s, stage->unit_reduce_s, &t);
+        break;
     }
+    t.reduce_tail_s += sum->tp_sync_s;
     return t;
 }

@@ -187,6 +187,9 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
     ms_table_print(table, out);
 }
 
+/* Smaller groups say little each, and are many. */
+#define MIN_SHOWN_LAYOUTS 8
+
 static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     if (v->num_groups == 0)
@@ -194,14 +197,22 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
     fprintf(out, "\nlayouts in the order of their speed\n");
     ms_table *table =
         ms_table_new(arena, "<group|layouts|Kendall tau|first choice above the best (%)");
+    int num_small = 0;
     for (int i = 0; i < v->num_groups; i++) {
         const ms_ranking_group *group = &v->groups[i];
+        if (group->num_layouts < MIN_SHOWN_LAYOUTS) {
+            num_small++;
+            continue;
+        }
         ms_table_cell(table, "%s", group->group);
         ms_table_cell(table, "%d", group->num_layouts);
         number_cell(table, "", 2, group->kendall_tau);
         percent_cell(table, group->top1_regret_frac);
     }
     ms_table_print(table, out);
+    if (num_small > 0)
+        fprintf(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
+                MIN_SHOWN_LAYOUTS);
 }
 
 static int by_text(const void *a, const void *b)

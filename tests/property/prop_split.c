@@ -31,7 +31,13 @@ static ms_model *model_named(ms_ctx *cx, const char *name)
 
 static ms_bill_set *bills_of(ms_workload *workload, short tp)
 {
-    ms_bill_key key = {tp, 1, 1, 1, 1, tp > 1, true};
+    ms_bill_key key = {.tp = tp,
+                       .cp = 1,
+                       .ep = 1,
+                       .etp = 1,
+                       .microbatch = 1,
+                       .sequence_parallel = tp > 1,
+                       .loss_parallel = true};
     return ms_workload_bills(workload, &key);
 }
 

@@ -1,0 +1,234 @@
+/* Seconds of nodes and the bill of a program made by hand: what streams, what passes more often when nothing is fused, the loss by
+ * its bytes per logit, and what counts as kernel, FLOP and traffic. 100 B/s of memory, 1 FLOP/s of products. */
+#include "costmodel/bill.h"
+
+#include "tests/support/hand_program.h"
+#include "tests/test.h"
+
+typedef struct bench {
+    ms_hand *hand;
+    ms_device device;
+    ms_profile profile;
+    ms_stack stack;
+    ms_pricer pricer;
+} bench;
+
+static bench *open_bench(void)
+{
+    ms_ctx *cx = test_cx();
+    bench *b = MS_NEW(cx->arena, bench);
+    b->hand = ms_hand_open(cx->arena);
+    b->device.num_sms = 1;
+    b->profile.tile_m.value = b->profile.tile_n.value = 128;
+    b->stack.loss_bytes.value = 16;
+    b->stack.unfused_traffic.value = 1.5;
+    b->pricer = (ms_pricer){.device = &b->device,
+                            .profile = &b->profile,
+                            .stack = &b->stack,
+                            .compute = MS_BF16,
+                            .gemm_flop_per_s = 1,
+                            .hbm_bytes_per_s = 100};
+    return b;
+}
+
+static double seconds_of(const bench *b, const ms_node *node)
+{
+    return ms_node_compute_s(&b->hand->program, node, &b->pricer);
+}
+
+static int stream(const bench *b)
+{
+    return ms_hand_tensor(b->hand, "bsh", MS_ROLE_ACTIVATION, "RRR");
+}
+
+/* ---- loss ---- */
+
+/* 2 x 8 x 100 logits of 16 bytes: a quarter, a quarter, a half. */
+static void the_loss_moves_its_bytes_per_logit(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_VOCAB, 100);
+    int logits = ms_hand_tensor(b->hand, "bsv", MS_ROLE_ACTIVATION, "RRR");
+    int max = ms_hand_tensor(b->hand, "bs", MS_ROLE_ACTIVATION, "RRR");
+    ms_node *largest = ms_hand_unary(b->hand, MS_OP_LOSS_MAX, logits, max);
+    ms_node *sum = ms_hand_binary(b->hand, MS_OP_LOSS_SUM, logits, max, max);
+    ms_node *grad = ms_hand_binary(b->hand, MS_OP_LOSS_GRAD, logits, max, logits);
+    ASSERT_NEAR(seconds_of(b, largest), 64, 1e-12);
+    ASSERT_NEAR(seconds_of(b, sum), 64, 1e-12);
+    ASSERT_NEAR(seconds_of(b, grad), 128, 1e-12);
+    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_NEAR(bill.compute_s[MS_BILL_FORWARD], 16 * 1600 / 100.0, 1e-12);
+    ASSERT_NEAR(bill.logits, 1600, 0);
+}
+
+/* The vocabulary over 4 tp ranks and the sequence over 2 cp ranks: an eighth. */
+static void a_rank_moves_its_own_logits(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_VOCAB, 100);
+    ms_hand_set_mesh(b->hand, MS_DENSE_MESH, 1, 2, 4);
+    int logits = ms_hand_tensor(b->hand, "bsv", MS_ROLE_ACTIVATION, "Rsv");
+    int max = ms_hand_tensor(b->hand, "bs", MS_ROLE_ACTIVATION, "RsM");
+    ms_node *largest = ms_hand_unary(b->hand, MS_OP_LOSS_MAX, logits, max);
+    ASSERT_NEAR(seconds_of(b, largest), 8, 1e-12);
+}
+
+/* ---- streaming kernels ---- */
+
+/* A tensor [2, 8, 4] has 128 bytes, a norm's weight 8. u = 1.5 makes 2.8 passes of a norm or a sum, 2 of an activation, 2.5 of a rotation. */
+static void chains_that_are_not_fused_pass_more_often(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    int x = stream(b), y = stream(b), out = stream(b);
+    int weight = ms_hand_tensor(b->hand, "h", MS_ROLE_WEIGHT, "RRR");
+    ms_node *norm = ms_hand_binary(b->hand, MS_OP_NORM, x, weight, out);
+    ms_node *sum = ms_hand_binary(b->hand, MS_OP_ADD, x, y, out);
+    ms_node *gated = ms_hand_binary(b->hand, MS_OP_ACTIVATION, x, y, out);
+    ms_node *rotary = ms_hand_unary(b->hand, MS_OP_ROTARY, x, out);
+    ms_node *gate = ms_hand_binary(b->hand, MS_OP_GATE, x, y, out);
+    ASSERT_NEAR(seconds_of(b, norm), 2.64 * 2.8, 1e-12);
+    ASSERT_NEAR(seconds_of(b, sum), 3.84 * 2.8, 1e-12);
+    ASSERT_NEAR(seconds_of(b, gated), 3.84 * 2, 1e-12);
+    ASSERT_NEAR(seconds_of(b, rotary), 2.56 * 2.5, 1e-12);
+    ASSERT_NEAR(seconds_of(b, gate), 3.84, 1e-12);
+    b->stack.unfused_traffic.value = 0;
+    ASSERT_NEAR(seconds_of(b, norm), 2.64, 1e-12);
+    ASSERT_NEAR(seconds_of(b, rotary), 2.56, 1e-12);
+}
+
+static void backward_of_norms_and_activations_passes_as_often(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    int x = stream(b), y = stream(b), gx = stream(b), gy = stream(b);
+    ms_node *norm = ms_hand_node(b->hand, MS_OP_NORM_GRAD, 2, 1);
+    ms_node *gated = ms_hand_node(b->hand, MS_OP_ACTIVATION_GRAD, 3, 2);
+    norm->in[0] = gated->in[0] = x;
+    norm->in[1] = gated->in[1] = y;
+    gated->in[2] = gy;
+    norm->out[0] = gated->out[0] = gx;
+    gated->out[1] = gy;
+    ASSERT_NEAR(seconds_of(b, norm), 3.84 * 2.8, 1e-12);
+    ASSERT_NEAR(seconds_of(b, gated), 6.4 * 2, 1e-12);
+}
+
+static void an_embedding_reads_rows_and_not_the_table(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_VOCAB, 1000);
+    int table = ms_hand_tensor(b->hand, "vh", MS_ROLE_WEIGHT, "RRR"), out = stream(b);
+    ms_node *embed = ms_hand_unary(b->hand, MS_OP_EMBED, table, out);
+    ASSERT_NEAR(seconds_of(b, embed), 1.28, 1e-12);
+}
+
+/* ---- products, and what costs no time of its own ---- */
+
+/* [16, 4] by [4, 10] is 1280 FLOP; on 2 tp ranks that split the columns half of it. One tile of one multiprocessor. */
+static void a_product_takes_its_local_shape(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_FFN, 10);
+    int x = stream(b), weight = ms_hand_tensor(b->hand, "hf", MS_ROLE_WEIGHT, "RRf");
+    int out = ms_hand_tensor(b->hand, "bsf", MS_ROLE_ACTIVATION, "RRf");
+    ms_node *product = ms_hand_binary(b->hand, MS_OP_EINSUM, x, weight, out);
+    product->einsum = "bsh,hf->bsf";
+    ASSERT_NEAR(seconds_of(b, product), 1280, 1e-12);
+    ms_hand_set_mesh(b->hand, MS_DENSE_MESH, 1, 1, 2);
+    ASSERT_NEAR(seconds_of(b, product), 640, 1e-12);
+    b->pricer.gemm_flop_per_s = 1e9; /* now traffic binds: 128 + 40 + 160 bytes */
+    ASSERT_NEAR(seconds_of(b, product), 3.28, 1e-12);
+}
+
+static void biases_and_placements_take_no_compute(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_mesh(b->hand, MS_DENSE_MESH, 1, 1, 2);
+    int x = ms_hand_tensor(b->hand, "bsh", MS_ROLE_ACTIVATION, "RRP");
+    int weight = ms_hand_tensor(b->hand, "h", MS_ROLE_WEIGHT, "RRR");
+    ms_hand_redistribute(b->hand, x, 2, "RRR");
+    ms_node *bias = ms_hand_binary(b->hand, MS_OP_BIAS, x, weight, stream(b));
+    ASSERT_NEAR(seconds_of(b, &b->hand->nodes[0]), 0, 0);
+    ASSERT_NEAR(seconds_of(b, bias), 0, 0);
+    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 0);
+    ASSERT_INT(bill.num_comms[MS_BILL_FORWARD], 1);
+    const ms_bill_comm *comm = &bill.comms[MS_BILL_FORWARD][0];
+    ASSERT_INT(comm->axis, MS_BILL_TP);
+    ASSERT_INT(comm->collective, MS_ALL_REDUCE);
+    ASSERT_INT(comm->count, 1);
+    ASSERT_NEAR(comm->size_bytes, 128, 0);
+}
+
+/* ---- bills ---- */
+
+/* The same product (1280 FLOP, 1280 s) once in each pass: forward, again, for the input and for the weight. */
+static void a_bill_tells_passes_apart(void **state)
+{
+    (void)state;
+    static const ms_pass passes[] = {MS_PASS_FORWARD, MS_PASS_RECOMPUTE,
+                                     MS_PASS_BACKWARD_INPUT, MS_PASS_BACKWARD_WEIGHT};
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_FFN, 10);
+    int x = stream(b), weight = ms_hand_tensor(b->hand, "hf", MS_ROLE_WEIGHT, "RRR");
+    int out = ms_hand_tensor(b->hand, "bsf", MS_ROLE_ACTIVATION, "RRR");
+    for (int i = 0; i < 4; i++) {
+        ms_node *product = ms_hand_binary(b->hand, MS_OP_EINSUM, x, weight, out);
+        product->einsum = "bsh,hf->bsf";
+        product->pass = (unsigned char)passes[i];
+    }
+    b->hand->program.num_forward_nodes = 1;
+    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_NEAR(bill.compute_s[MS_BILL_FORWARD], 1280, 1e-12);
+    ASSERT_NEAR(bill.compute_s[MS_BILL_BACKWARD], 3 * 1280, 1e-12);
+    ASSERT_NEAR(bill.flop[MS_BILL_FORWARD], 1280, 0);
+    ASSERT_NEAR(bill.flop[MS_BILL_BACKWARD], 3 * 1280, 0);
+    ASSERT_NEAR(bill.recompute_flop, 1280, 0);
+    ASSERT_NEAR(bill.weight_s, 1280, 1e-12);
+    ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 1);
+    ASSERT_INT(bill.kernels[MS_BILL_BACKWARD], 3);
+    ASSERT_NEAR(bill.dense_params, 40, 0);
+    ASSERT_NEAR(bill.output_bytes, 320, 0);
+}
+
+/* A gathered sequence feeds two products of 1280 s: that is what the gather's chunks may hide behind. */
+static void a_gather_may_hide_behind_the_products_that_use_it(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_FFN, 10);
+    ms_hand_set_mesh(b->hand, MS_DENSE_MESH, 1, 1, 2);
+    int x = ms_hand_tensor(b->hand, "bsh", MS_ROLE_ACTIVATION, "RRs");
+    int weight = ms_hand_tensor(b->hand, "hf", MS_ROLE_WEIGHT, "RRR");
+    int whole = ms_hand_redistribute(b->hand, x, 2, "RRR");
+    for (int i = 0; i < 2; i++) {
+        int out = ms_hand_result(b->hand, "bsf", "RRR");
+        ms_hand_binary(b->hand, MS_OP_EINSUM, whole, weight, out)->einsum = "bsh,hf->bsf";
+    }
+    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_INT(bill.num_comms[MS_BILL_FORWARD], 1);
+    ASSERT_INT(bill.comms[MS_BILL_FORWARD][0].collective, MS_ALL_GATHER);
+    ASSERT_NEAR(bill.comms[MS_BILL_FORWARD][0].size_bytes, 128, 0);
+    ASSERT_NEAR(bill.comms[MS_BILL_FORWARD][0].window_s, 2 * 1280, 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_loss_moves_its_bytes_per_logit),
+        cmocka_unit_test(a_rank_moves_its_own_logits),
+        cmocka_unit_test(chains_that_are_not_fused_pass_more_often),
+        cmocka_unit_test(backward_of_norms_and_activations_passes_as_often),
+        cmocka_unit_test(an_embedding_reads_rows_and_not_the_table),
+        cmocka_unit_test(a_product_takes_its_local_shape),
+        cmocka_unit_test(biases_and_placements_take_no_compute),
+        cmocka_unit_test(a_bill_tells_passes_apart),
+        cmocka_unit_test(a_gather_may_hide_behind_the_products_that_use_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
