@@ -332,7 +332,7 @@ static void open_pipeline(level *l, const ms_links *links, priced_parts *priced)
                       .split = l->split,
                       .shards = ms_shard_sizes_of(links),
                       .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
-                      .world_sync_s = ms_collective_s(&links->world, 4.0)};
+                      .world_sync_s = ms_step_sync_s(workload, links, &priced->parts)};
 }
 
 /* The schedule's bound on ideal links, without any traffic of parameters and gradients, recomputation or optimizer. */

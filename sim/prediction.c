@@ -106,13 +106,14 @@ static void open_planned(ms_ctx *cx, planned *p)
                                .group = (int)plan->microbatch_group};
     p->sharding = ms_plan_sharding(plan);
     p->schedule = ms_schedule_make(cx->arena, &shape);
-    p->pipeline = (ms_pipeline){.workload = p->workload,
-                                .links = &p->links,
-                                .shape = shape,
-                                .split = split_of(cx, p),
-                                .shards = ms_shard_sizes_of(&p->links),
-                                .send_s = plan->size[MS_PP] > 1 ? p->parts.send_s : 0.0,
-                                .world_sync_s = ms_collective_s(&p->links.world, 4.0)};
+    p->pipeline =
+        (ms_pipeline){.workload = p->workload,
+                      .links = &p->links,
+                      .shape = shape,
+                      .split = split_of(cx, p),
+                      .shards = ms_shard_sizes_of(&p->links),
+                      .send_s = plan->size[MS_PP] > 1 ? p->parts.send_s : 0.0,
+                      .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts)};
     make_stages(cx, p);
     make_run_loads(cx, p);
 }

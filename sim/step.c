@@ -14,6 +14,16 @@ static double owned_params(const ms_rank_load *load, const ms_shard_sizes *shard
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
+double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
+                      const ms_parts *parts)
+{
+    double norm_s = ms_collective_s(&links->world, 4.0);
+    if (!workload->model->tied_embeddings || links->pipeline_span.size == 1)
+        return norm_s;
+    return norm_s + ms_collective_s(&links->send, workload->stack->grad_comm_bytes.value *
+                                                      parts->head_params);
+}
+
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank)
 {

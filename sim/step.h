@@ -26,8 +26,14 @@ typedef struct ms_pipeline {
         loads; /* (split->num_runs): of the first rank of each run, which keeps most micro-batches */
     ms_shard_sizes shards;
     double send_s;
-    double world_sync_s; /* all-reduce of the gradient norm */
+    double world_sync_s; /* before the optimizer: ms_step_sync_s */
 } ms_pipeline;
+
+/* What all ranks wait for between the last backward and the optimizer: the all-reduce of the gradient norm, and with tied embeddings
+ * in different stages the gradient of their matrix, exchanged between the first and the last stage (Megatron-LM, finalize_model_grads.py): both
+ * send it at once, priced as one send between neighbouring stages. */
+double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
+                      const ms_parts *parts);
 
 /* Optimizer of the slowest rank (of several the first), with the gradient norm's synchronisation. */
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,

@@ -271,6 +271,20 @@ static void the_split_is_the_habit_of_the_stack(void **state)
     ASSERT_INT(by_parameters.layers_per_stage[1], 1);
 }
 
+/* Nothing is owned for a time by this optimizer; a send takes 0.25 s, whatever it carries. */
+static void tied_embeddings_in_two_stages_exchange_their_gradient(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->profile.p2p_base_s.value = 0.25;
+    ms_plan plan = make_plan(2, 1, 1, 4);
+    double apart_s = predict(b, &plan).optimizer_s;
+    b->model.tied_embeddings = true;
+    ASSERT_NEAR(predict(b, &plan).optimizer_s - apart_s, 0.25, 1e-9);
+    plan = make_plan(1, 1, 1, 4);
+    ASSERT_NEAR(predict(b, &plan).optimizer_s, 0.0, 0.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +297,7 @@ int main(void)
         cmocka_unit_test(executed_flop_include_recomputed_layers),
         cmocka_unit_test(utilisation_counts_pairs_in_the_window),
         cmocka_unit_test(the_split_is_the_habit_of_the_stack),
+        cmocka_unit_test(tied_embeddings_in_two_stages_exchange_their_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
