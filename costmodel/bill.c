@@ -97,16 +97,21 @@ static bool is_product(const ms_node *node)
     return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
 }
 
+static bool uses(const ms_node *node, int tensor)
+{
+    for (int i = 0; i < node->num_in; i++)
+        if (node->in[i] == tensor)
+            return true;
+    return false;
+}
+
 /* Products that use what a gather brings. */
 static double consumers_s(const ms_program *program, const ms_pricer *pricer, int tensor)
 {
     double seconds = 0.0;
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        bool uses = false;
-        for (int i = 0; i < node->num_in; i++)
-            uses = uses || node->in[i] == tensor;
-        if (uses && is_product(node))
+        if (uses(node, tensor) && is_product(node))
             seconds += ms_node_compute_s(program, node, pricer);
     }
     return seconds;
@@ -125,6 +130,63 @@ static double producers_s(const ms_program *program, const ms_pricer *pricer, in
         return 0.0;
     return producers_s(program, pricer, node->in[0]) +
            producers_s(program, pricer, node->in[1]);
+}
+
+/* ---- attention beside context-parallel traffic ---- */
+
+static bool moves_over_cp(const ms_program *program, int node)
+{
+    if (node < 0 || program->nodes[node].op != MS_OP_REDISTRIBUTE)
+        return false;
+    const ms_node *n = &program->nodes[node];
+    return n->axis == 1 && program->tensors[n->in[0]].mesh == MS_DENSE_MESH;
+}
+
+static bool is_attention(const ms_node *node)
+{
+    return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
+}
+
+/* Keys and values that come over cp, and their gradients that leave over it: they share the attention's time. */
+static int num_movements(const ms_program *program, const ms_node *attention)
+{
+    int count = 0;
+    for (int i = 0; i < attention->num_in; i++)
+        count += moves_over_cp(program, program->tensors[attention->in[i]].producer);
+    for (int i = 0; i < attention->num_out; i++)
+        for (int n = 0; n < program->num_nodes; n++)
+            count +=
+                moves_over_cp(program, n) && uses(&program->nodes[n], attention->out[i]);
+    return count;
+}
+
+/* The part of the attentions before or after a movement over cp that it can hide behind. */
+static double attention_share_s(const ms_program *program, const ms_pricer *pricer,
+                                const ms_node *movement)
+{
+    double seconds = 0.0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        bool next = uses(node, movement->out[0]) ||
+                    program->tensors[movement->in[0]].producer == n;
+        if (is_attention(node) && next)
+            seconds +=
+                ms_node_compute_s(program, node, pricer) / num_movements(program, node);
+    }
+    return seconds;
+}
+
+/* ---- collecting ---- */
+
+/* What a collective can hide behind: the products next to it, or the attention for context parallelism. */
+static double window_s(const ms_program *program, const ms_pricer *pricer,
+                       const ms_node *node, const ms_node_comm *comm)
+{
+    if (comm->mesh == MS_DENSE_MESH && comm->axis == 1)
+        return attention_share_s(program, pricer, node);
+    if (comm->collective == MS_ALL_GATHER)
+        return consumers_s(program, pricer, node->out[0]);
+    return producers_s(program, pricer, node->in[0]);
 }
 
 static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
@@ -160,13 +222,10 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
         if (!ms_node_communicates(program, node, &comm))
             continue;
         int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
-        double window_s = comm.collective == MS_ALL_GATHER
-                              ? consumers_s(program, pricer, node->out[0])
-                              : producers_s(program, pricer, node->in[0]);
         add_comm(bill, pass,
                  (ms_bill_comm){(unsigned char)bill_axis(&comm),
                                 (unsigned char)comm.collective, 1, comm.size_bytes,
-                                window_s});
+                                window_s(program, pricer, node, &comm)});
     }
 }
 

@@ -26,7 +26,7 @@ typedef struct ms_bill_comm {
     int count;
     double size_bytes; /* of one, as ms_collective_s takes it */
     double
-        window_s; /* time of the matrix products next to all of them, behind which chunks can hide (async TP) */
+        window_s; /* what all of them can hide behind: the matrix products next to them (TP), their share of the attention (CP) */
 } ms_bill_comm;
 
 #define MS_MAX_BILL_COMMS 16

@@ -125,7 +125,7 @@ static const ms_stage *stage_at(const planned *p, int stage)
     return &p->stages[p->pipeline.split->class_of_stage[stage]];
 }
 
-static void sum_rank(const planned *p, int rank, double busy_s, ms_prediction *out)
+static void sum_rank(const planned *p, int rank, ms_prediction *out)
 {
     double m = (double)p->pipeline.shape.num_microbatches;
     out->compute_s = out->host_s = 0.0;
@@ -135,7 +135,6 @@ static void sum_rank(const planned *p, int rank, double busy_s, ms_prediction *o
         out->compute_s += m * (sum->forward_compute_s + sum->backward_compute_s);
         out->host_s += m * (sum->forward_host_s + sum->backward_host_s);
     }
-    out->exposed_comm_s = busy_s - out->compute_s - out->host_s;
 }
 
 /* The schedule alone: no waiting for parameters before it, no reductions after it. */
@@ -184,9 +183,11 @@ static void predict_time(ms_ctx *cx, const planned *p, ms_prediction *out)
     out->step_s = result.makespan_s + out->optimizer_s;
     out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding);
     double plain_s = unsynced_makespan_s(cx, p, times);
-    sum_rank(p, last, result.busy_s[last], out);
-    out->bubble_s = plain_s - result.busy_s[last];
-    out->exposed_comm_s += result.makespan_s - plain_s;
+    sum_rank(p, last, out);
+    out->ending_rank = last;
+    out->bubble_s = ms_max(plain_s - result.busy_s[last], 0.0);
+    double known_s = out->compute_s + out->host_s + out->bubble_s + out->optimizer_s;
+    out->exposed_comm_s = ms_max(out->step_s - known_s, 0.0);
     predict_stages(cx, p, times, result.busy_s, out);
 }
 
@@ -278,16 +279,6 @@ static ms_axis_prediction *add_axis(const planned *p, ms_prediction *out,
     return axis;
 }
 
-/* The rank whose traffic is reported: the one that needs most time for its actions. */
-static int busiest_rank(const ms_prediction *out)
-{
-    int busiest = 0;
-    for (int rank = 1; rank < out->num_stages; rank++)
-        if (out->stages[rank].busy_s > out->stages[busiest].busy_s)
-            busiest = rank;
-    return busiest;
-}
-
 static void add_bill_traffic(const planned *p, const ms_bill *bill, int axis,
                              double times, ms_axis_prediction *out)
 {
@@ -376,7 +367,8 @@ static void predict_sync(const planned *p, int rank, ms_prediction *out)
     double params = rank_params(p, rank, false) + rank_params(p, rank, true);
     bool sharded = p->sharding != MS_ZERO_0;
     if (shards->size > 1) {
-        ms_axis_prediction *axis = add_axis(p, out, "dp_shard", shards);
+        ms_axis_prediction *axis =
+            add_axis(p, out, p->plan->size[MS_CP] > 1 ? "fsdp" : "dp_shard", shards);
         double once = ms_collective_wire_bytes(MS_REDUCE_SCATTER, shards->size, params);
         axis->bytes = once * (gathers * param_bytes +
                               reductions * grad_bytes * (sharded ? 1.0 : 2.0));
@@ -397,20 +389,23 @@ static void predict_sync(const planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* What data-parallel traffic adds to the actions of a rank, shared over its axes by their seconds. */
-static void share_sync_exposure(const planned *p, int rank, ms_prediction *out)
+/* Whatever of the exposed communication is not of the inner axes is of data-parallel traffic: shared over its axes by their seconds;
+ * without such axes it is the gradients that are partial over tp. */
+static void share_sync_exposure(ms_prediction *out)
 {
-    double m = (double)p->pipeline.shape.num_microbatches, plain_s = 0.0, seconds = 0.0;
-    for (int s = rank; s < p->pipeline.split->num_stages;
-         s += p->pipeline.split->num_ranks)
-        plain_s += m * (stage_at(p, s)->sum.forward_s + stage_at(p, s)->sum.backward_s);
-    double exposed_s = ms_max(out->stages[rank].busy_s - plain_s, 0.0);
-    for (int i = 0; i < out->num_axes; i++)
-        seconds += isnan(out->axes[i].exposed_s) ? out->axes[i].seconds : 0.0;
+    double rest_s = out->exposed_comm_s, seconds = 0.0;
+    for (int i = 0; i < out->num_axes; i++) {
+        bool sync = isnan(out->axes[i].exposed_s);
+        rest_s -= sync ? 0.0 : out->axes[i].exposed_s;
+        seconds += sync ? out->axes[i].seconds : 0.0;
+    }
+    rest_s = ms_max(rest_s, 0.0);
     for (int i = 0; i < out->num_axes; i++)
         if (isnan(out->axes[i].exposed_s))
             out->axes[i].exposed_s =
-                seconds > 0.0 ? exposed_s * out->axes[i].seconds / seconds : 0.0;
+                seconds > 0.0 ? rest_s * out->axes[i].seconds / seconds : 0.0;
+    if (seconds <= 0.0 && out->num_axes > 0)
+        out->axes[0].exposed_s += rest_s;
 }
 
 static void predict_pipeline_axis(const planned *p, int rank, ms_prediction *out)
@@ -429,12 +424,12 @@ static void predict_pipeline_axis(const planned *p, int rank, ms_prediction *out
 
 static void predict_axes(const planned *p, ms_prediction *out)
 {
-    int rank = busiest_rank(out);
+    int rank = out->ending_rank;
     predict_inner_axis(p, rank, MS_BILL_TP, "tp", out);
     predict_inner_axis(p, rank, MS_BILL_CP, "cp", out);
     predict_inner_axis(p, rank, MS_BILL_EP, "ep", out);
     predict_sync(p, rank, out);
-    share_sync_exposure(p, rank, out);
+    share_sync_exposure(out);
     predict_pipeline_axis(p, rank, out);
 }
 

@@ -16,7 +16,7 @@ typedef struct ms_stage_prediction {
 
 typedef struct ms_axis_prediction {
     const char *
-        axis; /* "tp", "cp", "ep", "dp_shard" (with cp: the shards), "dp_replicate", "pp" */
+        axis; /* "tp", "cp", "ep", "dp_shard" ("fsdp" when cp joins it), "dp_replicate", "pp" */
     long size;
     long ranks_per_node;
     const char *tier; /* name of the innermost level that holds the group */
@@ -35,6 +35,7 @@ typedef struct ms_prediction {
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     bool fits;
     double capacity_bytes, peak_bytes;
+    int ending_rank; /* pipeline rank that ends the step last: times and axes are its */
     int worst_rank;
     double memory[MS_NUM_MEMORY_PARTS]; /* of worst_rank; they sum to peak_bytes */
     int num_stages;                     /* pipeline ranks */

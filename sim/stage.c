@@ -41,9 +41,11 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
     if (comm->axis == MS_BILL_TP && async_tp && chunked && span->tier == 0)
         return async_exposed_s(workload, comm, span->size, seconds);
     if (comm->axis == MS_BILL_TP)
-        return seconds * (1.0 - workload->stack->tp_overlap_frac.value);
+        return seconds -
+               ms_min(seconds * workload->stack->tp_overlap_frac.value, comm->window_s);
     if (comm->axis == MS_BILL_CP)
-        return seconds * (1.0 - workload->stack->cp_overlap_frac.value);
+        return seconds -
+               ms_min(seconds * workload->stack->cp_overlap_frac.value, comm->window_s);
     return seconds;
 }
 
