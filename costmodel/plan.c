@@ -254,6 +254,9 @@ static bool sequence_divides(const ms_plan *plan, const ms_model *model)
     long pieces = cp > 1 && plan->cp_balance == MS_CP_HEAD_TAIL ? 2 * cp : cp;
     if (plan->sequence_length < 1 || !divides(pieces, plan->sequence_length))
         return false;
+    if (model->position == MS_POSITION_LEARNED &&
+        plan->sequence_length > model->max_positions)
+        return false;
     return !splits_sequence(plan, model) ||
            divides(cp * plan->size[MS_TP], plan->sequence_length);
 }
@@ -308,7 +311,7 @@ static bool schedule_runs(const ms_plan *plan, const char **why)
         plan->microbatch_group < 0 || plan->size[MS_PP] > INT_MAX ||
         plan->virtual_stages > INT_MAX) {
         if (why != NULL)
-            *why = "a schedule has at most 67108864 actions";
+            *why = "a schedule has at most 4194304 actions";
         return false;
     }
     ms_schedule_shape shape = {.kind = plan->schedule,

@@ -98,7 +98,7 @@ typedef enum ms_refusal {
     MS_REFUSE_RANKS,    /* product of axes differs from gpus */
     MS_REFUSE_HEADS,    /* heads or kv heads not divisible by tp */
     MS_REFUSE_FFN,      /* ffn width not divisible by tp or etp */
-    MS_REFUSE_SEQUENCE, /* sequence not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance) */
+    MS_REFUSE_SEQUENCE, /* sequence longer than learned positions, or not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance) */
     MS_REFUSE_BATCH,    /* global batch not divisible by data parallel * microbatch */
     MS_REFUSE_EXPERTS, /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
     MS_REFUSE_LAYERS, /* more virtual stages than layers, or layers_per_stage does not add up */

@@ -69,8 +69,17 @@ static ms_status fail_ffn(ms_ctx *cx, const ms_plan *plan, const ms_model *model
         model->moe.ffn_hidden, plan->etp);
 }
 
-static ms_status fail_sequence(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
+static ms_status fail_sequence(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                               ms_loc loc)
 {
+    if (model->position == MS_POSITION_LEARNED &&
+        plan->sequence_length > model->max_positions) {
+        ms_fail(cx, MS_EINPUT, loc,
+                "a sequence of %ld is longer than the %ld learned positions of %s",
+                plan->sequence_length, model->max_positions, model->name);
+        ms_hint(cx, "try --seq %ld", model->max_positions);
+        return MS_EINPUT;
+    }
     long cp = plan->size[MS_CP], tp = plan->size[MS_TP];
     bool is_balanced = cp > 1 && plan->cp_balance == MS_CP_HEAD_TAIL;
     ms_status status = ms_fail(
@@ -170,7 +179,7 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
     case MS_REFUSE_FFN:
         return fail_ffn(cx, plan, model, loc);
     case MS_REFUSE_SEQUENCE:
-        return fail_sequence(cx, plan, loc);
+        return fail_sequence(cx, plan, model, loc);
     case MS_REFUSE_BATCH:
         return fail_batch(cx, plan, loc);
     case MS_REFUSE_EXPERTS:

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define MAX_STAGES  32767           /* ms_action.stage is a short */
-#define MAX_ACTIONS ((long)1 << 26) /* about 2 GB of lists and steps */
+#define MAX_ACTIONS ((long)1 << 22) /* about 130 MB of lists and steps */
 
 static int least(int a, int b)
 {
@@ -69,7 +69,7 @@ static const char *objection(const ms_schedule_shape *shape)
     if (num_stages > MAX_STAGES)
         return "a schedule has at most 32767 stages";
     if (shape->num_microbatches * num_stages > MAX_ACTIONS / 2)
-        return "a schedule has at most 67108864 actions";
+        return "a schedule has at most 4194304 actions";
     return shape->kind == MS_INTERLEAVED ? interleaved_objection(shape)
                                          : plain_objection(shape);
 }

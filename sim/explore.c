@@ -355,6 +355,11 @@ static double relaxed_bound_s(level *l, const ms_links *ideal, priced_parts *pri
 
 typedef void (*schedule_visitor)(level *l, void *payload);
 
+static bool is_interrupted(const ms_explorer *explorer)
+{
+    return explorer->interrupted != NULL && *explorer->interrupted;
+}
+
 static bool set_schedule(level *l, ms_schedule_kind kind, long virtual_stages)
 {
     l->plan.schedule = kind;
@@ -380,6 +385,8 @@ static void visit_schedules(level *l, schedule_visitor visit, void *payload)
         long first = kind == MS_INTERLEAVED ? 2 : 1,
              last = kind == MS_INTERLEAVED ? most : 1;
         for (long v = first; v <= last; v++) {
+            if (is_interrupted(l->explorer))
+                return;
             if (!ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, v) ||
                 !set_schedule(l, (ms_schedule_kind)kind, v))
                 continue;

@@ -29,6 +29,8 @@ typedef struct ms_explorer {
     ms_schedule_cache *schedules;
     bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
+    const volatile int
+        *interrupted; /* set by a signal: leave the mesh unfinished; NULL: never */
     ms_counts counts;
     /* the mesh at work: its best plans, fastest first; of equal ones the one found first */
     int num_found, capacity;

@@ -113,6 +113,7 @@ static ms_explorer open_explorer(shared *s)
                          .least_bound_s = INFINITY,
                          .schedules = ms_schedule_cache_open(),
                          .exhaustive = s->options->exhaustive,
+                         .interrupted = s->options->interrupted,
                          .bounds_only = s->options->bounds_only,
                          .least_peak_bytes = INFINITY};
 }
@@ -171,6 +172,8 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
         ms_log("search", "mesh %d: bound %.6g s, best %.6g s", t->index, t->bound_s,
                x->found[0].step_s);
     collect(s, x, t);
+    if (interrupted(s))
+        note_open(s, t);
 }
 
 static void *explore_meshes(void *payload)

@@ -56,6 +56,7 @@ static ms_run_score score_of(const ms_published_run *run, const ms_prediction *p
     score.step_error_frac = signed_error(score.step_s, run->measured_step_s);
     score.peak_error_frac = signed_error(score.peak_bytes, run->measured_peak_bytes);
     score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
+    score.over_memory = score.priced && !prediction->fits;
     return score;
 }
 
@@ -283,6 +284,7 @@ void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
     for (int i = 0; i < runs->num_runs; i++) {
         out->num_complete += runs->runs[i].complete;
         out->num_priced += scores[i].priced;
+        out->num_over_memory += scores[i].over_memory;
         out->num_changed_mathematics += runs->runs[i].changes_mathematics;
     }
     out->time = summarise(arena, runs, scores, false);

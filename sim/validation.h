@@ -10,7 +10,8 @@ typedef struct ms_run_score {
     double peak_bytes;      /* of the rank whose memory was measured */
     double step_error_frac; /* (predicted - measured) / measured */
     double peak_error_frac;
-    bool priced; /* at least one error is known */
+    bool priced;      /* at least one error is known */
+    bool over_memory; /* predicted not to fit the GPU that it ran on */
 } ms_run_score;
 
 /* Errors of one source, or of all sources with fewer than 8 priced rows together ("pooled"). */
@@ -41,6 +42,7 @@ typedef struct ms_validation {
     const ms_published_runs *runs;
     const ms_run_score *scores; /* (num_runs) */
     int num_complete, num_priced, num_changed_mathematics;
+    int num_over_memory; /* priced runs predicted not to fit, although they ran */
     ms_error_summary time, memory;
     int num_groups; /* with at least two layouts */
     const ms_ranking_group *groups;

@@ -257,6 +257,9 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     fputc('\n', out);
     print_sources(out, arena, "step time", &v->time);
     print_sources(out, arena, "peak memory", &v->memory);
+    if (v->num_over_memory > 0)
+        fprintf(out, "predicted not to fit the GPU they ran on: %d runs\n",
+                v->num_over_memory);
     if (v->memory.num_runs > 0)
         fprintf(out, "more than 2 %% below the measurement: %.1f %% of the runs\n",
                 100.0 * v->memory.under_frac);

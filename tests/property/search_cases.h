@@ -37,6 +37,9 @@ static inline ms_workload *open_case(ms_ctx *cx, const search_case *c, ms_space 
     ms_plan plan = case_plan(c);
     ms_workload *workload;
     ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    if (workload->model->position == MS_POSITION_LEARNED &&
+        plan.sequence_length > workload->model->max_positions)
+        plan.sequence_length = workload->sequence_length = workload->model->max_positions;
     *space = ms_space_all(&plan, workload->stack);
     space->keep_frac = c->keep_frac;
     space->seed = c->seed;
