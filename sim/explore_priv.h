@@ -1,0 +1,40 @@
+/* What the two files of explore share: the choices made so far inside a mesh, and the evaluation of the plans that they leave. */
+#ifndef MS_SIM_EXPLORE_PRIV_H
+#define MS_SIM_EXPLORE_PRIV_H
+
+#include "sim/explore.h"
+
+/* Parts on one order's links: priced once for all schedules of a batch. */
+typedef struct ms_priced_parts {
+    ms_parts parts;
+    unsigned modes; /* recompute modes done */
+} ms_priced_parts;
+
+/* What the loops hand down. */
+typedef struct ms_explore_level {
+    ms_explorer *explorer;
+    ms_plan plan; /* as far as it is decided */
+    ms_bill_set *bills;
+    const ms_links *links;
+    ms_priced_parts *priced; /* on these links */
+    ms_pipeline pipeline;
+    const ms_split *split;
+    const ms_rank_live *live; /* (split->num_runs) */
+} ms_explore_level;
+
+ms_schedule_shape ms_explore_shape(const ms_plan *plan);
+
+/* Puts the plan, whose schedule and split are chosen, on links; parts priced before are used again. */
+void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts *priced);
+
+/* The schedule's bound on ideal links, without any traffic of parameters and gradients, recomputation or optimizer. */
+double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
+                                  ms_priced_parts *priced);
+
+/* Whether a plan with this bound cannot be among those wanted. */
+bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
+
+/* All shardings with all recomputations, on the links that the level was opened on. */
+void ms_explore_states(ms_explore_level *l);
+
+#endif

@@ -1,0 +1,335 @@
+/* The innermost choices of a plan: sharding and recomputation. Each complete plan is bounded, its memory checked, and replayed when it can
+ * be among those wanted.
+ *
+ * Two reductions keep the result exact. Recomputation only adds time to backward actions and replay never shortens when an action
+ * grows, so when a plan without it fits, plans that differ in recomputation alone are no better; and of "full on k layers"
+ * the smallest k that fits is the fastest. Where memory or bounds reject, nothing is lost. */
+#include "sim/explore_priv.h"
+
+#include "base/number.h"
+
+#include <math.h>
+
+ms_schedule_shape ms_explore_shape(const ms_plan *plan)
+{
+    return (ms_schedule_shape){.kind = plan->schedule,
+                               .num_ranks = (int)plan->size[MS_PP],
+                               .num_microbatches = (int)ms_plan_microbatches(plan),
+                               .virtual_stages = (int)plan->virtual_stages,
+                               .group = (int)plan->microbatch_group};
+}
+
+/* ---- stages of one recomputation ---- */
+
+/* Stages and loads of one recomputation, shared by all shardings. */
+typedef struct recomputed {
+    ms_stage *stages;    /* by class */
+    ms_rank_load *loads; /* by run */
+} recomputed;
+
+static void price(ms_explore_level *l, unsigned modes)
+{
+    modes &= ~l->priced->modes;
+    if (modes == 0)
+        return;
+    ms_workload_add_modes(l->explorer->workload, l->bills, modes);
+    ms_parts_price(l->explorer->workload, l->bills, l->links, l->plan.async_tp, modes,
+                   &l->priced->parts);
+    l->priced->modes |= modes;
+}
+
+static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_layers,
+                        ms_stage *stages)
+{
+    const ms_split *split = l->split;
+    price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
+    for (int i = 0; i < split->num_classes; i++) {
+        int s = split->stage_of_class[i];
+        ms_stage_layout layout = {split->first_layer[s],
+                                  split->layers[s],
+                                  s == 0,
+                                  s == split->num_stages - 1,
+                                  mode,
+                                  recompute_layers};
+        ms_stage_make(l->explorer->workload, &l->priced->parts, &layout, &stages[i]);
+    }
+}
+
+static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
+                                  long recompute_layers)
+{
+    ms_arena *scratch = l->explorer->scratch;
+    const ms_split *split = l->split;
+    recomputed r = {MS_NEW_ARRAY(scratch, split->num_classes, ms_stage),
+                    MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load)};
+    make_stages(l, mode, recompute_layers, r.stages);
+    for (int i = 0; i < split->num_runs; i++)
+        ms_rank_load_make(
+            l->explorer->workload, r.stages, &l->live[i], l->priced->parts.send_bytes,
+            ms_num_neighbours(split, split->runs[i].first_rank), &r.loads[i]);
+    return r;
+}
+
+static void use_recomputed(ms_explore_level *l, const recomputed *r, ms_recompute mode,
+                           long recompute_layers)
+{
+    l->pipeline.stages = r->stages;
+    l->pipeline.loads = r->loads;
+    l->plan.recompute = mode;
+    l->plan.recompute_layers = recompute_layers;
+}
+
+/* ---- one complete plan ---- */
+
+static void note_peak(ms_explore_level *l, double peak_bytes)
+{
+    if (peak_bytes < l->explorer->least_peak_bytes) {
+        l->explorer->least_peak_bytes = peak_bytes;
+        l->explorer->least_plan = l->plan;
+    }
+}
+
+static bool fits(ms_explore_level *l, double *peak_bytes)
+{
+    int rank;
+    *peak_bytes = ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank);
+    note_peak(l, *peak_bytes);
+    return *peak_bytes <= l->explorer->workload->cluster->device.memory_bytes;
+}
+
+/* Plans that take as long cannot improve the mesh's list. */
+static double worst_found_s(const ms_explorer *explorer)
+{
+    return explorer->num_found < explorer->capacity
+               ? (double)INFINITY
+               : explorer->found[explorer->num_found - 1].step_s;
+}
+
+static void insert_found(ms_explorer *explorer, const ms_found *found)
+{
+    int at = explorer->num_found < explorer->capacity ? explorer->num_found++
+                                                      : explorer->num_found - 1;
+    for (; at > 0 && explorer->found[at - 1].step_s > found->step_s; at--)
+        explorer->found[at] = explorer->found[at - 1];
+    explorer->found[at] = *found;
+}
+
+static void replay_plan(ms_explore_level *l, double peak_bytes)
+{
+    ms_explorer *explorer = l->explorer;
+    const ms_schedule *schedule =
+        ms_schedule_cached(explorer->schedules, &l->pipeline.shape);
+    ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};
+    found.step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule,
+                                   explorer->scratch);
+    explorer->counts.replayed++;
+    if (found.step_s < worst_found_s(explorer))
+        insert_found(explorer, &found);
+}
+
+bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s)
+{
+    return bound_s >= worst_found_s(explorer) || bound_s > explorer->threshold_s;
+}
+
+/* The plan is complete and its stages and loads are made. Returns whether it fits. */
+static bool evaluate(ms_explore_level *l)
+{
+    ms_explorer *explorer = l->explorer;
+    double peak_bytes;
+    explorer->counts.evaluated++;
+    bool fit = fits(l, &peak_bytes);
+    if (!fit)
+        explorer->counts.over_memory++;
+    if (!fit && !explorer->bounds_only)
+        return false;
+    double bound_s = ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan));
+    if (explorer->bounds_only)
+        explorer->least_bound_s = ms_min(explorer->least_bound_s, bound_s);
+    else if (explorer->exhaustive || !ms_explore_is_beaten(explorer, bound_s))
+        replay_plan(l, peak_bytes);
+    else
+        explorer->counts.over_bound++;
+    return fit;
+}
+
+/* ---- recomputation ---- */
+
+static long most_layers(const ms_split *split)
+{
+    long most = 0;
+    for (int i = 0; i < split->num_classes; i++) {
+        long layers = split->layers[split->stage_of_class[i]];
+        most = layers > most ? layers : most;
+    }
+    return most;
+}
+
+static bool fits_with(ms_explore_level *l, long recompute_layers)
+{
+    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+    double peak_bytes;
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
+    use_recomputed(l, &r, MS_RECOMPUTE_FULL, recompute_layers);
+    bool fit = fits(l, &peak_bytes);
+    ms_arena_rewind(l->explorer->scratch, mark);
+    return fit;
+}
+
+/* k = all layers is written as 0. */
+static void evaluate_full(ms_explore_level *l, long recompute_layers, long most)
+{
+    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
+    use_recomputed(l, &r, MS_RECOMPUTE_FULL,
+                   recompute_layers == most ? 0 : recompute_layers);
+    evaluate(l);
+    ms_arena_rewind(l->explorer->scratch, mark);
+}
+
+/* Full recomputation on as few layers of each chunk as fit. */
+static void evaluate_least_full(ms_explore_level *l, long most)
+{
+    long low = fits_with(l, most) ? 1 : most, high = most;
+    while (low < high) {
+        long middle = low + (high - low) / 2;
+        if (fits_with(l, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    evaluate_full(l, high, most);
+}
+
+static void explore_full(ms_explore_level *l, long most)
+{
+    ms_explorer *explorer = l->explorer;
+    if (explorer->bounds_only)
+        evaluate_full(l, most, most);
+    else if (!explorer->exhaustive)
+        evaluate_least_full(l, most);
+    for (long layers = 1; explorer->exhaustive && layers <= most; layers++)
+        evaluate_full(l, layers, most);
+}
+
+/* ---- sharding ---- */
+
+static bool allowed_sharding(const ms_explore_level *l, ms_sharding sharding)
+{
+    const ms_space *space = l->explorer->space;
+    bool keep = sharding == MS_ZERO_3_KEEP;
+    long zero = keep ? 3 : (long)sharding;
+    if (!ms_space_allows(space, MS_CHOOSE_ZERO, zero))
+        return false;
+    if (zero == 3 && !ms_space_allows(space, MS_CHOOSE_RESHARD, !keep))
+        return false;
+    if (sharding == MS_ZERO_3 && l->plan.size[MS_PP] > 1 &&
+        !l->explorer->workload->stack->can_zero3_with_pp)
+        return false;
+    bool shards = l->pipeline.shards.dense > 1.0 || l->pipeline.shards.expert > 1.0;
+    return shards || sharding == MS_ZERO_0;
+}
+
+static void set_sharding(ms_explore_level *l, ms_sharding sharding)
+{
+    l->plan.zero = sharding == MS_ZERO_3_KEEP ? 3 : (long)sharding;
+    l->plan.reshard_after_forward = sharding != MS_ZERO_3_KEEP;
+}
+
+static const ms_recompute simple_modes[] = {MS_RECOMPUTE_NONE, MS_RECOMPUTE_SELECTIVE,
+                                            MS_RECOMPUTE_PER_OP};
+#define NUM_SIMPLE_MODES 3
+
+static long count_recomputations(const ms_space *space, long most)
+{
+    long count = 0;
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++)
+        count += ms_space_allows(space, MS_CHOOSE_RECOMPUTE, simple_modes[i]);
+    return count +
+           (ms_space_allows(space, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_FULL) ? most : 0);
+}
+
+static bool allows_mode(const ms_explore_level *l, ms_recompute mode)
+{
+    return ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, mode);
+}
+
+/* One sharding with all recomputations; `made` keeps stages from one sharding to the next. */
+static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMPLE_MODES],
+                                   long most)
+{
+    ms_explorer *explorer = l->explorer;
+    bool everything = explorer->exhaustive || explorer->bounds_only;
+    long all = count_recomputations(explorer->space, most);
+    explorer->counts.configurations += all;
+    use_recomputed(l, &made[0], MS_RECOMPUTE_NONE, 0);
+    if (!everything &&
+        ms_explore_is_beaten(explorer,
+                             ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan)))) {
+        explorer->counts.evaluated++;
+        explorer->counts.over_bound += all;
+        return;
+    }
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++) {
+        if (!allows_mode(l, simple_modes[i]))
+            continue;
+        if (made[i].stages == NULL)
+            made[i] = make_recomputed(l, simple_modes[i], 0);
+        use_recomputed(l, &made[i], simple_modes[i], 0);
+        if (evaluate(l) && i == 0 && !everything) {
+            explorer->counts.dominated += all - 1;
+            return;
+        }
+    }
+    if (allows_mode(l, MS_RECOMPUTE_FULL))
+        explore_full(l, most);
+}
+
+void ms_explore_states(ms_explore_level *l)
+{
+    recomputed made[NUM_SIMPLE_MODES] = {{0}};
+    made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    long most = most_layers(l->split);
+    for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
+        if (!allowed_sharding(l, (ms_sharding)s))
+            continue;
+        set_sharding(l, (ms_sharding)s);
+        explore_recomputations(l, made, most);
+    }
+}
+
+/* ---- links, schedules ---- */
+
+void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts *priced)
+{
+    ms_workload *workload = l->explorer->workload;
+    l->links = links;
+    l->priced = priced;
+    price(l, 1U << MS_RECOMPUTE_NONE);
+    l->pipeline =
+        (ms_pipeline){.workload = workload,
+                      .links = links,
+                      .shape = ms_explore_shape(&l->plan),
+                      .split = l->split,
+                      .shards = ms_shard_sizes_of(links),
+                      .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
+                      .world_sync_s = ms_step_sync_s(workload, links, &priced->parts)};
+}
+
+double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
+                                  ms_priced_parts *priced)
+{
+    ms_arena *scratch = l->explorer->scratch;
+    ms_arena_mark mark = ms_arena_save(scratch);
+    ms_explore_open(l, ideal, priced);
+    ms_stage *stages = MS_NEW_ARRAY(scratch, l->split->num_classes, ms_stage);
+    make_stages(l, MS_RECOMPUTE_NONE, 0, stages);
+    for (int i = 0; i < l->split->num_classes; i++)
+        stages[i].sum.all_reduce_s = stages[i].unit_all_reduce_s =
+            stages[i].sum.tp_sync_s = 0.0;
+    l->pipeline.stages = stages;
+    l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);
+    double bound_s = ms_step_bound_s(&l->pipeline, MS_ZERO_0);
+    ms_arena_rewind(scratch, mark);
+    return bound_s;
+}
