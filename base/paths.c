@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,6 +155,38 @@ static const char *join(ms_ctx *cx, const char *const *names, int num_names)
     return list;
 }
 
+#define MAX_OFFERED 5
+
+/* Letters count in either case. `starts`: only where a word of the name starts, so that "7b" is not in "27b". */
+static bool contains(const char *name, const char *word, bool starts)
+{
+    size_t length = strlen(word);
+    for (const char *at = name; *at != '\0'; at++) {
+        bool is_start = at == name || strchr("-._", at[-1]) != NULL;
+        if ((is_start || !starts) && strncasecmp(at, word, length) == 0)
+            return length > 0;
+    }
+    return false;
+}
+
+/* "\"a\", \"b\" or \"c\"": the first names that contain `word`; "" when none does. */
+static const char *names_with(ms_ctx *cx, const char *word, const char *const *names,
+                              int num_names)
+{
+    const char *found[MAX_OFFERED];
+    int num_found = 0;
+    for (int starts = 1; starts >= 0 && num_found == 0; starts--)
+        for (int i = 0; i < num_names && num_found < MAX_OFFERED; i++)
+            if (contains(names[i], word, starts == 1))
+                found[num_found++] = names[i];
+    const char *list = "";
+    for (int i = 0; i < num_found; i++) {
+        const char *separator = i == 0 ? "" : i == num_found - 1 ? " or " : ", ";
+        list = ms_arena_printf(cx->arena, "%s%s\"%s\"", list, separator, found[i]);
+    }
+    return list;
+}
+
 static ms_status fail_unknown(ms_ctx *cx, const char *kind, const char *what,
                               const char *name, const char *const *aliases)
 {
@@ -167,20 +200,28 @@ static ms_status fail_unknown(ms_ctx *cx, const char *kind, const char *what,
     for (int i = 0; i < num_aliases; i++)
         known[num_names + i] = aliases[2 * i];
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown %s \"%s\"", what, name);
+    const char *containing = names_with(cx, name, names, num_names);
     const char *nearest = ms_nearest(name, known, num_names + num_aliases);
-    if (nearest != NULL)
+    if (containing[0] != '\0')
+        ms_hint(cx, "did you mean %s?", containing);
+    else if (nearest != NULL)
         ms_hint(cx, "did you mean \"%s\"?", nearest);
     else
         ms_hint(cx, "known: %s; or the path of a file", join(cx, names, num_names));
     return MS_EINPUT;
 }
 
+bool ms_config_is_path(const char *name_or_path)
+{
+    return strchr(name_or_path, '/') != NULL || ends_in_json(name_or_path) ||
+           strcmp(name_or_path, "-") == 0;
+}
+
 ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
                             const char *name_or_path, const char *const *aliases,
                             const char **path)
 {
-    if (strchr(name_or_path, '/') != NULL || ends_in_json(name_or_path) ||
-        strcmp(name_or_path, "-") == 0) {
+    if (ms_config_is_path(name_or_path)) {
         *path = name_or_path;
         return MS_OK;
     }

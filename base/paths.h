@@ -4,6 +4,8 @@
 
 #include "base/diag.h"
 
+#include <stdbool.h>
+
 /* The folder configs/<kind> ("models", "clusters", "profiles", "stacks"): the first that exists of
  * $MESHSIM_CONFIGS/<kind>, <program folder>/../configs/<kind>, <program folder>/../share/meshsim/configs/<kind>,
  * the source tree the program was built in. NULL when none exists. */
@@ -16,8 +18,12 @@ const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name);
 ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **names,
                           int *num_names);
 
+/* Whether a command takes it as a path: a word with '/', one that ends in ".json", or "-". */
+bool ms_config_is_path(const char *name_or_path);
+
 /* Resolves a name or path as commands take it: a word with '/' or ending in ".json" is a path and
- * returned as it is; otherwise the file of that name; otherwise an MS_EINPUT error "unknown <what> \"<name>\"" with the nearest name as hint.
+ * returned as it is; otherwise the file of that name; otherwise an MS_EINPUT error "unknown <what> \"<name>\"" with up to five names that contain
+ * the word as hint, or the nearest one.
  * `aliases` is NULL or a NULL-ended list of pairs alias, name. */
 ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
                             const char *name_or_path, const char *const *aliases,

@@ -1,4 +1,5 @@
 /* meshsim cluster: one cluster's device and network, or the names of all. */
+#include "base/paths.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "topo/cluster.h"
@@ -7,6 +8,9 @@ static ms_status write_cluster(ms_ctx *cx, const ms_args *args)
 {
     const ms_cluster *cluster;
     MS_TRY(ms_cluster_load(cx, args->words.words[0], &cluster));
+    if (ms_config_is_path(args->words.words[0]))
+        MS_TRY(ms_output_check_distinct(
+            cx, (const char *const[]){args->words.words[0], args->common.output}, 2));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json) {

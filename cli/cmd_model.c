@@ -1,4 +1,5 @@
 /* meshsim model: one model's counts and shapes, or the names of all. */
+#include "base/paths.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "costmodel/model.h"
@@ -22,6 +23,9 @@ static ms_status write_model(ms_ctx *cx, const ms_args *args,
 {
     const ms_model *model;
     MS_TRY(ms_model_load(cx, args->words.words[0], &model));
+    if (ms_config_is_path(args->words.words[0]))
+        MS_TRY(ms_output_check_distinct(
+            cx, (const char *const[]){args->words.words[0], args->common.output}, 2));
     long sequence_length = options->sequence_length.value;
     if (!options->sequence_length.given) {
         sequence_length = DEFAULT_SEQUENCE_LENGTH;

@@ -1,5 +1,6 @@
 /* meshsim predict: one plan's step time, where it goes, and its memory. */
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/plan_command.h"
 #include "cli/plan_options.h"
@@ -34,7 +35,9 @@ static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
     ms_status status = MS_OK;
     ms_shortfall shortfall;
     if (!prediction.fits) {
-        ms_shortfall_of_plan(cx, workload, plan, &prediction, &shortfall);
+        ms_search_options search = {.num_threads = ms_args_threads(args),
+                                    .interrupted = &ms_interrupted};
+        ms_shortfall_of_plan(cx, workload, plan, &prediction, &search, &shortfall);
         status = ms_shortfall_fail(cx, &shortfall);
     }
     if (args->common.json)
@@ -55,6 +58,7 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_plan_options_word(cx, &options,
                                 args->words.num_words > 0 ? args->words.words[0] : NULL));
     MS_TRY(ms_plan_from_options(cx, &options, &plan));
+    MS_TRY(ms_plan_options_check_output(cx, &options, &plan, args->common.output));
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, &plan, &workload));
     ms_status status = ms_plan_check(cx, &plan, workload->model, MS_NOWHERE);

@@ -10,7 +10,6 @@
 #include "sim/search_print.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #define DEFAULT_TOP 10
 #define MAX_TOP     10000
@@ -251,14 +250,50 @@ static void write_result(ms_ctx *cx, FILE *out, bool as_json,
                 ms_plan_command_text(cx->arena, &report->plans[0]));
 }
 
-static ms_status save_plan(ms_ctx *cx, const char *path, const ms_plan *plan)
+/* Both are opened before the search, so that what cannot be written is known before it. */
+typedef struct outputs {
+    ms_output report, plan; /* plan.file NULL: not asked for */
+} outputs;
+
+static ms_status open_outputs(const request *r, const ms_args *args, outputs *out)
 {
-    ms_output out;
-    MS_TRY(ms_output_open(cx, path, &out));
-    ms_jout json = ms_jout_open(out.file);
+    ms_ctx *cx = r->cx;
+    const char *report = args->common.output, *plan = r->search->save_plan;
+    *out = (outputs){0};
+    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, report));
+    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, plan));
+    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){report, plan}, 2));
+    MS_TRY(ms_output_open(cx, report, &out->report));
+    if (plan == NULL)
+        return MS_OK;
+    ms_status status = ms_output_open(cx, plan, &out->plan);
+    if (status != MS_OK) {
+        out->plan.file = NULL;
+        ms_output_drop(cx, &out->report);
+    }
+    return status;
+}
+
+static void drop_outputs(ms_ctx *cx, outputs *out)
+{
+    ms_output_drop(cx, &out->report);
+    if (out->plan.file != NULL)
+        ms_output_drop(cx, &out->plan);
+}
+
+/* `plan` NULL: none was found. */
+static ms_status save_plan(ms_ctx *cx, ms_output *out, const ms_plan *plan)
+{
+    if (out->file == NULL)
+        return MS_OK;
+    if (plan == NULL) {
+        ms_output_drop(cx, out);
+        return MS_OK;
+    }
+    ms_jout json = ms_jout_open(out->file);
     ms_plan_write_json(&json, plan);
     ms_jout_close(&json);
-    return ms_output_close(cx, &out, MS_OK);
+    return ms_output_close(cx, out, MS_OK);
 }
 
 /* What the search came to, and why when nothing was found. */
@@ -276,7 +311,28 @@ static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *repo
     ms_shortfall_of_search(cx, workload, report->space, options, report->result,
                            shortfall);
     report->shortfall = shortfall;
+    if (ms_interrupted)
+        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
+                       "interrupted while looking for a change that fits: %s",
+                       shortfall->reason);
     return ms_shortfall_fail(cx, shortfall);
+}
+
+/* What was found, and what that means; the report points into the result and the shortfall. */
+static ms_status find(const request *r, const ms_search_options *options,
+                      ms_workload *workload, ms_search_report *report)
+{
+    ms_ctx *cx = r->cx;
+    ms_search_result *result = MS_NEW(cx->arena, ms_search_result);
+    ms_status status = ms_search(cx, workload, r->space, options, result);
+    if (status != MS_OK && status != MS_ENOFIT)
+        return status;
+    *report = (ms_search_report){.space = r->space,
+                                 .limits = r->limits,
+                                 .result = result,
+                                 .num_threads = options->num_threads};
+    MS_TRY(complete(cx, workload, report));
+    return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));
 }
 
 static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
@@ -285,33 +341,26 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
     ms_search_options options = {
         .variants = r->search->variants,
         .num_best = r->search->top.given ? (int)r->search->top.value : DEFAULT_TOP,
-        .num_threads = args->common.threads.given ? (int)args->common.threads.value
-                                                  : (int)sysconf(_SC_NPROCESSORS_ONLN),
+        .num_threads = ms_args_threads(args),
         .interrupted = &ms_interrupted};
-    if (options.num_threads < 1)
-        options.num_threads = 1; /* the number of processors is unknown */
     if (!r->search->top.given)
         ms_note_default(cx, "--top %d", options.num_best);
     if (!args->common.threads.given)
         ms_note_default(cx, "--threads %d", options.num_threads);
-    ms_search_result result;
-    ms_status status = ms_search(cx, workload, r->space, &options, &result);
-    if (status != MS_OK && status != MS_ENOFIT)
+    outputs out;
+    MS_TRY(open_outputs(r, args, &out));
+    ms_search_report report = {0};
+    ms_status status = find(r, &options, workload, &report);
+    if (status == MS_EIO || status == MS_EINPUT) {
+        drop_outputs(cx, &out);
         return status;
-    ms_search_report report = {.space = r->space,
-                               .limits = r->limits,
-                               .result = &result,
-                               .num_threads = options.num_threads};
-    MS_TRY(complete(cx, workload, &report));
-    ms_shortfall shortfall;
-    status = judge(cx, workload, &report, &options, &shortfall);
-    ms_output out;
-    MS_TRY(ms_output_open(cx, args->common.output, &out));
-    write_result(cx, out.file, args->common.json, &report);
-    status = ms_output_close(cx, &out, status);
-    if (r->search->save_plan != NULL && result.num_found > 0)
-        MS_TRY(save_plan(cx, r->search->save_plan, &report.plans[0]));
-    return status;
+    }
+    if (report.result != NULL)
+        write_result(cx, out.report.file, args->common.json, &report);
+    status = ms_output_close(cx, &out.report, status);
+    ms_status saved =
+        save_plan(cx, &out.plan, report.result->num_found > 0 ? report.plans : NULL);
+    return saved != MS_OK ? saved : status;
 }
 
 static ms_status search(ms_ctx *cx, const ms_args *args, request *r,

@@ -66,19 +66,17 @@ static void note_defaults(const ms_ctx *cx, const ms_published_runs *runs)
                 num_runs);
 }
 
-static ms_status write_result(ms_ctx *cx, const ms_args *args,
+static ms_status write_result(ms_ctx *cx, const ms_args *args, ms_output *out,
                               const ms_validation *validation)
 {
-    ms_output out;
-    MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
+        ms_jout json = ms_jout_open(out->file);
         ms_validation_write_json(&json, validation);
         ms_jout_close(&json);
     } else {
-        ms_validation_print(out.file, cx->arena, validation, !args->common.quiet);
+        ms_validation_print(out->file, cx->arena, validation, !args->common.quiet);
     }
-    return ms_output_close(cx, &out, MS_OK);
+    return ms_output_close(cx, out, MS_OK);
 }
 
 ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
@@ -94,12 +92,20 @@ ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
         ms_hint(cx, "usage: meshsim validate RUNS.csv [options]");
         return status;
     }
+    MS_TRY(ms_output_check_distinct(
+        cx, (const char *const[]){args->words.words[0], args->common.output}, 2));
     ms_published_runs runs;
     MS_TRY(ms_runs_load(cx, args->words.words[0], &runs));
     filter(&options, &runs);
     note_faults(cx, &runs);
+    ms_output out; /* before the work, so that what cannot be written is known at once */
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_validation validation;
-    MS_TRY(ms_validate(cx, &runs, &validation));
+    ms_status status = ms_validate(cx, &runs, &validation);
+    if (status != MS_OK) {
+        ms_output_drop(cx, &out);
+        return status;
+    }
     note_defaults(cx, &runs);
-    return write_result(cx, args, &validation);
+    return write_result(cx, args, &out, &validation);
 }

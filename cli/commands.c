@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_THREADS 1024
 
@@ -158,4 +159,12 @@ ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
     ms_jout_end_object(&json);
     ms_jout_close(&json);
     return ms_output_close(cx, &out, MS_OK);
+}
+
+int ms_args_threads(const ms_args *args)
+{
+    if (args->common.threads.given)
+        return (int)args->common.threads.value;
+    long num_processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return num_processors < 1 ? 1 : (int)num_processors; /* unknown: one */
 }

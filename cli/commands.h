@@ -53,6 +53,9 @@ typedef struct ms_args {
 ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
                        int num_sets);
 
+/* --threads, or one for every processor. */
+int ms_args_threads(const ms_args *args);
+
 /* The help of one command, from its tables. */
 void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
                    const ms_option_set *sets, int num_sets);

@@ -41,6 +41,52 @@ ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out)
     return MS_OK;
 }
 
+/* The folder of `path`, and what stands behind it. */
+static bool stat_folder(ms_ctx *cx, const char *path, struct stat *info,
+                        const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    *name = slash == NULL ? path : slash + 1;
+    if (slash == NULL)
+        return stat(".", info) == 0;
+    size_t length = slash == path ? 1 : (size_t)(slash - path);
+    return stat(ms_arena_strndup(cx->arena, path, length), info) == 0;
+}
+
+static bool is_same(ms_ctx *cx, const char *a, const char *b)
+{
+    struct stat at_a, at_b;
+    bool has_a = stat(a, &at_a) == 0, has_b = stat(b, &at_b) == 0;
+    if (has_a || has_b)
+        return has_a && has_b && S_ISREG(at_a.st_mode) && at_a.st_dev == at_b.st_dev &&
+               at_a.st_ino == at_b.st_ino;
+    const char *name_a, *name_b;
+    return stat_folder(cx, a, &at_a, &name_a) && stat_folder(cx, b, &at_b, &name_b) &&
+           at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino &&
+           strcmp(name_a, name_b) == 0;
+}
+
+static bool is_path(const char *path)
+{
+    return path != NULL && strcmp(path, "-") != 0;
+}
+
+ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths)
+{
+    for (int i = 0; i < num_paths; i++) {
+        for (int j = 0; j < i; j++) {
+            if (!is_path(paths[i]) || !is_path(paths[j]) ||
+                !is_same(cx, paths[j], paths[i]))
+                continue;
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s and %s are one file", paths[j],
+                    paths[i]);
+            ms_hint(cx, "an output needs a file of its own");
+            return MS_EINPUT;
+        }
+    }
+    return MS_OK;
+}
+
 /* The errno of the first failure, 0 when all was written. */
 static int finish(ms_output *out)
 {
@@ -74,6 +120,12 @@ ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status)
         (void)remove(out->temporary);
     out->file = NULL;
     return error == 0 ? status : fail_write(cx, out->path, error);
+}
+
+void ms_output_drop(ms_ctx *cx, ms_output *out)
+{
+    ms_ctx ignored = {.arena = cx->arena}; /* why is known already */
+    (void)ms_output_close(&ignored, out, MS_EINPUT);
 }
 
 static void print_note(const char *kind, const char *format, va_list args)

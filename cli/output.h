@@ -18,6 +18,13 @@ typedef struct ms_output {
  * Errors: MS_EIO. */
 ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out);
 
+/* MS_EINPUT when two of `paths` are one file: an output would replace an input or the other output. NULL counts as no
+ * file; "-" and devices may be shared. Other paths need not exist. */
+ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths);
+
+/* Gives the output up: what was there stays. */
+void ms_output_drop(ms_ctx *cx, ms_output *out);
+
 /* Ends the output and returns `status`, or MS_EIO when something could not be written.
  * A file is kept for every status that has a result (MS_OK, MS_ENOFIT, MS_ECHECK,
  * MS_EINTERRUPTED). */

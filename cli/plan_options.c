@@ -2,6 +2,7 @@
  * else a default that is noted. So no default can be used without being printable. */
 #include "cli/plan_options.h"
 
+#include "base/paths.h"
 #include "cli/output.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_order.h"
@@ -313,7 +314,18 @@ static ms_status resolve_recompute(const resolver *r)
                                                 ms_recompute_names, (int)plan->recompute);
     plan->recompute_layers = pick_long(r, "--recompute-layers", opts->recompute_layers,
                                        plan->recompute_layers, 0);
-    return MS_OK;
+    if (plan->recompute == MS_RECOMPUTE_FULL || plan->recompute_layers == 0)
+        return MS_OK;
+    if (!opts->recompute_layers.given) {
+        plan->recompute_layers = 0; /* of the file, whose mode a flag changes */
+        return MS_OK;
+    }
+    ms_status status =
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "--recompute-layers %ld has no effect with recompute %s",
+                plan->recompute_layers, ms_recompute_names[plan->recompute]);
+    ms_hint(r->cx, "--recompute full --recompute-layers %ld", plan->recompute_layers);
+    return status;
 }
 
 static ms_status resolve_rest(const resolver *r, long tp_of_file)
@@ -346,6 +358,22 @@ ms_status ms_plan_options_word(ms_ctx *cx, ms_plan_options *opts, const char *wo
                        "two plans are given: \"%s\" and --plan \"%s\"", word,
                        opts->plan_file);
     opts->plan_file = word;
+    return MS_OK;
+}
+
+/* Of a configuration: NULL when the text is the name of one that is known. */
+static const char *path_in(const char *name_or_path)
+{
+    return name_or_path != NULL && ms_config_is_path(name_or_path) ? name_or_path : NULL;
+}
+
+ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
+                                       const ms_plan *plan, const char *output)
+{
+    const char *inputs[] = {opts->plan_file, path_in(plan->model), path_in(plan->cluster),
+                            path_in(plan->stack)};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        MS_TRY(ms_output_check_distinct(cx, (const char *const[]){inputs[i], output}, 2));
     return MS_OK;
 }
 

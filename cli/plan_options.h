@@ -34,6 +34,10 @@ extern const ms_option ms_plan_option_table[];
  * --plan is there too. */
 ms_status ms_plan_options_word(ms_ctx *cx, ms_plan_options *opts, const char *word);
 
+/* MS_EINPUT when `output` (NULL: standard output) is one of the files that the plan is read from. */
+ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
+                                       const ms_plan *plan, const char *output);
+
 /* The complete plan. Axes that are not given are 1. With a number of GPUs and no
  * data-parallel flag, dp_shard takes the rest; otherwise the product of the axes must
  * equal the number of GPUs; without one, the GPUs are the product. Errors: MS_EINPUT

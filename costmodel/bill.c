@@ -46,6 +46,9 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     const ms_stack *stack = pricer->stack;
     ms_op op = (ms_op)node->op;
     switch (node->op) {
+    case MS_OP_ADAM:
+        return ms_stream_s(pricer, stack->optimizer_bytes.value *
+                                       ms_tensor_local_elements(program, node->in[0]));
     case MS_OP_REDISTRIBUTE:
     case MS_OP_EXCHANGE:
     case MS_OP_BIAS: /* added in the product's epilogue */
@@ -77,6 +80,8 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
 {
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
+        if (node->pass == MS_PASS_OPTIMIZER)
+            continue; /* once a step, not once a micro-batch */
         int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
         double seconds = ms_node_compute_s(program, node, pricer);
         double flop = ms_node_flop(program, node);
@@ -217,7 +222,8 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         ms_node_comm comm;
-        if (node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_EXCHANGE)
+        bool moves = node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE;
+        if (!moves || node->pass == MS_PASS_OPTIMIZER)
             continue;
         if (!ms_node_communicates(program, node, &comm))
             continue;

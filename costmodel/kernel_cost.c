@@ -30,6 +30,17 @@ static const ms_attention_profile *choose_attention(const ms_profile *profile,
     return &profile->attention[kernel];
 }
 
+/* "bf16, fp8" */
+static const char *stated_peaks(ms_arena *arena, const ms_device *device)
+{
+    const char *text = "";
+    for (int i = 0; i < MS_NUM_DTYPES; i++)
+        if (!isnan(device->peak_flop_per_s[i]))
+            text = ms_arena_printf(arena, "%s%s%s", text, text[0] == '\0' ? "" : ", ",
+                                   ms_dtype_names[i]);
+    return text;
+}
+
 static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
                              const ms_profile *profile, ms_dtype compute)
 {
@@ -38,7 +49,11 @@ static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "device \"%s\" of cluster \"%s\" states no %s peak", cluster->device.name,
                 cluster->name, dtype);
-        ms_hint(cx, "choose another compute type, such as bf16");
+        const char *stated = stated_peaks(cx->arena, &cluster->device);
+        if (stated[0] != '\0')
+            ms_hint(cx, "choose a compute type whose peak it states: %s", stated);
+        else
+            ms_hint(cx, "add the peak of %s to the device of the cluster file", dtype);
         return MS_EINPUT;
     }
     if (isnan(profile->gemm[compute].efficiency.value)) {

@@ -285,6 +285,20 @@ static ms_status read_schedule(ms_ctx *cx, ms_jval root, plan_file *file)
     return status;
 }
 
+static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
+{
+    if (plan->recompute == MS_RECOMPUTE_FULL || plan->recompute_layers == 0)
+        return MS_OK;
+    ms_jval recompute = root, layers = root;
+    if (ms_json_member(cx, root, "recompute", &recompute))
+        (void)ms_json_member(cx, recompute, "layers", &layers);
+    ms_status status =
+        ms_json_fail(cx, layers, "layers is %ld, but has no effect with mode \"%s\"",
+                     plan->recompute_layers, ms_recompute_names[plan->recompute]);
+    ms_hint(cx, "the mode must be \"full\", or layers null");
+    return status;
+}
+
 static void translate_precision(plan_file *file)
 {
     const char **words[NUM_STORED] = {&file->plan.param_dtype, &file->plan.grad_dtype,
@@ -338,6 +352,7 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     status = worse(status, read_mesh(cx, root, &file.plan));
     status = worse(status, read_stage_layers(cx, root, &file.plan));
     status = worse(status, read_schedule(cx, root, &file));
+    status = worse(status, check_recompute(cx, root, &file.plan));
     if (file.schema != NULL && strcmp(file.schema, PLAN_SCHEMA) != 0)
         status = worse(status, ms_fail(cx, MS_EINPUT, ms_json_key_loc(cx, root, "schema"),
                                        "the schema is \"%s\", not \"%s\"", file.schema,

@@ -27,12 +27,15 @@ static ms_status fail_ranks(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
     double product = 1.0;
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
         product *= (double)size[axis];
+    const char *num_gpus =
+        plan->gpus == 1 ? "there is 1 GPU"
+                        : ms_arena_printf(cx->arena, "there are %ld GPUs", plan->gpus);
     ms_status status = ms_fail(
         cx, MS_EINPUT, loc,
         "pp %ld x dp_replicate %ld x dp_shard %ld x cp %ld x tp %ld = %.0f ranks, but "
-        "there are %ld GPUs",
+        "%s",
         size[MS_PP], size[MS_DP_REPLICATE], size[MS_DP_SHARD], size[MS_CP], size[MS_TP],
-        product, plan->gpus);
+        product, num_gpus);
     double others = size[MS_DP_SHARD] > 0 ? product / (double)size[MS_DP_SHARD] : 0.0;
     if (others >= 1.0 && others <= (double)plan->gpus && plan->gpus % (long)others == 0)
         ms_hint(cx, "dp_shard %ld would use all of them", plan->gpus / (long)others);
@@ -162,10 +165,10 @@ static ms_status fail_batch(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
 {
     return ms_fail(
         cx, MS_EINPUT, loc,
-        "a global batch of %ld sequences cannot be divided by dp_replicate %ld x "
+        "a global batch of %ld sequence%s cannot be divided by dp_replicate %ld x "
         "dp_shard %ld x micro-batch %ld",
-        plan->global_batch, plan->size[MS_DP_REPLICATE], plan->size[MS_DP_SHARD],
-        plan->microbatch);
+        plan->global_batch, plan->global_batch == 1 ? "" : "s",
+        plan->size[MS_DP_REPLICATE], plan->size[MS_DP_SHARD], plan->microbatch);
 }
 
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,

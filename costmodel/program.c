@@ -23,7 +23,7 @@ const char *const ms_op_names[] = {
     "exchange",     "grouped",
     "unpermute",    "unpermute-grad",
     "gate",         "gate-grad",
-    "redistribute",
+    "redistribute", "adam",
 };
 _Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS,
                "every operation has a name");
@@ -177,6 +177,8 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
     program->num_forward_nodes = b->num_nodes;
     ms_write_backward(b);
     ms_write_recompute(b, program->num_forward_nodes);
+    if (key->optimizer)
+        ms_write_optimizer(b);
     copy_out(arena, b, program);
     ms_arena_close(scratch);
     return program;
@@ -267,7 +269,8 @@ static void print_tensor(FILE *out, const ms_program *program, int tensor)
 
 void ms_program_print(FILE *out, const ms_program *program)
 {
-    static const char *const passes[] = {"forward", "recompute", "backward", "weight"};
+    static const char *const passes[] = {"forward", "recompute", "backward", "weight",
+                                         "optimizer"};
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         fprintf(out, "%3d %-9s %-15s %-22s", n, passes[node->pass], ms_op_names[node->op],

@@ -69,7 +69,8 @@ typedef enum ms_role {
     MS_ROLE_ACTIVATION,
     MS_ROLE_WEIGHT,
     MS_ROLE_GRADIENT,
-    MS_ROLE_WEIGHT_GRADIENT
+    MS_ROLE_WEIGHT_GRADIENT,
+    MS_ROLE_STATE /* of the optimizer: given, and what an update returns */
 } ms_role;
 
 typedef struct ms_tensor {
@@ -154,6 +155,9 @@ typedef enum ms_op {
     /* Changes the placement of in0 on one mesh axis: attributes axis, from, to. Shard->Replicate all-gather, partial->Replicate
      * all-reduce, partial->Shard reduce-scatter, Replicate->Shard a local slice, Shard->Shard all-to-all. */
     MS_OP_REDISTRIBUTE,
+    /* One step of AdamW without weight decay (Loshchilov and Hutter 2019): in weight, gradient (reduced), first and second moment; out the
+     * three after the step: m' = 0.9 m + 0.1 g, v' = 0.95 v + 0.05 g^2, w' = w - 0.001 m' / (sqrt(v') + 1e-8). */
+    MS_OP_ADAM,
     MS_NUM_OPS
 } ms_op;
 extern const char *const ms_op_names[];
@@ -163,6 +167,7 @@ typedef enum ms_pass {
     MS_PASS_RECOMPUTE, /* forward nodes run again before they are needed in backward */
     MS_PASS_BACKWARD_INPUT,
     MS_PASS_BACKWARD_WEIGHT, /* may be delayed: nothing else in the layer waits for them */
+    MS_PASS_OPTIMIZER, /* once a step: reductions of the gradients and the update of the weights */
     MS_NUM_PASSES
 } ms_pass;
 
@@ -193,7 +198,8 @@ typedef struct ms_program_key {
     bool attention_fused;
     bool
         cp_unbalanced; /* contiguous chunks over cp: costs are those of the last rank, which has most pairs */
-    bool regather;           /* gathered tensors are gathered again in backward */
+    bool optimizer; /* with the optimizer pass; searches price it apart, by parameters */
+    bool regather;  /* gathered tensors are gathered again in backward */
     unsigned char recompute; /* ms_recompute */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per dp rank */

@@ -1,13 +1,13 @@
 /* The builder behind program.h: layer.c writes forward nodes through it, propagate.c places them,
- * backward.c derives gradients, recompute.c decides what is kept. Only these files include it. */
+ * backward.c derives gradients, recompute.c decides what is kept, optimizer.c updates the weights. Only these files include it. */
 #ifndef MS_COSTMODEL_PROGRAM_PRIV_H
 #define MS_COSTMODEL_PROGRAM_PRIV_H
 
 #include "costmodel/program.h"
 
-#define MS_MAX_TENSORS       320
-#define MS_MAX_NODES         256
-#define MS_MAX_CONVERSIONS   64
+#define MS_MAX_TENSORS       512
+#define MS_MAX_NODES         384
+#define MS_MAX_CONVERSIONS   160
 #define MS_MAX_CONTRIBUTIONS 3
 
 /* How a forward node is spread over one mesh axis: by a letter, not at all, or a linear
@@ -81,5 +81,9 @@ void ms_write_head(ms_builder *b);
 
 void ms_write_backward(ms_builder *b);
 void ms_write_recompute(ms_builder *b, int num_forward);
+
+/* ---- optimizer (optimizer.c) ---- */
+
+void ms_write_optimizer(ms_builder *b);
 
 #endif

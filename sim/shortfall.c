@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #define MAX_MORE_GPUS 64
 
@@ -164,8 +165,110 @@ static bool try_together(const attempt *a)
     return false;
 }
 
+/* ---- any plan on the same GPUs ---- */
+
+static void add_flag(const attempt *a, const char *name, const char *value)
+{
+    const char *before = a->out->change;
+    a->out->change = ms_arena_printf(a->arena, "%s%s%s %s", before,
+                                     before[0] == '\0' ? "" : " ", name, value);
+}
+
+static void add_number(const attempt *a, const char *name, long old, long new)
+{
+    if (new != old)
+        add_flag(a, name, ms_arena_printf(a->arena, "%ld", new));
+}
+
+static void add_switch(const attempt *a, const char *name, bool differs, bool value)
+{
+    if (differs)
+        add_flag(a, name, value ? "on" : "off");
+}
+
+static void add_mesh(const attempt *a, const ms_plan *new)
+{
+    static const char *const names[] = {"--pp", "--dp-replicate", "--dp-shard", "--cp",
+                                        "--tp"};
+    const ms_plan *old = a->plan;
+    bool same = memcmp(old->size, new->size, sizeof old->size) == 0;
+    const char *order = "";
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
+        if (new->size[i] != old->size[i] || (!same && i == MS_DP_SHARD))
+            add_number(a, names[i], 0, new->size[i]);
+        order = ms_arena_printf(a->arena, "%s%s%s", order, i == 0 ? "" : ",",
+                                ms_plan_axis_names[new->order[i]]);
+    }
+    add_number(a, "--ep", old->ep, new->ep);
+    add_number(a, "--etp", old->etp, new->etp);
+    if (memcmp(old->order, new->order, sizeof old->order) != 0)
+        add_flag(a, "--order", order);
+}
+
+static void add_pipeline(const attempt *a, const ms_plan *new)
+{
+    const ms_plan *old = a->plan;
+    add_number(a, "--microbatch", old->microbatch, new->microbatch);
+    if (new->schedule != old->schedule)
+        add_flag(a, "--schedule", ms_schedule_names[new->schedule]);
+    bool keeps = new->schedule == old->schedule; /* or the default is another */
+    add_number(a, "--virtual-stages", keeps ? old->virtual_stages : 0,
+               new->virtual_stages);
+    add_number(a, "--group", old->microbatch_group, new->microbatch_group);
+    const char *list = "";
+    for (long i = 0; i < new->num_stage_layers; i++)
+        list = ms_arena_printf(a->arena, "%s%s%ld", list, i == 0 ? "" : ",",
+                               new->layers_per_stage[i]);
+    if (old->num_stage_layers > 0)
+        add_flag(a, "--layers-per-stage", list);
+}
+
+static void add_habits(const attempt *a, const ms_plan *new)
+{
+    const ms_plan *old = a->plan;
+    bool reshards = new->reshard_after_forward, sequence = new->sequence_parallel;
+    bool moved = memcmp(old->size, new->size, sizeof old->size) != 0;
+    add_number(a, "--zero", moved ? -1 : old->zero, new->zero); /* its default moves */
+    add_switch(a, "--reshard-after-forward",
+               new->zero == 3 && (reshards != old->reshard_after_forward ||
+                                  reshards != (new->size[MS_PP] == 1)),
+               reshards);
+    add_switch(a, "--sequence-parallel",
+               sequence != old->sequence_parallel || sequence != (new->size[MS_TP] > 1),
+               sequence);
+    add_switch(a, "--async-tp", new->async_tp != old->async_tp, new->async_tp);
+    add_switch(a, "--loss-parallel", new->loss_parallel != old->loss_parallel,
+               new->loss_parallel);
+    if (new->recompute != old->recompute)
+        add_flag(a, "--recompute", ms_recompute_names[new->recompute]);
+    add_number(a, "--recompute-layers", old->recompute_layers, new->recompute_layers);
+}
+
+/* The fastest plan that fits on the GPUs of `a->plan`, as the flags by which it differs. */
+static void try_search(ms_ctx *cx, const attempt *a, const ms_search_options *options)
+{
+    ms_space space = ms_space_all(a->plan, a->workload->stack);
+    ms_search_options one = {.num_best = 1,
+                             .num_threads = options->num_threads,
+                             .interrupted = options->interrupted};
+    ms_search_result result;
+    ms_prediction prediction;
+    if (ms_search(cx, a->workload, &space, &one, &result) != MS_OK ||
+        ms_predict(cx, a->workload, &result.found[0].plan, &prediction) != MS_OK)
+        return;
+    a->out->is_searched = true;
+    a->out->changed = ms_prediction_plan(&result.found[0].plan, &prediction);
+    a->out->step_s = prediction.step_s;
+    a->out->peak_bytes = prediction.peak_bytes;
+    a->out->change = "";
+    add_mesh(a, &a->out->changed);
+    add_pipeline(a, &a->out->changed);
+    add_habits(a, &a->out->changed);
+}
+
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                          const ms_prediction *prediction, ms_shortfall *out)
+                          const ms_prediction *prediction,
+                          const ms_search_options *options, ms_shortfall *out)
 {
     *out = (ms_shortfall){.needed_bytes = prediction->peak_bytes,
                           .capacity_bytes = prediction->capacity_bytes,
@@ -183,6 +286,7 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
     for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++)
         if (attempts[i](&a))
             return;
+    try_search(cx, &a, options);
 }
 
 /* ---- a search ---- */
@@ -198,6 +302,11 @@ static const char *refusals_text(ms_arena *arena, const ms_counts *counts)
     return text[0] == '\0' ? "no mesh obeys the limits" : text;
 }
 
+static const char *plural(long num)
+{
+    return num == 1 ? "" : "s";
+}
+
 static void explain_search(ms_ctx *cx, const ms_space *space,
                            const ms_search_result *result, ms_shortfall *out)
 {
@@ -205,9 +314,10 @@ static void explain_search(ms_ctx *cx, const ms_space *space,
         out->needed_bytes = NAN;
         out->reason = ms_arena_printf(
             cx->arena,
-            "no plan on %ld GPUs divides the model and the batch within the limits "
+            "no plan on %ld GPU%s divides the model and the batch within the limits "
             "(refused: %s)",
-            space->base.gpus, refusals_text(cx->arena, &result->counts));
+            space->base.gpus, plural(space->base.gpus),
+            refusals_text(cx->arena, &result->counts));
         return;
     }
     out->plan = result->least_plan;
@@ -215,10 +325,11 @@ static void explain_search(ms_ctx *cx, const ms_space *space,
     out->plan.layers_per_stage = NULL;
     out->reason = ms_arena_printf(
         cx->arena,
-        "no plan fits on %ld GPUs: the smallest needs %.2f GiB, a GPU of %s has %.2f GiB "
+        "no plan fits on %ld GPU%s: the smallest needs %.2f GiB, a GPU of %s has %.2f GiB "
         "(%.2f GiB short): %s",
-        space->base.gpus, ms_gib(out->needed_bytes), space->base.cluster,
-        ms_gib(out->capacity_bytes), ms_gib(out->needed_bytes - out->capacity_bytes),
+        space->base.gpus, plural(space->base.gpus), ms_gib(out->needed_bytes),
+        space->base.cluster, ms_gib(out->capacity_bytes),
+        ms_gib(out->needed_bytes - out->capacity_bytes),
         ms_plan_text(cx->arena, &out->plan));
 }
 
@@ -231,13 +342,16 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                           .capacity_bytes = cluster->device.memory_bytes,
                           .plan = space->base};
     explain_search(cx, space, result, out);
+    if (isnan(out->needed_bytes))
+        return; /* more GPUs do not mend what does not divide */
     ms_search_options one = *options;
     one.num_best = 1;
     for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2) {
         ms_space wider = *space;
         wider.base.gpus *= factor;
         wider.high[MS_CHOOSE_DP_SHARD] = LONG_MAX;
-        if (cluster->max_gpus > 0 && wider.base.gpus > cluster->max_gpus)
+        if ((cluster->max_gpus > 0 && wider.base.gpus > cluster->max_gpus) ||
+            (one.interrupted != NULL && *one.interrupted))
             return;
         ms_search_result found;
         if (ms_search(cx, workload, &wider, &one, &found) != MS_OK)
@@ -290,17 +404,21 @@ ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
 {
     ms_status status = ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", shortfall->reason);
     if (shortfall->change != NULL) {
-        ms_hint(cx, "the nearest change that fits: %s (step %.*f s, peak %.2f GiB)",
+        ms_hint(cx, "%s: %s (step %.*f s, peak %.2f GiB)",
+                shortfall->is_searched
+                    ? "no near change fits, but search finds a plan that does"
+                    : "the nearest change that fits",
                 shortfall->change, ms_decimals(shortfall->step_s), shortfall->step_s,
                 ms_gib(shortfall->peak_bytes));
     } else if (isnan(shortfall->needed_bytes)) {
         ms_hint(cx, "widen the limits, or choose numbers of GPUs and sequences that "
                     "have more divisors");
     } else {
-        ms_hint(cx,
-                "no near change fits, more GPUs included; a GPU with at least %.2f GiB "
-                "would do",
-                ms_gib(shortfall->needed_bytes));
+        ms_hint(
+            cx,
+            "nothing near fits, and no plan was found that does; a GPU with at least %.2f GiB "
+            "would do",
+            ms_gib(shortfall->needed_bytes));
     }
     return status;
 }

@@ -13,15 +13,18 @@ typedef struct ms_shortfall {
     const char *change;        /* as flags: "--recompute full"; NULL: none was found */
     ms_plan changed;           /* the plan after the change */
     double step_s, peak_bytes; /* of `changed` */
+    bool is_searched;          /* `changed` is the best plan of a search */
 } ms_shortfall;
 
 /* Changes of one choice, in this order: recomputation, zero, resharding, half the micro-batch, tp, pp or cp doubled at the
  * cost of dp_shard, up to 64 times the GPUs; then full recomputation, zero 3 and micro-batch 1 together, also with more GPUs.
- * The first that fits is taken. `prediction` is of `plan`, which does not fit. */
+ * The first that fits is taken; when none does, the best plan of a search over the same GPUs (of `options`: threads and
+ * interruption). `prediction` is of `plan`, which does not fit. */
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                          const ms_prediction *prediction, ms_shortfall *out);
+                          const ms_prediction *prediction,
+                          const ms_search_options *options, ms_shortfall *out);
 
-/* Searches the same space with up to 64 times the GPUs. `result` is of a search that found nothing. */
+/* Searches the same space with up to 64 times the GPUs; not when no plan divides the model and the batch. `result` is of a search that found nothing. */
 void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out);

@@ -62,44 +62,83 @@ static int find_word(const char *const *words, const char *text)
     return -1;
 }
 
-static int count_words(const char *const *words)
+/* The column names and short forms that stand for a choice. */
+static const struct {
+    const char *name;
+    ms_choice choice;
+} choice_aliases[] = {
+    {"v", MS_CHOOSE_VIRTUAL_STAGES}, {"mbs", MS_CHOOSE_MICROBATCH},
+    {"async", MS_CHOOSE_ASYNC_TP},   {"sp", MS_CHOOSE_SEQUENCE_PARALLEL},
+    {"reshard", MS_CHOOSE_RESHARD},
+};
+
+static int find_choice(const char *name)
 {
-    int num = 0;
-    while (words[num] != NULL)
-        num++;
-    return num;
+    for (size_t i = 0; i < sizeof choice_aliases / sizeof *choice_aliases; i++)
+        if (strcasecmp(choice_aliases[i].name, name) == 0)
+            return (int)choice_aliases[i].choice;
+    return find_word(ms_choice_names, name);
 }
 
-static ms_status limit_value(ms_ctx *cx, ms_choice choice, const char *text, long *out)
+/* "gpipe, 1f1b or interleaved" */
+static const char *words_text(ms_arena *arena, const char *const *words)
+{
+    const char *text = words[0];
+    for (int i = 1; words[i] != NULL; i++)
+        text = ms_arena_printf(arena, "%s%s%s", text,
+                               words[i + 1] == NULL ? " or " : ", ", words[i]);
+    return text;
+}
+
+static ms_status word_value(ms_ctx *cx, ms_choice choice, const char *text, long *out)
 {
     const char *const *words = words_of(choice);
-    int schedule_aliases = choice == MS_CHOOSE_SCHEDULE;
     ms_schedule_kind schedule;
-    if (schedule_aliases && ms_schedule_parse(text, &schedule)) {
+    if (choice == MS_CHOOSE_SCHEDULE && ms_schedule_parse(text, &schedule)) {
         *out = (long)schedule;
         return MS_OK;
     }
-    if (words != NULL) {
-        *out = find_word(words, text);
-        if (*out >= 0)
-            return MS_OK;
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text,
-                ms_choice_names[choice]);
-        const char *nearest = ms_nearest(text, words, count_words(words));
-        ms_hint(cx, "use %s", nearest != NULL ? nearest : words[0]);
-        return MS_EINPUT;
-    }
-    char *end;
-    *out = strtol(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && *end == '\0' && *out < INT_MAX)
+    *out = find_word(words, text);
+    if (*out >= 0)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text,
             ms_choice_names[choice]);
-    ms_hint(cx, "write a whole number, for example %s=4", ms_choice_names[choice]);
+    ms_hint(cx, "use %s", words_text(cx->arena, words));
     return MS_EINPUT;
 }
 
-/* Splits "tp<=8" into name, comparison ('=', '<' or '>') and value. */
+static ms_status number_value(ms_ctx *cx, ms_choice choice, const char *text, long *out)
+{
+    bool is_zero = choice == MS_CHOOSE_ZERO;
+    long low = is_zero ? 0 : 1, high = is_zero ? 3 : INT_MAX - 1;
+    char *end;
+    *out = strtol(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || *out >= INT_MAX) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text,
+                ms_choice_names[choice]);
+        ms_hint(cx, "write a whole number, for example %s=%d", ms_choice_names[choice],
+                is_zero ? 1 : 4);
+        return MS_EINPUT;
+    }
+    if (*out >= low && *out <= high)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is %ld, must be %s", ms_choice_names[choice],
+            *out, is_zero ? "between 0 and 3" : "at least 1");
+    return MS_EINPUT;
+}
+
+/* `text` without the blanks around it. */
+static char *trim(ms_arena *arena, const char *text, size_t length)
+{
+    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+        length--;
+    size_t skipped = 0;
+    while (skipped < length && (text[skipped] == ' ' || text[skipped] == '\t'))
+        skipped++;
+    return ms_arena_strndup(arena, text + skipped, length - skipped);
+}
+
+/* Splits "tp<=8" into name, comparison ('=', '<' or '>') and value; blanks around them do not count. */
 static bool split_limit(ms_arena *arena, const char *text, char **name, char *comparison,
                         const char **value)
 {
@@ -113,12 +152,38 @@ static bool split_limit(ms_arena *arena, const char *text, char **name, char *co
             return false;
         rest++;
     }
-    *name = ms_arena_strndup(arena, text, length);
+    *name = trim(arena, text, length);
     for (char *c = *name; *c != '\0'; c++)
         if (*c == '-')
             *c = '_';
-    *value = rest;
-    return *rest != '\0';
+    *value = trim(arena, rest, strlen(rest));
+    return **name != '\0' && **value != '\0';
+}
+
+static ms_status fail_choice(ms_ctx *cx, const char *name, const char *text)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown choice \"%s\" in \"%s\"", name, text);
+    const char *nearest = ms_nearest(name, ms_choice_names, MS_NUM_CHOICES);
+    if (nearest != NULL)
+        ms_hint(cx, "did you mean %s?", nearest);
+    else
+        ms_hint(cx, "use %s", words_text(cx->arena, ms_choice_names));
+    return MS_EINPUT;
+}
+
+static ms_status limit_value(ms_ctx *cx, ms_choice choice, char comparison,
+                             const char *text, long *out)
+{
+    if (words_of(choice) == NULL)
+        return number_value(cx, choice, text, out);
+    MS_TRY(word_value(cx, choice, text, out));
+    if (comparison == '=')
+        return MS_OK;
+    const char *name = ms_choice_names[choice];
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s%c=%s\" compares words, and %s has no order",
+            name, comparison, text, name);
+    ms_hint(cx, "%s=%s", name, text);
+    return MS_EINPUT;
 }
 
 ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
@@ -130,16 +195,11 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
         ms_hint(cx, "write tp=8, tp<=8 or tp>=2");
         return MS_EINPUT;
     }
-    int choice = find_word(ms_choice_names, name);
-    if (choice < 0) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown choice \"%s\" in \"%s\"", name, text);
-        const char *nearest = ms_nearest(name, ms_choice_names, MS_NUM_CHOICES);
-        ms_hint(cx, "did you mean %s?",
-                nearest != NULL ? nearest : "pp, dp_shard, tp, microbatch or zero");
-        return MS_EINPUT;
-    }
+    int choice = find_choice(name);
+    if (choice < 0)
+        return fail_choice(cx, name, text);
     long value;
-    MS_TRY(limit_value(cx, (ms_choice)choice, value_text, &value));
+    MS_TRY(limit_value(cx, (ms_choice)choice, comparison, value_text, &value));
     if (comparison != '>' && value < space->high[choice])
         space->high[choice] = value;
     if (comparison != '<' && value > space->low[choice])

@@ -41,7 +41,8 @@ typedef struct ms_space {
 /* Everything that `base` and the stack allow. */
 ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
 
-/* Narrows the space by "tp=8", "tp<=8", "pp>=2", "recompute=full", "sequence_parallel=on", "zero=1". MS_EINPUT names what is wrong. */
+/* Narrows the space by "tp=8", "tp <= 8", "pp>=2", "recompute=full", "sequence_parallel=on", "zero=1"; v, mbs, async, sp and
+ * reshard are short names. Words take = only; zero is 0 to 3, sizes are at least 1. MS_EINPUT names what is wrong. */
 ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
 
 bool ms_space_allows(const ms_space *space, ms_choice choice, long value);

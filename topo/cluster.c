@@ -8,6 +8,10 @@
 #include <math.h>
 #include <string.h>
 
+/* Far beyond any machine: larger figures are slips, and would overflow what is summed. */
+#define MAX_BYTES_PER_S 1e15
+#define MAX_LATENCY_S   1.0
+
 const char *const ms_dtype_names[] = {"fp64", "fp32", "tf32", "bf16",
                                       "fp16", "fp8",  "fp4",  NULL};
 
@@ -208,12 +212,31 @@ static ms_status check_positive(ms_ctx *cx, ms_jval object, const char *key, dou
                    "\"%s\" is 0, must be positive", key);
 }
 
+static ms_status check_most(ms_ctx *cx, ms_jval object, const char *key, double value,
+                            ms_unit unit)
+{
+    double most = unit == MS_UNIT_SECONDS ? MAX_LATENCY_S : MAX_BYTES_PER_S;
+    if (value <= most)
+        return MS_OK;
+    const char *suffix = unit == MS_UNIT_SECONDS ? "s" : "B/s";
+    return ms_fail(cx, MS_EINPUT, ms_json_key_loc(cx, object, key),
+                   "\"%s\" is %g %s, must be at most %g %s", key, value, suffix, most,
+                   suffix);
+}
+
+static ms_status check_bandwidth(ms_ctx *cx, ms_jval object, const char *key,
+                                 double value)
+{
+    MS_TRY(check_positive(cx, object, key, value));
+    return check_most(cx, object, key, value, MS_UNIT_BYTES_PER_S);
+}
+
 static ms_status read_device(ms_ctx *cx, ms_jval value, ms_device *device)
 {
     device->tdp_w = NAN;
     MS_TRY(ms_json_read(cx, value, device_fields, device));
     MS_TRY(check_positive(cx, value, "memory", device->memory_bytes));
-    MS_TRY(check_positive(cx, value, "hbm", device->hbm_bytes_per_s));
+    MS_TRY(check_bandwidth(cx, value, "hbm", device->hbm_bytes_per_s));
     ms_jval peak = value;
     ms_json_member(cx, value, "peak", &peak);
     return read_peaks(cx, peak, device);
@@ -258,7 +281,8 @@ static ms_status read_level(ms_ctx *cx, ms_jval value, ms_cluster *cluster, int 
     ms_level *level = &cluster->levels[index];
     level->oversubscription = 1.0;
     MS_TRY(ms_json_read(cx, value, level_fields, level));
-    MS_TRY(check_positive(cx, value, "bandwidth", level->bandwidth_bytes_per_s));
+    MS_TRY(check_bandwidth(cx, value, "bandwidth", level->bandwidth_bytes_per_s));
+    MS_TRY(check_most(cx, value, "latency", level->latency_s, MS_UNIT_SECONDS));
     return check_nesting(cx, value, cluster, index);
 }
 
@@ -276,6 +300,20 @@ static ms_status read_levels(ms_ctx *cx, ms_jval levels, ms_cluster *cluster)
     return status;
 }
 
+/* A domain of the innermost level holds whole nodes, as NVL72 holds 18 of 4. */
+static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
+{
+    long size = cluster->levels[0].gpus_per_domain;
+    if (size == 0 || size % cluster->gpus_per_node == 0)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, ms_json_key_loc(cx, root, "gpus_per_node"),
+            "gpus_per_node is %ld, must divide the %ld GPUs of a domain of level \"%s\"",
+            cluster->gpus_per_node, size, cluster->levels[0].name);
+    ms_hint(cx, "gpus_per_node is the GPUs of one host; gpus_per_domain of the innermost "
+                "level is those that its fastest links join");
+    return MS_EINPUT;
+}
+
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
 {
     *out = (ms_cluster){.usd_per_gpu_hour = NAN};
@@ -285,7 +323,7 @@ ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
     ms_json_member(cx, root, "device", &device);
     ms_json_member(cx, root, "levels", &levels);
     ms_status status = read_device(cx, device, &out->device);
-    if (read_levels(cx, levels, out) != MS_OK)
+    if (read_levels(cx, levels, out) != MS_OK || check_node(cx, root, out) != MS_OK)
         status = MS_EINPUT;
     return status;
 }
@@ -339,7 +377,8 @@ static void print_level(FILE *out, const ms_level *level)
     char bandwidth[48];
     char latency[48];
     if (level->gpus_per_domain > 0)
-        snprintf(domain, sizeof domain, "%ld GPUs", level->gpus_per_domain);
+        snprintf(domain, sizeof domain, "%ld %s", level->gpus_per_domain,
+                 level->gpus_per_domain == 1 ? "GPU" : "GPUs");
     ms_format_quantity(bandwidth, sizeof bandwidth, level->bandwidth_bytes_per_s,
                        MS_UNIT_BYTES_PER_S);
     ms_format_quantity(latency, sizeof latency, level->latency_s, MS_UNIT_SECONDS);
@@ -350,7 +389,8 @@ static void print_level(FILE *out, const ms_level *level)
     if (level->oversubscription > 1.0)
         fprintf(out, ", %g:1 oversubscribed", level->oversubscription);
     if (level->nics_per_gpu > 0.0)
-        fprintf(out, ", %g NICs a GPU", level->nics_per_gpu);
+        fprintf(out, ", %g %s a GPU", level->nics_per_gpu,
+                level->nics_per_gpu == 1.0 ? "NIC" : "NICs");
     fputc('\n', out);
 }
 

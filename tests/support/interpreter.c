@@ -44,6 +44,7 @@ static const op_entry op_table[MS_NUM_OPS] = {
     [MS_OP_GATE] = {ms_interp_gate, 2, 2, 1, 1},
     [MS_OP_GATE_GRAD] = {ms_interp_gate_grad, 3, 3, 2, 2},
     [MS_OP_REDISTRIBUTE] = {ms_interp_redistribute, 1, 1, 1, 1},
+    [MS_OP_ADAM] = {ms_interp_adam, 4, 4, 3, 3},
 };
 
 void ms_interp_fail(ms_interp *run, const ms_node *node, const char *format, ...)
@@ -220,9 +221,10 @@ static uint64_t stream_of(const ms_program *program, int tensor)
         return 0;
     if (tensor == program->output_gradient)
         return 1;
+    ms_role role = (ms_role)program->tensors[tensor].role;
     for (int i = 0; i < tensor; i++)
-        ordinal += program->tensors[i].role == MS_ROLE_WEIGHT;
-    return ordinal;
+        ordinal += program->tensors[i].role == role;
+    return role == MS_ROLE_STATE ? ordinal + 1000 : ordinal;
 }
 
 /* Vectors lie around 1 (they scale, mostly); matrices keep activations near unit size. */
@@ -235,6 +237,8 @@ static double initial_value(const ms_interp *run, int tensor, uint64_t stream, l
     bool is_nudged = run->options.num_nudged > 0 && run->options.nudged == tensor &&
                      run->options.nudged_element == index;
     double nudge = is_nudged ? run->options.nudge : 0;
+    if (t->role == MS_ROLE_STATE)
+        return 1.5 + noise; /* second moments are positive */
     if (t->role != MS_ROLE_WEIGHT)
         return noise + nudge;
     return (strlen(t->dims) == 1 ? 1 + 0.25 * noise : 0.4 * noise) + nudge;
@@ -263,8 +267,8 @@ static void generate_all(ms_interp *run)
         const ms_tensor *t = &program->tensors[i];
         if (t->producer >= 0)
             continue;
-        if (t->role != MS_ROLE_WEIGHT && i != program->input &&
-            i != program->output_gradient)
+        if (t->role != MS_ROLE_WEIGHT && t->role != MS_ROLE_STATE &&
+            i != program->input && i != program->output_gradient)
             ms_interp_fail(run, NULL,
                            "%s has no producer and is neither weight nor input", t->name);
         for (int axis = 0; axis < MS_MESH_AXES; axis++)

@@ -206,3 +206,24 @@ void ms_interp_gate_grad(ms_interp *run, const ms_node *node, int rank)
         ggate->values[row] += gout->values[i] * x->values[i] * open * (1 - open);
     }
 }
+
+void ms_interp_adam(ms_interp *run, const ms_node *node, int rank)
+{
+    const ms_cell *in[4];
+    ms_cell *out[3];
+    for (int i = 0; i < 4; i++)
+        in[i] = ms_interp_in(run, node, i, rank);
+    for (int i = 0; i < 3; i++) {
+        out[i] = ms_interp_out(run, node, i, rank);
+        if (!ms_interp_expect(run, node, in[i + 1], out[i]->count))
+            return;
+    }
+    for (long i = 0; i < out[0]->count; i++) {
+        double g = in[1]->values[i];
+        double m = 0.9 * in[2]->values[i] + 0.1 * g;
+        double v = 0.95 * in[3]->values[i] + 0.05 * g * g;
+        out[0]->values[i] = in[0]->values[i] - 0.001 * m / (sqrt(v) + 1e-8);
+        out[1]->values[i] = m;
+        out[2]->values[i] = v;
+    }
+}

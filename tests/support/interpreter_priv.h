@@ -47,6 +47,7 @@ ms_interp_kernel ms_interp_add, ms_interp_dropout_grad, ms_interp_norm,
     ms_interp_norm_grad;
 ms_interp_kernel ms_interp_activation, ms_interp_activation_grad, ms_interp_gate,
     ms_interp_gate_grad;
+ms_interp_kernel ms_interp_adam;
 ms_interp_kernel ms_interp_rotary, ms_interp_attention, ms_interp_attention_grad;
 ms_interp_kernel ms_interp_mla_keys, ms_interp_mla_keys_grad;
 ms_interp_kernel ms_interp_embed, ms_interp_embed_grad;

@@ -217,6 +217,28 @@ static void element_sizes_match_their_names(void **state)
     assert_null(ms_dtype_names[MS_NUM_DTYPES]);
 }
 
+static void nodes_that_do_not_fill_a_domain_are_refused(void **state)
+{
+    (void)state;
+    expect_error("\"gpus_per_node\": 8", "\"gpus_per_node\": 7",
+                 "gpus_per_node is 7, must divide the 8 GPUs of a domain of level "
+                 "\"nvlink\" (at /gpus_per_node)");
+    ms_ctx *cx = test_cx();
+    ms_cluster cluster;
+    const char *text = changed(cx, "\"gpus_per_node\": 8", "\"gpus_per_node\": 4");
+    ASSERT_OK(read_text(cx, text, &cluster), cx);
+}
+
+static void figures_beyond_any_machine_are_refused(void **state)
+{
+    (void)state;
+    expect_error("10 us", "1e300 s",
+                 "\"latency\" is 1e+300 s, must be at most 1 s (at /levels/1/latency)");
+    expect_error("10 us", "1.1 s", "/levels/1/latency");
+    expect_error("400 Gb/s", "1.1 PB/s", "/levels/1/bandwidth");
+    expect_error("3 TB/s", "1.1 PB/s", "/device/hbm");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +256,8 @@ int main(void)
         cmocka_unit_test(page_shows_device_levels_and_source),
         cmocka_unit_test(json_carries_units_in_keys_and_null_for_unknown),
         cmocka_unit_test(element_sizes_match_their_names),
+        cmocka_unit_test(nodes_that_do_not_fill_a_domain_are_refused),
+        cmocka_unit_test(figures_beyond_any_machine_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,6 +226,8 @@ static void four_digits_are_shown_at_any_size(void **state)
     ASSERT_INT(ms_decimals((double)INFINITY), 3);
 }
 
+static const ms_search_options two_best = {.num_best = 2, .num_threads = 1};
+
 /* ---- what would fit ---- */
 
 static ms_shortfall shortfall_of(ms_ctx *cx, const char *line, ms_workload **workload)
@@ -236,7 +238,7 @@ static ms_shortfall shortfall_of(ms_ctx *cx, const char *line, ms_workload **wor
     ASSERT_OK(ms_predict(cx, *workload, &plan, &p), cx);
     assert_false(p.fits);
     ms_shortfall shortfall;
-    ms_shortfall_of_plan(cx, *workload, &plan, &p, &shortfall);
+    ms_shortfall_of_plan(cx, *workload, &plan, &p, &two_best, &shortfall);
     ASSERT_NEAR(shortfall.needed_bytes, p.peak_bytes, 0.0);
     return shortfall;
 }
@@ -268,8 +270,11 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
         "--model 70b --gpus 64 --tp 4 --zero 0 --recompute full",
         "--model 70b --gpus 8 --tp 8 --zero 1",
         "--model 70b --gpus 64 --tp 8 --zero 1 --microbatch 8",
+        "--model 8b --gpus 8 --seq 200k --global-batch 8",
+        "--model 8b --gpus 8 --seq 200k --global-batch 8 --pp 8 --layers-per-stage "
+        "4,4,4,4,4,4,4,4 --loss-parallel off",
     };
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         ms_ctx *cx = test_cx();
         ms_workload *workload;
         ms_shortfall shortfall = shortfall_of(cx, lines[i], &workload);
@@ -310,8 +315,6 @@ typedef struct searched {
     ms_search_result result;
     ms_status status;
 } searched;
-
-static const ms_search_options two_best = {.num_best = 2, .num_threads = 1};
 
 static void search(ms_ctx *cx, const char *line, searched *s)
 {
@@ -443,6 +446,35 @@ static void limits_that_leave_no_legal_plan_need_no_memory_figure(void **state)
     ms_workload_close(s.workload);
 }
 
+static void a_search_is_made_before_nothing_is_said_to_fit(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_workload *workload;
+    ms_shortfall shortfall =
+        shortfall_of(cx, "--model 8b --gpus 8 --seq 200k --global-batch 8", &workload);
+    assert_true(shortfall.is_searched);
+    ASSERT_INT(shortfall.changed.gpus, 8);
+    assert_null(strstr(shortfall.change, "--gpus"));
+    ms_shortfall_fail(cx, &shortfall);
+    assert_non_null(strstr(test_messages(cx), "search finds a plan that does: --"));
+    ms_workload_close(workload);
+}
+
+static void what_does_not_divide_is_not_searched_with_more_gpus(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    searched s;
+    search(cx, "--model 8b --gpus 1003 --global-batch 1000", &s); /* 17 x 59 */
+    ASSERT_INT(s.status, MS_ENOFIT);
+    assert_true(isinf(s.result.least_peak_bytes));
+    ms_shortfall shortfall;
+    ms_shortfall_of_search(cx, s.workload, &s.space, &two_best, &s.result, &shortfall);
+    assert_null(shortfall.change);
+    ms_workload_close(s.workload);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +492,8 @@ int main(void)
         cmocka_unit_test(search_json_has_the_documented_keys),
         cmocka_unit_test(a_search_without_result_says_what_would_fit),
         cmocka_unit_test(limits_that_leave_no_legal_plan_need_no_memory_figure),
+        cmocka_unit_test(a_search_is_made_before_nothing_is_said_to_fit),
+        cmocka_unit_test(what_does_not_divide_is_not_searched_with_more_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

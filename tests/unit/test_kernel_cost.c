@@ -212,6 +212,7 @@ static void missing_coefficients_are_errors_with_names(void **state)
     ms_ctx *cx = test_cx();
     ASSERT_INT(make_with(cx, "infiniband", MS_FP8), MS_EINPUT);
     assert_non_null(strstr(test_messages(cx), "fp8"));
+    assert_non_null(strstr(test_messages(cx), "whose peak it states: fp64, "));
     cx = test_cx();
     ASSERT_INT(make_with(cx, "infiniband", MS_FP64), MS_EINPUT);
     assert_non_null(strstr(test_messages(cx), "gemm/fp64"));

@@ -122,6 +122,41 @@ static void what_cannot_be_written_is_named(void **state)
         ms_arena_printf(cx->arena, "error: cannot write %s: Is a directory\n", folder));
 }
 
+static void two_names_of_one_file_are_refused(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *a = path_of(cx, "a"), *other = path_of(cx, "./a"), *b = path_of(cx, "b");
+    const char *same[] = {a, other}, *alike[] = {b, a}, *none[] = {NULL, NULL},
+               *out[] = {"-", "-"}, *device[] = {"/dev/null", "/dev/null"};
+    ASSERT_INT(ms_output_check_distinct(cx, same, 2), MS_EINPUT); /* neither exists */
+    ASSERT_OK(write_text(cx, a, "text", MS_OK), cx);
+    ASSERT_INT(ms_output_check_distinct(cx, same, 2), MS_EINPUT);
+    ASSERT_OK(ms_output_check_distinct(cx, alike, 2), cx);
+    ASSERT_INT(symlink(a, b), 0);
+    ASSERT_INT(ms_output_check_distinct(cx, alike, 2), MS_EINPUT);
+    ASSERT_OK(ms_output_check_distinct(cx, none, 2), cx);
+    ASSERT_OK(ms_output_check_distinct(cx, out, 2), cx);
+    ASSERT_OK(ms_output_check_distinct(cx, device, 2), cx);
+    ASSERT_INT(remove(b), 0);
+    ASSERT_INT(remove(a), 0);
+}
+
+static void a_dropped_output_leaves_what_was_there(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *path = path_of(cx, "a");
+    ASSERT_OK(write_text(cx, path, "old", MS_OK), cx);
+    ms_output out;
+    ASSERT_OK(ms_output_open(cx, path, &out), cx);
+    fputs("new", out.file);
+    ms_output_drop(cx, &out);
+    ASSERT_TEXT(content(cx, path), "old");
+    ASSERT_INT(remove(path), 0);
+    ASSERT_INT(cx->num_errors, 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -133,6 +168,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(permissions_survive),
         cmocka_unit_test(links_are_followed),
         cmocka_unit_test(what_cannot_be_written_is_named),
+        cmocka_unit_test(two_names_of_one_file_are_refused),
+        cmocka_unit_test(a_dropped_output_leaves_what_was_there),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -135,6 +135,37 @@ static void a_kind_without_folder_is_an_error(void **state)
     assert_non_null(strstr(test_messages(cx), "configs/no-such-kind"));
 }
 
+static void names_that_contain_the_word_are_offered_first(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *path;
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "LLAMA", NULL, &path), MS_EINPUT);
+    assert_non_null(
+        strstr(test_messages(cx), "  hint: did you mean \"llama-3.1-70b\"?\n"));
+    cx = test_cx();
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "b", NULL, &path), MS_EINPUT);
+    assert_non_null(
+        strstr(test_messages(cx), "did you mean \"gpt3-175b\" or \"llama-3.1-70b\"?\n"));
+}
+
+static void five_names_are_offered_at_most(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"x-1.json", "x-2.json", "x-3.json",
+                                        "x-4.json", "x-5.json", "x-6.json"};
+    for (int i = 0; i < 6; i++)
+        touch(names[i]);
+    ms_ctx *cx = test_cx();
+    const char *path;
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "x-", NULL, &path), MS_EINPUT);
+    assert_non_null(
+        strstr(test_messages(cx),
+               "did you mean \"x-1\", \"x-2\", \"x-3\", \"x-4\" or \"x-5\"?\n"));
+    for (int i = 0; i < 6; i++)
+        ASSERT_INT(remove(ms_arena_printf(cx->arena, "%s/models/%s", root, names[i])), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +177,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_name_far_from_all_lists_them),
         cmocka_unit_test(names_that_could_leave_the_folder_are_refused),
         cmocka_unit_test(a_kind_without_folder_is_an_error),
+        cmocka_unit_test(names_that_contain_the_word_are_offered_first),
+        cmocka_unit_test(five_names_are_offered_at_most),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

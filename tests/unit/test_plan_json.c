@@ -196,6 +196,8 @@ static void bad_plans_are_errors_at_their_place(void **state)
         {"{\"model\": \"x\", \"pipeline\": {\"layers_per_stage\": [4, 0]}}",
          "/pipeline/layers_per_stage/1"},
         {"{\"model\": \"x\", \"sharding\": {\"zero\": 4}}", "/sharding/zero"},
+        {"{\"model\": \"x\", \"recompute\": {\"mode\": \"none\", \"layers\": 4}}",
+         "/recompute/layers"},
         {"{\"model\": \"x\", \"sharding\": 3}", "/sharding"},
         {"{\"model\": \"x\", \"precision\": {\"grads\": \"fp8\"}}", "/precision/grads"},
         {"{\"model\": \"x\", \"tensor\": {\"async\": \"yes\"}}", "/tensor/async"},

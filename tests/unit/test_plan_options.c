@@ -263,6 +263,24 @@ static void a_search_starts_with_free_axes(void **state)
     ASSERT_INT(ms_plan_base_from_options(cx, &opts, &plan), MS_EINPUT);
 }
 
+static void an_output_in_the_place_of_an_input_is_refused(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *path = "/tmp/meshsim-test-no-such-plan.json",
+               *alias = "/tmp/./meshsim-test-no-such-plan.json";
+    ms_plan plan = {.model = "8b", .cluster = "h100", .stack = "generic"};
+    ms_plan_options opts = {.plan_file = path};
+    ASSERT_INT(ms_plan_options_check_output(cx, &opts, &plan, alias), MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "are one file"));
+    opts.plan_file = NULL;
+    ASSERT_OK(ms_plan_options_check_output(cx, &opts, &plan, alias), cx);
+    ASSERT_OK(ms_plan_options_check_output(cx, &opts, &plan, "8b"), cx);
+    plan.model = path;
+    ASSERT_INT(ms_plan_options_check_output(cx, &opts, &plan, alias), MS_EINPUT);
+    ASSERT_OK(ms_plan_options_check_output(cx, &opts, &plan, NULL), cx);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -284,6 +302,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_plan_needs_a_model),
         cmocka_unit_test(data_parallel_flags_that_people_try_are_explained),
         cmocka_unit_test(a_search_starts_with_free_axes),
+        cmocka_unit_test(an_output_in_the_place_of_an_input_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
