@@ -351,12 +351,11 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
     MS_TRY(open_outputs(r, args, &out));
     ms_search_report report = {0};
     ms_status status = find(r, &options, workload, &report);
-    if (status == MS_EIO || status == MS_EINPUT) {
+    if (report.result == NULL || status == MS_EIO || status == MS_EINPUT) {
         drop_outputs(cx, &out);
         return status;
     }
-    if (report.result != NULL)
-        write_result(cx, out.report.file, args->common.json, &report);
+    write_result(cx, out.report.file, args->common.json, &report);
     status = ms_output_close(cx, &out.report, status);
     ms_status saved =
         save_plan(cx, &out.plan, report.result->num_found > 0 ? report.plans : NULL);

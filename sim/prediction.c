@@ -445,7 +445,11 @@ ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     predict_axes(&p, out);
     long rows = ms_model_padded_vocab(workload->model, plan->size[MS_TP]);
     out->padded_vocab = rows != workload->model->vocab ? rows : 0;
-    out->num_stage_layers = p.pipeline.split->num_stages;
-    out->layers_per_stage = p.pipeline.split->layers;
+    int num_stages = p.pipeline.split->num_stages;
+    long *layers =
+        MS_NEW_ARRAY(cx->arena, num_stages, long); /* the split may be the workload's */
+    memcpy(layers, p.pipeline.split->layers, (size_t)num_stages * sizeof *layers);
+    out->num_stage_layers = num_stages;
+    out->layers_per_stage = layers;
     return MS_OK;
 }
