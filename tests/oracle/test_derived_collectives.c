@@ -1,52 +1,13 @@
 /* Collectives and placements of gradients that follow from the graph by propagation, against what is known of them:
  * Megatron-LM's tensor and sequence parallelism (Shoeybi et al. 2019, Korthikanti et al. 2022), the einsum rules of DTensor and GSPMD (a letter
  * in both operands and not in the result gives partial sums), loss parallelism (PyTorch torch/distributed/tensor/parallel/loss.py). */
-#include "costmodel/program.h"
-
-#include "tests/test.h"
-
-#define SEQUENCE 4096
+#include "tests/oracle/published_programs.h"
 
 enum {
     DP,
     CP,
     TP
 };
-
-/* ---- programs ---- */
-
-static const ms_model *model_named(ms_ctx *cx, const char *name)
-{
-    const ms_model *model;
-    ASSERT_OK(ms_model_load(cx, name, &model), cx);
-    return model;
-}
-
-static ms_program_key key_of(ms_program_part part, int tp, bool sequence_parallel)
-{
-    return (ms_program_key){.part = (unsigned char)part,
-                            .sequence_parallel = sequence_parallel,
-                            .loss_parallel = true,
-                            .attention_fused = true,
-                            .regather = true,
-                            .recompute = MS_RECOMPUTE_NONE,
-                            .tp = (short)tp,
-                            .cp = 1,
-                            .ep = 1,
-                            .etp = 1,
-                            .microbatch = 1};
-}
-
-static const ms_program *make(ms_ctx *cx, const ms_model *model, ms_program_key key,
-                              long dp)
-{
-    const ms_program *program =
-        ms_program_make(cx->arena, model, &key, SEQUENCE, dp, MS_BF16);
-    const char *why = "";
-    if (!ms_program_check(program, &why))
-        fail_msg("%s", why);
-    return program;
-}
 
 /* ---- traffic ---- */
 

@@ -1,45 +1,6 @@
 /* FLOP of whole models, summed over the nodes of their graphs, against the counts of PaLM (Chowdhery et al. 2022, appendix B):
  * 2 N a token forward and 4 N backward, and attention. */
-#include "costmodel/program.h"
-
-#include "tests/test.h"
-
-#define SEQUENCE 4096
-
-/* ---- programs ---- */
-
-static const ms_model *model_named(ms_ctx *cx, const char *name)
-{
-    const ms_model *model;
-    ASSERT_OK(ms_model_load(cx, name, &model), cx);
-    return model;
-}
-
-static ms_program_key key_of(ms_program_part part, int tp, bool sequence_parallel)
-{
-    return (ms_program_key){.part = (unsigned char)part,
-                            .sequence_parallel = sequence_parallel,
-                            .loss_parallel = true,
-                            .attention_fused = true,
-                            .regather = true,
-                            .recompute = MS_RECOMPUTE_NONE,
-                            .tp = (short)tp,
-                            .cp = 1,
-                            .ep = 1,
-                            .etp = 1,
-                            .microbatch = 1};
-}
-
-static const ms_program *make(ms_ctx *cx, const ms_model *model, ms_program_key key,
-                              long dp)
-{
-    const ms_program *program =
-        ms_program_make(cx->arena, model, &key, SEQUENCE, dp, MS_BF16);
-    const char *why = "";
-    if (!ms_program_check(program, &why))
-        fail_msg("%s", why);
-    return program;
-}
+#include "tests/oracle/published_programs.h"
 
 /* ---- sums ---- */
 
