@@ -1,7 +1,8 @@
-/* Comparisons of finite numbers, inlined: fmax and fmin are library calls, since they must treat NaN. */
+/* Small functions of numbers. */
 #ifndef MS_BASE_NUMBER_H
 #define MS_BASE_NUMBER_H
 
+/* Comparisons of finite numbers, inlined: fmax and fmin are library calls, since they must treat NaN. */
 static inline double ms_max(double a, double b)
 {
     return a > b ? a : b;
@@ -10,6 +11,17 @@ static inline double ms_max(double a, double b)
 static inline double ms_min(double a, double b)
 {
     return a < b ? a : b;
+}
+
+/* Greatest common divisor of two positive numbers (Euclid, Elements VII.2). */
+static inline long ms_greatest_divisor(long a, long b)
+{
+    while (b != 0) {
+        long rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
 #endif

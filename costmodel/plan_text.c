@@ -1,4 +1,5 @@
 /* Plans in words: why one is refused, with its numbers, and the one-line summary. */
+#include "base/number.h"
 #include "costmodel/plan_priv.h"
 
 /* "1 2 4 8": the values that tp may take for a count of heads. */
@@ -9,16 +10,6 @@ static const char *divisors_text(ms_ctx *cx, long number)
         if (number % i == 0)
             text = ms_arena_printf(cx->arena, "%s %ld", text, i);
     return text;
-}
-
-static long common_divisor(long a, long b)
-{
-    while (b != 0) {
-        long rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 static ms_status fail_ranks(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
@@ -53,7 +44,7 @@ static ms_status fail_heads(ms_ctx *cx, const ms_plan *plan, const ms_model *mod
                 "by tp %ld",
                 model->num_heads, kv_heads, plan->size[MS_TP]);
     ms_hint(cx, "tp may be one of %s",
-            divisors_text(cx, common_divisor(model->num_heads, kv_heads)));
+            divisors_text(cx, ms_greatest_divisor(model->num_heads, kv_heads)));
     return status;
 }
 

@@ -2,6 +2,8 @@
  * Ranks are row-major: rank = sum of coordinate * stride, the last axis has stride 1. */
 #include "topo/mesh.h"
 
+#include "base/number.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -117,22 +119,12 @@ static long count_domains(const ms_group *group, long base, long domain)
     return num_domains;
 }
 
-static long greatest_divisor(long a, long b)
-{
-    while (b != 0) {
-        long rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* One mode, neighbours nearer than a domain. Its groups begin at q extent + s, s < stride; places of q extent in a domain repeat
  * after domain / gcd of them; of the places from each the last before the domain's end touches most domains. */
 static long one_mode_domains(long size, long stride, long num_ranks, long domain)
 {
     long extent = size * stride, most = 1;
-    long num_places = domain / greatest_divisor(extent, domain);
+    long num_places = domain / ms_greatest_divisor(extent, domain);
     for (long q = 0; q < num_places && q < num_ranks / extent; q++) {
         long last = q * extent % domain + stride - 1;
         long place = last < domain ? last : domain - 1;
@@ -150,7 +142,7 @@ static long counted_domains(const ms_group *group, long num_ranks, long domain)
 {
     bool seen[MAX_DOMAIN] = {false};
     long extent = group->modes[0].size * group->modes[0].stride, most = 1;
-    long period = extent / greatest_divisor(extent, domain) * domain;
+    long period = extent / ms_greatest_divisor(extent, domain) * domain;
     for (long rank = 0; rank < num_ranks && rank < period; rank++) {
         long place = rank % domain;
         if ((place < MAX_DOMAIN && seen[place]) || group_base(group, rank) != rank)

@@ -2,6 +2,7 @@
 #include "costmodel/plan.h"
 
 #include "tests/test.h"
+#include "tests/unit/legal_plans.h"
 
 /* Shapes of Llama 3.1 70B (huggingface.co/meta-llama/Llama-3.1-70B config.json). */
 static ms_model dense_model(void)
@@ -34,26 +35,6 @@ static ms_model expert_model(void)
     model.moe.ffn_hidden = 2048;
     model.moe.shared_ffn_hidden = 2048;
     return model;
-}
-
-static ms_plan dense_plan(void)
-{
-    ms_plan plan = ms_plan_default(512);
-    plan.model = "llama-3.1-70b";
-    plan.size[MS_PP] = 4;
-    plan.size[MS_TP] = 8;
-    ms_plan_settle(&plan);
-    return plan;
-}
-
-static ms_plan expert_plan(void)
-{
-    ms_plan plan = ms_plan_default(2048);
-    plan.model = "deepseek-v3";
-    plan.size[MS_PP] = 16;
-    plan.ep = 64;
-    ms_plan_settle(&plan);
-    return plan;
 }
 
 static void expect_refusal(const ms_plan *plan, const ms_model *model, ms_refusal want)

@@ -2,26 +2,7 @@
 #include "costmodel/plan.h"
 
 #include "tests/test.h"
-
-static ms_plan dense_plan(void)
-{
-    ms_plan plan = ms_plan_default(512);
-    plan.model = "llama-3.1-70b";
-    plan.size[MS_PP] = 4;
-    plan.size[MS_TP] = 8;
-    ms_plan_settle(&plan);
-    return plan;
-}
-
-static ms_plan expert_plan(void)
-{
-    ms_plan plan = ms_plan_default(2048);
-    plan.model = "deepseek-v3";
-    plan.size[MS_PP] = 16;
-    plan.ep = 64;
-    ms_plan_settle(&plan);
-    return plan;
-}
+#include "tests/unit/legal_plans.h"
 
 static ms_status read_text(ms_ctx *cx, const char *text, ms_plan *out)
 {

@@ -1,0 +1,27 @@
+/* One dense and one expert plan that the rules allow, for tests to change. */
+#ifndef MS_TESTS_LEGAL_PLANS_H
+#define MS_TESTS_LEGAL_PLANS_H
+
+#include "costmodel/plan.h"
+
+static inline ms_plan dense_plan(void)
+{
+    ms_plan plan = ms_plan_default(512);
+    plan.model = "llama-3.1-70b";
+    plan.size[MS_PP] = 4;
+    plan.size[MS_TP] = 8;
+    ms_plan_settle(&plan);
+    return plan;
+}
+
+static inline ms_plan expert_plan(void)
+{
+    ms_plan plan = ms_plan_default(2048);
+    plan.model = "deepseek-v3";
+    plan.size[MS_PP] = 16;
+    plan.ep = 64;
+    ms_plan_settle(&plan);
+    return plan;
+}
+
+#endif
