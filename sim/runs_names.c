@@ -134,26 +134,27 @@ static bool has_part(const char *text, const char *part)
     return text != NULL && strstr(text, part) != NULL;
 }
 
-const char *ms_run_cluster_name(const ms_run_cells *cells)
+/* The other part of a rule may stand in either of the other two cells. */
+static const char *first_name(const name_rule *rules, const char *text, const char *other,
+                              const char *another)
 {
-    for (const name_rule *rule = gpu_rules; rule->part != NULL; rule++) {
-        if (has_part(cells->gpu_type, rule->part) &&
-            (rule->other_part == NULL || has_part(cells->gpu_type, rule->other_part) ||
-             has_part(cells->network, rule->other_part)))
+    for (const name_rule *rule = rules; rule->part != NULL; rule++) {
+        if (has_part(text, rule->part) &&
+            (rule->other_part == NULL || has_part(other, rule->other_part) ||
+             has_part(another, rule->other_part)))
             return rule->name;
     }
     return NULL;
 }
 
+const char *ms_run_cluster_name(const ms_run_cells *cells)
+{
+    return first_name(gpu_rules, cells->gpu_type, cells->gpu_type, cells->network);
+}
+
 const char *ms_run_stack_name(const ms_run_cells *cells)
 {
-    for (const name_rule *rule = framework_rules; rule->part != NULL; rule++) {
-        if (has_part(cells->framework, rule->part) &&
-            (rule->other_part == NULL || has_part(cells->compile, rule->other_part) ||
-             has_part(cells->date, rule->other_part)))
-            return rule->name;
-    }
-    return NULL;
+    return first_name(framework_rules, cells->framework, cells->compile, cells->date);
 }
 
 static bool is_one_of(const char *name, const char *const *names)
