@@ -143,7 +143,8 @@ static bool evaluate(ms_explore_level *l)
         explorer->counts.over_memory++;
     if (!fit && !explorer->bounds_only)
         return false;
-    double bound_s = ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan));
+    double bound_s =
+        ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan), l->explorer->scratch);
     if (explorer->bounds_only)
         explorer->least_bound_s = ms_min(explorer->least_bound_s, bound_s);
     else if (explorer->exhaustive || !ms_explore_is_beaten(explorer, bound_s))
@@ -265,7 +266,8 @@ static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMP
     use_recomputed(l, &made[0], MS_RECOMPUTE_NONE, 0);
     if (!everything &&
         ms_explore_is_beaten(explorer,
-                             ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan)))) {
+                             ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan),
+                                             l->explorer->scratch))) {
         explorer->counts.evaluated++;
         explorer->counts.over_bound += all;
         return;
@@ -329,7 +331,7 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
             stages[i].sum.tp_sync_s = 0.0;
     l->pipeline.stages = stages;
     l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);
-    double bound_s = ms_step_bound_s(&l->pipeline, MS_ZERO_0);
+    double bound_s = ms_step_bound_s(&l->pipeline, MS_ZERO_0, l->explorer->scratch);
     ms_arena_rewind(scratch, mark);
     return bound_s;
 }

@@ -152,7 +152,7 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links)
     return sizes;
 }
 
-static double sharded(const ms_rank_load *load, const ms_shard_sizes *shards,
+double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
                       bool over_shards)
 {
     if (!over_shards)
@@ -191,12 +191,12 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
     const ms_stack *stack = workload->stack;
     bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_KEEP;
     parts[MS_MEMORY_PARAMS] =
-        stack->param_bytes.value * sharded(load, shards, params_sharded);
-    parts[MS_MEMORY_GRADS] =
-        stack->grad_bytes.value * sharded(load, shards, ms_shards_grads(sharding)) +
-        load->head_grad_bytes;
+        stack->param_bytes.value * ms_rank_params(load, shards, params_sharded);
+    parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
+                                 ms_rank_params(load, shards, ms_shards_grads(sharding)) +
+                             load->head_grad_bytes;
     parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
-                                 sharded(load, shards, sharding >= MS_ZERO_1);
+                                 ms_rank_params(load, shards, sharding >= MS_ZERO_1);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
     parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);

@@ -56,6 +56,10 @@ typedef struct ms_shard_sizes {
 } ms_shard_sizes;
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 
+/* Parameters of the load that one rank holds, over the shards or whole. */
+double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
+                      bool over_shards);
+
 /* Bytes by category at the peak, during a backward; the sum is the peak. Sources: ZeRO (Rajbhandari et al. 2020) for states;
  * activations and transients from the lifetimes of the graph's tensors. */
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,

@@ -181,7 +181,7 @@ static void predict_time(ms_ctx *cx, const planned *p, ms_prediction *out)
     ms_replay(p->schedule, times, cx->arena, &result);
     out->optimizer_s = ms_optimizer_s(&p->pipeline, p->sharding, &last);
     out->step_s = result.makespan_s + out->optimizer_s;
-    out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding);
+    out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding, cx->arena);
     double plain_s = unsynced_makespan_s(cx, p, times);
     sum_rank(p, last, out);
     out->ending_rank = last;
@@ -191,6 +191,17 @@ static void predict_time(ms_ctx *cx, const planned *p, ms_prediction *out)
     predict_stages(cx, p, times, result.busy_s, out);
 }
 
+/* A stage that recomputes some of its layers recomputes the first ones. */
+static const ms_bill *layer_bill(const planned *p, int stage, long layer)
+{
+    const ms_plan *plan = p->plan;
+    int kind =
+        p->workload->model->kind_of_layer[p->pipeline.split->first_layer[stage] + layer];
+    bool rest = plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0 &&
+                layer >= plan->recompute_layers;
+    return p->bills->layer[kind][rest ? MS_RECOMPUTE_NONE : plan->recompute];
+}
+
 /* FLOP that all devices execute in a step, recomputation included. */
 static double executed_flop(const planned *p)
 {
@@ -198,15 +209,8 @@ static double executed_flop(const planned *p)
     const ms_split *split = p->pipeline.split;
     double flop = 0.0;
     for (int s = 0; s < split->num_stages; s++) {
-        long recomputed =
-            plan->recompute_layers == 0 || plan->recompute_layers > split->layers[s]
-                ? split->layers[s]
-                : plan->recompute_layers;
         for (long i = 0; i < split->layers[s]; i++) {
-            int kind = p->workload->model->kind_of_layer[split->first_layer[s] + i];
-            bool full = plan->recompute == MS_RECOMPUTE_FULL && i >= recomputed;
-            const ms_bill *bill =
-                p->bills->layer[kind][full ? MS_RECOMPUTE_NONE : plan->recompute];
+            const ms_bill *bill = layer_bill(p, s, i);
             flop += bill->flop[MS_BILL_FORWARD] + bill->flop[MS_BILL_BACKWARD];
         }
     }
@@ -298,16 +302,6 @@ static void add_bill_traffic(const planned *p, const ms_bill *bill, int axis,
                                                         p->plan->async_tp);
         }
     }
-}
-
-static const ms_bill *layer_bill(const planned *p, int stage, long layer)
-{
-    const ms_plan *plan = p->plan;
-    int kind =
-        p->workload->model->kind_of_layer[p->pipeline.split->first_layer[stage] + layer];
-    bool rest = plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0 &&
-                layer >= plan->recompute_layers;
-    return p->bills->layer[kind][rest ? MS_RECOMPUTE_NONE : plan->recompute];
 }
 
 static void predict_inner_axis(const planned *p, int rank, int axis, const char *name,

@@ -2,17 +2,7 @@
 
 #include "base/number.h"
 
-#include <assert.h>
-
 /* ---- bounds and exact times ---- */
-
-static double owned_params(const ms_rank_load *load, const ms_shard_sizes *shards,
-                           ms_sharding sharding)
-{
-    if (sharding == MS_ZERO_0)
-        return load->dense_params + load->expert_params;
-    return load->dense_params / shards->dense + load->expert_params / shards->expert;
-}
 
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_parts *parts)
@@ -29,7 +19,8 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
 {
     double most = -1.0;
     for (int i = 0; i < pipeline->split->num_runs; i++) {
-        double params = owned_params(&pipeline->loads[i], &pipeline->shards, sharding);
+        double params =
+            ms_rank_params(&pipeline->loads[i], &pipeline->shards, sharding >= MS_ZERO_1);
         if (params > most) {
             most = params;
             *slowest_rank = pipeline->split->runs[i].first_rank;
@@ -78,13 +69,12 @@ static double rest_s(const ms_stage_times *t)
     return ms_max(t->reduce_s - t->last_backward_s, t->reduce_tail_s);
 }
 
-#define MAX_CLASSES 256
-
-double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding)
+double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                       ms_arena *scratch)
 {
     const ms_split *split = pipeline->split;
-    ms_stage_times times[MAX_CLASSES];
-    assert(split->num_classes <= MAX_CLASSES);
+    ms_arena_mark mark = ms_arena_save(scratch);
+    ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_stage_durations(pipeline->workload, &pipeline->stages[i], sharding,
                                       pipeline->send_s);
@@ -102,6 +92,7 @@ double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding)
         around_s += run->num_ranks * through_s(pipeline, first);
     }
     int rank_unused;
+    ms_arena_rewind(scratch, mark);
     return (longest_s + ms_optimizer_s(pipeline, sharding, &rank_unused)) * (1.0 - 1e-12);
 }
 

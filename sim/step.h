@@ -50,7 +50,8 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
  * F1 the first forward, BL the last backward of a stage, c the send, rest what reductions need after the last backward. Holds for
  * schedules in which the last action of every rank is the last micro-batch's backward on its first chunk: GPipe, 1F1B,
  * interleaved. Lowered by 1 part in 10^12 for rounding. */
-double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding);
+double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                       ms_arena *scratch);
 
 /* By replay of the whole schedule. */
 double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
