@@ -285,6 +285,30 @@ static void tied_embeddings_in_two_stages_exchange_their_gradient(void **state)
     ASSERT_NEAR(predict(b, &plan).optimizer_s, 0.0, 0.0);
 }
 
+/* 300 stages of 1 to 300 layers: more classes than any sensible plan has. */
+static void stages_may_all_differ(void **state)
+{
+    (void)state;
+    enum {
+        NUM_STAGES = 300
+    };
+    bench *b = open_bench();
+    long layers[NUM_STAGES];
+    b->model.num_layers = 0;
+    for (int i = 0; i < NUM_STAGES; i++)
+        b->model.num_layers += layers[i] = i + 1;
+    b->model.kind_of_layer =
+        MS_NEW_ARRAY(b->cx->arena, b->model.num_layers, unsigned char);
+    ms_plan plan = make_plan(NUM_STAGES, 1, 1, 1);
+    plan.num_stage_layers = NUM_STAGES;
+    plan.layers_per_stage = layers;
+    ms_prediction p = predict(b, &plan);
+    ASSERT_INT(p.stages[NUM_STAGES - 1].num_layers, NUM_STAGES);
+    /* one micro-batch passes every layer, the embedding and the head */
+    ASSERT_NEAR(p.step_s, 3.0 * ((double)b->model.num_layers + 2.0), 1e-6);
+    assert_true(p.bound_s <= p.step_s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +322,7 @@ int main(void)
         cmocka_unit_test(utilisation_counts_pairs_in_the_window),
         cmocka_unit_test(the_split_is_the_habit_of_the_stack),
         cmocka_unit_test(tied_embeddings_in_two_stages_exchange_their_gradient),
+        cmocka_unit_test(stages_may_all_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
