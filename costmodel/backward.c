@@ -19,7 +19,7 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
 {
     const ms_node *node = &b->nodes[f];
     const ms_tensor *operand = &b->tensors[node->in[input]];
-    const ms_placement partial = {MS_PARTIAL_SUM, 0};
+    const ms_placement partial = {.kind = MS_PARTIAL_SUM};
     if (!ms_axis_active(b->program, operand->mesh, axis))
         return ms_replicate;
     char letter = b->strategy[f][axis];

@@ -15,6 +15,7 @@
 #include "costmodel/collective_cost.h"
 #include "costmodel/kernel_cost.h"
 #include "costmodel/model.h"
+#include "costmodel/placement.h"
 #include "costmodel/plan.h"
 
 #define MS_MAX_DIMS     4
@@ -53,17 +54,6 @@ typedef enum ms_mesh_kind {
     MS_SPARSE_MESH
 } ms_mesh_kind;
 /* Axis 0, 1, 2 of the dense mesh: dp, cp, tp; of the sparse mesh: edp, ep, etp. */
-
-typedef enum ms_placement_kind {
-    MS_REPLICATE,
-    MS_SHARD,
-    MS_PARTIAL_SUM,
-    MS_PARTIAL_MAX
-} ms_placement_kind;
-typedef struct ms_placement {
-    unsigned char kind;
-    char dim; /* letter, MS_SHARD only */
-} ms_placement;
 
 typedef enum ms_role {
     MS_ROLE_ACTIVATION,

@@ -52,9 +52,6 @@ int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role rol
                   double element_bytes);
 /* Appends the node; its outputs then know their producer. */
 int ms_push_node(ms_builder *b, const ms_node *node);
-bool ms_placement_equal(ms_placement a, ms_placement b);
-ms_placement ms_shard(char letter);
-extern const ms_placement ms_replicate;
 /* Axes of size 1 carry no placement, except axis 0: what is split over it must be reduced over it, whatever its size. */
 bool ms_axis_active(const ms_program *program, int mesh, int axis);
 

@@ -6,23 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-const ms_placement ms_replicate = {MS_REPLICATE, 0};
-
-ms_placement ms_shard(char letter)
-{
-    return (ms_placement){MS_SHARD, letter};
-}
-
-bool ms_placement_equal(ms_placement a, ms_placement b)
-{
-    return a.kind == b.kind && (a.kind != MS_SHARD || a.dim == b.dim);
-}
-
-static bool is_partial(ms_placement placement)
-{
-    return placement.kind == MS_PARTIAL_SUM || placement.kind == MS_PARTIAL_MAX;
-}
-
 static bool has(const ms_tensor *tensor, char letter)
 {
     return letter != 0 && strchr(tensor->dims, letter) != NULL;
@@ -215,7 +198,8 @@ static char lead_letter(const ms_builder *b, const ms_node *node, int axis)
     if (at.kind == MS_PARTIAL_SUM && linear &&
         (node->op == MS_OP_UNPERMUTE || all_partial(b, node, axis)))
         return MS_LINEAR;
-    if (is_partial(at) || (at.kind == MS_SHARD && must_be_whole(node, lead, at.dim)))
+    if (ms_placement_is_partial(at) ||
+        (at.kind == MS_SHARD && must_be_whole(node, lead, at.dim)))
         at = ms_stream_placement(b, axis);
     if (at.kind != MS_SHARD)
         return MS_WHOLE;
@@ -252,12 +236,12 @@ static ms_placement output_placement(const ms_node *node, const ms_tensor *out, 
     if (letter == MS_WHOLE)
         return ms_replicate;
     if (letter == MS_LINEAR)
-        return (ms_placement){MS_PARTIAL_SUM, 0};
+        return (ms_placement){.kind = MS_PARTIAL_SUM};
     char own = ms_operand_letter(node, out, -1, axis, letter);
     if (own != 0)
         return ms_shard(own);
-    return (ms_placement){node->op == MS_OP_LOSS_MAX ? MS_PARTIAL_MAX : MS_PARTIAL_SUM,
-                          0};
+    return (ms_placement){.kind = node->op == MS_OP_LOSS_MAX ? MS_PARTIAL_MAX
+                                                             : MS_PARTIAL_SUM};
 }
 
 static void spread(ms_builder *b, ms_node *node, int axis, char letter)

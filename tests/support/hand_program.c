@@ -40,10 +40,10 @@ void ms_hand_set_mesh(ms_hand *h, ms_mesh_kind mesh, long outer, long middle, lo
 ms_placement ms_hand_placement(char c)
 {
     if (c == 'P' || c == 'M')
-        return (ms_placement){c == 'P' ? MS_PARTIAL_SUM : MS_PARTIAL_MAX, 0};
+        return (ms_placement){.kind = c == 'P' ? MS_PARTIAL_SUM : MS_PARTIAL_MAX};
     if (c == 'R')
-        return (ms_placement){MS_REPLICATE, 0};
-    return (ms_placement){MS_SHARD, c};
+        return ms_replicate;
+    return ms_shard(c);
 }
 
 /* `at` has one character an axis: R replicated, P partial sum, M partial maximum, otherwise split by that dim. */
