@@ -17,6 +17,11 @@ typedef enum ms_layout_order {
     MS_COLEXICOGRAPHIC
 } ms_layout_order;
 
+/* i -> i * stride for i < size. */
+typedef struct ms_mode {
+    long size, stride;
+} ms_mode;
+
 /* A value; the modes are never changed and live in the arena of whoever made them. */
 typedef struct ms_layout {
     ms_layout_order order;
@@ -57,7 +62,7 @@ long ms_layout_at_coordinate(ms_layout layout, const long *coordinate);
 /* All values, by linear index (_MeshLayout.all_ranks_from_zero). The caller has seen that the size is no burden. */
 long *ms_layout_values(ms_arena *arena, ms_layout layout);
 /* No value occurs twice (_MeshLayout.check_non_overlap): exact. MS_EINPUT with a value that does; or when modes interlock
- * such that only a look at all values could tell, and they reach beyond 2^26. */
+ * such that only a look at all values could tell, and they reach beyond 2^22. */
 ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout);
 
 /* ---- algebra ---- */
@@ -88,7 +93,7 @@ ms_status ms_layout_divide(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out)
 /* logical_product: copies of the tile `a`, placed as `b` says among the tiles of a range: (a, complement(a, size of a * cosize of b) o b).
  * Two modes, the tile the faster one. */
 ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* The longest layout r that begins at 0 with a(r(i)) = i; 1:0 when `a` has no stride 1. */
+/* A layout r with a(r(i)) = i, over the modes of `a` that continue each other from stride 1 on; 1:0 when there are none. */
 ms_layout ms_layout_right_inverse(ms_arena *arena, ms_layout a);
 
 #endif
