@@ -459,22 +459,24 @@ void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model 
     }
 }
 
-bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
-                         const ms_model *model, const ms_cluster *cluster,
-                         unsigned char like[MS_NUM_PLAN_AXES],
-                         unsigned char plain[MS_NUM_PLAN_AXES])
+void ms_space_plain_order(ms_plan *plan)
 {
     unsigned char active[MS_NUM_PLAN_AXES];
     int num_active = 0;
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
         if (plan->size[plan->order[i]] > 1)
             active[num_active++] = plan->order[i];
-    ms_plan variant = *plan;
-    place_active(&variant, active);
-    memcpy(plain, variant.order, sizeof variant.order);
+    place_active(plan, active);
+}
+
+bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
+                         const ms_model *model, const ms_cluster *cluster,
+                         unsigned char like[MS_NUM_PLAN_AXES])
+{
     signature asked, tried;
-    sign(&variant, cluster, &asked);
-    static _Thread_local ms_orders orders;
+    ms_plan variant = *plan;
+    ms_orders orders;
+    sign(plan, cluster, &asked);
     ms_space_orders(space, plan, model, cluster, &orders);
     for (int i = 0; i < orders.num; i++) {
         memcpy(variant.order, orders.order[i], sizeof variant.order);

@@ -87,11 +87,11 @@ typedef struct ms_orders {
 void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model,
                      const ms_cluster *cluster, ms_orders *out);
 
-/* Which of the space's orders stands for plan->order: the one with the same spans. Written with axes of size 1 in their
- * default places; plan->order written so goes to `plain`. False: none, the order is not in the space. */
+/* Writes the axes of size 1, which move no rank, in their default places, as ms_space_orders does. */
+void ms_space_plain_order(ms_plan *plan);
+/* The order of the space that stands for plan->order: one with the same spans. False: there is none. */
 bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
                          const ms_model *model, const ms_cluster *cluster,
-                         unsigned char like[MS_NUM_PLAN_AXES],
-                         unsigned char plain[MS_NUM_PLAN_AXES]);
+                         unsigned char like[MS_NUM_PLAN_AXES]);
 
 #endif

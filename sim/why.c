@@ -32,6 +32,11 @@ long ms_why_count(ms_workload *workload, const ms_space *space, bool exactly)
 
 /* ---- the best completion ---- */
 
+static bool is_interrupted(const ms_search_options *options)
+{
+    return options->interrupted != NULL && *options->interrupted;
+}
+
 /* Of the plans of a space; false when it has none, or none was looked at before an interrupt. */
 static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, ms_why *why)
@@ -44,6 +49,8 @@ static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     if (result.num_found == 0 && !isfinite(result.least_peak_bytes))
         return false;
     why->plan = result.num_found > 0 ? result.found[0].plan : result.least_plan;
+    if (!why->home.fixed_order)
+        ms_space_plain_order(&why->plan);
     why->num_plans = ms_why_count(workload, space, true);
     return true;
 }
@@ -87,30 +94,41 @@ static ms_space widened(const ms_space *space, const ms_space *asked)
     return wide;
 }
 
-static bool is_interrupted(const ms_search_options *options)
+/* In the space, or else as if its limits were not there. */
+static bool find_plan(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                      const ms_search_options *options, const ms_space *asked,
+                      ms_why *why)
 {
-    return options->interrupted != NULL && *options->interrupted;
+    ms_choice empty;
+    ms_space both = ms_space_both(space, asked, &empty);
+    bool ordered = fix_order(space, asked, &both);
+    why->home = *space;
+    if (empty == MS_NUM_CHOICES && ordered &&
+        find_best(cx, workload, &both, options, why))
+        return true;
+    if (is_interrupted(options))
+        return false;
+    why->home = *asked;
+    if (!find_best(cx, workload, asked, options, why))
+        return false;
+    why->excluded = !ordered ? "--order fixes another order of the axes"
+                             : ms_why_excluded(cx, workload, space, asked, &both, empty);
+    return true;
 }
 
 ms_status ms_why_ask(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                      const ms_search_options *options, const ms_why_question *question,
                      ms_why *out)
 {
-    ms_choice empty;
     *out = (ms_why){.question = question};
-    ms_space both = ms_space_both(space, &question->asked, &empty);
-    bool ordered = fix_order(space, &question->asked, &both);
-    if (empty == MS_NUM_CHOICES && ordered)
-        out->has_plan = find_best(cx, workload, &both, options, out);
+    ms_space asked = widened(space, &question->asked);
+    out->has_plan = find_plan(cx, workload, space, options, &asked, out);
     if (!out->has_plan && !is_interrupted(options)) {
-        ms_space wide = widened(space, &question->asked);
-        out->has_plan = find_best(cx, workload, &wide, options, out);
-        if (out->has_plan)
-            out->excluded =
-                !ordered ? "--order fixes another order of the axes"
-                         : ms_why_excluded(cx, workload, space, &wide, &both, empty);
-        else if (!is_interrupted(options))
-            ms_why_no_plan(cx, workload, &wide, out);
+        const char *untried = ms_why_no_plan(cx, workload, &asked, out);
+        out->has_plan =
+            untried != NULL && find_plan(cx, workload, space, options, &asked, out);
+        out->excluded = untried;
+        out->is_another = untried != NULL;
     }
     return out->has_plan ? ms_predict(cx, workload, &out->plan, &out->prediction) : MS_OK;
 }
@@ -190,17 +208,18 @@ static void find_ranks(const ms_search_result *result, ms_why *why)
     }
 }
 
-/* The plan as the search writes it, with the order of axes that it tries for it. */
-static void choose_order(const ms_workload *workload, const ms_space *space, ms_why *why)
+/* The plan with the order of axes that the search tries for it. */
+static void choose_order(const ms_workload *workload, ms_why *why)
 {
-    unsigned char like[MS_NUM_PLAN_AXES], plain[MS_NUM_PLAN_AXES];
-    ms_plan tried = why->plan;
-    if (ms_space_order_like(space, &why->plan, workload->model, workload->cluster, like,
-                            plain)) {
-        memcpy(tried.order, like, sizeof tried.order);
-        why->is_stand_in = memcmp(like, plain, sizeof plain) != 0;
-    }
+    ms_plan tried = why->plan, plain[2];
+    (void)ms_space_order_like(&why->home, &why->plan, workload->model, workload->cluster,
+                              tried.order);
     ms_watch_start(&why->among, &tried);
+    plain[0] = why->plan;
+    plain[1] = tried;
+    for (int i = 0; i < 2; i++)
+        ms_space_plain_order(&plain[i]);
+    why->is_stand_in = memcmp(plain[0].order, plain[1].order, sizeof tried.order) != 0;
 }
 
 static ms_why_verdict judge(const ms_search_result *result, const ms_why *why)
@@ -223,18 +242,15 @@ static ms_why_verdict judge(const ms_search_result *result, const ms_why *why)
 static void follow_plan(const ms_why_context *known, ms_why *why)
 {
     const ms_search_options *options = known->options;
-    ms_space wide = widened(known->space, &why->question->asked);
-    const ms_space *home = why->excluded == NULL ? known->space : &wide;
-    ms_space one = space_of(home, &why->plan);
+    ms_space one = space_of(&why->home, &why->plan);
     ms_watch_start(&why->alone, &why->plan);
-    why->mesh_bound_s = mesh_bound_s(known->workload, home, &why->plan);
+    why->mesh_bound_s = mesh_bound_s(known->workload, &why->home, &why->plan);
     why->mesh_ruled_out = ms_search_rules_out(why->mesh_bound_s, why->threshold_s);
     follow(known->workload, &one, 1, INFINITY, &why->alone);
-    choose_order(known->workload, home, why);
+    choose_order(known->workload, why);
     int capacity = options->variants ? options->num_best : 1;
-    follow(known->workload, home, capacity, why->threshold_s, &why->among);
-    if (why->excluded == NULL)
-        find_ranks(known->result, why);
+    follow(known->workload, &why->home, capacity, why->threshold_s, &why->among);
+    find_ranks(known->result, why);
 }
 
 ms_status ms_why_answer(ms_ctx *cx, ms_workload *workload, const ms_space *space,
@@ -246,7 +262,7 @@ ms_status ms_why_answer(ms_ctx *cx, ms_workload *workload, const ms_space *space
     why->verdict = why->refused != NULL    ? MS_WHY_REFUSED
                    : why->excluded != NULL ? MS_WHY_OUTSIDE
                                            : MS_WHY_OPEN;
-    if (why->has_plan && !why->untried)
+    if (why->has_plan)
         follow_plan(&known, why);
     if (why->has_plan && why->excluded == NULL)
         why->verdict = judge(result, why);

@@ -48,7 +48,9 @@ typedef struct ms_why {
     long num_plans;       /* completions in the space; when outside, without its limits */
     bool
         has_plan; /* `plan` is the fastest completion that fits, or the one that needs least memory */
-    bool untried; /* legal, but such combinations are never tried */
+    bool
+        is_another; /* such combinations are never tried: `plan` is what is tried instead */
+    ms_space home; /* the space that `plan` is in */
     ms_plan plan;
     ms_prediction prediction;
     /* set by ms_why_answer */

@@ -155,58 +155,87 @@ static ms_refusal best_probe(const ms_workload *workload, const ms_space *asked,
     return best;
 }
 
-static const char *refusal_text(ms_ctx *cx, const ms_workload *workload,
-                                const ms_plan *plan)
+/* "pp 3 x tp 4 = 12 ranks do not divide 512 GPUs": of the sizes that are given. */
+static const char *product_text(ms_ctx *cx, const ms_space *asked)
 {
+    const char *text = "";
+    double product = 1.0;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+        if (!ms_why_is_given(asked, axis))
+            continue;
+        product *= (double)asked->low[axis];
+        text =
+            ms_arena_printf(cx->arena, "%s%s%s %ld", text, text[0] == '\0' ? "" : " x ",
+                            ms_plan_axis_names[axis], asked->low[axis]);
+    }
+    return ms_arena_printf(cx->arena, "%s = %.0f ranks do not divide %ld GPUs", text,
+                           product, asked->base.gpus);
+}
+
+static const char *refusal_text(ms_ctx *cx, const ms_workload *workload,
+                                const ms_space *asked, const ms_plan *plan)
+{
+    bool all_given = true;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        all_given = all_given && ms_why_is_given(asked, axis);
+    if (ms_plan_refusal(plan, workload->model) == MS_REFUSE_RANKS && !all_given)
+        return product_text(cx, asked);
     ms_ctx said = {.arena = cx->arena};
     (void)ms_plan_check(&said, plan, workload->model, MS_NOWHERE);
     return said.first->message;
 }
 
-/* Combinations that are legal and never tried. */
-static const char *untried_text(ms_ctx *cx, const ms_workload *workload,
-                                const ms_space *asked, const ms_plan *plan)
+static void free_choice(ms_space *asked, ms_choice choice)
+{
+    asked->low[choice] = 0;
+    asked->high[choice] = LONG_MAX;
+}
+
+/* Combinations that are legal and never tried. The choices at fault are freed. */
+static const char *free_untried(ms_ctx *cx, const ms_workload *workload,
+                                const ms_plan *plan, ms_space *asked)
 {
     long pp = plan->size[MS_PP], v = plan->virtual_stages;
-    if (!ms_space_tries_schedule(asked, workload->model, pp, plan->schedule, v))
-        return pp == 1
-                   ? "without a pipeline (pp 1) all schedules are the same, and 1f1b "
-                     "with one chunk stands for them"
-                   : "one chunk per rank is 1f1b, so interleaved is tried with two or "
-                     "more";
+    if (!ms_space_tries_schedule(asked, workload->model, pp, plan->schedule, v)) {
+        free_choice(asked, MS_CHOOSE_SCHEDULE);
+        free_choice(asked, MS_CHOOSE_VIRTUAL_STAGES);
+        return "without a pipeline (pp 1) only 1f1b is tried: no schedule is faster or "
+               "keeps fewer micro-batches alive";
+    }
     ms_links links = ms_links_make(plan, workload->cluster, workload->profile);
     ms_shard_sizes sizes = ms_shard_sizes_of(&links);
     bool shards = sizes.dense > 1.0 || sizes.expert > 1.0;
-    if (ms_space_tries_sharding(asked, workload->stack, pp, shards, plan->zero,
-                                plan->reshard_after_forward))
-        return "the search does not try this combination";
-    if (!shards)
+    if (!shards && plan->zero > 0) {
+        free_choice(asked, MS_CHOOSE_ZERO);
         return ms_arena_printf(
             cx->arena,
             "zero %ld has nothing to shard over (dp_shard 1, cp 1), so "
-            "zero 0 stands for it",
+            "zero 0 is tried",
             plan->zero);
+    }
+    free_choice(asked, MS_CHOOSE_RESHARD);
     return ms_arena_printf(cx->arena,
                            "stack %s does not reshard parameters after forward inside a "
                            "pipeline (pp %ld)",
                            plan->stack, pp);
 }
 
-void ms_why_no_plan(ms_ctx *cx, ms_workload *workload, const ms_space *asked, ms_why *why)
+const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
+                           ms_why *why)
 {
-    why->refusal = best_probe(workload, asked, &why->plan);
-    const char *text = why->refusal == MS_LEGAL
-                           ? untried_text(cx, workload, asked, &why->plan)
-                           : refusal_text(cx, workload, &why->plan);
+    ms_plan plan;
+    why->refusal = best_probe(workload, asked, &plan);
     const char *mends = mends_text(cx, workload, asked);
+    const char *text = why->refusal == MS_LEGAL
+                           ? free_untried(cx, workload, &plan, asked)
+                           : refusal_text(cx, workload, asked, &plan);
     if (mends[0] != '\0')
         text =
             ms_arena_printf(cx->arena, "%s; the nearest that would do: %s", text, mends);
-    why->has_plan = why->untried = why->refusal == MS_LEGAL;
-    if (why->untried)
-        why->excluded = text;
-    else
-        why->refused = text;
+    if (why->refusal == MS_LEGAL)
+        return text;
+    why->refused = text;
+    return NULL;
 }
 
 /* ---- limits ---- */

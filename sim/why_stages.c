@@ -72,7 +72,10 @@ static void write_space(writer *w)
 {
     const ms_why *why = w->why;
     if (why->excluded != NULL) {
-        const char *rest = why->untried ? "" : "; what follows is as if it were inside";
+        const char *rest =
+            why->is_another
+                ? "; followed is the best plan tried in its place"
+                : "; followed is the best plan that matches, as if it were inside";
         begin(w, "space", "outside",
               ms_arena_printf(w->arena, "%s%s", why->excluded, rest));
     } else if (!why->has_plan) {
@@ -110,6 +113,11 @@ static void write_mesh(writer *w)
               ms_arena_printf(w->arena,
                               "no plan of its mesh takes less than %s, longer than %s",
                               least, last_of_list(w)));
+    else if (!w->known->result->optimal && why->rank == 0)
+        begin(w, "mesh", "open",
+              ms_arena_printf(w->arena,
+                              "its plans take at least %s; the search was interrupted",
+                              least));
     else if (isfinite(why->threshold_s))
         begin(w, "mesh", "explored",
               ms_arena_printf(w->arena, "its plans take at least %s, which is below %s",
@@ -268,7 +276,7 @@ static const char *against(const writer *w, double than_s, const char *what)
 {
     double more_s = w->why->prediction.step_s - than_s;
     if (!(fabs(more_s) > 0.0))
-        return ms_arena_printf(w->arena, "as fast as %s", what);
+        return ms_arena_printf(w->arena, "as fast as %s, which comes first", what);
     return ms_arena_printf(w->arena, "%.*f s (%.1f %%) %s than %s", ms_decimals(than_s),
                            fabs(more_s), 100.0 * fabs(more_s) / than_s,
                            more_s > 0.0 ? "slower" : "faster", what);
@@ -302,11 +310,7 @@ static const char *replay_text(const writer *w)
                         100.0 * why->prediction.mfu_frac);
     if (why->rank == 1)
         return ms_arena_printf(w->arena, "%sthe best", what);
-    const char *open = why->verdict == MS_WHY_OPEN
-                           ? "; interrupted before its mesh was explored to the end"
-                           : "";
-    return ms_arena_printf(w->arena, "%s%s%s%s", what, against_best(w), against_mesh(w),
-                           open);
+    return ms_arena_printf(w->arena, "%s%s%s", what, against_best(w), against_mesh(w));
 }
 
 static const char *replay_verdict(const writer *w)
@@ -314,9 +318,9 @@ static const char *replay_verdict(const writer *w)
     const ms_why *why = w->why;
     if (why->rank > 0)
         return ms_arena_printf(w->arena, "listed as #%d", why->rank);
-    if (why->among.fate == MS_FATE_REPLAYED && !why->mesh_ruled_out &&
-        why->excluded == NULL)
-        return "replayed";
+    bool reached = !why->mesh_ruled_out && (why->excluded == NULL || why->is_another);
+    if (why->among.fate == MS_FATE_REPLAYED && reached)
+        return w->known->result->optimal ? "replayed" : "open";
     return "not replayed in the search";
 }
 
@@ -342,7 +346,7 @@ static double rounded(double value, int decimals)
 static void write_difference(writer *w)
 {
     const ms_prediction *p = &w->why->prediction, *best = w->known->best;
-    if (best == NULL || w->why->rank == 1)
+    if (best == NULL || !(fabs(p->step_s - best->step_s) > 0.0))
         return;
     const struct {
         const char *label, *name;
@@ -374,13 +378,10 @@ ms_status ms_why_write_stages(const ms_why_context *known, ms_why *why)
         write_space(&w);
     if (!why->has_plan)
         return MS_OK;
-    if (!why->untried) {
-        write_mesh(&w);
-        write_sharding(&w);
-    }
+    write_mesh(&w);
+    write_sharding(&w);
     write_memory(&w);
-    if (!why->untried)
-        MS_TRY(write_dominance(&w));
+    MS_TRY(write_dominance(&w));
     write_replay(&w);
     write_difference(&w);
     return MS_OK;
