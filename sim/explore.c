@@ -203,19 +203,18 @@ static void count_batch(ms_explore_level *l, void *payload)
     visit_schedules(l, count_schedule, payload);
 }
 
-long ms_explore_count(ms_explorer *explorer, const ms_mesh_choice *mesh)
+long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 {
     const ms_workload *workload = explorer->workload;
     ms_arena_mark mark = ms_arena_save(explorer->scratch);
-    ms_explore_level l = {.explorer = explorer,
-                          .plan = ms_space_plan(explorer->space, mesh)};
+    ms_explorer all = *explorer;
+    all.exhaustive = true;
+    ms_explore_level l = {.explorer = &all, .plan = ms_space_plan(explorer->space, mesh)};
     ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
     ms_space_orders(explorer->space, &l.plan, workload->model, workload->cluster, orders);
     ms_links links = ms_links_make(&l.plan, workload->cluster, workload->profile);
     mesh_count count = {.num_orders = orders->num, .links = &links};
-    ms_counts counts = explorer->counts;
     visit_batches(&l, count_batch, &count);
-    explorer->counts = counts;
     ms_arena_rewind(explorer->scratch, mark);
     return count.num_plans;
 }

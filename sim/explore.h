@@ -72,7 +72,7 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
 void ms_explorer_close(ms_explorer *explorer);
 
 /* Complete plans of the mesh: what `exhaustive` evaluates. */
-long ms_explore_count(ms_explorer *explorer, const ms_mesh_choice *mesh);
+long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh);
 
 /* Never above the step time of any plan of the mesh, whatever the order of axes, sharding and recomputation. Infinite when no micro-batch fits the batch. */
 double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh);
