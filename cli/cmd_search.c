@@ -235,7 +235,7 @@ static void write_result(ms_ctx *cx, FILE *out, bool as_json,
         fprintf(out, "try          meshsim predict %s\n",
                 ms_plan_command_text(cx->arena, &report->plans[0]));
     if (report->why != NULL)
-        ms_why_show(out, cx->arena, report->why);
+        ms_search_why_print(out, cx->arena, report->why);
 }
 
 /* Both are opened before the search, so that what cannot be written is known before it. */
@@ -382,7 +382,7 @@ static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
     MS_TRY(ms_plan_check_cluster(cx, base, workload->cluster));
     MS_TRY(make_space(r));
     if (r->search->why != NULL)
-        MS_TRY(ms_why_question_read(cx, r->search->why, base, workload->stack, r->why));
+        MS_TRY(ms_search_why_read(cx, r->search->why, base, workload->stack, r->why));
     return run(cx, args, r, workload);
 }
 

@@ -147,6 +147,10 @@ static void check_verdict(trial *t, const ms_found *found)
     bool is_late = found->step_s > why->threshold_s || found->step_s > mesh_s;
     EXPECT(t, why->rank == rank, why->rank, rank);
     EXPECT(t, (why->verdict == MS_WHY_LISTED) == (rank > 0), why->verdict, rank);
+    if (rank > 0) {
+        EXPECT(t, why->among.fate == MS_FATE_REPLAYED, why->among.fate, rank);
+        EXPECT(t, !why->mesh_ruled_out, why->mesh_bound_s, why->threshold_s);
+    }
     EXPECT(t, why->verdict != MS_WHY_OPEN, why->verdict, rank);
     EXPECT(t, why->verdict != MS_WHY_NO_FIT, why->verdict, rank);
     if (why->verdict == MS_WHY_SLOWER)
@@ -256,8 +260,8 @@ static void check(trial *t, const ms_plan *complete)
 
 static const search_case cases[] = {
     {"8b", "generic", "hgx-h100", 8, 16, 0, 1.0, {NULL}},
-    {"8b", "megatron", "hgx-h100", 12, 24, 0, 1.0, {"tp<=2", NULL}},
-    {"8b", "torchtitan", "hgx-h100", 16, 16, 0, 1.0, {"cp=1", "zero>=1", NULL}},
+    {"8b", "megatron", "hgx-h100", 12, 24, 0, 1.0, {"tp<=2", "pp>=2", NULL}},
+    {"8b", "torchtitan", "hgx-h100", 8, 8, 0, 1.0, {"cp=1", "zero>=1", NULL}},
     {"qwen3-30b-a3b", "generic", "hgx-h200", 8, 8, 0, 1.0, {"cp=1", NULL}},
     {"llama-3.2-1b", "generic", "hgx-a100-80g", 4, 16, 0, 1.0, {NULL}},
     {"405b", "generic", "hgx-h100", 8, 8, 0, 1.0, {NULL}},
@@ -277,6 +281,25 @@ static trial open_trial(const search_case *c)
     return t;
 }
 
+/* The trials of all cases are the state of the tests. */
+static int open_trials(void **state)
+{
+    ms_ctx *cx = test_cx();
+    trial *trials = MS_NEW_ARRAY(cx->arena, NUM_CASES, trial);
+    for (size_t i = 0; i < NUM_CASES; i++)
+        trials[i] = open_trial(&cases[i]);
+    *state = trials;
+    return 0;
+}
+
+static int close_trials(void **state)
+{
+    trial *trials = *state;
+    for (size_t i = 0; i < NUM_CASES; i++)
+        ms_workload_close(trials[i].workload);
+    return 0;
+}
+
 static int count_of(const int verdicts[MS_NUM_WHY_VERDICTS], ms_why_verdict verdict)
 {
     return verdicts[verdict];
@@ -284,20 +307,19 @@ static int count_of(const int verdicts[MS_NUM_WHY_VERDICTS], ms_why_verdict verd
 
 static void some_choices_are_answered_as_brute_force_does(void **state)
 {
-    (void)state;
+    trial *trials = *state;
     int verdicts[MS_NUM_WHY_VERDICTS] = {0};
     for (size_t c = 0; c < NUM_CASES; c++) {
-        trial t = open_trial(&cases[c]);
-        for (uint64_t seed = 0; seed < 40; seed++) {
-            begin(&t, 100 * c + seed);
-            uint64_t share = 2 + ms_rng_below(&t.rng, 6);
+        trial *t = &trials[c];
+        for (uint64_t seed = 0; seed < 30; seed++) {
+            begin(t, 100 * c + seed);
+            uint64_t share = 2 + ms_rng_below(&t->rng, 6);
             for (int i = 0; i < MS_NUM_CHOICES; i++)
-                if (ms_rng_below(&t.rng, share) == 0)
-                    ask_for(&t, i, pick_value(&t, i));
-            check(&t, NULL);
-            verdicts[t.why.verdict]++;
+                if (ms_rng_below(&t->rng, share) == 0)
+                    ask_for(t, i, pick_value(t, i));
+            check(t, NULL);
+            verdicts[t->why.verdict]++;
         }
-        ms_workload_close(t.workload);
     }
     for (int i = 0; i < MS_NUM_WHY_VERDICTS; i++)
         if (i != MS_WHY_OPEN && i != MS_WHY_TIED &&
@@ -338,17 +360,16 @@ static ms_plan ask_for_plan(trial *t)
 
 static void complete_plans_are_refused_for_the_reason_of_the_rules(void **state)
 {
-    (void)state;
+    trial *trials = *state;
     int num_refused = 0;
     for (size_t c = 0; c < NUM_CASES; c++) {
-        trial t = open_trial(&cases[c]);
-        for (uint64_t seed = 0; seed < 60; seed++) {
-            begin(&t, 7777 + 100 * c + seed);
-            ms_plan plan = ask_for_plan(&t);
-            check(&t, &plan);
-            num_refused += t.why.verdict == MS_WHY_REFUSED;
+        trial *t = &trials[c];
+        for (uint64_t seed = 0; seed < 40; seed++) {
+            begin(t, 7777 + 100 * c + seed);
+            ms_plan plan = ask_for_plan(t);
+            check(t, &plan);
+            num_refused += t->why.verdict == MS_WHY_REFUSED;
         }
-        ms_workload_close(t.workload);
     }
     assert_true(num_refused > 20);
 }
@@ -356,23 +377,22 @@ static void complete_plans_are_refused_for_the_reason_of_the_rules(void **state)
 /* Every plan of the list, asked for by all its choices and its order, is said to be there. */
 static void listed_plans_are_said_to_be_listed(void **state)
 {
-    (void)state;
+    trial *trials = *state;
     for (size_t c = 0; c < NUM_CASES; c++) {
-        trial t = open_trial(&cases[c]);
-        for (int i = 0; i < t.list.num_found; i++) {
-            const ms_plan *plan = &t.list.found[i].plan;
-            begin(&t, 0);
+        trial *t = &trials[c];
+        for (int i = 0; i < t->list.num_found; i++) {
+            const ms_plan *plan = &t->list.found[i].plan;
+            begin(t, 0);
             for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-                ask_for(&t, axis, plan->size[axis]);
-            ask_for(&t, MS_CHOOSE_EP, plan->ep);
-            ask_for(&t, MS_CHOOSE_ETP, plan->etp);
-            t.question.asked.fixed_order = true;
-            memcpy(t.question.asked.base.order, plan->order, sizeof plan->order);
-            answer(&t);
-            EXPECT(&t, t.why.verdict == MS_WHY_LISTED && t.why.rank == i + 1, t.why.rank,
-                   i + 1);
+                ask_for(t, axis, plan->size[axis]);
+            ask_for(t, MS_CHOOSE_EP, plan->ep);
+            ask_for(t, MS_CHOOSE_ETP, plan->etp);
+            t->question.asked.fixed_order = true;
+            memcpy(t->question.asked.base.order, plan->order, sizeof plan->order);
+            answer(t);
+            EXPECT(t, t->why.verdict == MS_WHY_LISTED && t->why.rank == i + 1,
+                   t->why.rank, i + 1);
         }
-        ms_workload_close(t.workload);
     }
 }
 
@@ -420,5 +440,5 @@ int main(void)
         cmocka_unit_test(listed_plans_are_said_to_be_listed),
         cmocka_unit_test(orders_that_lie_alike_are_one),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_trials, close_trials);
 }
