@@ -323,9 +323,11 @@ static ms_status answer(const request *r, const ms_search_options *options,
     if (why == NULL)
         return MS_OK;
     const ms_search_result *result = report->result;
-    const ms_prediction *best = result->num_found > 0 ? report->predictions : NULL;
+    ms_why_context known = {r->cx,    workload,
+                            r->space, options,
+                            result,   result->num_found > 0 ? report->predictions : NULL};
     report->why = why;
-    return ms_why_answer(r->cx, workload, r->space, options, result, best, why);
+    return ms_why_answer(&known, why);
 }
 
 /* What was found, and what that means; the report points into the result and the shortfall. */

@@ -253,18 +253,15 @@ static void follow_plan(const ms_why_context *known, ms_why *why)
     find_ranks(known->result, why);
 }
 
-ms_status ms_why_answer(ms_ctx *cx, ms_workload *workload, const ms_space *space,
-                        const ms_search_options *options, const ms_search_result *result,
-                        const ms_prediction *best, ms_why *why)
+ms_status ms_why_answer(const ms_why_context *known, ms_why *why)
 {
-    ms_why_context known = {cx, workload, space, options, result, best};
-    why->threshold_s = ms_search_threshold_s(result, options->num_best);
+    why->threshold_s = ms_search_threshold_s(known->result, known->options->num_best);
     why->verdict = why->refused != NULL    ? MS_WHY_REFUSED
                    : why->excluded != NULL ? MS_WHY_OUTSIDE
                                            : MS_WHY_OPEN;
     if (why->has_plan)
-        follow_plan(&known, why);
+        follow_plan(known, why);
     if (why->has_plan && why->excluded == NULL)
-        why->verdict = judge(result, why);
-    return ms_why_write_stages(&known, why);
+        why->verdict = judge(known->result, why);
+    return ms_why_write_stages(known, why);
 }

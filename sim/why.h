@@ -78,10 +78,18 @@ ms_status ms_why_ask(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                      const ms_search_options *options, const ms_why_question *question,
                      ms_why *out);
 
-/* After it. `best` is the prediction of result->found[0]; NULL when nothing was found. */
-ms_status ms_why_answer(ms_ctx *cx, ms_workload *workload, const ms_space *space,
-                        const ms_search_options *options, const ms_search_result *result,
-                        const ms_prediction *best, ms_why *why);
+/* What the answer is held against: the search that was made. */
+typedef struct ms_why_context {
+    ms_ctx *cx;
+    ms_workload *workload;
+    const ms_space *space;
+    const ms_search_options *options;
+    const ms_search_result *result;
+    const ms_prediction *best; /* of result->found[0]; NULL: nothing was found */
+} ms_why_context;
+
+/* After the search: completes the answer. */
+ms_status ms_why_answer(const ms_why_context *known, ms_why *why);
 
 /* The question, the plan and one line a stage. */
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);

@@ -273,27 +273,31 @@ static ms_choice limit_at_fault(ms_workload *workload, const ms_space *space,
     return MS_NUM_CHOICES;
 }
 
+static const char *above_text(ms_ctx *cx, const ms_space *asked, ms_choice choice,
+                              long most, const char *option)
+{
+    return ms_arena_printf(cx->arena, "%s, and the search goes to %ld (%s)",
+                           ms_space_choice_text(cx->arena, choice, asked->low[choice]),
+                           most, option);
+}
+
 const char *ms_why_excluded(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_space *asked, const ms_space *both, ms_choice empty)
 {
-    long v = asked->low[MS_CHOOSE_VIRTUAL_STAGES],
-         microbatch = asked->low[MS_CHOOSE_MICROBATCH];
-    if (v > space->max_virtual_stages)
-        return ms_arena_printf(cx->arena,
-                               "virtual_stages=%ld, and the search goes to %ld "
-                               "(--max-virtual-stages)",
-                               v, space->max_virtual_stages);
-    if (microbatch > space->max_microbatch)
-        return ms_arena_printf(
-            cx->arena, "microbatch=%ld, and the search goes to %ld (--max-microbatch)",
-            microbatch, space->max_microbatch);
-    if (empty != MS_NUM_CHOICES)
-        return ms_arena_printf(cx->arena, "%s, and the search is limited to %s",
-                               limit_text(cx, asked, empty),
-                               limit_text(cx, space, empty));
-    ms_choice fault = limit_at_fault(workload, space, asked, both);
-    if (fault != MS_NUM_CHOICES)
+    if (asked->low[MS_CHOOSE_VIRTUAL_STAGES] > space->max_virtual_stages)
+        return above_text(cx, asked, MS_CHOOSE_VIRTUAL_STAGES, space->max_virtual_stages,
+                          "--max-virtual-stages");
+    if (asked->low[MS_CHOOSE_MICROBATCH] > space->max_microbatch)
+        return above_text(cx, asked, MS_CHOOSE_MICROBATCH, space->max_microbatch,
+                          "--max-microbatch");
+    ms_choice fault =
+        empty != MS_NUM_CHOICES ? empty : limit_at_fault(workload, space, asked, both);
+    if (fault == MS_NUM_CHOICES)
+        return "the limits of the search together leave no plan that matches";
+    const char *limit = limit_text(cx, space, fault);
+    if (empty == MS_NUM_CHOICES)
         return ms_arena_printf(cx->arena, "the limit %s leaves no plan that matches",
-                               limit_text(cx, space, fault));
-    return "the limits of the search together leave no plan that matches";
+                               limit);
+    return ms_arena_printf(cx->arena, "%s, and the search is limited to %s",
+                           limit_text(cx, asked, empty), limit);
 }

@@ -23,15 +23,7 @@ const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
 const char *ms_why_excluded(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_space *asked, const ms_space *both, ms_choice empty);
 
-/* The lines, from everything that is known. `shortfall` NULL: it fits. */
-typedef struct ms_why_context {
-    ms_ctx *cx;
-    ms_workload *workload;
-    const ms_space *space;
-    const ms_search_options *options;
-    const ms_search_result *result;
-    const ms_prediction *best; /* NULL: nothing was found */
-} ms_why_context;
+/* The lines. */
 ms_status ms_why_write_stages(const ms_why_context *known, ms_why *why);
 
 #endif

@@ -108,24 +108,25 @@ static void write_mesh(writer *w)
 {
     const ms_why *why = w->why;
     const char *least = seconds(w, why->mesh_bound_s);
-    if (why->mesh_ruled_out)
+    if (why->mesh_ruled_out) {
         begin(w, "mesh", "ruled out",
               ms_arena_printf(w->arena,
                               "no plan of its mesh takes less than %s, longer than %s",
                               least, last_of_list(w)));
-    else if (!w->known->result->optimal && why->rank == 0)
+    } else if (!w->known->result->optimal && why->rank == 0) {
         begin(w, "mesh", "open",
               ms_arena_printf(w->arena,
                               "its plans take at least %s; the search was interrupted",
                               least));
-    else if (isfinite(why->threshold_s))
+    } else if (isfinite(why->threshold_s)) {
         begin(w, "mesh", "explored",
               ms_arena_printf(w->arena, "its plans take at least %s, which is below %s",
                               least, last_of_list(w)));
-    else
+    } else {
         begin(w, "mesh", "explored",
               ms_arena_printf(w->arena, "its plans take at least %s; the list has room",
                               least));
+    }
     number(w, "bound_s", why->mesh_bound_s);
     number(w, "threshold_s", why->threshold_s);
 }
@@ -147,28 +148,29 @@ static void write_sharding(writer *w)
     if (w->why->mesh_ruled_out)
         begin(w, "sharding", "not reached",
               ms_arena_printf(w->arena, "on its own links at least %s", least));
-    else if (among->fate == MS_FATE_SCHEDULE_BOUND)
+    else if (among->fate == MS_FATE_SCHEDULE_BOUND) {
         begin(w, "sharding", "ruled out",
               ms_arena_printf(w->arena,
                               "its micro-batch and schedule take at least %s on ideal "
                               "links, %s",
                               seconds(w, alone->schedule_bound_s), beaten_by(w)));
-    else if (among->fate == MS_FATE_SHARDING_BOUND)
+    } else if (among->fate == MS_FATE_SHARDING_BOUND) {
         begin(w, "sharding", "ruled out",
               ms_arena_printf(w->arena, "on its own links at least %s, %s", least,
                               beaten_by(w)));
-    else if (among->fate == MS_FATE_PLAN_BOUND)
+    } else if (among->fate == MS_FATE_PLAN_BOUND) {
         begin(w, "sharding", "ruled out",
               ms_arena_printf(w->arena,
                               "on its own links at least %s, with its recomputation %s, "
                               "%s",
                               least, seconds(w, alone->bound_s), beaten_by(w)));
-    else if (among->fate == MS_FATE_ASYNC)
+    } else if (among->fate == MS_FATE_ASYNC) {
         begin(w, "sharding", "not reached",
               ms_arena_printf(w->arena, "on its own links at least %s", least));
-    else
+    } else {
         begin(w, "sharding", "not ruled out",
               ms_arena_printf(w->arena, "on its own links at least %s", least));
+    }
     number(w, "schedule_bound_s", alone->schedule_bound_s);
     number(w, "bound_s", alone->sharding_bound_s);
     number(w, "plan_bound_s", alone->bound_s);
@@ -204,14 +206,15 @@ static void write_memory(writer *w)
 {
     const ms_prediction *p = &w->why->prediction;
     double free_bytes = p->capacity_bytes - p->peak_bytes;
-    if (p->fits)
+    if (p->fits) {
         begin(w, "memory", "fits",
               ms_arena_printf(w->arena,
                               "%.2f GiB on pipeline rank %d, a GPU has %.2f: %.2f free",
                               ms_gib(p->peak_bytes), p->worst_rank,
                               ms_gib(p->capacity_bytes), ms_gib(free_bytes)));
-    else
+    } else {
         begin(w, "memory", "does not fit", shortfall_text(w));
+    }
     number(w, "peak_bytes", p->peak_bytes);
     number(w, "capacity_bytes", p->capacity_bytes);
     number(w, "shortfall_bytes", p->fits ? 0.0 : -free_bytes);
@@ -259,13 +262,14 @@ static ms_status write_dominance(writer *w)
         return write_dominated_by(w, fate == MS_FATE_ASYNC);
     bool unreached = why->mesh_ruled_out || fate == MS_FATE_SCHEDULE_BOUND ||
                      fate == MS_FATE_SHARDING_BOUND;
-    if (why->is_stand_in)
+    if (why->is_stand_in) {
         begin(w, "dominated", "same as another",
               ms_arena_printf(
                   w->arena, "order %s lies on the same links, and is tried in its place",
                   order_text(w, &why->among.plan)));
-    else
+    } else {
         begin(w, "dominated", unreached ? "not reached" : "no", NULL);
+    }
     return MS_OK;
 }
 

@@ -89,9 +89,8 @@ static void answer(trial *t)
     t->question.text = t->text;
     ASSERT_OK(ms_why_ask(t->cx, t->workload, &t->space, &usual, &t->question, &t->why),
               t->cx);
-    ASSERT_OK(
-        ms_why_answer(t->cx, t->workload, &t->space, &usual, &t->list, t->best, &t->why),
-        t->cx);
+    ms_why_context known = {t->cx, t->workload, &t->space, &usual, &t->list, t->best};
+    ASSERT_OK(ms_why_answer(&known, &t->why), t->cx);
 }
 
 /* ---- against brute force ---- */

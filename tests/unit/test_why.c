@@ -44,9 +44,9 @@ static void ask(asked *a, const char *text, bool stop_ask, bool stop_search)
     if (found)
         ASSERT_OK(ms_predict(a->cx, a->workload, &a->result.found[0].plan, &a->best),
                   a->cx);
-    ASSERT_OK(ms_why_answer(a->cx, a->workload, &a->space, &options, &a->result,
-                            found ? &a->best : NULL, &a->why),
-              a->cx);
+    ms_why_context known = {a->cx,    a->workload, &a->space,
+                            &options, &a->result,  found ? &a->best : NULL};
+    ASSERT_OK(ms_why_answer(&known, &a->why), a->cx);
 }
 
 static const ms_why_stage *stage(const asked *a, const char *name)
