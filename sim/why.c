@@ -235,7 +235,8 @@ static ms_why_verdict judge(const ms_search_result *result, const ms_why *why)
     if (why->mesh_rank > 0 &&
         !(why->prediction.step_s > result->found[why->mesh_rank - 1].step_s))
         return MS_WHY_TIED;
-    bool may_enter = !(why->prediction.step_s > why->threshold_s) && why->mesh_rank == 0;
+    bool may_enter = !(why->prediction.step_s > why->threshold_s) &&
+                     why->mesh_rank == 0 && !why->among.by_mesh;
     return may_enter && !result->optimal ? MS_WHY_OPEN : MS_WHY_SLOWER;
 }
 

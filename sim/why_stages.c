@@ -290,7 +290,8 @@ static const char *against_best(const writer *w)
 {
     if (w->known->best == NULL)
         return "no plan was found to compare with";
-    return against(w, w->known->best->step_s, "the best");
+    return against(w, w->known->best->step_s,
+                   w->known->result->optimal ? "the best" : "the best so far");
 }
 
 /* How it stands to the plan of its own mesh that is listed. */
@@ -313,7 +314,8 @@ static const char *replay_text(const writer *w)
         ms_arena_printf(w->arena, "%s, MFU %.1f %%: ", seconds(w, why->prediction.step_s),
                         100.0 * why->prediction.mfu_frac);
     if (why->rank == 1)
-        return ms_arena_printf(w->arena, "%sthe best", what);
+        return ms_arena_printf(w->arena, "%sthe best%s", what,
+                               w->known->result->optimal ? "" : " so far");
     return ms_arena_printf(w->arena, "%s%s%s", what, against_best(w), against_mesh(w));
 }
 
@@ -321,7 +323,8 @@ static const char *replay_verdict(const writer *w)
 {
     const ms_why *why = w->why;
     if (why->rank > 0)
-        return ms_arena_printf(w->arena, "listed as #%d", why->rank);
+        return ms_arena_printf(w->arena, "listed as #%d%s", why->rank,
+                               w->known->result->optimal ? "" : " so far");
     bool reached = !why->mesh_ruled_out && (why->excluded == NULL || why->is_another);
     if (why->among.fate == MS_FATE_REPLAYED && reached)
         return w->known->result->optimal ? "replayed" : "open";
