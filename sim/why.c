@@ -49,6 +49,7 @@ static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     if (result.num_found == 0 && !isfinite(result.least_peak_bytes))
         return false;
     why->plan = result.num_found > 0 ? result.found[0].plan : result.least_plan;
+    why->is_partial = !result.optimal;
     if (!why->home.fixed_order)
         ms_space_plain_order(&why->plan);
     why->num_plans = ms_why_count(workload, space, true);

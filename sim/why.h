@@ -56,7 +56,8 @@ typedef struct ms_why {
         has_plan; /* `plan` is the fastest completion that fits, or the one that needs least memory */
     bool
         is_another; /* such combinations are never tried: `plan` is what is tried instead */
-    ms_space home; /* the space that `plan` is in */
+    ms_space home;   /* the space that `plan` is in */
+    bool is_partial; /* interrupted before all completions were covered */
     ms_plan plan;
     ms_prediction prediction;
     /* set by ms_why_answer */
