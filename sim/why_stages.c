@@ -88,8 +88,9 @@ static void write_space(writer *w)
         begin(w, "space", "inside",
               ms_arena_printf(
                   w->arena, "%ld plans match; followed is the %s%s", why->num_plans,
-                  why->prediction.fits ? "fastest of them that fits"
-                                       : "one that needs least memory, as none fits",
+                  why->is_partial        ? "best of those looked at before the interrupt"
+                  : why->prediction.fits ? "fastest of them that fits"
+                                         : "one that needs least memory, as none fits",
                   without_effect(w)));
     }
     number(w, "plans", (double)why->num_plans);
