@@ -1,6 +1,8 @@
 /* Keys that every test of layer programs starts from, and the count of failures. */
 #include "tests/support/program_cases.h"
 
+#include "costmodel/check.h"
+
 #include <stdio.h>
 
 static int num_wrong; /* cases of the running test that failed; each is printed */
@@ -35,9 +37,9 @@ const ms_program *ms_case_program(ms_arena *arena, const ms_model *model,
 {
     const ms_program *program =
         ms_program_make(arena, model, key, MS_SMALL_SEQUENCE, data_parallel, MS_BF16);
-    const char *why = "";
-    if (!ms_program_check(program, &why))
-        ms_case_wrong(ms_case_describe(arena, model, key), why);
+    ms_check_finding finding;
+    if (!ms_program_check(program, &finding))
+        ms_case_wrong(ms_case_describe(arena, model, key), finding.text);
     return program;
 }
 
