@@ -435,6 +435,24 @@ static void check_nodes(books *b)
     }
 }
 
+/* Backward starts from the gradient of the program's result, or its result is the loss. */
+static void check_start(books *b)
+{
+    const ms_program *program = b->c->program;
+    int output = program->output;
+    if (output < 0)
+        return;
+    if (program->output_gradient >= 0) {
+        leaves_of(b, b->got, program->output_gradient)[b->num_leaves - 1]++;
+        check_dual(b->c, program->num_forward_nodes, output, program->output_gradient);
+        return;
+    }
+    int producer = program->tensors[b->c->root[output]].producer;
+    if (producer < 0 || program->nodes[producer].op != MS_OP_LOSS)
+        ms_checker_report_tensor(b->c, MS_CHECK_GRADIENT, output, -1,
+                                 "the program's result is no loss and has no gradient");
+}
+
 void ms_check_backward(ms_checker *c)
 {
     const ms_program *program = c->program;
@@ -444,11 +462,7 @@ void ms_check_backward(ms_checker *c)
     b.wanted = MS_NEW_ARRAY(c->arena, program->num_tensors, unsigned char *);
     b.got = MS_NEW_ARRAY(c->arena, program->num_tensors, unsigned char *);
     find_wanted(&b);
-    if (program->output >= 0 && program->output_gradient >= 0) {
-        leaves_of(&b, b.got, program->output_gradient)[b.num_leaves - 1]++;
-        check_dual(c, program->num_forward_nodes, program->output,
-                   program->output_gradient);
-    }
+    check_start(&b);
     check_nodes(&b);
     if (program->input >= 0)
         check_given(&b, program->input, program->input_gradient);
