@@ -109,11 +109,12 @@ static void check_operands(ms_checker *c, int n)
                               "%s[%s] was neither saved for backward nor computed again",
                               t->name, t->dims);
     }
-    for (int i = 0; i < node->num_out; i++)
+    for (int i = 0; i < node->num_out; i++) {
         if (ms_checker_out(c, node, i)->producer != n)
             ms_checker_report(
                 c, MS_CHECK_STRUCTURE, n, -1, "%s[%s] is also made by another node",
                 ms_checker_out(c, node, i)->name, ms_checker_out(c, node, i)->dims);
+    }
 }
 
 static bool structure_is_sound(ms_checker *c)
@@ -192,12 +193,13 @@ static void list_reduced(const ms_checker *c, int tensor, char text[48])
                     *made = &c->program->tensors[c->root[tensor]];
     size_t length = 0;
     text[0] = '\0';
-    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+    for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (ms_placement_is_partial(made->at[axis]) &&
             !ms_placement_is_partial(now->at[axis]))
             length += (size_t)snprintf(text + length, 48 - length, "%s%s",
                                        length > 0 ? " and " : "reduced over ",
                                        ms_mesh_axis_names[now->mesh][axis]);
+    }
     if (length > 0)
         snprintf(text + length, 48 - length, " but ");
 }
@@ -211,16 +213,17 @@ void ms_checker_require_whole(ms_checker *c, int tensor, int node, const char *w
         if (!ms_checker_is_active(c->program, t->mesh, axis) ||
             !ms_placement_is_partial(t->at[axis]))
             continue;
-        if (node >= 0)
+        if (node >= 0) {
             ms_checker_report(c, MS_CHECK_FORGOTTEN_REDUCTION, node, axis,
                               "%s %s[%s] is %sstill %s over %s", what, t->name, t->dims,
                               reduced, ms_checker_describe(t->at[axis]).text,
                               ms_mesh_axis_names[t->mesh][axis]);
-        else
+        } else {
             ms_checker_report_tensor(c, MS_CHECK_FORGOTTEN_REDUCTION, tensor, axis,
                                      "%s is %sstill %s over %s", what, reduced,
                                      ms_checker_describe(t->at[axis]).text,
                                      ms_mesh_axis_names[t->mesh][axis]);
+        }
     }
 }
 
@@ -232,15 +235,17 @@ static void check_promises(ms_checker *c)
         ms_checker_require_whole(c, program->output, -1, "the program's result");
     if (program->key.part != MS_PART_LAYER || program->input < 0 || program->output < 0)
         return;
-    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+    for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (ms_checker_is_active(program, MS_DENSE_MESH, axis) &&
             !ms_placement_equal(tensors[program->input].at[axis],
-                                tensors[program->output].at[axis]))
+                                tensors[program->output].at[axis])) {
             ms_checker_report_tensor(
                 c, MS_CHECK_RESULT, program->output, axis,
                 "the layer's result is %s, its input %s",
                 ms_checker_describe(tensors[program->output].at[axis]).text,
                 ms_checker_describe(tensors[program->input].at[axis]).text);
+        }
+    }
 }
 
 /* ---- the walk ---- */

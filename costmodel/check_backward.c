@@ -106,12 +106,13 @@ static void want_of_operand(books *b, int f, int operand)
             add_leaves(b, leaves_of(b, b->wanted, tensor), result);
         return;
     }
-    for (int i = 0; i < NUM_DERIVATIVES; i++)
+    for (int i = 0; i < NUM_DERIVATIVES; i++) {
         if (derivatives[i].op == node->op && gives(&derivatives[i], operand) &&
             is_reached(b, &derivatives[i], node)) {
             leaves_of(b, b->wanted, tensor)[leaf(f, operand)]++;
             return;
         }
+    }
 }
 
 /* From the last forward node to the first, so that results come before operands. */
@@ -209,15 +210,16 @@ static void report_operand(const books *b, int n, const ms_node *forward, int op
     }
     const ms_tensor *want = &b->c->program->tensors[tensor],
                     *is = ms_checker_in(b->c, node, operand);
-    if (is_gradient_slot(slot))
+    if (is_gradient_slot(slot)) {
         ms_checker_report(b->c, MS_CHECK_GRADIENT, n, -1,
                           "%s[%s] is not the whole gradient of %s[%s]: contributions are "
                           "missing, counted twice or of other tensors",
                           is->name, is->dims, want->name, want->dims);
-    else
+    } else {
         ms_checker_report(b->c, MS_CHECK_GRADIENT, n, -1,
                           "it takes %s[%s] where the derivative of node %d takes %s[%s]",
                           is->name, is->dims, node->forward, want->name, want->dims);
+    }
 }
 
 static bool same_attributes(const ms_node *x, const ms_node *y)
@@ -370,11 +372,12 @@ static void book_node(books *b, int n)
     }
     if (node->op == MS_OP_ADD && node->forward < 0) {
         for (int i = 0; i < node->num_in; i++) {
-            if (b->got[node->in[i]] == NULL)
+            if (b->got[node->in[i]] == NULL) {
                 ms_checker_report(b->c, MS_CHECK_GRADIENT, n, -1,
                                   "%s[%s] is added to a gradient, but is none",
                                   ms_checker_in(b->c, node, i)->name,
                                   ms_checker_in(b->c, node, i)->dims);
+            }
             add_leaves(b, leaves_of(b, b->got, node->out[0]), b->got[node->in[i]]);
         }
         return;
@@ -490,12 +493,13 @@ static void check_update(ms_checker *c, int n, int *uses)
         ms_checker_report(c, MS_CHECK_UPDATE, n, -1,
                           "%s[%s] is updated with another tensor than its gradient",
                           weight->name, weight->dims);
-    for (int i = 2; i < 4; i++)
+    for (int i = 2; i < 4; i++) {
         if (ms_checker_in(c, node, i)->role != MS_ROLE_STATE ||
             ms_checker_in(c, node, i)->producer >= 0 || uses[node->in[i]] > 1)
             ms_checker_report(
                 c, MS_CHECK_UPDATE, n, -1, "%s[%s] is no moment of this weight alone",
                 ms_checker_in(c, node, i)->name, ms_checker_in(c, node, i)->dims);
+    }
     ms_checker_require_whole(c, node->in[1], n, "the gradient of");
 }
 

@@ -47,16 +47,17 @@ static void check_sides(ms_checker *c, int n)
     for (int i = 0; i < 2; i++) {
         if (sides[i].kind != MS_SHARD)
             continue;
-        if (sides[i].dim == MS_DIM_ROWS)
+        if (sides[i].dim == MS_DIM_ROWS) {
             ms_checker_report(c, MS_CHECK_REDISTRIBUTION, n, node->axis,
                               "the rows of %s have no common order on the ranks",
                               t->name);
-        else if (!is_innermost(c, t, node->axis, sides[i]))
+        } else if (!is_innermost(c, t, node->axis, sides[i])) {
             ms_checker_report(
                 c, MS_CHECK_REDISTRIBUTION, n, node->axis,
                 "%c of %s[%s] is split further by other axes inside of this "
                 "one: those have to be gathered first",
                 sides[i].dim, t->name, t->dims);
+        }
     }
 }
 
@@ -69,18 +70,19 @@ void ms_check_redistribution(ms_checker *c, int n)
         return;
     }
     const ms_tensor *t = ms_checker_in(c, node, 0);
-    if (!is_described(c, node))
+    if (!is_described(c, node)) {
         ms_checker_report(c, MS_CHECK_REDISTRIBUTION, n, node->axis,
                           "%s[%s] does not go from %s to %s on this axis alone", t->name,
                           t->dims, ms_checker_describe(node->from).text,
                           ms_checker_describe(node->to).text);
-    else if (ms_spmd_of_redistribution(node->from, node->to) == NULL)
+    } else if (ms_spmd_of_redistribution(node->from, node->to) == NULL) {
         ms_checker_report(c, MS_CHECK_REDISTRIBUTION, n, node->axis,
                           "no collective makes %s[%s], which is %s, %s", t->name, t->dims,
                           ms_checker_describe(node->from).text,
                           ms_checker_describe(node->to).text);
-    else
+    } else {
         check_sides(c, n);
+    }
 }
 
 /* ---- rows change meshes ---- */
@@ -143,23 +145,24 @@ void ms_check_exchange(ms_checker *c, int n)
     const ms_tensor *bad = !rows_lie_well(c, in)    ? in
                            : !rows_lie_well(c, out) ? out
                                                     : NULL;
-    if (bad != NULL)
+    if (bad != NULL) {
         ms_checker_report(c, MS_CHECK_ROWS, n, -1,
                           "the rows of %s are not split over all axes but etp on the %s "
                           "mesh",
                           bad->name, bad->mesh == MS_DENSE_MESH ? "dense" : "sparse");
-    else if (!choice_lies_like(c, ms_checker_in(c, node, 1), dense))
+    } else if (!choice_lies_like(c, ms_checker_in(c, node, 1), dense)) {
         ms_checker_report(c, MS_CHECK_ROWS, n, -1,
                           "the choice lies otherwise than the tokens whose rows are "
                           "exchanged");
-    else if (size[MS_SPARSE_MESH][2] > 1 &&
-             (size[MS_SPARSE_MESH][2] != size[MS_DENSE_MESH][2] ||
-              !ms_placement_equal(in->at[2], out->at[2])))
+    } else if (size[MS_SPARSE_MESH][2] > 1 &&
+               (size[MS_SPARSE_MESH][2] != size[MS_DENSE_MESH][2] ||
+                !ms_placement_equal(in->at[2], out->at[2]))) {
         ms_checker_report(c, MS_CHECK_ROWS, n, 2,
                           "ranks that share experts keep their rows as they are: %s is "
                           "%s, %s is %s",
                           in->name, ms_checker_describe(in->at[2]).text, out->name,
                           ms_checker_describe(out->at[2]).text);
+    }
 }
 
 /* ---- the order of rows ---- */
@@ -224,11 +227,12 @@ static void check_row_order(ms_checker *c, int n, int *order)
             continue;
         if (choice < 0)
             choice = order[node->in[i]];
-        if (!same_choice(c, choice, order[node->in[i]]))
+        if (!same_choice(c, choice, order[node->in[i]])) {
             ms_checker_report(c, MS_CHECK_ROWS, n, -1,
                               "the rows of %s are in the order of another choice, or of "
                               "one that lies otherwise",
                               ms_checker_in(c, node, i)->name);
+        }
     }
     for (int i = 0; i < node->num_out; i++)
         order[node->out[i]] = has_rows(ms_checker_out(c, node, i)) ? choice : -1;

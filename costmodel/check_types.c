@@ -1,7 +1,7 @@
 /* The algebra of every operation: how operands and results may lie on one mesh axis. */
 #include "costmodel/check_priv.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* One row per operation and form of its operands.
@@ -152,12 +152,8 @@ static const op_type *find_type(const ms_checker *c, const ms_node *node)
 static bool einsum_fits(const ms_checker *c, const ms_node *node)
 {
     char spelled[3 * MS_MAX_DIMS + 5];
-    const char *parts[] = {ms_checker_in(c, node, 0)->dims, ",",
-                           ms_checker_in(c, node, 1)->dims, "->",
-                           ms_checker_out(c, node, 0)->dims};
-    spelled[0] = '\0';
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        strcat(spelled, parts[i]);
+    snprintf(spelled, sizeof spelled, "%s,%s->%s", ms_checker_in(c, node, 0)->dims,
+             ms_checker_in(c, node, 1)->dims, ms_checker_out(c, node, 0)->dims);
     return node->einsum != NULL && strcmp(node->einsum, spelled) == 0;
 }
 
@@ -251,12 +247,14 @@ static void list_letters(const ms_checker *c, const ms_node *node, const char *n
 {
     int count = 0;
     letters[0] = '\0';
-    for (int i = 0; i < node->num_in; i++)
-        for (const char *d = ms_checker_in(c, node, i)->dims; *d != '\0'; d++)
+    for (int i = 0; i < node->num_in; i++) {
+        for (const char *d = ms_checker_in(c, node, i)->dims; *d != '\0'; d++) {
             if (strchr(letters, *d) == NULL && strchr(never, *d) == NULL) {
                 letters[count++] = *d;
                 letters[count] = '\0';
             }
+        }
+    }
 }
 
 static bool mark_applies(const ms_node *node, int axis, const char **text)
@@ -326,24 +324,25 @@ static void report_partial(ms_checker *c, int n, int axis, int num_partial, int 
     const ms_node *node = &c->program->nodes[n];
     const ms_tensor *t = ms_checker_in(c, node, partial);
     bool product = node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
-    if (t->role == MS_ROLE_GRADIENT || t->role == MS_ROLE_WEIGHT_GRADIENT)
+    if (t->role == MS_ROLE_GRADIENT || t->role == MS_ROLE_WEIGHT_GRADIENT) {
         ms_checker_report(c, MS_CHECK_FORGOTTEN_REDUCTION, n, axis,
                           "the gradient of %s[%s] is still %s here: its reduction is "
                           "missing",
                           t->name, t->dims, ms_checker_describe(t->at[axis]).text);
-    else if (num_partial > 1 && product)
+    } else if (num_partial > 1 && product) {
         ms_checker_report(
             c, MS_CHECK_PARTIAL_PRODUCT, n, axis,
             "both %s[%s] and %s[%s] are partial sums: the product of sums "
             "is not the sum of products",
             ms_checker_in(c, node, 0)->name, ms_checker_in(c, node, 0)->dims,
             ms_checker_in(c, node, 1)->name, ms_checker_in(c, node, 1)->dims);
-    else
+    } else {
         ms_checker_report(c, MS_CHECK_PARTIAL_OPERAND, n, axis,
                           "%s[%s] is %s: %s takes it whole, or all operands it is linear "
                           "in partial",
                           t->name, t->dims, ms_checker_describe(t->at[axis]).text,
                           ms_op_names[node->op]);
+    }
 }
 
 /* Why no way to share the node has its operands as they are. */
@@ -376,13 +375,14 @@ static void report_operands(ms_checker *c, int n, int axis)
     if (sharded >= 0 && other >= 0)
         report_operand_pair(c, n, axis, ms_checker_in(c, node, sharded),
                             ms_checker_in(c, node, other));
-    else
+    else {
         ms_checker_report(
             c, MS_CHECK_SPLIT, n, axis, "%s cannot be shared by %s",
             ms_op_names[node->op],
             sharded < 0
                 ? "ranks that hold whole operands"
                 : ms_checker_describe(ms_checker_in(c, node, sharded)->at[axis]).text);
+    }
 }
 
 /* The operands fit `way`; the first result that does not. */

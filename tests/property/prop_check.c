@@ -63,18 +63,6 @@ static void save_all(ms_program *program)
         program->tensors[t].saved = true;
 }
 
-static ms_program *copy_of(ms_arena *arena, const ms_program *program)
-{
-    ms_program *copy = MS_NEW(arena, ms_program);
-    *copy = *program;
-    copy->tensors = MS_NEW_ARRAY(arena, program->num_tensors, ms_tensor);
-    copy->nodes = MS_NEW_ARRAY(arena, program->num_nodes, ms_node);
-    memcpy(copy->tensors, program->tensors,
-           (size_t)program->num_tensors * sizeof *copy->tensors);
-    memcpy(copy->nodes, program->nodes, (size_t)program->num_nodes * sizeof *copy->nodes);
-    return copy;
-}
-
 /* ---- mutations: each returns a word for what it did, or NULL when it does not apply ---- */
 
 static ms_placement random_placement(ms_rng *rng, const ms_tensor *t)
@@ -344,14 +332,14 @@ static void what_changes_the_numbers_is_rejected(void **state)
     ms_rng rng = ms_rng_seed(20240611);
     for (int i = 0; i < NUM_PROGRAMS; i++) {
         ms_arena *arena = ms_arena_open();
-        ms_program *program = copy_of(arena, random_program(arena, &rng));
+        ms_program *program = ms_case_copy(arena, random_program(arena, &rng));
         if (i % 4 != 0)
             save_all(program);
         ms_interp *want = run_of(arena, program);
         ASSERT_TEXT(want->why, "");
         for (int j = 0; j < NUM_MUTATIONS;) {
             ms_arena_mark mark = ms_arena_save(arena);
-            ms_program *mutant = copy_of(arena, program);
+            ms_program *mutant = ms_case_copy(arena, program);
             const char *what = mutations[below(&rng, NUM_KINDS)](mutant, &rng);
             if (what != NULL) {
                 count_one(&all, want, mutant, what);
