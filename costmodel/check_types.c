@@ -213,6 +213,28 @@ static bool slot_placement(const spread *way, char s, const ms_tensor *t,
     return has(t, letter) && !(s == '#' && letter == last_dim(t));
 }
 
+static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *node,
+                         int operand, int axis)
+{
+    const ms_tensor *t = ms_checker_in(c, node, operand);
+    ms_placement want;
+    char s = slot(way->in, operand);
+    return s == 'x' ||
+           (slot_placement(way, s, t, &want) && ms_placement_equal(want, t->at[axis]));
+}
+
+/* How well operands fit; those that are split count for more, being placed on purpose. */
+static int score(const ms_checker *c, const spread *way, const ms_node *node, int axis)
+{
+    int sum = 0;
+    if (!count_fits(way->in, node->num_in))
+        return -1;
+    for (int i = 0; i < node->num_in; i++)
+        if (operand_fits(c, way, node, i, axis))
+            sum += ms_checker_in(c, node, i)->at[axis].kind == MS_SHARD ? 3 : 2;
+    return sum;
+}
+
 static bool slots_fit(const ms_checker *c, const spread *way, const char *slots,
                       const int *tensors, int count, int axis)
 {
@@ -308,15 +330,22 @@ static bool next_spread(spread_walk *walk, const ms_node *node, int axis, spread
 
 /* ---- findings ---- */
 
-static void report_operand_pair(ms_checker *c, int n, int axis, const ms_tensor *x,
-                                const ms_tensor *y)
+/* Operand `other` does not lie as the spread asks for when `sharded` does. */
+static void report_operand_pair(ms_checker *c, int n, int axis, const spread *way,
+                                int sharded, int other)
 {
-    ms_placement a = x->at[axis], b = y->at[axis];
-    bool strided = a.kind == MS_SHARD && b.kind == MS_SHARD && a.dim == b.dim;
+    const ms_node *node = &c->program->nodes[n];
+    const ms_tensor *x = ms_checker_in(c, node, sharded),
+                    *y = ms_checker_in(c, node, other);
+    ms_placement a = x->at[axis], b = y->at[axis], want;
+    if (!slot_placement(way, slot(way->in, other), y, &want))
+        want = ms_replicate;
+    bool strided = b.kind == MS_SHARD && want.kind == MS_SHARD && want.dim == b.dim;
     ms_checker_report(c, strided ? MS_CHECK_STRIDED : MS_CHECK_SPLIT, n, axis,
-                      "its operands do not lie together: %s[%s] is %s, %s[%s] is %s",
+                      "its operands do not lie together: %s[%s] is %s, so %s[%s] must be "
+                      "%s, but it is %s",
                       x->name, x->dims, ms_checker_describe(a).text, y->name, y->dims,
-                      ms_checker_describe(b).text);
+                      ms_checker_describe(want).text, ms_checker_describe(b).text);
 }
 
 static void report_partial(ms_checker *c, int n, int axis, int num_partial, int partial)
@@ -345,44 +374,48 @@ static void report_partial(ms_checker *c, int n, int axis, int num_partial, int 
     }
 }
 
-/* Why no way to share the node has its operands as they are. */
-static void report_operands(ms_checker *c, int n, int axis)
+/* The operands that are partial sums or maxima; returns how many, `last` gets the last of them. */
+static int count_partial(const ms_checker *c, const ms_node *node, int axis, int *last)
+{
+    int count = 0;
+    for (int i = 0; i < node->num_in; i++) {
+        const ms_tensor *t = ms_checker_in(c, node, i);
+        if (t->mesh == ms_checker_in(c, node, 0)->mesh &&
+            ms_placement_is_partial(t->at[axis])) {
+            count++;
+            *last = i;
+        }
+    }
+    return count;
+}
+
+/* Why no way to share the node has its operands as they are. `best` has most of them. */
+static void report_operands(ms_checker *c, int n, int axis, const spread *best)
 {
     const ms_node *node = &c->program->nodes[n];
+    int sharded = -1, other = -1, partial = -1;
     if (node->op == MS_OP_ADAM &&
         ms_placement_is_partial(ms_checker_in(c, node, 1)->at[axis]))
         return; /* ms_check_updates says more */
-    int num_partial = 0, partial = -1, sharded = -1, other = -1;
-    for (int i = 0; i < node->num_in; i++) {
-        ms_placement at = ms_checker_in(c, node, i)->at[axis];
-        if (ms_checker_in(c, node, i)->mesh != ms_checker_in(c, node, 0)->mesh)
-            continue;
-        if (ms_placement_is_partial(at)) {
-            num_partial++;
-            partial = i;
-        } else if (at.kind == MS_SHARD && sharded < 0) {
-            sharded = i;
-        }
-    }
+    int num_partial = count_partial(c, node, axis, &partial);
     if (num_partial > 0) {
         report_partial(c, n, axis, num_partial, partial);
         return;
     }
-    for (int i = 0; i < node->num_in && sharded >= 0; i++)
-        if (!ms_placement_equal(ms_checker_in(c, node, i)->at[axis],
-                                ms_checker_in(c, node, sharded)->at[axis]))
+    for (int i = node->num_in - 1; i >= 0; i--) {
+        bool fits = operand_fits(c, best, node, i, axis);
+        if (!fits)
             other = i;
-    if (sharded >= 0 && other >= 0)
-        report_operand_pair(c, n, axis, ms_checker_in(c, node, sharded),
-                            ms_checker_in(c, node, other));
-    else {
-        ms_checker_report(
-            c, MS_CHECK_SPLIT, n, axis, "%s cannot be shared by %s",
-            ms_op_names[node->op],
-            sharded < 0
-                ? "ranks that hold whole operands"
-                : ms_checker_describe(ms_checker_in(c, node, sharded)->at[axis]).text);
+        else if (ms_checker_in(c, node, i)->at[axis].kind == MS_SHARD)
+            sharded = i;
     }
+    if (sharded >= 0)
+        report_operand_pair(c, n, axis, best, sharded, other);
+    else
+        ms_checker_report(
+            c, MS_CHECK_SPLIT, n, axis, "the ranks cannot share it: %s[%s] is %s",
+            ms_checker_in(c, node, other)->name, ms_checker_in(c, node, other)->dims,
+            ms_checker_describe(ms_checker_in(c, node, other)->at[axis]).text);
 }
 
 /* The operands fit `way`; the first result that does not. */
@@ -411,11 +444,19 @@ static void check_axis(ms_checker *c, int n, const op_type *type, int axis)
 {
     const ms_node *node = &c->program->nodes[n];
     spread_walk walk = {.next = type->spreads};
-    spread way = {.pieces = split_pieces(c, node, axis)}, fits = {0};
+    spread way = {.pieces = split_pieces(c, node, axis)}, fits = {0},
+           best = {.in = type->spreads};
+    int best_score = -1;
     list_letters(c, node, type->never, walk.letters);
     while (next_spread(&walk, node, axis, &way)) {
-        if (!slots_fit(c, &way, way.in, node->in, node->num_in, axis))
+        if (!slots_fit(c, &way, way.in, node->in, node->num_in, axis)) {
+            int its_score = score(c, &way, node, axis);
+            if (its_score > best_score) {
+                best = way;
+                best_score = its_score;
+            }
             continue;
+        }
         if (slots_fit(c, &way, way.out, node->out, node->num_out, axis))
             return;
         if (fits.in == NULL)
@@ -424,7 +465,7 @@ static void check_axis(ms_checker *c, int n, const op_type *type, int axis)
     if (fits.in != NULL)
         report_results(c, n, axis, &fits);
     else
-        report_operands(c, n, axis);
+        report_operands(c, n, axis, &best);
 }
 
 static bool on_one_mesh(const ms_checker *c, const ms_node *node)

@@ -60,7 +60,8 @@ static void strided_and_contiguous_splits_do_not_contract(void **state)
         if (strided)
             ASSERT_TEXT(finding.text,
                         "node 0 (hand, einsum) on dp: its operands do not lie together: "
-                        "t0[bsh] is split by h, t1[hf] is split by h, strided by 2");
+                        "t0[bsh] is split by h, so t1[hf] must be split by h, but it is "
+                        "split by h, strided by 2");
         ASSERT_TEXT(strided ? ms_check_kind_names[finding.kind] : finding.text,
                     strided ? "strided" : "nothing is found");
     }

@@ -392,10 +392,11 @@ static const breakage breakages[] = {
     {"scatter without a gather", dense, scatter_backward_where_forward_is_whole,
      MS_CHECK_GRADIENT, "tp", "mlp.norm[bsh] is replicated, and its gradient split by s"},
     {"rows for columns", dense, split_by_rows_instead_of_columns, MS_CHECK_SPLIT, "tp",
-     "its operands do not lie together: mlp.up[hf] is split by h, mlp.norm[bsh] is "
-     "replicated"},
+     "its operands do not lie together: mlp.up[hf] is split by h, so mlp.norm[bsh] must "
+     "be split by h, but it is replicated"},
     {"some of the keys", dense, attend_to_a_part_of_the_keys, MS_CHECK_SPLIT, "cp",
-     "(attention.core, attention) on cp: its operands do not lie together"},
+     "attention.query_position[bsnd] is split by s, so attention.key_position[bsgd] must "
+     "be replicated, but it is split by s"},
     {"all of the key heads", dense, attend_with_all_key_heads, MS_CHECK_SPLIT, "tp",
      "attention.query_position[bsnd] is split by n"},
     {"rotary key of some heads", latent, whole_rotary_key_gradient,
