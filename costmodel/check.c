@@ -117,9 +117,45 @@ static void check_operands(ms_checker *c, int n)
     }
 }
 
+static bool is_tensor_or_none(const ms_program *program, int tensor)
+{
+    return tensor >= -1 && tensor < program->num_tensors;
+}
+
+static bool is_tensor(const ms_tensor *t)
+{
+    if (t->mesh > MS_SPARSE_MESH || t->role > MS_ROLE_STATE || t->dims[0] == '\0')
+        return false;
+    for (const char *d = t->dims; *d != '\0'; d++)
+        if (*d < '0' || *d > 'z')
+            return false;
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        if (t->at[axis].kind > MS_PARTIAL_MAX)
+            return false;
+    return true;
+}
+
+static bool tensors_are_sound(ms_checker *c)
+{
+    const ms_program *p = c->program;
+    bool sound = is_tensor_or_none(p, p->input) && is_tensor_or_none(p, p->output) &&
+                 is_tensor_or_none(p, p->input_gradient) &&
+                 is_tensor_or_none(p, p->output_gradient);
+    for (int t = 0; t < p->num_tensors; t++)
+        sound = sound && is_tensor(&p->tensors[t]) &&
+                is_tensor_or_none(p, p->tensors[t].gradient);
+    if (!sound)
+        add_finding(c, MS_CHECK_STRUCTURE, -1, NULL, "the program",
+                    "a tensor has no dims, mesh or placement, or one that is named does "
+                    "not exist");
+    return sound;
+}
+
 static bool structure_is_sound(ms_checker *c)
 {
     const ms_program *program = c->program;
+    if (!tensors_are_sound(c))
+        return false;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         if (node->op >= MS_NUM_OPS || node->num_in == 0 || node->num_out == 0 ||

@@ -354,8 +354,9 @@ static void check_loss(ms_checker *c, int n)
     int producer = c->program->tensors[sum].producer;
     const ms_node *parts = producer >= 0 ? &c->program->nodes[producer] : NULL;
     if (logits < 0 || parts == NULL || parts->op != MS_OP_LOSS_SUM ||
-        parts->num_out != 2 || parts->out[0] != sum || parts->out[1] != target ||
-        c->root[parts->in[0]] != logits || c->root[parts->in[1]] != c->root[node->in[0]])
+        parts->num_in != 2 || parts->num_out != 2 || parts->out[0] != sum ||
+        parts->out[1] != target || c->root[parts->in[0]] != logits ||
+        c->root[parts->in[1]] != c->root[node->in[0]])
         ms_checker_report(c, MS_CHECK_STRUCTURE, n, -1,
                           "maximum, sum and target are not those of the same logits");
 }
@@ -397,8 +398,7 @@ static void check_given(const books *b, int tensor, int gradient)
     const ms_tensor *t = &c->program->tensors[tensor];
     if (b->wanted[tensor] == NULL && gradient < 0)
         return;
-    if (gradient < 0 || gradient >= c->program->num_tensors ||
-        !is_complete(b, gradient, tensor)) {
+    if (gradient < 0 || !is_complete(b, gradient, tensor)) {
         ms_checker_report_tensor(c, MS_CHECK_GRADIENT, tensor, -1,
                                  gradient < 0
                                      ? "it has no gradient"
@@ -479,7 +479,7 @@ void ms_check_backward(ms_checker *c)
 static int root_gradient(const ms_checker *c, int weight)
 {
     int gradient = c->program->tensors[weight].gradient;
-    return gradient >= 0 && gradient < c->program->num_tensors ? c->root[gradient] : -1;
+    return gradient >= 0 ? c->root[gradient] : -1;
 }
 
 static void check_update(ms_checker *c, int n, int *uses)

@@ -411,11 +411,12 @@ static void report_operands(ms_checker *c, int n, int axis, const spread *best)
     }
     if (sharded >= 0)
         report_operand_pair(c, n, axis, best, sharded, other);
-    else
+    else {
         ms_checker_report(
             c, MS_CHECK_SPLIT, n, axis, "the ranks cannot share it: %s[%s] is %s",
             ms_checker_in(c, node, other)->name, ms_checker_in(c, node, other)->dims,
             ms_checker_describe(ms_checker_in(c, node, other)->at[axis]).text);
+    }
 }
 
 /* The operands fit `way`; the first result that does not. */

@@ -360,10 +360,101 @@ static void what_changes_the_numbers_is_rejected(void **state)
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
+/* ---- programs that make no sense ---- */
+
+static void corrupt_node(ms_program *p, ms_rng *rng)
+{
+    ms_node *node = &p->nodes[below(rng, p->num_nodes)];
+    int any = below(rng, p->num_tensors + 4) - 2, slot = below(rng, 3);
+    switch (below(rng, 8)) {
+    case 0:
+        node->in[slot] = any;
+        break;
+    case 1:
+        node->out[slot] = any;
+        break;
+    case 2:
+        node->num_in = (unsigned char)below(rng, MS_MAX_OPERANDS + 2);
+        break;
+    case 3:
+        node->num_out = (unsigned char)below(rng, MS_MAX_OPERANDS + 2);
+        break;
+    case 4:
+        node->op = (unsigned char)below(rng, MS_NUM_OPS + 2);
+        break;
+    case 5:
+        node->forward = below(rng, 2 * p->num_nodes) - p->num_nodes / 2;
+        break;
+    case 6:
+        node->axis = (unsigned char)below(rng, 5);
+        break;
+    default:
+        node->pass = (unsigned char)below(rng, MS_NUM_PASSES + 1);
+        break;
+    }
+}
+
+static void corrupt_tensor(ms_program *p, ms_rng *rng)
+{
+    ms_tensor *t = &p->tensors[below(rng, p->num_tensors)];
+    int any = below(rng, p->num_tensors + 4) - 2, axis = below(rng, MS_MESH_AXES);
+    switch (below(rng, 7)) {
+    case 0:
+        t->dims[below(rng, MS_MAX_DIMS)] = (char)below(rng, 128);
+        break;
+    case 1:
+        t->mesh = (unsigned char)below(rng, 3);
+        break;
+    case 2:
+        t->role = (unsigned char)below(rng, MS_ROLE_STATE + 2);
+        break;
+    case 3:
+        t->producer = any;
+        break;
+    case 4:
+        t->gradient = any;
+        break;
+    case 5:
+        t->at[axis].dim = (char)below(rng, 128);
+        break;
+    default:
+        t->at[axis].kind = (unsigned char)below(rng, MS_PARTIAL_MAX + 2);
+        t->at[axis].split_factor = (short)(below(rng, 8) - 2);
+        break;
+    }
+}
+
+/* Whatever it says, it says it: no finding may be without a sentence, and nothing may crash. */
+static void programs_without_sense_are_survived(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(77);
+    int num_rejected = 0;
+    for (int i = 0; i < 8; i++) {
+        ms_arena *arena = ms_arena_open();
+        const ms_program *program = random_program(arena, &rng);
+        for (int j = 0; j < 200; j++) {
+            ms_arena_mark mark = ms_arena_save(arena);
+            ms_program *p = ms_case_copy(arena, program);
+            for (int times = below(&rng, 3); times >= 0; times--)
+                (coin(&rng) ? corrupt_node : corrupt_tensor)(p, &rng);
+            ms_check_finding findings[16] = {{.node = 0}};
+            int num = ms_program_findings(p, findings, 16);
+            num_rejected += num > 0;
+            for (int f = 0; f < num && f < 16; f++)
+                assert_true(strlen(findings[f].text) > 10);
+            ms_arena_rewind(arena, mark);
+        }
+        ms_arena_close(arena);
+    }
+    assert_true(num_rejected > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(what_changes_the_numbers_is_rejected, ms_case_start),
+        cmocka_unit_test(programs_without_sense_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

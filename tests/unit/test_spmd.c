@@ -1,6 +1,7 @@
 /* Types of SPMD values: every row of the table with its backward, the rules of operations, and what they mean in numbers: a change and its
  * backward are transposes of each other on four ranks. */
 #include "costmodel/spmd.h"
+#include "tests/support/program_cases.h"
 #include "tests/test.h"
 
 #define R MS_SPMD_REPLICATE
@@ -242,6 +243,55 @@ static void redistributions_are_changes_of_type(void **state)
     }
 }
 
+/* ---- programs ---- */
+
+typedef struct traffic {
+    int count[MS_MESH_AXES][MS_NUM_SPMD_PRIMITIVES];
+} traffic;
+
+/* With sequence parallelism whatever is gathered has a partial gradient: every forward change says what backward does. The branches of a
+ * parallel block end in one sum, so that they share a gradient and its gather. */
+static void count_changes(const ms_program *program, traffic *implied, traffic *made)
+{
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (node->op != MS_OP_REDISTRIBUTE || node->pass == MS_PASS_OPTIMIZER)
+            continue;
+        const ms_spmd_change *change = ms_spmd_of_redistribution(node->from, node->to);
+        assert_non_null(change);
+        if (node->pass == MS_PASS_FORWARD)
+            implied->count[node->axis][ms_spmd_backward(change)->primitive]++;
+        else
+            made->count[node->axis][change->primitive]++;
+    }
+}
+
+static void backward_traffic_follows_from_the_forward_pass(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MS_NUM_SMALL_DENSE; i++) {
+        ms_ctx *cx = test_cx();
+        ms_model model = ms_small_dense[i]();
+        ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+        key.sequence_parallel = true;
+        const ms_program *program = ms_case_program(cx->arena, &model, &key, 2);
+        traffic implied = {0}, made = {0};
+        int num_made = 0;
+        count_changes(program, &implied, &made);
+        for (int axis = 0; axis < MS_MESH_AXES; axis++)
+            for (int primitive = 0; primitive < MS_NUM_SPMD_PRIMITIVES; primitive++) {
+                int num = made.count[axis][primitive];
+                int num_implied = implied.count[axis][primitive];
+                num_made += num;
+                if (num > num_implied || (num < num_implied && !model.parallel_block))
+                    fail_msg("%s: %d %s on %s in backward, %d follow from forward",
+                             model.name, num, ms_spmd_primitive_names[primitive],
+                             ms_mesh_axis_names[MS_DENSE_MESH][axis], num_implied);
+            }
+        assert_true(num_made >= 5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +302,7 @@ int main(void)
         cmocka_unit_test(gradients_of_partial_sums_are_replicated),
         cmocka_unit_test(placements_have_types),
         cmocka_unit_test(redistributions_are_changes_of_type),
+        cmocka_unit_test(backward_traffic_follows_from_the_forward_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
