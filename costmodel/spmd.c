@@ -56,9 +56,9 @@ _Static_assert(sizeof backward_of / sizeof *backward_of ==
                    sizeof changes / sizeof *changes,
                "every change has a backward");
 
-int ms_spmd_changes(const ms_spmd_change **all)
+int ms_spmd_changes(const ms_spmd_change **all_changes)
 {
-    *all = changes;
+    *all_changes = changes;
     return NUM_CHANGES;
 }
 

@@ -39,7 +39,7 @@ typedef struct ms_spmd_change {
 } ms_spmd_change;
 
 /* All legal changes; the number of them. */
-int ms_spmd_changes(const ms_spmd_change **changes);
+int ms_spmd_changes(const ms_spmd_change **all_changes);
 /* The row, or NULL when the change is illegal. */
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to);
