@@ -28,7 +28,7 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
     if (letter == MS_LINEAR)
         return operand->at[axis].kind == MS_PARTIAL_SUM ? ms_replicate : partial;
     char own = ms_operand_letter(node, operand, input, axis, letter);
-    return own != 0 ? ms_shard(own) : partial;
+    return own != 0 ? ms_shard_over(b->program, axis, own) : partial;
 }
 
 static int gradient_like(ms_builder *b, int tensor)

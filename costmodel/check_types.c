@@ -38,14 +38,14 @@ static const op_type types[] = {
     {MS_OP_ROTARY, "_>=", ".>. #># +>+", ""},
     /* Each query needs all keys before it; in a ring they come by in turn. Key heads go with the query heads they serve. */
     {MS_OP_ATTENTION, "bsnd,bsgd,bsgw>bsnw,bsn|,bsnt",
-     "...>..|. bbb>bb|b ngg>nn|n !s..>ss|s ~sss>ss|s", ""},
+     "...>..|. bbb>bb|b ngg>nn|n !s..>ss|s ~1sss>ss|s", ""},
     {MS_OP_ATTENTION, "bsnd,bsnd,bsnw>bsnw,bsn|,bsnt",
-     "...>..|. bbb>bb|b nnn>nn|n !s..>ss|s ~sss>ss|s", ""},
+     "...>..|. bbb>bb|b nnn>nn|n !s..>ss|s ~1sss>ss|s", ""},
     {MS_OP_ATTENTION_GRAD, "bsnd,bsgd,bsgw,bsnw,bsn,bsnw|,bsnt>bsnd,bsgd,bsgw",
-     "......|.>... bbbbbb|b>bbb nggnnn|n>ngg !s..sss|s>s++ ~ssssss|s>sss .....+|.>+++",
+     "......|.>... bbbbbb|b>bbb nggnnn|n>ngg !s..sss|s>s++ ~1ssssss|s>sss .....+|.>+++",
      ""},
     {MS_OP_ATTENTION_GRAD, "bsnd,bsnd,bsnw,bsnw,bsn,bsnw|,bsnt>bsnd,bsnd,bsnw",
-     "......|.>... bbbbbb|b>bbb nnnnnn|n>nnn !s..sss|s>s++ ~ssssss|s>sss .....+|.>+++",
+     "......|.>... bbbbbb|b>bbb nnnnnn|n>nnn !s..sss|s>s++ ~1ssssss|s>sss .....+|.>+++",
      ""},
     /* The rotary key is shared by all heads. */
     {MS_OP_MLA_KEYS, "bsnu,bso>bsnd,bsnw", "..>.. bb>bb ss>ss n.>nn ++>++", ""},
@@ -231,7 +231,7 @@ static int score(const ms_checker *c, const spread *way, const ms_node *node, in
         return -1;
     for (int i = 0; i < node->num_in; i++)
         if (operand_fits(c, way, node, i, axis))
-            sum += ms_checker_in(c, node, i)->at[axis].kind == MS_SHARD ? 3 : 2;
+            sum += ms_checker_in(c, node, i)->at[axis].kind == MS_SHARD ? 5 : 2;
     return sum;
 }
 
@@ -279,18 +279,19 @@ static void list_letters(const ms_checker *c, const ms_node *node, const char *n
     }
 }
 
+/* Skips the marks in front of a spread. */
 static bool mark_applies(const ms_node *node, int axis, const char **text)
 {
-    char mark = **text;
-    if (mark >= '0' && mark < '0' + MS_MESH_AXES) {
-        ++*text;
-        return mark - '0' == axis;
+    bool applies = true;
+    for (;; ++*text) {
+        char mark = **text;
+        if (mark >= '0' && mark < '0' + MS_MESH_AXES)
+            applies = applies && mark - '0' == axis;
+        else if (mark == '!' || mark == '~')
+            applies = applies && node->ring == (mark == '~');
+        else
+            return applies;
     }
-    if (mark == '!' || mark == '~') {
-        ++*text;
-        return node->ring == (mark == '~');
-    }
-    return true;
 }
 
 static bool uses_letter(const char *text)

@@ -21,24 +21,37 @@ static bool coin(ms_rng *rng)
     return below(rng, 2) == 1;
 }
 
-static ms_program_key random_key(ms_rng *rng, ms_program_part part, bool experts)
+/* By heads only where they divide. */
+static ms_cp_method random_cp_method(ms_rng *rng, const ms_model *model, int cp, int tp)
+{
+    ms_cp_method method = (ms_cp_method)below(rng, MS_NUM_CP_METHODS);
+    bool latent = model->attention == MS_ATTENTION_MLA;
+    bool divides = model->num_heads % (cp * tp) == 0 &&
+                   (latent || model->num_kv_heads % (cp * tp) == 0);
+    return method == MS_CP_ULYSSES && !divides ? MS_CP_ALL_GATHER : method;
+}
+
+static ms_program_key random_key(ms_rng *rng, ms_program_part part, const ms_model *model,
+                                 bool experts)
 {
     static const short meshes[][4] = {/* cp tp ep etp */
                                       {2, 2, 1, 1}, {1, 2, 1, 1}, {2, 1, 1, 1},
                                       {2, 2, 2, 1}, {2, 2, 2, 2}, {1, 2, 4, 1}};
     const short *mesh = meshes[below(rng, experts ? 6 : 3)];
-    return (ms_program_key){.part = (unsigned char)part,
-                            .cp = mesh[0],
-                            .tp = mesh[1],
-                            .ep = mesh[2],
-                            .etp = mesh[3],
-                            .microbatch = 1,
-                            .sequence_parallel = coin(rng),
-                            .loss_parallel = coin(rng),
-                            .attention_fused = coin(rng),
-                            .regather = coin(rng),
-                            .optimizer = coin(rng),
-                            .recompute = (unsigned char)below(rng, MS_NUM_RECOMPUTE)};
+    return (ms_program_key){
+        .part = (unsigned char)part,
+        .cp = mesh[0],
+        .tp = mesh[1],
+        .ep = mesh[2],
+        .etp = mesh[3],
+        .microbatch = 1,
+        .cp_method = (unsigned char)random_cp_method(rng, model, mesh[0], mesh[1]),
+        .sequence_parallel = coin(rng),
+        .loss_parallel = coin(rng),
+        .attention_fused = coin(rng),
+        .regather = coin(rng),
+        .optimizer = coin(rng),
+        .recompute = (unsigned char)below(rng, MS_NUM_RECOMPUTE)};
 }
 
 /* Layers mostly; dp 2. */
@@ -52,7 +65,7 @@ static const ms_program *random_program(ms_arena *arena, ms_rng *rng)
     ms_model *model = MS_NEW(arena, ms_model);
     *model = ms_case_model(index);
     bool experts = part == MS_PART_LAYER && index >= MS_NUM_SMALL_DENSE;
-    ms_program_key key = random_key(rng, part, experts);
+    ms_program_key key = random_key(rng, part, model, experts);
     return ms_case_program(arena, model, &key, 2);
 }
 
@@ -74,7 +87,10 @@ static ms_placement random_placement(ms_rng *rng, const ms_tensor *t)
         return (ms_placement){.kind = MS_PARTIAL_SUM};
     if (kind == 2 && below(rng, 4) == 0)
         return (ms_placement){.kind = MS_PARTIAL_MAX};
-    return ms_shard(t->dims[below(rng, (int)strlen(t->dims))]);
+    ms_placement split = ms_shard(t->dims[below(rng, (int)strlen(t->dims))]);
+    if (below(rng, 4) == 0)
+        split.split_factor = 2;
+    return split;
 }
 
 static const char *move_tensor(ms_program *p, ms_rng *rng)
@@ -243,6 +259,10 @@ static const char *change_attribute(ms_program *p, ms_rng *rng)
         return "the other direction";
     }
     if (node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD) {
+        if (coin(rng)) {
+            node->ring = !node->ring;
+            return p->key.cp > 1 ? "a ring or none" : NULL;
+        }
         node->window_tokens = node->window_tokens == 3 ? 4 : 3;
         return "another window";
     }

@@ -187,6 +187,13 @@ static void accept(const ms_program *p, const char *label)
         ms_case_wrong(label, finding.text);
 }
 
+static bool divides_by_heads(const ms_model *model, const ms_program_key *key)
+{
+    long ranks = (long)key->cp * key->tp;
+    return model->num_heads % ranks == 0 &&
+           (model->attention == MS_ATTENTION_MLA || model->num_kv_heads % ranks == 0);
+}
+
 static void programs_of_small_models_are_accepted(void **state)
 {
     (void)state;
@@ -207,6 +214,9 @@ static void programs_of_small_models_are_accepted(void **state)
         key.loss_parallel = key.regather = (i & 4) != 0;
         key.recompute = (unsigned char)(i / 8 % MS_NUM_RECOMPUTE);
         key.optimizer = i % 3 == 0;
+        key.cp_method = i % 7 < 3 ? MS_CP_RING : MS_CP_ALL_GATHER;
+        if (i % 7 >= 5 && divides_by_heads(&model, &key))
+            key.cp_method = MS_CP_ULYSSES;
         accept(
             ms_program_make(cx->arena, &model, &key, MS_SMALL_SEQUENCE, mesh[0], MS_BF16),
             ms_case_describe(cx->arena, &model, &key));
@@ -231,6 +241,8 @@ static void accept_model(ms_ctx *cx, const ms_model *model)
                               .loss_parallel = i % 2 == 0,
                               .sequence_parallel = i >= 8,
                               .recompute = (unsigned char)(i / 4)};
+        if (i % 8 >= 4)
+            key.cp_method = divides_by_heads(model, &key) ? MS_CP_ULYSSES : MS_CP_RING;
         for (int part = 0; part < MS_NUM_PARTS; part++) {
             int kinds = part == MS_PART_LAYER ? model->num_kinds : 1;
             for (int kind = 0; kind < kinds; kind++) {

@@ -60,16 +60,36 @@ static void forget(ms_program *p, const ms_node *change)
 /* ---- programs ---- */
 
 /* dp 2, cp 2, tp 2, with the optimizer. */
-static ms_program *make(ms_ctx *cx, ms_make_model *of, ms_program_part part, short ep,
-                        short etp)
+static ms_program *make_for(ms_ctx *cx, ms_make_model *of, ms_program_key key)
 {
     ms_model *model = MS_NEW(cx->arena, ms_model);
     *model = of();
-    ms_program_key key = ms_case_split_key(part);
     key.optimizer = true;
+    return ms_case_copy(cx->arena, ms_case_program(cx->arena, model, &key, 2));
+}
+
+static ms_program *make(ms_ctx *cx, ms_make_model *of, ms_program_part part, short ep,
+                        short etp)
+{
+    ms_program_key key = ms_case_split_key(part);
     key.ep = ep;
     key.etp = etp;
-    return ms_case_copy(cx->arena, ms_case_program(cx->arena, model, &key, 2));
+    return make_for(cx, of, key);
+}
+
+/* Heads split over tp, and over cp inside of that. */
+static ms_program *by_heads(ms_ctx *cx)
+{
+    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    key.cp_method = MS_CP_ULYSSES;
+    return make_for(cx, ms_small_llama, key);
+}
+
+static ms_program *ring(ms_ctx *cx)
+{
+    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    key.cp_method = MS_CP_RING;
+    return make_for(cx, ms_small_llama, key);
 }
 
 static ms_program *dense(ms_ctx *cx)
@@ -169,6 +189,22 @@ static void attend_with_all_key_heads(ms_program *p)
 {
     ms_node *core = node_at(p, MS_OP_ATTENTION, "attention.core", MS_PASS_FORWARD);
     p->tensors[core->in[1]].at[2] = ms_replicate;
+}
+
+static void send_gathered_keys_around(ms_program *p)
+{
+    node_at(p, MS_OP_ATTENTION, "attention.core", MS_PASS_FORWARD)->ring = true;
+}
+
+static void stop_the_ring(ms_program *p)
+{
+    node_at(p, MS_OP_ATTENTION, "attention.core", MS_PASS_FORWARD)->ring = false;
+}
+
+static void split_key_heads_contiguously(ms_program *p)
+{
+    ms_node *core = node_at(p, MS_OP_ATTENTION, "attention.core", MS_PASS_FORWARD);
+    p->tensors[core->in[1]].at[1].split_factor = 0;
 }
 
 static void forget_that_the_rotary_key_is_shared(ms_program *p)
@@ -399,6 +435,13 @@ static const breakage breakages[] = {
      "be replicated, but it is split by s"},
     {"all of the key heads", dense, attend_with_all_key_heads, MS_CHECK_SPLIT, "tp",
      "attention.query_position[bsnd] is split by n"},
+    {"ring of gathered keys", dense, send_gathered_keys_around, MS_CHECK_SPLIT, "cp",
+     "so attention.key_position[bsgd] must be split by s, but it is replicated"},
+    {"no ring", ring, stop_the_ring, MS_CHECK_SPLIT, "cp",
+     "so attention.key_position[bsgd] must be replicated, but it is split by s"},
+    {"other key heads", by_heads, split_key_heads_contiguously, MS_CHECK_STRIDED, "cp",
+     "attention.query_position[bsnd] is split by n, strided by 2, so "
+     "attention.key_position[bsgd] must be split by g, strided by 2, but it is split by g"},
     {"rotary key of some heads", latent, whole_rotary_key_gradient,
      MS_CHECK_FORGOTTEN_REDUCTION, "tp", "(attention.keys, mla-keys-grad) on tp:"},
     {"gradient of a latent", latent, forget_that_the_rotary_key_is_shared,
