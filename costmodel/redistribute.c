@@ -359,12 +359,23 @@ static void write_plan(ms_arena *arena, const search *s, int target,
     restore_trivial(s->task, out);
 }
 
+static int count_axes(ms_axis_set axes)
+{
+    int n = 0;
+    for (; axes != 0; axes &= axes - 1)
+        n++;
+    return n;
+}
+
 /* One search with these axes movable; false when the target was not reached. */
 static bool plan_with(ms_arena *arena, const ms_redistribute_task *task,
                       ms_axis_set movable, ms_redistribution *out)
 {
     search s = {.task = task};
-    s.space = (ms_move_space){task, movable, ms_arena_open()};
+    s.space = (ms_move_space){.task = task,
+                              .movable = movable,
+                              .leaves_orders = count_axes(movable) <= 3,
+                              .scratch = ms_arena_open()};
     ms_spec from = without_trivial(task->mesh, &task->from);
     ms_spec to = without_trivial(task->mesh, &task->to);
     int target = run(&s, &from, &to);

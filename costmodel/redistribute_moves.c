@@ -190,9 +190,14 @@ static int departures(const ms_move_space *space, const ms_spec *from, int dim,
 {
     ms_axis_order order;
     int n = 0;
-    if (is_strided(space, from, dim) &&
-        ms_spec_order(space->task->mesh, from, space->task->tensor->dims[dim], &order))
+    bool strided = is_strided(space, from, dim);
+    char letter = space->task->tensor->dims[dim];
+    bool regular = is_regular(space, from, dim, &order) &&
+                   ms_spec_order(space->task->mesh, &space->task->to, letter, &order);
+    if (strided && ms_spec_order(space->task->mesh, from, letter, &order))
         n = leave_by_order(space, from, dim, order, out);
+    if (strided && regular && !space->leaves_orders)
+        return n;
     return n + leave_by_mesh(space, from, dim, out + n);
 }
 
