@@ -23,11 +23,11 @@ bool ms_checker_is_active(const ms_program *program, int mesh, int axis)
     return axis == 0 || program->mesh_size[mesh][axis] > 1;
 }
 
-ms_placement_text ms_checker_describe(ms_placement at)
+ms_placement_words ms_checker_describe(ms_placement at)
 {
     static const char *const words[] = {"replicated", "split", "a partial sum",
                                         "a partial maximum"};
-    ms_placement_text made;
+    ms_placement_words made;
     if (at.kind != MS_SHARD)
         snprintf(made.text, sizeof made.text, "%s", words[at.kind]);
     else if (at.split_factor > 1)

@@ -36,11 +36,11 @@ static inline const ms_tensor *ms_checker_out(const ms_checker *c, const ms_node
 /* Whether placements on the axis mean anything. An axis of one rank means nothing, except axis 0: programs are priced with one rank there. */
 bool ms_checker_is_active(const ms_program *program, int mesh, int axis);
 
-typedef struct ms_placement_text {
+typedef struct ms_placement_words {
     char text[48];
-} ms_placement_text;
+} ms_placement_words;
 /* "split by s", "a partial sum", ... */
-ms_placement_text ms_checker_describe(ms_placement at);
+ms_placement_words ms_checker_describe(ms_placement at);
 
 /* Reports on which axes the tensor is still a partial sum, and on which it was reduced. `node`: where it is used, -1: nowhere. */
 void ms_checker_require_whole(ms_checker *c, int tensor, int node, const char *what);

@@ -163,7 +163,7 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 typedef struct spread {
     const char *in, *out; /* in the table */
     char letter;
-    short pieces;
+    int pieces;
 } spread;
 
 /* The character of slot i; '|' does not count. '\0': there is none. */
@@ -253,7 +253,7 @@ static bool slots_fit(const ms_checker *c, const spread *way, const char *slots,
 }
 
 /* Pieces of the first operand that is split: all others must be split alike. */
-static short split_pieces(const ms_checker *c, const ms_node *node, int axis)
+static int split_pieces(const ms_checker *c, const ms_node *node, int axis)
 {
     for (int i = 0; i < node->num_in; i++) {
         ms_placement at = ms_checker_in(c, node, i)->at[axis];

@@ -192,14 +192,6 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
 
 /* ---- printing ---- */
 
-static void print_placement(FILE *out, ms_placement at)
-{
-    static const char *const words[] = {"R", "S", "P", "Pmax"};
-    fprintf(out, "%s", words[at.kind]);
-    if (at.kind == MS_SHARD)
-        fprintf(out, "(%c)", at.dim);
-}
-
 static void print_tensor(FILE *out, const ms_program *program, int tensor)
 {
     const ms_tensor *t = &program->tensors[tensor];
@@ -208,9 +200,9 @@ static void print_tensor(FILE *out, const ms_program *program, int tensor)
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (t->at[axis].kind == MS_REPLICATE)
             continue;
-        fprintf(out, "%s", gap);
-        print_placement(out, t->at[axis]);
-        fprintf(out, "@%s", ms_mesh_axis_names[t->mesh][axis]);
+        char text[MS_PLACEMENT_TEXT];
+        fprintf(out, "%s%s@%s", gap, ms_placement_text(t->at[axis], text),
+                ms_mesh_axis_names[t->mesh][axis]);
         gap = " ";
     }
     fprintf(out, "]%s", t->saved ? "*" : "");

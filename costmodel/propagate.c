@@ -142,7 +142,7 @@ ms_placement ms_shard_over(const ms_program *program, int axis, char letter)
     ms_placement shard = ms_shard(letter);
     bool heads = letter == MS_DIM_HEADS || letter == MS_DIM_KV_HEADS;
     if (heads && axis == 1 && program->mesh_size[MS_DENSE_MESH][2] > 1)
-        shard.split_factor = (short)program->mesh_size[MS_DENSE_MESH][2];
+        shard.split_factor = (int)program->mesh_size[MS_DENSE_MESH][2];
     return shard;
 }
 

@@ -122,6 +122,9 @@ bool ms_spmd_of_placement(ms_placement at, bool gradient_is_partial, ms_spmd_typ
         *type = gradient_is_partial ? R : I;
         return true;
     case MS_PARTIAL_MAX:
+    case MS_PARTIAL_MIN:
+    case MS_PARTIAL_AVG:
+    case MS_NUM_PLACEMENTS:
         break;
     }
     return false;
@@ -130,7 +133,8 @@ bool ms_spmd_of_placement(ms_placement at, bool gradient_is_partial, ms_spmd_typ
 const ms_spmd_change *ms_spmd_of_redistribution(ms_placement from, ms_placement to)
 {
     bool partial = ms_placement_is_partial(from);
-    if (ms_placement_equal(from, to) || to.kind == MS_PARTIAL_MAX)
+    if (ms_placement_equal(from, to) ||
+        (ms_placement_is_partial(to) && to.kind != MS_PARTIAL_SUM))
         return NULL;
     if (to.kind == MS_PARTIAL_SUM)
         return from.kind == MS_REPLICATE ? ms_spmd_find(MS_SPMD_CONVERT, R, P) : NULL;
