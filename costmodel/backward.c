@@ -157,12 +157,13 @@ typedef struct letters {
 /* "x,y->z" */
 static char *einsum_of(ms_arena *arena, letters x, letters y, letters z)
 {
-    char *text = ms_arena_alloc(arena, x.length + y.length + z.length + 4);
-    memcpy(text, x.text, x.length);
-    text[x.length] = ',';
-    memcpy(text + x.length + 1, y.text, y.length);
-    memcpy(text + x.length + 1 + y.length, "->", 2);
-    memcpy(text + x.length + y.length + 3, z.text, z.length);
+    char *text = ms_arena_alloc(arena, x.length + y.length + z.length + 4), *end = text;
+    end = mempcpy(end, x.text, x.length);
+    *end++ = ',';
+    end = mempcpy(end, y.text, y.length);
+    *end++ = '-';
+    *end++ = '>';
+    memcpy(end, z.text, z.length);
     return text;
 }
 
