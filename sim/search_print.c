@@ -9,7 +9,7 @@
 /* ---- which columns ---- */
 
 typedef struct columns {
-    bool experts, async_tp, order;
+    bool experts, async_tp, order, context;
 } columns;
 
 static bool default_order(const ms_plan *plan)
@@ -28,6 +28,7 @@ static columns choose_columns(const ms_search_report *report)
         c.experts = c.experts || plan->ep * plan->etp > 1;
         c.async_tp = c.async_tp || plan->async_tp;
         c.order = c.order || !default_order(plan);
+        c.context = c.context || ms_plan_cp_method(plan) != MS_CP_ALL_GATHER;
     }
     return c;
 }
@@ -38,9 +39,9 @@ static const char *header(ms_arena *arena, const columns *c)
 {
     return ms_arena_printf(arena,
                            "#|step (s)|tokens/s/GPU|MFU (%%)|peak (GiB)|pp|dp_replicate|"
-                           "dp_shard|cp|tp%s|mbs|<schedule|v|<zero|<sp%s|<recompute%s",
-                           c->experts ? "|ep|etp" : "", c->async_tp ? "|<async" : "",
-                           c->order ? "|<order" : "");
+                           "dp_shard|cp%s|tp%s|mbs|<schedule|v|<zero|<sp%s|<recompute%s",
+                           c->context ? "|<cp by" : "", c->experts ? "|ep|etp" : "",
+                           c->async_tp ? "|<async" : "", c->order ? "|<order" : "");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)
@@ -76,8 +77,13 @@ static void recompute_cell(ms_table *table, const ms_plan *plan)
 static void plan_cells(ms_table *table, ms_arena *arena, const columns *c,
                        const ms_plan *plan)
 {
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
         ms_table_cell(table, "%ld", plan->size[axis]);
+        if (axis == MS_CP && c->context)
+            ms_table_cell(table, "%s",
+                          plan->size[MS_CP] > 1 ? ms_cp_method_names[plan->cp_method]
+                                                : "-");
+    }
     if (c->experts) {
         ms_table_cell(table, "%ld", plan->ep);
         ms_table_cell(table, "%ld", plan->etp);
