@@ -24,6 +24,10 @@ const ms_command ms_commands[] = {
     COMMAND("predict", ms_cmd_predict, "[PLAN.json]", 1,
             "step time, where it goes, memory and traffic of one plan",
             "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
+    COMMAND(
+        "mesh", ms_cmd_mesh, "[PLAN.json]", 1,
+        "axes of a mesh: layouts, groups, places on the cluster, drawings, and orders",
+        "meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep 4"),
     COMMAND("model", ms_cmd_model, "[NAME|FILE]", 1,
             "parameters, FLOP per token and shapes of a model; without a name, all names",
             "meshsim model 70b --seq 8k"),

@@ -4,7 +4,6 @@
 #include "base/utf8.h"
 #include "topo/mesh_text.h"
 
-#include <math.h>
 #include <string.h>
 
 #define LINE_WIDTH 100
@@ -14,10 +13,14 @@
 static const char *experts_text(ms_arena *arena, const ms_mesh_view *view)
 {
     static const char *const where[] = {
-        "", "on one mesh: they take cp and the inner part of dp_shard, tp stays inside them",
+        "",
+        "on one mesh: they take cp and the inner part of dp_shard, tp stays inside them",
         "on one mesh: they take cp, tp and the inner part of dp_shard",
         "on a mesh of their own: they take the innermost ranks"};
-    long etp = view->choices.etp > 1 ? view->choices.etp : 1;
+    long etp = 1;
+    for (int i = 0; i < view->num_derived; i++)
+        if (strcmp(view->axes[view->num_axes + i].name, "etp") == 0)
+            etp = view->axes[view->num_axes + i].layout.size;
     return ms_arena_printf(arena, "ep %ld, etp %ld %s (--ep-generation %d)",
                            view->choices.ep, etp, where[view->choices.ep_generation],
                            view->choices.ep_generation);
@@ -28,11 +31,10 @@ static const char *cluster_text(ms_arena *arena, const ms_mesh_view *view)
     const ms_cluster *cluster = view->cluster;
     long ranks = view->mesh.num_ranks, node = view->node_ranks;
     long nodes = (ranks + node - 1) / node;
-    const char *text =
-        nodes == 1
-            ? ms_arena_printf(arena, "%s: inside one node", cluster->name)
-            : ms_arena_printf(arena, "%s: %ld nodes of %ld GPUs", cluster->name, nodes,
-                              node);
+    const char *text = nodes == 1
+                           ? ms_arena_printf(arena, "%s: inside one node", cluster->name)
+                           : ms_arena_printf(arena, "%s: %ld nodes of %ld GPUs",
+                                             cluster->name, nodes, node);
     return ms_arena_printf(arena, "%s (a node is a domain of %s)", text,
                            cluster->levels[0].name);
 }
@@ -130,9 +132,8 @@ static void print_uses(FILE *out, const ms_mesh_view *view)
 {
     int width = 0, num = view->num_axes + view->num_derived;
     for (int i = 0; i < num; i++)
-        width = (int)strlen(view->axes[i].name) > width
-                    ? (int)strlen(view->axes[i].name)
-                    : width;
+        width = (int)strlen(view->axes[i].name) > width ? (int)strlen(view->axes[i].name)
+                                                        : width;
     fputs("\nWhat runs along them (axes of one rank left out)\n\n", out);
     for (int i = 0; i < num; i++) {
         const ms_axis_view *axis = &view->axes[i];
@@ -230,15 +231,26 @@ void ms_mesh_print_axes(FILE *out, ms_ctx *cx, const ms_mesh_view *view)
                     "derived axis");
         print_made_of(out, view->axes + view->num_axes, view->num_derived);
     }
-    fputs("\nNICs/group: that one group can use in a node, ranks/node times those of a GPU. "
-          "GB/s out: their listed\nrate. siblings: groups that leave a node at once and "
-          "share its NICs. -: no group leaves its node.\n",
-          out);
+    fputs(
+        "\nNICs/group: that one group can use in a node, ranks/node times those of a GPU. "
+        "GB/s out: their listed\nrate. siblings: groups that leave a node at once and "
+        "share its NICs. -: no group leaves its node.\n",
+        out);
     print_uses(out, view);
     print_elided(out, cx, view);
 }
 
 /* ---- JSON ---- */
+
+/* null where there is no such number. */
+static void write_known(ms_jout *json, const char *key, bool known, double value)
+{
+    ms_jout_key(json, key);
+    if (known)
+        ms_jout_number(json, value);
+    else
+        ms_jout_null(json);
+}
 
 static void write_place(ms_jout *json, const ms_axis_place *place)
 {
@@ -246,10 +258,9 @@ static void write_place(ms_jout *json, const ms_axis_place *place)
     ms_jout_number_field(json, "ranks_per_node", (double)place->ranks_per_node);
     ms_jout_number_field(json, "nodes", (double)place->nodes);
     ms_jout_text_field(json, "tier", place->tier);
-    ms_jout_number_field(json, "nics_per_group", leaves ? place->nics : NAN);
-    ms_jout_number_field(json, "out_of_node_bytes_per_s",
-                         leaves ? place->bytes_per_s : NAN);
-    ms_jout_number_field(json, "sibling_groups", leaves ? (double)place->siblings : NAN);
+    write_known(json, "nics_per_group", leaves, place->nics);
+    write_known(json, "out_of_node_bytes_per_s", leaves, place->bytes_per_s);
+    write_known(json, "sibling_groups", leaves, (double)place->siblings);
 }
 
 static void write_use(ms_jout *json, const ms_axis_use *use)
@@ -287,7 +298,7 @@ static void write_axis(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view,
             ms_jout_text_field(json, "same_as", axis->name);
     }
     ms_jout_number_field(json, "size", (double)axis->layout.size);
-    ms_jout_number_field(json, "stride", axis->stride < 0 ? NAN : (double)axis->stride);
+    write_known(json, "stride", axis->stride >= 0, (double)axis->stride);
     ms_jout_text_field(json, "layout", ms_layout_text(cx->arena, axis->layout));
     ms_jout_text_field(
         json, "coalesced",
@@ -323,7 +334,7 @@ static void write_strategy(ms_jout *json, const ms_mesh_view *view)
     ms_jout_key(json, "strategy");
     ms_jout_begin_object(json);
     ms_jout_text_field(json, "name", row->name);
-    ms_jout_number_field(json, "row", row->row > 0 ? row->row : NAN);
+    write_known(json, "row", row->row > 0, row->row);
     ms_jout_text_field(json, "row_name",
                        row->row > 0 ? ms_zoo_rows[row->row - 1].name : NULL);
     ms_jout_text_field(json, "why_this_order", row->order);
@@ -360,11 +371,12 @@ void ms_zoo_print(FILE *out, ms_arena *arena)
         ms_table_cell(table, "%s", ms_zoo_rows[i].mesh);
     }
     ms_table_print(table, out);
-    fputs("\nnames     dp = ddp = batch = data, dp_shard = fsdp = shard, dp_replicate = "
-          "replicate,\n          tp = model = tensor, sp = ulysses, cp = context, pp = pipe "
-          "= pipeline = stage\nexample   meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep "
-          "4\n",
-          out);
+    fputs(
+        "\nnames     dp = ddp = batch = data, dp_shard = fsdp = shard, dp_replicate = "
+        "replicate,\n          tp = model = tensor, sp = ulysses, cp = context, pp = pipe "
+        "= pipeline = stage\nexample   meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep "
+        "4\n",
+        out);
 }
 
 void ms_zoo_write_json(FILE *out)

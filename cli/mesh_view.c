@@ -15,7 +15,9 @@ const long *ms_axis_view_ranks(ms_ctx *cx, const ms_mesh_view *view,
 
 static void put_in_place(ms_ctx *cx, const ms_mesh_view *view, ms_axis_view *axis)
 {
-    axis->stride = axis->layout.num_modes == 0 ? axis->layout.stride : -1;
+    ms_layout flat = ms_layout_coalesce(cx->arena, axis->layout);
+    bool single = axis->layout.num_modes == 0;
+    axis->stride = single ? axis->layout.stride : flat.num_modes == 0 ? flat.stride : -1;
     ms_arena_mark mark = ms_arena_save(cx->arena);
     const long *ranks = ms_axis_view_ranks(cx, view, axis);
     axis->place = ms_axis_place_of(cx->arena, axis->layout, ranks, view->mesh.num_ranks,
@@ -34,8 +36,8 @@ static void view_axes(ms_ctx *cx, ms_mesh_view *view)
             .name = axis->name,
             .zoo_name = ms_axis_role_name(view->roles[i]),
             .layout = modes[i],
-            .use = ms_axis_use_of(&view->mesh, view->roles, view->roles[i],
-                                  &view->choices),
+            .use =
+                ms_axis_use_of(&view->mesh, view->roles, view->roles[i], &view->choices),
         };
         put_in_place(cx, view, &view->axes[i]);
     }
@@ -55,8 +57,8 @@ static void view_derived(ms_ctx *cx, const ms_derived *derived, ms_mesh_view *vi
                                .used_for = from->used_for,
                                .old_name = from->old_name};
         if (from->role != MS_AXIS_OTHER)
-            axis->use = ms_axis_use_of(&view->mesh, view->roles, from->role,
-                                       &view->choices);
+            axis->use =
+                ms_axis_use_of(&view->mesh, view->roles, from->role, &view->choices);
         put_in_place(cx, view, axis);
     }
 }
@@ -97,13 +99,13 @@ ms_status ms_mesh_view_find(ms_ctx *cx, const ms_mesh_view *view, const char *na
             names[i] = axis->name;
             *out = axis;
             if (is_called(axis->name, name) ||
-                (pass == 1 && (is_called(axis->zoo_name, name) ||
-                               is_called(axis->old_name, name))))
+                (pass == 1 &&
+                 (is_called(axis->zoo_name, name) || is_called(axis->old_name, name))))
                 return MS_OK;
         }
-    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                               "%s names the axis \"%s\", which this mesh does not have",
-                               option, name);
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "%s names the axis \"%s\", which this mesh does not have", option, name);
     const char *nearest = ms_nearest(name, names, num);
     const char *all = "";
     for (int i = 0; i < num; i++)

@@ -7,8 +7,9 @@
 
 typedef struct ms_axis_view {
     const char *name;
-    const char *zoo_name; /* what the name stands for, "tp"; NULL: no name of the zoo, or a derived axis */
-    long stride;          /* of the only mode; -1: there are several */
+    const char *
+        zoo_name; /* what the name stands for, "tp"; NULL: no name of the zoo, or a derived axis */
+    long stride; /* of the only mode; -1: there are several */
     ms_layout layout;
     ms_axis_place place;
     ms_axis_use use;

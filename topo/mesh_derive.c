@@ -111,7 +111,8 @@ static void add_data_parallel(const deriving *d)
     if (mesh_has(d, batch))
         add_flat(d, "batch", "dp", "different sequences of the batch; no traffic", batch);
     if (mesh_has(d, batch | context))
-        add_flat(d, "loss", "dp_cp", "all-reduce of the loss, and of gradients that are not sharded",
+        add_flat(d, "loss", "dp_cp",
+                 "all-reduce of the loss, and of gradients that are not sharded",
                  batch | context);
     bool shards = mesh_has(d, sharded & ~BIT(MS_AXIS_DP)) || d->choices->zero > 0;
     if (shards && mesh_has(d, sharded))
@@ -128,11 +129,11 @@ static bool cut(const deriving *d, ms_layout flat, long size, ms_layout *inner,
 {
     ms_ctx scratch = {.arena = d->cx->arena};
     ms_layout whole = ms_layout_coalesce(d->cx->arena, flat);
-    return ms_layout_compose(&scratch, whole,
-                             ms_layout_make(MS_LEXICOGRAPHIC, size, 1), inner) == MS_OK &&
-           ms_layout_compose(
-               &scratch, whole,
-               ms_layout_make(MS_LEXICOGRAPHIC, flat.size / size, size), outer) == MS_OK;
+    return ms_layout_compose(&scratch, whole, ms_layout_make(MS_LEXICOGRAPHIC, size, 1),
+                             inner) == MS_OK &&
+           ms_layout_compose(&scratch, whole,
+                             ms_layout_make(MS_LEXICOGRAPHIC, flat.size / size, size),
+                             outer) == MS_OK;
 }
 
 /* "1 2 4 8": values that ep may take. */
@@ -150,19 +151,20 @@ static ms_status refuse_division(const deriving *d, unsigned mask, long step)
     long ep = d->choices->ep;
     ms_status status;
     if (!mesh_has(d, mask))
-        status = ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                         "ep %ld needs an axis dp_shard, cp or tp to take its ranks from",
-                         ep);
+        status =
+            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
+                    "ep %ld needs an axis dp_shard, cp or tp to take its ranks from", ep);
     else if (ep % step != 0)
-        status = ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                         "ep %ld is no multiple of %ld, the ranks of cp%s that it takes whole in "
-                         "generation %d",
-                         ep, step, d->choices->ep_generation == 2 ? " and tp" : "",
-                         d->choices->ep_generation);
+        status = ms_fail(
+            d->cx, MS_EINPUT, MS_NOWHERE,
+            "ep %ld is no multiple of %ld, the ranks of cp%s that it takes whole in "
+            "generation %d",
+            ep, step, d->choices->ep_generation == 2 ? " and tp" : "",
+            d->choices->ep_generation);
     else
-        status = ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                         "ep %ld does not divide %s = %ld ranks", ep,
-                         names_of(d, mask, true), size_of(d, mask));
+        status =
+            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep %ld does not divide %s = %ld ranks",
+                    ep, names_of(d, mask, true), size_of(d, mask));
     if (mesh_has(d, mask))
         ms_hint(d->cx, "ep may be one of %s",
                 divisors_text(d->cx->arena, size_of(d, mask), step));
@@ -192,12 +194,14 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
                             ms_layout efsdp)
 {
     ms_arena *arena = d->cx->arena;
-    ms_derived_axis *axis = add(d, "ep", "all-to-all of tokens, to their experts and back", ep);
+    ms_derived_axis *axis =
+        add(d, "ep", "all-to-all of tokens, to their experts and back", ep);
     axis->made_of = ms_arena_printf(arena, "the innermost %ld of %s", ep.size,
                                     names_of(d, mask, false));
     axis->role = MS_AXIS_EP;
-    axis = add(d, "efsdp",
-               "all-gather of expert parameters, reduce-scatter of their gradients", efsdp);
+    axis =
+        add(d, "efsdp",
+            "all-gather of expert parameters, reduce-scatter of their gradients", efsdp);
     axis->made_of = ms_arena_printf(arena, "the other %ld of %s", efsdp.size,
                                     names_of(d, mask, false));
     axis->role = MS_AXIS_EFSDP;
@@ -260,9 +264,10 @@ static ms_status check_etp(const deriving *d)
         return ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "etp is %ld, must be 1 or tp (%ld)",
                        etp, tp);
     if (d->choices->ep_generation == 1 && etp == 1 && tp > 1)
-        return ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                       "generation 1 keeps tensor parallelism inside experts: etp is tp (%ld), not 1",
-                       tp);
+        return ms_fail(
+            d->cx, MS_EINPUT, MS_NOWHERE,
+            "generation 1 keeps tensor parallelism inside experts: etp is tp (%ld), not 1",
+            tp);
     return MS_OK;
 }
 
@@ -280,8 +285,8 @@ static ms_status derive_one_mesh(const deriving *d)
         return status;
     }
     mask |= whole ? BIT(MS_AXIS_TP) : 0;
-    ms_derived_axis *axis = add(d, "ep", "all-to-all of tokens, to their experts and back",
-                                layout_of(d, mask));
+    ms_derived_axis *axis = add(
+        d, "ep", "all-to-all of tokens, to their experts and back", layout_of(d, mask));
     axis->made_of = names_of(d, mask, false);
     axis->role = MS_AXIS_EP;
     add_flat(d, "efsdp", NULL,
@@ -307,10 +312,10 @@ static ms_status derive_expert_axes(const deriving *d)
     unsigned parts = BIT(MS_AXIS_DP_SHARD_IN_EP) | BIT(MS_AXIS_DP_SHARD_MOD_EP);
     int ep = ms_mesh_find_role(d->mesh, d->roles, MS_AXIS_EP);
     if (ep >= 0 && d->choices->ep > 1 && d->choices->ep != d->mesh->axes[ep].size) {
-        ms_status status = ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                                   "ep is %ld, but the mesh has an axis %s of size %ld",
-                                   d->choices->ep, d->mesh->axes[ep].name,
-                                   d->mesh->axes[ep].size);
+        ms_status status =
+            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
+                    "ep is %ld, but the mesh has an axis %s of size %ld", d->choices->ep,
+                    d->mesh->axes[ep].name, d->mesh->axes[ep].size);
         ms_hint(d->cx, "leave out one of them");
         return status;
     }

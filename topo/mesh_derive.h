@@ -12,10 +12,11 @@
 typedef struct ms_derived_axis {
     const char *name;
     const char *old_name; /* in older versions of TorchTitan; NULL: none */
-    const char *made_of;  /* "dp_shard x cp": names of the mesh, or "the innermost 4 ranks of ..." */
+    const char *
+        made_of; /* "dp_shard x cp": names of the mesh, or "the innermost 4 ranks of ..." */
     const char *used_for;
     ms_axis_role role; /* of expert axes; MS_AXIS_OTHER otherwise */
-    ms_layout layout; /* hierarchical: one mode for each axis or part of one */
+    ms_layout layout;  /* hierarchical: one mode for each axis or part of one */
 } ms_derived_axis;
 
 typedef struct ms_derived {

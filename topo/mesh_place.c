@@ -47,8 +47,8 @@ static long count_nodes(const long *ranks, long size, long node)
 }
 
 /* Counts in each node the groups that leave it, and finds the most nodes of a group. */
-static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks,
-                            long node, ms_axis_place *place)
+static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
+                            ms_axis_place *place)
 {
     long size = num_ranks / place->num_groups;
     long *crossing = MS_NEW_ARRAY(arena, (num_ranks + node - 1) / node, long);

@@ -10,15 +10,19 @@
 
 typedef struct ms_axis_place {
     long num_groups;
-    long ranks_per_node; /* p; where groups differ, of the one in most nodes: size over nodes, rounded up */
-    long nodes;          /* most that a group touches */
-    const char *tier;    /* innermost level that holds every group */
+    long
+        ranks_per_node; /* p; where groups differ, of the one in most nodes: size over nodes, rounded up */
+    long nodes;       /* most that a group touches */
+    const char *tier; /* innermost level that holds every group */
     int tier_level;
     /* Groups that leave a node: all NULL or 0 when every group stays inside one. */
-    double nics;            /* that one group can use in a node: p times those of a GPU (rail wiring) */
-    double bytes_per_s;     /* listed rate at which one group leaves a node: p times that of a GPU, the least over the levels that
+    double
+        nics; /* that one group can use in a node: p times those of a GPU (rail wiring) */
+    double
+        bytes_per_s; /* listed rate at which one group leaves a node: p times that of a GPU, the least over the levels that
                                it crosses, each divided by its oversubscription */
-    long siblings; /* groups of the axis that leave the fullest node at once: G/p when they fill it */
+    long
+        siblings; /* groups of the axis that leave the fullest node at once: G/p when they fill it */
 } ms_axis_place;
 
 /* Groups of a layout in a mesh of `num_ranks` ranks, one after the other, ascending by their first rank; each in the order of

@@ -98,9 +98,9 @@ static void settle_dp(const ms_mesh *mesh, ms_axis_role *roles)
 static ms_status refuse_twice(ms_ctx *cx, const ms_mesh *mesh, int first, int second,
                               ms_axis_role role)
 {
-    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                               "the axes %s and %s are both %s", mesh->axes[first].name,
-                               mesh->axes[second].name, ms_axis_role_name(role));
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axes %s and %s are both %s",
+                mesh->axes[first].name, mesh->axes[second].name, ms_axis_role_name(role));
     ms_hint(cx, "keep one of them; a name outside the zoo may stand for anything");
     return status;
 }
@@ -150,7 +150,8 @@ const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
     {11, "DP + CP + TP", "[dp, cp, tp]", "cp cuts the sequence, tp the width"},
     {12, "PP + DP + ...", "[pp, dp, ...] or [dp, pp, ...]",
      "few bytes between stages, so pp may take the slowest wires"},
-    {13, "all, dense", "[pp, dp_replicate, dp_shard, cp, tp]", "the more bytes, the further in"},
+    {13, "all, dense", "[pp, dp_replicate, dp_shard, cp, tp]",
+     "the more bytes, the further in"},
     {14, "all, with experts on one mesh",
      "[pp, dp_replicate, dp_shard_mod_ep, dp_shard_in_ep, cp, tp]",
      "experts take cp and the inner part of dp_shard"},
@@ -162,7 +163,7 @@ const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
 /* What the axes larger than 1 are. */
 typedef struct makeup {
     bool has[MS_NUM_AXIS_ROLES];
-    bool dp; /* any data-parallel axis */
+    bool dp;     /* any data-parallel axis */
     bool hybrid; /* replicas of shards */
     long zero;
 } makeup;
@@ -223,9 +224,8 @@ static const char *strategy_name(ms_arena *arena, const makeup *m,
 
 static int expert_row(const makeup *m, const ms_zoo_choices *choices)
 {
-    bool one_mesh =
-        m->has[MS_AXIS_DP_SHARD_IN_EP] || m->has[MS_AXIS_DP_SHARD_MOD_EP] ||
-        choices->ep_generation < 3;
+    bool one_mesh = m->has[MS_AXIS_DP_SHARD_IN_EP] || m->has[MS_AXIS_DP_SHARD_MOD_EP] ||
+                    choices->ep_generation < 3;
     return one_mesh ? 14 : 15;
 }
 
@@ -252,7 +252,7 @@ static int row_of(const makeup *m, const ms_zoo_choices *choices)
     if (!m->dp || m->has[MS_AXIS_EFSDP] || m->has[MS_AXIS_ETP])
         return 0;
     if (m->has[MS_AXIS_PP]) {
-        bool all = m->hybrid && m->has[MS_AXIS_CP] && m->has[MS_AXIS_TP];
+        bool all = m->has[MS_AXIS_CP] && m->has[MS_AXIS_TP];
         return all ? 13 : 12;
     }
     return inner_row(m, choices);
@@ -271,8 +271,9 @@ ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
 /* ---- what runs along an axis ---- */
 
 static const ms_axis_use data_parallel_uses[] = {
-    {"the batch", "", "all-reduce of gradients, bucket by bucket, beside the last backward",
-     "", "outside tp and cp: its traffic hides behind the backward pass"},
+    {"the batch", "",
+     "all-reduce of gradients, bucket by bucket, beside the last backward", "",
+     "outside tp and cp: its traffic hides behind the backward pass"},
     {"the batch; optimizer states", "",
      "reduce-scatter of gradients, beside the last backward",
      "all-gather of the updated parameters",
@@ -319,8 +320,9 @@ static const ms_axis_use uses[MS_NUM_AXIS_ROLES] = {
     [MS_AXIS_EP] = {"experts", "all-to-all of tokens to their experts, and back",
                     "the same two for the gradients", "",
                     "innermost: its traffic is waited for"},
-    [MS_AXIS_ETP] = {"the width of each expert", "gather of tokens; reduce-scatter of results",
-                     "the conjugates", "", "innermost, inside ep"},
+    [MS_AXIS_ETP] = {"the width of each expert",
+                     "gather of tokens; reduce-scatter of results", "the conjugates", "",
+                     "innermost, inside ep"},
 };
 
 static const ms_axis_use sequence_parallel_use = {
@@ -330,8 +332,8 @@ static const ms_axis_use sequence_parallel_use = {
     "innermost: its traffic is waited for"};
 
 static const ms_axis_use replica_use = {
-    "the batch", "", "all-reduce of the shards of gradients, after their reduce-scatter", "",
-    "outside dp_shard: the fewest bytes over the slowest wires"};
+    "the batch", "", "all-reduce of the shards of gradients, after their reduce-scatter",
+    "", "outside dp_shard: the fewest bytes over the slowest wires"};
 
 ms_axis_use ms_axis_use_of(const ms_mesh *mesh, const ms_axis_role *roles,
                            ms_axis_role role, const ms_zoo_choices *choices)

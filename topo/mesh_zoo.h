@@ -39,23 +39,22 @@ const char *ms_axis_role_nearest(const char *name);
 typedef struct ms_zoo_choices {
     long zero; /* 0..3; -1: 3 for dp_shard and its aliases, 0 for dp and its */
     bool sequence_parallel;
-    long ep, etp; /* 1: none */
+    long ep, etp;      /* 1: none */
     int ep_generation; /* 1..3, see topo/mesh_derive.h */
 } ms_zoo_choices;
 
 /* Roles of the axes of a mesh: beside a dp_shard, "dp" replicates; beside a dp_replicate it shards. MS_EINPUT when two
  * axes have one role, or dp_shard stands beside its two parts. */
-ms_status ms_mesh_roles(ms_ctx *cx, const ms_mesh *mesh,
-                        ms_axis_role roles[MS_MAX_AXES]);
+ms_status ms_mesh_roles(ms_ctx *cx, const ms_mesh *mesh, ms_axis_role roles[MS_MAX_AXES]);
 /* Index of the axis with a role, -1 when absent. */
 int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_role role);
 
 /* ---- compositions ---- */
 
 typedef struct ms_zoo_row {
-    int row;          /* 1..15; 0: a composition without a row of its own */
-    const char *name; /* "HSDP + TP"; of a row: what it is called */
-    const char *mesh; /* its axes, outer to inner */
+    int row;           /* 1..15; 0: a composition without a row of its own */
+    const char *name;  /* "HSDP + TP"; of a row: what it is called */
+    const char *mesh;  /* its axes, outer to inner */
     const char *order; /* why in this order */
 } ms_zoo_row;
 
