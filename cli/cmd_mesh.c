@@ -82,13 +82,23 @@ static bool axis_flags_given(const ms_plan_options *opts)
     return given;
 }
 
-static bool asks_for_zoo(const request *r)
+static bool names_a_mesh(const request *r)
 {
-    const mesh_options *o = r->options;
-    return o->mesh == NULL && o->groups == NULL && o->color == NULL && !o->draw &&
-           !o->orders && r->plan_options->plan_file == NULL &&
-           !r->plan_options->gpus.given && !axis_flags_given(r->plan_options) &&
-           r->plan_options->model == NULL;
+    return r->options->mesh != NULL || r->plan_options->plan_file != NULL ||
+           r->plan_options->gpus.given || r->plan_options->model != NULL ||
+           axis_flags_given(r->plan_options);
+}
+
+static bool asks_for_more(const mesh_options *o)
+{
+    return o->groups != NULL || o->color != NULL || o->draw || o->orders;
+}
+
+static ms_status refuse_no_mesh(ms_ctx *cx)
+{
+    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE, "no mesh is given");
+    ms_hint(cx, "--mesh dp=4,tp=8, a plan, or its flags: --gpus 32 --tp 8");
+    return status;
 }
 
 /* ---- from --mesh ---- */
@@ -296,54 +306,75 @@ static ms_status prepare_drawing(const request *r, bool svg, ms_drawing *drawing
 
 /* ---- output ---- */
 
-static ms_status print_groups(const request *r, FILE *out)
+/* The axis of --groups; NULL for all. */
+static ms_status find_groups(const request *r, const ms_axis_view **axis)
+{
+    *axis = NULL;
+    if (r->options->groups == NULL || strcmp(r->options->groups, "all") == 0)
+        return MS_OK;
+    return ms_mesh_view_find(r->cx, r->view, r->options->groups, "--groups", axis);
+}
+
+static void print_groups(const request *r, FILE *out, const ms_axis_view *only)
 {
     const ms_mesh_view *view = r->view;
-    if (strcmp(r->options->groups, "all") == 0) {
-        for (int i = 0; i < view->num_axes + view->num_derived; i++)
+    for (int i = 0; i < view->num_axes + view->num_derived; i++)
+        if (only == NULL || only == &view->axes[i])
             ms_mesh_print_groups(out, r->cx, view, &view->axes[i]);
-        return MS_OK;
-    }
-    const ms_axis_view *axis;
-    MS_TRY(ms_mesh_view_find(r->cx, view, r->options->groups, "--groups", &axis));
-    ms_mesh_print_groups(out, r->cx, view, axis);
-    return MS_OK;
 }
+
+/* What was asked for besides the mesh itself; NULL: not. */
+typedef struct wanted {
+    const ms_drawing *drawing;
+    const ms_mesh_orders *orders;
+    const ms_axis_view *groups; /* NULL with --groups all */
+} wanted;
 
 /* What is asked for; the axes when nothing is. */
-static ms_status print_text(const request *r, FILE *out, const ms_drawing *drawing,
-                            const ms_mesh_orders *orders)
+static void print_text(const request *r, FILE *out, const wanted *w)
 {
-    bool only_draws = drawing != NULL && orders == NULL && r->options->groups == NULL;
+    bool lists = r->options->groups != NULL;
+    bool only_draws = w->drawing != NULL && w->orders == NULL && !lists;
     if (!only_draws)
         ms_mesh_print_head(out, r->cx->arena, r->view);
-    if (drawing == NULL && orders == NULL && r->options->groups == NULL)
+    if (w->drawing == NULL && w->orders == NULL && !lists)
         ms_mesh_print_axes(out, r->cx, r->view);
-    if (r->options->groups != NULL)
-        MS_TRY(print_groups(r, out));
-    if (drawing != NULL) {
+    if (lists)
+        print_groups(r, out, w->groups);
+    if (w->drawing != NULL) {
         fputs(only_draws ? "" : "\n", out);
-        ms_mesh_draw(out, r->cx->arena, drawing);
+        ms_mesh_draw(out, r->cx->arena, w->drawing);
     }
-    if (orders != NULL)
-        ms_mesh_orders_print(out, r->cx->arena, orders, &r->plan, r->cluster);
-    return MS_OK;
+    if (w->orders != NULL)
+        ms_mesh_orders_print(out, r->cx->arena, w->orders, &r->plan, r->cluster);
 }
 
-static void write_json(const request *r, FILE *out, const ms_drawing *drawing,
-                       const ms_mesh_orders *orders)
+static void write_json(const request *r, FILE *out, const wanted *w)
 {
     ms_jout json = ms_jout_open(out);
     ms_jout_begin_object(&json);
     ms_mesh_write_fields(&json, r->cx, r->view);
-    if (drawing != NULL) {
+    if (w->drawing != NULL) {
         ms_jout_key(&json, "drawing");
-        ms_grid_write_json(&json, r->cx->arena, &drawing->grid);
+        ms_grid_write_json(&json, r->cx->arena, &w->drawing->grid);
     }
-    if (orders != NULL)
-        ms_mesh_orders_write_fields(&json, r->cx->arena, orders, &r->plan, r->cluster);
+    if (w->orders != NULL)
+        ms_mesh_orders_write_fields(&json, r->cx->arena, w->orders, &r->plan, r->cluster);
     ms_jout_end_object(&json);
     ms_jout_close(&json);
+}
+
+static ms_status write_output(const request *r, bool svg, const wanted *w)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    if (r->args->common.json)
+        write_json(r, out.file, w);
+    else if (svg)
+        ms_mesh_draw_svg(out.file, r->cx->arena, w->drawing);
+    else
+        print_text(r, out.file, w);
+    return ms_output_close(r->cx, &out, MS_OK);
 }
 
 static ms_status write_result(request *r)
@@ -357,22 +388,15 @@ static ms_status write_result(request *r)
         return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                        "-o \"%s\" is a picture, which holds no orders and no groups",
                        common->output);
+    wanted w = {0};
+    MS_TRY(find_groups(r, &w.groups));
     if (draws)
         MS_TRY(prepare_drawing(r, svg, &drawing));
     if (r->options->orders)
         MS_TRY(compare_orders(r, &orders));
-    ms_output out;
-    MS_TRY(ms_output_open(r->cx, common->output, &out));
-    ms_status status = MS_OK;
-    if (common->json)
-        write_json(r, out.file, draws ? &drawing : NULL,
-                   r->options->orders ? &orders : NULL);
-    else if (svg)
-        ms_mesh_draw_svg(out.file, r->cx->arena, &drawing);
-    else
-        status = print_text(r, out.file, draws ? &drawing : NULL,
-                            r->options->orders ? &orders : NULL);
-    return ms_output_close(r->cx, &out, status);
+    w.drawing = draws ? &drawing : NULL;
+    w.orders = r->options->orders ? &orders : NULL;
+    return write_output(r, svg, &w);
 }
 
 static ms_status write_zoo(const request *r)
@@ -400,8 +424,8 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args)
                                 args->words.num_words > 0 ? args->words.words[0] : NULL));
     request r = {
         .cx = cx, .args = args, .options = &options, .plan_options = &plan_options};
-    if (asks_for_zoo(&r))
-        return write_zoo(&r);
+    if (!names_a_mesh(&r))
+        return asks_for_more(&options) ? refuse_no_mesh(cx) : write_zoo(&r);
     MS_TRY(options.mesh != NULL ? read_mesh(&r) : read_plan(&r));
     r.choices.ep_generation =
         options.ep_generation.given ? (int)options.ep_generation.value : 3;

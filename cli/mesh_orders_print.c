@@ -28,7 +28,7 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
     for (int i = 0; i < best->num_axes; i++)
         if (strcmp(best->axes[i].axis, ms_plan_axis_names[MS_PP]) != 0)
             header =
-                ms_arena_printf(arena, "%s|%s waits (ms)", header, best->axes[i].axis);
+                ms_arena_printf(arena, "%s|%s (ms)", header, best->axes[i].axis);
     ms_table *table =
         ms_table_new(arena, ms_arena_printf(arena, "%s|bubble (ms)", header));
     for (int k = 0; k < orders->num && k < MAX_ROWS; k++) {
@@ -55,6 +55,12 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
         fprintf(out, "... and %d more; --json has all\n", orders->num - MAX_ROWS);
 }
 
+typedef struct why {
+    const ms_mesh_orders *orders;
+    const ms_plan *plan;
+    const ms_cluster *cluster;
+} why;
+
 /* Orders that share a row. */
 static void print_alike(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
                         const ms_plan *plan)
@@ -68,12 +74,12 @@ static void print_alike(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
             fputs("\nThese lie on the cluster in the same way, so they cost the same:\n",
                   out);
         any = true;
-        fprintf(out, "  %d  ", k + 1);
-        for (int i = 0; i < cost->num_orders && i < 4; i++)
+        fprintf(out, "  %2d  ", k + 1);
+        for (int i = 0; i < cost->num_orders && i < 3; i++)
             fprintf(out, "%s%s", i == 0 ? "" : " = ",
                     ms_order_text(arena, plan, cost->orders[i]));
-        if (cost->num_orders > 4)
-            fprintf(out, " = ... (%d)", cost->num_orders);
+        if (cost->num_orders > 3)
+            fprintf(out, " = ... %d more", cost->num_orders - 3);
         fputc('\n', out);
     }
 }
@@ -117,55 +123,64 @@ static void print_best(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
     ms_table_print(table, out);
 }
 
-/* "nvlink with 8 ranks a node" or "leaf with 1 rank a node over 1 NIC". */
+/* "nvlink, 8 ranks a node" or "leaf, 1 rank a node, 1 NIC". */
 static const char *place_text(ms_arena *arena, const ms_axis_prediction *axis,
                               const ms_cluster *cluster)
 {
     double nics = ms_axis_nics(axis, cluster);
     const char *text =
-        ms_arena_printf(arena, "%s with %ld rank%s a node", axis->tier,
-                        axis->ranks_per_node, axis->ranks_per_node == 1 ? "" : "s");
-    return nics > 0.0 ? ms_arena_printf(arena, "%s over %.4g NIC%s", text, nics,
+        ms_arena_printf(arena, "%s, %ld rank%s a node", axis->tier, axis->ranks_per_node,
+                        axis->ranks_per_node == 1 ? "" : "s");
+    return nics > 0.0 ? ms_arena_printf(arena, "%s, %.4g NIC%s", text, nics,
                                         nics == 1.0 ? "" : "s")
                       : text;
 }
 
-static void print_why_axis(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
-                           const ms_plan *plan, const ms_axis_prediction *axis,
-                           const ms_cluster *cluster)
+#define SHOWN_S 5e-5 /* a tenth of a millisecond, rounded */
+
+/* What an axis loses, or gains, in the order where that is most; false when it is nothing to speak of. */
+static bool print_change(FILE *out, ms_arena *arena, const why *w,
+                         const ms_axis_prediction *here, bool gains)
 {
-    double more_s;
-    const ms_order_cost *worst = ms_mesh_orders_worst(orders, axis->axis, &more_s);
-    const char *here = place_text(arena, axis, cluster);
-    bool sends = strcmp(axis->axis, ms_plan_axis_names[MS_PP]) == 0;
-    if (worst == NULL || more_s < 5e-5) {
-        fprintf(out, "  %-12s on %s; no other order makes it wait longer\n", axis->axis,
-                here);
-        return;
-    }
-    const ms_axis_prediction *there = ms_order_axis(worst, axis->axis);
-    fprintf(out, "  %-12s on %s; in %s it %s %.1f ms longer, on %s\n", axis->axis, here,
-            first_order(arena, plan, worst), sends ? "sends" : "waits", 1e3 * more_s,
-            place_text(arena, there, cluster));
+    double change_s;
+    const ms_order_cost *other =
+        ms_mesh_orders_extreme(w->orders, here->axis, gains, &change_s);
+    if (other == NULL || change_s < SHOWN_S)
+        return false;
+    const ms_axis_prediction *there = ms_order_axis(other, here->axis);
+    bool same = strcmp(there->tier, here->tier) == 0 &&
+                there->ranks_per_node == here->ranks_per_node;
+    bool sends = strcmp(here->axis, ms_plan_axis_names[MS_PP]) == 0;
+    fprintf(out, "  %-12s %s %.1f ms %s in %s: %s\n", here->axis,
+            sends ? "sends" : "waits", 1e3 * change_s, gains ? "less" : "more",
+            first_order(arena, w->plan, other),
+            same ? "the same wires, beside other traffic"
+                 : place_text(arena, there, w->cluster));
+    return true;
 }
 
-static void print_why(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
-                      const ms_plan *plan, const ms_cluster *cluster)
+static void print_why(FILE *out, ms_arena *arena, const why *w)
 {
-    const ms_order_cost *best = &orders->costs[0];
-    const ms_order_cost *last = &orders->costs[orders->num - 1];
-    if (orders->num == 1) {
+    const ms_order_cost *best = &w->orders->costs[0];
+    const ms_order_cost *last = &w->orders->costs[w->orders->num - 1];
+    if (w->orders->num == 1) {
         fputs("\nEvery legal order lies on the cluster in the same way: they cost the "
               "same.\n",
               out);
         return;
     }
     fprintf(out,
-            "\nWhy %s: it is %.2f %% faster than the slowest (%s),\nand each axis has:\n",
-            first_order(arena, plan, best), 100.0 * (1.0 - best->step_s / last->step_s),
-            first_order(arena, plan, last));
-    for (int i = 0; i < best->num_axes; i++)
-        print_why_axis(out, arena, orders, plan, &best->axes[i], cluster);
+            "\nWhy %s is best: the slowest order, %s, takes %.2f times as long.\n"
+            "What the axes lose, and gain, most in other orders:\n",
+            first_order(arena, w->plan, best), first_order(arena, w->plan, last),
+            last->step_s / best->step_s);
+    for (int i = 0; i < best->num_axes; i++) {
+        const ms_axis_prediction *axis = &best->axes[i];
+        bool loses = print_change(out, arena, w, axis, false);
+        bool gains = print_change(out, arena, w, axis, true);
+        if (!loses && !gains)
+            fprintf(out, "  %-12s the same in every order\n", axis->axis);
+    }
 }
 
 void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
@@ -179,7 +194,7 @@ void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orde
     print_alike(out, arena, orders, plan);
     print_refused(out, arena, orders, plan);
     print_best(out, arena, orders, cluster);
-    print_why(out, arena, orders, plan, cluster);
+    print_why(out, arena, &(why){orders, plan, cluster});
 }
 
 /* ---- JSON ---- */
@@ -249,25 +264,30 @@ static void write_refused(ms_jout *json, const ms_mesh_orders *orders,
     ms_jout_end_array(json);
 }
 
-static void write_why(ms_jout *json, ms_arena *arena, const ms_mesh_orders *orders,
-                      const ms_plan *plan, const ms_cluster *cluster)
+static void write_change(ms_jout *json, const why *w, const char *axis, bool gains)
 {
-    const ms_order_cost *best = &orders->costs[0];
+    double change_s;
+    const ms_order_cost *other =
+        ms_mesh_orders_extreme(w->orders, axis, gains, &change_s);
+    ms_jout_number_field(json, gains ? "most_gained_s" : "most_lost_s", change_s);
+    ms_jout_key(json, gains ? "gained_in" : "lost_in");
+    if (other == NULL)
+        ms_jout_null(json);
+    else
+        write_order(json, w->plan, other->orders[0]);
+}
+
+static void write_why(ms_jout *json, ms_arena *arena, const why *w)
+{
+    const ms_order_cost *best = &w->orders->costs[0];
     ms_jout_key(json, "why");
     ms_jout_begin_array(json);
     for (int i = 0; i < best->num_axes; i++) {
-        double more_s;
-        const ms_order_cost *worst =
-            ms_mesh_orders_worst(orders, best->axes[i].axis, &more_s);
         ms_jout_begin_object(json);
         ms_jout_text_field(json, "axis", best->axes[i].axis);
-        ms_jout_text_field(json, "place", place_text(arena, &best->axes[i], cluster));
-        ms_jout_number_field(json, "most_lost_s", more_s);
-        ms_jout_key(json, "lost_in");
-        if (worst == NULL)
-            ms_jout_null(json);
-        else
-            write_order(json, plan, worst->orders[0]);
+        ms_jout_text_field(json, "place", place_text(arena, &best->axes[i], w->cluster));
+        write_change(json, w, best->axes[i].axis, false);
+        write_change(json, w, best->axes[i].axis, true);
         ms_jout_end_object(json);
     }
     ms_jout_end_array(json);
@@ -283,5 +303,5 @@ void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
         write_cost(json, orders, &orders->costs[i], plan, cluster);
     ms_jout_end_array(json);
     write_refused(json, orders, plan);
-    write_why(json, arena, orders, plan, cluster);
+    write_why(json, arena, &(why){orders, plan, cluster});
 }

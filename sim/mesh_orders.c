@@ -105,20 +105,22 @@ static double waiting_s(const ms_order_cost *cost, const char *axis)
                                                         : found->exposed_s;
 }
 
-const ms_order_cost *ms_mesh_orders_worst(const ms_mesh_orders *orders, const char *axis,
-                                          double *more_s)
+const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
+                                            const char *axis, bool least,
+                                            double *difference_s)
 {
-    const ms_order_cost *worst = NULL;
-    double least = waiting_s(&orders->costs[0], axis);
-    *more_s = 0.0;
+    const ms_order_cost *found = NULL;
+    double first_s = waiting_s(&orders->costs[0], axis);
+    *difference_s = 0.0;
     for (int i = 1; i < orders->num; i++) {
-        double more = waiting_s(&orders->costs[i], axis) - least;
-        if (more <= *more_s)
+        double more_s = waiting_s(&orders->costs[i], axis) - first_s;
+        double difference = least ? -more_s : more_s;
+        if (difference <= *difference_s)
             continue;
-        *more_s = more;
-        worst = &orders->costs[i];
+        *difference_s = difference;
+        found = &orders->costs[i];
     }
-    return worst;
+    return found;
 }
 
 double ms_axis_nics(const ms_axis_prediction *axis, const ms_cluster *cluster)

@@ -182,7 +182,8 @@ static makeup makeup_of(const ms_mesh *mesh, const ms_axis_role *roles,
     if (m.has[MS_AXIS_DP_REPLICATE] && !shards)
         m.zero = 0; /* nothing to shard over */
     m.hybrid = m.has[MS_AXIS_DP_REPLICATE] && shards && m.zero > 0;
-    m.has[MS_AXIS_EP] = m.has[MS_AXIS_EP] || choices->ep > 1;
+    m.has[MS_AXIS_EP] =
+        m.has[MS_AXIS_EP] || m.has[MS_AXIS_DP_SHARD_IN_EP] || choices->ep > 1;
     return m;
 }
 
