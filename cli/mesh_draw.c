@@ -284,13 +284,15 @@ static long node_rows(const canvas *c, long row)
     return end;
 }
 
-/* "node3"; of rows that move on "node0..15" or "node0,4..28". */
+/* "node3"; of rows that move on "node0,4", "node0..15" or "node0,4..28". */
 static const char *node_label(const canvas *c, long row, long end, long column)
 {
     long first = node_at(c, row, column), last = node_at(c, end - 1, column);
     if (first == last)
         return ms_arena_printf(c->arena, "node%ld", first);
     long next = node_at(c, row + 1, column);
+    if (next == last)
+        return ms_arena_printf(c->arena, "node%ld,%ld", first, last);
     if (next == first + 1)
         return ms_arena_printf(c->arena, "node%ld..%ld", first, last);
     return ms_arena_printf(c->arena, "node%ld,%ld..%ld", first, next, last);

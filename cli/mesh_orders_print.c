@@ -27,8 +27,7 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
     char *header = ms_arena_strdup(arena, "#|<axes, outer to inner|step (s)|slower (%)");
     for (int i = 0; i < best->num_axes; i++)
         if (strcmp(best->axes[i].axis, ms_plan_axis_names[MS_PP]) != 0)
-            header =
-                ms_arena_printf(arena, "%s|%s (ms)", header, best->axes[i].axis);
+            header = ms_arena_printf(arena, "%s|%s (ms)", header, best->axes[i].axis);
     ms_table *table =
         ms_table_new(arena, ms_arena_printf(arena, "%s|bubble (ms)", header));
     for (int k = 0; k < orders->num && k < MAX_ROWS; k++) {

@@ -181,8 +181,11 @@ static void print_elided(FILE *out, ms_ctx *cx, const ms_mesh_view *view)
         const ms_axis_view *axis = &view->axes[i];
         ms_arena_mark mark = ms_arena_save(cx->arena);
         fprintf(out, "%-12s  ", axis->name);
-        print_first_groups(out, cx->arena, axis, ms_axis_view_ranks(cx, view, axis),
-                           LINE_WIDTH - 18);
+        if (axis->layout.size == 1)
+            fputs("each rank alone\n", out);
+        else
+            print_first_groups(out, cx->arena, axis, ms_axis_view_ranks(cx, view, axis),
+                               LINE_WIDTH - 18);
         ms_arena_rewind(cx->arena, mark);
     }
 }
@@ -348,7 +351,8 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
     ms_jout_number_field(json, "ranks", (double)view->mesh.num_ranks);
     ms_jout_text_field(json, "layout", ms_layout_text(cx->arena, view->layout));
     ms_jout_text_field(json, "cluster", view->cluster->name);
-    ms_jout_number_field(json, "gpus_per_node", (double)node);
+    long domain = view->cluster->levels[0].gpus_per_domain;
+    ms_jout_number_field(json, "node_gpus", (double)(domain > 0 ? domain : node));
     ms_jout_number_field(json, "nodes",
                          (double)((view->mesh.num_ranks + node - 1) / node));
     write_strategy(json, view);

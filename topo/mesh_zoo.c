@@ -237,11 +237,11 @@ static int inner_row(const makeup *m, const ms_zoo_choices *choices)
         return cp || tp ? 0 : 9;
     if (cp)
         return tp ? 11 : 10;
-    if (tp && (m->hybrid || m->zero == 3))
+    if (tp && m->zero == 3)
         return 8;
     if (tp)
         return choices->sequence_parallel ? 7 : 6;
-    return m->hybrid ? 5 : 1 + (int)m->zero;
+    return m->hybrid && m->zero == 3 ? 5 : 1 + (int)m->zero;
 }
 
 static int row_of(const makeup *m, const ms_zoo_choices *choices)

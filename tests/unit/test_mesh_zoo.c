@@ -96,6 +96,10 @@ static void every_row_of_the_zoo_is_recognised(void **state)
         {"dp=2,fsdp=4", {.zero = -1, .ep = 1, .ep_generation = 3}, 5, "HSDP"},
         {"replicate=2,shard=4", {.zero = -1, .ep = 1, .ep_generation = 3}, 5, "HSDP"},
         {"dp=2,tp=4", {.zero = -1, .ep = 1, .ep_generation = 3}, 6, "DDP + TP"},
+        {"replicate=2,shard=2,tp=4",
+         {.zero = 1, .ep = 1, .ep_generation = 3},
+         6,
+         "replicas of ZeRO-1 + TP"},
         {"batch=2,model=4", {.zero = -1, .ep = 1, .ep_generation = 3}, 6, "DDP + TP"},
         {"dp=2,tp=4",
          {.zero = -1, .sequence_parallel = true, .ep = 1, .ep_generation = 3},
@@ -260,6 +264,8 @@ static void generations_of_ep_take_their_ranks(void **state)
     c.ep_generation = 1;
     expect_groups(sixteen, c, "ep", "{0,2,4,6} {1,3,5,7} {8,10,12,14} {9,11,13,15}");
     expect_groups(sixteen, c, "etp", "{0,1} {2,3}");
+    expect_groups(sixteen, c, "dp_shard_in_ep", "{0,4} {1,5} {2,6} {3,7} {8,12}");
+    expect_groups(sixteen, c, "efsdp", "{0} {1}"); /* dp_shard_mod_ep is 1 */
     c.ep = 2; /* cp alone: experts are sharded over all of dp_shard */
     expect_groups(sixteen, c, "ep", "{0,2} {1,3} {4,6} {5,7}");
     expect_groups(sixteen, c, "efsdp", "{0,4} {1,5} {2,6} {3,7} {8,12}");
