@@ -243,6 +243,19 @@ static ms_status refuse_cut(const deriving *d, unsigned mask)
     return status;
 }
 
+/* The part of dp_shard that experts take besides the axes they take whole. */
+static void add_dp_shard_in_ep(const deriving *d, long step)
+{
+    ms_layout inner, outer, shard = layout_of(d, sharded);
+    long size = d->choices->ep / step;
+    if (d->choices->ep_generation == 3 || !cut(d, shard, size, &inner, &outer))
+        return;
+    ms_derived_axis *axis =
+        add(d, "dp_shard_in_ep", "the part of dp_shard that experts take", inner);
+    axis->made_of = ms_arena_printf(d->cx->arena, "the innermost %ld of %s", size,
+                                    names_of(d, sharded, false));
+}
+
 static ms_status derive_experts(const deriving *d, unsigned mask, long step)
 {
     long ep = d->choices->ep;
@@ -256,19 +269,6 @@ static ms_status derive_experts(const deriving *d, unsigned mask, long step)
     add_expert_axes(d, mask, inner, outer);
     add_dp_shard_in_ep(d, step);
     return MS_OK;
-}
-
-/* The part of dp_shard that experts take besides the axes they take whole. */
-static void add_dp_shard_in_ep(const deriving *d, long step)
-{
-    ms_layout inner, outer, shard = layout_of(d, sharded);
-    long size = d->choices->ep / step;
-    if (d->choices->ep_generation == 3 || !cut(d, shard, size, &inner, &outer))
-        return;
-    ms_derived_axis *axis =
-        add(d, "dp_shard_in_ep", "the part of dp_shard that experts take", inner);
-    axis->made_of = ms_arena_printf(d->cx->arena, "the innermost %ld of %s", size,
-                                    names_of(d, sharded, false));
 }
 
 static ms_status check_etp(const deriving *d)
