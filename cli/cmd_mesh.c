@@ -8,9 +8,7 @@
 #include "cli/plan_options.h"
 #include "topo/mesh_text.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define DEFAULT_WIDTH 120
 
@@ -259,13 +257,6 @@ static bool is_svg(const char *path)
     return length > 4 && strcmp(path + length - 4, ".svg") == 0;
 }
 
-static bool colours_are_wanted(const request *r)
-{
-    const char *no_color = getenv("NO_COLOR");
-    return r->args->common.output == NULL && (no_color == NULL || no_color[0] == '\0') &&
-           isatty(STDOUT_FILENO);
-}
-
 static ms_status check_size(const request *r, long most, const char *how)
 {
     if (r->mesh.num_ranks <= most)
@@ -293,7 +284,7 @@ static ms_status prepare_drawing(const request *r, bool svg, ms_drawing *drawing
         return MS_OK;
     const ms_axis_view *axis;
     MS_TRY(ms_mesh_view_find(r->cx, r->view, r->options->color, "--color", &axis));
-    if (!svg && !colours_are_wanted(r))
+    if (!svg && !ms_output_takes_colours(r->args->common.output))
         return MS_OK;
     const long *ranks = ms_axis_view_ranks(r->cx, r->view, axis);
     long *groups = MS_NEW_ARRAY(r->cx->arena, r->mesh.num_ranks, long);

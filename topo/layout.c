@@ -225,11 +225,12 @@ ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout)
     if (apart || (!large && repeated < 0))
         return MS_OK;
     const char *text = ms_layout_text(cx->arena, layout);
-    if (large)
+    if (large) {
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "modes of layout %s interlock and reach beyond %ld: too many "
                        "values to compare",
                        text, MAX_LOOKED_AT);
+    }
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "layout %s overlaps: it gives %ld twice", text,
             repeated);
     ms_hint(cx, "let each stride exceed what the modes of smaller stride reach together");

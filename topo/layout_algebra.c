@@ -90,7 +90,7 @@ static ms_status take_digit(digits *d, int place, ms_mode *rest, ms_mode *taken)
 static ms_status compose_mode(digits *d, ms_mode b, ms_layout *out)
 {
     ms_layout_order order = d->a.order;
-    if (b.size == 1 || b.stride == 0) {
+    if (b.stride == 0) {
         *out = ms_layout_make(order, b.size, 0);
         return MS_OK;
     }
@@ -164,11 +164,12 @@ ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *o
     ms_mode *gaps = MS_NEW_ARRAY(cx->arena, num_modes + 1, ms_mode);
     long end = 1; /* of the modes so far: copies that far apart do not meet */
     for (int i = num_modes - 1; i >= 0; i--) {
-        if (modes[i].stride < end || modes[i].stride % end != 0)
+        if (modes[i].stride < end || modes[i].stride % end != 0) {
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                            "layout %s has no complement: stride %ld is no multiple of "
                            "%ld, where its finer modes end",
                            ms_layout_text(cx->arena, a), modes[i].stride, end);
+        }
         gaps[i + 1] = (ms_mode){modes[i].stride / end, end};
         end = modes[i].size * modes[i].stride;
     }
@@ -191,26 +192,28 @@ static ms_status join_pair(ms_ctx *cx, ms_layout inner, ms_layout outer, ms_layo
 
 ms_status ms_layout_divide(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out)
 {
-    ms_layout rest, tiles;
+    ms_layout rest = {0}, tiles;
     MS_TRY(ms_layout_complement(cx, b, a.size, &rest));
     MS_TRY(join_pair(cx, b, rest, &tiles));
-    if (tiles.size != a.size)
+    if (tiles.size != a.size) {
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "tiles %s do not fill layout %s: %ld elements are no multiple",
                        ms_layout_text(cx->arena, b), ms_layout_text(cx->arena, a),
                        a.size);
+    }
     return ms_layout_compose(cx, a, tiles, out);
 }
 
 ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out)
 {
     long limit;
-    if (__builtin_mul_overflow(a.size, ms_layout_cosize(b), &limit))
+    if (__builtin_mul_overflow(a.size, ms_layout_cosize(b), &limit)) {
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "the product of layouts %s and %s reaches beyond %ld",
                        ms_layout_text(cx->arena, a), ms_layout_text(cx->arena, b),
                        LONG_MAX);
-    ms_layout rest, copies;
+    }
+    ms_layout rest = {0}, copies;
     MS_TRY(ms_layout_complement(cx, a, limit, &rest));
     MS_TRY(ms_layout_compose(cx, rest, b, &copies));
     return join_pair(cx, a, copies, out);

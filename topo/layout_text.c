@@ -86,7 +86,7 @@ static ms_status read_number(reader *r, const char *what, long *out, const char 
 
 static ms_status read_size(reader *r, long *out)
 {
-    const char *end;
+    const char *end = r->at;
     MS_TRY(read_number(r, "a size or '('", out, &end));
     if (*out == 0)
         return wrong(r, "a size must be at least 1");
@@ -131,8 +131,8 @@ static ms_status set_stride(const reader *r, ms_layout *mode, long stride)
 static ms_status read_strides(reader *r, ms_layout *layout)
 {
     if (layout->num_modes == 0) {
-        const char *end;
-        long stride;
+        const char *end = r->at;
+        long stride = 0;
         MS_TRY(read_number(r, "a stride, as the shape has a size", &stride, &end));
         MS_TRY(set_stride(r, layout, stride));
         r->at = end;

@@ -2,7 +2,7 @@
  * a o k:1, what is left of it a o n/k:k. */
 #include "topo/mesh_derive.h"
 
-#include <string.h>
+#include <assert.h>
 
 #define BIT(role) (1u << (role))
 
@@ -149,26 +149,24 @@ static const char *divisors_text(ms_arena *arena, long number, long step)
 static ms_status refuse_division(const deriving *d, unsigned mask, long step)
 {
     long ep = d->choices->ep;
-    ms_status status;
-    if (!mesh_has(d, mask))
-        status =
-            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                    "ep %ld needs an axis dp_shard, cp or tp to take its ranks from", ep);
-    else if (ep % step != 0)
-        status = ms_fail(
-            d->cx, MS_EINPUT, MS_NOWHERE,
-            "ep %ld is no multiple of %ld, the ranks of cp%s that it takes whole in "
-            "generation %d",
-            ep, step, d->choices->ep_generation == 2 ? " and tp" : "",
-            d->choices->ep_generation);
-    else
-        status =
-            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep %ld does not divide %s = %ld ranks",
-                    ep, names_of(d, mask, true), size_of(d, mask));
-    if (mesh_has(d, mask))
-        ms_hint(d->cx, "ep may be one of %s",
-                divisors_text(d->cx->arena, size_of(d, mask), step));
-    return status;
+    if (!mesh_has(d, mask)) {
+        return ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
+                       "ep %ld needs an axis dp_shard, cp or tp to take its ranks from",
+                       ep);
+    }
+    if (ep % step != 0) {
+        ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
+                "ep %ld is no multiple of %ld, the ranks of cp%s that it takes whole in "
+                "generation %d",
+                ep, step, d->choices->ep_generation == 2 ? " and tp" : "",
+                d->choices->ep_generation);
+    } else {
+        ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep %ld does not divide %s = %ld ranks", ep,
+                names_of(d, mask, true), size_of(d, mask));
+    }
+    ms_hint(d->cx, "ep may be one of %s",
+            divisors_text(d->cx->arena, size_of(d, mask), step));
+    return MS_EINPUT;
 }
 
 /* dp_replicate beside efsdp, outer first. */
@@ -259,6 +257,7 @@ static void add_dp_shard_in_ep(const deriving *d, long step)
 static ms_status derive_experts(const deriving *d, unsigned mask, long step)
 {
     long ep = d->choices->ep;
+    assert(ep >= 1 && step >= 1);
     ms_layout inner, outer, flat = layout_of(d, mask);
     if (!mesh_has(d, mask) || ep % step != 0 || flat.size % ep != 0)
         return refuse_division(d, mask, step);
@@ -277,11 +276,12 @@ static ms_status check_etp(const deriving *d)
     if (etp != 0 && etp != 1 && etp != tp)
         return ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "etp is %ld, must be 1 or tp (%ld)",
                        etp, tp);
-    if (d->choices->ep_generation == 1 && etp == 1 && tp > 1)
+    if (d->choices->ep_generation == 1 && etp == 1 && tp > 1) {
         return ms_fail(
             d->cx, MS_EINPUT, MS_NOWHERE,
             "generation 1 keeps tensor parallelism inside experts: etp is tp (%ld), not 1",
             tp);
+    }
     return MS_OK;
 }
 

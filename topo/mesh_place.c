@@ -56,11 +56,12 @@ static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, 
         const long *group = ranks + g * size;
         long num_nodes = count_nodes(group, size, node);
         place->nodes = num_nodes > place->nodes ? num_nodes : place->nodes;
-        for (long i = 0; num_nodes > 1 && i < size; i++)
-            if (i == 0 || group[i] / node != group[i - 1] / node) {
-                long count = ++crossing[group[i] / node];
-                place->siblings = count > place->siblings ? count : place->siblings;
-            }
+        for (long i = 0; num_nodes > 1 && i < size; i++) {
+            if (i > 0 && group[i] / node == group[i - 1] / node)
+                continue;
+            long count = ++crossing[group[i] / node];
+            place->siblings = count > place->siblings ? count : place->siblings;
+        }
     }
 }
 
