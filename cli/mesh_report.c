@@ -353,8 +353,8 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
     ms_jout_text_field(json, "cluster", view->cluster->name);
     long domain = view->cluster->levels[0].gpus_per_domain;
     ms_jout_number_field(json, "node_gpus", (double)(domain > 0 ? domain : node));
-    ms_jout_number_field(json, "nodes",
-                         (double)((view->mesh.num_ranks + node - 1) / node));
+    long num_nodes = (view->mesh.num_ranks + node - 1) / node;
+    ms_jout_number_field(json, "nodes", (double)num_nodes);
     write_strategy(json, view);
     ms_jout_key(json, "axes");
     ms_jout_begin_array(json);

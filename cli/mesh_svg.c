@@ -16,6 +16,7 @@
 #define LETTER_WIDTH  6.3 /* of 11 px text */
 #define SMALL_WIDTH   5.2 /* of 9 px text */
 #define LEGEND_COLUMN 200.0
+#define LEGEND_ROW    20.0
 
 static const char *const palette[MS_NUM_GROUP_COLOURS] = {
     "#a6cee3", "#fdbf6f", "#b2df8a", "#cab2d6", "#fb9a99", "#ffed8b",
@@ -158,18 +159,22 @@ static const char *fill_of(const picture *p, long rank)
     return groups == NULL ? "#ffffff" : palette[groups[rank] % MS_NUM_GROUP_COLOURS];
 }
 
+static void draw_rank(const picture *p, long row, long column)
+{
+    long rank = ms_grid_rank(p->grid, row, column);
+    fprintf(p->out,
+            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" "
+            "fill=\"%s\" class=\"rank\"/>\n",
+            p->x[column], p->y[row], p->cell_width, CELL_HEIGHT, fill_of(p, rank));
+    put_text(p, p->x[column] + p->cell_width / 2.0, p->y[row] + 14.0, "class=\"number\"",
+             "%ld", rank);
+}
+
 static void draw_ranks(const picture *p)
 {
     for (long row = 0; row < p->grid->down.length; row++)
-        for (long c = 0; c < p->grid->across.length; c++) {
-            long rank = ms_grid_rank(p->grid, row, c);
-            fprintf(p->out,
-                    "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" "
-                    "fill=\"%s\" class=\"rank\"/>\n",
-                    p->x[c], p->y[row], p->cell_width, CELL_HEIGHT, fill_of(p, rank));
-            put_text(p, p->x[c] + p->cell_width / 2.0, p->y[row] + 14.0,
-                     "class=\"number\"", "%ld", rank);
-        }
+        for (long column = 0; column < p->grid->across.length; column++)
+            draw_rank(p, row, column);
 }
 
 /* ---- axes ---- */
@@ -193,14 +198,14 @@ static void draw_bracket(const picture *p, bool across, double at, const double 
         label = strchr(label, '=');
     if (label == NULL)
         return;
-    if (across)
+    if (across) {
         put_text(p, middle, at - 6.0, style, "%s", label);
-    else
-        put_text(p, 0.0, 0.0,
-                 ms_arena_printf(p->arena,
-                                 "%s transform=\"translate(%.1f %.1f) rotate(-90)\"",
-                                 style, at - 6.0, middle),
-                 "%s", label);
+        return;
+    }
+    const char *turned =
+        ms_arena_printf(p->arena, "%s transform=\"translate(%.1f %.1f) rotate(-90)\"",
+                        style, at - 6.0, middle);
+    put_text(p, 0.0, 0.0, turned, "%s", label);
 }
 
 /* Stretches of one axis: places with one coordinate; of the innermost axis one stretch for all of its places. */
@@ -279,8 +284,9 @@ static void draw_legend(const picture *p)
              "groups of %s: %ld%s", p->drawing->coloured, groups,
              groups > entries ? ", the first are" : "");
     for (long g = 0; g < entries; g++) {
+        long row = g / columns;
         double x = MARGIN + LEGEND_COLUMN * (double)(g % columns);
-        double y = top + 20.0 * (double)(g / columns) + 8.0;
+        double y = top + LEGEND_ROW * (double)row + 8.0;
         fprintf(p->out,
                 "<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"14\" rx=\"2\" "
                 "fill=\"%s\" class=\"rank\"/>\n",
@@ -350,8 +356,9 @@ void ms_mesh_draw_svg(FILE *out, ms_arena *arena, const ms_drawing *drawing)
     p.width = widest(&p);
     p.height = p.y[p.grid->down.length] + MARGIN;
     long entries = legend_entries(&p), columns = legend_columns(&p);
+    long legend_rows = (entries + columns - 1) / columns;
     if (entries > 0)
-        p.height += 34.0 + 20.0 * (double)((entries + columns - 1) / columns);
+        p.height += 34.0 + LEGEND_ROW * (double)legend_rows;
     open_svg(&p);
     draw_head(&p);
     draw_nodes(&p);

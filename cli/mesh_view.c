@@ -68,11 +68,12 @@ ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
                             ms_mesh_view *out)
 {
     *out = (ms_mesh_view){.mesh = *mesh, .choices = *choices, .cluster = cluster};
-    if (cluster->max_gpus > 0 && mesh->num_ranks > cluster->max_gpus)
+    if (cluster->max_gpus > 0 && mesh->num_ranks > cluster->max_gpus) {
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "the mesh has %ld ranks, but cluster \"%s\" has at most %ld GPU%s",
                        mesh->num_ranks, cluster->name, cluster->max_gpus,
                        cluster->max_gpus == 1 ? "" : "s");
+    }
     MS_TRY(ms_mesh_roles(cx, mesh, out->roles));
     ms_derived derived;
     MS_TRY(ms_mesh_derive(cx, mesh, out->roles, choices, &derived));
@@ -83,9 +84,12 @@ ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
     return MS_OK;
 }
 
-static bool is_called(const char *candidate, const char *name)
+static bool is_called(const ms_axis_view *axis, const char *name, bool other_names)
 {
-    return candidate != NULL && strcmp(candidate, name) == 0;
+    if (!other_names)
+        return strcmp(axis->name, name) == 0;
+    return (axis->zoo_name != NULL && strcmp(axis->zoo_name, name) == 0) ||
+           (axis->old_name != NULL && strcmp(axis->old_name, name) == 0);
 }
 
 ms_status ms_mesh_view_find(ms_ctx *cx, const ms_mesh_view *view, const char *name,
@@ -93,16 +97,15 @@ ms_status ms_mesh_view_find(ms_ctx *cx, const ms_mesh_view *view, const char *na
 {
     const char *names[MS_MAX_VIEWS];
     int num = view->num_axes + view->num_derived;
-    for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < num; i++)
+        names[i] = view->axes[i].name;
+    for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < num; i++) {
-            const ms_axis_view *axis = &view->axes[i];
-            names[i] = axis->name;
-            *out = axis;
-            if (is_called(axis->name, name) ||
-                (pass == 1 &&
-                 (is_called(axis->zoo_name, name) || is_called(axis->old_name, name))))
+            *out = &view->axes[i];
+            if (is_called(*out, name, pass == 1))
                 return MS_OK;
         }
+    }
     ms_status status =
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "%s names the axis \"%s\", which this mesh does not have", option, name);
