@@ -23,8 +23,8 @@ static const ms_option mesh_table[] = {
                 "axes outer to inner, of any names; one may be -1: the rest of --gpus"),
     MS_OPT_INTEGER(
         mesh_options, ep_generation, "--ep-generation", "N", 1, 3,
-        "where --ep takes ranks: 1 all of cp, part of dp_shard (TorchTitan 2025-07); 2 "
-        "tp too (2025-08); 3 innermost, a second mesh (2025-12; default)"),
+        "ranks that --ep takes: 3 the innermost (default); 1, 2 as TorchTitan of "
+        "July, August 2025"),
     MS_OPT_TEXT(mesh_options, groups, "--groups", "AXIS|all",
                 "every group of one axis or derived axis"),
     MS_OPT_FLAG(mesh_options, draw, "--draw",
@@ -144,6 +144,8 @@ static ms_status read_mesh(request *r)
 {
     const ms_plan_options *opts = r->plan_options;
     MS_TRY(check_alone(r));
+    if (opts->model != NULL && !r->options->orders)
+        ms_note(r->cx, "with --mesh, --model has an effect on --orders only");
     ms_mesh_limits limits = {opts->gpus.given ? opts->gpus.value : 0, MS_MAX_GPUS};
     MS_TRY(ms_mesh_parse(r->cx, r->options->mesh, &limits, &r->mesh));
     note_other_names(r);
