@@ -163,8 +163,10 @@ static void print_why(FILE *out, ms_arena *arena, const why *w)
     const ms_order_cost *best = &w->orders->costs[0];
     const ms_order_cost *last = &w->orders->costs[w->orders->num - 1];
     if (w->orders->num == 1) {
-        fputs("\nEvery legal order lies on the cluster in the same way: they cost the "
-              "same.\n",
+        fputs(best->num_orders == 1
+                  ? "\nThere is one legal order: nothing to compare.\n"
+                  : "\nEvery legal order lies on the cluster in the same way: they cost "
+                    "the same.\n",
               out);
         return;
     }
