@@ -100,6 +100,8 @@ static void print_best(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
                        const ms_cluster *cluster)
 {
     const ms_order_cost *best = &orders->costs[0];
+    if (best->num_axes == 0)
+        return;
     ms_table *table =
         ms_table_new(arena, "<axis|size|sent (GB/step)|busy (ms)|waits (ms)|<tier|"
                             "ranks/node|NICs/group");

@@ -10,6 +10,15 @@
 
 /* ---- head ---- */
 
+/* 1 when the mesh derives no such axis. */
+static long size_of_derived(const ms_mesh_view *view, const char *name)
+{
+    for (int i = 0; i < view->num_derived; i++)
+        if (strcmp(view->axes[view->num_axes + i].name, name) == 0)
+            return view->axes[view->num_axes + i].layout.size;
+    return 1;
+}
+
 static const char *experts_text(ms_arena *arena, const ms_mesh_view *view)
 {
     static const char *const where[] = {
@@ -17,10 +26,7 @@ static const char *experts_text(ms_arena *arena, const ms_mesh_view *view)
         "on one mesh: they take cp and the inner part of dp_shard, tp stays inside them",
         "on one mesh: they take cp, tp and the inner part of dp_shard",
         "on a mesh of their own: they take the innermost ranks"};
-    long etp = 1;
-    for (int i = 0; i < view->num_derived; i++)
-        if (strcmp(view->axes[view->num_axes + i].name, "etp") == 0)
-            etp = view->axes[view->num_axes + i].layout.size;
+    long etp = size_of_derived(view, "etp");
     return ms_arena_printf(arena, "ep %ld, etp %ld %s (--ep-generation %d)",
                            view->choices.ep, etp, where[view->choices.ep_generation],
                            view->choices.ep_generation);
@@ -203,7 +209,7 @@ static void print_group(FILE *out, const long *ranks, long size, size_t *column)
     }
     *column += (size_t)fprintf(out, *column == 0 ? "  {" : " {");
     for (long i = 0; i < size; i++) {
-        if (*column > LINE_WIDTH - 12) {
+        if (length > LINE_WIDTH && *column > LINE_WIDTH - 12) {
             fputs("\n   ", out);
             *column = 3;
         }
@@ -344,6 +350,17 @@ static void write_strategy(ms_jout *json, const ms_mesh_view *view)
     ms_jout_end_object(json);
 }
 
+static void write_experts(ms_jout *json, const ms_mesh_view *view)
+{
+    long ep = size_of_derived(view, "ep");
+    ms_jout_key(json, "experts");
+    ms_jout_begin_object(json);
+    ms_jout_number_field(json, "ep", (double)ep);
+    ms_jout_number_field(json, "etp", (double)size_of_derived(view, "etp"));
+    write_known(json, "generation", ep > 1, view->choices.ep_generation);
+    ms_jout_end_object(json);
+}
+
 void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
 {
     long node = view->node_ranks;
@@ -356,6 +373,7 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
     long num_nodes = (view->mesh.num_ranks + node - 1) / node;
     ms_jout_number_field(json, "nodes", (double)num_nodes);
     write_strategy(json, view);
+    write_experts(json, view);
     ms_jout_key(json, "axes");
     ms_jout_begin_array(json);
     for (int i = 0; i < view->num_axes; i++)
