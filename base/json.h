@@ -110,6 +110,8 @@ void ms_jout_text(ms_jout *out, const char *text); /* NULL is null */
 void ms_jout_number(ms_jout *out, double value); /* shortest text that reads back equal */
 void ms_jout_bool(ms_jout *out, bool value);
 void ms_jout_null(ms_jout *out);
+/* An array of whole numbers on one line: long lists of ranks stay readable. */
+void ms_jout_integers(ms_jout *out, const long *values, long num_values);
 /* key and value in one call */
 void ms_jout_text_field(ms_jout *out, const char *key, const char *text);
 void ms_jout_number_field(ms_jout *out, const char *key, double value);

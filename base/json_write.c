@@ -175,6 +175,16 @@ void ms_jout_null(ms_jout *out)
     put_word(out, "null");
 }
 
+void ms_jout_integers(ms_jout *out, const long *values, long num_values)
+{
+    before_value(out);
+    fputc('[', out->file);
+    for (long i = 0; i < num_values; i++)
+        fprintf(out->file, "%s%ld", i == 0 ? "" : ", ", values[i]);
+    fputc(']', out->file);
+    out->need_comma = true;
+}
+
 void ms_jout_text_field(ms_jout *out, const char *key, const char *text)
 {
     ms_jout_key(out, key);

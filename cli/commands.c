@@ -30,6 +30,9 @@ const ms_command ms_commands[] = {
     COMMAND("cluster", ms_cmd_cluster, "[NAME|FILE]", 1,
             "devices and network levels of a cluster; without a name, all names",
             "meshsim cluster hgx-h100"),
+    COMMAND("mesh", ms_cmd_mesh, "[PLAN.json]", 1,
+            "layouts, groups, drawing and orders of a mesh; without a mesh, those in use",
+            "meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep 4"),
     COMMAND(
         "validate", ms_cmd_validate, "RUNS.csv", 1,
         "predictions beside published measurements: errors by source, order of layouts",

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,6 +121,13 @@ ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status)
         (void)remove(out->temporary);
     out->file = NULL;
     return error == 0 ? status : fail_write(cx, out->path, error);
+}
+
+bool ms_output_takes_colours(const char *path)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return path == NULL && (no_color == NULL || no_color[0] == '\0') &&
+           isatty(STDOUT_FILENO);
 }
 
 void ms_output_drop(ms_ctx *cx, ms_output *out)

@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 typedef struct ms_output {
@@ -21,6 +22,10 @@ ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out);
 /* MS_EINPUT when two of `paths` are one file: an output would replace an input or the other output. NULL counts as no
  * file; "-" and devices may be shared. Other paths need not exist. */
 ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths);
+
+/* Whether text for `path` (NULL: standard output) may hold ANSI colours: only for a terminal, and not with NO_COLOR
+ * (no-color.org). */
+bool ms_output_takes_colours(const char *path);
 
 /* Gives the output up: what was there stays. */
 void ms_output_drop(ms_ctx *cx, ms_output *out);

@@ -17,7 +17,8 @@ typedef struct resolver {
     ms_plan *plan;
     const ms_stack *stack;
     bool from_file;
-    bool silent; /* no notes: a search chooses what is not given */
+    bool silent;   /* no notes: a search chooses what is not given */
+    bool no_model; /* none is needed */
 } resolver;
 
 static long pick_long(const resolver *r, const char *name, ms_opt_integer given,
@@ -76,7 +77,7 @@ static ms_status start(resolver *r)
     r->from_file = opts->plan_file != NULL;
     if (opts->model != NULL)
         plan->model = opts->model;
-    if (plan->model == NULL) {
+    if (plan->model == NULL && !r->no_model) {
         ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no model is given");
         ms_hint(r->cx, "--model 8b; \"meshsim model\" lists the names");
         return status;
@@ -412,14 +413,23 @@ ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
     return MS_OK;
 }
 
+static ms_status resolve(resolver *r)
+{
+    MS_TRY(start(r));
+    long tp_of_file = r->plan->size[MS_TP];
+    MS_TRY(resolve_axes(r));
+    resolve_batch(r);
+    return resolve_rest(r, tp_of_file);
+}
+
 ms_status ms_plan_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out)
 {
-    resolver r = {.cx = cx, .opts = opts, .plan = out};
-    MS_TRY(start(&r));
-    long tp_of_file = out->size[MS_TP];
-    MS_TRY(resolve_axes(&r));
-    resolve_batch(&r);
-    return resolve_rest(&r, tp_of_file);
+    return resolve(&(resolver){.cx = cx, .opts = opts, .plan = out});
+}
+
+ms_status ms_plan_mesh_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out)
+{
+    return resolve(&(resolver){.cx = cx, .opts = opts, .plan = out, .no_model = true});
 }
 
 ms_status ms_plan_base_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out)

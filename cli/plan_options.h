@@ -44,6 +44,10 @@ ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
  * with the numbers and a fix. */
 ms_status ms_plan_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out);
 
+/* The same where only the mesh is asked for: a model is not needed, and out->model may be NULL. */
+ms_status ms_plan_mesh_from_options(ms_ctx *cx, const ms_plan_options *opts,
+                                    ms_plan *out);
+
 /* What a search starts from: GPUs (needed), model, cluster, stack, sequence length,
  * global batch and precision with their defaults; everything else as given, or as
  * ms_plan_default has it. The product of the axes is not checked. */

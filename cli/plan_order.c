@@ -2,29 +2,41 @@
  * where it changes no stride. */
 #include "cli/plan_order.h"
 
+#include "topo/mesh_zoo.h"
+
 #include <string.h>
 
-/* Names of axes in DeviceMesh, FSDP, JAX and DDP; -1 stands for both data-parallel
- * axes. */
-typedef struct axis_name {
-    const char *name;
-    int axis;
-} axis_name;
-
+/* The plan's axis of a role; "dp" stands for both data-parallel axes. */
 #define DATA_PARALLEL (-1)
+#define NO_AXIS       (-2)
 
-static const axis_name axis_aliases[] = {
-    {"dp", DATA_PARALLEL},
-    {"ddp", DATA_PARALLEL},
-    {"batch", DATA_PARALLEL},
-    {"dp-replicate", MS_DP_REPLICATE},
-    {"replicate", MS_DP_REPLICATE},
-    {"dp-shard", MS_DP_SHARD},
-    {"fsdp", MS_DP_SHARD},
-    {"shard", MS_DP_SHARD},
-    {"model", MS_TP},
-    {NULL, 0},
-};
+static int axis_of_name(const char *name)
+{
+    switch (ms_axis_role_find(name)) {
+    case MS_AXIS_PP:
+        return MS_PP;
+    case MS_AXIS_DP:
+        return DATA_PARALLEL;
+    case MS_AXIS_DP_REPLICATE:
+        return MS_DP_REPLICATE;
+    case MS_AXIS_DP_SHARD:
+        return MS_DP_SHARD;
+    case MS_AXIS_CP:
+        return MS_CP;
+    case MS_AXIS_TP:
+        return MS_TP;
+    case MS_AXIS_OTHER:
+    case MS_AXIS_DP_SHARD_MOD_EP:
+    case MS_AXIS_DP_SHARD_IN_EP:
+    case MS_AXIS_SP:
+    case MS_AXIS_EFSDP:
+    case MS_AXIS_EP:
+    case MS_AXIS_ETP:
+    case MS_NUM_AXIS_ROLES:
+        break;
+    }
+    return NO_AXIS;
+}
 
 typedef struct order {
     int num_axes;
@@ -70,18 +82,13 @@ static ms_status refuse_axis(ms_ctx *cx, const char *name)
 
 static ms_status append_name(ms_ctx *cx, order *list, const char *name, const char *text)
 {
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        if (strcmp(ms_plan_axis_names[axis], name) == 0)
-            return append_axis(cx, list, axis, text);
-    for (const axis_name *alias = axis_aliases; alias->name != NULL; alias++) {
-        if (strcmp(alias->name, name) != 0)
-            continue;
-        if (alias->axis != DATA_PARALLEL)
-            return append_axis(cx, list, alias->axis, text);
-        MS_TRY(append_axis(cx, list, MS_DP_REPLICATE, text));
-        return append_axis(cx, list, MS_DP_SHARD, text);
-    }
-    return refuse_axis(cx, name);
+    int axis = axis_of_name(name);
+    if (axis == NO_AXIS)
+        return refuse_axis(cx, name);
+    if (axis != DATA_PARALLEL)
+        return append_axis(cx, list, axis, text);
+    MS_TRY(append_axis(cx, list, MS_DP_REPLICATE, text));
+    return append_axis(cx, list, MS_DP_SHARD, text);
 }
 
 ms_status ms_order_parse(ms_ctx *cx, const char *text, ms_plan *plan)

@@ -5,8 +5,8 @@
 #include "sim/space.h"
 
 /* Sets plan->order from axis names, outer to inner, separated by commas; sizes must be
- * set. Other names in use are taken: dp, ddp and batch stand for
- * dp_replicate,dp_shard; replicate; fsdp and shard; model for tp. Axes of size 1 may
+ * set. Names of the mesh zoo are taken (topo/mesh_zoo.h); dp, ddp and batch stand for
+ * dp_replicate,dp_shard. Axes of size 1 may
  * be left out. Errors: MS_EINPUT. */
 ms_status ms_order_parse(ms_ctx *cx, const char *text, ms_plan *plan);
 

@@ -446,12 +446,13 @@ static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
             memcpy(out->per_domain[i], spans[i].per_domain, sizeof out->per_domain[i]);
 }
 
-static bool is_new(const signature *known, int num_known, const signature *one)
+/* Index of an equal signature; num_known when there is none. */
+static int find_signature(const signature *known, int num_known, const signature *one)
 {
-    for (int i = 0; i < num_known; i++)
-        if (memcmp(&known[i], one, sizeof *one) == 0)
-            return false;
-    return true;
+    int i = 0;
+    while (i < num_known && memcmp(&known[i], one, sizeof *one) != 0)
+        i++;
+    return i;
 }
 
 /* Axes of size 1 keep their default places; the others take theirs in the order of `active`. */
@@ -461,11 +462,11 @@ static void place_active(ms_plan *plan, const unsigned char *active)
         plan->order[axis] = plan->size[axis] > 1 ? *active++ : (unsigned char)axis;
 }
 
-void ms_space_orders(const ms_space *space, const ms_plan *plan,
-                     const ms_cluster *cluster, ms_orders *out)
+void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
+                          ms_order_list *out)
 {
     unsigned char active[MS_NUM_PLAN_AXES];
-    int num_active = 0;
+    int num_active = 0, num_known = 0, first[MS_MAX_ORDERS];
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
         if (plan->size[axis] > 1)
             active[num_active++] = (unsigned char)axis;
@@ -473,17 +474,36 @@ void ms_space_orders(const ms_space *space, const ms_plan *plan,
     ms_plan variant = *plan;
     out->num = 0;
     do {
+        int i = out->num++;
         place_active(&variant, active);
-        if (!ms_plan_order_is_legal(&variant))
+        memcpy(out->orders[i].order, variant.order, sizeof variant.order);
+        out->orders[i].refusal =
+            ms_plan_order_is_legal(&variant) ? MS_LEGAL : MS_REFUSE_ORDER;
+        out->orders[i].alike = -1;
+        if (out->orders[i].refusal != MS_LEGAL)
             continue;
-        sign(&variant, cluster, &known[out->num]);
-        if (is_new(known, out->num, &known[out->num]))
-            memcpy(out->order[out->num++], variant.order, sizeof variant.order);
-    } while (!space->fixed_order && next_permutation(active, num_active));
+        sign(&variant, cluster, &known[num_known]);
+        int found = find_signature(known, num_known, &known[num_known]);
+        if (found == num_known)
+            first[num_known++] = i;
+        out->orders[i].alike = first[found];
+    } while (next_permutation(active, num_active));
+}
+
+void ms_space_orders(const ms_space *space, const ms_plan *plan,
+                     const ms_cluster *cluster, ms_orders *out)
+{
     if (space->fixed_order) {
         memcpy(out->order[0], space->base.order, sizeof out->order[0]);
         out->num = 1;
+        return;
     }
+    ms_order_list list;
+    ms_space_list_orders(plan, cluster, &list);
+    out->num = 0;
+    for (int i = 0; i < list.num; i++)
+        if (list.orders[i].alike == i)
+            memcpy(out->order[out->num++], list.orders[i].order, sizeof out->order[0]);
 }
 
 void ms_space_plain_order(ms_plan *plan)

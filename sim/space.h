@@ -83,8 +83,21 @@ int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *aren
 /* The plan of a mesh: base with these sizes, in the default order, keys and values gathered over cp. */
 ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh);
 
-/* Orders of the axes that lie differently on the cluster, the default order first. */
 #define MS_MAX_ORDERS 120
+
+/* Every order of a plan's axes that are larger than 1, in lexical order of the axes: the default one first. */
+typedef struct ms_order_list {
+    int num;
+    struct {
+        unsigned char order[MS_NUM_PLAN_AXES];
+        ms_refusal refusal;
+        int alike; /* index of the first legal order in which all groups lie the same: its own when it is new, -1 when refused */
+    } orders[MS_MAX_ORDERS];
+} ms_order_list;
+void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
+                          ms_order_list *out);
+
+/* Orders of the axes that lie differently on the cluster, the default order first. */
 typedef struct ms_orders {
     int num;
     unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];

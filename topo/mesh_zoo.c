@@ -1,0 +1,350 @@
+/* Rows are matched by the set of roles whose axes are larger than 1; names of roles are the zoo's data. */
+#include "topo/mesh_zoo.h"
+
+#include <string.h>
+
+/* ---- names ---- */
+
+/* The first name of a role is its own; the others are aliases. */
+static const struct axis_name {
+    const char *name;
+    ms_axis_role role;
+} axis_names[] = {
+    {"pp", MS_AXIS_PP},
+    {"pipe", MS_AXIS_PP},
+    {"pipeline", MS_AXIS_PP},
+    {"stage", MS_AXIS_PP},
+    {"dp", MS_AXIS_DP},
+    {"ddp", MS_AXIS_DP},
+    {"batch", MS_AXIS_DP},
+    {"data", MS_AXIS_DP},
+    {"dp_replicate", MS_AXIS_DP_REPLICATE},
+    {"replicate", MS_AXIS_DP_REPLICATE},
+    {"dp_shard", MS_AXIS_DP_SHARD},
+    {"fsdp", MS_AXIS_DP_SHARD},
+    {"shard", MS_AXIS_DP_SHARD},
+    {"dp_shard_mod_ep", MS_AXIS_DP_SHARD_MOD_EP},
+    {"dp_shard_in_ep", MS_AXIS_DP_SHARD_IN_EP},
+    {"cp", MS_AXIS_CP},
+    {"context", MS_AXIS_CP},
+    {"sp", MS_AXIS_SP},
+    {"ulysses", MS_AXIS_SP},
+    {"tp", MS_AXIS_TP},
+    {"model", MS_AXIS_TP},
+    {"tensor", MS_AXIS_TP},
+    {"efsdp", MS_AXIS_EFSDP},
+    {"ep", MS_AXIS_EP},
+    {"expert", MS_AXIS_EP},
+    {"etp", MS_AXIS_ETP},
+};
+#define NUM_NAMES ((int)(sizeof axis_names / sizeof *axis_names))
+
+const char *ms_axis_role_name(ms_axis_role role)
+{
+    for (int i = 0; i < NUM_NAMES; i++)
+        if (axis_names[i].role == role)
+            return axis_names[i].name;
+    return NULL;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a != '\0' && *b != '\0'; a++, b++)
+        if ((*a == '-' ? '_' : *a) != *b)
+            return false;
+    return *a == *b;
+}
+
+ms_axis_role ms_axis_role_find(const char *name)
+{
+    for (int i = 0; i < NUM_NAMES; i++)
+        if (same_name(name, axis_names[i].name))
+            return axis_names[i].role;
+    return MS_AXIS_OTHER;
+}
+
+const char *ms_axis_role_nearest(const char *name)
+{
+    const char *names[NUM_NAMES];
+    for (int i = 0; i < NUM_NAMES; i++)
+        names[i] = axis_names[i].name;
+    return ms_nearest(name, names, NUM_NAMES);
+}
+
+/* ---- roles of a mesh ---- */
+
+int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_role role)
+{
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (roles[i] == role)
+            return i;
+    return -1;
+}
+
+/* [dp, fsdp] is replicas of shards, [replicate, dp] the other way about. */
+static void settle_dp(const ms_mesh *mesh, ms_axis_role *roles)
+{
+    int dp = ms_mesh_find_role(mesh, roles, MS_AXIS_DP);
+    if (dp < 0)
+        return;
+    if (ms_mesh_find_role(mesh, roles, MS_AXIS_DP_SHARD) >= 0 ||
+        ms_mesh_find_role(mesh, roles, MS_AXIS_DP_SHARD_IN_EP) >= 0 ||
+        ms_mesh_find_role(mesh, roles, MS_AXIS_DP_SHARD_MOD_EP) >= 0)
+        roles[dp] = MS_AXIS_DP_REPLICATE;
+    else if (ms_mesh_find_role(mesh, roles, MS_AXIS_DP_REPLICATE) >= 0)
+        roles[dp] = MS_AXIS_DP_SHARD;
+}
+
+static ms_status refuse_twice(ms_ctx *cx, const ms_mesh *mesh, int first, int second,
+                              ms_axis_role role)
+{
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axes %s and %s are both %s",
+                mesh->axes[first].name, mesh->axes[second].name, ms_axis_role_name(role));
+    ms_hint(cx, "keep one of them; a name outside the zoo may stand for anything");
+    return status;
+}
+
+static ms_status check_roles(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *roles)
+{
+    for (int i = 0; i < mesh->num_axes; i++)
+        for (int k = 0; k < i; k++)
+            if (roles[i] == roles[k] && roles[i] != MS_AXIS_OTHER)
+                return refuse_twice(cx, mesh, k, i, roles[i]);
+    int whole = ms_mesh_find_role(mesh, roles, MS_AXIS_DP_SHARD);
+    int part = ms_mesh_find_role(mesh, roles, MS_AXIS_DP_SHARD_IN_EP);
+    if (part < 0)
+        part = ms_mesh_find_role(mesh, roles, MS_AXIS_DP_SHARD_MOD_EP);
+    if (whole < 0 || part < 0)
+        return MS_OK;
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axis %s stands beside %s, a part of it",
+                mesh->axes[whole].name, mesh->axes[part].name);
+    ms_hint(cx, "either dp_shard, or dp_shard_mod_ep and dp_shard_in_ep");
+    return status;
+}
+
+ms_status ms_mesh_roles(ms_ctx *cx, const ms_mesh *mesh, ms_axis_role roles[MS_MAX_AXES])
+{
+    for (int i = 0; i < mesh->num_axes; i++)
+        roles[i] = ms_axis_role_find(mesh->axes[i].name);
+    settle_dp(mesh, roles);
+    return check_roles(cx, mesh, roles);
+}
+
+/* ---- compositions ---- */
+
+const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
+    {1, "DDP", "[dp]", "any"},
+    {2, "ZeRO-1", "[dp]", "any"},
+    {3, "ZeRO-2", "[dp]", "any"},
+    {4, "FSDP (ZeRO-3)", "[dp_shard]", "any"},
+    {5, "HSDP", "[dp_replicate, dp_shard]",
+     "shards inside, where links are fast; replicas bound the rings and may drop out"},
+    {6, "DP + TP", "[dp, tp]", "tensor-parallel traffic is waited for: innermost"},
+    {7, "DP + TP with sequence parallelism", "[dp, tp]", "as row 6: no axis is added"},
+    {8, "FSDP or HSDP + TP", "[dp_replicate, dp_shard, tp]",
+     "weights are cut over tp first; FSDP shards what each tp rank holds"},
+    {9, "DP + Ulysses", "[dp, sp]", "sp takes heads as tp would: instead of tp, inside"},
+    {10, "DP + CP", "[dp, cp]", "inside data parallelism, outside tp"},
+    {11, "DP + CP + TP", "[dp, cp, tp]", "cp cuts the sequence, tp the width"},
+    {12, "PP + DP + ...", "[pp, dp, ...] or [dp, pp, ...]",
+     "few bytes between stages, so pp may take the slowest wires"},
+    {13, "all, dense", "[pp, dp_replicate, dp_shard, cp, tp]",
+     "the more bytes, the further in"},
+    {14, "all, with experts on one mesh",
+     "[pp, dp_replicate, dp_shard_mod_ep, dp_shard_in_ep, cp, tp]",
+     "experts take cp and the inner part of dp_shard"},
+    {15, "all, with experts on a mesh of their own",
+     "[pp, dp_replicate, dp_shard, cp, tp] and [pp, dp_replicate, efsdp, ep]",
+     "experts take the innermost ranks, whatever they do elsewhere"},
+};
+
+/* What the axes larger than 1 are. */
+typedef struct makeup {
+    bool has[MS_NUM_AXIS_ROLES];
+    bool dp;     /* any data-parallel axis */
+    bool hybrid; /* replicas of shards */
+    long zero;
+} makeup;
+
+static makeup makeup_of(const ms_mesh *mesh, const ms_axis_role *roles,
+                        const ms_zoo_choices *choices)
+{
+    makeup m = {0};
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (mesh->axes[i].size > 1)
+            m.has[roles[i]] = true;
+    bool shards = m.has[MS_AXIS_DP_SHARD] || m.has[MS_AXIS_DP_SHARD_MOD_EP] ||
+                  m.has[MS_AXIS_DP_SHARD_IN_EP];
+    m.dp = shards || m.has[MS_AXIS_DP] || m.has[MS_AXIS_DP_REPLICATE];
+    m.zero = choices->zero >= 0 ? choices->zero : shards ? 3 : 0;
+    if (m.has[MS_AXIS_DP_REPLICATE] && !shards)
+        m.zero = 0; /* nothing to shard over */
+    m.hybrid = m.has[MS_AXIS_DP_REPLICATE] && shards && m.zero > 0;
+    m.has[MS_AXIS_EP] =
+        m.has[MS_AXIS_EP] || m.has[MS_AXIS_DP_SHARD_IN_EP] || choices->ep > 1;
+    return m;
+}
+
+static const char *data_parallel_name(ms_arena *arena, const makeup *m)
+{
+    static const char *const names[] = {"DDP", "ZeRO-1", "ZeRO-2", "FSDP"};
+    if (!m->hybrid)
+        return names[m->zero];
+    return m->zero == 3 ? "HSDP"
+                        : ms_arena_printf(arena, "replicas of ZeRO-%ld", m->zero);
+}
+
+static const char *joined(ms_arena *arena, const char *text, const char *part)
+{
+    return text[0] == '\0' ? part : ms_arena_printf(arena, "%s + %s", text, part);
+}
+
+static const char *strategy_name(ms_arena *arena, const makeup *m,
+                                 const ms_zoo_choices *choices)
+{
+    const char *text = m->has[MS_AXIS_PP] ? "PP" : "";
+    if (m->dp)
+        text = joined(arena, text, data_parallel_name(arena, m));
+    if (m->has[MS_AXIS_CP])
+        text = joined(arena, text, "CP");
+    if (m->has[MS_AXIS_SP])
+        text = joined(arena, text, "Ulysses");
+    if (m->has[MS_AXIS_TP])
+        text = joined(arena, text,
+                      choices->sequence_parallel ? "TP with sequence parallelism" : "TP");
+    if (m->has[MS_AXIS_EP])
+        text = joined(arena, text, "EP");
+    if (m->has[MS_AXIS_EFSDP] || m->has[MS_AXIS_ETP])
+        text = joined(arena, text, "sharded experts");
+    if (m->has[MS_AXIS_OTHER])
+        text = joined(arena, text, "axes of other names");
+    return text[0] == '\0' ? "one rank" : text;
+}
+
+static int expert_row(const makeup *m, const ms_zoo_choices *choices)
+{
+    bool one_mesh = m->has[MS_AXIS_DP_SHARD_IN_EP] || m->has[MS_AXIS_DP_SHARD_MOD_EP] ||
+                    choices->ep_generation < 3;
+    return one_mesh ? 14 : 15;
+}
+
+static int inner_row(const makeup *m, const ms_zoo_choices *choices)
+{
+    bool cp = m->has[MS_AXIS_CP], tp = m->has[MS_AXIS_TP], sp = m->has[MS_AXIS_SP];
+    if (sp)
+        return cp || tp ? 0 : 9;
+    if (cp)
+        return tp ? 11 : 10;
+    if (tp && m->zero == 3)
+        return 8;
+    if (tp)
+        return choices->sequence_parallel ? 7 : 6;
+    return m->hybrid && m->zero == 3 ? 5 : 1 + (int)m->zero;
+}
+
+static int row_of(const makeup *m, const ms_zoo_choices *choices)
+{
+    if (m->has[MS_AXIS_OTHER])
+        return 0;
+    if (m->has[MS_AXIS_EP])
+        return expert_row(m, choices);
+    if (!m->dp || m->has[MS_AXIS_EFSDP] || m->has[MS_AXIS_ETP])
+        return 0;
+    if (m->has[MS_AXIS_PP]) {
+        bool all = m->has[MS_AXIS_CP] && m->has[MS_AXIS_TP];
+        return all ? 13 : 12;
+    }
+    return inner_row(m, choices);
+}
+
+ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
+                            const ms_axis_role *roles, const ms_zoo_choices *choices)
+{
+    makeup m = makeup_of(mesh, roles, choices);
+    int row = row_of(&m, choices);
+    ms_zoo_row found = row > 0 ? ms_zoo_rows[row - 1] : (ms_zoo_row){0};
+    found.name = strategy_name(arena, &m, choices);
+    return found;
+}
+
+/* ---- what runs along an axis ---- */
+
+static const ms_axis_use data_parallel_uses[] = {
+    {"the batch", "",
+     "all-reduce of gradients, bucket by bucket, beside the last backward", "",
+     "outside tp and cp: its traffic hides behind the backward pass"},
+    {"the batch; optimizer states", "",
+     "reduce-scatter of gradients, beside the last backward",
+     "all-gather of the updated parameters",
+     "outside tp and cp: its traffic hides behind the backward pass"},
+    {"the batch; optimizer states and gradients", "",
+     "reduce-scatter of gradients, in every backward",
+     "all-gather of the updated parameters",
+     "outside tp and cp: its traffic hides behind the backward pass"},
+    {"the batch; parameters, gradients and optimizer states",
+     "all-gather of parameters, unit by unit, ahead of their use",
+     "all-gather of parameters again; reduce-scatter of gradients", "",
+     "outside tp and cp: gathers are ahead of their use"},
+};
+
+static const ms_axis_use uses[MS_NUM_AXIS_ROLES] = {
+    [MS_AXIS_OTHER] = {"not known: no name of the zoo", "", "", "", ""},
+    [MS_AXIS_PP] = {"layers, into stages", "sends activations to the next stage",
+                    "sends their gradients to the stage before", "",
+                    "outermost: few bytes, between neighbours only"},
+    [MS_AXIS_CP] = {"the sequence, for everything",
+                    "all-gather of keys and values (or a ring of sends)",
+                    "reduce-scatter of their gradients (or the ring again)",
+                    "gradients of parameters are reduced over it too",
+                    "inside data parallelism, outside tp"},
+    [MS_AXIS_SP] = {"the sequence; heads inside attention",
+                    "all-to-all before attention (sequence to heads) and after (back)",
+                    "the same two, the other way",
+                    "gradients of parameters are reduced over it too",
+                    "innermost, instead of tp: both take heads"},
+    [MS_AXIS_TP] = {"heads and widths of each layer",
+                    "all-reduce after attention and after the MLP",
+                    "all-reduce of the gradients that enter attention and MLP", "",
+                    "innermost: its traffic is waited for"},
+    [MS_AXIS_DP_SHARD_MOD_EP] = {"the batch; dense and expert parameters", "as dp_shard",
+                                 "as dp_shard; alone it shards experts", "",
+                                 "the part of dp_shard that experts leave"},
+    [MS_AXIS_DP_SHARD_IN_EP] = {"the batch; dense parameters; experts", "as dp_shard",
+                                "as dp_shard; part of the expert group", "",
+                                "the part of dp_shard that experts take"},
+    [MS_AXIS_EFSDP] = {"expert parameters, gradients and optimizer states",
+                       "all-gather of expert parameters",
+                       "all-gather again; reduce-scatter of their gradients", "",
+                       "outside ep, on the ranks that experts leave"},
+    [MS_AXIS_EP] = {"experts", "all-to-all of tokens to their experts, and back",
+                    "the same two for the gradients", "",
+                    "innermost: its traffic is waited for"},
+    [MS_AXIS_ETP] = {"the width of each expert",
+                     "gather of tokens; reduce-scatter of results", "the conjugates", "",
+                     "innermost, inside ep"},
+};
+
+static const ms_axis_use sequence_parallel_use = {
+    "heads and widths of each layer; the sequence between them",
+    "all-gather before, reduce-scatter after attention and MLP",
+    "their conjugates, and the gather once more", "all-reduce of the gradients of norms",
+    "innermost: its traffic is waited for"};
+
+static const ms_axis_use replica_use = {
+    "the batch", "", "all-reduce of the shards of gradients, after their reduce-scatter",
+    "", "outside dp_shard: the fewest bytes over the slowest wires"};
+
+ms_axis_use ms_axis_use_of(const ms_mesh *mesh, const ms_axis_role *roles,
+                           ms_axis_role role, const ms_zoo_choices *choices)
+{
+    makeup m = makeup_of(mesh, roles, choices);
+    if (role == MS_AXIS_TP && choices->sequence_parallel)
+        return sequence_parallel_use;
+    if (role == MS_AXIS_DP_REPLICATE)
+        return m.hybrid ? replica_use : data_parallel_uses[0];
+    if (role == MS_AXIS_DP || role == MS_AXIS_DP_SHARD)
+        return data_parallel_uses[m.zero];
+    return uses[role];
+}
