@@ -50,9 +50,11 @@ void ms_mesh_draw(FILE *out, ms_arena *arena, const ms_drawing *drawing);
 /* {"across": [axes], "down": [axes], "rows": [[ranks]]}, axes outer to inner. */
 void ms_grid_write_json(ms_jout *json, ms_arena *arena, const ms_grid *grid);
 
-/* Fills the part of the plane that each node covers: see mesh_svg.c. Ranks beyond this are too many for a picture. */
+/* Ranks that a picture, and text, still show readably; the callers refuse more. */
 #define MS_MAX_SVG_RANKS  65536
 #define MS_MAX_TEXT_RANKS 1024
+
+/* The same as SVG, nodes as boxes, axes as brackets, with a legend of the colours. */
 void ms_mesh_draw_svg(FILE *out, ms_arena *arena, const ms_drawing *drawing);
 
 #endif

@@ -10,12 +10,12 @@
 #define LEVEL_GAP     14.0 /* for each level of nesting */
 #define NODE_GAP      9.0
 #define NODE_LABEL    11.0 /* above the first row of a node's box */
-#define BRACKET       18.0 /* height of one axis' line of brackets */
+#define BRACKET       20.0 /* height of one axis' line of brackets */
 #define MARGIN        16.0
 #define HEAD          70.0
 #define LETTER_WIDTH  6.3 /* of 11 px text */
 #define SMALL_WIDTH   5.2 /* of 9 px text */
-#define LEGEND_COLUMN 200.0
+#define LEGEND_COLUMN 160.0
 #define LEGEND_ROW    20.0
 
 static const char *const palette[MS_NUM_GROUP_COLOURS] = {
@@ -199,12 +199,12 @@ static void draw_bracket(const picture *p, bool across, double at, const double 
     if (label == NULL)
         return;
     if (across) {
-        put_text(p, middle, at - 6.0, style, "%s", label);
+        put_text(p, middle, at - 8.0, style, "%s", label);
         return;
     }
     const char *turned =
         ms_arena_printf(p->arena, "%s transform=\"translate(%.1f %.1f) rotate(-90)\"",
-                        style, at - 6.0, middle);
+                        style, at - 8.0, middle);
     put_text(p, 0.0, 0.0, turned, "%s", label);
 }
 
@@ -343,7 +343,7 @@ static double widest(const picture *p)
 {
     double text = 8.2 * (double)strlen(ms_mesh_text(p->arena, p->grid->mesh));
     double cells_end = p->x[p->grid->across.length];
-    double least = text > 1.6 * LEGEND_COLUMN ? text : 1.6 * LEGEND_COLUMN;
+    double least = text > 2.0 * LEGEND_COLUMN ? text : 2.0 * LEGEND_COLUMN;
     return 2.0 * MARGIN + (cells_end > least ? cells_end : least);
 }
 
