@@ -209,7 +209,7 @@ static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
     bill->comms[pass][bill->num_comms[pass]++] = comm;
 }
 
-static ms_bill_axis bill_axis(const ms_node_comm *comm)
+ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm)
 {
     if (comm->axis == 2)
         return MS_BILL_TP;
@@ -229,7 +229,7 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
             continue;
         int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
         add_comm(bill, pass,
-                 (ms_bill_comm){(unsigned char)bill_axis(&comm),
+                 (ms_bill_comm){(unsigned char)ms_node_bill_axis(&comm),
                                 (unsigned char)comm.collective, 1, comm.size_bytes,
                                 window_s(program, pricer, node, &comm)});
     }

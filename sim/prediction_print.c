@@ -91,6 +91,7 @@ static void write_axis(ms_jout *out, const ms_axis_prediction *axis)
     ms_jout_number_field(out, "ranks_per_node", (double)axis->ranks_per_node);
     ms_jout_text_field(out, "tier", axis->tier);
     ms_jout_number_field(out, "sent_bytes", axis->bytes);
+    ms_jout_number_field(out, "nic_bytes", axis->nic_bytes);
     ms_jout_number_field(out, "comm_s", axis->seconds);
     ms_jout_number_field(out, "exposed_s", axis->exposed_s);
     ms_jout_end_object(out);
