@@ -157,8 +157,8 @@ static void add_entry(const ms_traffic_entry *entry, ms_axis_prediction *axis)
     axis->exposed_s += entry->exposed_s;
 }
 
-static void predict_axis(const ms_planned *p, const ms_traffic *traffic,
-                         ms_traffic_group group, ms_prediction *out)
+static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
+                    ms_traffic_group group, ms_axis_prediction *out)
 {
     const ms_span *span = ms_traffic_span(p, group);
     ms_axis_prediction axis = {.axis = ms_traffic_group_name(p->plan, group),
@@ -170,15 +170,17 @@ static void predict_axis(const ms_planned *p, const ms_traffic *traffic,
             traffic->entries[i].phase != MS_TRAFFIC_OPTIMIZER)
             add_entry(&traffic->entries[i], &axis);
     bool sync = group >= MS_TRAFFIC_FSDP && group < MS_TRAFFIC_PP;
-    if (sync ? axis.bytes > 0.0 : axis.size > 1)
-        out->axes[out->num_axes++] = axis;
+    *out = axis;
+    return sync ? axis.bytes > 0.0 : axis.size > 1;
 }
 
-static void predict_axes(const ms_planned *p, const ms_traffic *traffic,
-                         ms_prediction *out)
+int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
+                    ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS])
 {
+    int num = 0;
     for (int i = 0; i < MS_MAX_AXIS_PREDICTIONS; i++)
-        predict_axis(p, traffic, listed[i], out);
+        num += sum_axis(planned, traffic, listed[i], &out[num]);
+    return num;
 }
 
 /* The split may be the workload's, so it is copied. */
@@ -200,7 +202,7 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     predict_memory(cx, planned, out);
     ms_traffic traffic = ms_traffic_make(cx, planned, out->ending_rank);
     ms_traffic_share_exposure(&traffic, out->exposed_comm_s);
-    predict_axes(planned, &traffic, out);
+    out->num_axes = ms_traffic_axes(planned, &traffic, out->axes);
     long rows = ms_model_padded_vocab(model, planned->plan->size[MS_TP]);
     out->padded_vocab = rows != model->vocab ? rows : 0;
     copy_split(cx, planned, out);

@@ -56,6 +56,10 @@ ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
 /* The same for a plan that is open, with the traffic that the axes sum up. */
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
+/* A rank's traffic summed by group, without what is in optimizer_s; returns how many axes. */
+int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
+                    ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS]);
+
 /* meshsim.prediction/1; step_s_low and step_s_high are null until there are intervals. */
 void ms_prediction_write_json(ms_jout *out, const ms_prediction *prediction);
 /* A page of text: the plan, step time and its parts, memory per stage and by category, traffic per axis. */

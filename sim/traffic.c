@@ -321,3 +321,10 @@ void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s)
                 seconds > 0.0 ? rest_s * entry->count * entry->one_s / seconds : 0.0;
     }
 }
+
+void ms_traffic_hide_exposure(ms_traffic *traffic)
+{
+    for (int i = 0; i < traffic->num_entries; i++)
+        if (is_sync(&traffic->entries[i]))
+            traffic->entries[i].exposed_s = NAN;
+}

@@ -80,6 +80,9 @@ ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank);
 /* What of the exposed communication of a step (ms_prediction) is not of the programs is of parameters and gradients, shared by their seconds. */
 void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s);
 
+/* For a rank whose exposed parameters and gradients are not known: NaN. */
+void ms_traffic_hide_exposure(ms_traffic *traffic);
+
 /* The span of a group. */
 const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group);
 

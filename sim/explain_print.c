@@ -1,0 +1,521 @@
+/* Text for people: a summary and answers first, then collectives with their reasons, tensors of one part, and figures. */
+#include "sim/explain_print.h"
+
+#include "base/table.h"
+#include "sim/explain_reason.h"
+#include "sim/prediction_print.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WIDTH       120
+#define NUM_FIGURES 12
+
+/* ---- shared with JSON ---- */
+
+bool ms_explain_part_is(const ms_explanation *e, const ms_explain_part *part,
+                        const char *name)
+{
+    if (strcmp(part->name, name) == 0)
+        return true;
+    return strcmp(name, "layer") == 0 && part == ms_explain_main_part(e);
+}
+
+ms_status ms_explain_check_part(ms_ctx *cx, const ms_explanation *e, const char *name)
+{
+    const char *known = "";
+    for (int i = 0; i < e->num_parts; i++) {
+        if (ms_explain_part_is(e, &e->parts[i], name))
+            return MS_OK;
+        known = ms_arena_printf(cx->arena, "%s%s%s", known, i == 0 ? "" : ", ",
+                                e->parts[i].name);
+    }
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the plan has no part \"%s\"", name);
+    ms_hint(cx, "its parts are %s", known);
+    return status;
+}
+
+const char *ms_explain_state_axis(const ms_explanation *e, bool expert)
+{
+    const ms_plan *plan = e->plan;
+    ms_traffic_group group = expert && plan->ep * plan->etp * plan->size[MS_TP] > 1
+                                 ? MS_TRAFFIC_EXPERT_FSDP
+                                 : MS_TRAFFIC_FSDP;
+    if (plan->zero < 1 || ms_traffic_span(e->planned, group)->size <= 1)
+        return NULL;
+    return ms_traffic_group_name(plan, group);
+}
+
+const char *ms_explain_pass(const ms_explain_collective *c)
+{
+    bool program = c->entry->cause == MS_CAUSE_NODES || c->num_causes == 0;
+    return program ? ms_traffic_phase_names[c->entry->phase] : c->causes[0].pass;
+}
+
+const char *ms_tensor_shape_text(ms_arena *arena, const ms_program *program, int tensor,
+                                 bool local)
+{
+    const char *text = "";
+    for (const char *c = program->tensors[tensor].dims; *c != '\0'; c++) {
+        double size =
+            local ? ms_tensor_local_size(program, tensor, *c) : program->size[*c - '0'];
+        text =
+            ms_arena_printf(arena, "%s%s%.10g", text, text[0] == '\0' ? "" : "x", size);
+    }
+    return text;
+}
+
+const char *ms_tensor_maker(const ms_program *program, int tensor)
+{
+    const ms_tensor *t = &program->tensors[tensor];
+    if (t->role == MS_ROLE_WEIGHT)
+        return "weight";
+    if (t->producer < 0)
+        return "input";
+    return ms_op_names[program->nodes[t->producer].op];
+}
+
+/* ---- wrapped text ---- */
+
+/* Words in lines of WIDTH; from the second on they begin at `indent`, where the first has come to already. */
+static void print_wrapped(FILE *out, const char *text, int indent)
+{
+    int column = indent;
+    for (const char *word = text; *word != '\0';) {
+        int length = (int)strcspn(word, " ");
+        if (column > indent && column + 1 + length > WIDTH) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+        }
+        fprintf(out, "%s%.*s", column > indent ? " " : "", length, word);
+        column += length + (column > indent);
+        word += length + (word[length] == ' ');
+    }
+    fputc('\n', out);
+}
+
+static void print_paragraph(FILE *out, const char *text, int indent)
+{
+    fprintf(out, "%*s", indent, "");
+    print_wrapped(out, text, indent);
+}
+
+static void print_title(FILE *out, const char *title)
+{
+    fprintf(out, "\n%s\n", title);
+}
+
+/* ---- summary ---- */
+
+static void print_sharding(FILE *out, const ms_explanation *e)
+{
+    static const char *const kept[] = {"optimizer states", "optimizer states",
+                                       "optimizer states and gradients",
+                                       "optimizer states, gradients and parameters"};
+    const char *dense = ms_explain_state_axis(e, false),
+               *expert = ms_explain_state_axis(e, true);
+    bool experts = e->planned->workload->model->moe.num_experts > 0;
+    if (dense == NULL && (!experts || expert == NULL)) {
+        fputs("states   whole on every data-parallel rank\n", out);
+        return;
+    }
+    fprintf(out, "states   zero %ld: %s are shards over %s", e->plan->zero,
+            kept[e->plan->zero], dense == NULL ? "nothing" : dense);
+    if (experts && expert != NULL && (dense == NULL || strcmp(expert, dense) != 0))
+        fprintf(out, ", those of experts over %s", expert);
+    fputc('\n', out);
+}
+
+static void print_summary(FILE *out, ms_arena *arena, const ms_explanation *e)
+{
+    const ms_prediction *p = &e->prediction;
+    fprintf(out, "%s\n", ms_plan_inputs_text(arena, e->plan));
+    fprintf(out, "plan     %s\n", ms_plan_text(arena, e->plan));
+    print_sharding(out, e);
+    fprintf(out,
+            "step     %.*f s: compute %.1f %%, exposed communication %.1f %%, bubble "
+            "%.1f %%\n",
+            ms_decimals(p->step_s), p->step_s, 100.0 * p->compute_s / p->step_s,
+            100.0 * p->exposed_comm_s / p->step_s, 100.0 * p->bubble_s / p->step_s);
+    fprintf(out, "memory   peak %.2f GiB of %.2f GiB%s\n", ms_gib(p->peak_bytes),
+            ms_gib(p->capacity_bytes), p->fits ? "" : ": DOES NOT FIT");
+    if (p->num_stages > 1)
+        fprintf(out, "rank     %d of the pipeline, %ld micro-batches a step\n", e->rank,
+                ms_plan_microbatches(e->plan));
+    else
+        fprintf(out, "         %ld micro-batches a step\n",
+                ms_plan_microbatches(e->plan));
+}
+
+static void time_cell(ms_table *table, int decimals, double value)
+{
+    if (isnan(value))
+        ms_table_cell(table, "-");
+    else
+        ms_table_cell(table, "%.*f", decimals, value);
+}
+
+static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
+{
+    if (e->num_axes == 0)
+        return;
+    int decimals = ms_decimals(e->prediction.step_s) + 1;
+    const char *inner = e->planned->workload->cluster->levels[0].name;
+    ms_table *table = ms_table_new(
+        arena, ms_arena_printf(arena,
+                               "<axis|size|ranks per node|<tier|sent (GB/step)|by %s "
+                               "(GB)|by NIC (GB)|time (s)|exposed (s)",
+                               inner));
+    for (int i = 0; i < e->num_axes; i++) {
+        const ms_axis_prediction *axis = &e->axes[i];
+        ms_table_cell(table, "%s", axis->axis);
+        ms_table_cell(table, "%ld", axis->size);
+        ms_table_cell(table, "%ld", axis->ranks_per_node);
+        ms_table_cell(table, "%s", axis->tier);
+        ms_table_cell(table, "%.4g", axis->bytes / 1e9);
+        ms_table_cell(table, "%.4g", (axis->bytes - axis->nic_bytes) / 1e9);
+        ms_table_cell(table, "%.4g", axis->nic_bytes / 1e9);
+        time_cell(table, decimals, axis->seconds);
+        time_cell(table, decimals, axis->exposed_s);
+    }
+    print_title(out, "traffic of one rank by axis");
+    ms_table_print(table, out);
+}
+
+static void print_answers(FILE *out, const ms_explanation *e)
+{
+    print_title(out, "questions");
+    for (int i = 0; i < MS_NUM_ANSWERS; i++) {
+        fprintf(out, "  %s\n", e->answers[i].question);
+        print_paragraph(out, e->answers[i].answer, 4);
+    }
+}
+
+/* ---- collectives ---- */
+
+static bool is_shown(const ms_explanation *e, const ms_explain_view *view,
+                     const ms_explain_collective *c)
+{
+    if (view->part == NULL)
+        return true;
+    if (c->part == NULL)
+        return false;
+    if (strcmp(view->part, "layer") == 0)
+        return strcmp(c->part, ms_explain_main_part(e)->name) == 0;
+    return strcmp(c->part, view->part) == 0;
+}
+
+static const char *lowering_text(ms_arena *arena, const ms_traffic_entry *entry)
+{
+    const char *name = ms_collective_names[entry->collective];
+    if (entry->collective == MS_SEND)
+        return name;
+    if (entry->num_chunks > 1)
+        return ms_arena_printf(arena, "%s, %d chunks", name, entry->num_chunks);
+    return ms_arena_printf(arena, "%s, %s", name, entry->algorithm);
+}
+
+static void collective_row(ms_table *table, ms_arena *arena, int number,
+                           const ms_explanation *e, const ms_explain_collective *c)
+{
+    const ms_traffic_entry *entry = c->entry;
+    ms_table_cell(table, "%d", number);
+    ms_table_cell(table, "%s", c->part == NULL ? "-" : c->part);
+    ms_table_cell(table, "%s", ms_explain_pass(c));
+    ms_table_cell(table, "%s", c->axis);
+    ms_table_cell(table, "%s", lowering_text(arena, entry));
+    ms_table_cell(table, "%.4g", entry->size_bytes / 1e6);
+    ms_table_cell(table, "%.4g", entry->wire_bytes / 1e6);
+    ms_table_cell(table, "%s %ld/%ld", c->tier, c->span->per_domain[0], c->span->size);
+    ms_table_cell(table, "%.3f", 1e3 * entry->one_s);
+    ms_table_cell(table, "%.0f", entry->count);
+    time_cell(table, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
+}
+
+static void print_elsewhere(FILE *out, const ms_explanation *e)
+{
+    const char *gap = "";
+    for (int i = 0; i < e->num_collectives; i++) {
+        const ms_explain_collective *c = &e->collectives[i];
+        bool first =
+            i == 0 || e->collectives[i - 1].rank != c->rank ||
+            strcmp(e->collectives[i - 1].part == NULL ? "" : e->collectives[i - 1].part,
+                   c->part == NULL ? "" : c->part) != 0;
+        if (c->rank == e->rank || !first)
+            continue;
+        fprintf(out, "%s%s is on rank %d", gap, c->part, c->rank);
+        gap = ", ";
+    }
+    if (gap[0] != '\0')
+        fputc('\n', out);
+}
+
+/* One reason, with the numbers of all collectives that have it. */
+typedef struct reason {
+    const ms_explain_cause *cause;
+    const char *numbers;
+} reason;
+
+static bool same_cause(const ms_explain_cause *a, const ms_explain_cause *b)
+{
+    return strcmp(a->pass, b->pass) == 0 && strcmp(a->tensor, b->tensor) == 0 &&
+           strcmp(a->change, b->change) == 0 && strcmp(a->why, b->why) == 0;
+}
+
+static int add_reason(ms_arena *arena, reason *reasons, int num, int number,
+                      const ms_explain_cause *cause)
+{
+    for (int i = 0; i < num; i++) {
+        if (!same_cause(reasons[i].cause, cause))
+            continue;
+        reasons[i].numbers = ms_arena_printf(arena, "%s,%d", reasons[i].numbers, number);
+        return num;
+    }
+    reasons[num] = (reason){cause, ms_arena_printf(arena, "%d", number)};
+    return num + 1;
+}
+
+static int column_width(const reason *reasons, int num, int column)
+{
+    int width = 1;
+    for (int i = 0; i < num; i++) {
+        const ms_explain_cause *c = reasons[i].cause;
+        const char *texts[] = {reasons[i].numbers, c->pass, c->tensor, c->change};
+        int length = (int)strlen(texts[column]);
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
+static void print_reasons(FILE *out, const reason *reasons, int num)
+{
+    int width[4], indent = 8;
+    for (int i = 0; i < 4; i++)
+        indent += width[i] = column_width(reasons, num, i);
+    for (int i = 0; i < num; i++) {
+        const ms_explain_cause *c = reasons[i].cause;
+        fprintf(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
+                c->pass, width[2], c->tensor, width[3], c->change);
+        print_wrapped(out, c->why, indent);
+    }
+}
+
+static void print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
+                              const ms_explain_view *view)
+{
+    ms_table *table = ms_table_new(
+        arena, "#|<part|<pass|<over|<collective|size (MB)|sent (MB)|<tier, per node|one "
+               "(ms)|a step|exposed (s)");
+    int num_reasons = 0, most = 1;
+    for (int i = 0; i < e->num_collectives; i++)
+        most += e->collectives[i].num_causes;
+    reason *reasons = MS_NEW_ARRAY(arena, most, reason);
+    for (int i = 0; i < e->num_collectives; i++) {
+        const ms_explain_collective *c = &e->collectives[i];
+        if (!is_shown(e, view, c))
+            continue;
+        collective_row(table, arena, i + 1, e, c);
+        for (int k = 0; k < c->num_causes; k++)
+            num_reasons = add_reason(arena, reasons, num_reasons, i + 1, &c->causes[k]);
+    }
+    print_title(out, "collectives of one rank in a step");
+    ms_table_print(table, out);
+    print_elsewhere(out, e);
+    print_title(out, "why they are there");
+    print_reasons(out, reasons, num_reasons);
+}
+
+/* ---- tensors ---- */
+
+static const char *letter_name(char letter)
+{
+    static const struct {
+        char letter;
+        const char *name;
+    } names[] = {{MS_DIM_BATCH, "sequences"},
+                 {MS_DIM_SEQUENCE, "tokens"},
+                 {MS_DIM_HIDDEN, "hidden"},
+                 {MS_DIM_HEADS, "heads"},
+                 {MS_DIM_KV_HEADS, "kv heads"},
+                 {MS_DIM_HEAD, "head width"},
+                 {MS_DIM_VALUE, "value width"},
+                 {MS_DIM_FFN, "MLP width"},
+                 {MS_DIM_SHARED, "shared-expert width"},
+                 {MS_DIM_EXPERT_FFN, "expert width"},
+                 {MS_DIM_VOCAB, "vocabulary"},
+                 {MS_DIM_EXPERTS, "experts"},
+                 {MS_DIM_CHOICES, "experts a token"},
+                 {MS_DIM_ROWS, "rows for experts"},
+                 {MS_DIM_Q_LORA, "query latent"},
+                 {MS_DIM_KV_LORA, "kv latent"},
+                 {MS_DIM_ROPE, "rotary key"},
+                 {MS_DIM_KV_UP, "key and value"},
+                 {MS_DIM_KEYS, "keys"},
+                 {MS_DIM_POSITIONS, "positions"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].letter == letter)
+            return names[i].name;
+    return "column";
+}
+
+/* Every letter in use, over all data-parallel ranks. */
+static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
+{
+    const char *text = "";
+    for (char letter = '1'; letter <= 'z'; letter++) {
+        bool used = false;
+        for (int t = 0; t < program->num_tensors && !used; t++)
+            used = strchr(program->tensors[t].dims, letter) != NULL;
+        if (used)
+            text = ms_arena_printf(arena, "%s%s%c %.10g %s", text,
+                                   text[0] == '\0' ? "" : ", ", letter,
+                                   program->size[letter - '0'], letter_name(letter));
+    }
+    print_paragraph(out, text, 0);
+}
+
+static bool is_forward(const ms_program *program, const ms_tensor *tensor)
+{
+    return tensor->role == MS_ROLE_WEIGHT ||
+           (tensor->role == MS_ROLE_ACTIVATION &&
+            tensor->producer < program->num_forward_nodes);
+}
+
+/* Of an activation whether it is kept, of a weight how its gradient comes out. */
+static const char *backward_text(ms_arena *arena, const ms_program *program,
+                                 const ms_tensor *tensor)
+{
+    if (tensor->saved)
+        return "kept";
+    if (tensor->role != MS_ROLE_WEIGHT || tensor->gradient < 0)
+        return "";
+    return ms_tensor_placement_text(arena, program, tensor->gradient);
+}
+
+static void tensor_row(ms_table *table, ms_arena *arena, const ms_program *program, int t)
+{
+    const ms_tensor *tensor = &program->tensors[t];
+    ms_table_cell(table, "%s", tensor->name);
+    ms_table_cell(table, "%s", ms_tensor_maker(program, t));
+    ms_table_cell(table, "%s", tensor->dims);
+    ms_table_cell(table, "%s", ms_tensor_shape_text(arena, program, t, false));
+    ms_table_cell(table, "%s", ms_tensor_placement_text(arena, program, t));
+    ms_table_cell(table, "%s", ms_tensor_shape_text(arena, program, t, true));
+    ms_table_cell(table, "%.3g", tensor->element_bytes);
+    ms_table_cell(table, "%.4g", ms_tensor_local_bytes(program, t) / 1e6);
+    ms_table_cell(table, "%s", backward_text(arena, program, tensor));
+}
+
+static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *part)
+{
+    const ms_program *program = part->program;
+    ms_table *table =
+        ms_table_new(arena, "<tensor|<made by|<dims|<global shape|<placement|<on one "
+                            "rank|bytes|MB|<kept, or gradient");
+    for (int t = 0; t < program->num_tensors; t++)
+        if (is_forward(program, &program->tensors[t]))
+            tensor_row(table, arena, program, t);
+    print_title(
+        out,
+        part->held.part == MS_PART_LAYER
+            ? ms_arena_printf(
+                  arena, "tensors of %s, of which there %s %ld, one micro-batch",
+                  part->name, part->num_layers == 1 ? "is" : "are", part->num_layers)
+            : ms_arena_printf(arena, "tensors of the %s, one micro-batch", part->name));
+    print_letters(out, arena, program);
+    ms_table_print(table, out);
+}
+
+static void print_all_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,
+                              const ms_explain_view *view)
+{
+    const char *others = "";
+    const char *shown = view->part == NULL ? "layer" : view->part;
+    for (int i = 0; i < e->num_parts; i++) {
+        if (ms_explain_part_is(e, &e->parts[i], shown))
+            print_tensors(out, arena, &e->parts[i]);
+        else
+            others = ms_arena_printf(arena, "%s%s%s", others,
+                                     others[0] == '\0' ? "" : ", ", e->parts[i].name);
+    }
+    if (others[0] != '\0')
+        fprintf(out, "other parts (--part): %s\n", others);
+}
+
+/* ---- figures ---- */
+
+static const char *effect_text(ms_arena *arena, double effect)
+{
+    if (isnan(effect))
+        return "-";
+    return fabs(effect) < 5e-5 ? "0" : ms_arena_printf(arena, "%+.4f", effect);
+}
+
+static void figure_row(ms_table *table, ms_arena *arena, const ms_explain_figure *f)
+{
+    char value[64];
+    ms_table_cell(table, "%s", f->file);
+    ms_table_cell(table, "%s", f->key);
+    ms_table_cell(table, "%s",
+                  ms_format_quantity(value, sizeof value, f->value, f->unit));
+    ms_table_cell(table, "%s", f->from);
+    ms_table_cell(table, "%s", effect_text(arena, f->step_effect));
+    ms_table_cell(table, "%s", effect_text(arena, f->memory_effect));
+}
+
+static void print_counts(FILE *out, const ms_explanation *e)
+{
+    fprintf(out, "%d figures enter this prediction:", e->num_figures);
+    for (int from = 0; ms_provenance_names[from] != NULL; from++) {
+        int count = 0;
+        for (int i = 0; i < e->num_figures; i++)
+            count += strcmp(e->figures[i].from, ms_provenance_names[from]) == 0;
+        fprintf(out, "%s %d %s", from == 0 ? "" : ",", count, ms_provenance_names[from]);
+    }
+    fputc('\n', out);
+}
+
+static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
+{
+    print_title(out, "where they come from");
+    for (int i = 0; i < e->num_figures; i++) {
+        const ms_explain_figure *f = &e->figures[i];
+        fprintf(out, "  %s: %s (%s)\n", f->file, f->key, f->help);
+        print_paragraph(out, ms_arena_printf(arena, "%s: %s", f->from, f->source), 4);
+    }
+}
+
+static void print_figures(FILE *out, ms_arena *arena, const ms_explanation *e,
+                          const ms_explain_view *view)
+{
+    ms_table *table =
+        ms_table_new(arena, "<file|<coefficient|value|<from|step (% per %)|memory (% per "
+                            "%)");
+    int shown =
+        view->sources || e->num_figures < NUM_FIGURES ? e->num_figures : NUM_FIGURES;
+    for (int i = 0; i < shown; i++)
+        figure_row(table, arena, &e->figures[i]);
+    print_title(out, "coefficients, by what a change of them does");
+    ms_table_print(table, out);
+    print_counts(out, e);
+    if (view->sources)
+        print_sources(out, arena, e);
+    else
+        fputs("--coefficients shows all of them with their sources\n", out);
+}
+
+void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *e,
+                          const ms_explain_view *view)
+{
+    print_summary(out, arena, e);
+    print_axes(out, arena, e);
+    if (view->answers)
+        print_answers(out, e);
+    if (view->collectives)
+        print_collectives(out, arena, e, view);
+    if (view->tensors)
+        print_all_tensors(out, arena, e, view);
+    if (view->figures)
+        print_figures(out, arena, e, view);
+}
