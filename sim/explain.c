@@ -94,11 +94,12 @@ void ms_explain_list_parts(ms_ctx *cx, ms_explanation *e)
 const ms_explain_part *ms_explain_main_part(const ms_explanation *e)
 {
     const ms_explain_part *main_part = &e->parts[0];
-    for (int i = 0; i < e->num_parts; i++)
+    for (int i = 0; i < e->num_parts; i++) {
         if (e->parts[i].held.part == MS_PART_LAYER &&
             (main_part->held.part != MS_PART_LAYER ||
              e->parts[i].num_layers > main_part->num_layers))
             main_part = &e->parts[i];
+    }
     return main_part;
 }
 
@@ -241,11 +242,12 @@ void ms_explain_list_collectives(ms_ctx *cx, ms_explanation *e)
     ms_explain_collective *list = MS_NEW_ARRAY(cx->arena, most, ms_explain_collective);
     for (int i = 0; i < e->traffic.num_entries; i++)
         add_collective(cx, e, &e->traffic, &e->traffic.entries[i], list);
-    for (int i = 0; i < e->num_parts; i++)
+    for (int i = 0; i < e->num_parts; i++) {
         for (int k = 0; k < others[i].num_entries; k++)
             if (others[i].entries[k].has_part &&
                 same_part(&others[i].entries[k].part, &e->parts[i].held))
                 add_collective(cx, e, &others[i], &others[i].entries[k], list);
+    }
     e->collectives = list;
 }
 

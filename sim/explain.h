@@ -88,6 +88,6 @@ ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      const ms_explain_options *options, ms_explanation *out);
 
 /* The layer part that most layers are; the embedding's of a model without. */
-const ms_explain_part *ms_explain_main_part(const ms_explanation *explanation);
+const ms_explain_part *ms_explain_main_part(const ms_explanation *e);
 
 #endif

@@ -130,11 +130,12 @@ static bool is_at_mlp(const ms_program *program, const ms_node *change)
     int producer = program->tensors[change->in[0]].producer;
     if (producer >= 0 && has_mlp_width(&program->nodes[producer]))
         return true;
-    for (int n = 0; n < program->num_nodes; n++)
+    for (int n = 0; n < program->num_nodes; n++) {
         for (int i = 0; i < program->nodes[n].num_in; i++)
             if (program->nodes[n].in[i] == change->out[0] &&
                 has_mlp_width(&program->nodes[n]))
                 return true;
+    }
     return false;
 }
 
@@ -374,11 +375,12 @@ static const char *answer_activations(const asker *a)
 static const char *order_text(const asker *a, const ms_plan *plan)
 {
     const char *text = "";
-    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         if (plan->size[plan->order[i]] > 1)
             text =
                 ms_arena_printf(a->cx->arena, "%s%s%s", text, text[0] == '\0' ? "" : ",",
                                 ms_plan_axis_names[plan->order[i]]);
+    }
     return text;
 }
 
@@ -475,7 +477,7 @@ static const char *answer_order(const asker *a)
 
 /* ---- all ---- */
 
-void ms_explain_answer_all(ms_ctx *cx, ms_explanation *out)
+void ms_explain_answer_all(ms_ctx *cx, ms_explanation *e)
 {
     static const struct {
         const char *key, *question;
@@ -489,8 +491,8 @@ void ms_explain_answer_all(ms_ctx *cx, ms_explanation *out)
          answer_activations},
         {"order", "Why are the axes in this order?", answer_order},
     };
-    asker a = {cx, out, out->plan};
+    asker a = {cx, e, e->plan};
     for (int i = 0; i < MS_NUM_ANSWERS; i++)
-        out->answers[i] =
+        e->answers[i] =
             (ms_explain_answer){rows[i].key, rows[i].question, rows[i].answer(&a)};
 }

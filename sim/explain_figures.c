@@ -86,12 +86,13 @@ static bool differs(const study *s, const outcome *o)
 static bool find_effect(study *s, part_kind file, const ms_figure *figure, double value,
                         outcome *out)
 {
-    if (value == 0.0)
+    if (value == 0.0) {
         return predict_changed(s, file, figure,
                                figure->unit == MS_UNIT_SECONDS ? SMALL_SECONDS
                                                                : SMALL_FRACTION,
                                out) &&
                differs(s, out);
+    }
     if (predict_changed(s, file, figure, value * RAISE, out) && differs(s, out))
         return true;
     if (predict_changed(s, file, figure, value * LOWER, out) && differs(s, out))
@@ -169,11 +170,10 @@ static int by_effect(const void *a, const void *b)
     return files != 0 ? files : strcmp(x->key, y->key);
 }
 
-ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *out)
+ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *e)
 {
-    const ms_workload *w = out->planned->workload;
-    study s = {
-        .cx = cx, .out = out, .parts = {w->model, w->cluster, w->profile, w->stack}};
+    const ms_workload *w = e->planned->workload;
+    study s = {.cx = cx, .out = e, .parts = {w->model, w->cluster, w->profile, w->stack}};
     ms_figures figures[NUM_FILES] = {
         {.arena = cx->arena}, {.arena = cx->arena}, {.arena = cx->arena}};
     ms_cluster_figures(w->cluster, &figures[CLUSTER]);
@@ -186,7 +186,7 @@ ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *out)
     for (int file = 0; file < NUM_FILES; file++)
         study_file(&s, (part_kind)file, &figures[file]);
     qsort(s.list, (size_t)s.num, sizeof *s.list, by_effect);
-    out->figures = s.list;
-    out->num_figures = s.num;
+    e->figures = s.list;
+    e->num_figures = s.num;
     return MS_OK;
 }

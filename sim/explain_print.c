@@ -233,22 +233,30 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
     time_cell(table, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
-static void print_elsewhere(FILE *out, const ms_explanation *e)
+/* Which rows are of other ranks, and what is not known of them. */
+static void print_elsewhere(FILE *out, const ms_explanation *e,
+                            const ms_explain_view *view)
 {
-    const char *gap = "";
+    const char *gap = "", *last = "";
+    bool unknown = false;
     for (int i = 0; i < e->num_collectives; i++) {
         const ms_explain_collective *c = &e->collectives[i];
-        bool first =
-            i == 0 || e->collectives[i - 1].rank != c->rank ||
-            strcmp(e->collectives[i - 1].part == NULL ? "" : e->collectives[i - 1].part,
-                   c->part == NULL ? "" : c->part) != 0;
-        if (c->rank == e->rank || !first)
+        if (!is_shown(e, view, c))
+            continue;
+        unknown = unknown || isnan(c->entry->exposed_s);
+        if (c->rank == e->rank || strcmp(last, c->part) == 0)
             continue;
         fprintf(out, "%s%s is on rank %d", gap, c->part, c->rank);
         gap = ", ";
+        last = c->part;
     }
     if (gap[0] != '\0')
         fputc('\n', out);
+    if (unknown)
+        fprintf(out,
+                "exposed parameters and gradients are known of rank %d, which ends the "
+                "step\n",
+                e->prediction.ending_rank);
 }
 
 /* One reason, with the numbers of all collectives that have it. */
@@ -321,7 +329,7 @@ static void print_collectives(FILE *out, ms_arena *arena, const ms_explanation *
     }
     print_title(out, "collectives of one rank in a step");
     ms_table_print(table, out);
-    print_elsewhere(out, e);
+    print_elsewhere(out, e, view);
     print_title(out, "why they are there");
     print_reasons(out, reasons, num_reasons);
 }
@@ -476,13 +484,26 @@ static void print_counts(FILE *out, const ms_explanation *e)
     fputc('\n', out);
 }
 
+/* The first figure with the same source, by index. */
+static int first_with_source(const ms_explanation *e, int figure)
+{
+    int first = 0;
+    while (strcmp(e->figures[first].source, e->figures[figure].source) != 0)
+        first++;
+    return first;
+}
+
 static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
 {
     print_title(out, "where they come from");
     for (int i = 0; i < e->num_figures; i++) {
         const ms_explain_figure *f = &e->figures[i];
+        int first = first_with_source(e, i);
+        const char *source = f->source;
+        if (first < i)
+            source = ms_arena_printf(arena, "as %s", e->figures[first].key);
         fprintf(out, "  %s: %s (%s)\n", f->file, f->key, f->help);
-        print_paragraph(out, ms_arena_printf(arena, "%s: %s", f->from, f->source), 4);
+        print_paragraph(out, ms_arena_printf(arena, "%s: %s", f->from, source), 4);
     }
 }
 

@@ -28,11 +28,12 @@ const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
 {
     const ms_tensor *t = &program->tensors[tensor];
     const char *text = "";
-    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+    for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (t->at[axis].kind != MS_REPLICATE && program->mesh_size[t->mesh][axis] > 1)
             text = ms_arena_printf(arena, "%s%s%s@%s", text, text[0] == '\0' ? "" : " ",
                                    ms_placement_word(arena, t->at[axis]),
                                    ms_program_axis_name((ms_mesh_kind)t->mesh, axis));
+    }
     return text[0] == '\0' ? "whole" : text;
 }
 

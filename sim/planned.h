@@ -18,16 +18,16 @@ typedef struct ms_planned {
 
 /* The plan must be legal (ms_plan_check) and outlive the result, which stays where it is; arrays live in cx->arena. */
 void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                     ms_planned *out);
+                     ms_planned *p);
 
-const ms_stage *ms_planned_stage(const ms_planned *planned, int stage);
+const ms_stage *ms_planned_stage(const ms_planned *p, int stage);
 
 /* What a pipeline rank keeps at its peak. */
-ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *planned, int rank);
+ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *p, int rank);
 
 /* How the layer of a stage is recomputed: a stage that recomputes some of its layers recomputes the first ones. */
-ms_recompute ms_planned_mode(const ms_planned *planned, long layer_in_stage);
-const ms_bill *ms_planned_layer_bill(const ms_planned *planned, int stage, long layer);
+ms_recompute ms_planned_mode(const ms_planned *p, long layer_in_stage);
+const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer);
 
 /* The parts of the model that one pipeline rank holds: layers that are alike stand once, with their number. */
 typedef struct ms_held_part {
@@ -42,7 +42,6 @@ typedef struct ms_held_part {
 
 #define MS_MAX_HELD_PARTS (2 + 2 * MS_MAX_LAYER_KINDS)
 /* In the order embedding, layers, head; returns how many. */
-int ms_planned_held(const ms_planned *planned, int rank,
-                    ms_held_part out[MS_MAX_HELD_PARTS]);
+int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_PARTS]);
 
 #endif

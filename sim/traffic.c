@@ -197,7 +197,7 @@ static void add_rest(list *l, const ms_held_part *part)
     double shard =
         part->dense_params / (double)p->links.sync_span[MS_SYNC_FSDP].size +
         part->bill->expert_params / (double)p->links.sync_span[MS_SYNC_EXPERT_FSDP].size;
-    if (p->sharding != MS_ZERO_0)
+    if (p->sharding != MS_ZERO_0) {
         add_sync(l, part,
                  (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
                                     .group = MS_TRAFFIC_REPLICATE,
@@ -205,6 +205,7 @@ static void add_rest(list *l, const ms_held_part *part)
                                     .cause = MS_CAUSE_REPLICATE,
                                     .size_bytes = grad_bytes * shard},
                  1.0);
+    }
     add_sync(l, part,
              (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
                                 .group = MS_TRAFFIC_TP,
@@ -224,7 +225,7 @@ static void add_sends(list *l)
         count[0] += s < split->num_stages - 1;
         count[1] += s > 0;
     }
-    for (int back = 0; back < 2; back++)
+    for (int back = 0; back < 2; back++) {
         append(l, (ms_traffic_entry){.phase = MS_TRAFFIC_STAGE,
                                      .group = MS_TRAFFIC_PP,
                                      .collective = MS_SEND,
@@ -233,6 +234,7 @@ static void add_sends(list *l)
                                      .size_bytes = p->parts.send_bytes,
                                      .per_part = 1.0,
                                      .count = l->num_microbatches * count[back]});
+    }
 }
 
 /* As ms_step_sync_s has it. All of it is waited for. */

@@ -186,7 +186,7 @@ static const ms_field level_fields[] = {
 static void make_peak_fields(ms_field fields[MS_NUM_DTYPES + 1])
 {
     memset(fields, 0, (MS_NUM_DTYPES + 1) * sizeof *fields);
-    for (int i = 0; i < MS_NUM_DTYPES; i++)
+    for (int i = 0; i < MS_NUM_DTYPES; i++) {
         fields[i] = (ms_field){.kind = MS_FIELD_QUANTITY,
                                .key = ms_dtype_names[i],
                                .offset = offsetof(ms_device, peak_flop_per_s) +
@@ -194,6 +194,7 @@ static void make_peak_fields(ms_field fields[MS_NUM_DTYPES + 1])
                                .nullable = true,
                                .unit = MS_UNIT_FLOP_PER_S,
                                .help = "dense peak"};
+    }
 }
 
 static ms_status read_peaks(ms_ctx *cx, ms_jval peak, ms_device *device)
@@ -217,11 +218,12 @@ void ms_cluster_figures(const ms_cluster *cluster, ms_figures *list)
     ms_figures_add(list, "", cluster_fields, 0);
     ms_figures_add(list, "device", device_fields, offsetof(ms_cluster, device));
     ms_figures_add(list, "device.peak", peaks, offsetof(ms_cluster, device));
-    for (int i = 0; i < cluster->num_levels; i++)
+    for (int i = 0; i < cluster->num_levels; i++) {
         ms_figures_add(
             list, ms_arena_printf(list->arena, "levels.%s", cluster->levels[i].name),
             level_fields,
             offsetof(ms_cluster, levels) + (size_t)i * sizeof cluster->levels[i]);
+    }
 }
 
 static ms_status check_positive(ms_ctx *cx, ms_jval object, const char *key, double value)
