@@ -16,7 +16,6 @@ extern const ms_option ms_explain_plan_table[];
 
 /* Explains the plan of the options (or of the file that is the command's word) as text or JSON; one that does not fit too. */
 ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,
-                          const ms_explain_plan_options *explain,
-                          ms_plan_options *options);
+                          const ms_explain_plan_options *o, ms_plan_options *options);
 
 #endif

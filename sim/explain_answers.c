@@ -124,19 +124,33 @@ static bool has_mlp_width(const ms_node *node)
            strpbrk(node->einsum, "fFi") != NULL;
 }
 
-/* Whether a product of the MLP makes what the node changes, or uses it. */
-static bool is_at_mlp(const ms_program *program, const ms_node *change)
+/* Whether a product of the MLP makes a tensor, or a term of the sum that it is. */
+static bool is_from_mlp(const ms_program *program, int tensor)
 {
-    int producer = program->tensors[change->in[0]].producer;
-    if (producer >= 0 && has_mlp_width(&program->nodes[producer]))
-        return true;
+    int producer = program->tensors[tensor].producer;
+    if (producer < 0)
+        return false;
+    const ms_node *node = &program->nodes[producer];
+    if (node->op == MS_OP_ADD)
+        return is_from_mlp(program, node->in[0]) || is_from_mlp(program, node->in[1]);
+    return has_mlp_width(node);
+}
+
+static bool is_for_mlp(const ms_program *program, int tensor)
+{
     for (int n = 0; n < program->num_nodes; n++) {
-        for (int i = 0; i < program->nodes[n].num_in; i++)
-            if (program->nodes[n].in[i] == change->out[0] &&
-                has_mlp_width(&program->nodes[n]))
+        const ms_node *node = &program->nodes[n];
+        for (int i = 0; i < node->num_in; i++)
+            if (node->in[i] == tensor && has_mlp_width(node))
                 return true;
     }
     return false;
+}
+
+/* Whether a product of the MLP makes what the node changes, or uses it. */
+static bool is_at_mlp(const ms_program *program, const ms_node *change)
+{
+    return is_from_mlp(program, change->in[0]) || is_for_mlp(program, change->out[0]);
 }
 
 /* Of one layer, forward and backward: the MLP's products, and the tensor-parallel traffic at them. */

@@ -252,11 +252,12 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
     }
     if (gap[0] != '\0')
         fputc('\n', out);
-    if (unknown)
+    if (unknown) {
         fprintf(out,
                 "exposed parameters and gradients are known of rank %d, which ends the "
                 "step\n",
                 e->prediction.ending_rank);
+    }
 }
 
 /* One reason, with the numbers of all collectives that have it. */
@@ -370,15 +371,16 @@ static const char *letter_name(char letter)
 /* Every letter in use, over all data-parallel ranks. */
 static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
 {
-    const char *text = "";
-    for (char letter = '1'; letter <= 'z'; letter++) {
+    const char *text = "", *gap = "";
+    for (int letter = '1'; letter <= 'z'; letter++) {
         bool used = false;
         for (int t = 0; t < program->num_tensors && !used; t++)
             used = strchr(program->tensors[t].dims, letter) != NULL;
-        if (used)
-            text = ms_arena_printf(arena, "%s%s%c %.10g %s", text,
-                                   text[0] == '\0' ? "" : ", ", letter,
-                                   program->size[letter - '0'], letter_name(letter));
+        if (!used)
+            continue;
+        text = ms_arena_printf(arena, "%s%s%c %.10g %s", text, gap, letter,
+                               program->size[letter - '0'], letter_name((char)letter));
+        gap = ", ";
     }
     print_paragraph(out, text, 0);
 }

@@ -276,6 +276,34 @@ static void answers_rest_on_predictions(void **state)
     assert_holds(answer_of(e, "order"), "no order is faster: dp_shard,tp takes");
 }
 
+/* Llama 3.1 70B over tp 8: gate, up and down of f/8 columns or rows, each with the gradients of both operands; gathers before and after
+ * (and again for the weights' gradients), scatters after and before: 5 movements of 2 s h bytes. */
+static void the_width_makes_products_as_long_as_traffic(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = with_tp(plan_for("llama-3.1-70b", 16), 8);
+    plan.sequence_length = 8192;
+    ms_explain_options options = {.rank = -1, .answers = true};
+    ms_explanation *e = MS_NEW(cx->arena, ms_explanation);
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    ASSERT_OK(ms_explain(cx, workload, &plan, &options, e), cx);
+    double s = 8192, h = 8192, f = 28672, part = f / 8;
+    const ms_gemm_shape wide = {1, s, part, h, 2, 2}, narrow = {1, s, h, part, 2, 2},
+                        in = {1, h, part, s, 2, 2}, out = {1, part, h, s, 2, 2};
+    const ms_pricer *pricer = &workload->pricer;
+    /* gate and up: result, input's gradient, weight's; down: the same with the sides exchanged */
+    double products_s = 3 * ms_gemm_s(pricer, wide) + 3 * ms_gemm_s(pricer, narrow) +
+                        2 * ms_gemm_s(pricer, in) + ms_gemm_s(pricer, out);
+    const ms_collective_law *gather = &e->planned->links.law[MS_BILL_TP][MS_ALL_GATHER];
+    double traffic_s = 5 * ms_collective_s(gather, 2 * s * h);
+    assert_holds(answer_of(e, "tensor_parallel"),
+                 ms_arena_printf(cx->arena, "at a width of %.0f, the model has 28672",
+                                 f * traffic_s / products_s));
+    ms_workload_close(workload);
+}
+
 /* ---- names of parts ---- */
 
 static void an_unknown_part_is_an_error(void **state)
@@ -302,6 +330,7 @@ int main(void)
         cmocka_unit_test(effects_are_relative_changes),
         cmocka_unit_test(activations_are_those_of_the_paper),
         cmocka_unit_test(answers_rest_on_predictions),
+        cmocka_unit_test(the_width_makes_products_as_long_as_traffic),
         cmocka_unit_test(an_unknown_part_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
