@@ -167,7 +167,7 @@ static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause,
                                   "every replica of the shards has other tokens"};
     case MS_CAUSE_TP_PARTIAL:
         return (ms_explain_cause){
-            "backward", "gradients of norms", reduce,
+            "backward", "whole gradients", reduce,
             "weights that tp does not split saw a rank's part of the tokens or heads only"};
     case MS_CAUSE_SEND_FORWARD:
         return (ms_explain_cause){"forward", "activations", "stage s -> s + 1",

@@ -329,6 +329,10 @@ static void print_collectives(FILE *out, ms_arena *arena, const ms_explanation *
             num_reasons = add_reason(arena, reasons, num_reasons, i + 1, &c->causes[k]);
     }
     print_title(out, "collectives of one rank in a step");
+    if (num_reasons == 0) {
+        fputs("nothing is sent\n", out);
+        return;
+    }
     ms_table_print(table, out);
     print_elsewhere(out, e, view);
     print_title(out, "why they are there");

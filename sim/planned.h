@@ -16,7 +16,7 @@ typedef struct ms_planned {
     ms_stage *stages; /* by class */
 } ms_planned;
 
-/* The plan must be legal (ms_plan_check) and outlive the result, which stays where it is; arrays live in cx->arena. */
+/* The plan must be legal (ms_plan_check); it and the workload outlive the result, which stays where it is. Arrays live in cx->arena. */
 void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_planned *p);
 

@@ -65,8 +65,13 @@ static ms_explanation *explain(ms_ctx *cx, const ms_plan *plan, int rank)
     ms_explain_options options = {.rank = rank};
     ms_workload *workload = workload_of(cx, plan);
     ASSERT_OK(ms_explain(cx, workload, plan, &options, explanation), cx);
-    ms_workload_close(workload);
     return explanation;
+}
+
+/* An explanation points into its workload. */
+static void close_explained(const ms_explanation *e)
+{
+    ms_workload_close(e->planned->workload);
 }
 
 /* ---- what a step must send ---- */
@@ -271,6 +276,7 @@ static void every_collective_of_a_step_on_64_ranks(void **state)
         ASSERT_INT(e->num_axes, 7); /* tp cp ep fsdp efsdp dp_replicate pp */
         for (int i = 0; i < e->num_axes; i++)
             ASSERT_NEAR(e->axes[i].bytes, sum.bytes[i], 1e-12);
+        close_explained(e);
     }
 }
 
@@ -295,6 +301,7 @@ static void axes_of_the_prediction_are_the_same_sums(void **state)
         ASSERT_TEXT(p.axes[i].axis, e->axes[i].axis);
         ASSERT_NEAR(p.axes[i].bytes, sum.bytes[i], 1e-12);
     }
+    close_explained(e);
 }
 
 /* How often a layer's parameters are gathered and its gradients reduced, by sharding (Rajbhandari et al. 2020, section 5; PyTorch FSDP2). */
@@ -330,6 +337,7 @@ static void sharding_decides_how_often_states_travel(void **state)
         ASSERT_NEAR(gathers, LAYERS * rows[i].gathers, 0);
         ASSERT_NEAR(reductions, LAYERS * rows[i].reductions, 0);
         ASSERT_NEAR(all_reduces, LAYERS, 0);
+        close_explained(e);
     }
 }
 
@@ -354,6 +362,7 @@ static void without_shards_gradients_are_reduced_over_all_ranks(void **state)
         assert_true(e->collectives[i].entry->phase != MS_TRAFFIC_PARAMS);
         assert_false(same_text(e->collectives[i].axis, "fsdp"));
     }
+    close_explained(e);
 }
 
 /* ---- totals over a range of plans ---- */
@@ -452,6 +461,7 @@ static void explanations_sum_to_the_axes_of_predictions(void **state)
         if (fabs(exposed_s - p->exposed_comm_s) > 1e-9 * p->step_s)
             fail_msg("plan %zu: axes expose %.12g s, the step %.12g s", row, exposed_s,
                      p->exposed_comm_s);
+        close_explained(e);
     }
 }
 
@@ -488,6 +498,7 @@ static void states_take_the_seconds_of_the_stages(void **state)
                 e->traffic.entries[i].phase == MS_TRAFFIC_GRADS)
                 got += e->traffic.entries[i].count * e->traffic.entries[i].one_s;
         ASSERT_NEAR(got, want + sum.tp_sync_s, 1e-9);
+        close_explained(e);
     }
 }
 
@@ -505,6 +516,7 @@ static void every_collective_has_its_reasons(void **state)
             for (int k = 0; k < c->num_causes; k++)
                 assert_true(strlen(c->causes[k].why) > 10);
         }
+        close_explained(e);
     }
 }
 

@@ -31,8 +31,13 @@ static ms_explanation *explain(ms_ctx *cx, const ms_plan *plan,
     ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
     ASSERT_OK(ms_plan_check(cx, plan, workload->model, MS_NOWHERE), cx);
     ASSERT_OK(ms_explain(cx, workload, plan, options, e), cx);
-    ms_workload_close(workload);
     return e;
+}
+
+/* An explanation points into its workload. */
+static void close_explained(const ms_explanation *e)
+{
+    ms_workload_close(e->planned->workload);
 }
 
 static const ms_explain_options brief = {.rank = -1};
@@ -64,6 +69,7 @@ static void parts_are_told_apart_by_what_they_are(void **state)
             const char *why = "";
             assert_true(ms_program_check(e->parts[k].program, &why));
         }
+        close_explained(e);
     }
 }
 
@@ -79,6 +85,7 @@ static void recomputed_layers_are_a_part_of_their_own(void **state)
     ASSERT_TEXT(e->parts[1].name, "layer.recomputed");
     ASSERT_INT(e->parts[1].num_layers, 5);
     ASSERT_TEXT(ms_explain_main_part(e)->name, "layer.kept");
+    close_explained(e);
 }
 
 /* Parts of other ranks are listed with the rank that holds them. */
@@ -102,6 +109,7 @@ static void parts_elsewhere_are_listed_with_their_rank(void **state)
         ASSERT_INT(isnan(c->entry->exposed_s), sync && e->prediction.ending_rank != 1);
     }
     assert_true(seen[0] > 0 && seen[1] > 0 && seen[2] == 0 && seen[3] > 0);
+    close_explained(e);
 }
 
 /* ---- reasons ---- */
@@ -153,6 +161,7 @@ static void reasons_name_those_who_ask(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ASSERT_TEXT(cause_of(e, rows[i].pass, rows[i].tensor, rows[i].change)->why,
                     rows[i].why);
+    close_explained(e);
 }
 
 static void exchanges_say_which_way_they_go(void **state)
@@ -166,6 +175,7 @@ static void exchanges_say_which_way_they_go(void **state)
                 "tokens go to the ranks that hold their experts (dispatch)");
     ASSERT_TEXT(cause_of(e, "backward", "experts.dispatch", "by expert -> by token")->why,
                 "gradients of the tokens return to where the tokens are");
+    close_explained(e);
 }
 
 /* ---- figures ---- */
@@ -196,6 +206,8 @@ static void figures_that_do_not_enter_are_left_out(void **state)
     assert_non_null(figure_named(across, "networks.infiniband.bandwidth_frac"));
     assert_non_null(figure_named(across, "levels.leaf.bandwidth"));
     assert_null(figure_named(across, "networks.roce.bandwidth_frac"));
+    close_explained(across);
+    close_explained(inside);
 }
 
 /* Compute is inversely proportional to the peak: the step falls by no more than that, and by most of it on one device. */
@@ -223,6 +235,7 @@ static void effects_are_relative_changes(void **state)
         if (!isnan(before) && !isnan(now))
             assert_true(fabs(now) <= fabs(before) + 1e-6 || fabs(before) < 1e-6);
     }
+    close_explained(e);
 }
 
 /* ---- answers ---- */
@@ -253,6 +266,7 @@ static void activations_are_those_of_the_paper(void **state)
     const char *text = answer_of(e, "activations");
     assert_holds(text, "10 + 24.03/8 with tp 8"); /* .03: log-sum-exp, 4 b s a bytes */
     assert_holds(text, "0 + 34.03/8 with sequence parallelism (this plan)");
+    close_explained(e);
 }
 
 /* The alternative that an answer names is what a prediction of it says. */
@@ -265,7 +279,9 @@ static void answers_rest_on_predictions(void **state)
     half.size[MS_DP_SHARD] = 8;
     ms_explain_options options = {.rank = -1, .answers = true};
     const ms_explanation *e = explain(cx, &plan, &options);
-    ms_prediction p = explain(cx, &half, &brief)->prediction;
+    const ms_explanation *other = explain(cx, &half, &brief);
+    ms_prediction p = other->prediction;
+    close_explained(other);
     const char *text = answer_of(e, "tensor_parallel");
     assert_holds(text, "tp 2 x dp_shard 8");
     assert_holds(text, ms_arena_printf(cx->arena, "(%+.1f %%)",
@@ -274,6 +290,7 @@ static void answers_rest_on_predictions(void **state)
     assert_holds(answer_of(e, "nodes"), "dp_shard crosses nodes");
     assert_holds(answer_of(e, "pipeline"), "there is no pipeline");
     assert_holds(answer_of(e, "order"), "no order is faster: dp_shard,tp takes");
+    close_explained(e);
 }
 
 /* Llama 3.1 70B over tp 8: gate, up and down of f/8 columns or rows, each with the gradients of both operands; gathers before and after
@@ -316,6 +333,7 @@ static void an_unknown_part_is_an_error(void **state)
     ASSERT_OK(ms_explain_check_part(cx, e, "layer"), cx);
     ASSERT_INT(ms_explain_check_part(cx, e, "layers"), MS_EINPUT);
     assert_holds(test_messages(cx), "embedding, layer.dense, layer.experts, head");
+    close_explained(e);
 }
 
 int main(void)
