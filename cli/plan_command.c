@@ -95,6 +95,7 @@ static void add_pipeline(words *w, const ms_plan *plan)
 
 static void add_habits(words *w, const ms_plan *plan)
 {
+    ms_plan usual = ms_plan_default(1);
     add_number(w, "--zero", plan->zero);
     if (plan->zero == 3 && plan->reshard_after_forward != (plan->size[MS_PP] == 1))
         add_switch(w, "--reshard-after-forward", plan->reshard_after_forward);
@@ -104,9 +105,10 @@ static void add_habits(words *w, const ms_plan *plan)
         add_switch(w, "--async-tp", true);
     if (!plan->loss_parallel)
         add_switch(w, "--loss-parallel", false);
-    if (plan->cp_balance != ms_plan_default(1).cp_balance)
+    if (plan->cp_balance != usual.cp_balance)
         add_word(w, "--cp-balance", ms_cp_balance_names[plan->cp_balance]);
-    if (plan->cp_method != ms_plan_default(1).cp_method)
+    if (plan->cp_method != usual.cp_method ||
+        (plan->size[MS_CP] > 1 && strcmp(plan->stack, usual.stack) != 0))
         add_word(w, "--cp-method", ms_cp_method_names[plan->cp_method]);
     add_word(w, "--recompute", ms_recompute_names[plan->recompute]);
     if (plan->recompute_layers > 0)

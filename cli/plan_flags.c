@@ -16,6 +16,15 @@ static bool find_schedule(const char *text, int *index)
     return true;
 }
 
+static bool find_cp_method(const char *text, int *index)
+{
+    ms_cp_method method;
+    if (!ms_cp_method_parse(text, &method))
+        return false;
+    *index = (int)method;
+    return true;
+}
+
 #define TEXT(member, ...)   MS_OPT_TEXT(ms_plan_options, member, __VA_ARGS__)
 #define CHOICE(member, ...) MS_OPT_CHOICE(ms_plan_options, member, __VA_ARGS__)
 #define SWITCH(member, ...) MS_OPT_SWITCH(ms_plan_options, member, __VA_ARGS__)
@@ -70,8 +79,12 @@ const ms_option ms_plan_option_table[] = {
            "overlap tensor-parallel traffic with its matrix products (default off)"),
     SWITCH(loss_parallel, "--loss-parallel",
            "keep logits sharded over tp for the loss (default on)"),
-    CHOICE(cp_method, "--cp-method", ms_cp_method_names,
-           "how context parallelism exchanges keys and values"),
+    {.kind = MS_OPTION_CHOICE,
+     .name = "--cp-method",
+     .offset = offsetof(ms_plan_options, cp_method),
+     .choices = ms_cp_method_names,
+     .find = find_cp_method,
+     .help = "how attention gets the keys of other cp ranks (default: the stack's)"},
     CHOICE(cp_balance, "--cp-balance", ms_cp_balance_names,
            "how a causal sequence is cut over cp (default head-tail)"),
     CHOICE(recompute, "--recompute", ms_recompute_names,

@@ -298,6 +298,44 @@ static void resolve_tensor(const resolver *r, long tp_of_file)
                                     plan->loss_parallel, true);
 }
 
+static ms_status check_cp_method(const resolver *r)
+{
+    const ms_plan *plan = r->plan;
+    if (plan->size[MS_CP] == 1 || r->stack->can_cp[plan->cp_method])
+        return MS_OK;
+    ms_status status =
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "stack \"%s\" has no context parallelism by %s, and cp is %ld",
+                plan->stack, ms_cp_method_names[plan->cp_method], plan->size[MS_CP]);
+    for (int i = 0; i < MS_NUM_CP_METHODS; i++) {
+        if (r->stack->can_cp[i]) {
+            ms_hint(r->cx, "--cp-method %s, or --stack generic", ms_cp_method_names[i]);
+            return status;
+        }
+    }
+    ms_hint(r->cx, "--cp 1, or --stack generic");
+    return status;
+}
+
+static ms_status resolve_context(const resolver *r)
+{
+    const ms_plan_options *opts = r->opts;
+    ms_plan *plan = r->plan;
+    if (!r->from_file && plan->size[MS_CP] > 1)
+        plan->cp_method = r->stack->cp_method;
+    plan->cp_method = (ms_cp_method)pick_choice(r, "--cp-method", opts->cp_method,
+                                                ms_cp_method_names, (int)plan->cp_method);
+    plan->cp_balance = (ms_cp_balance)pick_choice(
+        r, "--cp-balance", opts->cp_balance, ms_cp_balance_names, (int)plan->cp_balance);
+    if (r->silent)
+        return MS_OK;
+    if (plan->size[MS_CP] > 1 && plan->cp_method == MS_CP_ULYSSES &&
+        opts->cp_balance.given)
+        ms_note(r->cx, "--cp-balance has no effect with ulysses: every rank sees whole "
+                       "sequences, of a part of the heads");
+    return check_cp_method(r);
+}
+
 static ms_status resolve_recompute(const resolver *r)
 {
     const ms_plan_options *opts = r->opts;
@@ -337,10 +375,7 @@ static ms_status resolve_rest(const resolver *r, long tp_of_file)
     MS_TRY(resolve_pipeline(r));
     MS_TRY(resolve_sharding(r));
     resolve_tensor(r, tp_of_file);
-    plan->cp_method = (ms_cp_method)pick_choice(r, "--cp-method", opts->cp_method,
-                                                ms_cp_method_names, (int)plan->cp_method);
-    plan->cp_balance = (ms_cp_balance)pick_choice(
-        r, "--cp-balance", opts->cp_balance, ms_cp_balance_names, (int)plan->cp_balance);
+    MS_TRY(resolve_context(r));
     MS_TRY(resolve_recompute(r));
     if (opts->order != NULL)
         return ms_order_parse(r->cx, opts->order, plan);

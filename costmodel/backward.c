@@ -28,7 +28,7 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
     if (letter == MS_LINEAR)
         return operand->at[axis].kind == MS_PARTIAL_SUM ? ms_replicate : partial;
     char own = ms_operand_letter(node, operand, input, axis, letter);
-    return own != 0 ? ms_shard(own) : partial;
+    return own != 0 ? ms_shard_over(b->program, axis, own) : partial;
 }
 
 static int gradient_like(ms_builder *b, int tensor)
@@ -149,17 +149,31 @@ static int take_linear(ms_builder *b, int tensor)
 
 /* ---- rules ---- */
 
+typedef struct letters {
+    const char *text;
+    size_t length;
+} letters;
+
+/* "x,y->z" */
+static char *einsum_of(ms_arena *arena, letters x, letters y, letters z)
+{
+    char *text = ms_arena_alloc(arena, x.length + y.length + z.length + 4);
+    memcpy(text, x.text, x.length);
+    text[x.length] = ',';
+    memcpy(text + x.length + 1, y.text, y.length);
+    memcpy(text + x.length + 1 + y.length, "->", 2);
+    memcpy(text + x.length + y.length + 3, z.text, z.length);
+    return text;
+}
+
 static char *swap_einsum(ms_builder *b, const char *einsum, int input)
 {
     const char *comma = strchr(einsum, ','), *arrow = strchr(einsum, '-');
-    int first = (int)(comma - einsum), second = (int)(arrow - comma - 1);
-    const char *result = arrow + 2;
-    ms_arena *arena = b->arena;
-    if (input == 0)
-        return ms_arena_printf(arena, "%s,%.*s->%.*s", result, second, comma + 1, first,
-                               einsum);
-    return ms_arena_printf(arena, "%.*s,%s->%.*s", first, einsum, result, second,
-                           comma + 1);
+    letters first = {einsum, (size_t)(comma - einsum)};
+    letters second = {comma + 1, (size_t)(arrow - comma - 1)};
+    letters result = {arrow + 2, strlen(arrow + 2)};
+    return input == 0 ? einsum_of(b->arena, result, second, first)
+                      : einsum_of(b->arena, first, result, second);
 }
 
 static void product_rule(ms_builder *b, int f)

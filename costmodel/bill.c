@@ -1,6 +1,8 @@
 /* Pricing the nodes of a program and following the lifetimes of its tensors. */
 #include "costmodel/bill.h"
 
+#include "costmodel/ring.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -58,7 +60,8 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return ms_gemm_s(pricer, ms_node_gemm(program, node));
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
-        return ms_attention_s(pricer, ms_node_attention(program, node));
+        return ms_attention_s(pricer, ms_node_attention(program, node)) +
+               ms_stream_s(pricer, ms_ring_merge_bytes(program, node));
     case MS_OP_LOSS_MAX:
     case MS_OP_LOSS_SUM:
     case MS_OP_LOSS_GRAD:
@@ -71,9 +74,14 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     }
 }
 
-static bool is_kernel(const ms_node *node)
+/* A ring launches an attention a step, and merges all results but the first. */
+static int num_kernels(const ms_program *program, const ms_node *node)
 {
-    return node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_BIAS;
+    if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS)
+        return 0;
+    return ms_node_is_ring(program, node)
+               ? 2 * (int)program->mesh_size[MS_DENSE_MESH][1] - 1
+               : 1;
 }
 
 static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
@@ -87,7 +95,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
         double flop = ms_node_flop(program, node);
         bill->compute_s[pass] += seconds;
         bill->flop[pass] += flop;
-        bill->kernels[pass] += is_kernel(node);
+        bill->kernels[pass] += num_kernels(program, node);
         if (node->pass == MS_PASS_BACKWARD_WEIGHT)
             bill->weight_s += seconds;
         if (node->pass == MS_PASS_RECOMPUTE)
@@ -187,6 +195,8 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 static double window_s(const ms_program *program, const ms_pricer *pricer,
                        const ms_node *node, const ms_node_comm *comm)
 {
+    if (comm->collective == MS_ALL_TO_ALL)
+        return 0.0;
     if (comm->mesh == MS_DENSE_MESH && comm->axis == 1)
         return attention_share_s(program, pricer, node);
     if (comm->collective == MS_ALL_GATHER)
@@ -194,12 +204,24 @@ static double window_s(const ms_program *program, const ms_pricer *pricer,
     return producers_s(program, pricer, node->in[0]);
 }
 
+/* Steps of a ring hide behind their own part of the attention only, so that those with other windows stay apart. */
+static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
+{
+    return !a->ring || fabs(a->window_s * b->count - b->window_s * a->count) <=
+                           1e-12 * fabs(a->window_s * b->count);
+}
+
+static bool same_kind(const ms_bill_comm *a, const ms_bill_comm *b)
+{
+    return a->axis == b->axis && a->collective == b->collective && a->ring == b->ring &&
+           a->size_bytes == b->size_bytes && same_window(a, b);
+}
+
 static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
 {
     for (int i = 0; i < bill->num_comms[pass]; i++) {
         ms_bill_comm *known = &bill->comms[pass][i];
-        if (known->axis == comm.axis && known->collective == comm.collective &&
-            known->size_bytes == comm.size_bytes) {
+        if (same_kind(known, &comm)) {
             known->count += comm.count;
             known->window_s += comm.window_s;
             return;
@@ -216,22 +238,49 @@ ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm)
     return comm->mesh == MS_SPARSE_MESH ? MS_BILL_EP : MS_BILL_CP;
 }
 
+static void add_change(const ms_program *program, const ms_pricer *pricer,
+                       const ms_node *node, int pass, ms_bill *bill)
+{
+    ms_node_comm comm;
+    if (!ms_node_communicates(program, node, &comm))
+        return;
+    add_comm(bill, pass,
+             (ms_bill_comm){.axis = (unsigned char)ms_node_bill_axis(&comm),
+                            .collective = (unsigned char)comm.collective,
+                            .count = 1,
+                            .size_bytes = comm.size_bytes,
+                            .window_s = window_s(program, pricer, node, &comm)});
+}
+
+static void add_ring(const ms_program *program, const ms_pricer *pricer,
+                     const ms_node *node, int pass, ms_bill *bill)
+{
+    ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
+    int num_transfers = ms_ring_transfers(program, node, transfers);
+    double seconds = ms_attention_s(pricer, ms_node_attention(program, node));
+    for (int i = 0; i < num_transfers; i++) {
+        ms_bill_comm comm = {.axis = MS_BILL_CP,
+                             .collective = MS_SEND,
+                             .ring = true,
+                             .count = transfers[i].count,
+                             .size_bytes = transfers[i].size_bytes,
+                             .window_s = transfers[i].window_frac * seconds};
+        add_comm(bill, pass, comm);
+    }
+}
+
 static void add_communication(const ms_program *program, const ms_pricer *pricer,
                               ms_bill *bill)
 {
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        ms_node_comm comm;
-        bool moves = node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE;
-        if (!moves || node->pass == MS_PASS_OPTIMIZER)
-            continue;
-        if (!ms_node_communicates(program, node, &comm))
-            continue;
         int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
-        add_comm(bill, pass,
-                 (ms_bill_comm){(unsigned char)ms_node_bill_axis(&comm),
-                                (unsigned char)comm.collective, 1, comm.size_bytes,
-                                window_s(program, pricer, node, &comm)});
+        if (node->pass == MS_PASS_OPTIMIZER)
+            continue;
+        if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE)
+            add_change(program, pricer, node, pass, bill);
+        else if (ms_node_is_ring(program, node))
+            add_ring(program, pricer, node, pass, bill);
     }
 }
 
@@ -292,8 +341,7 @@ static double backward_peak(const ms_program *program, double saved_bytes)
         const ms_node *node = &program->nodes[n];
         for (int i = 0; i < node->num_out; i++)
             live += living_bytes(program, node->out[i]);
-        if (live > peak)
-            peak = live;
+        peak = fmax(peak, live + ms_ring_buffer_bytes(program, node));
         for (int i = 0; i < node->num_in; i++) {
             int t = node->in[i];
             bool dies = last_use[t] == n &&

@@ -23,10 +23,11 @@ typedef enum ms_bill_pass {
 typedef struct ms_bill_comm {
     unsigned char axis;       /* ms_bill_axis */
     unsigned char collective; /* ms_collective */
+    bool ring; /* sends of ring attention, which run beside it on a stream of their own */
     int count;
     double size_bytes; /* of one, as ms_collective_s takes it */
     double
-        window_s; /* what all of them can hide behind: the matrix products next to them (TP), their share of the attention (CP) */
+        window_s; /* what all of them can hide behind: the matrix products next to them (TP), their share of the attention (CP); all-to-alls over cp or ep behind nothing */
 } ms_bill_comm;
 
 #define MS_MAX_BILL_COMMS 16

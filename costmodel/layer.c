@@ -153,6 +153,7 @@ static int rotary(ms_builder *b, const char *name, int x, long width)
 static int attend(ms_builder *b, int q, int k, int v)
 {
     ms_node node = operation(MS_OP_ATTENTION, "attention.core");
+    node.ring = b->program->key.cp_method == MS_CP_RING;
     node.window_tokens = b->model->kinds[b->program->key.kind].window_tokens;
     add_input(&node, q);
     add_input(&node, k);
@@ -165,6 +166,26 @@ static int attend(ms_builder *b, int q, int k, int v)
                                         b->model->dropout ? 5.0 : 2.0));
     ms_emit(b, &node);
     return out;
+}
+
+/* The tensor with its heads, in place of the sequence, split over cp. */
+static int by_heads(ms_builder *b, int tensor)
+{
+    bool query_heads = strchr(b->tensors[tensor].dims, MS_DIM_HEADS) != NULL;
+    return ms_convert(
+        b, tensor, 1,
+        ms_shard_over(b->program, 1, query_heads ? MS_DIM_HEADS : MS_DIM_KV_HEADS));
+}
+
+static int attention_over_cp(ms_builder *b, int q, int k, int v)
+{
+    if (b->program->key.cp_method != MS_CP_ULYSSES)
+        return attend(b, q, k, v);
+    q = by_heads(b, q);
+    k = by_heads(b, k);
+    v = by_heads(b, v);
+    int out = attend(b, q, k, v);
+    return ms_convert(b, out, 1, ms_stream_placement(b, 1));
 }
 
 static int query_key(ms_builder *b, const char *name, int x)
@@ -187,7 +208,7 @@ static int grouped_query_attention(ms_builder *b, int x)
     }
     q = query_key(b, "attention.query_position", q);
     k = query_key(b, "attention.key_position", k);
-    return attend(b, q, k, v);
+    return attention_over_cp(b, q, k, v);
 }
 
 /* Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values come from a narrow latent and
@@ -216,7 +237,7 @@ static int latent_attention(ms_builder *b, int x)
     int k = add_output(&node, activation(b, "attention.keys", "bsnd"));
     int v = add_output(&node, activation(b, "attention.values", "bsnw"));
     ms_emit(b, &node);
-    return attend(b, q, k, v);
+    return attention_over_cp(b, q, k, v);
 }
 
 static int attention(ms_builder *b, int x)

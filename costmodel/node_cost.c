@@ -1,5 +1,7 @@
 /* What one rank does for a node, computed from the shapes and placements of its tensors. */
+#include "base/number.h"
 #include "costmodel/program.h"
+#include "costmodel/ring.h"
 
 #include <assert.h>
 #include <string.h>
@@ -144,6 +146,8 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
     double keys = node->window_tokens > 0 && (double)node->window_tokens < s
                       ? (double)node->window_tokens
                       : s;
+    if (ms_node_is_ring(program, node))
+        keys = ms_min(keys, ms_ring_key_tokens(program, node));
     double rows = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
                   ms_tensor_local_size(program, q, MS_DIM_HEADS) *
                   ms_tensor_local_size(program, q, MS_DIM_SEQUENCE);

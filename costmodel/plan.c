@@ -13,7 +13,7 @@ const char *const ms_plan_axis_names[] = {"pp", "dp_replicate", "dp_shard",
                                           "cp", "tp",           NULL};
 const char *const ms_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
 const char *const ms_recompute_names[] = {"none", "selective", "per-op", "full", NULL};
-const char *const ms_cp_method_names[] = {"all-gather", NULL};
+const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 const char *const ms_refusal_names[] = {"legal",    "ranks", "heads",   "ffn",
                                         "sequence", "batch", "experts", "layers",
@@ -53,6 +53,38 @@ bool ms_schedule_parse(const char *text, ms_schedule_kind *out)
     return false;
 }
 
+/* Megatron-Core's cp_comm_type, PyTorch's context_parallel_rotate_method, the papers' names. */
+static const struct method_alias {
+    const char *name;
+    ms_cp_method method;
+} method_aliases[] = {
+    {"all-gather", MS_CP_ALL_GATHER},
+    {"all_gather", MS_CP_ALL_GATHER},
+    {"allgather", MS_CP_ALL_GATHER},
+    {"kv-all-gather", MS_CP_ALL_GATHER},
+    {"ring", MS_CP_RING},
+    {"ring-attention", MS_CP_RING},
+    {"zig-zag", MS_CP_RING},
+    {"zigzag", MS_CP_RING},
+    {"p2p", MS_CP_RING},
+    {"ulysses", MS_CP_ULYSSES},
+    {"deepspeed-ulysses", MS_CP_ULYSSES},
+    {"all-to-all", MS_CP_ULYSSES},
+    {"all_to_all", MS_CP_ULYSSES},
+    {"a2a", MS_CP_ULYSSES},
+};
+
+bool ms_cp_method_parse(const char *text, ms_cp_method *out)
+{
+    for (size_t i = 0; i < sizeof method_aliases / sizeof method_aliases[0]; i++) {
+        if (strcasecmp(text, method_aliases[i].name) == 0) {
+            *out = method_aliases[i].method;
+            return true;
+        }
+    }
+    return false;
+}
+
 long ms_plan_data_parallel(const ms_plan *plan)
 {
     return plan->size[MS_DP_REPLICATE] * plan->size[MS_DP_SHARD];
@@ -61,6 +93,28 @@ long ms_plan_data_parallel(const ms_plan *plan)
 long ms_plan_microbatches(const ms_plan *plan)
 {
     return plan->global_batch / (ms_plan_data_parallel(plan) * plan->microbatch);
+}
+
+long ms_plan_head_ranks(const ms_plan *plan)
+{
+    return plan->size[MS_TP] * (plan->cp_method == MS_CP_ULYSSES ? plan->size[MS_CP] : 1);
+}
+
+bool ms_plan_balances_sequence(const ms_plan *plan)
+{
+    return plan->size[MS_CP] > 1 && plan->cp_balance == MS_CP_HEAD_TAIL &&
+           plan->cp_method != MS_CP_ULYSSES;
+}
+
+bool ms_plan_has_unequal_ranks(const ms_plan *plan)
+{
+    return plan->size[MS_CP] > 1 && plan->cp_balance == MS_CP_NONE &&
+           plan->cp_method != MS_CP_ULYSSES;
+}
+
+ms_cp_method ms_plan_cp_method(const ms_plan *plan)
+{
+    return plan->size[MS_CP] > 1 ? plan->cp_method : MS_CP_ALL_GATHER;
 }
 
 /* ---- defaults ---- */
@@ -216,10 +270,12 @@ static bool ranks_match(const ms_plan *plan)
     return product == plan->gpus;
 }
 
-static bool heads_divide(const ms_model *model, long tp)
+/* Ulysses splits heads over cp as well. */
+static bool heads_divide(const ms_plan *plan, const ms_model *model)
 {
-    return divides(tp, model->num_heads) &&
-           (model->attention == MS_ATTENTION_MLA || divides(tp, model->num_kv_heads));
+    long ranks = ms_plan_head_ranks(plan);
+    return divides(ranks, model->num_heads) &&
+           (model->attention == MS_ATTENTION_MLA || divides(ranks, model->num_kv_heads));
 }
 
 static bool has_dense_mlp(const ms_model *model)
@@ -251,7 +307,7 @@ static bool splits_sequence(const ms_plan *plan, const ms_model *model)
 static bool sequence_divides(const ms_plan *plan, const ms_model *model)
 {
     long cp = plan->size[MS_CP];
-    long pieces = cp > 1 && plan->cp_balance == MS_CP_HEAD_TAIL ? 2 * cp : cp;
+    long pieces = ms_plan_balances_sequence(plan) ? 2 * cp : cp;
     if (plan->sequence_length < 1 || !divides(pieces, plan->sequence_length))
         return false;
     if (model->position == MS_POSITION_LEARNED &&
@@ -350,12 +406,16 @@ static bool order_suits_experts(const ms_plan *plan)
     return true;
 }
 
+bool ms_plan_order_is_legal(const ms_plan *plan)
+{
+    return order_is_permutation(plan) && order_suits_experts(plan);
+}
+
 ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
 {
-    long tp = plan->size[MS_TP];
     if (!ranks_match(plan))
         return MS_REFUSE_RANKS;
-    if (!heads_divide(model, tp))
+    if (!heads_divide(plan, model))
         return MS_REFUSE_HEADS;
     if (!experts_divide(plan, model))
         return MS_REFUSE_EXPERTS;
@@ -371,7 +431,7 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
         return MS_REFUSE_SCHEDULE;
     if (plan->zero < 0 || plan->zero > 3)
         return MS_REFUSE_ZERO;
-    if (!order_is_permutation(plan) || !order_suits_experts(plan))
+    if (!ms_plan_order_is_legal(plan))
         return MS_REFUSE_ORDER;
     return MS_LEGAL;
 }

@@ -39,10 +39,14 @@ extern const char
     *const ms_recompute_names[]; /* "none" "selective" "per-op" "full", NULL */
 
 typedef enum ms_cp_method {
-    MS_CP_ALL_GATHER,
+    MS_CP_ALL_GATHER, /* keys and values are gathered before attention */
+    MS_CP_RING, /* blocks of keys and values travel around the ranks beside attention: costmodel/ring.h */
+    MS_CP_ULYSSES, /* all-to-alls split heads instead of the sequence for attention (Jacobs et al. 2023, "DeepSpeed Ulysses") */
     MS_NUM_CP_METHODS
 } ms_cp_method;
-extern const char *const ms_cp_method_names[]; /* "all-gather", NULL */
+extern const char *const ms_cp_method_names[]; /* "all-gather" "ring" "ulysses", NULL */
+/* By name, or as Megatron-Core, PyTorch and the papers call it ("p2p", "a2a", "zig-zag", ...); letter case is ignored. */
+bool ms_cp_method_parse(const char *text, ms_cp_method *out);
 typedef enum ms_cp_balance {
     MS_CP_HEAD_TAIL,
     MS_CP_NONE
@@ -84,6 +88,14 @@ typedef struct ms_plan {
 
 /* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */
 long ms_plan_data_parallel(const ms_plan *plan);
+/* Ranks that share the attention heads: tp, with ulysses tp * cp. */
+long ms_plan_head_ranks(const ms_plan *plan);
+/* Whether a sequence is cut into 2 cp chunks, two a rank (head-tail balance): not with ulysses, whose ranks see whole sequences. */
+bool ms_plan_balances_sequence(const ms_plan *plan);
+/* Whether the last cp rank has more attention than the others: contiguous chunks of a causal sequence. */
+bool ms_plan_has_unequal_ranks(const ms_plan *plan);
+/* MS_CP_ALL_GATHER, of which nothing is left, with one cp rank. */
+ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 /* Micro-batches per step and rank: global_batch / (data parallel * microbatch). */
 long ms_plan_microbatches(const ms_plan *plan);
 
@@ -95,10 +107,10 @@ ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 /* Integer rules only: every size divides what it must. Why a plan is refused is data, not text. */
 typedef enum ms_refusal {
     MS_LEGAL,
-    MS_REFUSE_RANKS,    /* product of axes differs from gpus */
-    MS_REFUSE_HEADS,    /* heads or kv heads not divisible by tp */
-    MS_REFUSE_FFN,      /* ffn width not divisible by tp or etp */
-    MS_REFUSE_SEQUENCE, /* sequence longer than learned positions, or not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance) */
+    MS_REFUSE_RANKS, /* product of axes differs from gpus */
+    MS_REFUSE_HEADS, /* heads or kv heads not divisible by tp, or by tp cp with ulysses */
+    MS_REFUSE_FFN,   /* ffn width not divisible by tp or etp */
+    MS_REFUSE_SEQUENCE, /* sequence longer than learned positions, or not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance; cp with ulysses) */
     MS_REFUSE_BATCH,    /* global batch not divisible by data parallel * microbatch */
     MS_REFUSE_EXPERTS, /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
     MS_REFUSE_LAYERS, /* more virtual stages than layers, or layers_per_stage does not add up */
@@ -113,6 +125,9 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
 /* The same with a message that names the numbers. */
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                         ms_loc loc);
+
+/* The rules of the order of axes alone. */
+bool ms_plan_order_is_legal(const ms_plan *plan);
 
 /* Defaults of the design for a model on `gpus`: sequence 8192, global batch max(4 Mi, 1 Ki x GPUs) tokens, bf16, stack generic, all axes 1, dp_shard 0 = "the rest", zero -1 = 3 when dp_shard > 1, else 0. */
 ms_plan ms_plan_default(long gpus);

@@ -38,12 +38,16 @@ static ms_status fail_heads(ms_ctx *cx, const ms_plan *plan, const ms_model *mod
 {
     bool is_mla = model->attention == MS_ATTENTION_MLA;
     long kv_heads = is_mla ? model->num_heads : model->num_kv_heads;
+    bool ulysses = ms_plan_head_ranks(plan) > plan->size[MS_TP];
     ms_status status =
         ms_fail(cx, MS_EINPUT, loc,
                 "%ld attention heads and %ld key-value heads cannot be divided "
-                "by tp %ld",
-                model->num_heads, kv_heads, plan->size[MS_TP]);
-    ms_hint(cx, "tp may be one of %s",
+                "by tp %ld%s",
+                model->num_heads, kv_heads, plan->size[MS_TP],
+                ulysses ? ms_arena_printf(cx->arena, " x cp %ld (ulysses splits heads)",
+                                          plan->size[MS_CP])
+                        : "");
+    ms_hint(cx, "%s may be one of %s", ulysses ? "tp x cp" : "tp",
             divisors_text(cx, ms_greatest_divisor(model->num_heads, kv_heads)));
     return status;
 }
@@ -75,7 +79,7 @@ static ms_status fail_sequence(ms_ctx *cx, const ms_plan *plan, const ms_model *
         return MS_EINPUT;
     }
     long cp = plan->size[MS_CP], tp = plan->size[MS_TP];
-    bool is_balanced = cp > 1 && plan->cp_balance == MS_CP_HEAD_TAIL;
+    bool is_balanced = ms_plan_balances_sequence(plan);
     ms_status status = ms_fail(
         cx, MS_EINPUT, loc, "a sequence of %ld tokens cannot be divided by cp %ld%s%s",
         plan->sequence_length, cp,
@@ -237,6 +241,14 @@ static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, ", recompute %s", name);
 }
 
+/* The usual method is not named. */
+static const char *context_text(ms_arena *arena, const ms_plan *plan)
+{
+    if (plan->size[MS_CP] == 1 || plan->cp_method == MS_CP_ALL_GATHER)
+        return "";
+    return ms_arena_printf(arena, ", %s cp", ms_cp_method_names[plan->cp_method]);
+}
+
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *experts = "";
@@ -244,8 +256,9 @@ char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
     bool has_tp = plan->size[MS_TP] > 1;
     return ms_arena_printf(
-        arena, "%s%s, mbs %ld%s, zero %ld%s%s%s%s, %s", axes_text(arena, plan), experts,
-        plan->microbatch, schedule_text(arena, plan), plan->zero,
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s, %s", axes_text(arena, plan),
+        context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
+        plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
         has_tp && plan->sequence_parallel ? ", sp" : "",
         has_tp && plan->async_tp ? ", async tp" : "", recompute_text(arena, plan),

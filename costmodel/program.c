@@ -137,11 +137,17 @@ static void write_forward(ms_builder *b)
     }
 }
 
+/* A search builds programs by the hundred thousand: to map and clear the builder's 200 KB for each would take longer than to build
+ * one. What an earlier program left in the arrays lies beyond their counts. */
 static ms_builder *open_builder(ms_arena *arena, ms_program *program)
 {
-    ms_builder *b = MS_NEW(arena, ms_builder);
+    static _Thread_local ms_builder builder;
+    ms_builder *b = &builder;
+    b->arena = arena;
     b->program = program;
     b->model = program->model;
+    b->num_tensors = b->num_nodes = b->num_conversions = 0;
+    b->logits = -1;
     program->tensors = b->tensors;
     program->nodes = b->nodes;
     return b;
@@ -170,9 +176,7 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
     set_token_sizes(program, sequence_length, data_parallel);
     set_model_sizes(program);
     set_meshes(program, data_parallel);
-    ms_arena *scratch = ms_arena_open();
-    ms_builder *b = open_builder(scratch, program);
-    b->arena = arena;
+    ms_builder *b = open_builder(arena, program);
     write_forward(b);
     program->num_forward_nodes = b->num_nodes;
     ms_write_backward(b);
@@ -180,7 +184,6 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
     if (key->optimizer)
         ms_write_optimizer(b);
     copy_out(arena, b, program);
-    ms_arena_close(scratch);
     return program;
 }
 

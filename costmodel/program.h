@@ -173,8 +173,10 @@ typedef struct ms_node {
     const char *einsum;
     long rotary_width;
     long window_tokens;
-    bool inverse;       /* ROTARY, EXCHANGE */
-    bool by_position;   /* EMBED */
+    bool inverse;     /* ROTARY, EXCHANGE */
+    bool by_position; /* EMBED */
+    bool
+        ring; /* ATTENTION and its gradient: keys and values are split over cp and travel (costmodel/ring.h) */
     unsigned char axis; /* REDISTRIBUTE: mesh axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;
@@ -186,8 +188,9 @@ typedef struct ms_program_key {
     bool sequence_parallel;
     bool loss_parallel;
     bool attention_fused;
+    unsigned char cp_method; /* ms_cp_method */
     bool
-        cp_unbalanced; /* contiguous chunks over cp: costs are those of the last rank, which has most pairs */
+        cp_unbalanced; /* contiguous chunks over cp: costs are those of the last rank, which has most pairs; not with ulysses */
     bool optimizer; /* with the optimizer pass; searches price it apart, by parameters */
     bool regather;  /* gathered tensors are gathered again in backward */
     unsigned char recompute; /* ms_recompute */

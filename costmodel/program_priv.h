@@ -68,6 +68,9 @@ int ms_to_stream(ms_builder *b, int tensor);
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter);
 
+/* Split by the letter over a dense axis. */
+ms_placement ms_shard_over(const ms_program *program, int axis, char letter);
+
 /* ---- parts (layer.c) ---- */
 
 void ms_write_embedding(ms_builder *b);

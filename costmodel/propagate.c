@@ -83,7 +83,7 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to)
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter)
 {
-    if (node->op == MS_OP_ATTENTION && letter == MS_DIM_SEQUENCE &&
+    if (node->op == MS_OP_ATTENTION && !node->ring && letter == MS_DIM_SEQUENCE &&
         (input == 1 || input == 2))
         return 0; /* every query needs all keys before it */
     if (has(operand, letter))
@@ -136,12 +136,22 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
     return to.kind == MS_REPLICATE ? 2.0 * bytes : bytes;
 }
 
-static ms_placement required(const ms_node *node, const ms_tensor *operand, int input,
-                             int axis, char letter)
+/* Heads that cp splits are split over tp before: cp takes a part of what each tp rank holds. */
+ms_placement ms_shard_over(const ms_program *program, int axis, char letter)
+{
+    ms_placement shard = ms_shard(letter);
+    bool heads = letter == MS_DIM_HEADS || letter == MS_DIM_KV_HEADS;
+    if (heads && axis == 1 && program->mesh_size[MS_DENSE_MESH][2] > 1)
+        shard.split_factor = (short)program->mesh_size[MS_DENSE_MESH][2];
+    return shard;
+}
+
+static ms_placement required(const ms_builder *b, const ms_node *node,
+                             const ms_tensor *operand, int input, int axis, char letter)
 {
     char own =
         letter == MS_WHOLE ? 0 : ms_operand_letter(node, operand, input, axis, letter);
-    return own != 0 ? ms_shard(own) : ms_replicate;
+    return own != 0 ? ms_shard_over(b->program, axis, own) : ms_replicate;
 }
 
 /* Cost of spreading the node by `letter`; infinite when a weight would have to move. */
@@ -151,7 +161,7 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     double cost = 0.0;
     for (int i = 0; i < node->num_in; i++) {
         const ms_tensor *operand = &b->tensors[node->in[i]];
-        ms_placement to = required(node, operand, i, axis, letter);
+        ms_placement to = required(b, node, operand, i, axis, letter);
         if (operand->role == MS_ROLE_WEIGHT) {
             if (!ms_placement_equal(operand->at[axis], to))
                 return 1e300;
@@ -230,8 +240,8 @@ static char choose_letter(const ms_builder *b, const ms_node *node, int axis)
     }
 }
 
-static ms_placement output_placement(const ms_node *node, const ms_tensor *out, int axis,
-                                     char letter)
+static ms_placement output_placement(const ms_builder *b, const ms_node *node,
+                                     const ms_tensor *out, int axis, char letter)
 {
     if (letter == MS_WHOLE)
         return ms_replicate;
@@ -239,7 +249,7 @@ static ms_placement output_placement(const ms_node *node, const ms_tensor *out, 
         return (ms_placement){.kind = MS_PARTIAL_SUM};
     char own = ms_operand_letter(node, out, -1, axis, letter);
     if (own != 0)
-        return ms_shard(own);
+        return ms_shard_over(b->program, axis, own);
     return (ms_placement){.kind = node->op == MS_OP_LOSS_MAX ? MS_PARTIAL_MAX
                                                              : MS_PARTIAL_SUM};
 }
@@ -255,12 +265,12 @@ static void spread(ms_builder *b, ms_node *node, int axis, char letter)
             continue;
         char by = letter == MS_LINEAR ? MS_WHOLE : letter;
         node->in[i] =
-            ms_convert(b, node->in[i], axis, required(node, operand, i, axis, by));
+            ms_convert(b, node->in[i], axis, required(b, node, operand, i, axis, by));
     }
     for (int i = 0; i < node->num_out; i++) {
         ms_tensor *out = &b->tensors[node->out[i]];
         out->mesh = (unsigned char)mesh;
-        out->at[axis] = output_placement(node, out, axis, letter);
+        out->at[axis] = output_placement(b, node, out, axis, letter);
     }
 }
 

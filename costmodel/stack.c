@@ -17,6 +17,7 @@ typedef struct stack_file {
     int attention;
     int recompute;
     int layer_split;
+    int cp_method;
 } stack_file;
 
 #define AT(member) offsetof(stack_file, member)
@@ -25,6 +26,12 @@ typedef struct stack_file {
         .kind = MS_FIELD_ANY, .key = (keyword), .offset = AT(stack.member),              \
         .required = true, .low = (least), .high = (most), .unit = MS_UNIT_COUNT,         \
         .help = (text)                                                                   \
+    }
+
+#define CAN_CP(method, keyword, text)                                                    \
+    {                                                                                    \
+        .kind = MS_FIELD_BOOL, .key = (keyword), .offset = AT(stack.can_cp[method]),     \
+        .required = true, .help = (text)                                                 \
     }
 
 static const ms_field stack_fields[] = {
@@ -64,6 +71,8 @@ static const ms_field stack_fields[] = {
            "1: gradient and parameter traffic overlaps compute"),
     FIGURE(cp_overlap_frac, "cp_overlap", 0, 1,
            "share of context-parallel traffic that hides"),
+    FIGURE(ring_overlap_frac, "ring_overlap", 0, 1,
+           "share of a ring attention's transfer that hides"),
     FIGURE(interference_frac, "interference", 0, 1,
            "of the shorter of two overlapping, lost"),
     FIGURE(optimizer_bytes, "optimizer_bytes", 0, 200,
@@ -111,6 +120,15 @@ static const ms_field stack_fields[] = {
      .required = true,
      .help = "shards parameters under pipeline parallelism"},
     {.kind = MS_FIELD_CHOICE,
+     .key = "cp_method",
+     .offset = AT(cp_method),
+     .required = true,
+     .choices = ms_cp_method_names,
+     .help = "default way of context parallelism"},
+    CAN_CP(MS_CP_ALL_GATHER, "can_cp_all_gather", "gathers keys and values over cp"),
+    CAN_CP(MS_CP_RING, "can_cp_ring", "passes keys and values around a ring"),
+    CAN_CP(MS_CP_ULYSSES, "can_cp_ulysses", "splits heads over cp by all-to-all"),
+    {.kind = MS_FIELD_CHOICE,
      .key = "layer_split",
      .offset = AT(layer_split),
      .required = true,
@@ -126,6 +144,7 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
     out->attention = (ms_attention_kernel)file.attention;
     out->recompute = recompute_modes[file.recompute];
     out->layer_split = (ms_layer_split)file.layer_split;
+    out->cp_method = (ms_cp_method)file.cp_method;
     return MS_OK;
 }
 

@@ -3,6 +3,7 @@
 #ifndef MS_COSTMODEL_STACK_H
 #define MS_COSTMODEL_STACK_H
 
+#include "costmodel/plan.h"
 #include "costmodel/profile.h"
 
 /* How a framework distributes layers over pipeline stages by default. */
@@ -29,7 +30,10 @@ typedef struct ms_stack {
         tp_overlap_frac; /* share of TP traffic that hides behind its matrix product without async TP */
     ms_coefficient
         dp_overlap; /* 1: gradient and parameter traffic overlaps compute; 0: exposed */
-    ms_coefficient cp_overlap_frac;
+    ms_coefficient
+        cp_overlap_frac; /* share of gathers over cp that hides behind attention */
+    ms_coefficient
+        ring_overlap_frac; /* share of a ring attention's transfer that can hide behind the attention of its step */
     ms_coefficient
         interference_frac; /* phi: share of the shorter of compute and overlapped communication that is lost */
     ms_coefficient optimizer_bytes; /* HBM traffic of the optimizer per owned parameter */
@@ -57,6 +61,8 @@ typedef struct ms_stack {
     const char *recompute; /* default mode: "none" "selective" "full" "per-op" */
     long default_zero;     /* -1: 3 when dp_shard > 1, else 0 */
     bool can_zero3_with_pp;
+    ms_cp_method cp_method; /* default */
+    bool can_cp[MS_NUM_CP_METHODS];
     ms_layer_split layer_split;
 } ms_stack;
 

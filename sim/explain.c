@@ -1,6 +1,7 @@
 /* Collects what an explanation shows: parts with their programs, and for each entry of the traffic the nodes behind it. */
 #include "sim/explain.h"
 
+#include "costmodel/ring.h"
 #include "sim/explain_priv.h"
 #include "sim/explain_reason.h"
 
@@ -119,6 +120,24 @@ static bool is_behind(const ms_program *program, const ms_node *node,
            comm.collective == entry->collective && comm.size_bytes == entry->size_bytes;
 }
 
+/* Sends of ring attention are of the attention itself. */
+static bool is_ring_behind(const ms_program *program, const ms_node *node,
+                           const ms_traffic_entry *entry)
+{
+    ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
+    bool forward = node->pass == MS_PASS_FORWARD;
+    if (entry->group != MS_TRAFFIC_CP || entry->collective != MS_SEND ||
+        node->pass == MS_PASS_OPTIMIZER ||
+        forward != (entry->phase == MS_TRAFFIC_FORWARD) ||
+        !ms_node_is_ring(program, node))
+        return false;
+    int num = ms_ring_transfers(program, node, transfers);
+    for (int i = 0; i < num; i++)
+        if (transfers[i].size_bytes == entry->size_bytes)
+            return true;
+    return false;
+}
+
 static ms_explain_cause node_cause(ms_arena *arena, const ms_program *program,
                                    const ms_node *node)
 {
@@ -135,7 +154,8 @@ static void add_node_causes(ms_ctx *cx, const ms_program *program,
     ms_explain_cause *causes =
         MS_NEW_ARRAY(cx->arena, program->num_nodes, ms_explain_cause);
     for (int n = 0; n < program->num_nodes; n++)
-        if (is_behind(program, &program->nodes[n], to->entry))
+        if (is_behind(program, &program->nodes[n], to->entry) ||
+            is_ring_behind(program, &program->nodes[n], to->entry))
             causes[to->num_causes++] = node_cause(cx->arena, program, &program->nodes[n]);
     to->causes = causes;
 }

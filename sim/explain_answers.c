@@ -420,7 +420,7 @@ static orders compare_orders(const asker *a)
     ms_space space = ms_space_all(a->plan, w->stack);
     ms_orders all;
     orders found = {.best_s = INFINITY, .worst_s = 0.0};
-    ms_space_orders(&space, a->plan, w->model, w->cluster, &all);
+    ms_space_orders(&space, a->plan, w->cluster, &all);
     ms_span own[MS_NUM_SPANS], spans[MS_NUM_SPANS];
     ms_links_spans(a->plan, w->cluster, own);
     for (int i = 0; i < all.num; i++) {

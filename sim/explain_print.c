@@ -210,7 +210,7 @@ static const char *lowering_text(ms_arena *arena, const ms_traffic_entry *entry)
 {
     const char *name = ms_collective_names[entry->collective];
     if (entry->collective == MS_SEND)
-        return name;
+        return entry->cause == MS_CAUSE_NODES ? "send, ring" : name;
     if (entry->num_chunks > 1)
         return ms_arena_printf(arena, "%s, %d chunks", name, entry->num_chunks);
     return ms_arena_printf(arena, "%s, %s", name, entry->algorithm);

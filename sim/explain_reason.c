@@ -37,6 +37,11 @@ const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
     return text[0] == '\0' ? "whole" : text;
 }
 
+static bool is_attention(const ms_node *node)
+{
+    return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
+}
+
 const char *ms_node_change_text(ms_arena *arena, const ms_program *program,
                                 const ms_node *node)
 {
@@ -44,6 +49,8 @@ const char *ms_node_change_text(ms_arena *arena, const ms_program *program,
     if (node->op == MS_OP_EXCHANGE)
         return in->mesh == MS_DENSE_MESH ? "by token -> by expert"
                                          : "by expert -> by token";
+    if (is_attention(node))
+        return "blocks of s around @cp";
     const char *axis = ms_program_axis_name((ms_mesh_kind)in->mesh, node->axis);
     return ms_arena_printf(arena, "%s -> %s @%s", ms_placement_word(arena, node->from),
                            ms_placement_word(arena, node->to), axis);
@@ -227,6 +234,10 @@ const char *ms_node_reason_text(ms_arena *arena, const ms_program *program,
 {
     if (node->op == MS_OP_EXCHANGE)
         return exchange_text(program, node);
+    if (is_attention(node))
+        return node->op == MS_OP_ATTENTION
+                   ? "queries attend to every block of keys and values as it passes"
+                   : "blocks pass again, and their gradients travel home with them";
     if (node->from.kind != MS_SHARD)
         return sum_text(arena, program, node);
     if (node->to.kind == MS_REPLICATE)

@@ -1,4 +1,4 @@
-/* The loops inside one mesh, outer to inner: micro-batch, sequence parallelism and async TP, schedule with its split (these
+/* The loops inside one mesh, outer to inner: micro-batch, context-parallel method, sequence parallelism and async TP, schedule with its split (these
  * decide the relaxed bound), order of axes (decides the links). What is inside them is in explore_states.c. */
 #include "sim/explore.h"
 
@@ -72,6 +72,7 @@ static bool set_batch(ms_explore_level *l, long microbatch, bool sequence_parall
                        .ep = (short)l->plan.ep,
                        .etp = (short)l->plan.etp,
                        .microbatch = (int)microbatch,
+                       .cp_method = (unsigned char)l->plan.cp_method,
                        .sequence_parallel = sequence_parallel,
                        .loss_parallel = true};
     l->bills = ms_workload_bills(l->explorer->workload, &key);
@@ -102,24 +103,43 @@ static void visit_async(ms_explore_level *l, batch_visitor visit, void *payload)
     }
 }
 
-/* Calls back for every micro-batch, sequence parallelism and async TP that the mesh allows. */
+/* Every sequence parallelism and async TP of a micro-batch and context-parallel method. */
+static void visit_tensor_options(ms_explore_level *l, long microbatch,
+                                 batch_visitor visit, void *payload)
+{
+    bool tensor_parallel = l->plan.size[MS_TP] > 1;
+    for (int sp = 0; sp <= (int)tensor_parallel; sp++) {
+        if (tensor_parallel &&
+            !ms_space_allows(l->explorer->space, MS_CHOOSE_SEQUENCE_PARALLEL, sp))
+            continue;
+        if (set_batch(l, microbatch, sp))
+            visit_async(l, visit, payload);
+    }
+}
+
+static void visit_cp_methods(ms_explore_level *l, long microbatch, batch_visitor visit,
+                             void *payload)
+{
+    for (int method = 0; method < MS_NUM_CP_METHODS; method++) {
+        if (!ms_space_allows_cp_method(l->explorer->space, l->plan.size[MS_CP],
+                                       (ms_cp_method)method))
+            continue;
+        l->plan.cp_method = (ms_cp_method)method;
+        visit_tensor_options(l, microbatch, visit, payload);
+    }
+}
+
+/* Calls back for every micro-batch, context-parallel method, sequence parallelism and async TP that the mesh allows. */
 static void visit_batches(ms_explore_level *l, batch_visitor visit, void *payload)
 {
     const ms_space *space = l->explorer->space;
     long local = space->base.global_batch / ms_plan_data_parallel(&l->plan);
-    bool tensor_parallel = l->plan.size[MS_TP] > 1;
     for (long microbatch = 1; microbatch <= local && microbatch <= space->max_microbatch;
          microbatch++) {
         if (local % microbatch != 0 ||
             !ms_space_allows(space, MS_CHOOSE_MICROBATCH, microbatch))
             continue;
-        for (int sp = 0; sp <= (int)tensor_parallel; sp++) {
-            if (tensor_parallel &&
-                !ms_space_allows(space, MS_CHOOSE_SEQUENCE_PARALLEL, sp))
-                continue;
-            if (set_batch(l, microbatch, sp))
-                visit_async(l, visit, payload);
-        }
+        visit_cp_methods(l, microbatch, visit, payload);
     }
 }
 
@@ -225,8 +245,7 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
     l->explorer = explorer;
     l->plan = ms_space_plan(explorer->space, mesh);
-    ms_space_orders(explorer->space, &l->plan, workload->model, workload->cluster,
-                    orders);
+    ms_space_orders(explorer->space, &l->plan, workload->cluster, orders);
     mesh_links links = {
         .num = orders->num,
         .orders = orders,

@@ -76,7 +76,8 @@ static void make_bill_laws(ms_links *links, const ms_cluster *cluster,
         [MS_BILL_CP] = {[MS_ALL_GATHER] = 1,
                         [MS_REDUCE_SCATTER] = 1,
                         [MS_ALL_REDUCE] = 1,
-                        [MS_ALL_TO_ALL] = 1},
+                        [MS_ALL_TO_ALL] = 1,
+                        [MS_SEND] = 1},
         [MS_BILL_EP] = {[MS_ALL_TO_ALL] = 1},
     };
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {

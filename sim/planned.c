@@ -15,8 +15,8 @@ static void open_bills(ms_planned *p)
                        .microbatch = (int)plan->microbatch,
                        .sequence_parallel = plan->sequence_parallel,
                        .loss_parallel = plan->loss_parallel,
-                       .cp_unbalanced =
-                           plan->cp_balance == MS_CP_NONE && plan->size[MS_CP] > 1};
+                       .cp_method = (unsigned char)ms_plan_cp_method(plan),
+                       .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(plan, p->workload->cluster, p->workload->profile);

@@ -274,6 +274,8 @@ static void start_plan(row_reader *r)
     plan->size[MS_TP] = c->tp;
     plan->size[MS_PP] = c->pp;
     plan->size[MS_CP] = or_one(c->cp);
+    if (plan->size[MS_CP] > 1)
+        plan->cp_method = r->run->stack->cp_method;
     plan->ep = r->run->model->moe.num_experts > 0 ? or_one(c->ep) : 1;
 }
 

@@ -16,7 +16,8 @@ const char *const ms_choice_names[] = {
     "schedule",  "virtual_stages",
     "zero",      "reshard_after_forward",
     "recompute", "sequence_parallel",
-    "async_tp",  NULL,
+    "async_tp",  "cp_method",
+    NULL,
 };
 
 static const char *const switch_words[] = {"off", "on", NULL};
@@ -29,6 +30,8 @@ static const char *const *words_of(ms_choice choice)
         return ms_schedule_names;
     case MS_CHOOSE_RECOMPUTE:
         return ms_recompute_names;
+    case MS_CHOOSE_CP_METHOD:
+        return ms_cp_method_names;
     case MS_CHOOSE_RESHARD:
     case MS_CHOOSE_SEQUENCE_PARALLEL:
     case MS_CHOOSE_ASYNC_TP:
@@ -44,6 +47,7 @@ ms_space ms_space_all(const ms_plan *base, const ms_stack *stack)
         .base = *base, .max_virtual_stages = 8, .max_microbatch = 16, .keep_frac = 1.0};
     for (int i = 0; i < MS_NUM_CHOICES; i++)
         space.high[i] = LONG_MAX;
+    memcpy(space.can_cp, stack->can_cp, sizeof space.can_cp);
     if (!stack->can_zero3_with_pp)
         space.base.reshard_after_forward =
             false; /* explore.c offers resharding with pp 1 only */
@@ -96,6 +100,11 @@ static ms_status word_value(ms_ctx *cx, ms_choice choice, const char *text, long
     ms_schedule_kind schedule;
     if (choice == MS_CHOOSE_SCHEDULE && ms_schedule_parse(text, &schedule)) {
         *out = (long)schedule;
+        return MS_OK;
+    }
+    ms_cp_method method;
+    if (choice == MS_CHOOSE_CP_METHOD && ms_cp_method_parse(text, &method)) {
+        *out = (long)method;
         return MS_OK;
     }
     *out = find_word(words, text);
@@ -221,6 +230,13 @@ bool ms_space_allows(const ms_space *space, ms_choice choice, long value)
     return ms_rng_uniform(&rng) < space->keep_frac;
 }
 
+bool ms_space_allows_cp_method(const ms_space *space, long cp, ms_cp_method method)
+{
+    if (cp == 1)
+        return method == MS_CP_ALL_GATHER;
+    return space->can_cp[method] && ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
+}
+
 /* ---- meshes ---- */
 
 typedef struct mesh_list {
@@ -254,6 +270,7 @@ ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh)
     plan.num_stage_layers = 0;
     plan.layers_per_stage = NULL;
     plan.sequence_parallel = plan.async_tp = false;
+    plan.cp_method = MS_CP_ALL_GATHER;
     plan.loss_parallel = true;
     plan.microbatch = 1;
     plan.schedule = MS_1F1B;
@@ -270,11 +287,21 @@ ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh)
 static void consider(mesh_list *list, const ms_mesh_choice *mesh)
 {
     ms_plan plan = ms_space_plan(list->space, mesh);
-    ms_refusal refusal = ms_plan_refusal(&plan, list->model);
-    if (refusal == MS_LEGAL)
-        append(list, mesh);
-    else
-        list->refused[refusal]++;
+    ms_refusal first = MS_LEGAL;
+    for (int method = 0; method < MS_NUM_CP_METHODS; method++) {
+        if (!ms_space_allows_cp_method(list->space, mesh->size[MS_CP],
+                                       (ms_cp_method)method))
+            continue;
+        plan.cp_method = (ms_cp_method)method;
+        ms_refusal refusal = ms_plan_refusal(&plan, list->model);
+        if (refusal == MS_LEGAL) {
+            append(list, mesh);
+            return;
+        }
+        first = first == MS_LEGAL ? refusal : first;
+    }
+    if (first != MS_LEGAL)
+        list->refused[first]++;
 }
 
 static void add_expert_meshes(mesh_list *list, ms_mesh_choice mesh)
@@ -378,7 +405,7 @@ static void place_active(ms_plan *plan, const unsigned char *active)
         plan->order[axis] = plan->size[axis] > 1 ? *active++ : (unsigned char)axis;
 }
 
-void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model,
+void ms_space_orders(const ms_space *space, const ms_plan *plan,
                      const ms_cluster *cluster, ms_orders *out)
 {
     unsigned char active[MS_NUM_PLAN_AXES];
@@ -391,7 +418,7 @@ void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model 
     out->num = 0;
     do {
         place_active(&variant, active);
-        if (ms_plan_refusal(&variant, model) != MS_LEGAL)
+        if (!ms_plan_order_is_legal(&variant))
             continue;
         sign(&variant, cluster, &known[out->num]);
         if (is_new(known, out->num, &known[out->num]))

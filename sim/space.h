@@ -21,6 +21,7 @@ typedef enum ms_choice {
     MS_CHOOSE_RECOMPUTE,
     MS_CHOOSE_SEQUENCE_PARALLEL,
     MS_CHOOSE_ASYNC_TP,
+    MS_CHOOSE_CP_METHOD,
     MS_NUM_CHOICES
 } ms_choice;
 extern const char
@@ -33,6 +34,7 @@ typedef struct ms_space {
     long max_virtual_stages;                        /* per rank; default 8 */
     long max_microbatch;                            /* sequences; default 16 */
     bool fixed_order;                               /* only base.order */
+    bool can_cp[MS_NUM_CP_METHODS];                 /* what the stack can run */
     /* Tests thin the options: a value stays with probability keep_frac, decided by its name and `seed`. 1: all stay. */
     double keep_frac;
     unsigned long seed;
@@ -47,6 +49,9 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
 
 bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
 
+/* Whether plans with so many cp ranks may use the method; with one rank there is nothing to choose, and only the first counts. */
+bool ms_space_allows_cp_method(const ms_space *space, long cp, ms_cp_method method);
+
 /* One mesh: sizes of the five axes and of the expert axes. */
 typedef struct ms_mesh_choice {
     long size[MS_NUM_PLAN_AXES];
@@ -57,7 +62,7 @@ typedef struct ms_mesh_choice {
 int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena,
                     ms_mesh_choice **meshes, long refused[MS_NUM_REFUSALS]);
 
-/* The plan of a mesh: base with these sizes, in the default order. */
+/* The plan of a mesh: base with these sizes, in the default order, keys and values gathered over cp. */
 ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh);
 
 /* Orders of the axes that lie differently on the cluster, the default order first. */
@@ -66,7 +71,7 @@ typedef struct ms_orders {
     int num;
     unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];
 } ms_orders;
-void ms_space_orders(const ms_space *space, const ms_plan *plan, const ms_model *model,
+void ms_space_orders(const ms_space *space, const ms_plan *plan,
                      const ms_cluster *cluster, ms_orders *out);
 
 #endif

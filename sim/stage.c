@@ -37,6 +37,15 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
            links->span[comm->axis].tier == 0;
 }
 
+/* A transfer of ring attention runs beside the attention of its step and slows it down. */
+static double ring_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
+                             double seconds)
+{
+    const ms_stack *stack = workload->stack;
+    double hidden = ms_min(seconds * stack->ring_overlap_frac.value, comm->window_s);
+    return seconds - hidden * (1.0 - stack->interference_frac.value);
+}
+
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp)
 {
@@ -49,6 +58,8 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
     if (comm->axis == MS_BILL_TP)
         return seconds -
                ms_min(seconds * workload->stack->tp_overlap_frac.value, comm->window_s);
+    if (comm->ring)
+        return ring_exposed_s(workload, comm, seconds);
     if (comm->axis == MS_BILL_CP)
         return seconds -
                ms_min(seconds * workload->stack->cp_overlap_frac.value, comm->window_s);

@@ -104,13 +104,14 @@ static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
     if (span->size <= 1 || entry.size_bytes <= 0.0 || entry.count <= 0.0)
         return NULL;
     const ms_collective_law *law = law_of(&p->links, entry.group, entry.collective);
-    bool ring = p->pipeline.split->num_stages > p->pipeline.split->num_ranks;
+    bool chain = entry.group == MS_TRAFFIC_PP &&
+                 p->pipeline.split->num_stages <= p->pipeline.split->num_ranks;
     entry.algorithm = ms_collective_algorithm(law, entry.size_bytes);
     entry.one_s = ms_collective_s(law, entry.size_bytes);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
     entry.nic_bytes = entry.wire_bytes *
-                      ms_wire_nic_frac(entry.collective, entry.algorithm, span, ring);
+                      ms_wire_nic_frac(entry.collective, entry.algorithm, span, !chain);
     entry.num_chunks = entry.num_chunks > 1 ? entry.num_chunks : 1;
     ms_traffic_entry *to = &l->traffic->entries[l->traffic->num_entries++];
     *to = entry;

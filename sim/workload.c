@@ -77,6 +77,7 @@ const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *are
         .sequence_parallel = key->sequence_parallel && key->tp > 1,
         .loss_parallel = key->loss_parallel,
         .cp_unbalanced = key->cp_unbalanced,
+        .cp_method = key->cp_method,
         .attention_fused = workload->pricer.attention_fused,
         .regather = workload->stack->regather,
         .recompute = part.recompute,
@@ -107,9 +108,14 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
 static unsigned bucket_of(const ms_bill_key *key)
 {
     unsigned hash = 17;
-    const int fields[] = {key->tp,           key->cp,         key->ep,
-                          key->etp,          key->microbatch, key->sequence_parallel,
-                          key->loss_parallel};
+    const int fields[] = {key->tp,
+                          key->cp,
+                          key->ep,
+                          key->etp,
+                          key->microbatch,
+                          key->sequence_parallel,
+                          key->loss_parallel,
+                          key->cp_method};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         hash = hash * 31U + (unsigned)fields[i] * 2654435761U;
     return (hash ^ (hash >> 15)) % MS_BILL_BUCKETS;
@@ -120,7 +126,8 @@ static bool same_key(const ms_bill_key *a, const ms_bill_key *b)
     return a->tp == b->tp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
            a->microbatch == b->microbatch &&
            a->sequence_parallel == b->sequence_parallel &&
-           a->loss_parallel == b->loss_parallel && a->cp_unbalanced == b->cp_unbalanced;
+           a->loss_parallel == b->loss_parallel && a->cp_unbalanced == b->cp_unbalanced &&
+           a->cp_method == b->cp_method;
 }
 
 static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key,

@@ -34,6 +34,7 @@ typedef struct ms_bill_key {
     short tp, cp, ep, etp;
     int microbatch;
     bool sequence_parallel, loss_parallel, cp_unbalanced;
+    unsigned char cp_method;
 } ms_bill_key;
 
 typedef struct ms_bill_set {

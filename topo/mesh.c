@@ -3,6 +3,7 @@
 #include "topo/mesh.h"
 
 #include "base/number.h"
+#include "topo/layout_priv.h"
 
 #include <assert.h>
 #include <string.h>
@@ -43,15 +44,8 @@ ms_group ms_mesh_group(const ms_mesh *mesh, const int *axes, int num_axes)
         if (axis->size == 1 || !contains(axes, num_axes, i))
             continue;
         group.size *= axis->size;
-        int last = group.num_modes - 1;
-        if (last >= 0 && group.modes[last].stride == axis->size * axis->stride) {
-            group.modes[last].size *= axis->size;
-            group.modes[last].stride = axis->stride;
-            continue;
-        }
-        group.modes[group.num_modes].size = axis->size;
-        group.modes[group.num_modes].stride = axis->stride;
-        group.num_modes++;
+        group.num_modes = ms_modes_append(group.modes, group.num_modes,
+                                          (ms_mode){axis->size, axis->stride});
     }
     return group;
 }
@@ -69,12 +63,12 @@ static long group_base(const ms_group *group, long rank)
 /* Distance from the base of the group to its index-th rank, ascending by coordinate. */
 static long group_offset(const ms_group *group, long index)
 {
-    long offset = 0;
-    for (int i = group->num_modes - 1; i >= 0; i--) {
-        offset += index % group->modes[i].size * group->modes[i].stride;
-        index /= group->modes[i].size;
-    }
-    return offset;
+    return ms_modes_at(group->modes, group->num_modes, index);
+}
+
+ms_layout ms_group_layout(ms_arena *arena, const ms_group *group)
+{
+    return ms_layout_of_modes(arena, MS_LEXICOGRAPHIC, group->modes, group->num_modes);
 }
 
 void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, long *out)

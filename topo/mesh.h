@@ -5,6 +5,7 @@
 #define MS_TOPO_MESH_H
 
 #include "topo/cluster.h"
+#include "topo/layout.h"
 
 #define MS_MAX_AXES 8
 
@@ -30,9 +31,7 @@ int ms_mesh_find(const ms_mesh *mesh, const char *name);
 typedef struct ms_group {
     long size;
     int num_modes;
-    struct {
-        long size, stride;
-    } modes[MS_MAX_AXES];
+    ms_mode modes[MS_MAX_AXES];
 } ms_group;
 
 /* The group over the axes named (by index), in mesh order. */
@@ -40,6 +39,9 @@ ms_group ms_mesh_group(const ms_mesh *mesh, const int *axes, int num_axes);
 /* Writes the ranks of the group that contains `rank` into out[group.size], ascending by coordinate. */
 void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
                          long *out);
+
+/* The layout of the group that contains rank 0, lexicographic. The others: ms_layout_divide of num_ranks:1 by it. */
+ms_layout ms_group_layout(ms_arena *arena, const ms_group *group);
 
 /* How a group lies on the levels of a cluster. Source: scaling-book gpus.md and the complement rule
  * for sub-meshes: p ranks of a group share a domain, so G/p groups of the axis share the domain's links. */

@@ -87,30 +87,50 @@ int ms_interp_peer(const ms_interp *run, int mesh, int axis, int rank, long coor
            (int)((coordinate - ms_interp_coordinate(run, mesh, axis, rank)) * stride);
 }
 
+static void split_box(ms_interp *run, const ms_tensor *t, int axis, int rank, ms_box *box)
+{
+    const char *where = strchr(t->dims, t->at[axis].dim);
+    long parts = run->program->mesh_size[t->mesh][axis];
+    if (where == NULL || t->at[axis].dim == '\0') {
+        ms_interp_fail(run, NULL, "%s[%s] is sharded over axis %d by a dim '%c' it lacks",
+                       t->name, t->dims, axis, t->at[axis].dim);
+        return;
+    }
+    long i = where - t->dims;
+    if (box->len[i] % parts != 0)
+        ms_interp_fail(run, NULL, "%s[%s]: %ld of '%c' cannot be split into %ld", t->name,
+                       t->dims, box->len[i], *where, parts);
+    box->len[i] /= parts;
+    box->start[i] += box->len[i] * ms_interp_coordinate(run, t->mesh, axis, rank);
+}
+
+/* Pieces that the later axes have split the dim of a strided shard into: only then is a rank's part a box. */
+static long later_pieces(const ms_interp *run, const ms_tensor *t, int axis)
+{
+    long pieces = 1;
+    for (int later = axis + 1; later < MS_MESH_AXES; later++)
+        if (t->at[later].kind == MS_SHARD && t->at[later].dim == t->at[axis].dim)
+            pieces *= run->program->mesh_size[t->mesh][later];
+    return pieces;
+}
+
+/* Strided shards split what the other axes have left. */
 ms_box ms_interp_box(ms_interp *run, int tensor, int rank)
 {
     const ms_tensor *t = &run->program->tensors[tensor];
     ms_box box = {.num_dims = (int)strlen(t->dims)};
     for (int i = 0; i < box.num_dims; i++)
         box.len[i] = ms_interp_size(run, t->dims[i]);
-    for (int axis = 0; axis < MS_MESH_AXES; axis++) {
-        if (t->at[axis].kind != MS_SHARD)
-            continue;
-        const char *where = strchr(t->dims, t->at[axis].dim);
-        long parts = run->program->mesh_size[t->mesh][axis];
-        if (where == NULL || t->at[axis].dim == '\0') {
-            ms_interp_fail(run, NULL,
-                           "%s[%s] is sharded over axis %d by a dim '%c' it lacks",
-                           t->name, t->dims, axis, t->at[axis].dim);
-            continue;
-        }
-        long i = where - t->dims;
-        if (box.len[i] % parts != 0)
-            ms_interp_fail(run, NULL, "%s[%s]: %ld of '%c' cannot be split into %ld",
-                           t->name, t->dims, box.len[i], *where, parts);
-        box.len[i] /= parts;
-        box.start[i] += box.len[i] * ms_interp_coordinate(run, t->mesh, axis, rank);
-    }
+    for (int strided = 0; strided < 2; strided++)
+        for (int axis = 0; axis < MS_MESH_AXES; axis++)
+            if (t->at[axis].kind == MS_SHARD &&
+                (t->at[axis].split_factor > 1) == (strided == 1))
+                split_box(run, t, axis, rank, &box);
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        if (t->at[axis].kind == MS_SHARD && t->at[axis].split_factor > 1 &&
+            t->at[axis].split_factor != later_pieces(run, t, axis))
+            ms_interp_fail(run, NULL, "%s[%s]: axis %d takes a part of each of %d pieces",
+                           t->name, t->dims, axis, t->at[axis].split_factor);
     return box;
 }
 

@@ -2,7 +2,7 @@
  * memory, so that a program can be compared with its unsharded version and with finite differences.
  *
  * How the interpreter reads costmodel/program.h where several readings are possible:
- * - A rank's part of a tensor is a box: a dim sharded over several axes is split by the axis of lower index first.
+ * - A rank's part of a tensor is a box: a dim sharded over several axes is split by the axis of lower index first, by strided ones last.
  *   The sequence dim is in stored order; options.positions gives the position of each stored index.
  * - A REDISTRIBUTE must find every element it needs within the group of its axis; it is refused otherwise.
  * - Rows tensors ('r') are ragged: a rank holds as many rows as were routed to it. An EXCHANGE is carried out

@@ -39,21 +39,40 @@ void ms_interp_rotary(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-/* Shapes and positions of one attention on one rank. */
+/* The queries of one rank and one block of keys and values: all keys, or in a ring those of one cp rank. */
 typedef struct attention {
     const ms_cell *q, *k, *v;
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, width, value_width;
     long first_query, first_key; /* stored indices */
     long window;
+    long score_width; /* keys of a row of scores: the whole sequence */
     double scale;
 } attention;
 
-static bool read_attention(ms_interp *run, const ms_node *node, int rank, attention *a)
+static long num_blocks(const ms_interp *run, const ms_node *node)
 {
+    return node->ring ? run->program->mesh_size[MS_DENSE_MESH][1] : 1;
+}
+
+/* Whose keys and values rank `rank` works on in step `step`: blocks travel to the next rank. */
+static int owner_of(const ms_interp *run, const ms_node *node, int rank, long step)
+{
+    if (!node->ring)
+        return rank;
+    long ranks = num_blocks(run, node);
+    long own = ms_interp_coordinate(run, MS_DENSE_MESH, 1, rank);
+    return ms_interp_peer(run, MS_DENSE_MESH, 1, rank, (own - step + ranks) % ranks);
+}
+
+static bool read_attention(ms_interp *run, const ms_node *node, int rank, long step,
+                           attention *a)
+{
+    int owner = owner_of(run, node, rank, step);
     *a = (attention){.q = ms_interp_in(run, node, 0, rank),
-                     .k = ms_interp_in(run, node, 1, rank),
-                     .v = ms_interp_in(run, node, 2, rank),
-                     .window = node->window_tokens};
+                     .k = ms_interp_in(run, node, 1, owner),
+                     .v = ms_interp_in(run, node, 2, owner),
+                     .window = node->window_tokens,
+                     .score_width = ms_interp_size(run, MS_DIM_SEQUENCE)};
     if (a->q->num_dims != 4 || a->k->num_dims != 4 || a->v->num_dims != 4) {
         ms_interp_fail(run, node, "queries, keys and values need 4 dims");
         return false;
@@ -66,10 +85,10 @@ static bool read_attention(ms_interp *run, const ms_node *node, int rank, attent
     a->num_kv_heads = a->k->shape[2];
     a->value_width = a->v->shape[3];
     a->first_query = ms_interp_box(run, node->in[0], rank).start[1];
-    a->first_key = ms_interp_box(run, node->in[1], rank).start[1];
+    a->first_key = ms_interp_box(run, node->in[1], owner).start[1];
     a->scale = 1 / sqrt((double)a->width);
     if (a->num_heads % a->num_kv_heads != 0 ||
-        a->num_keys != ms_interp_size(run, MS_DIM_SEQUENCE)) {
+        a->num_keys * num_blocks(run, node) != a->score_width) {
         ms_interp_fail(run, node, "%ld heads, %ld kv heads and %ld keys on rank %d",
                        a->num_heads, a->num_kv_heads, a->num_keys, rank);
         return false;
@@ -100,6 +119,16 @@ static long key_at(const attention *a, long b, long key, long head)
            head / (a->num_heads / a->num_kv_heads);
 }
 
+/* Scores of one row [b n s t] with the keys of the block. */
+static double *scores_at(const attention *a, const ms_cell *scores, long row)
+{
+    long head = row % a->num_heads, query = row / a->num_heads % a->num_queries;
+    long b = row / a->num_heads / a->num_queries;
+    return scores->values +
+           ((b * a->num_heads + head) * a->num_queries + query) * a->score_width +
+           a->first_key;
+}
+
 static double dot(const double *a, const double *b, long count)
 {
     double sum = 0;
@@ -120,6 +149,8 @@ static double score(const attention *a, long b, long query, long key, long head)
                           a->k->values + key_at(a, b, key, head) * a->width, a->width);
 }
 
+/* One row and one block: probabilities within the block, their mean of the values in `o` (zeroed before), their log-sum-exp (minus infinity
+ * when no key is seen). */
 static long attend(const ms_interp *run, const attention *a, long row,
                    double *probability, double *o, double *lse)
 {
@@ -134,6 +165,9 @@ static long attend(const ms_interp *run, const attention *a, long row,
         largest = fmax(largest, probability[key]);
         num_pairs++;
     }
+    *lse = -HUGE_VAL;
+    if (num_pairs == 0)
+        return 0;
     for (long key = 0; key < a->num_keys; key++)
         if (sees(run, a, query, key))
             sum += exp(probability[key] - largest);
@@ -148,56 +182,122 @@ static long attend(const ms_interp *run, const attention *a, long row,
     return num_pairs;
 }
 
+/* Joins the results of two sets of keys: (o, lse) becomes that of both. */
+static void merge(double *o, double *lse, const double *block_o, double block_lse,
+                  long width)
+{
+    if (block_lse == -HUGE_VAL)
+        return;
+    double largest = fmax(*lse, block_lse);
+    double both = largest + log(exp(*lse - largest) + exp(block_lse - largest));
+    for (long i = 0; i < width; i++)
+        o[i] = o[i] * exp(*lse - both) + block_o[i] * exp(block_lse - both);
+    *lse = both;
+}
+
+/* What a rank computes of an attention; `scores` may be NULL. */
+typedef struct attended {
+    ms_cell *o, *lse, *scores;
+    double *block_o, *block_lse,
+        *probability; /* scratch: a value row, (blocks * rows), (keys) */
+} attended;
+
+static long attend_block(const ms_interp *run, const attention *a, const attended *out,
+                         double *block_lse)
+{
+    long num_rows = a->num_batch * a->num_queries * a->num_heads, num_pairs = 0;
+    for (long row = 0; row < num_rows; row++) {
+        double *probability =
+            out->scores != NULL ? scores_at(a, out->scores, row) : out->probability;
+        memset(out->block_o, 0, (size_t)a->value_width * sizeof(double));
+        num_pairs += attend(run, a, row, probability, out->block_o, &block_lse[row]);
+        merge(out->o->values + row * a->value_width, &out->lse->values[row], out->block_o,
+              block_lse[row], a->value_width);
+    }
+    return num_pairs;
+}
+
+/* Probabilities within a block become those within all keys. */
+static void rescale(const attention *a, const attended *out, const double *block_lse)
+{
+    for (long row = 0; row < out->lse->count; row++) {
+        double *probability = scores_at(a, out->scores, row);
+        for (long key = 0; key < a->num_keys; key++)
+            probability[key] *= exp(block_lse[row] - out->lse->values[row]);
+    }
+}
+
+/* Each step but the last sends a block of keys and values; in backward their gradients go one hop further. */
+static void count_ring_bytes(ms_interp *run, const ms_node *node, int rank)
+{
+    if (!node->ring)
+        return;
+    const ms_tensor *tensors = run->program->tensors;
+    double ranks = (double)num_blocks(run, node), bytes = 0;
+    for (int i = 1; i <= 2; i++) {
+        bytes += (ranks - 1) * (double)ms_interp_in(run, node, i, rank)->count *
+                 tensors[node->in[i]].element_bytes;
+        if (node->op == MS_OP_ATTENTION_GRAD && ranks > 1)
+            bytes += ranks * (double)ms_interp_cell(run, node->out[i], rank)->count *
+                     tensors[node->out[i]].element_bytes;
+    }
+    run->node_wire_bytes[(node - run->program->nodes) * run->num_ranks + rank] = bytes;
+}
+
 void ms_interp_attention(ms_interp *run, const ms_node *node, int rank)
 {
     attention a;
-    if (!read_attention(run, node, rank, &a))
+    if (!read_attention(run, node, rank, 0, &a))
         return;
-    ms_cell *o = ms_interp_out(run, node, 0, rank),
-            *lse = ms_interp_out(run, node, 1, rank);
-    ms_cell *scores = node->num_out > 2 ? ms_interp_out(run, node, 2, rank) : NULL;
+    attended out = {.o = ms_interp_out(run, node, 0, rank),
+                    .lse = ms_interp_out(run, node, 1, rank),
+                    .scores =
+                        node->num_out > 2 ? ms_interp_out(run, node, 2, rank) : NULL};
     long num_rows = a.num_batch * a.num_queries * a.num_heads, num_pairs = 0;
-    if (!ms_interp_expect(run, node, o, num_rows * a.value_width) ||
-        !ms_interp_expect(run, node, lse, num_rows) ||
-        (scores != NULL && !ms_interp_expect(run, node, scores, num_rows * a.num_keys)))
+    long blocks = num_blocks(run, node);
+    if (!ms_interp_expect(run, node, out.o, num_rows * a.value_width) ||
+        !ms_interp_expect(run, node, out.lse, num_rows) ||
+        (out.scores != NULL &&
+         !ms_interp_expect(run, node, out.scores, num_rows * a.score_width)))
         return;
-    double *scratch = MS_NEW_ARRAY(run->arena, a.num_keys, double);
-    for (long row = 0; row < num_rows; row++) {
-        long head = row % a.num_heads, query = row / a.num_heads % a.num_queries;
-        long b = row / a.num_heads / a.num_queries;
-        double *probability = scratch;
-        if (scores != NULL)
-            probability = scores->values +
-                          ((b * a.num_heads + head) * a.num_queries + query) * a.num_keys;
-        num_pairs += attend(run, &a, row, probability, o->values + row * a.value_width,
-                            &lse->values[row]);
+    out.block_o = MS_NEW_ARRAY(run->arena, a.value_width, double);
+    out.block_lse = MS_NEW_ARRAY(run->arena, blocks * num_rows, double);
+    out.probability = MS_NEW_ARRAY(run->arena, a.num_keys, double);
+    for (long row = 0; row < num_rows; row++)
+        out.lse->values[row] = -HUGE_VAL;
+    for (long step = 0; step < blocks; step++) {
+        if (!read_attention(run, node, rank, step, &a))
+            return;
+        num_pairs += attend_block(run, &a, &out, out.block_lse + step * num_rows);
     }
+    for (long step = 0; step < blocks && out.scores != NULL; step++)
+        if (read_attention(run, node, rank, step, &a))
+            rescale(&a, &out, out.block_lse + step * num_rows);
+    count_ring_bytes(run, node, rank);
     ms_interp_count_flop(run, node,
                          2.0 * (double)num_pairs * (double)(a.width + a.value_width));
 }
 
-/* Operands and results of the backward pass beyond q, k, v. */
+/* Operands and results of the backward pass beyond q, k, v; gk and gv are of the block's owner. */
 typedef struct attention_grad {
     const ms_cell *o, *lse, *go, *scores;
     ms_cell *gq, *gk, *gv;
 } attention_grad;
 
 static long attend_grad(const ms_interp *run, const attention *a, const attention_grad *g,
-                        long b, long query, long head)
+                        long row)
 {
-    long row = query_at(a, b, query, head), num_pairs = 0;
+    long head = row % a->num_heads, query = row / a->num_heads % a->num_queries;
+    long b = row / a->num_heads / a->num_queries, num_pairs = 0;
     const double *go = g->go->values + row * a->value_width;
     double mean = dot(go, g->o->values + row * a->value_width, a->value_width);
     for (long key = 0; key < a->num_keys; key++) {
         if (!sees(run, a, query, key))
             continue;
         long at = key_at(a, b, key, head);
-        double p =
-            g->scores != NULL
-                ? g->scores->values[((b * a->num_heads + head) * a->num_queries + query) *
-                                        a->num_keys +
-                                    key]
-                : exp(score(a, b, query, key, head) - g->lse->values[row]);
+        double p = g->scores != NULL
+                       ? scores_at(a, g->scores, row)[key]
+                       : exp(score(a, b, query, key, head) - g->lse->values[row]);
         double gp = dot(go, a->v->values + at * a->value_width, a->value_width);
         double gscore = p * (gp - mean) * a->scale;
         add_scaled(g->gv->values + at * a->value_width, go, p, a->value_width);
@@ -210,33 +310,56 @@ static long attend_grad(const ms_interp *run, const attention *a, const attentio
     return num_pairs;
 }
 
+/* In a ring all ranks add to the gradients of all blocks: the first rank of the group makes them. */
+static void make_key_gradients(ms_interp *run, const ms_node *node, int rank)
+{
+    if (node->ring && ms_interp_coordinate(run, MS_DENSE_MESH, 1, rank) > 0)
+        return;
+    for (long step = 0; step < num_blocks(run, node); step++)
+        for (int i = 1; i <= 2; i++)
+            ms_interp_out(run, node, i, owner_of(run, node, rank, step));
+}
+
+static bool read_gradients(ms_interp *run, const ms_node *node, int rank,
+                           const attention *a, attention_grad *g)
+{
+    make_key_gradients(run, node, rank);
+    *g = (attention_grad){.o = ms_interp_in(run, node, 3, rank),
+                          .lse = ms_interp_in(run, node, 4, rank),
+                          .go = ms_interp_in(run, node, 5, rank),
+                          .scores =
+                              node->num_in > 6 ? ms_interp_in(run, node, 6, rank) : NULL,
+                          .gq = ms_interp_out(run, node, 0, rank)};
+    long num_rows = a->num_batch * a->num_queries * a->num_heads;
+    return ms_interp_expect(run, node, g->o, num_rows * a->value_width) &&
+           ms_interp_expect(run, node, g->go, g->o->count) &&
+           ms_interp_expect(run, node, g->lse, num_rows) &&
+           ms_interp_expect(run, node, g->gq, a->q->count) &&
+           (g->scores == NULL ||
+            ms_interp_expect(run, node, g->scores, num_rows * a->score_width));
+}
+
 /* Products: scores again (unless they were kept), gv, gp, gq, gk. */
 void ms_interp_attention_grad(ms_interp *run, const ms_node *node, int rank)
 {
     attention a;
-    if (!read_attention(run, node, rank, &a))
+    attention_grad g;
+    if (!read_attention(run, node, rank, 0, &a) ||
+        !read_gradients(run, node, rank, &a, &g))
         return;
-    attention_grad g = {.o = ms_interp_in(run, node, 3, rank),
-                        .lse = ms_interp_in(run, node, 4, rank),
-                        .go = ms_interp_in(run, node, 5, rank),
-                        .scores =
-                            node->num_in > 6 ? ms_interp_in(run, node, 6, rank) : NULL,
-                        .gq = ms_interp_out(run, node, 0, rank),
-                        .gk = ms_interp_out(run, node, 1, rank),
-                        .gv = ms_interp_out(run, node, 2, rank)};
-    long num_rows = a.num_batch * a.num_queries * a.num_heads, num_pairs = 0;
-    if (!ms_interp_expect(run, node, g.o, num_rows * a.value_width) ||
-        !ms_interp_expect(run, node, g.go, g.o->count) ||
-        !ms_interp_expect(run, node, g.lse, num_rows) ||
-        !ms_interp_expect(run, node, g.gq, a.q->count) ||
-        !ms_interp_expect(run, node, g.gk, a.k->count) ||
-        !ms_interp_expect(run, node, g.gv, a.v->count) ||
-        (g.scores != NULL &&
-         !ms_interp_expect(run, node, g.scores, num_rows * a.num_keys)))
-        return;
-    for (long row = 0; row < num_rows; row++)
-        num_pairs += attend_grad(run, &a, &g, row / a.num_heads / a.num_queries,
-                                 row / a.num_heads % a.num_queries, row % a.num_heads);
+    long num_pairs = 0;
+    for (long step = 0; step < num_blocks(run, node); step++) {
+        int owner = owner_of(run, node, rank, step);
+        g.gk = ms_interp_cell(run, node->out[1], owner);
+        g.gv = ms_interp_cell(run, node->out[2], owner);
+        if (!read_attention(run, node, rank, step, &a) ||
+            !ms_interp_expect(run, node, g.gk, a.k->count) ||
+            !ms_interp_expect(run, node, g.gv, a.v->count))
+            return;
+        for (long row = 0; row < g.lse->count; row++)
+            num_pairs += attend_grad(run, &a, &g, row);
+    }
+    count_ring_bytes(run, node, rank);
     long score_products = g.scores != NULL ? 2 : 3;
     ms_interp_count_flop(run, node,
                          2.0 * (double)num_pairs *

@@ -32,11 +32,6 @@ static long offset_in(const ms_box *box, const ms_box *from, const long *index)
     return offset;
 }
 
-static bool same_placement(ms_placement a, ms_placement b)
-{
-    return a.kind == b.kind && (a.kind != MS_SHARD || a.dim == b.dim);
-}
-
 static bool change_is_described(ms_interp *run, const ms_node *node)
 {
     const ms_tensor *in = &run->program->tensors[node->in[0]];
@@ -45,8 +40,8 @@ static bool change_is_described(ms_interp *run, const ms_node *node)
                 node->axis < MS_MESH_AXES;
     for (int axis = 0; fits && axis < MS_MESH_AXES; axis++) {
         bool changes = axis == node->axis;
-        fits = same_placement(in->at[axis], changes ? node->from : out->at[axis]) &&
-               same_placement(out->at[axis], changes ? node->to : in->at[axis]);
+        fits = ms_placement_equal(in->at[axis], changes ? node->from : out->at[axis]) &&
+               ms_placement_equal(out->at[axis], changes ? node->to : in->at[axis]);
     }
     bool is_possible = node->to.kind == MS_REPLICATE ||
                        (node->to.kind == MS_SHARD && node->from.kind != MS_PARTIAL_MAX);

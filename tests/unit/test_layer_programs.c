@@ -1,6 +1,7 @@
 /* Layer programs executed: every sharded program must give what the unsharded one gives, do the FLOP and send the
  * bytes it claims; and the unsharded backward must agree with finite differences of the forward. */
 #include "costmodel/program.h"
+#include "costmodel/ring.h"
 
 #include "base/rng.h"
 #include "tests/support/interpreter.h"
@@ -74,6 +75,12 @@ static void check_flop(const ms_interp *run, const char *label)
 
 static double claimed_bytes(const ms_program *program, const ms_node *node)
 {
+    ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
+    double ring_bytes = 0;
+    for (int i = ms_ring_transfers(program, node, transfers) - 1; i >= 0; i--)
+        ring_bytes += transfers[i].count * transfers[i].size_bytes;
+    if (ring_bytes > 0)
+        return ring_bytes;
     ms_node_comm comm;
     bool is_comm = node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE;
     if (!is_comm || !ms_node_communicates(program, node, &comm))
@@ -402,6 +409,57 @@ static void other_meshes_give_what_one_rank_gives(void **state)
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
+/* Head-tail positions (zig-zag) and stored order; Ulysses where the heads divide by tp x cp. */
+static void check_cp_method(const ms_model *model, ms_cp_method method, short cp,
+                            short tp)
+{
+    for (int balanced = 0; balanced < 2; balanced++) {
+        reference ref = {0};
+        open_reference(&ref, model, MS_PART_LAYER, balanced ? cp : 1, 2);
+        ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+        key.cp = cp;
+        key.tp = tp;
+        key.cp_method = (unsigned char)method;
+        check_few_modes(&ref, model, key);
+        ms_arena_close(ref.arena);
+    }
+}
+
+static void ring_attention_gives_what_one_rank_gives(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MS_NUM_SMALL_DENSE; i++) {
+        ms_model model = ms_small_dense[i]();
+        check_cp_method(&model, MS_CP_RING, 2, 2);
+    }
+    ms_model model = ms_small_llama();
+    check_cp_method(&model, MS_CP_RING, 4, 1);
+    check_cp_method(&model, MS_CP_RING, 8, 1);
+    model = ms_small_deepseek();
+    check_cp_method(&model, MS_CP_RING, 2, 2);
+    ASSERT_INT(ms_case_num_wrong(), 0);
+}
+
+static void attention_by_heads_gives_what_one_rank_gives(void **state)
+{
+    (void)state;
+    int num_checked = 0;
+    for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
+        ms_model model = ms_case_model(i);
+        for (short tp = 1; tp <= 2; tp++) {
+            long ranks = 2 * tp;
+            bool latent = model.attention == MS_ATTENTION_MLA;
+            if (model.num_heads % ranks != 0 ||
+                (!latent && model.num_kv_heads % ranks != 0))
+                continue;
+            check_cp_method(&model, MS_CP_ULYSSES, 2, tp);
+            num_checked++;
+        }
+    }
+    ASSERT_INT(ms_case_num_wrong(), 0);
+    assert_true(num_checked >= 8);
+}
+
 static void sharded_embeddings_give_what_unsharded_ones_give(void **state)
 {
     (void)state;
@@ -464,6 +522,9 @@ int main(void)
         cmocka_unit_test_setup(balanced_exchanges_send_the_bytes_they_claim,
                                ms_case_start),
         cmocka_unit_test_setup(other_meshes_give_what_one_rank_gives, ms_case_start),
+        cmocka_unit_test_setup(ring_attention_gives_what_one_rank_gives, ms_case_start),
+        cmocka_unit_test_setup(attention_by_heads_gives_what_one_rank_gives,
+                               ms_case_start),
         cmocka_unit_test_setup(sharded_embeddings_give_what_unsharded_ones_give,
                                ms_case_start),
         cmocka_unit_test_setup(sharded_heads_give_what_unsharded_ones_give,

@@ -217,6 +217,44 @@ static void heads_and_mlp_must_divide_by_tp(void **state)
     expect_refusal(&plan, &model, MS_LEGAL);
 }
 
+static void ulysses_splits_heads_and_keeps_sequences_whole(void **state)
+{
+    (void)state;
+    ms_model model = dense_model();
+    ms_plan plan = dense_plan();
+    plan.size[MS_TP] = 2;
+    plan.size[MS_CP] = 4; /* of 64 heads and 8 key-value heads */
+    expect_refusal(&plan, &model, MS_LEGAL);
+    plan.cp_method = MS_CP_ULYSSES;
+    expect_refusal(&plan, &model, MS_LEGAL);
+    model.num_kv_heads = 4;
+    expect_refusal(&plan, &model, MS_REFUSE_HEADS);
+    plan.cp_method = MS_CP_RING;
+    expect_refusal(&plan, &model, MS_LEGAL);
+    model = dense_model();
+    plan.size[MS_TP] = 1;
+    plan.size[MS_CP] = 8;
+    plan.sequence_length = 8 * 1001; /* no 2 cp chunks */
+    expect_refusal(&plan, &model, MS_REFUSE_SEQUENCE);
+    plan.cp_method = MS_CP_ULYSSES;
+    expect_refusal(&plan, &model, MS_LEGAL);
+}
+
+static void context_parallel_methods_have_other_names(void **state)
+{
+    (void)state;
+    ms_cp_method method;
+    for (int i = 0; i < MS_NUM_CP_METHODS; i++) {
+        assert_true(ms_cp_method_parse(ms_cp_method_names[i], &method));
+        ASSERT_INT(method, i);
+    }
+    assert_true(ms_cp_method_parse("P2P", &method));
+    ASSERT_INT(method, MS_CP_RING);
+    assert_true(ms_cp_method_parse("a2a", &method));
+    ASSERT_INT(method, MS_CP_ULYSSES);
+    assert_false(ms_cp_method_parse("rings", &method));
+}
+
 static void sequences_divide_by_tp_and_twice_cp(void **state)
 {
     (void)state;
@@ -427,6 +465,8 @@ int main(void)
         cmocka_unit_test(the_expert_mesh_keeps_the_order_of_pp_and_dp_replicate),
         cmocka_unit_test(ranks_must_multiply_to_the_gpus),
         cmocka_unit_test(heads_and_mlp_must_divide_by_tp),
+        cmocka_unit_test(ulysses_splits_heads_and_keeps_sequences_whole),
+        cmocka_unit_test(context_parallel_methods_have_other_names),
         cmocka_unit_test(sequences_divide_by_tp_and_twice_cp),
         cmocka_unit_test(the_batch_divides_by_data_parallel_and_microbatch),
         cmocka_unit_test(experts_divide_by_ep_and_their_mesh_by_both),

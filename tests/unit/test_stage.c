@@ -87,6 +87,23 @@ static void traffic_is_exposed_less_the_share_of_the_stack(void **state)
     ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ep, &links, false), 6, 1e-12);
 }
 
+/* Two sends of 3 s beside steps of 2 s each: 4 s hide and cost a quarter of that; half of them may overlap: 3 s hide. */
+static void sends_of_a_ring_hide_behind_their_steps(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_links links = make_links();
+    ms_bill_comm ring = two_of(MS_BILL_CP, MS_SEND, 4);
+    ring.ring = true;
+    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ring, &links, false), 6, 1e-12);
+    b->stack.ring_overlap_frac.value = 1;
+    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ring, &links, false), 6 - 4 * 0.75,
+                1e-12);
+    b->stack.ring_overlap_frac.value = 0.5;
+    ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ring, &links, false), 6 - 3 * 0.75,
+                1e-12);
+}
+
 /* 3 of 4 chunks of 6 s can hide: 4.5 s behind a long product, at a quarter's loss; 2 s behind a product of 2 s. */
 static void all_but_the_first_chunk_hides_behind_the_product(void **state)
 {
@@ -472,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_is_exposed_less_the_share_of_the_stack),
+        cmocka_unit_test(sends_of_a_ring_hide_behind_their_steps),
         cmocka_unit_test(all_but_the_first_chunk_hides_behind_the_product),
         cmocka_unit_test(what_cannot_be_chunked_stays_exposed),
         cmocka_unit_test(parameters_and_gradients_travel_over_their_groups),

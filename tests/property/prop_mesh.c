@@ -1,0 +1,139 @@
+/* Groups of meshes and their ranks in nodes: what the layout algebra says, what topo/mesh.c says, and counting. */
+#include "topo/mesh.h"
+
+#include "tests/test.h"
+
+typedef void visit(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group);
+
+/* Every group of every mesh of three axes. */
+static void visit_groups(long num_ranks, visit *look)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    for (long a = 1; a <= num_ranks; a++)
+        for (long b = 1; num_ranks % a == 0 && b <= num_ranks / a; b++) {
+            if (num_ranks / a % b != 0)
+                continue;
+            ms_arena *arena = ms_arena_open();
+            ms_ctx cx = {.arena = arena};
+            ms_mesh mesh =
+                ms_mesh_make(names, (const long[]){a, b, num_ranks / a / b}, 3);
+            for (int mask = 0; mask < 8; mask++) {
+                int axes[3], num_axes = 0;
+                for (int i = 0; i < 3; i++)
+                    if (mask >> i & 1)
+                        axes[num_axes++] = i;
+                ms_group group = ms_mesh_group(&mesh, axes, num_axes);
+                look(&cx, &mesh, &group);
+            }
+            ms_arena_close(arena);
+        }
+}
+
+/* Lexicographic: at (k, i) is rank i of group k. */
+static ms_layout all_groups(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group)
+{
+    ms_layout groups, world = ms_layout_make(MS_LEXICOGRAPHIC, mesh->num_ranks, 1);
+    ASSERT_OK(ms_layout_divide(cx, world, ms_group_layout(cx->arena, group), &groups),
+              cx);
+    return groups;
+}
+
+static void look_at_groups(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group)
+{
+    long ranks[64], seen[64] = {0};
+    ms_layout groups = all_groups(cx, mesh, group);
+    ASSERT_INT(groups.size, mesh->num_ranks);
+    ASSERT_INT(ms_layout_mode(groups, 1).size, group->size);
+    for (long k = 0; k < ms_layout_mode(groups, 0).size; k++) {
+        long base = ms_layout_at_coordinate(groups, (const long[]){k, 0});
+        ms_mesh_group_ranks(mesh, group, base, ranks);
+        for (long i = 0; i < group->size; i++) {
+            ASSERT_INT(ms_layout_at_coordinate(groups, (const long[]){k, i}), ranks[i]);
+            seen[ranks[i]]++;
+        }
+    }
+    for (long i = 0; i < mesh->num_ranks; i++)
+        ASSERT_INT(seen[i], 1);
+}
+
+static void groups_of_a_mesh_are_the_division_of_the_world(void **state)
+{
+    (void)state;
+    for (long num_ranks = 1; num_ranks <= 64; num_ranks++)
+        visit_groups(num_ranks, look_at_groups);
+}
+
+/* Every node that a group touches holds `want` of its ranks, for all groups. */
+static void expect_in_nodes(ms_ctx *cx, ms_layout groups, long node, long want)
+{
+    const long *ranks = ms_layout_values(cx->arena, groups);
+    long size = ms_layout_mode(groups, 1).size;
+    for (long k = 0; k < ms_layout_mode(groups, 0).size; k++) {
+        long counts[64] = {0};
+        for (long i = 0; i < size; i++)
+            counts[ranks[k * size + i] / node]++;
+        for (long i = 0; i < size; i++)
+            ASSERT_INT(counts[ranks[k * size + i] / node], want);
+    }
+}
+
+static void expect_in_span(const ms_mesh *mesh, const ms_group *group, long node,
+                           long want)
+{
+    ms_cluster cluster = {.name = "test", .gpus_per_node = node, .num_levels = 2};
+    cluster.levels[0].gpus_per_domain = node;
+    ms_span span = ms_group_span(group, mesh->num_ranks, &cluster);
+    ASSERT_INT(span.per_domain[0], want);
+    ASSERT_NEAR(span.siblings_per_node, (double)node / (double)want, 1e-15);
+}
+
+/* Which node a rank is in, of W/G nodes of G ranks, is a layout itself: (W/G,G):(1,0). */
+static ms_layout node_of_rank(ms_ctx *cx, long num_ranks, long node)
+{
+    ms_layout out, pair[] = {ms_layout_make(MS_LEXICOGRAPHIC, num_ranks / node, 1),
+                             ms_layout_make(MS_LEXICOGRAPHIC, node, 0)};
+    ASSERT_OK(ms_layout_join(cx, pair, 2, &out), cx);
+    return out;
+}
+
+static long num_even, num_uneven;
+
+/* After that of all groups, the modes of stride 0 inside a group are its ranks in one node. */
+static void look_at_nodes(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group)
+{
+    ms_layout nodes, groups = all_groups(cx, mesh, group);
+    for (long node = 2; node < mesh->num_ranks; node++) {
+        if (mesh->num_ranks % node != 0)
+            continue;
+        ms_layout node_of = node_of_rank(cx, mesh->num_ranks, node);
+        if (ms_layout_compose(cx, node_of, groups, &nodes) != MS_OK) {
+            num_uneven++;
+            continue;
+        }
+        ms_layout in_group = ms_layout_coalesce(cx->arena, ms_layout_mode(nodes, 1));
+        long per_node = 1;
+        for (int i = 0; i < ms_layout_rank(in_group); i++)
+            if (ms_layout_mode(in_group, i).stride == 0)
+                per_node *= ms_layout_mode(in_group, i).size;
+        expect_in_nodes(cx, groups, node, per_node);
+        expect_in_span(mesh, group, node, per_node);
+        num_even++;
+    }
+}
+
+static void ranks_per_node_are_a_composition(void **state)
+{
+    (void)state;
+    for (long num_ranks = 1; num_ranks <= 64; num_ranks++)
+        visit_groups(num_ranks, look_at_nodes);
+    assert_true(num_even > 10000 && num_uneven > 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_of_a_mesh_are_the_division_of_the_world),
+        cmocka_unit_test(ranks_per_node_are_a_composition),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

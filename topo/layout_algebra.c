@@ -1,0 +1,251 @@
+/* The algebra works on flat modes, outer to inner, so that both orders are one code: only taking a layout apart and putting
+ * one together look at its order. */
+#include "topo/layout_priv.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+
+/* ---- coalesce ---- */
+
+/* Merges in place. */
+static int merge_modes(ms_mode *modes, int num_modes)
+{
+    int num_merged = 0;
+    for (int i = 0; i < num_modes; i++)
+        num_merged = ms_modes_append(modes, num_merged, modes[i]);
+    return num_merged;
+}
+
+static ms_mode *coalesced_modes(ms_arena *arena, ms_layout layout, int *num_modes)
+{
+    ms_mode *modes = ms_layout_modes(arena, layout, num_modes);
+    *num_modes = merge_modes(modes, *num_modes);
+    return modes;
+}
+
+ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout)
+{
+    int num_modes;
+    ms_mode *modes = coalesced_modes(arena, layout, &num_modes);
+    return ms_layout_of_modes(arena, layout.order, modes, num_modes);
+}
+
+ms_layout ms_layout_coalesce_modes(ms_arena *arena, ms_layout layout)
+{
+    if (layout.num_modes == 0)
+        return ms_layout_coalesce(arena, layout);
+    ms_layout *modes = MS_NEW_ARRAY(arena, layout.num_modes, ms_layout);
+    for (int i = 0; i < layout.num_modes; i++)
+        modes[i] = ms_layout_coalesce(arena, layout.modes[i]);
+    return ms_layout_nest(arena, modes, layout.num_modes);
+}
+
+/* ---- composition ---- */
+
+/* Coalesced `a` as a positional system: a linear index is a number with digits of its sizes. */
+typedef struct digits {
+    ms_ctx *cx;
+    ms_layout a, b; /* for messages, */
+    ms_mode mode;   /* and the mode of b that is looked at */
+    ms_mode *modes;
+    int num_modes;
+    /* Largest digit that the modes of b seen so far add up to. While none exceeds its size, nothing carries, and a(b(i)) is the
+     * sum of a over the modes of b. */
+    long *used;
+} digits;
+
+static ms_status refuse(const digits *d, const char *why)
+{
+    return ms_fail(
+        d->cx, MS_EINPUT, MS_NOWHERE,
+        "layout %s composed with %s is not defined: mode %ld:%ld of the second %s",
+        ms_layout_text(d->cx->arena, d->a), ms_layout_text(d->cx->arena, d->b),
+        d->mode.size, d->mode.stride, why);
+}
+
+/* From the digit at `place`, all b.size elements that are b.stride apart, or as many as it has: then the others begin with the next digit. */
+static ms_status take_digit(digits *d, int place, ms_mode *rest, ms_mode *taken)
+{
+    ms_mode mode = d->modes[place];
+    long room = (mode.size - 1) / rest->stride + 1;
+    bool over = rest->size > room;
+    if (over && place == 0)
+        return refuse(d, "reaches beyond the first");
+    if (over && (mode.size % rest->stride != 0 || rest->size % room != 0))
+        return refuse(d, "steps unevenly through the first");
+    taken->size = over ? room : rest->size;
+    taken->stride = mode.stride * rest->stride;
+    long digit = (taken->size - 1) * rest->stride, extent;
+    if (digit > mode.size - 1 - d->used[place])
+        return refuse(d, place == 0 ? "reaches beyond the first"
+                                    : "carries from one mode of the first to the next");
+    if (__builtin_mul_overflow(taken->size, taken->stride, &extent))
+        return refuse(d, "has values out of range");
+    d->used[place] += digit;
+    *rest = (ms_mode){rest->size / taken->size, 1};
+    return MS_OK;
+}
+
+static ms_status compose_mode(digits *d, ms_mode b, ms_layout *out)
+{
+    ms_layout_order order = d->a.order;
+    if (b.stride == 0) {
+        *out = ms_layout_make(order, b.size, 0);
+        return MS_OK;
+    }
+    ms_mode *taken = MS_NEW_ARRAY(d->cx->arena, d->num_modes, ms_mode);
+    ms_mode rest = d->mode = b;
+    int first = d->num_modes; /* filled from the end: the fastest comes first */
+    for (int i = d->num_modes - 1; i >= 0 && rest.size > 1; i--) {
+        if (rest.stride % d->modes[i].size == 0)
+            rest.stride /= d->modes[i].size;
+        else
+            MS_TRY(take_digit(d, i, &rest, &taken[--first]));
+    }
+    if (rest.size > 1)
+        return refuse(d, "reaches beyond the first");
+    *out = ms_layout_of_modes(d->cx->arena, order, &taken[first], d->num_modes - first);
+    return MS_OK;
+}
+
+static ms_status compose_tree(digits *d, ms_layout b, ms_layout *out)
+{
+    if (b.num_modes == 0)
+        return compose_mode(d, (ms_mode){b.size, b.stride}, out);
+    ms_layout *modes = MS_NEW_ARRAY(d->cx->arena, b.num_modes, ms_layout);
+    for (int i = 0; i < b.num_modes; i++)
+        MS_TRY(compose_tree(d, b.modes[i], &modes[i]));
+    return ms_layout_join(d->cx, modes, b.num_modes, out);
+}
+
+ms_status ms_layout_compose(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out)
+{
+    assert(a.order == b.order);
+    digits d = {.cx = cx, .a = a, .b = b};
+    d.modes = coalesced_modes(cx->arena, a, &d.num_modes);
+    d.used = MS_NEW_ARRAY(cx->arena, d.num_modes, long);
+    return compose_tree(&d, b, out);
+}
+
+ms_status ms_layout_compose_modes(ms_ctx *cx, ms_layout a, const ms_layout *tiler,
+                                  int num_tiles, ms_layout *out)
+{
+    int rank = ms_layout_rank(a);
+    if (num_tiles > rank)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%d tiles for %d modes of layout %s",
+                       num_tiles, rank, ms_layout_text(cx->arena, a));
+    ms_layout *modes = MS_NEW_ARRAY(cx->arena, rank, ms_layout);
+    for (int i = 0; i < rank; i++) {
+        modes[i] = ms_layout_mode(a, i);
+        if (i < num_tiles)
+            MS_TRY(ms_layout_compose(cx, modes[i], tiler[i], &modes[i]));
+    }
+    if (a.num_modes > 0)
+        return ms_layout_join(cx, modes, rank, out);
+    *out = modes[0];
+    return MS_OK;
+}
+
+/* ---- complement, division and product ---- */
+
+static int outer_first(const void *a, const void *b)
+{
+    long x = ((const ms_mode *)a)->stride, y = ((const ms_mode *)b)->stride;
+    return (x < y) - (x > y);
+}
+
+ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *out)
+{
+    assert(limit >= 1);
+    int num_modes;
+    ms_mode *modes = coalesced_modes(cx->arena, a, &num_modes);
+    qsort(modes, (size_t)num_modes, sizeof *modes, outer_first);
+    ms_mode *gaps = MS_NEW_ARRAY(cx->arena, num_modes + 1, ms_mode);
+    long end = 1; /* of the modes so far: copies that far apart do not meet */
+    for (int i = num_modes - 1; i >= 0; i--) {
+        if (modes[i].stride < end || modes[i].stride % end != 0) {
+            return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                           "layout %s has no complement: stride %ld is no multiple of "
+                           "%ld, where its finer modes end",
+                           ms_layout_text(cx->arena, a), modes[i].stride, end);
+        }
+        gaps[i + 1] = (ms_mode){modes[i].stride / end, end};
+        end = modes[i].size * modes[i].stride;
+    }
+    long copies = (limit - 1) / end + 1;
+    if (copies > LONG_MAX / end)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "the complement of layout %s reaches beyond %ld",
+                       ms_layout_text(cx->arena, a), LONG_MAX);
+    gaps[0] = (ms_mode){copies, end};
+    *out = ms_layout_of_modes(cx->arena, a.order, gaps, merge_modes(gaps, num_modes + 1));
+    return MS_OK;
+}
+
+static ms_status join_pair(ms_ctx *cx, ms_layout inner, ms_layout outer, ms_layout *out)
+{
+    bool lexicographic = inner.order == MS_LEXICOGRAPHIC;
+    ms_layout pair[] = {lexicographic ? outer : inner, lexicographic ? inner : outer};
+    return ms_layout_join(cx, pair, 2, out);
+}
+
+ms_status ms_layout_divide(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out)
+{
+    ms_layout rest = {0}, tiles;
+    MS_TRY(ms_layout_complement(cx, b, a.size, &rest));
+    MS_TRY(join_pair(cx, b, rest, &tiles));
+    if (tiles.size != a.size) {
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "tiles %s do not fill layout %s: %ld elements are no multiple",
+                       ms_layout_text(cx->arena, b), ms_layout_text(cx->arena, a),
+                       a.size);
+    }
+    return ms_layout_compose(cx, a, tiles, out);
+}
+
+ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out)
+{
+    long limit;
+    if (__builtin_mul_overflow(a.size, ms_layout_cosize(b), &limit)) {
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "the product of layouts %s and %s reaches beyond %ld",
+                       ms_layout_text(cx->arena, a), ms_layout_text(cx->arena, b),
+                       LONG_MAX);
+    }
+    ms_layout rest = {0}, copies;
+    MS_TRY(ms_layout_complement(cx, a, limit, &rest));
+    MS_TRY(ms_layout_compose(cx, rest, b, &copies));
+    return join_pair(cx, a, copies, out);
+}
+
+/* ---- right inverse ---- */
+
+/* The mode of this stride, and how far its neighbours are apart in the linear index; false when there is none. */
+static bool find_stride(const ms_mode *modes, int num_modes, long stride, ms_mode *found)
+{
+    long step = 1;
+    for (int i = num_modes - 1; i >= 0; i--) {
+        if (modes[i].stride == stride) {
+            *found = (ms_mode){modes[i].size, step};
+            return true;
+        }
+        step *= modes[i].size;
+    }
+    return false;
+}
+
+ms_layout ms_layout_right_inverse(ms_arena *arena, ms_layout a)
+{
+    int num_modes;
+    ms_mode *modes = coalesced_modes(arena, a, &num_modes);
+    ms_mode *inverse = MS_NEW_ARRAY(arena, num_modes, ms_mode);
+    int first = num_modes; /* filled from the end: the finest stride is the fastest */
+    long reached = 1;
+    while (first > 0 && find_stride(modes, num_modes, reached, &inverse[first - 1])) {
+        reached *= inverse[first - 1].size;
+        first--;
+    }
+    int num_inverse = merge_modes(&inverse[first], num_modes - first);
+    return ms_layout_of_modes(arena, a.order, &inverse[first], num_inverse);
+}

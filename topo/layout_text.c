@@ -1,0 +1,181 @@
+/* Layouts as text, in the notation of CuTe. */
+#include "topo/layout_priv.h"
+
+#include "base/utf8.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+
+/* ---- writing ---- */
+
+static const char *tree_text(ms_arena *arena, ms_layout layout, bool strides)
+{
+    if (layout.num_modes == 0)
+        return ms_arena_printf(arena, "%ld", strides ? layout.stride : layout.size);
+    const char *text = "";
+    for (int i = 0; i < layout.num_modes; i++)
+        text = ms_arena_printf(arena, "%s%c%s", text, i == 0 ? '(' : ',',
+                               tree_text(arena, layout.modes[i], strides));
+    return ms_arena_printf(arena, "%s)", text);
+}
+
+const char *ms_layout_text(ms_arena *arena, ms_layout layout)
+{
+    return ms_arena_printf(arena, "%s:%s", tree_text(arena, layout, false),
+                           tree_text(arena, layout, true));
+}
+
+/* ---- reading ---- */
+
+#define MAX_MODES 64
+#define MAX_DEPTH 16
+
+typedef struct reader {
+    ms_ctx *cx;
+    ms_layout_order order;
+    const char *text, *at;
+    int num_modes;
+} reader;
+
+static char next_char(reader *r)
+{
+    while (isspace((unsigned char)*r->at))
+        r->at++;
+    return *r->at;
+}
+
+static ms_status wrong(const reader *r, const char *what)
+{
+    return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "column %ld: %s in layout \"%s\"",
+                   (long)(r->at - r->text) + 1, what, r->text);
+}
+
+static ms_status expected(const reader *r, const char *what)
+{
+    size_t length = strlen(r->at);
+    size_t step = length == 0 ? 0 : ms_utf8_step(r->at, length);
+    const char *found = length == 0 ? "the end"
+                                    : ms_arena_printf(r->cx->arena, "'%.*s'",
+                                                      step == 0 ? 1 : (int)step, r->at);
+    return wrong(r, ms_arena_printf(r->cx->arena, "expected %s, found %s", what, found));
+}
+
+static ms_status read_char(reader *r, char wanted)
+{
+    if (next_char(r) != wanted)
+        return expected(r, (const char[]){'\'', wanted, '\'', '\0'});
+    r->at++;
+    return MS_OK;
+}
+
+/* Leaves the place before the number, for errors about it; `end` is after it. */
+static ms_status read_number(reader *r, const char *what, long *out, const char **end)
+{
+    long value = 0;
+    next_char(r);
+    if (!isdigit((unsigned char)*r->at))
+        return expected(r, what);
+    for (*end = r->at; isdigit((unsigned char)**end); ++*end)
+        if (__builtin_mul_overflow(value, 10L, &value) ||
+            __builtin_add_overflow(value, (long)(**end - '0'), &value))
+            return wrong(r, "number out of range");
+    *out = value;
+    return MS_OK;
+}
+
+static ms_status read_size(reader *r, long *out)
+{
+    const char *end = r->at;
+    MS_TRY(read_number(r, "a size or '('", out, &end));
+    if (*out == 0)
+        return wrong(r, "a size must be at least 1");
+    if (++r->num_modes > MAX_MODES)
+        return wrong(r, "more than 64 modes");
+    r->at = end;
+    return MS_OK;
+}
+
+/* Sizes only: of a tuple neither size nor stride is known yet. */
+static ms_status read_shape(reader *r, int depth, ms_layout *out)
+{
+    *out = (ms_layout){.order = r->order};
+    if (next_char(r) != '(')
+        return read_size(r, &out->size);
+    if (depth == MAX_DEPTH)
+        return wrong(r, "parentheses nest deeper than 16");
+    ms_layout modes[MAX_MODES + 1];
+    do {
+        r->at++; /* the parenthesis, or a comma */
+        MS_TRY(read_shape(r, depth + 1, &modes[out->num_modes++]));
+    } while (next_char(r) == ',');
+    if (*r->at != ')')
+        return expected(r, "',' or ')'");
+    r->at++;
+    ms_layout *kept = MS_NEW_ARRAY(r->cx->arena, out->num_modes, ms_layout);
+    memcpy(kept, modes, (size_t)out->num_modes * sizeof *modes);
+    out->modes = kept;
+    return MS_OK;
+}
+
+static ms_status set_stride(const reader *r, ms_layout *mode, long stride)
+{
+    long extent;
+    if (__builtin_mul_overflow(mode->size, stride, &extent))
+        return wrong(r, "size times stride out of range");
+    mode->stride = stride;
+    return MS_OK;
+}
+
+/* Gives the modes of a shape their strides, in the same form. */
+static ms_status read_strides(reader *r, ms_layout *layout)
+{
+    if (layout->num_modes == 0) {
+        const char *end = r->at;
+        long stride = 0;
+        MS_TRY(read_number(r, "a stride, as the shape has a size", &stride, &end));
+        MS_TRY(set_stride(r, layout, stride));
+        r->at = end;
+        return MS_OK;
+    }
+    ms_layout *modes = MS_NEW_ARRAY(r->cx->arena, layout->num_modes, ms_layout);
+    for (int i = 0; i < layout->num_modes; i++) {
+        modes[i] = layout->modes[i];
+        MS_TRY(read_char(r, i == 0 ? '(' : ','));
+        MS_TRY(read_strides(r, &modes[i]));
+    }
+    MS_TRY(read_char(r, ')'));
+    return ms_layout_join(r->cx, modes, layout->num_modes, layout);
+}
+
+/* Strides as if every element followed the one before it. */
+static ms_status set_compact(const reader *r, ms_layout *layout, long *stride)
+{
+    if (layout->num_modes == 0) {
+        MS_TRY(set_stride(r, layout, *stride));
+        *stride *= layout->size;
+        return MS_OK;
+    }
+    int num_modes = layout->num_modes;
+    ms_layout *modes = MS_NEW_ARRAY(r->cx->arena, num_modes, ms_layout);
+    for (int i = 0; i < num_modes; i++) {
+        int place = r->order == MS_LEXICOGRAPHIC ? num_modes - 1 - i : i;
+        modes[place] = layout->modes[place];
+        MS_TRY(set_compact(r, &modes[place], stride));
+    }
+    return ms_layout_join(r->cx, modes, num_modes, layout);
+}
+
+ms_status ms_layout_parse(ms_ctx *cx, const char *text, ms_layout_order order,
+                          ms_layout *out)
+{
+    reader r = {.cx = cx, .order = order, .text = text, .at = text};
+    MS_TRY(read_shape(&r, 0, out));
+    if (next_char(&r) == '\0') {
+        long stride = 1;
+        return set_compact(&r, out, &stride);
+    }
+    MS_TRY(read_char(&r, ':'));
+    MS_TRY(read_strides(&r, out));
+    return next_char(&r) == '\0' ? MS_OK : expected(&r, "the end");
+}
