@@ -6,6 +6,7 @@
 #include "cli/plan_command.h"
 #include "cli/plan_options.h"
 #include "cli/plan_order.h"
+#include "cli/search_why.h"
 #include "sim/prediction_print.h"
 #include "sim/search_print.h"
 
@@ -21,6 +22,7 @@ typedef struct search_options {
     ms_opt_integer max_virtual_stages, max_microbatch;
     bool variants;
     const char *save_plan;
+    const char *why;
 } search_options;
 
 static const ms_option search_table[] = {
@@ -38,6 +40,8 @@ static const ms_option search_table[] = {
                 "list the fastest plans even when they share a mesh"),
     MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
                 "write the best plan to FILE (meshsim.plan/1)"),
+    MS_OPT_TEXT(search_options, why, "--why", "CHOICE=VALUE,...",
+                "what became of this plan, stage by stage: tp=8,pp=4,zero=1"),
     {0},
 };
 
@@ -49,6 +53,7 @@ typedef struct request {
     const search_options *search;
     ms_space *space;
     const char *limits; /* as text, for the report */
+    ms_why_question *why;
 } request;
 
 /* One limit as ms_space_limit takes it. */
@@ -145,26 +150,6 @@ static ms_status refuse_flags(const request *r)
     return status;
 }
 
-/* An order holds for every mesh, so it must place each axis that may be larger than 1. */
-static ms_status check_order(const request *r)
-{
-    if (r->plan->order == NULL)
-        return MS_OK;
-    r->space->fixed_order = true;
-    ms_plan probe = r->space->base;
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        probe.size[axis] = r->space->high[axis] > 1 ? 2 : 1;
-    ms_ctx ignored = {.arena = r->cx->arena};
-    if (ms_order_parse(&ignored, r->plan->order, &probe) == MS_OK)
-        return MS_OK;
-    ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                               "--order is \"%s\", which leaves out an axis that is "
-                               "searched",
-                               r->plan->order);
-    ms_hint(r->cx, "name pp, dp_replicate, dp_shard, cp and tp, or fix the others to 1");
-    return status;
-}
-
 /* Axes that are fixed must divide the GPUs, or there is nothing to search. */
 static ms_status check_product(const request *r)
 {
@@ -213,7 +198,8 @@ static ms_status make_space(request *r)
     if (r->plan->plan_file != NULL)
         ms_note(r->cx, "the plan file gives model, cluster, stack, GPUs and batch; its "
                        "choices are searched, not kept");
-    MS_TRY(check_order(r));
+    if (r->plan->order != NULL)
+        MS_TRY(ms_order_fix(r->cx, "--order", r->plan->order, r->space));
     return check_product(r);
 }
 
@@ -248,6 +234,8 @@ static void write_result(ms_ctx *cx, FILE *out, bool as_json,
     if (report->result->num_found > 0)
         fprintf(out, "try          meshsim predict %s\n",
                 ms_plan_command_text(cx->arena, &report->plans[0]));
+    if (report->why != NULL)
+        ms_search_why_print(out, cx->arena, report->why);
 }
 
 /* Both are opened before the search, so that what cannot be written is known before it. */
@@ -318,12 +306,38 @@ static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *repo
     return ms_shortfall_fail(cx, shortfall);
 }
 
+/* What became of the plan that is asked for, as far as it is known before the search. */
+static ms_status ask(const request *r, const ms_search_options *options,
+                     ms_workload *workload, ms_why **out)
+{
+    *out = NULL;
+    if (r->search->why == NULL)
+        return MS_OK;
+    *out = MS_NEW(r->cx->arena, ms_why);
+    return ms_why_ask(r->cx, workload, r->space, options, r->why, *out);
+}
+
+static ms_status answer(const request *r, const ms_search_options *options,
+                        ms_workload *workload, ms_why *why, ms_search_report *report)
+{
+    if (why == NULL)
+        return MS_OK;
+    const ms_search_result *result = report->result;
+    ms_why_context known = {r->cx,    workload,
+                            r->space, options,
+                            result,   result->num_found > 0 ? report->predictions : NULL};
+    report->why = why;
+    return ms_why_answer(&known, why);
+}
+
 /* What was found, and what that means; the report points into the result and the shortfall. */
 static ms_status find(const request *r, const ms_search_options *options,
                       ms_workload *workload, ms_search_report *report)
 {
     ms_ctx *cx = r->cx;
     ms_search_result *result = MS_NEW(cx->arena, ms_search_result);
+    ms_why *why;
+    MS_TRY(ask(r, options, workload, &why));
     ms_status status = ms_search(cx, workload, r->space, options, result);
     if (status != MS_OK && status != MS_ENOFIT)
         return status;
@@ -332,6 +346,7 @@ static ms_status find(const request *r, const ms_search_options *options,
                                  .result = result,
                                  .num_threads = options->num_threads};
     MS_TRY(complete(cx, workload, report));
+    MS_TRY(answer(r, options, workload, why, report));
     return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));
 }
 
@@ -368,6 +383,8 @@ static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
     const ms_plan *base = &r->space->base;
     MS_TRY(ms_plan_check_cluster(cx, base, workload->cluster));
     MS_TRY(make_space(r));
+    if (r->search->why != NULL)
+        MS_TRY(ms_search_why_read(cx, r->search->why, base, workload->stack, r->why));
     return run(cx, args, r, workload);
 }
 
@@ -385,7 +402,8 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, &base, &workload));
     ms_space space = ms_space_all(&base, workload->stack);
-    request r = {cx, &plan_options, &options, &space, ""};
+    ms_why_question why;
+    request r = {cx, &plan_options, &options, &space, "", &why};
     ms_status status = search(cx, args, &r, workload);
     ms_workload_close(workload);
     return status;

@@ -104,6 +104,28 @@ ms_status ms_order_parse(ms_ctx *cx, const char *text, ms_plan *plan)
     return MS_OK;
 }
 
+ms_status ms_order_fix(ms_ctx *cx, const char *name, const char *text, ms_space *space)
+{
+    ms_plan probe = space->base;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        probe.size[axis] = 1;
+    MS_TRY(ms_order_parse(cx, text, &probe)); /* the names */
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        probe.size[axis] = space->high[axis] > 1 ? 2 : 1;
+    ms_ctx ignored = {.arena = cx->arena};
+    if (ms_order_parse(&ignored, text, &probe) != MS_OK) {
+        ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                                   "%s is \"%s\", which leaves out an axis that is "
+                                   "searched",
+                                   name, text);
+        ms_hint(cx, "name pp, dp_replicate, dp_shard, cp and tp, or fix the others to 1");
+        return status;
+    }
+    space->fixed_order = true;
+    memcpy(space->base.order, probe.order, sizeof probe.order);
+    return MS_OK;
+}
+
 ms_status ms_layers_parse(ms_ctx *cx, const char *text, ms_plan *plan)
 {
     long *layers = MS_NEW_ARRAY(cx->arena, strlen(text) + 1, long);

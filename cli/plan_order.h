@@ -2,13 +2,17 @@
 #ifndef MS_CLI_PLAN_ORDER_H
 #define MS_CLI_PLAN_ORDER_H
 
-#include "costmodel/plan.h"
+#include "sim/space.h"
 
 /* Sets plan->order from axis names, outer to inner, separated by commas; sizes must be
  * set. Other names in use are taken: dp, ddp and batch stand for
  * dp_replicate,dp_shard; replicate; fsdp and shard; model for tp. Axes of size 1 may
  * be left out. Errors: MS_EINPUT. */
 ms_status ms_order_parse(ms_ctx *cx, const char *text, ms_plan *plan);
+
+/* Fixes the order of a space: it holds for every mesh, so it must place each axis that may be larger than 1. `name` is how it was
+ * given ("--order"). Errors: MS_EINPUT. */
+ms_status ms_order_fix(ms_ctx *cx, const char *name, const char *text, ms_space *space);
 
 /* Sets plan->layers_per_stage and its number of entries. Errors: MS_EINPUT. */
 ms_status ms_layers_parse(ms_ctx *cx, const char *text, ms_plan *plan);

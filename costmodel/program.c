@@ -28,6 +28,9 @@ const char *const ms_op_names[] = {
 _Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS,
                "every operation has a name");
 
+const char *const ms_mesh_axis_names[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
+                                                         {"edp", "ep", "etp"}};
+
 /* ---- the builder's arrays ---- */
 
 int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role,
@@ -187,62 +190,7 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
     return program;
 }
 
-/* ---- checking and printing ---- */
-
-static bool operands_defined(const ms_program *program, const char **why)
-{
-    for (int n = 0; n < program->num_nodes; n++) {
-        const ms_node *node = &program->nodes[n];
-        for (int i = 0; i < node->num_in; i++) {
-            if (program->tensors[node->in[i]].producer >= n) {
-                *why = "a node uses a tensor before it is made";
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool shards_divide(const ms_program *program, const char **why)
-{
-    for (int t = 0; t < program->num_tensors; t++) {
-        const ms_tensor *tensor = &program->tensors[t];
-        for (const char *c = tensor->dims; *c != '\0'; c++) {
-            double local = ms_tensor_local_size(program, t, *c);
-            if (local != (double)(long)local && *c != MS_DIM_ROWS) {
-                *why = "a dimension does not divide by the axes that split it";
-                return false;
-            }
-        }
-        for (int axis = 0; axis < MS_MESH_AXES; axis++) {
-            if (tensor->at[axis].kind == MS_SHARD &&
-                strchr(tensor->dims, tensor->at[axis].dim) == NULL) {
-                *why = "a tensor is split along a dimension it does not have";
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool weights_have_gradients(const ms_program *program, const char **why)
-{
-    for (int t = 0; t < program->num_tensors; t++) {
-        const ms_tensor *tensor = &program->tensors[t];
-        if (tensor->role == MS_ROLE_WEIGHT && tensor->gradient < 0 &&
-            strcmp(tensor->name, "router.bias") != 0) {
-            *why = "a weight has no gradient";
-            return false;
-        }
-    }
-    return true;
-}
-
-bool ms_program_check(const ms_program *program, const char **why)
-{
-    return operands_defined(program, why) && shards_divide(program, why) &&
-           weights_have_gradients(program, why);
-}
+/* ---- printing ---- */
 
 static void print_placement(FILE *out, ms_placement at)
 {
@@ -254,8 +202,6 @@ static void print_placement(FILE *out, ms_placement at)
 
 static void print_tensor(FILE *out, const ms_program *program, int tensor)
 {
-    static const char *const axes[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
-                                                      {"edp", "ep", "etp"}};
     const ms_tensor *t = &program->tensors[tensor];
     fprintf(out, " %d:%s[", tensor, t->dims);
     const char *gap = "";
@@ -264,7 +210,7 @@ static void print_tensor(FILE *out, const ms_program *program, int tensor)
             continue;
         fprintf(out, "%s", gap);
         print_placement(out, t->at[axis]);
-        fprintf(out, "@%s", axes[t->mesh][axis]);
+        fprintf(out, "@%s", ms_mesh_axis_names[t->mesh][axis]);
         gap = " ";
     }
     fprintf(out, "]%s", t->saved ? "*" : "");

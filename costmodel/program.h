@@ -54,6 +54,7 @@ typedef enum ms_mesh_kind {
     MS_SPARSE_MESH
 } ms_mesh_kind;
 /* Axis 0, 1, 2 of the dense mesh: dp, cp, tp; of the sparse mesh: edp, ep, etp. */
+extern const char *const ms_mesh_axis_names[2][MS_MESH_AXES];
 
 typedef enum ms_role {
     MS_ROLE_ACTIVATION,
@@ -256,8 +257,6 @@ typedef struct ms_node_comm {
 bool ms_node_communicates(const ms_program *program, const ms_node *node,
                           ms_node_comm *out);
 
-/* Structure is sound: operands defined before use, placements legal, every weight has a gradient. `why` gets a sentence. For tests. */
-bool ms_program_check(const ms_program *program, const char **why);
 /* One line per node: names, dims, placements. For reading and golden tests. */
 void ms_program_print(FILE *out, const ms_program *program);
 

@@ -8,6 +8,28 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- one per thread ---- */
+
+ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int capacity)
+{
+    ms_arena *scratch = ms_arena_open();
+    return (ms_explorer){.workload = workload,
+                         .space = space,
+                         .scratch = scratch,
+                         .capacity = capacity,
+                         .found = MS_NEW_ARRAY(scratch, capacity, ms_found),
+                         .least_bound_s = INFINITY,
+                         .schedules = ms_schedule_cache_open(),
+                         .threshold_s = INFINITY,
+                         .least_peak_bytes = INFINITY};
+}
+
+void ms_explorer_close(ms_explorer *explorer)
+{
+    ms_schedule_cache_close(explorer->schedules);
+    ms_arena_close(explorer->scratch);
+}
+
 /* ---- schedules ---- */
 
 typedef void (*schedule_visitor)(ms_explore_level *l, void *payload);
@@ -36,16 +58,13 @@ static void visit_schedules(ms_explore_level *l, schedule_visitor visit, void *p
     long pp = l->plan.size[MS_PP], most = workload->model->num_layers / pp;
     most = most < space->max_virtual_stages ? most : space->max_virtual_stages;
     for (int kind = 0; kind < MS_NUM_SCHEDULES; kind++) {
-        if (!ms_space_allows(space, MS_CHOOSE_SCHEDULE, kind) ||
-            (pp == 1 && kind != MS_1F1B))
-            continue;
-        long first = kind == MS_INTERLEAVED ? 2 : 1,
-             last = kind == MS_INTERLEAVED ? most : 1;
-        for (long v = first; v <= last; v++) {
+        for (long v = 1; v <= most; v++) {
+            if (!ms_space_tries_schedule(space, workload->model, pp,
+                                         (ms_schedule_kind)kind, v))
+                continue;
             if (is_interrupted(l->explorer))
                 return;
-            if (!ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, v) ||
-                !set_schedule(l, (ms_schedule_kind)kind, v))
+            if (!set_schedule(l, (ms_schedule_kind)kind, v))
                 continue;
             l->split = ms_workload_split(workload, l->bills, (int)pp, (int)v);
             visit(l, payload);
@@ -91,38 +110,44 @@ typedef void (*batch_visitor)(ms_explore_level *l, void *payload);
 
 static void visit_async(ms_explore_level *l, batch_visitor visit, void *payload)
 {
-    const ms_space *space = l->explorer->space;
-    bool possible = l->plan.sequence_parallel && l->plan.size[MS_TP] > 1;
-    int least = possible && async_dominates(l->explorer);
+    const ms_explorer *explorer = l->explorer;
+    bool possible = l->plan.sequence_parallel;
+    int least = possible && async_dominates(explorer);
+    if (explorer->watch != NULL && least == 1)
+        ms_watch_async(l);
     /* on before off: of plans that take as long the first is kept */
     for (int async = possible; async >= least; async--) {
-        if (possible && !ms_space_allows(space, MS_CHOOSE_ASYNC_TP, async))
+        if (!ms_space_tries_tensor(explorer->space, l->plan.size[MS_TP],
+                                   l->plan.sequence_parallel, async))
             continue;
         l->plan.async_tp = async != 0;
         visit(l, payload);
     }
 }
 
+static bool tries_sequence_parallel(const ms_space *space, long tp, bool on)
+{
+    return ms_space_tries_tensor(space, tp, on, false) ||
+           ms_space_tries_tensor(space, tp, on, true);
+}
+
 /* Every sequence parallelism and async TP of a micro-batch and context-parallel method. */
 static void visit_tensor_options(ms_explore_level *l, long microbatch,
                                  batch_visitor visit, void *payload)
 {
-    bool tensor_parallel = l->plan.size[MS_TP] > 1;
-    for (int sp = 0; sp <= (int)tensor_parallel; sp++) {
-        if (tensor_parallel &&
-            !ms_space_allows(l->explorer->space, MS_CHOOSE_SEQUENCE_PARALLEL, sp))
-            continue;
-        if (set_batch(l, microbatch, sp))
+    long tp = l->plan.size[MS_TP];
+    for (int sp = 0; sp <= (tp > 1); sp++)
+        if (tries_sequence_parallel(l->explorer->space, tp, sp) &&
+            set_batch(l, microbatch, sp))
             visit_async(l, visit, payload);
-    }
 }
 
 static void visit_cp_methods(ms_explore_level *l, long microbatch, batch_visitor visit,
                              void *payload)
 {
     for (int method = 0; method < MS_NUM_CP_METHODS; method++) {
-        if (!ms_space_allows_cp_method(l->explorer->space, l->plan.size[MS_CP],
-                                       (ms_cp_method)method))
+        if (!ms_space_tries_cp_method(l->explorer->space, l->plan.size[MS_CP],
+                                      (ms_cp_method)method))
             continue;
         l->plan.cp_method = (ms_cp_method)method;
         visit_tensor_options(l, microbatch, visit, payload);
@@ -179,6 +204,41 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh)
     return bound.least_s;
 }
 
+/* ---- plans of a mesh ---- */
+
+typedef struct mesh_count {
+    long num_orders, num_plans;
+    const ms_links *links;
+} mesh_count;
+
+static void count_schedule(ms_explore_level *l, void *payload)
+{
+    mesh_count *count = payload;
+    l->pipeline.shards = ms_shard_sizes_of(count->links);
+    count->num_plans += count->num_orders * ms_explore_count_states(l);
+}
+
+static void count_batch(ms_explore_level *l, void *payload)
+{
+    visit_schedules(l, count_schedule, payload);
+}
+
+long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
+{
+    const ms_workload *workload = explorer->workload;
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
+    ms_explorer all = *explorer;
+    all.exhaustive = true;
+    ms_explore_level l = {.explorer = &all, .plan = ms_space_plan(explorer->space, mesh)};
+    ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
+    ms_space_orders(explorer->space, &l.plan, workload->cluster, orders);
+    ms_links links = ms_links_make(&l.plan, workload->cluster, workload->profile);
+    mesh_count count = {.num_orders = orders->num, .links = &links};
+    visit_batches(&l, count_batch, &count);
+    ms_arena_rewind(explorer->scratch, mark);
+    return count.num_plans;
+}
+
 /* ---- the whole mesh ---- */
 
 typedef struct mesh_links {
@@ -209,6 +269,8 @@ static void explore_schedule(ms_explore_level *l, void *payload)
     if (!explorer->exhaustive && !explorer->bounds_only) {
         double bound_s =
             ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
+        if (explorer->watch != NULL)
+            ms_watch_schedule(l, bound_s);
         if (ms_explore_is_beaten(explorer, bound_s)) {
             explorer->counts.over_bound++;
             return;

@@ -21,6 +21,30 @@ typedef struct ms_counts {
     long dominated;   /* another plan of the same mesh is at least as fast and fits */
 } ms_counts;
 
+/* What became of one plan while its mesh was explored. */
+typedef enum ms_fate {
+    MS_FATE_UNSEEN, /* not among the plans of the mesh */
+    MS_FATE_ASYNC,  /* asynchronous TP is tried instead, and never slower */
+    MS_FATE_SCHEDULE_BOUND, /* its micro-batch and schedule cannot be among the best, on ideal links */
+    MS_FATE_SHARDING_BOUND, /* nor with its sharding, on its own links */
+    MS_FATE_UNNEEDED,       /* it fits without recomputation */
+    MS_FATE_MEMORY,         /* does not fit */
+    MS_FATE_PLAN_BOUND,     /* its own bound is too long */
+    MS_FATE_REPLAYED
+} ms_fate;
+
+/* Started before its mesh is explored, which fills it in. */
+typedef struct ms_watch {
+    ms_plan plan;
+    ms_fate fate;
+    double
+        beaten_by_s; /* bounds: the plan of the mesh, or the threshold, that was too fast for it; NaN: none */
+    bool by_mesh; /* it was a plan of the mesh */
+    /* what was computed on the way; NaN: was not */
+    double schedule_bound_s, sharding_bound_s, bound_s, peak_bytes, step_s;
+} ms_watch;
+void ms_watch_start(ms_watch *watch, const ms_plan *plan);
+
 /* One per thread. */
 typedef struct ms_explorer {
     ms_workload *workload;
@@ -31,6 +55,7 @@ typedef struct ms_explorer {
     bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
     const volatile int
         *interrupted; /* set by a signal: leave the mesh unfinished; NULL: never */
+    ms_watch *watch;  /* NULL: no plan is followed */
     ms_counts counts;
     /* the mesh at work: its best plans, fastest first; of equal ones the one found first */
     int num_found, capacity;
@@ -41,6 +66,13 @@ typedef struct ms_explorer {
         least_peak_bytes; /* smallest peak seen over all plans, with its plan, for the report when nothing fits */
     ms_plan least_plan;
 } ms_explorer;
+
+/* With an arena and a schedule cache of its own; close it to release them. `capacity`: plans kept of a mesh. */
+ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int capacity);
+void ms_explorer_close(ms_explorer *explorer);
+
+/* Complete plans of the mesh: what `exhaustive` evaluates. */
+long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh);
 
 /* Never above the step time of any plan of the mesh, whatever the order of axes, sharding and recomputation. Infinite when no micro-batch fits the batch. */
 double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh);

@@ -37,4 +37,18 @@ bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 /* All shardings with all recomputations, on the links that the level was opened on. */
 void ms_explore_states(ms_explore_level *l);
 
+/* How many plans that visits, for one order of axes: l->pipeline.shards and l->split are set. */
+long ms_explore_count_states(const ms_explore_level *l);
+
+/* Follow explorer->watch, which is not NULL: */
+void ms_watch_async(
+    const ms_explore_level *l); /* plans without asynchronous TP are passed over */
+void ms_watch_schedule(const ms_explore_level *l, double bound_s);
+void ms_watch_sharding(const ms_explore_level *l, double bound_s);
+void ms_watch_unneeded(
+    const ms_explore_level *l); /* plans with recomputation are passed over */
+void ms_watch_peak(const ms_explore_level *l, double peak_bytes);
+void ms_watch_bound(const ms_explore_level *l, double bound_s);
+void ms_watch_step(const ms_explore_level *l, double step_s);
+
 #endif

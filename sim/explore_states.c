@@ -123,6 +123,8 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
     found.step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule,
                                    explorer->scratch);
     explorer->counts.replayed++;
+    if (explorer->watch != NULL)
+        ms_watch_step(l, found.step_s);
     if (found.step_s < worst_found_s(explorer))
         insert_found(explorer, &found);
 }
@@ -141,10 +143,14 @@ static bool evaluate(ms_explore_level *l)
     bool fit = fits(l, &peak_bytes);
     if (!fit)
         explorer->counts.over_memory++;
+    if (explorer->watch != NULL)
+        ms_watch_peak(l, peak_bytes);
     if (!fit && !explorer->bounds_only)
         return false;
     double bound_s =
         ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan), l->explorer->scratch);
+    if (explorer->watch != NULL)
+        ms_watch_bound(l, bound_s);
     if (explorer->bounds_only)
         explorer->least_bound_s = ms_min(explorer->least_bound_s, bound_s);
     else if (explorer->exhaustive || !ms_explore_is_beaten(explorer, bound_s))
@@ -166,24 +172,30 @@ static long most_layers(const ms_split *split)
     return most;
 }
 
-static bool fits_with(ms_explore_level *l, long recompute_layers)
+/* k = all layers is written as 0. */
+static void use_full(ms_explore_level *l, const recomputed *r, long recompute_layers,
+                     long most)
+{
+    use_recomputed(l, r, MS_RECOMPUTE_FULL,
+                   recompute_layers == most ? 0 : recompute_layers);
+}
+
+static bool fits_with(ms_explore_level *l, long recompute_layers, long most)
 {
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
     double peak_bytes;
     recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
-    use_recomputed(l, &r, MS_RECOMPUTE_FULL, recompute_layers);
+    use_full(l, &r, recompute_layers, most);
     bool fit = fits(l, &peak_bytes);
     ms_arena_rewind(l->explorer->scratch, mark);
     return fit;
 }
 
-/* k = all layers is written as 0. */
 static void evaluate_full(ms_explore_level *l, long recompute_layers, long most)
 {
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
     recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
-    use_recomputed(l, &r, MS_RECOMPUTE_FULL,
-                   recompute_layers == most ? 0 : recompute_layers);
+    use_full(l, &r, recompute_layers, most);
     evaluate(l);
     ms_arena_rewind(l->explorer->scratch, mark);
 }
@@ -191,10 +203,10 @@ static void evaluate_full(ms_explore_level *l, long recompute_layers, long most)
 /* Full recomputation on as few layers of each chunk as fit. */
 static void evaluate_least_full(ms_explore_level *l, long most)
 {
-    long low = fits_with(l, most) ? 1 : most, high = most;
+    long low = fits_with(l, most, most) ? 1 : most, high = most;
     while (low < high) {
         long middle = low + (high - low) / 2;
-        if (fits_with(l, middle))
+        if (fits_with(l, middle, most))
             high = middle;
         else
             low = middle + 1;
@@ -217,18 +229,11 @@ static void explore_full(ms_explore_level *l, long most)
 
 static bool allowed_sharding(const ms_explore_level *l, ms_sharding sharding)
 {
-    const ms_space *space = l->explorer->space;
     bool keep = sharding == MS_ZERO_3_KEEP;
-    long zero = keep ? 3 : (long)sharding;
-    if (!ms_space_allows(space, MS_CHOOSE_ZERO, zero))
-        return false;
-    if (zero == 3 && !ms_space_allows(space, MS_CHOOSE_RESHARD, !keep))
-        return false;
-    if (sharding == MS_ZERO_3 && l->plan.size[MS_PP] > 1 &&
-        !l->explorer->workload->stack->can_zero3_with_pp)
-        return false;
     bool shards = l->pipeline.shards.dense > 1.0 || l->pipeline.shards.expert > 1.0;
-    return shards || sharding == MS_ZERO_0;
+    return ms_space_tries_sharding(l->explorer->space, l->explorer->workload->stack,
+                                   l->plan.size[MS_PP], shards, keep ? 3 : (long)sharding,
+                                   !keep);
 }
 
 static void set_sharding(ms_explore_level *l, ms_sharding sharding)
@@ -255,6 +260,16 @@ static bool allows_mode(const ms_explore_level *l, ms_recompute mode)
     return ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, mode);
 }
 
+/* By the bound of the plan without recomputation, whose stages are in use. */
+static bool is_sharding_beaten(const ms_explore_level *l)
+{
+    double bound_s =
+        ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan), l->explorer->scratch);
+    if (l->explorer->watch != NULL)
+        ms_watch_sharding(l, bound_s);
+    return ms_explore_is_beaten(l->explorer, bound_s);
+}
+
 /* One sharding with all recomputations; `made` keeps stages from one sharding to the next. */
 static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMPLE_MODES],
                                    long most)
@@ -264,10 +279,7 @@ static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMP
     long all = count_recomputations(explorer->space, most);
     explorer->counts.configurations += all;
     use_recomputed(l, &made[0], MS_RECOMPUTE_NONE, 0);
-    if (!everything &&
-        ms_explore_is_beaten(explorer,
-                             ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan),
-                                             l->explorer->scratch))) {
+    if (!everything && is_sharding_beaten(l)) {
         explorer->counts.evaluated++;
         explorer->counts.over_bound += all;
         return;
@@ -280,6 +292,8 @@ static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMP
         use_recomputed(l, &made[i], simple_modes[i], 0);
         if (evaluate(l) && i == 0 && !everything) {
             explorer->counts.dominated += all - 1;
+            if (explorer->watch != NULL)
+                ms_watch_unneeded(l);
             return;
         }
     }
@@ -298,6 +312,15 @@ void ms_explore_states(ms_explore_level *l)
         set_sharding(l, (ms_sharding)s);
         explore_recomputations(l, made, most);
     }
+}
+
+long ms_explore_count_states(const ms_explore_level *l)
+{
+    long count = 0;
+    for (int s = 0; s < MS_NUM_SHARDINGS; s++)
+        if (allowed_sharding(l, (ms_sharding)s))
+            count += count_recomputations(l->explorer->space, most_layers(l->split));
+    return count;
 }
 
 /* ---- links, schedules ---- */

@@ -45,9 +45,19 @@ static double now_s(void)
 
 /* ---- collecting ---- */
 
-static double threshold_of(const leaders *l)
+static double threshold_of(const ms_found *found, int num_found, int num_best)
 {
-    return l->num < l->capacity ? (double)INFINITY : l->found[l->num - 1].step_s;
+    return num_found < num_best ? (double)INFINITY : found[num_found - 1].step_s;
+}
+
+double ms_search_threshold_s(const ms_search_result *result, int num_best)
+{
+    return threshold_of(result->found, result->num_found, num_best);
+}
+
+bool ms_search_rules_out(double mesh_bound_s, double threshold_s)
+{
+    return mesh_bound_s > threshold_s;
 }
 
 static bool comes_before(const leaders *l, int i, const ms_found *found, int index)
@@ -103,25 +113,12 @@ static int take_index(shared *s)
 
 static ms_explorer open_explorer(shared *s)
 {
-    int capacity = s->options->variants ? s->options->num_best : 1;
-    ms_arena *scratch = ms_arena_open();
-    return (ms_explorer){.workload = s->workload,
-                         .space = s->space,
-                         .scratch = scratch,
-                         .capacity = capacity,
-                         .found = MS_NEW_ARRAY(scratch, capacity, ms_found),
-                         .least_bound_s = INFINITY,
-                         .schedules = ms_schedule_cache_open(),
-                         .exhaustive = s->options->exhaustive,
-                         .interrupted = s->options->interrupted,
-                         .bounds_only = s->options->bounds_only,
-                         .least_peak_bytes = INFINITY};
-}
-
-static void close_explorer(ms_explorer *x)
-{
-    ms_schedule_cache_close(x->schedules);
-    ms_arena_close(x->scratch);
+    ms_explorer x = ms_explorer_open(s->workload, s->space,
+                                     s->options->variants ? s->options->num_best : 1);
+    x.exhaustive = s->options->exhaustive;
+    x.interrupted = s->options->interrupted;
+    x.bounds_only = s->options->bounds_only;
+    return x;
 }
 
 static void *bound_meshes(void *payload)
@@ -130,7 +127,7 @@ static void *bound_meshes(void *payload)
     ms_explorer x = open_explorer(s);
     for (int i = take_index(s); i >= 0 && !interrupted(s); i = take_index(s))
         s->tasks[i].bound_s = ms_explore_bound_s(&x, &s->tasks[i].mesh);
-    close_explorer(&x);
+    ms_explorer_close(&x);
     return NULL;
 }
 
@@ -160,9 +157,11 @@ static void collect(shared *s, const ms_explorer *x, const task *t)
 static void explore_task(shared *s, ms_explorer *x, const task *t)
 {
     pthread_mutex_lock(&s->lock);
-    double threshold_s = threshold_of(&s->leaders);
+    const leaders *l = &s->leaders;
+    double threshold_s = threshold_of(l->found, l->num, l->capacity);
     pthread_mutex_unlock(&s->lock);
-    if (!s->options->exhaustive && !s->options->bounds_only && t->bound_s > threshold_s) {
+    if (!s->options->exhaustive && !s->options->bounds_only &&
+        ms_search_rules_out(t->bound_s, threshold_s)) {
         x->counts.over_bound++;
         return;
     }
@@ -189,7 +188,7 @@ static void *explore_meshes(void *payload)
     pthread_mutex_lock(&s->lock);
     add_counts(&s->counts, &x.counts);
     pthread_mutex_unlock(&s->lock);
-    close_explorer(&x);
+    ms_explorer_close(&x);
     return NULL;
 }
 

@@ -30,4 +30,9 @@ typedef struct ms_search_result {
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out);
 
+/* The slowest of the best, when there are num_best of them: no plan above it is among them. Else infinite. */
+double ms_search_threshold_s(const ms_search_result *result, int num_best);
+/* Whether a mesh with this bound is not explored. */
+bool ms_search_rules_out(double mesh_bound_s, double threshold_s);
+
 #endif

@@ -265,5 +265,9 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
         ms_jout_key(out, "shortfall");
         ms_shortfall_write_json(out, report->shortfall);
     }
+    if (report->why != NULL) {
+        ms_jout_key(out, "why");
+        ms_why_write_json(out, report->why);
+    }
     ms_jout_end_object(out);
 }

@@ -5,6 +5,7 @@
 #include "sim/prediction.h"
 #include "sim/search.h"
 #include "sim/shortfall.h"
+#include "sim/why.h"
 
 /* Everything that is shown; `plans` carry the layers of each stage. */
 typedef struct ms_search_report {
@@ -15,6 +16,7 @@ typedef struct ms_search_report {
     const ms_plan *plans;             /* (result->num_found) */
     const ms_prediction *predictions; /* (result->num_found) */
     const ms_shortfall *shortfall;    /* NULL unless nothing fits */
+    const ms_why *why;                /* NULL: was not asked */
 } ms_search_report;
 
 /* What was asked, the plans, what became of the rest of the space, and the certificate. */

@@ -230,11 +230,67 @@ bool ms_space_allows(const ms_space *space, ms_choice choice, long value)
     return ms_rng_uniform(&rng) < space->keep_frac;
 }
 
-bool ms_space_allows_cp_method(const ms_space *space, long cp, ms_cp_method method)
+bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method method)
 {
     if (cp == 1)
         return method == MS_CP_ALL_GATHER;
     return space->can_cp[method] && ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
+}
+
+ms_space ms_space_both(const ms_space *a, const ms_space *b, ms_choice *empty)
+{
+    ms_space both = *a;
+    *empty = MS_NUM_CHOICES;
+    for (int i = MS_NUM_CHOICES - 1; i >= 0; i--) {
+        both.low[i] = a->low[i] > b->low[i] ? a->low[i] : b->low[i];
+        both.high[i] = a->high[i] < b->high[i] ? a->high[i] : b->high[i];
+        if (both.low[i] > both.high[i])
+            *empty = (ms_choice)i;
+    }
+    return both;
+}
+
+char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value)
+{
+    const char *const *words = words_of(choice);
+    if (words != NULL)
+        return ms_arena_printf(arena, "%s=%s", ms_choice_names[choice], words[value]);
+    return ms_arena_printf(arena, "%s=%ld", ms_choice_names[choice], value);
+}
+
+/* ---- combinations ---- */
+
+bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
+                             ms_schedule_kind kind, long virtual_stages)
+{
+    bool interleaved = kind == MS_INTERLEAVED;
+    long least = interleaved ? 2 : 1, most = interleaved ? model->num_layers / pp : 1;
+    return (pp > 1 || kind == MS_1F1B) && virtual_stages >= least &&
+           virtual_stages <= most && virtual_stages <= space->max_virtual_stages &&
+           ms_space_allows(space, MS_CHOOSE_SCHEDULE, (long)kind) &&
+           ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
+}
+
+bool ms_space_tries_tensor(const ms_space *space, long tp, bool sequence_parallel,
+                           bool async_tp)
+{
+    if (tp == 1)
+        return !sequence_parallel && !async_tp;
+    if (!ms_space_allows(space, MS_CHOOSE_SEQUENCE_PARALLEL, sequence_parallel))
+        return false;
+    return sequence_parallel ? ms_space_allows(space, MS_CHOOSE_ASYNC_TP, async_tp)
+                             : !async_tp;
+}
+
+bool ms_space_tries_sharding(const ms_space *space, const ms_stack *stack, long pp,
+                             bool shards, long zero, bool reshard_after_forward)
+{
+    if (!ms_space_allows(space, MS_CHOOSE_ZERO, zero))
+        return false;
+    if (zero < 3)
+        return shards || zero == 0;
+    return shards && ms_space_allows(space, MS_CHOOSE_RESHARD, reshard_after_forward) &&
+           (!reshard_after_forward || pp == 1 || stack->can_zero3_with_pp);
 }
 
 /* ---- meshes ---- */
@@ -289,8 +345,8 @@ static void consider(mesh_list *list, const ms_mesh_choice *mesh)
     ms_plan plan = ms_space_plan(list->space, mesh);
     ms_refusal first = MS_LEGAL;
     for (int method = 0; method < MS_NUM_CP_METHODS; method++) {
-        if (!ms_space_allows_cp_method(list->space, mesh->size[MS_CP],
-                                       (ms_cp_method)method))
+        if (!ms_space_tries_cp_method(list->space, mesh->size[MS_CP],
+                                      (ms_cp_method)method))
             continue;
         plan.cp_method = (ms_cp_method)method;
         ms_refusal refusal = ms_plan_refusal(&plan, list->model);
@@ -428,4 +484,33 @@ void ms_space_orders(const ms_space *space, const ms_plan *plan,
         memcpy(out->order[0], space->base.order, sizeof out->order[0]);
         out->num = 1;
     }
+}
+
+void ms_space_plain_order(ms_plan *plan)
+{
+    unsigned char active[MS_NUM_PLAN_AXES];
+    int num_active = 0;
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
+        if (plan->size[plan->order[i]] > 1)
+            active[num_active++] = plan->order[i];
+    place_active(plan, active);
+}
+
+bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
+                         const ms_cluster *cluster, unsigned char like[MS_NUM_PLAN_AXES])
+{
+    signature asked, tried;
+    ms_plan variant = *plan;
+    ms_orders orders;
+    sign(plan, cluster, &asked);
+    ms_space_orders(space, plan, cluster, &orders);
+    for (int i = 0; i < orders.num; i++) {
+        memcpy(variant.order, orders.order[i], sizeof variant.order);
+        sign(&variant, cluster, &tried);
+        if (memcmp(&asked, &tried, sizeof asked) != 0)
+            continue;
+        memcpy(like, orders.order[i], sizeof variant.order);
+        return true;
+    }
+    return false;
 }

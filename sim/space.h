@@ -47,10 +47,28 @@ ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
  * reshard are short names. Words take = only; zero is 0 to 3, sizes are at least 1. MS_EINPUT names what is wrong. */
 ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
 
+/* Only what both spaces allow; the base, the order and the thinning of `a` stay. `*empty` is a choice of which no value is left, or
+ * MS_NUM_CHOICES. */
+ms_space ms_space_both(const ms_space *a, const ms_space *b, ms_choice *empty);
+
+/* "tp=8", "schedule=1f1b": a value as ms_space_limit reads it. */
+char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value);
+
 bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
 
 /* Whether plans with so many cp ranks may use the method; with one rank there is nothing to choose, and only the first counts. */
-bool ms_space_allows_cp_method(const ms_space *space, long cp, ms_cp_method method);
+bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method method);
+
+/* Combinations that the search tries, each of legal values; what they leave out changes nothing, or is not done by the stack.
+ * Interleaving needs a pipeline and 2 chunks per rank or more, other schedules have one; without a pipeline there is 1F1B only. */
+bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
+                             ms_schedule_kind kind, long virtual_stages);
+/* Sequence parallelism needs tp, asynchronous TP needs sequence parallelism. */
+bool ms_space_tries_tensor(const ms_space *space, long tp, bool sequence_parallel,
+                           bool async_tp);
+/* ZeRO 1 to 3 need ranks to shard over (`shards`); parameters are resharded (zero 3) inside a pipeline only where the stack does it. */
+bool ms_space_tries_sharding(const ms_space *space, const ms_stack *stack, long pp,
+                             bool shards, long zero, bool reshard_after_forward);
 
 /* One mesh: sizes of the five axes and of the expert axes. */
 typedef struct ms_mesh_choice {
@@ -73,5 +91,11 @@ typedef struct ms_orders {
 } ms_orders;
 void ms_space_orders(const ms_space *space, const ms_plan *plan,
                      const ms_cluster *cluster, ms_orders *out);
+
+/* Writes the axes of size 1, which move no rank, in their default places, as ms_space_orders does. */
+void ms_space_plain_order(ms_plan *plan);
+/* The order of the space that stands for plan->order: one with the same spans. False: there is none. */
+bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
+                         const ms_cluster *cluster, unsigned char like[MS_NUM_PLAN_AXES]);
 
 #endif

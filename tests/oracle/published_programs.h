@@ -2,7 +2,7 @@
 #ifndef MS_TESTS_PUBLISHED_PROGRAMS_H
 #define MS_TESTS_PUBLISHED_PROGRAMS_H
 
-#include "costmodel/program.h"
+#include "costmodel/check.h"
 #include "tests/test.h"
 
 #define SEQUENCE 4096
@@ -34,9 +34,9 @@ static inline const ms_program *make(ms_ctx *cx, const ms_model *model,
 {
     const ms_program *program =
         ms_program_make(cx->arena, model, &key, SEQUENCE, dp, MS_BF16);
-    const char *why = "";
-    if (!ms_program_check(program, &why))
-        fail_msg("%s", why);
+    ms_check_finding finding;
+    if (!ms_program_check(program, &finding))
+        fail_msg("%s", finding.text);
     return program;
 }
 

@@ -5,6 +5,7 @@
  * The graph keeps one more tensor than the formulas of Korthikanti et al.: the log-sum-exp of attention, 4 a bytes
  * a token (FlashAttention, Dao et al. 2022, algorithm 1). It keeps the mean and variance of a norm nowhere: they are computed again. */
 #include "costmodel/bill.h"
+#include "costmodel/check.h"
 
 #include "tests/test.h"
 
@@ -88,9 +89,9 @@ static double saved_bytes(const ms_model *model, layout at, long sequence, int m
                           .microbatch = microbatch};
     const ms_program *program =
         ms_program_make(cx->arena, model, &key, sequence, 1, MS_BF16);
-    const char *why = "";
-    if (!ms_program_check(program, &why))
-        fail_msg("%s", why);
+    ms_check_finding finding;
+    if (!ms_program_check(program, &finding))
+        fail_msg("%s", finding.text);
     return ms_bill_make(program, any_pricer(cx)).saved_bytes;
 }
 

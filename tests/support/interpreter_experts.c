@@ -97,6 +97,18 @@ void ms_interp_route(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
+static bool all_are_experts(ms_interp *run, const ms_node *node, const ms_cell *choice)
+{
+    double num_experts = (double)ms_interp_size(run, MS_DIM_EXPERTS);
+    for (long i = 0; i < choice->count; i++) {
+        if (choice->values[i] >= 0 && choice->values[i] < num_experts)
+            continue;
+        ms_interp_fail(run, node, "a choice, %g, is no expert", choice->values[i]);
+        return false;
+    }
+    return true;
+}
+
 /* weight = score / total; d score / d logit = score, or score (1 - score) for a sigmoid. */
 void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
 {
@@ -112,7 +124,8 @@ void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
     if (!ms_interp_expect(run, node, weight, num_tokens * k) ||
         !ms_interp_expect(run, node, choice, num_tokens * k) ||
         !ms_interp_expect(run, node, gweight, num_tokens * k) ||
-        !ms_interp_expect(run, node, glogits, logits->count))
+        !ms_interp_expect(run, node, glogits, logits->count) ||
+        !all_are_experts(run, node, choice))
         return;
     double *scores = MS_NEW_ARRAY(run->arena, num_experts, double);
     for (long row = 0; row < num_tokens; row++) {

@@ -215,7 +215,8 @@ void ms_interp_adam(ms_interp *run, const ms_node *node, int rank)
         in[i] = ms_interp_in(run, node, i, rank);
     for (int i = 0; i < 3; i++) {
         out[i] = ms_interp_out(run, node, i, rank);
-        if (!ms_interp_expect(run, node, in[i + 1], out[i]->count))
+        if (!ms_interp_expect(run, node, in[i + 1], out[i]->count) ||
+            !ms_interp_expect(run, node, in[0], out[i]->count))
             return;
     }
     for (long i = 0; i < out[0]->count; i++) {

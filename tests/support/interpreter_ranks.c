@@ -43,7 +43,8 @@ static bool change_is_described(ms_interp *run, const ms_node *node)
         fits = ms_placement_equal(in->at[axis], changes ? node->from : out->at[axis]) &&
                ms_placement_equal(out->at[axis], changes ? node->to : in->at[axis]);
     }
-    bool is_possible = node->to.kind == MS_REPLICATE ||
+    bool is_divided = node->from.kind == MS_REPLICATE && node->to.kind == MS_PARTIAL_SUM;
+    bool is_possible = node->to.kind == MS_REPLICATE || is_divided ||
                        (node->to.kind == MS_SHARD && node->from.kind != MS_PARTIAL_MAX);
     if (!fits || !is_possible)
         ms_interp_fail(run, node, "%s to %s: placements do not fit the attributes",
@@ -137,6 +138,8 @@ void ms_interp_redistribute(ms_interp *run, const ms_node *node, int rank)
                 rank, t->name, t->dims, num_found, g.size);
             return;
         }
+        if (node->to.kind == MS_PARTIAL_SUM) /* equal shares */
+            out->values[i] /= (double)run->program->mesh_size[t->mesh][node->axis];
         ms_box_next(&box, index);
     }
     run->node_wire_bytes[(node - run->program->nodes) * run->num_ranks + rank] =

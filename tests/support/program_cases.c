@@ -1,7 +1,10 @@
 /* Keys that every test of layer programs starts from, and the count of failures. */
 #include "tests/support/program_cases.h"
 
+#include "costmodel/check.h"
+
 #include <stdio.h>
+#include <string.h>
 
 static int num_wrong; /* cases of the running test that failed; each is printed */
 
@@ -35,10 +38,22 @@ const ms_program *ms_case_program(ms_arena *arena, const ms_model *model,
 {
     const ms_program *program =
         ms_program_make(arena, model, key, MS_SMALL_SEQUENCE, data_parallel, MS_BF16);
-    const char *why = "";
-    if (!ms_program_check(program, &why))
-        ms_case_wrong(ms_case_describe(arena, model, key), why);
+    ms_check_finding finding;
+    if (!ms_program_check(program, &finding))
+        ms_case_wrong(ms_case_describe(arena, model, key), finding.text);
     return program;
+}
+
+ms_program *ms_case_copy(ms_arena *arena, const ms_program *program)
+{
+    ms_program *copy = MS_NEW(arena, ms_program);
+    *copy = *program;
+    copy->tensors = MS_NEW_ARRAY(arena, program->num_tensors, ms_tensor);
+    copy->nodes = MS_NEW_ARRAY(arena, program->num_nodes, ms_node);
+    memcpy(copy->tensors, program->tensors,
+           (size_t)program->num_tensors * sizeof *copy->tensors);
+    memcpy(copy->nodes, program->nodes, (size_t)program->num_nodes * sizeof *copy->nodes);
+    return copy;
 }
 
 const char *ms_case_describe(ms_arena *arena, const ms_model *model,

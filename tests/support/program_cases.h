@@ -17,6 +17,8 @@ ms_program_key ms_case_split_key(ms_program_part part);
 /* A program that is not sound counts as a failure. */
 const ms_program *ms_case_program(ms_arena *arena, const ms_model *model,
                                   const ms_program_key *key, long data_parallel);
+/* A copy whose tensors and nodes may be changed. */
+ms_program *ms_case_copy(ms_arena *arena, const ms_program *program);
 const char *ms_case_describe(ms_arena *arena, const ms_model *model,
                              const ms_program_key *key);
 

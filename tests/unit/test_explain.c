@@ -1,6 +1,7 @@
 /* Explanations: the parts of a model, reasons in words, figures that enter, and answers that rest on other predictions. */
 #include "sim/explain.h"
 
+#include "costmodel/check.h"
 #include "sim/explain_print.h"
 #include "tests/test.h"
 
@@ -66,8 +67,8 @@ static void parts_are_told_apart_by_what_they_are(void **state)
         for (int k = 0; k < e->num_parts; k++) {
             ASSERT_TEXT(e->parts[k].name, rows[i].names[k]);
             ASSERT_INT(e->parts[k].num_layers, rows[i].layers[k]);
-            const char *why = "";
-            assert_true(ms_program_check(e->parts[k].program, &why));
+            ms_check_finding first;
+            assert_true(ms_program_check(e->parts[k].program, &first));
         }
         close_explained(e);
     }

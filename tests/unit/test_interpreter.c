@@ -435,12 +435,13 @@ static void changes_of_placement_keep_the_tensor_and_count_bytes(void **state)
     int turned = ms_hand_redistribute(h, x, 2, "Rsh");
     int all = ms_hand_redistribute(h, gathered, 1, "RRR");
     int sliced = ms_hand_redistribute(h, all, 2, "RRh");
+    int divided = ms_hand_redistribute(h, all, 2, "RRP");
     ms_interp *run = run_hand(h);
     const double *want = whole(run, x);
-    const int tensors[] = {gathered, turned, all, sliced};
-    const double bytes[] = {16 * 2, 8 * 2, 32 * 2,
+    const int tensors[] = {gathered, turned, all, sliced, divided};
+    const double bytes[] = {16 * 2, 8 * 2, 32 * 2, 0,
                             0}; /* of 2-byte elements, 16 of x on a rank */
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         assert_true(ms_interp_difference(whole(run, tensors[i]), want, 64) == 0);
         for (int rank = 0; rank < 4; rank++)
             ASSERT_NEAR(run->node_wire_bytes[i * 4 + rank], bytes[i], 0);
