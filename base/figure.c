@@ -42,7 +42,8 @@ void ms_figures_add(ms_figures *list, const char *prefix, const ms_field *fields
                         .offset = offset + field->offset,
                         .is_integer = field->kind == MS_FIELD_INTEGER,
                         .is_coefficient = field->kind == MS_FIELD_ANY,
-                        .low = field->kind == MS_FIELD_QUANTITY ? 0.0 : field->low};
+                        .low = field->kind == MS_FIELD_QUANTITY ? 0.0 : field->low,
+                        .high = field->kind == MS_FIELD_QUANTITY ? 0.0 : field->high};
     }
 }
 

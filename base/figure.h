@@ -13,7 +13,7 @@ typedef struct ms_figure {
     bool is_integer;
     bool
         is_coefficient; /* a field of kind MS_FIELD_ANY with low < high: its value stands first there */
-    double low; /* least value the table allows; 0 when it states none */
+    double low, high; /* as the table has them; 0 when it states none */
 } ms_figure;
 
 typedef struct ms_figures {

@@ -97,7 +97,8 @@ static bool find_effect(study *s, part_kind file, const ms_figure *figure, doubl
         return true;
     if (predict_changed(s, file, figure, value * LOWER, out) && differs(s, out))
         return true;
-    bool is_switch = figure->is_coefficient && figure->low <= 0.0;
+    bool is_switch =
+        figure->is_coefficient && figure->low <= 0.0 && value >= figure->high;
     bool shows =
         is_switch && predict_changed(s, file, figure, 0.0, out) && differs(s, out);
     out->change = NAN;

@@ -200,6 +200,8 @@ static void figures_that_do_not_enter_are_left_out(void **state)
     assert_null(figure_named(inside, "networks.infiniband.bandwidth_frac"));
     assert_null(figure_named(inside, "levels.leaf.bandwidth"));
     assert_null(figure_named(inside, "all_to_all.frac"));
+    assert_null(figure_named(inside, "nvls.base")); /* no large all-reduce */
+    assert_true(isnan(figure_named(inside, "dp_overlap")->step_effect)); /* a switch */
     assert_null(figure_named(inside, "gemm.fp16.efficiency"));
     assert_null(figure_named(inside, "usd_per_gpu_hour"));
     assert_null(figure_named(inside, "tp_overlap"));

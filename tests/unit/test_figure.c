@@ -59,6 +59,7 @@ static void numbers_are_listed_and_texts_are_not(void **state)
         ASSERT_TEXT(list.items[i].key, keys[i]);
     ASSERT_TEXT(list.items[0].help, "a share");
     ASSERT_NEAR(list.items[0].low, 0.5, 0);
+    ASSERT_NEAR(list.items[1].high, 2, 0);
     ASSERT_INT(list.items[0].unit, MS_UNIT_COUNT);
     ASSERT_INT(list.items[1].unit, MS_UNIT_SECONDS);
     ASSERT_INT(list.items[3].unit, MS_UNIT_BYTES_PER_S);
