@@ -231,7 +231,7 @@ static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
     bill->comms[pass][bill->num_comms[pass]++] = comm;
 }
 
-static ms_bill_axis bill_axis(const ms_node_comm *comm)
+ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm)
 {
     if (comm->axis == 2)
         return MS_BILL_TP;
@@ -245,7 +245,7 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
     if (!ms_node_communicates(program, node, &comm))
         return;
     add_comm(bill, pass,
-             (ms_bill_comm){.axis = (unsigned char)bill_axis(&comm),
+             (ms_bill_comm){.axis = (unsigned char)ms_node_bill_axis(&comm),
                             .collective = (unsigned char)comm.collective,
                             .count = 1,
                             .size_bytes = comm.size_bytes,

@@ -56,6 +56,9 @@ typedef struct ms_bill {
 /* The bill of a program priced by `pricer`. */
 ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
 
+/* The group along which a node communicates. */
+ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);
+
 /* Seconds of one node that does not communicate; 0 for placement changes. */
 double ms_node_compute_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer);

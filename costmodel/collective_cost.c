@@ -238,18 +238,32 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
     return law;
 }
 
+static inline double algorithm_s(const ms_collective_law *law, int i, double size_bytes)
+{
+    double alpha_s = law->algorithm[i].alpha_s;
+    double wire_s = law->algorithm[i].beta_s_per_byte * size_bytes;
+    return alpha_s + wire_s + law->algorithm[i].ramp * sqrt(alpha_s * wire_s);
+}
+
 double ms_collective_s(const ms_collective_law *law, double size_bytes)
 {
     if (law->num_algorithms == 0 || size_bytes <= 0.0)
         return 0.0;
     double best_s = INFINITY;
-    for (int i = 0; i < law->num_algorithms; i++) {
-        double alpha_s = law->algorithm[i].alpha_s;
-        double wire_s = law->algorithm[i].beta_s_per_byte * size_bytes;
-        best_s = ms_min(best_s, alpha_s + wire_s +
-                                    law->algorithm[i].ramp * sqrt(alpha_s * wire_s));
-    }
+    for (int i = 0; i < law->num_algorithms; i++)
+        best_s = ms_min(best_s, algorithm_s(law, i, size_bytes));
     return best_s;
+}
+
+const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes)
+{
+    int best = 0;
+    if (law->num_algorithms == 0)
+        return "";
+    for (int i = 1; i < law->num_algorithms; i++)
+        if (algorithm_s(law, i, size_bytes) < algorithm_s(law, best, size_bytes))
+            best = i;
+    return law->algorithm[best].name;
 }
 
 double ms_collective_wire_bytes(ms_collective collective, long group_size,

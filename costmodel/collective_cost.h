@@ -36,6 +36,8 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
                                          const ms_profile *profile);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);
+/* Name of the algorithm that ms_collective_s takes; "" for a group of one rank. */
+const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes);
 
 /* Bytes that one rank sends for a collective of size S: (n-1)/n S (gather, scatter, all-to-all), 2 (n-1)/n S (all-reduce), S (send). */
 double ms_collective_wire_bytes(ms_collective collective, long group_size,

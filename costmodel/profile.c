@@ -319,3 +319,44 @@ const ms_network_profile *ms_profile_network(const ms_profile *profile,
             return &profile->networks[i];
     return NULL;
 }
+
+/* ---- listing ---- */
+
+static void list_kernels(const ms_profile *profile, ms_figures *list)
+{
+    for (int i = 0; i < MS_NUM_DTYPES; i++) {
+        if (!isnan(profile->gemm[i].efficiency.value)) {
+            ms_figures_add(
+                list, ms_arena_printf(list->arena, "gemm.%s", ms_dtype_names[i]),
+                gemm_fields,
+                offsetof(ms_profile, gemm) + (size_t)i * sizeof *profile->gemm);
+        }
+    }
+    for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++) {
+        if (!isnan(profile->attention[i].forward_flop_per_s.value)) {
+            ms_figures_add(list,
+                           ms_arena_printf(list->arena, "attention.%s",
+                                           ms_attention_kernel_names[i]),
+                           attention_fields,
+                           offsetof(ms_profile, attention) +
+                               (size_t)i * sizeof *profile->attention);
+        }
+    }
+}
+
+void ms_profile_figures(const ms_profile *profile, ms_figures *list)
+{
+    ms_figures_add(list, "", profile_fields, 0);
+    list_kernels(profile, list);
+    ms_figures_add(list, "link", link_fields, 0);
+    ms_figures_add(list, "all_to_all", all_to_all_fields, 0);
+    if (!isnan(profile->nvls_bytes_per_s.value))
+        ms_figures_add(list, "nvls", nvls_fields, 0);
+    for (int i = 0; i < profile->num_networks; i++) {
+        ms_figures_add(
+            list, ms_arena_printf(list->arena, "networks.%s", profile->networks[i].name),
+            network_fields,
+            offsetof(ms_profile, networks) + (size_t)i * sizeof *profile->networks);
+    }
+    ms_figures_add(list, "memory", memory_fields, 0);
+}

@@ -100,6 +100,9 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
 
 ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out);
 ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out);
+/* Its coefficients, by the tables that read them: "gemm.bf16.efficiency", "link.step", "networks.infiniband.base"; of data types,
+ * kernels and networks only those that it has. */
+void ms_profile_figures(const ms_profile *profile, ms_figures *list);
 /* The coefficients of the cluster's network; NULL when the profile has none for it. */
 const ms_network_profile *ms_profile_network(const ms_profile *profile,
                                              const char *network);

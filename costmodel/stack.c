@@ -164,3 +164,14 @@ ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
     *out = stack;
     return status;
 }
+
+void ms_stack_figures(ms_figures *list)
+{
+    static const ms_field end = {0};
+    _Static_assert(offsetof(stack_file, stack) == 0, "offsets are those of the stack");
+    for (const ms_field *field = stack_fields; field->kind != MS_FIELD_END; field++) {
+        const ms_field one[2] = {*field, end};
+        if (field->kind == MS_FIELD_ANY)
+            ms_figures_add(list, "", one, 0);
+    }
+}

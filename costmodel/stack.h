@@ -68,5 +68,7 @@ typedef struct ms_stack {
 
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out);
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
+/* Its coefficients, by the table that reads them; switches and words are none. */
+void ms_stack_figures(ms_figures *list);
 
 #endif

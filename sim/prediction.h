@@ -2,7 +2,7 @@
 #ifndef MS_SIM_PREDICTION_H
 #define MS_SIM_PREDICTION_H
 
-#include "sim/step.h"
+#include "sim/traffic.h"
 
 typedef struct ms_stage_prediction {
     int rank; /* pipeline rank */
@@ -15,17 +15,17 @@ typedef struct ms_stage_prediction {
 } ms_stage_prediction;
 
 typedef struct ms_axis_prediction {
-    const char *
-        axis; /* "tp", "cp", "ep", "dp_shard" ("fsdp" when cp joins it), "dp_replicate", "pp" */
+    const char *axis; /* ms_traffic_group_name */
     long size;
     long ranks_per_node;
     const char *tier; /* name of the innermost level that holds the group */
     double bytes;     /* sent by one rank in a step */
+    double nic_bytes; /* of these over a NIC; the others stay in the innermost domain */
     double seconds;   /* of communication, overlapped or not */
     double exposed_s; /* that compute waits for */
 } ms_axis_prediction;
 
-#define MS_MAX_AXIS_PREDICTIONS 6
+#define MS_MAX_AXIS_PREDICTIONS 9
 
 typedef struct ms_prediction {
     double step_s;
@@ -52,6 +52,13 @@ typedef struct ms_prediction {
 /* The plan must be legal (ms_plan_check). Lives in cx->arena. MS_OK also when it does not fit: see fits. */
 ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_prediction *out);
+
+/* The same for a plan that is open, with the traffic that the axes sum up. */
+ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
+
+/* A rank's traffic summed by group, without what is in optimizer_s; returns how many axes. */
+int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
+                    ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS]);
 
 /* meshsim.prediction/1; step_s_low and step_s_high are null until there are intervals. */
 void ms_prediction_write_json(ms_jout *out, const ms_prediction *prediction);

@@ -83,17 +83,16 @@ static void write_stage(ms_jout *out, const ms_stage_prediction *stage,
     ms_jout_end_object(out);
 }
 
-static void write_axis(ms_jout *out, const ms_axis_prediction *axis)
+void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis)
 {
-    ms_jout_begin_object(out);
     ms_jout_text_field(out, "axis", axis->axis);
     ms_jout_number_field(out, "size", (double)axis->size);
     ms_jout_number_field(out, "ranks_per_node", (double)axis->ranks_per_node);
     ms_jout_text_field(out, "tier", axis->tier);
     ms_jout_number_field(out, "sent_bytes", axis->bytes);
+    ms_jout_number_field(out, "nic_bytes", axis->nic_bytes);
     ms_jout_number_field(out, "comm_s", axis->seconds);
     ms_jout_number_field(out, "exposed_s", axis->exposed_s);
-    ms_jout_end_object(out);
 }
 
 static void write_times(ms_jout *out, const ms_prediction *p)
@@ -130,8 +129,11 @@ void ms_prediction_write_fields(ms_jout *out, const ms_prediction *p)
     ms_jout_end_array(out);
     ms_jout_key(out, "axes");
     ms_jout_begin_array(out);
-    for (int i = 0; i < p->num_axes; i++)
-        write_axis(out, &p->axes[i]);
+    for (int i = 0; i < p->num_axes; i++) {
+        ms_jout_begin_object(out);
+        ms_axis_write_fields(out, &p->axes[i]);
+        ms_jout_end_object(out);
+    }
     ms_jout_end_array(out);
 }
 

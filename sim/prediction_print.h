@@ -7,6 +7,9 @@
 /* The members of meshsim.prediction/1, into an object that is open. */
 void ms_prediction_write_fields(ms_jout *out, const ms_prediction *prediction);
 
+/* One axis of it. */
+void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);
+
 /* The plan with the layers of each stage that the prediction used. */
 ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction);
 

@@ -29,6 +29,14 @@ static double async_exposed_s(const ms_workload *workload, const ms_bill_comm *c
     return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
 }
 
+bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool async_tp)
+{
+    bool chunked =
+        comm->collective == MS_ALL_GATHER || comm->collective == MS_REDUCE_SCATTER;
+    return comm->axis == MS_BILL_TP && async_tp && chunked &&
+           links->span[comm->axis].tier == 0;
+}
+
 /* A transfer of ring attention runs beside the attention of its step and slows it down. */
 static double ring_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                              double seconds)
@@ -45,9 +53,7 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
     double seconds =
         comm->count *
         ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
-    bool chunked =
-        comm->collective == MS_ALL_GATHER || comm->collective == MS_REDUCE_SCATTER;
-    if (comm->axis == MS_BILL_TP && async_tp && chunked && span->tier == 0)
+    if (ms_comm_is_async(comm, links, async_tp))
         return async_exposed_s(workload, comm, span->size, seconds);
     if (comm->axis == MS_BILL_TP)
         return seconds -
@@ -131,11 +137,24 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
     return part;
 }
 
+/* The head whose matrix is the embedding's on the same rank: it is gathered and reduced there. */
+static ms_part without_matrix(const ms_workload *workload, const ms_bill *head,
+                              const ms_links *links, ms_part part)
+{
+    ms_bill rest = *head;
+    rest.dense_params -= head->head_params;
+    part.dense_params = rest.dense_params;
+    price_sync(workload, &rest, links, &part);
+    return part;
+}
+
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
                     const ms_links *links, bool async_tp, unsigned modes, ms_parts *out)
 {
     out->embed = price_part(workload, &bills->embed, links, async_tp);
     out->head = price_part(workload, &bills->head, links, async_tp);
+    if (workload->model->tied_embeddings)
+        out->tied_head = without_matrix(workload, &bills->head, links, out->head);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
         if ((modes >> mode & 1U) == 0)
             continue;
@@ -229,13 +248,11 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
     if (middle < last)
         add_layers(workload, parts, out, middle, last, rest);
     if (layout->has_head) {
-        add_part(workload, out, &parts->head, 1.0);
+        bool shared = layout->has_embedding && workload->model->tied_embeddings;
+        add_part(workload, out, shared ? &parts->tied_head : &parts->head, 1.0);
         out->logits = parts->logits;
         out->head_params = parts->head_params;
         out->head_transient_bytes = parts->head.transient_bytes;
-        if (layout->has_embedding &&
-            workload->model->tied_embeddings) /* one matrix serves both */
-            out->sum.dense_params -= parts->head_params;
     }
     out->num_layers = layout->num_layers;
 }

@@ -40,6 +40,8 @@ typedef struct ms_part {
 /* Parts of one bill set on one set of links; layers by kind and recompute mode. */
 typedef struct ms_parts {
     ms_part embed, head;
+    ms_part
+        tied_head; /* of a rank that holds the embedding too, when one matrix serves both */
     ms_part layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     double logits, head_params;
     double send_s; /* of a micro-batch's activations to the next stage */
@@ -49,6 +51,9 @@ typedef struct ms_parts {
 /* Seconds that all collectives of one entry of a bill add to the critical path of a micro-batch. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp);
+
+/* Whether the collective runs in chunks beside its product: gathers and scatters of asynchronous TP inside one domain. */
+bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool async_tp);
 
 /* Prices the parts for the recompute modes of `modes`. */
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,

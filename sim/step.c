@@ -7,7 +7,7 @@
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_parts *parts)
 {
-    double norm_s = ms_collective_s(&links->world, 4.0);
+    double norm_s = ms_collective_s(&links->world, MS_NORM_BYTES);
     if (!workload->model->tied_embeddings || links->pipeline_span.size == 1)
         return norm_s;
     return norm_s + ms_collective_s(&links->send, workload->stack->grad_comm_bytes.value *

@@ -29,6 +29,9 @@ typedef struct ms_pipeline {
     double world_sync_s; /* before the optimizer: ms_step_sync_s */
 } ms_pipeline;
 
+/* The sum of squares of all gradients, in fp32. */
+#define MS_NORM_BYTES 4.0
+
 /* What all ranks wait for between the last backward and the optimizer: the all-reduce of the gradient norm, and with tied embeddings
  * in different stages the gradient of their matrix, exchanged between the first and the last stage (Megatron-LM, finalize_model_grads.py): both
  * send it at once, priced as one send between neighbouring stages. */

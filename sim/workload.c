@@ -67,29 +67,39 @@ static long data_parallel_for(const ms_bill_key *key)
     return dp;
 }
 
-static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
-                       ms_program_part part, int kind, ms_recompute recompute)
+const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
+                                      const ms_bill_key *key, ms_program_key part,
+                                      long data_parallel)
 {
     ms_program_key program_key = {
-        .part = (unsigned char)part,
-        .kind = (unsigned char)kind,
+        .part = part.part,
+        .kind = part.kind,
         .sequence_parallel = key->sequence_parallel && key->tp > 1,
         .loss_parallel = key->loss_parallel,
         .cp_unbalanced = key->cp_unbalanced,
         .cp_method = key->cp_method,
         .attention_fused = workload->pricer.attention_fused,
         .regather = workload->stack->regather,
-        .recompute = (unsigned char)recompute,
+        .recompute = part.recompute,
         .tp = key->tp,
         .cp = key->cp,
         .ep = key->ep,
         .etp = key->etp,
         .microbatch = key->microbatch,
     };
+    return ms_program_make(arena, workload->model, &program_key,
+                           workload->sequence_length, data_parallel, workload->compute);
+}
+
+static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
+                       ms_program_part part, int kind, ms_recompute recompute)
+{
+    ms_program_key which = {.part = (unsigned char)part,
+                            .kind = (unsigned char)kind,
+                            .recompute = (unsigned char)recompute};
     ms_arena *scratch = ms_arena_open();
     const ms_program *program =
-        ms_program_make(scratch, workload->model, &program_key, workload->sequence_length,
-                        data_parallel_for(key), workload->compute);
+        ms_workload_program(workload, scratch, key, which, data_parallel_for(key));
     ms_bill bill = ms_bill_make(program, &workload->pricer);
     ms_arena_close(scratch);
     return bill;

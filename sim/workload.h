@@ -90,6 +90,10 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
 
 /* The bills of a key, with layers without recomputation. Thread-safe; the set stays where it is. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
+/* The program that a bill of the key is made from (of `part` counts what it names: part, kind and recompute), for `data_parallel` ranks: local shapes do not depend on it. Lives in the arena. */
+const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
+                                      const ms_bill_key *key, ms_program_key part,
+                                      long data_parallel);
 /* Makes sure that the set has layers in the recompute modes of `modes` (bit i: mode i). Thread-safe. */
 void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes);
 

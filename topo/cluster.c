@@ -183,11 +183,10 @@ static const ms_field level_fields[] = {
 #undef AT
 
 /* Peaks are keyed by data type; absent and null ones stay NaN. */
-static ms_status read_peaks(ms_ctx *cx, ms_jval peak, ms_device *device)
+static void make_peak_fields(ms_field fields[MS_NUM_DTYPES + 1])
 {
-    ms_field fields[MS_NUM_DTYPES + 1] = {{0}};
+    memset(fields, 0, (MS_NUM_DTYPES + 1) * sizeof *fields);
     for (int i = 0; i < MS_NUM_DTYPES; i++) {
-        device->peak_flop_per_s[i] = NAN;
         fields[i] = (ms_field){.kind = MS_FIELD_QUANTITY,
                                .key = ms_dtype_names[i],
                                .offset = offsetof(ms_device, peak_flop_per_s) +
@@ -196,12 +195,35 @@ static ms_status read_peaks(ms_ctx *cx, ms_jval peak, ms_device *device)
                                .unit = MS_UNIT_FLOP_PER_S,
                                .help = "dense peak"};
     }
+}
+
+static ms_status read_peaks(ms_ctx *cx, ms_jval peak, ms_device *device)
+{
+    ms_field fields[MS_NUM_DTYPES + 1];
+    make_peak_fields(fields);
+    for (int i = 0; i < MS_NUM_DTYPES; i++)
+        device->peak_flop_per_s[i] = NAN;
     MS_TRY(ms_json_read(cx, peak, fields, device));
     for (int i = 0; i < MS_NUM_DTYPES; i++)
         if (device->peak_flop_per_s[i] <= 0.0)
             return ms_json_fail(cx, peak, "peak of \"%s\" is 0, must be positive or null",
                                 ms_dtype_names[i]);
     return MS_OK;
+}
+
+void ms_cluster_figures(const ms_cluster *cluster, ms_figures *list)
+{
+    ms_field peaks[MS_NUM_DTYPES + 1];
+    make_peak_fields(peaks);
+    ms_figures_add(list, "", cluster_fields, 0);
+    ms_figures_add(list, "device", device_fields, offsetof(ms_cluster, device));
+    ms_figures_add(list, "device.peak", peaks, offsetof(ms_cluster, device));
+    for (int i = 0; i < cluster->num_levels; i++) {
+        ms_figures_add(
+            list, ms_arena_printf(list->arena, "levels.%s", cluster->levels[i].name),
+            level_fields,
+            offsetof(ms_cluster, levels) + (size_t)i * sizeof cluster->levels[i]);
+    }
 }
 
 static ms_status check_positive(ms_ctx *cx, ms_jval object, const char *key, double value)

@@ -4,7 +4,7 @@
 #define MS_TOPO_CLUSTER_H
 
 #include "base/diag.h"
-#include "base/json.h"
+#include "base/figure.h"
 
 typedef enum ms_dtype {
     MS_FP64,
@@ -66,6 +66,8 @@ ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out);
 void ms_cluster_print(FILE *out, const ms_cluster *cluster);
 void ms_cluster_write_json(ms_jout *out,
                            const ms_cluster *cluster); /* meshsim.cluster/1 */
+/* Its numbers, by the tables that read them: "device.hbm", "levels.nvlink.bandwidth". */
+void ms_cluster_figures(const ms_cluster *cluster, ms_figures *list);
 ms_status ms_cluster_names(ms_ctx *cx, const char *const **names, int *num_names);
 
 #endif

@@ -311,7 +311,11 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
     ms_parts parts = make_parts();
     parts.embed.dense_params = 30;
     parts.head.dense_params = 32;
+    parts.head.reduce_s = 8;
     parts.head.transient_bytes = 5;
+    parts.tied_head = parts.head;
+    parts.tied_head.dense_params = 2;
+    parts.tied_head.reduce_s = 3;
     parts.layer[0][MS_RECOMPUTE_NONE].dense_params = 100;
     parts.layer[1][MS_RECOMPUTE_NONE].dense_params = 200;
     ms_stage_layout both = {.num_layers = 8, .has_embedding = true, .has_head = true};
@@ -320,6 +324,7 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
     ms_stage tied = stage_of(b, &parts, both);
     ASSERT_NEAR(apart.sum.dense_params, 30 + 1200 + 32, 0);
     ASSERT_NEAR(tied.sum.dense_params, 1200 + 32, 0);
+    ASSERT_NEAR(apart.sum.reduce_s - tied.sum.reduce_s, 8 - 3, 1e-12);
     ASSERT_NEAR(tied.unit_dense_params, 200, 0);
     ASSERT_NEAR(tied.logits, 11, 0);
     ASSERT_NEAR(tied.head_transient_bytes, 5, 0);

@@ -1,0 +1,21 @@
+/* meshsim explain of a plan: its options and what they lead to. */
+#ifndef MS_CLI_EXPLAIN_PLAN_H
+#define MS_CLI_EXPLAIN_PLAN_H
+
+#include "cli/commands.h"
+#include "cli/plan_options.h"
+
+typedef struct ms_explain_plan_options {
+    bool collectives, tensors, coefficients, questions; /* none: all of them, in short */
+    const char *part;
+    ms_opt_integer rank;
+} ms_explain_plan_options;
+
+/* Fills a ms_explain_plan_options. */
+extern const ms_option ms_explain_plan_table[];
+
+/* Explains the plan of the options (or of the file that is the command's word) as text or JSON; one that does not fit too. */
+ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,
+                          const ms_explain_plan_options *o, ms_plan_options *options);
+
+#endif

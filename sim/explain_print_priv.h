@@ -1,0 +1,24 @@
+/* What the files that print explanations share. */
+#ifndef MS_SIM_EXPLAIN_PRINT_PRIV_H
+#define MS_SIM_EXPLAIN_PRINT_PRIV_H
+
+#include "base/table.h"
+#include "sim/explain_print.h"
+
+/* Words in lines of 120 columns; from the second on they begin at `indent`, where the first has come to already. */
+void ms_print_wrapped(FILE *out, const char *text, int indent);
+/* The same with the indent before the first line too. */
+void ms_print_paragraph(FILE *out, const char *text, int indent);
+/* A heading after an empty line. */
+void ms_print_title(FILE *out, const char *title);
+/* Seconds, "-" when they are not known. */
+void ms_time_cell(ms_table *table, int decimals, double value);
+
+/* The collectives that the view shows, then why each is there. */
+void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
+                          const ms_explain_view *view);
+/* Tensors of the part that the view names, or of the main one. */
+void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,
+                      const ms_explain_view *view);
+
+#endif

@@ -1,0 +1,12 @@
+/* The steps of ms_explain. */
+#ifndef MS_SIM_EXPLAIN_PRIV_H
+#define MS_SIM_EXPLAIN_PRIV_H
+
+#include "sim/explain.h"
+
+void ms_explain_list_parts(ms_ctx *cx, ms_explanation *e);
+void ms_explain_list_collectives(ms_ctx *cx, ms_explanation *e);
+ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *e);
+void ms_explain_answer_all(ms_ctx *cx, ms_explanation *e);
+
+#endif
