@@ -19,16 +19,13 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
 {
     const ms_node *node = &b->nodes[f];
     const ms_tensor *operand = &b->tensors[node->in[input]];
-    const ms_placement partial = {.kind = MS_PARTIAL_SUM};
     if (!ms_axis_active(b->program, operand->mesh, axis))
         return ms_replicate;
     char letter = b->strategy[f][axis];
-    if (letter == MS_WHOLE)
-        return ms_replicate;
-    if (letter == MS_LINEAR)
-        return operand->at[axis].kind == MS_PARTIAL_SUM ? ms_replicate : partial;
-    char own = ms_operand_letter(node, operand, input, axis, letter);
-    return own != 0 ? ms_shard(own) : partial;
+    if (letter == MS_LINEAR && operand->at[axis].kind == MS_PARTIAL_SUM)
+        return ms_replicate; /* its place is taken by a gradient, which is whole */
+    return ms_spread_result(letter,
+                            ms_operand_letter(node, operand, input, axis, letter));
 }
 
 static int gradient_like(ms_builder *b, int tensor)

@@ -1,5 +1,7 @@
 /* Placement propagation: which letter a node is spread by on each mesh axis, what its inputs must be for
- * that, and what its outputs then are. Weights stay where they are; activations are redistributed. */
+ * that, and what its outputs then are. Weights stay where they are; activations are redistributed. The rules
+ * are those of einsum.h. The letter is chosen here and not by einsum_strategy.h: programs are built inside a search, whatever the
+ * number of data-parallel ranks, and before there is a cluster that could price anything. */
 #include "base/number.h"
 #include "costmodel/program_priv.h"
 
@@ -141,7 +143,7 @@ static ms_placement required(const ms_node *node, const ms_tensor *operand, int 
 {
     char own =
         letter == MS_WHOLE ? 0 : ms_operand_letter(node, operand, input, axis, letter);
-    return own != 0 ? ms_shard(own) : ms_replicate;
+    return ms_spread_operand(own);
 }
 
 /* Cost of spreading the node by `letter`; infinite when a weight would have to move. */
@@ -233,15 +235,11 @@ static char choose_letter(const ms_builder *b, const ms_node *node, int axis)
 static ms_placement output_placement(const ms_node *node, const ms_tensor *out, int axis,
                                      char letter)
 {
-    if (letter == MS_WHOLE)
-        return ms_replicate;
-    if (letter == MS_LINEAR)
-        return (ms_placement){.kind = MS_PARTIAL_SUM};
-    char own = ms_operand_letter(node, out, -1, axis, letter);
-    if (own != 0)
-        return ms_shard(own);
-    return (ms_placement){.kind = node->op == MS_OP_LOSS_MAX ? MS_PARTIAL_MAX
-                                                             : MS_PARTIAL_SUM};
+    ms_placement result =
+        ms_spread_result(letter, ms_operand_letter(node, out, -1, axis, letter));
+    if (node->op == MS_OP_LOSS_MAX && result.kind == MS_PARTIAL_SUM)
+        result.kind = MS_PARTIAL_MAX;
+    return result;
 }
 
 static void spread(ms_builder *b, ms_node *node, int axis, char letter)
