@@ -241,14 +241,6 @@ bool ms_program_check(const ms_program *program, const char **why)
            weights_have_gradients(program, why);
 }
 
-static void print_placement(FILE *out, ms_placement at)
-{
-    static const char *const words[] = {"R", "S", "P", "Pmax"};
-    fprintf(out, "%s", words[at.kind]);
-    if (at.kind == MS_SHARD)
-        fprintf(out, "(%c)", at.dim);
-}
-
 static void print_tensor(FILE *out, const ms_program *program, int tensor)
 {
     static const char *const axes[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
@@ -259,9 +251,9 @@ static void print_tensor(FILE *out, const ms_program *program, int tensor)
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (t->at[axis].kind == MS_REPLICATE)
             continue;
-        fprintf(out, "%s", gap);
-        print_placement(out, t->at[axis]);
-        fprintf(out, "@%s", axes[t->mesh][axis]);
+        char text[MS_PLACEMENT_TEXT];
+        fprintf(out, "%s%s@%s", gap, ms_placement_text(t->at[axis], text),
+                axes[t->mesh][axis]);
         gap = " ";
     }
     fprintf(out, "]%s", t->saved ? "*" : "");
