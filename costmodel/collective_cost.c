@@ -14,6 +14,23 @@
 const char *const ms_collective_names[] = {"all-gather", "reduce-scatter", "all-reduce",
                                            "all-to-all", "send",           NULL};
 
+ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
+                           const ms_profile *profile)
+{
+    if (cluster->num_levels == 1 || ms_profile_network(profile, cluster->network) != NULL)
+        return MS_OK;
+    const char *names[MS_MAX_NETWORKS];
+    for (int i = 0; i < profile->num_networks; i++)
+        names[i] = profile->networks[i].name;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "profile \"%s\" has no coefficients for network \"%s\" of cluster \"%s\"",
+            profile->name, cluster->network, cluster->name);
+    const char *near = ms_nearest(cluster->network, names, profile->num_networks);
+    if (near != NULL)
+        ms_hint(cx, "did you mean \"%s\"?", near);
+    return MS_EINPUT;
+}
+
 /* What a law is made from. Ranks are doubles because all arithmetic with them is. */
 typedef struct setting {
     ms_collective collective;

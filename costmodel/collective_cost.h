@@ -15,6 +15,10 @@ typedef enum ms_collective {
 } ms_collective;
 extern const char *const ms_collective_names[]; /* "all-gather" ..., NULL */
 
+/* The profile must have coefficients for the cluster's network, if it has one: MS_EINPUT otherwise. Laws rely on it. */
+ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
+                           const ms_profile *profile);
+
 /* The law of a collective over one group, affine-root in its bytes, resolved once per (collective, span):
  *   t(S) = min over algorithms of alpha + S * beta + ramp * sqrt(alpha * S * beta).
  * S is the nccl-tests size: the total of the gathered or reduced tensor; for all-to-all what one rank holds. */

@@ -3,6 +3,7 @@
 #include "costmodel/kernel_cost.h"
 
 #include "base/number.h"
+#include "costmodel/collective_cost.h"
 
 #include <assert.h>
 #include <math.h>
@@ -66,28 +67,11 @@ static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
     return MS_OK;
 }
 
-static ms_status check_network(ms_ctx *cx, const ms_cluster *cluster,
-                               const ms_profile *profile)
-{
-    if (cluster->num_levels == 1 || ms_profile_network(profile, cluster->network) != NULL)
-        return MS_OK;
-    const char *names[MS_MAX_NETWORKS];
-    for (int i = 0; i < profile->num_networks; i++)
-        names[i] = profile->networks[i].name;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "profile \"%s\" has no coefficients for network \"%s\" of cluster \"%s\"",
-            profile->name, cluster->network, cluster->name);
-    const char *near = ms_nearest(cluster->network, names, profile->num_networks);
-    if (near != NULL)
-        ms_hint(cx, "did you mean \"%s\"?", near);
-    return MS_EINPUT;
-}
-
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out)
 {
     MS_TRY(check_dtype(cx, cluster, profile, compute));
-    MS_TRY(check_network(cx, cluster, profile));
+    MS_TRY(ms_network_check(cx, cluster, profile));
     const ms_gemm_profile *gemm = &profile->gemm[compute];
     bool fused;
     const ms_attention_profile *attention =

@@ -226,16 +226,15 @@ static ms_status read_list(reader *r)
 {
     char close = *r->at++ == '[' ? ']' : ')';
     int num_given = 0;
-    bool more = !accept(r, close);
-    while (more) {
+    while (!accept(r, close)) {
         ms_placement at;
         MS_TRY(read_placement(r, &at));
         if (num_given < r->mesh->num_axes)
             r->out->at[num_given] = at;
         num_given++;
-        more = accept(r, ',') && !accept(r, close);
-        if (!more && r->at[-1] != close)
-            MS_TRY(want(r, close));
+        if (accept(r, close))
+            break;
+        MS_TRY(want(r, ','));
     }
     if (num_given != r->mesh->num_axes)
         return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,

@@ -1,0 +1,48 @@
+/* Prices of collectives over the axes of one mesh: one interface, so that a plan of collectives can be made for our cost laws and
+ * for those of other systems. */
+#ifndef MS_COSTMODEL_COLLECTIVE_PRICE_H
+#define MS_COSTMODEL_COLLECTIVE_PRICE_H
+
+#include "costmodel/collective_cost.h"
+
+/* Axes of a mesh as a set of bits; several are one flattened axis. */
+typedef unsigned ms_axis_set;
+
+/* Seconds of a collective over a set of axes; size_bytes as ms_collective_s takes it. INFINITY: the system has no such collective.
+ * `data` may remember what it has worked out: one thread at a time. */
+typedef struct ms_collective_prices {
+    double (*seconds)(void *data, ms_collective collective, ms_axis_set axes,
+                      double size_bytes);
+    void *data;
+} ms_collective_prices;
+
+/* Ranks of a set of axes. */
+long ms_axis_set_ranks(const ms_mesh *mesh, ms_axis_set axes);
+/* The group over a set of axes. */
+ms_group ms_axis_set_group(const ms_mesh *mesh, ms_axis_set axes);
+
+/* ms_collective_law of each group on a cluster, resolved when first asked for. Mesh, cluster and profile must live as long. Errors:
+ * MS_EINPUT, the profile lacks the cluster's network or the cluster has fewer GPUs than the mesh has ranks. */
+ms_status ms_collective_prices_make(ms_ctx *cx, const ms_mesh *mesh,
+                                    const ms_cluster *cluster, const ms_profile *profile,
+                                    ms_collective_prices *out);
+
+/* What DTensor chooses its redistributions by: torch/distributed/tensor/_collective_utils.py of PyTorch (MeshTopoInfo,
+ * allgather_cost, allreduce_cost, reduce_scatter_cost; all-to-all: redistribute_cost in the same file). Rings on every axis; an axis
+ * is between hosts once the product of the sizes from the innermost axis to it exceeds the GPUs of a host. Its own constants:
+ * not measured here, and bandwidths are in GiB/s. No send. */
+typedef struct ms_pytorch_constants {
+    double gibibytes_per_s; /* inside a host: "base bandwidth" */
+    double inter_host_frac; /* of that between hosts */
+    double base_us;         /* of every collective */
+    double intra_hop_us, inter_hop_us;
+    double all_to_all_penalty_us; /* added, so that it loses ties */
+} ms_pytorch_constants;
+extern const ms_pytorch_constants ms_pytorch_defaults;
+
+/* A flattened axis, which PyTorch prices as a mesh of its own, is between hosts if one of its axes is. */
+ms_collective_prices ms_collective_prices_pytorch(ms_arena *arena, const ms_mesh *mesh,
+                                                  const ms_pytorch_constants *constants,
+                                                  long gpus_per_host);
+
+#endif

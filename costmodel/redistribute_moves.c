@@ -1,0 +1,392 @@
+/* The changes that one collective can make.
+ *
+ * A dim that its axes divide, and whose split factors are an order of axes, is a plain mixed-radix number: axes leave at its minor end
+ * and are appended there. Otherwise splits are undone in the order of the mesh, last first, which always gives back the list
+ * before; leaving by order is possible too where every rank finds its new indices within the group (find_all). */
+#include "costmodel/redistribute_priv.h"
+
+/* One spec on its way to the next, within a walk over possible changes. */
+typedef struct walk {
+    const ms_move_space *space;
+    const ms_spec *from;
+    ms_move_visitor *visit;
+    void *data;
+    ms_change change;
+    int from_dim, to_dim; /* all-to-all */
+} walk;
+
+static bool shards(const ms_spec *spec, int axis, char letter)
+{
+    return spec->at[axis].kind == MS_SHARD && spec->at[axis].dim == letter;
+}
+
+static ms_axis_set axes_of(const ms_mesh *mesh, const ms_spec *spec, char letter)
+{
+    ms_axis_set axes = 0;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (shards(spec, i, letter))
+            axes |= 1U << i;
+    return axes;
+}
+
+/* Whether a dim can be treated as a mixed-radix number. */
+static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
+                       ms_axis_order *order)
+{
+    const ms_redistribute_task *task = space->task;
+    return ms_spec_order(task->mesh, spec, task->tensor->dims[dim], order) &&
+           ms_spec_is_even(task->mesh, spec, task->tensor, dim);
+}
+
+/* ---- who holds what ---- */
+
+/* Coordinates along these axes are tried one by one: beyond this, a change that needs the proof is left out. */
+#define MAX_COORDINATES 4096
+
+static long common_length(ms_ranges a, ms_ranges b)
+{
+    long length = 0;
+    for (int i = 0, j = 0; i < a.num_ranges && j < b.num_ranges;) {
+        long a_end = a.ranges[i].start + a.ranges[i].length;
+        long b_end = b.ranges[j].start + b.ranges[j].length;
+        long start =
+            a.ranges[i].start > b.ranges[j].start ? a.ranges[i].start : b.ranges[j].start;
+        long end = a_end < b_end ? a_end : b_end;
+        length += end > start ? end - start : 0;
+        if (a_end < b_end)
+            i++;
+        else
+            j++;
+    }
+    return length;
+}
+
+/* The index-th rank, counting over coordinates of a set of axes only. */
+static long rank_at(const ms_mesh *mesh, ms_axis_set axes, long index)
+{
+    long rank = 0;
+    for (int i = mesh->num_axes - 1; i >= 0; i--)
+        if (axes >> i & 1) {
+            rank += index % mesh->axes[i].size * mesh->axes[i].stride;
+            index /= mesh->axes[i].size;
+        }
+    return rank;
+}
+
+static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
+                      int dim, ms_axis_set group, long rank)
+{
+    const ms_mesh *mesh = space->task->mesh;
+    const ms_global_tensor *tensor = space->task->tensor;
+    ms_arena_mark mark = ms_arena_save(space->scratch);
+    ms_ranges wanted = ms_spec_ranges(space->scratch, mesh, to, tensor, dim, rank);
+    long missing = ms_ranges_length(wanted);
+    long base = rank;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (group >> i & 1)
+            base -=
+                rank / mesh->axes[i].stride % mesh->axes[i].size * mesh->axes[i].stride;
+    for (long i = 0; i < ms_axis_set_ranks(mesh, group) && missing > 0; i++) {
+        ms_ranges held = ms_spec_ranges(space->scratch, mesh, from, tensor, dim,
+                                        base + rank_at(mesh, group, i));
+        missing -= common_length(wanted, held);
+    }
+    ms_arena_rewind(space->scratch, mark);
+    return missing == 0;
+}
+
+/* Whether every rank finds its indices of a dim within its group over `leaving`, axes that shard the dim in `from`. */
+static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
+                     int dim, ms_axis_set leaving)
+{
+    const ms_mesh *mesh = space->task->mesh;
+    char letter = space->task->tensor->dims[dim];
+    ms_axis_set involved = axes_of(mesh, from, letter) | axes_of(mesh, to, letter);
+    long ranks = ms_axis_set_ranks(mesh, involved);
+    if (ranks > MAX_COORDINATES)
+        return false;
+    for (long i = 0; i < ranks; i++)
+        if (!finds_all(space, from, to, dim, leaving, rank_at(mesh, involved, i)))
+            return false;
+    return true;
+}
+
+/* ---- leaving a dim ---- */
+
+typedef struct departure {
+    ms_axis_set axes;
+    ms_spec rest; /* the spec with these axes replicated */
+} departure;
+
+#define MAX_DEPARTURES (2 * MS_MAX_AXES)
+
+static bool is_movable(const ms_move_space *space, int axis)
+{
+    return space->movable >> axis & 1;
+}
+
+/* Axes leave in the order of splits, most minor first. */
+static int leave_by_order(const ms_move_space *space, const ms_spec *from, int dim,
+                          ms_axis_order order, departure *out)
+{
+    char letter = space->task->tensor->dims[dim];
+    bool even = ms_spec_is_even(space->task->mesh, from, space->task->tensor, dim);
+    departure gone = {0, *from};
+    int n = 0;
+    while (order.num_axes > 0 && is_movable(space, order.axes[order.num_axes - 1])) {
+        gone.axes |= 1U << order.axes[--order.num_axes];
+        ms_spec_set_order(space->task->mesh, &gone.rest, letter, &order);
+        if (even || find_all(space, from, &gone.rest, dim, gone.axes))
+            out[n++] = gone;
+    }
+    return n;
+}
+
+/* Splits are undone one by one, the last first. */
+static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int dim,
+                         departure *out)
+{
+    char letter = space->task->tensor->dims[dim];
+    departure gone = {0, *from};
+    int n = 0;
+    for (int i = space->task->mesh->num_axes - 1; i >= 0; i--) {
+        if (!shards(from, i, letter))
+            continue;
+        if (!is_movable(space, i))
+            break;
+        gone.axes |= 1U << i;
+        gone.rest.at[i] = ms_replicate;
+        out[n++] = gone;
+    }
+    return n;
+}
+
+static int departures(const ms_move_space *space, const ms_spec *from, int dim,
+                      departure *out)
+{
+    ms_axis_order order;
+    char letter = space->task->tensor->dims[dim];
+    bool regular = is_regular(space, from, dim, &order);
+    int n = 0;
+    if (ms_spec_order(space->task->mesh, from, letter, &order))
+        n = leave_by_order(space, from, dim, order, out);
+    return regular ? n : n + leave_by_mesh(space, from, dim, out + n);
+}
+
+/* ---- joining a dim ---- */
+
+static bool is_last(const ms_mesh *mesh, const ms_spec *spec, int axis, char letter)
+{
+    return axes_of(mesh, spec, letter) >> axis == 0;
+}
+
+/* The specs that sharding a dim over one more axis can give; at most 3. */
+static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
+                    ms_spec *out)
+{
+    const ms_mesh *mesh = space->task->mesh;
+    char letter = space->task->tensor->dims[dim];
+    ms_axis_order order;
+    int n = 0;
+    bool ordered = ms_spec_order(mesh, spec, letter, &order);
+    bool last = is_last(mesh, spec, axis, letter);
+    if (ordered) {
+        order.axes[order.num_axes++] = axis;
+        out[n] = *spec;
+        ms_spec_set_order(mesh, &out[n], letter, &order);
+        bool regular = is_regular(space, &out[n], dim, &order);
+        n += regular || last || find_all(space, spec, &out[n], dim, 0);
+    }
+    if (!last)
+        return n;
+    ms_placement wanted = space->task->to.at[axis];
+    if (wanted.kind == MS_SHARD && wanted.dim == letter &&
+        ms_placement_pieces(wanted) > 1) {
+        out[n] = *spec;
+        out[n++].at[axis] = wanted;
+    }
+    if (!ordered) {
+        out[n] = *spec;
+        out[n++].at[axis] = ms_shard(letter);
+    }
+    return n;
+}
+
+/* Shards every axis of `left`, in every order: dim `to_dim`, or any dim if that is -1. */
+static void join(const walk *w, ms_axis_set left, const ms_spec *spec, ms_axis_set axes)
+{
+    const ms_redistribute_task *task = w->space->task;
+    if (left == 0) {
+        w->visit(w->data, w->change, axes, spec);
+        return;
+    }
+    for (int axis = 0; axis < task->mesh->num_axes; axis++) {
+        if (!(left >> axis & 1))
+            continue;
+        for (int dim = 0; dim < task->tensor->num_dims; dim++) {
+            ms_spec next[3];
+            if (w->to_dim >= 0 && dim != w->to_dim)
+                continue;
+            int n = arrivals(w->space, spec, axis, dim, next);
+            for (int i = 0; i < n; i++)
+                join(w, left & ~(1U << axis), &next[i], axes);
+        }
+    }
+}
+
+/* ---- the kinds of change ---- */
+
+static ms_axis_set axes_of_kind(const walk *w, unsigned char kind)
+{
+    ms_axis_set axes = 0;
+    for (int i = 0; i < w->space->task->mesh->num_axes; i++)
+        if (is_movable(w->space, i) && w->from->at[i].kind == kind)
+            axes |= 1U << i;
+    return axes;
+}
+
+static void visit_slices(walk *w)
+{
+    ms_axis_set replicated = axes_of_kind(w, MS_REPLICATE);
+    w->change = MS_CHANGE_SLICE;
+    w->to_dim = -1;
+    for (int axis = 0; axis < w->space->task->mesh->num_axes; axis++)
+        if (replicated >> axis & 1)
+            join(w, 1U << axis, w->from, 1U << axis);
+}
+
+/* A partial value is made only where the source replicates and the target is partial: no reduction is taken back. */
+static void visit_divisions(walk *w)
+{
+    const ms_redistribute_task *task = w->space->task;
+    ms_axis_set replicated = axes_of_kind(w, MS_REPLICATE);
+    for (int axis = 0; axis < task->mesh->num_axes; axis++) {
+        ms_spec to = *w->from;
+        const char *why;
+        if (!(replicated >> axis & 1) || task->from.at[axis].kind != MS_REPLICATE ||
+            !ms_placement_is_partial(task->to.at[axis]))
+            continue;
+        to.at[axis] = task->to.at[axis];
+        if (ms_spec_check(w->space->scratch, task->mesh, task->tensor, &to, &why))
+            w->visit(w->data, MS_CHANGE_DIVIDE, 1U << axis, &to);
+    }
+}
+
+/* All axes with one reduction, any of them at once: all-reduce, or reduce-scatter onto any dims. */
+static void visit_reductions(walk *w)
+{
+    w->to_dim = -1;
+    for (unsigned char kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
+        ms_axis_set partial =
+            ms_reduction_names[kind] == NULL ? 0 : axes_of_kind(w, kind);
+        for (ms_axis_set axes = partial; axes != 0; axes = (axes - 1) & partial) {
+            ms_spec rest = *w->from;
+            for (int i = 0; i < w->space->task->mesh->num_axes; i++)
+                if (axes >> i & 1)
+                    rest.at[i] = ms_replicate;
+            w->visit(w->data, MS_CHANGE_ALL_REDUCE, axes, &rest);
+            w->change = MS_CHANGE_REDUCE_SCATTER;
+            join(w, axes, &rest, axes);
+        }
+    }
+}
+
+/* Any number of axes of every dim from `dim` on leave, beside those that have left already. */
+static void visit_gathers(walk *w, int dim, const departure *gone)
+{
+    if (dim == w->space->task->tensor->num_dims) {
+        if (gone->axes != 0)
+            w->visit(w->data, MS_CHANGE_ALL_GATHER, gone->axes, &gone->rest);
+        return;
+    }
+    departure more[MAX_DEPARTURES];
+    int n = departures(w->space, &gone->rest, dim, more);
+    visit_gathers(w, dim + 1, gone);
+    for (int i = 0; i < n; i++) {
+        more[i].axes |= gone->axes;
+        visit_gathers(w, dim + 1, &more[i]);
+    }
+}
+
+static void visit_exchanges(walk *w)
+{
+    int num_dims = w->space->task->tensor->num_dims;
+    w->change = MS_CHANGE_ALL_TO_ALL;
+    for (int from_dim = 0; from_dim < num_dims; from_dim++) {
+        departure gone[MAX_DEPARTURES];
+        int n = departures(w->space, w->from, from_dim, gone);
+        for (w->to_dim = 0; w->to_dim < num_dims; w->to_dim++)
+            for (int i = 0; i < n && w->to_dim != from_dim; i++)
+                join(w, gone[i].axes, &gone[i].rest, gone[i].axes);
+    }
+}
+
+/* ---- permutations ---- */
+
+typedef struct permutation {
+    const walk *w;
+    ms_axis_set all;
+    long ranks
+        [MS_MAX_TENSOR_DIMS]; /* parts into which the axes still have to split each dim */
+} permutation;
+
+/* Shards the axes of `left` anew, every dim into as many parts as before: whole parts change places. */
+static void rearrange(permutation *p, ms_axis_set left, const ms_spec *spec)
+{
+    const ms_redistribute_task *task = p->w->space->task;
+    if (left == 0) {
+        if (!ms_spec_equal(task->mesh, spec, p->w->from))
+            p->w->visit(p->w->data, MS_CHANGE_PERMUTE, p->all, spec);
+        return;
+    }
+    for (int axis = 0; axis < task->mesh->num_axes; axis++) {
+        long size = task->mesh->axes[axis].size;
+        for (int dim = 0; (left >> axis & 1) && dim < task->tensor->num_dims; dim++) {
+            ms_spec next[3];
+            if (p->ranks[dim] % size != 0 ||
+                arrivals(p->w->space, spec, axis, dim, next) == 0)
+                continue;
+            p->ranks[dim] /= size;
+            rearrange(p, left & ~(1U << axis), &next[0]);
+            p->ranks[dim] *= size;
+        }
+    }
+}
+
+/* As visit_gathers, for dims whose parts are all equal. */
+static void visit_permutations(permutation *p, int dim, const departure *gone)
+{
+    const ms_move_space *space = p->w->space;
+    if (dim == space->task->tensor->num_dims) {
+        p->all = gone->axes;
+        if ((gone->axes & (gone->axes - 1)) != 0)
+            rearrange(p, gone->axes, &gone->rest);
+        return;
+    }
+    departure more[MAX_DEPARTURES];
+    ms_axis_order order;
+    bool regular = is_regular(space, &gone->rest, dim, &order);
+    int n = regular ? departures(space, &gone->rest, dim, more) : 0;
+    p->ranks[dim] = 1;
+    visit_permutations(p, dim + 1, gone);
+    for (int i = 0; i < n; i++) {
+        p->ranks[dim] = ms_axis_set_ranks(space->task->mesh, more[i].axes);
+        more[i].axes |= gone->axes;
+        visit_permutations(p, dim + 1, &more[i]);
+    }
+    p->ranks[dim] = 1;
+}
+
+void ms_moves_visit(const ms_move_space *space, const ms_spec *from,
+                    ms_move_visitor *visit, void *data)
+{
+    walk w = {.space = space, .from = from, .visit = visit, .data = data};
+    permutation p = {.w = &w};
+    departure none = {0, *from};
+    visit_slices(&w);
+    visit_divisions(&w);
+    visit_reductions(&w);
+    visit_gathers(&w, 0, &none);
+    visit_exchanges(&w);
+    visit_permutations(&p, 0, &none);
+}
