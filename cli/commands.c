@@ -24,6 +24,10 @@ const ms_command ms_commands[] = {
     COMMAND("predict", ms_cmd_predict, "[PLAN.json]", 1,
             "step time, where it goes, memory and traffic of one plan",
             "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
+    COMMAND("explain", ms_cmd_explain, "", 0,
+            "how an einsum goes over a mesh: placements, collectives, bytes and time",
+            "meshsim explain --einsum \"bsh,hf->bsf\" --mesh dp=2,tp=4 --in "
+            "\"S(b)@dp\" --in \"S(f)@tp\""),
     COMMAND("model", ms_cmd_model, "[NAME|FILE]", 1,
             "parameters, FLOP per token and shapes of a model; without a name, all names",
             "meshsim model 70b --seq 8k"),

@@ -7,13 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- placements of gradients ---- */
-
-/* What a gradient must be before its producer can use it. */
-static ms_placement canonical(ms_placement forward)
-{
-    return forward.kind == MS_SHARD ? forward : ms_replicate;
-}
+/* ---- placements of gradients (a gradient must be ms_gradient_placement before its producer can use it) ---- */
 
 static ms_placement gradient_placement(const ms_builder *b, int f, int input, int axis)
 {
@@ -121,7 +115,7 @@ static int to_canonical(ms_builder *b, int gradient, const ms_tensor *of)
     ms_placement at[MS_MESH_AXES];
     memcpy(at, of->at, sizeof at);
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        gradient = ms_convert(b, gradient, axis, canonical(at[axis]));
+        gradient = ms_convert(b, gradient, axis, ms_gradient_placement(at[axis]));
     return gradient;
 }
 
@@ -334,7 +328,7 @@ static void exchange_rule(ms_builder *b, int f)
     int gradient = give_output(&node, gradient_like(b, forward.in[0]));
     ms_tensor *t = &b->tensors[gradient];
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        t->at[axis] = canonical(b->tensors[forward.in[0]].at[axis]);
+        t->at[axis] = ms_gradient_placement(b->tensors[forward.in[0]].at[axis]);
     if (b->tensors[gout].at[2].kind == MS_PARTIAL_SUM)
         t->at[2] = b->tensors[gout].at[2];
     ms_push_node(b, &node);
@@ -378,7 +372,8 @@ static void redistribute_rule(ms_builder *b, int f)
     ms_contributions all = b->gradient[forward.out[0]];
     for (int i = 0; i < all.num; i++)
         contribute(b, forward.in[0],
-                   ms_convert(b, all.tensor[i], forward.axis, canonical(forward.from)));
+                   ms_convert(b, all.tensor[i], forward.axis,
+                              ms_gradient_placement(forward.from)));
 }
 
 typedef void (*backward_rule)(ms_builder *b, int f);
@@ -410,7 +405,7 @@ static void seed_output_gradient(ms_builder *b)
     int output = b->program->output;
     int seed = gradient_like(b, output);
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        b->tensors[seed].at[axis] = canonical(b->tensors[output].at[axis]);
+        b->tensors[seed].at[axis] = ms_gradient_placement(b->tensors[output].at[axis]);
     b->program->output_gradient = seed;
     contribute(b, output, seed);
 }

@@ -9,7 +9,8 @@ const char *const ms_letter_kind_names[] = {"batch", "free", "contraction", "sum
 
 const char *const ms_einsum_conflict_texts[] = {
     [MS_CONFLICT_NONE] = "legal",
-    [MS_CONFLICT_PARTIAL_MAX] = "a partial max enters a product before it is reduced",
+    [MS_CONFLICT_NOT_A_SUM] =
+        "a partial max, min or avg enters a product before it is reduced",
     [MS_CONFLICT_TWO_PARTIALS] = "two inputs are partial sums, and a product of sums is "
                                  "not the sum of products",
     [MS_CONFLICT_PARTIAL_SHARD] = "a partial sum meets an input that is sharded",
@@ -211,6 +212,11 @@ ms_placement ms_spread_result(char letter, char own)
     return letter != MS_LINEAR && own != 0 ? ms_shard(own) : partial_sum;
 }
 
+ms_placement ms_gradient_placement(ms_placement forward)
+{
+    return forward.kind == MS_SHARD ? forward : ms_replicate;
+}
+
 static ms_placement with_factor(ms_placement placement, ms_spread spread)
 {
     if (placement.kind == MS_SHARD)
@@ -289,7 +295,7 @@ ms_einsum_conflict ms_einsum_spread_of(const ms_einsum *einsum,
     *out = (ms_spread){.letter = MS_WHOLE};
     for (int i = 0; i < einsum->num_inputs; i++)
         if (ms_placement_is_partial(inputs[i]) && inputs[i].kind != MS_PARTIAL_SUM)
-            return MS_CONFLICT_PARTIAL_MAX;
+            return MS_CONFLICT_NOT_A_SUM;
     ms_einsum_conflict conflict = linear_spread(einsum, inputs, out);
     if (conflict != MS_CONFLICT_NONE || out->letter == MS_LINEAR)
         return conflict;

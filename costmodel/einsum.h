@@ -57,23 +57,26 @@ ms_placement ms_spread_operand(char own);
 ms_placement ms_spread_result(char letter, char own);
 
 typedef struct ms_spread {
-    char letter;        /* or MS_WHOLE, MS_LINEAR */
-    signed char input;  /* MS_LINEAR: the input that is a partial sum */
-    short split_factor; /* of a letter, as in ms_placement */
+    char letter;       /* or MS_WHOLE, MS_LINEAR */
+    signed char input; /* MS_LINEAR: the input that is a partial sum */
+    int split_factor;  /* of a letter, as in ms_placement */
 } ms_spread;
 
 /* What input `input` must be, and what the output then is. */
 ms_placement ms_einsum_operand_placement(const ms_einsum *einsum, ms_spread spread,
                                          int input);
 ms_placement ms_einsum_output_placement(const ms_einsum *einsum, ms_spread spread);
-/* The spread of ms_einsum_gradient(einsum, input). Its operands are what they were in forward, and the gradient of the output is split
- * as the output was, or whole where the output was a partial sum (a change of one summand changes the sum by as much). */
+/* How the gradient of a tensor lies: split as the tensor, whole where that is whole or a partial sum (a change of one summand changes the
+ * sum by as much). */
+ms_placement ms_gradient_placement(ms_placement forward);
+/* The spread of ms_einsum_gradient(einsum, input). Its operands are what they were in forward, and the gradient of the output lies
+ * as ms_gradient_placement says. */
 ms_spread ms_einsum_gradient_spread(ms_spread spread, int input);
 
 /* Why placements of inputs are not legal together on one axis. */
 typedef enum ms_einsum_conflict {
     MS_CONFLICT_NONE,
-    MS_CONFLICT_PARTIAL_MAX,   /* a product of maxima is not the maximum of products */
+    MS_CONFLICT_NOT_A_SUM,     /* max, min, avg: only sums pass through a product */
     MS_CONFLICT_TWO_PARTIALS,  /* the sum of products is not the product of sums */
     MS_CONFLICT_PARTIAL_SHARD, /* a partial sum beside an input that is split */
     MS_CONFLICT_STRIDED,       /* one letter, but other pieces of it */

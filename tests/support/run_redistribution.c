@@ -1,0 +1,125 @@
+#include "tests/support/run_redistribution.h"
+
+#include "tests/test.h"
+
+typedef struct run {
+    const ms_redistribute_step *step;
+    const ms_sharded_tensor *before;
+    long **where; /* [rank][element of the whole]: place in its part, -1: not held */
+} run;
+
+static long coordinate(const ms_mesh_axis *axis, long rank)
+{
+    return rank / axis->stride % axis->size;
+}
+
+/* Both ranks agree on all axes that the step does not run over. */
+static bool in_group(const run *r, long rank, long other)
+{
+    const ms_mesh *mesh = r->before->mesh;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if ((r->step->axes >> i & 1) == 0 &&
+            coordinate(&mesh->axes[i], rank) != coordinate(&mesh->axes[i], other))
+            return false;
+    return true;
+}
+
+static long **index_elements(ms_arena *arena, const ms_sharded_tensor *held)
+{
+    long **where = MS_NEW_ARRAY(arena, held->mesh->num_ranks, long *);
+    long num_elements = ms_global_tensor_elements(held->tensor);
+    for (long rank = 0; rank < held->mesh->num_ranks; rank++) {
+        where[rank] = MS_NEW_ARRAY(arena, num_elements, long);
+        for (long i = 0; i < num_elements; i++)
+            where[rank][i] = -1;
+        for (long i = 0; i < held->parts[rank].num_elements; i++)
+            where[rank][ms_shard_part_offset(held, rank, i)] = i;
+    }
+    return where;
+}
+
+/* The placement that the step changes, on its first axis. */
+static ms_placement changed(const run *r, const ms_spec *spec)
+{
+    int axis = 0;
+    while ((r->step->axes >> axis & 1) == 0)
+        axis++;
+    return spec->at[axis];
+}
+
+/* Reduced over everyone in the group. */
+static double reduced(const run *r, long rank, long element)
+{
+    int kind = changed(r, &r->step->from).kind;
+    double total = 0.0;
+    bool first = true;
+    for (long other = 0; other < r->before->mesh->num_ranks; other++) {
+        if (!in_group(r, rank, other))
+            continue;
+        long at = r->where[other][element];
+        if (at < 0)
+            fail_msg("%s: rank %ld has no summand of element %ld",
+                     ms_change_names[r->step->change], other, element);
+        double value = r->before->parts[other].data[at];
+        total = first ? value : ms_reduce_pair(kind, total, value);
+        first = false;
+    }
+    long ranks = ms_axis_set_ranks(r->before->mesh, r->step->axes);
+    return kind == MS_PARTIAL_AVG ? total / (double)ranks : total;
+}
+
+/* From whoever in the group has it; the rank itself when nothing is sent. */
+static double copied(const run *r, long rank, long element)
+{
+    bool local = ms_change_is_local(r->step->change);
+    for (long other = 0; other < r->before->mesh->num_ranks; other++) {
+        long at = r->where[other][element];
+        if (at >= 0 && (local ? other == rank : in_group(r, rank, other)))
+            return r->before->parts[other].data[at];
+    }
+    fail_msg("%s: nobody in the group of rank %ld holds element %ld",
+             ms_change_names[r->step->change], rank, element);
+    return 0.0;
+}
+
+static bool first_in_group(const run *r, long rank)
+{
+    const ms_mesh *mesh = r->before->mesh;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if ((r->step->axes >> i & 1) != 0 && coordinate(&mesh->axes[i], rank) != 0)
+            return false;
+    return true;
+}
+
+static double value_after(const run *r, long rank, long element)
+{
+    ms_change change = r->step->change;
+    if (change == MS_CHANGE_ALL_REDUCE || change == MS_CHANGE_REDUCE_SCATTER)
+        return reduced(r, rank, element);
+    double value = copied(r, rank, element);
+    bool is_summand =
+        change == MS_CHANGE_DIVIDE && changed(r, &r->step->to).kind == MS_PARTIAL_SUM;
+    return is_summand && !first_in_group(r, rank) ? 0.0 : value;
+}
+
+static ms_sharded_tensor run_step(ms_arena *arena, const ms_sharded_tensor *before,
+                                  const ms_redistribute_step *step)
+{
+    run r = {step, before, index_elements(arena, before)};
+    ms_sharded_tensor after =
+        ms_sharded_tensor_make(arena, before->mesh, before->tensor, &step->to);
+    for (long rank = 0; rank < before->mesh->num_ranks; rank++) {
+        ms_shard_part *part = &after.parts[rank];
+        for (long i = 0; i < part->num_elements; i++)
+            part->data[i] = value_after(&r, rank, ms_shard_part_offset(&after, rank, i));
+    }
+    return after;
+}
+
+ms_sharded_tensor ms_run_redistribution(ms_arena *arena, ms_sharded_tensor held,
+                                        const ms_redistribution *plan)
+{
+    for (int i = 0; i < plan->num_steps; i++)
+        held = run_step(arena, &held, &plan->steps[i]);
+    return held;
+}
