@@ -18,13 +18,14 @@ typedef struct known_move {
 typedef struct chooser {
     ms_arena *arena;
     const ms_einsum_problem *problem;
+    bool is_direct; /* of the redistributions */
     int num_spreads[MS_MAX_AXES];
     ms_spread spreads[MS_MAX_AXES][MAX_SPREADS];
     known_move *inputs[MS_EINSUM_MAX_INPUTS];
     known_move *output;
     ms_spread current[MS_MAX_AXES];
-    double
-        limit_s; /* what a choice must stay below to be better than the best; INFINITY: there is none yet */
+    double least_move_s; /* no redistribution that sends anything takes less */
+    double limit_s;      /* a choice must stay below; INFINITY: there is none yet */
     ms_einsum_choice best;
 } chooser;
 
@@ -127,14 +128,16 @@ static void list_spreads(chooser *c, int axis)
 /* ---- the cost of one combination ---- */
 
 static void plan_move(ms_arena *arena, const ms_einsum_problem *problem,
-                      const ms_global_tensor *tensor, ms_einsum_move *move)
+                      const ms_global_tensor *tensor, bool is_direct,
+                      ms_einsum_move *move)
 {
     const char *why;
     ms_redistribute_task task = {.mesh = problem->mesh,
                                  .tensor = tensor,
                                  .from = move->from,
                                  .to = move->to,
-                                 .prices = problem->prices};
+                                 .prices = problem->prices,
+                                 .is_direct = is_direct};
     if (!ms_redistribute(arena, &task, &move->plan, &why))
         move->plan = (ms_redistribution){.seconds = INFINITY};
 }
@@ -149,10 +152,33 @@ static ms_einsum_move find_move(chooser *c, known_move **known,
             return k->move;
     known_move *made = MS_NEW(c->arena, known_move);
     made->move = (ms_einsum_move){.from = from, .to = to};
-    plan_move(c->arena, c->problem, tensor, &made->move);
+    plan_move(c->arena, c->problem, tensor, c->is_direct, &made->move);
     made->next = *known;
     *known = made;
     return made->move;
+}
+
+/* Whether something must be sent: only what is replicated can be split or kept without. */
+static bool must_send(const ms_mesh *mesh, const ms_spec *from, const ms_spec *to)
+{
+    for (int axis = 0; axis < mesh->num_axes; axis++)
+        if (mesh->axes[axis].size > 1 && from->at[axis].kind != MS_REPLICATE &&
+            !ms_placement_equal(from->at[axis], to->at[axis]))
+            return true;
+    return false;
+}
+
+/* Seconds that moving inputs `first` and later takes at least. */
+static double least_moves_s(const chooser *c, const ms_spread *spread, int first)
+{
+    const ms_einsum_problem *problem = c->problem;
+    double seconds = 0.0;
+    for (int i = first; i < problem->einsum.num_inputs; i++) {
+        ms_spec to = ms_einsum_operand_spec(problem, spread, i);
+        if (must_send(problem->mesh, &problem->given[i], &to))
+            seconds += c->least_move_s;
+    }
+    return seconds;
 }
 
 /* False as soon as the cost reaches `limit_s`: the rest is not worked out. */
@@ -166,7 +192,9 @@ static bool price(chooser *c, const ms_spread *spread, double limit_s,
     out->compute_s = ms_einsum_s(problem->pricer, &problem->einsum, &sizes,
                                  problem->output.element_bytes);
     out->total_s = out->compute_s;
-    for (int i = 0; i < problem->einsum.num_inputs && out->total_s < limit_s; i++) {
+    for (int i = 0; i < problem->einsum.num_inputs; i++) {
+        if (out->total_s + least_moves_s(c, spread, i) >= limit_s)
+            return false;
         out->inputs[i] =
             find_move(c, &c->inputs[i], &problem->inputs[i], problem->given[i],
                       ms_einsum_operand_spec(problem, spread, i));
@@ -187,7 +215,40 @@ bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
     chooser *c = MS_NEW(arena, chooser);
     c->arena = arena;
     c->problem = problem;
+    c->is_direct = problem->is_direct;
     return price(c, spread, INFINITY, out);
+}
+
+/* One byte over the cheapest axes. More than one axis at once is never cheaper, and bytes only add. */
+static double least_move_s(const ms_einsum_problem *problem)
+{
+    static const ms_collective kinds[] = {MS_ALL_GATHER, MS_REDUCE_SCATTER, MS_ALL_REDUCE,
+                                          MS_ALL_TO_ALL, MS_SEND};
+    double least_s = INFINITY;
+    for (int axis = 0; axis < problem->mesh->num_axes; axis++)
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            if (problem->mesh->axes[axis].size > 1)
+                least_s =
+                    fmin(least_s, problem->prices->seconds(problem->prices->data,
+                                                           kinds[i], 1U << axis, 1.0));
+    return isfinite(least_s) ? least_s : 0.0;
+}
+
+/* What leaving one input where it is would take is a limit for the best: the search then passes over more. */
+static void limit_by_input(chooser *c, int input)
+{
+    const ms_einsum_problem *problem = c->problem;
+    ms_spread spread[MS_MAX_AXES] = {0};
+    ms_einsum_choice choice;
+    for (int axis = 0; axis < problem->mesh->num_axes; axis++) {
+        ms_placement at = problem->given[input].at[axis];
+        if (at.kind == MS_SHARD)
+            spread[axis] = (ms_spread){.letter = at.dim, .split_factor = at.split_factor};
+        else if (at.kind == MS_PARTIAL_SUM)
+            spread[axis] = (ms_spread){.letter = MS_LINEAR, .input = (signed char)input};
+    }
+    if (price(c, spread, c->limit_s, &choice))
+        c->limit_s = choice.total_s / SAME_SECONDS;
 }
 
 static bool try_current(chooser *c)
@@ -259,24 +320,31 @@ bool ms_einsum_choose(ms_arena *arena, const ms_einsum_problem *problem,
     chooser *c = MS_NEW(arena, chooser);
     c->arena = arena;
     c->problem = problem;
+    c->is_direct = true;
     c->limit_s = INFINITY;
     ms_spread given[MS_MAX_AXES] = {0};
     *out = (ms_einsum_strategy){0};
     out->is_legal = spread_as_given(problem, given, out->conflict);
     for (int axis = 0; axis < problem->mesh->num_axes; axis++)
         list_spreads(c, axis);
+    c->least_move_s = least_move_s(problem);
     out->is_exhaustive = num_combinations(c) <= MAX_COMBINATIONS;
-    if (out->is_exhaustive)
+    if (out->is_exhaustive) {
+        for (int i = 0; i < problem->einsum.num_inputs; i++)
+            limit_by_input(c, i);
         try_all(c, 0);
-    else
+    } else {
         try_axis_by_axis(c);
-    out->chosen = c->best;
+    }
+    if (!isfinite(c->limit_s) ||
+        !ms_einsum_price(arena, problem, c->best.spread, &out->cheaper))
+        return false;
+    out->chosen = out->cheaper;
     if (!out->is_legal)
-        return isfinite(c->limit_s);
+        return true;
     if (!ms_einsum_price(arena, problem, given, &out->chosen))
         return false;
-    out->has_cheaper = c->best.total_s < CLEAR_MARGIN * out->chosen.total_s;
-    out->cheaper = c->best;
+    out->has_cheaper = out->cheaper.total_s < CLEAR_MARGIN * out->chosen.total_s;
     return true;
 }
 
@@ -297,7 +365,7 @@ void ms_einsum_derive_backward(ms_arena *arena, const ms_einsum_problem *problem
     *out = (ms_einsum_backward){0};
     out->output.from = gradient_spec(mesh, choice->output.to);
     out->output.to = gradient_spec(mesh, choice->output.from);
-    plan_move(arena, problem, &problem->output, &out->output);
+    plan_move(arena, problem, &problem->output, problem->is_direct, &out->output);
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
         ms_einsum_input_gradient *gradient = &out->inputs[i];
         gradient->einsum = ms_einsum_gradient(&problem->einsum, i);
@@ -305,7 +373,8 @@ void ms_einsum_derive_backward(ms_arena *arena, const ms_einsum_problem *problem
             gradient->move.from.at[axis] = ms_einsum_output_placement(
                 &gradient->einsum, ms_einsum_gradient_spread(choice->spread[axis], i));
         gradient->move.to = gradient_spec(mesh, problem->given[i]);
-        plan_move(arena, problem, &problem->inputs[i], &gradient->move);
+        plan_move(arena, problem, &problem->inputs[i], problem->is_direct,
+                  &gradient->move);
         gradient->compute_s = ms_einsum_s(problem->pricer, &gradient->einsum, &sizes,
                                           problem->inputs[i].element_bytes);
     }
