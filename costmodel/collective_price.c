@@ -22,35 +22,37 @@ ms_group ms_axis_set_group(const ms_mesh *mesh, ms_axis_set axes)
 
 /* ---- a cluster ---- */
 
-#define NUM_SETS (1 << MS_MAX_AXES)
+/* Laws of one set of axes. */
+typedef struct set_laws {
+    bool is_known;
+    ms_collective_law of[MS_NUM_COLLECTIVES];
+} set_laws;
 
 typedef struct cluster_prices {
     const ms_mesh *mesh;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    ms_collective_law *laws[NUM_SETS]; /* one per collective; NULL: not asked for yet */
-    ms_arena *arena;
+    set_laws *
+        sets; /* by set: filled when first asked for, allocated at once so that the arena may be rewound in between */
 } cluster_prices;
 
-static ms_collective_law *resolve(cluster_prices *prices, ms_axis_set axes)
+static void resolve(const cluster_prices *prices, ms_axis_set axes)
 {
     ms_group group = ms_axis_set_group(prices->mesh, axes);
     ms_span span = ms_group_span(&group, prices->mesh->num_ranks, prices->cluster);
-    ms_collective_law *laws =
-        MS_NEW_ARRAY(prices->arena, MS_NUM_COLLECTIVES, ms_collective_law);
     for (int i = 0; i < MS_NUM_COLLECTIVES; i++)
-        laws[i] = ms_collective_law_make((ms_collective)i, &span, prices->cluster,
-                                         prices->profile);
-    return laws;
+        prices->sets[axes].of[i] = ms_collective_law_make(
+            (ms_collective)i, &span, prices->cluster, prices->profile);
+    prices->sets[axes].is_known = true;
 }
 
 static double cluster_seconds(void *data, ms_collective collective, ms_axis_set axes,
                               double size_bytes)
 {
-    cluster_prices *prices = data;
-    if (prices->laws[axes] == NULL)
-        prices->laws[axes] = resolve(prices, axes);
-    return ms_collective_s(&prices->laws[axes][collective], size_bytes);
+    const cluster_prices *prices = data;
+    if (!prices->sets[axes].is_known)
+        resolve(prices, axes);
+    return ms_collective_s(&prices->sets[axes].of[collective], size_bytes);
 }
 
 ms_status ms_collective_prices_make(ms_ctx *cx, const ms_mesh *mesh,
@@ -66,7 +68,7 @@ ms_status ms_collective_prices_make(ms_ctx *cx, const ms_mesh *mesh,
     prices->mesh = mesh;
     prices->cluster = cluster;
     prices->profile = profile;
-    prices->arena = cx->arena;
+    prices->sets = MS_NEW_ARRAY(cx->arena, 1 << mesh->num_axes, set_laws);
     *out = (ms_collective_prices){cluster_seconds, prices};
     return MS_OK;
 }

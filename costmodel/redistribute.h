@@ -7,8 +7,9 @@
  *   permute         S -> S in another order: every rank                                 neutral element
  *                   sends its whole part to one other
  *
- * An axis can be moved out of a dim only if no axis splits the dim after it (or these move with it), and is appended behind those
- * that stay. S -> P and P -> P' of another reduction do not exist. Uneven parts are padded to the largest.
+ * An axis leaves a dim only if no axis splits the dim after it, by their order or by that of the mesh, or if these leave with it. It
+ * joins a dim behind the axes that are there, or as the target has it. S -> P and P -> P' of another reduction do not exist. Uneven
+ * parts are padded to the largest; copies within a rank are not priced.
  * Source of the changes and of their sizes: pytorch torch/distributed/tensor/_collective_utils.py (redistribute_cost) and
  * _redistribute.py; flattening and permutations are ours. */
 #ifndef MS_COSTMODEL_REDISTRIBUTE_H
@@ -50,8 +51,8 @@ typedef struct ms_redistribution {
     ms_redistribute_step *steps;
     double seconds;
     long num_specs; /* placements that were looked at */
-    /* No sequence of these changes is cheaper. False: there were too many placements to look at, and the plan is the cheapest that
-     * is direct. */
+    /* No sequence of these changes is cheaper that keeps every dim split in an order of axes on its way. False: there were too many
+     * placements to look at, and the plan is the cheapest direct one. */
     bool is_optimal;
 } ms_redistribution;
 

@@ -1,8 +1,9 @@
 /* The changes that one collective can make.
  *
- * A dim that its axes divide, and whose split factors are an order of axes, is a plain mixed-radix number: axes leave at its minor end
- * and are appended there. Otherwise splits are undone in the order of the mesh, last first, which always gives back the list
- * before; leaving by order is possible too where every rank finds its new indices within the group (find_all). */
+ * A dim that its axes divide, and whose split factors are an order of axes, is a mixed-radix number: axes leave at its minor end and
+ * are appended there. Splits can also be undone in the order of the mesh, last first, which always gives back the list before, and
+ * made there, with the factor that the target has. Where parts are uneven an axis may leave or join by order only if every rank finds
+ * its new indices within its group (find_all). */
 #include "costmodel/redistribute_priv.h"
 
 /* One spec on its way to the next, within a walk over possible changes. */
@@ -118,7 +119,7 @@ typedef struct departure {
     ms_spec rest; /* the spec with these axes replicated */
 } departure;
 
-#define MAX_DEPARTURES (2 * MS_MAX_AXES)
+#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* by order, by mesh, alone; one to try */
 
 static bool is_movable(const ms_move_space *space, int axis)
 {
@@ -142,35 +143,52 @@ static int leave_by_order(const ms_move_space *space, const ms_spec *from, int d
     return n;
 }
 
-/* Splits are undone one by one, the last first. */
+/* Splits are undone one by one, the last first. Where a dim is not regular one may also leave alone, if that loses nothing: of uneven
+ * parts by chance, and of 8 rows as 4 pieces over dp, then ep, dp can leave whether there is another axis between or not. */
 static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int dim,
                          departure *out)
 {
     char letter = space->task->tensor->dims[dim];
+    ms_axis_order order;
+    bool regular = is_regular(space, from, dim, &order), is_suffix = true;
     departure gone = {0, *from};
     int n = 0;
     for (int i = space->task->mesh->num_axes - 1; i >= 0; i--) {
         if (!shards(from, i, letter))
             continue;
-        if (!is_movable(space, i))
-            break;
-        gone.axes |= 1U << i;
-        gone.rest.at[i] = ms_replicate;
-        out[n++] = gone;
+        is_suffix = is_suffix && is_movable(space, i);
+        if (is_suffix) {
+            gone.axes |= 1U << i;
+            gone.rest.at[i] = ms_replicate;
+            out[n++] = gone;
+        }
+        out[n] = (departure){1U << i, *from};
+        out[n].rest.at[i] = ms_replicate;
+        n += !regular && is_movable(space, i) && gone.axes != 1U << i &&
+             find_all(space, from, &out[n].rest, dim, 1U << i);
     }
     return n;
+}
+
+/* Both ways are one where the axes split in the order of the mesh. */
+static bool is_strided(const ms_move_space *space, const ms_spec *spec, int dim)
+{
+    for (int i = 0; i < space->task->mesh->num_axes; i++)
+        if (shards(spec, i, space->task->tensor->dims[dim]) &&
+            ms_placement_pieces(spec->at[i]) > 1)
+            return true;
+    return false;
 }
 
 static int departures(const ms_move_space *space, const ms_spec *from, int dim,
                       departure *out)
 {
     ms_axis_order order;
-    char letter = space->task->tensor->dims[dim];
-    bool regular = is_regular(space, from, dim, &order);
     int n = 0;
-    if (ms_spec_order(space->task->mesh, from, letter, &order))
+    if (is_strided(space, from, dim) &&
+        ms_spec_order(space->task->mesh, from, space->task->tensor->dims[dim], &order))
         n = leave_by_order(space, from, dim, order, out);
-    return regular ? n : n + leave_by_mesh(space, from, dim, out + n);
+    return n + leave_by_mesh(space, from, dim, out + n);
 }
 
 /* ---- joining a dim ---- */
@@ -180,35 +198,51 @@ static bool is_last(const ms_mesh *mesh, const ms_spec *spec, int axis, char let
     return axes_of(mesh, spec, letter) >> axis == 0;
 }
 
-/* The specs that sharding a dim over one more axis can give; at most 3. */
+/* The axis is appended to the order of a dim; false when that loses something, or there is no order. */
+static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axis,
+                        int dim, ms_spec *out)
+{
+    const ms_mesh *mesh = space->task->mesh;
+    char letter = space->task->tensor->dims[dim];
+    ms_axis_order order;
+    *out = *spec;
+    if (!ms_spec_order(mesh, spec, letter, &order))
+        return false;
+    order.axes[order.num_axes++] = axis;
+    ms_spec_set_order(mesh, out, letter, &order);
+    return is_regular(space, out, dim, &order) || is_last(mesh, spec, axis, letter) ||
+           find_all(space, spec, out, dim, 0);
+}
+
+/* The axis is given this placement, whatever it does to the others. */
+static bool place_axis(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
+                       ms_placement at, ms_spec *out)
+{
+    ms_axis_order order;
+    *out = *spec;
+    out->at[axis] = at;
+    if (is_last(space->task->mesh, spec, axis, at.dim))
+        return true;
+    bool regular =
+        is_regular(space, spec, dim, &order) && is_regular(space, out, dim, &order);
+    return !regular && find_all(space, spec, out, dim, 0);
+}
+
+/* The specs that sharding a dim over one more axis can give; at most 3, and different ones. */
 static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
                     ms_spec *out)
 {
     const ms_mesh *mesh = space->task->mesh;
     char letter = space->task->tensor->dims[dim];
-    ms_axis_order order;
-    int n = 0;
-    bool ordered = ms_spec_order(mesh, spec, letter, &order);
-    bool last = is_last(mesh, spec, axis, letter);
-    if (ordered) {
-        order.axes[order.num_axes++] = axis;
-        out[n] = *spec;
-        ms_spec_set_order(mesh, &out[n], letter, &order);
-        bool regular = is_regular(space, &out[n], dim, &order);
-        n += regular || last || find_all(space, spec, &out[n], dim, 0);
-    }
-    if (!last)
-        return n;
     ms_placement wanted = space->task->to.at[axis];
+    int n = append_axis(space, spec, axis, dim, out);
+    bool ordered = n > 0;
     if (wanted.kind == MS_SHARD && wanted.dim == letter &&
-        ms_placement_pieces(wanted) > 1) {
-        out[n] = *spec;
-        out[n++].at[axis] = wanted;
-    }
-    if (!ordered) {
-        out[n] = *spec;
-        out[n++].at[axis] = ms_shard(letter);
-    }
+        place_axis(space, spec, axis, dim, wanted, &out[n]))
+        n += n == 0 || !ms_spec_equal(mesh, &out[0], &out[n]);
+    if (!ordered && is_last(mesh, spec, axis, letter) &&
+        place_axis(space, spec, axis, dim, ms_shard(letter), &out[n]))
+        n += n == 0 || !ms_spec_equal(mesh, &out[0], &out[n]);
     return n;
 }
 
@@ -330,13 +364,36 @@ typedef struct permutation {
         [MS_MAX_TENSOR_DIMS]; /* parts into which the axes still have to split each dim */
 } permutation;
 
+/* Parts that a dim is split into before an axis splits it. */
+static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
+{
+    ms_axis_order order;
+    long parts = 1;
+    ms_spec_order(mesh, spec, spec->at[axis].dim, &order);
+    for (int i = 0; order.axes[i] != axis; i++)
+        parts *= mesh->axes[order.axes[i]].size;
+    return parts;
+}
+
+/* Axes that do not split the same digit of the same dim any more: only they change places. */
+static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spec *from,
+                             const ms_spec *to)
+{
+    for (int i = 0; i < mesh->num_axes; i++)
+        if ((axes >> i & 1) && from->at[i].dim == to->at[i].dim &&
+            parts_before(mesh, from, i) == parts_before(mesh, to, i))
+            axes &= ~(1U << i);
+    return axes;
+}
+
 /* Shards the axes of `left` anew, every dim into as many parts as before: whole parts change places. */
 static void rearrange(permutation *p, ms_axis_set left, const ms_spec *spec)
 {
     const ms_redistribute_task *task = p->w->space->task;
     if (left == 0) {
-        if (!ms_spec_equal(task->mesh, spec, p->w->from))
-            p->w->visit(p->w->data, MS_CHANGE_PERMUTE, p->all, spec);
+        ms_axis_set axes = exchanged(task->mesh, p->all, p->w->from, spec);
+        if (axes != 0)
+            p->w->visit(p->w->data, MS_CHANGE_PERMUTE, axes, spec);
         return;
     }
     for (int axis = 0; axis < task->mesh->num_axes; axis++) {
@@ -366,7 +423,7 @@ static void visit_permutations(permutation *p, int dim, const departure *gone)
     departure more[MAX_DEPARTURES];
     ms_axis_order order;
     bool regular = is_regular(space, &gone->rest, dim, &order);
-    int n = regular ? departures(space, &gone->rest, dim, more) : 0;
+    int n = regular ? leave_by_order(space, &gone->rest, dim, order, more) : 0;
     p->ranks[dim] = 1;
     visit_permutations(p, dim + 1, gone);
     for (int i = 0; i < n; i++) {

@@ -177,6 +177,15 @@ ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
     return held;
 }
 
+static long shard_ranks(const ms_mesh *mesh, const ms_spec *spec, char letter)
+{
+    long ranks = 1;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (shards(spec->at[i], letter))
+            ranks *= mesh->axes[i].size;
+    return ranks;
+}
+
 void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
                         const ms_global_tensor *tensor, long rank, long *size)
 {
@@ -190,11 +199,35 @@ void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
     }
 }
 
-/* The first part of a split is the longest, and a longer list never has shorter parts. */
+/* The longest part of a list of `length` that axes from `axis` on split. The first part of a split is the longest, and of plain splits a
+ * longer list has no shorter parts; but 5 in 4 pieces (2, 2, 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
+static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, int axis,
+                         long length)
+{
+    while (axis < mesh->num_axes && !shards(spec->at[axis], letter))
+        axis++;
+    if (axis == mesh->num_axes)
+        return length;
+    long longest = 0, previous = -1, pieces = ms_placement_pieces(spec->at[axis]);
+    for (long i = 0; i < mesh->axes[axis].size; i++) {
+        long part = split_length(length, pieces, mesh->axes[axis].size, i);
+        if (part == previous)
+            continue;
+        long below = longest_part(mesh, spec, letter, axis + 1, part);
+        longest = below > longest ? below : longest;
+        previous = part;
+    }
+    return longest;
+}
+
 void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,
                           const ms_global_tensor *tensor, long *size)
 {
-    ms_spec_local_size(mesh, spec, tensor, 0, size);
+    for (int dim = 0; dim < tensor->num_dims; dim++)
+        if (ms_spec_is_even(mesh, spec, tensor, dim))
+            size[dim] = tensor->size[dim] / shard_ranks(mesh, spec, tensor->dims[dim]);
+        else
+            size[dim] = longest_part(mesh, spec, tensor->dims[dim], 0, tensor->size[dim]);
 }
 
 double ms_spec_local_bytes(const ms_mesh *mesh, const ms_spec *spec,

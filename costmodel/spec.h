@@ -63,7 +63,7 @@ ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
 /* Shape of the part of `rank`: size[num_dims]. */
 void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
                         const ms_global_tensor *tensor, long rank, long *size);
-/* The largest part of any rank in each dim: coordinate 0 has it. Collectives pad to it, and memory must hold it. */
+/* The largest part of any rank in each dim. Collectives pad to it, and memory must hold it. */
 void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,
                           const ms_global_tensor *tensor, long *size);
 /* Bytes of the largest part. */

@@ -1,0 +1,679 @@
+/* Plans between random placements on random meshes of at most 16 ranks: executed on real data they give what sharding the whole
+ * tensor gives, they carry the bytes they are priced for, cost no more than the greedy plan, and on small spaces as little as the best
+ * of all sequences, found by brute force from what the ranks hold. */
+#include "base/rng.h"
+#include "costmodel/redistribute.h"
+#include "tests/support/sharded_tensor.h"
+
+#include "tests/test.h"
+
+/* ---- random cases ---- */
+
+typedef struct example {
+    ms_arena *arena;
+    ms_mesh mesh;
+    ms_global_tensor tensor;
+    ms_collective_prices prices;
+    ms_redistribute_task task;
+} example;
+
+static const char *const axis_names[] = {"dp", "cp", "ep", "tp"};
+
+static void random_mesh(ms_rng *rng, long max_ranks, ms_mesh *out)
+{
+    long sizes[4], ranks = 1;
+    int num_axes = 1 + (int)ms_rng_below(rng, 3);
+    for (int i = 0; i < num_axes; i++) {
+        sizes[i] = 1 + (long)ms_rng_below(rng, 4);
+        while (ranks * sizes[i] > max_ranks)
+            sizes[i]--;
+        ranks *= sizes[i];
+    }
+    *out = ms_mesh_make(axis_names, sizes, num_axes);
+}
+
+/* One to three dims; `granule` divides every size. */
+static ms_global_tensor random_tensor(ms_rng *rng, long granule)
+{
+    ms_global_tensor out = {"x", 1 + (int)ms_rng_below(rng, 3), "", {0}, 4};
+    static const double bytes[] = {4, 4096, 4194304};
+    for (int i = 0; i < out.num_dims; i++) {
+        out.dims[i] = (char)('a' + i);
+        out.size[i] = granule * (1 + (long)ms_rng_below(rng, granule > 1 ? 2 : 13));
+    }
+    out.element_bytes = bytes[ms_rng_below(rng, 3)];
+    return out;
+}
+
+/* Shards with factors that are orders and some that are not. */
+static ms_placement random_placement(ms_rng *rng, const ms_mesh *mesh,
+                                     const ms_global_tensor *tensor, int axis,
+                                     int partial)
+{
+    uint64_t draw = ms_rng_below(rng, 8);
+    if (draw == 0)
+        return (ms_placement){.kind = (unsigned char)partial};
+    if (draw <= 2)
+        return ms_replicate;
+    ms_placement at =
+        ms_shard(tensor->dims[ms_rng_below(rng, (uint64_t)tensor->num_dims)]);
+    int last = mesh->num_axes - 1;
+    if (draw == 3)
+        at.split_factor = (int)mesh->axes[last].size;
+    if (draw == 4 && axis < last)
+        at.split_factor = 2 + (int)ms_rng_below(rng, 3);
+    return at;
+}
+
+static ms_spec random_spec(ms_rng *rng, const ms_mesh *mesh,
+                           const ms_global_tensor *tensor, int partial)
+{
+    ms_spec spec = {0};
+    for (int i = 0; i < mesh->num_axes; i++)
+        spec.at[i] = random_placement(rng, mesh, tensor, i, partial);
+    return spec;
+}
+
+/* Prices: PyTorch's with hosts of 1 to 8 GPUs, or a cluster's. */
+static void random_prices(ms_rng *rng, ms_ctx *cx, const ms_cluster *cluster,
+                          const ms_profile *profile, example *e)
+{
+    long per_host = 1L << ms_rng_below(rng, 4);
+    if (ms_rng_below(rng, 2) == 0)
+        e->prices = ms_collective_prices_pytorch(cx->arena, &e->mesh,
+                                                 &ms_pytorch_defaults, per_host);
+    else
+        ASSERT_OK(ms_collective_prices_make(cx, &e->mesh, cluster, profile, &e->prices),
+                  cx);
+}
+
+static const char *describe(const example *e)
+{
+    const char *text = "";
+    for (int i = 0; i < e->mesh.num_axes; i++)
+        text = ms_arena_printf(e->arena, "%s%s=%ld ", text, e->mesh.axes[i].name,
+                               e->mesh.axes[i].size);
+    for (int i = 0; i < e->tensor.num_dims; i++)
+        text = ms_arena_printf(e->arena, "%s%c=%ld ", text, e->tensor.dims[i],
+                               e->tensor.size[i]);
+    return ms_arena_printf(e->arena, "%s: %s to %s", text,
+                           ms_spec_text(e->arena, &e->mesh, &e->task.from),
+                           ms_spec_text(e->arena, &e->mesh, &e->task.to));
+}
+
+/* ---- executing a step ---- */
+
+typedef struct run {
+    const example *e;
+    const ms_redistribute_step *step;
+    ms_sharded_tensor before, after;
+    long **
+        where; /* per rank: place in its local array of each element of the whole, -1: not held */
+} run;
+
+static long **index_elements(ms_arena *arena, const ms_sharded_tensor *held)
+{
+    long **where = MS_NEW_ARRAY(arena, held->mesh->num_ranks, long *);
+    long n = ms_global_tensor_elements(held->tensor);
+    for (long rank = 0; rank < held->mesh->num_ranks; rank++) {
+        where[rank] = MS_NEW_ARRAY(arena, n, long);
+        for (long i = 0; i < n; i++)
+            where[rank][i] = -1;
+        for (long i = 0; i < held->parts[rank].num_elements; i++)
+            where[rank][ms_shard_part_offset(held, rank, i)] = i;
+    }
+    return where;
+}
+
+/* Ranks that differ from `rank` along the axes of the step only. */
+static bool in_group(const run *r, long rank, long other)
+{
+    for (int i = 0; i < r->e->mesh.num_axes; i++) {
+        const ms_mesh_axis *axis = &r->e->mesh.axes[i];
+        bool same = rank / axis->stride % axis->size == other / axis->stride % axis->size;
+        if (!same && !(r->step->axes >> i & 1))
+            return false;
+    }
+    return true;
+}
+
+static int kind_before(const run *r)
+{
+    for (int i = 0; i < r->e->mesh.num_axes; i++)
+        if (r->step->axes >> i & 1)
+            return r->step->from.at[i].kind;
+    return MS_REPLICATE;
+}
+
+static bool first_of_group(const run *r, long rank)
+{
+    for (int i = 0; i < r->e->mesh.num_axes; i++)
+        if ((r->step->axes >> i & 1) &&
+            rank / r->e->mesh.axes[i].stride % r->e->mesh.axes[i].size != 0)
+            return false;
+    return true;
+}
+
+/* A reduction over the group: everyone holds a term. */
+static double reduced(const run *r, long rank, long element)
+{
+    int kind = kind_before(r);
+    double sum = kind == MS_PARTIAL_MAX   ? -INFINITY
+                 : kind == MS_PARTIAL_MIN ? INFINITY
+                                          : 0;
+    long ranks = ms_axis_set_ranks(&r->e->mesh, r->step->axes);
+    for (long other = 0; other < r->e->mesh.num_ranks; other++) {
+        if (!in_group(r, rank, other))
+            continue;
+        long at = r->where[other][element];
+        if (at < 0)
+            fail_msg("%s: rank %ld has no term of element %ld", describe(r->e), other,
+                     element);
+        sum = ms_reduce_pair(kind, sum, r->before.parts[other].data[at]);
+    }
+    return kind == MS_PARTIAL_AVG ? sum / (double)ranks : sum;
+}
+
+/* A copy of the element from whoever in the group holds it; the receiver itself for local changes. `sent` counts what peers send. */
+static double copied(const run *r, long rank, long element, long *sent)
+{
+    bool is_local = ms_change_is_local(r->step->change);
+    for (long other = 0; other < r->e->mesh.num_ranks; other++) {
+        long at = r->where[other][element];
+        if (at < 0 || (is_local ? other != rank : !in_group(r, rank, other)))
+            continue;
+        sent[other]++;
+        return r->before.parts[other].data[at];
+    }
+    fail_msg("%s: step %s: nobody in the group of rank %ld holds element %ld",
+             describe(r->e), ms_change_names[r->step->change], rank, element);
+    return 0.0;
+}
+
+/* What one rank sends to another is no more than what the price assumes: a part per peer, or all of it in a permute. */
+static void check_sent(const run *r, const long *sent)
+{
+    double each = r->step->size_bytes / r->e->tensor.element_bytes;
+    if (r->step->change == MS_CHANGE_ALL_GATHER ||
+        r->step->change == MS_CHANGE_ALL_TO_ALL)
+        each /= (double)ms_axis_set_ranks(&r->e->mesh, r->step->axes);
+    for (long other = 0; other < r->e->mesh.num_ranks; other++)
+        if (!ms_change_is_local(r->step->change) && (double)sent[other] > each)
+            fail_msg("%s: %s is priced for %g elements from a rank and sends %ld",
+                     describe(r->e), ms_change_names[r->step->change], each, sent[other]);
+}
+
+static double value_after(const run *r, long rank, long element, long *sent)
+{
+    ms_change change = r->step->change;
+    if (change == MS_CHANGE_ALL_REDUCE || change == MS_CHANGE_REDUCE_SCATTER)
+        return reduced(r, rank, element);
+    double value = copied(r, rank, element, sent);
+    if (change != MS_CHANGE_DIVIDE || first_of_group(r, rank))
+        return value;
+    for (int i = 0; i < r->e->mesh.num_axes; i++)
+        if ((r->step->axes >> i & 1) && r->step->to.at[i].kind == MS_PARTIAL_SUM)
+            return 0.0;
+    return value;
+}
+
+static ms_sharded_tensor execute(const example *e, const ms_redistribute_step *step,
+                                 ms_sharded_tensor before)
+{
+    run r = {.e = e, .step = step, .before = before};
+    r.after = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, &step->to);
+    r.where = index_elements(e->arena, &before);
+    long *sent = MS_NEW_ARRAY(e->arena, e->mesh.num_ranks, long);
+    for (long rank = 0; rank < e->mesh.num_ranks; rank++) {
+        for (long i = 0; i < e->mesh.num_ranks; i++)
+            sent[i] = 0;
+        ms_shard_part *part = &r.after.parts[rank];
+        for (long i = 0; i < part->num_elements; i++)
+            part->data[i] =
+                value_after(&r, rank, ms_shard_part_offset(&r.after, rank, i), sent);
+        check_sent(&r, sent);
+    }
+    return r.after;
+}
+
+/* Every rank holds what cutting the whole gives it; partial values are compared by what they reduce to. */
+static void check_result(const example *e, const ms_sharded_tensor *got,
+                         const double *whole)
+{
+    bool partial = false;
+    for (int i = 0; i < e->mesh.num_axes; i++)
+        partial |= ms_placement_is_partial(e->task.to.at[i]);
+    ms_sharded_tensor want =
+        ms_sharded_tensor_cut(e->arena, &e->mesh, &e->tensor, &e->task.to, whole, NULL);
+    for (long rank = 0; rank < e->mesh.num_ranks; rank++) {
+        ASSERT_INT(got->parts[rank].num_elements, want.parts[rank].num_elements);
+        for (long i = 0; i < want.parts[rank].num_elements && !partial; i++)
+            if (!(fabs(got->parts[rank].data[i] - want.parts[rank].data[i]) <=
+                  1e-12 *
+                      fabs(want.parts[rank].data[i]))) /* averages are divided twice */
+                fail_msg("%s: rank %ld holds %g instead of %g", describe(e), rank,
+                         got->parts[rank].data[i], want.parts[rank].data[i]);
+    }
+    double *gathered = ms_sharded_tensor_gather(e->arena, got);
+    for (long i = 0; i < ms_global_tensor_elements(&e->tensor); i++)
+        ASSERT_NEAR(gathered[i], whole[i], 1e-9);
+}
+
+static void run_plan(const example *e, const ms_redistribution *plan, ms_rng *rng)
+{
+    long n = ms_global_tensor_elements(&e->tensor);
+    double *whole = MS_NEW_ARRAY(e->arena, n, double);
+    for (long i = 0; i < n; i++)
+        whole[i] = (double)(1 + i);
+    ms_sharded_tensor held =
+        ms_sharded_tensor_cut(e->arena, &e->mesh, &e->tensor, &e->task.from, whole, rng);
+    for (int i = 0; i < plan->num_steps; i++)
+        held = execute(e, &plan->steps[i], held);
+    held.spec = e->task.to; /* axes of one rank */
+    check_result(e, &held, whole);
+}
+
+/* ---- one change, judged by what ranks hold ---- */
+
+/* Whether everyone finds each of its elements in its group over `axes`. */
+static bool group_holds(const example *e, const ms_spec *from, const ms_spec *to,
+                        ms_axis_set axes)
+{
+    run r = {.e = e, .step = &(ms_redistribute_step){.axes = axes}};
+    r.before = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, from);
+    r.after = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, to);
+    r.where = index_elements(e->arena, &r.before);
+    for (long rank = 0; rank < e->mesh.num_ranks; rank++)
+        for (long i = 0; i < r.after.parts[rank].num_elements; i++) {
+            long element = ms_shard_part_offset(&r.after, rank, i), other = 0;
+            while (other < e->mesh.num_ranks &&
+                   (r.where[other][element] < 0 || !in_group(&r, rank, other)))
+                other++;
+            if (other == e->mesh.num_ranks)
+                return false;
+        }
+    return true;
+}
+
+/* The kind of change that takes every axis of a set from one placement to the other; MS_NUM_CHANGES: none. */
+static ms_change change_of(const example *e, const ms_spec *from, const ms_spec *to,
+                           ms_axis_set axes)
+{
+    static const ms_change of[3][3] = {
+        /* to:        R                     S                        P */
+        {MS_NUM_CHANGES, MS_CHANGE_SLICE, MS_CHANGE_DIVIDE},
+        {MS_CHANGE_ALL_GATHER, MS_CHANGE_ALL_TO_ALL, MS_NUM_CHANGES},
+        {MS_CHANGE_ALL_REDUCE, MS_CHANGE_REDUCE_SCATTER, MS_NUM_CHANGES}};
+    ms_change common = MS_NUM_CHANGES;
+    char from_dim = 0, to_dim = 0;
+    unsigned char partial = MS_REPLICATE;
+    for (int i = 0; i < e->mesh.num_axes; i++) {
+        ms_placement a = from->at[i], b = to->at[i];
+        if (!(axes >> i & 1))
+            continue;
+        int row = a.kind > MS_SHARD ? 2 : a.kind, column = b.kind > MS_SHARD ? 2 : b.kind;
+        bool exchange = row == 1 && column == 1;
+        bool differs = common != MS_NUM_CHANGES &&
+                       (common != of[row][column] || (row == 2 && a.kind != partial));
+        if (of[row][column] == MS_NUM_CHANGES || differs ||
+            (exchange && ((from_dim != 0 && a.dim != from_dim) ||
+                          (to_dim != 0 && b.dim != to_dim) || a.dim == b.dim)))
+            return MS_NUM_CHANGES;
+        common = of[row][column];
+        partial = a.kind;
+        from_dim = a.dim;
+        to_dim = b.dim;
+    }
+    return common;
+}
+
+/* Whole parts change places: all axes shard before and after, and every rank finds its part with one other. */
+static bool is_permutation(const example *e, const ms_spec *from, const ms_spec *to,
+                           ms_axis_set axes)
+{
+    for (int i = 0; i < e->mesh.num_axes; i++)
+        if ((axes >> i & 1) &&
+            (from->at[i].kind != MS_SHARD || to->at[i].kind != MS_SHARD))
+            return false;
+    run r = {.e = e, .step = &(ms_redistribute_step){.axes = axes}};
+    r.before = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, from);
+    r.after = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, to);
+    for (long rank = 0; rank < e->mesh.num_ranks; rank++) {
+        bool found = false;
+        for (long other = 0; other < e->mesh.num_ranks && !found; other++) {
+            const ms_shard_part *mine = &r.after.parts[rank];
+            const ms_shard_part *theirs = &r.before.parts[other];
+            found =
+                in_group(&r, rank, other) && mine->num_elements == theirs->num_elements;
+            for (long i = 0; i < mine->num_elements && found; i++)
+                found = ms_shard_part_offset(&r.after, rank, i) ==
+                        ms_shard_part_offset(&r.before, other, i);
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static bool is_ordered(const example *e, const ms_spec *spec)
+{
+    ms_axis_order order;
+    for (int dim = 0; dim < e->tensor.num_dims; dim++)
+        if (!ms_spec_order(&e->mesh, spec, e->tensor.dims[dim], &order))
+            return false;
+    return true;
+}
+
+/* Seconds of the best single change over these axes, sending whole parts or not; INFINITY when there is none. */
+static double single_change_s(const example *e, const ms_spec *from, const ms_spec *to,
+                              ms_axis_set axes, bool sends)
+{
+    ms_change change = change_of(e, from, to, axes);
+    double best_s = INFINITY;
+    if (change != MS_NUM_CHANGES) {
+        bool local = ms_change_is_local(change);
+        bool reduces =
+            change == MS_CHANGE_ALL_REDUCE || change == MS_CHANGE_REDUCE_SCATTER;
+        if (!group_holds(e, from, to, local || reduces ? 0 : axes))
+            change = MS_NUM_CHANGES;
+        else if (local)
+            return 0.0;
+    }
+    if (change != MS_NUM_CHANGES)
+        best_s = e->prices.seconds(
+            e->prices.data, ms_change_collective(change), axes,
+            ms_redistribute_step_bytes(&e->task, change, axes, from, to));
+    if (sends && is_ordered(e, from) && is_ordered(e, to) &&
+        is_permutation(e, from, to, axes))
+        best_s = fmin(best_s,
+                      e->prices.seconds(e->prices.data, MS_SEND, axes,
+                                        ms_spec_local_bytes(&e->mesh, from, &e->tensor)));
+    return best_s;
+}
+
+/* ---- greedy ---- */
+
+/* Axis by axis, inner to outer, what differs is changed directly where one collective over that axis can, otherwise replicated; what
+ * is left is sliced outer to inner. */
+static double greedy_s(const example *e)
+{
+    ms_spec at = e->task.from;
+    double seconds = 0.0;
+    for (int i = e->mesh.num_axes - 1; i >= 0; i--) {
+        ms_spec next = at;
+        next.at[i] = e->task.to.at[i];
+        if (e->mesh.axes[i].size == 1)
+            at.at[i] = next.at[i] = ms_replicate;
+        if (ms_placement_equal(at.at[i], next.at[i]) || at.at[i].kind == MS_REPLICATE)
+            continue;
+        double direct_s = single_change_s(e, &at, &next, 1U << i, false);
+        if (!isfinite(direct_s)) {
+            next.at[i] = ms_replicate;
+            direct_s = single_change_s(e, &at, &next, 1U << i, false);
+        }
+        seconds += direct_s;
+        at = next;
+    }
+    for (int i = 0; i < e->mesh.num_axes; i++) {
+        ms_spec next = at;
+        next.at[i] = e->task.to.at[i];
+        if (e->mesh.axes[i].size > 1 && !ms_placement_equal(at.at[i], next.at[i]))
+            seconds += single_change_s(e, &at, &next, 1U << i, false);
+        at = next;
+    }
+    return seconds;
+}
+
+/* ---- tests ---- */
+
+#define NUM_CASES 3000
+
+static void executed_plans_give_the_target(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_cluster *cluster;
+    const ms_profile *profile;
+    int num_planned = 0, num_greedy = 0, num_cheaper = 0;
+    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &cluster), cx);
+    ASSERT_OK(ms_profile_load(cx, "h100-sxm", &profile), cx);
+    for (uint64_t seed = 0; seed < NUM_CASES; seed++) {
+        ms_rng rng = ms_rng_seed(seed);
+        ms_arena_mark mark = ms_arena_save(cx->arena);
+        example e = {.arena = cx->arena};
+        random_mesh(&rng, 16, &e.mesh);
+        e.tensor = random_tensor(&rng, seed % 2 == 0 ? 1 : e.mesh.num_ranks / 2 + 1);
+        random_prices(&rng, cx, cluster, profile, &e);
+        int partial = MS_PARTIAL_SUM + (int)ms_rng_below(&rng, 4);
+        e.task = (ms_redistribute_task){.mesh = &e.mesh,
+                                        .tensor = &e.tensor,
+                                        .prices = &e.prices,
+                                        .is_direct = ms_rng_below(&rng, 4) == 0};
+        e.task.from = random_spec(&rng, &e.mesh, &e.tensor, partial);
+        e.task.to = random_spec(&rng, &e.mesh, &e.tensor, partial);
+        ms_redistribution plan;
+        const char *why;
+        if (ms_redistribute(cx->arena, &e.task, &plan, &why)) {
+            assert_true(plan.is_optimal);
+            run_plan(&e, &plan, &rng);
+            double greedy = greedy_s(&e);
+            if (plan.seconds > greedy * (1.0 + 1e-12))
+                fail_msg("%s: %g s, greedy %g s", describe(&e), plan.seconds, greedy);
+            num_planned++;
+            num_greedy += isfinite(greedy);
+            num_cheaper += plan.seconds < greedy * 0.999 && isfinite(greedy);
+        } else if (strstr(why, "cannot become") == NULL) {
+            fail_msg("%s: %s", describe(&e), why);
+        }
+        ms_arena_rewind(cx->arena, mark);
+    }
+    print_message("%d of %d executed; greedy finds a way for %d and is dearer for %d\n",
+                  num_planned, NUM_CASES, num_greedy, num_cheaper);
+    assert_true(num_planned > NUM_CASES / 2);
+    assert_true(num_greedy > NUM_CASES / 3);
+}
+
+/* ---- brute force ---- */
+
+#define MAX_NODES 128
+
+/* All specs, and what every single change between them costs. */
+typedef struct graph {
+    int num_nodes;
+    ms_spec nodes[MAX_NODES];
+    double seconds[MAX_NODES][MAX_NODES];
+} graph;
+
+static bool is_product_of_later(const ms_mesh *mesh, int axis, long factor)
+{
+    ms_axis_set later = (1U << mesh->num_axes) - (2U << axis);
+    for (ms_axis_set axes = later;; axes = (axes - 1) & later) {
+        if (ms_axis_set_ranks(mesh, axes) == factor)
+            return true;
+        if (axes == 0)
+            return false;
+    }
+}
+
+/* Every placement, with every factor that is a product of the sizes of later axes. */
+static void list_specs(graph *g, const example *e, ms_spec spec, int axis)
+{
+    if (axis == e->mesh.num_axes) {
+        assert_true(g->num_nodes < MAX_NODES);
+        g->nodes[g->num_nodes++] = spec;
+        return;
+    }
+    spec.at[axis] = ms_replicate;
+    list_specs(g, e, spec, axis + 1);
+    spec.at[axis].kind = MS_PARTIAL_SUM;
+    list_specs(g, e, spec, axis + 1);
+    for (int dim = 0; dim < e->tensor.num_dims; dim++)
+        for (int factor = 1; factor <= e->mesh.num_ranks; factor++) {
+            spec.at[axis] = ms_shard(e->tensor.dims[dim]);
+            spec.at[axis].split_factor = factor > 1 ? factor : 0;
+            if (is_product_of_later(&e->mesh, axis, factor))
+                list_specs(g, e, spec, axis + 1);
+        }
+}
+
+/* Over any set of axes that holds those whose placement differs. */
+static double edge_s(const example *e, const ms_spec *from, const ms_spec *to)
+{
+    double best_s = INFINITY;
+    ms_axis_set differ = 0;
+    for (int i = 0; i < e->mesh.num_axes; i++)
+        if (!ms_placement_equal(from->at[i], to->at[i]))
+            differ |= 1U << i;
+    ms_arena_mark mark = ms_arena_save(e->arena);
+    for (ms_axis_set axes = 1; axes < 1U << e->mesh.num_axes; axes++)
+        if ((axes & differ) == differ)
+            best_s = fmin(best_s, single_change_s(e, from, to, axes, true));
+    ms_arena_rewind(e->arena, mark);
+    return best_s;
+}
+
+/* Whether every dim that an axis joins has an order then; otherwise the axis must join as the target has it, or plainly. */
+static bool joins_well(const example *e, const ms_spec *from, const ms_spec *to,
+                       const ms_spec *target, int axis)
+{
+    ms_axis_order order;
+    ms_placement at = to->at[axis];
+    return at.kind != MS_SHARD || ms_placement_equal(at, from->at[axis]) ||
+           ms_placement_pieces(at) == 1 || ms_placement_equal(at, target->at[axis]) ||
+           ms_spec_order(&e->mesh, to, at.dim, &order);
+}
+
+/* What a sequence of changes must not do: a partial value comes only where the source replicates and the target is partial. */
+static bool may_pass(const example *e, const graph *g, const int *ends, int from, int to)
+{
+    const ms_spec *source = &g->nodes[ends[0]], *target = &g->nodes[ends[1]];
+    for (int i = 0; i < e->mesh.num_axes; i++) {
+        bool divides = g->nodes[from].at[i].kind == MS_REPLICATE &&
+                       ms_placement_is_partial(g->nodes[to].at[i]);
+        if (divides && (source->at[i].kind != MS_REPLICATE ||
+                        !ms_placement_is_partial(target->at[i])))
+            return false;
+        if (!joins_well(e, &g->nodes[from], &g->nodes[to], target, i))
+            return false;
+    }
+    return true;
+}
+
+/* Bellman and Ford: edges are relaxed until nothing changes. Over all nodes, or over those only whose factors are orders of axes. */
+static double shortest_s(const example *e, const graph *g, int from, int to, bool all)
+{
+    double best_s[MAX_NODES];
+    bool again = true;
+    for (int i = 0; i < g->num_nodes; i++)
+        best_s[i] = i == from ? 0.0 : (double)INFINITY;
+    while (again) {
+        again = false;
+        for (int i = 0; i < g->num_nodes; i++)
+            for (int j = 0; j < g->num_nodes && isfinite(best_s[i]); j++)
+                if (best_s[i] + g->seconds[i][j] < best_s[j] &&
+                    (all || j == to || is_ordered(e, &g->nodes[j])) &&
+                    may_pass(e, g, (const int[]){from, to}, i, j)) {
+                    best_s[j] = best_s[i] + g->seconds[i][j];
+                    again = true;
+                }
+    }
+    return best_s[to];
+}
+
+typedef struct tally {
+    int ways, best;
+} tally;
+
+/* No plan is cheaper than the best sequence over all specs, nor dearer than the best over specs with an order of axes. */
+static void check_pair(const example *e, const graph *g, int from, int to, tally *count)
+{
+    example one = *e;
+    one.task.from = g->nodes[from];
+    one.task.to = g->nodes[to];
+    ms_redistribution plan;
+    const char *why;
+    bool possible = ms_redistribute(e->arena, &one.task, &plan, &why);
+    double best_s = shortest_s(e, g, from, to, true);
+    double ordered_s = shortest_s(e, g, from, to, false);
+    if (possible != isfinite(best_s))
+        fail_msg("%s: %s", describe(&one), possible ? "possible" : why);
+    if (!possible)
+        return;
+    if (plan.seconds < best_s * (1.0 - 1e-9) || plan.seconds > ordered_s * (1.0 + 1e-9))
+        fail_msg("%s: %g s, best %g s, best by order %g s", describe(&one), plan.seconds,
+                 best_s, ordered_s);
+    count->ways++;
+    count->best += plan.seconds <= best_s * (1.0 + 1e-9);
+}
+
+static void check_all_pairs(const example *e, const graph *g, tally *count)
+{
+    for (int i = 0; i < g->num_nodes; i++)
+        for (int j = 0; j < g->num_nodes; j++) {
+            ms_arena_mark mark = ms_arena_save(e->arena);
+            if (e->mesh.num_axes == 2 ||
+                (is_ordered(e, &g->nodes[i]) && is_ordered(e, &g->nodes[j])))
+                check_pair(e, g, i, j, count);
+            ms_arena_rewind(e->arena, mark);
+        }
+}
+
+static void plans_are_as_cheap_as_the_best_of_all(void **state)
+{
+    (void)state;
+    static const struct {
+        int num_axes, num_dims;
+        long sizes[3], dims[2];
+        double element_bytes;
+        long gpus_per_host; /* 0: a cluster's prices */
+    } spaces[] = {{2, 2, {2, 2}, {4, 4}, 1e6, 0},  {2, 2, {2, 3}, {6, 6}, 1e5, 2},
+                  {2, 2, {3, 2}, {6, 12}, 64, 4},  {3, 1, {2, 2, 2}, {8}, 1e6, 2},
+                  {3, 1, {2, 4, 2}, {16}, 1e7, 0}, {3, 1, {3, 2, 2}, {12}, 1e4, 2}};
+    ms_ctx *cx = test_cx();
+    const ms_cluster *cluster;
+    const ms_profile *profile;
+    tally count = {0};
+    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &cluster), cx);
+    ASSERT_OK(ms_profile_load(cx, "h100-sxm", &profile), cx);
+    for (size_t n = 0; n < sizeof spaces / sizeof spaces[0]; n++) {
+        example e = {.arena = cx->arena};
+        graph *g = MS_NEW(cx->arena, graph);
+        e.mesh = ms_mesh_make(axis_names, spaces[n].sizes, spaces[n].num_axes);
+        e.tensor = (ms_global_tensor){"x", spaces[n].num_dims, "ab", {0}, 0};
+        e.tensor.dims[e.tensor.num_dims] = '\0';
+        e.tensor.element_bytes = spaces[n].element_bytes;
+        for (int i = 0; i < e.tensor.num_dims; i++)
+            e.tensor.size[i] = spaces[n].dims[i];
+        if (spaces[n].gpus_per_host > 0)
+            e.prices = ms_collective_prices_pytorch(
+                cx->arena, &e.mesh, &ms_pytorch_defaults, spaces[n].gpus_per_host);
+        else
+            ASSERT_OK(ms_collective_prices_make(cx, &e.mesh, cluster, profile, &e.prices),
+                      cx);
+        e.task = (ms_redistribute_task){&e.mesh, &e.tensor, {{{0}}},
+                                        {{{0}}}, &e.prices, false};
+        list_specs(g, &e, (ms_spec){0}, 0);
+        for (int i = 0; i < g->num_nodes; i++)
+            for (int j = 0; j < g->num_nodes; j++)
+                g->seconds[i][j] = edge_s(&e, &g->nodes[i], &g->nodes[j]);
+        tally here = {0};
+        check_all_pairs(&e, g, &here);
+        print_message("space %zu: %d ways, %d as cheap as any\n", n, here.ways,
+                      here.best);
+        if (e.mesh.num_axes == 2)
+            ASSERT_INT(here.best, here.ways);
+        count.ways += here.ways;
+        count.best += here.best;
+    }
+    assert_true(count.ways > 1000);
+    assert_true(count.best > count.ways * 0.9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(executed_plans_give_the_target),
+        cmocka_unit_test(plans_are_as_cheap_as_the_best_of_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
