@@ -52,22 +52,23 @@ static bool is_size(const char *text, long *size)
 
 static ms_status refuse_item(ms_ctx *cx, const parsed *mesh, const char *item)
 {
-    ms_status status = item[0] == '\0'
-                           ? ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                                     "--mesh is \"%s\", where an axis is missing",
-                                     mesh->text)
-                           : ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                                     "--mesh is \"%s\", where \"%s\" is no axis with a size",
-                                     mesh->text, item);
+    ms_status status =
+        item[0] == '\0'
+            ? ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                      "--mesh is \"%s\", where an axis is missing", mesh->text)
+            : ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                      "--mesh is \"%s\", where \"%s\" is no axis with a size", mesh->text,
+                      item);
     ms_hint(cx, "names and sizes outer to inner, for example pp=2,dp_shard=4,tp=8");
     return status;
 }
 
 static ms_status refuse_name(ms_ctx *cx, const char *name)
 {
-    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                               "--mesh names an axis \"%s\"", name);
-    ms_hint(cx, "a name is a letter, then letters, digits, _ and -, at most %d characters",
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh names an axis \"%s\"", name);
+    ms_hint(cx,
+            "a name is a letter, then letters, digits, _ and -, at most %d characters",
             MAX_NAME);
     return status;
 }
@@ -142,9 +143,9 @@ static ms_status take_rest(ms_ctx *cx, parsed *mesh, int rest, long product,
 {
     ms_status status;
     if (num_ranks == 0) {
-        status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                         "%s=-1 is the rest of --gpus, which is not given",
-                         mesh->names[rest]);
+        status =
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                    "%s=-1 is the rest of --gpus, which is not given", mesh->names[rest]);
         ms_hint(cx, "for example --gpus %ld", 8 * product);
         return status;
     }
@@ -169,10 +170,9 @@ static ms_status check_product(ms_ctx *cx, const parsed *mesh, long product,
 {
     if (num_ranks == 0 || product == num_ranks)
         return MS_OK;
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                "--mesh is \"%s\" = %ld ranks, but --gpus is %ld", mesh->text, product,
-                num_ranks);
+    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                               "--mesh is \"%s\" = %ld ranks, but --gpus is %ld",
+                               mesh->text, product, num_ranks);
     ms_hint(cx, "leave out --gpus, or give one axis the size -1: the rest");
     return status;
 }
