@@ -168,7 +168,7 @@ static void print_legality(FILE *out, const einsum_report *report)
     const ms_einsum_strategy *strategy = &report->strategy;
     fputc('\n', out);
     if (strategy->is_legal)
-        fputs("The given placements are legal: nothing moves before the product.\n", out);
+        fputs("Legal as given: nothing moves before the product.\n", out);
     for (int axis = 0; axis < report->mesh.num_axes; axis++)
         if (strategy->conflict[axis] != MS_CONFLICT_NONE)
             fprintf(out, "Not legal as given on axis %s: %s.\n",
@@ -258,7 +258,6 @@ static void add_event(ms_table *table, const einsum_report *report,
     const ms_redistribute_step *step = event->step;
     ms_arena *arena = report->arena;
     bool local = ms_change_is_local(step->change);
-    ms_table_cell(table, "%s", event->backward ? "backward" : "forward");
     ms_table_cell(table, "%s", event->tensor);
     ms_table_cell(table, "%s", ms_change_names[step->change]);
     ms_table_cell(table, "%s", ms_axis_set_text(arena, &report->mesh, step->axes));
@@ -271,14 +270,13 @@ static void add_event(ms_table *table, const einsum_report *report,
 
 static void print_events(FILE *out, const einsum_report *report)
 {
-    fputs("\ncollectives\n", out);
+    fputs("\ncollectives, forward and then backward\n", out);
     if (report->num_events == 0) {
-        fputs("none, forward or backward\n", out);
+        fputs("none\n", out);
         return;
     }
     ms_table *table = ms_table_new(
-        report->arena,
-        "<pass|<tensor|<kind|<axis|<tier|size (MB)|sent (MB)|time (ms)|<change");
+        report->arena, "<tensor|<kind|<axis|<tier|size (MB)|sent (MB)|time (ms)|<change");
     for (int i = 0; i < report->num_events; i++)
         add_event(table, report, &report->events[i]);
     ms_table_print(table, out);
@@ -331,6 +329,8 @@ static void print_notation(FILE *out, const einsum_report *report, const char *n
 static void print_notations(FILE *out, const einsum_report *report)
 {
     const ms_einsum_problem *problem = &report->problem;
+    for (int i = report->num_given; i < problem->einsum.num_inputs; i++)
+        fprintf(out, "%s has no --in: replicated\n", problem->inputs[i].name);
     for (int i = 0; i < problem->einsum.num_inputs; i++)
         print_notation(out, report, problem->inputs[i].name, &problem->inputs[i],
                        &problem->given[i]);

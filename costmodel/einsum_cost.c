@@ -2,31 +2,28 @@
 
 #include <string.h>
 
-/* One kernel of an einsum: a product of two operands, or a pass over one (`right` empty). */
-typedef struct step {
-    char left[MS_EINSUM_MAX_LETTERS + 1], right[MS_EINSUM_MAX_DIMS + 1];
-    char result[MS_EINSUM_MAX_LETTERS + 1];
-} step;
+#define MAX_LETTERS (MS_EINSUM_MAX_LETTERS + 1)
 
-#define MAX_STEPS (2 * MS_EINSUM_MAX_INPUTS + 1)
+/* One kernel: a product of two operands, or a pass over one (`right` empty). */
+typedef struct step {
+    char left[MAX_LETTERS], right[MAX_LETTERS], result[MAX_LETTERS];
+} step;
 
 typedef struct steps {
     int num;
-    step list[MAX_STEPS];
+    step list[2 * MS_EINSUM_MAX_INPUTS + 1];
+    double flop;
 } steps;
+
+/* What is still to be multiplied. */
+typedef struct factors {
+    int num;
+    char letters[MS_EINSUM_MAX_INPUTS][MAX_LETTERS];
+} factors;
 
 static bool has(const char *letters, char letter)
 {
     return strchr(letters, letter) != NULL;
-}
-
-/* Some operand from `first` on, or the output, has the letter. */
-static bool needed(const ms_einsum *einsum, int first, char letter)
-{
-    for (int i = first; i < einsum->num_inputs; i++)
-        if (has(einsum->inputs[i], letter))
-            return true;
-    return has(einsum->output, letter);
 }
 
 static void append(char *letters, char letter)
@@ -36,53 +33,89 @@ static void append(char *letters, char letter)
     letters[length + 1] = '\0';
 }
 
-static void pass_over(steps *all, const char *left, const char *result)
+static step make_step(const char *left, const char *right, const char *result)
 {
-    step *s = &all->list[all->num++];
-    *s = (step){{0}, {0}, {0}};
-    strcpy(s->left, left);
-    strcpy(s->result, result);
+    step made = {{0}, {0}, {0}};
+    memcpy(made.left, left, strlen(left));
+    memcpy(made.right, right, strlen(right));
+    memcpy(made.result, result, strlen(result));
+    return made;
 }
 
-/* Operand `input` without the letters that it alone has and nothing needs. */
+/* Operand `input` without the letters that it alone has and the output lacks. */
 static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept)
 {
-    kept[0] = '\0';
     for (const char *c = einsum->inputs[input]; *c != '\0'; c++)
         if (has(einsum->output, *c) ||
             ms_einsum_letter_kind(einsum, *c) == MS_LETTER_CONTRACTION)
             append(kept, *c);
     if (strcmp(kept, einsum->inputs[input]) != 0)
-        pass_over(all, einsum->inputs[input], kept);
+        all->list[all->num++] = make_step(einsum->inputs[input], "", kept);
 }
 
-static void multiply(steps *all, const ms_einsum *einsum, int input, char *left)
+/* The letters of factors i and j that the output or another factor has. */
+static void multiply(const ms_einsum *einsum, const factors *left, int i, int j,
+                     char *result)
 {
-    char right[MS_EINSUM_MAX_DIMS + 1];
-    sum_alone(all, einsum, input, right);
-    step *s = &all->list[all->num++];
-    *s = (step){{0}, {0}, {0}};
-    strcpy(s->left, left);
-    strcpy(s->right, right);
-    for (const char *c = left; *c != '\0'; c++)
-        if (needed(einsum, input + 1, *c))
-            append(s->result, *c);
-    for (const char *c = right; *c != '\0'; c++)
-        if (!has(left, *c) && needed(einsum, input + 1, *c))
-            append(s->result, *c);
-    strcpy(left, s->result);
+    for (int side = 0; side < 2; side++)
+        for (const char *c = left->letters[side == 0 ? i : j]; *c != '\0'; c++) {
+            bool is_needed = has(einsum->output, *c);
+            for (int k = 0; k < left->num; k++)
+                is_needed = is_needed || (k != i && k != j && has(left->letters[k], *c));
+            if (is_needed && !has(result, *c))
+                append(result, *c);
+        }
 }
 
-static steps steps_of(const ms_einsum *einsum)
+/* A multiply-add for every combination of the letters of both; a factor that is a number scales the other in passing. */
+static double product_flop(const step *s, const ms_letter_sizes *sizes)
 {
-    steps all = {.num = 0};
-    char left[MS_EINSUM_MAX_LETTERS + 1];
-    sum_alone(&all, einsum, 0, left);
-    for (int i = 1; i < einsum->num_inputs; i++)
-        multiply(&all, einsum, i, left);
-    bool broadcasts = strlen(left) != strlen(einsum->output);
-    if (broadcasts || (all.num == 0 && einsum->num_inputs == 1))
-        pass_over(&all, left, einsum->output);
+    if (s->left[0] == '\0' || s->right[0] == '\0')
+        return 0.0;
+    double flop = 2.0 * ms_letters_elements(s->left, sizes);
+    for (const char *c = s->right; *c != '\0'; c++)
+        if (!has(s->left, *c))
+            flop *= sizes->of[(unsigned char)*c];
+    return flop;
+}
+
+/* All orders of pairs: at most 3 x 6 of them. The first of those with the fewest FLOP stays in `best`. */
+static void find_order(const ms_einsum *einsum, const ms_letter_sizes *sizes,
+                       const factors *left, const steps *done, steps *best)
+{
+    if (left->num == 1) {
+        if (best->num == 0 || done->flop < best->flop)
+            *best = *done;
+        return;
+    }
+    for (int i = 0; i < left->num; i++)
+        for (int j = i + 1; j < left->num; j++) {
+            char result[MAX_LETTERS] = {0};
+            multiply(einsum, left, i, j, result);
+            steps next = *done;
+            next.list[next.num] = make_step(left->letters[i], left->letters[j], result);
+            next.flop += product_flop(&next.list[next.num++], sizes);
+            factors rest = *left;
+            memcpy(rest.letters[i], result, sizeof result);
+            memcpy(rest.letters[j], rest.letters[--rest.num], sizeof result);
+            find_order(einsum, sizes, &rest, &next, best);
+        }
+}
+
+static steps steps_of(const ms_einsum *einsum, const ms_letter_sizes *sizes)
+{
+    steps alone = {.num = 0}, all = {.num = 0};
+    factors left = {.num = einsum->num_inputs};
+    for (int i = 0; i < left.num; i++)
+        sum_alone(&alone, einsum, i, left.letters[i]);
+    if (left.num == 1)
+        all = alone;
+    else
+        find_order(einsum, sizes, &left, &alone, &all);
+    const char *last = all.num > 0 ? all.list[all.num - 1].result : einsum->inputs[0];
+    bool broadcasts = strlen(last) != strlen(einsum->output);
+    if (broadcasts || all.num == 0)
+        all.list[all.num++] = make_step(last, "", einsum->output);
     return all;
 }
 
@@ -121,28 +154,15 @@ static bool contracts(const step *s)
     return false;
 }
 
-/* Not a pass over one operand; a factor that is a number scales another. */
-static bool is_product(const step *s)
-{
-    return s->left[0] != '\0' && s->right[0] != '\0';
-}
-
 double ms_einsum_flop(const ms_einsum *einsum, const ms_letter_sizes *sizes)
 {
-    steps all = steps_of(einsum);
-    double flop = 0.0;
-    for (int i = 0; i < all.num; i++) {
-        ms_gemm_shape shape = shape_of(&all.list[i], sizes);
-        if (is_product(&all.list[i]))
-            flop += 2.0 * shape.batch * shape.m * shape.n * shape.k;
-    }
-    return flop;
+    return steps_of(einsum, sizes).flop;
 }
 
 double ms_einsum_s(const ms_pricer *pricer, const ms_einsum *einsum,
                    const ms_letter_sizes *sizes, double element_bytes)
 {
-    steps all = steps_of(einsum);
+    steps all = steps_of(einsum, sizes);
     double total_s = 0.0;
     for (int i = 0; i < all.num; i++) {
         const step *s = &all.list[i];

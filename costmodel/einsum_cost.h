@@ -13,8 +13,9 @@ typedef struct ms_letter_sizes {
 /* Elements of an operand with these letters. */
 double ms_letters_elements(const char *letters, const ms_letter_sizes *sizes);
 
-/* FLOP of the products (a multiply-add is 2), operands taken from left to right: the result so far keeps the letters that later operands
- * or the output have. Letters of one operand that nothing else has are summed before its product; sums, broadcasts and factors that are one number count no FLOP. */
+/* FLOP of the products (a multiply-add is 2), two operands at a time in the order that needs the fewest (the optimal path of
+ * numpy.einsum_path, without a limit on memory); the first of equal ones. A product keeps the letters that the output or another operand has.
+ * Letters of one operand that nothing else has are summed before its product; sums, broadcasts and factors that are one number count no FLOP. */
 double ms_einsum_flop(const ms_einsum *einsum, const ms_letter_sizes *sizes);
 
 /* Seconds in the same order: products that contract something by ms_gemm_s (letters of both operands and the result are its batch),

@@ -330,7 +330,7 @@ static void many_axes_are_settled_one_by_one(void **state)
 
 /* ---- local work ---- */
 
-static void flop_are_those_of_products_from_left_to_right(void **state)
+static void flop_are_those_of_the_best_order_of_products(void **state)
 {
     (void)state;
     const struct {
@@ -340,6 +340,10 @@ static void flop_are_those_of_products_from_left_to_right(void **state)
         /* a 2, b 3, c 5, d 7, e 11 */
         {"ab,bc->ac", 2 * 2 * 3 * 5},
         {"ab,bc,cd->ad", 2 * 2 * 3 * 5 + 2 * 2 * 5 * 7},
+        {"ab,cd,bc->ad", 2 * 2 * 3 * 5 + 2 * 2 * 5 * 7}, /* not in the order written */
+        {"ad,bc,cd->ab", 2 * 2 * 5 * 7 + 2 * 2 * 3 * 5}, /* its gradients */
+        {"ab,ad,cd->bc", 2 * 2 * 7 * 5 + 2 * 2 * 3 * 5},
+        {"ab,bc,cd,de->ae", 2 * 2 * 3 * 5 + 2 * 2 * 5 * 7 + 2 * 2 * 7 * 11},
         {"ab->a", 0},
         {"ab->ba", 0},
         {"ab,cb->b", 2 * 3},                  /* a and c are summed first */
@@ -386,7 +390,7 @@ int main(void)
         cmocka_unit_test(conflicts_are_resolved_by_redistributions),
         cmocka_unit_test(no_combination_is_cheaper),
         cmocka_unit_test(many_axes_are_settled_one_by_one),
-        cmocka_unit_test(flop_are_those_of_products_from_left_to_right),
+        cmocka_unit_test(flop_are_those_of_the_best_order_of_products),
         cmocka_unit_test(products_take_the_seconds_of_their_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
