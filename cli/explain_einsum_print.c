@@ -169,16 +169,18 @@ static void print_legality(FILE *out, const einsum_report *report)
     fputc('\n', out);
     if (strategy->is_legal)
         fputs("Legal as given: nothing moves before the product.\n", out);
-    for (int axis = 0; axis < report->mesh.num_axes; axis++)
-        if (strategy->conflict[axis] != MS_CONFLICT_NONE)
+    for (int axis = 0; axis < report->mesh.num_axes; axis++) {
+        ms_einsum_conflict conflict = strategy->conflict[axis];
+        if (conflict != MS_CONFLICT_NONE)
             fprintf(out, "Not legal as given on axis %s: %s.\n",
-                    report->mesh.axes[axis].name,
-                    ms_einsum_conflict_texts[strategy->conflict[axis]]);
+                    report->mesh.axes[axis].name, ms_einsum_conflict_texts[conflict]);
+    }
+    const char *of = report->problem.wanted != NULL ? " and the output" : "";
+    const char *how = strategy->is_exhaustive ? "of all combinations of spreads"
+                                              : "one axis after the other";
     if (!strategy->is_legal)
-        fprintf(out, "Chosen: the least time to move the inputs%s and multiply%s.\n",
-                report->problem.wanted != NULL ? " and the output" : "",
-                strategy->is_exhaustive ? ", of all combinations of spreads"
-                                        : ", one axis after the other");
+        fprintf(out, "Chosen: the least time to move the inputs%s and multiply, %s.\n",
+                of, how);
 }
 
 static void print_strategy(FILE *out, const einsum_report *report)

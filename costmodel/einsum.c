@@ -132,7 +132,8 @@ static ms_status imply_output(const reader *r)
 {
     ms_einsum *einsum = r->out;
     size_t num_letters = 0;
-    for (char c = 'A'; c <= 'z'; c++) {
+    for (int code = 'A'; code <= 'z'; code++) {
+        char c = (char)code;
         if (num_holders(einsum, c) != 1)
             continue;
         if (num_letters == MS_EINSUM_MAX_DIMS)

@@ -45,10 +45,11 @@ static step make_step(const char *left, const char *right, const char *result)
 /* Operand `input` without the letters that it alone has and the output lacks. */
 static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept)
 {
-    for (const char *c = einsum->inputs[input]; *c != '\0'; c++)
-        if (has(einsum->output, *c) ||
-            ms_einsum_letter_kind(einsum, *c) == MS_LETTER_CONTRACTION)
+    for (const char *c = einsum->inputs[input]; *c != '\0'; c++) {
+        bool is_shared = ms_einsum_letter_kind(einsum, *c) == MS_LETTER_CONTRACTION;
+        if (is_shared || has(einsum->output, *c))
             append(kept, *c);
+    }
     if (strcmp(kept, einsum->inputs[input]) != 0)
         all->list[all->num++] = make_step(einsum->inputs[input], "", kept);
 }
@@ -57,14 +58,16 @@ static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept
 static void multiply(const ms_einsum *einsum, const factors *left, int i, int j,
                      char *result)
 {
-    for (int side = 0; side < 2; side++)
-        for (const char *c = left->letters[side == 0 ? i : j]; *c != '\0'; c++) {
+    const char *const both[] = {left->letters[i], left->letters[j]};
+    for (int side = 0; side < 2; side++) {
+        for (const char *c = both[side]; *c != '\0'; c++) {
             bool is_needed = has(einsum->output, *c);
             for (int k = 0; k < left->num; k++)
-                is_needed = is_needed || (k != i && k != j && has(left->letters[k], *c));
+                is_needed |= k != i && k != j && has(left->letters[k], *c);
             if (is_needed && !has(result, *c))
                 append(result, *c);
         }
+    }
 }
 
 /* A multiply-add for every combination of the letters of both; a factor that is a number scales the other in passing. */
@@ -88,7 +91,7 @@ static void find_order(const ms_einsum *einsum, const ms_letter_sizes *sizes,
             *best = *done;
         return;
     }
-    for (int i = 0; i < left->num; i++)
+    for (int i = 0; i < left->num; i++) {
         for (int j = i + 1; j < left->num; j++) {
             char result[MAX_LETTERS] = {0};
             multiply(einsum, left, i, j, result);
@@ -100,6 +103,7 @@ static void find_order(const ms_einsum *einsum, const ms_letter_sizes *sizes,
             memcpy(rest.letters[j], rest.letters[--rest.num], sizeof result);
             find_order(einsum, sizes, &rest, &next, best);
         }
+    }
 }
 
 static steps steps_of(const ms_einsum *einsum, const ms_letter_sizes *sizes)

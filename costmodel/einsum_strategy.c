@@ -225,12 +225,14 @@ static double least_move_s(const ms_einsum_problem *problem)
     static const ms_collective kinds[] = {MS_ALL_GATHER, MS_REDUCE_SCATTER, MS_ALL_REDUCE,
                                           MS_ALL_TO_ALL, MS_SEND};
     double least_s = INFINITY;
-    for (int axis = 0; axis < problem->mesh->num_axes; axis++)
+    const ms_collective_prices *prices = problem->prices;
+    for (int axis = 0; axis < problem->mesh->num_axes; axis++) {
+        if (problem->mesh->axes[axis].size == 1)
+            continue;
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            if (problem->mesh->axes[axis].size > 1)
-                least_s =
-                    fmin(least_s, problem->prices->seconds(problem->prices->data,
-                                                           kinds[i], 1U << axis, 1.0));
+            least_s =
+                fmin(least_s, prices->seconds(prices->data, kinds[i], 1U << axis, 1.0));
+    }
     return isfinite(least_s) ? least_s : 0.0;
 }
 
