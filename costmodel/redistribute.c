@@ -286,27 +286,34 @@ static ms_spec without_trivial(const ms_mesh *mesh, const ms_spec *spec)
     return out;
 }
 
+static bool splits(ms_placement at, char letter)
+{
+    return at.kind == MS_SHARD && at.dim == letter;
+}
+
+/* Whether an axis shards a dim that one of `moving` leaves or joins. */
+static bool is_dragged(const ms_redistribute_task *task, ms_axis_set moving, int axis)
+{
+    ms_placement at = task->from.at[axis];
+    for (int i = 0; i < task->mesh->num_axes && at.kind == MS_SHARD; i++) {
+        bool meets = splits(task->from.at[i], at.dim) || splits(task->to.at[i], at.dim);
+        if ((moving >> i & 1) && meets)
+            return true;
+    }
+    return false;
+}
+
 /* Axes that change, or that split a dim together with one that does. */
 static ms_axis_set changing(const ms_redistribute_task *task)
 {
-    ms_axis_set axes = 0;
-    bool again = true;
-    while (again) {
-        again = false;
-        for (int i = 0; i < task->mesh->num_axes; i++) {
-            bool moves = !ms_placement_equal(task->from.at[i], task->to.at[i]);
-            for (int j = 0; j < task->mesh->num_axes && !moves; j++)
-                moves = (axes >> j & 1) && task->from.at[i].kind == MS_SHARD &&
-                        ((task->from.at[j].kind == MS_SHARD &&
-                          task->from.at[j].dim == task->from.at[i].dim) ||
-                         (task->to.at[j].kind == MS_SHARD &&
-                          task->to.at[j].dim == task->from.at[i].dim));
-            if (moves && !(axes >> i & 1)) {
+    ms_axis_set axes = 0, before;
+    do {
+        before = axes;
+        for (int i = 0; i < task->mesh->num_axes; i++)
+            if (!ms_placement_equal(task->from.at[i], task->to.at[i]) ||
+                is_dragged(task, axes, i))
                 axes |= 1U << i;
-                again = true;
-            }
-        }
-    }
+    } while (axes != before);
     return axes;
 }
 
@@ -328,13 +335,14 @@ static ms_redistribute_step step_of(const search *s, const reached *to)
 /* Axes of one rank are as in the target from the first step on. */
 static void restore_trivial(const ms_redistribute_task *task, ms_redistribution *plan)
 {
-    for (int n = 0; n < plan->num_steps; n++)
+    for (int n = 0; n < plan->num_steps; n++) {
         for (int i = 0; i < task->mesh->num_axes; i++) {
             if (task->mesh->axes[i].size > 1)
                 continue;
             plan->steps[n].from.at[i] = n == 0 ? task->from.at[i] : task->to.at[i];
             plan->steps[n].to.at[i] = task->to.at[i];
         }
+    }
 }
 
 static void write_plan(ms_arena *arena, const search *s, int target,
@@ -351,12 +359,23 @@ static void write_plan(ms_arena *arena, const search *s, int target,
     restore_trivial(s->task, out);
 }
 
+static int count_axes(ms_axis_set axes)
+{
+    int n = 0;
+    for (; axes != 0; axes &= axes - 1)
+        n++;
+    return n;
+}
+
 /* One search with these axes movable; false when the target was not reached. */
 static bool plan_with(ms_arena *arena, const ms_redistribute_task *task,
                       ms_axis_set movable, ms_redistribution *out)
 {
     search s = {.task = task};
-    s.space = (ms_move_space){task, movable, ms_arena_open()};
+    s.space = (ms_move_space){.task = task,
+                              .movable = movable,
+                              .leaves_orders = count_axes(movable) <= 3,
+                              .scratch = ms_arena_open()};
     ms_spec from = without_trivial(task->mesh, &task->from);
     ms_spec to = without_trivial(task->mesh, &task->to);
     int target = run(&s, &from, &to);

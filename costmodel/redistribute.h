@@ -71,7 +71,7 @@ typedef struct ms_redistribute_task {
 bool ms_redistribute(ms_arena *arena, const ms_redistribute_task *task,
                      ms_redistribution *out, const char **why);
 
-/* Price of one change by itself, as the table above sizes it, with `axes` already changed in `to`. */
+/* S of one change over these axes, as the table above has it; 0 for local changes. Of the task only mesh and tensor are read. */
 double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change change,
                                   ms_axis_set axes, const ms_spec *from,
                                   const ms_spec *to);

@@ -6,6 +6,8 @@
  * its new indices within its group (find_all). */
 #include "costmodel/redistribute_priv.h"
 
+#include <assert.h>
+
 /* One spec on its way to the next, within a walk over possible changes. */
 typedef struct walk {
     const ms_move_space *space;
@@ -66,11 +68,12 @@ static long common_length(ms_ranges a, ms_ranges b)
 static long rank_at(const ms_mesh *mesh, ms_axis_set axes, long index)
 {
     long rank = 0;
-    for (int i = mesh->num_axes - 1; i >= 0; i--)
+    for (int i = mesh->num_axes - 1; i >= 0; i--) {
         if (axes >> i & 1) {
             rank += index % mesh->axes[i].size * mesh->axes[i].stride;
             index /= mesh->axes[i].size;
         }
+    }
     return rank;
 }
 
@@ -149,6 +152,8 @@ static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int di
                          departure *out)
 {
     char letter = space->task->tensor->dims[dim];
+    assert(space->task->mesh->num_axes >= 0 &&
+           space->task->mesh->num_axes <= MS_MAX_AXES);
     ms_axis_order order;
     bool regular = is_regular(space, from, dim, &order), is_suffix = true;
     departure gone = {0, *from};
@@ -185,9 +190,14 @@ static int departures(const ms_move_space *space, const ms_spec *from, int dim,
 {
     ms_axis_order order;
     int n = 0;
-    if (is_strided(space, from, dim) &&
-        ms_spec_order(space->task->mesh, from, space->task->tensor->dims[dim], &order))
+    bool strided = is_strided(space, from, dim);
+    char letter = space->task->tensor->dims[dim];
+    bool regular = is_regular(space, from, dim, &order) &&
+                   ms_spec_order(space->task->mesh, &space->task->to, letter, &order);
+    if (strided && ms_spec_order(space->task->mesh, from, letter, &order))
         n = leave_by_order(space, from, dim, order, out);
+    if (strided && regular && !space->leaves_orders)
+        return n;
     return n + leave_by_mesh(space, from, dim, out + n);
 }
 
@@ -270,7 +280,7 @@ static void join(const walk *w, ms_axis_set left, const ms_spec *spec, ms_axis_s
 
 /* ---- the kinds of change ---- */
 
-static ms_axis_set axes_of_kind(const walk *w, unsigned char kind)
+static ms_axis_set axes_of_kind(const walk *w, int kind)
 {
     ms_axis_set axes = 0;
     for (int i = 0; i < w->space->task->mesh->num_axes; i++)
@@ -310,7 +320,7 @@ static void visit_divisions(walk *w)
 static void visit_reductions(walk *w)
 {
     w->to_dim = -1;
-    for (unsigned char kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
+    for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
         ms_axis_set partial =
             ms_reduction_names[kind] == NULL ? 0 : axes_of_kind(w, kind);
         for (ms_axis_set axes = partial; axes != 0; axes = (axes - 1) & partial) {

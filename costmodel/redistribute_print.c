@@ -14,11 +14,12 @@ static const char *tier_of(const ms_mesh *mesh, const ms_cluster *cluster,
 static void print_axes(FILE *out, const ms_mesh *mesh, ms_axis_set axes)
 {
     const char *gap = "";
-    for (int i = 0; i < mesh->num_axes; i++)
+    for (int i = 0; i < mesh->num_axes; i++) {
         if (axes >> i & 1) {
             fprintf(out, "%s%s", gap, mesh->axes[i].name);
             gap = " x ";
         }
+    }
 }
 
 /* The placements on the axes that change; "R" when they replicate. */
@@ -27,12 +28,13 @@ static void print_placements(FILE *out, const ms_mesh *mesh, ms_axis_set axes,
 {
     const char *gap = "";
     char text[MS_PLACEMENT_TEXT];
-    for (int i = 0; i < mesh->num_axes; i++)
+    for (int i = 0; i < mesh->num_axes; i++) {
         if ((axes >> i & 1) && spec->at[i].kind != MS_REPLICATE) {
             fprintf(out, "%s%s@%s", gap, ms_placement_text(spec->at[i], text),
                     mesh->axes[i].name);
             gap = " ";
         }
+    }
     if (gap[0] == '\0')
         fputc('R', out);
 }

@@ -8,6 +8,8 @@
 typedef struct ms_move_space {
     const ms_redistribute_task *task;
     ms_axis_set movable; /* axes of size > 1 that may change */
+    /* Dims may also come to be split in no order of axes on the way. On more than three axes that is a multiple of the specs. */
+    bool leaves_orders;
     ms_arena *scratch;
 } ms_move_space;
 

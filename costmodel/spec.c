@@ -60,11 +60,12 @@ bool ms_spec_check(ms_arena *arena, const ms_mesh *mesh, const ms_global_tensor 
         if (!ms_placement_is_partial(at))
             continue;
         if (partial >= 0 && at.kind != spec->at[partial].kind &&
-            !(linear(at) && linear(spec->at[partial])))
+            !(linear(at) && linear(spec->at[partial]))) {
             *why = ms_arena_printf(arena, "a %s over %s and a %s over %s do not commute",
                                    ms_reduction_names[spec->at[partial].kind],
                                    mesh->axes[partial].name, ms_reduction_names[at.kind],
                                    mesh->axes[i].name);
+        }
         partial = i;
     }
     return *why == NULL;
@@ -191,11 +192,12 @@ void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
 {
     for (int dim = 0; dim < tensor->num_dims; dim++) {
         size[dim] = tensor->size[dim];
-        for (int i = 0; i < mesh->num_axes; i++)
+        for (int i = 0; i < mesh->num_axes; i++) {
             if (shards(spec->at[i], tensor->dims[dim]))
                 size[dim] =
                     split_length(size[dim], ms_placement_pieces(spec->at[i]),
                                  mesh->axes[i].size, coordinate(&mesh->axes[i], rank));
+        }
     }
 }
 
@@ -223,11 +225,12 @@ static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, 
 void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,
                           const ms_global_tensor *tensor, long *size)
 {
-    for (int dim = 0; dim < tensor->num_dims; dim++)
+    for (int dim = 0; dim < tensor->num_dims; dim++) {
         if (ms_spec_is_even(mesh, spec, tensor, dim))
             size[dim] = tensor->size[dim] / shard_ranks(mesh, spec, tensor->dims[dim]);
         else
             size[dim] = longest_part(mesh, spec, tensor->dims[dim], 0, tensor->size[dim]);
+    }
 }
 
 double ms_spec_local_bytes(const ms_mesh *mesh, const ms_spec *spec,

@@ -42,12 +42,13 @@ static const char *interleaved(ms_arena *arena, const ms_mesh *mesh, const ms_sp
     for (int i = 0; i < mesh->num_axes; i++) {
         char one[MS_PLACEMENT_TEXT];
         if (spec->at[i].kind == MS_SHARD && spec->at[i].dim == letter &&
-            ms_placement_pieces(spec->at[i]) > 1)
+            ms_placement_pieces(spec->at[i]) > 1) {
             return ms_arena_printf(
                 arena,
                 "%s@%s is no order of axes: its factor is not the product of the sizes of "
                 "axes that split dim %c after it in the mesh",
                 ms_placement_text(spec->at[i], one), mesh->axes[i].name, letter);
+        }
     }
     return NULL;
 }
@@ -74,12 +75,13 @@ static const char *unsaid_partial(ms_arena *arena, const ms_mesh *mesh,
 {
     for (int i = 0; i < mesh->num_axes; i++) {
         char one[MS_PLACEMENT_TEXT];
-        if (ms_placement_is_partial(spec->at[i]))
+        if (ms_placement_is_partial(spec->at[i])) {
             return ms_arena_printf(
                 arena,
                 "a PartitionSpec has no word for %s@%s: values that are still to "
                 "be reduced",
                 ms_placement_text(spec->at[i], one), mesh->axes[i].name);
+        }
     }
     return NULL;
 }

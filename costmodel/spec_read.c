@@ -177,11 +177,12 @@ static ms_status read_reduction(reader *r, unsigned char *kind)
     if (accept(r, ')'))
         return MS_OK; /* Partial() is a sum */
     MS_TRY(read_argument(r, word, "a reduction"));
-    for (int i = 0; i < MS_NUM_PLACEMENTS; i++)
+    for (int i = 0; i < MS_NUM_PLACEMENTS; i++) {
         if (ms_reduction_names[i] != NULL && strcmp(word, ms_reduction_names[i]) == 0) {
             *kind = (unsigned char)i;
             return want(r, ')');
         }
+    }
     return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                    "placement \"%s\": no reduction \"%s\": sum, avg, max or min", r->text,
                    word);
@@ -199,17 +200,19 @@ static ms_status read_shard(reader *r, bool is_strided, ms_placement *out)
 static ms_status read_placement(reader *r, ms_placement *out)
 {
     char word[MAX_WORD];
+    *out = ms_replicate;
     if (!read_word(r, word))
         return expected(r, "a placement");
     int i = 0;
     while (i < NUM_WORDS && strcmp(word, placement_words[i].word) != 0)
         i++;
-    if (i == NUM_WORDS)
+    if (i == NUM_WORDS) {
         return ms_fail(
             r->cx, MS_EINPUT, MS_NOWHERE,
             "placement \"%s\": no placement \"%s\": R, S(dim), SS(dim,factor), P "
             "or P(reduction)",
             r->text, word);
+    }
     *out = (ms_placement){.kind = placement_words[i].kind};
     if (out->kind == MS_SHARD)
         return read_shard(r, placement_words[i].is_strided, out);
@@ -247,7 +250,7 @@ static ms_status read_named(reader *r)
 {
     bool first = true;
     do {
-        ms_placement at;
+        ms_placement at = ms_replicate;
         int axis;
         MS_TRY(read_placement(r, &at));
         skip_blanks(r);
@@ -310,11 +313,12 @@ static ms_status read_partition(reader *r)
     int dim = 0;
     while (!accept(r, ')')) {
         ms_axis_order order;
-        if (dim == r->tensor->num_dims)
+        if (dim == r->tensor->num_dims) {
             return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                            "placement \"%s\": more entries than the %d dims of %s[%s]",
                            r->text, r->tensor->num_dims, r->tensor->name,
                            r->tensor->dims);
+        }
         MS_TRY(read_entry(r, &order));
         ms_spec_set_order(r->mesh, r->out, r->tensor->dims[dim++], &order);
         if (accept(r, ')'))

@@ -3,7 +3,7 @@
  * of all sequences, found by brute force from what the ranks hold. */
 #include "base/rng.h"
 #include "costmodel/redistribute.h"
-#include "tests/support/sharded_tensor.h"
+#include "tests/support/run_redistribution.h"
 
 #include "tests/test.h"
 
@@ -101,140 +101,7 @@ static const char *describe(const example *e)
                            ms_spec_text(e->arena, &e->mesh, &e->task.to));
 }
 
-/* ---- executing a step ---- */
-
-typedef struct run {
-    const example *e;
-    const ms_redistribute_step *step;
-    ms_sharded_tensor before, after;
-    long **
-        where; /* per rank: place in its local array of each element of the whole, -1: not held */
-} run;
-
-static long **index_elements(ms_arena *arena, const ms_sharded_tensor *held)
-{
-    long **where = MS_NEW_ARRAY(arena, held->mesh->num_ranks, long *);
-    long n = ms_global_tensor_elements(held->tensor);
-    for (long rank = 0; rank < held->mesh->num_ranks; rank++) {
-        where[rank] = MS_NEW_ARRAY(arena, n, long);
-        for (long i = 0; i < n; i++)
-            where[rank][i] = -1;
-        for (long i = 0; i < held->parts[rank].num_elements; i++)
-            where[rank][ms_shard_part_offset(held, rank, i)] = i;
-    }
-    return where;
-}
-
-/* Ranks that differ from `rank` along the axes of the step only. */
-static bool in_group(const run *r, long rank, long other)
-{
-    for (int i = 0; i < r->e->mesh.num_axes; i++) {
-        const ms_mesh_axis *axis = &r->e->mesh.axes[i];
-        bool same = rank / axis->stride % axis->size == other / axis->stride % axis->size;
-        if (!same && !(r->step->axes >> i & 1))
-            return false;
-    }
-    return true;
-}
-
-static int kind_before(const run *r)
-{
-    for (int i = 0; i < r->e->mesh.num_axes; i++)
-        if (r->step->axes >> i & 1)
-            return r->step->from.at[i].kind;
-    return MS_REPLICATE;
-}
-
-static bool first_of_group(const run *r, long rank)
-{
-    for (int i = 0; i < r->e->mesh.num_axes; i++)
-        if ((r->step->axes >> i & 1) &&
-            rank / r->e->mesh.axes[i].stride % r->e->mesh.axes[i].size != 0)
-            return false;
-    return true;
-}
-
-/* A reduction over the group: everyone holds a term. */
-static double reduced(const run *r, long rank, long element)
-{
-    int kind = kind_before(r);
-    double sum = kind == MS_PARTIAL_MAX   ? -INFINITY
-                 : kind == MS_PARTIAL_MIN ? INFINITY
-                                          : 0;
-    long ranks = ms_axis_set_ranks(&r->e->mesh, r->step->axes);
-    for (long other = 0; other < r->e->mesh.num_ranks; other++) {
-        if (!in_group(r, rank, other))
-            continue;
-        long at = r->where[other][element];
-        if (at < 0)
-            fail_msg("%s: rank %ld has no term of element %ld", describe(r->e), other,
-                     element);
-        sum = ms_reduce_pair(kind, sum, r->before.parts[other].data[at]);
-    }
-    return kind == MS_PARTIAL_AVG ? sum / (double)ranks : sum;
-}
-
-/* A copy of the element from whoever in the group holds it; the receiver itself for local changes. `sent` counts what peers send. */
-static double copied(const run *r, long rank, long element, long *sent)
-{
-    bool is_local = ms_change_is_local(r->step->change);
-    for (long other = 0; other < r->e->mesh.num_ranks; other++) {
-        long at = r->where[other][element];
-        if (at < 0 || (is_local ? other != rank : !in_group(r, rank, other)))
-            continue;
-        sent[other]++;
-        return r->before.parts[other].data[at];
-    }
-    fail_msg("%s: step %s: nobody in the group of rank %ld holds element %ld",
-             describe(r->e), ms_change_names[r->step->change], rank, element);
-    return 0.0;
-}
-
-/* What one rank sends to another is no more than what the price assumes: a part per peer, or all of it in a permute. */
-static void check_sent(const run *r, const long *sent)
-{
-    double each = r->step->size_bytes / r->e->tensor.element_bytes;
-    if (r->step->change == MS_CHANGE_ALL_GATHER ||
-        r->step->change == MS_CHANGE_ALL_TO_ALL)
-        each /= (double)ms_axis_set_ranks(&r->e->mesh, r->step->axes);
-    for (long other = 0; other < r->e->mesh.num_ranks; other++)
-        if (!ms_change_is_local(r->step->change) && (double)sent[other] > each)
-            fail_msg("%s: %s is priced for %g elements from a rank and sends %ld",
-                     describe(r->e), ms_change_names[r->step->change], each, sent[other]);
-}
-
-static double value_after(const run *r, long rank, long element, long *sent)
-{
-    ms_change change = r->step->change;
-    if (change == MS_CHANGE_ALL_REDUCE || change == MS_CHANGE_REDUCE_SCATTER)
-        return reduced(r, rank, element);
-    double value = copied(r, rank, element, sent);
-    if (change != MS_CHANGE_DIVIDE || first_of_group(r, rank))
-        return value;
-    for (int i = 0; i < r->e->mesh.num_axes; i++)
-        if ((r->step->axes >> i & 1) && r->step->to.at[i].kind == MS_PARTIAL_SUM)
-            return 0.0;
-    return value;
-}
-
-static ms_sharded_tensor execute(const example *e, const ms_redistribute_step *step,
-                                 ms_sharded_tensor before)
-{
-    run r = {.e = e, .step = step, .before = before};
-    r.after = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, &step->to);
-    r.where = index_elements(e->arena, &before);
-    long *sent = MS_NEW_ARRAY(e->arena, e->mesh.num_ranks, long);
-    for (long rank = 0; rank < e->mesh.num_ranks; rank++) {
-        for (long i = 0; i < e->mesh.num_ranks; i++)
-            sent[i] = 0;
-        ms_shard_part *part = &r.after.parts[rank];
-        for (long i = 0; i < part->num_elements; i++)
-            part->data[i] =
-                value_after(&r, rank, ms_shard_part_offset(&r.after, rank, i), sent);
-        check_sent(&r, sent);
-    }
-    return r.after;
-}
+/* ---- executing a plan ---- */
 
 /* Every rank holds what cutting the whole gives it; partial values are compared by what they reduce to. */
 static void check_result(const example *e, const ms_sharded_tensor *got,
@@ -267,27 +134,38 @@ static void run_plan(const example *e, const ms_redistribution *plan, ms_rng *rn
         whole[i] = (double)(1 + i);
     ms_sharded_tensor held =
         ms_sharded_tensor_cut(e->arena, &e->mesh, &e->tensor, &e->task.from, whole, rng);
-    for (int i = 0; i < plan->num_steps; i++)
-        held = execute(e, &plan->steps[i], held);
+    held = ms_run_redistribution(e->arena, held, plan);
     held.spec = e->task.to; /* axes of one rank */
     check_result(e, &held, whole);
 }
 
 /* ---- one change, judged by what ranks hold ---- */
 
+/* Ranks that differ along these axes only. */
+static bool in_group(const example *e, ms_axis_set axes, long rank, long other)
+{
+    for (int i = 0; i < e->mesh.num_axes; i++) {
+        const ms_mesh_axis *axis = &e->mesh.axes[i];
+        bool same = rank / axis->stride % axis->size == other / axis->stride % axis->size;
+        if (!same && !(axes >> i & 1))
+            return false;
+    }
+    return true;
+}
+
 /* Whether everyone finds each of its elements in its group over `axes`. */
 static bool group_holds(const example *e, const ms_spec *from, const ms_spec *to,
                         ms_axis_set axes)
 {
-    run r = {.e = e, .step = &(ms_redistribute_step){.axes = axes}};
-    r.before = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, from);
-    r.after = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, to);
-    r.where = index_elements(e->arena, &r.before);
+    ms_sharded_tensor before =
+        ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, from);
+    ms_sharded_tensor after = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, to);
+    long **where = ms_sharded_tensor_where(e->arena, &before);
     for (long rank = 0; rank < e->mesh.num_ranks; rank++)
-        for (long i = 0; i < r.after.parts[rank].num_elements; i++) {
-            long element = ms_shard_part_offset(&r.after, rank, i), other = 0;
+        for (long i = 0; i < after.parts[rank].num_elements; i++) {
+            long element = ms_shard_part_offset(&after, rank, i), other = 0;
             while (other < e->mesh.num_ranks &&
-                   (r.where[other][element] < 0 || !in_group(&r, rank, other)))
+                   (where[other][element] < 0 || !in_group(e, axes, rank, other)))
                 other++;
             if (other == e->mesh.num_ranks)
                 return false;
@@ -335,19 +213,19 @@ static bool is_permutation(const example *e, const ms_spec *from, const ms_spec 
         if ((axes >> i & 1) &&
             (from->at[i].kind != MS_SHARD || to->at[i].kind != MS_SHARD))
             return false;
-    run r = {.e = e, .step = &(ms_redistribute_step){.axes = axes}};
-    r.before = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, from);
-    r.after = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, to);
+    ms_sharded_tensor before =
+        ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, from);
+    ms_sharded_tensor after = ms_sharded_tensor_make(e->arena, &e->mesh, &e->tensor, to);
     for (long rank = 0; rank < e->mesh.num_ranks; rank++) {
         bool found = false;
         for (long other = 0; other < e->mesh.num_ranks && !found; other++) {
-            const ms_shard_part *mine = &r.after.parts[rank];
-            const ms_shard_part *theirs = &r.before.parts[other];
-            found =
-                in_group(&r, rank, other) && mine->num_elements == theirs->num_elements;
+            const ms_shard_part *mine = &after.parts[rank];
+            const ms_shard_part *theirs = &before.parts[other];
+            found = in_group(e, axes, rank, other) &&
+                    mine->num_elements == theirs->num_elements;
             for (long i = 0; i < mine->num_elements && found; i++)
-                found = ms_shard_part_offset(&r.after, rank, i) ==
-                        ms_shard_part_offset(&r.before, other, i);
+                found = ms_shard_part_offset(&after, rank, i) ==
+                        ms_shard_part_offset(&before, other, i);
         }
         if (!found)
             return false;

@@ -1,11 +1,10 @@
 #include "tests/support/run_redistribution.h"
 
-#include "tests/test.h"
-
 typedef struct run {
     const ms_redistribute_step *step;
     const ms_sharded_tensor *before;
     long **where; /* [rank][element of the whole]: place in its part, -1: not held */
+    long *sent;   /* by each rank to the one that is computed */
 } run;
 
 static long coordinate(const ms_mesh_axis *axis, long rank)
@@ -22,20 +21,6 @@ static bool in_group(const run *r, long rank, long other)
             coordinate(&mesh->axes[i], rank) != coordinate(&mesh->axes[i], other))
             return false;
     return true;
-}
-
-static long **index_elements(ms_arena *arena, const ms_sharded_tensor *held)
-{
-    long **where = MS_NEW_ARRAY(arena, held->mesh->num_ranks, long *);
-    long num_elements = ms_global_tensor_elements(held->tensor);
-    for (long rank = 0; rank < held->mesh->num_ranks; rank++) {
-        where[rank] = MS_NEW_ARRAY(arena, num_elements, long);
-        for (long i = 0; i < num_elements; i++)
-            where[rank][i] = -1;
-        for (long i = 0; i < held->parts[rank].num_elements; i++)
-            where[rank][ms_shard_part_offset(held, rank, i)] = i;
-    }
-    return where;
 }
 
 /* The placement that the step changes, on its first axis. */
@@ -58,8 +43,8 @@ static double reduced(const run *r, long rank, long element)
             continue;
         long at = r->where[other][element];
         if (at < 0)
-            fail_msg("%s: rank %ld has no summand of element %ld",
-                     ms_change_names[r->step->change], other, element);
+            ms_sharded_tensor_fail("%s: rank %ld has no summand of element %ld",
+                                   ms_change_names[r->step->change], other, element);
         double value = r->before->parts[other].data[at];
         total = first ? value : ms_reduce_pair(kind, total, value);
         first = false;
@@ -74,12 +59,13 @@ static double copied(const run *r, long rank, long element)
     bool local = ms_change_is_local(r->step->change);
     for (long other = 0; other < r->before->mesh->num_ranks; other++) {
         long at = r->where[other][element];
-        if (at >= 0 && (local ? other == rank : in_group(r, rank, other)))
-            return r->before->parts[other].data[at];
+        if (at < 0 || (local ? other != rank : !in_group(r, rank, other)))
+            continue;
+        r->sent[other]++;
+        return r->before->parts[other].data[at];
     }
-    fail_msg("%s: nobody in the group of rank %ld holds element %ld",
-             ms_change_names[r->step->change], rank, element);
-    return 0.0;
+    ms_sharded_tensor_fail("%s: nobody in the group of rank %ld holds element %ld",
+                           ms_change_names[r->step->change], rank, element);
 }
 
 static bool first_in_group(const run *r, long rank)
@@ -102,16 +88,35 @@ static double value_after(const run *r, long rank, long element)
     return is_summand && !first_in_group(r, rank) ? 0.0 : value;
 }
 
+/* No rank sends another more than the price assumes: its share of an all-gather or all-to-all, or all it has. */
+static void check_sent(const run *r)
+{
+    const ms_sharded_tensor *before = r->before;
+    ms_change change = r->step->change;
+    double share = change == MS_CHANGE_PERMUTE
+                       ? 1.0
+                       : 1.0 / (double)ms_axis_set_ranks(before->mesh, r->step->axes);
+    double most = share * r->step->size_bytes / before->tensor->element_bytes;
+    for (long rank = 0; rank < before->mesh->num_ranks; rank++)
+        if (!ms_change_is_local(change) && (double)r->sent[rank] > most + 0.5)
+            ms_sharded_tensor_fail("%s: priced for %g elements from a rank, sends %ld",
+                                   ms_change_names[change], most, r->sent[rank]);
+}
+
 static ms_sharded_tensor run_step(ms_arena *arena, const ms_sharded_tensor *before,
                                   const ms_redistribute_step *step)
 {
-    run r = {step, before, index_elements(arena, before)};
+    run r = {step, before, ms_sharded_tensor_where(arena, before), NULL};
     ms_sharded_tensor after =
         ms_sharded_tensor_make(arena, before->mesh, before->tensor, &step->to);
+    r.sent = MS_NEW_ARRAY(arena, before->mesh->num_ranks, long);
     for (long rank = 0; rank < before->mesh->num_ranks; rank++) {
         ms_shard_part *part = &after.parts[rank];
+        for (long i = 0; i < before->mesh->num_ranks; i++)
+            r.sent[i] = 0;
         for (long i = 0; i < part->num_elements; i++)
             part->data[i] = value_after(&r, rank, ms_shard_part_offset(&after, rank, i));
+        check_sent(&r);
     }
     return after;
 }

@@ -5,7 +5,8 @@
 #include "costmodel/redistribute.h"
 #include "tests/support/sharded_tensor.h"
 
-/* All steps of a plan. Fails the test when a step needs an element that nobody in the group has. */
+/* All steps of a plan. Fails when a step needs an element that nobody in the group has, or sends more than its
+ * price assumes. */
 ms_sharded_tensor ms_run_redistribution(ms_arena *arena, ms_sharded_tensor held,
                                         const ms_redistribution *plan);
 

@@ -1,6 +1,19 @@
 #include "tests/support/sharded_tensor.h"
 
-#include "tests/test.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void ms_sharded_tensor_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    abort();
+}
 
 long ms_global_tensor_elements(const ms_global_tensor *tensor)
 {
@@ -50,6 +63,20 @@ long ms_shard_part_offset(const ms_sharded_tensor *sharded, long rank, long elem
         stride *= sharded->tensor->size[dim];
     }
     return global;
+}
+
+long **ms_sharded_tensor_where(ms_arena *arena, const ms_sharded_tensor *held)
+{
+    long **where = MS_NEW_ARRAY(arena, held->mesh->num_ranks, long *);
+    long num_elements = ms_global_tensor_elements(held->tensor);
+    for (long rank = 0; rank < held->mesh->num_ranks; rank++) {
+        where[rank] = MS_NEW_ARRAY(arena, num_elements, long);
+        for (long i = 0; i < num_elements; i++)
+            where[rank][i] = -1;
+        for (long i = 0; i < held->parts[rank].num_elements; i++)
+            where[rank][ms_shard_part_offset(held, rank, i)] = i;
+    }
+    return where;
 }
 
 /* ---- partial values ---- */
@@ -188,14 +215,17 @@ double *ms_sharded_tensor_gather(ms_arena *arena, const ms_sharded_tensor *shard
         double *part = reduced_part(arena, sharded, rank);
         for (long i = 0; i < sharded->parts[rank].num_elements; i++) {
             long at = ms_shard_part_offset(sharded, rank, i);
-            if (known[at])
-                ASSERT_NEAR(part[i], whole[at], 1e-9);
+            if (known[at] && !(fabs(part[i] - whole[at]) <= 1e-9 * fabs(whole[at])))
+                ms_sharded_tensor_fail(
+                    "rank %ld holds %.17g of element %ld, another %.17g", rank, part[i],
+                    at, whole[at]);
+
             whole[at] = part[i];
             known[at] = true;
         }
     }
     for (long i = 0; i < n; i++)
         if (!known[i])
-            fail_msg("element %ld is held by nobody", i);
+            ms_sharded_tensor_fail("element %ld is held by nobody", i);
     return whole;
 }

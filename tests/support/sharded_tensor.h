@@ -21,10 +21,16 @@ typedef struct ms_sharded_tensor {
     ms_shard_part *parts; /* one per rank */
 } ms_sharded_tensor;
 
+/* Says on stderr what is wrong and ends the program: what is executed is no tensor any more. */
+_Noreturn void ms_sharded_tensor_fail(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+
 long ms_global_tensor_elements(const ms_global_tensor *tensor);
 
 /* Row-major offset in the whole tensor of the element-th of a rank's local array. */
 long ms_shard_part_offset(const ms_sharded_tensor *sharded, long rank, long element);
+/* For each rank and element of the whole: its place in the rank's local array, -1 when it is not held. */
+long **ms_sharded_tensor_where(ms_arena *arena, const ms_sharded_tensor *sharded);
 /* a and b reduced: MS_PARTIAL_SUM (and AVG, before it is divided), MS_PARTIAL_MAX, MS_PARTIAL_MIN. */
 double ms_reduce_pair(int kind, double a, double b);
 
@@ -39,7 +45,7 @@ ms_sharded_tensor ms_sharded_tensor_cut(ms_arena *arena, const ms_mesh *mesh,
                                         const ms_global_tensor *tensor,
                                         const ms_spec *spec, const double *whole,
                                         ms_rng *rng);
-/* Puts a tensor together again from all its parts: partial values are reduced. Fails the test when ranks that must agree do not, or
+/* Puts a tensor together again from all its parts: partial values are reduced. Fails when ranks that must agree do not, or
  * an element is held by nobody. */
 double *ms_sharded_tensor_gather(ms_arena *arena, const ms_sharded_tensor *sharded);
 
