@@ -181,7 +181,7 @@ support_objs := $(call obj,$(SUPPORT))
 bin = $(patsubst %.c,$B/%,$(1))
 
 $(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(support_objs) $(CLI_LIB) $(RUN_LIB) $(LIB)
-	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(no_lto) $^ -o $@ $(LDFLAGS) -lcmocka $(LIBS)
+	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(no_lto) $^ -o $@ $(LDFLAGS) $(LIBS)
 
 $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
 $(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(support_objs) $(CLI_LIB) $(RUN_LIB) $(LIB)
@@ -216,7 +216,7 @@ docs: $(PROGRAM) ## commands shown in README.md and docs/accuracy.md, run again;
 
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
-	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcmocka -lcjson -lgsl -lgslcblas -lm -lpthread' \
+	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
 	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) $(SUPPORT)
 
 # ---- lint

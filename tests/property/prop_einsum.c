@@ -13,7 +13,7 @@
 #define NUM_CASES 10000
 #endif
 /* Cases in which ms_einsum_choose decides; it tries many spreads. */
-#define CHOSEN_EVERY 20
+#define CHOSEN_EVERY 40
 #define MAX_RANKS    12
 #define MAX_SIZE     6
 #define POOL         "abcdef"
