@@ -189,9 +189,13 @@ static void write_event(ms_jout *out, const einsum_report *report,
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "pass", event->backward ? "backward" : "forward");
     ms_jout_text_field(out, "tensor", event->tensor);
-    ms_jout_text_field(out, "kind", ms_change_names[step->change]);
+    ms_jout_text_field(out, "change", ms_change_names[step->change]);
     write_axes(out, report, step->axes);
-    ms_jout_text_field(out, "tier", local ? NULL : ms_einsum_tier(report, step->axes));
+    ms_jout_number_field(out, "ranks",
+                         (double)ms_axis_set_ranks(&report->mesh, step->axes));
+    ms_jout_text_field(
+        out, "tier",
+        local ? NULL : ms_axis_set_tier(&report->mesh, report->cluster, step->axes));
     ms_jout_text_field(out, "from",
                        ms_spec_text(report->arena, &report->mesh, &step->from));
     ms_jout_text_field(out, "to", ms_spec_text(report->arena, &report->mesh, &step->to));

@@ -153,12 +153,17 @@ static void print_gradients(FILE *out, const einsum_report *report)
     ms_table *table =
         ms_table_new(report->arena, "<gradient of|<dims|<einsum" SPEC_HEADER);
     add_move(table, report, &problem->output, "given", &backward->output);
-    for (int i = 0; i < problem->einsum.num_inputs; i++)
+    bool some_partial = false;
+    for (int i = 0; i < problem->einsum.num_inputs; i++) {
+        const ms_einsum_move *move = &backward->inputs[i].move;
         add_move(table, report, &problem->inputs[i],
-                 ms_einsum_text(report->arena, &backward->inputs[i].einsum),
-                 &backward->inputs[i].move);
+                 ms_einsum_text(report->arena, &backward->inputs[i].einsum), move);
+        some_partial = some_partial || is_partial(&report->mesh, &move->from);
+    }
     fputs("\nbackward\n", out);
     ms_table_print(table, out);
+    if (some_partial)
+        fputs("A gradient is partial on an axis where its input is whole and another is not.\n", out);
 }
 
 /* ---- strategy ---- */
@@ -225,13 +230,6 @@ const char *ms_axis_set_text(ms_arena *arena, const ms_mesh *mesh, ms_axis_set a
     return text;
 }
 
-const char *ms_einsum_tier(const einsum_report *report, ms_axis_set axes)
-{
-    ms_group group = ms_axis_set_group(&report->mesh, axes);
-    ms_span span = ms_group_span(&group, report->mesh.num_ranks, report->cluster);
-    return report->cluster->levels[span.tier].name;
-}
-
 double ms_einsum_sent_bytes(const einsum_report *report, const ms_redistribute_step *step)
 {
     if (ms_change_is_local(step->change))
@@ -263,7 +261,9 @@ static void add_event(ms_table *table, const einsum_report *report,
     ms_table_cell(table, "%s", event->tensor);
     ms_table_cell(table, "%s", ms_change_names[step->change]);
     ms_table_cell(table, "%s", ms_axis_set_text(arena, &report->mesh, step->axes));
-    ms_table_cell(table, "%s", local ? "none" : ms_einsum_tier(report, step->axes));
+    ms_table_cell(table, "%s",
+                  local ? "none"
+                        : ms_axis_set_tier(&report->mesh, report->cluster, step->axes));
     ms_table_cell(table, "%.3f", 1e-6 * step->size_bytes);
     ms_table_cell(table, "%.3f", 1e-6 * ms_einsum_sent_bytes(report, step));
     ms_table_cell(table, "%.3f", 1e3 * step->seconds);

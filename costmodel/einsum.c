@@ -201,18 +201,6 @@ ms_einsum ms_einsum_gradient(const ms_einsum *einsum, int input)
 
 /* ---- rules ---- */
 
-ms_placement ms_spread_operand(char own)
-{
-    return own != 0 ? ms_shard(own) : ms_replicate;
-}
-
-ms_placement ms_spread_result(char letter, char own)
-{
-    if (letter == MS_WHOLE)
-        return ms_replicate;
-    return letter != MS_LINEAR && own != 0 ? ms_shard(own) : partial_sum;
-}
-
 ms_placement ms_gradient_placement(ms_placement forward)
 {
     return forward.kind == MS_SHARD ? forward : ms_replicate;

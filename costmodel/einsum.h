@@ -53,8 +53,19 @@ enum {
 /* The rules themselves. `own` is the letter by which the operand or result is split when the operation is spread by `letter`; 0: it
  * lacks the letter. An operand is split by its letter or whole; a result that lacks the letter is a partial sum over it. With the result
  * and operands exchanged the same rule gives gradients, since the gradient of a product is a product. */
-ms_placement ms_spread_operand(char own);
-ms_placement ms_spread_result(char letter, char own);
+static inline ms_placement ms_spread_operand(char own)
+{
+    return own != 0 ? ms_shard(own) : ms_replicate;
+}
+
+static inline ms_placement ms_spread_result(char letter, char own)
+{
+    if (letter == MS_WHOLE)
+        return ms_replicate;
+    if (letter != MS_LINEAR && own != 0)
+        return ms_shard(own);
+    return (ms_placement){.kind = MS_PARTIAL_SUM};
+}
 
 typedef struct ms_spread {
     char letter;       /* or MS_WHOLE, MS_LINEAR */

@@ -85,6 +85,8 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to)
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter)
 {
+    if (letter == MS_WHOLE || letter == MS_LINEAR)
+        return 0;
     if (node->op == MS_OP_ATTENTION && letter == MS_DIM_SEQUENCE &&
         (input == 1 || input == 2))
         return 0; /* every query needs all keys before it */
@@ -141,9 +143,7 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
 static ms_placement required(const ms_node *node, const ms_tensor *operand, int input,
                              int axis, char letter)
 {
-    char own =
-        letter == MS_WHOLE ? 0 : ms_operand_letter(node, operand, input, axis, letter);
-    return ms_spread_operand(own);
+    return ms_spread_operand(ms_operand_letter(node, operand, input, axis, letter));
 }
 
 /* Cost of spreading the node by `letter`; infinite when a weight would have to move. */
