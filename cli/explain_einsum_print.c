@@ -163,7 +163,9 @@ static void print_gradients(FILE *out, const einsum_report *report)
     fputs("\nbackward\n", out);
     ms_table_print(table, out);
     if (some_partial)
-        fputs("A gradient is partial on an axis where its input is whole and another is not.\n", out);
+        fputs(
+            "A gradient is partial on an axis where its input is whole and another is not.\n",
+            out);
 }
 
 /* ---- strategy ---- */
