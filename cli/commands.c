@@ -24,10 +24,9 @@ const ms_command ms_commands[] = {
     COMMAND("predict", ms_cmd_predict, "[PLAN.json]", 1,
             "step time, where it goes, memory and traffic of one plan",
             "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
-    COMMAND(
-        "explain", ms_cmd_explain, "[PLAN.json]", 1,
-        "why a plan costs what it does: tensors, collectives, coefficients, questions",
-        "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
+    COMMAND("explain", ms_cmd_explain, "[PLAN.json]", 1,
+            "why a plan costs what it does, or how one einsum goes over a mesh",
+            "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND("model", ms_cmd_model, "[NAME|FILE]", 1,
             "parameters, FLOP per token and shapes of a model; without a name, all names",
             "meshsim model 70b --seq 8k"),

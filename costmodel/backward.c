@@ -7,28 +7,20 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- placements of gradients ---- */
-
-/* What a gradient must be before its producer can use it. */
-static ms_placement canonical(ms_placement forward)
-{
-    return forward.kind == MS_SHARD ? forward : ms_replicate;
-}
+/* ---- placements of gradients (a gradient must be ms_gradient_placement before its producer can use it) ---- */
 
 static ms_placement gradient_placement(const ms_builder *b, int f, int input, int axis)
 {
     const ms_node *node = &b->nodes[f];
     const ms_tensor *operand = &b->tensors[node->in[input]];
-    const ms_placement partial = {.kind = MS_PARTIAL_SUM};
     if (!ms_axis_active(b->program, operand->mesh, axis))
         return ms_replicate;
     char letter = b->strategy[f][axis];
-    if (letter == MS_WHOLE)
-        return ms_replicate;
-    if (letter == MS_LINEAR)
-        return operand->at[axis].kind == MS_PARTIAL_SUM ? ms_replicate : partial;
-    char own = ms_operand_letter(node, operand, input, axis, letter);
-    return own != 0 ? ms_shard_over(b->program, axis, own) : partial;
+    if (letter == MS_LINEAR && operand->at[axis].kind == MS_PARTIAL_SUM)
+        return ms_replicate; /* its place is taken by a gradient, which is whole */
+    return ms_placed_over(
+        b->program, axis,
+        ms_spread_result(letter, ms_operand_letter(node, operand, input, axis, letter)));
 }
 
 static int gradient_like(ms_builder *b, int tensor)
@@ -124,7 +116,7 @@ static int to_canonical(ms_builder *b, int gradient, const ms_tensor *of)
     ms_placement at[MS_MESH_AXES];
     memcpy(at, of->at, sizeof at);
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        gradient = ms_convert(b, gradient, axis, canonical(at[axis]));
+        gradient = ms_convert(b, gradient, axis, ms_gradient_placement(at[axis]));
     return gradient;
 }
 
@@ -358,7 +350,7 @@ static void exchange_rule(ms_builder *b, int f)
     int gradient = give_output(&node, gradient_like(b, forward.in[0]));
     ms_tensor *t = &b->tensors[gradient];
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        t->at[axis] = canonical(b->tensors[forward.in[0]].at[axis]);
+        t->at[axis] = ms_gradient_placement(b->tensors[forward.in[0]].at[axis]);
     if (b->tensors[gout].at[2].kind == MS_PARTIAL_SUM)
         t->at[2] = b->tensors[gout].at[2];
     ms_push_node(b, &node);
@@ -402,7 +394,8 @@ static void redistribute_rule(ms_builder *b, int f)
     ms_contributions all = b->gradient[forward.out[0]];
     for (int i = 0; i < all.num; i++)
         contribute(b, forward.in[0],
-                   ms_convert(b, all.tensor[i], forward.axis, canonical(forward.from)));
+                   ms_convert(b, all.tensor[i], forward.axis,
+                              ms_gradient_placement(forward.from)));
 }
 
 typedef void (*backward_rule)(ms_builder *b, int f);
@@ -434,7 +427,7 @@ static void seed_output_gradient(ms_builder *b)
     int output = b->program->output;
     int seed = gradient_like(b, output);
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        b->tensors[seed].at[axis] = canonical(b->tensors[output].at[axis]);
+        b->tensors[seed].at[axis] = ms_gradient_placement(b->tensors[output].at[axis]);
     b->program->output_gradient = seed;
     contribute(b, output, seed);
 }

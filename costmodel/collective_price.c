@@ -20,6 +20,14 @@ ms_group ms_axis_set_group(const ms_mesh *mesh, ms_axis_set axes)
     return ms_mesh_group(mesh, list, n);
 }
 
+const char *ms_axis_set_tier(const ms_mesh *mesh, const ms_cluster *cluster,
+                             ms_axis_set axes)
+{
+    ms_group group = ms_axis_set_group(mesh, axes);
+    ms_span span = ms_group_span(&group, mesh->num_ranks, cluster);
+    return cluster->levels[span.tier].name;
+}
+
 /* ---- a cluster ---- */
 
 /* Laws of one set of axes. */

@@ -20,6 +20,9 @@ typedef struct ms_collective_prices {
 long ms_axis_set_ranks(const ms_mesh *mesh, ms_axis_set axes);
 /* The group over a set of axes. */
 ms_group ms_axis_set_group(const ms_mesh *mesh, ms_axis_set axes);
+/* Name of the innermost level of the cluster that holds a group over them. */
+const char *ms_axis_set_tier(const ms_mesh *mesh, const ms_cluster *cluster,
+                             ms_axis_set axes);
 
 /* ms_collective_law of each group on a cluster, resolved when first asked for. Mesh, cluster and profile must live as long. Errors:
  * MS_EINPUT, the profile lacks the cluster's network or the cluster has fewer GPUs than the mesh has ranks. */

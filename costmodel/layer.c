@@ -174,7 +174,8 @@ static int by_heads(ms_builder *b, int tensor)
     bool query_heads = strchr(b->tensors[tensor].dims, MS_DIM_HEADS) != NULL;
     return ms_convert(
         b, tensor, 1,
-        ms_shard_over(b->program, 1, query_heads ? MS_DIM_HEADS : MS_DIM_KV_HEADS));
+        ms_placed_over(b->program, 1,
+                       ms_shard(query_heads ? MS_DIM_HEADS : MS_DIM_KV_HEADS)));
 }
 
 static int attention_over_cp(ms_builder *b, int q, int k, int v)

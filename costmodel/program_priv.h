@@ -3,19 +3,13 @@
 #ifndef MS_COSTMODEL_PROGRAM_PRIV_H
 #define MS_COSTMODEL_PROGRAM_PRIV_H
 
+#include "costmodel/einsum.h"
 #include "costmodel/program.h"
 
 #define MS_MAX_TENSORS       512
 #define MS_MAX_NODES         384
 #define MS_MAX_CONVERSIONS   160
 #define MS_MAX_CONTRIBUTIONS 3
-
-/* How a forward node is spread over one mesh axis: by a letter, not at all, or a linear
- * operation on partial sums. */
-enum {
-    MS_WHOLE = 0,
-    MS_LINEAR = '+'
-};
 
 typedef struct ms_conversion {
     int tensor, result;
@@ -35,7 +29,8 @@ typedef struct ms_builder {
     const ms_model *model;
     ms_tensor tensors[MS_MAX_TENSORS];
     ms_node nodes[MS_MAX_NODES];
-    char strategy[MS_MAX_NODES][MS_MESH_AXES]; /* of forward nodes */
+    char strategy[MS_MAX_NODES]
+                 [MS_MESH_AXES]; /* of forward nodes: a letter, MS_WHOLE or MS_LINEAR */
     int num_tensors, num_nodes;
     unsigned char pass;
     int num_conversions;
@@ -68,8 +63,8 @@ int ms_to_stream(ms_builder *b, int tensor);
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter);
 
-/* Split by the letter over a dense axis. */
-ms_placement ms_shard_over(const ms_program *program, int axis, char letter);
+/* A placement of a tensor on a dense axis, with the stride that a split of heads over cp has. */
+ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at);
 
 /* ---- parts (layer.c) ---- */
 

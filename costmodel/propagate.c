@@ -1,5 +1,7 @@
 /* Placement propagation: which letter a node is spread by on each mesh axis, what its inputs must be for
- * that, and what its outputs then are. Weights stay where they are; activations are redistributed. */
+ * that, and what its outputs then are. Weights stay where they are; activations are redistributed. The rules
+ * are those of einsum.h. The letter is chosen here and not by einsum_strategy.h: programs are built inside a search, whatever the
+ * number of data-parallel ranks, and before there is a cluster that could price anything. */
 #include "base/number.h"
 #include "costmodel/program_priv.h"
 
@@ -83,6 +85,8 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to)
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter)
 {
+    if (letter == MS_WHOLE || letter == MS_LINEAR)
+        return 0;
     if (node->op == MS_OP_ATTENTION && !node->ring && letter == MS_DIM_SEQUENCE &&
         (input == 1 || input == 2))
         return 0; /* every query needs all keys before it */
@@ -137,21 +141,21 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
 }
 
 /* Heads that cp splits are split over tp before: cp takes a part of what each tp rank holds. */
-ms_placement ms_shard_over(const ms_program *program, int axis, char letter)
+ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at)
 {
-    ms_placement shard = ms_shard(letter);
-    bool heads = letter == MS_DIM_HEADS || letter == MS_DIM_KV_HEADS;
-    if (heads && axis == 1 && program->mesh_size[MS_DENSE_MESH][2] > 1)
-        shard.split_factor = (int)program->mesh_size[MS_DENSE_MESH][2];
-    return shard;
+    bool heads = at.dim == MS_DIM_HEADS || at.dim == MS_DIM_KV_HEADS;
+    if (at.kind == MS_SHARD && heads && axis == 1 &&
+        program->mesh_size[MS_DENSE_MESH][2] > 1)
+        at.split_factor = (int)program->mesh_size[MS_DENSE_MESH][2];
+    return at;
 }
 
 static ms_placement required(const ms_builder *b, const ms_node *node,
                              const ms_tensor *operand, int input, int axis, char letter)
 {
-    char own =
-        letter == MS_WHOLE ? 0 : ms_operand_letter(node, operand, input, axis, letter);
-    return own != 0 ? ms_shard_over(b->program, axis, own) : ms_replicate;
+    return ms_placed_over(
+        b->program, axis,
+        ms_spread_operand(ms_operand_letter(node, operand, input, axis, letter)));
 }
 
 /* Cost of spreading the node by `letter`; infinite when a weight would have to move. */
@@ -243,15 +247,11 @@ static char choose_letter(const ms_builder *b, const ms_node *node, int axis)
 static ms_placement output_placement(const ms_builder *b, const ms_node *node,
                                      const ms_tensor *out, int axis, char letter)
 {
-    if (letter == MS_WHOLE)
-        return ms_replicate;
-    if (letter == MS_LINEAR)
-        return (ms_placement){.kind = MS_PARTIAL_SUM};
-    char own = ms_operand_letter(node, out, -1, axis, letter);
-    if (own != 0)
-        return ms_shard_over(b->program, axis, own);
-    return (ms_placement){.kind = node->op == MS_OP_LOSS_MAX ? MS_PARTIAL_MAX
-                                                             : MS_PARTIAL_SUM};
+    ms_placement result =
+        ms_spread_result(letter, ms_operand_letter(node, out, -1, axis, letter));
+    if (node->op == MS_OP_LOSS_MAX && result.kind == MS_PARTIAL_SUM)
+        result.kind = MS_PARTIAL_MAX;
+    return ms_placed_over(b->program, axis, result);
 }
 
 static void spread(ms_builder *b, ms_node *node, int axis, char letter)

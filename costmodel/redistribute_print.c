@@ -2,15 +2,6 @@
 #include "base/units.h"
 #include "costmodel/redistribute.h"
 
-/* The level of the cluster that holds a group. */
-static const char *tier_of(const ms_mesh *mesh, const ms_cluster *cluster,
-                           ms_axis_set axes)
-{
-    ms_group group = ms_axis_set_group(mesh, axes);
-    ms_span span = ms_group_span(&group, mesh->num_ranks, cluster);
-    return cluster->levels[span.tier].name;
-}
-
 static void print_axes(FILE *out, const ms_mesh *mesh, ms_axis_set axes)
 {
     const char *gap = "";
@@ -50,7 +41,7 @@ static void print_step(FILE *out, const ms_mesh *mesh, const ms_cluster *cluster
     if (ms_change_is_local(step->change))
         fprintf(out, "local, ");
     else if (cluster != NULL)
-        fprintf(out, "%s, ", tier_of(mesh, cluster, step->axes));
+        fprintf(out, "%s, ", ms_axis_set_tier(mesh, cluster, step->axes));
     fprintf(out, "%ld ranks, %s): ", ms_axis_set_ranks(mesh, step->axes),
             ms_format_quantity(bytes, sizeof bytes, size, MS_UNIT_BYTES));
     print_placements(out, mesh, step->axes, &step->from);
@@ -92,9 +83,9 @@ static void write_step(ms_jout *out, const ms_mesh *mesh, const ms_cluster *clus
             ms_jout_text(out, mesh->axes[i].name);
     ms_jout_end_array(out);
     ms_jout_number_field(out, "ranks", (double)ms_axis_set_ranks(mesh, step->axes));
-    ms_jout_text_field(out, "tier",
-                       is_local || cluster == NULL ? NULL
-                                                   : tier_of(mesh, cluster, step->axes));
+    ms_jout_text_field(
+        out, "tier",
+        is_local || cluster == NULL ? NULL : ms_axis_set_tier(mesh, cluster, step->axes));
     write_placements(out, "from", mesh, &step->from);
     write_placements(out, "to", mesh, &step->to);
     ms_jout_number_field(out, "size_bytes", step->size_bytes);

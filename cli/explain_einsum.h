@@ -1,0 +1,24 @@
+/* meshsim explain --einsum: how an einsum goes over a mesh. */
+#ifndef MS_CLI_EXPLAIN_EINSUM_H
+#define MS_CLI_EXPLAIN_EINSUM_H
+
+#include "cli/commands.h"
+
+typedef struct ms_einsum_options {
+    const char *einsum; /* NULL: not asked for */
+    const char *mesh, *out, *sizes;
+    ms_opt_list in;
+    ms_opt_choice dtype;
+    bool strict;
+    const char
+        *cluster; /* filled by the command from its own --cluster; NULL: the default */
+} ms_einsum_options;
+
+/* Fills a ms_einsum_options, but for its cluster. */
+extern const ms_option ms_einsum_option_table[];
+
+/* Writes the explanation as text or JSON (meshsim.explain/1). Errors: MS_EINPUT for bad options, MS_ECHECK with --strict when the given
+ * placements are not legal as they are. */
+ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *options);
+
+#endif
