@@ -186,7 +186,7 @@ static bool is_given(const ms_option *option, const void *target)
 {
     if (option->kind == MS_OPTION_TEXT)
         return *(const char *const *)target != NULL;
-    return option->kind != MS_OPTION_LIST && *(const bool *)target;
+    return *(const bool *)target;
 }
 
 static void read_value(parser *p, const ms_option *option, const char *text, void *target)
@@ -269,7 +269,7 @@ static void parse_option(parser *p, const char *argument)
         p->status =
             ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "unknown option \"%s\"", option->name);
         ms_hint(p->cx, "%s", option->help);
-    } else if (is_given(option, target)) {
+    } else if (option->kind != MS_OPTION_LIST && is_given(option, target)) {
         p->status =
             ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "%s is given twice", option->name);
     } else if (option->kind == MS_OPTION_FLAG) {
@@ -277,6 +277,15 @@ static void parse_option(parser *p, const char *argument)
     } else {
         read_value(p, option, text, target);
     }
+}
+
+const char *ms_options_given(const ms_option_set *set, const char *except)
+{
+    for (const ms_option *option = set->options; option->kind != MS_OPTION_END; option++)
+        if (option->kind != MS_OPTION_MISTAKE && strcmp(option->name, except) != 0 &&
+            is_given(option, (const char *)set->out + option->offset))
+            return option->name;
+    return NULL;
 }
 
 ms_status ms_options_parse(ms_ctx *cx, const ms_option_set *sets, int num_sets, int argc,
