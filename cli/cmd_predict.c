@@ -60,12 +60,8 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_plan_from_options(cx, &options, &plan));
     MS_TRY(ms_plan_options_check_output(cx, &options, &plan, args->common.output));
     ms_workload *workload;
-    MS_TRY(ms_workload_open(cx, &plan, &workload));
-    ms_status status = ms_plan_check(cx, &plan, workload->model, MS_NOWHERE);
-    if (status == MS_OK)
-        status = ms_plan_check_cluster(cx, &plan, workload->cluster);
-    if (status == MS_OK)
-        status = predict(cx, args, workload, &plan);
+    MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
+    ms_status status = predict(cx, args, workload, &plan);
     ms_workload_close(workload);
     return status;
 }

@@ -134,3 +134,17 @@ ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,
                    "%ld GPUs are asked for, but cluster \"%s\" has at most %ld",
                    plan->gpus, plan->cluster, cluster->max_gpus);
 }
+
+ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
+{
+    ms_workload *workload;
+    MS_TRY(ms_workload_open(cx, plan, &workload));
+    ms_status status = ms_plan_check(cx, plan, workload->model, MS_NOWHERE);
+    if (status == MS_OK)
+        status = ms_plan_check_cluster(cx, plan, workload->cluster);
+    if (status == MS_OK)
+        *out = workload;
+    else
+        ms_workload_close(workload);
+    return status;
+}

@@ -2,13 +2,16 @@
 #ifndef MS_CLI_PLAN_COMMAND_H
 #define MS_CLI_PLAN_COMMAND_H
 
-#include "costmodel/plan.h"
+#include "sim/workload.h"
 
 /* "--model 70b --gpus 512 --pp 4 --dp-shard 16 --tp 8 --zero 1 --recompute none": with
  * them ms_plan_from_options gives this plan again, but for layers_per_stage, which must
  * be the default split, the data types of states, which have no flags, and
  * reshard_after_forward below zero 3, where it has no effect. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan);
+
+/* Opens what the plan names; MS_EINPUT when the plan is not legal for it. The workload is closed on failure. */
+ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
 
 /* MS_EINPUT when the plan has more GPUs than its cluster. */
 ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,

@@ -253,10 +253,48 @@ static void limit_by_input(chooser *c, int input)
         c->limit_s = choice.total_s / SAME_SECONDS;
 }
 
+/* The current spreads split the letter exactly as this input is split by it. */
+static bool is_split_as_given(const chooser *c, int input, char letter)
+{
+    for (int axis = 0; axis < c->problem->mesh->num_axes; axis++) {
+        ms_spread spread = c->current[axis];
+        ms_placement at = c->problem->given[input].at[axis];
+        bool is_here = spread.letter == letter;
+        bool is_there = at.kind == MS_SHARD && at.dim == letter;
+        if (is_here != is_there || (is_here && spread.split_factor != at.split_factor))
+            return false;
+    }
+    return true;
+}
+
+/* Parts of a letter are equal, or as uneven as they already are on some input. */
+static bool is_letter_even(const chooser *c, char letter, long size)
+{
+    long parts = 1;
+    for (int axis = 0; axis < c->problem->mesh->num_axes; axis++)
+        if (c->current[axis].letter == letter)
+            parts *= c->problem->mesh->axes[axis].size;
+    bool is_even = size % parts == 0;
+    for (int i = 0; i < c->problem->einsum.num_inputs && !is_even; i++)
+        is_even = is_split_as_given(c, i, letter);
+    return is_even;
+}
+
+static bool is_current_even(const chooser *c)
+{
+    for (int i = 0; i < c->problem->einsum.num_inputs; i++) {
+        const ms_global_tensor *tensor = &c->problem->inputs[i];
+        for (int d = 0; d < tensor->num_dims; d++)
+            if (!is_letter_even(c, tensor->dims[d], tensor->size[d]))
+                return false;
+    }
+    return true;
+}
+
 static bool try_current(chooser *c)
 {
     ms_einsum_choice choice;
-    if (!price(c, c->current, c->limit_s, &choice))
+    if (!is_current_even(c) || !price(c, c->current, c->limit_s, &choice))
         return false;
     c->best = choice;
     c->limit_s = choice.total_s * SAME_SECONDS;

@@ -14,8 +14,7 @@ static void write_placements(ms_jout *out, ms_arena *arena, const ms_program *pr
     ms_jout_begin_object(out);
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (program->mesh_size[tensor->mesh][axis] > 1)
-            ms_jout_text_field(out,
-                               ms_program_axis_name((ms_mesh_kind)tensor->mesh, axis),
+            ms_jout_text_field(out, ms_mesh_axis_names[tensor->mesh][axis],
                                ms_placement_word(arena, tensor->at[axis]));
     }
     ms_jout_end_object(out);

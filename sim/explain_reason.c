@@ -8,19 +8,9 @@
 
 /* ---- words ---- */
 
-const char *ms_program_axis_name(ms_mesh_kind mesh, int axis)
-{
-    static const char *const names[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
-                                                       {"edp", "ep", "etp"}};
-    return names[mesh][axis];
-}
-
 const char *ms_placement_word(ms_arena *arena, ms_placement placement)
 {
-    static const char *const words[] = {"R", "S", "P", "Pmax"};
-    if (placement.kind != MS_SHARD)
-        return words[placement.kind];
-    return ms_arena_printf(arena, "S(%c)", placement.dim);
+    return ms_placement_text(placement, ms_arena_alloc(arena, MS_PLACEMENT_TEXT));
 }
 
 const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
@@ -32,7 +22,7 @@ const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
         if (t->at[axis].kind != MS_REPLICATE && program->mesh_size[t->mesh][axis] > 1)
             text = ms_arena_printf(arena, "%s%s%s@%s", text, text[0] == '\0' ? "" : " ",
                                    ms_placement_word(arena, t->at[axis]),
-                                   ms_program_axis_name((ms_mesh_kind)t->mesh, axis));
+                                   ms_mesh_axis_names[t->mesh][axis]);
     }
     return text[0] == '\0' ? "whole" : text;
 }
@@ -51,7 +41,7 @@ const char *ms_node_change_text(ms_arena *arena, const ms_program *program,
                                          : "by expert -> by token";
     if (is_attention(node))
         return "blocks of s around @cp";
-    const char *axis = ms_program_axis_name((ms_mesh_kind)in->mesh, node->axis);
+    const char *axis = ms_mesh_axis_names[in->mesh][node->axis];
     return ms_arena_printf(arena, "%s -> %s @%s", ms_placement_word(arena, node->from),
                            ms_placement_word(arena, node->to), axis);
 }

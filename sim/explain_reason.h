@@ -4,10 +4,7 @@
 
 #include "costmodel/program.h"
 
-/* "dp" "cp" "tp" of the dense mesh, "edp" "ep" "etp" of the experts'. */
-const char *ms_program_axis_name(ms_mesh_kind mesh, int axis);
-
-/* "R", "S(s)", "P", "Pmax". */
+/* "R", "S(s)", "SS(n,2)", "P", "P(max)". */
 const char *ms_placement_word(ms_arena *arena, ms_placement placement);
 
 /* "S(b)@dp S(s)@tp": axes of one rank are left out; "whole" when nothing is split. */

@@ -1,7 +1,7 @@
 /* Every collective of one full step on 64 ranks with all six parallelisms, against sizes and numbers derived by hand below. */
 #include "sim/explain.h"
 
-#include "tests/test.h"
+#include "tests/oracle/explained_plans.h"
 
 /* ---- the plan ---- */
 
@@ -48,29 +48,6 @@ static ms_plan six_parallelisms(long zero)
     plan.num_stage_layers = 2;
     plan.layers_per_stage = layers;
     return plan;
-}
-
-static ms_workload *workload_of(ms_ctx *cx, const ms_plan *plan)
-{
-    ms_workload *workload;
-    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
-    ASSERT_OK(ms_plan_check(cx, plan, workload->model, MS_NOWHERE), cx);
-    return workload;
-}
-
-static ms_explanation *explain(ms_ctx *cx, const ms_plan *plan, int rank)
-{
-    ms_explanation *explanation = MS_NEW(cx->arena, ms_explanation);
-    ms_explain_options options = {.rank = rank};
-    ms_workload *workload = workload_of(cx, plan);
-    ASSERT_OK(ms_explain(cx, workload, plan, &options, explanation), cx);
-    return explanation;
-}
-
-/* An explanation points into its workload. */
-static void close_explained(const ms_explanation *e)
-{
-    ms_workload_close(e->planned->workload);
 }
 
 /* ---- what a step must send ---- */

@@ -154,7 +154,7 @@ static void reasons_name_those_who_ask(void **state)
          "gradients of attention.core have the part of each rank's own queries"},
         {"forward", "embedding.tokens", "P -> S(s) @tp",
          "embedding.tokens finds the rows of a rank's own part of v only"},
-        {"forward", "loss.max", "Pmax -> R @tp",
+        {"forward", "loss.max", "P(max) -> R @tp",
          "loss.max is the maximum over each rank's part of v"},
         {"forward", "parameters", "S -> R @fsdp",
          "each rank keeps a shard, forward needs them whole"},
