@@ -52,8 +52,7 @@ typedef struct ms_einsum_strategy {
  * all, each letter (with factor 1 and those of the inputs), each input that is a partial sum there. More than 4096 combinations: one
  * axis after the other, outer to inner, the rest unchanged, starting from no spread at all, until a round improves nothing. Of equal choices
  * (1e-9) the first in this order wins, letters in the order in which they appear; so the result depends on the arguments only.
- * Letters are split into equal parts only, or as an input already is (DTensor leaves uneven strategies out, too: is_tensor_evenly_shardable
- * in torch/distributed/tensor/_ops/utils.py). While choosing, redistributions are direct (there are thousands); those of the result are the cheapest.
+ * Letters are split into equal parts only, or as an input already is. While choosing, redistributions are direct (there are thousands); those of the result are the cheapest.
  * DTensor decides by the redistribution of the inputs alone; without the seconds of the product gathering everything would look as good.
  * False: there is no way to bring the output to what is wanted. */
 bool ms_einsum_choose(ms_arena *arena, const ms_einsum_problem *problem,

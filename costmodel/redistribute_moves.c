@@ -43,8 +43,9 @@ static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
 
 /* ---- who holds what ---- */
 
-/* Coordinates along these axes are tried one by one: beyond this, a change that needs the proof is left out. */
-#define MAX_COORDINATES 4096
+/* Coordinates along these axes are tried one by one, for every change of a search: with more of them, a change that needs the proof is
+ * left out. */
+#define MAX_COORDINATES 64
 
 static long common_length(ms_ranges a, ms_ranges b)
 {
