@@ -108,6 +108,7 @@ static ms_status fix_plan_flags(request *r)
     MS_TRY(fix_switch(r, "sequence_parallel", p->sequence_parallel));
     MS_TRY(fix_switch(r, "async_tp", p->async_tp));
     MS_TRY(fix_word(r, "schedule", p->schedule, ms_schedule_names));
+    MS_TRY(fix_word(r, "cp_method", p->cp_method, ms_cp_method_names));
     return fix_word(r, "recompute", p->recompute, ms_recompute_names);
 }
 
@@ -174,6 +175,34 @@ static ms_status check_product(const request *r)
     return status;
 }
 
+/* Limits may leave methods of context parallelism only that the stack cannot run. */
+static ms_status check_cp_method(const request *r)
+{
+    const ms_space *space = r->space;
+    bool only_one = space->low[MS_CHOOSE_CP_METHOD] == space->high[MS_CHOOSE_CP_METHOD];
+    for (int i = 0; i < MS_NUM_CP_METHODS; i++)
+        if (ms_space_tries_cp_method(space, 2, (ms_cp_method)i))
+            return MS_OK;
+    if (space->high[MS_CHOOSE_CP] == 1)
+        return MS_OK;
+    const char *what =
+        only_one ? ms_arena_printf(r->cx->arena, "context parallelism by %s",
+                                   ms_cp_method_names[space->low[MS_CHOOSE_CP_METHOD]])
+                 : "context parallelism";
+    if (space->low[MS_CHOOSE_CP] <= 1) {
+        if (only_one)
+            ms_note(r->cx, "stack \"%s\" has no %s: only plans with cp 1 are searched",
+                    space->base.stack, what);
+        return MS_OK;
+    }
+    ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                               "stack \"%s\" has no %s, and cp is at least %ld",
+                               space->base.stack, what, space->low[MS_CHOOSE_CP]);
+    ms_hint(r->cx, only_one ? "leave out cp_method, or --stack generic"
+                            : "leave out cp, or --stack generic");
+    return status;
+}
+
 static void widen(const request *r, const char *name, long *most, ms_opt_integer given,
                   long low)
 {
@@ -200,6 +229,7 @@ static ms_status make_space(request *r)
                        "choices are searched, not kept");
     if (r->plan->order != NULL)
         MS_TRY(ms_order_fix(r->cx, "--order", r->plan->order, r->space));
+    MS_TRY(check_cp_method(r));
     return check_product(r);
 }
 

@@ -241,12 +241,18 @@ static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, ", recompute %s", name);
 }
 
-/* The usual method is not named. */
+/* The usual method and balance are not named; with Ulysses every rank sees whole sequences. */
 static const char *context_text(ms_arena *arena, const ms_plan *plan)
 {
-    if (plan->size[MS_CP] == 1 || plan->cp_method == MS_CP_ALL_GATHER)
+    if (plan->size[MS_CP] == 1)
         return "";
-    return ms_arena_printf(arena, ", %s cp", ms_cp_method_names[plan->cp_method]);
+    const char *chunks =
+        plan->cp_balance == MS_CP_NONE && plan->cp_method != MS_CP_ULYSSES ? " contiguous"
+                                                                           : "";
+    if (plan->cp_method != MS_CP_ALL_GATHER)
+        return ms_arena_printf(arena, ",%s %s cp", chunks,
+                               ms_cp_method_names[plan->cp_method]);
+    return chunks[0] == '\0' ? "" : ms_arena_printf(arena, ",%s cp", chunks);
 }
 
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)

@@ -138,6 +138,14 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
     return false;
 }
 
+/* Sends of a ring that have no attention left to hide behind: only gradients on their last hop. */
+static bool is_last_hop(const ms_traffic_entry *entry)
+{
+    int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
+    const ms_bill_comm *comm = &entry->part.bill->comms[pass][entry->comm];
+    return comm->ring && comm->window_s <= 0.0;
+}
+
 static ms_explain_cause node_cause(ms_arena *arena, const ms_program *program,
                                    const ms_node *node)
 {
@@ -157,11 +165,15 @@ static void add_node_causes(ms_ctx *cx, const ms_program *program,
         if (is_behind(program, &program->nodes[n], to->entry) ||
             is_ring_behind(program, &program->nodes[n], to->entry))
             causes[to->num_causes++] = node_cause(cx->arena, program, &program->nodes[n]);
+    if (is_last_hop(to->entry))
+        for (int i = 0; i < to->num_causes; i++)
+            causes[i].why = "the last hop brings gradients home, beside no attention";
     to->causes = causes;
 }
 
-/* Of parameters, gradients and stages. `shards` is the name of the group. */
-static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause,
+/* Of parameters, gradients and stages. `shards` is the name of the group. Under ZeRO 1 and 2 every rank has all parameters, of which it updates
+ * a shard; under ZeRO 3 it keeps no more than its shard. */
+static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause, long zero,
                                     const char *shards)
 {
     const char *gather = ms_arena_printf(arena, "S -> R @%s", shards);
@@ -169,8 +181,10 @@ static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause,
     const char *reduce = ms_arena_printf(arena, "P -> R @%s", shards);
     switch (cause) {
     case MS_CAUSE_GATHER_FORWARD:
-        return (ms_explain_cause){"forward", "parameters", gather,
-                                  "each rank keeps a shard, forward needs them whole"};
+        return (ms_explain_cause){
+            "forward", "parameters", gather,
+            zero == 3 ? "each rank keeps a shard, forward needs them whole"
+                      : "each rank updated its shard only, forward needs them all"};
     case MS_CAUSE_GATHER_BACKWARD:
         return (ms_explain_cause){"backward", "parameters", gather,
                                   "freed after forward, backward needs them whole again"};
@@ -215,7 +229,7 @@ static void add_causes(ms_ctx *cx, const ms_explanation *e, ms_explain_collectiv
         return;
     }
     ms_explain_cause *cause = MS_NEW(cx->arena, ms_explain_cause);
-    *cause = state_cause(cx->arena, to->entry->cause, to->axis);
+    *cause = state_cause(cx->arena, to->entry->cause, e->plan->zero, to->axis);
     to->causes = cause;
     to->num_causes = 1;
 }

@@ -31,6 +31,13 @@ static double percent(double value, double of)
     return of > 0.0 ? 100.0 * value / of : 0.0;
 }
 
+/* How much longer another step takes; what rounds to nothing has no sign. */
+static double percent_longer(const asker *a, double step_s)
+{
+    double change = percent(step_s - a->e->prediction.step_s, a->e->prediction.step_s);
+    return fabs(change) < 0.05 ? 0.0 : change;
+}
+
 /* A plan that differs in its mesh, with the stack's split of layers. */
 static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *out)
 {
@@ -68,11 +75,10 @@ static ms_plan moved(const ms_plan *plan, ms_plan_axis axis, long size)
 /* "step 10.3 s (-6.6 %), peak 52.1 GiB" */
 static const char *outcome_text(const asker *a, const ms_prediction *other)
 {
-    const ms_prediction *p = &a->e->prediction;
-    return ms_arena_printf(
-        a->cx->arena, "step %s (%+.1f %%), peak %.1f GiB%s", seconds(a, other->step_s),
-        100.0 * (other->step_s / p->step_s - 1.0), ms_gib(other->peak_bytes),
-        other->fits ? "" : ", which does not fit");
+    return ms_arena_printf(a->cx->arena, "step %s (%+.1f %%), peak %.1f GiB%s",
+                           seconds(a, other->step_s), percent_longer(a, other->step_s),
+                           ms_gib(other->peak_bytes),
+                           other->fits ? "" : ", which does not fit");
 }
 
 static const ms_axis_prediction *axis_named(const ms_explanation *e, const char *name)
@@ -257,7 +263,7 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         "instead of %.1f GiB%s (activations %.1f instead of %.1f GiB)",
         seconds(a, other->bubble_s), seconds(a, other->exposed_comm_s),
         seconds(a, p->exposed_comm_s), seconds(a, other->step_s),
-        100.0 * (other->step_s / p->step_s - 1.0), ms_gib(other->peak_bytes),
+        percent_longer(a, other->step_s), ms_gib(other->peak_bytes),
         ms_gib(p->peak_bytes), other->fits ? "" : ", which does not fit",
         activations_gib(other), activations_gib(p));
 }
@@ -482,11 +488,11 @@ static const char *answer_order(const asker *a)
     if (o.num > 1)
         worst = ms_arena_printf(a->cx->arena, ", the worst of %d, %s, %s (%+.1f %%)",
                                 o.num, order_text(a, &o.worst), seconds(a, o.worst_s),
-                                100.0 * (o.worst_s / step_s - 1.0));
+                                percent_longer(a, o.worst_s));
     return ms_arena_printf(
         a->cx->arena, "%s: %s takes %s, the best other, %s, %s (%+.1f %%)%s; %s", verdict,
         order_text(a, a->plan), seconds(a, step_s), order_text(a, &o.best),
-        seconds(a, o.best_s), 100.0 * (o.best_s / step_s - 1.0), worst, lies);
+        seconds(a, o.best_s), percent_longer(a, o.best_s), worst, lies);
 }
 
 /* ---- all ---- */

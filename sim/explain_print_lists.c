@@ -81,7 +81,6 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
     ms_table_cell(table, "%s", c->axis);
     ms_table_cell(table, "%s", lowering_text(arena, entry));
     ms_table_cell(table, "%.4g", entry->size_bytes / 1e6);
-    ms_table_cell(table, "%.4g", entry->wire_bytes / 1e6);
     ms_table_cell(table, "%s %ld/%ld", c->tier, c->span->per_domain[0], c->span->size);
     ms_table_cell(table, "%.3f", 1e3 * entry->one_s);
     ms_table_cell(table, "%.0f", entry->count);
@@ -169,8 +168,8 @@ void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
     ms_table *table = ms_table_new(
-        arena, "#|<part|<pass|<over|<collective|size (MB)|sent (MB)|<tier, per node|one "
-               "(ms)|a step|exposed (s)");
+        arena, "#|<part|<pass|<over|<collective|size (MB)|<tier, per node|one (ms)|a "
+               "step|exposed (s)");
     int num_reasons = 0, most = 1;
     for (int i = 0; i < e->num_collectives; i++)
         most += e->collectives[i].num_causes;
@@ -251,7 +250,7 @@ static bool is_forward(const ms_program *program, const ms_tensor *tensor)
             tensor->producer < program->num_forward_nodes);
 }
 
-/* Of an activation whether it is kept, of a weight how its gradient comes out. */
+/* Of an activation whether it is kept, of a weight the axes over which its gradient is a partial sum: "P@dp,tp". It is split as the weight is. */
 static const char *backward_text(ms_arena *arena, const ms_program *program,
                                  const ms_tensor *tensor)
 {
@@ -259,7 +258,15 @@ static const char *backward_text(ms_arena *arena, const ms_program *program,
         return "kept";
     if (tensor->role != MS_ROLE_WEIGHT || tensor->gradient < 0)
         return "";
-    return ms_tensor_placement_text(arena, program, tensor->gradient);
+    const ms_tensor *gradient = &program->tensors[tensor->gradient];
+    const char *text = "";
+    for (int axis = 0; axis < MS_MESH_AXES; axis++) {
+        if (gradient->at[axis].kind == MS_PARTIAL_SUM &&
+            program->mesh_size[gradient->mesh][axis] > 1)
+            text = ms_arena_printf(arena, "%s%s%s", text, text[0] == '\0' ? "P@" : ",",
+                                   ms_mesh_axis_names[gradient->mesh][axis]);
+    }
+    return text[0] == '\0' ? "complete" : text;
 }
 
 static void tensor_row(ms_table *table, ms_arena *arena, const ms_program *program, int t)
@@ -271,8 +278,8 @@ static void tensor_row(ms_table *table, ms_arena *arena, const ms_program *progr
     ms_table_cell(table, "%s", ms_tensor_shape_text(arena, program, t, false));
     ms_table_cell(table, "%s", ms_tensor_placement_text(arena, program, t));
     ms_table_cell(table, "%s", ms_tensor_shape_text(arena, program, t, true));
-    ms_table_cell(table, "%.3g", tensor->element_bytes);
-    ms_table_cell(table, "%.4g", ms_tensor_local_bytes(program, t) / 1e6);
+    double megabytes = ms_tensor_local_bytes(program, t) / 1e6;
+    ms_table_cell(table, "%.*g", megabytes < 1.0 ? 3 : 4, megabytes);
     ms_table_cell(table, "%s", backward_text(arena, program, tensor));
 }
 
@@ -281,7 +288,7 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *par
     const ms_program *program = part->program;
     ms_table *table =
         ms_table_new(arena, "<tensor|<made by|<dims|<global shape|<placement|<on one "
-                            "rank|bytes|MB|<kept, or gradient");
+                            "rank|MB|<backward");
     for (int t = 0; t < program->num_tensors; t++)
         if (is_forward(program, &program->tensors[t]))
             tensor_row(table, arena, program, t);
@@ -294,6 +301,9 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *par
             : ms_arena_printf(arena, "tensors of the %s, one micro-batch", part->name));
     print_letters(out, arena, program);
     ms_table_print(table, out);
+    fputs("backward: what is kept for it; P@ of a weight: axes over which its gradient "
+          "is a partial sum\n",
+          out);
 }
 
 void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,

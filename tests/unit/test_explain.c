@@ -157,11 +157,55 @@ static void reasons_name_those_who_ask(void **state)
         {"forward", "loss.max", "P(max) -> R @tp",
          "loss.max is the maximum over each rank's part of v"},
         {"forward", "parameters", "S -> R @fsdp",
-         "each rank keeps a shard, forward needs them whole"},
+         "each rank updated its shard only, forward needs them all"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ASSERT_TEXT(cause_of(e, rows[i].pass, rows[i].tensor, rows[i].change)->why,
                     rows[i].why);
+    close_explained(e);
+}
+
+/* Under ZeRO 3 a rank keeps a shard of the parameters, under ZeRO 1 and 2 all of them. */
+static void gathers_say_what_a_rank_keeps(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    for (long zero = 1; zero <= 3; zero++) {
+        ms_plan plan = plan_for("llama-3.1-8b", 8);
+        plan.zero = zero;
+        plan.reshard_after_forward = zero == 3;
+        const ms_explanation *e = explain(cx, &plan, &brief);
+        ASSERT_TEXT(cause_of(e, "forward", "parameters", "S -> R @dp_shard")->why,
+                    zero == 3
+                        ? "each rank keeps a shard, forward needs them whole"
+                        : "each rank updated its shard only, forward needs them all");
+        close_explained(e);
+    }
+}
+
+/* Sends of a ring differ in what they hide behind: the last one, of gradients, behind nothing. */
+static void the_last_hop_of_a_ring_is_told_apart(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = plan_for("llama-3.1-8b", 8);
+    plan.size[MS_DP_SHARD] = 2;
+    plan.size[MS_CP] = 4;
+    plan.cp_method = MS_CP_RING;
+    const ms_explanation *e = explain(cx, &plan, &brief);
+    int last_hops = 0;
+    for (int i = 0; i < e->num_collectives; i++) {
+        const ms_explain_collective *c = &e->collectives[i];
+        if (strcmp(c->axis, "cp") != 0)
+            continue;
+        ASSERT_INT(c->num_causes, 1);
+        if (strstr(c->causes[0].why, "the last hop") == NULL)
+            continue;
+        last_hops++;
+        ASSERT_NEAR(c->entry->per_part, 1.0, 0);
+        ASSERT_NEAR(c->entry->exposed_s, c->entry->count * c->entry->one_s, 1e-12);
+    }
+    ASSERT_INT(last_hops, 1);
     close_explained(e);
 }
 
@@ -324,6 +368,25 @@ static void the_width_makes_products_as_long_as_traffic(void **state)
     ms_workload_close(workload);
 }
 
+/* Tensor parallelism of 2 makes this plan faster by less than it shows. */
+static void differences_that_round_to_nothing_have_no_sign(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = plan_for("deepseek-v3", 2048);
+    plan.size[MS_PP] = 16;
+    plan.size[MS_DP_SHARD] = 128;
+    plan.ep = 64;
+    plan.sequence_length = 4096;
+    plan.global_batch = 15360;
+    plan.recompute = MS_RECOMPUTE_FULL;
+    ms_explain_options options = {.rank = -1, .answers = true};
+    const ms_explanation *e = explain(cx, &plan, &options);
+    assert_holds(answer_of(e, "tensor_parallel"), "tp 2 x dp_shard 64 is no better: ");
+    assert_holds(answer_of(e, "tensor_parallel"), "(+0.0 %)");
+    close_explained(e);
+}
+
 /* ---- names of parts ---- */
 
 static void an_unknown_part_is_an_error(void **state)
@@ -346,12 +409,15 @@ int main(void)
         cmocka_unit_test(recomputed_layers_are_a_part_of_their_own),
         cmocka_unit_test(parts_elsewhere_are_listed_with_their_rank),
         cmocka_unit_test(reasons_name_those_who_ask),
+        cmocka_unit_test(gathers_say_what_a_rank_keeps),
+        cmocka_unit_test(the_last_hop_of_a_ring_is_told_apart),
         cmocka_unit_test(exchanges_say_which_way_they_go),
         cmocka_unit_test(figures_that_do_not_enter_are_left_out),
         cmocka_unit_test(effects_are_relative_changes),
         cmocka_unit_test(activations_are_those_of_the_paper),
         cmocka_unit_test(answers_rest_on_predictions),
         cmocka_unit_test(the_width_makes_products_as_long_as_traffic),
+        cmocka_unit_test(differences_that_round_to_nothing_have_no_sign),
         cmocka_unit_test(an_unknown_part_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -452,6 +452,16 @@ static void one_line_says_what_matters(void **state)
     plan = ms_plan_default(1);
     ms_plan_settle(&plan);
     ASSERT_TEXT(ms_plan_text(arena, &plan), "1 GPU, mbs 1, zero 0, bf16");
+    plan.size[MS_CP] = 4;
+    plan.cp_method = MS_CP_RING;
+    ASSERT_TEXT(ms_plan_text(arena, &plan), "cp 4, ring cp, mbs 1, zero 0, bf16");
+    plan.cp_balance = MS_CP_NONE;
+    ASSERT_TEXT(ms_plan_text(arena, &plan),
+                "cp 4, contiguous ring cp, mbs 1, zero 0, bf16");
+    plan.cp_method = MS_CP_ALL_GATHER;
+    ASSERT_TEXT(ms_plan_text(arena, &plan), "cp 4, contiguous cp, mbs 1, zero 0, bf16");
+    plan.cp_method = MS_CP_ULYSSES;
+    ASSERT_TEXT(ms_plan_text(arena, &plan), "cp 4, ulysses cp, mbs 1, zero 0, bf16");
 }
 
 int main(void)
