@@ -1,11 +1,9 @@
 /* meshsim predict: one plan's step time, where it goes, and its memory. */
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/plan_command.h"
 #include "cli/plan_options.h"
 #include "sim/prediction_print.h"
-#include "sim/shortfall.h"
 
 static void write_json(FILE *out, const ms_plan *plan, const ms_prediction *prediction,
                        const ms_shortfall *shortfall)
@@ -32,14 +30,9 @@ static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
     MS_TRY(ms_predict(cx, workload, plan, &prediction));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    ms_status status = MS_OK;
     ms_shortfall shortfall;
-    if (!prediction.fits) {
-        ms_search_options search = {.num_threads = ms_args_threads(args),
-                                    .interrupted = &ms_interrupted};
-        ms_shortfall_of_plan(cx, workload, plan, &prediction, &search, &shortfall);
-        status = ms_shortfall_fail(cx, &shortfall);
-    }
+    ms_status status =
+        ms_plan_check_fits(cx, args, workload, &prediction, plan, &shortfall);
     if (args->common.json)
         write_json(out.file, plan, &prediction, prediction.fits ? NULL : &shortfall);
     else

@@ -45,14 +45,19 @@ static ms_status check_rank(ms_ctx *cx, const ms_explain_plan_options *o,
                    plan->size[MS_PP] - 1);
 }
 
+/* `shortfall` is NULL when the plan fits. */
 static void write_json(FILE *out, ms_arena *arena, const ms_explanation *e,
-                       const ms_explain_view *view)
+                       const ms_explain_view *view, const ms_shortfall *shortfall)
 {
     ms_jout json = ms_jout_open(out);
     ms_jout_begin_object(&json);
     ms_explanation_write_fields(&json, arena, e, view);
     ms_jout_key(&json, "plan");
     ms_plan_write_json(&json, e->plan);
+    if (shortfall != NULL) {
+        ms_jout_key(&json, "shortfall");
+        ms_shortfall_write_json(&json, shortfall);
+    }
     ms_jout_end_object(&json);
     ms_jout_close(&json);
 }
@@ -72,11 +77,15 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
         MS_TRY(ms_explain_check_part(cx, &explanation, view.part));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
+    ms_shortfall shortfall;
+    ms_status status =
+        ms_plan_check_fits(cx, args, workload, &explanation.prediction, plan, &shortfall);
     if (args->common.json)
-        write_json(out.file, cx->arena, &explanation, &view);
+        write_json(out.file, cx->arena, &explanation, &view,
+                   status == MS_OK ? NULL : &shortfall);
     else
         ms_explanation_print(out.file, cx->arena, &explanation, &view);
-    return ms_output_close(cx, &out, MS_OK);
+    return ms_output_close(cx, &out, status);
 }
 
 ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,

@@ -2,6 +2,8 @@
  * short. */
 #include "cli/plan_command.h"
 
+#include "cli/interrupt.h"
+
 #include <string.h>
 
 typedef struct words {
@@ -147,4 +149,16 @@ ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **o
     else
         ms_workload_close(workload);
     return status;
+}
+
+ms_status ms_plan_check_fits(ms_ctx *cx, const ms_args *args, ms_workload *workload,
+                             const ms_prediction *prediction, const ms_plan *plan,
+                             ms_shortfall *out)
+{
+    if (prediction->fits)
+        return MS_OK;
+    ms_search_options search = {.num_threads = ms_args_threads(args),
+                                .interrupted = &ms_interrupted};
+    ms_shortfall_of_plan(cx, workload, plan, prediction, &search, out);
+    return ms_shortfall_fail(cx, out);
 }

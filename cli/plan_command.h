@@ -2,7 +2,8 @@
 #ifndef MS_CLI_PLAN_COMMAND_H
 #define MS_CLI_PLAN_COMMAND_H
 
-#include "sim/workload.h"
+#include "cli/commands.h"
+#include "sim/shortfall.h"
 
 /* "--model 70b --gpus 512 --pp 4 --dp-shard 16 --tp 8 --zero 1 --recompute none": with
  * them ms_plan_from_options gives this plan again, but for layers_per_stage, which must
@@ -12,6 +13,11 @@ char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan);
 
 /* Opens what the plan names; MS_EINPUT when the plan is not legal for it. The workload is closed on failure. */
 ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
+
+/* MS_OK when the predicted plan fits; otherwise `out` is what is missing and what would fit, recorded as an error: MS_ENOFIT. */
+ms_status ms_plan_check_fits(ms_ctx *cx, const ms_args *args, ms_workload *workload,
+                             const ms_prediction *prediction, const ms_plan *plan,
+                             ms_shortfall *out);
 
 /* MS_EINPUT when the plan has more GPUs than its cluster. */
 ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,
