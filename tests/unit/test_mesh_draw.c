@@ -104,7 +104,8 @@ static void only_ranks_are_bare_numbers(void **state)
     static const char *const meshes[] = {
         "dp=64",           "dp=1024",         "pp=4,dp_replicate=2,dp_shard=16,tp=8",
         "a=3,b=5,c=7,d=2", "dp=4,cp=8,tp=32", "a=2,b=2,c=2,d=2,e=2,f=2,g=2,h=2",
-        "a=5,b=41",        "a=37,b=3"};
+        "a=5,b=41",        "a=37,b=3",        "a=960",
+        "a=8,b=4,c=25",    "a=3,b=16,c=3,d=7"};
     for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
         ms_ctx *cx = test_cx();
         char *text = ms_arena_strdup(cx->arena, draw(cx, meshes[i], 8, false));
