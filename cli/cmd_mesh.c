@@ -121,6 +121,21 @@ static ms_status check_alone(const request *r)
     return status;
 }
 
+/* Axes of experts alone do not tell what dense layers do on the same ranks. */
+static void note_expert_axes(const request *r)
+{
+    for (int i = 0; i < r->mesh.num_axes; i++) {
+        ms_axis_role role = ms_axis_role_find(r->mesh.axes[i].name);
+        if (role == MS_AXIS_EP || role == MS_AXIS_EFSDP || role == MS_AXIS_ETP) {
+            ms_note(r->cx,
+                    "a mesh with an axis %s is that of experts alone: batch, loss and "
+                    "fsdp are derived from the dense mesh, with --ep from both",
+                    r->mesh.axes[i].name);
+            return;
+        }
+    }
+}
+
 static void note_other_names(const request *r)
 {
     const char *names = "";
@@ -162,6 +177,7 @@ static ms_status read_mesh(request *r)
     ms_mesh_limits limits = {opts->gpus.given ? opts->gpus.value : 0, MS_MAX_GPUS};
     MS_TRY(ms_mesh_parse(r->cx, r->options->mesh, &limits, &r->mesh));
     note_other_names(r);
+    note_expert_axes(r);
     r->choices = (ms_zoo_choices){
         .zero = opts->zero.given ? opts->zero.value : -1,
         .sequence_parallel = opts->sequence_parallel.value,

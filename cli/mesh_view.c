@@ -77,6 +77,7 @@ ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
     MS_TRY(ms_mesh_roles(cx, mesh, out->roles));
     ms_derived derived;
     MS_TRY(ms_mesh_derive(cx, mesh, out->roles, choices, &derived));
+    out->ep_generation = derived.ep_generation;
     out->strategy = ms_mesh_strategy(cx->arena, mesh, out->roles, choices);
     out->node_ranks = ms_cluster_node_ranks(cluster, mesh->num_ranks);
     view_axes(cx, out);
