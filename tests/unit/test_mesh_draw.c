@@ -147,6 +147,22 @@ static void a_picture_has_a_cell_for_each_rank(void **state)
     ASSERT_TEXT(svg, draw(cx, "a=4,b=3,c=2", 8, true));
 }
 
+/* Programs that read SVG refuse sides beyond 32767 pixels. */
+static void a_long_picture_is_shown_smaller(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *svg = draw(cx, "a=4096", 8, true);
+    assert_non_null(
+        strstr(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"16384\""));
+    assert_null(strstr(svg, "viewBox=\"0 0 16384 "));
+    svg = draw(cx, "a=4,b=8", 8, true);
+    const char *width = strstr(svg, " width=\""), *box = strstr(svg, "viewBox=\"0 0 ");
+    assert_non_null(width);
+    assert_non_null(box);
+    ASSERT_INT(strtol(width + 8, NULL, 10), strtol(box + 13, NULL, 10));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +171,7 @@ int main(void)
         cmocka_unit_test(sizes_of_two_draw_a_morton_curve),
         cmocka_unit_test(only_ranks_are_bare_numbers),
         cmocka_unit_test(a_picture_has_a_cell_for_each_rank),
+        cmocka_unit_test(a_long_picture_is_shown_smaller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
