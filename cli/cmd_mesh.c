@@ -121,6 +121,21 @@ static ms_status check_alone(const request *r)
     return status;
 }
 
+/* Axes of experts alone do not tell what dense layers do on the same ranks. */
+static void note_expert_axes(const request *r)
+{
+    for (int i = 0; i < r->mesh.num_axes; i++) {
+        ms_axis_role role = ms_axis_role_find(r->mesh.axes[i].name);
+        if (role == MS_AXIS_EP || role == MS_AXIS_EFSDP || role == MS_AXIS_ETP) {
+            ms_note(r->cx,
+                    "a mesh with an axis %s is that of experts alone: batch, loss and "
+                    "fsdp are derived from the dense mesh, with --ep from both",
+                    r->mesh.axes[i].name);
+            return;
+        }
+    }
+}
+
 static void note_other_names(const request *r)
 {
     const char *names = "";
@@ -140,15 +155,29 @@ static void note_other_names(const request *r)
         ms_note(r->cx, "no axes are derived from names outside the mesh zoo: %s", names);
 }
 
+/* Flags of a plan that say nothing about a mesh. */
+static void note_idle_plan_flags(const request *r)
+{
+    ms_plan_options rest = *r->plan_options;
+    rest.cluster = NULL;
+    rest.gpus.given = rest.ep.given = rest.etp.given = rest.zero.given =
+        rest.sequence_parallel.given = false;
+    const char *idle = ms_options_given(
+        &(ms_option_set){.options = ms_plan_option_table, .out = &rest}, "");
+    if (idle != NULL)
+        ms_note(r->cx, "with --mesh, %s has an effect on --orders only", idle);
+}
+
 static ms_status read_mesh(request *r)
 {
     const ms_plan_options *opts = r->plan_options;
     MS_TRY(check_alone(r));
-    if (opts->model != NULL && !r->options->orders)
-        ms_note(r->cx, "with --mesh, --model has an effect on --orders only");
+    if (!r->options->orders)
+        note_idle_plan_flags(r);
     ms_mesh_limits limits = {opts->gpus.given ? opts->gpus.value : 0, MS_MAX_GPUS};
     MS_TRY(ms_mesh_parse(r->cx, r->options->mesh, &limits, &r->mesh));
     note_other_names(r);
+    note_expert_axes(r);
     r->choices = (ms_zoo_choices){
         .zero = opts->zero.given ? opts->zero.value : -1,
         .sequence_parallel = opts->sequence_parallel.value,
@@ -204,6 +233,17 @@ static ms_status refuse_orders(ms_ctx *cx, const char *what)
     return status;
 }
 
+static ms_status refuse_generation(const request *r)
+{
+    ms_status status =
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "orders are compared with experts on the innermost ranks, not those of "
+                "--ep-generation %d",
+                r->choices.ep_generation);
+    ms_hint(r->cx, "leave out --ep-generation, or --orders");
+    return status;
+}
+
 /* The flags of a plan that say what --mesh does. */
 static ms_status plan_of_mesh(request *r)
 {
@@ -242,6 +282,8 @@ static ms_status compare_orders(request *r, ms_mesh_orders *orders)
 {
     if (r->plan_options->model == NULL && (!r->has_plan || r->plan.model == NULL))
         return refuse_orders(r->cx, "a model (--model NAME, or a plan)");
+    if (r->choices.ep > 1 && r->choices.ep_generation < 3)
+        return refuse_generation(r);
     if (!r->has_plan)
         MS_TRY(plan_of_mesh(r));
     ms_workload *workload;
@@ -286,8 +328,13 @@ static ms_status prepare_drawing(const request *r, bool svg, ms_drawing *drawing
         return MS_OK;
     const ms_axis_view *axis;
     MS_TRY(ms_mesh_view_find(r->cx, r->view, r->options->color, "--color", &axis));
-    if (!svg && !ms_output_takes_colours(r->args->common.output))
+    if (!svg && !ms_output_takes_colours(r->args->common.output)) {
+        if (!r->args->common.json)
+            ms_note(r->cx,
+                    "drawn without colours, which need a terminal and no NO_COLOR; "
+                    "-o FILE.svg has them");
         return MS_OK;
+    }
     const long *ranks = ms_axis_view_ranks(r->cx, r->view, axis);
     long *groups = MS_NEW_ARRAY(r->cx->arena, r->mesh.num_ranks, long);
     for (long i = 0; i < r->mesh.num_ranks; i++)
@@ -370,11 +417,20 @@ static ms_status write_output(const request *r, bool svg, const wanted *w)
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
+static void note_idle_options(const request *r, bool draws_text)
+{
+    if (r->options->ep_generation.given && r->choices.ep <= 1)
+        ms_note(r->cx, "--ep-generation has an effect with --ep only");
+    if (r->options->width.given && !draws_text)
+        ms_note(r->cx, "--width has an effect on a drawing in text only");
+}
+
 static ms_status write_result(request *r)
 {
     const ms_common_options *common = &r->args->common;
     bool svg = is_svg(common->output) && !common->json;
     bool draws = r->options->draw || r->options->color != NULL || svg;
+    note_idle_options(r, draws && !svg && !common->json);
     ms_drawing drawing;
     ms_mesh_orders orders;
     if (svg && (r->options->orders || r->options->groups != NULL))

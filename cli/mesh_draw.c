@@ -216,11 +216,13 @@ static void print_labels(const canvas *c, const label_line *line)
         fprintf(c->out, "%.*s\n", (int)line->used, line->text);
 }
 
-/* Columns first..end of a stretch; its label may reach to where the next stretch begins. */
+/* The label of a stretch of columns may reach to where the next stretch begins; of the last, to the end of the line. */
 static long stretch_limit(const canvas *c, long end)
 {
-    return end >= c->end ? c->offset[c->end - c->first] + 64
-                         : c->offset[end - c->first] - 1;
+    long width = c->offset[c->end - c->first];
+    if (end < c->end)
+        return c->offset[end - c->first] - 1;
+    return width > c->drawing->width ? width : c->drawing->width;
 }
 
 /* "dp_shard=0      dp_shard=1" for one axis across; nothing when a label does not fit. */
@@ -360,7 +362,8 @@ static void print_panel(const canvas *c)
 
 /* ---- panels ---- */
 
-/* Where not even the innermost axis fits: its largest part that fits and divides it, of whole nodes if it can be. */
+/* Where not even the innermost axis fits: its largest part that fits and divides it, of whole nodes if it can be; where that
+ * is small, what fits, of whole nodes again. */
 static long part_of_axis(const canvas *whole, long most)
 {
     const ms_grid_side *side = &whole->grid->across;
@@ -369,7 +372,25 @@ static long part_of_axis(const canvas *whole, long most)
     for (long part = 1; part <= most; part++)
         if (size % part == 0 && (part % node == 0 || best % node != 0))
             best = part;
-    return 2 * best > most ? best : most;
+    if (2 * best > most)
+        return best;
+    return most > node ? most / node * node : most;
+}
+
+/* Columns between which a node ends differ from panel to panel. */
+static bool panels_fit(const canvas *whole, long columns)
+{
+    long length = whole->grid->across.length, width;
+    canvas c = *whole;
+    for (c.first = 0; c.first < length; c.first += columns) {
+        c.end = c.first + columns < length ? c.first + columns : length;
+        ms_arena_mark mark = ms_arena_save(c.arena);
+        (void)place_columns(&c, &width);
+        ms_arena_rewind(c.arena, mark);
+        if (width > whole->drawing->width)
+            return false;
+    }
+    return true;
 }
 
 /* Columns of a panel: the largest product of inner axes that fits, times as often as it fits. */
@@ -378,13 +399,8 @@ static long panel_columns(const canvas *whole)
     const ms_grid_side *side = &whole->grid->across;
     long best = 1, unit = 1;
     for (int i = 0; i <= side->num_axes; i++) {
-        canvas c = *whole;
-        long width;
-        c.first = 0;
         for (long times = 1; unit * times <= side->length; times++) {
-            c.end = unit * times;
-            (void)place_columns(&c, &width);
-            if (width > whole->drawing->width)
+            if (!panels_fit(whole, unit * times))
                 break;
             best = unit * times;
         }

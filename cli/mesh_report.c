@@ -10,12 +10,15 @@
 
 /* ---- head ---- */
 
-/* 1 when the mesh derives no such axis. */
-static long size_of_derived(const ms_mesh_view *view, const char *name)
+/* Of an axis of the mesh or a derived one; 1 when there is none. */
+static long size_of_role(const ms_mesh_view *view, ms_axis_role role)
 {
-    for (int i = 0; i < view->num_derived; i++)
-        if (strcmp(view->axes[view->num_axes + i].name, name) == 0)
-            return view->axes[view->num_axes + i].layout.size;
+    int i = ms_mesh_find_role(&view->mesh, view->roles, role);
+    if (i >= 0)
+        return view->mesh.axes[i].size;
+    for (i = view->num_axes; i < view->num_axes + view->num_derived; i++)
+        if (strcmp(view->axes[i].name, ms_axis_role_name(role)) == 0)
+            return view->axes[i].layout.size;
     return 1;
 }
 
@@ -26,10 +29,9 @@ static const char *experts_text(ms_arena *arena, const ms_mesh_view *view)
         "on one mesh: they take cp and the inner part of dp_shard, tp stays inside them",
         "on one mesh: they take cp, tp and the inner part of dp_shard",
         "on a mesh of their own: they take the innermost ranks"};
-    long etp = size_of_derived(view, "etp");
-    return ms_arena_printf(arena, "ep %ld, etp %ld %s (--ep-generation %d)",
-                           view->choices.ep, etp, where[view->choices.ep_generation],
-                           view->choices.ep_generation);
+    return ms_arena_printf(
+        arena, "ep %ld, etp %ld %s (--ep-generation %d)", size_of_role(view, MS_AXIS_EP),
+        size_of_role(view, MS_AXIS_ETP), where[view->ep_generation], view->ep_generation);
 }
 
 static const char *cluster_text(ms_arena *arena, const ms_mesh_view *view)
@@ -57,7 +59,7 @@ void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view)
                 ms_zoo_rows[row->row - 1].name);
     else
         fprintf(out, "strategy  %s: no row of the mesh zoo\n", row->name);
-    if (view->choices.ep > 1)
+    if (view->ep_generation > 0)
         fprintf(out, "experts   %s\n", experts_text(arena, view));
     fprintf(out, "cluster   %s\n", cluster_text(arena, view));
 }
@@ -103,11 +105,22 @@ static void print_table(FILE *out, ms_arena *arena, const ms_axis_view *axes, in
     ms_table_print(table, out);
 }
 
+/* Of the longest name, at least `least`. */
+static int name_width(const ms_axis_view *axes, int num, int least)
+{
+    int width = least;
+    for (int i = 0; i < num; i++)
+        width = (int)strlen(axes[i].name) > width ? (int)strlen(axes[i].name) : width;
+    return width;
+}
+
 static void print_made_of(FILE *out, const ms_axis_view *axes, int num)
 {
+    int width = name_width(axes, num, 8);
     fputc('\n', out);
     for (int i = 0; i < num; i++) {
-        fprintf(out, "%-8s = %s: %s", axes[i].name, axes[i].made_of, axes[i].used_for);
+        fprintf(out, "%-*s = %s: %s", width, axes[i].name, axes[i].made_of,
+                axes[i].used_for);
         if (axes[i].old_name != NULL)
             fprintf(out, " (also %s)", axes[i].old_name);
         fputc('\n', out);
@@ -136,10 +149,7 @@ static void print_use(FILE *out, const ms_axis_view *axis, int width)
 
 static void print_uses(FILE *out, const ms_mesh_view *view)
 {
-    int width = 0, num = view->num_axes + view->num_derived;
-    for (int i = 0; i < num; i++)
-        width = (int)strlen(view->axes[i].name) > width ? (int)strlen(view->axes[i].name)
-                                                        : width;
+    int num = view->num_axes + view->num_derived, width = name_width(view->axes, num, 0);
     fputs("\nWhat runs along them (axes of one rank left out)\n\n", out);
     for (int i = 0; i < num; i++) {
         const ms_axis_view *axis = &view->axes[i];
@@ -183,15 +193,17 @@ static void print_first_groups(FILE *out, ms_arena *arena, const ms_axis_view *a
 static void print_elided(FILE *out, ms_ctx *cx, const ms_mesh_view *view)
 {
     fputs("\nGroups (all of an axis: --groups AXIS, or --groups all)\n\n", out);
-    for (int i = 0; i < view->num_axes + view->num_derived; i++) {
+    int num = view->num_axes + view->num_derived;
+    int width = name_width(view->axes, num, 12);
+    for (int i = 0; i < num; i++) {
         const ms_axis_view *axis = &view->axes[i];
         ms_arena_mark mark = ms_arena_save(cx->arena);
-        fprintf(out, "%-12s  ", axis->name);
+        fprintf(out, "%-*s  ", width, axis->name);
         if (axis->layout.size == 1)
             fputs("each rank alone\n", out);
         else
             print_first_groups(out, cx->arena, axis, ms_axis_view_ranks(cx, view, axis),
-                               LINE_WIDTH - 18);
+                               LINE_WIDTH - 6 - (size_t)width);
         ms_arena_rewind(cx->arena, mark);
     }
 }
@@ -352,12 +364,11 @@ static void write_strategy(ms_jout *json, const ms_mesh_view *view)
 
 static void write_experts(ms_jout *json, const ms_mesh_view *view)
 {
-    long ep = size_of_derived(view, "ep");
     ms_jout_key(json, "experts");
     ms_jout_begin_object(json);
-    ms_jout_number_field(json, "ep", (double)ep);
-    ms_jout_number_field(json, "etp", (double)size_of_derived(view, "etp"));
-    write_known(json, "generation", ep > 1, view->choices.ep_generation);
+    ms_jout_number_field(json, "ep", (double)size_of_role(view, MS_AXIS_EP));
+    ms_jout_number_field(json, "etp", (double)size_of_role(view, MS_AXIS_ETP));
+    write_known(json, "generation", view->ep_generation > 0, view->ep_generation);
     ms_jout_end_object(json);
 }
 

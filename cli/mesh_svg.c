@@ -2,6 +2,7 @@
 #include "cli/mesh_draw.h"
 #include "topo/mesh_text.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 #define SMALL_WIDTH   5.2 /* of 9 px text */
 #define LEGEND_COLUMN 160.0
 #define LEGEND_ROW    20.0
+#define MAX_SIDE      16384.0 /* pixels; librsvg and Cairo refuse twice as many */
 
 static const char *const palette[MS_NUM_GROUP_COLOURS] = {
     "#a6cee3", "#fdbf6f", "#b2df8a", "#cab2d6", "#fb9a99", "#ffed8b",
@@ -282,7 +284,7 @@ static void draw_legend(const picture *p)
     long groups = num_groups(p);
     put_text(p, MARGIN, top, "class=\"label\" style=\"text-anchor:start\"",
              "groups of %s: %ld%s", p->drawing->coloured, groups,
-             groups > entries ? ", the first are" : "");
+             groups > entries ? ", in twelve colours that repeat; the first are" : "");
     for (long g = 0; g < entries; g++) {
         long row = g / columns;
         double x = MARGIN + LEGEND_COLUMN * (double)(g % columns);
@@ -296,13 +298,16 @@ static void draw_legend(const picture *p)
     }
 }
 
+/* A longer picture is shown smaller; the viewBox keeps its own units to zoom into. */
 static void open_svg(const picture *p)
 {
+    double side = p->width > p->height ? p->width : p->height;
+    double scale = side > MAX_SIDE ? MAX_SIDE / side : 1.0;
     fprintf(p->out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
             "viewBox=\"0 0 %.0f %.0f\">\n",
-            p->width, p->height, p->width, p->height);
+            ceil(scale * p->width), ceil(scale * p->height), p->width, p->height);
     fputs("<style>\n"
           "text { font-family: Helvetica, Arial, sans-serif; fill: #222 }\n"
           ".title { font-size: 14px; font-weight: bold }\n"

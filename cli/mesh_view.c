@@ -1,5 +1,7 @@
 #include "cli/mesh_view.h"
 
+#include "cli/output.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -77,6 +79,7 @@ ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
     MS_TRY(ms_mesh_roles(cx, mesh, out->roles));
     ms_derived derived;
     MS_TRY(ms_mesh_derive(cx, mesh, out->roles, choices, &derived));
+    out->ep_generation = derived.ep_generation;
     out->strategy = ms_mesh_strategy(cx->arena, mesh, out->roles, choices);
     out->node_ranks = ms_cluster_node_ranks(cluster, mesh->num_ranks);
     view_axes(cx, out);
@@ -92,6 +95,19 @@ static bool is_called(const ms_axis_view *axis, const char *name, bool other_nam
            (axis->old_name != NULL && strcmp(axis->old_name, name) == 0);
 }
 
+/* The mesh may call an axis as a derived one is called: fsdp=4,cp=2 has two of the name fsdp. */
+static void note_namesake(ms_ctx *cx, const ms_mesh_view *view, const ms_axis_view *axis)
+{
+    for (int i = view->num_axes; i < view->num_axes + view->num_derived; i++) {
+        const ms_axis_view *derived = &view->axes[i];
+        if (derived == axis || strcmp(derived->name, axis->name) != 0 ||
+            derived->layout.size == axis->layout.size || derived->old_name == NULL)
+            continue;
+        ms_note(cx, "%s is the axis of that name; %s, of size %ld, is called %s too",
+                axis->name, derived->made_of, derived->layout.size, derived->old_name);
+    }
+}
+
 ms_status ms_mesh_view_find(ms_ctx *cx, const ms_mesh_view *view, const char *name,
                             const char *option, const ms_axis_view **out)
 {
@@ -102,8 +118,10 @@ ms_status ms_mesh_view_find(ms_ctx *cx, const ms_mesh_view *view, const char *na
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < num; i++) {
             *out = &view->axes[i];
-            if (is_called(*out, name, pass == 1))
-                return MS_OK;
+            if (!is_called(*out, name, pass == 1))
+                continue;
+            note_namesake(cx, view, *out);
+            return MS_OK;
         }
     }
     ms_status status =

@@ -27,6 +27,7 @@ typedef struct ms_mesh_view {
     ms_layout layout; /* of the whole mesh, a mode for each axis */
     const ms_cluster *cluster;
     long node_ranks;
+    int ep_generation;         /* of the derived axis ep; 0: there is none */
     int num_axes, num_derived; /* axes come first */
     ms_axis_view axes[MS_MAX_VIEWS];
 } ms_mesh_view;

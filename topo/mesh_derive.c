@@ -105,6 +105,23 @@ static void add_flat(const deriving *d, const char *name, const char *old_name,
     axis->made_of = names_of(d, mask, false);
 }
 
+/* What runs along fsdp and efsdp, by zero. */
+static const char *const sharded_uses[][2] = {
+    {"all-reduce of gradients, as nothing is sharded",
+     "all-reduce of expert gradients, as nothing is sharded"},
+    {"reduce-scatter of gradients, all-gather of the updated parameters",
+     "reduce-scatter of expert gradients, all-gather of the updated parameters"},
+    {"reduce-scatter of gradients, all-gather of the updated parameters",
+     "reduce-scatter of expert gradients, all-gather of the updated parameters"},
+    {"all-gather of parameters, reduce-scatter of gradients",
+     "all-gather of expert parameters, reduce-scatter of their gradients"},
+};
+
+static const char *sharded_use(const deriving *d, bool of_experts)
+{
+    return sharded_uses[ms_mesh_zero(d->mesh, d->roles, d->choices)][of_experts];
+}
+
 static void add_data_parallel(const deriving *d)
 {
     const unsigned batch = sharded | BIT(MS_AXIS_DP_REPLICATE);
@@ -114,11 +131,10 @@ static void add_data_parallel(const deriving *d)
         add_flat(d, "loss", "dp_cp",
                  "all-reduce of the loss, and of gradients that are not sharded",
                  batch | context);
-    bool shards = mesh_has(d, sharded & ~BIT(MS_AXIS_DP)) || d->choices->zero > 0;
-    if (shards && mesh_has(d, sharded))
-        add_flat(d, "fsdp", "dp_shard_cp",
-                 "all-gather of parameters, reduce-scatter of gradients",
-                 sharded | context);
+    bool shards = mesh_has(d, sharded & ~BIT(MS_AXIS_DP)) ||
+                  ms_mesh_zero(d->mesh, d->roles, d->choices) > 0;
+    if (shards && mesh_has(d, sharded | context))
+        add_flat(d, "fsdp", "dp_shard_cp", sharded_use(d, false), sharded | context);
 }
 
 /* ---- experts ---- */
@@ -188,6 +204,15 @@ static void add_expert_replicas(const deriving *d, ms_layout efsdp)
         ms_arena_printf(d->cx->arena, "%s x efsdp", d->mesh->axes[replicate].name);
 }
 
+/* tp stays inside experts unless ep takes it. */
+static void add_expert_width(const deriving *d, unsigned mask)
+{
+    if ((mask & BIT(MS_AXIS_TP)) != 0 || size_of(d, BIT(MS_AXIS_TP)) == 1)
+        return;
+    add_flat(d, "etp", NULL, "the width of each expert: traffic as tp", BIT(MS_AXIS_TP));
+    d->out->axes[d->out->num - 1].role = MS_AXIS_ETP;
+}
+
 static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
                             ms_layout efsdp)
 {
@@ -197,19 +222,14 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
     axis->made_of = ms_arena_printf(arena, "the innermost %ld of %s", ep.size,
                                     names_of(d, mask, false));
     axis->role = MS_AXIS_EP;
-    axis =
-        add(d, "efsdp",
-            "all-gather of expert parameters, reduce-scatter of their gradients", efsdp);
+    axis = add(d, "efsdp", sharded_use(d, true), efsdp);
     axis->made_of = ms_arena_printf(arena, "the other %ld of %s", efsdp.size,
                                     names_of(d, mask, false));
     axis->role = MS_AXIS_EFSDP;
     if (d->choices->ep_generation < 3)
         axis->old_name = "dp_shard_mod_ep";
     add_expert_replicas(d, efsdp);
-    if ((mask & BIT(MS_AXIS_TP)) != 0 || size_of(d, BIT(MS_AXIS_TP)) == 1)
-        return;
-    add_flat(d, "etp", NULL, "the width of each expert: traffic as tp", BIT(MS_AXIS_TP));
-    d->out->axes[d->out->num - 1].role = MS_AXIS_ETP;
+    add_expert_width(d, mask);
 }
 
 /* Generations 1 and 2 cut dp_shard, and take cp (and tp) whole: they must lie inside it. */
@@ -303,9 +323,10 @@ static ms_status derive_one_mesh(const deriving *d)
         d, "ep", "all-to-all of tokens, to their experts and back", layout_of(d, mask));
     axis->made_of = names_of(d, mask, false);
     axis->role = MS_AXIS_EP;
-    add_flat(d, "efsdp", NULL,
-             "all-gather of expert parameters, reduce-scatter of their gradients",
-             BIT(MS_AXIS_DP_SHARD_MOD_EP));
+    add_flat(d, "efsdp", NULL, sharded_use(d, true), BIT(MS_AXIS_DP_SHARD_MOD_EP));
+    add_expert_replicas(d, layout_of(d, BIT(MS_AXIS_DP_SHARD_MOD_EP)));
+    add_expert_width(d, mask);
+    d->out->ep_generation = whole && tp > 1 ? 2 : 1;
     return MS_OK;
 }
 
@@ -318,13 +339,13 @@ static ms_status derive_two_meshes(const deriving *d)
     long step = 1;
     if (d->choices->ep_generation < 3)
         step = size_of(d, context) * (keeps_tp ? 1 : tp);
+    d->out->ep_generation = d->choices->ep_generation;
     return derive_experts(d, mask, step);
 }
 
-static ms_status derive_expert_axes(const deriving *d)
+/* The mesh is one of experts: dense layers use another, over the same ranks. */
+static ms_status derive_beside_experts(const deriving *d, int ep)
 {
-    unsigned parts = BIT(MS_AXIS_DP_SHARD_IN_EP) | BIT(MS_AXIS_DP_SHARD_MOD_EP);
-    int ep = ms_mesh_find_role(d->mesh, d->roles, MS_AXIS_EP);
     if (ep >= 0 && d->choices->ep > 1 && d->choices->ep != d->mesh->axes[ep].size) {
         ms_status status =
             ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
@@ -333,18 +354,22 @@ static ms_status derive_expert_axes(const deriving *d)
         ms_hint(d->cx, "leave out one of them");
         return status;
     }
-    if (ep >= 0)
-        return MS_OK;
-    if (mesh_has(d, parts))
-        return derive_one_mesh(d);
-    return d->choices->ep > 1 || d->choices->etp > 1 ? derive_two_meshes(d) : MS_OK;
+    if (mesh_has(d, BIT(MS_AXIS_EFSDP)))
+        add_expert_replicas(d, layout_of(d, BIT(MS_AXIS_EFSDP)));
+    return MS_OK;
 }
 
 ms_status ms_mesh_derive(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *roles,
                          const ms_zoo_choices *choices, ms_derived *out)
 {
+    const unsigned experts = BIT(MS_AXIS_EP) | BIT(MS_AXIS_EFSDP) | BIT(MS_AXIS_ETP);
+    const unsigned parts = BIT(MS_AXIS_DP_SHARD_IN_EP) | BIT(MS_AXIS_DP_SHARD_MOD_EP);
     deriving d = {cx, mesh, roles, choices, out};
-    out->num = 0;
+    *out = (ms_derived){0};
+    if (mesh_has(&d, experts))
+        return derive_beside_experts(&d, ms_mesh_find_role(mesh, roles, MS_AXIS_EP));
     add_data_parallel(&d);
-    return derive_expert_axes(&d);
+    if (mesh_has(&d, parts))
+        return derive_one_mesh(&d);
+    return choices->ep > 1 || choices->etp > 1 ? derive_two_meshes(&d) : MS_OK;
 }

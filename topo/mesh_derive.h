@@ -21,6 +21,7 @@ typedef struct ms_derived_axis {
 
 typedef struct ms_derived {
     int num;
+    int ep_generation; /* of the axis ep among them, 1..3; 0: none */
     ms_derived_axis axes[MS_MAX_DERIVED];
 } ms_derived;
 
@@ -29,6 +30,7 @@ ms_layout ms_mesh_layout(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *ro
                          unsigned mask);
 
 /* batch, loss and fsdp from the data-parallel axes, cp and sp; with choices->ep (or etp) larger than 1 also ep, efsdp, edp and etp.
+ * A mesh with an axis efsdp, ep or etp is the one of experts alone: it derives edp, and nothing that dense layers use.
  * Where ep takes its ranks:
  *   generation 1 (July 2025, "dp2ep", PR 1324): all of cp and the inner part of dp_shard; tp stays tensor parallelism inside
  *     experts. ep % cp = 0, dp_shard cp % ep = 0.

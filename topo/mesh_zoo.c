@@ -176,15 +176,22 @@ static makeup makeup_of(const ms_mesh *mesh, const ms_axis_role *roles,
         if (mesh->axes[i].size > 1)
             m.has[roles[i]] = true;
     bool shards = m.has[MS_AXIS_DP_SHARD] || m.has[MS_AXIS_DP_SHARD_MOD_EP] ||
-                  m.has[MS_AXIS_DP_SHARD_IN_EP];
+                  m.has[MS_AXIS_DP_SHARD_IN_EP] || m.has[MS_AXIS_EFSDP];
     m.dp = shards || m.has[MS_AXIS_DP] || m.has[MS_AXIS_DP_REPLICATE];
     m.zero = choices->zero >= 0 ? choices->zero : shards ? 3 : 0;
-    if (m.has[MS_AXIS_DP_REPLICATE] && !shards)
+    bool shards_over_context = m.has[MS_AXIS_CP] || m.has[MS_AXIS_SP];
+    if (m.has[MS_AXIS_DP_REPLICATE] && !shards && !shards_over_context)
         m.zero = 0; /* nothing to shard over */
-    m.hybrid = m.has[MS_AXIS_DP_REPLICATE] && shards && m.zero > 0;
+    m.hybrid = m.has[MS_AXIS_DP_REPLICATE] && m.zero > 0;
     m.has[MS_AXIS_EP] =
         m.has[MS_AXIS_EP] || m.has[MS_AXIS_DP_SHARD_IN_EP] || choices->ep > 1;
     return m;
+}
+
+long ms_mesh_zero(const ms_mesh *mesh, const ms_axis_role *roles,
+                  const ms_zoo_choices *choices)
+{
+    return makeup_of(mesh, roles, choices).zero;
 }
 
 static const char *data_parallel_name(ms_arena *arena, const makeup *m)
@@ -314,16 +321,28 @@ static const ms_axis_use uses[MS_NUM_AXIS_ROLES] = {
     [MS_AXIS_DP_SHARD_IN_EP] = {"the batch; dense parameters; experts", "as dp_shard",
                                 "as dp_shard; part of the expert group", "",
                                 "the part of dp_shard that experts take"},
-    [MS_AXIS_EFSDP] = {"expert parameters, gradients and optimizer states",
-                       "all-gather of expert parameters",
-                       "all-gather again; reduce-scatter of their gradients", "",
-                       "outside ep, on the ranks that experts leave"},
     [MS_AXIS_EP] = {"experts", "all-to-all of tokens to their experts, and back",
                     "the same two for the gradients", "",
                     "innermost: its traffic is waited for"},
     [MS_AXIS_ETP] = {"the width of each expert",
                      "gather of tokens; reduce-scatter of results", "the conjugates", "",
                      "innermost, inside ep"},
+};
+
+static const ms_axis_use expert_replica_uses[] = {
+    {"the tokens of an expert", "", "all-reduce of expert gradients", "",
+     "outside ep, on the ranks that experts leave"},
+    {"the tokens of an expert; its optimizer states", "",
+     "reduce-scatter of expert gradients", "all-gather of the updated expert parameters",
+     "outside ep, on the ranks that experts leave"},
+    {"the tokens of an expert; its optimizer states and gradients", "",
+     "reduce-scatter of expert gradients, in every backward",
+     "all-gather of the updated expert parameters",
+     "outside ep, on the ranks that experts leave"},
+    {"expert parameters, gradients and optimizer states",
+     "all-gather of expert parameters",
+     "all-gather again; reduce-scatter of their gradients", "",
+     "outside ep, on the ranks that experts leave"},
 };
 
 static const ms_axis_use sequence_parallel_use = {
@@ -346,5 +365,7 @@ ms_axis_use ms_axis_use_of(const ms_mesh *mesh, const ms_axis_role *roles,
         return m.hybrid ? replica_use : data_parallel_uses[0];
     if (role == MS_AXIS_DP || role == MS_AXIS_DP_SHARD)
         return data_parallel_uses[m.zero];
+    if (role == MS_AXIS_EFSDP)
+        return expert_replica_uses[m.zero];
     return uses[role];
 }

@@ -67,6 +67,11 @@ extern const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS];
 ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
                             const ms_axis_role *roles, const ms_zoo_choices *choices);
 
+/* How much of the parameters' states is sharded, 0..3 as --zero: of the choices; by the names of the axes when they leave it open;
+ * 0 with nothing to shard over. */
+long ms_mesh_zero(const ms_mesh *mesh, const ms_axis_role *roles,
+                  const ms_zoo_choices *choices);
+
 /* What an axis of a role splits, and the collectives along it; "" where there are none. */
 typedef struct ms_axis_use {
     const char *splits, *forward, *backward, *step, *place;

@@ -104,7 +104,8 @@ static void only_ranks_are_bare_numbers(void **state)
     static const char *const meshes[] = {
         "dp=64",           "dp=1024",         "pp=4,dp_replicate=2,dp_shard=16,tp=8",
         "a=3,b=5,c=7,d=2", "dp=4,cp=8,tp=32", "a=2,b=2,c=2,d=2,e=2,f=2,g=2,h=2",
-        "a=5,b=41",        "a=37,b=3"};
+        "a=5,b=41",        "a=37,b=3",        "a=960",
+        "a=8,b=4,c=25",    "a=3,b=16,c=3,d=7"};
     for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
         ms_ctx *cx = test_cx();
         char *text = ms_arena_strdup(cx->arena, draw(cx, meshes[i], 8, false));
@@ -146,6 +147,22 @@ static void a_picture_has_a_cell_for_each_rank(void **state)
     ASSERT_TEXT(svg, draw(cx, "a=4,b=3,c=2", 8, true));
 }
 
+/* Programs that read SVG refuse sides beyond 32767 pixels. */
+static void a_long_picture_is_shown_smaller(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *svg = draw(cx, "a=4096", 8, true);
+    assert_non_null(
+        strstr(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"16384\""));
+    assert_null(strstr(svg, "viewBox=\"0 0 16384 "));
+    svg = draw(cx, "a=4,b=8", 8, true);
+    const char *width = strstr(svg, " width=\""), *box = strstr(svg, "viewBox=\"0 0 ");
+    assert_non_null(width);
+    assert_non_null(box);
+    ASSERT_INT(strtol(width + 8, NULL, 10), strtol(box + 13, NULL, 10));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +171,7 @@ int main(void)
         cmocka_unit_test(sizes_of_two_draw_a_morton_curve),
         cmocka_unit_test(only_ranks_are_bare_numbers),
         cmocka_unit_test(a_picture_has_a_cell_for_each_rank),
+        cmocka_unit_test(a_long_picture_is_shown_smaller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,9 +162,32 @@ static void a_small_cluster_is_too_small(void **state)
     ASSERT_INT(ms_mesh_view_make(cx, &mesh, &choices, &cluster, &view), MS_EINPUT);
 }
 
+static long expert_number(const char *mesh, const char *key)
+{
+    ms_ctx *cx = test_cx();
+    ms_zoo_choices choices = {.zero = -1, .ep = 1, .ep_generation = 3};
+    ms_jdoc *doc;
+    ms_jval root = json_of(cx, view_of(cx, mesh, choices), &doc);
+    return integer_of(cx, member(cx, member(cx, root, "experts"), key));
+}
+
+/* The sizes of experts come from the axes too, not from --ep alone. */
+static void axes_say_what_experts_take(void **state)
+{
+    (void)state;
+    static const char one[] = "dp_shard_mod_ep=2,dp_shard_in_ep=2,cp=2,tp=2";
+    static const char sparse[] = "efsdp=2,ep=4,etp=2";
+    ASSERT_INT(expert_number(one, "ep"), 4);
+    ASSERT_INT(expert_number(one, "etp"), 2);
+    ASSERT_INT(expert_number(one, "generation"), 1);
+    ASSERT_INT(expert_number(sparse, "ep"), 4);
+    ASSERT_INT(expert_number(sparse, "etp"), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(axes_say_what_experts_take),
         cmocka_unit_test(axes_and_derived_axes_have_one_form),
         cmocka_unit_test(names_are_kept_and_explained),
         cmocka_unit_test(all_groups_are_listed),

@@ -298,6 +298,73 @@ static void replicas_of_experts_are_an_axis(void **state)
     expect_groups("dp_replicate=2,dp_shard=2,tp=2", c, "edp", "{0,2,4,6} {1,3,5,7}");
 }
 
+static const ms_derived_axis *derive(ms_ctx *cx, const char *mesh, ms_zoo_choices choices,
+                                     ms_derived *derived, const char *name)
+{
+    zoo_mesh m = parse(cx, mesh);
+    ASSERT_OK(ms_mesh_derive(cx, &m.mesh, m.roles, &choices, derived), cx);
+    return find(derived, name);
+}
+
+/* The parts of dp_shard as axes say which generation it is, and whether tp is inside experts. */
+static void one_mesh_knows_its_generation(void **state)
+{
+    (void)state;
+    static const char mesh[] =
+        "pp=2,dp_replicate=2,dp_shard_mod_ep=2,dp_shard_in_ep=2,cp=2,tp=2";
+    ms_zoo_choices c = plain;
+    ms_ctx *cx = test_cx();
+    ms_derived derived;
+    ASSERT_INT(derive(cx, mesh, c, &derived, "etp")->layout.size, 2);
+    ASSERT_INT(derived.ep_generation, 1);
+    expect_groups(mesh, c, "etp", "{0,1} {2,3}");
+    expect_groups(mesh, c, "edp", "{0,8,16,24} {1,9,17,25}");
+    c.etp = 1;
+    assert_null(derive(cx, mesh, c, &derived, "etp"));
+    ASSERT_INT(derived.ep_generation, 2);
+    assert_null(derive(cx, "dp_shard=2,tp=2", plain, &derived, "ep"));
+    ASSERT_INT(derived.ep_generation, 0);
+}
+
+/* The sparse mesh does not say which of its ranks hold different sequences: cp and tp hide in efsdp and ep. */
+static void axes_of_experts_derive_nothing_dense(void **state)
+{
+    (void)state;
+    static const char sparse[] = "pp=2,dp_replicate=2,efsdp=2,ep=4";
+    ms_ctx *cx = test_cx();
+    ms_derived derived;
+    assert_null(derive(cx, sparse, plain, &derived, "batch"));
+    assert_null(derive(cx, sparse, plain, &derived, "loss"));
+    assert_null(derive(cx, "dp=2,ep=8", plain, &derived, "loss"));
+    expect_groups(sparse, plain, "edp", "{0,4,8,12} {1,5,9,13}");
+}
+
+/* What runs along fsdp and efsdp is what zero says. */
+static void sharded_axes_tell_what_zero_makes_of_them(void **state)
+{
+    (void)state;
+    static const char *const of_dense[] = {"all-reduce", "updated", "updated",
+                                           "all-gather of parameters"};
+    static const char *const of_experts[] = {"all-reduce", "updated", "updated",
+                                             "all-gather of expert"};
+    ms_ctx *cx = test_cx();
+    ms_derived derived;
+    for (int zero = 0; zero <= 3; zero++) {
+        ms_zoo_choices c = {.zero = zero, .ep = 2, .ep_generation = 3};
+        static const char mesh[] = "dp_shard=4,tp=2";
+        const char *dense = derive(cx, mesh, c, &derived, "fsdp")->used_for;
+        const char *experts = derive(cx, mesh, c, &derived, "efsdp")->used_for;
+        assert_non_null(strstr(dense, of_dense[zero]));
+        assert_non_null(strstr(experts, of_experts[zero]));
+        ms_axis_use use = use_of(mesh, MS_AXIS_EFSDP, c);
+        ASSERT_INT(use.forward[0] != '\0', zero == 3);
+        ASSERT_INT(strstr(use.backward, "all-reduce") != NULL, zero == 0);
+    }
+    ms_zoo_choices c = {.zero = 3, .ep = 1, .ep_generation = 3};
+    assert_non_null(derive(cx, "dp_replicate=2,cp=2", c, &derived, "fsdp"));
+    assert_null(derive(cx, "dp_replicate=2,tp=2", c, &derived, "fsdp"));
+}
+
 static void sizes_that_do_not_divide_are_refused(void **state)
 {
     (void)state;
@@ -364,6 +431,9 @@ int main(void)
         cmocka_unit_test(generations_of_ep_take_their_ranks),
         cmocka_unit_test(one_mesh_serves_experts_too),
         cmocka_unit_test(replicas_of_experts_are_an_axis),
+        cmocka_unit_test(one_mesh_knows_its_generation),
+        cmocka_unit_test(axes_of_experts_derive_nothing_dense),
+        cmocka_unit_test(sharded_axes_tell_what_zero_makes_of_them),
         cmocka_unit_test(sizes_that_do_not_divide_are_refused),
         cmocka_unit_test(other_names_derive_nothing),
     };
