@@ -28,8 +28,8 @@ enum {
 typedef struct plan_file {
     ms_plan plan;
     const char *schema;
-    const char *schedule;
-    int stored[NUM_STORED]; /* index into storage_words, -1: not stated */
+    const char *schedule, *cp_method; /* or aliases of them */
+    int stored[NUM_STORED];           /* index into storage_words, -1: not stated */
 } plan_file;
 
 #define AT(member) offsetof(plan_file, member)
@@ -127,7 +127,7 @@ static const ms_field tensor_fields[] = {
 };
 
 static const ms_field context_fields[] = {
-    WORD("method", plan.cp_method, ms_cp_method_names, "how keys and values travel"),
+    TEXT("method", cp_method, false, "all-gather, ring, ulysses or an alias"),
     WORD("balance", plan.cp_balance, ms_cp_balance_names, "which tokens a rank holds"),
     {0},
 };
@@ -265,23 +265,48 @@ static ms_status read_stage_layers(ms_ctx *cx, ms_jval root, ms_plan *plan)
     return MS_OK;
 }
 
+typedef struct word_place {
+    const char *section, *key;
+    const char *const *names; /* NULL-ended */
+} word_place;
+
 /* An unknown name is reported at its place with the nearest known one. */
-static ms_status read_schedule(ms_ctx *cx, ms_jval root, plan_file *file)
+static ms_status fail_word(ms_ctx *cx, ms_jval root, const word_place *place,
+                           const char *text)
 {
-    if (file->schedule == NULL || ms_schedule_parse(file->schedule, &file->plan.schedule))
-        return MS_OK;
-    ms_jval pipeline, value;
+    ms_jval section, value;
     ms_loc loc = MS_NOWHERE;
-    if (ms_json_member(cx, root, "pipeline", &pipeline) &&
-        ms_json_member(cx, pipeline, "schedule", &value))
+    int num_names = 0;
+    while (place->names[num_names] != NULL)
+        num_names++;
+    if (ms_json_member(cx, root, place->section, &section) &&
+        ms_json_member(cx, section, place->key, &value))
         loc = ms_json_loc(cx, value);
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, loc, "unknown schedule \"%s\"", file->schedule);
-    const char *nearest = ms_nearest(file->schedule, ms_schedule_names, MS_NUM_SCHEDULES);
-    if (nearest != NULL)
+    ms_status status = ms_fail(cx, MS_EINPUT, loc, "unknown %s \"%s\"", place->key, text);
+    const char *nearest = ms_nearest(text, place->names, num_names);
+    if (nearest != NULL) {
         ms_hint(cx, "did you mean \"%s\"?", nearest);
-    else
-        ms_hint(cx, "known are gpipe, 1f1b and interleaved");
+        return status;
+    }
+    const char *known = place->names[0];
+    for (int i = 1; i < num_names; i++)
+        known = ms_arena_printf(cx->arena, "%s%s%s", known,
+                                i == num_names - 1 ? " and " : ", ", place->names[i]);
+    ms_hint(cx, "known are %s", known);
+    return status;
+}
+
+static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
+{
+    static const word_place schedule = {"pipeline", "schedule", ms_schedule_names},
+                            method = {"context", "method", ms_cp_method_names};
+    ms_status status = MS_OK;
+    if (file->schedule != NULL &&
+        !ms_schedule_parse(file->schedule, &file->plan.schedule))
+        status = fail_word(cx, root, &schedule, file->schedule);
+    if (file->cp_method != NULL &&
+        !ms_cp_method_parse(file->cp_method, &file->plan.cp_method))
+        status = fail_word(cx, root, &method, file->cp_method);
     return status;
 }
 
@@ -351,7 +376,7 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     status = worse(status, read_sections(cx, root, &file));
     status = worse(status, read_mesh(cx, root, &file.plan));
     status = worse(status, read_stage_layers(cx, root, &file.plan));
-    status = worse(status, read_schedule(cx, root, &file));
+    status = worse(status, read_words(cx, root, &file));
     status = worse(status, check_recompute(cx, root, &file.plan));
     if (file.schema != NULL && strcmp(file.schema, PLAN_SCHEMA) != 0)
         status = worse(status, ms_fail(cx, MS_EINPUT, ms_json_key_loc(cx, root, "schema"),

@@ -142,6 +142,30 @@ static void equality_sees_every_choice(void **state)
     assert_false(ms_plan_equal(&plan, &other));
 }
 
+static void words_may_be_those_of_other_tools(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan;
+    ASSERT_OK(
+        read_text(cx,
+                  "{\"model\": \"8b\", \"mesh\": [{\"axis\": \"cp\", \"size\": 2}], "
+                  "\"pipeline\": {\"schedule\": \"afab\"}, \"context\": {\"method\": "
+                  "\"p2p\"}}",
+                  &plan),
+        cx);
+    ASSERT_INT(plan.schedule, MS_GPIPE);
+    ASSERT_INT(plan.cp_method, MS_CP_RING);
+    ASSERT_INT(
+        read_text(cx,
+                  "{\"model\": \"8b\", \"mesh\": [{\"axis\": \"cp\", \"size\": 2}], "
+                  "\"context\": {\"method\": \"rung\"}}",
+                  &plan),
+        MS_EINPUT);
+    ASSERT_TEXT(cx->first->loc.path, "/context/method");
+    ASSERT_TEXT(cx->first->hint, "did you mean \"ring\"?");
+}
+
 static void bad_plans_are_errors_at_their_place(void **state)
 {
     (void)state;
@@ -237,6 +261,7 @@ int main(void)
         cmocka_unit_test(without_gpus_the_mesh_counts_them),
         cmocka_unit_test(a_saved_plan_reads_back_as_the_same_plan),
         cmocka_unit_test(equality_sees_every_choice),
+        cmocka_unit_test(words_may_be_those_of_other_tools),
         cmocka_unit_test(bad_plans_are_errors_at_their_place),
         cmocka_unit_test(all_errors_of_a_plan_are_reported),
         cmocka_unit_test(a_missing_file_is_an_io_error),
