@@ -168,7 +168,9 @@ static long expert_number(const char *mesh, const char *key)
     ms_zoo_choices choices = {.zero = -1, .ep = 1, .ep_generation = 3};
     ms_jdoc *doc;
     ms_jval root = json_of(cx, view_of(cx, mesh, choices), &doc);
-    return integer_of(cx, member(cx, member(cx, root, "experts"), key));
+    long number = integer_of(cx, member(cx, member(cx, root, "experts"), key));
+    ms_json_close(doc);
+    return number;
 }
 
 /* The sizes of experts come from the axes too, not from --ep alone. */
