@@ -1,4 +1,5 @@
-/* meshsim explain: why a plan costs what it does; with --einsum, how one product goes over a mesh. */
+/* meshsim explain: why a plan costs what it does; with --einsum, how one product goes over a mesh;
+ * with --redistribute, how one tensor gets from one placement to another. */
 #include "cli/commands.h"
 #include "cli/explain_einsum.h"
 #include "cli/explain_plan.h"
@@ -10,10 +11,12 @@ enum {
     PLAN
 };
 
-/* Options of the other kind of question would be ignored in silence; --cluster is of both. */
+/* Options of the other kind of question would be ignored in silence; --cluster is of both. `tensors` is the option that asks about
+ * tensors, NULL: a plan is asked about. */
 static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
-                                    const ms_option_set *sets, bool is_einsum)
+                                    const ms_option_set *sets, const char *tensors)
 {
+    bool is_einsum = tensors != NULL;
     const char *given = ms_options_given(&sets[is_einsum ? OF_PLAN : OF_EINSUM], "");
     if (is_einsum && given == NULL)
         given = ms_options_given(&sets[PLAN], "--cluster");
@@ -22,10 +25,12 @@ static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
     if (given == NULL)
         return MS_OK;
     ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s explains a %s, and --einsum is %s", given,
-                is_einsum ? "plan" : "product", is_einsum ? "given" : "not given");
+        is_einsum ? ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                            "%s explains a plan, and %s is given", given, tensors)
+                  : ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                            "%s explains a product, and --einsum is not given", given);
     if (is_einsum)
-        ms_hint(cx, "leave out --einsum, or %s", given);
+        ms_hint(cx, "leave out %s, or %s", tensors, given);
     else
         ms_hint(cx, "for example --einsum \"bsh,hf->bsf\" --mesh dp=2,tp=4");
     return status;
@@ -43,9 +48,13 @@ ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, sets, 3));
     if (args->done)
         return MS_OK;
-    MS_TRY(check_one_question(cx, args, sets, einsum.einsum != NULL));
-    if (einsum.einsum == NULL)
+    const char *tensors = einsum.einsum != NULL         ? "--einsum"
+                          : einsum.redistribute != NULL ? "--redistribute"
+                                                        : NULL;
+    MS_TRY(check_one_question(cx, args, sets, tensors));
+    if (tensors == NULL)
         return ms_explain_plan(cx, args, &explain, &plan);
     einsum.cluster = plan.cluster;
-    return ms_explain_einsum(cx, args, &einsum);
+    return einsum.einsum != NULL ? ms_explain_einsum(cx, args, &einsum)
+                                 : ms_explain_redistribution(cx, args, &einsum);
 }

@@ -174,7 +174,8 @@ static ms_status read_mesh(request *r)
     MS_TRY(check_alone(r));
     if (!r->options->orders)
         note_idle_plan_flags(r);
-    ms_mesh_limits limits = {opts->gpus.given ? opts->gpus.value : 0, MS_MAX_GPUS};
+    ms_mesh_limits limits = {.num_ranks = opts->gpus.given ? opts->gpus.value : 0,
+                             .most_ranks = MS_MAX_GPUS};
     MS_TRY(ms_mesh_parse(r->cx, r->options->mesh, &limits, &r->mesh));
     note_other_names(r);
     note_expert_axes(r);

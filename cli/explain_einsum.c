@@ -16,6 +16,9 @@
 const ms_option ms_einsum_option_table[] = {
     MS_OPT_TEXT(ms_einsum_options, einsum, "--einsum", "EINSUM",
                 "letters of the operands and the result: \"bsh,hf->bsf\""),
+    MS_OPT_TEXT(ms_einsum_options, redistribute, "--redistribute", "DIMS",
+                "instead of a product: the cheapest collectives that bring a tensor with "
+                "these letters from --in to --out"),
     MS_OPT_TEXT(ms_einsum_options, mesh, "--mesh", "AXES",
                 "axes of the mesh, outer to inner: dp=2,tp=4"),
     MS_OPT_LIST(ms_einsum_options, in, "--in", "PLACEMENT",
@@ -103,12 +106,14 @@ static ms_status read_mesh(ms_ctx *cx, const ms_einsum_options *options,
                            einsum_report *report)
 {
     if (options->mesh == NULL) {
-        ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                                   "--einsum \"%s\" needs a mesh", options->einsum);
+        ms_status status =
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s \"%s\" needs a mesh",
+                    options->einsum != NULL ? "--einsum" : "--redistribute",
+                    options->einsum != NULL ? options->einsum : options->redistribute);
         ms_hint(cx, "for example --mesh dp=2,tp=4");
         return status;
     }
-    ms_mesh_limits limits = {.most_ranks = MS_MAX_GPUS};
+    ms_mesh_limits limits = {.most_ranks = MS_MAX_GPUS, .takes_no_rest = true};
     MS_TRY(ms_mesh_parse(cx, options->mesh, &limits, &report->mesh));
     long most = report->cluster->max_gpus;
     if (most == 0 || report->mesh.num_ranks <= most)
@@ -260,21 +265,30 @@ static ms_status refuse_illegal(ms_ctx *cx, const einsum_report *report)
     return status;
 }
 
-static ms_status work_out(ms_ctx *cx, const ms_einsum_options *options,
-                          einsum_report *report)
+/* Everything but what is worked out. */
+static ms_status read_problem(ms_ctx *cx, const ms_einsum_options *options,
+                              const char *einsum, einsum_report *report)
 {
     ms_einsum_problem *problem = &report->problem;
-    MS_TRY(ms_einsum_parse(cx, options->einsum, &problem->einsum));
+    report->arena = cx->arena;
+    MS_TRY(ms_einsum_parse(cx, einsum, &problem->einsum));
     MS_TRY(load_costs(cx, options, report));
     MS_TRY(read_mesh(cx, options, report));
     MS_TRY(read_sizes(cx, options->sizes, report));
     ms_einsum_set_tensors(cx->arena, problem, report->size,
                           ms_dtype_bytes(report->dtype));
-    MS_TRY(read_inputs(cx, options, report));
+    problem->mesh = &report->mesh;
+    return read_inputs(cx, options, report);
+}
+
+static ms_status work_out(ms_ctx *cx, const ms_einsum_options *options,
+                          einsum_report *report)
+{
+    ms_einsum_problem *problem = &report->problem;
+    MS_TRY(read_problem(cx, options, options->einsum, report));
     ms_collective_prices prices;
     MS_TRY(ms_collective_prices_make(cx, &report->mesh, report->cluster, report->profile,
                                      &prices));
-    problem->mesh = &report->mesh;
     problem->prices = &prices;
     if (!ms_einsum_choose(cx->arena, problem, &report->strategy)) {
         ms_status status =
@@ -297,7 +311,9 @@ static ms_status work_out(ms_ctx *cx, const ms_einsum_options *options,
 ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *options)
 {
     einsum_report *report = MS_NEW(cx->arena, einsum_report);
-    report->arena = cx->arena;
+    if (options->redistribute != NULL)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--einsum and --redistribute are two questions");
     MS_TRY(work_out(cx, options, report));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
@@ -307,6 +323,66 @@ ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *
         ms_jout_close(&json);
     } else {
         ms_einsum_print(out.file, report);
+    }
+    return ms_output_close(cx, &out, MS_OK);
+}
+
+/* ---- one tensor ---- */
+
+static ms_status check_redistribution(ms_ctx *cx, const ms_einsum_options *options)
+{
+    const char *dims = options->redistribute;
+    ms_status status = MS_OK;
+    if (strspn(dims, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") !=
+        strlen(dims))
+        status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                         "--redistribute \"%s\" is not the letters of one tensor", dims);
+    else if (options->in.num_texts != 1 || options->out == NULL)
+        status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                         "--redistribute \"%s\" needs one --in and --out", dims);
+    else if (options->strict)
+        status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                         "--strict is for products: a redistribution is always legal");
+    if (status != MS_OK)
+        ms_hint(cx, "for example --redistribute bsh --mesh dp=2,tp=4 --in "
+                    "\"S(b)@dp P@tp\" --out \"S(b)@dp S(s)@tp\"");
+    return status;
+}
+
+ms_status ms_explain_redistribution(ms_ctx *cx, ms_args *args,
+                                    const ms_einsum_options *options)
+{
+    einsum_report *report = MS_NEW(cx->arena, einsum_report);
+    ms_einsum_problem *problem = &report->problem;
+    MS_TRY(check_redistribution(cx, options));
+    MS_TRY(read_problem(cx, options,
+                        ms_arena_printf(cx->arena, "%s->%s", options->redistribute,
+                                        options->redistribute),
+                        report));
+    problem->output.name = "tensor";
+    ms_collective_prices prices;
+    MS_TRY(ms_collective_prices_make(cx, &report->mesh, report->cluster, report->profile,
+                                     &prices));
+    ms_redistribute_task task = {.mesh = &report->mesh,
+                                 .tensor = &problem->output,
+                                 .from = problem->given[0],
+                                 .to = report->wanted,
+                                 .prices = &prices};
+    ms_einsum_move move = {.from = task.from, .to = task.to};
+    const char *why;
+    if (!ms_redistribute(cx->arena, &task, &move.plan, &why))
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--redistribute \"%s\": %s",
+                       options->redistribute, why);
+    report->events = MS_NEW_ARRAY(cx->arena, move.plan.num_steps, einsum_event);
+    add_events(report, false, problem->output.name, &move);
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_redistribution_report_write_json(&json, report, &move);
+        ms_jout_close(&json);
+    } else {
+        ms_redistribution_report_print(out.file, report, &move);
     }
     return ms_output_close(cx, &out, MS_OK);
 }

@@ -47,6 +47,7 @@ static void write_tensor(ms_jout *out, const einsum_report *report,
     write_shape(out, "global_shape", tensor->size, tensor->num_dims);
     write_spec(out, report, "from", tensor, &move->from);
     write_spec(out, report, "to", tensor, &move->to);
+    ms_jout_bool_field(out, "optimal", move->plan.is_optimal);
     ms_jout_end_object(out);
 }
 
@@ -233,6 +234,13 @@ static void write_costs(ms_jout *out, const einsum_report *report)
     ms_jout_end_array(out);
 }
 
+static void write_setting(ms_jout *out, const einsum_report *report)
+{
+    ms_jout_text_field(out, "dtype", ms_dtype_names[report->dtype]);
+    ms_jout_text_field(out, "cluster", report->cluster->name);
+    write_mesh(out, report);
+}
+
 void ms_einsum_write_json(ms_jout *out, const einsum_report *report)
 {
     ms_jout_begin_object(out);
@@ -241,13 +249,31 @@ void ms_einsum_write_json(ms_jout *out, const einsum_report *report)
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "text",
                        ms_einsum_text(report->arena, &report->problem.einsum));
-    ms_jout_text_field(out, "dtype", ms_dtype_names[report->dtype]);
-    ms_jout_text_field(out, "cluster", report->cluster->name);
-    write_mesh(out, report);
+    write_setting(out, report);
     write_letters(out, report);
     write_strategy(out, report);
     write_tensors(out, report);
     write_costs(out, report);
+    ms_jout_end_object(out);
+    ms_jout_end_object(out);
+}
+
+void ms_redistribution_report_write_json(ms_jout *out, const einsum_report *report,
+                                         const ms_einsum_move *move)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.explain/1");
+    ms_jout_key(out, "redistribution");
+    ms_jout_begin_object(out);
+    write_setting(out, report);
+    ms_jout_key(out, "tensor");
+    write_tensor(out, report, &report->problem.output, move, NULL);
+    ms_jout_number_field(out, "total_s", move->plan.seconds);
+    ms_jout_key(out, "collectives");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < report->num_events; i++)
+        write_event(out, report, &report->events[i]);
+    ms_jout_end_array(out);
     ms_jout_end_object(out);
     ms_jout_end_object(out);
 }

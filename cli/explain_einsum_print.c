@@ -61,19 +61,24 @@ static const char *spread_text(ms_arena *arena, ms_spread spread)
 
 /* ---- tables ---- */
 
-static void print_head(FILE *out, const einsum_report *report)
+static void print_head(FILE *out, const einsum_report *report, bool is_product)
 {
     const ms_einsum *einsum = &report->problem.einsum;
-    fprintf(out, "einsum %s (%s) on %s, %ld ranks of %s\n\n",
-            ms_einsum_text(report->arena, einsum), ms_dtype_names[report->dtype],
-            ms_mesh_text(report->arena, &report->mesh), report->mesh.num_ranks,
-            report->cluster->name);
-    ms_table *table = ms_table_new(report->arena, "<letter|size|<kind|<");
+    fprintf(out, "%s (%s) on %s, %ld ranks of %s\n\n",
+            is_product ? ms_arena_printf(report->arena, "einsum %s",
+                                         ms_einsum_text(report->arena, einsum))
+                       : ms_arena_printf(report->arena, "redistribution of %s",
+                                         report->problem.output.dims),
+            ms_dtype_names[report->dtype], ms_mesh_text(report->arena, &report->mesh),
+            report->mesh.num_ranks, report->cluster->name);
+    ms_table *table = ms_table_new(report->arena, is_product ? "<letter|size|<kind|<"
+                                                             : "<letter|size|<");
     for (const char *c = einsum->letters; *c != '\0'; c++) {
         ms_table_cell(table, "%c", *c);
         ms_table_cell(table, "%ld", report->size[(unsigned char)*c]);
-        ms_table_cell(table, "%s",
-                      ms_letter_kind_names[ms_einsum_letter_kind(einsum, *c)]);
+        if (is_product)
+            ms_table_cell(table, "%s",
+                          ms_letter_kind_names[ms_einsum_letter_kind(einsum, *c)]);
         ms_table_cell(table, "%s",
                       report->is_default[(unsigned char)*c] ? "default size" : "");
     }
@@ -274,7 +279,6 @@ static void add_event(ms_table *table, const einsum_report *report,
 
 static void print_events(FILE *out, const einsum_report *report)
 {
-    fputs("\ncollectives, forward and then backward\n", out);
     if (report->num_events == 0) {
         fputs("none\n", out);
         return;
@@ -284,6 +288,22 @@ static void print_events(FILE *out, const einsum_report *report)
     for (int i = 0; i < report->num_events; i++)
         add_event(table, report, &report->events[i]);
     ms_table_print(table, out);
+}
+
+#define NOT_OPTIMAL                                                                      \
+    "Too many placements lie between to look at all of them: there may be a cheaper way"
+
+/* Which sequences need not be the cheapest. */
+static void print_optimality(FILE *out, const einsum_report *report)
+{
+    const ms_einsum_problem *problem = &report->problem;
+    bool optimal = report->strategy.chosen.output.plan.is_optimal &&
+                   report->backward.output.plan.is_optimal;
+    for (int i = 0; i < problem->einsum.num_inputs; i++)
+        optimal = optimal && report->strategy.chosen.inputs[i].plan.is_optimal &&
+                  report->backward.inputs[i].move.plan.is_optimal;
+    if (!optimal)
+        fputs(NOT_OPTIMAL " for some tensor.\n", out);
 }
 
 static void print_totals(FILE *out, const einsum_report *report)
@@ -344,13 +364,40 @@ static void print_notations(FILE *out, const einsum_report *report)
 
 void ms_einsum_print(FILE *out, const einsum_report *report)
 {
-    print_head(out, report);
+    print_head(out, report, true);
     print_tensors(out, report);
     print_notations(out, report);
     print_legality(out, report);
     print_strategy(out, report);
     print_cheaper(out, report);
     print_gradients(out, report);
+    fputs("\ncollectives, forward and then backward\n", out);
     print_events(out, report);
+    print_optimality(out, report);
     print_totals(out, report);
+}
+
+void ms_redistribution_report_print(FILE *out, const einsum_report *report,
+                                    const ms_einsum_move *move)
+{
+    const ms_global_tensor *tensor = &report->problem.output;
+    print_head(out, report, false);
+    ms_table *table =
+        ms_table_new(report->arena, "<tensor|<dims|<global shape" SPEC_HEADER);
+    add_move(table, report, tensor, global_shape(report, tensor), move);
+    fputc('\n', out);
+    ms_table_print(table, out);
+    print_notation(out, report, "source", tensor, &move->from);
+    print_notation(out, report, "target", tensor, &move->to);
+    fputs("\ncollectives, in order\n", out);
+    print_events(out, report);
+    double sent_bytes = 0.0;
+    for (int i = 0; i < report->num_events; i++)
+        sent_bytes += ms_einsum_sent_bytes(report, report->events[i].step);
+    fprintf(out, "total %.3f ms, %.3f MB sent by a rank\n", 1e3 * move->plan.seconds,
+            1e-6 * sent_bytes);
+    fputs(move->plan.is_optimal
+              ? "The cheapest sequence that keeps every dim split in an order of axes.\n"
+              : NOT_OPTIMAL ".\n",
+          out);
 }

@@ -50,5 +50,10 @@ double ms_einsum_sent_bytes(const einsum_report *report,
                             const ms_redistribute_step *step);
 void ms_einsum_print(FILE *out, const einsum_report *report);
 void ms_einsum_write_json(ms_jout *out, const einsum_report *report);
+/* Of one tensor, the report's output; the steps of `move` are the events. */
+void ms_redistribution_report_print(FILE *out, const einsum_report *report,
+                                    const ms_einsum_move *move);
+void ms_redistribution_report_write_json(ms_jout *out, const einsum_report *report,
+                                         const ms_einsum_move *move);
 
 #endif

@@ -61,6 +61,10 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
 
 /* Enough for any placement of four dims on four axes. */
 #define MAX_SPECS 4096
+/* Changes tried, or ranges compared in a proof: a few tenths of a second. */
+#define MAX_EFFORT 1e6
+/* Beyond this a direct search is plain at once: it would end so, and there may be thousands of them. */
+#define MAX_DIRECT_AXES 4
 
 typedef struct reached {
     ms_spec spec;
@@ -89,7 +93,8 @@ typedef struct search {
     entry *heap;
     int heap_length, heap_capacity;
     int current; /* whose neighbours are visited */
-    bool overflows;
+    double effort_left;
+    bool overflows; /* too many specs, or too much effort */
 } search;
 
 static void *grown(ms_arena *arena, const void *old, int count, int capacity, size_t size)
@@ -242,6 +247,7 @@ static int run(search *s, const ms_spec *from, const ms_spec *to)
             return s->current;
         ms_spec spec = s->list[s->current].spec;
         ms_moves_visit(&s->space, &spec, visit, s);
+        s->overflows = s->overflows || s->effort_left < 0.0;
     }
     return -1;
 }
@@ -369,12 +375,14 @@ static int count_axes(ms_axis_set axes)
 
 /* One search with these axes movable; false when the target was not reached. */
 static bool plan_with(ms_arena *arena, const ms_redistribute_task *task,
-                      ms_axis_set movable, ms_redistribution *out)
+                      ms_axis_set movable, bool is_plain, ms_redistribution *out)
 {
-    search s = {.task = task};
+    search s = {.task = task, .effort_left = is_plain ? HUGE_VAL : MAX_EFFORT};
     s.space = (ms_move_space){.task = task,
                               .movable = movable,
                               .leaves_orders = count_axes(movable) <= 3,
+                              .is_plain = is_plain,
+                              .effort_left = &s.effort_left,
                               .scratch = ms_arena_open()};
     ms_spec from = without_trivial(task->mesh, &task->from);
     ms_spec to = without_trivial(task->mesh, &task->to);
@@ -399,15 +407,19 @@ bool ms_redistribute(ms_arena *arena, const ms_redistribute_task *task,
         if (task->mesh->axes[i].size > 1)
             all |= 1U << i;
     ms_axis_set direct = changing(task) & all;
-    if (plan_with(arena, task, task->is_direct ? direct : all, out))
-        return true;
-    bool overflows = !out->is_optimal;
-    if (overflows && !task->is_direct && plan_with(arena, task, direct, out)) {
-        out->is_optimal = false;
-        return true;
+    bool overflows = task->is_direct && count_axes(direct) > MAX_DIRECT_AXES;
+    if (!overflows) {
+        if (plan_with(arena, task, task->is_direct ? direct : all, false, out))
+            return true;
+        overflows = !out->is_optimal;
     }
-    *why = overflows
-               ? ms_arena_printf(arena, "more than %d placements lie between", MAX_SPECS)
-               : "the prices offer no collective that leads there";
-    return false;
+    bool is_planned = overflows && ((!task->is_direct && direct != all &&
+                                     plan_with(arena, task, direct, false, out)) ||
+                                    plan_with(arena, task, direct, true, out));
+    out->is_optimal = false;
+    if (!is_planned)
+        *why = overflows ? ms_arena_printf(arena, "more than %d placements lie between",
+                                           MAX_SPECS)
+                         : "the prices offer no collective that leads there";
+    return is_planned;
 }

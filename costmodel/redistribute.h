@@ -52,7 +52,8 @@ typedef struct ms_redistribution {
     double seconds;
     long num_specs; /* placements that were looked at */
     /* No sequence of these changes is cheaper that keeps every dim split in an order of axes on its way. False: there were too many
-     * placements to look at, and the plan is the cheapest direct one. */
+     * placements to look at. The plan is then the cheapest direct one, or where these are too many too, the cheapest in which axes join
+     * a dim only as the target has them. */
     bool is_optimal;
 } ms_redistribution;
 

@@ -15,7 +15,6 @@ typedef struct walk {
     ms_move_visitor *visit;
     void *data;
     ms_change change;
-    int from_dim, to_dim; /* all-to-all */
 } walk;
 
 static bool shards(const ms_spec *spec, int axis, char letter)
@@ -43,9 +42,22 @@ static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
 
 /* ---- who holds what ---- */
 
-/* Coordinates along these axes are tried one by one, for every change of a search: with more of them, a change that needs the proof is
- * left out. */
-#define MAX_COORDINATES 64
+/* Takes this much from what the search may still do; false when there is not enough, which ends the search. */
+static bool spend(const ms_move_space *space, double effort)
+{
+    *space->effort_left -= effort;
+    return *space->effort_left >= 0.0;
+}
+
+/* Runs of a dim that one rank holds, about. */
+static double num_runs(const ms_mesh *mesh, const ms_spec *spec, char letter)
+{
+    double runs = 1.0;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (spec->at[i].kind == MS_SHARD && spec->at[i].dim == letter)
+            runs += ms_placement_pieces(spec->at[i]);
+    return runs;
+}
 
 static long common_length(ms_ranges a, ms_ranges b)
 {
@@ -100,7 +112,8 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank finds its indices of a dim within its group over `leaving`, axes that shard the dim in `from`. */
+/* Whether every rank finds its indices of a dim within its group over `leaving`, axes that shard the dim in `from`. Coordinates along
+ * the axes of the dim are tried one by one. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
 {
@@ -108,7 +121,9 @@ static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_s
     char letter = space->task->tensor->dims[dim];
     ms_axis_set involved = axes_of(mesh, from, letter) | axes_of(mesh, to, letter);
     long ranks = ms_axis_set_ranks(mesh, involved);
-    if (ranks > MAX_COORDINATES)
+    double runs = num_runs(mesh, from, letter) + num_runs(mesh, to, letter);
+    if (space->is_plain ||
+        !spend(space, (double)ranks * (double)ms_axis_set_ranks(mesh, leaving) * runs))
         return false;
     for (long i = 0; i < ranks; i++)
         if (!finds_all(space, from, to, dim, leaving, rank_at(mesh, involved, i)))
@@ -239,6 +254,16 @@ static bool place_axis(const ms_move_space *space, const ms_spec *spec, int axis
     return !regular && find_all(space, spec, out, dim, 0);
 }
 
+/* Leaves those of n specs in which the axis is as in the target. */
+static int keep_targets(const ms_move_space *space, int axis, int n, ms_spec *specs)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (ms_placement_equal(specs[i].at[axis], space->task->to.at[axis]))
+            specs[kept++] = specs[i];
+    return kept;
+}
+
 /* The specs that sharding a dim over one more axis can give; at most 3, and different ones. */
 static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
                     ms_spec *out)
@@ -254,29 +279,41 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
     if (!ordered && is_last(mesh, spec, axis, letter) &&
         place_axis(space, spec, axis, dim, ms_shard(letter), &out[n]))
         n += n == 0 || !ms_spec_equal(mesh, &out[0], &out[n]);
-    return n;
+    return space->is_plain ? keep_targets(space, axis, n, out) : n;
 }
 
-/* Shards every axis of `left`, in every order: dim `to_dim`, or any dim if that is -1. */
-static void join(const walk *w, ms_axis_set left, const ms_spec *spec, ms_axis_set axes)
+/* Axes that are to shard something, and the dims that are left for them: one dim is filled after the other, since the order in which
+ * axes join matters within a dim only. */
+typedef struct arrival {
+    ms_axis_set left, axes; /* `axes` all that move */
+    int dim, end_dim;
+} arrival;
+
+/* Shards every axis of `left`, in every order. */
+static void join(const walk *w, const ms_spec *spec, arrival to)
 {
-    const ms_redistribute_task *task = w->space->task;
-    if (left == 0) {
-        w->visit(w->data, w->change, axes, spec);
+    if (to.left == 0) {
+        w->visit(w->data, w->change, to.axes, spec);
         return;
     }
-    for (int axis = 0; axis < task->mesh->num_axes; axis++) {
-        if (!(left >> axis & 1))
-            continue;
-        for (int dim = 0; dim < task->tensor->num_dims; dim++) {
+    for (; to.dim < to.end_dim; to.dim++) {
+        for (int axis = 0; axis < w->space->task->mesh->num_axes; axis++) {
             ms_spec next[3];
-            if (w->to_dim >= 0 && dim != w->to_dim)
+            if (!(to.left >> axis & 1) || !spend(w->space, 1.0))
                 continue;
-            int n = arrivals(w->space, spec, axis, dim, next);
+            int n = arrivals(w->space, spec, axis, to.dim, next);
+            arrival rest = to;
+            rest.left &= ~(1U << axis);
             for (int i = 0; i < n; i++)
-                join(w, left & ~(1U << axis), &next[i], axes);
+                join(w, &next[i], rest);
         }
     }
+}
+
+/* Shards them over any dims. */
+static void join_any(const walk *w, const ms_spec *spec, ms_axis_set axes)
+{
+    join(w, spec, (arrival){axes, axes, 0, w->space->task->tensor->num_dims});
 }
 
 /* ---- the kinds of change ---- */
@@ -294,10 +331,9 @@ static void visit_slices(walk *w)
 {
     ms_axis_set replicated = axes_of_kind(w, MS_REPLICATE);
     w->change = MS_CHANGE_SLICE;
-    w->to_dim = -1;
     for (int axis = 0; axis < w->space->task->mesh->num_axes; axis++)
         if (replicated >> axis & 1)
-            join(w, 1U << axis, w->from, 1U << axis);
+            join_any(w, w->from, 1U << axis);
 }
 
 /* A partial value is made only where the source replicates and the target is partial: no reduction is taken back. */
@@ -320,7 +356,6 @@ static void visit_divisions(walk *w)
 /* All axes with one reduction, any of them at once: all-reduce, or reduce-scatter onto any dims. */
 static void visit_reductions(walk *w)
 {
-    w->to_dim = -1;
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
         ms_axis_set partial =
             ms_reduction_names[kind] == NULL ? 0 : axes_of_kind(w, kind);
@@ -331,7 +366,7 @@ static void visit_reductions(walk *w)
                     rest.at[i] = ms_replicate;
             w->visit(w->data, MS_CHANGE_ALL_REDUCE, axes, &rest);
             w->change = MS_CHANGE_REDUCE_SCATTER;
-            join(w, axes, &rest, axes);
+            join_any(w, &rest, axes);
         }
     }
 }
@@ -360,9 +395,10 @@ static void visit_exchanges(walk *w)
     for (int from_dim = 0; from_dim < num_dims; from_dim++) {
         departure gone[MAX_DEPARTURES];
         int n = departures(w->space, w->from, from_dim, gone);
-        for (w->to_dim = 0; w->to_dim < num_dims; w->to_dim++)
-            for (int i = 0; i < n && w->to_dim != from_dim; i++)
-                join(w, gone[i].axes, &gone[i].rest, gone[i].axes);
+        for (int to_dim = 0; to_dim < num_dims; to_dim++)
+            for (int i = 0; i < n && to_dim != from_dim; i++)
+                join(w, &gone[i].rest,
+                     (arrival){gone[i].axes, gone[i].axes, to_dim, to_dim + 1});
     }
 }
 
@@ -397,25 +433,28 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Shards the axes of `left` anew, every dim into as many parts as before: whole parts change places. */
-static void rearrange(permutation *p, ms_axis_set left, const ms_spec *spec)
+/* Shards the axes of `left` anew, every dim into as many parts as before: whole parts change places. Dims are filled one after the
+ * other, from `dim` on. */
+static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
-    const ms_redistribute_task *task = p->w->space->task;
+    const ms_move_space *space = p->w->space;
+    const ms_redistribute_task *task = space->task;
     if (left == 0) {
         ms_axis_set axes = exchanged(task->mesh, p->all, p->w->from, spec);
         if (axes != 0)
             p->w->visit(p->w->data, MS_CHANGE_PERMUTE, axes, spec);
         return;
     }
-    for (int axis = 0; axis < task->mesh->num_axes; axis++) {
-        long size = task->mesh->axes[axis].size;
-        for (int dim = 0; (left >> axis & 1) && dim < task->tensor->num_dims; dim++) {
-            ms_spec next[3];
-            if (p->ranks[dim] % size != 0 ||
-                arrivals(p->w->space, spec, axis, dim, next) == 0)
+    for (; dim < task->tensor->num_dims; dim++) {
+        for (int axis = 0; axis < task->mesh->num_axes; axis++) {
+            long size = task->mesh->axes[axis].size;
+            ms_spec next;
+            if (!(left >> axis & 1) || p->ranks[dim] % size != 0 || !spend(space, 1.0) ||
+                !append_axis(space, spec, axis, dim, &next) ||
+                (space->is_plain && keep_targets(space, axis, 1, &next) == 0))
                 continue;
             p->ranks[dim] /= size;
-            rearrange(p, left & ~(1U << axis), &next[0]);
+            rearrange(p, dim, left & ~(1U << axis), &next);
             p->ranks[dim] *= size;
         }
     }
@@ -428,7 +467,7 @@ static void visit_permutations(permutation *p, int dim, const departure *gone)
     if (dim == space->task->tensor->num_dims) {
         p->all = gone->axes;
         if ((gone->axes & (gone->axes - 1)) != 0)
-            rearrange(p, gone->axes, &gone->rest);
+            rearrange(p, 0, gone->axes, &gone->rest);
         return;
     }
     departure more[MAX_DEPARTURES];

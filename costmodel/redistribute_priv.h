@@ -10,6 +10,10 @@ typedef struct ms_move_space {
     ms_axis_set movable; /* axes of size > 1 that may change */
     /* Dims may also come to be split in no order of axes on the way. On more than three axes that is a multiple of the specs. */
     bool leaves_orders;
+    /* Axes join a dim only as the target has them, and nothing that takes a proof about uneven parts. Few specs, and the target is
+     * among them: everything that moves can be gathered and cut anew. */
+    bool is_plain;
+    double *effort_left; /* changes that may still be tried; below 0: too many */
     ms_arena *scratch;
 } ms_move_space;
 

@@ -11,6 +11,7 @@
 
 typedef struct parsed {
     const char *text;
+    bool takes_rest;
     int num_axes;
     const char *names[MS_MAX_AXES];
     long sizes[MS_MAX_AXES];
@@ -90,11 +91,13 @@ static ms_status read_item(ms_ctx *cx, parsed *mesh, const char *item)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--mesh is \"%s\", which has more than %d axes", mesh->text,
                        MS_MAX_AXES);
-    if (!is_size(value, &mesh->sizes[mesh->num_axes])) {
+    long *size = &mesh->sizes[mesh->num_axes];
+    if (!is_size(value, size) || (*size == REST && !mesh->takes_rest)) {
         ms_status status =
             ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh gives the axis %s the size \"%s\"",
                     name, value);
-        ms_hint(cx, "a whole number from 1, or -1 for the rest of --gpus");
+        ms_hint(cx, "a whole number from 1%s",
+                mesh->takes_rest ? ", or -1 for the rest of --gpus" : "");
         return status;
     }
     mesh->names[mesh->num_axes++] = name;
@@ -180,7 +183,7 @@ static ms_status check_product(ms_ctx *cx, const parsed *mesh, long product,
 ms_status ms_mesh_parse(ms_ctx *cx, const char *text, const ms_mesh_limits *limits,
                         ms_mesh *out)
 {
-    parsed mesh = {.text = text};
+    parsed mesh = {.text = text, .takes_rest = !limits->takes_no_rest};
     int rest;
     long product;
     MS_TRY(read_items(cx, &mesh));

@@ -9,6 +9,7 @@
 typedef struct ms_mesh_limits {
     long num_ranks; /* the product must be this; 0: not given */
     long most_ranks;
+    bool takes_no_rest; /* -1 is no size: the command has no --gpus */
 } ms_mesh_limits;
 
 /* Any names are taken: a letter, then letters, digits, '_' and '-', at most 32 characters, each once. Sizes are whole

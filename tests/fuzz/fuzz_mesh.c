@@ -62,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t choice = size > 0 ? data[0] : 0;
     const char *text = ms_arena_strndup(arena, size > 0 ? (const char *)data + 1 : "",
                                         size > 0 ? size - 1 : 0);
-    ms_mesh_limits limits = {choice % 2 == 0 ? 0 : 64, MOST_RANKS};
+    ms_mesh_limits limits = {.num_ranks = choice % 2 == 0 ? 0 : 64,
+                             .most_ranks = MOST_RANKS};
     if (ms_mesh_parse(&cx, text, &limits, &mesh) == MS_OK)
         look_at(&cx, &mesh, choice);
     else

@@ -351,6 +351,48 @@ static void executed_plans_give_the_target(void **state)
     assert_true(num_greedy > NUM_CASES / 3);
 }
 
+#define NUM_WIDE_CASES 60
+
+/* Far more placements than the search looks at lie between two on five to seven axes: there is a plan, it is executed, and it does
+ * not claim to be the cheapest when the search was cut short. */
+static void plans_over_many_axes_give_the_target(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+    static const long twos[] = {2, 2, 2, 2, 2, 2, 2};
+    ms_ctx *cx = test_cx();
+    int num_planned = 0, num_cut_short = 0;
+    for (uint64_t seed = 0; seed < NUM_WIDE_CASES; seed++) {
+        ms_rng rng = ms_rng_seed(seed);
+        ms_arena_mark mark = ms_arena_save(cx->arena);
+        example e = {.arena = cx->arena};
+        e.mesh = ms_mesh_make(names, twos, 5 + (int)ms_rng_below(&rng, 3));
+        e.tensor = random_tensor(&rng, seed % 2 == 0 ? 1 : 4);
+        e.prices = ms_collective_prices_pytorch(cx->arena, &e.mesh, &ms_pytorch_defaults,
+                                                1L << ms_rng_below(&rng, 4));
+        e.task = (ms_redistribute_task){.mesh = &e.mesh,
+                                        .tensor = &e.tensor,
+                                        .prices = &e.prices,
+                                        .is_direct = seed % 4 != 0};
+        e.task.from = random_spec(&rng, &e.mesh, &e.tensor, MS_PARTIAL_SUM);
+        e.task.to = random_spec(&rng, &e.mesh, &e.tensor, MS_PARTIAL_SUM);
+        ms_redistribution plan;
+        const char *why;
+        if (ms_redistribute(cx->arena, &e.task, &plan, &why)) {
+            run_plan(&e, &plan, &rng);
+            num_planned++;
+            num_cut_short += !plan.is_optimal;
+        } else if (strstr(why, "cannot become") == NULL) {
+            fail_msg("%s: %s", describe(&e), why);
+        }
+        ms_arena_rewind(cx->arena, mark);
+    }
+    print_message("%d of %d executed, %d cut short\n", num_planned, NUM_WIDE_CASES,
+                  num_cut_short);
+    assert_true(num_planned > NUM_WIDE_CASES / 4);
+    assert_true(num_cut_short > NUM_WIDE_CASES / 8);
+}
+
 /* ---- brute force ---- */
 
 #define MAX_NODES 128
@@ -551,6 +593,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(executed_plans_give_the_target),
+        cmocka_unit_test(plans_over_many_axes_give_the_target),
         cmocka_unit_test(plans_are_as_cheap_as_the_best_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

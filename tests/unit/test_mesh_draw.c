@@ -6,7 +6,9 @@
 static const char *draw(ms_ctx *cx, const char *text, long node_ranks, bool svg)
 {
     ms_mesh *mesh = MS_NEW(cx->arena, ms_mesh);
-    ASSERT_OK(ms_mesh_parse(cx, text, &(ms_mesh_limits){0, 4096}, mesh), cx);
+    ASSERT_OK(ms_mesh_parse(cx, text,
+                            &(ms_mesh_limits){.num_ranks = 0, .most_ranks = 4096}, mesh),
+              cx);
     ms_drawing drawing = {
         .grid = ms_grid_make(mesh), .node_ranks = node_ranks, .width = 120};
     FILE *file = tmpfile();
@@ -83,9 +85,9 @@ static void sizes_of_two_draw_a_morton_curve(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_mesh mesh;
-    ASSERT_OK(
-        ms_mesh_parse(cx, "a=2,b=2,c=2,d=2,e=2,f=2", &(ms_mesh_limits){0, 64}, &mesh),
-        cx);
+    ASSERT_OK(ms_mesh_parse(cx, "a=2,b=2,c=2,d=2,e=2,f=2",
+                            &(ms_mesh_limits){.num_ranks = 0, .most_ranks = 64}, &mesh),
+              cx);
     ms_grid grid = ms_grid_make(&mesh);
     for (long row = 0; row < 8; row++)
         for (long column = 0; column < 8; column++) {

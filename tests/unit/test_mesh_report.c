@@ -10,7 +10,10 @@ static ms_mesh_view *view_of(ms_ctx *cx, const char *text, ms_zoo_choices choice
     ms_mesh mesh;
     ms_mesh_view *view = MS_NEW(cx->arena, ms_mesh_view);
     ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &cluster), cx);
-    ASSERT_OK(ms_mesh_parse(cx, text, &(ms_mesh_limits){0, 1 << 20}, &mesh), cx);
+    ASSERT_OK(ms_mesh_parse(cx, text,
+                            &(ms_mesh_limits){.num_ranks = 0, .most_ranks = 1 << 20},
+                            &mesh),
+              cx);
     ASSERT_OK(ms_mesh_view_make(cx, &mesh, &choices, cluster, view), cx);
     return view;
 }

@@ -6,7 +6,11 @@ static ms_mesh parse(const char *text, long num_ranks)
 {
     ms_ctx *cx = test_cx();
     ms_mesh mesh;
-    ASSERT_OK(ms_mesh_parse(cx, text, &(ms_mesh_limits){num_ranks, 1 << 20}, &mesh), cx);
+    ASSERT_OK(
+        ms_mesh_parse(cx, text,
+                      &(ms_mesh_limits){.num_ranks = num_ranks, .most_ranks = 1 << 20},
+                      &mesh),
+        cx);
     return mesh;
 }
 
@@ -14,8 +18,11 @@ static void expect_refusal(const char *text, long num_ranks, const char *message
 {
     ms_ctx *cx = test_cx();
     ms_mesh mesh;
-    ASSERT_INT(ms_mesh_parse(cx, text, &(ms_mesh_limits){num_ranks, 1 << 20}, &mesh),
-               MS_EINPUT);
+    ASSERT_INT(
+        ms_mesh_parse(cx, text,
+                      &(ms_mesh_limits){.num_ranks = num_ranks, .most_ranks = 1 << 20},
+                      &mesh),
+        MS_EINPUT);
     const char *got = test_messages(cx);
     if (strstr(got, message) == NULL)
         fail_msg("%s: got \"%s\", want \"%s\"", text, got, message);

@@ -15,7 +15,10 @@ typedef struct zoo_mesh {
 static zoo_mesh parse(ms_ctx *cx, const char *text)
 {
     zoo_mesh m;
-    ASSERT_OK(ms_mesh_parse(cx, text, &(ms_mesh_limits){0, 1 << 20}, &m.mesh), cx);
+    ASSERT_OK(ms_mesh_parse(cx, text,
+                            &(ms_mesh_limits){.num_ranks = 0, .most_ranks = 1 << 20},
+                            &m.mesh),
+              cx);
     ASSERT_OK(ms_mesh_roles(cx, &m.mesh, m.roles), cx);
     return m;
 }
@@ -66,7 +69,10 @@ static void two_axes_of_one_role_are_refused(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         ms_ctx *cx = test_cx();
         zoo_mesh m;
-        ASSERT_OK(ms_mesh_parse(cx, texts[i], &(ms_mesh_limits){0, 1024}, &m.mesh), cx);
+        ASSERT_OK(ms_mesh_parse(cx, texts[i],
+                                &(ms_mesh_limits){.num_ranks = 0, .most_ranks = 1024},
+                                &m.mesh),
+                  cx);
         ASSERT_INT(ms_mesh_roles(cx, &m.mesh, m.roles), MS_EINPUT);
         ASSERT_INT(cx->num_errors, 1);
     }

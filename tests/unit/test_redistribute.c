@@ -317,6 +317,22 @@ static void too_many_placements_leave_a_direct_plan(void **state)
     ASSERT_INT(plan.steps[0].axes, 1);
 }
 
+/* Proofs about uneven parts go through the runs of every rank: with such factors there are 10^11 of them. */
+static void large_split_factors_end_soon(void **state)
+{
+    (void)state;
+    fixture *f = fixture_make(64, 64, tensor_ab(999999999, 4));
+    price_as_pytorch(f, 8);
+    ms_redistribute_task task =
+        task_of(f, "SS(a,65535)@dp SS(a,65533)@tp", "S(a)@dp S(a)@tp");
+    ms_redistribution plan;
+    const char *why;
+    assert_true(ms_redistribute(f->cx->arena, &task, &plan, &why));
+    assert_false(plan.is_optimal);
+    ASSERT_TEXT(ms_spec_text(f->cx->arena, &f->mesh, &plan.steps[plan.num_steps - 1].to),
+                "S(a)@dp S(a)@tp");
+}
+
 /* ---- printing ---- */
 
 static void plans_print_as_lines_and_as_json(void **state)
@@ -360,6 +376,7 @@ int main(void)
         cmocka_unit_test(detours_use_the_links_of_a_node),
         cmocka_unit_test(axes_of_one_rank_change_nothing),
         cmocka_unit_test(too_many_placements_leave_a_direct_plan),
+        cmocka_unit_test(large_split_factors_end_soon),
         cmocka_unit_test(plans_print_as_lines_and_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
