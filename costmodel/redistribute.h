@@ -77,15 +77,4 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
                                   ms_axis_set axes, const ms_spec *from,
                                   const ms_spec *to);
 
-/* ---- printing ---- */
-
-/* One line a step: "all-gather over tp (nvlink, 8 ranks, 128 MiB): S(s)@tp -> R, 385 us". `cluster` names the tier; may be NULL. */
-void ms_redistribution_print(FILE *out, const ms_mesh *mesh, const ms_cluster *cluster,
-                             const ms_redistribution *plan);
-/* An object: total_s, optimal, steps: [{change, axes, ranks, tier, from, to, size_bytes, local_before_bytes, local_after_bytes,
- * time_s}]; the tier of a local change is null. */
-void ms_redistribution_write_json(ms_jout *out, const ms_mesh *mesh,
-                                  const ms_cluster *cluster,
-                                  const ms_redistribution *plan);
-
 #endif

@@ -333,34 +333,6 @@ static void large_split_factors_end_soon(void **state)
                 "S(a)@dp S(a)@tp");
 }
 
-/* ---- printing ---- */
-
-static void plans_print_as_lines_and_as_json(void **state)
-{
-    (void)state;
-    fixture *f =
-        fixture_make(2, 8, (ms_global_tensor){"x", 3, "bsh", {2, 8192, 8192}, 2});
-    const ms_cluster *cluster;
-    price_on(f, "hgx-h100");
-    ASSERT_OK(ms_cluster_load(f->cx, "hgx-h100", &cluster), f->cx);
-    ms_redistribution plan = plan_of(f, "S(b)@dp S(s)@tp", "S(b)@dp");
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    ms_redistribution_print(file, &f->mesh, cluster, &plan);
-    ASSERT_TEXT(test_read_back(f->cx->arena, file),
-                "all-gather over tp (nvlink, 8 ranks, 128 MiB): S(s)@tp -> R, 385 us\n");
-    file = tmpfile();
-    assert_non_null(file);
-    ms_jout out = ms_jout_open(file);
-    ms_redistribution_write_json(&out, &f->mesh, cluster, &plan);
-    ms_jout_close(&out);
-    const char *text = test_read_back(f->cx->arena, file);
-    assert_non_null(strstr(text, "\"change\": \"all-gather\""));
-    assert_non_null(strstr(text, "\"from\": \"S(b)@dp S(s)@tp\""));
-    assert_non_null(strstr(text, "\"local_before_bytes\": 16777216"));
-    assert_non_null(strstr(text, "\"tier\": \"nvlink\""));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,7 +349,6 @@ int main(void)
         cmocka_unit_test(axes_of_one_rank_change_nothing),
         cmocka_unit_test(too_many_placements_leave_a_direct_plan),
         cmocka_unit_test(large_split_factors_end_soon),
-        cmocka_unit_test(plans_print_as_lines_and_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
