@@ -15,7 +15,6 @@
 #ifndef MS_COSTMODEL_REDISTRIBUTE_H
 #define MS_COSTMODEL_REDISTRIBUTE_H
 
-#include "base/json.h"
 #include "costmodel/collective_price.h"
 #include "costmodel/spec.h"
 

@@ -55,6 +55,23 @@ void ms_workload_close(ms_workload *workload)
     ms_arena_close(workload->arena);
 }
 
+/* ---- the lock ---- */
+
+/* It is held for well under a microsecond, so a few tries cost less than to sleep and be woken. */
+static void lock(ms_workload *workload)
+{
+    const int num_tries = 200;
+    for (int i = 0; i < num_tries; i++)
+        if (pthread_mutex_trylock(&workload->lock) == 0)
+            return;
+    pthread_mutex_lock(&workload->lock);
+}
+
+static void unlock(ms_workload *workload)
+{
+    pthread_mutex_unlock(&workload->lock);
+}
+
 /* ---- bills ---- */
 
 /* The smallest number of data-parallel ranks for which the expert mesh exists; local shapes do not depend on it. */
@@ -139,66 +156,148 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
     return NULL;
 }
 
-static void fill_mode(ms_workload *workload, ms_bill_set *set, ms_recompute mode)
+/* Bills are made outside of the lock, so that threads do not wait for each other; of two that make the same the first one's stay. */
+static void make_layers(const ms_workload *workload, const ms_bill_key *key,
+                        ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
+{
+    for (int kind = 0; kind < workload->model->num_kinds; kind++)
+        bills[kind] = bill_of(workload, key, MS_PART_LAYER, kind, mode);
+}
+
+static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_recompute mode,
+                        const ms_bill bills[MS_MAX_LAYER_KINDS])
 {
     for (int kind = 0; kind < workload->model->num_kinds; kind++) {
-        ms_bill *bill = MS_NEW(workload->arena, ms_bill);
-        *bill = bill_of(workload, &set->key, MS_PART_LAYER, kind, mode);
-        set->layer[kind][mode] = bill;
+        if (set->layer[kind][mode] != NULL)
+            continue;
+        ms_bill *kept = MS_NEW(workload->arena, ms_bill);
+        *kept = bills[kind];
+        set->layer[kind][mode] = kept;
     }
 }
 
-static ms_bill_set *new_set(ms_workload *workload, const ms_bill_key *key,
-                            unsigned bucket)
+static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
+                             const ms_bill layers[MS_MAX_LAYER_KINDS], unsigned bucket)
 {
     ms_bill_set *set = MS_NEW(workload->arena, ms_bill_set);
-    set->key = *key;
-    set->embed = bill_of(workload, key, MS_PART_EMBED, 0, MS_RECOMPUTE_NONE);
-    set->head = bill_of(workload, key, MS_PART_HEAD, 0, MS_RECOMPUTE_NONE);
-    fill_mode(workload, set, MS_RECOMPUTE_NONE);
+    *set = *made;
+    keep_layers(workload, set, MS_RECOMPUTE_NONE, layers);
     set->next = workload->buckets[bucket];
     workload->buckets[bucket] = set;
     workload->num_bill_sets++;
     return set;
 }
 
+/* Embedding and head have no attention: they are the same for every context-parallel method. */
+static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
+{
+    const ms_bill_set *known = NULL;
+    for (int method = 0; method < MS_NUM_CP_METHODS && known == NULL; method++) {
+        key.cp_method = (unsigned char)method;
+        known = find_set(workload, &key, bucket_of(&key));
+    }
+    return known;
+}
+
+static void make_ends(const ms_workload *workload, const ms_bill_set *known,
+                      ms_bill_set *made)
+{
+    if (known != NULL) {
+        made->embed = known->embed;
+        made->head = known->head;
+        return;
+    }
+    made->embed = bill_of(workload, &made->key, MS_PART_EMBED, 0, MS_RECOMPUTE_NONE);
+    made->head = bill_of(workload, &made->key, MS_PART_HEAD, 0, MS_RECOMPUTE_NONE);
+}
+
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
 {
     unsigned bucket = bucket_of(key);
-    pthread_mutex_lock(&workload->lock);
+    lock(workload);
     ms_bill_set *set = find_set(workload, key, bucket);
+    const ms_bill_set *ends = set == NULL ? find_ends(workload, *key) : NULL;
+    unlock(workload);
+    if (set != NULL)
+        return set;
+    ms_bill_set made = {.key = *key};
+    ms_bill layers[MS_MAX_LAYER_KINDS];
+    make_ends(workload, ends, &made);
+    make_layers(workload, key, MS_RECOMPUTE_NONE, layers);
+    lock(workload);
+    set = find_set(workload, key, bucket);
     if (set == NULL)
-        set = new_set(workload, key, bucket);
-    pthread_mutex_unlock(&workload->lock);
+        set = keep_set(workload, &made, layers, bucket);
+    unlock(workload);
     return set;
+}
+
+static unsigned missing_modes(ms_workload *workload, const ms_bill_set *bills,
+                              unsigned modes)
+{
+    lock(workload);
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
+        if (bills->layer[0][mode] != NULL)
+            modes &= ~(1U << mode);
+    unlock(workload);
+    return modes;
 }
 
 void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes)
 {
-    pthread_mutex_lock(&workload->lock);
-    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
-        if ((modes >> mode & 1U) != 0 && bills->layer[0][mode] == NULL)
-            fill_mode(workload, bills, (ms_recompute)mode);
-    pthread_mutex_unlock(&workload->lock);
+    unsigned missing = missing_modes(workload, bills, modes);
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
+        if ((missing >> mode & 1U) == 0)
+            continue;
+        ms_bill layers[MS_MAX_LAYER_KINDS];
+        make_layers(workload, &bills->key, (ms_recompute)mode, layers);
+        lock(workload);
+        keep_layers(workload, bills, (ms_recompute)mode, layers);
+        unlock(workload);
+    }
+}
+
+/* ---- splits ---- */
+
+static const ms_split *find_split(const ms_bill_set *bills, int num_ranks, int num_stages)
+{
+    const ms_split *split = bills->splits[num_stages % MS_SPLIT_BUCKETS];
+    while (split != NULL &&
+           (split->num_stages != num_stages || split->num_ranks != num_ranks))
+        split = split->next;
+    return split;
+}
+
+static const ms_split *keep_split(ms_workload *workload, ms_bill_set *bills,
+                                  const long *layers, int num_ranks, int num_stages)
+{
+    long *kept = MS_NEW_ARRAY(workload->arena, num_stages, long);
+    memcpy(kept, layers, (size_t)num_stages * sizeof *kept);
+    ms_split *split = ms_split_make(workload->arena, workload->model, kept, num_ranks,
+                                    num_stages / num_ranks);
+    ms_split **bucket = &bills->splits[num_stages % MS_SPLIT_BUCKETS];
+    split->next = *bucket;
+    *bucket = split;
+    return split;
 }
 
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
                                   int num_ranks, int virtual_stages)
 {
     int num_stages = num_ranks * virtual_stages;
-    pthread_mutex_lock(&workload->lock);
-    ms_split *split = bills->splits;
-    while (split != NULL &&
-           (split->num_stages != num_stages || split->num_ranks != num_ranks))
-        split = split->next;
-    if (split == NULL) {
-        long *layers = MS_NEW_ARRAY(workload->arena, num_stages, long);
-        ms_default_split(workload, bills, num_stages, layers);
-        split = ms_split_make(workload->arena, workload->model, layers, num_ranks,
-                              virtual_stages);
-        split->next = bills->splits;
-        bills->splits = split;
-    }
-    pthread_mutex_unlock(&workload->lock);
+    lock(workload);
+    const ms_split *split = find_split(bills, num_ranks, num_stages);
+    unlock(workload);
+    if (split != NULL)
+        return split;
+    ms_arena *scratch = ms_arena_open();
+    long *layers = MS_NEW_ARRAY(scratch, num_stages, long);
+    ms_default_split(workload, bills, num_stages, layers);
+    lock(workload);
+    split = find_split(bills, num_ranks, num_stages);
+    if (split == NULL)
+        split = keep_split(workload, bills, layers, num_ranks, num_stages);
+    unlock(workload);
+    ms_arena_close(scratch);
     return split;
 }

@@ -37,16 +37,19 @@ typedef struct ms_bill_key {
     unsigned char cp_method;
 } ms_bill_key;
 
+#define MS_SPLIT_BUCKETS 16
+
 typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
     const ms_bill
         *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE]; /* NULL until a mode is asked for */
-    ms_split *splits;                                 /* default splits made so far */
-    struct ms_bill_set *next;                         /* in its bucket */
+    ms_split
+        *splits[MS_SPLIT_BUCKETS]; /* default splits made so far, by number of stages */
+    struct ms_bill_set *next;      /* in its bucket */
 } ms_bill_set;
 
-#define MS_BILL_BUCKETS 4096
+#define MS_BILL_BUCKETS 16384
 
 typedef struct ms_workload {
     const ms_model *model;
@@ -59,7 +62,8 @@ typedef struct ms_workload {
     /* layers of each kind before layer i: layers_before[kind][i], i = 0 .. num_layers */
     int *layers_before[MS_MAX_LAYER_KINDS];
     /* shared cache */
-    pthread_mutex_t lock;
+    pthread_mutex_t
+        lock; /* looked up a million times, added to some ten thousand times */
     ms_arena *arena;
     ms_bill_set *buckets[MS_BILL_BUCKETS];
     long num_bill_sets;
