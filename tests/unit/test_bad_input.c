@@ -22,6 +22,10 @@ static const char *const json_commands[] = {
     "predict --gpus 8 --model 8b --cluster %s",
     "search --gpus 8 --model %s",
     "search --gpus 8 --model 8b --cluster %s",
+    "explain %s",
+    "explain --einsum \"ij,jk->ik\" --mesh tp=4 --cluster %s",
+    "mesh %s",
+    "mesh --mesh tp=4 --cluster %s",
 };
 #define NUM_JSON_COMMANDS ((int)(sizeof json_commands / sizeof *json_commands))
 
@@ -192,6 +196,9 @@ static void files_that_cannot_be_written_are_failures(void **state)
         "cluster h100",
         "search --gpus 8 --model 8b",
         "predict --gpus 8 --model 8b --zero 3 --recompute full",
+        "explain --gpus 8 --model 8b",
+        "explain --einsum \"ij,jk->ik\" --mesh tp=4",
+        "mesh --mesh dp=2,tp=4",
         "info",
         "version",
         "help"};
