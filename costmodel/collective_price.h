@@ -1,5 +1,5 @@
-/* Prices of collectives over the axes of one mesh: one interface, so that a plan of collectives can be made for our cost laws and
- * for those of other systems. */
+/* Prices of collectives over the axes of one mesh: one interface, so that a plan of collectives can be made for the laws of a cluster and,
+ * in tests, for those of another system. */
 #ifndef MS_COSTMODEL_COLLECTIVE_PRICE_H
 #define MS_COSTMODEL_COLLECTIVE_PRICE_H
 
@@ -29,23 +29,5 @@ const char *ms_axis_set_tier(const ms_mesh *mesh, const ms_cluster *cluster,
 ms_status ms_collective_prices_make(ms_ctx *cx, const ms_mesh *mesh,
                                     const ms_cluster *cluster, const ms_profile *profile,
                                     ms_collective_prices *out);
-
-/* What DTensor chooses its redistributions by: torch/distributed/tensor/_collective_utils.py of PyTorch (MeshTopoInfo,
- * allgather_cost, allreduce_cost, reduce_scatter_cost; all-to-all: redistribute_cost in the same file). Rings on every axis; an axis
- * is between hosts once the product of the sizes from the innermost axis to it exceeds the GPUs of a host. Its own constants:
- * not measured here, and bandwidths are in GiB/s. No send. */
-typedef struct ms_pytorch_constants {
-    double gibibytes_per_s; /* inside a host: "base bandwidth" */
-    double inter_host_frac; /* of that between hosts */
-    double base_us;         /* of every collective */
-    double intra_hop_us, inter_hop_us;
-    double all_to_all_penalty_us; /* added, so that it loses ties */
-} ms_pytorch_constants;
-extern const ms_pytorch_constants ms_pytorch_defaults;
-
-/* A flattened axis, which PyTorch prices as a mesh of its own, is between hosts if one of its axes is. */
-ms_collective_prices ms_collective_prices_pytorch(ms_arena *arena, const ms_mesh *mesh,
-                                                  const ms_pytorch_constants *constants,
-                                                  long gpus_per_host);
 
 #endif

@@ -1,6 +1,7 @@
 /* Any text as a placement in either notation: what is accepted is valid, reads back from both notations as the same, gives every
  * rank a part of the right size, and can be redistributed to replicas. */
 #include "costmodel/redistribute.h"
+#include "tests/support/pytorch_prices.h"
 
 #include <stdint.h>
 #include <stdlib.h>

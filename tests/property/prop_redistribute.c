@@ -3,8 +3,8 @@
  * of all sequences, found by brute force from what the ranks hold. */
 #include "base/rng.h"
 #include "costmodel/redistribute.h"
+#include "tests/support/pytorch_prices.h"
 #include "tests/support/run_redistribution.h"
-
 #include "tests/test.h"
 
 /* ---- random cases ---- */

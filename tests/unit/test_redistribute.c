@@ -2,6 +2,7 @@
  * impossible. */
 #include "costmodel/redistribute.h"
 
+#include "tests/support/pytorch_prices.h"
 #include "tests/test.h"
 
 #define MIB 1048576.0
