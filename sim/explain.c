@@ -63,17 +63,12 @@ static void add_part(ms_ctx *cx, ms_explanation *e, const ms_held_part *held, in
         known->num_layers += (long)held->count;
         return;
     }
-    const ms_planned *p = e->planned;
-    ms_program_key which = {.part = (unsigned char)held->part,
-                            .kind = (unsigned char)held->kind,
-                            .recompute = (unsigned char)held->mode};
-    e->parts[e->num_parts++] = (ms_explain_part){
-        .name = part_name(cx->arena, e, held),
-        .held = *held,
-        .program = ms_workload_program(p->workload, cx->arena, &p->bills->key, which,
-                                       ms_plan_data_parallel(p->plan)),
-        .num_layers = (long)held->count,
-        .first_rank = rank};
+    e->parts[e->num_parts++] =
+        (ms_explain_part){.name = part_name(cx->arena, e, held),
+                          .held = *held,
+                          .program = ms_planned_program(cx->arena, e->planned, held),
+                          .num_layers = (long)held->count,
+                          .first_rank = rank};
 }
 
 void ms_explain_list_parts(ms_ctx *cx, ms_explanation *e)

@@ -160,10 +160,9 @@ static bool is_at_mlp(const ms_program *program, const ms_node *change)
 }
 
 /* Of one layer, forward and backward: the MLP's products, and the tensor-parallel traffic at them. */
-static void mlp_times(const asker *a, double *products_s, double *traffic_s)
+static void mlp_times(const ms_planned *p, const ms_program *program, double *products_s,
+                      double *traffic_s)
 {
-    const ms_planned *p = a->e->planned;
-    const ms_program *program = ms_explain_main_part(a->e)->program;
     *products_s = *traffic_s = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
@@ -180,10 +179,11 @@ static void mlp_times(const asker *a, double *products_s, double *traffic_s)
 }
 
 /* The width at which the MLP's products take as long as its traffic: products grow with it, traffic does not. */
-static const char *width_text(const asker *a)
+static const char *width_text(const asker *a, const ms_planned *p,
+                              const ms_program *program)
 {
     double products_s, traffic_s;
-    mlp_times(a, &products_s, &traffic_s);
+    mlp_times(p, program, &products_s, &traffic_s);
     const ms_model *model = a->e->planned->workload->model;
     bool experts = model->kinds[ms_explain_main_part(a->e)->held.kind].moe;
     double width = (double)(experts ? model->moe.ffn_hidden : model->ffn_hidden);
@@ -210,6 +210,19 @@ static const char *other_tp_text(const asker *a, long tp)
                            outcome_text(a, &p));
 }
 
+/* The width for a plan without tensor parallelism, if it had some. */
+static const char *width_with_tp_text(const asker *a, long tp)
+{
+    ms_plan other = moved(a->plan, MS_TP, tp);
+    ms_workload *w = a->e->planned->workload;
+    if (ms_plan_refusal(&other, w->model) != MS_LEGAL)
+        return "";
+    ms_planned *p = MS_NEW(a->cx->arena, ms_planned);
+    ms_planned_open(a->cx, w, &other, p);
+    const ms_held_part *held = &ms_explain_main_part(a->e)->held;
+    return width_text(a, p, ms_planned_program(a->cx->arena, p, held));
+}
+
 static const char *answer_tp(const asker *a)
 {
     long tp = a->plan->size[MS_TP];
@@ -217,7 +230,8 @@ static const char *answer_tp(const asker *a)
     if (axis == NULL && a->plan->size[MS_DP_SHARD] % 2 != 0)
         return "there is none, and no two data-parallel ranks to make it from";
     if (axis == NULL)
-        return ms_arena_printf(a->cx->arena, "there is none; %s", other_tp_text(a, 2));
+        return ms_arena_printf(a->cx->arena, "there is none; %s%s", other_tp_text(a, 2),
+                               width_with_tp_text(a, 2));
     double whole_s = compute_without_tp_s(a);
     double saved_s = whole_s - compute_s(a, a->e->planned->bills);
     return ms_arena_printf(
@@ -225,7 +239,8 @@ static const char *answer_tp(const asker *a)
         "it exposes %s of traffic a step and saves %s of the %s of compute that the same "
         "micro-batches take at tp 1%s; %s",
         seconds(a, axis->exposed_s), seconds(a, saved_s), seconds(a, whole_s),
-        width_text(a), other_tp_text(a, tp % 2 == 0 ? tp / 2 : 1));
+        width_text(a, a->e->planned, ms_explain_main_part(a->e)->program),
+        other_tp_text(a, tp % 2 == 0 ? tp / 2 : 1));
 }
 
 /* ---- 2: who crosses nodes? ---- */

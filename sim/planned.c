@@ -159,3 +159,13 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_
         1.0,          head, head->dense_params - (shared ? head->head_params : 0.0)};
     return num;
 }
+
+const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
+                                     const ms_held_part *held)
+{
+    ms_program_key which = {.part = (unsigned char)held->part,
+                            .kind = (unsigned char)held->kind,
+                            .recompute = (unsigned char)held->mode};
+    return ms_workload_program(p->workload, arena, &p->bills->key, which,
+                               ms_plan_data_parallel(p->plan));
+}

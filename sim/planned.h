@@ -41,6 +41,10 @@ typedef struct ms_held_part {
 } ms_held_part;
 
 #define MS_MAX_HELD_PARTS (2 + 2 * MS_MAX_LAYER_KINDS)
+/* The program of a part. Lives in the arena. */
+const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
+                                     const ms_held_part *held);
+
 /* In the order embedding, layers, head; returns how many. */
 int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_PARTS]);
 

@@ -368,6 +368,26 @@ static void the_width_makes_products_as_long_as_traffic(void **state)
     ms_workload_close(workload);
 }
 
+/* What a plan without tensor parallelism is told is what the same plan with two ranks of it is. */
+static void the_width_is_known_without_tensor_parallelism(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_explain_options options = {.rank = -1, .answers = true};
+    const char *width[2];
+    for (int i = 0; i < 2; i++) {
+        ms_plan plan = plan_for("8b", 8);
+        if (i == 1)
+            plan = with_tp(plan, 2);
+        ms_explanation *e = explain(cx, &plan, &options);
+        width[i] = strstr(answer_of(e, "tensor_parallel"), "at a width of ");
+        assert_non_null(width[i]);
+        width[i] = ms_arena_strndup(cx->arena, width[i], strcspn(width[i], ","));
+        close_explained(e);
+    }
+    ASSERT_TEXT(width[0], width[1]);
+}
+
 /* Tensor parallelism of 2 makes this plan faster by less than it shows. */
 static void differences_that_round_to_nothing_have_no_sign(void **state)
 {
@@ -417,6 +437,7 @@ int main(void)
         cmocka_unit_test(activations_are_those_of_the_paper),
         cmocka_unit_test(answers_rest_on_predictions),
         cmocka_unit_test(the_width_makes_products_as_long_as_traffic),
+        cmocka_unit_test(the_width_is_known_without_tensor_parallelism),
         cmocka_unit_test(differences_that_round_to_nothing_have_no_sign),
         cmocka_unit_test(an_unknown_part_is_an_error),
     };
