@@ -4,12 +4,10 @@
 
 static const char *objection(const ms_schedule_shape *shape)
 {
-    if (shape->num_ranks == 1 && shape->virtual_stages > 1)
-        return "virtual stages need at least 2 pipeline ranks; one rank has 1";
     if (shape->num_ranks > 1 && shape->virtual_stages == 1)
         return "the combined forward-backward on 2 or more pipeline ranks needs at least "
                "2 virtual stages per rank";
-    return ms_loop_objection(shape, 2 * shape->num_ranks - 1);
+    return ms_loop_objection(shape);
 }
 
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)

@@ -2,13 +2,6 @@
  * gradients of weights r slots behind those of inputs on rank r. */
 #include "costmodel/schedule_loop_priv.h"
 
-static const char *objection(const ms_schedule_shape *shape)
-{
-    if (shape->num_ranks == 1 && shape->virtual_stages > 1)
-        return "virtual stages need at least 2 pipeline ranks; one rank has 1";
-    return ms_loop_objection(shape, shape->num_ranks - 1);
-}
-
 static void add_weight(const ms_schedule_shape *shape, int rank, int k,
                        ms_action_list *list)
 {
@@ -50,6 +43,6 @@ const ms_schedule_family ms_family_interleaved_zb = {
                .least_virtual = 1,
                .splits_backward = true,
                .groups = true},
-    .objection = objection,
+    .objection = ms_loop_objection,
     .fill = fill,
 };

@@ -2,13 +2,6 @@
  * the other way round, the last micro-batch first. */
 #include "costmodel/schedule_loop_priv.h"
 
-static const char *objection(const ms_schedule_shape *shape)
-{
-    if (shape->num_ranks == 1 && shape->virtual_stages > 1)
-        return "virtual stages need at least 2 pipeline ranks; one rank has 1";
-    return NULL;
-}
-
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;
@@ -31,6 +24,6 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
  * Lamy-Poirier, "Breadth-First Pipeline Parallelism" (arXiv 2211.05953). */
 const ms_schedule_family ms_family_looped_bfs = {
     .traits = {.placement = MS_PLACE_LOOP, .least_virtual = 1},
-    .objection = objection,
+    .objection = ms_loop_objection,
     .fill = fill,
 };
