@@ -116,15 +116,14 @@ static void add_node(const ms_program *program, const ms_node *node, double seco
 
 static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
 {
-    unsigned char segment[MS_MAX_BILL_NODES] = {0};
-    assert(program->num_nodes <= MS_MAX_BILL_NODES);
-    ms_bill_cut(program, segment);
+    ms_bill_cut cut;
+    ms_bill_cut_make(program, &cut);
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         if (node->pass == MS_PASS_OPTIMIZER)
             continue; /* once a step, not once a micro-batch */
         double seconds = ms_node_compute_s(program, node, pricer);
-        segments_of(&bill->segments, (ms_pass)node->pass)[segment[n]] += seconds;
+        segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
         add_node(program, node, seconds, bill);
     }
 }

@@ -9,8 +9,12 @@ void ms_bill_add_memory(const ms_program *program, ms_bill *bill);
 
 #define MS_MAX_BILL_NODES 384
 
-/* The ms_bill_segment of each node, into an array that is zero (bill_segments.c). */
-void ms_bill_cut(const ms_program *program, unsigned char *segment);
+typedef struct ms_bill_cut {
+    unsigned char of[MS_MAX_BILL_NODES]; /* the ms_bill_segment of each node */
+} ms_bill_cut;
+
+/* Cuts a program at its exchanges (bill_segments.c). */
+void ms_bill_cut_make(const ms_program *program, ms_bill_cut *out);
 /* Sizes of the four exchanges. */
 void ms_bill_add_exchanges(const ms_program *program, ms_bill_segments *out);
 
