@@ -214,7 +214,7 @@ static void sharing_slows_moves_all_bytes_and_repeats(void **state)
 static void it_equals_the_simplest_engine(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 400; seed++) {
+    for (uint64_t seed = 1; seed <= 150; seed++) {
         ms_rng rng = ms_rng_seed(seed);
         ms_arena *arena = ms_arena_open();
         const ms_graph *graph = make_graph(&rng, arena);
