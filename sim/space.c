@@ -263,10 +263,11 @@ char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value)
 bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
                              ms_schedule_kind kind, long virtual_stages)
 {
-    bool interleaved = kind == MS_INTERLEAVED;
-    long least = interleaved ? 2 : 1, most = interleaved ? model->num_layers / pp : 1;
-    return (pp > 1 || kind == MS_1F1B) && virtual_stages >= least &&
-           virtual_stages <= most && virtual_stages <= space->max_virtual_stages &&
+    ms_schedule_traits traits = ms_schedule_traits_of(kind);
+    long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
+    return traits.least_virtual > 0 && (pp > 1 || kind == MS_1F1B) &&
+           virtual_stages >= traits.least_virtual && virtual_stages <= most &&
+           virtual_stages <= space->max_virtual_stages &&
            ms_space_allows(space, MS_CHOOSE_SCHEDULE, (long)kind) &&
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
 }
@@ -431,9 +432,10 @@ static bool next_permutation(unsigned char *p, int n)
     return true;
 }
 
-/* What of a span decides costs: its size and how many of it share each domain. */
+/* What of a span decides costs: its size, how many of it share each domain, and how it lies on a torus. */
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
+    ms_torus_span torus[MS_NUM_SPANS];
 } signature;
 
 static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
@@ -441,9 +443,12 @@ static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
     ms_span spans[MS_NUM_SPANS];
     memset(out, 0, sizeof *out);
     ms_links_spans(plan, cluster, spans);
-    for (int i = 0; i < MS_NUM_SPANS; i++)
-        if (spans[i].size > 1)
-            memcpy(out->per_domain[i], spans[i].per_domain, sizeof out->per_domain[i]);
+    for (int i = 0; i < MS_NUM_SPANS; i++) {
+        if (spans[i].size <= 1)
+            continue;
+        memcpy(out->per_domain[i], spans[i].per_domain, sizeof out->per_domain[i]);
+        out->torus[i] = spans[i].torus;
+    }
 }
 
 /* Index of an equal signature; num_known when there is none. */
