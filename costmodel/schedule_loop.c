@@ -1,6 +1,6 @@
 /* What families whose stages lie in a loop have in common: which groups of micro-batches deadlock, and the
  * orders of 1F1B with a split backward. */
-#include "costmodel/schedule_loop_priv.h"
+#include "costmodel/schedule_priv.h"
 
 const char *ms_no_objection(const ms_schedule_shape *shape)
 {
