@@ -1,6 +1,6 @@
 /* What families whose stages lie in a loop have in common: which groups of micro-batches deadlock, and the
  * orders of 1F1B with a split backward. */
-#include "costmodel/schedule_loop_priv.h"
+#include "costmodel/schedule_priv.h"
 
 const char *ms_no_objection(const ms_schedule_shape *shape)
 {
@@ -19,15 +19,12 @@ static const char ragged_group[] =
  * first backward, and one more when the forward and the backward of a slot are one action. */
 static long least_sum(const ms_schedule_shape *shape)
 {
-    long p = shape->num_ranks;
-    switch (shape->kind) {
-    case MS_INTERLEAVED_ZB:
-        return p - 1;
-    case MS_COMBINED_1F1B:
-        return 2 * p - 1;
-    default:
-        return 2 * p - 2;
-    }
+    long hops = shape->num_ranks - 1;
+    if (shape->kind == MS_LOOPED_BFS)
+        return 0; /* all micro-batches are one group */
+    if (shape->kind == MS_INTERLEAVED_ZB)
+        return hops;
+    return shape->kind == MS_COMBINED_1F1B ? 2 * hops + 1 : 2 * hops;
 }
 
 static const char *deadlock(const ms_schedule_shape *shape)

@@ -1,6 +1,6 @@
 /* Looped breadth-first: every micro-batch through one chunk before any through the next; the backwards
  * the other way round, the last micro-batch first. */
-#include "costmodel/schedule_loop_priv.h"
+#include "costmodel/schedule_priv.h"
 
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {

@@ -1,6 +1,6 @@
 /* ZB-H1: 1F1B with the backward in two, gradients of weights filling what would be bubble while no rank
  * holds more than 1F1B's first one. */
-#include "costmodel/schedule_loop_priv.h"
+#include "costmodel/schedule_priv.h"
 
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
 {

@@ -1,6 +1,6 @@
 /* ZB-H2: twice ZB-H1's warm-up, so that no rank waits between its first and its last action when all
  * passes take the same time; for about twice the memory. */
-#include "costmodel/schedule_loop_priv.h"
+#include "costmodel/schedule_priv.h"
 
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
 {

@@ -231,6 +231,23 @@ static void every_number_of_microbatches_runs_also_fewer_than_ranks(void **state
     ASSERT_INT(num, 5 * (5 + 7 + 9 + 11 + 13));
 }
 
+/* 13 = 3 x 4 + 1: interleaved 1F1B would deadlock in groups of 4. */
+static void looped_bfs_has_no_groups(void **state)
+{
+    (void)state;
+    ms_schedule_shape shape = {.kind = MS_LOOPED_BFS,
+                               .num_ranks = 4,
+                               .num_microbatches = 13,
+                               .virtual_stages = 3};
+    check_shape(shape);
+    shape.kind = MS_INTERLEAVED;
+    assert_true(ms_schedule_group_deadlocks(&shape));
+    shape.kind = MS_LOOPED_BFS;
+    shape.group = 4;
+    assert_false(ms_schedule_allows(&shape, NULL));
+    assert_false(ms_schedule_group_deadlocks(&shape));
+}
+
 /* One rank has nothing to wait for: the combined order still runs a forward beside the backward before it. */
 static void one_rank_overlaps_neighbouring_microbatches(void **state)
 {
@@ -352,6 +369,7 @@ int main(void)
         cmocka_unit_test(lists_equal_the_published_ones),
         cmocka_unit_test(makespans_bubbles_and_counts_in_flight_are_the_published_ones),
         cmocka_unit_test(every_number_of_microbatches_runs_also_fewer_than_ranks),
+        cmocka_unit_test(looped_bfs_has_no_groups),
         cmocka_unit_test(one_rank_overlaps_neighbouring_microbatches),
         cmocka_unit_test(groups_are_refused_exactly_when_they_deadlock),
         cmocka_unit_test(combined_holds_one_more_than_interleaved),
