@@ -336,8 +336,9 @@ void event_run_shared(const ms_graph *graph, const ms_event_options *options,
     make_links_and_pools(s);
     waiting_init(&s->waiting, graph, scratch);
     run(s);
-    out->samples = grown(arena, s->samples, (size_t)out->num_samples,
-                         (size_t)out->num_samples, sizeof *s->samples);
+    if (out->num_samples > 0)
+        out->samples = grown(arena, s->samples, (size_t)out->num_samples,
+                             (size_t)out->num_samples, sizeof *s->samples);
     ms_arena_close(s->solving);
     ms_arena_close(scratch);
 }
