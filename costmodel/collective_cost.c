@@ -184,10 +184,9 @@ static void add_network_ring(ms_collective_law *law, const setting *s,
     add(law, "ring", alpha_s, (steps + 0.5) / (s->ranks * rate), network->ramp.value);
 }
 
-/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes)
- * levels. From three nodes on a NIC carries the same bytes as in the ring, at tree_frac of its rate.
- * Two nodes exchange their sums once each way, half the bytes; then the reduction inside the node binds:
- * published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. */
+/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes) levels. From three nodes on a node sends 2 S,
+ * up once and down twice in one tree, up once in the other, over its p NICs at tree_frac of their rate. Two nodes exchange their sums once each
+ * way, S; then the reduction inside the node binds: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. */
 static void add_network_tree(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -200,9 +199,11 @@ static void add_network_tree(ms_collective_law *law, const setting *s)
         inside = ms_min(profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
     double share = s->nodes <= 2.0 ? 2.0 : s->network->tree_frac.value;
     double out = s->per_node * s->nic_bytes_per_s * share;
-    double rate = s->per_node > 1.0 ? ms_min(inside, out) : out;
-    add(law, "tree", alpha_s, 2.0 * (s->ranks - 1.0) / (s->ranks * rate),
-        profile->ramp.value);
+    double beta_s_per_byte = 2.0 / out;
+    if (s->per_node > 1.0)
+        beta_s_per_byte =
+            ms_max(beta_s_per_byte, 2.0 * (s->ranks - 1.0) / (s->ranks * inside));
+    add(law, "tree", alpha_s, beta_s_per_byte, profile->ramp.value);
 }
 
 /* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
