@@ -97,8 +97,10 @@ static double usable_rate(const ms_cluster *cluster, const ms_span *span)
     double rate = level->bandwidth_bytes_per_s, ranks = (double)span->per_domain[0];
     if (level->topology == MS_FULL_MESH)
         return rate * ms_max(ranks - 1.0, 1.0) / ((double)level->gpus_per_domain - 1.0);
-    if (level->topology == MS_TORUS)
-        return rate * span->torus.links / (2.0 * (double)level->num_dims);
+    if (level->topology == MS_TORUS) {
+        double links = span->torus.links > 0.0 ? span->torus.links : 1.0;
+        return rate * links / (2.0 * (double)level->num_dims);
+    }
     return rate;
 }
 
@@ -206,6 +208,12 @@ static void add_network_tree(ms_collective_law *law, const setting *s)
     add(law, "tree", alpha_s, beta_s_per_byte, profile->ramp.value);
 }
 
+/* What a rank keeps counts half through a switch, and not at all beside the slow wires of a mesh. */
+static double own_step(const setting *s)
+{
+    return s->cluster->levels[0].topology == MS_FULL_MESH ? 1.0 : 0.5;
+}
+
 /* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
 static void add_link_all_to_all(ms_collective_law *law, const setting *s)
 {
@@ -213,7 +221,7 @@ static void add_link_all_to_all(ms_collective_law *law, const setting *s)
     double alpha_s = profile->all_to_all_base_s.value +
                      profile->all_to_all_step_s.value * log2(s->ranks);
     double rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
-    add(law, "direct", alpha_s, (s->ranks - 0.5) / (s->ranks * rate),
+    add(law, "direct", alpha_s, (s->ranks - own_step(s)) / (s->ranks * rate),
         profile->ramp.value);
 }
 
@@ -228,7 +236,7 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
                      s->network->step_s.value * log2(s->nodes);
     double link_rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
     double wire = (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
-    double link = (s->per_node - 0.5) / (s->ranks * link_rate);
+    double link = (s->per_node - own_step(s)) / (s->ranks * link_rate);
     if (s->torus != NULL && s->per_node > 1.0)
         link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
     add(law, "direct", alpha_s, ms_max(wire, link), s->network->ramp.value);
