@@ -12,7 +12,7 @@
 const char *const ms_plan_axis_names[] = {"pp", "dp_replicate", "dp_shard",
                                           "cp", "tp",           NULL};
 const char *const ms_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
-const char *const ms_recompute_names[] = {"none", "selective", "per-op", "full", NULL};
+const char *const ms_recompute_names[] = {"none", "selective", "per-op", "full", "auto", NULL};
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 const char *const ms_refusal_names[] = {"legal",    "ranks", "heads",   "ffn",
@@ -209,7 +209,9 @@ bool ms_plan_equal(const ms_plan *a, const ms_plan *b)
            a->sequence_parallel == b->sequence_parallel && a->async_tp == b->async_tp &&
            a->loss_parallel == b->loss_parallel && a->cp_method == b->cp_method &&
            a->cp_balance == b->cp_balance && a->recompute == b->recompute &&
-           a->recompute_layers == b->recompute_layers && a->compute == b->compute;
+           a->recompute_layers == b->recompute_layers &&
+           a->recompute_budget_frac == b->recompute_budget_frac &&
+           a->compute == b->compute;
 }
 
 /* ---- meshes ---- */
