@@ -12,7 +12,8 @@
 const char *const ms_plan_axis_names[] = {"pp", "dp_replicate", "dp_shard",
                                           "cp", "tp",           NULL};
 const char *const ms_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
-const char *const ms_recompute_names[] = {"none", "selective", "per-op", "full", "auto", NULL};
+const char *const ms_recompute_names[] = {"none", "selective", "per-op",
+                                          "full", "auto",      NULL};
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 const char *const ms_refusal_names[] = {"legal",    "ranks", "heads",   "ffn",
@@ -148,6 +149,7 @@ ms_plan ms_plan_default(long gpus)
         .reshard_after_forward = true,
         .sequence_parallel = true,
         .loss_parallel = true,
+        .recompute_budget_frac = -1.0,
         .compute = MS_BF16,
     };
 }
@@ -210,7 +212,8 @@ bool ms_plan_equal(const ms_plan *a, const ms_plan *b)
            a->loss_parallel == b->loss_parallel && a->cp_method == b->cp_method &&
            a->cp_balance == b->cp_balance && a->recompute == b->recompute &&
            a->recompute_layers == b->recompute_layers &&
-           a->recompute_budget_frac == b->recompute_budget_frac &&
+           (a->recompute != MS_RECOMPUTE_AUTO ||
+            a->recompute_budget_frac == b->recompute_budget_frac) &&
            a->compute == b->compute;
 }
 
