@@ -60,7 +60,7 @@ typedef struct ms_schedule_shape {
     ms_schedule_times
         times; /* families that are built for durations (MS_ZB_AUTO, MS_V_HALF, MS_V_MIN) */
     bool
-        early_release; /* the forward of a pair hands its output on when it is done, not when the pair is */
+        early_release; /* the halves of a pair wait, and hand on what they made, each for itself; otherwise the pair does as a whole */
     const ms_schedule_table *table; /* MS_CUSTOM */
 } ms_schedule_shape;
 
