@@ -57,10 +57,12 @@ typedef struct ms_schedule_shape {
     int virtual_stages; /* v: stages of the model per rank; 2 in a V, 1 unless the family has chunks */
     int group; /* g, families with chunks in a loop; 0: PyTorch's default: rounds = max(1, m div p), g = m div rounds */
     double memory_limit; /* MS_ZB_AUTO: times 1F1B's peak on rank 0; 0: 2 */
+    double
+        weight_share; /* MS_ZB_AUTO: of a micro-batch's activations, what its weight gradients still need after I; 0: all */
     ms_schedule_times
         times; /* families that are built for durations (MS_ZB_AUTO, MS_V_HALF, MS_V_MIN) */
     bool
-        early_release; /* the forward of a pair hands its output on when it is done, not when the pair is */
+        early_release; /* the halves of a pair wait, and hand on what they made, each for itself; otherwise the pair does as a whole */
     const ms_schedule_table *table; /* MS_CUSTOM */
 } ms_schedule_shape;
 
