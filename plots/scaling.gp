@@ -46,5 +46,5 @@ plot @bands data using 1:4 with linespoints lc rgb green lw 2 pt 7 ps 0.9 notitl
     data using 1:4:(sprintf("%.1f", $4)) with labels center offset 0, 0.9 font font(9) tc rgb dark notitle, \
     data using 1:(0):(sprintf("{/:Bold %d}", $1)) with labels center offset 0, -0.9 font font(10) tc rgb dark notitle, \
     data using 1:(0):5 with labels center offset 0, -2.3 font font(9) tc rgb muted noenhanced notitle
-unset style textbox opaque noborder fillcolor rgb "white" margins 0.3, 0.2
+unset multiplot
 set multiplot
