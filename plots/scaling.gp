@@ -47,4 +47,3 @@ plot @bands data using 1:4 with linespoints lc rgb green lw 2 pt 7 ps 0.9 notitl
     data using 1:(0):(sprintf("{/:Bold %d}", $1)) with labels center offset 0, -0.9 font font(10) tc rgb dark notitle, \
     data using 1:(0):5 with labels center offset 0, -2.3 font font(9) tc rgb muted noenhanced notitle
 unset multiplot
-set multiplot

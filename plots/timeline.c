@@ -29,70 +29,69 @@ static void add_box(boxes *b, ms_box box)
         b->boxes[b->num++] = box;
 }
 
-static double duration_s(const ms_stage_times *times, ms_step_cost cost)
-{
-    switch (cost) {
-    case MS_COST_FORWARD:
-        return times->forward_s;
-    case MS_COST_FIRST_FORWARD:
-        return times->first_forward_s;
-    case MS_COST_BACKWARD:
-        return times->backward_s;
-    case MS_COST_LAST_BACKWARD:
-        return times->last_backward_s;
-    case MS_NUM_STEP_COSTS:
-        break;
-    }
-    return 0.0;
-}
-
-/* Fills duration_s (num_ranks, actions_per_rank). */
+/* Of every action; a pair is two steps. */
 static double *durations(ms_arena *arena, const ms_schedule *schedule,
                          const ms_stage_times *times)
 {
-    double *out = MS_NEW_ARRAY(arena, schedule->num_steps, double);
-    for (int i = 1; i <= schedule->num_steps; i++) {
-        int cost = schedule->steps[i].cost;
-        out[schedule->step_action[i]] = duration_s(
-            &times[cost / MS_NUM_STEP_COSTS], (ms_step_cost)(cost % MS_NUM_STEP_COSTS));
-    }
+    int num_actions = schedule->first_action[schedule->shape.num_ranks];
+    double *out = MS_NEW_ARRAY(arena, num_actions, double);
+    for (int i = 1; i <= schedule->num_steps; i++)
+        out[schedule->step_action[i]] += ms_step_cost_s(
+            schedule, &schedule->step_costs[schedule->steps[i].cost], times);
     return out;
 }
 
 /* A replay, action by action. */
 typedef struct replayed {
     const ms_schedule *schedule;
-    const double *end_s, *lasts_s; /* (num_ranks, actions_per_rank) */
+    const double *end_s, *lasts_s; /* by action */
     ms_replay_result result;
 } replayed;
 
 static replayed replay_schedule(ms_arena *arena, const ms_schedule *schedule,
                                 const ms_stage_times *times)
 {
-    double *end_s = MS_NEW_ARRAY(arena, schedule->num_steps, double);
-    replayed r = {
-        .schedule = schedule,
-        .end_s = end_s,
-        .lasts_s = durations(arena, schedule, times),
-        .result = {.end_s = MS_NEW_ARRAY(arena, schedule->shape.num_ranks, double)}};
+    int num_ranks = schedule->shape.num_ranks;
+    double *end_s = MS_NEW_ARRAY(arena, schedule->first_action[num_ranks], double);
+    replayed r = {.schedule = schedule,
+                  .end_s = end_s,
+                  .lasts_s = durations(arena, schedule, times),
+                  .result = {.end_s = MS_NEW_ARRAY(arena, num_ranks, double)}};
     ms_replay_actions(schedule, times, arena, end_s);
     ms_replay(schedule, times, arena, &r.result);
     return r;
 }
 
-static void add_actions(const replayed *r, int rank, boxes *b)
+static ms_box_kind kind_of(int action)
 {
-    long per_rank = r->schedule->actions_per_rank;
-    for (long i = rank * per_rank; i < (rank + 1) * per_rank; i++) {
-        const ms_action *action = &r->schedule->actions[i];
-        add_box(b, (ms_box){.lane = rank,
-                            .start_s = r->end_s[i] - r->lasts_s[i],
-                            .end_s = r->end_s[i],
-                            .kind = action->kind == MS_FORWARD ? MS_BOX_FORWARD
-                                                               : MS_BOX_BACKWARD,
-                            .microbatch = action->microbatch,
-                            .chunk = action->stage / r->schedule->shape.num_ranks});
-    }
+    static const ms_box_kind kinds[MS_NUM_ACTIONS] = {
+        [MS_FORWARD] = MS_BOX_FORWARD,      [MS_BACKWARD] = MS_BOX_BACKWARD,
+        [MS_BACKWARD_INPUT] = MS_BOX_INPUT, [MS_BACKWARD_WEIGHT] = MS_BOX_WEIGHT,
+        [MS_OVERLAP] = MS_BOX_FORWARD,
+    };
+    return kinds[action];
+}
+
+static void add_action(const replayed *r, int rank, int index, boxes *b)
+{
+    const ms_schedule_shape *shape = &r->schedule->shape;
+    const ms_action *action = &r->schedule->actions[index];
+    ms_box box = {.lane = rank,
+                  .start_s = r->end_s[index] - r->lasts_s[index],
+                  .end_s = r->end_s[index],
+                  .kind = kind_of(action->kind),
+                  .microbatch = action->microbatch,
+                  .chunk = ms_schedule_chunk(shape, action->stage)};
+    if (action->kind == MS_OVERLAP)
+        box.half = MS_BOX_UPPER;
+    add_box(b, box);
+    if (action->kind != MS_OVERLAP)
+        return;
+    box.kind = MS_BOX_BACKWARD;
+    box.half = MS_BOX_LOWER;
+    box.microbatch = action->backward_microbatch;
+    box.chunk = ms_schedule_chunk(shape, action->backward_stage);
+    add_box(b, box);
 }
 
 /* What a rank waits for before its first action and after its last one. */
@@ -126,6 +125,18 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return MS_EINPUT;
 }
 
+static void add_lane(const ms_timeline *t, const replayed *r, const ms_stage_times *times,
+                     int rank, boxes *b)
+{
+    const ms_schedule *schedule = r->schedule;
+    long first_box = b->num;
+    int first = schedule->first_action[rank];
+    for (int i = first; i < schedule->first_action[rank + 1]; i++)
+        add_action(r, rank, i, b);
+    add_ends(t, &r->result, times[schedule->actions[first].stage].release_s, rank,
+             first_box, b);
+}
+
 ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned, ms_timeline *out)
 {
     const ms_schedule *schedule = planned->schedule;
@@ -134,18 +145,16 @@ ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned, ms_timeline *o
     *out = (ms_timeline){.plan = planned->plan,
                          .workload = planned->workload,
                          .num_lanes = num_ranks,
-                         .num_chunks = schedule->shape.virtual_stages};
+                         .num_chunks = schedule->num_chunks};
     ms_predict_planned(cx, planned, &out->prediction);
     out->step_s = out->prediction.step_s;
     ms_stage_times *times = MS_NEW_ARRAY(cx->arena, schedule->num_stages, ms_stage_times);
     ms_step_durations(&planned->pipeline, planned->sharding, times);
     replayed replay = replay_schedule(cx->arena, schedule, times);
-    boxes b = {MS_NEW_ARRAY(cx->arena, schedule->num_steps + 3L * num_ranks, ms_box), 0};
-    for (int rank = 0; rank < num_ranks; rank++) {
-        long first = b.num;
-        add_actions(&replay, rank, &b);
-        add_ends(out, &replay.result, times[rank].release_s, rank, first, &b);
-    }
+    boxes b = {MS_NEW_ARRAY(cx->arena, 2L * schedule->num_steps + 3L * num_ranks, ms_box),
+               0};
+    for (int rank = 0; rank < num_ranks; rank++)
+        add_lane(out, &replay, times, rank, &b);
     out->boxes = b.boxes;
     out->num_boxes = b.num;
     return MS_OK;
@@ -196,6 +205,8 @@ static int kinds_of(const ms_timeline *timeline, double px_per_s)
 static const char *schedule_text(ms_arena *arena, const ms_timeline *t)
 {
     const ms_plan *plan = t->plan;
+    if (t->num_lanes == 1)
+        return "no pipeline";
     if (t->num_chunks == 1)
         return ms_schedule_names[plan->schedule];
     return ms_arena_printf(arena, "%s, %d chunks per rank (later ones lighter)",
