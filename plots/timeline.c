@@ -1,9 +1,8 @@
 /* Boxes come from the replay; everything after ms_timeline_make sees boxes only. */
 #include "plots/timeline.h"
 
+#include "base/number.h"
 #include "plots/caption.h"
-
-#include <stdlib.h>
 
 #define WIDTH      1400.0
 #define LEFT       70.0
@@ -94,26 +93,6 @@ static void add_action(const replayed *r, int rank, int index, boxes *b)
     add_box(b, box);
 }
 
-/* What a rank waits for before its first action and after its last one. */
-static void add_ends(const ms_timeline *t, const ms_replay_result *replay, double wait_s,
-                     int rank, long first, boxes *b)
-{
-    double last_s = b->num > first ? b->boxes[b->num - 1].end_s : 0.0;
-    double first_s = b->num > first ? b->boxes[first].start_s : 0.0;
-    ms_box box = {.lane = rank, .microbatch = -1};
-    box.kind = MS_BOX_GATHER;
-    box.end_s = wait_s < first_s ? wait_s : first_s;
-    add_box(b, box);
-    box.kind = MS_BOX_REDUCE;
-    box.start_s = last_s;
-    box.end_s = replay->end_s[rank];
-    add_box(b, box);
-    box.kind = MS_BOX_OPTIMIZER;
-    box.start_s = replay->makespan_s;
-    box.end_s = t->step_s;
-    add_box(b, box);
-}
-
 static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
 {
     if (schedule->num_steps <= MS_MAX_BOXES)
@@ -125,16 +104,26 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return MS_EINPUT;
 }
 
+/* A rank's actions, with what it waits for before the first one and after the last one. */
 static void add_lane(const ms_timeline *t, const replayed *r, const ms_stage_times *times,
                      int rank, boxes *b)
 {
     const ms_schedule *schedule = r->schedule;
-    long first_box = b->num;
-    int first = schedule->first_action[rank];
-    for (int i = first; i < schedule->first_action[rank + 1]; i++)
+    int first = schedule->first_action[rank], last = schedule->first_action[rank + 1] - 1;
+    double release_s = times[schedule->actions[first].stage].release_s;
+    ms_box wait = {.lane = rank, .microbatch = -1, .kind = MS_BOX_GATHER};
+    wait.end_s = ms_min(release_s, r->end_s[first] - r->lasts_s[first]);
+    add_box(b, wait);
+    for (int i = first; i <= last; i++)
         add_action(r, rank, i, b);
-    add_ends(t, &r->result, times[schedule->actions[first].stage].release_s, rank,
-             first_box, b);
+    wait.kind = MS_BOX_REDUCE;
+    wait.start_s = r->end_s[last];
+    wait.end_s = r->result.end_s[rank];
+    add_box(b, wait);
+    wait.kind = MS_BOX_OPTIMIZER;
+    wait.start_s = r->result.makespan_s;
+    wait.end_s = t->step_s;
+    add_box(b, wait);
 }
 
 ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned, ms_timeline *out)
