@@ -1,4 +1,4 @@
-/* Bars stand at whole numbers, one apart; plans are one bar's width apart. */
+/* Places are pixels from the left end of the axes. */
 #include "plots/memory.h"
 
 #include "base/number.h"
@@ -10,6 +10,7 @@
 
 #define LEAST_WIDTH 1280.0
 #define LEAST_PLAN  140.0
+#define MOST_PITCH  44.0 /* of bars that could be wider */
 #define LEFT        70.0
 #define RIGHT       96.0
 #define TOP         96.0
@@ -56,20 +57,24 @@ static double bar_px(const ms_memory_plot *plot)
 }
 
 typedef struct place {
-    double first_x;      /* of the first bar's middle */
-    double from_x, to_x; /* of the plan, gaps included */
+    double from_px, to_px; /* of the plan, gaps included */
+    double first_px;       /* middle of the first bar */
+    double pitch_px;       /* from one bar to the next */
 } place;
 
+/* Plans of few ranks have room for wider bars. */
 static place place_of(const ms_memory_plot *plot, int plan)
 {
     double px = bar_px(plot);
     place at = {0};
     for (int i = 0; i <= plan; i++) {
-        at.from_x = at.to_x;
-        at.to_x += plan_px(&plot->plans[i], px) / px;
+        at.from_px = at.to_px;
+        at.to_px += plan_px(&plot->plans[i], px);
     }
-    double idle = at.to_x - at.from_x - plot->plans[plan].prediction.num_stages;
-    at.first_x = at.from_x + 0.5 * idle + 0.5;
+    int ranks = plot->plans[plan].prediction.num_stages;
+    double room_px = at.to_px - at.from_px;
+    at.pitch_px = ms_min(room_px / (ranks + 1.0), ms_max(px, MOST_PITCH));
+    at.first_px = at.from_px + 0.5 * (room_px - at.pitch_px * (ranks - 1.0));
     return at;
 }
 
@@ -179,12 +184,14 @@ static const char *subtitle(const ms_memory_plot *plot)
 
 /* ---- files ---- */
 
-static void write_bars(FILE *out, const ms_prediction *p, int plan, double first_x)
+static void write_bars(FILE *out, const ms_prediction *p, int plan, place at)
 {
+    double half_px = ms_min(0.42 * at.pitch_px, 45.0);
     for (int i = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
-        fprintf(out, "%.5g\t%d\t%d\t%.9g\t%d", first_x + i, plan, stage->rank,
-                ms_gib(stage->peak_bytes), stage->rank == p->worst_rank);
+        fprintf(out, "%.1f\t%.1f\t%d\t%d\t%.9g\t%d", at.first_px + at.pitch_px * i,
+                half_px, plan, stage->rank, ms_gib(stage->peak_bytes),
+                stage->rank == p->worst_rank);
         for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
             fprintf(out, "\t%.9g", ms_gib(stage->memory[part]));
         fputc('\n', out);
@@ -193,17 +200,20 @@ static void write_bars(FILE *out, const ms_prediction *p, int plan, double first
 
 void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
 {
-    fputs("# GiB\n# x\tplan\trank\tpeak\tworst", out);
+    fputs("# x and half a width in pixels, memory in GiB\n"
+          "# x\thalf\tplan\trank\tpeak\tworst",
+          out);
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
         fprintf(out, "\t%s", ms_memory_part_names[part]);
     fputc('\n', out);
     for (int i = 0; i < plot->num_plans; i++)
-        write_bars(out, &plot->plans[i].prediction, i, place_of(plot, i).first_x);
+        write_bars(out, &plot->plans[i].prediction, i, place_of(plot, i));
     fputs("\n\n# plans\n# from x\tto x\tcapacity\tlabel\n", out);
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_prediction *p = &plot->plans[i].prediction;
         place at = place_of(plot, i);
-        fprintf(out, "%.5g\t%.5g\t%.9g\t", at.from_x, at.to_x, ms_gib(p->capacity_bytes));
+        fprintf(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px,
+                ms_gib(p->capacity_bytes));
         ms_data_text(out, label_text(plot, &plot->plans[i]));
         fputc('\n', out);
     }
@@ -257,9 +267,7 @@ ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plo
     ms_script_number(out, "right", RIGHT);
     ms_script_number(out, "top", TOP);
     ms_script_number(out, "bottom", bottom);
-    ms_script_number(out, "last_x", place_of(plot, plot->num_plans - 1).to_x);
     ms_script_number(out, "num_plans", plot->num_plans);
-    ms_script_number(out, "bar_px", bar_px(plot));
     ms_script_number(out, "highest", ms_gib(e.highest));
     ms_script_number(out, "capacity", ms_gib(e.capacity));
     ms_script_number(out, "parts", e.parts);
@@ -309,19 +317,17 @@ void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
     ms_arena *arena = plot->arena;
     fprintf(out, "memory    %s\n\n", title(plot));
     ms_table *table = ms_table_new(
-        arena, "plan|worst rank|peak (GiB)|of (GiB)|free (GiB)|<fits|<layout");
+        arena, "<plan|worst rank|peak (GiB)|of (GiB)|free (GiB)|<fits|<mesh");
     for (int i = 0; i < plot->num_plans; i++) {
-        const ms_prediction *p = &plot->plans[i].prediction;
-        ms_table_cell(table, "%d", i + 1);
+        const ms_memory_plan *plan = &plot->plans[i];
+        const ms_prediction *p = &plan->prediction;
+        ms_table_cell(table, "%s", plan->name != NULL ? plan->name : "flags");
         ms_table_cell(table, "%d", p->worst_rank);
         ms_table_cell(table, "%.2f", ms_gib(p->peak_bytes));
         ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes));
         ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes - p->peak_bytes));
         ms_table_cell(table, "%s", p->fits ? "yes" : "NO");
-        ms_table_cell(table, "%s%s%s",
-                      plot->plans[i].name != NULL ? plot->plans[i].name : "",
-                      plot->plans[i].name != NULL ? ": " : "",
-                      ms_plan_text(arena, plot->plans[i].plan));
+        ms_table_cell(table, "%s", ms_caption_axes(arena, plan->plan));
     }
     ms_table_print(table, out);
     fputc('\n', out);

@@ -273,7 +273,7 @@ void ms_scaling_print(FILE *out, const ms_scaling *scaling)
     fprintf(out, "scaling   %s\n          %s\n\n", title(scaling), subtitle(scaling));
     ms_table *table =
         ms_table_new(scaling->arena, "GPUs|tokens/s|per GPU|linear (%)|MFU (%)|step "
-                                     "(s)|peak (GiB)|<fastest plan");
+                                     "(s)|peak (GiB)|<mesh of the fastest plan");
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
         const ms_prediction *p = &point->prediction;
@@ -291,7 +291,7 @@ void ms_scaling_print(FILE *out, const ms_scaling *scaling)
         ms_table_cell(table, "%.1f", 100.0 * p->mfu_frac);
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->step_s);
         ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));
-        ms_table_cell(table, "%s", ms_plan_text(scaling->arena, &point->plan));
+        ms_table_cell(table, "%s", ms_caption_axes(scaling->arena, &point->plan));
     }
     ms_table_print(table, out);
     fputc('\n', out);
