@@ -213,15 +213,19 @@ tsan: ## check with the thread sanitizer
 bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engine
 	@for b in $(call bin,$(BENCH_SRCS)); do echo "== $$b"; MESHSIM=$(PROGRAM) $$b || exit 1; done
 
-# libFuzzer builds everything again with clang, in one go per target.
 .PHONY: docs
 docs: $(PROGRAM) ## commands shown in README.md and docs/accuracy.md, run again; RUNS=file.csv for the latter
 	@docs/refresh.sh README.md docs/accuracy.md
 
+.PHONY: pictures
+pictures: $(PROGRAM) ## docs/*.png, made again by the commands of docs/howto.md; needs gnuplot
+	@docs/pictures.sh $(PROGRAM)
+
+# libFuzzer builds everything again with clang, in one go per target.
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
-	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) $(SUPPORT)
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c $(SUPPORT)
 
 # ---- lint
 
