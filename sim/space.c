@@ -48,6 +48,7 @@ ms_space ms_space_all(const ms_plan *base, const ms_stack *stack)
     for (int i = 0; i < MS_NUM_CHOICES; i++)
         space.high[i] = LONG_MAX;
     memcpy(space.can_cp, stack->can_cp, sizeof space.can_cp);
+    memcpy(space.can_schedule, stack->can_schedule, sizeof space.can_schedule);
     if (!stack->can_zero3_with_pp)
         space.base.reshard_after_forward =
             false; /* explore.c offers resharding with pp 1 only */
@@ -265,7 +266,8 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
 {
     ms_schedule_traits traits = ms_schedule_traits_of(kind);
     long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
-    return traits.least_virtual > 0 && (pp > 1 || kind == MS_1F1B) &&
+    bool can = space->can_schedule[kind] || (pp == 1 && kind == MS_1F1B);
+    return can && (pp > 1 || kind == MS_1F1B) &&
            virtual_stages >= traits.least_virtual && virtual_stages <= most &&
            virtual_stages <= space->max_virtual_stages &&
            ms_space_allows(space, MS_CHOOSE_SCHEDULE, (long)kind) &&
