@@ -182,8 +182,9 @@ static void print_legend(const canvas *c)
         "X forward and backward side by side"};
     fprintf(c->out, "%*s", c->label_width, "");
     for (int kind = 0; kind < MS_NUM_ACTIONS; kind++)
-        if (has_kind(c->schedule, kind) && (kind != MS_OVERLAP || !c->numbered))
-            fprintf(c->out, "%s, ", words[kind]);
+        if (has_kind(c->schedule, kind))
+            fprintf(c->out, "%s, ",
+                    kind == MS_OVERLAP && c->numbered ? "F+B side by side" : words[kind]);
     if (c->schedule->num_chunks > 1)
         fprintf(c->out, "small letters: %s, ",
                 c->schedule->num_chunks > 2 ? "odd chunks" : "chunk 1");

@@ -425,18 +425,34 @@ ms_status ms_schedule_csv_load(ms_ctx *cx, const char *path, ms_schedule_shape *
     return ms_schedule_csv_read(cx, name, csv.text, csv.length, out);
 }
 
+char *ms_schedule_csv_row(ms_arena *arena, const ms_schedule *schedule, int rank)
+{
+    int first = schedule->first_action[rank], end = schedule->first_action[rank + 1];
+    ms_arena *scratch = ms_arena_open();
+    const char **cells = MS_NEW_ARRAY(scratch, end - first, const char *);
+    size_t length = 0;
+    for (int i = first; i < end; i++) {
+        cells[i - first] = ms_action_text(scratch, &schedule->actions[i]);
+        length += strlen(cells[i - first]) + 1;
+    }
+    char *row = ms_arena_alloc(arena, length + 1), *at = row;
+    for (int i = 0; i < end - first; i++) {
+        size_t cell_length = strlen(cells[i]);
+        memcpy(at, cells[i], cell_length);
+        at += cell_length;
+        *at++ = ',';
+    }
+    if (at > row)
+        at[-1] = '\0';
+    ms_arena_close(scratch);
+    return row;
+}
+
 void ms_schedule_csv_write(FILE *out, const ms_schedule *schedule)
 {
-    ms_arena *scratch = ms_arena_open();
-    ms_arena_mark mark = ms_arena_save(scratch);
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
-        int first = schedule->first_action[rank], end = schedule->first_action[rank + 1];
-        for (int i = first; i < end; i++) {
-            fprintf(out, "%s%s", i == first ? "" : ",",
-                    ms_action_text(scratch, &schedule->actions[i]));
-            ms_arena_rewind(scratch, mark);
-        }
-        fputc('\n', out);
+        ms_arena *scratch = ms_arena_open();
+        fprintf(out, "%s\n", ms_schedule_csv_row(scratch, schedule, rank));
+        ms_arena_close(scratch);
     }
-    ms_arena_close(scratch);
 }
