@@ -5,6 +5,7 @@
 #include "base/csv.h"
 #include "costmodel/schedule_priv.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define MAX_STAGES      16383
@@ -62,12 +63,15 @@ static objection read_simple(const char **text, ms_action *out)
         return (objection){"is no computation",
                            "leave out what moves data: sends, gathers and reductions "
                            "follow from the order of F, I, W and B"};
-    const char *letter = **text == '\0' ? NULL : strchr(letters, **text);
-    if (letter == NULL)
+    const char *letter = NULL;
+    if (**text != '\0')
+        letter = strchr(letters, **text);
+    if (letter == NULL) {
         return (objection){
             "is no action: no F, I, W or B follows the stage",
             "F is a forward, B a backward, I and W its gradients of inputs "
             "and of weights"};
+    }
     ++*text;
     if (!read_number(text, MAX_MICROBATCH, &microbatch))
         return (objection){
@@ -247,9 +251,12 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
             ms_fail(r->cx, MS_EINPUT, (ms_loc){.file = r->file}, "there are no actions");
         ms_hint(r->cx, "one row per pipeline rank: 0F0,0F1,0B0,0B1");
     }
+    if (status != MS_OK)
+        return status;
     open_rank(r, 0); /* where the last one ends */
     r->num_ranks--;
-    return status;
+    assert(r->num_ranks > 0);
+    return MS_OK;
 }
 
 /* ---- stages ---- */
