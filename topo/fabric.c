@@ -49,24 +49,26 @@ static long present(const builder *b, long domain, int level)
     return left < size ? left : size;
 }
 
-/* Directed wires between the GPUs of one domain, ordered by sender and then by receiver. */
+/* Directed wires from one GPU of a domain to the others. */
+static void add_mesh_wires_of(builder *b, long domain, long from, double rate)
+{
+    long size = b->details->domain[0], here = present(b, domain, 0);
+    for (long to = 0; to < here; to++) {
+        if (from == to)
+            continue;
+        add_link(b, (ms_link){.kind = MS_LINK_PEER,
+                              .out = from < to,
+                              .index = (domain * size + from) * size + to,
+                              .bytes_per_s = rate});
+    }
+}
+
 static void add_mesh_wires(builder *b)
 {
-    long size = b->details->domain[0], num_domains = divide_up(b->num_gpus, size);
+    long size = b->details->domain[0];
     double rate = b->cluster->levels[0].bandwidth_bytes_per_s / ((double)size - 1.0);
-    for (long domain = 0; domain < num_domains; domain++) {
-        long here = present(b, domain, 0);
-        for (long from = 0; from < here; from++) {
-            for (long to = 0; to < here; to++) {
-                if (from != to) {
-                    add_link(b, (ms_link){.kind = MS_LINK_PEER,
-                                          .out = from < to,
-                                          .index = (domain * size + from) * size + to,
-                                          .bytes_per_s = rate});
-                }
-            }
-        }
-    }
+    for (long gpu = 0; gpu < b->num_gpus; gpu++)
+        add_mesh_wires_of(b, gpu / size, gpu % size, rate);
 }
 
 static void add_torus_wires_of(builder *b, long place, const long *coordinate)
