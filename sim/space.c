@@ -453,11 +453,19 @@ static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
     }
 }
 
+static bool same_signature(const signature *a, const signature *b)
+{
+    for (int i = 0; i < MS_NUM_SPANS; i++)
+        if (!ms_torus_span_equal(&a->torus[i], &b->torus[i]))
+            return false;
+    return memcmp(a->per_domain, b->per_domain, sizeof a->per_domain) == 0;
+}
+
 /* Index of an equal signature; num_known when there is none. */
 static int find_signature(const signature *known, int num_known, const signature *one)
 {
     int i = 0;
-    while (i < num_known && memcmp(&known[i], one, sizeof *one) != 0)
+    while (i < num_known && !same_signature(&known[i], one))
         i++;
     return i;
 }
@@ -534,7 +542,7 @@ bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
     for (int i = 0; i < orders.num; i++) {
         memcpy(variant.order, orders.order[i], sizeof variant.order);
         sign(&variant, cluster, &tried);
-        if (memcmp(&asked, &tried, sizeof asked) != 0)
+        if (!same_signature(&asked, &tried))
             continue;
         memcpy(like, orders.order[i], sizeof variant.order);
         return true;
