@@ -44,6 +44,10 @@ const ms_command ms_commands[] = {
         "validate", ms_cmd_validate, "RUNS.csv", 1,
         "predictions beside published measurements: errors by source, order of layouts",
         "meshsim validate runs.csv --json"),
+    COMMAND("plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
+            "pictures of a plan's pipeline, of plans' memory, and of growing numbers of "
+            "GPUs",
+            "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND("info", ms_cmd_info, "", 0,
             "what this program was built with, and where its data is", "meshsim info"),
     COMMAND("version", ms_cmd_version, "", 0, "the version", "meshsim version --json"),
