@@ -177,14 +177,18 @@ build/meshsim: build/opt/meshsim
 
 # ---- tests
 
-support_objs := $(call obj,$(SUPPORT))
+# an archive, so that fuzz targets, which have no cmocka, take only what they use
+SUPPORT_LIB := $B/libmeshsim_support.a
+$(SUPPORT_LIB): $(call obj,$(SUPPORT))
+	@rm -f $@
+	$(call run,AR,$@)$(AR) rcs $@ $^
 bin = $(patsubst %.c,$B/%,$(1))
 
-$(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(support_objs) $(CLI_LIB) $(RUN_LIB) $(LIB)
+$(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(LIB)
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(no_lto) $^ -o $@ $(LDFLAGS) $(LIBS)
 
 $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
-$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(support_objs) $(CLI_LIB) $(RUN_LIB) $(LIB)
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(LIB)
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(no_lto) $^ -o $@ $(LDFLAGS) -lcmocka $(LIBS)
 
 .PHONY: check soak golden-update

@@ -138,7 +138,7 @@ ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned, ms_timeline *o
     ms_predict_planned(cx, planned, &out->prediction);
     out->step_s = out->prediction.step_s;
     ms_stage_times *times = MS_NEW_ARRAY(cx->arena, schedule->num_stages, ms_stage_times);
-    ms_step_durations(&planned->pipeline, planned->sharding, times);
+    ms_step_durations(&planned->pipeline, planned->sharding, cx->arena, times);
     replayed replay = replay_schedule(cx->arena, schedule, times);
     boxes b = {MS_NEW_ARRAY(cx->arena, 2L * schedule->num_steps + 3L * num_ranks, ms_box),
                0};
