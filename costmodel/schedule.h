@@ -124,6 +124,15 @@ typedef struct ms_step_cost {
     short backward_stage; /* pairs */
 } ms_step_cost;
 
+/* How the lists begin and end, by rank and chunk. */
+typedef struct ms_schedule_edges {
+    int *warmup; /* (num_ranks, num_chunks): forwards before the first backward begins */
+    int *
+        cooldown; /* (num_ranks, num_chunks): Ws after the last action that computes a gradient for another stage */
+    short *first_backward; /* (num_ranks): stage of that backward */
+    short *last_gradient;  /* (num_ranks): stage of that action */
+} ms_schedule_edges;
+
 typedef struct ms_schedule {
     ms_schedule_shape shape;
     int num_stages;           /* placed */
@@ -138,6 +147,7 @@ typedef struct ms_schedule {
     const int *live;       /* (num_live, 2 num_chunks) */
     const short *live_chunk;
     const unsigned char *live_kind;
+    ms_schedule_edges edges;
     /* All steps in one order in which each comes after those that it waits for. */
     int num_steps;
     const ms_step *steps; /* (1 + num_steps); steps[0] is no action */

@@ -8,6 +8,7 @@ typedef struct bound {
     const ms_stage_times *times; /* by class */
     double microbatches;         /* of a stage */
     double send_s;
+    const ms_schedule *lists; /* NULL: only what holds for any order */
     bool
         spans; /* only each rank's own span counts: nothing before its first action or after its last */
 } bound;
@@ -160,6 +161,73 @@ static int nearest_stage(const ms_split *split, int rank)
     return nearest;
 }
 
+static const ms_stage_times *times_of(const bound *b, int rank, int chunk)
+{
+    return &b->times[b->split->class_of_stage[ms_split_stage(b->split, rank, chunk)]];
+}
+
+/* Way of the first micro-batch to the end of the model and back to the start of the backward of `stage`. */
+static double around_s(const bound *b, const ways *w, int stage)
+{
+    const ms_split *split = b->split;
+    int last = split->num_stages - 1;
+    const ms_stage_times *end = &b->times[split->class_of_stage[last]];
+    const ms_stage_times *own = &b->times[split->class_of_stage[stage]];
+    double there_s = w->there_s[last] + end->first_forward_s - end->hidden_s;
+    if (stage == last)
+        return there_s;
+    /* back_s[last] - back_s[stage] counts the stages from `stage` up to the one before the last */
+    return there_s + w->back_s[last] - w->back_s[stage] + input_s(end) - end->hidden_s -
+           (input_s(own) - own->hidden_s);
+}
+
+/* A rank's first backward waits for a micro-batch that has gone to the end of the model and back. What the rank has not done before, it
+ * does after. */
+static double after_first_backward_s(const bound *b, const ways *w, int rank,
+                                     const chunks *c)
+{
+    const ms_schedule *lists = b->lists;
+    int stage =
+        ms_schedule_model_stage(&b->split->shape, lists->edges.first_backward[rank]);
+    double seconds = around_s(b, w, stage) + c->all_s + c->rest_s;
+    for (int chunk = 0; chunk < b->split->num_chunks; chunk++) {
+        int warmup = lists->edges.warmup[(long)rank * lists->num_chunks + chunk];
+        const ms_stage_times *t = times_of(b, rank, chunk);
+        if (warmup > 0)
+            seconds -= t->first_forward_s + (warmup - 1) * t->forward_s;
+    }
+    return seconds;
+}
+
+/* After the last gradient that a rank sends it may still have gradients of weights to compute; all else came before, and the gradient
+ * travels on. */
+static double until_last_gradient_s(const bound *b, const ways *w, int rank,
+                                    const chunks *c)
+{
+    const ms_schedule *lists = b->lists;
+    int stage =
+        ms_schedule_model_stage(&b->split->shape, lists->edges.last_gradient[rank]);
+    double seconds = c->all_s + w->back_s[stage];
+    for (int chunk = 0; chunk < b->split->num_chunks; chunk++) {
+        int cooldown = lists->edges.cooldown[(long)rank * lists->num_chunks + chunk];
+        const ms_stage_times *t = times_of(b, rank, chunk);
+        seconds -= cooldown * ms_max(t->weight_s, t->last_weight_s);
+    }
+    return seconds;
+}
+
+static double rank_bound_s(const bound *b, const ways *w, int rank, const chunks *c)
+{
+    int stage = nearest_stage(b->split, rank);
+    double start_s = ms_max(w->there_s[stage], c->release_s);
+    double longest_s =
+        start_s + ms_max(c->all_s + c->rest_s, c->inputs_s + w->back_s[stage]);
+    if (b->lists == NULL)
+        return longest_s;
+    longest_s = ms_max(longest_s, after_first_backward_s(b, w, rank, c));
+    return ms_max(longest_s, start_s + until_last_gradient_s(b, w, rank, c));
+}
+
 static double any_bound_s(const bound *b, ms_arena *scratch)
 {
     const ms_split *split = b->split;
@@ -172,13 +240,8 @@ static double any_bound_s(const bound *b, ms_arena *scratch)
             longest_s = ms_max(longest_s, c.all_s + c.rest_s);
             continue;
         }
-        for (int rank = run->first_rank; rank < run->first_rank + run->num_ranks;
-             rank++) {
-            int stage = nearest_stage(split, rank);
-            double start_s = ms_max(w.there_s[stage], c.release_s);
-            longest_s = ms_max(longest_s, start_s + ms_max(c.all_s + c.rest_s,
-                                                           c.inputs_s + w.back_s[stage]));
-        }
+        for (int rank = run->first_rank; rank < run->first_rank + run->num_ranks; rank++)
+            longest_s = ms_max(longest_s, rank_bound_s(b, &w, rank, &c));
     }
     return longest_s;
 }
@@ -195,6 +258,7 @@ double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                .times = times,
                .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
                .send_s = pipeline->send_s,
+               .lists = pipeline->lists,
                .spans = pipeline->workload->stack->optimizer_sync != MS_SYNC_GLOBAL};
     double longest_s = ends_with_first_chunk(pipeline->shape.kind)
                            ? whole_bound_s(&b)

@@ -253,8 +253,7 @@ typedef struct mesh_links {
 
 static const ms_rank_live *live_of_runs(ms_explore_level *l)
 {
-    ms_schedule_shape shape = ms_plan_shape(&l->plan);
-    const ms_schedule *live = ms_live_cached(l->explorer->schedules, &shape);
+    const ms_schedule *live = l->lists;
     ms_rank_live *of_run =
         MS_NEW_ARRAY(l->explorer->scratch, l->split->num_runs, ms_rank_live);
     for (int i = 0; i < l->split->num_runs; i++) {
@@ -269,6 +268,8 @@ static void explore_schedule(ms_explore_level *l, void *payload)
 {
     mesh_links *links = payload;
     ms_explorer *explorer = l->explorer;
+    ms_schedule_shape shape = ms_plan_shape(&l->plan);
+    l->lists = ms_live_cached(explorer->schedules, &shape);
     if (!explorer->exhaustive && !explorer->bounds_only) {
         double bound_s =
             ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);

@@ -19,6 +19,7 @@ typedef struct ms_explore_level {
     ms_priced_parts *priced; /* on these links */
     ms_pipeline pipeline;
     const ms_split *split;
+    const ms_schedule *lists; /* of the schedule, or shorter ones that live alike */
     const ms_rank_live *live; /* (split->num_runs) */
 } ms_explore_level;
 

@@ -327,6 +327,7 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
                       .shards = ms_shard_sizes_of(links),
                       .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
                       .world_sync_s = ms_step_sync_s(workload, links, &priced->parts),
+                      .lists = l->lists,
                       .parts = &priced->parts};
 }
 

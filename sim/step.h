@@ -18,6 +18,8 @@ typedef struct ms_pipeline {
     ms_shard_sizes shards;
     double send_s;
     double world_sync_s; /* before the optimizer: ms_step_sync_s */
+    const ms_schedule *
+        lists; /* of the shape, or shorter ones with the same edges, for tighter bounds; NULL: none */
     /* for schedules with pairs: */
     const ms_parts *parts;
     ms_recompute recompute;
