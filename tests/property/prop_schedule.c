@@ -249,9 +249,8 @@ static double end_of(const naive *n, int at, double free_s)
     if (!waits_apart(n, a))
         return start_s + duration(n, at);
     double gradient_s = received(n, at, false, a->backward_stage, a->backward_microbatch);
-    if (gradient_s < 0)
-        return -1.0;
-    return fmax(n->half_s[at], gradient_s) + duration(n, at) - half_duration(n, at);
+    double rest_s = duration(n, at) - half_duration(n, at);
+    return gradient_s < 0 ? -1.0 : fmax(n->half_s[at], gradient_s) + rest_s;
 }
 
 static bool improve(const naive *n)
@@ -263,10 +262,9 @@ static bool improve(const naive *n)
             if (n->end_s[at] >= 0)
                 continue;
             double free_s = at == first ? 0.0 : n->end_s[at - 1];
-            double end_s = free_s < 0 ? -1.0 : end_of(n, at, free_s);
-            if (end_s < 0)
+            n->end_s[at] = free_s < 0 ? -1.0 : end_of(n, at, free_s);
+            if (n->end_s[at] < 0)
                 break;
-            n->end_s[at] = end_s;
             changed = true;
         }
     }
