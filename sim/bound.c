@@ -1,17 +1,11 @@
 /* Lower bounds of a step by closed form. A rank's own actions cannot start before the first micro-batch has come to it, and after them something
  * always follows: docs/formulas.md 6.3. */
+#include "sim/bound.h"
+
 #include "base/number.h"
 #include "sim/step.h"
 
-typedef struct bound {
-    const ms_split *split;
-    const ms_stage_times *times; /* by class */
-    double microbatches;         /* of a stage */
-    double send_s;
-    const ms_schedule *lists; /* NULL: only what holds for any order */
-    bool
-        spans; /* only each rank's own span counts: nothing before its first action or after its last */
-} bound;
+typedef ms_order_times bound;
 
 /* ---- schedules whose backwards are whole, and whose ranks all end with the last backward of their first chunk ---- */
 
@@ -246,6 +240,15 @@ static double any_bound_s(const bound *b, ms_arena *scratch)
     return longest_s;
 }
 
+double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
+{
+    ms_arena_mark mark = ms_arena_save(scratch);
+    double bound_s = ends_with_first_chunk(order->kind) ? whole_bound_s(order)
+                                                        : any_bound_s(order, scratch);
+    ms_arena_rewind(scratch, mark);
+    return bound_s * (1.0 - 1e-12);
+}
+
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch)
 {
@@ -254,17 +257,18 @@ double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
     ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_step_class_durations(pipeline, sharding, i);
-    bound b = {.split = split,
-               .times = times,
-               .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
-               .send_s = pipeline->send_s,
-               .lists = pipeline->lists,
-               .spans = pipeline->workload->stack->optimizer_sync != MS_SYNC_GLOBAL};
-    double longest_s = ends_with_first_chunk(pipeline->shape.kind)
-                           ? whole_bound_s(&b)
-                           : any_bound_s(&b, scratch);
+    ms_order_times order = {
+        .split = split,
+        .kind = pipeline->shape.kind,
+        .times = times,
+        .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
+        .send_s = pipeline->send_s,
+        .lists = pipeline->lists,
+        .spans = pipeline->workload->stack->optimizer_sync != MS_SYNC_GLOBAL};
+    double bound_s = ms_order_bound_s(&order, scratch);
     int rank_unused;
-    double optimizer_s = b.spans ? 0.0 : ms_optimizer_s(pipeline, sharding, &rank_unused);
+    double optimizer_s =
+        order.spans ? 0.0 : ms_optimizer_s(pipeline, sharding, &rank_unused);
     ms_arena_rewind(scratch, mark);
-    return (longest_s + optimizer_s) * (1.0 - 1e-12);
+    return bound_s + optimizer_s * (1.0 - 1e-12);
 }
