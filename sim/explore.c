@@ -66,8 +66,8 @@ static void visit_schedules(ms_explore_level *l, schedule_visitor visit, void *p
                 return;
             if (!set_schedule(l, (ms_schedule_kind)kind, v))
                 continue;
-            ms_schedule_shape shape = ms_plan_shape(&l->plan);
-            l->split = ms_workload_split(workload, l->bills, &shape);
+            l->shape = ms_workload_shape(workload, l->bills, &l->plan);
+            l->split = ms_workload_split(workload, l->bills, &l->shape);
             visit(l, payload);
         }
     }
@@ -297,9 +297,8 @@ static void explore_schedule(ms_explore_level *l, void *payload)
 {
     mesh_links *links = payload;
     ms_explorer *explorer = l->explorer;
-    ms_schedule_shape shape = ms_plan_shape(&l->plan);
     bool everything = explorer->exhaustive || explorer->bounds_only;
-    l->lists = ms_live_cached(explorer->schedules, &shape);
+    l->lists = ms_live_cached(explorer->schedules, &l->shape);
     if (!everything && !is_open(l, links))
         return;
     ms_arena_mark mark = ms_arena_save(explorer->scratch);

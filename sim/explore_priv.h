@@ -18,6 +18,7 @@ typedef struct ms_explore_level {
     const ms_links *links;
     ms_priced_parts *priced; /* on these links */
     ms_pipeline pipeline;
+    ms_schedule_shape shape;
     const ms_split *split;
     const ms_schedule *lists; /* of the schedule, or shorter ones that live alike */
     const ms_rank_live *live; /* (split->num_runs) */

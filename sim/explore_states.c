@@ -431,7 +431,7 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
     l->pipeline =
         (ms_pipeline){.workload = workload,
                       .links = links,
-                      .shape = ms_plan_shape(&l->plan),
+                      .shape = l->shape,
                       .split = l->split,
                       .shards = ms_shard_sizes_of(links),
                       .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,

@@ -85,7 +85,7 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
 {
     *p = (ms_planned){.plan = plan, .workload = workload};
     open_bills(p);
-    ms_schedule_shape shape = ms_plan_shape(plan);
+    ms_schedule_shape shape = ms_workload_shape(workload, p->bills, plan);
     p->sharding = ms_plan_sharding(plan);
     p->schedule = ms_schedule_make(cx->arena, &shape);
     p->pipeline =
