@@ -6,7 +6,8 @@
 #include "sim/graph.h"
 
 typedef struct ms_event_options {
-    bool share_links; /* max-min fairness over graph->uses, HBM included when the builder made it a link */
+    bool
+        share_links; /* max-min fairness over graph->uses, HBM included when the builder made it a link */
     bool share_sms;
 } ms_event_options;
 
@@ -18,7 +19,8 @@ typedef struct ms_link_sample {
 } ms_link_sample;
 
 typedef struct ms_event_result {
-    double *start_s, *end_s; /* (1 + num_tasks), given by the caller */
+    double *start_s,
+        *end_s; /* (1 + num_tasks), given by the caller; start_s may be NULL */
     double makespan_s;
     long num_events;       /* starts and ends */
     long num_rate_changes; /* of running tasks */
