@@ -27,6 +27,10 @@ const ms_command ms_commands[] = {
     COMMAND("explain", ms_cmd_explain, "[PLAN.json]", 1,
             "why a plan costs what it does, or how one einsum goes over a mesh",
             "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
+    COMMAND(
+        "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
+        "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
+        "meshsim schedule zb-h1 --pp 4 --microbatches 8"),
     COMMAND("model", ms_cmd_model, "[NAME|FILE]", 1,
             "parameters, FLOP per token and shapes of a model; without a name, all names",
             "meshsim model 70b --seq 8k"),

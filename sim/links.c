@@ -1,6 +1,7 @@
 #include "sim/links.h"
 
 #include "base/number.h"
+#include "topo/torus.h"
 
 #include <math.h>
 #include <string.h>
@@ -174,6 +175,8 @@ ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
         ms_group alone = {
             .size = spans[i].size, .num_modes = 1, .modes = {{spans[i].size, 1}}};
         spans[i] = ms_group_span(&alone, spans[i].size, cluster);
+        if (cluster->levels[0].topology == MS_TORUS && spans[i].size > 1)
+            spans[i].torus = ms_torus_span_least(&cluster->levels[0], spans[i].size);
     }
     ms_links links = laws_of(spans, cluster, profile);
     relax_all_reduces(&links, cluster, profile);
