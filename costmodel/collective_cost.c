@@ -97,8 +97,10 @@ static double usable_rate(const ms_cluster *cluster, const ms_span *span)
     double rate = level->bandwidth_bytes_per_s, ranks = (double)span->per_domain[0];
     if (level->topology == MS_FULL_MESH)
         return rate * ms_max(ranks - 1.0, 1.0) / ((double)level->gpus_per_domain - 1.0);
-    if (level->topology == MS_TORUS)
-        return rate * span->torus.links / (2.0 * (double)level->num_dims);
+    if (level->topology == MS_TORUS) {
+        double links = span->torus.links > 0.0 ? span->torus.links : 1.0;
+        return rate * links / (2.0 * (double)level->num_dims);
+    }
     return rate;
 }
 
@@ -184,10 +186,9 @@ static void add_network_ring(ms_collective_law *law, const setting *s,
     add(law, "ring", alpha_s, (steps + 0.5) / (s->ranks * rate), network->ramp.value);
 }
 
-/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes)
- * levels. From three nodes on a NIC carries the same bytes as in the ring, at tree_frac of its rate.
- * Two nodes exchange their sums once each way, half the bytes; then the reduction inside the node binds:
- * published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. */
+/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes) levels. From three nodes on a node sends 2 S,
+ * up once and down twice in one tree, up once in the other, over its p NICs at tree_frac of their rate. Two nodes exchange their sums once each
+ * way, S; then the reduction inside the node binds: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. */
 static void add_network_tree(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -200,9 +201,17 @@ static void add_network_tree(ms_collective_law *law, const setting *s)
         inside = ms_min(profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
     double share = s->nodes <= 2.0 ? 2.0 : s->network->tree_frac.value;
     double out = s->per_node * s->nic_bytes_per_s * share;
-    double rate = s->per_node > 1.0 ? ms_min(inside, out) : out;
-    add(law, "tree", alpha_s, 2.0 * (s->ranks - 1.0) / (s->ranks * rate),
-        profile->ramp.value);
+    double beta_s_per_byte = 2.0 / out;
+    if (s->per_node > 1.0)
+        beta_s_per_byte =
+            ms_max(beta_s_per_byte, 2.0 * (s->ranks - 1.0) / (s->ranks * inside));
+    add(law, "tree", alpha_s, beta_s_per_byte, profile->ramp.value);
+}
+
+/* What a rank keeps counts half through a switch, and not at all beside the slow wires of a mesh. */
+static double own_step(const setting *s)
+{
+    return s->cluster->levels[0].topology == MS_FULL_MESH ? 1.0 : 0.5;
 }
 
 /* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
@@ -212,7 +221,7 @@ static void add_link_all_to_all(ms_collective_law *law, const setting *s)
     double alpha_s = profile->all_to_all_base_s.value +
                      profile->all_to_all_step_s.value * log2(s->ranks);
     double rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
-    add(law, "direct", alpha_s, (s->ranks - 0.5) / (s->ranks * rate),
+    add(law, "direct", alpha_s, (s->ranks - own_step(s)) / (s->ranks * rate),
         profile->ramp.value);
 }
 
@@ -227,7 +236,7 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
                      s->network->step_s.value * log2(s->nodes);
     double link_rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
     double wire = (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
-    double link = (s->per_node - 0.5) / (s->ranks * link_rate);
+    double link = (s->per_node - own_step(s)) / (s->ranks * link_rate);
     if (s->torus != NULL && s->per_node > 1.0)
         link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
     add(law, "direct", alpha_s, ms_max(wire, link), s->network->ramp.value);

@@ -22,14 +22,9 @@ typedef struct ms_fabric_details {
 
 const ms_fabric_details *ms_fabric_details_of(const ms_fabric *fabric);
 
-/* Position along each dim of a torus position. */
-void ms_torus_coordinates(const ms_torus *torus, long position,
-                          long coordinate[MS_MAX_TORUS_DIMS]);
-/* Dimension order, the short way round each ring; where both ways are equally long, upwards or downwards. Both GPUs in one domain. Returns links. */
+/* Dimension order, the short way round each ring; where both ways are equally long, upwards or downwards. Both GPUs in one domain. Returns how
+ * many links. */
 int ms_torus_route(const ms_fabric_details *d, long from, long to, bool upwards,
                    int *route);
-/* The wires of one line, from coordinate `from` of `dim` to coordinate `to`, upwards or downwards. `domain`: of the innermost level. */
-int ms_torus_walk(const ms_fabric_details *d, long domain, long position, int dim,
-                  long to, bool upwards, int *route);
 
 #endif

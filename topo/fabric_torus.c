@@ -1,15 +1,6 @@
 /* Routes over the wires of a torus. */
 #include "topo/fabric_priv.h"
 
-void ms_torus_coordinates(const ms_torus *torus, long position,
-                          long coordinate[MS_MAX_TORUS_DIMS])
-{
-    for (int i = torus->num_dims - 1; i >= 0; i--) {
-        coordinate[i] = position % torus->side[i];
-        position /= torus->side[i];
-    }
-}
-
 static long stride_of(const ms_torus *torus, int dim)
 {
     long stride = 1;
@@ -18,17 +9,20 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-int ms_torus_walk(const ms_fabric_details *d, long domain, long position, int dim,
-                  long to, bool upwards, int *route)
+/* The wires of one dim from one coordinate to another; `place` is the position in the fabric of coordinate 0. */
+typedef struct line {
+    long place, from, to;
+    int dim;
+    bool upwards;
+} line;
+
+static int walk(const ms_fabric_details *d, line l, int *route)
 {
-    const ms_torus *torus = &d->torus;
-    long side = torus->side[dim], stride = stride_of(torus, dim);
-    long at = position / stride % side, base = position - at * stride;
+    long side = d->torus.side[l.dim], stride = stride_of(&d->torus, l.dim);
     int num = 0;
-    while (at != to) {
-        long place = domain * d->positions + base + at * stride;
-        route[num++] = d->torus_link[place * 2 * MS_MAX_TORUS_DIMS + 2 * dim + upwards];
-        at = upwards ? (at + 1) % side : (at + side - 1) % side;
+    for (long at = l.from; at != l.to; at = (at + (l.upwards ? 1 : side - 1)) % side) {
+        long wire = (l.place + at * stride) * 2 * MS_MAX_TORUS_DIMS + 2 * l.dim;
+        route[num++] = d->torus_link[wire + l.upwards];
     }
     return num;
 }
@@ -49,7 +43,8 @@ int ms_torus_route(const ms_fabric_details *d, long from, long to, bool upwards,
         bool goes_up = b[i] > a[i];
         if (torus->closed[i])
             goes_up = 2 * up == side ? upwards : 2 * up < side;
-        num += ms_torus_walk(d, domain, position, i, b[i], goes_up, route + num);
+        long place = domain * d->positions + position - a[i] * stride_of(torus, i);
+        num += walk(d, (line){place, a[i], b[i], i, goes_up}, route + num);
         position += (b[i] - a[i]) * stride_of(torus, i);
     }
     return num;

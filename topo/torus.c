@@ -40,12 +40,13 @@ static bool is_better(const ms_level *level, const box *a, const box *b)
 static box best_box(const ms_level *level, const box *whole, long num_gpus)
 {
     box best = *whole;
-    for (long x = 1; x <= whole->side[0] && x * x * (x - 1) < num_gpus; x++)
+    for (long x = 1; x <= whole->side[0] && x * x * (x - 1) < num_gpus; x++) {
         for (long y = x; y <= whole->side[1] && x * y * (y - 1) < num_gpus; y++) {
             box b = {{x, y, (num_gpus + x * y - 1) / (x * y)}};
             if (b.side[2] <= whole->side[2] && is_better(level, &b, &best))
                 best = b;
         }
+    }
     return best;
 }
 
@@ -78,6 +79,15 @@ long ms_torus_positions(const ms_torus *torus)
     return positions;
 }
 
+void ms_torus_coordinates(const ms_torus *torus, long position,
+                          long coordinate[MS_MAX_TORUS_DIMS])
+{
+    for (int i = torus->num_dims - 1; i >= 0; i--) {
+        coordinate[i] = position % torus->side[i];
+        position /= torus->side[i];
+    }
+}
+
 /* Positions of a group along one dim, and how far they reach when its last step is counted too. */
 typedef struct footprint {
     long positions, extent;
@@ -101,17 +111,20 @@ static ms_torus_span measure(const ms_torus *torus, const footprint *feet)
     return span;
 }
 
-/* A mode walks from its stride upwards through the dims. */
-static void walk(const ms_torus *torus, ms_mode mode, long size, footprint *feet)
+/* A mode walks from its stride upwards through the dims. False when it fills one of them unevenly. */
+static bool walk(const ms_torus *torus, ms_mode mode, long size, footprint *feet)
 {
     long unit = 1; /* ranks from one position of dim i to the next */
     long left = mode.size < size ? mode.size : size, stride = mode.stride;
+    bool even = true;
     for (int i = torus->num_dims - 1; i >= 0 && left > 1; i--) {
         long line = unit * torus->side[i];
         if (stride < line) {
             long step = stride > unit ? stride / unit : 1;
             long most = torus->side[i] / step;
             long here = left < most ? left : most;
+            even = even && stride % unit == 0 && torus->side[i] % step == 0 &&
+                   (left < most ? most % left : left % most) == 0;
             feet[i].positions *= here;
             feet[i].extent = here * step;
             left = (left + here - 1) / here;
@@ -119,29 +132,38 @@ static void walk(const ms_torus *torus, ms_mode mode, long size, footprint *feet
         }
         unit = line;
     }
+    return even && left == 1;
+}
+
+/* Rings in the order of the ranks turn back at the end of each line, and hops cross each other: taken as half of one line, shared by as many groups as
+ * their stride passes over, and twice the cut of a line as long as the group. */
+static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
+{
+    long stride = group->modes[group->num_modes - 1].stride, sides = 0, longest = 1;
+    for (int i = 0; i < torus->num_dims; i++) {
+        longest = torus->side[i] > longest ? torus->side[i] : longest;
+        sides += torus->side[i] - 1;
+    }
+    double sharing = (double)(stride < longest ? stride : longest);
+    double reach = (double)(size < longest ? size : longest);
+    return (ms_torus_span){.links = 0.5 / sharing,
+                           .hops = (double)(sides > 0 ? sides : 1),
+                           .cut = 0.5 * sharing * reach,
+                           .step = sides > 0 ? sides : 1};
 }
 
 ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, long size)
 {
     footprint feet[MS_MAX_TORUS_DIMS] = {{1, 1}, {1, 1}, {1, 1}};
     long left = size;
+    bool even = true;
     for (int i = group->num_modes - 1; i >= 0 && left > 1; i--) {
-        walk(torus, group->modes[i], left, feet);
+        even = walk(torus, group->modes[i], left, feet) && even;
         left = (left + group->modes[i].size - 1) / group->modes[i].size;
     }
-    for (int i = 0; i < torus->num_dims; i++) {
-        feet[i].extent =
-            feet[i].extent < feet[i].positions ? feet[i].positions : feet[i].extent;
-        if (feet[i].extent > torus->side[i])
-            feet[i].extent = torus->side[i];
-        if (feet[i].positions > feet[i].extent)
-            feet[i].positions = feet[i].extent;
-    }
-    ms_torus_span span = measure(torus, feet);
-    /* a group that seems to lie on no line at all: one line, for want of better */
-    if (size > 1 && span.links <= 0.0)
-        span = (ms_torus_span){1.0, (double)size - 1.0, (double)size / 4.0, 1};
-    return span;
+    if (size > 1 && !even)
+        return uneven_span(torus, group, size);
+    return measure(torus, feet);
 }
 
 ms_torus_span ms_torus_span_least(const ms_level *level, long size)

@@ -16,9 +16,12 @@ typedef struct ms_torus {
  * dims, then the most cubic. A dim is closed when all sides are multiples of level->wrap, or when it is as long as the torus. */
 ms_torus ms_torus_slice(const ms_level *level, long num_gpus);
 long ms_torus_positions(const ms_torus *torus);
+/* Coordinates of a position; of its dims only. */
+void ms_torus_coordinates(const ms_torus *torus, long position,
+                          long coordinate[MS_MAX_TORUS_DIMS]);
 
-/* How the ranks of a group inside one domain, `size` of them, lie on the box. Groups that fill no box evenly (16 along a side of 24) are taken
- * as if each dim they reach held them evenly. */
+/* How the ranks of a group inside one domain, `size` of them, lie on the box. Assumed of groups that do not fill lines evenly (16 along a side of
+ * 24): half of one line's wires. */
 ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, long size);
 /* Better than any group of this size in every number: for lower bounds. */
 ms_torus_span ms_torus_span_least(const ms_level *level, long size);
