@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "costmodel/ring.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Ops of one pass while they are collected. */
@@ -38,7 +39,7 @@ static int first_beside(const list *l, double hidden_s)
 {
     int at = l->num;
     double seconds = 0.0;
-    while (at > 0 && seconds < hidden_s && l->ops[at - 1].count == 0)
+    while (at > 0 && seconds < hidden_s && !l->ops[at - 1].moves)
         seconds += l->ops[--at].compute_s;
     return at;
 }
@@ -48,8 +49,7 @@ static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
     const ms_bill_comm *entry = find_entry(l, one);
-    if (entry == NULL)
-        return;
+    assert(entry != NULL); /* bills are made from the same programs */
     double share = (double)one->count / entry->count;
     double all_s =
         entry->count *
@@ -61,6 +61,7 @@ static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
     double hidden_s =
         interference < 1.0 ? (all_s - exposed_s) / (1.0 - interference) : 0.0;
     op.kind = MS_TASK_COLLECTIVE;
+    op.moves = true;
     op.count = one->count;
     op.group = (ms_traffic_group)one->axis;
     op.collective = (ms_collective)one->collective;
@@ -85,6 +86,7 @@ static void add_change(list *l, ms_part_op op, const ms_node *node)
     add_collective(l, op, &one);
 }
 
+/* Transfers run beside the attention, one after the other; what does not fit there is waited for at its end. */
 static void add_ring(list *l, ms_part_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;
@@ -93,6 +95,8 @@ static void add_ring(list *l, ms_part_op op, const ms_node *node)
     double seconds = ms_attention_s(pricer, ms_node_attention(l->program, node));
     op.compute_s = 0.0;
     op.node = NULL;
+    int attention = l->num - 1;
+    double exposed_s = 0.0;
     for (int i = 0; i < num; i++) {
         ms_bill_comm one = {.axis = MS_BILL_CP,
                             .collective = MS_SEND,
@@ -100,10 +104,21 @@ static void add_ring(list *l, ms_part_op op, const ms_node *node)
                             .count = transfers[i].count,
                             .size_bytes = transfers[i].size_bytes,
                             .window_s = transfers[i].window_frac * seconds};
-        int attention = l->num - 1 - i;
         add_collective(l, op, &one);
-        l->ops[l->num - 1].beside = attention;
+        ms_part_op *added = &l->ops[l->num - 1];
+        added->beside = attention;
+        added->goes_on = true;
+        exposed_s += added->exposed_s;
+        added->exposed_s = 0.0;
     }
+    if (num == 0)
+        return;
+    ms_part_op rest = l->ops[l->num - 1];
+    rest.count = 0;
+    rest.goes_on = false;
+    rest.exposed_s = exposed_s;
+    rest.hidden_s = rest.interference_s = 0.0;
+    l->ops[l->num++] = rest;
 }
 
 /* ---- ops of a pass ---- */
@@ -168,7 +183,7 @@ static void add_rest(list *l, const ms_part *part)
 }
 
 /* Each node is an op at the most, and rings have their transfers. */
-#define MORE_OPS (4 * MS_MAX_RING_TRANSFERS + 4)
+#define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 4)
 
 static void collect_ops(ms_arena *arena, const ms_planned *planned,
                         const ms_held_part *held, ms_part_ops *out)

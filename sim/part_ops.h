@@ -14,13 +14,15 @@ typedef struct ms_part_op {
     const char *name;
     double compute_s;    /* of a kernel or the host; 0 for collectives */
     const ms_node *node; /* of a kernel that a node of the program is; NULL: none */
-    /* of collectives: `count` alike, one after the other */
+    /* of collectives: `count` alike, one after the other; 0: their exposed share alone */
+    bool moves;
     int count;
     ms_traffic_group group;
     ms_collective collective;
     double size_bytes; /* of one */
     double exposed_s, hidden_s;
     double interference_s; /* that the hidden share costs the kernels beside it */
+    bool goes_on; /* nothing waits for it but the next collective on its stream */
     bool
         hides_after; /* beside what follows, otherwise beside what comes before it, from op `beside` on */
     int beside;

@@ -141,7 +141,8 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
             continue;
         if (op->hidden_s > 0.0 && !op->hides_after)
             add_hidden_before(b, w, op, members, num);
-        add_exposed(b, w, op, members, num);
+        if (!op->goes_on)
+            add_exposed(b, w, op, members, num);
         if (op->hidden_s > 0.0 && op->hides_after)
             add_hidden_after(b, w, op, members, num);
     }
@@ -178,7 +179,7 @@ static bool find_op(ms_node_builder *b, ms_walk *w)
 static void take_op(ms_node_builder *b, ms_walk *w, double *free_s)
 {
     const ms_part_op *op = op_at(w);
-    if (op->count > 0) {
+    if (op->moves) {
         add_collective(b, w, op);
         w->when_s += op->exposed_s;
     } else {
@@ -262,18 +263,24 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
     ms_state_end_walk(b, w);
 }
 
-/* Collectives start as soon as they can; of two kernels the one that is ready first goes first. Tells when the forward is done. */
+/* Exchanges of tokens hide behind the kernels of the other direction; for other collectives both wait, as costmodel/pair.h has it. Of two kernels the one
+ * that is ready first goes first. Tells when the forward is done. */
 static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *backward)
 {
     const ms_actors *actors = b->s.actors;
     double free_s = 0.0;
     bool more[2] = {find_op(b, forward), find_op(b, backward)};
     while (more[0] || more[1]) {
-        bool moves = more[1] && op_at(backward)->count > 0;
-        bool first = more[0] && (op_at(forward)->count > 0 || !more[1] ||
+        bool moves = more[1] && op_at(backward)->moves;
+        bool first = more[0] && (op_at(forward)->moves || !more[1] ||
                                  (!moves && forward->when_s < backward->when_s));
-        ms_walk *w = first ? forward : backward;
+        ms_walk *w = first ? forward : backward, *other = first ? backward : forward;
+        const ms_part_op *op = op_at(w);
         take_op(b, w, &free_s);
+        if (op->moves && op->group != MS_TRAFFIC_EP) {
+            ms_walk_wait(b, other, w->ready);
+            free_s = ms_max(free_s, w->when_s);
+        }
         more[first ? 0 : 1] = find_op(b, w);
     }
     ms_state_end_walk(b, forward);

@@ -42,6 +42,9 @@ typedef struct ms_walk {
 
 const ms_part_ops *ms_walk_part(const ms_walk *w);
 
+/* The next task of each actor waits for others[actor] too; 0: for nothing. */
+void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others);
+
 /* Gathers of the whole step, from its start. */
 void ms_state_gather_once(ms_node_builder *b);
 /* Before and after the ops of the part at work, and after the last part. */

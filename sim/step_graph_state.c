@@ -135,7 +135,7 @@ void ms_state_gather_once(ms_node_builder *b)
             gather_stage(b, rank, ms_schedule_stage(&schedule->shape, rank, chunk));
 }
 
-static void wait_for(ms_node_builder *b, ms_walk *w, const int *others)
+void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
@@ -144,7 +144,7 @@ static void wait_for(ms_node_builder *b, ms_walk *w, const int *others)
         if (others[a] == 0)
             continue;
         if (w->arrived[a] != 0) {
-            int join = ms_step_add_gathering(s, "parameters and message");
+            int join = ms_step_add_gathering(s, "both");
             ms_graph_wait(s->graph, w->arrived[a]);
             ms_graph_wait(s->graph, others[a]);
             w->arrived[a] = join;
@@ -163,7 +163,7 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     for (int i = 0; i < width; i++)
         w->params[actors->at[actors->first_at[w->rank] + i]] =
             b->gathered[w->stage][part * width + i];
-    wait_for(b, w, w->params);
+    ms_walk_wait(b, w, w->params);
 }
 
 /* ZeRO-3: the gather of the part at work was started with the part before it. The first of a forward has nothing to hide behind; that of a backward
@@ -175,7 +175,7 @@ static void gather_for_part(ms_node_builder *b, ms_walk *w)
         add_gather(b, w, ms_walk_part(w), w->ready, w->arrived, w->params);
     else if (w->part == 0)
         add_gather(b, w, ms_walk_part(w), b->part_start, NULL, w->params);
-    wait_for(b, w, w->params);
+    ms_walk_wait(b, w, w->params);
     if (!b->overlaps || w->part + 1 == w->parts->num)
         return;
     ms_walk next = *w;
@@ -216,32 +216,6 @@ static double part_interference_s(const ms_node_builder *b, const ms_walk *w)
     return frac * ms_min(weight_half_s(w, part), comm_s);
 }
 
-static void make_ready(ms_node_builder *b, ms_walk *w)
-{
-    const ms_actors *actors = b->s.actors;
-    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
-        int a = actors->at[i];
-        w->ready[a] = b->s.reduced[a] != 0 ? b->s.reduced[a] : w->ready[a];
-    }
-}
-
-void ms_state_end_part(ms_node_builder *b, ms_walk *w)
-{
-    ms_sharding sharding = b->s.planned->sharding;
-    const ms_part_ops *part = ms_walk_part(w);
-    if (sharding == MS_ZERO_3 && b->overlaps)
-        ms_add_interference(b, w, part_interference_s(b, w));
-    if (w->pass == MS_BILL_FORWARD || !w->weights)
-        return;
-    if (ms_shards_grads(sharding)) {
-        add_reduction(b, w, part, false);
-        if (!b->overlaps)
-            make_ready(b, w);
-    }
-    if (w->last_backward && b->overlaps)
-        add_last_reductions(b, w, part);
-}
-
 /* As the closed form has it for gathers and reductions once a step. */
 static double action_interference_s(const ms_node_builder *b, const ms_walk *w)
 {
@@ -264,27 +238,71 @@ static double action_interference_s(const ms_node_builder *b, const ms_walk *w)
     return frac * ms_min(weight_half_s(w, sum), comm_s);
 }
 
+/* The part's share of it. */
+static double share_of_action(const ms_walk *w)
+{
+    const ms_part *part = ms_walk_part(w)->part, *sum = &w->sums->sum;
+    double whole_s = w->pass == MS_BILL_FORWARD ? sum->forward_s : weight_half_s(w, sum);
+    double own_s = w->pass == MS_BILL_FORWARD ? part->forward_s : weight_half_s(w, part);
+    return whole_s > 0.0 ? own_s / whole_s : 0.0;
+}
+
+static void make_ready(ms_node_builder *b, ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        w->ready[a] = b->s.reduced[a] != 0 ? b->s.reduced[a] : w->ready[a];
+    }
+}
+
+void ms_state_end_part(ms_node_builder *b, ms_walk *w)
+{
+    ms_sharding sharding = b->s.planned->sharding;
+    const ms_part_ops *part = ms_walk_part(w);
+    if (sharding == MS_ZERO_3 && b->overlaps)
+        ms_add_interference(b, w, part_interference_s(b, w));
+    if (b->overlaps)
+        ms_add_interference(b, w, action_interference_s(b, w) * share_of_action(w));
+    if (w->pass == MS_BILL_FORWARD || !w->weights)
+        return;
+    if (ms_shards_grads(sharding)) {
+        add_reduction(b, w, part, false);
+        if (!b->overlaps)
+            make_ready(b, w);
+    }
+    if (w->last_backward && b->overlaps)
+        add_last_reductions(b, w, part);
+}
+
 /* With a stage placed twice, each copy sends its gradients to the other. */
 static void add_twin(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
     if (ms_schedule_placement(s->schedule->shape.kind) != MS_PLACE_BOTH_WAYS)
         return;
-    ms_state_move twin = {
-        .group = MS_TRAFFIC_PP,
-        .collective = MS_SEND,
-        .seconds = ms_twin_s(&s->planned->pipeline, w->sums, s->planned->sharding)};
-    /* a rank of another stage: each sends when its own gradients are there */
-    twin.group = MS_TRAFFIC_TP;
-    add_move(b, w, &twin, move_tag(b, w, MS_STREAM_REDUCE, "exchange with the copy"),
-             w->ready, s->reduced, s->reduced);
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "exchange with the copy");
+    tag.kind = MS_TASK_COLLECTIVE;
+    int cost = ms_step_cost_of(
+        s, ms_twin_s(&s->planned->pipeline, w->sums, s->planned->sharding));
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        tag.actor = a;
+        int task = ms_graph_add(s->graph, stream_id(b, a, tag.stream), cost, tag);
+        ms_graph_wait(s->graph, w->ready[a]);
+        ms_graph_wait(s->graph, s->reduced[a]);
+        s->reduced[a] = task;
+    }
 }
 
+/* With ZeRO-2 a backward that reduces gradients, but for the last, ends with the reductions (PyTorch FSDP2, finalize_backward); with ZeRO-3 the closed form has them
+ * beside the kernels of their own part, and leaves out the last one's rest. */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;
-    if (b->overlaps)
-        ms_add_interference(b, w, action_interference_s(b, w));
+    if (s->planned->sharding == MS_ZERO_2 && w->weights && !w->last_backward)
+        make_ready(b, w);
     if (!w->last_backward)
         return;
     for (int i = 0; i < w->parts->num && !b->overlaps; i++)
