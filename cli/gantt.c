@@ -122,6 +122,14 @@ static void print_name(const canvas *c, const char *name)
     fputs("  ", c->out);
 }
 
+static bool is_same_run(const canvas *c, cell a, cell b)
+{
+    if (a.kind != b.kind || a.bar == b.bar)
+        return a.kind == b.kind;
+    int group = c->gantt->bars[a.bar].group;
+    return group != 0 && group == c->gantt->bars[b.bar].group;
+}
+
 static void print_lane(const canvas *c, int lane, const cell *cells)
 {
     const char *const *names = c->gantt->lane_names;
@@ -129,7 +137,7 @@ static void print_lane(const canvas *c, int lane, const cell *cells)
     print_name(c, repeated ? "" : names[lane]);
     for (int from = 0, to; from < c->columns; from = to) {
         for (to = from + 1; to < c->columns; to++)
-            if (cells[to].kind != cells[from].kind || cells[to].bar != cells[from].bar)
+            if (!is_same_run(c, cells[to], cells[from]))
                 break;
         print_run(c, cells[from], to - from);
     }
