@@ -2,9 +2,8 @@
 #include "sim/trace.h"
 
 #include "sim/prediction_print.h"
+#include "sim/timeline.h"
 #include "sim/trace_tracks.h"
-
-#include <stdlib.h>
 
 /* Where a task is drawn. */
 typedef struct place {
@@ -20,29 +19,6 @@ typedef struct writer {
     place *places; /* (1 + tasks) */
     int num_flows;
 } writer;
-
-char *ms_task_name(ms_arena *arena, const ms_simulation *s, int task)
-{
-    const ms_task_tag *tag = &s->graph->tags[task];
-    const char *label = s->graph->labels[tag->label];
-    if (label[0] == '\0')
-        label = ms_task_kind_names[tag->kind];
-    if (s->options.detail == MS_DETAIL_ACTION && tag->microbatch >= 0)
-        return ms_arena_printf(arena, "%s %d", label, tag->microbatch);
-    return ms_arena_strdup(arena, label);
-}
-
-char *ms_actor_name(ms_arena *arena, const ms_simulation *s, int actor)
-{
-    const ms_actor *a = &s->actors[actor];
-    const char *slow = "", *others = "";
-    if (a->slow_factor != 1.0)
-        slow = ms_arena_printf(arena, ", computes %.3g times as long", a->slow_factor);
-    if (a->multiplicity > 1)
-        others = ms_arena_printf(arena, ", stands for %ld ranks", a->multiplicity);
-    return ms_arena_printf(arena, "rank %ld (pp %d%s%s)", a->rank, a->pipeline_rank, slow,
-                           others);
-}
 
 /* ---- events ---- */
 
@@ -258,41 +234,6 @@ static void write_flows(writer *w)
 
 /* ---- links ---- */
 
-typedef struct link_use {
-    int link;
-    double busy_s;
-} link_use;
-
-static int by_use(const void *left, const void *right)
-{
-    const link_use *a = left, *b = right;
-    if (a->busy_s != b->busy_s)
-        return a->busy_s > b->busy_s ? -1 : 1;
-    return a->link - b->link;
-}
-
-/* Sorts the links by their use over the step; returns how many are used at all. */
-static int find_uses(const writer *w, link_use *uses)
-{
-    const ms_simulation *s = w->simulation;
-    int num_links = s->graph->num_links, num_used = 0;
-    const ms_link_sample **last =
-        MS_NEW_ARRAY(w->arena, num_links, const ms_link_sample *);
-    for (int i = 0; i < num_links; i++)
-        uses[i].link = i;
-    for (long i = 0; i < s->num_link_samples; i++) {
-        const ms_link_sample *sample = &s->link_samples[i], *before = last[sample->link];
-        if (before != NULL)
-            uses[sample->link].busy_s +=
-                before->used_frac * (sample->time_s - before->time_s);
-        last[sample->link] = sample;
-    }
-    qsort(uses, (size_t)num_links, sizeof uses[0], by_use);
-    while (num_used < num_links && uses[num_used].busy_s > 0.0)
-        num_used++;
-    return num_used;
-}
-
 static void write_link_sample(writer *w, int pid, const ms_link_sample *sample)
 {
     begin_event(w, "C", w->simulation->graph->link_names[sample->link], (place){pid, 0});
@@ -308,11 +249,11 @@ static void write_links(writer *w, int pid)
     const ms_simulation *s = w->simulation;
     if (s->num_link_samples == 0)
         return;
-    link_use *uses = MS_NEW_ARRAY(w->arena, s->graph->num_links, link_use);
     bool *shown = MS_NEW_ARRAY(w->arena, s->graph->num_links, bool);
-    int num_used = find_uses(w, uses);
+    ms_link_busy *busy;
+    int num_used = ms_links_busy(w->arena, s, &busy);
     for (int i = 0; i < num_used && i < MS_MAX_TRACED_LINKS; i++)
-        shown[uses[i].link] = true;
+        shown[busy[i].link] = true;
     write_names(w, "process", (place){pid, 0}, "links", pid);
     const ms_link_sample **held =
         MS_NEW_ARRAY(w->arena, s->graph->num_links, const ms_link_sample *);

@@ -18,10 +18,4 @@ typedef struct ms_trace_options {
 void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *simulation,
                     const ms_trace_options *options);
 
-/* What a task is called in traces: "forward 3" for actions, names of nodes inside them. Lives in the arena. */
-char *ms_task_name(ms_arena *arena, const ms_simulation *simulation, int task);
-
-/* "rank 5 (pp 1, stands for 64 ranks)". Lives in the arena. */
-char *ms_actor_name(ms_arena *arena, const ms_simulation *simulation, int actor);
-
 #endif
