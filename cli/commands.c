@@ -24,6 +24,10 @@ const ms_command ms_commands[] = {
     COMMAND("predict", ms_cmd_predict, "[PLAN.json]", 1,
             "step time, where it goes, memory and traffic of one plan",
             "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
+    COMMAND(
+        "simulate", ms_cmd_simulate, "[PLAN.json]", 1,
+        "one plan's step task by task: contention, slow parts, memory over time, traces",
+        "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
     COMMAND("explain", ms_cmd_explain, "[PLAN.json]", 1,
             "why a plan costs what it does, or how one einsum goes over a mesh",
             "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),

@@ -179,10 +179,11 @@ static void print_axis(const canvas *c)
         int length = snprintf(text, sizeof text, "%.*f", decimals, fabs(i * step));
         marks[column] = '|';
         marked = column + 1;
-        if (column + length > c->columns)
+        int at = column + length <= c->columns ? column : c->columns - length;
+        if (at <= labelled && labelled > 0)
             break;
-        memcpy(labels + column, text, (size_t)length);
-        labelled = column + length;
+        memcpy(labels + at, text, (size_t)length);
+        labelled = at + length;
     }
     print_name(c, c->gantt->unit);
     fprintf(c->out, "%.*s\n", labelled, labels);

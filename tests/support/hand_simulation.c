@@ -111,7 +111,11 @@ ms_simulation *ms_hand_simulation(ms_arena *arena, double stretch)
     s->start_s = start_s;
     s->end_s = end_s;
     s->predicted_step_s = s->step_s * 0.99;
-    s->fold = (ms_fold){.num_ranks = 128, .num_classes = NUM_ACTORS};
+    int *class_of = MS_NEW_ARRAY(arena, 128, int);
+    for (int rank = 64; rank < 128; rank++)
+        class_of[rank] = rank == 127 ? 2 : 1;
+    s->fold =
+        (ms_fold){.num_ranks = 128, .num_classes = NUM_ACTORS, .class_of = class_of};
     s->num_actors = NUM_ACTORS;
     ms_actor *actors = MS_NEW_ARRAY(arena, NUM_ACTORS, ms_actor);
     for (int i = 0; i < NUM_ACTORS; i++) {
