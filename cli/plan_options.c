@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_order.h"
+#include "costmodel/schedule.h"
 #include "costmodel/stack.h"
 
 #include <math.h>
@@ -230,7 +231,7 @@ static ms_status resolve_pipeline(const resolver *r)
         r, "--schedule", opts->schedule, ms_schedule_names, (int)plan->schedule);
     plan->virtual_stages =
         pick_long(r, "--virtual-stages", opts->virtual_stages, plan->virtual_stages,
-                  plan->schedule == MS_INTERLEAVED ? 2 : 1);
+                  ms_schedule_traits_of(plan->schedule).least_virtual);
     plan->microbatch_group =
         pick_long(r, "--group", opts->microbatch_group, plan->microbatch_group, 0);
     if (opts->layers_per_stage != NULL)

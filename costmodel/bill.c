@@ -1,5 +1,5 @@
-/* Pricing the nodes of a program and following the lifetimes of its tensors. */
-#include "costmodel/bill.h"
+/* Pricing the nodes of a program. */
+#include "costmodel/bill_priv.h"
 
 #include "costmodel/ring.h"
 
@@ -84,22 +84,47 @@ static int num_kernels(const ms_program *program, const ms_node *node)
                : 1;
 }
 
+static double *segments_of(ms_bill_segments *segments, ms_pass pass)
+{
+    switch ((int)pass) {
+    case MS_PASS_FORWARD:
+        return segments->forward_s;
+    case MS_PASS_BACKWARD_WEIGHT:
+        return segments->weight_s;
+    default:
+        return segments->input_s;
+    }
+}
+
+static void add_node(const ms_program *program, const ms_node *node, double seconds,
+                     ms_bill *bill)
+{
+    int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
+    double flop = ms_node_flop(program, node);
+    int kernels = num_kernels(program, node);
+    bill->compute_s[pass] += seconds;
+    bill->flop[pass] += flop;
+    bill->kernels[pass] += kernels;
+    if (node->pass == MS_PASS_BACKWARD_WEIGHT) {
+        bill->weight_s += seconds;
+        bill->weight_flop += flop;
+        bill->weight_kernels += kernels;
+    }
+    if (node->pass == MS_PASS_RECOMPUTE)
+        bill->recompute_flop += flop;
+}
+
 static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
 {
+    ms_bill_cut cut;
+    ms_bill_cut_make(program, &cut);
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         if (node->pass == MS_PASS_OPTIMIZER)
             continue; /* once a step, not once a micro-batch */
-        int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
         double seconds = ms_node_compute_s(program, node, pricer);
-        double flop = ms_node_flop(program, node);
-        bill->compute_s[pass] += seconds;
-        bill->flop[pass] += flop;
-        bill->kernels[pass] += num_kernels(program, node);
-        if (node->pass == MS_PASS_BACKWARD_WEIGHT)
-            bill->weight_s += seconds;
-        if (node->pass == MS_PASS_RECOMPUTE)
-            bill->recompute_flop += flop;
+        segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
+        add_node(program, node, seconds, bill);
     }
 }
 
@@ -118,16 +143,29 @@ static bool uses(const ms_node *node, int tensor)
     return false;
 }
 
-/* Products that use what a gather brings. */
-static double consumers_s(const ms_program *program, const ms_pricer *pricer, int tensor)
+/* Seconds that a movement can hide behind; those of gradients of weights once more apart. */
+typedef struct window {
+    double all_s, weight_s;
+} window;
+
+static void widen(window *w, const ms_node *node, double seconds)
 {
-    double seconds = 0.0;
+    w->all_s += seconds;
+    if (node->pass == MS_PASS_BACKWARD_WEIGHT)
+        w->weight_s += seconds;
+}
+
+/* Products that use what a gather brings. */
+static window consumers_window(const ms_program *program, const ms_pricer *pricer,
+                               int tensor)
+{
+    window w = {0};
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         if (uses(node, tensor) && is_product(node))
-            seconds += ms_node_compute_s(program, node, pricer);
+            widen(&w, node, ms_node_compute_s(program, node, pricer));
     }
-    return seconds;
+    return w;
 }
 
 /* Products that make what is reduced: directly, or as terms of a sum. */
@@ -192,16 +230,16 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 /* ---- collecting ---- */
 
 /* What a collective can hide behind: the products next to it, or the attention for context parallelism. */
-static double window_s(const ms_program *program, const ms_pricer *pricer,
-                       const ms_node *node, const ms_node_comm *comm)
+static window window_of(const ms_program *program, const ms_pricer *pricer,
+                        const ms_node *node, const ms_node_comm *comm)
 {
     if (comm->collective == MS_ALL_TO_ALL)
-        return 0.0;
+        return (window){0};
     if (comm->mesh == MS_DENSE_MESH && comm->axis == 1)
-        return attention_share_s(program, pricer, node);
+        return (window){.all_s = attention_share_s(program, pricer, node)};
     if (comm->collective == MS_ALL_GATHER)
-        return consumers_s(program, pricer, node->out[0]);
-    return producers_s(program, pricer, node->in[0]);
+        return consumers_window(program, pricer, node->out[0]);
+    return (window){.all_s = producers_s(program, pricer, node->in[0])};
 }
 
 /* Steps of a ring hide behind their own part of the attention only, so that those with other windows stay apart. */
@@ -224,6 +262,7 @@ static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
         if (same_kind(known, &comm)) {
             known->count += comm.count;
             known->window_s += comm.window_s;
+            known->weight_window_s += comm.weight_window_s;
             return;
         }
     }
@@ -244,12 +283,16 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
     ms_node_comm comm;
     if (!ms_node_communicates(program, node, &comm))
         return;
-    add_comm(bill, pass,
-             (ms_bill_comm){.axis = (unsigned char)ms_node_bill_axis(&comm),
-                            .collective = (unsigned char)comm.collective,
-                            .count = 1,
-                            .size_bytes = comm.size_bytes,
-                            .window_s = window_s(program, pricer, node, &comm)});
+    window w = window_of(program, pricer, node, &comm);
+    ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),
+                           .collective = (unsigned char)comm.collective,
+                           .count = 1,
+                           .size_bytes = comm.size_bytes,
+                           .window_s = w.all_s,
+                           .weight_window_s = w.weight_s};
+    add_comm(bill, pass, listed);
+    if (node->pass == MS_PASS_BACKWARD_WEIGHT)
+        add_comm(bill, MS_BILL_WEIGHT, listed);
 }
 
 static void add_ring(const ms_program *program, const ms_pricer *pricer,
@@ -284,13 +327,7 @@ static void add_communication(const ms_program *program, const ms_pricer *pricer
     }
 }
 
-/* ---- parameters and lifetimes ---- */
-
-static bool is_logits(const ms_tensor *tensor)
-{
-    return tensor->role != MS_ROLE_WEIGHT && tensor->role != MS_ROLE_WEIGHT_GRADIENT &&
-           strchr(tensor->dims, MS_DIM_VOCAB) != NULL;
-}
+/* ---- parameters ---- */
 
 static void add_params(const ms_program *program, ms_bill *bill)
 {
@@ -310,72 +347,13 @@ static void add_params(const ms_program *program, ms_bill *bill)
     }
 }
 
-/* Bytes of activations and gradients of them; weights, their gradients and logits are accounted elsewhere. */
-static double living_bytes(const ms_program *program, int t)
-{
-    const ms_tensor *tensor = &program->tensors[t];
-    bool counted = tensor->role == MS_ROLE_ACTIVATION || tensor->role == MS_ROLE_GRADIENT;
-    return counted && !is_logits(tensor) ? ms_tensor_local_bytes(program, t) : 0.0;
-}
-
-#define MAX_TENSORS 512
-
-static void find_last_uses(const ms_program *program, short *last_use)
-{
-    for (int t = 0; t < program->num_tensors; t++)
-        last_use[t] = -1;
-    for (int n = 0; n < program->num_nodes; n++)
-        for (int i = 0; i < program->nodes[n].num_in; i++)
-            last_use[program->nodes[n].in[i]] = (short)n;
-}
-
-/* Walks the backward nodes: results come to life when they are made and die after their last use; saved tensors are alive
- * from the start. A gradient that nothing uses any more (the input's) lives on. */
-static double backward_peak(const ms_program *program, double saved_bytes)
-{
-    short last_use[MAX_TENSORS];
-    assert(program->num_tensors <= MAX_TENSORS);
-    find_last_uses(program, last_use);
-    double live = saved_bytes, peak = saved_bytes;
-    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
-        const ms_node *node = &program->nodes[n];
-        for (int i = 0; i < node->num_out; i++)
-            live += living_bytes(program, node->out[i]);
-        peak = fmax(peak, live + ms_ring_buffer_bytes(program, node));
-        for (int i = 0; i < node->num_in; i++) {
-            int t = node->in[i];
-            bool dies = last_use[t] == n &&
-                        (program->tensors[t].saved ||
-                         program->tensors[t].producer >= program->num_forward_nodes);
-            if (dies) {
-                live -= living_bytes(program, t);
-                last_use[t] = -1; /* an operand used twice dies once */
-            }
-        }
-    }
-    return peak;
-}
-
-static void add_memory(const ms_program *program, ms_bill *bill)
-{
-    for (int t = 0; t < program->num_tensors; t++) {
-        const ms_tensor *tensor = &program->tensors[t];
-        if (tensor->saved)
-            bill->saved_bytes += living_bytes(program, t);
-        if (strcmp(tensor->dims, "bsv") == 0 && tensor->role == MS_ROLE_ACTIVATION)
-            bill->logits = fmax(bill->logits, ms_tensor_local_elements(program, t));
-    }
-    bill->transient_bytes = backward_peak(program, bill->saved_bytes) - bill->saved_bytes;
-    if (program->output >= 0)
-        bill->output_bytes = ms_tensor_local_bytes(program, program->output);
-}
-
 ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer)
 {
     ms_bill bill = {0};
     add_compute(program, pricer, &bill);
     add_communication(program, pricer, &bill);
     add_params(program, &bill);
-    add_memory(program, &bill);
+    ms_bill_add_memory(program, &bill);
+    ms_bill_add_exchanges(program, &bill.segments);
     return bill;
 }

@@ -16,9 +16,39 @@ typedef enum ms_bill_axis {
 
 typedef enum ms_bill_pass {
     MS_BILL_FORWARD,
-    MS_BILL_BACKWARD,
-    MS_NUM_BILL_PASSES
+    MS_BILL_BACKWARD, /* all of it: recomputation, gradients of inputs and of weights */
+    MS_NUM_BILL_PASSES,
+    /* A further list of collectives: those of MS_BILL_BACKWARD that gradients of weights wait for. The rest belongs to the other half. */
+    MS_BILL_WEIGHT = MS_NUM_BILL_PASSES,
+    MS_NUM_BILL_LISTS
 } ms_bill_pass;
+
+/* What a layer runs one after another, cut at the exchanges of tokens between experts (Megatron-LM's TransformerLayerSchedulePlan).
+ * Backward nodes belong to the segment of their forward node. Layers without experts are all first segment. */
+typedef enum ms_bill_segment {
+    MS_SEGMENT_ATTENTION, /* up to the dispatch: attention, router, permutation of tokens */
+    MS_SEGMENT_EXPERTS, /* between the exchanges; shared experts too, which wait for neither */
+    MS_SEGMENT_RESULT, /* after the combine: weighted sum of the experts, residual sum */
+    MS_NUM_BILL_SEGMENTS
+} ms_bill_segment;
+
+/* The four exchanges of a layer with experts; those that recomputation repeats are none of them. */
+typedef enum ms_bill_exchange {
+    MS_EXCHANGE_DISPATCH,
+    MS_EXCHANGE_COMBINE,
+    MS_EXCHANGE_COMBINE_BACKWARD,
+    MS_EXCHANGE_DISPATCH_BACKWARD,
+    MS_NUM_BILL_EXCHANGES
+} ms_bill_exchange;
+
+/* Seconds of compute of each segment; the sums are compute_s forward, compute_s backward less weight_s, and weight_s. */
+typedef struct ms_bill_segments {
+    double forward_s[MS_NUM_BILL_SEGMENTS];
+    double input_s[MS_NUM_BILL_SEGMENTS]; /* of backward, with recomputation */
+    double weight_s[MS_NUM_BILL_SEGMENTS];
+    double
+        exchange_bytes[MS_NUM_BILL_EXCHANGES]; /* as ms_collective_s takes it; 0: none */
+} ms_bill_segments;
 
 typedef struct ms_bill_comm {
     unsigned char axis;       /* ms_bill_axis */
@@ -28,18 +58,35 @@ typedef struct ms_bill_comm {
     double size_bytes; /* of one, as ms_collective_s takes it */
     double
         window_s; /* what all of them can hide behind: the matrix products next to them (TP), their share of the attention (CP); all-to-alls over cp or ep behind nothing */
+    double
+        weight_window_s; /* of window_s: gradients of weights, which a backward that delays them does not have beside it */
 } ms_bill_comm;
 
 #define MS_MAX_BILL_COMMS 16
+
+/* Memory of a backward in two halves (zero-bubble schedules, Qi et al. 2023): recomputation and gradients of inputs first, gradients of
+ * weights later. What the second half reads stays alive from the first, recomputed tensors too. Logits excluded but where said. */
+typedef struct ms_bill_halves {
+    double
+        delayed_bytes; /* alive between the halves: activations and gradients that the second reads, each once; per micro-batch */
+    double delayed_logit_bytes; /* gradients of logits among them, as stored; head only */
+    double
+        transient_input_bytes; /* the most alive beyond saved_bytes during the first; ends with delayed_bytes or more alive */
+    double
+        transient_weight_bytes; /* the most alive beyond delayed_bytes during the second */
+} ms_bill_halves;
 
 typedef struct ms_bill {
     double compute_s[MS_NUM_BILL_PASSES]; /* backward includes recomputation */
     double flop[MS_NUM_BILL_PASSES];      /* executed */
     double weight_s; /* of the backward: gradients of weights, which may be delayed */
+    double weight_flop;
     double recompute_flop;
     int kernels[MS_NUM_BILL_PASSES];
-    int num_comms[MS_NUM_BILL_PASSES];
-    ms_bill_comm comms[MS_NUM_BILL_PASSES][MS_MAX_BILL_COMMS];
+    int weight_kernels; /* of the backward */
+    int num_comms[MS_NUM_BILL_LISTS];
+    ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
+    ms_bill_segments segments;
     double dense_params,
         expert_params; /* on this rank, before sharding over data-parallel ranks */
     double
@@ -48,6 +95,7 @@ typedef struct ms_bill {
         saved_bytes; /* kept from forward to backward, per micro-batch; logits excluded */
     double
         transient_bytes; /* the most that is alive beyond saved_bytes while the backward runs; logits excluded */
+    ms_bill_halves halves;
     double logits;       /* local logits, elements; head only */
     double head_params;  /* of the head's matrix; head only */
     double output_bytes; /* what a pipeline sends on */

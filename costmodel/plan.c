@@ -11,7 +11,10 @@
 
 const char *const ms_plan_axis_names[] = {"pp", "dp_replicate", "dp_shard",
                                           "cp", "tp",           NULL};
-const char *const ms_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
+const char *const ms_schedule_names[] = {
+    "gpipe", "1f1b",     "interleaved", "looped-bfs",    "interleaved-zb",
+    "zb-h1", "zb-h2",    "zb-auto",     "zb-v",          "v-half",
+    "v-min", "dualpipe", "dualpipev",   "combined-1f1b", NULL};
 const char *const ms_recompute_names[] = {"none", "selective", "per-op", "full", NULL};
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
@@ -40,6 +43,43 @@ static const struct alias {
     {"vpp", MS_INTERLEAVED},
     {"Interleaved1F1B", MS_INTERLEAVED},
     {"ScheduleInterleaved1F1B", MS_INTERLEAVED},
+    {"looped-bfs", MS_LOOPED_BFS},
+    {"bfs", MS_LOOPED_BFS},
+    {"breadth-first", MS_LOOPED_BFS},
+    {"LoopedBFS", MS_LOOPED_BFS},
+    {"ScheduleLoopedBFS", MS_LOOPED_BFS},
+    {"interleaved-zb", MS_INTERLEAVED_ZB},
+    {"interleaved-zero-bubble", MS_INTERLEAVED_ZB},
+    {"InterleavedZeroBubble", MS_INTERLEAVED_ZB},
+    {"ScheduleInterleavedZeroBubble", MS_INTERLEAVED_ZB},
+    {"zb-h1", MS_ZB_H1},
+    {"zbh1", MS_ZB_H1},
+    {"zb1p", MS_ZB_H1},
+    {"zb-1p", MS_ZB_H1},
+    {"zb-h2", MS_ZB_H2},
+    {"zbh2", MS_ZB_H2},
+    {"zb-auto", MS_ZB_AUTO},
+    {"zb", MS_ZB_AUTO},
+    {"zero-bubble", MS_ZB_AUTO},
+    {"zb2p", MS_ZB_AUTO},
+    {"zb-2p", MS_ZB_AUTO},
+    {"zb-v", MS_ZB_V},
+    {"zbv", MS_ZB_V},
+    {"ZBVZeroBubble", MS_ZB_V},
+    {"ScheduleZBVZeroBubble", MS_ZB_V},
+    {"v-half", MS_V_HALF},
+    {"vhalf", MS_V_HALF},
+    {"v-min", MS_V_MIN},
+    {"vmin", MS_V_MIN},
+    {"dualpipe", MS_DUALPIPE},
+    {"dual-pipe", MS_DUALPIPE},
+    {"dualpipev", MS_DUALPIPEV},
+    {"dualpipe-v", MS_DUALPIPEV},
+    {"cut-in-half", MS_DUALPIPEV},
+    {"ScheduleDualPipeV", MS_DUALPIPEV},
+    {"combined-1f1b", MS_COMBINED_1F1B},
+    {"combined", MS_COMBINED_1F1B},
+    {"overlap-moe-expert-parallel-comm", MS_COMBINED_1F1B},
 };
 
 bool ms_schedule_parse(const char *text, ms_schedule_kind *out)
@@ -360,6 +400,17 @@ static bool layers_fit(const ms_plan *plan, const ms_model *model)
     return sum == model->num_layers;
 }
 
+ms_schedule_shape ms_plan_shape(const ms_plan *plan)
+{
+    return (ms_schedule_shape){.kind = plan->schedule,
+                               .num_ranks = (int)plan->size[MS_PP],
+                               .num_microbatches = (int)ms_plan_microbatches(plan),
+                               .virtual_stages = (int)plan->virtual_stages,
+                               .group = (int)plan->microbatch_group,
+                               .memory_limit = plan->memory_limit,
+                               .table = plan->schedule_table};
+}
+
 static bool schedule_runs(const ms_plan *plan, const char **why)
 {
     long microbatches = ms_plan_microbatches(plan);
@@ -370,11 +421,7 @@ static bool schedule_runs(const ms_plan *plan, const char **why)
             *why = "a schedule has at most 4194304 actions";
         return false;
     }
-    ms_schedule_shape shape = {.kind = plan->schedule,
-                               .num_ranks = (int)plan->size[MS_PP],
-                               .num_microbatches = (int)microbatches,
-                               .virtual_stages = (int)plan->virtual_stages,
-                               .group = (int)plan->microbatch_group};
+    ms_schedule_shape shape = ms_plan_shape(plan);
     return ms_schedule_allows(&shape, why);
 }
 

@@ -22,9 +22,22 @@ typedef enum ms_schedule_kind {
     MS_GPIPE,
     MS_1F1B,
     MS_INTERLEAVED,
+    MS_LOOPED_BFS,
+    MS_INTERLEAVED_ZB,
+    MS_ZB_H1,
+    MS_ZB_H2,
+    MS_ZB_AUTO,
+    MS_ZB_V,
+    MS_V_HALF,
+    MS_V_MIN,
+    MS_DUALPIPE,
+    MS_DUALPIPEV,
+    MS_COMBINED_1F1B,
+    MS_CUSTOM, /* a list of actions from a file: plan->schedule_file */
     MS_NUM_SCHEDULES
 } ms_schedule_kind;
-extern const char *const ms_schedule_names[]; /* "gpipe" "1f1b" "interleaved", NULL */
+extern const char *const
+    ms_schedule_names[]; /* "gpipe" "1f1b" "interleaved" ..., NULL; MS_CUSTOM has none */
 /* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B", "vpp", ...); letter case is ignored. */
 bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
 
@@ -68,6 +81,11 @@ typedef struct ms_plan {
     ms_schedule_kind schedule;
     long virtual_stages;   /* v: chunks per rank */
     long microbatch_group; /* 0: the schedule's default */
+    double
+        memory_limit; /* zb-auto: times 1F1B's peak on rank 0; 0: the schedule's default */
+    const char
+        *schedule_file; /* MS_CUSTOM: where the lists come from, and what it says */
+    const struct ms_schedule_table *schedule_table;
     long
         num_stage_layers; /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
     const long *layers_per_stage; /* virtual stages in order */

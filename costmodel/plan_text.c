@@ -1,6 +1,7 @@
 /* Plans in words: why one is refused, with its numbers, and the one-line summary. */
 #include "base/number.h"
 #include "costmodel/plan_priv.h"
+#include "costmodel/schedule.h"
 
 /* "1 2 4 8": the values that tp may take for a count of heads. */
 static const char *divisors_text(ms_ctx *cx, long number)
@@ -149,7 +150,7 @@ static ms_status fail_schedule(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
                 ms_schedule_names[plan->schedule], plan->size[MS_PP],
                 plan->virtual_stages, plan->microbatch_group, ms_plan_microbatches(plan),
                 ms_plan_schedule_objection(plan));
-    if (plan->schedule == MS_INTERLEAVED && plan->size[MS_PP] > 1 &&
+    if (ms_schedule_traits_of(plan->schedule).groups && plan->size[MS_PP] > 1 &&
         plan->virtual_stages > 1)
         ms_hint(cx, "micro-batches divisible by pp always work, with group %ld",
                 plan->size[MS_PP]);
@@ -222,7 +223,7 @@ static const char *schedule_text(ms_arena *arena, const ms_plan *plan)
     if (plan->size[MS_PP] == 1)
         return "";
     const char *name = ms_schedule_names[plan->schedule];
-    if (plan->schedule != MS_INTERLEAVED)
+    if (!ms_schedule_traits_of(plan->schedule).groups)
         return ms_arena_printf(arena, ", %s", name);
     if (plan->microbatch_group == 0)
         return ms_arena_printf(arena, ", %s v%ld", name, plan->virtual_stages);

@@ -1,5 +1,8 @@
-/* Pipeline schedules as data: one list of actions per rank. Replay, event engine and runner read the
- * same lists. Stage = virtual stage, 0 .. pp*v-1; stage s of a looped schedule lives on rank s mod pp. */
+/* Pipeline schedules as data: one list of actions per rank. Replay, event engine and runner read the same lists.
+ *
+ * Stages are numbered through the model: 0 .. S-1. A schedule places each on one rank: in a loop (s mod p), in a V (s and 2p-1-s on
+ * one rank), or both ways (DualPipe: every stage twice, once for micro-batches that enter at rank 0 and once for those that enter at rank
+ * p-1). Placed twice, stages p .. 2p-1 are the second copy: stage p+k is stage k of the model, on rank p-1-k. */
 #ifndef MS_COSTMODEL_SCHEDULE_H
 #define MS_COSTMODEL_SCHEDULE_H
 
@@ -7,68 +10,161 @@
 
 typedef enum ms_action_kind {
     MS_FORWARD,
-    MS_BACKWARD,
+    MS_BACKWARD,        /* for inputs and weights at once */
+    MS_BACKWARD_INPUT,  /* I */
+    MS_BACKWARD_WEIGHT, /* W, after the I of its stage and micro-batch */
+    MS_OVERLAP, /* a forward and a whole backward of the same rank, side by side */
     MS_NUM_ACTIONS
 } ms_action_kind;
 
 typedef struct ms_action {
     unsigned char kind; /* ms_action_kind */
-    short stage;
+    short stage;        /* of the forward, when two overlap */
     int microbatch;
+    short backward_stage; /* MS_OVERLAP only */
+    int backward_microbatch;
 } ms_action;
+
+typedef enum ms_stage_placement {
+    MS_PLACE_LOOP,
+    MS_PLACE_V,
+    MS_PLACE_BOTH_WAYS
+} ms_stage_placement;
+
+/* Durations that some constructions are built for, in any unit. All 0: 1, 1, 1, 0. */
+typedef struct ms_schedule_times {
+    double forward, backward_input, backward_weight, send;
+} ms_schedule_times;
+
+/* A list of actions per rank, as read from a file. */
+typedef struct ms_schedule_table {
+    int num_ranks, num_stages, num_microbatches;
+    const int *first_action; /* (num_ranks + 1) */
+    const ms_action *actions;
+    const short *rank_of_stage; /* (num_stages) */
+} ms_schedule_table;
 
 typedef struct ms_schedule_shape {
     ms_schedule_kind kind;
     int num_ranks;        /* p */
-    int num_microbatches; /* m */
-    int virtual_stages;   /* v; 1 unless interleaved */
-    int group; /* g, interleaved only; 0: PyTorch's default: rounds = max(1, m div p), g = m div rounds */
+    int num_microbatches; /* m; both directions together with DualPipe */
+    int virtual_stages; /* v: stages of the model per rank; 2 in a V, 1 unless the family has chunks */
+    int group; /* g, families with chunks in a loop; 0: PyTorch's default: rounds = max(1, m div p), g = m div rounds */
+    double memory_limit; /* MS_ZB_AUTO: times 1F1B's peak on rank 0; 0: 2 */
+    ms_schedule_times
+        times; /* families that are built for durations (MS_ZB_AUTO, MS_V_HALF, MS_V_MIN) */
+    bool
+        early_release; /* the forward of a pair hands its output on when it is done, not when the pair is */
+    const ms_schedule_table *table; /* MS_CUSTOM */
 } ms_schedule_shape;
 
-/* One action as replay needs it. Steps are counted from 1; step 0 is no action and ends at time 0. */
+/* ---- where stages live; pure arithmetic ---- */
+
+ms_stage_placement ms_schedule_placement(ms_schedule_kind kind);
+/* Chunks of a rank: v, and 2 with DualPipe. */
+int ms_schedule_chunks(const ms_schedule_shape *shape);
+/* Stages of the model: p v. */
+int ms_schedule_model_stages(const ms_schedule_shape *shape);
+/* Placed stages: p x chunks; as many as the model's unless placed twice. */
+int ms_schedule_stages(const ms_schedule_shape *shape);
+/* Stage of a rank's chunk; chunks count in the order in which a micro-batch meets them (both ways: 0 is the copy that is entered at rank 0). */
+int ms_schedule_stage(const ms_schedule_shape *shape, int rank, int chunk);
+int ms_schedule_rank(const ms_schedule_shape *shape, int stage);
+int ms_schedule_chunk(const ms_schedule_shape *shape, int stage);
+/* Which stage of the model a placed stage is. */
+int ms_schedule_model_stage(const ms_schedule_shape *shape, int stage);
+
+/* What a family of schedules can do. */
+typedef struct ms_schedule_traits {
+    ms_stage_placement placement;
+    int least_virtual,
+        most_virtual;     /* chunks that it may be asked for; most 0: any number */
+    bool splits_backward; /* I and W are actions of their own */
+    bool overlaps;        /* has MS_OVERLAP */
+    bool groups;          /* takes a micro-batch group */
+    bool uses_times;      /* is built for durations */
+    bool limits_memory;   /* takes a memory limit */
+} ms_schedule_traits;
+ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind);
+
+/* ---- steps: what replay walks ---- */
+
+/* Steps are counted from 1; step 0 is no action and ends at time 0. An overlapping pair is two steps, its forward half and the rest, so that
+ * the forward's output may leave early. */
 typedef struct ms_step {
-    int before; /* step of the action before it on its rank; 0: the first */
-    int cross;  /* step on another rank that sends to it; 0: nothing is received */
-    int cost;   /* MS_NUM_STEP_COSTS * stage + ms_step_cost */
+    int before; /* step before it on its rank; 0: the first */
+    int cross;  /* step that sends to it; 0: nothing is received */
+    int cross2; /* a pair receives an activation (cross) and a gradient (cross2); 0: nothing */
+    int cost; /* index into step_costs */
 } ms_step;
 
-typedef enum ms_step_cost {
-    MS_COST_FORWARD,
-    MS_COST_FIRST_FORWARD,
-    MS_COST_BACKWARD,
-    MS_COST_LAST_BACKWARD,
-    MS_NUM_STEP_COSTS
+typedef enum ms_step_kind {
+    MS_STEP_FORWARD,
+    MS_STEP_BACKWARD,
+    MS_STEP_INPUT,
+    MS_STEP_WEIGHT,
+    MS_STEP_PAIR_FORWARD, /* first half of a pair */
+    MS_STEP_PAIR_REST
+} ms_step_kind;
+
+/* Steps of one cost class have the same duration. */
+typedef struct ms_step_cost {
+    unsigned char kind; /* ms_step_kind */
+    bool first_forward; /* of its stage */
+    bool last_backward; /* of its stage: the last whole backward, W or pair */
+    short stage;
+    short backward_stage; /* pairs */
 } ms_step_cost;
 
 typedef struct ms_schedule {
     ms_schedule_shape shape;
-    int num_stages;           /* p * v */
-    int actions_per_rank;     /* 2 m v */
-    const ms_action *actions; /* (num_ranks, actions_per_rank) */
-    /* Live chunks while a rank walks its list: the Pareto-maximal vectors of forwards whose backward has not
-     * run, per chunk of the rank. Peak memory is the maximum over these of sum live[c] * bytes[c]: exact, since
-     * a rank's order does not depend on times. Rank r's vectors are live[first_live[r]] .. live[first_live[r+1]-1]. */
+    int num_stages;           /* placed */
+    int num_chunks;           /* per rank */
+    const int *first_action;  /* (num_ranks + 1) */
+    const ms_action *actions; /* rank by rank, in the order of execution */
+    /* What a rank holds while it walks its list: one row for every instant that can be its peak, the backward of chunk live_chunk[i] being at
+     * work (live_kind[i]: MS_BACKWARD also for pairs, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). Of each chunk first the number of
+     * forwards whose backward (I) has not run, this one included, then of those whose I has run and W has not (2 num_chunks entries). Rows that
+     * another of the same chunk and kind exceeds everywhere are left out. Rank r's rows are first_live[r] .. first_live[r+1]-1. */
     const int *first_live; /* (num_ranks + 1) */
-    const int *live;       /* (num_live, virtual_stages) */
-    /* All actions in one order in which each comes after the two that it waits for. */
-    int num_steps;                 /* num_ranks * actions_per_rank */
-    const ms_step *steps;          /* (1 + num_steps); steps[0] is no action */
-    const int *step_action;        /* (1 + num_steps): index into actions */
-    const int *last_step;          /* (num_ranks): step of each rank's last action */
-    const int *last_backward_step; /* (num_stages) */
+    const int *live;       /* (num_live, 2 num_chunks) */
+    const short *live_chunk;
+    const unsigned char *live_kind;
+    /* All steps in one order in which each comes after those that it waits for. */
+    int num_steps;
+    const ms_step *steps; /* (1 + num_steps); steps[0] is no action */
+    const int *
+        step_action; /* (1 + num_steps): index into actions; the halves of a pair have the same */
+    int num_step_costs;
+    const ms_step_cost *step_costs;
+    const int *last_step; /* (num_ranks): step of each rank's last action */
+    const int
+        *last_backward_step; /* (num_stages): after which its gradients are complete */
 } ms_schedule;
 
 /* False when the schedule does not allow the shape (p < 1, m < 1, g that deadlocks, ...); `why` (may be NULL) gets a
- * sentence. Integers only. An interleaved order with groups of g micro-batches, p <= g <= m or g = m, runs unless a
- * ragged last group of m mod g micro-batches is too small: m mod g > 0 (v >= 3) or > 1 (v = 2), and g + m mod g < 2p - 2,
- * deadlocks (found by exhaustion for p <= 16, v <= 5, m <= 44; Megatron-LM schedules.py asks for the narrower m mod g = 0 or >= p). */
+ * sentence. Integers only. */
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why);
-/* The effective group size of an interleaved shape. */
+/* The effective group size of a shape whose family has groups. */
 int ms_schedule_group(const ms_schedule_shape *shape);
 /* Generates the lists; everything lives in the arena. The shape must be allowed. */
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
-/* Every stage runs each micro-batch forward once and backward once, after it, on its own rank, and the lists do not
- * deadlock. For tests. */
-bool ms_schedule_check(const ms_schedule *schedule, const char **why);
+/* The same for lists that may be wrong (MS_CUSTOM): MS_EINPUT as ms_schedule_check tells it. */
+ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape *shape,
+                           ms_loc loc, const ms_schedule **out);
+/* Chunks in flight at the most, from forward to weight gradient, over a rank's list. */
+int ms_schedule_in_flight(const ms_schedule *schedule, int rank);
+/* Every stage runs each of its micro-batches forward once and then backward once (whole, or I and then W), on its own rank, and the lists do
+ * not deadlock. MS_EINPUT tells the first action that breaks this, or the cycle of actions that wait for each other. */
+ms_status ms_schedule_check(ms_ctx *cx, const ms_schedule *schedule, ms_loc loc);
+
+/* "2F0", "(0F3;7B1)OVERLAP_F_B": an action as PyTorch writes it. */
+char *ms_action_text(ms_arena *arena, const ms_action *action);
+
+/* The shape of a plan's schedule. */
+ms_schedule_shape ms_plan_shape(const ms_plan *plan);
+
+/* Micro-batches that stage s runs: m, or with DualPipe m/2 of each direction. */
+int ms_schedule_stage_microbatches(const ms_schedule_shape *shape);
 
 #endif

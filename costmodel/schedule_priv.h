@@ -1,10 +1,52 @@
-/* Shared by the two files of the schedule module. */
+/* Inside the schedule module: families, one small file each, and the lists that they fill. */
 #ifndef MS_COSTMODEL_SCHEDULE_PRIV_H
 #define MS_COSTMODEL_SCHEDULE_PRIV_H
 
 #include "costmodel/schedule.h"
 
-/* Fills first_live and live from the action lists. */
+/* A growing list of one rank's actions. */
+typedef struct ms_action_list {
+    ms_arena *arena;
+    ms_action *actions;
+    int num, capacity;
+} ms_action_list;
+
+void ms_action_push(ms_action_list *list, ms_action action);
+/* One action of the kind. */
+void ms_action_add(ms_action_list *list, ms_action_kind kind, int stage, int microbatch);
+/* A pair of a forward and a whole backward. */
+void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
+                        int backward_stage, int backward_microbatch);
+
+typedef struct ms_schedule_family {
+    ms_schedule_traits traits;
+    /* NULL when the family allows the shape, whose p, m and v are at least 1 and within its traits; otherwise a sentence. */
+    const char *(*objection)(const ms_schedule_shape *shape);
+    /* Fills the lists (num_ranks) of all ranks. */
+    void (*fill)(const ms_schedule_shape *shape, ms_arena *scratch,
+                 ms_action_list *lists);
+} ms_schedule_family;
+
+extern const ms_schedule_family ms_family_gpipe, ms_family_1f1b, ms_family_interleaved,
+    ms_family_looped_bfs, ms_family_interleaved_zb, ms_family_zb_h1, ms_family_zb_h2,
+    ms_family_zb_auto, ms_family_zb_v, ms_family_v_half, ms_family_v_min,
+    ms_family_dualpipe, ms_family_dualpipev, ms_family_combined_1f1b, ms_family_custom;
+const ms_schedule_family *ms_schedule_family_of(ms_schedule_kind kind);
+
+/* Where the stages of a table live. */
+int ms_schedule_table_chunk(const ms_schedule_table *table, int stage);
+int ms_schedule_table_stage(const ms_schedule_table *table, int rank, int chunk);
+
+/* Fills first_live, live, live_chunk and live_kind from the action lists. */
 void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
+/* Fills the steps. False when the lists deadlock; `stuck` (may be NULL) then gets each rank's first action that cannot run (num_ranks indices
+ * into actions, -1: the rank is done). */
+bool ms_schedule_find_steps(ms_arena *arena, ms_schedule *schedule, int *stuck);
+
+/* What is wrong with the micro-batch group of a looped schedule with chunks; NULL: nothing. */
+const char *ms_group_objection(const ms_schedule_shape *shape);
+/* The order of interleaved 1F1B: the k-th forward (or backward) of a rank. Source: Megatron-LM schedules.py, get_schedule_table. */
+ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,
+                                int rank, int k);
 
 #endif

@@ -71,6 +71,11 @@ static void add_part(ms_ctx *cx, ms_explanation *e, const ms_held_part *held, in
                           .first_rank = rank};
 }
 
+static int rank_of_head(const ms_split *split)
+{
+    return ms_schedule_rank(&split->shape, split->num_stages - 1);
+}
+
 void ms_explain_list_parts(ms_ctx *cx, ms_explanation *e)
 {
     int num_ranks = e->planned->pipeline.split->num_ranks;
@@ -82,9 +87,9 @@ void ms_explain_list_parts(ms_ctx *cx, ms_explanation *e)
                 add_part(cx, e, &held[i], rank);
     }
     ms_held_part last[MS_MAX_HELD_PARTS];
-    int num_last = ms_planned_held(
-        e->planned, (e->planned->pipeline.split->num_stages - 1) % num_ranks, last);
-    add_part(cx, e, &last[num_last - 1], num_ranks - 1);
+    int num_last =
+        ms_planned_held(e->planned, rank_of_head(e->planned->pipeline.split), last);
+    add_part(cx, e, &last[num_last - 1], rank_of_head(e->planned->pipeline.split));
 }
 
 const ms_explain_part *ms_explain_main_part(const ms_explanation *e)

@@ -57,7 +57,7 @@ static void visit_schedules(ms_explore_level *l, schedule_visitor visit, void *p
     ms_workload *workload = l->explorer->workload;
     long pp = l->plan.size[MS_PP], most = workload->model->num_layers / pp;
     most = most < space->max_virtual_stages ? most : space->max_virtual_stages;
-    for (int kind = 0; kind < MS_NUM_SCHEDULES; kind++) {
+    for (int kind = 0; kind < MS_CUSTOM; kind++) {
         for (long v = 1; v <= most; v++) {
             if (!ms_space_tries_schedule(space, workload->model, pp,
                                          (ms_schedule_kind)kind, v))
@@ -66,7 +66,8 @@ static void visit_schedules(ms_explore_level *l, schedule_visitor visit, void *p
                 return;
             if (!set_schedule(l, (ms_schedule_kind)kind, v))
                 continue;
-            l->split = ms_workload_split(workload, l->bills, (int)pp, (int)v);
+            ms_schedule_shape shape = ms_plan_shape(&l->plan);
+            l->split = ms_workload_split(workload, l->bills, &shape);
             visit(l, payload);
         }
     }
@@ -252,13 +253,15 @@ typedef struct mesh_links {
 
 static const ms_rank_live *live_of_runs(ms_explore_level *l)
 {
-    ms_schedule_shape shape = ms_explore_shape(&l->plan);
+    ms_schedule_shape shape = ms_plan_shape(&l->plan);
     const ms_schedule *live = ms_live_cached(l->explorer->schedules, &shape);
     ms_rank_live *of_run =
         MS_NEW_ARRAY(l->explorer->scratch, l->split->num_runs, ms_rank_live);
-    for (int i = 0; i < l->split->num_runs; i++)
-        of_run[i] = ms_rank_live_make(l->explorer->scratch, &l->split->runs[i], live,
-                                      l->split->runs[i].first_rank);
+    for (int i = 0; i < l->split->num_runs; i++) {
+        const ms_run *run = &l->split->runs[i];
+        of_run[i] = ms_rank_live_make(l->explorer->scratch, run, live, run->first_rank,
+                                      run->num_ranks);
+    }
     return of_run;
 }
 

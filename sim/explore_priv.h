@@ -22,8 +22,6 @@ typedef struct ms_explore_level {
     const ms_rank_live *live; /* (split->num_runs) */
 } ms_explore_level;
 
-ms_schedule_shape ms_explore_shape(const ms_plan *plan);
-
 /* Puts the plan, whose schedule and split are chosen, on links; parts priced before are used again. */
 void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts *priced);
 

@@ -10,15 +10,6 @@
 
 #include <math.h>
 
-ms_schedule_shape ms_explore_shape(const ms_plan *plan)
-{
-    return (ms_schedule_shape){.kind = plan->schedule,
-                               .num_ranks = (int)plan->size[MS_PP],
-                               .num_microbatches = (int)ms_plan_microbatches(plan),
-                               .virtual_stages = (int)plan->virtual_stages,
-                               .group = (int)plan->microbatch_group};
-}
-
 /* ---- stages of one recomputation ---- */
 
 /* Stages and loads of one recomputation, shared by all shardings. */
@@ -45,12 +36,7 @@ static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_l
     price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
     for (int i = 0; i < split->num_classes; i++) {
         int s = split->stage_of_class[i];
-        ms_stage_layout layout = {split->first_layer[s],
-                                  split->layers[s],
-                                  s == 0,
-                                  s == split->num_stages - 1,
-                                  mode,
-                                  recompute_layers};
+        ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
         ms_stage_make(l->explorer->workload, &l->priced->parts, &layout, &stages[i]);
     }
 }
@@ -334,7 +320,7 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
     l->pipeline =
         (ms_pipeline){.workload = workload,
                       .links = links,
-                      .shape = ms_explore_shape(&l->plan),
+                      .shape = ms_plan_shape(&l->plan),
                       .split = l->split,
                       .shards = ms_shard_sizes_of(links),
                       .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,

@@ -9,7 +9,15 @@ const char *const ms_memory_part_names[] = {
     "gathered_params", "comm_buffers", "context",   "fragmentation", NULL,
 };
 
-/* ---- load of a rank ---- */
+/* ---- what a rank keeps ---- */
+
+/* Rows as they are collected. */
+typedef struct rows {
+    int width, num;
+    int *counts;
+    short *at_work;
+    unsigned char *kinds;
+} rows;
 
 static bool covers(const int *by, const int *counts, int width)
 {
@@ -19,19 +27,33 @@ static bool covers(const int *by, const int *counts, int width)
     return true;
 }
 
-/* Adds a vector unless another covers it, and drops those that it covers. */
-static int add_vector(int *vectors, int num, int width, const int *counts)
+static int *row_counts(const rows *r, int i)
 {
+    return r->counts + (long)i * r->width;
+}
+
+static void put_row(rows *r, int to, const int *counts, short at_work, unsigned char kind)
+{
+    memmove(row_counts(r, to), counts, (size_t)r->width * sizeof *counts);
+    r->at_work[to] = at_work;
+    r->kinds[to] = kind;
+}
+
+/* Adds a row unless another of the same backward covers it, and drops those that it covers. */
+static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
+{
+    for (int i = r->num - 1; i >= 0; i--)
+        if (r->at_work[i] == at_work && r->kinds[i] == kind &&
+            covers(row_counts(r, i), counts, r->width))
+            return;
     int kept = 0;
-    for (int i = 0; i < num; i++)
-        if (covers(vectors + (long)i * width, counts, width))
-            return num;
-    for (int i = 0; i < num; i++)
-        if (!covers(counts, vectors + (long)i * width, width))
-            memmove(vectors + (long)kept++ * width, vectors + (long)i * width,
-                    (size_t)width * sizeof *counts);
-    memcpy(vectors + (long)kept * width, counts, (size_t)width * sizeof *counts);
-    return kept + 1;
+    for (int i = 0; i < r->num; i++) {
+        bool same = r->at_work[i] == at_work && r->kinds[i] == kind;
+        if (!same || !covers(counts, row_counts(r, i), r->width))
+            put_row(r, kept++, row_counts(r, i), r->at_work[i], r->kinds[i]);
+    }
+    put_row(r, kept, counts, at_work, kind);
+    r->num = kept + 1;
 }
 
 static int distinct_of(const ms_run *run, int chunk)
@@ -43,28 +65,37 @@ static int distinct_of(const ms_run *run, int chunk)
 }
 
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
-                               const ms_schedule *live, int rank)
+                               const ms_schedule *live, int first_rank, int num_ranks)
 {
-    int first = live->first_live[rank], last = live->first_live[rank + 1],
-        width = run->num_distinct;
-    int virtual_stages = live->shape.virtual_stages;
-    int *vectors = MS_NEW_ARRAY(arena, (long)(last - first) * width, int);
+    int first = live->first_live[first_rank],
+        last = live->first_live[first_rank + num_ranks];
+    int chunks = live->num_chunks, width = 2 * run->num_distinct;
+    rows r = {.width = width,
+              .counts = MS_NEW_ARRAY(arena, (long)(last - first) * width, int),
+              .at_work = MS_NEW_ARRAY(arena, last - first, short),
+              .kinds = MS_NEW_ARRAY(arena, last - first, unsigned char)};
     int *counts = MS_NEW_ARRAY(arena, width, int);
-    int num = 0;
+    int *class_of = MS_NEW_ARRAY(arena, chunks, int);
+    for (int chunk = 0; chunk < chunks; chunk++)
+        class_of[chunk] = distinct_of(run, chunk);
     for (int i = first; i < last; i++) {
+        const int *row = live->live + (long)i * 2 * chunks;
         memset(counts, 0, (size_t)width * sizeof *counts);
-        for (int chunk = 0; chunk < virtual_stages; chunk++)
-            counts[distinct_of(run, chunk)] +=
-                live->live[(long)i * virtual_stages + chunk];
-        num = add_vector(vectors, num, width, counts);
+        for (int chunk = 0; chunk < chunks; chunk++) {
+            counts[class_of[chunk]] += row[chunk];
+            counts[run->num_distinct + class_of[chunk]] += row[chunks + chunk];
+        }
+        add_row(&r, counts, (short)class_of[live->live_chunk[i]], live->live_kind[i]);
     }
-    return (ms_rank_live){run, num, vectors};
+    return (ms_rank_live){run, r.num, r.counts, r.at_work, r.kinds};
 }
 
 int ms_num_neighbours(const ms_split *split, int rank)
 {
     return (rank > 0) + (rank < split->num_ranks - 1);
 }
+
+/* ---- load of a rank ---- */
 
 static void add_states(ms_rank_load *load, const ms_stage *stage, double chunks)
 {
@@ -75,42 +106,71 @@ static void add_states(ms_rank_load *load, const ms_stage *stage, double chunks)
         ms_max(load->unit_expert_params, stage->unit_expert_params);
 }
 
-/* What is alive beside the kept activations, at the two instants that can be the peak: while the head's backward runs (all
- * logits, the gradient of its matrix), and while a layer's does (the logits of that micro-batch are gone). */
-typedef struct instants {
-    double layer_transient_bytes, head_transient_bytes;
-    double logits_bytes; /* of one micro-batch */
-    double head_grad_bytes;
-} instants;
-
-static void set_peak(ms_rank_load *out, const instants *at, double kept_bytes,
-                     double logits_bytes)
+/* Transients of a layer's backward (or of its half) and of the head's. */
+static void transients(const ms_stage *stage, int kind, double *layer_bytes,
+                       double *head_bytes)
 {
-    double head_bytes = at->head_transient_bytes + at->head_grad_bytes + at->logits_bytes;
-    bool at_head = at->logits_bytes > 0.0 && head_bytes > at->layer_transient_bytes;
-    out->activation_bytes =
-        kept_bytes + (at_head ? at->head_transient_bytes : at->layer_transient_bytes);
-    out->logits_bytes =
-        at_head ? logits_bytes : ms_max(logits_bytes - at->logits_bytes, 0.0);
-    out->head_grad_bytes = at_head ? at->head_grad_bytes : 0.0;
+    *layer_bytes = kind == MS_BACKWARD         ? stage->sum.transient_bytes
+                   : kind == MS_BACKWARD_INPUT ? stage->sum.transient_input_bytes
+                                               : stage->sum.transient_weight_bytes;
+    *head_bytes = kind == MS_BACKWARD         ? stage->head_transient_bytes
+                  : kind == MS_BACKWARD_INPUT ? stage->head_transient_input_bytes
+                                              : stage->head_transient_weight_bytes;
+}
+
+/* Two instants can be the peak of a stage with the head: while the head's backward runs (all logits, the gradient of its matrix), and while a
+ * layer's does, when the logits of that micro-batch are gone. In the half for weights the gradients of logits are what is left of them. */
+ms_live_bytes ms_live_bytes_of(const ms_workload *workload, const ms_stage *stages,
+                               const ms_run *run, const int *counts, int at_work,
+                               int kind)
+{
+    const ms_stack *stack = workload->stack;
+    const ms_stage *stage = &stages[run->distinct[at_work]];
+    ms_live_bytes live = {0};
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage *kept = &stages[run->distinct[i]];
+        double whole = counts[i], delayed = counts[run->num_distinct + i];
+        live.activation_bytes += whole * kept->sum.saved_bytes;
+        live.logits_bytes += whole * kept->logits * stack->logit_bytes.value;
+        live.activation_bytes += delayed * kept->sum.delayed_bytes;
+        live.logits_bytes += delayed * kept->delayed_logit_bytes;
+    }
+    double layer_bytes, head_bytes;
+    transients(stage, kind, &layer_bytes, &head_bytes);
+    double own_logits_bytes = kind == MS_BACKWARD_WEIGHT
+                                  ? stage->delayed_logit_bytes
+                                  : stage->logits * stack->logit_bytes.value;
+    double left_bytes =
+        kind == MS_BACKWARD_INPUT ? stage->delayed_logit_bytes : 0.0; /* after the head */
+    double head_grad_bytes = kind == MS_BACKWARD_INPUT
+                                 ? 0.0
+                                 : stage->head_params * stack->head_grad_bytes.value;
+    bool at_head =
+        own_logits_bytes > 0.0 &&
+        head_bytes + head_grad_bytes + own_logits_bytes > layer_bytes + left_bytes;
+    live.activation_bytes += at_head ? head_bytes : layer_bytes;
+    live.head_grad_bytes = at_head ? head_grad_bytes : 0.0;
+    if (!at_head)
+        live.logits_bytes =
+            ms_max(live.logits_bytes - own_logits_bytes, 0.0) + left_bytes;
+    return live;
 }
 
 static void find_peak(const ms_workload *workload, const ms_stage *stages,
-                      const ms_rank_live *live, const instants *at, ms_rank_load *out)
+                      const ms_rank_live *live, ms_rank_load *out)
 {
-    int width = live->run->num_distinct;
+    int width = 2 * live->run->num_distinct;
     double peak_bytes = -1.0;
-    for (int i = 0; i < live->num_vectors; i++) {
-        double bytes = 0.0, logits_bytes = 0.0;
-        for (int j = 0; j < width; j++) {
-            const ms_stage *stage = &stages[live->run->distinct[j]];
-            double count = live->counts[(long)i * width + j];
-            bytes += count * stage->sum.saved_bytes;
-            logits_bytes += count * stage->logits * workload->stack->logit_bytes.value;
-        }
-        if (bytes + logits_bytes > peak_bytes) {
-            peak_bytes = bytes + logits_bytes;
-            set_peak(out, at, bytes, logits_bytes);
+    for (int i = 0; i < live->num_rows; i++) {
+        ms_live_bytes at =
+            ms_live_bytes_of(workload, stages, live->run, live->counts + (long)i * width,
+                             live->at_work[i], live->kinds[i]);
+        double bytes = at.activation_bytes + at.logits_bytes + at.head_grad_bytes;
+        if (bytes > peak_bytes) {
+            peak_bytes = bytes;
+            out->activation_bytes = at.activation_bytes;
+            out->logits_bytes = at.logits_bytes;
+            out->head_grad_bytes = at.head_grad_bytes;
         }
     }
 }
@@ -119,18 +179,11 @@ void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages,
                        const ms_rank_live *live, double send_bytes, int num_neighbours,
                        ms_rank_load *out)
 {
-    instants at = {0};
     *out = (ms_rank_load){0};
-    for (int i = 0; i < live->run->num_distinct; i++) {
-        const ms_stage *stage = &stages[live->run->distinct[i]];
-        add_states(out, stage, (double)live->run->multiplicity[i]);
-        at.layer_transient_bytes =
-            ms_max(at.layer_transient_bytes, stage->sum.transient_bytes);
-        at.head_transient_bytes += stage->head_transient_bytes;
-        at.logits_bytes += stage->logits * workload->stack->logit_bytes.value;
-        at.head_grad_bytes += stage->head_params * workload->stack->head_grad_bytes.value;
-    }
-    find_peak(workload, stages, live, &at, out);
+    for (int i = 0; i < live->run->num_distinct; i++)
+        add_states(out, &stages[live->run->distinct[i]],
+                   (double)live->run->multiplicity[i]);
+    find_peak(workload, stages, live, out);
     /* per neighbour an activation and a gradient, received while the one before is used */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }

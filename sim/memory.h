@@ -29,25 +29,39 @@ typedef struct ms_rank_load {
     double buffer_bytes;    /* pipeline sends and receives */
 } ms_rank_load;
 
-/* Micro-batches alive on a rank by class of its chunks: chunks of one class weigh the same, so only their sum counts. Vectors that another
- * exceeds in every class are left out. */
+/* What ranks of a run keep when a backward begins, by class of their chunks: chunks of one class weigh the same, so only their sum counts. Rows that
+ * another of the same backward exceeds in every class are left out. */
 typedef struct ms_rank_live {
     const ms_run *run;
-    int num_vectors;
-    const int *counts; /* (num_vectors, run->num_distinct) */
+    int num_rows;
+    /* (num_rows, 2 run->num_distinct): of each class first the micro-batches between forward and backward, then those between I and W */
+    const int *counts;
+    const short *
+        at_work; /* (num_rows): the class whose backward begins, an index into run->distinct */
+    const unsigned char
+        *kinds; /* (num_rows): MS_BACKWARD, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT */
 } ms_rank_live;
 
-/* From the schedule's vectors for the rank, which belongs to the run. Lives in the arena. */
+/* From the schedule's rows for `num_ranks` ranks of the run, together. Lives in the arena. */
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
-                               const ms_schedule *live, int rank);
+                               const ms_schedule *live, int first_rank, int num_ranks);
 
-/* The load of the rank whose live vectors are given; of these the worst is taken. `stages` are by class of the split. Pipeline ends send and receive on
- * one side only. */
+/* The load of a rank at the worst of its rows. `stages` are by class of the split. Pipeline ends send and receive on one side only. */
 void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages,
                        const ms_rank_live *live, double send_bytes, int num_neighbours,
                        ms_rank_load *out);
-/* Ranks before and after a rank of a pipeline: 0, 1 or 2. */
+/* Ranks with which a rank of a pipeline exchanges: 0, 1 or 2. */
 int ms_num_neighbours(const ms_split *split, int rank);
+
+/* Bytes of activations and logits on a rank while a backward is at work: what rows count, and what the backward itself needs. */
+typedef struct ms_live_bytes {
+    double activation_bytes, logits_bytes, head_grad_bytes;
+} ms_live_bytes;
+/* While the backward of `kind` (MS_BACKWARD, ..._INPUT, ..._WEIGHT) runs on a chunk of class at_work of the run; counts, at_work and kind as in
+ * ms_rank_live, stages by class of the split. */
+ms_live_bytes ms_live_bytes_of(const ms_workload *workload, const ms_stage *stages,
+                               const ms_run *run, const int *counts, int at_work,
+                               int kind);
 
 /* Sizes of the groups that states are sharded over, and how many communicators the plan opens. */
 typedef struct ms_shard_sizes {

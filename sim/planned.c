@@ -27,11 +27,10 @@ static void open_bills(ms_planned *p)
 static const ms_split *split_of(ms_ctx *cx, const ms_planned *p)
 {
     const ms_plan *plan = p->plan;
-    int ranks = (int)plan->size[MS_PP], virtual_stages = (int)plan->virtual_stages;
+    ms_schedule_shape shape = ms_plan_shape(plan);
     if (plan->num_stage_layers == 0)
-        return ms_workload_split(p->workload, p->bills, ranks, virtual_stages);
-    return ms_split_make(cx->arena, p->workload->model, plan->layers_per_stage, ranks,
-                         virtual_stages);
+        return ms_workload_split(p->workload, p->bills, &shape);
+    return ms_split_make(cx->arena, p->workload->model, plan->layers_per_stage, &shape);
 }
 
 static void make_stages(ms_ctx *cx, ms_planned *p)
@@ -40,9 +39,8 @@ static void make_stages(ms_ctx *cx, ms_planned *p)
     p->stages = MS_NEW_ARRAY(cx->arena, split->num_classes, ms_stage);
     for (int i = 0; i < split->num_classes; i++) {
         int s = split->stage_of_class[i];
-        ms_stage_layout layout = {
-            split->first_layer[s],      split->layers[s],   s == 0,
-            s == split->num_stages - 1, p->plan->recompute, p->plan->recompute_layers};
+        ms_stage_layout layout =
+            ms_split_layout(split, s, p->plan->recompute, p->plan->recompute_layers);
         ms_stage_make(p->workload, &p->parts, &layout, &p->stages[i]);
     }
     p->pipeline.stages = p->stages;
@@ -56,15 +54,21 @@ static const ms_run *run_of(const ms_split *split, int rank)
     return run;
 }
 
-ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *p, int rank)
+/* The worst of `num_ranks` ranks of the run of the first. */
+static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_ranks)
 {
     const ms_split *split = p->pipeline.split;
     ms_rank_live live =
-        ms_rank_live_make(cx->arena, run_of(split, rank), p->schedule, rank);
+        ms_rank_live_make(cx->arena, run_of(split, rank), p->schedule, rank, num_ranks);
     ms_rank_load load;
     ms_rank_load_make(p->workload, p->stages, &live, p->parts.send_bytes,
                       ms_num_neighbours(split, rank), &load);
     return load;
+}
+
+ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *p, int rank)
+{
+    return load_of(cx, p, rank, 1);
 }
 
 static void make_run_loads(ms_ctx *cx, ms_planned *p)
@@ -72,7 +76,7 @@ static void make_run_loads(ms_ctx *cx, ms_planned *p)
     const ms_split *split = p->pipeline.split;
     ms_rank_load *loads = MS_NEW_ARRAY(cx->arena, split->num_runs, ms_rank_load);
     for (int i = 0; i < split->num_runs; i++)
-        loads[i] = ms_planned_load(cx, p, split->runs[i].first_rank);
+        loads[i] = load_of(cx, p, split->runs[i].first_rank, split->runs[i].num_ranks);
     p->pipeline.loads = loads;
 }
 
@@ -81,11 +85,7 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
 {
     *p = (ms_planned){.plan = plan, .workload = workload};
     open_bills(p);
-    ms_schedule_shape shape = {.kind = plan->schedule,
-                               .num_ranks = (int)plan->size[MS_PP],
-                               .num_microbatches = (int)ms_plan_microbatches(plan),
-                               .virtual_stages = (int)plan->virtual_stages,
-                               .group = (int)plan->microbatch_group};
+    ms_schedule_shape shape = ms_plan_shape(plan);
     p->sharding = ms_plan_sharding(plan);
     p->schedule = ms_schedule_make(cx->arena, &shape);
     p->pipeline =
@@ -144,16 +144,18 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_
     const ms_split *split = p->pipeline.split;
     const ms_bill *embed = &p->bills->embed, *head = &p->bills->head;
     int num = 0, last = split->num_stages - 1;
-    if (rank == 0)
+    if (ms_split_holds(split, rank, 0))
         out[num++] = (ms_held_part){MS_PART_EMBED, 0,     MS_RECOMPUTE_NONE,
                                     1.0,           embed, embed->dense_params};
-    for (int s = rank; s <= last; s += split->num_ranks)
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int s = ms_split_stage(split, rank, chunk);
         for (long i = 0; i < split->layers[s]; i++)
             add_layer(out, &num, kind_of(p, s, i), ms_planned_mode(p, i),
                       ms_planned_layer_bill(p, s, i));
-    if (rank != last % split->num_ranks)
+    }
+    if (!ms_split_holds(split, rank, last))
         return num;
-    bool shared = last == 0 && p->workload->model->tied_embeddings;
+    bool shared = ms_split_holds(split, rank, 0) && p->workload->model->tied_embeddings;
     out[num++] = (ms_held_part){
         MS_PART_HEAD, 0,    MS_RECOMPUTE_NONE,
         1.0,          head, head->dense_params - (shared ? head->head_params : 0.0)};

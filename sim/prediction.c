@@ -9,11 +9,11 @@
 
 static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
 {
-    double m = (double)p->pipeline.shape.num_microbatches;
+    double m = (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
     out->compute_s = out->host_s = 0.0;
-    for (int s = rank; s < p->pipeline.split->num_stages;
-         s += p->pipeline.shape.num_ranks) {
-        const ms_part *sum = &ms_planned_stage(p, s)->sum;
+    for (int chunk = 0; chunk < p->pipeline.split->num_chunks; chunk++) {
+        const ms_part *sum =
+            &ms_planned_stage(p, ms_split_stage(p->pipeline.split, rank, chunk))->sum;
         out->compute_s += m * (sum->forward_compute_s + sum->backward_compute_s);
         out->host_s += m * (sum->forward_host_s + sum->backward_host_s);
     }
@@ -23,7 +23,7 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
 static double unsynced_makespan_s(ms_ctx *cx, const ms_planned *p,
                                   const ms_stage_times *times)
 {
-    int num_stages = p->pipeline.split->num_stages;
+    int num_stages = p->schedule->num_stages;
     ms_stage_times *plain = MS_NEW_ARRAY(cx->arena, num_stages, ms_stage_times);
     for (int s = 0; s < num_stages; s++) {
         plain[s] = times[s];
@@ -44,8 +44,10 @@ static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times
         ms_stage_prediction *stage = &out->stages[rank];
         stage->rank = rank;
         stage->busy_s = busy_s[rank];
-        for (int s = rank; s < p->pipeline.split->num_stages; s += ranks) {
-            stage->num_layers += p->pipeline.split->layers[s];
+        for (int chunk = 0; chunk < p->schedule->num_chunks; chunk++) {
+            int s = ms_schedule_stage(&p->pipeline.shape, rank, chunk);
+            stage->num_layers +=
+                p->pipeline.split->layers[ms_split_stage(p->pipeline.split, rank, chunk)];
             stage->forward_s += times[s].forward_s;
             stage->backward_s += times[s].backward_s;
         }
@@ -58,7 +60,7 @@ static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
     int ranks = p->pipeline.shape.num_ranks, last = 0;
     ms_replay_result result = {.busy_s = MS_NEW_ARRAY(cx->arena, ranks, double)};
     ms_stage_times *times =
-        MS_NEW_ARRAY(cx->arena, p->pipeline.split->num_stages, ms_stage_times);
+        MS_NEW_ARRAY(cx->arena, p->schedule->num_stages, ms_stage_times);
     ms_step_durations(&p->pipeline, p->sharding, times);
     ms_replay(p->schedule, times, cx->arena, &result);
     out->optimizer_s = ms_optimizer_s(&p->pipeline, p->sharding, &last);
@@ -108,18 +110,6 @@ static void predict_rates(const ms_planned *p, ms_prediction *out)
 
 /* ---- memory ---- */
 
-static int live_at_peak(const ms_schedule *schedule, int rank)
-{
-    int most = 0, width = schedule->shape.virtual_stages;
-    for (int i = schedule->first_live[rank]; i < schedule->first_live[rank + 1]; i++) {
-        int sum = 0;
-        for (int chunk = 0; chunk < width; chunk++)
-            sum += schedule->live[(long)i * width + chunk];
-        most = sum > most ? sum : most;
-    }
-    return most;
-}
-
 static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 {
     out->capacity_bytes = p->workload->cluster->device.memory_bytes;
@@ -131,7 +121,7 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
                        stage->memory);
         for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
             stage->peak_bytes += stage->memory[i];
-        stage->live_microbatches = live_at_peak(p->schedule, rank);
+        stage->live_microbatches = ms_schedule_in_flight(p->schedule, rank);
         if (stage->peak_bytes > out->peak_bytes) {
             out->peak_bytes = stage->peak_bytes;
             out->worst_rank = rank;

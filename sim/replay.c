@@ -1,37 +1,118 @@
 /* Longest path in an order fixed when the schedule was made: each action starts when its rank is free
- * and what it receives has arrived. Durations depend on the stage and four cases only, so they stay in
+ * and what it receives has arrived. Durations depend on the class of the step only, so they stay in
  * the first-level cache. */
 #include "sim/replay.h"
 
 #include "base/number.h"
 
-#include <assert.h>
-
 typedef struct step_cost {
-    double delay_s; /* after the sender's end; 0 when nothing is received */
+    double delay_s;  /* after the sender's end; 0 when nothing is received */
+    double delay2_s; /* of a pair's gradient */
     double duration_s;
     double release_s; /* no start before */
 } step_cost;
 
+static double pair_s(const ms_schedule *schedule, const ms_step_cost *cost,
+                     const ms_stage_times *stages)
+{
+    const ms_stage_times *forward = &stages[cost->stage],
+                         *backward = &stages[cost->backward_stage];
+    double seconds = forward->forward_s + backward->backward_s;
+    if (forward->pair_saved_s == NULL)
+        return seconds;
+    int chunk = ms_schedule_chunk(&schedule->shape, cost->backward_stage);
+    return seconds - forward->pair_saved_s[chunk];
+}
+
+/* A pair takes its forward's share of the time until the forward is done. */
+static double pair_half_s(const ms_schedule *schedule, const ms_step_cost *cost,
+                          const ms_stage_times *stages)
+{
+    const ms_stage_times *forward = &stages[cost->stage],
+                         *backward = &stages[cost->backward_stage];
+    double seconds = pair_s(schedule, cost, stages);
+    double both_s = forward->forward_s + backward->backward_s;
+    double share_s = both_s > 0.0 ? seconds * forward->forward_s / both_s : 0.0;
+    if (cost->kind == MS_STEP_PAIR_FORWARD)
+        return share_s + (cost->first_forward
+                              ? forward->first_forward_s - forward->forward_s
+                              : 0.0);
+    return seconds - share_s +
+           (cost->last_backward ? backward->last_backward_s - backward->backward_s : 0.0);
+}
+
+double ms_step_cost_s(const ms_schedule *schedule, const ms_step_cost *cost,
+                      const ms_stage_times *stages)
+{
+    const ms_stage_times *t = &stages[cost->stage];
+    switch ((ms_step_kind)cost->kind) {
+    case MS_STEP_FORWARD:
+        return cost->first_forward ? t->first_forward_s : t->forward_s;
+    case MS_STEP_BACKWARD:
+        return cost->last_backward ? t->last_backward_s : t->backward_s;
+    case MS_STEP_INPUT:
+        return t->input_s;
+    case MS_STEP_WEIGHT:
+        return cost->last_backward ? t->last_weight_s : t->weight_s;
+    case MS_STEP_PAIR_FORWARD:
+    case MS_STEP_PAIR_REST:
+        break;
+    }
+    return pair_half_s(schedule, cost, stages);
+}
+
+/* Chunks that are neighbours in the model and live on one rank send nothing. */
+static double activation_delay_s(const ms_schedule_shape *shape, int stage,
+                                 const ms_stage_times *stages)
+{
+    bool first = ms_schedule_model_stage(shape, stage) == 0;
+    if (first || ms_schedule_rank(shape, stage - 1) == ms_schedule_rank(shape, stage))
+        return 0.0;
+    return stages[stage - 1].send_forward_s;
+}
+
+static double gradient_delay_s(const ms_schedule_shape *shape, int stage,
+                               const ms_stage_times *stages)
+{
+    bool last =
+        ms_schedule_model_stage(shape, stage) == ms_schedule_model_stages(shape) - 1;
+    if (last || ms_schedule_rank(shape, stage + 1) == ms_schedule_rank(shape, stage))
+        return 0.0;
+    return stages[stage + 1].send_backward_s;
+}
+
+static step_cost price(const ms_schedule *schedule, const ms_step_cost *cost,
+                       const ms_stage_times *stages)
+{
+    const ms_schedule_shape *shape = &schedule->shape;
+    step_cost out = {.duration_s = ms_step_cost_s(schedule, cost, stages)};
+    if (cost->first_forward)
+        out.release_s = stages[cost->stage].release_s;
+    switch ((ms_step_kind)cost->kind) {
+    case MS_STEP_FORWARD:
+        out.delay_s = activation_delay_s(shape, cost->stage, stages);
+        break;
+    case MS_STEP_BACKWARD:
+    case MS_STEP_INPUT:
+        out.delay_s = gradient_delay_s(shape, cost->stage, stages);
+        break;
+    case MS_STEP_PAIR_FORWARD:
+        out.delay_s = activation_delay_s(shape, cost->stage, stages);
+        out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
+        break;
+    case MS_STEP_WEIGHT:
+    case MS_STEP_PAIR_REST:
+        break;
+    }
+    return out;
+}
+
 static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *stages,
                              ms_arena *scratch)
 {
-    int num_stages = schedule->num_stages;
-    step_cost *table =
-        MS_NEW_ARRAY(scratch, (long)num_stages * MS_NUM_STEP_COSTS, step_cost);
-    for (int s = 0; s < num_stages; s++) {
-        double forward_delay_s = s > 0 ? stages[s - 1].send_forward_s : 0.0;
-        double backward_delay_s =
-            s + 1 < num_stages ? stages[s + 1].send_backward_s : 0.0;
-        step_cost *costs = &table[s * MS_NUM_STEP_COSTS];
-        costs[MS_COST_FORWARD] = (step_cost){forward_delay_s, stages[s].forward_s, 0.0};
-        costs[MS_COST_FIRST_FORWARD] =
-            (step_cost){forward_delay_s, stages[s].first_forward_s, stages[s].release_s};
-        costs[MS_COST_BACKWARD] =
-            (step_cost){backward_delay_s, stages[s].backward_s, 0.0};
-        costs[MS_COST_LAST_BACKWARD] =
-            (step_cost){backward_delay_s, stages[s].last_backward_s, 0.0};
-    }
+    step_cost *table = MS_NEW_ARRAY(scratch, schedule->num_step_costs, step_cost);
+    for (int i = 0; i < schedule->num_step_costs; i++)
+        table[i] = price(schedule, &schedule->step_costs[i], stages);
     return table;
 }
 
@@ -43,55 +124,71 @@ static void walk_steps(const ms_schedule *schedule, const step_cost *table,
     int num_steps = schedule->num_steps;
     for (int i = 1; i <= num_steps; i++) {
         const step_cost *cost = &table[steps[i].cost];
-        double free_s = end_s[steps[i].before];
+        double start_s = end_s[steps[i].before];
         double arrival_s = end_s[steps[i].cross] + cost->delay_s;
-        double start_s = free_s > arrival_s ? free_s : arrival_s;
+        double arrival2_s = end_s[steps[i].cross2] + cost->delay2_s;
+        start_s = start_s > arrival_s ? start_s : arrival_s;
+        start_s = start_s > arrival2_s ? start_s : arrival2_s;
         end_s[i] =
             (start_s > cost->release_s ? start_s : cost->release_s) + cost->duration_s;
     }
 }
 
-static double busy_time(const ms_schedule *schedule, const ms_stage_times *stages,
-                        int rank)
+static void sum_busy(const ms_schedule *schedule, const step_cost *table,
+                     ms_arena *scratch, double *busy_s)
 {
-    double others = schedule->shape.num_microbatches - 1, sum_s = 0.0;
-    for (int s = rank; s < schedule->num_stages; s += schedule->shape.num_ranks)
-        sum_s += stages[s].first_forward_s + stages[s].last_backward_s +
-                 others * (stages[s].forward_s + stages[s].backward_s);
-    return sum_s;
+    long *count = MS_NEW_ARRAY(scratch, schedule->num_step_costs, long);
+    for (int i = 1; i <= schedule->num_steps; i++)
+        count[schedule->steps[i].cost]++;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
+        busy_s[rank] = 0.0;
+    for (int i = 0; i < schedule->num_step_costs; i++) {
+        int rank = ms_schedule_rank(&schedule->shape, schedule->step_costs[i].stage);
+        busy_s[rank] += (double)count[i] * table[i].duration_s;
+    }
 }
 
-static double *replay_steps(const ms_schedule *schedule, const ms_stage_times *stages,
-                            ms_arena *scratch)
+double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward)
 {
-    /* one rank has no neighbour to send to, and allowed shapes give it one stage */
-    assert(schedule->shape.num_ranks > 1 || schedule->num_stages == 1);
-    const step_cost *table = cost_table(schedule, stages, scratch);
-    double *end_s = MS_NEW_ARRAY(scratch, schedule->num_steps + 1, double);
-    walk_steps(schedule, table, end_s);
-    return end_s;
+    double window_s =
+        last_backward == MS_STEP_WEIGHT ? times->last_weight_s : times->last_backward_s;
+    return ms_max(times->reduce_s - window_s, times->reduce_tail_s);
 }
 
-/* End of a rank's last reduction: chunks finish their backward from the last to the first. */
+/* The chunk of the rank whose gradients are complete next, after step `after`; -1: none. */
+static int next_complete(const ms_schedule *schedule, int rank, int after)
+{
+    int next = -1, step = schedule->num_steps + 1;
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
+        int stage = ms_schedule_stage(&schedule->shape, rank, chunk);
+        int last = schedule->last_backward_step[stage];
+        if (last > after && last < step) {
+            next = stage;
+            step = last;
+        }
+    }
+    return next;
+}
+
+/* End of a rank's last reduction: stages are reduced in the order in which their backwards end. */
 static double reduced_s(const ms_schedule *schedule, const ms_stage_times *stages,
                         const double *end_s, int rank)
 {
     double done_s = 0.0;
-    for (int s = schedule->num_stages - schedule->shape.num_ranks + rank; s >= 0;
-         s -= schedule->shape.num_ranks) {
-        const ms_stage_times *t = &stages[s];
-        double rest_s = ms_max(t->reduce_s - t->last_backward_s, t->reduce_tail_s);
-        done_s =
-            ms_max(done_s + t->reduce_s, end_s[schedule->last_backward_step[s]] + rest_s);
+    int after = 0;
+    for (int i = 0; i < schedule->num_chunks; i++) {
+        int stage = next_complete(schedule, rank, after);
+        after = schedule->last_backward_step[stage];
+        const ms_step_cost *cost = &schedule->step_costs[schedule->steps[after].cost];
+        double rest_s = ms_reduce_rest_s(&stages[stage], (ms_step_kind)cost->kind);
+        done_s = ms_max(done_s + stages[stage].reduce_s, end_s[after] + rest_s);
     }
     return done_s;
 }
 
-void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
-               ms_arena *scratch, ms_replay_result *out)
+static void find_ends(const ms_schedule *schedule, const ms_stage_times *stages,
+                      const double *end_s, ms_replay_result *out)
 {
-    ms_arena_mark mark = ms_arena_save(scratch);
-    const double *end_s = replay_steps(schedule, stages, scratch);
     out->makespan_s = -1.0;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
         double rank_end_s = ms_max(end_s[schedule->last_step[rank]],
@@ -102,9 +199,19 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
         }
         if (out->end_s != NULL)
             out->end_s[rank] = rank_end_s;
-        if (out->busy_s != NULL)
-            out->busy_s[rank] = busy_time(schedule, stages, rank);
     }
+}
+
+void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
+               ms_arena *scratch, ms_replay_result *out)
+{
+    ms_arena_mark mark = ms_arena_save(scratch);
+    const step_cost *table = cost_table(schedule, stages, scratch);
+    double *end_s = MS_NEW_ARRAY(scratch, schedule->num_steps + 1, double);
+    walk_steps(schedule, table, end_s);
+    find_ends(schedule, stages, end_s, out);
+    if (out->busy_s != NULL)
+        sum_busy(schedule, table, scratch, out->busy_s);
     ms_arena_rewind(scratch, mark);
 }
 
@@ -112,7 +219,9 @@ void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages
                        ms_arena *scratch, double *end_s)
 {
     ms_arena_mark mark = ms_arena_save(scratch);
-    const double *step_end_s = replay_steps(schedule, stages, scratch);
+    const step_cost *table = cost_table(schedule, stages, scratch);
+    double *step_end_s = MS_NEW_ARRAY(scratch, schedule->num_steps + 1, double);
+    walk_steps(schedule, table, step_end_s);
     for (int i = 1; i <= schedule->num_steps; i++)
         end_s[schedule->step_action[i]] = step_end_s[i];
     ms_arena_rewind(scratch, mark);

@@ -4,11 +4,18 @@
 
 #include "costmodel/schedule.h"
 
-/* Durations per virtual stage. The first forward that a stage runs may have to wait for its parameters, and may take longer
+/* Durations per placed stage. The first forward that a stage runs may have to wait for its parameters, and may take longer
  * than the others, as may its last backward: they share the device with gathers and reductions. */
 typedef struct ms_stage_times {
     double forward_s, first_forward_s;
-    double backward_s, last_backward_s;
+    double backward_s, last_backward_s; /* whole */
+    double input_s;                     /* I of a split backward */
+    double weight_s, last_weight_s;     /* W */
+    /* What a pair takes less than its forward, of this stage, and its backward, of the chunk that the entry is for, take one after the other
+     * (chunks of a rank); NULL: nothing. */
+    const double *pair_saved_s;
+    double
+        hidden_s; /* the most that pairs can hide of one micro-batch's forward and backward */
     double
         send_forward_s; /* from this stage to the next: added on the edge when they live on different ranks */
     double send_backward_s; /* from this stage to the one before */
@@ -31,9 +38,14 @@ typedef struct ms_replay_result {
 void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
                ms_arena *scratch, ms_replay_result *out);
 
-/* The same, but tells the end of every action: end_s is (num_ranks, actions_per_rank), in the order of schedule->actions.
- * An action starts at its end less its duration. */
+/* The same, but tells the end of every action: end_s is in the order of schedule->actions. An action starts at its end less its duration. */
 void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages,
                        ms_arena *scratch, double *end_s);
+
+/* Seconds of a step of the class. */
+double ms_step_cost_s(const ms_schedule *schedule, const ms_step_cost *cost,
+                      const ms_stage_times *stages);
+/* What the reductions of a stage's gradients need after its last backward, which is of the step's class. */
+double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward);
 
 #endif

@@ -1,6 +1,7 @@
 /* Rows of a file of published runs: what each trained, on what, and with which plan. */
 #include "sim/runs.h"
 
+#include "costmodel/schedule.h"
 #include "sim/runs_priv.h"
 
 #include <math.h>
@@ -165,10 +166,13 @@ static const char *set_schedule(row_reader *r)
         long chunks = (r->run->model->num_layers + 2) / plan->size[MS_PP];
         return set_interleaved(r, single ? chunks : virtual_stages_in(text));
     }
-    if (ms_schedule_parse(text, &plan->schedule) && plan->schedule != MS_INTERLEAVED)
-        return NULL;
-    return strncasecmp(text, "ZB", 2) == 0 ? "schedule: zero-bubble is not available"
-                                           : "schedule: not available";
+    if (!ms_schedule_parse(text, &plan->schedule))
+        return "schedule: unknown name";
+    ms_schedule_traits traits = ms_schedule_traits_of(plan->schedule);
+    plan->virtual_stages = traits.least_virtual;
+    if (traits.groups && traits.least_virtual > 1)
+        return "schedule: number of virtual stages not stated";
+    return NULL;
 }
 
 /* ---- batch, recomputation, precision ---- */

@@ -263,10 +263,11 @@ char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value)
 bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
                              ms_schedule_kind kind, long virtual_stages)
 {
-    bool interleaved = kind == MS_INTERLEAVED;
-    long least = interleaved ? 2 : 1, most = interleaved ? model->num_layers / pp : 1;
-    return (pp > 1 || kind == MS_1F1B) && virtual_stages >= least &&
-           virtual_stages <= most && virtual_stages <= space->max_virtual_stages &&
+    ms_schedule_traits traits = ms_schedule_traits_of(kind);
+    long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
+    return traits.least_virtual > 0 && (pp > 1 || kind == MS_1F1B) &&
+           virtual_stages >= traits.least_virtual && virtual_stages <= most &&
+           virtual_stages <= space->max_virtual_stages &&
            ms_space_allows(space, MS_CHOOSE_SCHEDULE, (long)kind) &&
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
 }

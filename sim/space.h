@@ -2,6 +2,7 @@
 #ifndef MS_SIM_SPACE_H
 #define MS_SIM_SPACE_H
 
+#include "costmodel/schedule.h"
 #include "sim/links.h"
 
 /* Everything that can be fixed or limited. Words (schedule, recompute, on/off) count by their index. */

@@ -220,11 +220,11 @@ static void find_classes(split_builder *b)
 }
 
 /* Counts the chunks of each class. */
-static void count_distinct(ms_run *run, ms_arena *arena, int virtual_stages)
+static void count_distinct(ms_run *run, ms_arena *arena, int chunks)
 {
-    int *distinct = MS_NEW_ARRAY(arena, virtual_stages, int);
-    int *multiplicity = MS_NEW_ARRAY(arena, virtual_stages, int);
-    for (int chunk = 0; chunk < virtual_stages; chunk++) {
+    int *distinct = MS_NEW_ARRAY(arena, chunks, int);
+    int *multiplicity = MS_NEW_ARRAY(arena, chunks, int);
+    for (int chunk = 0; chunk < chunks; chunk++) {
         int i = 0;
         while (i < run->num_distinct && distinct[i] != run->classes[chunk])
             i++;
@@ -236,29 +236,45 @@ static void count_distinct(ms_run *run, ms_arena *arena, int virtual_stages)
     run->multiplicity = multiplicity;
 }
 
-static void find_runs(split_builder *b, ms_arena *arena, int virtual_stages)
+int ms_split_stage(const ms_split *split, int rank, int chunk)
+{
+    int stage = ms_schedule_stage(&split->shape, rank, chunk);
+    return ms_schedule_model_stage(&split->shape, stage);
+}
+
+bool ms_split_holds(const ms_split *split, int rank, int stage)
+{
+    for (int chunk = 0; chunk < split->num_chunks; chunk++)
+        if (ms_split_stage(split, rank, chunk) == stage)
+            return true;
+    return false;
+}
+
+static void find_runs(split_builder *b, ms_arena *arena)
 {
     ms_split *split = b->split;
     ms_run *last = NULL;
+    int chunks = split->num_chunks;
     for (int rank = 0; rank < split->num_ranks; rank++) {
-        int *classes = MS_NEW_ARRAY(arena, virtual_stages, int);
-        for (int chunk = 0; chunk < virtual_stages; chunk++)
-            classes[chunk] = b->class_of_stage[chunk * split->num_ranks + rank];
-        size_t size = (size_t)virtual_stages * sizeof *classes;
+        int *classes = MS_NEW_ARRAY(arena, chunks, int);
+        for (int chunk = 0; chunk < chunks; chunk++) {
+            classes[chunk] = b->class_of_stage[ms_split_stage(split, rank, chunk)];
+        }
+        size_t size = (size_t)chunks * sizeof *classes;
         if (last != NULL && memcmp(last->classes, classes, size) == 0) {
             last->num_ranks++;
             continue;
         }
         last = &b->runs[split->num_runs++];
         *last = (ms_run){.first_rank = rank, .num_ranks = 1, .classes = classes};
-        count_distinct(last, arena, virtual_stages);
+        count_distinct(last, arena, chunks);
     }
 }
 
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
-                        int num_ranks, int virtual_stages)
+                        const ms_schedule_shape *shape)
 {
-    int num_stages = num_ranks * virtual_stages;
+    int num_ranks = shape->num_ranks, num_stages = ms_schedule_model_stages(shape);
     ms_split *split = MS_NEW(arena, ms_split);
     long *first_layer = MS_NEW_ARRAY(arena, num_stages, long);
     for (int s = 1; s < num_stages; s++)
@@ -267,11 +283,13 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
                        MS_NEW_ARRAY(arena, num_stages, int),
                        MS_NEW_ARRAY(arena, num_ranks, ms_run)};
     split->num_ranks = num_ranks;
+    split->num_chunks = ms_schedule_chunks(shape);
+    split->shape = *shape;
     split->num_stages = num_stages;
     split->layers = layers;
     split->first_layer = first_layer;
     find_classes(&b);
-    find_runs(&b, arena, virtual_stages);
+    find_runs(&b, arena);
     split->class_of_stage = b.class_of_stage;
     split->stage_of_class = b.stage_of_class;
     split->runs = b.runs;

@@ -120,17 +120,25 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
                     .expert_params = bill->expert_params,
                     .saved_bytes = bill->saved_bytes,
                     .transient_bytes = bill->transient_bytes,
+                    .delayed_bytes = bill->halves.delayed_bytes,
+                    .transient_input_bytes = bill->halves.transient_input_bytes,
+                    .transient_weight_bytes = bill->halves.transient_weight_bytes,
                     .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
                     .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
-    part.backward_compute_s +=
+    double accumulate_s =
         ms_stream_s(&workload->pricer, workload->stack->accumulate_bytes.value *
                                            (bill->dense_params + bill->expert_params));
+    part.backward_compute_s += accumulate_s;
     double forward = part.forward_compute_s +
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
     double backward = part.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
     part.forward_s = ms_with_host_s(forward, host_s(workload, bill, MS_BILL_FORWARD));
     part.backward_s = ms_with_host_s(backward, host_s(workload, bill, MS_BILL_BACKWARD));
+    /* waiting for the host is shared in proportion */
+    double weight = bill->weight_s + accumulate_s +
+                    pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
+    part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
     part.forward_host_s = part.forward_s - forward;
     part.backward_host_s = part.backward_s - backward;
     price_sync(workload, bill, links, &part);
@@ -164,6 +172,7 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
     }
     out->logits = bills->head.logits;
     out->head_params = bills->head.head_params;
+    out->delayed_logit_bytes = bills->head.halves.delayed_logit_bytes;
     out->send_bytes = bills->embed.output_bytes;
     out->send_s = ms_collective_s(&links->send, out->send_bytes);
 }
@@ -185,6 +194,7 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     ms_part *sum = &stage->sum;
     sum->forward_s += count * part->forward_s;
     sum->backward_s += count * part->backward_s;
+    sum->weight_s += count * part->weight_s;
     sum->forward_compute_s += count * part->forward_compute_s;
     sum->backward_compute_s += count * part->backward_compute_s;
     sum->forward_host_s += count * part->forward_host_s;
@@ -197,18 +207,28 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->dense_params += count * part->dense_params;
     sum->expert_params += count * part->expert_params;
     sum->saved_bytes += count * part->saved_bytes;
+    sum->delayed_bytes += count * part->delayed_bytes;
     double comm_s = part->gather_s + part->reduce_s;
     stage->overlapped_forward_s +=
         count * overlap_s(workload->stack, part->forward_s, part->gather_s);
     stage->overlapped_backward_s +=
         count * overlap_s(workload->stack, part->backward_s, comm_s);
+    stage->overlapped_input_s +=
+        count *
+        overlap_s(workload->stack, part->backward_s - part->weight_s, part->gather_s);
+    stage->overlapped_weight_s +=
+        count * overlap_s(workload->stack, part->weight_s, part->reduce_s);
 }
 
 /* What counts once, whatever the number of layers: the largest one. */
 static void note_largest(ms_stage *stage, const ms_part *part)
 {
-    stage->sum.transient_bytes =
-        ms_max(stage->sum.transient_bytes, part->transient_bytes);
+    ms_part *sum = &stage->sum;
+    sum->transient_bytes = ms_max(sum->transient_bytes, part->transient_bytes);
+    sum->transient_input_bytes =
+        ms_max(sum->transient_input_bytes, part->transient_input_bytes);
+    sum->transient_weight_bytes =
+        ms_max(sum->transient_weight_bytes, part->transient_weight_bytes);
     stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
     stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
     stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
@@ -230,6 +250,23 @@ static void add_layers(const ms_workload *workload, const ms_parts *parts,
     }
 }
 
+/* The end of a V lies on the rank of its start; both ways, either end is on both. */
+ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
+                                long recompute_layers)
+{
+    int last = split->num_stages - 1;
+    bool meet =
+        ms_schedule_placement(split->shape.kind) == MS_PLACE_BOTH_WAYS ||
+        ms_schedule_rank(&split->shape, 0) == ms_schedule_rank(&split->shape, last);
+    return (ms_stage_layout){.first_layer = split->first_layer[stage],
+                             .num_layers = split->layers[stage],
+                             .has_embedding = stage == 0,
+                             .has_head = stage == last,
+                             .head_beside_embedding = meet,
+                             .recompute = recompute,
+                             .recompute_layers = recompute_layers};
+}
+
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
                    const ms_stage_layout *layout, ms_stage *out)
 {
@@ -248,11 +285,15 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
     if (middle < last)
         add_layers(workload, parts, out, middle, last, rest);
     if (layout->has_head) {
-        bool shared = layout->has_embedding && workload->model->tied_embeddings;
+        bool shared = (layout->has_embedding || layout->head_beside_embedding) &&
+                      workload->model->tied_embeddings;
         add_part(workload, out, shared ? &parts->tied_head : &parts->head, 1.0);
         out->logits = parts->logits;
         out->head_params = parts->head_params;
+        out->delayed_logit_bytes = parts->delayed_logit_bytes;
         out->head_transient_bytes = parts->head.transient_bytes;
+        out->head_transient_input_bytes = parts->head.transient_input_bytes;
+        out->head_transient_weight_bytes = parts->head.transient_weight_bytes;
     }
     out->num_layers = layout->num_layers;
 }
@@ -286,6 +327,7 @@ static void reduce_once(const ms_stack *stack, double reduce_s, double unit_s,
 {
     t->reduce_s = reduce_s;
     t->last_backward_s += interference_s(stack, t->last_backward_s, reduce_s);
+    t->last_weight_s += interference_s(stack, t->last_weight_s, reduce_s);
     t->reduce_tail_s = stack->dp_overlap.value > 0.0 ? unit_s : reduce_s;
 }
 
@@ -297,6 +339,8 @@ static void gather_always(const ms_stack *stack, const ms_stage *stage, ms_stage
         t->forward_s += stage->unit_gather_s;
     t->first_forward_s = t->forward_s;
     t->backward_s = t->last_backward_s = stage->overlapped_backward_s;
+    t->input_s = stage->overlapped_input_s;
+    t->weight_s = t->last_weight_s = stage->overlapped_weight_s;
 }
 
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
@@ -309,6 +353,9 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .first_forward_s = sum->forward_s,
                         .backward_s = sum->backward_s,
                         .last_backward_s = sum->backward_s,
+                        .input_s = sum->backward_s - sum->weight_s,
+                        .weight_s = sum->weight_s,
+                        .last_weight_s = sum->weight_s,
                         .send_forward_s = send_s,
                         .send_backward_s = send_s};
     switch (sharding) {
@@ -323,6 +370,7 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
     case MS_ZERO_2:
         gather_once(stack, stage, &t);
         t.backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s);
+        t.weight_s = overlap_s(stack, sum->weight_s, sum->reduce_s);
         reduce_once(stack, shards_s, stage->unit_reduce_s, &t);
         break;
     case MS_ZERO_3:

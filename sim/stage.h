@@ -33,8 +33,12 @@ typedef struct ms_part {
     double replicate_s;  /* all-reduce of the reduced shards over dp_replicate */
     double all_reduce_s; /* without sharding: over all data-parallel ranks */
     double tp_sync_s;    /* gradients that are partial over tp, once a step */
+    double
+        weight_s; /* of backward_s: gradients of weights, which a split backward delays */
     double dense_params, expert_params;
     double saved_bytes, transient_bytes;
+    double delayed_bytes, transient_input_bytes,
+        transient_weight_bytes; /* ms_bill_halves */
 } ms_part;
 
 /* Parts of one bill set on one set of links; layers by kind and recompute mode. */
@@ -43,7 +47,7 @@ typedef struct ms_parts {
     ms_part
         tied_head; /* of a rank that holds the embedding too, when one matrix serves both */
     ms_part layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
-    double logits, head_params;
+    double logits, head_params, delayed_logit_bytes;
     double send_s; /* of a micro-batch's activations to the next stage */
     double send_bytes;
 } ms_parts;
@@ -62,14 +66,17 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
 /* A virtual stage: its parts summed. */
 typedef struct ms_stage {
     ms_part sum;
-    double overlapped_forward_s, overlapped_backward_s; /* ZeRO-3: part by part */
+    /* ZeRO-3: part by part, beside gathers and reductions */
+    double overlapped_forward_s, overlapped_backward_s;
+    double overlapped_input_s, overlapped_weight_s; /* of a split backward */
     double unit_gather_s, unit_reduce_s,
         unit_all_reduce_s; /* of one layer: what nothing can hide */
     double unit_dense_params,
         unit_expert_params; /* the largest unit that is gathered at once */
     double logits, head_params;
-    double
-        head_transient_bytes; /* alive during the head's backward only; sum.transient_bytes: a layer's */
+    /* alive during the head's backward, or its half, only; sum.transient_bytes: a layer's */
+    double head_transient_bytes, head_transient_input_bytes, head_transient_weight_bytes;
+    double delayed_logit_bytes; /* gradients of logits between the halves */
     long num_layers;
 } ms_stage;
 
@@ -77,9 +84,15 @@ typedef struct ms_stage {
 typedef struct ms_stage_layout {
     long first_layer, num_layers;
     bool has_embedding, has_head;
+    bool
+        head_beside_embedding; /* on one rank, if not in one stage: a tied matrix is there once */
     ms_recompute recompute;
     long recompute_layers; /* MS_RECOMPUTE_FULL: the first so many of the stage; 0: all */
 } ms_stage_layout;
+
+/* The layout of a stage of the split. */
+ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
+                                long recompute_layers);
 
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
                    const ms_stage_layout *layout, ms_stage *out);

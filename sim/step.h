@@ -4,16 +4,7 @@
 #define MS_SIM_STEP_H
 
 #include "sim/memory.h"
-
-/* Schedules and live vectors by shape; one per thread. */
-typedef struct ms_schedule_cache ms_schedule_cache;
-ms_schedule_cache *ms_schedule_cache_open(void);
-void ms_schedule_cache_close(ms_schedule_cache *cache);
-const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
-                                      const ms_schedule_shape *shape);
-/* Live vectors of every rank without generating a long schedule: beyond a few groups of micro-batches they do not change. */
-const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
-                                  const ms_schedule_shape *shape);
+#include "sim/schedule_cache.h"
 
 /* A pipeline ready to be evaluated under several shardings. */
 typedef struct ms_pipeline {
@@ -42,17 +33,18 @@ double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);
 
-/* Durations of all stages (split->num_stages entries). */
+/* Durations of all placed stages (an entry for each). */
 void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_stage_times *times);
+/* Of one class of stages, as the first chunk of a rank. */
+ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,
+                                       int stage_class);
+/* With a stage placed twice (DualPipe), the exchange of its reduced gradients with the other copy: each sends its shard, priced as a send between
+ * neighbouring stages. */
+double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
+                 ms_sharding sharding);
 
-/* Never above ms_step_exact_s. A rank's own actions, before them the shortest way of the first micro-batch to it, after them the way of
- * the last one back to rank 0 and the reductions that follow there, or its own:
- *   T >= max_r [ max(sum_{s<r} (F1_s + c), release_r) + sum_{chunks of r} (F1 + (m-1) F + (m-1) B + BL)
- *                + max(rest_r, sum_{s<r} (BL_s + c) + rest_0) ] + optimizer,
- * F1 the first forward, BL the last backward of a stage, c the send, rest what reductions need after the last backward. Holds for
- * schedules in which the last action of every rank is the last micro-batch's backward on its first chunk: GPipe, 1F1B,
- * interleaved. Lowered by 1 part in 10^12 for rounding. */
+/* Never above ms_step_exact_s: docs/formulas.md 6.3. Lowered by 1 part in 10^12 for rounding. */
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 

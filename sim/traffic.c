@@ -216,15 +216,28 @@ static void add_rest(list *l, const ms_held_part *part)
              1.0);
 }
 
+/* Whether placed stages are neighbours in the model, on different ranks. */
+static bool sends_to(const ms_split *split, int stage, int other)
+{
+    const ms_schedule_shape *shape = &split->shape;
+    if (other < 0 || other >= ms_schedule_stages(shape))
+        return false;
+    int apart =
+        ms_schedule_model_stage(shape, other) - ms_schedule_model_stage(shape, stage);
+    return apart == other - stage &&
+           ms_schedule_rank(shape, stage) != ms_schedule_rank(shape, other);
+}
+
 /* Every stage but the last sends activations on, every one but the first gradients back. */
 static void add_sends(list *l)
 {
     const ms_planned *p = l->planned;
     const ms_split *split = p->pipeline.split;
     double count[2] = {0.0, 0.0};
-    for (int s = l->traffic->rank; s < split->num_stages; s += split->num_ranks) {
-        count[0] += s < split->num_stages - 1;
-        count[1] += s > 0;
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int s = ms_schedule_stage(&split->shape, l->traffic->rank, chunk);
+        count[0] += sends_to(split, s, s + 1);
+        count[1] += sends_to(split, s, s - 1);
     }
     for (int back = 0; back < 2; back++) {
         append(l, (ms_traffic_entry){.phase = MS_TRAFFIC_STAGE,

@@ -26,7 +26,7 @@ static long most_of(const ms_workload *workload, const ms_space *space, ms_choic
     case MS_CHOOSE_MICROBATCH:
         return space->base.global_batch;
     case MS_CHOOSE_SCHEDULE:
-        return MS_NUM_SCHEDULES - 1;
+        return MS_CUSTOM - 1;
     case MS_CHOOSE_VIRTUAL_STAGES:
         return workload->model->num_layers;
     case MS_CHOOSE_ZERO:
@@ -126,7 +126,7 @@ static ms_plan probe(const ms_space *asked, int rest_axis)
     plan.schedule = (ms_schedule_kind)given_or(asked, MS_CHOOSE_SCHEDULE,
                                                chunks ? MS_INTERLEAVED : MS_1F1B);
     plan.virtual_stages = given_or(asked, MS_CHOOSE_VIRTUAL_STAGES,
-                                   plan.schedule == MS_INTERLEAVED ? 2 : 1);
+                                   ms_schedule_traits_of(plan.schedule).least_virtual);
     plan.microbatch = given_or(asked, MS_CHOOSE_MICROBATCH, 1);
     plan.async_tp = given_or(asked, MS_CHOOSE_ASYNC_TP, 0);
     plan.sequence_parallel = given_or(asked, MS_CHOOSE_SEQUENCE_PARALLEL, plan.async_tp);

@@ -259,22 +259,32 @@ void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned m
 
 /* ---- splits ---- */
 
-static const ms_split *find_split(const ms_bill_set *bills, int num_ranks, int num_stages)
+static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape)
 {
-    const ms_split *split = bills->splits[num_stages % MS_SPLIT_BUCKETS];
-    while (split != NULL &&
-           (split->num_stages != num_stages || split->num_ranks != num_ranks))
+    return split->num_ranks == shape->num_ranks &&
+           split->num_stages == ms_schedule_model_stages(shape) &&
+           ms_schedule_placement(split->shape.kind) ==
+               ms_schedule_placement(shape->kind) &&
+           split->shape.table == shape->table;
+}
+
+static const ms_split *find_split(const ms_bill_set *bills,
+                                  const ms_schedule_shape *shape)
+{
+    int bucket = ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS;
+    const ms_split *split = bills->splits[bucket];
+    while (split != NULL && !is_split_of(split, shape))
         split = split->next;
     return split;
 }
 
 static const ms_split *keep_split(ms_workload *workload, ms_bill_set *bills,
-                                  const long *layers, int num_ranks, int num_stages)
+                                  const long *layers, const ms_schedule_shape *shape)
 {
+    int num_stages = ms_schedule_model_stages(shape);
     long *kept = MS_NEW_ARRAY(workload->arena, num_stages, long);
     memcpy(kept, layers, (size_t)num_stages * sizeof *kept);
-    ms_split *split = ms_split_make(workload->arena, workload->model, kept, num_ranks,
-                                    num_stages / num_ranks);
+    ms_split *split = ms_split_make(workload->arena, workload->model, kept, shape);
     ms_split **bucket = &bills->splits[num_stages % MS_SPLIT_BUCKETS];
     split->next = *bucket;
     *bucket = split;
@@ -282,11 +292,11 @@ static const ms_split *keep_split(ms_workload *workload, ms_bill_set *bills,
 }
 
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
-                                  int num_ranks, int virtual_stages)
+                                  const ms_schedule_shape *shape)
 {
-    int num_stages = num_ranks * virtual_stages;
+    int num_stages = ms_schedule_model_stages(shape);
     lock(workload);
-    const ms_split *split = find_split(bills, num_ranks, num_stages);
+    const ms_split *split = find_split(bills, shape);
     unlock(workload);
     if (split != NULL)
         return split;
@@ -294,9 +304,9 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
     long *layers = MS_NEW_ARRAY(scratch, num_stages, long);
     ms_default_split(workload, bills, num_stages, layers);
     lock(workload);
-    split = find_split(bills, num_ranks, num_stages);
+    split = find_split(bills, shape);
     if (split == NULL)
-        split = keep_split(workload, bills, layers, num_ranks, num_stages);
+        split = keep_split(workload, bills, layers, shape);
     unlock(workload);
     ms_arena_close(scratch);
     return split;

@@ -4,6 +4,7 @@
 #define MS_SIM_WORKLOAD_H
 
 #include "costmodel/bill.h"
+#include "costmodel/schedule.h"
 
 #include <pthread.h>
 
@@ -11,14 +12,17 @@
  * head) are one class; neighbouring ranks whose chunks are of the same classes are one run. Costs are computed per class and run. */
 typedef struct ms_run {
     int first_rank, num_ranks;
-    const int *classes;      /* (virtual stages): of each chunk of its ranks */
+    const int *classes;      /* (num_chunks): of each chunk of its ranks */
     int num_distinct;        /* classes among them */
     const int *distinct;     /* (num_distinct), in the order of the chunks */
     const int *multiplicity; /* (num_distinct): chunks of each */
 } ms_run;
 
 typedef struct ms_split {
-    int num_ranks, num_stages;
+    int num_ranks, num_stages; /* stages of the model */
+    int num_chunks;            /* per rank: with DualPipe each stage is there twice */
+    ms_schedule_shape
+        shape; /* which places the stages; its numbers of micro-batches do not count */
     const long *layers;      /* (num_stages) */
     const long *first_layer; /* (num_stages) */
     int num_classes;
@@ -28,6 +32,11 @@ typedef struct ms_split {
     const ms_run *runs;
     struct ms_split *next;
 } ms_split;
+
+/* The stage of the model that a rank's chunk is. */
+int ms_split_stage(const ms_split *split, int rank, int chunk);
+/* Whether a rank has a stage of the model. */
+bool ms_split_holds(const ms_split *split, int rank, int stage);
 
 /* Bills of all parts of the model for one choice of (tp, cp, ep, etp, sequence parallelism, micro-batch). */
 typedef struct ms_bill_key {
@@ -82,15 +91,15 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
-/* The default split over num_ranks * virtual_stages stages, as the stack does it; balanced: the largest stage time is as small as possible, embedding and head
+/* The default split over the stages of a schedule's shape, as the stack does it; balanced: the largest stage time is as small as possible, embedding and head
  * counted, and the others lie as near to equal as that allows. Times are forward + backward compute without
  * recomputation. Not more stages than layers. Thread-safe; made once per bill set. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
-                                  int num_ranks, int virtual_stages);
+                                  const ms_schedule_shape *shape);
 
-/* The split with given layers (num_ranks * virtual_stages entries that add up to the model's). */
+/* The split with given layers (an entry per stage of the model; they add up to the model's). */
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
-                        int num_ranks, int virtual_stages);
+                        const ms_schedule_shape *shape);
 
 /* The bills of a key, with layers without recomputation. Thread-safe; the set stays where it is. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);

@@ -133,8 +133,21 @@ static void bench_whole_searches(long num_threads)
 
 /* ---- replay ---- */
 
-static const ms_schedule_shape replay_shapes[] = {
-    {MS_1F1B, 8, 64, 1, 0}, {MS_1F1B, 16, 256, 1, 0}, {MS_INTERLEAVED, 8, 64, 4, 0}};
+static const ms_schedule_shape replay_shapes[] = {{.kind = MS_1F1B,
+                                                   .num_ranks = 8,
+                                                   .num_microbatches = 64,
+                                                   .virtual_stages = 1,
+                                                   .group = 0},
+                                                  {.kind = MS_1F1B,
+                                                   .num_ranks = 16,
+                                                   .num_microbatches = 256,
+                                                   .virtual_stages = 1,
+                                                   .group = 0},
+                                                  {.kind = MS_INTERLEAVED,
+                                                   .num_ranks = 8,
+                                                   .num_microbatches = 64,
+                                                   .virtual_stages = 4,
+                                                   .group = 0}};
 #define NUM_REPLAY_SHAPES (int)(sizeof replay_shapes / sizeof *replay_shapes)
 
 static const ms_schedule *make_schedule(ms_arena *arena, const ms_schedule_shape *shape,

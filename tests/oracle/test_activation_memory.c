@@ -73,7 +73,7 @@ static const ms_pricer *any_pricer(ms_ctx *cx)
 }
 
 /* One layer and micro-batch on one rank. */
-static double saved_bytes(const ms_model *model, layout at, long sequence, int microbatch)
+static ms_bill layer_bill(const ms_model *model, layout at, long sequence, int microbatch)
 {
     ms_ctx *cx = test_cx();
     ms_program_key key = {.part = MS_PART_LAYER,
@@ -92,7 +92,12 @@ static double saved_bytes(const ms_model *model, layout at, long sequence, int m
     ms_check_finding finding;
     if (!ms_program_check(program, &finding))
         fail_msg("%s", finding.text);
-    return ms_bill_make(program, any_pricer(cx)).saved_bytes;
+    return ms_bill_make(program, any_pricer(cx));
+}
+
+static double saved_bytes(const ms_model *model, layout at, long sequence, int microbatch)
+{
+    return layer_bill(model, at, sequence, microbatch).saved_bytes;
 }
 
 static layout whole(void)
@@ -215,6 +220,26 @@ static void scores_are_most_of_what_large_models_keep(void **state)
         at.attention_fused = true;
         ASSERT_NEAR(1.0 - saved_bytes(&model, at, 2048, 1) / all, cases[i].saving, 0.01);
     }
+}
+
+/* ---- Qi et al. 2023 ("Zero Bubble Pipeline Parallelism", section 2.3) ---- */
+
+/* M_W = 32 sbh between gradients of inputs and of weights: operands 14h of the four products, gradients of their results 18h.
+ * The gradients of weights take 24 sbh^2 FLOP. */
+static void weights_of_a_layer_wait_with_32_sbh(void **state)
+{
+    (void)state;
+    const long shapes[][2] = {{4096, 32}, {6144, 48}, {12288, 96}};
+    for (int i = 0; i < 3; i++)
+        for (int sp = 0; sp <= 1; sp++) {
+            ms_model model = gpt(shapes[i][0], shapes[i][1]);
+            layout at = {sp ? 4 : 1, 1, sp, true, MS_RECOMPUTE_NONE};
+            double s = 2048, h = (double)shapes[i][0];
+            ms_bill bill = layer_bill(&model, at, 2048, 2);
+            if (sp == 0)
+                ASSERT_NEAR(bill.halves.delayed_bytes, 32 * s * 2 * h, 0);
+            ASSERT_NEAR(bill.weight_flop, s * 2 * h * 24 * h / at.tp, 1e-14);
+        }
 }
 
 /* ---- plotted values of the Ultra-Scale Playbook ---- */
@@ -341,6 +366,7 @@ int main(void)
         cmocka_unit_test(context_parallelism_divides_the_sequence),
         cmocka_unit_test(full_recomputation_keeps_2_sbh),
         cmocka_unit_test(scores_are_most_of_what_large_models_keep),
+        cmocka_unit_test(weights_of_a_layer_wait_with_32_sbh),
         cmocka_unit_test(playbook_values_are_reproduced),
         cmocka_unit_test(playbook_full_recomputation),
         cmocka_unit_test(llama_layers_keep_the_itemised_bytes),

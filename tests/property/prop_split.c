@@ -8,6 +8,15 @@
 /* ---- workloads ---- */
 
 /* Close it afterwards. */
+static const ms_split *split_of(ms_workload *w, ms_bill_set *bills, int pp, int v)
+{
+    ms_schedule_shape shape = {.kind = v > 1 ? MS_INTERLEAVED : MS_1F1B,
+                               .num_ranks = pp,
+                               .num_microbatches = 2 * pp,
+                               .virtual_stages = v};
+    return ms_workload_split(w, bills, &shape);
+}
+
 static ms_workload *open_model(ms_ctx *cx, const ms_model *model, const char *stack_name)
 {
     ms_plan plan = ms_plan_default(1024);
@@ -149,7 +158,7 @@ static void the_longest_stage_is_as_short_as_possible(void **state)
             const char *label =
                 ms_arena_printf(cx->arena, "seed %d, %s with %ld layers, %d stages",
                                 (int)seed, model->name, model->num_layers, stages);
-            const ms_split *split = ms_workload_split(w, bills, stages, 1);
+            const ms_split *split = split_of(w, bills, stages, 1);
             check_split(w, split, label);
             double got = longest_s(w, bills, split);
             double want = least_longest_s(w, bills, 0, stages, 0);
@@ -169,12 +178,12 @@ static void interleaving_splits_all_virtual_stages(void **state)
     ms_bill_set *bills = bills_of(w, 8);
     for (int pp = 2; pp <= 16; pp *= 2)
         for (int v = 1; pp * v <= 80; v++) {
-            const ms_split *split = ms_workload_split(w, bills, pp, v);
-            const ms_split *flat = ms_workload_split(w, bills, pp * v, 1);
+            const ms_split *split = split_of(w, bills, pp, v);
+            const ms_split *flat = split_of(w, bills, pp * v, 1);
             check_split(w, split, "70b");
             for (int s = 0; s < pp * v; s++)
                 ASSERT_INT(split->layers[s], flat->layers[s]);
-            assert_ptr_equal(ms_workload_split(w, bills, pp, v), split);
+            assert_ptr_equal(split_of(w, bills, pp, v), split);
         }
     ms_workload_close(w);
 }
@@ -194,7 +203,7 @@ static void numbers_of_layers_that_do_not_divide_are_split(void **state)
         ms_ctx *cx = test_cx();
         ms_workload *w = open_model(cx, model_named(cx, rows[i].name), "generic");
         ms_bill_set *bills = bills_of(w, 8);
-        const ms_split *split = ms_workload_split(w, bills, rows[i].pp, 1);
+        const ms_split *split = split_of(w, bills, rows[i].pp, 1);
         check_split(w, split, rows[i].name);
         for (int s = 0; s < split->num_stages; s++)
             if (split->layers[s] < rows[i].least || split->layers[s] > rows[i].most)
@@ -210,7 +219,7 @@ static void every_stage_holds_a_layer(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_workload *w = open_model(cx, model_named(cx, "deepseek-v3"), "generic");
-    const ms_split *split = ms_workload_split(w, bills_of(w, 1), 61, 1);
+    const ms_split *split = split_of(w, bills_of(w, 1), 61, 1);
     check_split(w, split, "deepseek-v3");
     for (int s = 0; s < 61; s++)
         ASSERT_INT(split->layers[s], 1);
@@ -231,7 +240,7 @@ static void nanotron_splits_by_parameters(void **state)
     ms_bill_set *bills = bills_of(w, 1);
     const long first[] = {32, 18, 9, 5};
     for (int i = 0; i < 4; i++) {
-        const ms_split *split = ms_workload_split(w, bills, 1 << i, 1);
+        const ms_split *split = split_of(w, bills, 1 << i, 1);
         check_split(w, split, "nanotron 8B");
         ASSERT_INT(split->layers[0], first[i]);
     }
@@ -246,12 +255,12 @@ static void megatron_splits_evenly(void **state)
     ms_workload *w = open_model(cx, model_named(cx, "llama-3.1-70b"), "megatron");
     ms_bill_set *bills = bills_of(w, 8);
     for (int pp = 2; pp <= 16; pp *= 2) {
-        const ms_split *split = ms_workload_split(w, bills, pp, 1);
+        const ms_split *split = split_of(w, bills, pp, 1);
         check_split(w, split, "megatron 70B");
         for (int s = 0; s < pp; s++)
             ASSERT_INT(split->layers[s], 80 / pp);
     }
-    check_split(w, ms_workload_split(w, bills, 7, 1), "megatron 70B, pp 7");
+    check_split(w, split_of(w, bills, 7, 1), "megatron 70B, pp 7");
     ms_workload_close(w);
 }
 

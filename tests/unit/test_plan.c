@@ -68,6 +68,13 @@ static void schedules_are_known_by_the_names_of_pytorch_and_megatron(void **stat
         {"Interleaved1F1B", MS_INTERLEAVED},
         {"interleaved-1f1b", MS_INTERLEAVED},
         {"ScheduleInterleaved1F1B", MS_INTERLEAVED},
+        {"LoopedBFS", MS_LOOPED_BFS},
+        {"InterleavedZeroBubble", MS_INTERLEAVED_ZB},
+        {"zb1p", MS_ZB_H1},
+        {"ZB-2p", MS_ZB_AUTO},
+        {"ZBVZeroBubble", MS_ZB_V},
+        {"DualPipeV", MS_DUALPIPEV},
+        {"cut-in-half", MS_DUALPIPEV},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ms_schedule_kind kind = MS_NUM_SCHEDULES;
@@ -75,7 +82,7 @@ static void schedules_are_known_by_the_names_of_pytorch_and_megatron(void **stat
         ASSERT_INT(kind, cases[i].kind);
     }
     ms_schedule_kind kind;
-    assert_false(ms_schedule_parse("zb-h1", &kind));
+    assert_false(ms_schedule_parse("zb-h3", &kind));
     assert_false(ms_schedule_parse("", &kind));
     assert_false(ms_schedule_parse("1f1b ", &kind));
 }

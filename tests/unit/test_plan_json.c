@@ -194,7 +194,7 @@ static void bad_plans_are_errors_at_their_place(void **state)
          "at most 16777216"},
         {"{\"model\": \"x\", \"pipeline\": {\"schedule\": \"1f1c\"}}",
          "did you mean \"1f1b\""},
-        {"{\"model\": \"x\", \"pipeline\": {\"schedule\": \"dualpipe\"}}",
+        {"{\"model\": \"x\", \"pipeline\": {\"schedule\": \"onepipe\"}}",
          "/pipeline/schedule"},
         {"{\"model\": \"x\", \"pipeline\": {\"layers_per_stage\": 4}}",
          "/pipeline/layers_per_stage"},

@@ -35,10 +35,20 @@ static void one_rank_runs_its_work_without_a_gap(void **state)
 {
     (void)state;
     ms_stage_times times[1] = {stage(1.0, 1.5, 2.0, 2.25, 100.0, 100.0)};
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_1F1B, 1, 4, 1, 0}, times),
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_1F1B,
+                                             .num_ranks = 1,
+                                             .num_microbatches = 4,
+                                             .virtual_stages = 1,
+                                             .group = 0},
+                         times),
                 1.5 + 3 * 1.0 + 3 * 2.0 + 2.25, 0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_GPIPE, 1, 1, 1, 0}, times), 1.5 + 2.25,
-                0.0);
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_GPIPE,
+                                             .num_ranks = 1,
+                                             .num_microbatches = 1,
+                                             .virtual_stages = 1,
+                                             .group = 0},
+                         times),
+                1.5 + 2.25, 0.0);
 }
 
 /* rank 0: F0 0-1, F1 1-2, waits; rank 1: F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5, B1 5.5-7.5;
@@ -49,7 +59,11 @@ static void latency_delays_the_receiver_and_not_the_sender(void **state)
     ms_ctx *cx = test_cx();
     ms_stage_times times[2] = {stage(1.0, 1.0, 2.0, 2.0, 0.5, 9.0),
                                stage(1.0, 1.0, 2.0, 2.0, 9.0, 0.25)};
-    ms_schedule_shape shape = {MS_1F1B, 2, 2, 1, 0};
+    ms_schedule_shape shape = {.kind = MS_1F1B,
+                               .num_ranks = 2,
+                               .num_microbatches = 2,
+                               .virtual_stages = 1,
+                               .group = 0};
     double end_s[2], busy_s[2];
     ms_replay_result result = {.end_s = end_s, .busy_s = busy_s};
     ms_replay(ms_schedule_make(cx->arena, &shape), times, cx->arena, &result);
@@ -73,7 +87,12 @@ static void wrap_edges_of_interleaved_schedules_pay_latency(void **state)
                                     .last_backward_s = 2.0,
                                     .send_forward_s = 0.125,
                                     .send_backward_s = 0.25};
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_INTERLEAVED, 2, 1, 2, 0}, times),
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_INTERLEAVED,
+                                             .num_ranks = 2,
+                                             .num_microbatches = 1,
+                                             .virtual_stages = 2,
+                                             .group = 0},
+                         times),
                 4 * 3.0 + 3 * 0.125 + 3 * 0.25, 0.0);
 }
 
@@ -83,7 +102,13 @@ static void first_forward_and_last_backward_of_a_stage_may_differ(void **state)
     ms_stage_times times[2] = {stage(1.0, 4.0, 2.0, 2.0, 0.0, 0.0),
                                stage(1.0, 1.0, 2.0, 7.0, 0.0, 0.0)};
     /* rank 0: F0 0-4, F1 4-5; rank 1: F0 4-5, B0 5-7, F1 7-8, B1 8-15; rank 0: B0 7-9, B1 15-17 */
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_1F1B, 2, 2, 1, 0}, times), 17.0, 0.0);
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_1F1B,
+                                             .num_ranks = 2,
+                                             .num_microbatches = 2,
+                                             .virtual_stages = 1,
+                                             .group = 0},
+                         times),
+                17.0, 0.0);
 }
 
 /* F = 1, B = 2 per stage; the order of each is that of PyTorch's torch/distributed/pipelining. */
@@ -93,14 +118,41 @@ static void published_schedules_take_their_known_time(void **state)
     ms_stage_times times[8];
     for (int s = 0; s < 8; s++)
         times[s] = plain(1.0, 2.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_GPIPE, 4, 8, 1, 0}, times), 33.0, 0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_1F1B, 4, 8, 1, 0}, times), 33.0, 0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_INTERLEAVED, 4, 8, 2, 4}, times), 57.0,
-                0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_INTERLEAVED, 4, 10, 2, 5}, times), 69.0,
-                0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){MS_INTERLEAVED, 4, 3, 2, 3}, times), 30.0,
-                0.0);
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_GPIPE,
+                                             .num_ranks = 4,
+                                             .num_microbatches = 8,
+                                             .virtual_stages = 1,
+                                             .group = 0},
+                         times),
+                33.0, 0.0);
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_1F1B,
+                                             .num_ranks = 4,
+                                             .num_microbatches = 8,
+                                             .virtual_stages = 1,
+                                             .group = 0},
+                         times),
+                33.0, 0.0);
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_INTERLEAVED,
+                                             .num_ranks = 4,
+                                             .num_microbatches = 8,
+                                             .virtual_stages = 2,
+                                             .group = 4},
+                         times),
+                57.0, 0.0);
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_INTERLEAVED,
+                                             .num_ranks = 4,
+                                             .num_microbatches = 10,
+                                             .virtual_stages = 2,
+                                             .group = 5},
+                         times),
+                69.0, 0.0);
+    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_INTERLEAVED,
+                                             .num_ranks = 4,
+                                             .num_microbatches = 3,
+                                             .virtual_stages = 2,
+                                             .group = 3},
+                         times),
+                30.0, 0.0);
 }
 
 /* 1F1B, p 4, m 8, unequal stages: the early slow stage is hidden partly by the warm-up. */
@@ -109,7 +161,12 @@ static void a_slow_early_stage_beats_the_usual_closed_form(void **state)
     (void)state;
     ms_stage_times times[4] = {plain(2.0, 1.0), plain(1.0, 1.0), plain(1.0, 1.0),
                                plain(1.0, 1.0)};
-    double got_s = makespan((ms_schedule_shape){MS_1F1B, 4, 8, 1, 0}, times);
+    double got_s = makespan((ms_schedule_shape){.kind = MS_1F1B,
+                                                .num_ranks = 4,
+                                                .num_microbatches = 8,
+                                                .virtual_stages = 1,
+                                                .group = 0},
+                            times);
     double usual_s = 3.0 + 3 * 2.0 + 7 * 3.0;
     assert_true(got_s < usual_s - 1.0);
     assert_true(got_s >= 8 * 3.0); /* the work of rank 0 */
@@ -120,7 +177,11 @@ static void every_action_has_its_end(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_stage_times times[2] = {plain(1.0, 2.0), plain(1.0, 2.0)};
-    ms_schedule_shape shape = {MS_1F1B, 2, 2, 1, 0};
+    ms_schedule_shape shape = {.kind = MS_1F1B,
+                               .num_ranks = 2,
+                               .num_microbatches = 2,
+                               .virtual_stages = 1,
+                               .group = 0};
     double end_s[8];
     ms_replay_actions(ms_schedule_make(cx->arena, &shape), times, cx->arena, end_s);
     const double want_s[8] = {1, 2, 6, 9,
@@ -134,7 +195,11 @@ static void the_scratch_arena_is_left_as_it_was(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_stage_times times[4] = {plain(1, 2), plain(1, 2), plain(1, 2), plain(1, 2)};
-    ms_schedule_shape shape = {MS_1F1B, 4, 64, 1, 0};
+    ms_schedule_shape shape = {.kind = MS_1F1B,
+                               .num_ranks = 4,
+                               .num_microbatches = 64,
+                               .virtual_stages = 1,
+                               .group = 0};
     ms_schedule *schedule = ms_schedule_make(cx->arena, &shape);
     ms_arena_mark before = ms_arena_save(cx->arena);
     ms_replay_result result = {0};
@@ -152,7 +217,11 @@ static void a_stage_waits_for_its_parameters_and_its_reduction(void **state)
     ms_stage_times times[1] = {stage(1.0, 1.0, 2.0, 2.0, 0.0, 0.0)};
     times[0].release_s = 3.0;
     times[0].reduce_s = 5.0;
-    ms_schedule_shape shape = {MS_1F1B, 1, 2, 1, 0};
+    ms_schedule_shape shape = {.kind = MS_1F1B,
+                               .num_ranks = 1,
+                               .num_microbatches = 2,
+                               .virtual_stages = 1,
+                               .group = 0};
     ASSERT_NEAR(makespan(shape, times), 12.0, 0.0);
     times[0].reduce_tail_s = 4.0;
     ASSERT_NEAR(makespan(shape, times), 13.0, 0.0);

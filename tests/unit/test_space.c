@@ -84,7 +84,7 @@ static void words_have_no_order(void **state)
 static void unknown_words_list_the_known_ones(void **state)
 {
     (void)state;
-    assert_refused("schedule=foo", "hint: use gpipe, 1f1b or interleaved\n");
+    assert_refused("schedule=foo", "hint: use gpipe, 1f1b, interleaved, looped-bfs");
     assert_refused("recompute=some", "hint: use none, ");
     assert_refused("recompute=some", " or full\n");
     assert_refused("async=yes", "hint: use off or on\n");

@@ -1,0 +1,87 @@
+/* Interleaved 1F1B (Narayanan et al. 2021) with groups of any number of micro-batches (Llama 3, arXiv 2407.21783, section 3.3.2). */
+#include "costmodel/schedule_priv.h"
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* A ragged last group of m mod g micro-batches that is too small deadlocks: m mod g > 0 (v >= 3) or > 1 (v = 2), and g + m mod g < 2p - 2
+ * (found by exhaustion for p <= 16, v <= 5, m <= 44; Megatron-LM schedules.py asks for the narrower m mod g = 0 or >= p). */
+static bool ragged_group_deadlocks(const ms_schedule_shape *shape, int group)
+{
+    int ragged = shape->num_microbatches % group;
+    int harmless = shape->virtual_stages == 2 ? 1 : 0;
+    return ragged > harmless && group + ragged < 2 * shape->num_ranks - 2;
+}
+
+const char *ms_group_objection(const ms_schedule_shape *shape)
+{
+    if (shape->group < 0)
+        return "the micro-batch group is negative";
+    if (shape->group > shape->num_microbatches)
+        return "the micro-batch group is larger than the number of micro-batches";
+    int group = ms_schedule_group(shape);
+    if (group < shape->num_ranks && group != shape->num_microbatches)
+        return "a micro-batch group smaller than the number of pipeline ranks deadlocks";
+    if (ragged_group_deadlocks(shape, group))
+        return "the last micro-batch group is too small: it deadlocks";
+    return NULL;
+}
+
+static const char *objection(const ms_schedule_shape *shape)
+{
+    if (shape->num_ranks < 2)
+        return "an interleaved schedule needs at least 2 pipeline ranks";
+    return ms_group_objection(shape);
+}
+
+/* Groups of g micro-batches, chunk by chunk inside a group. Backwards take the chunks from the last one. */
+ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,
+                                int rank, int k)
+{
+    int v = shape->virtual_stages;
+    int group = ms_schedule_group(shape);
+    int group_idx = k / (group * v);
+    int first = group_idx * group;
+    int size = least(group, shape->num_microbatches - first);
+    int inside = k - first * v;
+    int chunk = inside / size;
+    if (kind != MS_FORWARD)
+        chunk = v - 1 - chunk;
+    return (ms_action){.kind = (unsigned char)kind,
+                       .stage = (short)(chunk * shape->num_ranks + rank),
+                       .microbatch = first + inside % size};
+}
+
+/* Forwards before the first pair. Source: Megatron-LM schedules.py, get_pp_rank_microbatches. */
+static int num_warmup(const ms_schedule_shape *shape, int rank)
+{
+    int behind = shape->num_ranks - 1 - rank;
+    return least(shape->num_microbatches * shape->virtual_stages,
+                 2 * behind + (shape->virtual_stages - 1) * ms_schedule_group(shape));
+}
+
+static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
+{
+    int num_forwards = shape->num_microbatches * shape->virtual_stages;
+    int warmup = num_warmup(shape, rank);
+    for (int k = 0; k < warmup; k++)
+        ms_action_push(list, ms_interleaved_action(shape, MS_FORWARD, rank, k));
+    for (int k = 0; k < num_forwards; k++) {
+        if (warmup + k < num_forwards)
+            ms_action_push(list,
+                           ms_interleaved_action(shape, MS_FORWARD, rank, warmup + k));
+        ms_action_push(list, ms_interleaved_action(shape, MS_BACKWARD, rank, k));
+    }
+}
+
+static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
+{
+    (void)scratch;
+    for (int rank = 0; rank < shape->num_ranks; rank++)
+        fill_rank(shape, rank, &lists[rank]);
+}
+
+const ms_schedule_family ms_family_interleaved = {
+    {.placement = MS_PLACE_LOOP, .least_virtual = 2, .groups = true}, objection, fill};

@@ -1,0 +1,189 @@
+/* Lower bounds of a step by closed form. A rank's own actions cannot start before the first micro-batch has come to it, and after them something
+ * always follows: docs/formulas.md 6.3. */
+#include "base/number.h"
+#include "sim/step.h"
+
+typedef struct bound {
+    const ms_split *split;
+    const ms_stage_times *times; /* by class */
+    double microbatches;         /* of a stage */
+    double send_s;
+} bound;
+
+/* ---- schedules whose backwards are whole, and whose ranks all end with the last backward of their first chunk ---- */
+
+static bool ends_with_first_chunk(ms_schedule_kind kind)
+{
+    ms_schedule_traits traits = ms_schedule_traits_of(kind);
+    return traits.placement == MS_PLACE_LOOP && !traits.splits_backward &&
+           kind != MS_CUSTOM;
+}
+
+/* All actions of a rank; of every micro-batch pairs may hide the exchanges. */
+static double busy_s(const bound *b, const ms_run *run)
+{
+    double more = b->microbatches - 1.0, busy = 0.0;
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage_times *t = &b->times[run->distinct[i]];
+        busy += run->multiplicity[i] *
+                (t->first_forward_s + more * (t->forward_s + t->backward_s) +
+                 t->last_backward_s - b->microbatches * t->hidden_s);
+    }
+    return busy;
+}
+
+/* Way of the first micro-batch through one stage. */
+static double through_s(const bound *b, const ms_stage_times *t)
+{
+    return t->first_forward_s + b->send_s;
+}
+
+/* Way of the last micro-batch's gradient from the last rank of run `last` through the stages before it. */
+static double ways_back_s(const bound *b, int last)
+{
+    double seconds = 0.0;
+    for (int i = 0; i <= last; i++) {
+        const ms_run *run = &b->split->runs[i];
+        int ranks = run->num_ranks - (i == last);
+        seconds += ranks * (b->times[run->classes[0]].last_backward_s + b->send_s);
+    }
+    return seconds;
+}
+
+static double whole_bound_s(const bound *b)
+{
+    const ms_split *split = b->split;
+    double head_rest_s =
+        ms_reduce_rest_s(&b->times[split->runs[0].classes[0]], MS_STEP_BACKWARD);
+    double around_s = 0.0, longest_s = 0.0;
+    for (int i = 0; i < split->num_runs; i++) {
+        const ms_run *run = &split->runs[i];
+        const ms_stage_times *first = &b->times[run->classes[0]];
+        /* the last rank of a run of equal ones waits longest, and has the longest way back to rank 0 */
+        double there_s = around_s + (run->num_ranks - 1) * through_s(b, first);
+        double start_s = ms_max(there_s, first->release_s);
+        double back_s = ms_max(ms_reduce_rest_s(first, MS_STEP_BACKWARD),
+                               ways_back_s(b, i) + head_rest_s);
+        longest_s = ms_max(longest_s, start_s + busy_s(b, run) + back_s);
+        around_s += run->num_ranks * through_s(b, first);
+    }
+    return longest_s;
+}
+
+/* ---- any order ---- */
+
+/* The least that a backward takes until its gradient is on its way, and in all. */
+static double input_s(const ms_stage_times *t)
+{
+    return ms_min(t->input_s, t->backward_s);
+}
+
+static double backward_s(const ms_stage_times *t)
+{
+    return ms_min(t->input_s + t->weight_s, t->backward_s);
+}
+
+static double rest_s(const ms_stage_times *t)
+{
+    return ms_max(0.0, ms_min(ms_reduce_rest_s(t, MS_STEP_BACKWARD),
+                              ms_reduce_rest_s(t, MS_STEP_WEIGHT)));
+}
+
+/* What the chunks of a rank add up to. */
+typedef struct chunks {
+    double all_s;    /* every action */
+    double inputs_s; /* those that cannot come after the last gradient has been sent */
+    double release_s, rest_s; /* the least of any chunk */
+} chunks;
+
+static chunks sum_chunks(const bound *b, const ms_run *run)
+{
+    double m = b->microbatches;
+    chunks c = {.release_s = b->times[run->classes[0]].release_s,
+                .rest_s = rest_s(&b->times[run->classes[0]])};
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage_times *t = &b->times[run->distinct[i]];
+        double forward_s = t->first_forward_s + (m - 1.0) * t->forward_s;
+        c.all_s += run->multiplicity[i] * (forward_s + m * (backward_s(t) - t->hidden_s));
+        c.inputs_s += run->multiplicity[i] * (forward_s + m * (input_s(t) - t->hidden_s));
+        c.release_s = ms_min(c.release_s, t->release_s);
+        c.rest_s = ms_min(c.rest_s, rest_s(t));
+    }
+    return c;
+}
+
+/* Ways between the start of the model and each of its stages. */
+typedef struct ways {
+    double *there_s; /* (num_stages): of the first micro-batch */
+    double *
+        back_s; /* (num_stages): of a gradient, and what the first stage still does then */
+} ways;
+
+static ways find_ways(const bound *b, ms_arena *scratch)
+{
+    const ms_split *split = b->split;
+    ways w = {MS_NEW_ARRAY(scratch, split->num_stages, double),
+              MS_NEW_ARRAY(scratch, split->num_stages, double)};
+    const ms_stage_times *head = &b->times[split->class_of_stage[0]];
+    w.back_s[0] = backward_s(head) - input_s(head) + rest_s(head);
+    for (int s = 1; s < split->num_stages; s++) {
+        const ms_stage_times *t = &b->times[split->class_of_stage[s - 1]];
+        w.there_s[s] = w.there_s[s - 1] + t->first_forward_s - t->hidden_s;
+        w.back_s[s] = w.back_s[s - 1] + input_s(t) - t->hidden_s;
+        bool sent =
+            ms_schedule_rank(&split->shape, s - 1) != ms_schedule_rank(&split->shape, s);
+        w.there_s[s] += sent ? b->send_s : 0.0;
+        w.back_s[s] += sent ? b->send_s : 0.0;
+    }
+    return w;
+}
+
+/* The stage of a rank that a micro-batch reaches soonest. */
+static int nearest_stage(const ms_split *split, int rank)
+{
+    int nearest = ms_split_stage(split, rank, 0);
+    for (int chunk = 1; chunk < split->num_chunks; chunk++) {
+        int stage = ms_split_stage(split, rank, chunk);
+        nearest = stage < nearest ? stage : nearest;
+    }
+    return nearest;
+}
+
+static double any_bound_s(const bound *b, ms_arena *scratch)
+{
+    const ms_split *split = b->split;
+    ways w = find_ways(b, scratch);
+    double longest_s = 0.0;
+    for (int i = 0; i < split->num_runs; i++) {
+        const ms_run *run = &split->runs[i];
+        chunks c = sum_chunks(b, run);
+        for (int rank = run->first_rank; rank < run->first_rank + run->num_ranks;
+             rank++) {
+            int stage = nearest_stage(split, rank);
+            double start_s = ms_max(w.there_s[stage], c.release_s);
+            longest_s = ms_max(longest_s, start_s + ms_max(c.all_s + c.rest_s,
+                                                           c.inputs_s + w.back_s[stage]));
+        }
+    }
+    return longest_s;
+}
+
+double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                       ms_arena *scratch)
+{
+    const ms_split *split = pipeline->split;
+    ms_arena_mark mark = ms_arena_save(scratch);
+    ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
+    for (int i = 0; i < split->num_classes; i++)
+        times[i] = ms_step_class_durations(pipeline, sharding, i);
+    bound b = {.split = split,
+               .times = times,
+               .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
+               .send_s = pipeline->send_s};
+    double longest_s = ends_with_first_chunk(pipeline->shape.kind)
+                           ? whole_bound_s(&b)
+                           : any_bound_s(&b, scratch);
+    int rank_unused;
+    ms_arena_rewind(scratch, mark);
+    return (longest_s + ms_optimizer_s(pipeline, sharding, &rank_unused)) * (1.0 - 1e-12);
+}
