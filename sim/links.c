@@ -7,19 +7,6 @@
 
 /* ---- spans ---- */
 
-static ms_span span_of(const ms_mesh *mesh, const ms_cluster *cluster,
-                       const char *const *names)
-{
-    int axes[MS_MAX_AXES], num_axes = 0;
-    for (; *names != NULL; names++) {
-        int axis = ms_mesh_find(mesh, *names);
-        if (axis >= 0)
-            axes[num_axes++] = axis;
-    }
-    ms_group group = ms_mesh_group(mesh, axes, num_axes);
-    return ms_group_span(&group, mesh->num_ranks, cluster);
-}
-
 /* Which mesh axes each group is made of, and on which of the two meshes. */
 typedef struct group_axes {
     bool sparse;
@@ -40,27 +27,39 @@ static const group_axes groups[MS_NUM_SPANS] = {
         1] = {false, {"pp", "dp_replicate", "dp_shard", "cp", "tp"}},
 };
 
-static bool has_experts(const ms_plan *plan)
+/* Whole experts on every rank: their gradients are reduced over tp ranks too, which hold other tokens. */
+static const group_axes whole_experts[MS_NUM_SPANS] = {
+    [MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP] = {false, {"dp_shard", "cp", "tp"}},
+    [MS_NUM_BILL_AXES +
+        MS_SYNC_EXPERT_ALL] = {false, {"dp_replicate", "dp_shard", "cp", "tp"}},
+};
+
+ms_plan_groups ms_plan_groups_of(const ms_plan *plan)
 {
-    return plan->ep * plan->etp > 1;
+    bool has_experts = plan->ep * plan->etp > 1;
+    ms_plan_groups out = {.mesh = ms_plan_mesh(plan)};
+    ms_mesh sparse = has_experts ? ms_plan_expert_mesh(plan) : out.mesh;
+    for (int i = 0; i < MS_NUM_SPANS; i++) {
+        bool whole = !has_experts && whole_experts[i].axes[0] != NULL;
+        const group_axes *group = whole ? &whole_experts[i] : &groups[i];
+        const ms_mesh *mesh = group->sparse ? &sparse : &out.mesh;
+        int axes[MS_MAX_AXES], num_axes = 0;
+        for (const char *const *name = group->axes; *name != NULL; name++) {
+            int axis = ms_mesh_find(mesh, *name);
+            if (axis >= 0)
+                axes[num_axes++] = axis;
+        }
+        out.group[i] = ms_mesh_group(mesh, axes, num_axes);
+    }
+    return out;
 }
 
 void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
                     ms_span spans[MS_NUM_SPANS])
 {
-    ms_mesh dense = ms_plan_mesh(plan);
-    ms_mesh sparse = dense;
-    if (has_experts(plan))
-        sparse = ms_plan_expert_mesh(plan);
+    ms_plan_groups all = ms_plan_groups_of(plan);
     for (int i = 0; i < MS_NUM_SPANS; i++)
-        spans[i] = span_of(groups[i].sparse ? &sparse : &dense, cluster, groups[i].axes);
-    if (!has_experts(plan)) {
-        /* Whole experts on every rank: their gradients are reduced over tp ranks too, which hold other tokens. */
-        static const char *const shard[] = {"dp_shard", "cp", "tp", NULL};
-        static const char *const all[] = {"dp_replicate", "dp_shard", "cp", "tp", NULL};
-        spans[MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP] = span_of(&dense, cluster, shard);
-        spans[MS_NUM_BILL_AXES + MS_SYNC_EXPERT_ALL] = span_of(&dense, cluster, all);
-    }
+        spans[i] = ms_group_span(&all.group[i], all.mesh.num_ranks, cluster);
 }
 
 /* ---- laws ---- */

@@ -34,8 +34,16 @@ ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster,
 ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
                         const ms_profile *profile);
 
-/* Spans of all groups of a plan, in a canonical order: orders of axes with equal spans cost the same. */
 #define MS_NUM_SPANS (MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS + 2)
+
+/* The groups that a plan communicates in, as modes over its ranks: tp, cp, ep, those of ms_sync_group, pp and all ranks. */
+typedef struct ms_plan_groups {
+    ms_mesh mesh; /* the dense one */
+    ms_group group[MS_NUM_SPANS];
+} ms_plan_groups;
+ms_plan_groups ms_plan_groups_of(const ms_plan *plan);
+
+/* Spans of all groups of a plan, in a canonical order: orders of axes with equal spans cost the same. */
 void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
                     ms_span spans[MS_NUM_SPANS]);
 

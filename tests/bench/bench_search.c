@@ -2,36 +2,18 @@
  * library and as processes of the program named by $MESHSIM. Instructions are counted by valgrind where it is installed.
  * With the argument "replay N" the program only replays one schedule N times: that is what valgrind runs. */
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "costmodel/bill.h"
 #include "sim/search.h"
 
+#include "tests/bench/bench.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define NUM_REPEATS 5
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int num)
-{
-    qsort(values, (size_t)num, sizeof *values, by_value);
-    return values[num / 2];
-}
 
 static void require(ms_ctx *cx, ms_status status)
 {
@@ -183,30 +165,6 @@ static double replay_s(const ms_schedule *schedule, const ms_stage_times *times,
     return seconds;
 }
 
-/* Instructions of this program replaying the first shape `count` times; negative without valgrind. */
-static double instructions(const char *self, long count)
-{
-    char *command = NULL;
-    size_t length = 0;
-    FILE *text = open_memstream(&command, &length);
-    fprintf(
-        text,
-        "valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null %s "
-        "replay %ld 2>&1 | grep 'I *refs' | tr -d ,",
-        self, count);
-    fclose(text);
-    FILE *pipe = popen(command, "r");
-    char line[256];
-    double value = -1.0;
-    if (pipe != NULL && fgets(line, sizeof line, pipe) != NULL &&
-        strchr(line, ':') != NULL)
-        value = strtod(strrchr(line, ':') + 1, NULL);
-    if (pipe != NULL)
-        pclose(pipe);
-    free(command);
-    return value;
-}
-
 static void bench_replay(const char *self)
 {
     printf("replay\n");
@@ -222,14 +180,8 @@ static void bench_replay(const char *self)
                ms_schedule_names[replay_shapes[i].kind], replay_shapes[i].num_ranks,
                replay_shapes[i].num_microbatches, replay_shapes[i].virtual_stages,
                1e9 * median(each_s, NUM_REPEATS) / actions);
-        if (i == 0) {
-            double few = instructions(self, 10), many = instructions(self, 1010);
-            if (few > 0.0 && many > 0.0)
-                printf("  %-12s %.1f instructions an action\n", "",
-                       (many - few) / 1000.0 / actions);
-            else
-                printf("  %-12s instructions: valgrind is not installed\n", "");
-        }
+        if (i == 0)
+            print_instructions(self, "replay", actions, "an action");
         ms_arena_close(arena);
     }
 }

@@ -1,0 +1,110 @@
+#include "sim/memory_time.h"
+
+typedef struct track {
+    const ms_planned *planned;
+    ms_rank_load load; /* of the rank; its activations and logits are replaced */
+    const ms_run *run;
+    int *class_of_chunk; /* index into run->distinct */
+    int *counts;         /* as in ms_rank_live */
+    ms_memory_sample *samples;
+    ms_memory_track out;
+} track;
+
+static track open_track(ms_ctx *cx, const ms_planned *p, int rank)
+{
+    const ms_split *split = p->pipeline.split;
+    const ms_run *run = split->runs;
+    while (rank >= run->first_rank + run->num_ranks)
+        run++;
+    track t = {.planned = p,
+               .load = ms_planned_load(cx, p, rank),
+               .run = run,
+               .counts = MS_NEW_ARRAY(cx->arena, 2 * run->num_distinct, int),
+               .class_of_chunk = MS_NEW_ARRAY(cx->arena, split->num_chunks, int)};
+    for (int chunk = 0; chunk < split->num_chunks; chunk++)
+        while (run->distinct[t.class_of_chunk[chunk]] != run->classes[chunk])
+            t.class_of_chunk[chunk]++;
+    return t;
+}
+
+static ms_live_bytes kept_bytes(const track *t)
+{
+    double per_logit_bytes = t->planned->workload->stack->logit_bytes.value;
+    ms_live_bytes live = {0};
+    for (int i = 0; i < t->run->num_distinct; i++) {
+        double whole = t->counts[i], delayed = t->counts[t->run->num_distinct + i];
+        const ms_stage *stage = &t->planned->stages[t->run->distinct[i]];
+        live.activation_bytes +=
+            whole * stage->sum.saved_bytes + delayed * stage->sum.delayed_bytes;
+        live.logits_bytes += whole * stage->logits * per_logit_bytes +
+                             delayed * stage->delayed_logit_bytes;
+    }
+    return live;
+}
+
+static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
+{
+    ms_memory_sample *sample = &t->samples[t->out.num_samples];
+    sample->time_s = time_s;
+    t->load.activation_bytes = live.activation_bytes;
+    t->load.logits_bytes = live.logits_bytes;
+    t->load.head_grad_bytes = live.head_grad_bytes;
+    ms_rank_memory(t->planned->workload, &t->load, t->planned->sharding,
+                   &t->planned->pipeline.shards, sample->bytes);
+    double bytes = 0.0;
+    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+        bytes += sample->bytes[i];
+    if (bytes > t->out.peak_bytes) {
+        t->out.peak_bytes = bytes;
+        t->out.peak_sample = t->out.num_samples;
+        t->out.peak_task = task;
+    }
+    t->out.num_samples++;
+}
+
+static int class_of(const track *t, int stage)
+{
+    return t->class_of_chunk[ms_schedule_chunk(&t->planned->pipeline.shape, stage)];
+}
+
+/* Of a pair, memory of the forward comes when the backward begins. */
+static void add_action(track *t, const ms_action *a, const ms_action_span *span,
+                       const double *start_s, const double *end_s)
+{
+    int kind = a->kind == MS_OVERLAP ? MS_BACKWARD : a->kind;
+    int *whole = t->counts, *delayed = t->counts + t->run->num_distinct;
+    if (a->kind == MS_FORWARD || a->kind == MS_OVERLAP)
+        whole[class_of(t, a->stage)]++;
+    if (a->kind == MS_FORWARD) {
+        add_sample(t, start_s[span->first], kept_bytes(t), span->first);
+        return;
+    }
+    int at_work = class_of(t, a->kind == MS_OVERLAP ? a->backward_stage : a->stage);
+    ms_live_bytes live = ms_live_bytes_of(t->planned->workload, t->planned->stages,
+                                          t->run, t->counts, at_work, kind);
+    add_sample(t, start_s[span->first], live, span->first);
+    if (kind == MS_BACKWARD_WEIGHT)
+        delayed[at_work]--;
+    else
+        whole[at_work]--;
+    if (kind == MS_BACKWARD_INPUT)
+        delayed[at_work]++;
+    add_sample(t, end_s[span->last], kept_bytes(t), span->last);
+}
+
+ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_planned *planned,
+                                    int pipeline_rank, const ms_action_span *spans,
+                                    const double *start_s, const double *end_s)
+{
+    const ms_schedule *schedule = planned->schedule;
+    int first = schedule->first_action[pipeline_rank],
+        last = schedule->first_action[pipeline_rank + 1];
+    track t = open_track(cx, planned, pipeline_rank);
+    t.samples = MS_NEW_ARRAY(cx->arena, 1 + 2 * (long)(last - first), ms_memory_sample);
+    t.out.samples = t.samples;
+    t.out.peak_bytes = -1.0;
+    add_sample(&t, 0.0, kept_bytes(&t), 0);
+    for (int i = first; i < last; i++)
+        add_action(&t, &schedule->actions[i], &spans[i - first], start_s, end_s);
+    return t.out;
+}

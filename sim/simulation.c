@@ -1,0 +1,225 @@
+#include "sim/simulation.h"
+
+#include "base/number.h"
+#include "base/rng.h"
+#include "sim/memory_time.h"
+#include "sim/step_graph.h"
+
+#include <math.h>
+
+const char *const ms_engine_names[] = {"replay", "event", NULL};
+const char *const ms_detail_names[] = {"action", "node", NULL};
+
+/* ---- who is slow ---- */
+
+static ms_status slow_factors(ms_ctx *cx, const ms_plan *plan,
+                              const ms_simulate_options *options, double *factor)
+{
+    for (long rank = 0; rank < plan->gpus; rank++)
+        factor[rank] = 1.0;
+    for (int i = 0; i < options->num_slow; i++) {
+        const ms_slow_part *slow = &options->slow[i];
+        if (slow->is_link)
+            continue;
+        if (slow->rank < 0 || slow->rank >= plan->gpus) {
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "there is no rank %ld to be slow",
+                    slow->rank);
+            ms_hint(cx, "the plan has ranks 0 to %ld", plan->gpus - 1);
+            return MS_EINPUT;
+        }
+        factor[slow->rank] *= slow->factor;
+    }
+    return MS_OK;
+}
+
+/* ---- jitter ---- */
+
+/* Box and Muller 1958. */
+static double draw_normal(ms_rng *rng)
+{
+    double u = 1.0 - ms_rng_uniform(rng), v = ms_rng_uniform(rng);
+    return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
+}
+
+/* Every task gets a cost of its own. */
+static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
+                       ms_graph *graph)
+{
+    ms_rng rng = ms_rng_seed(options->seed);
+    ms_task_cost *costs = MS_NEW_ARRAY(arena, graph->num_tasks + 1, ms_task_cost);
+    for (int i = 1; i <= graph->num_tasks; i++) {
+        costs[i] = graph->costs[graph->tasks[i].cost];
+        graph->tasks[i].cost = i;
+        if (graph->tags[i].kind == MS_TASK_GATHERING)
+            continue;
+        double stretch = exp(options->jitter_frac * draw_normal(&rng));
+        costs[i].duration_s *= stretch;
+        costs[i].latency_s *= stretch;
+    }
+    graph->costs = costs;
+    graph->num_costs = graph->num_tasks + 1;
+}
+
+/* ---- what an actor did ---- */
+
+/* Of what a task waited for, the one that came last; 0: nothing. */
+static int last_cause(const ms_simulation *sim, int task)
+{
+    const ms_graph *graph = sim->graph;
+    const ms_task *t = &graph->tasks[task];
+    int cause = sim->end_s[t->cross] > sim->end_s[t->before] ? t->cross : t->before;
+    for (int i = 1; t->more != 0 && i <= graph->lists[t->more]; i++) {
+        int other = graph->lists[t->more + i];
+        cause = sim->end_s[other] > sim->end_s[cause] ? other : cause;
+    }
+    return cause;
+}
+
+static bool is_bubble(const ms_simulation *sim, int task)
+{
+    int cause = last_cause(sim, task);
+    while (sim->graph->tags[cause].kind == MS_TASK_GATHERING && cause != 0)
+        cause = last_cause(sim, cause);
+    return sim->graph->tags[cause].kind == MS_TASK_SEND ||
+           sim->graph->tags[cause].kind == MS_TASK_RECEIVE;
+}
+
+static bool is_compute(const ms_task_tag *tag)
+{
+    return tag->actor >= 0 && tag->stream == MS_STREAM_COMPUTE &&
+           tag->kind != MS_TASK_OPTIMIZER;
+}
+
+/* Seconds of compute and of waiting for the host in all actions, by the closed form. */
+static void sum_actions(const ms_simulation *sim, ms_actor *actor)
+{
+    const ms_planned *p = sim->planned;
+    const ms_schedule *schedule = p->schedule;
+    double microbatches = ms_schedule_stage_microbatches(&schedule->shape);
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
+        int stage = ms_schedule_stage(&schedule->shape, actor->pipeline_rank, chunk);
+        const ms_part *sum =
+            &ms_planned_stage(p, ms_schedule_model_stage(&schedule->shape, stage))->sum;
+        actor->compute_s += microbatches * actor->slow_factor *
+                            (sum->forward_compute_s + sum->backward_compute_s);
+        actor->host_s += microbatches * (sum->forward_host_s + sum->backward_host_s);
+    }
+}
+
+/* Gaps on the compute streams that end with the arrival of what another stage sent. */
+static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
+{
+    for (int i = 1; i <= sim->graph->num_tasks; i++) {
+        const ms_task_tag *tag = &sim->graph->tags[i];
+        if (!is_compute(tag))
+            continue;
+        double gap_s = sim->start_s[i] - sim->end_s[sim->graph->tasks[i].before];
+        if (gap_s > 0.0 && is_bubble(sim, i))
+            actors[tag->actor].bubble_s += gap_s;
+    }
+}
+
+static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, int a,
+                         ms_actor *actor)
+{
+    int optimizer = step->optimizer[a];
+    double waiting_s = sim->start_s[optimizer] - sim->end_s[step->complete[a]];
+    actor->end_s = sim->end_s[optimizer];
+    actor->optimizer_s = actor->end_s - sim->start_s[optimizer];
+    actor->bubble_s += waiting_s + (sim->step_s - actor->end_s);
+    double known_s =
+        actor->compute_s + actor->host_s + actor->bubble_s + actor->optimizer_s;
+    actor->exposed_comm_s = ms_max(sim->step_s - known_s, 0.0);
+}
+
+static void find_step(const ms_step_graph *step, ms_simulation *sim)
+{
+    for (int a = 0; a < sim->num_actors; a++) {
+        double end_s = sim->end_s[step->optimizer[a]];
+        if (a == 0 || end_s > sim->step_s) {
+            sim->step_s = end_s;
+            sim->last_actor = a;
+        }
+    }
+}
+
+static void fill_memory(ms_ctx *cx, const ms_step_graph *step, int a,
+                        const ms_simulation *sim, ms_actor *actor)
+{
+    ms_memory_track track =
+        ms_memory_over_time(cx, sim->planned, actor->pipeline_rank,
+                            step->spans + step->first_span[a], sim->start_s, sim->end_s);
+    actor->num_samples = track.num_samples;
+    actor->samples = track.samples;
+    actor->peak_sample = track.peak_sample;
+    actor->peak_bytes = track.peak_bytes;
+    actor->peak_task = track.peak_task;
+}
+
+static void fill_actors(ms_ctx *cx, const ms_actors *from, const ms_step_graph *step,
+                        ms_simulation *sim)
+{
+    ms_actor *actors = MS_NEW_ARRAY(cx->arena, from->num, ms_actor);
+    sim->actors = actors;
+    sim->num_actors = from->num;
+    find_step(step, sim);
+    sum_bubbles(sim, actors);
+    for (int a = 0; a < from->num; a++) {
+        ms_actor *actor = &actors[a];
+        actor->rank = from->fold.member[a];
+        actor->multiplicity = from->fold.multiplicity[a];
+        actor->pipeline_rank = from->pipeline_rank[a];
+        actor->slow_factor = from->slow_factor[a];
+        sum_actions(sim, actor);
+        finish_actor(sim, step, a, actor);
+        fill_memory(cx, step, a, sim, actor);
+    }
+}
+
+/* ---- running ---- */
+
+static void run(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
+{
+    double *start_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
+    double *end_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
+    sim->graph = graph;
+    sim->start_s = start_s;
+    sim->end_s = end_s;
+    if (sim->options.engine == MS_ENGINE_REPLAY) {
+        ms_graph_replay(graph, start_s, end_s);
+        return;
+    }
+    bool shared = !sim->options.unshared;
+    ms_event_options options = {.share_links = shared, .share_sms = shared};
+    ms_event_result result = {
+        .start_s = start_s, .end_s = end_s, .wants_samples = shared};
+    ms_event_run(graph, &options, cx->arena, &result);
+    sim->num_events = result.num_events;
+    sim->num_rate_changes = result.num_rate_changes;
+    sim->num_link_samples = result.num_samples;
+    sim->link_samples = result.samples;
+}
+
+ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
+                      const ms_simulate_options *options, ms_simulation *out)
+{
+    const ms_plan *plan = planned->plan;
+    double *factor = MS_NEW_ARRAY(cx->arena, plan->gpus, double);
+    MS_TRY(slow_factors(cx, plan, options, factor));
+    *out = (ms_simulation){.options = *options, .planned = planned};
+    bool apart = options->unfolded || options->jitter_frac > 0.0;
+    ms_actors actors = ms_actors_make(cx->arena, plan, factor, NULL, apart);
+    out->fold = actors.fold;
+    ms_step_graph step;
+    MS_TRY(ms_step_graph_actions(cx, planned, options, &actors, &step));
+    ms_graph graph = *step.graph;
+    if (options->jitter_frac > 0.0)
+        add_jitter(cx->arena, options, &graph);
+    ms_graph *kept = MS_NEW(cx->arena, ms_graph);
+    *kept = graph;
+    run(cx, kept, out);
+    fill_actors(cx, &actors, &step, out);
+    out->predicted_step_s = ms_step_exact_s(&planned->pipeline, planned->sharding,
+                                            planned->schedule, cx->arena);
+    return MS_OK;
+}

@@ -1,0 +1,32 @@
+/* The step of a plan as tasks, for every actor. Two sizes: a task per action of the schedule, or the nodes of the layer programs inside them. */
+#ifndef MS_SIM_STEP_GRAPH_H
+#define MS_SIM_STEP_GRAPH_H
+
+#include "sim/actors.h"
+#include "sim/simulation.h"
+
+/* First and last task of an action on an actor. */
+typedef struct ms_action_span {
+    int first, last;
+} ms_action_span;
+
+typedef struct ms_step_graph {
+    const ms_graph *graph;
+    /* (actors): where the spans of an actor start; there is one per action of its pipeline rank, in their order */
+    const long *first_span;
+    const ms_action_span *spans;
+    const int
+        *complete; /* (actors): after it the actor's actions and reductions are done */
+    const int *optimizer; /* (actors): its last task */
+} ms_step_graph;
+
+/* With a task per action, durations are those of ms_step_durations, so that the longest path is ms_step_exact_s bit for bit. Sends, gathers
+ * and reductions have tasks of their own; ranks that meet in an action (tp, cp, ep, and the shards of parameters that every action gathers) end
+ * it together. Lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS tasks. */
+ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,
+                                const ms_simulate_options *options,
+                                const ms_actors *actors, ms_step_graph *out);
+
+#define MS_MAX_TASKS 40000000L
+
+#endif

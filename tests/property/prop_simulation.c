@@ -1,0 +1,147 @@
+/* Simulations of random plans of every schedule: with a task per action they are the replay, bit for bit; what actors did adds up to the step; memory over
+ * time peaks where the memory model says. */
+#include "sim/prediction.h"
+#include "sim/simulation.h"
+
+#include "tests/support/random_plans.h"
+#include "tests/test.h"
+
+typedef struct subject {
+    ms_ctx *cx;
+    ms_plan base;
+    ms_workload *workload;
+} subject;
+
+static subject open_subject(const char *model, const char *cluster)
+{
+    subject s = {.cx = test_cx(), .base = ms_plan_default(64)};
+    s.base.model = model;
+    s.base.cluster = cluster;
+    s.base.sequence_length = 4096;
+    ASSERT_OK(ms_workload_open(s.cx, &s.base, &s.workload), s.cx);
+    return s;
+}
+
+static const char *const models[] = {"llama-3.2-1b", "qwen3-30b-a3b"};
+
+static void actions_are_the_replay_to_the_last_bit(void **state)
+{
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        subject s = open_subject(models[m], "hgx-h100");
+        ms_rng rng = ms_rng_seed(21 + (uint64_t)m);
+        for (int trial = 0; trial < 300; trial++) {
+            ms_arena_mark mark = ms_arena_save(s.cx->arena);
+            ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
+            ms_planned planned;
+            ms_simulation sim;
+            ms_planned_open(s.cx, s.workload, &plan, &planned);
+            ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
+                                           .detail = MS_DETAIL_ACTION,
+                                           .unfolded = trial % 7 == 0};
+            ASSERT_OK(ms_simulate(s.cx, &planned, &options, &sim), s.cx);
+            assert_true(ms_graph_is_ordered(sim.graph));
+            double want_s = ms_step_exact_s(&planned.pipeline, planned.sharding,
+                                            planned.schedule, s.cx->arena);
+            if (sim.step_s != want_s)
+                fail_msg("%s: simulated %.17g s, replay %.17g s",
+                         ms_plan_text(s.cx->arena, &plan), sim.step_s, want_s);
+            ms_arena_rewind(s.cx->arena, mark);
+        }
+        ms_workload_close(s.workload);
+    }
+}
+
+static void check_actor(const subject *s, const ms_plan *plan, const ms_simulation *sim,
+                        const ms_actor *actor)
+{
+    double sum_s = actor->compute_s + actor->exposed_comm_s + actor->bubble_s +
+                   actor->optimizer_s + actor->host_s;
+    double parts[MS_NUM_MEMORY_PARTS], peak_bytes = 0.0;
+    ms_rank_load load = ms_planned_load(s->cx, sim->planned, actor->pipeline_rank);
+    ms_rank_memory(s->workload, &load, sim->planned->sharding,
+                   &sim->planned->pipeline.shards, parts);
+    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+        peak_bytes += parts[i];
+    if (fabs(sum_s - sim->step_s) > 1e-9 * sim->step_s ||
+        fabs(actor->peak_bytes - peak_bytes) > 1e-9 * peak_bytes)
+        fail_msg("%s, pipeline rank %d: parts add up to %.17g s of %.17g; peak %.17g "
+                 "bytes, by the memory model %.17g",
+                 ms_plan_text(s->cx->arena, plan), actor->pipeline_rank, sum_s,
+                 sim->step_s, actor->peak_bytes, peak_bytes);
+    for (int i = 1; i < actor->num_samples; i++)
+        assert_true(actor->samples[i].time_s >= actor->samples[i - 1].time_s);
+}
+
+static void parts_add_up_and_memory_peaks_as_the_model_says(void **state)
+{
+    (void)state;
+    subject s = open_subject("llama-3.2-1b", "hgx-h100");
+    ms_rng rng = ms_rng_seed(23);
+    for (int trial = 0; trial < 300; trial++) {
+        ms_arena_mark mark = ms_arena_save(s.cx->arena);
+        ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
+        ms_planned planned;
+        ms_simulation sim;
+        ms_planned_open(s.cx, s.workload, &plan, &planned);
+        ms_simulate_options options = {0};
+        ASSERT_OK(ms_simulate(s.cx, &planned, &options, &sim), s.cx);
+        ASSERT_INT(sim.num_actors, plan.size[MS_PP]);
+        for (int a = 0; a < sim.num_actors; a++)
+            check_actor(&s, &plan, &sim, &sim.actors[a]);
+        ms_arena_rewind(s.cx->arena, mark);
+    }
+    ms_workload_close(s.workload);
+}
+
+/* Some ranks are slow; what each rank does is the same whether it is simulated by itself or by another of its class. */
+static void check_folded(const subject *s, const ms_plan *plan, const ms_planned *planned,
+                         ms_simulate_options options)
+{
+    ms_simulation folded, whole;
+    ASSERT_OK(ms_simulate(s->cx, planned, &options, &folded), s->cx);
+    options.unfolded = true;
+    ASSERT_OK(ms_simulate(s->cx, planned, &options, &whole), s->cx);
+    ASSERT_INT(whole.num_actors, plan->gpus);
+    for (long rank = 0; rank < plan->gpus; rank++) {
+        const ms_actor *alone = &whole.actors[rank],
+                       *one = &folded.actors[folded.fold.class_of[rank]];
+        if (alone->end_s != one->end_s || alone->bubble_s != one->bubble_s ||
+            alone->peak_bytes != one->peak_bytes)
+            fail_msg("%s: rank %ld ends at %.17g s, folded at %.17g s",
+                     ms_plan_text(s->cx->arena, plan), rank, alone->end_s, one->end_s);
+    }
+    assert_true(folded.step_s == whole.step_s);
+}
+
+static void folding_changes_nothing(void **state)
+{
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        subject s = open_subject(models[m], "hgx-h100");
+        ms_rng rng = ms_rng_seed(31 + (uint64_t)m);
+        for (int trial = 0; trial < 100; trial++) {
+            ms_arena_mark mark = ms_arena_save(s.cx->arena);
+            ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
+            ms_planned planned;
+            ms_planned_open(s.cx, s.workload, &plan, &planned);
+            ms_simulate_options options = {.num_slow = (int)ms_rng_below(&rng, 3)};
+            for (int i = 0; i < options.num_slow; i++)
+                options.slow[i] = (ms_slow_part){
+                    .rank = (long)ms_rng_below(&rng, (uint64_t)plan.gpus), .factor = 1.5};
+            check_folded(&s, &plan, &planned, options);
+            ms_arena_rewind(s.cx->arena, mark);
+        }
+        ms_workload_close(s.workload);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(actions_are_the_replay_to_the_last_bit),
+        cmocka_unit_test(parts_add_up_and_memory_peaks_as_the_model_says),
+        cmocka_unit_test(folding_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

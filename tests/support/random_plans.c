@@ -1,0 +1,51 @@
+#include "tests/support/random_plans.h"
+
+static long draw(ms_rng *rng, const long *values, int num)
+{
+    return values[ms_rng_below(rng, (uint64_t)num)];
+}
+
+static void draw_axes(ms_rng *rng, const ms_model *model, long most_gpus, ms_plan *plan)
+{
+    static const long sizes[] = {1, 1, 2, 2, 3, 4, 8};
+    plan->gpus = 1;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+        plan->size[axis] = draw(rng, sizes, 7);
+        if (plan->gpus * plan->size[axis] > most_gpus)
+            plan->size[axis] = 1;
+        plan->gpus *= plan->size[axis];
+    }
+    if (model->num_kinds > 0 && ms_rng_below(rng, 2) == 0) {
+        plan->ep = draw(rng, sizes, 7);
+        plan->etp = ms_rng_below(rng, 2) == 0 ? plan->size[MS_TP] : 1;
+    }
+}
+
+static ms_plan draw_plan(ms_rng *rng, const ms_model *model, const ms_plan *base,
+                         long most_gpus)
+{
+    static const long virtual_stages[] = {1, 2, 2, 3};
+    ms_plan plan = *base;
+    draw_axes(rng, model, most_gpus, &plan);
+    plan.schedule = (ms_schedule_kind)ms_rng_below(rng, MS_CUSTOM);
+    plan.virtual_stages = draw(rng, virtual_stages, 4);
+    long microbatches = 1 + (long)ms_rng_below(rng, 8);
+    plan.microbatch = 1 + (long)ms_rng_below(rng, 2);
+    plan.global_batch = microbatches * plan.microbatch * ms_plan_data_parallel(&plan);
+    plan.zero = (long)ms_rng_below(rng, 4);
+    plan.reshard_after_forward = ms_rng_below(rng, 2) == 0;
+    plan.sequence_parallel = ms_rng_below(rng, 2) == 0;
+    plan.async_tp = ms_rng_below(rng, 2) == 0;
+    plan.recompute = (ms_recompute)ms_rng_below(rng, MS_NUM_RECOMPUTE);
+    return plan;
+}
+
+ms_plan ms_random_plan(ms_rng *rng, const ms_workload *workload, const ms_plan *base,
+                       long most_gpus)
+{
+    ms_plan plan;
+    do
+        plan = draw_plan(rng, workload->model, base, most_gpus);
+    while (ms_plan_refusal(&plan, workload->model) != MS_LEGAL);
+    return plan;
+}

@@ -1,0 +1,159 @@
+/* Simulations of small plans, and what is refused. */
+#include "sim/prediction.h"
+#include "sim/simulation.h"
+#include "tests/test.h"
+
+/* llama-3.2-1b, pp 2 x dp 2 x tp 2 with 4 micro-batches of one sequence. */
+typedef struct bench {
+    ms_ctx *cx;
+    ms_plan plan;
+    ms_workload *workload;
+    ms_planned planned;
+} bench;
+
+static bench *open_bench(void)
+{
+    ms_ctx *cx = test_cx();
+    bench *b = MS_NEW(cx->arena, bench);
+    b->cx = cx;
+    b->plan = ms_plan_default(8);
+    b->plan.model = "llama-3.2-1b";
+    b->plan.size[MS_PP] = b->plan.size[MS_TP] = b->plan.size[MS_DP_SHARD] = 2;
+    b->plan.zero = 1;
+    b->plan.sequence_length = 4096;
+    b->plan.global_batch = 8;
+    ms_plan_settle(&b->plan);
+    ASSERT_OK(ms_workload_open(cx, &b->plan, &b->workload), cx);
+    ASSERT_OK(ms_plan_check(cx, &b->plan, b->workload->model, MS_NOWHERE), cx);
+    ms_planned_open(cx, b->workload, &b->plan, &b->planned);
+    return b;
+}
+
+static ms_simulation simulate(bench *b, ms_simulate_options options)
+{
+    ms_simulation sim;
+    ASSERT_OK(ms_simulate(b->cx, &b->planned, &options, &sim), b->cx);
+    return sim;
+}
+
+static void slow_parts_are_read(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_slow_part part;
+    ASSERT_OK(ms_slow_part_read(cx, "rank=5:1.3", &part), cx);
+    assert_false(part.is_link);
+    ASSERT_INT(part.rank, 5);
+    ASSERT_NEAR(part.factor, 1.3, 1e-15);
+    ASSERT_OK(ms_slow_part_read(cx, "link=nic 12:2", &part), cx);
+    assert_true(part.is_link);
+    ASSERT_TEXT(part.link, "nic 12");
+    ASSERT_NEAR(part.factor, 2.0, 0.0);
+}
+
+static void bad_slow_parts_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"", "neither a rank nor a link"},
+        {"node=3:2", "neither a rank nor a link"},
+        {"rank=3", "factor is missing"},
+        {"rank=3:", "no positive number"},
+        {"rank=3:0", "no positive number"},
+        {"rank=3:-2", "no positive number"},
+        {"rank=3:nan", "no positive number"},
+        {"rank=-1:2", "no whole number"},
+        {"rank=:2", "no whole number"},
+        {"rank=1e3:2", "no whole number"},
+        {"link=:2", "has no name"},
+        {"link=nic:x", "no positive number"},
+        {"rank=99999999999999999999:2", "no whole number"},
+        {"rank=1:1e9", "between"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ms_ctx *cx = test_cx();
+        ms_slow_part part;
+        ASSERT_INT(ms_slow_part_read(cx, bad[i][0], &part), MS_EINPUT);
+        if (strstr(test_messages(cx), bad[i][1]) == NULL)
+            fail_msg("\"%s\": %s", bad[i][0], test_messages(cx));
+    }
+}
+
+static void a_rank_that_is_not_there_is_refused(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_simulate_options options = {.num_slow = 1, .slow = {{.rank = 8, .factor = 2}}};
+    ms_simulation sim;
+    ASSERT_INT(ms_simulate(b->cx, &b->planned, &options, &sim), MS_EINPUT);
+    assert_non_null(strstr(test_messages(b->cx), "ranks 0 to 7"));
+    ms_workload_close(b->workload);
+}
+
+static void the_step_is_the_prediction(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_prediction prediction;
+    ASSERT_OK(ms_predict(b->cx, b->workload, &b->plan, &prediction), b->cx);
+    for (int engine = MS_ENGINE_REPLAY; engine <= MS_ENGINE_EVENT; engine++) {
+        ms_simulation sim =
+            simulate(b, (ms_simulate_options){.engine = (ms_engine)engine});
+        ASSERT_NEAR(sim.step_s, prediction.step_s, 0.0);
+        ASSERT_NEAR(sim.predicted_step_s, prediction.step_s, 0.0);
+        ASSERT_INT(sim.num_actors, 2);
+        ASSERT_INT(sim.actors[0].multiplicity, 4);
+        for (int a = 0; a < 2; a++)
+            ASSERT_NEAR(sim.actors[a].peak_bytes, prediction.stages[a].peak_bytes, 1e-9);
+    }
+    ms_workload_close(b->workload);
+}
+
+/* Rank 5 is on the second stage; ranks 4 (tp), 7 and 6 (shards) wait for it, and the first stage for its gradients. */
+static void a_slow_rank_slows_all_that_wait_for_it(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_simulation fast = simulate(b, (ms_simulate_options){0});
+    ms_simulate_options options = {.num_slow = 1, .slow = {{.rank = 5, .factor = 2}}};
+    ms_simulation slow = simulate(b, options);
+    assert_true(slow.num_actors > fast.num_actors);
+    const ms_actor *rank5 = &slow.actors[slow.fold.class_of[5]],
+                   *rank4 = &slow.actors[slow.fold.class_of[4]];
+    ASSERT_NEAR(rank5->slow_factor, 2.0, 0.0);
+    ASSERT_NEAR(rank5->compute_s, 2.0 * rank4->compute_s, 1e-12);
+    assert_true(slow.step_s > fast.step_s + 0.9 * rank4->compute_s);
+    assert_true(rank4->exposed_comm_s > 0.9 * rank4->compute_s);
+    ms_workload_close(b->workload);
+}
+
+static void jitter_is_drawn_from_the_seed(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_simulation calm = simulate(b, (ms_simulate_options){0});
+    ms_simulate_options options = {.jitter_frac = 0.05, .seed = 1};
+    ms_simulation one = simulate(b, options), again = simulate(b, options);
+    options.seed = 2;
+    ms_simulation other = simulate(b, options);
+    ASSERT_INT(one.num_actors, 8);
+    ASSERT_NEAR(one.step_s, again.step_s, 0.0);
+    assert_true(one.step_s != other.step_s);
+    assert_true(one.step_s >
+                calm.step_s); /* what waits for each other waits for the latest */
+    ASSERT_NEAR(one.step_s, calm.step_s, 0.25);
+    ms_workload_close(b->workload);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slow_parts_are_read),
+        cmocka_unit_test(bad_slow_parts_are_refused),
+        cmocka_unit_test(a_rank_that_is_not_there_is_refused),
+        cmocka_unit_test(the_step_is_the_prediction),
+        cmocka_unit_test(a_slow_rank_slows_all_that_wait_for_it),
+        cmocka_unit_test(jitter_is_drawn_from_the_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
