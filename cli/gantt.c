@@ -23,6 +23,7 @@ typedef struct canvas {
     int name_width;
     int columns;
     double scale; /* columns per time */
+    bool with_numbers;
     bool used[MS_MAX_GANTT_KINDS];
 } canvas;
 
@@ -92,25 +93,30 @@ static cell *find_cells(canvas *c)
 
 /* ---- lines ---- */
 
-/* "F12---" in `width` columns. The number is left out rather than cut. */
+/* The number of a bar as text, "" when it has none. */
+static void number_text(const canvas *c, cell of, char text[16])
+{
+    int number = of.kind < 0 ? -1 : c->gantt->bars[of.bar].number;
+    text[0] = '\0';
+    if (number >= 0)
+        (void)snprintf(text, 16, "%d", number);
+}
+
+/* "F12---" in `width` columns, "FFFFFF" where numbers are not shown. A number is left out rather than cut. */
 static void print_run(const canvas *c, cell of, int width)
 {
-    if (of.kind < 0) {
-        for (int i = 0; i < width; i++)
-            fputc('.', c->out);
-        return;
-    }
-    const ms_gantt_kind *kind = &c->gantt->kinds[of.kind];
-    int number = c->gantt->bars[of.bar].number;
-    char digits[16] = "";
-    if (number >= 0)
-        (void)snprintf(digits, sizeof digits, "%d", number);
-    if ((int)strlen(digits) > width - 1)
-        digits[0] = '\0';
-    bool coloured = c->gantt->colours && kind->colour != NULL;
-    fprintf(c->out, "%s%c%s", coloured ? kind->colour : "", kind->letter, digits);
-    for (int i = 1 + (int)strlen(digits); i < width; i++)
-        fputc('-', c->out);
+    char digits[16];
+    number_text(c, of, digits);
+    int length = (int)strlen(digits);
+    if (!c->with_numbers || length > width - 1)
+        digits[length = 0] = '\0';
+    const ms_gantt_kind *kind = of.kind < 0 ? NULL : &c->gantt->kinds[of.kind];
+    char letter = kind == NULL ? '.' : kind->letter;
+    char fill = kind != NULL && c->with_numbers ? '-' : letter;
+    bool coloured = kind != NULL && c->gantt->colours && kind->colour != NULL;
+    fprintf(c->out, "%s%c%s", coloured ? kind->colour : "", letter, digits);
+    for (int i = 1 + length; i < width; i++)
+        fputc(fill, c->out);
     fputs(coloured ? "\033[0m" : "", c->out);
 }
 
@@ -130,15 +136,38 @@ static bool is_same_run(const canvas *c, cell a, cell b)
     return group != 0 && group == c->gantt->bars[b.bar].group;
 }
 
+/* Where the run that begins at `from` ends. */
+static int run_end(const canvas *c, const cell *cells, int from)
+{
+    int to = from + 1;
+    while (to < c->columns && is_same_run(c, cells[to], cells[from]))
+        to++;
+    return to;
+}
+
+/* Scattered numbers confuse: they are shown when most bars have room for theirs. */
+static bool have_room_for_numbers(const canvas *c, const cell *cells)
+{
+    int num_with = 0, num_fitting = 0;
+    for (int lane = 0; lane < c->gantt->num_lanes; lane++, cells += c->columns) {
+        for (int from = 0, to; from < c->columns; from = to) {
+            char digits[16];
+            to = run_end(c, cells, from);
+            number_text(c, cells[from], digits);
+            num_with += digits[0] != '\0';
+            num_fitting += digits[0] != '\0' && (int)strlen(digits) <= to - from - 1;
+        }
+    }
+    return 4 * num_fitting >= 3 * num_with;
+}
+
 static void print_lane(const canvas *c, int lane, const cell *cells)
 {
     const char *const *names = c->gantt->lane_names;
     bool repeated = lane > 0 && strcmp(names[lane], names[lane - 1]) == 0;
     print_name(c, repeated ? "" : names[lane]);
     for (int from = 0, to; from < c->columns; from = to) {
-        for (to = from + 1; to < c->columns; to++)
-            if (!is_same_run(c, cells[to], cells[from]))
-                break;
+        to = run_end(c, cells, from);
         print_run(c, cells[from], to - from);
     }
     fputc('\n', c->out);
@@ -171,12 +200,14 @@ static void print_axis(const canvas *c)
     memset(labels, ' ', (size_t)c->columns);
     memset(marks, ' ', (size_t)c->columns);
     int labelled = 0, marked = 0; /* columns used */
-    for (double i = ceil(c->gantt->start / step - 1e-9);; i += 1.0) {
-        int column = tick_column(c, i * step);
+    double first = ceil(c->gantt->start / step - 1e-9);
+    for (int i = 0;; i++) {
+        double time = (first + i) * step;
+        int column = tick_column(c, time);
         if (column >= c->columns)
             break;
         char text[32];
-        int length = snprintf(text, sizeof text, "%.*f", decimals, fabs(i * step));
+        int length = snprintf(text, sizeof text, "%.*f", decimals, fabs(time));
         marks[column] = '|';
         marked = column + 1;
         int at = column + length <= c->columns ? column : c->columns - length;
@@ -235,6 +266,7 @@ void ms_gantt_draw(FILE *out, ms_arena *arena, const ms_gantt *gantt)
     ms_arena_mark mark = ms_arena_save(arena);
     print_axis(&c);
     const cell *cells = find_cells(&c);
+    c.with_numbers = have_room_for_numbers(&c, cells);
     for (int lane = 0; lane < gantt->num_lanes; lane++)
         print_lane(&c, lane, &cells[lane * c.columns]);
     print_legend(&c);

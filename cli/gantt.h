@@ -1,5 +1,5 @@
 /* Who does what when, for terminals: a line per lane. Each cell shows what takes most of its time; a bar that is wide enough shows its letter
- * and number: "F0--F1--....B0------". Knows nothing of schedules or simulations. */
+ * and number: "F0--F1--....B0------"; where few are, only letters are shown. Knows nothing of schedules or simulations. */
 #ifndef MS_CLI_GANTT_H
 #define MS_CLI_GANTT_H
 

@@ -31,17 +31,24 @@ static const char *slow_text(ms_arena *arena, const ms_simulate_options *options
     return text;
 }
 
-static void print_engine(FILE *out, const ms_simulate_options *options)
+static const char *sharing_text(const ms_simulation *s)
 {
-    const char *how = options->engine == MS_ENGINE_REPLAY
-                          ? "longest path, nothing is shared"
-                      : options->unshared ? "nothing is shared"
-                                          : "links, SMs and HBM are shared";
-    fprintf(out, "engine   %s: %s; a task is %s; sends %s%s\n",
-            ms_engine_names[options->engine], how,
+    if (s->options.engine == MS_ENGINE_REPLAY)
+        return "longest path, nothing is shared";
+    if (s->options.unshared)
+        return "nothing is shared";
+    return s->num_rate_changes > 0 ? "links, SMs and HBM are shared"
+                                   : "links, SMs and HBM are shared; none was contended";
+}
+
+static void print_engine(FILE *out, const ms_simulation *s)
+{
+    const ms_simulate_options *options = &s->options;
+    fprintf(out, "engine   %s: %s; a task is %s; %s%s\n",
+            ms_engine_names[options->engine], sharing_text(s),
             options->detail == MS_DETAIL_ACTION ? "an action of the schedule"
                                                 : "a node of a layer's program",
-            options->rendezvous ? "wait for their receiver" : "do not wait (eager)",
+            options->rendezvous ? "sends wait for their receiver" : "eager sends",
             options->first_step ? "; the first step, nothing is prefetched" : "");
 }
 
@@ -51,7 +58,7 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_simulate_report *r
     const char *slow = slow_text(arena, &s->options);
     fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, r->plan));
-    print_engine(out, &s->options);
+    print_engine(out, s);
     fprintf(out, "ranks    %d of %ld simulated%s\n", s->num_actors, s->fold.num_ranks,
             s->num_actors < s->fold.num_ranks ? ", each for all that behave like it"
                                               : "");

@@ -48,11 +48,13 @@ static void grain_gives_whole_columns(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_gantt_bar bars[] = {
-        {0, 0, 0, 1, 0, 0}, {0, 0, 1, 2, 11, 0}, {1, 1, 2, 4, 12, 0}};
-    ms_gantt gantt = gantt_of(bars, 3, 4.0, 8 + 11);
+        {0, 0, 0, 1, 0, 0}, {0, 0, 1, 2, 11, 0}, {1, 0, 0, 1, 0, 0}, {1, 1, 2, 4, 12, 0}};
+    ms_gantt gantt = gantt_of(bars, 4, 4.0, 8 + 11);
     gantt.grain = 1.0;
     assert_non_null(strstr(draw(cx, &gantt), "rank 0  F0F-....\n"
-                                             "rank 1  ....B12-\n"));
+                                             "rank 1  F0..B12-\n"));
+    gantt.num_bars = 2; /* half of the numbers have room: none is shown */
+    assert_non_null(strstr(draw(cx, &gantt), "rank 0  FFFF....\n"));
 }
 
 /* A hundred thousand bars in ten cells: each cell shows what most of it is, idle included. */

@@ -116,6 +116,7 @@ static void text_tells_engine_times_and_memory(void **state)
     ms_ctx *cx = test_cx();
     ms_simulation *s = ms_hand_simulation(cx->arena, 1.0);
     s->options.engine = MS_ENGINE_EVENT;
+    s->num_rate_changes = 1;
     s->options.num_slow = 1;
     s->options.slow[0] = (ms_slow_part){.rank = 127, .factor = 1.5};
     ms_simulate_report *report = report_of(cx, s);
@@ -125,7 +126,7 @@ static void text_tells_engine_times_and_memory(void **state)
     const char *text = printed(cx, report);
     const char *const lines[] = {
         "\nengine   event: links, SMs and HBM are shared; a task is an action of the "
-        "schedule; sends do not wait (eager)\n",
+        "schedule; eager sends\n",
         "\nranks    3 of 128 simulated, each for all that behave like it\n",
         "\nslow     rank 127 takes 1.5 times as long\n",
         "\nstep time     10.47 s: +1.01 % against the 10.37 s that predict's replay gives\n",
