@@ -38,7 +38,8 @@ static void fill_report(request *r, const ms_plan *plan)
     report->plan = plan;
     report->prediction = &r->prediction;
     report->simulation = &r->simulation;
-    report->gantt = flags->gantt.given ? (ms_simulate_gantt)flags->gantt.value : 0;
+    report->gantt =
+        flags->no_gantt ? MS_SIMULATE_GANTT_NONE : (ms_simulate_gantt)flags->gantt.value;
     report->from_s = flags->from_s.value;
     report->to_s = flags->to_s.given ? flags->to_s.value : r->simulation.step_s;
     report->width = flags->width.given ? (int)flags->width.value

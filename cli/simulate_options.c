@@ -46,7 +46,7 @@ const ms_option ms_simulate_option_table[] = {
         "event engine without sharing: must equal the replay of the same tasks"),
     ROW(MS_OPT_CHOICE, gantt, "--gantt", gantt_names,
         "diagram: a line a rank, or a line a stream too (default compute)"),
-    MS_OPT_MISTAKE("--no-gantt", "--gantt none"),
+    ROW(MS_OPT_FLAG, no_gantt, "--no-gantt", "no diagram: the same as --gantt none"),
     ROW(MS_OPT_INTEGER, width, "--width", "COLUMNS", 40, 10000,
         "of the diagram (default: the terminal's, or 100)"),
     ROW(MS_OPT_QUANTITY, from_s, "--from", "TIME", MS_UNIT_SECONDS,
@@ -71,6 +71,13 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--to is %g ms, must be after --from, which is %g ms",
                        1e3 * flags->to_s.value, 1e3 * flags->from_s.value);
+    if (flags->no_gantt && flags->gantt.given &&
+        flags->gantt.value != MS_SIMULATE_GANTT_NONE) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--gantt %s and --no-gantt exclude each other",
+                gantt_names[flags->gantt.value]);
+        ms_hint(cx, "drop one of them");
+        return MS_EINPUT;
+    }
     if (flags->unshared && engine_of(flags) == MS_ENGINE_REPLAY)
         ms_note(cx, "--unshared has no effect: a replay shares nothing");
     if (flags->seed.given && flags->jitter_frac.value == 0.0)

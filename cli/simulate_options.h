@@ -11,6 +11,7 @@ typedef struct ms_simulate_flags {
     ms_opt_choice engine, detail, gantt;
     const char *trace;
     const char *ranks; /* "0,5", "stages", "all" */
+    bool no_gantt;
     bool unfolded, unshared, rendezvous, first_step;
     ms_opt_list slow;
     ms_opt_quantity jitter_frac;

@@ -196,6 +196,8 @@ typedef struct follower {
     int *source; /* (1 + tasks): the send that a task hands on; 0: none */
     int *
         met; /* (1 + tasks): the send or receive that waits at a gathering task, a rendezvous; 0: none */
+    int *
+        taken_by; /* (1 + tasks): of a send, 1 + the actor whose first task that waits for it has the arrow */
 } follower;
 
 static void follow(writer *w, const follower *f, int task, int other)
@@ -205,7 +207,9 @@ static void follow(writer *w, const follower *f, int task, int other)
     if (kind == MS_TASK_RECEIVE && w->places[task].pid == 0) {
         f->source[task] = send; /* it takes no time: what waits for it receives */
     } else if (send != 0 && tags[task].actor != tags[send].actor) {
-        write_flow(w, send, task);
+        if (f->taken_by[send] != 1 + tags[task].actor)
+            write_flow(w, send, task);
+        f->taken_by[send] = 1 + tags[task].actor;
     } else if (other != 0 && tags[other].kind == MS_TASK_GATHERING &&
                (kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE)) {
         int first = f->met[other];
@@ -220,6 +224,7 @@ static void write_flows(writer *w)
 {
     const ms_graph *graph = w->simulation->graph;
     follower f = {MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                  MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
                   MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int)};
     for (int task = 1; task <= graph->num_tasks; task++) {
         if (graph->tags[task].kind == MS_TASK_SEND)
