@@ -24,7 +24,4 @@ const char *ms_json_find(const char *text, size_t index, bool want_key);
 /* Line and column (bytes, both from 1) of an offset. */
 void ms_json_position(const char *text, size_t offset, int *line, int *column);
 
-/* Shortest decimal text that reads back equal; buf holds at least 32 bytes. */
-const char *ms_json_number_text(double value, char buf[32]);
-
 #endif

@@ -72,8 +72,9 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_plan_options_check_output(cx, &options, &plan, args->common.output));
     ms_workload *workload;
     MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
-    ms_status status =
-        predict(cx, args, workload, &plan, how.engine.value == MS_ENGINE_EVENT);
+    ms_status status = ms_plan_fit_recompute(cx, workload, &plan);
+    if (status == MS_OK)
+        status = predict(cx, args, workload, &plan, how.engine.value == MS_ENGINE_EVENT);
     ms_workload_close(workload);
     return status;
 }

@@ -136,7 +136,9 @@ ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
     r->args = args;
     r->flags = &flags;
     MS_TRY(ms_plan_open_workload(cx, &plan, &r->workload));
-    ms_status status = run(r, &plan);
+    ms_status status = ms_plan_fit_recompute(cx, r->workload, &plan);
+    if (status == MS_OK)
+        status = run(r, &plan);
     ms_workload_close(r->workload);
     return status;
 }

@@ -98,7 +98,9 @@ ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_plan_options_check_output(cx, options, &plan, args->common.output));
     ms_workload *workload;
     MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
-    ms_status status = explain(cx, args, o, workload, &plan);
+    ms_status status = ms_plan_fit_recompute(cx, workload, &plan);
+    if (status == MS_OK)
+        status = explain(cx, args, o, workload, &plan);
     ms_workload_close(workload);
     return status;
 }

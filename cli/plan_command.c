@@ -2,7 +2,10 @@
  * short. */
 #include "cli/plan_command.h"
 
+#include "base/json.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
+#include "sim/recompute_fit.h"
 
 #include <string.h>
 
@@ -115,6 +118,10 @@ static void add_habits(words *w, const ms_plan *plan)
     add_word(w, "--recompute", ms_recompute_names[plan->recompute]);
     if (plan->recompute_layers > 0)
         add_number(w, "--recompute-layers", plan->recompute_layers);
+    if (plan->recompute == MS_RECOMPUTE_AUTO && plan->recompute_budget_frac >= 0.0)
+        add_word(w, "--recompute-budget",
+                 ms_json_number_text(plan->recompute_budget_frac,
+                                     ms_arena_alloc(w->arena, 32)));
 }
 
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
@@ -149,6 +156,15 @@ ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **o
     else
         ms_workload_close(workload);
     return status;
+}
+
+ms_status ms_plan_fit_recompute(ms_ctx *cx, ms_workload *workload, ms_plan *plan)
+{
+    double asked = plan->recompute_budget_frac;
+    MS_TRY(ms_recompute_fit(workload, plan));
+    if (plan->recompute_budget_frac != asked)
+        ms_note_default(cx, "--recompute-budget %g", plan->recompute_budget_frac);
+    return MS_OK;
 }
 
 ms_status ms_plan_check_fits(ms_ctx *cx, const ms_args *args, ms_workload *workload,

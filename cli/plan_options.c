@@ -338,6 +338,26 @@ static ms_status resolve_context(const resolver *r)
     return check_cp_method(r);
 }
 
+static ms_status resolve_recompute_budget(const resolver *r)
+{
+    const ms_plan_options *opts = r->opts;
+    ms_plan *plan = r->plan;
+    if (opts->recompute_budget.given)
+        plan->recompute_budget_frac = opts->recompute_budget.value;
+    if (plan->recompute == MS_RECOMPUTE_AUTO)
+        return MS_OK;
+    plan->recompute_budget_frac = -1.0; /* of a file, whose mode a flag changes */
+    if (!opts->recompute_budget.given)
+        return MS_OK;
+    ms_status status =
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "--recompute-budget %g has no effect with recompute %s",
+                opts->recompute_budget.value, ms_recompute_names[plan->recompute]);
+    ms_hint(r->cx, "--recompute auto --recompute-budget %g",
+            opts->recompute_budget.value);
+    return status;
+}
+
 static ms_status resolve_recompute(const resolver *r)
 {
     const ms_plan_options *opts = r->opts;
@@ -354,6 +374,7 @@ static ms_status resolve_recompute(const resolver *r)
                                                 ms_recompute_names, (int)plan->recompute);
     plan->recompute_layers = pick_long(r, "--recompute-layers", opts->recompute_layers,
                                        plan->recompute_layers, 0);
+    MS_TRY(resolve_recompute_budget(r));
     if (plan->recompute == MS_RECOMPUTE_FULL || plan->recompute_layers == 0)
         return MS_OK;
     if (!opts->recompute_layers.given) {

@@ -24,6 +24,7 @@ typedef struct ms_plan_options {
     ms_opt_choice cp_method, cp_balance;
     ms_opt_choice recompute;
     ms_opt_integer recompute_layers;
+    ms_opt_quantity recompute_budget;
     ms_opt_choice precision;
 } ms_plan_options;
 

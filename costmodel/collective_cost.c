@@ -3,7 +3,8 @@
  * steps = n-1 (gather, scatter) or 2(n-1) (all-reduce). The half step acts like a local copy and explains
  * groups of two; the root is the ramp between latency and bandwidth. Form chosen, and a0, l and W fitted,
  * on the nccl-tests sweeps of ai-dynamo/aiconfigurator systems/data: A100, H100, B200, 2 to 8 GPUs.
- * Across domains the same ring runs over links and NICs; all-reduce also as a tree. */
+ * Across domains the same ring runs over links and NICs; all-reduce also as a tree. On a full mesh n GPUs of a domain of D use
+ * n - 1 of their D - 1 wires; on a torus the wires of the dims that the group spans, both ways round (topo/torus.h). */
 #include "costmodel/collective_cost.h"
 
 #include "base/number.h"
@@ -41,7 +42,9 @@ typedef struct setting {
     const ms_cluster *cluster;
     const ms_profile *profile;
     const ms_network_profile *network; /* NULL inside one domain */
-    double link_bytes_per_s;           /* listed rate of the innermost level */
+    const ms_torus_span *torus;        /* NULL: the innermost level is no torus */
+    double
+        link_bytes_per_s; /* listed rate at which a rank sends to its ranks of the innermost level */
     double
         nic_bytes_per_s; /* per GPU over the slowest level the group crosses; 0 inside one domain */
 } setting;
@@ -85,6 +88,58 @@ static double upper_level_hops_s(const setting *s, const ms_span *span)
         extra_s += (domains - 1.0) * ms_max(hop_s, 0.0);
     }
     return extra_s;
+}
+
+/* Of the listed rate of a GPU, what the ranks of one group in a domain can use: all of it through a switch. */
+static double usable_rate(const ms_cluster *cluster, const ms_span *span)
+{
+    const ms_level *level = &cluster->levels[0];
+    double rate = level->bandwidth_bytes_per_s, ranks = (double)span->per_domain[0];
+    if (level->topology == MS_FULL_MESH)
+        return rate * ms_max(ranks - 1.0, 1.0) / ((double)level->gpus_per_domain - 1.0);
+    if (level->topology == MS_TORUS) {
+        double links = span->torus.links > 0.0 ? span->torus.links : 1.0;
+        return rate * links / (2.0 * (double)level->num_dims);
+    }
+    return rate;
+}
+
+/* Rings on a full mesh: n - 1 rings that share no wire. There is no half step: its wires are slow beside a local copy. W and the missing half
+ * step agree with both published rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8 (docs/formulas.md). */
+static void add_mesh_ring(ms_collective_law *law, const setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double steps = ring_steps(s->collective, s->ranks);
+    double alpha_s = profile->link_base_s.value + profile->link_step_s.value * steps;
+    double rate = s->link_bytes_per_s * profile->link_frac.value;
+    add(law, "ring", alpha_s, steps / (s->ranks * rate), profile->ramp.value);
+}
+
+/* Rings along all dims of a torus that the group spans, both ways round: each moves its part of the bytes, pipelined in rotated orders of the
+ * dims. Source: jax-ml/scaling-book sharding.md, T = S / (W dims) for many chips. A line instead of a ring has one way: twice the time. */
+static void add_torus_ring(ms_collective_law *law, const setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double rounds = s->collective == MS_ALL_REDUCE ? 2.0 : 1.0;
+    double alpha_s =
+        profile->link_base_s.value + profile->link_step_s.value * rounds * s->torus->hops;
+    double rate = s->link_bytes_per_s * profile->link_frac.value;
+    add(law, "ring", alpha_s, ring_steps(s->collective, s->ranks) / (s->ranks * rate),
+        profile->ramp.value);
+}
+
+/* Each to each over a torus: the wires of the longest dim carry most. On a ring of n this is 1/4 of an all-gather of what all ranks hold
+ * (scaling-book sharding.md): each message travels n/4 hops on average, not the whole ring. */
+static void add_torus_all_to_all(ms_collective_law *law, const setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double alpha_s = profile->all_to_all_base_s.value +
+                     profile->all_to_all_step_s.value * log2(s->ranks) +
+                     profile->link_step_s.value * s->torus->hops;
+    double wire_rate = s->link_bytes_per_s / s->torus->links;
+    add(law, "direct", alpha_s,
+        s->torus->cut / (wire_rate * profile->all_to_all_frac.value),
+        profile->ramp.value);
 }
 
 static void add_link_ring(ms_collective_law *law, const setting *s)
@@ -131,10 +186,9 @@ static void add_network_ring(ms_collective_law *law, const setting *s,
     add(law, "ring", alpha_s, (steps + 0.5) / (s->ranks * rate), network->ramp.value);
 }
 
-/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes)
- * levels. From three nodes on a NIC carries the same bytes as in the ring, at tree_frac of its rate.
- * Two nodes exchange their sums once each way, half the bytes; then the reduction inside the node binds:
- * published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. */
+/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes) levels. From three nodes on a node sends 2 S,
+ * up once and down twice in one tree, up once in the other, over its p NICs at tree_frac of their rate. Two nodes exchange their sums once each
+ * way, S; then the reduction inside the node binds: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. */
 static void add_network_tree(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -147,9 +201,17 @@ static void add_network_tree(ms_collective_law *law, const setting *s)
         inside = ms_min(profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
     double share = s->nodes <= 2.0 ? 2.0 : s->network->tree_frac.value;
     double out = s->per_node * s->nic_bytes_per_s * share;
-    double rate = s->per_node > 1.0 ? ms_min(inside, out) : out;
-    add(law, "tree", alpha_s, 2.0 * (s->ranks - 1.0) / (s->ranks * rate),
-        profile->ramp.value);
+    double beta_s_per_byte = 2.0 / out;
+    if (s->per_node > 1.0)
+        beta_s_per_byte =
+            ms_max(beta_s_per_byte, 2.0 * (s->ranks - 1.0) / (s->ranks * inside));
+    add(law, "tree", alpha_s, beta_s_per_byte, profile->ramp.value);
+}
+
+/* What a rank keeps counts half through a switch, and not at all beside the slow wires of a mesh. */
+static double own_step(const setting *s)
+{
+    return s->cluster->levels[0].topology == MS_FULL_MESH ? 1.0 : 0.5;
 }
 
 /* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
@@ -159,7 +221,7 @@ static void add_link_all_to_all(ms_collective_law *law, const setting *s)
     double alpha_s = profile->all_to_all_base_s.value +
                      profile->all_to_all_step_s.value * log2(s->ranks);
     double rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
-    add(law, "direct", alpha_s, (s->ranks - 0.5) / (s->ranks * rate),
+    add(law, "direct", alpha_s, (s->ranks - own_step(s)) / (s->ranks * rate),
         profile->ramp.value);
 }
 
@@ -174,21 +236,47 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
                      s->network->step_s.value * log2(s->nodes);
     double link_rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
     double wire = (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
-    double link = (s->per_node - 0.5) / (s->ranks * link_rate);
+    double link = (s->per_node - own_step(s)) / (s->ranks * link_rate);
+    if (s->torus != NULL && s->per_node > 1.0)
+        link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
     add(law, "direct", alpha_s, ms_max(wire, link), s->network->ramp.value);
+}
+
+/* The rate of one rank to the next in a domain: on a mesh one wire, on a torus a wire that all groups whose hops pass it share. */
+static double neighbour_rate(const setting *s)
+{
+    const ms_level *level = &s->cluster->levels[0];
+    double rate = level->bandwidth_bytes_per_s;
+    if (level->topology == MS_FULL_MESH)
+        return rate / ((double)level->gpus_per_domain - 1.0);
+    if (level->topology == MS_TORUS)
+        return rate / (2.0 * (double)level->num_dims * (double)s->torus->step);
+    return rate;
 }
 
 /* A send to the neighbour in the group over the tier that holds the group: the slowest hop of a pipeline. */
 static void add_send(ms_collective_law *law, const setting *s)
 {
     double rate = s->tier > 0 ? s->nic_bytes_per_s
-                              : s->link_bytes_per_s * s->profile->link_frac.value;
+                              : neighbour_rate(s) * s->profile->link_frac.value;
     double alpha_s = s->profile->p2p_base_s.value + s->cluster->levels[s->tier].latency_s;
     add(law, "send", alpha_s, 1.0 / rate, 0.0);
 }
 
 static void add_inside(ms_collective_law *law, const setting *s)
 {
+    int topology = s->cluster->levels[0].topology;
+    if (topology == MS_TORUS) {
+        if (s->collective == MS_ALL_TO_ALL)
+            add_torus_all_to_all(law, s);
+        else
+            add_torus_ring(law, s);
+        return;
+    }
+    if (topology == MS_FULL_MESH && s->collective != MS_ALL_TO_ALL) {
+        add_mesh_ring(law, s);
+        return;
+    }
     if (s->collective == MS_ALL_TO_ALL) {
         add_link_all_to_all(law, s);
         return;
@@ -222,7 +310,8 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
                  .tier = span->tier,
                  .cluster = cluster,
                  .profile = profile,
-                 .link_bytes_per_s = cluster->levels[0].bandwidth_bytes_per_s};
+                 .torus = cluster->levels[0].topology == MS_TORUS ? &span->torus : NULL,
+                 .link_bytes_per_s = usable_rate(cluster, span)};
     s.nodes = ceil(s.ranks / s.per_node);
     if (span->tier > 0) {
         s.network = ms_profile_network(profile, cluster->network);

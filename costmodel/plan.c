@@ -15,7 +15,8 @@ const char *const ms_schedule_names[] = {
     "gpipe", "1f1b",     "interleaved", "looped-bfs",    "interleaved-zb",
     "zb-h1", "zb-h2",    "zb-auto",     "zb-v",          "v-half",
     "v-min", "dualpipe", "dualpipev",   "combined-1f1b", NULL};
-const char *const ms_recompute_names[] = {"none", "selective", "per-op", "full", NULL};
+const char *const ms_recompute_names[] = {"none", "selective", "per-op",
+                                          "full", "auto",      NULL};
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 const char *const ms_refusal_names[] = {"legal",    "ranks", "heads",   "ffn",
@@ -188,6 +189,7 @@ ms_plan ms_plan_default(long gpus)
         .reshard_after_forward = true,
         .sequence_parallel = true,
         .loss_parallel = true,
+        .recompute_budget_frac = -1.0,
         .compute = MS_BF16,
     };
 }
@@ -249,7 +251,10 @@ bool ms_plan_equal(const ms_plan *a, const ms_plan *b)
            a->sequence_parallel == b->sequence_parallel && a->async_tp == b->async_tp &&
            a->loss_parallel == b->loss_parallel && a->cp_method == b->cp_method &&
            a->cp_balance == b->cp_balance && a->recompute == b->recompute &&
-           a->recompute_layers == b->recompute_layers && a->compute == b->compute;
+           a->recompute_layers == b->recompute_layers &&
+           (a->recompute != MS_RECOMPUTE_AUTO ||
+            a->recompute_budget_frac == b->recompute_budget_frac) &&
+           a->compute == b->compute;
 }
 
 /* ---- meshes ---- */

@@ -46,10 +46,11 @@ typedef enum ms_recompute {
     MS_RECOMPUTE_SELECTIVE, /* outputs of norms and activations (and unfused attention scores) are computed again */
     MS_RECOMPUTE_PER_OP, /* TorchTitan's selective policy: keep attention, every second matrix product, communication results */
     MS_RECOMPUTE_FULL, /* keep the layer's input only; on the first `recompute_layers` layers of each stage chunk */
+    MS_RECOMPUTE_AUTO, /* keep what saves most time within a budget of bytes: costmodel/keep.h */
     MS_NUM_RECOMPUTE
 } ms_recompute;
 extern const char
-    *const ms_recompute_names[]; /* "none" "selective" "per-op" "full", NULL */
+    *const ms_recompute_names[]; /* "none" "selective" "per-op" "full" "auto", NULL */
 
 typedef enum ms_cp_method {
     MS_CP_ALL_GATHER, /* keys and values are gathered before attention */
@@ -99,6 +100,8 @@ typedef struct ms_plan {
     ms_recompute recompute;
     long
         recompute_layers; /* MS_RECOMPUTE_FULL: layers of each chunk, from its first; 0: all */
+    double
+        recompute_budget_frac; /* MS_RECOMPUTE_AUTO: 0 keeps what full keeps, 1 what none keeps; negative: the most that fits (sim/recompute_fit.h) */
     ms_dtype compute;
     /* "fp32" or "bf16"; NULL: as the stack does it. Kept with the plan; predictions follow the stack. */
     const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;

@@ -68,6 +68,13 @@ typedef struct plan_file {
         .required = (needed), .help = (what)                                             \
     }
 
+/* null stands for "not chosen" */
+#define SHARE_OR_NULL(word, member, what)                                                \
+    {                                                                                    \
+        .kind = MS_FIELD_NUMBER, .key = (word), .offset = AT(member), .nullable = true,  \
+        .low = 0, .high = 1, .help = (what)                                              \
+    }
+
 static const ms_field plan_fields[] = {
     TEXT("schema", schema, false, PLAN_SCHEMA),
     TEXT("model", plan.model, true, "name or path of the model"),
@@ -136,6 +143,9 @@ static const ms_field recompute_fields[] = {
     WORD("mode", plan.recompute, ms_recompute_names, "what is computed again"),
     WHOLE_OR_NULL("layers", plan.recompute_layers, 0, MAX_LAYERS,
                   "layers of each chunk under full recomputation; null or 0: all"),
+    SHARE_OR_NULL("budget_frac", plan.recompute_budget_frac,
+                  "bytes that auto may keep, from 0 (full) to 1 (none); null: the most "
+                  "that fits"),
     {0},
 };
 
@@ -310,17 +320,36 @@ static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
     return status;
 }
 
-static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
+static ms_jval recompute_field(ms_ctx *cx, ms_jval root, const char *key)
+{
+    ms_jval recompute = root, field = root;
+    if (ms_json_member(cx, root, "recompute", &recompute))
+        (void)ms_json_member(cx, recompute, key, &field);
+    return field;
+}
+
+static ms_status check_layers(ms_ctx *cx, ms_jval root, const ms_plan *plan)
 {
     if (plan->recompute == MS_RECOMPUTE_FULL || plan->recompute_layers == 0)
         return MS_OK;
-    ms_jval recompute = root, layers = root;
-    if (ms_json_member(cx, root, "recompute", &recompute))
-        (void)ms_json_member(cx, recompute, "layers", &layers);
     ms_status status =
-        ms_json_fail(cx, layers, "layers is %ld, but has no effect with mode \"%s\"",
+        ms_json_fail(cx, recompute_field(cx, root, "layers"),
+                     "layers is %ld, but has no effect with mode \"%s\"",
                      plan->recompute_layers, ms_recompute_names[plan->recompute]);
     ms_hint(cx, "the mode must be \"full\", or layers null");
+    return status;
+}
+
+static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
+{
+    MS_TRY(check_layers(cx, root, plan));
+    if (plan->recompute == MS_RECOMPUTE_AUTO || plan->recompute_budget_frac < 0.0)
+        return MS_OK;
+    ms_status status =
+        ms_json_fail(cx, recompute_field(cx, root, "budget_frac"),
+                     "budget_frac is %g, but has no effect with mode \"%s\"",
+                     plan->recompute_budget_frac, ms_recompute_names[plan->recompute]);
+    ms_hint(cx, "the mode must be \"auto\", or budget_frac null");
     return status;
 }
 
@@ -487,6 +516,8 @@ static void write_habits(ms_jout *out, const ms_plan *plan)
     begin_section(out, "recompute");
     ms_jout_text_field(out, "mode", ms_recompute_names[plan->recompute]);
     write_count_or_null(out, "layers", plan->recompute_layers);
+    if (plan->recompute == MS_RECOMPUTE_AUTO && plan->recompute_budget_frac >= 0.0)
+        ms_jout_number_field(out, "budget_frac", plan->recompute_budget_frac);
     ms_jout_end_object(out);
 }
 

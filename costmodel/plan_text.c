@@ -239,6 +239,9 @@ static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
     if (plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0)
         return ms_arena_printf(arena, ", recompute %s on %ld layers", name,
                                plan->recompute_layers);
+    if (plan->recompute == MS_RECOMPUTE_AUTO && plan->recompute_budget_frac >= 0.0)
+        return ms_arena_printf(arena, ", recompute %s %.3g", name,
+                               plan->recompute_budget_frac);
     return ms_arena_printf(arena, ", recompute %s", name);
 }
 

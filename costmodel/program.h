@@ -182,6 +182,12 @@ typedef struct ms_node {
     ms_placement from, to;
 } ms_node;
 
+/* A set of forward nodes, by index. */
+#define MS_MAX_KEEP 192
+typedef struct ms_keep {
+    unsigned long long word[MS_MAX_KEEP / 64];
+} ms_keep;
+
 /* What a program depends on: not on dp or pp. */
 typedef struct ms_program_key {
     unsigned char part; /* ms_program_part */
@@ -195,6 +201,8 @@ typedef struct ms_program_key {
     bool optimizer; /* with the optimizer pass; searches price it apart, by parameters */
     bool regather;  /* gathered tensors are gathered again in backward */
     unsigned char recompute; /* ms_recompute */
+    ms_keep
+        keep; /* MS_RECOMPUTE_AUTO: nodes whose results are kept where backward asks for them */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per dp rank */
 } ms_program_key;

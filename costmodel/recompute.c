@@ -1,15 +1,16 @@
 /* Which activations live from forward to backward, and the forward nodes that run again for those that do not.
  * A mode is a policy on tensors: backward asks for a tensor; if the policy does not keep it, its producer is
  * cloned before the first use, down to tensors that are kept. */
+#include "costmodel/keep.h"
 #include "costmodel/program_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-static bool is_gather(const ms_node *node)
+bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node)
 {
-    return node->op == MS_OP_REDISTRIBUTE && node->from.kind == MS_SHARD &&
-           node->to.kind == MS_REPLICATE;
+    return program->key.regather && node->op == MS_OP_REDISTRIBUTE &&
+           node->from.kind == MS_SHARD && node->to.kind == MS_REPLICATE;
 }
 
 static int output_index(const ms_node *node, int tensor)
@@ -62,11 +63,15 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
         if (node->op == MS_OP_ATTENTION && output_index(node, tensor) == 2)
             return false;
         break;
+    case MS_RECOMPUTE_AUTO:
+        if (!ms_keep_has(&b->program->key.keep, producer))
+            return false;
+        break;
     case MS_RECOMPUTE_NONE:
     case MS_NUM_RECOMPUTE:
         break;
     }
-    return !(is_gather(node) && b->program->key.regather);
+    return !ms_node_is_gathered_again(b->program, node);
 }
 
 /* The tensor as backward can use it: itself when it is kept, otherwise computed again. */
@@ -101,6 +106,28 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     return copy.out[index];
 }
 
+/* Whether backward asks for anything that is neither kept nor gathered again anyway. */
+static bool drops_something(const ms_builder *b, int num_forward, int num_nodes)
+{
+    for (int n = num_forward; n < num_nodes; n++)
+        for (int i = 0; i < b->forward[n].num_in; i++) {
+            int tensor = b->forward[n].in[i], producer = b->tensors[tensor].producer;
+            if (b->tensors[tensor].role == MS_ROLE_ACTIVATION && producer >= 0 &&
+                producer < num_forward && !policy_keeps(b, tensor, producer) &&
+                !ms_node_is_gathered_again(b->program, &b->forward[producer]))
+                return true;
+        }
+    return false;
+}
+
+/* Checkpointed blocks run their forward again as a whole before their backward. */
+static bool is_checkpointed(const ms_builder *b, int num_forward, int num_nodes)
+{
+    ms_recompute mode = (ms_recompute)b->program->key.recompute;
+    return mode == MS_RECOMPUTE_FULL || mode == MS_RECOMPUTE_PER_OP ||
+           (mode == MS_RECOMPUTE_AUTO && drops_something(b, num_forward, num_nodes));
+}
+
 /* TorchTitan's policy keeps what it names, needed or not. */
 static void keep_named_tensors(ms_builder *b, int num_forward)
 {
@@ -120,8 +147,7 @@ void ms_write_recompute(ms_builder *b, int num_forward)
     for (int i = 0; i < num_forward; i++)
         b->clone[i] = -1;
     b->num_nodes = num_forward;
-    /* Checkpointed blocks run their forward again as a whole before their backward. */
-    if (mode == MS_RECOMPUTE_FULL || mode == MS_RECOMPUTE_PER_OP)
+    if (is_checkpointed(b, num_forward, num_nodes))
         for (int n = num_forward; n < num_nodes; n++)
             for (int i = 0; i < b->forward[n].num_in; i++)
                 materialise(b, num_forward, b->forward[n].in[i]);

@@ -11,6 +11,18 @@ static const ms_schedule_family *const families[MS_NUM_SCHEDULES] = {
     [MS_GPIPE] = &ms_family_gpipe,
     [MS_1F1B] = &ms_family_1f1b,
     [MS_INTERLEAVED] = &ms_family_interleaved,
+    [MS_LOOPED_BFS] = &ms_family_looped_bfs,
+    [MS_INTERLEAVED_ZB] = &ms_family_interleaved_zb,
+    [MS_ZB_H1] = &ms_family_zb_h1,
+    [MS_ZB_H2] = &ms_family_zb_h2,
+    [MS_ZB_AUTO] = &ms_family_zb_auto,
+    [MS_ZB_V] = &ms_family_zb_v,
+    [MS_V_HALF] = &ms_family_v_half,
+    [MS_V_MIN] = &ms_family_v_min,
+    [MS_DUALPIPE] = &ms_family_dualpipe,
+    [MS_DUALPIPEV] = &ms_family_dualpipev,
+    [MS_COMBINED_1F1B] = &ms_family_combined_1f1b,
+    [MS_CUSTOM] = &ms_family_custom,
 };
 
 const ms_schedule_family *ms_schedule_family_of(ms_schedule_kind kind)

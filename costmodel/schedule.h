@@ -36,12 +36,18 @@ typedef struct ms_schedule_times {
     double forward, backward_input, backward_weight, send;
 } ms_schedule_times;
 
+/* Where an action stands in a file. */
+typedef struct ms_action_place {
+    int line, column;
+} ms_action_place;
+
 /* A list of actions per rank, as read from a file. */
 typedef struct ms_schedule_table {
     int num_ranks, num_stages, num_microbatches;
     const int *first_action; /* (num_ranks + 1) */
     const ms_action *actions;
-    const short *rank_of_stage; /* (num_stages) */
+    const short *rank_of_stage;    /* (num_stages) */
+    const ms_action_place *places; /* of each action; NULL: not known */
 } ms_schedule_table;
 
 typedef struct ms_schedule_shape {
@@ -51,10 +57,12 @@ typedef struct ms_schedule_shape {
     int virtual_stages; /* v: stages of the model per rank; 2 in a V, 1 unless the family has chunks */
     int group; /* g, families with chunks in a loop; 0: PyTorch's default: rounds = max(1, m div p), g = m div rounds */
     double memory_limit; /* MS_ZB_AUTO: times 1F1B's peak on rank 0; 0: 2 */
+    double
+        weight_share; /* MS_ZB_AUTO: of a micro-batch's activations, what its weight gradients still need after I; 0: all */
     ms_schedule_times
         times; /* families that are built for durations (MS_ZB_AUTO, MS_V_HALF, MS_V_MIN) */
     bool
-        early_release; /* the forward of a pair hands its output on when it is done, not when the pair is */
+        early_release; /* the halves of a pair wait, and hand on what they made, each for itself; otherwise the pair does as a whole */
     const ms_schedule_table *table; /* MS_CUSTOM */
 } ms_schedule_shape;
 
@@ -145,6 +153,11 @@ typedef struct ms_schedule {
 /* False when the schedule does not allow the shape (p < 1, m < 1, g that deadlocks, ...); `why` (may be NULL) gets a
  * sentence. Integers only. */
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why);
+/* Whether a shape is refused only since groups of micro-batches would wait for each other: of an order in which rank r runs w(0) - d r forwards
+ * before its first backward, two groups that follow each other do when they have fewer than d (p - 1) micro-batches together (one more when
+ * forward and backward are one action); with v = 2 and a last one of one micro-batch it takes three. Found by running every shape with
+ * p <= 9, v <= 4, m <= 24 and every group; Megatron-LM schedules.py asks for the narrower g >= p, and m mod g = 0 or >= p. */
+bool ms_schedule_group_deadlocks(const ms_schedule_shape *shape);
 /* The effective group size of a shape whose family has groups. */
 int ms_schedule_group(const ms_schedule_shape *shape);
 /* Generates the lists; everything lives in the arena. The shape must be allowed. */

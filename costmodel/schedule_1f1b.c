@@ -2,12 +2,6 @@
  * backwards. PyTorch starts the steady state with the backward, after one more forward, which is the same sequence. */
 #include "costmodel/schedule_priv.h"
 
-static const char *no_objection(const ms_schedule_shape *shape)
-{
-    (void)shape;
-    return NULL;
-}
-
 static void fill_rank(int num_microbatches, int rank, int warmup, ms_action_list *list)
 {
     for (int m = 0; m < warmup; m++)
@@ -31,5 +25,5 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
 
 const ms_schedule_family ms_family_1f1b = {
     {.placement = MS_PLACE_LOOP, .least_virtual = 1, .most_virtual = 1},
-    no_objection,
+    ms_no_objection,
     fill};

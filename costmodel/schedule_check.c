@@ -27,10 +27,23 @@ char *ms_action_text(ms_arena *arena, const ms_action *a)
     return ms_arena_printf(arena, "%d%c%d", a->stage, letters[a->kind], a->microbatch);
 }
 
+/* Actions of a file have a line and a column. */
+static ms_loc place_of(const checker *c, const ms_action *a)
+{
+    const ms_schedule_table *table = c->schedule->shape.table;
+    ms_loc loc = c->loc;
+    if (table != NULL && table->places != NULL) {
+        const ms_action_place *place = &table->places[a - c->schedule->actions];
+        loc.line = place->line;
+        loc.column = place->column;
+    }
+    return loc;
+}
+
 static ms_status fail_action(const checker *c, int rank, const ms_action *a,
                              const char *what)
 {
-    return ms_fail(c->cx, MS_EINPUT, c->loc, "rank %d: %s: %s", rank,
+    return ms_fail(c->cx, MS_EINPUT, place_of(c, a), "rank %d: %s: %s", rank,
                    ms_action_text(c->cx->arena, a), what);
 }
 

@@ -1,12 +1,6 @@
 /* GPipe, all forwards and then all backwards (Huang et al. 2019); backwards ascend, as in PyTorch. */
 #include "costmodel/schedule_priv.h"
 
-static const char *no_objection(const ms_schedule_shape *shape)
-{
-    (void)shape;
-    return NULL;
-}
-
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
 {
     (void)scratch;
@@ -20,5 +14,5 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
 
 const ms_schedule_family ms_family_gpipe = {
     {.placement = MS_PLACE_LOOP, .least_virtual = 1, .most_virtual = 1},
-    no_objection,
+    ms_no_objection,
     fill};

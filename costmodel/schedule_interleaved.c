@@ -6,34 +6,11 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* A ragged last group of m mod g micro-batches that is too small deadlocks: m mod g > 0 (v >= 3) or > 1 (v = 2), and g + m mod g < 2p - 2
- * (found by exhaustion for p <= 16, v <= 5, m <= 44; Megatron-LM schedules.py asks for the narrower m mod g = 0 or >= p). */
-static bool ragged_group_deadlocks(const ms_schedule_shape *shape, int group)
-{
-    int ragged = shape->num_microbatches % group;
-    int harmless = shape->virtual_stages == 2 ? 1 : 0;
-    return ragged > harmless && group + ragged < 2 * shape->num_ranks - 2;
-}
-
-const char *ms_group_objection(const ms_schedule_shape *shape)
-{
-    if (shape->group < 0)
-        return "the micro-batch group is negative";
-    if (shape->group > shape->num_microbatches)
-        return "the micro-batch group is larger than the number of micro-batches";
-    int group = ms_schedule_group(shape);
-    if (group < shape->num_ranks && group != shape->num_microbatches)
-        return "a micro-batch group smaller than the number of pipeline ranks deadlocks";
-    if (ragged_group_deadlocks(shape, group))
-        return "the last micro-batch group is too small: it deadlocks";
-    return NULL;
-}
-
 static const char *objection(const ms_schedule_shape *shape)
 {
     if (shape->num_ranks < 2)
         return "an interleaved schedule needs at least 2 pipeline ranks";
-    return ms_group_objection(shape);
+    return ms_loop_objection(shape);
 }
 
 /* Groups of g micro-batches, chunk by chunk inside a group. Backwards take the chunks from the last one. */

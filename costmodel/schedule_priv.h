@@ -43,8 +43,12 @@ void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
  * into actions, -1: the rank is done). */
 bool ms_schedule_find_steps(ms_arena *arena, ms_schedule *schedule, int *stuck);
 
-/* What is wrong with the micro-batch group of a looped schedule with chunks; NULL: nothing. */
-const char *ms_group_objection(const ms_schedule_shape *shape);
+/* For families that allow every p and m. */
+const char *ms_no_objection(const ms_schedule_shape *shape);
+/* What is wrong with the virtual stages or the group of micro-batches of a loop with chunks; NULL: nothing. */
+const char *ms_loop_objection(const ms_schedule_shape *shape);
+/* 1F1B with the backward in two: warm-up of depth (p - 1 - r) forwards, W depth r micro-batches behind I. */
+void ms_fill_split_1f1b(const ms_schedule_shape *shape, int depth, ms_action_list *lists);
 /* The order of interleaved 1F1B: the k-th forward (or backward) of a rank. Source: Megatron-LM schedules.py, get_schedule_table. */
 ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,
                                 int rank, int k);

@@ -83,6 +83,13 @@ static double backward_s(const ms_stage_times *t)
     return ms_min(t->input_s + t->weight_s, t->backward_s);
 }
 
+/* The last of a stage; which of a rank's is the last is not known, so the least of all. */
+static double last_backward_s(const ms_stage_times *t)
+{
+    return ms_min(backward_s(t),
+                  ms_min(t->input_s + t->last_weight_s, t->last_backward_s));
+}
+
 static double rest_s(const ms_stage_times *t)
 {
     return ms_max(0.0, ms_min(ms_reduce_rest_s(t, MS_STEP_BACKWARD),
@@ -104,7 +111,8 @@ static chunks sum_chunks(const bound *b, const ms_run *run)
     for (int i = 0; i < run->num_distinct; i++) {
         const ms_stage_times *t = &b->times[run->distinct[i]];
         double forward_s = t->first_forward_s + (m - 1.0) * t->forward_s;
-        c.all_s += run->multiplicity[i] * (forward_s + m * (backward_s(t) - t->hidden_s));
+        double all_backward_s = (m - 1.0) * backward_s(t) + last_backward_s(t);
+        c.all_s += run->multiplicity[i] * (forward_s + all_backward_s - m * t->hidden_s);
         c.inputs_s += run->multiplicity[i] * (forward_s + m * (input_s(t) - t->hidden_s));
         c.release_s = ms_min(c.release_s, t->release_s);
         c.rest_s = ms_min(c.rest_s, rest_s(t));
@@ -125,7 +133,7 @@ static ways find_ways(const bound *b, ms_arena *scratch)
     ways w = {MS_NEW_ARRAY(scratch, split->num_stages, double),
               MS_NEW_ARRAY(scratch, split->num_stages, double)};
     const ms_stage_times *head = &b->times[split->class_of_stage[0]];
-    w.back_s[0] = backward_s(head) - input_s(head) + rest_s(head);
+    w.back_s[0] = ms_max(last_backward_s(head) - input_s(head), 0.0) + rest_s(head);
     for (int s = 1; s < split->num_stages; s++) {
         const ms_stage_times *t = &b->times[split->class_of_stage[s - 1]];
         w.there_s[s] = w.there_s[s - 1] + t->first_forward_s - t->hidden_s;

@@ -79,11 +79,11 @@ static void run_alone(const ms_graph *graph, ms_event_result *out)
             else
                 waiting_add(&w, waiter, other);
         }
-        if (queue.num == 0)
+        if (event_queue_next(&queue) == NULL)
             break;
         queued_event event = event_queue_take(&queue);
-        now_s = event.time_s;
-        task = event.what;
+        now_s = event_time_s(event);
+        task = event_what(event);
         out->end_s[task] = now_s;
     }
     out->makespan_s = now_s;

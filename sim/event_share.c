@@ -227,7 +227,8 @@ static void end(sharing *s, int task)
 
 static bool is_stale(const sharing *s, queued_event event)
 {
-    return event.what >= 0 && s->places[event.what].sequence != event.sequence;
+    return event_what(event) >= 0 &&
+           s->places[event_what(event)].sequence != (uint32_t)(event.order >> 32);
 }
 
 static void drop_stale(sharing *s)
@@ -274,15 +275,15 @@ static void handle(sharing *s, queued_event event)
         s->num_stale--;
         return;
     }
-    s->now_s = event.time_s;
-    if (event.what < 0) {
-        end(s, -event.what);
-    } else if (s->places[event.what].waits_latency) {
-        s->places[event.what].sequence = 0;
-        begin_work(s, event.what);
+    s->now_s = event_time_s(event);
+    if (event_what(event) < 0) {
+        end(s, -event_what(event));
+    } else if (s->places[event_what(event)].waits_latency) {
+        s->places[event_what(event)].sequence = 0;
+        begin_work(s, event_what(event));
     } else {
-        int task = s->places[event.what].task;
-        leave(s, event.what);
+        int task = s->places[event_what(event)].task;
+        leave(s, event_what(event));
         end(s, task);
     }
 }
@@ -292,13 +293,14 @@ static void run(sharing *s)
     event_queue *q = &s->queue;
     end(s, 0);
     for (;;) {
-        if (q->num == 0 || q->events[0].time_s > s->now_s) {
+        const queued_event *next = event_queue_next(q);
+        if (next == NULL || event_time_s(*next) > s->now_s) {
             if (!is_settled(s)) {
                 settle(s);
                 continue;
             }
             sharing_sample_links(s);
-            if (q->num == 0)
+            if (next == NULL)
                 break;
         }
         handle(s, event_queue_take(q));
@@ -334,8 +336,9 @@ void event_run_shared(const ms_graph *graph, const ms_event_options *options,
     make_links_and_pools(s);
     waiting_init(&s->waiting, graph, scratch);
     run(s);
-    out->samples = grown(arena, s->samples, (size_t)out->num_samples,
-                         (size_t)out->num_samples, sizeof *s->samples);
+    if (out->num_samples > 0)
+        out->samples = grown(arena, s->samples, (size_t)out->num_samples,
+                             (size_t)out->num_samples, sizeof *s->samples);
     ms_arena_close(s->solving);
     ms_arena_close(scratch);
 }

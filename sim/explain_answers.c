@@ -430,7 +430,8 @@ static bool same_cost(const ms_span *a, const ms_span *b)
 {
     for (int i = 0; i < MS_NUM_SPANS; i++)
         if (a[i].size > 1 &&
-            memcmp(a[i].per_domain, b[i].per_domain, sizeof a[i].per_domain) != 0)
+            (memcmp(a[i].per_domain, b[i].per_domain, sizeof a[i].per_domain) != 0 ||
+             memcmp(&a[i].torus, &b[i].torus, sizeof a[i].torus) != 0))
             return false;
     return true;
 }

@@ -61,6 +61,8 @@ static void use_recomputed(ms_explore_level *l, const recomputed *r, ms_recomput
 {
     l->pipeline.stages = r->stages;
     l->pipeline.loads = r->loads;
+    l->pipeline.recompute = mode;
+    l->pipeline.recompute_layers = recompute_layers;
     l->plan.recompute = mode;
     l->plan.recompute_layers = recompute_layers;
 }
@@ -324,7 +326,8 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
                       .split = l->split,
                       .shards = ms_shard_sizes_of(links),
                       .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
-                      .world_sync_s = ms_step_sync_s(workload, links, &priced->parts)};
+                      .world_sync_s = ms_step_sync_s(workload, links, &priced->parts),
+                      .parts = &priced->parts};
 }
 
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,

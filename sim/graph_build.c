@@ -1,5 +1,5 @@
-/* Tasks are collected in chunks and copied once, so that large graphs are never moved while they grow. Everything that grows lies in an
- * arena of the builder's own, which closing frees. */
+/* Tasks are collected in chunks and copied once, so that large graphs are never moved while they grow. What grows lies in arenas of the
+ * builder's own, which closing frees. */
 #include "sim/graph.h"
 
 #include <assert.h>
@@ -28,7 +28,8 @@ typedef struct index_table {
 struct ms_graph_builder {
     ms_arena *arena; /* of the result */
     ms_arena *work;
-    bool with_tags;
+    ms_arena *task_work,
+        *tag_work; /* of chunks; freed one by one. tag_work: NULL without tags */
     chunk *first_chunk, *chunk;
     int num_tasks;
     int streams_capacity, *last_of_stream; /* 0 beyond those in use */
@@ -129,7 +130,7 @@ static uint64_t cost_hash(const ms_task_cost *cost, const ms_link_use *uses)
 {
     uint64_t hash = mix_number(0, cost->duration_s);
     hash = mix_number(hash, cost->latency_s);
-    hash = mix(hash, (uint64_t)(cost->pool + 1));
+    hash = mix(hash, (uint64_t)cost->pool);
     hash = mix(hash, (uint64_t)cost->held_sms);
     hash = mix_number(hash, cost->tiles);
     hash = mix_number(hash, cost->sm_frac);
@@ -140,10 +141,9 @@ static uint64_t cost_hash(const ms_task_cost *cost, const ms_link_use *uses)
     return hash;
 }
 
-/* Bit by bit: what is written differently may be printed differently. */
 static bool same_number(double a, double b)
 {
-    return memcmp(&a, &b, sizeof a) == 0;
+    return a <= b && a >= b;
 }
 
 static bool same_cost(const ms_graph_builder *b, const ms_task_cost *have,
@@ -232,9 +232,9 @@ static void add_chunk(ms_graph_builder *b, int capacity)
 {
     chunk *added = MS_NEW(b->work, chunk);
     added->capacity = capacity;
-    added->tasks = MS_NEW_ARRAY(b->work, capacity, ms_task);
-    if (b->with_tags)
-        added->tags = MS_NEW_ARRAY(b->work, capacity, ms_task_tag);
+    added->tasks = MS_NEW_ARRAY(b->task_work, capacity, ms_task);
+    if (b->tag_work != NULL)
+        added->tags = MS_NEW_ARRAY(b->tag_work, capacity, ms_task_tag);
     if (b->chunk == NULL)
         b->first_chunk = added;
     else
@@ -248,7 +248,8 @@ static ms_graph_builder *open_builder(ms_arena *arena, bool with_tags)
     ms_graph_builder *b = MS_NEW(work, ms_graph_builder);
     b->arena = arena;
     b->work = work;
-    b->with_tags = with_tags;
+    b->task_work = ms_arena_open();
+    b->tag_work = with_tags ? ms_arena_open() : NULL;
     b->num_lists = 1;
     RESERVE(work, b->lists, 0, b->lists_capacity, 1);
     add_chunk(b, FIRST_CHUNK_TASKS);
@@ -315,19 +316,24 @@ int ms_graph_last(const ms_graph_builder *b, int stream)
 
 /* ---- the result ---- */
 
-static void copy_tasks(const ms_graph_builder *b, ms_graph *graph)
+static ms_task *take_tasks(ms_graph_builder *b)
 {
-    size_t at = 0;
-    graph->tasks = MS_NEW_ARRAY(b->arena, 1 + (size_t)b->num_tasks, ms_task);
-    if (b->with_tags)
-        graph->tags = MS_NEW_ARRAY(b->arena, 1 + (size_t)b->num_tasks, ms_task_tag);
-    for (const chunk *c = b->first_chunk; c != NULL; c = c->next) {
-        size_t num = (size_t)c->num;
-        memcpy(&graph->tasks[at], c->tasks, num * sizeof *c->tasks);
-        if (b->with_tags)
-            memcpy(&graph->tags[at], c->tags, num * sizeof *c->tags);
-        at += num;
-    }
+    ms_task *tasks = MS_NEW_ARRAY(b->arena, 1 + (size_t)b->num_tasks, ms_task);
+    ms_task *at = tasks;
+    for (const chunk *c = b->first_chunk; c != NULL; at += c->num, c = c->next)
+        memcpy(at, c->tasks, (size_t)c->num * sizeof *at);
+    ms_arena_close(b->task_work);
+    return tasks;
+}
+
+static ms_task_tag *take_tags(ms_graph_builder *b)
+{
+    ms_task_tag *tags = MS_NEW_ARRAY(b->arena, 1 + (size_t)b->num_tasks, ms_task_tag);
+    ms_task_tag *at = tags;
+    for (const chunk *c = b->first_chunk; c != NULL; at += c->num, c = c->next)
+        memcpy(at, c->tags, (size_t)c->num * sizeof *at);
+    ms_arena_close(b->tag_work);
+    return tags;
 }
 
 #define COPY(b, items, num)                                                              \
@@ -338,7 +344,8 @@ const ms_graph *ms_graph_close(ms_graph_builder *b)
     ms_graph *graph = MS_NEW(b->arena, ms_graph);
     *graph = b->made;
     graph->num_tasks = b->num_tasks;
-    copy_tasks(b, graph);
+    graph->tasks = take_tasks(b);
+    graph->tags = b->tag_work == NULL ? NULL : take_tags(b);
     graph->num_lists = b->num_lists;
     graph->lists = COPY(b, lists, b->num_lists);
     graph->costs = COPY(b, costs, graph->num_costs);

@@ -1,6 +1,7 @@
 #include "sim/links.h"
 
 #include "base/number.h"
+#include "topo/torus.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,10 +125,10 @@ ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster,
     return laws_of(spans, cluster, profile);
 }
 
-/* A law below that of every placement of an all-reduce: its algorithms differ in what they gain from ranks that share a domain, so the
- * least latency, wire time and ramp over all of them and over all numbers of ranks per domain are taken together. */
-static ms_collective_law least_all_reduce(const ms_span *ideal, const ms_cluster *cluster,
-                                          const ms_profile *profile)
+/* A law below that of every placement of a collective: the least latency, wire time and ramp over all algorithms and over all numbers of ranks per
+ * domain are taken together. */
+static ms_collective_law least_law(ms_collective collective, const ms_span *ideal,
+                                   const ms_cluster *cluster, const ms_profile *profile)
 {
     ms_collective_law least = {.num_algorithms = 1};
     least.algorithm[0].alpha_s = least.algorithm[0].beta_s_per_byte =
@@ -139,7 +140,7 @@ static ms_collective_law least_all_reduce(const ms_span *ideal, const ms_cluster
         if (per_domain < ideal->size && span.tier == 0)
             span.tier = cluster->num_levels > 1;
         ms_collective_law law =
-            ms_collective_law_make(MS_ALL_REDUCE, &span, cluster, profile);
+            ms_collective_law_make(collective, &span, cluster, profile);
         for (int i = 0; i < law.num_algorithms; i++) {
             least.algorithm[0].alpha_s =
                 ms_min(least.algorithm[0].alpha_s, law.algorithm[i].alpha_s);
@@ -152,17 +153,39 @@ static ms_collective_law least_all_reduce(const ms_span *ideal, const ms_cluster
     return least;
 }
 
+/* Algorithms of an all-reduce differ in what they gain from ranks that share a domain. */
 static void relax_all_reduces(ms_links *links, const ms_cluster *cluster,
                               const ms_profile *profile)
 {
     for (int axis = 0; axis < MS_BILL_EP; axis++)
         if (links->span[axis].size > 1)
             links->law[axis][MS_ALL_REDUCE] =
-                least_all_reduce(&links->span[axis], cluster, profile);
+                least_law(MS_ALL_REDUCE, &links->span[axis], cluster, profile);
     for (int i = 0; i < MS_NUM_SYNC_GROUPS; i++)
         if (links->sync_span[i].size > 1)
             links->all_reduce[i] =
-                least_all_reduce(&links->sync_span[i], cluster, profile);
+                least_law(MS_ALL_REDUCE, &links->sync_span[i], cluster, profile);
+}
+
+/* On a mesh a few ranks of a node have a few of its wires, and may be faster over NICs of their own. */
+static void relax_meshes(ms_links *links, const ms_cluster *cluster,
+                         const ms_profile *profile)
+{
+    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
+        for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
+            if (links->law[axis][c].num_algorithms > 0)
+                links->law[axis][c] =
+                    least_law((ms_collective)c, &links->span[axis], cluster, profile);
+    for (int i = 0; i < MS_NUM_SYNC_GROUPS; i++) {
+        if (links->sync_span[i].size <= 1)
+            continue;
+        links->gather[i] =
+            least_law(MS_ALL_GATHER, &links->sync_span[i], cluster, profile);
+        links->reduce[i] =
+            least_law(MS_REDUCE_SCATTER, &links->sync_span[i], cluster, profile);
+    }
+    if (links->pipeline_span.size > 1)
+        links->send = least_law(MS_SEND, &links->pipeline_span, cluster, profile);
 }
 
 ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
@@ -174,8 +197,12 @@ ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
         ms_group alone = {
             .size = spans[i].size, .num_modes = 1, .modes = {{spans[i].size, 1}}};
         spans[i] = ms_group_span(&alone, spans[i].size, cluster);
+        if (cluster->levels[0].topology == MS_TORUS && spans[i].size > 1)
+            spans[i].torus = ms_torus_span_least(&cluster->levels[0], spans[i].size);
     }
     ms_links links = laws_of(spans, cluster, profile);
     relax_all_reduces(&links, cluster, profile);
+    if (cluster->levels[0].topology == MS_FULL_MESH)
+        relax_meshes(&links, cluster, profile);
     return links;
 }

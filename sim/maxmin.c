@@ -73,7 +73,7 @@ static void drop_top(heap *h)
 static int find_contested(filling *f)
 {
     const ms_maxmin_problem *p = f->problem;
-    for (int v = 0; v < p->num_flows; v++)
+    for (int v = 0; v < p->num_flows; v++) {
         for (int i = p->first_use[v]; i < p->first_use[v + 1]; i++) {
             assert(p->uses[i].weight > 0.0);
             link_state *l = &f->links[p->uses[i].link];
@@ -81,6 +81,7 @@ static int find_contested(filling *f)
             l->weight += p->uses[i].weight;
             l->num++;
         }
+    }
     int num_uses = 0;
     for (int i = 0; i < p->num_links; i++) {
         link_state *l = &f->links[i];
@@ -176,7 +177,8 @@ static void fill(filling *f)
 void ms_maxmin_solve(const ms_maxmin_problem *problem, ms_arena *scratch, double *rate)
 {
     ms_arena_mark mark = ms_arena_save(scratch);
-    filling f = {.problem = problem, .rate = rate};
+    filling f = {.problem = problem};
+    f.rate = rate;
     f.is_fixed = MS_NEW_ARRAY(scratch, problem->num_flows, bool);
     f.links = MS_NEW_ARRAY(scratch, problem->num_links, link_state);
     f.by_level.entries = MS_NEW_ARRAY(scratch, problem->num_links, entry);

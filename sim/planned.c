@@ -95,7 +95,10 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                       .split = split_of(cx, p),
                       .shards = ms_shard_sizes_of(&p->links),
                       .send_s = plan->size[MS_PP] > 1 ? p->parts.send_s : 0.0,
-                      .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts)};
+                      .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts),
+                      .parts = &p->parts,
+                      .recompute = plan->recompute,
+                      .recompute_layers = plan->recompute_layers};
     make_stages(cx, p);
     make_run_loads(cx, p);
 }

@@ -62,7 +62,7 @@ static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
     ms_replay_result result = {.busy_s = MS_NEW_ARRAY(cx->arena, ranks, double)};
     ms_stage_times *times =
         MS_NEW_ARRAY(cx->arena, p->schedule->num_stages, ms_stage_times);
-    ms_step_durations(&p->pipeline, p->sharding, times);
+    ms_step_durations(&p->pipeline, p->sharding, cx->arena, times);
     ms_replay(p->schedule, times, cx->arena, &result);
     out->optimizer_s = ms_optimizer_s(&p->pipeline, p->sharding, &last);
     out->step_s = result.makespan_s + out->optimizer_s;

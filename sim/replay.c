@@ -98,10 +98,14 @@ static step_cost price(const ms_schedule *schedule, const ms_step_cost *cost,
         break;
     case MS_STEP_PAIR_FORWARD:
         out.delay_s = activation_delay_s(shape, cost->stage, stages);
-        out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
+        if (!shape->early_release)
+            out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
+        break;
+    case MS_STEP_PAIR_REST:
+        if (shape->early_release)
+            out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
         break;
     case MS_STEP_WEIGHT:
-    case MS_STEP_PAIR_REST:
         break;
     }
     return out;

@@ -200,7 +200,7 @@ static const char *set_batch(row_reader *r)
 
 static bool parse_recompute(const char *text, ms_recompute *out)
 {
-    for (int i = 0; i < MS_NUM_RECOMPUTE; i++) {
+    for (int i = 0; i < MS_RECOMPUTE_AUTO; i++) { /* a run states what it kept */
         if (strcasecmp(text, ms_recompute_names[i]) == 0) {
             *out = (ms_recompute)i;
             return true;

@@ -49,7 +49,9 @@ static bool try_recompute(const attempt *a)
     for (int i = 0; i < 2; i++) {
         ms_plan plan = *a->plan;
         bool partial = plan.recompute == MS_RECOMPUTE_FULL && plan.recompute_layers > 0;
-        if (modes[i] <= plan.recompute && !(partial && modes[i] == MS_RECOMPUTE_FULL))
+        bool keeps_less =
+            modes[i] > plan.recompute || plan.recompute == MS_RECOMPUTE_AUTO;
+        if (!keeps_less && !(partial && modes[i] == MS_RECOMPUTE_FULL))
             continue;
         plan.recompute = modes[i];
         plan.recompute_layers = 0;

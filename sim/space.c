@@ -432,9 +432,10 @@ static bool next_permutation(unsigned char *p, int n)
     return true;
 }
 
-/* What of a span decides costs: its size and how many of it share each domain. */
+/* What of a span decides costs: its size, how many of it share each domain, and how it lies on a torus. */
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
+    ms_torus_span torus[MS_NUM_SPANS];
 } signature;
 
 static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
@@ -442,9 +443,12 @@ static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
     ms_span spans[MS_NUM_SPANS];
     memset(out, 0, sizeof *out);
     ms_links_spans(plan, cluster, spans);
-    for (int i = 0; i < MS_NUM_SPANS; i++)
-        if (spans[i].size > 1)
-            memcpy(out->per_domain[i], spans[i].per_domain, sizeof out->per_domain[i]);
+    for (int i = 0; i < MS_NUM_SPANS; i++) {
+        if (spans[i].size <= 1)
+            continue;
+        memcpy(out->per_domain[i], spans[i].per_domain, sizeof out->per_domain[i]);
+        out->torus[i] = spans[i].torus;
+    }
 }
 
 /* Index of an equal signature; num_known when there is none. */

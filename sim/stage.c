@@ -113,6 +113,20 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
                                       grad_bytes * bill->tp_partial_params);
 }
 
+static double exchange_s(const ms_bill *bill, const ms_links *links, int exchange)
+{
+    return ms_collective_s(&links->law[MS_BILL_EP][MS_ALL_TO_ALL],
+                           bill->segments.exchange_bytes[exchange]);
+}
+
+static double all_exchanges_s(const ms_bill *bill, const ms_links *links)
+{
+    double seconds = 0.0;
+    for (int i = 0; i < MS_NUM_BILL_EXCHANGES; i++)
+        seconds += exchange_s(bill, links, i);
+    return seconds;
+}
+
 static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
                           const ms_links *links, bool async_tp)
 {
@@ -141,8 +155,63 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
     part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
     part.forward_host_s = part.forward_s - forward;
     part.backward_host_s = part.backward_s - backward;
+    part.exchange_s = all_exchanges_s(bill, links);
     price_sync(workload, bill, links, &part);
     return part;
+}
+
+/* ---- pairs of layers ---- */
+
+/* Whatever else the part waits for, the host included, stays exposed. */
+static void price_pair(const ms_bill *bill, const ms_links *links, const ms_part *part,
+                       ms_pair_forward *f, ms_pair_backward *b)
+{
+    const ms_bill_segments *s = &bill->segments;
+    *f = (ms_pair_forward){.attention_s = s->forward_s[MS_SEGMENT_ATTENTION],
+                           .experts_s = s->forward_s[MS_SEGMENT_EXPERTS],
+                           .result_s = s->forward_s[MS_SEGMENT_RESULT],
+                           .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH),
+                           .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE)};
+    f->exposed_s = ms_max(part->forward_s - f->attention_s - f->experts_s - f->result_s -
+                              f->dispatch_s - f->combine_s,
+                          0.0);
+    *b = (ms_pair_backward){
+        .result_s = s->input_s[MS_SEGMENT_RESULT] + s->weight_s[MS_SEGMENT_RESULT],
+        .experts_s = s->input_s[MS_SEGMENT_EXPERTS],
+        .weight_s = s->weight_s[MS_SEGMENT_EXPERTS],
+        .attention_s =
+            s->input_s[MS_SEGMENT_ATTENTION] + s->weight_s[MS_SEGMENT_ATTENTION],
+        .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD),
+        .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD)};
+    b->exposed_s = ms_max(part->backward_s - b->result_s - b->experts_s - b->weight_s -
+                              b->attention_s - b->combine_s - b->dispatch_s,
+                          0.0);
+}
+
+static ms_recompute mode_of_layer(const ms_stage_layout *layout, long layer)
+{
+    bool rest = layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0 &&
+                layer >= layout->recompute_layers;
+    return rest ? MS_RECOMPUTE_NONE : layout->recompute;
+}
+
+double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
+                       const ms_stage_layout *f, const ms_stage_layout *b)
+{
+    const unsigned char *kinds = workload->model->kind_of_layer;
+    double interference = workload->stack->interference_frac.value, saved_s = 0.0;
+    long num = f->num_layers < b->num_layers ? f->num_layers : b->num_layers;
+    for (long i = 0; i < num; i++) {
+        long j = b->num_layers - 1 - i;
+        int kind = kinds[f->first_layer + i], back = kinds[b->first_layer + j];
+        int mode = (int)mode_of_layer(f, i), back_mode = (int)mode_of_layer(b, j);
+        double pair_s = ms_pair_s(&parts->pair_forward[kind][mode],
+                                  &parts->pair_backward[back][back_mode], interference);
+        saved_s += ms_max(parts->layer[kind][mode].forward_s +
+                              parts->layer[back][back_mode].backward_s - pair_s,
+                          0.0);
+    }
+    return saved_s;
 }
 
 /* The head whose matrix is the embedding's on the same rank: it is gathered and reduced there. */
@@ -166,9 +235,12 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
         if ((modes >> mode & 1U) == 0)
             continue;
-        for (int kind = 0; kind < workload->model->num_kinds; kind++)
-            out->layer[kind][mode] =
-                price_part(workload, bills->layer[kind][mode], links, async_tp);
+        for (int kind = 0; kind < workload->model->num_kinds; kind++) {
+            const ms_bill *bill = bills->layer[kind][mode];
+            out->layer[kind][mode] = price_part(workload, bill, links, async_tp);
+            price_pair(bill, links, &out->layer[kind][mode],
+                       &out->pair_forward[kind][mode], &out->pair_backward[kind][mode]);
+        }
     }
     out->logits = bills->head.logits;
     out->head_params = bills->head.head_params;
@@ -195,6 +267,7 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->forward_s += count * part->forward_s;
     sum->backward_s += count * part->backward_s;
     sum->weight_s += count * part->weight_s;
+    sum->exchange_s += count * part->exchange_s;
     sum->forward_compute_s += count * part->forward_compute_s;
     sum->backward_compute_s += count * part->backward_compute_s;
     sum->forward_host_s += count * part->forward_host_s;
@@ -356,6 +429,7 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .input_s = sum->backward_s - sum->weight_s,
                         .weight_s = sum->weight_s,
                         .last_weight_s = sum->weight_s,
+                        .hidden_s = sum->exchange_s,
                         .send_forward_s = send_s,
                         .send_backward_s = send_s};
     switch (sharding) {

@@ -3,6 +3,7 @@
 #ifndef MS_SIM_STAGE_H
 #define MS_SIM_STAGE_H
 
+#include "costmodel/pair.h"
 #include "sim/links.h"
 #include "sim/replay.h"
 #include "sim/workload.h"
@@ -34,6 +35,8 @@ typedef struct ms_part {
     double all_reduce_s; /* without sharding: over all data-parallel ranks */
     double tp_sync_s;    /* gradients that are partial over tp, once a step */
     double
+        exchange_s; /* of both: all-to-alls of experts, which a pair of layers can hide */
+    double
         weight_s; /* of backward_s: gradients of weights, which a split backward delays */
     double dense_params, expert_params;
     double saved_bytes, transient_bytes;
@@ -47,6 +50,9 @@ typedef struct ms_parts {
     ms_part
         tied_head; /* of a rank that holds the embedding too, when one matrix serves both */
     ms_part layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    /* layers as halves of a pair; those without exchanges take as long in a pair as alone */
+    ms_pair_forward pair_forward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    ms_pair_backward pair_backward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     double logits, head_params, delayed_logit_bytes;
     double send_s; /* of a micro-batch's activations to the next stage */
     double send_bytes;
@@ -96,6 +102,11 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
 
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
                    const ms_stage_layout *layout, ms_stage *out);
+
+/* What a forward of stage f beside a backward of stage b takes less than one after the other: their layers run in pairs, the first of the
+ * forward with the last, which is the first of the backward. */
+double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
+                       const ms_stage_layout *f, const ms_stage_layout *b);
 
 /* Durations of the stage's actions under a sharding, as if it were the first chunk of its rank: its release is that of its own
  * parameters. Gathers for a whole step start with it, on every rank at once; a stage's first forward goes on part by part as they arrive,

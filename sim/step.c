@@ -63,10 +63,29 @@ static double gathered_before_s(const ms_pipeline *pipeline, int rank, int chunk
     return seconds;
 }
 
-void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
+/* Of a rank's chunk: what its forward saves beside the backward of each chunk of the rank. */
+static const double *pair_savings(const ms_pipeline *pipeline, int rank, int chunk,
+                                  ms_arena *arena)
+{
+    const ms_split *split = pipeline->split;
+    double *saved_s = MS_NEW_ARRAY(arena, split->num_chunks, double);
+    ms_stage_layout f = ms_split_layout(split, ms_split_stage(split, rank, chunk),
+                                        pipeline->recompute, pipeline->recompute_layers);
+    for (int c = 0; c < split->num_chunks; c++) {
+        ms_stage_layout b =
+            ms_split_layout(split, ms_split_stage(split, rank, c), pipeline->recompute,
+                            pipeline->recompute_layers);
+        saved_s[c] = ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
+    }
+    return saved_s;
+}
+
+void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_arena *arena,
                        ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;
+    bool pairs = ms_schedule_traits_of(pipeline->shape.kind).overlaps &&
+                 pipeline->links->span[MS_BILL_EP].size > 1;
     for (int rank = 0; rank < split->num_ranks; rank++) {
         for (int chunk = 0; chunk < split->num_chunks; chunk++) {
             int placed = ms_schedule_stage(&pipeline->shape, rank, chunk);
@@ -74,6 +93,8 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
             times[placed] = ms_step_class_durations(pipeline, sharding, stage_class);
             if (times[placed].release_s > 0.0)
                 times[placed].release_s += gathered_before_s(pipeline, rank, chunk);
+            if (pairs)
+                times[placed].pair_saved_s = pair_savings(pipeline, rank, chunk, arena);
         }
     }
 }
@@ -84,7 +105,7 @@ double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
     int rank_unused;
     ms_arena_mark mark = ms_arena_save(scratch);
     ms_stage_times *times = MS_NEW_ARRAY(scratch, schedule->num_stages, ms_stage_times);
-    ms_step_durations(pipeline, sharding, times);
+    ms_step_durations(pipeline, sharding, scratch, times);
     ms_replay_result result = {0};
     ms_replay(schedule, times, scratch, &result);
     ms_arena_rewind(scratch, mark);

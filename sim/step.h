@@ -18,6 +18,10 @@ typedef struct ms_pipeline {
     ms_shard_sizes shards;
     double send_s;
     double world_sync_s; /* before the optimizer: ms_step_sync_s */
+    /* for schedules with pairs: */
+    const ms_parts *parts;
+    ms_recompute recompute;
+    long recompute_layers;
 } ms_pipeline;
 
 /* The sum of squares of all gradients, in fp32. */
@@ -33,8 +37,8 @@ double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);
 
-/* Durations of all placed stages (an entry for each). */
-void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding,
+/* Durations of all placed stages (an entry for each). What pairs save lies in the arena. */
+void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_arena *arena,
                        ms_stage_times *times);
 /* Of one class of stages, as the first chunk of a rank. */
 ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,

@@ -32,6 +32,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
     workload->sequence_length = plan->sequence_length;
     workload->global_batch = plan->global_batch;
     workload->compute = plan->compute;
+    workload->recompute_budget_frac = plan->recompute_budget_frac;
     workload->arena = ms_arena_open();
     pthread_mutex_init(&workload->lock, NULL);
     count_layers(workload);
@@ -84,11 +85,10 @@ static long data_parallel_for(const ms_bill_key *key)
     return dp;
 }
 
-const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
-                                      const ms_bill_key *key, ms_program_key part,
-                                      long data_parallel)
+static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_key *key,
+                                     ms_program_key part)
 {
-    ms_program_key program_key = {
+    return (ms_program_key){
         .part = part.part,
         .kind = part.kind,
         .sequence_parallel = key->sequence_parallel && key->tp > 1,
@@ -104,6 +104,35 @@ const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *are
         .etp = key->etp,
         .microbatch = key->microbatch,
     };
+}
+
+ms_keep_front ms_workload_keep_front(const ms_workload *workload, ms_arena *arena,
+                                     const ms_bill_key *key, int kind)
+{
+    ms_program_key part = {.part = MS_PART_LAYER, .kind = (unsigned char)kind};
+    ms_keep_prices prices = {&workload->pricer,
+                             workload->cluster->levels[0].bandwidth_bytes_per_s};
+    const ms_program *program =
+        ms_workload_program(workload, arena, key, part, data_parallel_for(key));
+    return ms_keep_front_make(arena, program, &prices);
+}
+
+static ms_keep chosen_keep(const ms_workload *workload, const ms_bill_key *key, int kind)
+{
+    ms_arena *scratch = ms_arena_open();
+    ms_keep_front front = ms_workload_keep_front(workload, scratch, key, kind);
+    ms_keep keep = ms_keep_choose(&front, workload->recompute_budget_frac)->keep;
+    ms_arena_close(scratch);
+    return keep;
+}
+
+const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
+                                      const ms_bill_key *key, ms_program_key part,
+                                      long data_parallel)
+{
+    ms_program_key program_key = program_key_of(workload, key, part);
+    if (part.recompute == MS_RECOMPUTE_AUTO)
+        program_key.keep = chosen_keep(workload, key, part.kind);
     return ms_program_make(arena, workload->model, &program_key,
                            workload->sequence_length, data_parallel, workload->compute);
 }

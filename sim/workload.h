@@ -4,6 +4,7 @@
 #define MS_SIM_WORKLOAD_H
 
 #include "costmodel/bill.h"
+#include "costmodel/keep.h"
 #include "costmodel/schedule.h"
 
 #include <pthread.h>
@@ -68,6 +69,8 @@ typedef struct ms_workload {
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;
+    double
+        recompute_budget_frac; /* of the plan: what layers under MS_RECOMPUTE_AUTO keep; below 0 as 0 */
     /* layers of each kind before layer i: layers_before[kind][i], i = 0 .. num_layers */
     int *layers_before[MS_MAX_LAYER_KINDS];
     /* shared cache */
@@ -107,6 +110,10 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key part,
                                       long data_parallel);
+/* What layers of a kind can keep and how long they then compute again. Collectives that run again are priced at the bandwidth of the
+ * innermost level: their links are not known yet. Lives in the arena. */
+ms_keep_front ms_workload_keep_front(const ms_workload *workload, ms_arena *arena,
+                                     const ms_bill_key *key, int kind);
 /* Makes sure that the set has layers in the recompute modes of `modes` (bit i: mode i). Thread-safe. */
 void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes);
 

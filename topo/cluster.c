@@ -21,6 +21,8 @@ double ms_dtype_bytes(ms_dtype dtype)
     return bytes[dtype];
 }
 
+const char *const ms_topology_names[] = {"switch", "mesh", "torus", NULL};
+
 static const char *const cluster_aliases[] = {"h100",        "hgx-h100",
                                               "dgx-h100",    "hgx-h100",
                                               "h200",        "hgx-h200",
@@ -41,6 +43,9 @@ static const char *const cluster_aliases[] = {"h100",        "hgx-h100",
                                               "workstation", "workstation-rtx4090",
                                               "p5",          "h100-efa",
                                               "h100-96g",    "h100-96g-500w",
+                                              "mi300",       "mi300x",
+                                              "v5p",         "tpu-v5p",
+                                              "tpuv5p",      "tpu-v5p",
                                               NULL};
 
 #define AT(member) offsetof(ms_cluster, member)
@@ -177,7 +182,17 @@ static const ms_field level_fields[] = {
      .offset = AT(nics_per_gpu),
      .low = 0,
      .high = 64,
-     .help = "NICs that one GPU can use alone"},
+     .help = "NICs that one GPU can use alone; below 1: shared by several"},
+    {.kind = MS_FIELD_CHOICE,
+     .key = "topology",
+     .offset = AT(topology),
+     .choices = ms_topology_names,
+     .help = "how the GPUs of a domain are joined: switch, mesh or torus"},
+    {.kind = MS_FIELD_ANY, .key = "dims", .help = "sides of a torus"},
+    {.kind = MS_FIELD_ANY,
+     .key = "wrap",
+     .help = "a torus is closed in parts whose sides are multiples of this"},
+    {.kind = MS_FIELD_ANY, .key = "rails", .help = "rails with switches of their own"},
     {0}};
 
 #undef AT
@@ -298,14 +313,103 @@ static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *clus
     return MS_OK;
 }
 
+#define MAX_RAILS 4096
+/* GPUs that one domain of a mesh may join: wires grow with the square. */
+#define MAX_MESH 64
+
+static ms_status read_optional(ms_ctx *cx, ms_jval level, const char *key, long most,
+                               long *out)
+{
+    ms_jval value;
+    if (!ms_json_member(cx, level, key, &value) || ms_json_is_null(value))
+        return MS_OK;
+    return ms_json_integer(cx, value, 1, most, out);
+}
+
+static ms_status read_dims(ms_ctx *cx, ms_jval value, ms_level *level)
+{
+    ms_jval dims;
+    if (!ms_json_member(cx, value, "dims", &dims) || ms_json_is_null(dims))
+        return MS_OK;
+    int num = ms_json_is_array(dims) ? ms_json_length(dims) : 0;
+    if (num < 1 || num > MS_MAX_TORUS_DIMS)
+        return ms_json_fail(cx, dims, "dims must be an array of 1 to %d sides",
+                            MS_MAX_TORUS_DIMS);
+    for (int i = 0; i < num; i++)
+        MS_TRY(ms_json_integer(cx, ms_json_element(cx, dims, i), 1, MS_MAX_TORUS_SIDES,
+                               &level->dims[i]));
+    level->num_dims = num;
+    return MS_OK;
+}
+
+static ms_status check_torus(ms_ctx *cx, ms_jval value, const ms_level *level)
+{
+    if (level->topology != MS_TORUS) {
+        if (level->num_dims == 0 && level->wrap == 1)
+            return MS_OK;
+        return ms_json_fail(cx, value, "dims and wrap are of a torus, not of a %s",
+                            ms_topology_names[level->topology]);
+    }
+    if (level->num_dims == 0)
+        return ms_json_fail(cx, value, "a torus needs dims, such as [4, 4, 4]");
+    double size = 1.0;
+    long sides = 0;
+    for (int i = 0; i < level->num_dims; i++) {
+        size *= (double)level->dims[i];
+        sides += level->dims[i];
+    }
+    if (sides > MS_MAX_TORUS_SIDES)
+        return ms_json_fail(cx, value, "the sides of a torus add up to %ld, at most %d",
+                            sides, MS_MAX_TORUS_SIDES);
+    if (size == (double)level->gpus_per_domain)
+        return MS_OK;
+    return ms_json_fail(
+        cx, value, "dims hold %.0f GPUs, must be the gpus_per_domain of the torus, %ld",
+        size, level->gpus_per_domain);
+}
+
+static ms_status check_topology(ms_ctx *cx, ms_jval value, const ms_cluster *cluster,
+                                int index)
+{
+    const ms_level *level = &cluster->levels[index];
+    const char *word = ms_topology_names[level->topology];
+    MS_TRY(check_torus(cx, value, level));
+    if (level->topology != MS_SWITCH && index > 0)
+        return ms_json_fail(cx, value,
+                            "level \"%s\" is a %s, which only the innermost level can be",
+                            level->name, word);
+    if (level->topology != MS_SWITCH && level->gpus_per_domain == 0)
+        return ms_json_fail(cx, value, "a %s needs gpus_per_domain and a level above it",
+                            word);
+    if (level->topology == MS_FULL_MESH &&
+        (level->gpus_per_domain < 2 || level->gpus_per_domain > MAX_MESH))
+        return ms_json_fail(cx, value, "a mesh of %ld GPUs, must be of 2 to %d",
+                            level->gpus_per_domain, MAX_MESH);
+    if (level->rails == 0)
+        return MS_OK;
+    if (index == 0)
+        return ms_json_fail(cx, value, "rails are of a network level, not the innermost");
+    long inner = cluster->levels[0].gpus_per_domain;
+    if (inner % level->rails != 0)
+        return ms_json_fail(
+            cx, value, "%ld rails must divide the %ld GPUs of a domain of level \"%s\"",
+            level->rails, inner, cluster->levels[0].name);
+    return MS_OK;
+}
+
 static ms_status read_level(ms_ctx *cx, ms_jval value, ms_cluster *cluster, int index)
 {
     ms_level *level = &cluster->levels[index];
     level->oversubscription = 1.0;
+    level->wrap = 1;
     MS_TRY(ms_json_read(cx, value, level_fields, level));
     MS_TRY(check_bandwidth(cx, value, "bandwidth", level->bandwidth_bytes_per_s));
     MS_TRY(check_most(cx, value, "latency", level->latency_s, MS_UNIT_SECONDS));
-    return check_nesting(cx, value, cluster, index);
+    MS_TRY(read_dims(cx, value, level));
+    MS_TRY(read_optional(cx, value, "wrap", MS_MAX_TORUS_SIDES, &level->wrap));
+    MS_TRY(read_optional(cx, value, "rails", MAX_RAILS, &level->rails));
+    MS_TRY(check_nesting(cx, value, cluster, index));
+    return check_topology(cx, value, cluster, index);
 }
 
 static ms_status read_levels(ms_ctx *cx, ms_jval levels, ms_cluster *cluster)
@@ -368,122 +472,4 @@ ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster
 ms_status ms_cluster_names(ms_ctx *cx, const char *const **names, int *num_names)
 {
     return ms_config_names(cx, "clusters", names, num_names);
-}
-
-static void print_quantity(FILE *out, const char *label, double value, ms_unit unit)
-{
-    char text[48];
-    fprintf(out, "  %-18s %s\n", label,
-            ms_format_quantity(text, sizeof text, value, unit));
-}
-
-static void print_device(FILE *out, const ms_device *device)
-{
-    fprintf(out, "\ndevice %s (profile %s)\n", device->name, device->profile);
-    print_quantity(out, "memory", device->memory_bytes, MS_UNIT_BYTES);
-    print_quantity(out, "memory bandwidth", device->hbm_bytes_per_s, MS_UNIT_BYTES_PER_S);
-    for (int i = 0; i < MS_NUM_DTYPES; i++) {
-        char label[24];
-        snprintf(label, sizeof label, "peak %s", ms_dtype_names[i]);
-        if (!isnan(device->peak_flop_per_s[i]))
-            print_quantity(out, label, device->peak_flop_per_s[i], MS_UNIT_FLOP_PER_S);
-    }
-    fprintf(out, "  %-18s %ld\n", "multiprocessors", device->num_sms);
-    if (!isnan(device->tdp_w))
-        fprintf(out, "  %-18s %.0f W\n", "power limit", device->tdp_w);
-}
-
-static void print_level(FILE *out, const ms_level *level)
-{
-    char domain[32] = "all GPUs";
-    char bandwidth[48];
-    char latency[48];
-    if (level->gpus_per_domain > 0)
-        snprintf(domain, sizeof domain, "%ld %s", level->gpus_per_domain,
-                 level->gpus_per_domain == 1 ? "GPU" : "GPUs");
-    ms_format_quantity(bandwidth, sizeof bandwidth, level->bandwidth_bytes_per_s,
-                       MS_UNIT_BYTES_PER_S);
-    ms_format_quantity(latency, sizeof latency, level->latency_s, MS_UNIT_SECONDS);
-    fprintf(out, "  %-10s %12s   %s per GPU and direction", level->name, domain,
-            bandwidth);
-    if (level->latency_s > 0.0)
-        fprintf(out, ", +%s a message", latency);
-    if (level->oversubscription > 1.0)
-        fprintf(out, ", %g:1 oversubscribed", level->oversubscription);
-    if (level->nics_per_gpu > 0.0)
-        fprintf(out, ", %g %s a GPU", level->nics_per_gpu,
-                level->nics_per_gpu == 1.0 ? "NIC" : "NICs");
-    fputc('\n', out);
-}
-
-void ms_cluster_print(FILE *out, const ms_cluster *cluster)
-{
-    fprintf(out, "cluster %s\n", cluster->name);
-    if (cluster->description != NULL)
-        fprintf(out, "  %s\n", cluster->description);
-    fprintf(out, "  %-18s %ld\n", "GPUs per node", cluster->gpus_per_node);
-    if (cluster->max_gpus > 0)
-        fprintf(out, "  %-18s %ld\n", "GPUs at most", cluster->max_gpus);
-    if (!isnan(cluster->usd_per_gpu_hour))
-        fprintf(out, "  %-18s %.2f USD\n", "GPU hour", cluster->usd_per_gpu_hour);
-    print_device(out, &cluster->device);
-    fprintf(out, "\nnetwork %s, innermost level first\n", cluster->network);
-    for (int i = 0; i < cluster->num_levels; i++)
-        print_level(out, &cluster->levels[i]);
-    fprintf(out, "\nsource: %s\n", cluster->source);
-}
-
-static void write_count(ms_jout *out, const char *key, long count)
-{
-    ms_jout_number_field(out, key, count > 0 ? (double)count : (double)NAN);
-}
-
-static void write_device(ms_jout *out, const ms_device *device)
-{
-    ms_jout_key(out, "device");
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "name", device->name);
-    ms_jout_text_field(out, "profile", device->profile);
-    ms_jout_number_field(out, "memory_bytes", device->memory_bytes);
-    ms_jout_number_field(out, "hbm_bytes_per_s", device->hbm_bytes_per_s);
-    ms_jout_key(out, "peak_flop_per_s");
-    ms_jout_begin_object(out);
-    for (int i = 0; i < MS_NUM_DTYPES; i++)
-        ms_jout_number_field(out, ms_dtype_names[i], device->peak_flop_per_s[i]);
-    ms_jout_end_object(out);
-    ms_jout_number_field(out, "num_sms", (double)device->num_sms);
-    ms_jout_number_field(out, "tdp_w", device->tdp_w);
-    ms_jout_end_object(out);
-}
-
-static void write_level(ms_jout *out, const ms_level *level)
-{
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "name", level->name);
-    write_count(out, "gpus_per_domain", level->gpus_per_domain);
-    ms_jout_number_field(out, "bandwidth_bytes_per_s", level->bandwidth_bytes_per_s);
-    ms_jout_number_field(out, "latency_s", level->latency_s);
-    ms_jout_number_field(out, "oversubscription", level->oversubscription);
-    ms_jout_number_field(out, "nics_per_gpu", level->nics_per_gpu);
-    ms_jout_end_object(out);
-}
-
-void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster)
-{
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "schema", "meshsim.cluster/1");
-    ms_jout_text_field(out, "name", cluster->name);
-    ms_jout_text_field(out, "description", cluster->description);
-    ms_jout_text_field(out, "source", cluster->source);
-    ms_jout_text_field(out, "network", cluster->network);
-    write_device(out, &cluster->device);
-    ms_jout_number_field(out, "gpus_per_node", (double)cluster->gpus_per_node);
-    write_count(out, "max_gpus", cluster->max_gpus);
-    ms_jout_key(out, "levels");
-    ms_jout_begin_array(out);
-    for (int i = 0; i < cluster->num_levels; i++)
-        write_level(out, &cluster->levels[i]);
-    ms_jout_end_array(out);
-    ms_jout_number_field(out, "usd_per_gpu_hour", cluster->usd_per_gpu_hour);
-    ms_jout_end_object(out);
 }

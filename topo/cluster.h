@@ -32,6 +32,18 @@ typedef struct ms_device {
     double tdp_w; /* NaN: unknown */
 } ms_device;
 
+/* How the GPUs of a domain are joined. */
+typedef enum ms_topology {
+    MS_SWITCH,    /* each has a port into switches: any pair at the full rate */
+    MS_FULL_MESH, /* a wire between each pair: a pair has bandwidth / (GPUs - 1) */
+    MS_TORUS      /* wires to both neighbours in each dim: one has bandwidth / (2 dims) */
+} ms_topology;
+extern const char *const ms_topology_names[]; /* "switch" "mesh" "torus", NULL */
+
+#define MS_MAX_TORUS_DIMS 3
+/* Sum of the sides of a torus: a message passes fewer wires. */
+#define MS_MAX_TORUS_SIDES 112
+
 /* One level of the network. A domain of level l holds `gpus_per_domain` consecutive GPUs that reach
  * each other through this level or one below it; the outermost level has gpus_per_domain 0: everything. */
 typedef struct ms_level {
@@ -41,7 +53,15 @@ typedef struct ms_level {
     double
         latency_s; /* of one message over this level, beyond that of a send inside the innermost level */
     double oversubscription; /* 1: full bisection */
-    double nics_per_gpu;     /* NICs that one GPU can use alone; 0 for NVLink levels */
+    double
+        nics_per_gpu; /* NICs that one GPU can use alone; below 1: shared by several; 0 for NVLink levels */
+    int topology; /* ms_topology; other than MS_SWITCH at the innermost level only */
+    int num_dims; /* of a torus; 0 otherwise */
+    long dims[MS_MAX_TORUS_DIMS];
+    long
+        wrap; /* torus: the ends of a dim are joined in parts of it whose sides are all multiples of this */
+    long
+        rails; /* GPU i of every node is on rail i modulo this, each with switches of its own in a domain; 0: one set for all */
 } ms_level;
 
 #define MS_MAX_LEVELS 4

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "topo/layout_priv.h"
+#include "topo/torus.h"
 
 #include <assert.h>
 #include <string.h>
@@ -214,5 +215,11 @@ ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *c
     }
     long per_node = ranks_per_domain(group, num_ranks, cluster->gpus_per_node);
     span.siblings_per_node = (double)cluster->gpus_per_node / (double)per_node;
+    if (cluster->levels[0].topology == MS_TORUS) {
+        long domain = cluster->levels[0].gpus_per_domain;
+        ms_torus torus =
+            ms_torus_slice(&cluster->levels[0], num_ranks < domain ? num_ranks : domain);
+        span.torus = ms_torus_span_of(&torus, group, span.per_domain[0]);
+    }
     return span;
 }

@@ -43,6 +43,17 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
 /* The layout of the group that contains rank 0, lexicographic. The others: ms_layout_divide of num_ranks:1 by it. */
 ms_layout ms_group_layout(ms_arena *arena, const ms_group *group);
 
+/* How the ranks of a group inside one domain of a torus lie on it. All groups of the axis are taken to be busy at once: those that
+ * lie on the same line share its wires. */
+typedef struct ms_torus_span {
+    double
+        links; /* wires that a rank can send over, in wires: sum over the dims it spans of 2 (ring) or 1 (line), by the groups that share them; 0: no torus */
+    double hops; /* wires from end to end: half of each ring, a whole line */
+    double
+        cut; /* most bytes over one wire of an all-to-all in which each rank holds 1 byte: 1/8 of a ring's side, 1/4 of a line's */
+    long step; /* most wires from one rank to the next */
+} ms_torus_span;
+
 /* How a group lies on the levels of a cluster. Source: scaling-book gpus.md and the complement rule
  * for sub-meshes: p ranks of a group share a domain, so G/p groups of the axis share the domain's links. */
 typedef struct ms_span {
@@ -55,6 +66,7 @@ typedef struct ms_span {
     int tier;
     /* Groups of this axis that leave one node at once: gpus_per_node / ranks per node. */
     double siblings_per_node;
+    ms_torus_span torus; /* where the innermost level is one */
 } ms_span;
 
 /* Groups of an axis may lie differently (72 GPUs in a domain are no power of two): the span describes the

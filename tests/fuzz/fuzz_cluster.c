@@ -2,6 +2,7 @@
  * with finite times, kernels have prices, and the cluster prints. */
 #include "costmodel/collective_cost.h"
 #include "costmodel/kernel_cost.h"
+#include "topo/fabric.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -77,6 +78,22 @@ static void price(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profi
     }
 }
 
+/* Routes between a few GPUs of what is accepted stay within bounds. */
+static void route(ms_ctx *cx, const ms_cluster *cluster)
+{
+    long num_gpus =
+        cluster->max_gpus > 0 && cluster->max_gpus < 200 ? cluster->max_gpus : 200;
+    const ms_fabric *fabric = ms_fabric_make(cx->arena, cluster, num_gpus);
+    for (long from = 0; from < num_gpus; from += 23)
+        for (long to = 0; to < num_gpus; to += 7) {
+            int links[MS_MAX_ROUTE];
+            int num = ms_fabric_route(fabric, from, to, links);
+            require(num <= MS_MAX_ROUTE && (num > 0) == (from != to));
+            for (int i = 0; i < num; i++)
+                require(links[i] >= 0 && links[i] < fabric->num_links);
+        }
+}
+
 static void read_all(ms_ctx *cx, ms_jval root, FILE *sink)
 {
     const parts *shipped = shipped_parts();
@@ -89,6 +106,7 @@ static void read_all(ms_ctx *cx, ms_jval root, FILE *sink)
         ms_cluster_write_json(&out, &cluster);
         ms_jout_close(&out);
         price(cx, &cluster, shipped->profile, shipped->stack);
+        route(cx, &cluster);
     }
     if (ms_profile_read(cx, root, &profile) == MS_OK)
         price(cx, shipped->cluster, &profile, shipped->stack);

@@ -49,6 +49,8 @@ static void search_equals_brute_force_on_whole_spaces(void **state)
         {"qwen3-30b-a3b", "generic", "hgx-h200", 8, 8, 0, 1.0, {NULL}},
         {"gpt2-xl", "megatron-2021", "hgx-a100-40g", 16, 32, 0, 1.0, {NULL}},
         {"8b", "generic", "gb200-nvl72", 16, 16, 0, 1.0, {"tp>=2", NULL}},
+        {"8b", "generic", "mi300x", 16, 16, 0, 1.0, {"tp>=2", NULL}},
+        {"llama-3.2-1b", "maxtext", "tpu-v5p", 12, 24, 0, 1.0, {NULL}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_true(compare_with_brute_force(&cases[i], 2) > 1000);
@@ -201,6 +203,9 @@ static const search_case sources[] = {
     {"qwen3-30b-a3b", "generic", "hgx-h200", 32, 64, 0, 1.0, {NULL}},
     {"deepseek-v2-lite", "nanotron", "hgx-h800", 16, 96, 0, 1.0, {NULL}},
     {"gpt3-175b", "megatron-2021", "hgx-a100-80g", 256, 512, 0, 1.0, {NULL}},
+    {"8b", "generic", "mi300x", 64, 128, 0, 1.0, {NULL}},
+    {"qwen3-30b-a3b", "generic", "tpu-v5p", 96, 192, 0, 1.0, {NULL}},
+    {"70b", "maxtext", "tpu-v5p", 8192, 8192, 0, 1.0, {NULL}},
 };
 #define NUM_SOURCES (int)(sizeof sources / sizeof *sources)
 

@@ -131,8 +131,9 @@ static void aliases_are_names(void **state)
 {
     (void)state;
     static const char *const pairs[] = {
-        "h100",  "hgx-h100",    "a100", "hgx-a100-80g",
-        "gb200", "gb200-nvl72", "4090", "workstation-rtx4090"};
+        "h100",   "hgx-h100",    "a100", "hgx-a100-80g",
+        "gb200",  "gb200-nvl72", "4090", "workstation-rtx4090",
+        "mi300x", "mi300x",      "v5p",  "tpu-v5p"};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i += 2) {
         ms_ctx *cx = test_cx();
         const ms_cluster *cluster;
@@ -239,6 +240,101 @@ static void figures_beyond_any_machine_are_refused(void **state)
     expect_error("3 TB/s", "1.1 PB/s", "/device/hbm");
 }
 
+static const char mesh_level[] = "\"latency\": \"0 us\", \"topology\": \"mesh\"}";
+static const char torus_level[] =
+    "\"latency\": \"0 us\", \"topology\": \"torus\", \"dims\": [2, 4], \"wrap\": 4}";
+
+static void topologies_and_rails_are_read(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_cluster cluster;
+    ASSERT_OK(read_text(cx, good_text, &cluster), cx);
+    ASSERT_INT(cluster.levels[0].topology, MS_SWITCH);
+    ASSERT_INT(cluster.levels[1].rails, 0);
+    const char *text = changed(cx, "\"latency\": \"0 us\"}", mesh_level);
+    ASSERT_OK(read_text(cx, text, &cluster), cx);
+    ASSERT_INT(cluster.levels[0].topology, MS_FULL_MESH);
+    text = changed(cx, "\"latency\": \"0 us\"}", torus_level);
+    ASSERT_OK(read_text(cx, text, &cluster), cx);
+    ASSERT_INT(cluster.levels[0].topology, MS_TORUS);
+    ASSERT_INT(cluster.levels[0].num_dims, 2);
+    ASSERT_INT(cluster.levels[0].dims[1], 4);
+    ASSERT_INT(cluster.levels[0].wrap, 4);
+    text = changed(cx, "\"nics_per_gpu\": 1", "\"nics_per_gpu\": 1, \"rails\": 8");
+    ASSERT_OK(read_text(cx, text, &cluster), cx);
+    ASSERT_INT(cluster.levels[1].rails, 8);
+    text = changed(cx, "\"nics_per_gpu\": 1",
+                   "\"rails\": null, \"dims\": null, \"topology\": \"switch\"");
+    ASSERT_OK(read_text(cx, text, &cluster), cx);
+}
+
+static void topologies_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *inner, *message;
+    } rows[] = {
+        {"\"topology\": \"tree\"", "tree"},
+        {"\"topology\": \"torus\"", "a torus needs dims, such as [4, 4, 4]"},
+        {"\"topology\": \"torus\", \"dims\": [2, 2]", "dims hold 4 GPUs"},
+        {"\"topology\": \"torus\", \"dims\": [2, 2, 2, 1]", "1 to 3 sides"},
+        {"\"topology\": \"torus\", \"dims\": []", "1 to 3 sides"},
+        {"\"topology\": \"torus\", \"dims\": 8", "1 to 3 sides"},
+        {"\"topology\": \"torus\", \"dims\": [0, 8]", "/levels/0/dims/0"},
+        {"\"topology\": \"torus\", \"dims\": [8], \"wrap\": 0", "/levels/0/wrap"},
+        {"\"dims\": [8]", "dims and wrap are of a torus, not of a switch"},
+        {"\"topology\": \"mesh\", \"wrap\": 4", "not of a mesh"},
+        {"\"rails\": 8", "not the innermost"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_ctx *cx = test_cx();
+        expect_error(
+            "\"latency\": \"0 us\"}",
+            ms_arena_printf(cx->arena, "\"latency\": \"0 us\", %s}", rows[i].inner),
+            rows[i].message);
+    }
+    expect_error("\"nics_per_gpu\": 1", "\"rails\": 3", "must divide the 8 GPUs");
+    expect_error("\"nics_per_gpu\": 1", "\"topology\": \"mesh\"",
+                 "which only the innermost level can be");
+    expect_error(
+        "\"gpus_per_domain\": 8, \"bandwidth\": \"450 GB/s\", \"latency\": \"0 us\"",
+        "\"gpus_per_domain\": 2000, \"bandwidth\": \"450 GB/s\", \"latency\": \"0 us\", "
+        "\"topology\": \"torus\", \"dims\": [100, 20]",
+        "add up to 120, at most 112");
+    expect_error(
+        "\"gpus_per_domain\": 8, \"bandwidth\": \"450 GB/s\", \"latency\": \"0 us\"",
+        "\"gpus_per_domain\": 72, \"bandwidth\": \"450 GB/s\", \"latency\": \"0 us\", "
+        "\"topology\": \"mesh\"",
+        "a mesh of 72 GPUs");
+}
+
+static void topologies_and_rails_are_shown(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_cluster cluster;
+    const char *text = changed(cx, "\"latency\": \"0 us\"}", torus_level);
+    ASSERT_OK(read_text(cx, text, &cluster), cx);
+    cluster.levels[1].rails = 8;
+    FILE *file = tmpfile();
+    ms_cluster_print(file, &cluster);
+    const char *page = test_read_back(cx->arena, file);
+    assert_non_null(strstr(page, "torus 2 x 4\n"));
+    assert_non_null(strstr(page, "1 NIC a GPU, 8 rails\n"));
+    file = tmpfile();
+    ms_jout out = ms_jout_open(file);
+    ms_cluster_write_json(&out, &cluster);
+    ms_jout_close(&out);
+    const char *json = test_read_back(cx->arena, file);
+    static const char *const parts[] = {
+        "\"topology\": \"torus\"",  "\"dims\": [2, 4]", "\"wrap\": 4", "\"rails\": 8",
+        "\"topology\": \"switch\"", "\"rails\": null"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strstr(json, parts[i]) == NULL)
+            fail_msg("no %s in:\n%s", parts[i], json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +354,9 @@ int main(void)
         cmocka_unit_test(element_sizes_match_their_names),
         cmocka_unit_test(nodes_that_do_not_fill_a_domain_are_refused),
         cmocka_unit_test(figures_beyond_any_machine_are_refused),
+        cmocka_unit_test(topologies_and_rails_are_read),
+        cmocka_unit_test(topologies_that_cannot_be_are_refused),
+        cmocka_unit_test(topologies_and_rails_are_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

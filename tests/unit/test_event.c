@@ -209,6 +209,30 @@ static void long_lists_are_walked_once(void **state)
                         (size_t)graph->num_tasks * sizeof *end_s);
 }
 
+/* Equal transfers that join one by one: they end in their order, and the link is never idle. */
+static void hundreds_share_one_link(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    const int num = 300;
+    ms_graph_builder *b = ms_graph_open_untagged(arena);
+    int link = ms_graph_link(b, "link", 100);
+    ms_link_use use = {link, 100};
+    int transfer = ms_graph_cost(
+        b, &(ms_task_cost){.duration_s = 1.0, .num_uses = 1, .pool = -1}, &use);
+    for (int i = 0; i < num; i++) {
+        ms_task_cost delay = {.duration_s = 0.5 * i, .pool = -1};
+        ms_graph_add(b, i, ms_graph_cost(b, &delay, NULL), (ms_task_tag){0});
+        ms_graph_add(b, i, transfer, (ms_task_tag){0});
+    }
+    ms_event_result r = run(arena, ms_graph_close(b), true, true);
+    ASSERT_NEAR(r.makespan_s, (double)num, 1e-9);
+    for (int i = 1; i < num; i++)
+        assert_true(r.end_s[2 * i] < r.end_s[2 * i + 2]);
+    ASSERT_INT(r.num_samples, 2);
+    assert_true(r.num_rate_changes > 20L * num); /* many events were dropped */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +240,7 @@ int main(void)
         cmocka_unit_test(options_choose_what_is_shared),
         cmocka_unit_test(samples_tell_changes_only),
         cmocka_unit_test(long_lists_are_walked_once),
+        cmocka_unit_test(hundreds_share_one_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

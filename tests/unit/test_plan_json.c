@@ -120,6 +120,12 @@ static void a_saved_plan_reads_back_as_the_same_plan(void **state)
                      .comm_dtype = "bf16"};
     memcpy(plan.order, order, sizeof order);
     read_back(&plan);
+    plan.recompute = MS_RECOMPUTE_AUTO;
+    plan.recompute_layers = 0;
+    plan.recompute_budget_frac = 0.1 + 0.2;
+    read_back(&plan);
+    plan.recompute_budget_frac = -1; /* open */
+    read_back(&plan);
 }
 
 static void equality_sees_every_choice(void **state)
@@ -203,6 +209,12 @@ static void bad_plans_are_errors_at_their_place(void **state)
         {"{\"model\": \"x\", \"sharding\": {\"zero\": 4}}", "/sharding/zero"},
         {"{\"model\": \"x\", \"recompute\": {\"mode\": \"none\", \"layers\": 4}}",
          "/recompute/layers"},
+        {"{\"model\": \"x\", \"recompute\": {\"mode\": \"auto\", \"layers\": 4}}",
+         "/recompute/layers"},
+        {"{\"model\": \"x\", \"recompute\": {\"mode\": \"full\", \"budget_frac\": 0.5}}",
+         "/recompute/budget_frac"},
+        {"{\"model\": \"x\", \"recompute\": {\"mode\": \"auto\", \"budget_frac\": 1.5}}",
+         "/recompute/budget_frac"},
         {"{\"model\": \"x\", \"sharding\": 3}", "/sharding"},
         {"{\"model\": \"x\", \"precision\": {\"grads\": \"fp8\"}}", "/precision/grads"},
         {"{\"model\": \"x\", \"tensor\": {\"async\": \"yes\"}}", "/tensor/async"},

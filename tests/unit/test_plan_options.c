@@ -136,6 +136,22 @@ static void zero_follows_the_stack(void **state)
                MS_RECOMPUTE_PER_OP);
 }
 
+static void a_budget_is_for_automatic_recomputation(void **state)
+{
+    (void)state;
+    ms_plan plan = plan_ok("--model 8b --gpus 8 --recompute auto --recompute-budget 0.5");
+    ASSERT_INT(plan.recompute, MS_RECOMPUTE_AUTO);
+    ASSERT_NEAR(plan.recompute_budget_frac, 0.5, 0);
+    plan = plan_ok("--model 8b --gpus 8 --recompute auto");
+    ASSERT_NEAR(plan.recompute_budget_frac, -1, 0);
+    assert_refused("--model 8b --gpus 8 --recompute full --recompute-budget 0.5",
+                   "error: --recompute-budget 0.5 has no effect with recompute full\n"
+                   "  hint: --recompute auto --recompute-budget 0.5\n");
+    assert_refused("--model 8b --gpus 8 --recompute auto --recompute-layers 2",
+                   "error: --recompute-layers 2 has no effect with recompute auto\n"
+                   "  hint: --recompute full --recompute-layers 2\n");
+}
+
 static void a_stack_that_keeps_parameters_gathered_says_so(void **state)
 {
     (void)state;
@@ -292,6 +308,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(huge_axes_do_not_overflow),
         cmocka_unit_test(without_gpus_the_product_counts),
         cmocka_unit_test(zero_follows_the_stack),
+        cmocka_unit_test(a_budget_is_for_automatic_recomputation),
         cmocka_unit_test(a_stack_that_keeps_parameters_gathered_says_so),
         cmocka_unit_test(virtual_stages_mean_interleaving),
         cmocka_unit_test(batches_scale_with_sequence_and_gpus),

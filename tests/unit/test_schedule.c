@@ -274,90 +274,35 @@ static void live_vectors_give_the_exact_peak_for_any_weights(void **state)
 static void shapes_that_cannot_run_are_refused_with_a_reason(void **state)
 {
     (void)state;
-    const ms_schedule_shape shapes[] = {
-        {.kind = MS_1F1B,
-         .num_ranks = 0,
-         .num_microbatches = 4,
-         .virtual_stages = 1,
-         .group = 0},
-        {.kind = MS_1F1B,
-         .num_ranks = 4,
-         .num_microbatches = 0,
-         .virtual_stages = 1,
-         .group = 0},
-        {.kind = MS_1F1B,
-         .num_ranks = 4,
-         .num_microbatches = 8,
-         .virtual_stages = 2,
-         .group = 0},
-        {.kind = MS_GPIPE,
-         .num_ranks = 4,
-         .num_microbatches = 8,
-         .virtual_stages = 1,
-         .group = 4},
-        {.kind = MS_INTERLEAVED,
-         .num_ranks = 1,
-         .num_microbatches = 8,
-         .virtual_stages = 2,
-         .group = 0},
-        {.kind = MS_INTERLEAVED,
-         .num_ranks = 4,
-         .num_microbatches = 8,
-         .virtual_stages = 1,
-         .group = 0},
-        {.kind = MS_INTERLEAVED,
-         .num_ranks = 4,
-         .num_microbatches = 8,
-         .virtual_stages = 2,
-         .group = 1},
-        {.kind = MS_INTERLEAVED,
-         .num_ranks = 4,
-         .num_microbatches = 8,
-         .virtual_stages = 2,
-         .group = 2},
-        {.kind = MS_INTERLEAVED,
-         .num_ranks = 4,
-         .num_microbatches = 8,
-         .virtual_stages = 2,
-         .group = 9},
-        {.kind = MS_INTERLEAVED,
-         .num_ranks = 4,
-         .num_microbatches = 8,
-         .virtual_stages = 2,
-         .group = -1},
-        {.kind = MS_INTERLEAVED,
-         .num_ranks = 4,
-         .num_microbatches = 5,
-         .virtual_stages = 3,
-         .group = 4},
-        {.kind = MS_1F1B,
-         .num_ranks = 40000,
-         .num_microbatches = 1,
-         .virtual_stages = 1,
-         .group = 0},
-        {.kind = MS_GPIPE,
-         .num_ranks = 1024,
-         .num_microbatches = 100000,
-         .virtual_stages = 1,
-         .group = 0},
-        {.kind = MS_INTERLEAVED,
-         .num_ranks = 2000000000,
-         .num_microbatches = 8,
-         .virtual_stages = 2000000000,
-         .group = 0},
+    const struct {
+        ms_schedule_kind kind;
+        int p, m, v, group;
+    } rows[] = {
+        {MS_1F1B, 0, 4, 1, 0},          {MS_1F1B, 4, 0, 1, 0},
+        {MS_1F1B, 4, 8, 2, 0},          {MS_GPIPE, 4, 8, 1, 4},
+        {MS_INTERLEAVED, 1, 8, 2, 0},   {MS_INTERLEAVED, 4, 8, 1, 0},
+        {MS_INTERLEAVED, 4, 8, 2, 1},   {MS_INTERLEAVED, 4, 8, 2, 2},
+        {MS_INTERLEAVED, 4, 8, 2, 9},   {MS_INTERLEAVED, 4, 8, 2, -1},
+        {MS_INTERLEAVED, 4, 5, 3, 4},   {MS_1F1B, 40000, 1, 1, 0},
+        {MS_GPIPE, 1024, 100000, 1, 0}, {MS_INTERLEAVED, 2000000000, 8, 2000000000, 0},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ms_schedule_shape shape = {.kind = rows[i].kind,
+                                   .num_ranks = rows[i].p,
+                                   .num_microbatches = rows[i].m,
+                                   .virtual_stages = rows[i].v,
+                                   .group = rows[i].group};
         const char *why = NULL;
-        assert_false(ms_schedule_allows(&shapes[i], &why));
+        assert_false(ms_schedule_allows(&shape, &why));
         assert_non_null(why);
     }
+    ms_schedule_shape allowed = {.kind = MS_INTERLEAVED,
+                                 .num_ranks = 4,
+                                 .num_microbatches = 8,
+                                 .virtual_stages = 2,
+                                 .group = 4};
     const char *why = "something";
-    assert_true(ms_schedule_allows(&(ms_schedule_shape){.kind = MS_INTERLEAVED,
-                                                        .num_ranks = 4,
-                                                        .num_microbatches = 8,
-                                                        .virtual_stages = 2,
-                                                        .group = 4},
-                                   &why));
+    assert_true(ms_schedule_allows(&allowed, &why));
     assert_null(why);
 }
 

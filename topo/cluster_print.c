@@ -1,0 +1,136 @@
+/* A cluster as a page for people and as JSON. */
+#include "base/units.h"
+#include "topo/cluster.h"
+
+#include <math.h>
+
+static void print_quantity(FILE *out, const char *label, double value, ms_unit unit)
+{
+    char text[48];
+    fprintf(out, "  %-18s %s\n", label,
+            ms_format_quantity(text, sizeof text, value, unit));
+}
+
+static void print_device(FILE *out, const ms_device *device)
+{
+    fprintf(out, "\ndevice %s (profile %s)\n", device->name, device->profile);
+    print_quantity(out, "memory", device->memory_bytes, MS_UNIT_BYTES);
+    print_quantity(out, "memory bandwidth", device->hbm_bytes_per_s, MS_UNIT_BYTES_PER_S);
+    for (int i = 0; i < MS_NUM_DTYPES; i++) {
+        char label[24];
+        snprintf(label, sizeof label, "peak %s", ms_dtype_names[i]);
+        if (!isnan(device->peak_flop_per_s[i]))
+            print_quantity(out, label, device->peak_flop_per_s[i], MS_UNIT_FLOP_PER_S);
+    }
+    fprintf(out, "  %-18s %ld\n", "multiprocessors", device->num_sms);
+    if (!isnan(device->tdp_w))
+        fprintf(out, "  %-18s %.0f W\n", "power limit", device->tdp_w);
+}
+
+static void print_level(FILE *out, const ms_level *level)
+{
+    char domain[32] = "all GPUs";
+    char bandwidth[48];
+    char latency[48];
+    if (level->gpus_per_domain > 0)
+        snprintf(domain, sizeof domain, "%ld %s", level->gpus_per_domain,
+                 level->gpus_per_domain == 1 ? "GPU" : "GPUs");
+    ms_format_quantity(bandwidth, sizeof bandwidth, level->bandwidth_bytes_per_s,
+                       MS_UNIT_BYTES_PER_S);
+    ms_format_quantity(latency, sizeof latency, level->latency_s, MS_UNIT_SECONDS);
+    fprintf(out, "  %-10s %12s   %s per GPU and direction", level->name, domain,
+            bandwidth);
+    if (level->latency_s > 0.0)
+        fprintf(out, ", +%s a message", latency);
+    if (level->oversubscription > 1.0)
+        fprintf(out, ", %g:1 oversubscribed", level->oversubscription);
+    if (level->nics_per_gpu > 0.0)
+        fprintf(out, ", %g %s a GPU", level->nics_per_gpu,
+                level->nics_per_gpu == 1.0 ? "NIC" : "NICs");
+    if (level->topology != MS_SWITCH)
+        fprintf(out, ", %s", ms_topology_names[level->topology]);
+    for (int i = 0; i < level->num_dims; i++)
+        fprintf(out, "%s%ld", i == 0 ? " " : " x ", level->dims[i]);
+    if (level->rails > 0)
+        fprintf(out, ", %ld rails", level->rails);
+    fputc('\n', out);
+}
+
+void ms_cluster_print(FILE *out, const ms_cluster *cluster)
+{
+    fprintf(out, "cluster %s\n", cluster->name);
+    if (cluster->description != NULL)
+        fprintf(out, "  %s\n", cluster->description);
+    fprintf(out, "  %-18s %ld\n", "GPUs per node", cluster->gpus_per_node);
+    if (cluster->max_gpus > 0)
+        fprintf(out, "  %-18s %ld\n", "GPUs at most", cluster->max_gpus);
+    if (!isnan(cluster->usd_per_gpu_hour))
+        fprintf(out, "  %-18s %.2f USD\n", "GPU hour", cluster->usd_per_gpu_hour);
+    print_device(out, &cluster->device);
+    fprintf(out, "\nnetwork %s, innermost level first\n", cluster->network);
+    for (int i = 0; i < cluster->num_levels; i++)
+        print_level(out, &cluster->levels[i]);
+    fprintf(out, "\nsource: %s\n", cluster->source);
+}
+
+static void write_count(ms_jout *out, const char *key, long count)
+{
+    ms_jout_number_field(out, key, count > 0 ? (double)count : (double)NAN);
+}
+
+static void write_device(ms_jout *out, const ms_device *device)
+{
+    ms_jout_key(out, "device");
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "name", device->name);
+    ms_jout_text_field(out, "profile", device->profile);
+    ms_jout_number_field(out, "memory_bytes", device->memory_bytes);
+    ms_jout_number_field(out, "hbm_bytes_per_s", device->hbm_bytes_per_s);
+    ms_jout_key(out, "peak_flop_per_s");
+    ms_jout_begin_object(out);
+    for (int i = 0; i < MS_NUM_DTYPES; i++)
+        ms_jout_number_field(out, ms_dtype_names[i], device->peak_flop_per_s[i]);
+    ms_jout_end_object(out);
+    ms_jout_number_field(out, "num_sms", (double)device->num_sms);
+    ms_jout_number_field(out, "tdp_w", device->tdp_w);
+    ms_jout_end_object(out);
+}
+
+static void write_level(ms_jout *out, const ms_level *level)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "name", level->name);
+    write_count(out, "gpus_per_domain", level->gpus_per_domain);
+    ms_jout_number_field(out, "bandwidth_bytes_per_s", level->bandwidth_bytes_per_s);
+    ms_jout_number_field(out, "latency_s", level->latency_s);
+    ms_jout_number_field(out, "oversubscription", level->oversubscription);
+    ms_jout_number_field(out, "nics_per_gpu", level->nics_per_gpu);
+    ms_jout_text_field(out, "topology", ms_topology_names[level->topology]);
+    if (level->topology == MS_TORUS) {
+        ms_jout_key(out, "dims");
+        ms_jout_integers(out, level->dims, level->num_dims);
+        ms_jout_number_field(out, "wrap", (double)level->wrap);
+    }
+    write_count(out, "rails", level->rails);
+    ms_jout_end_object(out);
+}
+
+void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.cluster/1");
+    ms_jout_text_field(out, "name", cluster->name);
+    ms_jout_text_field(out, "description", cluster->description);
+    ms_jout_text_field(out, "source", cluster->source);
+    ms_jout_text_field(out, "network", cluster->network);
+    write_device(out, &cluster->device);
+    ms_jout_number_field(out, "gpus_per_node", (double)cluster->gpus_per_node);
+    write_count(out, "max_gpus", cluster->max_gpus);
+    ms_jout_key(out, "levels");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < cluster->num_levels; i++)
+        write_level(out, &cluster->levels[i]);
+    ms_jout_end_array(out);
+    ms_jout_number_field(out, "usd_per_gpu_hour", cluster->usd_per_gpu_hour);
+    ms_jout_end_object(out);
+}

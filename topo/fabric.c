@@ -1,0 +1,289 @@
+/* Builds the links of a cluster and finds routes over them. Links stand in the order: innermost level, NICs, uplinks level by level; of two
+ * directions the one away from the GPUs comes first. */
+#include "topo/fabric.h"
+
+#include "base/number.h"
+#include "topo/fabric_priv.h"
+
+#include <math.h>
+
+const ms_fabric_details *ms_fabric_details_of(const ms_fabric *fabric)
+{
+    return fabric->details;
+}
+
+static long divide_up(long a, long b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- making ---- */
+
+typedef struct builder {
+    const ms_cluster *cluster;
+    long num_gpus;
+    ms_fabric_details *details;
+    ms_link *links; /* NULL while counting */
+    int *torus_link;
+    long num;
+} builder;
+
+static void add_link(builder *b, ms_link link)
+{
+    if (b->links != NULL)
+        b->links[b->num] = link;
+    b->num++;
+}
+
+static void add_pair(builder *b, ms_link link)
+{
+    link.out = true;
+    add_link(b, link);
+    link.out = false;
+    add_link(b, link);
+}
+
+static long present(const builder *b, long domain, int level)
+{
+    long size = b->details->domain[level], left = b->num_gpus - domain * size;
+    return left < size ? left : size;
+}
+
+/* Directed wires between the GPUs of one domain, ordered by sender and then by receiver. */
+static void add_mesh_wires(builder *b)
+{
+    long size = b->details->domain[0], num_domains = divide_up(b->num_gpus, size);
+    double rate = b->cluster->levels[0].bandwidth_bytes_per_s / ((double)size - 1.0);
+    for (long domain = 0; domain < num_domains; domain++) {
+        long here = present(b, domain, 0);
+        for (long from = 0; from < here; from++)
+            for (long to = 0; to < here; to++)
+                if (from != to)
+                    add_link(b, (ms_link){.kind = MS_LINK_PEER,
+                                          .out = from < to,
+                                          .index = (domain * size + from) * size + to,
+                                          .bytes_per_s = rate});
+    }
+}
+
+static void add_torus_wires_of(builder *b, long place, const long *coordinate)
+{
+    const ms_torus *torus = &b->details->torus;
+    const ms_level *level = &b->cluster->levels[0];
+    double rate = level->bandwidth_bytes_per_s / (2.0 * (double)level->num_dims);
+    for (int dim = 0; dim < torus->num_dims; dim++)
+        for (int up = 0; up < 2; up++) {
+            long end = up ? torus->side[dim] - 1 : 0;
+            if (torus->side[dim] == 1 || (!torus->closed[dim] && coordinate[dim] == end))
+                continue;
+            if (b->torus_link != NULL)
+                b->torus_link[place * 2 * MS_MAX_TORUS_DIMS + 2 * dim + up] = (int)b->num;
+            add_link(b, (ms_link){.kind = MS_LINK_TORUS,
+                                  .out = up,
+                                  .index = place * MS_MAX_TORUS_DIMS + dim,
+                                  .bytes_per_s = rate});
+        }
+}
+
+static void add_torus_wires(builder *b)
+{
+    const ms_fabric_details *d = b->details;
+    long num_places = divide_up(b->num_gpus, d->domain[0]) * d->positions;
+    for (long place = 0; place < num_places; place++) {
+        long coordinate[MS_MAX_TORUS_DIMS];
+        ms_torus_coordinates(&d->torus, place % d->positions, coordinate);
+        add_torus_wires_of(b, place, coordinate);
+    }
+}
+
+static void add_inner(builder *b)
+{
+    const ms_level *level = &b->cluster->levels[0];
+    b->details->first_inner = (int)b->num;
+    if (level->topology == MS_FULL_MESH)
+        add_mesh_wires(b);
+    else if (level->topology == MS_TORUS)
+        add_torus_wires(b);
+    else
+        for (long gpu = 0; gpu < b->num_gpus; gpu++)
+            add_pair(b, (ms_link){.kind = MS_LINK_PORT,
+                                  .index = gpu,
+                                  .bytes_per_s = level->bandwidth_bytes_per_s});
+}
+
+/* The bandwidth of a level is per GPU: a NIC that several share has that of all of them. */
+static void add_nics(builder *b)
+{
+    const ms_level *level = &b->cluster->levels[1];
+    b->details->first_nic = (int)b->num;
+    long num_nics = divide_up(b->num_gpus, b->details->gpus_per_nic);
+    for (long nic = 0; nic < num_nics; nic++)
+        add_pair(b, (ms_link){.kind = MS_LINK_NIC,
+                              .level = 1,
+                              .index = nic,
+                              .bytes_per_s = level->bandwidth_bytes_per_s *
+                                             (double)b->details->gpus_per_nic});
+}
+
+/* GPUs of a domain on one rail: they are dealt out in turn, and domains begin with rail 0. */
+static double gpus_on_rail(const builder *b, long domain, int level, long rail)
+{
+    long here = present(b, domain, level), rails = b->details->rails[level];
+    return (double)(here / rails + (rail < here % rails));
+}
+
+static void add_uplinks(builder *b, int level)
+{
+    const ms_level *above = &b->cluster->levels[level + 1];
+    /* between GPUs and the first switches the NICs are all there is, unless these have fewer ports */
+    b->details->first_uplink[level] = -1;
+    if (level == 0 && above->oversubscription <= 1.0)
+        return;
+    b->details->first_uplink[level] = (int)b->num;
+    double rate = above->bandwidth_bytes_per_s / above->oversubscription;
+    long rails = b->details->rails[level];
+    long num_domains = divide_up(b->num_gpus, b->details->domain[level]);
+    for (long domain = 0; domain < num_domains; domain++)
+        for (long rail = 0; rail < rails; rail++)
+            add_pair(
+                b, (ms_link){.kind = MS_LINK_UPLINK,
+                             .level = level,
+                             .index = domain * rails + rail,
+                             .bytes_per_s = rate * gpus_on_rail(b, domain, level, rail)});
+}
+
+static void add_all(builder *b)
+{
+    b->num = 0;
+    add_inner(b);
+    if (b->cluster->num_levels > 1)
+        add_nics(b);
+    for (int level = 0; level + 1 < b->cluster->num_levels; level++)
+        add_uplinks(b, level);
+}
+
+static void set_shape(ms_arena *arena, builder *b)
+{
+    ms_fabric_details *d = b->details;
+    const ms_cluster *cluster = b->cluster;
+    for (int i = 0; i < cluster->num_levels; i++) {
+        long size = cluster->levels[i].gpus_per_domain;
+        d->domain[i] = size > 0 ? size : b->num_gpus;
+        d->rails[i] = cluster->levels[i].rails > 0 ? cluster->levels[i].rails : 1;
+    }
+    double nics = cluster->num_levels > 1 ? cluster->levels[1].nics_per_gpu : 1.0;
+    d->gpus_per_nic = nics > 0.0 && nics < 1.0 ? lround(ms_min(1.0 / nics, 4096.0)) : 1;
+    if (cluster->levels[0].topology != MS_TORUS)
+        return;
+    long size = b->num_gpus < d->domain[0] ? b->num_gpus : d->domain[0];
+    d->torus = ms_torus_slice(&cluster->levels[0], size);
+    d->positions = ms_torus_positions(&d->torus);
+    long num =
+        divide_up(b->num_gpus, d->domain[0]) * d->positions * 2 * MS_MAX_TORUS_DIMS;
+    b->torus_link = MS_NEW_ARRAY(arena, num, int);
+    for (long i = 0; i < num; i++)
+        b->torus_link[i] = -1;
+    d->torus_link = b->torus_link;
+}
+
+const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus)
+{
+    builder b = {.cluster = cluster,
+                 .num_gpus = num_gpus,
+                 .details = MS_NEW(arena, ms_fabric_details)};
+    set_shape(arena, &b);
+    add_all(&b);
+    b.links = MS_NEW_ARRAY(arena, b.num, ms_link);
+    add_all(&b);
+    ms_fabric *fabric = MS_NEW(arena, ms_fabric);
+    *fabric = (ms_fabric){.cluster = cluster,
+                          .num_gpus = num_gpus,
+                          .num_links = b.num,
+                          .links = b.links,
+                          .details = b.details};
+    return fabric;
+}
+
+/* ---- routes ---- */
+
+static int mesh_wire(const ms_fabric *fabric, long from, long to)
+{
+    const ms_fabric_details *d = fabric->details;
+    long size = d->domain[0], domain = from / size;
+    long left = fabric->num_gpus - domain * size, here = left < size ? left : size;
+    long a = from % size, c = to % size;
+    return d->first_inner +
+           (int)(domain * size * (size - 1) + a * (here - 1) + (c < a ? c : c - 1));
+}
+
+static int route_inside(const ms_fabric *fabric, long from, long to, bool upwards,
+                        int *route)
+{
+    const ms_fabric_details *d = fabric->details;
+    if (from == to)
+        return 0;
+    switch (fabric->cluster->levels[0].topology) {
+    case MS_FULL_MESH:
+        route[0] = mesh_wire(fabric, from, to);
+        return 1;
+    case MS_TORUS:
+        return ms_torus_route(d, from, to, upwards, route);
+    default:
+        route[0] = d->first_inner + (int)(2 * from);
+        route[1] = d->first_inner + (int)(2 * to + 1);
+        return 2;
+    }
+}
+
+static int uplink(const ms_fabric_details *d, int level, long gpu, bool out)
+{
+    long index = gpu / d->domain[level] * d->rails[level] + gpu % d->rails[level];
+    return d->first_uplink[level] + (int)(2 * index + !out);
+}
+
+/* The GPU of the sender's innermost domain that is on the receiver's rail; the sender where there are no rails or that GPU is missing. */
+static long rail_gpu(const ms_fabric *fabric, long from, long to)
+{
+    const ms_fabric_details *d = fabric->details;
+    long rails = 1;
+    for (int i = 1; i < fabric->cluster->num_levels; i++)
+        rails = d->rails[i] > rails ? d->rails[i] : rails;
+    long gpu = from - from % rails + to % rails;
+    return gpu < fabric->num_gpus && gpu / d->domain[0] == from / d->domain[0] ? gpu
+                                                                               : from;
+}
+
+/* From NIC to NIC: up to the level that holds both, and down. On a rail-optimised level two rails meet in the level above. */
+static int route_outside(const ms_fabric *fabric, long from, long to, int *route)
+{
+    const ms_fabric_details *d = fabric->details;
+    int num = 0, last = fabric->cluster->num_levels - 1, top = 1;
+    while (top < last && (from / d->domain[top] != to / d->domain[top] ||
+                          from % d->rails[top] != to % d->rails[top]))
+        top++;
+    route[num++] = d->first_nic + (int)(2 * (from / d->gpus_per_nic));
+    for (int i = 0; i < top; i++)
+        if (d->first_uplink[i] >= 0)
+            route[num++] = uplink(d, i, from, true);
+    for (int i = top - 1; i >= 0; i--)
+        if (d->first_uplink[i] >= 0)
+            route[num++] = uplink(d, i, to, false);
+    route[num++] = d->first_nic + (int)(2 * (to / d->gpus_per_nic) + 1);
+    return num;
+}
+
+int ms_fabric_route_either(const ms_fabric *fabric, long from, long to, bool upwards,
+                           int route[MS_MAX_ROUTE])
+{
+    const ms_fabric_details *d = fabric->details;
+    if (from / d->domain[0] == to / d->domain[0])
+        return route_inside(fabric, from, to, upwards, route);
+    long leaves = rail_gpu(fabric, from, to);
+    int num = route_inside(fabric, from, leaves, upwards, route);
+    return num + route_outside(fabric, leaves, to, route + num);
+}
+
+int ms_fabric_route(const ms_fabric *fabric, long from, long to, int route[MS_MAX_ROUTE])
+{
+    return ms_fabric_route_either(fabric, from, to, true, route);
+}

@@ -1,0 +1,182 @@
+/* Names of links: words, then numbers. "nvlink out 5" "xgmi 3-5" "ici +x 5" "nic in 12" "leaf uplink out 3 rail 2". A name that says less
+ * stands for all links that fit. */
+#include "topo/fabric_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char dim_letters[] = "xyz";
+
+static const char *direction(const ms_link *link)
+{
+    return link->out ? "out" : "in";
+}
+
+/* What a name says of a link; -1: everything. */
+typedef struct parts {
+    int kind, level, out, dim;
+    long first, second; /* GPU, NIC, domain or sender; rail or receiver */
+} parts;
+
+static parts parts_of(const ms_fabric *fabric, const ms_link *link)
+{
+    const ms_fabric_details *d = ms_fabric_details_of(fabric);
+    parts p = {(int)link->kind, link->level, link->out, -1, link->index, -1};
+    if (link->kind == MS_LINK_PEER) {
+        p.first = link->index / d->domain[0];
+        p.second = p.first / d->domain[0] * d->domain[0] + link->index % d->domain[0];
+        p.out = -1;
+    }
+    if (link->kind == MS_LINK_TORUS) {
+        p.first = link->index / MS_MAX_TORUS_DIMS;
+        p.dim = (int)(link->index % MS_MAX_TORUS_DIMS);
+    }
+    if (link->kind == MS_LINK_UPLINK) {
+        p.first = link->index / d->rails[link->level];
+        p.second = link->index % d->rails[link->level];
+    }
+    return p;
+}
+
+char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link)
+{
+    const ms_link *l = &fabric->links[link];
+    const char *level = fabric->cluster->levels[l->level].name;
+    parts p = parts_of(fabric, l);
+    switch (l->kind) {
+    case MS_LINK_PEER:
+        return ms_arena_printf(arena, "%s %ld-%ld", level, p.first, p.second);
+    case MS_LINK_TORUS:
+        return ms_arena_printf(arena, "%s %c%c %ld", level, l->out ? '+' : '-',
+                               dim_letters[p.dim], p.first);
+    case MS_LINK_NIC:
+        return ms_arena_printf(arena, "nic %s %ld", direction(l), p.first);
+    case MS_LINK_UPLINK:
+        if (ms_fabric_details_of(fabric)->rails[l->level] > 1)
+            return ms_arena_printf(arena, "%s uplink %s %ld rail %ld", level,
+                                   direction(l), p.first, p.second);
+        return ms_arena_printf(arena, "%s uplink %s %ld", level, direction(l), p.first);
+    case MS_LINK_PORT:
+    case MS_NUM_LINK_KINDS:
+    default:
+        return ms_arena_printf(arena, "%s %s %ld", level, direction(l), p.first);
+    }
+}
+
+/* ---- finding ---- */
+
+/* Takes a word and the blanks after it from *text, when it is there and ends there. */
+static bool take(const char **text, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncmp(*text, word, length) != 0 ||
+        ((*text)[length] != '\0' && (*text)[length] != ' '))
+        return false;
+    *text += length;
+    while (**text == ' ')
+        ++*text;
+    return true;
+}
+
+/* A number that ends at a blank, at the end or at `stop`. */
+static bool take_number(const char **text, char stop, long *out)
+{
+    if (**text < '0' || **text > '9' || strspn(*text, "0123456789") > 15)
+        return false;
+    char *end;
+    long value = strtol(*text, &end, 10);
+    if (*end != '\0' && *end != ' ' && *end != stop)
+        return false;
+    *out = value;
+    while (*end == ' ')
+        end++;
+    *text = end;
+    return true;
+}
+
+/* The first words: which links of which level. */
+static bool take_kind(const ms_fabric *fabric, const char **text, parts *p)
+{
+    static const int inner[] = {MS_LINK_PORT, MS_LINK_PEER, MS_LINK_TORUS};
+    const ms_cluster *cluster = fabric->cluster;
+    for (int level = 0; level < cluster->num_levels; level++) {
+        const char *rest = *text;
+        if (!take(&rest, cluster->levels[level].name))
+            continue;
+        bool is_uplink = take(&rest, "uplink");
+        if (!is_uplink && level > 0)
+            continue;
+        p->kind = is_uplink ? MS_LINK_UPLINK : inner[cluster->levels[0].topology];
+        p->level = level;
+        *text = rest;
+        return true;
+    }
+    p->kind = MS_LINK_NIC;
+    p->level = 1;
+    return take(text, "nic");
+}
+
+static void take_direction(const char **text, parts *p)
+{
+    static const char *const torus_words[] = {"-x", "+x", "-y", "+y", "-z", "+z"};
+    if (p->kind == MS_LINK_TORUS) {
+        for (int i = 0; i < 2 * MS_MAX_TORUS_DIMS; i++)
+            if (take(text, torus_words[i])) {
+                p->dim = i / 2;
+                p->out = i % 2;
+                return;
+            }
+    } else if (p->kind != MS_LINK_PEER) {
+        p->out = take(text, "out") ? 1 : take(text, "in") ? 0 : -1;
+    }
+}
+
+static bool parse(const ms_fabric *fabric, const char *name, parts *p)
+{
+    *p = (parts){-1, -1, -1, -1, -1, -1};
+    while (*name == ' ')
+        name++;
+    if (!take_kind(fabric, &name, p))
+        return false;
+    take_direction(&name, p);
+    if (*name == '\0')
+        return true;
+    if (!take_number(&name, '-', &p->first))
+        return false;
+    if (p->kind == MS_LINK_PEER && *name == '-') {
+        name++;
+        return take_number(&name, ' ', &p->second) && *name == '\0';
+    }
+    if (p->kind == MS_LINK_UPLINK && take(&name, "rail"))
+        return take_number(&name, ' ', &p->second) && *name == '\0';
+    return *name == '\0';
+}
+
+static bool fits(const parts *want, const parts *have)
+{
+    /* a GPU of a mesh alone: its wires in both directions */
+    bool first =
+        want->first < 0 || want->first == have->first ||
+        (want->kind == MS_LINK_PEER && want->second < 0 && want->first == have->second);
+    return want->kind == have->kind && want->level == have->level && first &&
+           (want->second < 0 || want->second == have->second) &&
+           (want->out < 0 || want->out == have->out) &&
+           (want->dim < 0 || want->dim == have->dim);
+}
+
+int ms_fabric_find(const ms_fabric *fabric, const char *name, int most, int *links)
+{
+    parts want;
+    int num = 0;
+    if (!parse(fabric, name, &want))
+        return 0;
+    for (int i = 0; i < fabric->num_links; i++) {
+        parts have = parts_of(fabric, &fabric->links[i]);
+        if (!fits(&want, &have))
+            continue;
+        if (num < most)
+            links[num] = i;
+        num++;
+    }
+    return num;
+}
