@@ -23,24 +23,55 @@ static double update_s(ms_ctx *cx, const ms_planned *p, int rank)
                        params * p->workload->stack->optimizer_bytes.value);
 }
 
+static void place_ends(ms_step_builder *s)
+{
+    const ms_actors *actors = s->actors;
+    int num_steps = s->schedule->num_steps;
+    s->first_end = MS_NEW_ARRAY(s->scratch, num_steps + 1, long);
+    s->place = MS_NEW_ARRAY(s->scratch, actors->num, int);
+    for (int r = 0; r < actors->num_pipeline_ranks; r++)
+        for (int i = actors->first_at[r]; i < actors->first_at[r + 1]; i++)
+            s->place[actors->at[i]] = i - actors->first_at[r];
+    long num = 0;
+    for (int step = 1; step <= num_steps; step++) {
+        int rank = ms_step_rank(s, step);
+        s->first_end[step] = num;
+        num += actors->first_at[rank + 1] - actors->first_at[rank];
+    }
+    s->ends = MS_NEW_ARRAY(s->scratch, num, int);
+}
+
 ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
                                      const ms_simulate_options *options,
                                      const ms_actors *actors)
 {
-    ms_step_builder s = {.cx = cx,
-                         .planned = planned,
-                         .options = options,
-                         .actors = actors,
-                         .graph = ms_graph_open(cx->arena),
-                         .ready = MS_NEW_ARRAY(cx->arena, actors->num, int),
-                         .first_span = MS_NEW_ARRAY(cx->arena, actors->num, long),
-                         .complete = MS_NEW_ARRAY(cx->arena, actors->num, int),
-                         .optimizer = MS_NEW_ARRAY(cx->arena, actors->num, int)};
+    ms_arena *scratch = ms_arena_open();
+    const ms_schedule *schedule = planned->schedule;
+    ms_step_builder s = {
+        .cx = cx,
+        .scratch = scratch,
+        .planned = planned,
+        .options = options,
+        .actors = actors,
+        .schedule = schedule,
+        .times = MS_NEW_ARRAY(scratch, schedule->num_stages, ms_stage_times),
+        .graph = ms_graph_open(cx->arena),
+        .ready = MS_NEW_ARRAY(scratch, actors->num, int),
+        .next_span = MS_NEW_ARRAY(scratch, actors->num, int),
+        .first_span = MS_NEW_ARRAY(cx->arena, actors->num, long),
+        .reduced = MS_NEW_ARRAY(scratch, actors->num, int),
+        .gates = MS_NEW_ARRAY(scratch, actors->num, int),
+        .complete = MS_NEW_ARRAY(cx->arena, actors->num, int),
+        .optimizer = MS_NEW_ARRAY(cx->arena, actors->num, int),
+        .update_s = MS_NEW_ARRAY(scratch, actors->num_pipeline_ranks, double)};
+    ms_step_durations(&planned->pipeline, planned->sharding, s.times);
     s.no_time = ms_step_cost_of(&s, 0.0);
-    s.update_s = MS_NEW_ARRAY(cx->arena, actors->num_pipeline_ranks, double);
+    for (int kind = 0; kind < MS_NUM_TASK_KINDS; kind++)
+        s.labels[kind] = ms_graph_label(s.graph, ms_task_kind_names[kind]);
     for (int r = 0; r < actors->num_pipeline_ranks; r++)
         s.update_s[r] = update_s(cx, planned, r);
     make_spans(&s);
+    place_ends(&s);
     return s;
 }
 
@@ -51,6 +82,111 @@ void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out)
                            .spans = s->spans,
                            .complete = s->complete,
                            .optimizer = s->optimizer};
+    ms_arena_close(s->scratch);
+}
+
+ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_per_actor)
+{
+    double tasks = tasks_per_actor * actors->num;
+    if (tasks <= (double)MS_MAX_TASKS)
+        return MS_OK;
+    ms_fail(
+        cx, MS_EINPUT, MS_NOWHERE,
+        "%d simulated ranks with about %.0f tasks each are more than %ld million tasks",
+        actors->num, tasks_per_actor, MS_MAX_TASKS / 1000000);
+    ms_hint(cx,
+            "fold ranks that behave alike, simulate actions instead of nodes, or take "
+            "fewer micro-batches");
+    return MS_EINPUT;
+}
+
+/* ---- steps of the schedule ---- */
+
+const ms_step_cost *ms_step_class(const ms_step_builder *s, int step)
+{
+    return &s->schedule->step_costs[s->schedule->steps[step].cost];
+}
+
+const ms_action *ms_step_action(const ms_step_builder *s, int step)
+{
+    return &s->schedule->actions[s->schedule->step_action[step]];
+}
+
+int ms_step_rank(const ms_step_builder *s, int step)
+{
+    return ms_schedule_rank(&s->schedule->shape, ms_step_class(s, step)->stage);
+}
+
+int ms_step_stage(const ms_step_cost *cost)
+{
+    return cost->kind == MS_STEP_PAIR_REST ? cost->backward_stage : cost->stage;
+}
+
+bool ms_step_is_forward(const ms_step_cost *cost)
+{
+    return cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
+}
+
+int ms_step_end(const ms_step_builder *s, int step, int actor)
+{
+    return s->ends[s->first_end[step] + s->place[actor]];
+}
+
+void ms_step_set_end(ms_step_builder *s, int step, int actor, int task)
+{
+    s->ends[s->first_end[step] + s->place[actor]] = task;
+}
+
+void ms_step_begin_span(ms_step_builder *s, int actor, int task)
+{
+    s->spans[s->first_span[actor] + s->next_span[actor]++].first = task;
+}
+
+void ms_step_end_span(ms_step_builder *s, int actor, int task)
+{
+    s->spans[s->first_span[actor] + s->next_span[actor] - 1].last = task;
+}
+
+/* From where the step ran on the pipeline of `actor`, to it. */
+static int add_send(ms_step_builder *s, int step, int actor, double seconds,
+                    ms_task_tag tag)
+{
+    const ms_actors *actors = s->actors;
+    int rank = ms_step_rank(s, step);
+    int sender = actors->along[(long)actor * actors->num_pipeline_ranks + rank];
+    tag.actor = sender;
+    tag.kind = MS_TASK_SEND;
+    tag.stream = MS_STREAM_SEND;
+    tag.label = s->labels[MS_TASK_SEND];
+    int send = ms_step_add_beside(s, tag, ms_step_cost_of(s, seconds));
+    ms_graph_wait(s->graph, ms_step_end(s, step, sender));
+    if (s->options->rendezvous)
+        ms_graph_wait(s->graph, s->ready[actor]);
+    return send;
+}
+
+ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
+{
+    const ms_step *at = &s->schedule->steps[step];
+    const ms_step_cost *cost = ms_step_class(s, step);
+    const ms_action *action = ms_step_action(s, step);
+    bool pair = cost->kind == MS_STEP_PAIR_FORWARD;
+    ms_arrivals out = {0};
+    if (at->cross != 0 && ms_step_is_forward(cost)) {
+        int last = cost->stage - 1;
+        ms_task_tag tag = {.stage = (short)last, .microbatch = action->microbatch};
+        out.activation =
+            add_send(s, at->cross, actor, s->times[last].send_forward_s, tag);
+    }
+    int from = ms_step_is_forward(cost) ? at->cross2 : at->cross;
+    if (from != 0) {
+        int next = (pair ? cost->backward_stage : cost->stage) + 1;
+        ms_task_tag tag = {.stage = (short)next,
+                           .microbatch =
+                               pair ? action->backward_microbatch : action->microbatch};
+        out.gradient = add_send(s, from, actor, s->times[next].send_backward_s, tag);
+    }
+    return out;
 }
 
 /* ---- tasks ---- */
@@ -71,7 +207,7 @@ int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost)
     return ms_graph_add(s->graph, -1, cost, tag);
 }
 
-static int add_gathering(ms_step_builder *s, const char *label)
+int ms_step_add_gathering(ms_step_builder *s, const char *label)
 {
     ms_task_tag tag = {.actor = -1,
                        .stage = -1,
@@ -96,7 +232,8 @@ void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[first], &num);
         if (num <= 1 || members[0] != first)
             continue;
-        int gate = add_gathering(s, ms_traffic_group_name(s->planned->plan, group));
+        int gate =
+            ms_step_add_gathering(s, ms_traffic_group_name(s->planned->plan, group));
         for (int j = 0; j < num; j++)
             ms_graph_wait(s->graph, gates[members[j]]);
         for (int j = 0; j < num; j++)
@@ -135,10 +272,20 @@ void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gate
 
 /* ---- the end ---- */
 
+static void complete_actors(ms_step_builder *s)
+{
+    for (int a = 0; a < s->actors->num; a++) {
+        s->complete[a] = ms_step_add_gathering(s, "gradients are there");
+        ms_graph_wait(s->graph, s->ready[a]);
+        ms_graph_wait(s->graph, s->reduced[a]);
+    }
+}
+
 void ms_step_add_optimizer(ms_step_builder *s)
 {
     const ms_actors *actors = s->actors;
-    int gate = add_gathering(s, "gradient norm");
+    complete_actors(s);
+    int gate = ms_step_add_gathering(s, "gradient norm");
     for (int a = 0; a < actors->num; a++)
         ms_graph_wait(s->graph, s->complete[a]);
     ms_task_tag tag = {.stage = -1,

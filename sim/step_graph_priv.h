@@ -6,28 +6,63 @@
 
 typedef struct ms_step_builder {
     ms_ctx *cx;
+    ms_arena *scratch;
     const ms_planned *planned;
     const ms_simulate_options *options;
     const ms_actors *actors;
+    const ms_schedule *schedule;
+    ms_stage_times *times; /* by placed stage */
     ms_graph_builder *graph;
     int no_time; /* the cost of a gathering task */
-    int *ready;  /* (actors): what an actor's next task on its compute stream waits for */
+    int labels[MS_NUM_TASK_KINDS];
+    int *ready; /* (actors): what an actor's next task on its compute stream waits for */
+    /* (steps + 1): where the ends of a step are in `ends`, one per actor of its pipeline rank */
+    long *first_end;
+    int *ends;
+    int *place;     /* (actors): among those of its pipeline rank */
+    int *next_span; /* (actors): actions begun */
     long *first_span;
     ms_action_span *spans;
+    int *reduced; /* (actors): after the reductions that were added so far */
+    int *gates;   /* (actors): room for meetings */
     int *complete, *optimizer;
-    /* of each pipeline rank, alone: the pass over its parameters in the optimizer */
-    double *update_s;
+    double *update_s; /* (pipeline ranks): the pass over parameters in the optimizer */
 } ms_step_builder;
 
 ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
                                      const ms_simulate_options *options,
                                      const ms_actors *actors);
+/* MS_EINPUT: more than MS_MAX_TASKS. */
+ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_per_actor);
 void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out);
+
+/* ---- steps of the schedule ---- */
+
+const ms_step_cost *ms_step_class(const ms_step_builder *s, int step);
+const ms_action *ms_step_action(const ms_step_builder *s, int step);
+int ms_step_rank(const ms_step_builder *s, int step);
+/* The stage whose gradients a step makes, of a pair's second half the backward's. */
+int ms_step_stage(const ms_step_cost *cost);
+bool ms_step_is_forward(const ms_step_cost *cost);
+/* The step's last task on an actor of its pipeline rank. */
+int ms_step_end(const ms_step_builder *s, int step, int actor);
+void ms_step_set_end(ms_step_builder *s, int step, int actor, int task);
+/* The first and the last task of the actor's next action. */
+void ms_step_begin_span(ms_step_builder *s, int actor, int task);
+void ms_step_end_span(ms_step_builder *s, int actor, int task);
+/* The sends of what a step receives, as tasks beside all streams; 0: nothing is received. */
+typedef struct ms_arrivals {
+    int activation, gradient;
+} ms_arrivals;
+ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor);
+
+/* ---- tasks ---- */
 
 /* A task of an actor on one of its streams, or beside them. */
 int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_cost_of(ms_step_builder *s, double duration_s);
+int ms_step_add_gathering(ms_step_builder *s, const char *label);
 
 /* Actors of the pipeline rank that meet in a group wait for each other: gates[actor] becomes a task after the gates of all. */
 void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
@@ -36,7 +71,7 @@ void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
 void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);
 
-/* After complete[] is filled: the gradient norm, which all wait for, and each actor's update. */
+/* When all actions are there: each actor's reductions, the gradient norm, which all wait for, and each actor's update. */
 void ms_step_add_optimizer(ms_step_builder *s);
 
 #endif

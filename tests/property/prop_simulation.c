@@ -24,15 +24,27 @@ static subject open_subject(const char *model, const char *cluster)
 
 static const char *const models[] = {"llama-3.2-1b", "qwen3-30b-a3b"};
 
+/* A family of schedules allows four ranks with eight micro-batches, one or two chunks each. */
+static bool is_there(ms_schedule_kind kind)
+{
+    ms_schedule_shape shape = {.kind = kind, .num_ranks = 4, .num_microbatches = 8};
+    for (shape.virtual_stages = 1; shape.virtual_stages <= 2; shape.virtual_stages++)
+        if (ms_schedule_allows(&shape, NULL))
+            return true;
+    return false;
+}
+
 static void actions_are_the_replay_to_the_last_bit(void **state)
 {
     (void)state;
+    int num_drawn[MS_NUM_SCHEDULES] = {0};
     for (int m = 0; m < 2; m++) {
         subject s = open_subject(models[m], "hgx-h100");
         ms_rng rng = ms_rng_seed(21 + (uint64_t)m);
         for (int trial = 0; trial < 300; trial++) {
             ms_arena_mark mark = ms_arena_save(s.cx->arena);
             ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
+            num_drawn[plan.schedule]++;
             ms_planned planned;
             ms_simulation sim;
             ms_planned_open(s.cx, s.workload, &plan, &planned);
@@ -50,6 +62,9 @@ static void actions_are_the_replay_to_the_last_bit(void **state)
         }
         ms_workload_close(s.workload);
     }
+    for (int kind = 0; kind < MS_CUSTOM; kind++)
+        if (is_there((ms_schedule_kind)kind) && num_drawn[kind] < 5)
+            fail_msg("%s: drawn %d times", ms_schedule_names[kind], num_drawn[kind]);
 }
 
 static void check_actor(const subject *s, const ms_plan *plan, const ms_simulation *sim,

@@ -27,9 +27,8 @@ static ms_plan draw_plan(ms_rng *rng, const ms_model *model, const ms_plan *base
     static const long virtual_stages[] = {1, 2, 2, 3};
     ms_plan plan = *base;
     draw_axes(rng, model, most_gpus, &plan);
-    plan.schedule = (ms_schedule_kind)ms_rng_below(rng, MS_CUSTOM);
     plan.virtual_stages = draw(rng, virtual_stages, 4);
-    long microbatches = 1 + (long)ms_rng_below(rng, 8);
+    long microbatches = 1 + (long)ms_rng_below(rng, 12);
     plan.microbatch = 1 + (long)ms_rng_below(rng, 2);
     plan.global_batch = microbatches * plan.microbatch * ms_plan_data_parallel(&plan);
     plan.zero = (long)ms_rng_below(rng, 4);
@@ -37,15 +36,22 @@ static ms_plan draw_plan(ms_rng *rng, const ms_model *model, const ms_plan *base
     plan.sequence_parallel = ms_rng_below(rng, 2) == 0;
     plan.async_tp = ms_rng_below(rng, 2) == 0;
     plan.recompute = (ms_recompute)ms_rng_below(rng, MS_NUM_RECOMPUTE);
+    plan.cp_method = (ms_cp_method)ms_rng_below(rng, MS_NUM_CP_METHODS);
     return plan;
 }
 
+/* Schedules that allow few shapes come as often as the others, where any draw of a few hundred suits them. */
 ms_plan ms_random_plan(ms_rng *rng, const ms_workload *workload, const ms_plan *base,
                        long most_gpus)
 {
-    ms_plan plan;
-    do
-        plan = draw_plan(rng, workload->model, base, most_gpus);
-    while (ms_plan_refusal(&plan, workload->model) != MS_LEGAL);
-    return plan;
+    const int num_tries = 300;
+    for (;;) {
+        ms_schedule_kind kind = (ms_schedule_kind)ms_rng_below(rng, MS_CUSTOM);
+        for (int i = 0; i < num_tries; i++) {
+            ms_plan plan = draw_plan(rng, workload->model, base, most_gpus);
+            plan.schedule = kind;
+            if (ms_plan_refusal(&plan, workload->model) == MS_LEGAL)
+                return plan;
+        }
+    }
 }
