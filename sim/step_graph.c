@@ -64,7 +64,7 @@ ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
         .complete = MS_NEW_ARRAY(cx->arena, actors->num, int),
         .optimizer = MS_NEW_ARRAY(cx->arena, actors->num, int),
         .update_s = MS_NEW_ARRAY(scratch, actors->num_pipeline_ranks, double)};
-    ms_step_durations(&planned->pipeline, planned->sharding, s.times);
+    ms_step_durations(&planned->pipeline, planned->sharding, scratch, s.times);
     s.no_time = ms_step_cost_of(&s, 0.0);
     for (int kind = 0; kind < MS_NUM_TASK_KINDS; kind++)
         s.labels[kind] = ms_graph_label(s.graph, ms_task_kind_names[kind]);
