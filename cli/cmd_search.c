@@ -220,25 +220,13 @@ static void widen(const request *r, const char *name, long *most, ms_opt_integer
         ms_note_default(r->cx, "%s %ld", name, *most);
 }
 
-/* A search picks among fixed sets of kept tensors. */
-static ms_status check_recompute(const request *r)
-{
-    if (r->space->low[MS_CHOOSE_RECOMPUTE] < MS_RECOMPUTE_AUTO)
-        return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take recompute %s",
-                ms_recompute_names[MS_RECOMPUTE_AUTO]);
-    ms_hint(r->cx, "\"meshsim predict\" takes it");
-    return status;
-}
-
 static ms_status make_space(request *r)
 {
     MS_TRY(refuse_flags(r));
     MS_TRY(fix_plan_flags(r));
     MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
     MS_TRY(limit_each(r, &r->search->limit, "--limit", false));
-    MS_TRY(check_recompute(r));
+    MS_TRY(ms_search_check_recompute(r->cx, r->space));
     widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
           r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
     widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,

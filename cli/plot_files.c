@@ -69,19 +69,15 @@ static ms_status write_files(ms_ctx *cx, const ms_plot_target *target,
     return ms_output_close(cx, &out, status);
 }
 
-/* The same files in a folder of their own. */
-static ms_status make_scratch(ms_ctx *cx, const ms_plot_target *target,
-                              ms_plot_target *out, const char **folder)
+/* A folder that only this call uses; NULL: the error is recorded. */
+static char *make_scratch(ms_ctx *cx)
 {
-    char *made = ms_arena_strdup(cx->arena, TEMPORARY "/meshsim-plot-XXXXXX");
-    if (mkdtemp(made) == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no folder can be made in %s: %s",
-                       TEMPORARY, strerror(errno));
-    *folder = made;
-    *out = *target;
-    out->data = ms_arena_printf(cx->arena, "%s/%s.dat", made, target->name);
-    out->script = ms_arena_printf(cx->arena, "%s/%s.gp", made, target->name);
-    return MS_OK;
+    char *folder = ms_arena_strdup(cx->arena, TEMPORARY "/meshsim-plot-XXXXXX");
+    if (mkdtemp(folder) != NULL)
+        return folder;
+    ms_fail(cx, MS_EIO, MS_NOWHERE, "no folder can be made in %s: %s", TEMPORARY,
+            strerror(errno));
+    return NULL;
 }
 
 static ms_status leave_files(ms_ctx *cx, const ms_plot_target *target,
@@ -110,9 +106,12 @@ static ms_status try_render(ms_ctx *cx, const ms_plot_target *target,
         MS_TRY(write_files(cx, target, writer));
         return render(cx, target->script, picture, found);
     }
-    ms_plot_target scratch = {0};
-    const char *folder = NULL;
-    MS_TRY(make_scratch(cx, target, &scratch, &folder));
+    const char *folder = make_scratch(cx);
+    if (folder == NULL)
+        return MS_EIO;
+    ms_plot_target scratch = *target;
+    scratch.data = ms_arena_printf(cx->arena, "%s/%s.dat", folder, target->name);
+    scratch.script = ms_arena_printf(cx->arena, "%s/%s.gp", folder, target->name);
     ms_status status = write_files(cx, &scratch, writer);
     if (status == MS_OK)
         status = render(cx, scratch.script, picture, found);

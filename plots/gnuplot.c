@@ -44,9 +44,12 @@ static const char *what_is_wrong(char *text)
 }
 
 /* An errno value. The pipe's ends close at exec. */
-static int spawn(const char *script, int out, int messages, pid_t *child)
+static int spawn(ms_arena *arena, const char *script, int out, int messages, pid_t *child)
 {
-    const char *const argv[] = {"gnuplot", "-d", "-e", "output = ''", script, NULL};
+    char program[] = "gnuplot", defaults[] = "-d", do_first[] = "-e";
+    char to_stdout[] = "output = ''";
+    char *argv[] = {
+        program, defaults, do_first, to_stdout, ms_arena_strdup(arena, script), NULL};
     posix_spawn_file_actions_t actions;
     int error = posix_spawn_file_actions_init(&actions);
     if (error != 0)
@@ -57,9 +60,8 @@ static int spawn(const char *script, int out, int messages, pid_t *child)
         error = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
     if (error == 0)
         error = posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
-    if (error == 0) /* argv is not written to: POSIX, "exec" */
-        error = posix_spawnp(child, argv[0], &actions, NULL, (char *const *)(size_t)argv,
-                             environ);
+    if (error == 0)
+        error = posix_spawnp(child, program, &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
@@ -84,7 +86,7 @@ ms_status ms_gnuplot_run(ms_ctx *cx, const char *script, int out, bool *found)
     (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     pid_t child;
-    int error = spawn(script, out, ends[1], &child);
+    int error = spawn(cx->arena, script, out, ends[1], &child);
     close(ends[1]);
     char messages[MAX_MESSAGE_BYTES];
     if (error == 0)

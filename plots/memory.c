@@ -169,11 +169,12 @@ static const char *subtitle(const ms_memory_plot *plot)
     ms_arena *arena = plot->arena;
     const ms_memory_plan *worst = worst_plan(plot);
     const ms_prediction *p = &worst->prediction;
-    if (plot->num_plans == 1)
+    if (plot->num_plans == 1) {
         return ms_arena_printf(arena, "%s · %s · most on rank %d: %.1f of %.1f GiB",
                                ms_caption_axes(arena, worst->plan),
                                choices_text(arena, worst->plan), p->worst_rank,
                                ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes));
+    }
     return ms_arena_printf(
         arena,
         "one bar per pipeline rank, the fullest of each plan in bold · "
@@ -225,6 +226,14 @@ typedef struct extent {
     int parts;       /* that any rank has, one bit each */
 } extent;
 
+static int parts_of(const ms_stage_prediction *stage)
+{
+    int parts = 0;
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        parts |= (stage->memory[part] > 0.0) << part;
+    return parts;
+}
+
 static extent extent_of(const ms_memory_plot *plot)
 {
     extent e = {.capacity = plot->plans[0].prediction.capacity_bytes};
@@ -234,9 +243,7 @@ static extent extent_of(const ms_memory_plot *plot)
         if (p->capacity_bytes != e.capacity)
             e.capacity = 0.0;
         for (int rank = 0; rank < p->num_stages; rank++)
-            for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-                if (p->stages[rank].memory[part] > 0.0)
-                    e.parts |= 1 << part;
+            e.parts |= parts_of(&p->stages[rank]);
     }
     return e;
 }
@@ -317,7 +324,7 @@ void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
     ms_arena *arena = plot->arena;
     fprintf(out, "memory    %s\n\n", title(plot));
     ms_table *table = ms_table_new(
-        arena, "<plan|worst rank|peak (GiB)|of (GiB)|free (GiB)|<fits|<mesh");
+        arena, "<plan|worst rank|peak (GiB)|of (GiB)|spare (GiB)|<fits|<mesh");
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_memory_plan *plan = &plot->plans[i];
         const ms_prediction *p = &plan->prediction;

@@ -8,6 +8,8 @@ typedef struct bound {
     const ms_stage_times *times; /* by class */
     double microbatches;         /* of a stage */
     double send_s;
+    bool
+        spans; /* only each rank's own span counts: nothing before its first action or after its last */
 } bound;
 
 /* ---- schedules whose backwards are whole, and whose ranks all end with the last backward of their first chunk ---- */
@@ -61,10 +63,11 @@ static double whole_bound_s(const bound *b)
         const ms_stage_times *first = &b->times[run->classes[0]];
         /* the last rank of a run of equal ones waits longest, and has the longest way back to rank 0 */
         double there_s = around_s + (run->num_ranks - 1) * through_s(b, first);
+        double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_STEP_BACKWARD);
         double start_s = ms_max(there_s, first->release_s);
-        double back_s = ms_max(ms_reduce_rest_s(first, MS_STEP_BACKWARD),
-                               ways_back_s(b, i) + head_rest_s);
-        longest_s = ms_max(longest_s, start_s + busy_s(b, run) + back_s);
+        double round_s = start_s + busy_s(b, run) + ways_back_s(b, i) + head_rest_s;
+        longest_s =
+            ms_max(longest_s, b->spans ? own_s : ms_max(start_s + own_s, round_s));
         around_s += run->num_ranks * through_s(b, first);
     }
     return longest_s;
@@ -165,6 +168,10 @@ static double any_bound_s(const bound *b, ms_arena *scratch)
     for (int i = 0; i < split->num_runs; i++) {
         const ms_run *run = &split->runs[i];
         chunks c = sum_chunks(b, run);
+        if (b->spans) {
+            longest_s = ms_max(longest_s, c.all_s + c.rest_s);
+            continue;
+        }
         for (int rank = run->first_rank; rank < run->first_rank + run->num_ranks;
              rank++) {
             int stage = nearest_stage(split, rank);
@@ -187,11 +194,13 @@ double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
     bound b = {.split = split,
                .times = times,
                .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
-               .send_s = pipeline->send_s};
+               .send_s = pipeline->send_s,
+               .spans = pipeline->workload->stack->optimizer_sync != MS_SYNC_GLOBAL};
     double longest_s = ends_with_first_chunk(pipeline->shape.kind)
                            ? whole_bound_s(&b)
                            : any_bound_s(&b, scratch);
     int rank_unused;
+    double optimizer_s = b.spans ? 0.0 : ms_optimizer_s(pipeline, sharding, &rank_unused);
     ms_arena_rewind(scratch, mark);
-    return (longest_s + ms_optimizer_s(pipeline, sharding, &rank_unused)) * (1.0 - 1e-12);
+    return (longest_s + optimizer_s) * (1.0 - 1e-12);
 }

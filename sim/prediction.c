@@ -20,19 +20,23 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* The schedule alone: no waiting for parameters before it, no reductions after it. */
-static double unsynced_makespan_s(ms_ctx *cx, const ms_planned *p,
-                                  const ms_stage_times *times)
+/* The schedule alone: no waiting for parameters before it, no reductions after it. Of one rank's span when ranks do not wait for each
+ * other at the end. */
+static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
+                         int rank)
 {
-    int num_stages = p->schedule->num_stages;
+    int num_stages = p->schedule->num_stages, num_ranks = p->schedule->shape.num_ranks;
     ms_stage_times *plain = MS_NEW_ARRAY(cx->arena, num_stages, ms_stage_times);
     for (int s = 0; s < num_stages; s++) {
         plain[s] = times[s];
         plain[s].release_s = plain[s].reduce_s = plain[s].reduce_tail_s = 0.0;
     }
-    ms_replay_result result = {0};
+    ms_replay_result result = {.start_s = MS_NEW_ARRAY(cx->arena, num_ranks, double),
+                               .end_s = MS_NEW_ARRAY(cx->arena, num_ranks, double)};
     ms_replay(p->schedule, plain, cx->arena, &result);
-    return result.makespan_s;
+    return p->workload->stack->optimizer_sync == MS_SYNC_GLOBAL
+               ? result.makespan_s
+               : result.end_s[rank] - result.start_s[rank];
 }
 
 static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
@@ -55,22 +59,23 @@ static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times
     }
 }
 
-/* All ranks wait for each other before the optimizer (the gradient norm), so the rank with the longest optimizer ends last. */
 static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 {
-    int ranks = p->pipeline.shape.num_ranks, last = 0;
+    int ranks = p->pipeline.shape.num_ranks;
     ms_replay_result result = {.busy_s = MS_NEW_ARRAY(cx->arena, ranks, double)};
     ms_stage_times *times =
         MS_NEW_ARRAY(cx->arena, p->schedule->num_stages, ms_stage_times);
     ms_step_durations(&p->pipeline, p->sharding, cx->arena, times);
     ms_replay(p->schedule, times, cx->arena, &result);
-    out->optimizer_s = ms_optimizer_s(&p->pipeline, p->sharding, &last);
-    out->step_s = result.makespan_s + out->optimizer_s;
+    ms_step_time time =
+        ms_step_time_of(&p->pipeline, p->sharding, p->schedule, times, cx->arena);
+    out->optimizer_s = time.optimizer_s;
+    out->step_s = time.step_s;
+    out->ending_rank = time.last_rank;
     out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding, cx->arena);
-    double plain_s = unsynced_makespan_s(cx, p, times);
-    sum_rank(p, last, out);
-    out->ending_rank = last;
-    out->bubble_s = ms_max(plain_s - result.busy_s[last], 0.0);
+    double plain_s = unsynced_s(cx, p, times, time.last_rank);
+    sum_rank(p, time.last_rank, out);
+    out->bubble_s = ms_max(plain_s - result.busy_s[time.last_rank], 0.0);
     double known_s = out->compute_s + out->host_s + out->bubble_s + out->optimizer_s;
     out->exposed_comm_s = ms_max(out->step_s - known_s, 0.0);
     predict_stages(cx, p, times, result.busy_s, out);

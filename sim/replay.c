@@ -152,6 +152,21 @@ static void sum_busy(const ms_schedule *schedule, const step_cost *table,
     }
 }
 
+static void find_starts(const ms_schedule *schedule, const step_cost *table,
+                        const double *end_s, double *start_s)
+{
+    int num_left = schedule->shape.num_ranks;
+    for (int i = 1; num_left > 0; i++) {
+        const ms_step *step = &schedule->steps[i];
+        if (step->before != 0)
+            continue;
+        int rank =
+            ms_schedule_rank(&schedule->shape, schedule->step_costs[step->cost].stage);
+        start_s[rank] = end_s[i] - table[step->cost].duration_s;
+        num_left--;
+    }
+}
+
 double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward)
 {
     double window_s =
@@ -214,6 +229,8 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
     double *end_s = MS_NEW_ARRAY(scratch, schedule->num_steps + 1, double);
     walk_steps(schedule, table, end_s);
     find_ends(schedule, stages, end_s, out);
+    if (out->start_s != NULL)
+        find_starts(schedule, table, end_s, out->start_s);
     if (out->busy_s != NULL)
         sum_busy(schedule, table, scratch, out->busy_s);
     ms_arena_rewind(scratch, mark);
