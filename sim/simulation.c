@@ -106,6 +106,19 @@ static void sum_actions(const ms_simulation *sim, ms_actor *actor)
     }
 }
 
+/* The same from what ran on the compute streams, node by node. */
+static void sum_nodes(const ms_simulation *sim, ms_actor *actors)
+{
+    for (int i = 1; i <= sim->graph->num_tasks; i++) {
+        const ms_task_tag *tag = &sim->graph->tags[i];
+        double seconds = sim->end_s[i] - sim->start_s[i];
+        if (is_compute(tag) && tag->kind == MS_TASK_HOST)
+            actors[tag->actor].host_s += seconds;
+        else if (is_compute(tag) && tag->kind != MS_TASK_COLLECTIVE)
+            actors[tag->actor].compute_s += seconds;
+    }
+}
+
 /* Gaps on the compute streams that end with the arrival of what another stage sent. */
 static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
 {
@@ -164,13 +177,16 @@ static void fill_actors(ms_ctx *cx, const ms_actors *from, const ms_step_graph *
     sim->num_actors = from->num;
     find_step(step, sim);
     sum_bubbles(sim, actors);
+    if (sim->options.detail == MS_DETAIL_NODE)
+        sum_nodes(sim, actors);
     for (int a = 0; a < from->num; a++) {
         ms_actor *actor = &actors[a];
         actor->rank = from->fold.member[a];
         actor->multiplicity = from->fold.multiplicity[a];
         actor->pipeline_rank = from->pipeline_rank[a];
         actor->slow_factor = from->slow_factor[a];
-        sum_actions(sim, actor);
+        if (sim->options.detail == MS_DETAIL_ACTION)
+            sum_actions(sim, actor);
         finish_actor(sim, step, a, actor);
         fill_memory(cx, step, a, sim, actor);
     }
@@ -211,7 +227,9 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
     ms_actors actors = ms_actors_make(cx->arena, plan, factor, NULL, apart);
     out->fold = actors.fold;
     ms_step_graph step;
-    MS_TRY(ms_step_graph_actions(cx, planned, options, &actors, &step));
+    MS_TRY(options->detail == MS_DETAIL_NODE
+               ? ms_step_graph_nodes(cx, planned, options, &actors, &step)
+               : ms_step_graph_actions(cx, planned, options, &actors, &step));
     ms_graph graph = *step.graph;
     if (options->jitter_frac > 0.0)
         add_jitter(cx->arena, options, &graph);

@@ -144,8 +144,7 @@ static void add_program(list *l, const ms_held_part *part, int pass)
     }
 }
 
-/* Where a part's parameters and gradients travel. Experts that lie as everything else does have the same group. */
-static ms_traffic_group group_for(const ms_plan *plan, bool expert, bool sharded)
+ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded)
 {
     bool apart = expert && plan->ep * plan->etp * plan->size[MS_TP] > 1;
     if (sharded)
@@ -172,7 +171,7 @@ static void add_states(list *l, const ms_held_part *part, bool expert)
     bool sharded = p->sharding != MS_ZERO_0;
     bool always = p->sharding == MS_ZERO_3;
     ms_traffic_entry gather = {.phase = MS_TRAFFIC_PARAMS,
-                               .group = group_for(p->plan, expert, sharded),
+                               .group = ms_traffic_state_group(p->plan, expert, sharded),
                                .collective = MS_ALL_GATHER,
                                .cause = MS_CAUSE_GATHER_FORWARD,
                                .size_bytes = stack->param_comm_bytes.value * params};

@@ -1,0 +1,306 @@
+#include "sim/part_ops.h"
+
+#include "base/number.h"
+#include "costmodel/ring.h"
+
+#include <math.h>
+
+/* Ops of one pass while they are collected. */
+typedef struct list {
+    const ms_planned *planned;
+    const ms_bill *bill;
+    const ms_program *program;
+    int pass; /* ms_bill_pass */
+    int num;
+    ms_part_op *ops;
+} list;
+
+/* ---- collectives ---- */
+
+/* The bill's entry that counts a collective of a node. */
+static const ms_bill_comm *find_entry(const list *l, const ms_bill_comm *one)
+{
+    const ms_bill_comm *entries = l->bill->comms[l->pass];
+    for (int i = 0; i < l->bill->num_comms[l->pass]; i++) {
+        const ms_bill_comm *e = &entries[i];
+        double window_s = e->window_s * one->count / e->count;
+        bool near = fabs(window_s - one->window_s) <= 1e-9 * fabs(window_s);
+        if (e->axis == one->axis && e->collective == one->collective &&
+            e->ring == one->ring && e->size_bytes == one->size_bytes &&
+            (!e->ring || near))
+            return e;
+    }
+    return NULL;
+}
+
+/* Where the kernels start that a collective hides beside before it is waited for. */
+static int first_beside(const list *l, double hidden_s)
+{
+    int at = l->num;
+    double seconds = 0.0;
+    while (at > 0 && seconds < hidden_s && l->ops[at - 1].count == 0)
+        seconds += l->ops[--at].compute_s;
+    return at;
+}
+
+/* Collectives of an entry share what they expose and hide equally. */
+static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
+{
+    const ms_planned *p = l->planned;
+    const ms_bill_comm *entry = find_entry(l, one);
+    if (entry == NULL)
+        return;
+    double share = (double)one->count / entry->count;
+    double all_s =
+        entry->count *
+        ms_collective_s(&p->links.law[one->axis][one->collective], one->size_bytes);
+    double exposed_s =
+        ms_comm_exposed_s(p->workload, entry, &p->links, p->plan->async_tp);
+    bool beside = entry->ring || ms_comm_is_async(entry, &p->links, p->plan->async_tp);
+    double interference = beside ? p->workload->stack->interference_frac.value : 0.0;
+    double hidden_s =
+        interference < 1.0 ? (all_s - exposed_s) / (1.0 - interference) : 0.0;
+    op.kind = MS_TASK_COLLECTIVE;
+    op.count = one->count;
+    op.group = (ms_traffic_group)one->axis;
+    op.collective = (ms_collective)one->collective;
+    op.size_bytes = one->size_bytes;
+    op.hidden_s = share * ms_max(hidden_s, 0.0);
+    op.interference_s = op.hidden_s * interference;
+    op.exposed_s = ms_max(share * exposed_s - op.interference_s, 0.0);
+    op.hides_after = one->collective == MS_ALL_GATHER;
+    op.beside = first_beside(l, op.hidden_s);
+    l->ops[l->num++] = op;
+}
+
+static void add_change(list *l, ms_part_op op, const ms_node *node)
+{
+    ms_node_comm comm;
+    if (!ms_node_communicates(l->program, node, &comm))
+        return;
+    ms_bill_comm one = {.axis = (unsigned char)ms_node_bill_axis(&comm),
+                        .collective = (unsigned char)comm.collective,
+                        .count = 1,
+                        .size_bytes = comm.size_bytes};
+    add_collective(l, op, &one);
+}
+
+static void add_ring(list *l, ms_part_op op, const ms_node *node)
+{
+    const ms_pricer *pricer = &l->planned->workload->pricer;
+    ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
+    int num = ms_ring_transfers(l->program, node, transfers);
+    double seconds = ms_attention_s(pricer, ms_node_attention(l->program, node));
+    op.compute_s = 0.0;
+    op.node = NULL;
+    for (int i = 0; i < num; i++) {
+        ms_bill_comm one = {.axis = MS_BILL_CP,
+                            .collective = MS_SEND,
+                            .ring = true,
+                            .count = transfers[i].count,
+                            .size_bytes = transfers[i].size_bytes,
+                            .window_s = transfers[i].window_frac * seconds};
+        int attention = l->num - 1 - i;
+        add_collective(l, op, &one);
+        l->ops[l->num - 1].beside = attention;
+    }
+}
+
+/* ---- ops of a pass ---- */
+
+static int kind_of(const ms_node *node)
+{
+    switch ((ms_pass)node->pass) {
+    case MS_PASS_RECOMPUTE:
+        return MS_TASK_RECOMPUTE;
+    case MS_PASS_BACKWARD_INPUT:
+        return MS_TASK_BACKWARD_INPUT;
+    case MS_PASS_BACKWARD_WEIGHT:
+        return MS_TASK_BACKWARD_WEIGHT;
+    case MS_PASS_FORWARD:
+    case MS_PASS_OPTIMIZER:
+    case MS_NUM_PASSES:
+        break;
+    }
+    return MS_TASK_FORWARD;
+}
+
+static void add_node(list *l, const ms_node *node)
+{
+    ms_part_op op = {.kind = (unsigned char)kind_of(node),
+                     .weight = node->pass == MS_PASS_BACKWARD_WEIGHT,
+                     .name = node->name,
+                     .node = node};
+    if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE) {
+        add_change(l, op, node);
+        return;
+    }
+    op.compute_s = ms_node_compute_s(l->program, node, &l->planned->workload->pricer);
+    if (op.compute_s > 0.0)
+        l->ops[l->num++] = op;
+    if (ms_node_is_ring(l->program, node))
+        add_ring(l, op, node);
+}
+
+static void add_time(list *l, int kind, bool weight, const char *name, double seconds)
+{
+    if (seconds > 0.0)
+        l->ops[l->num++] = (ms_part_op){.kind = (unsigned char)kind,
+                                        .weight = weight,
+                                        .name = name,
+                                        .compute_s = seconds};
+}
+
+static void add_rest(list *l, const ms_part *part)
+{
+    const ms_workload *workload = l->planned->workload;
+    if (l->pass == MS_BILL_FORWARD) {
+        add_time(l, MS_TASK_HOST, false, "host", part->forward_host_s);
+        return;
+    }
+    double accumulate_bytes = workload->stack->accumulate_bytes.value *
+                              (l->bill->dense_params + l->bill->expert_params);
+    add_time(l, MS_TASK_BACKWARD_WEIGHT, true, "accumulate gradients",
+             ms_stream_s(&workload->pricer, accumulate_bytes));
+    double weight_frac = part->backward_s > 0.0 ? part->weight_s / part->backward_s : 0.0;
+    add_time(l, MS_TASK_HOST, false, "host", part->backward_host_s * (1.0 - weight_frac));
+    add_time(l, MS_TASK_HOST, true, "host", part->backward_host_s * weight_frac);
+}
+
+/* Each node is an op at the most, and rings have their transfers. */
+#define MORE_OPS (4 * MS_MAX_RING_TRANSFERS + 4)
+
+static void collect_ops(ms_arena *arena, const ms_planned *planned,
+                        const ms_held_part *held, ms_part_ops *out)
+{
+    const ms_program *program = out->program;
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
+        bool forward = pass == MS_BILL_FORWARD;
+        int first = forward ? 0 : program->num_forward_nodes;
+        int last = forward ? program->num_forward_nodes : program->num_nodes;
+        list l = {planned, held->bill,
+                  program, pass,
+                  0,       MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_part_op)};
+        for (int n = first; n < last; n++)
+            if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
+                add_node(&l, &program->nodes[n]);
+        add_rest(&l, out->part);
+        out->num_ops[pass] = l.num;
+        out->ops[pass] = l.ops;
+    }
+}
+
+/* ---- parameters and gradients ---- */
+
+static ms_state_move move_of(ms_traffic_group group, ms_collective collective,
+                             double size_bytes, const ms_collective_law *law)
+{
+    return (ms_state_move){group, collective, size_bytes,
+                           ms_collective_s(law, size_bytes)};
+}
+
+static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops *out)
+{
+    const ms_links *links = &p->links;
+    double param_bytes = p->workload->stack->param_comm_bytes.value;
+    double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
+    for (int expert = 0; expert < 2; expert++) {
+        double params = expert ? out->part->expert_params : out->part->dense_params;
+        int shards = expert ? MS_SYNC_EXPERT_FSDP : MS_SYNC_FSDP,
+            all = expert ? MS_SYNC_EXPERT_ALL : MS_SYNC_ALL;
+        ms_traffic_group group = ms_traffic_state_group(p->plan, expert, true);
+        shard_params += params / (double)links->sync_span[shards].size;
+        out->gather[expert] =
+            move_of(group, MS_ALL_GATHER, param_bytes * params, &links->gather[shards]);
+        out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params,
+                                      &links->reduce[shards]);
+        out->all_reduce[expert] =
+            move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
+                    grad_bytes * params, &links->all_reduce[all]);
+    }
+    out->replicate =
+        move_of(MS_TRAFFIC_REPLICATE, MS_ALL_REDUCE, grad_bytes * shard_params,
+                &links->all_reduce[MS_SYNC_REPLICATE]);
+    out->tp_sync =
+        move_of(MS_TRAFFIC_TP, MS_ALL_REDUCE, grad_bytes * bill->tp_partial_params,
+                &links->law[MS_BILL_TP][MS_ALL_REDUCE]);
+}
+
+/* ---- stages ---- */
+
+typedef struct collection {
+    ms_arena *arena;
+    const ms_planned *planned;
+    const ms_part_ops *embed, *head, *tied_head;
+    const ms_part_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+} collection;
+
+static const ms_part_ops *make_part(const collection *c, const ms_part *part,
+                                    ms_held_part held)
+{
+    ms_part_ops *out = MS_NEW(c->arena, ms_part_ops);
+    out->part = part;
+    out->program = ms_planned_program(c->arena, c->planned, &held);
+    collect_ops(c->arena, c->planned, &held, out);
+    collect_moves(c->planned, held.bill, out);
+    return out;
+}
+
+static const ms_part_ops *layer_of(collection *c, int stage, long layer)
+{
+    const ms_planned *p = c->planned;
+    long index = p->pipeline.split->first_layer[stage] + layer;
+    int kind = p->workload->model->kind_of_layer[index];
+    ms_recompute mode = ms_planned_mode(p, layer);
+    const ms_part_ops **made = &c->layer[kind][mode];
+    if (*made == NULL)
+        *made = make_part(c, &p->parts.layer[kind][mode],
+                          (ms_held_part){.part = MS_PART_LAYER,
+                                         .kind = kind,
+                                         .mode = mode,
+                                         .bill = p->bills->layer[kind][mode]});
+    return *made;
+}
+
+static const ms_part_ops *end_of(const ms_part_ops **made, const collection *c,
+                                 const ms_part *part, ms_program_part which,
+                                 const ms_bill *bill)
+{
+    if (*made == NULL)
+        *made = make_part(
+            c, part,
+            (ms_held_part){.part = which, .mode = MS_RECOMPUTE_NONE, .bill = bill});
+    return *made;
+}
+
+static ms_stage_parts stage_of(collection *c, int stage)
+{
+    const ms_planned *p = c->planned;
+    const ms_split *split = p->pipeline.split;
+    ms_stage_layout layout =
+        ms_split_layout(split, stage, p->plan->recompute, p->plan->recompute_layers);
+    bool tied = p->workload->model->tied_embeddings &&
+                (layout.has_embedding || layout.head_beside_embedding);
+    ms_stage_parts out = {
+        0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, const ms_part_ops *)};
+    if (layout.has_embedding)
+        out.parts[out.num++] =
+            end_of(&c->embed, c, &p->parts.embed, MS_PART_EMBED, &p->bills->embed);
+    for (long i = 0; i < split->layers[stage]; i++)
+        out.parts[out.num++] = layer_of(c, stage, i);
+    if (layout.has_head)
+        out.parts[out.num++] = end_of(tied ? &c->tied_head : &c->head, c,
+                                      tied ? &p->parts.tied_head : &p->parts.head,
+                                      MS_PART_HEAD, &p->bills->head);
+    return out;
+}
+
+ms_stage_parts *ms_stage_parts_make(ms_arena *arena, const ms_planned *planned)
+{
+    collection c = {.arena = arena, .planned = planned};
+    int num_stages = planned->pipeline.split->num_stages;
+    ms_stage_parts *out = MS_NEW_ARRAY(arena, num_stages, ms_stage_parts);
+    for (int s = 0; s < num_stages; s++)
+        out[s] = stage_of(&c, s);
+    return out;
+}

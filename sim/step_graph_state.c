@@ -1,0 +1,297 @@
+/* Parameters and gradients at the size of nodes: part by part, on streams of their own. */
+#include "sim/step_graph_node.h"
+
+#include "base/number.h"
+
+/* ---- moves ---- */
+
+/* Without sharing gathers and reductions take turns, as the closed form adds them up. */
+static int stream_id(const ms_node_builder *b, int actor, int stream)
+{
+    bool turns = !b->shares && stream == MS_STREAM_REDUCE;
+    return actor * MS_NUM_STREAMS + (turns ? MS_STREAM_GATHER : stream);
+}
+
+/* One collective on all actors of the rank. Members of a group start together, after waits[actor] and more[actor] (NULL: none); done[actor] becomes
+ * its task. */
+static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
+                     ms_task_tag tag, const int *waits, const int *more, int *done)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    const ms_meetings *meetings = &actors->meetings[move->group];
+    if (move->seconds <= 0.0)
+        return;
+    int cost = ms_step_cost_of(s, move->seconds);
+    tag.kind = MS_TASK_COLLECTIVE;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i], num;
+        const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
+        if (members[0] != a)
+            continue;
+        int gate = num > 1 ? ms_step_add_gathering(s, "all members") : 0;
+        for (int j = 0; num > 1 && j < num; j++) {
+            ms_graph_wait(s->graph, waits[members[j]]);
+            ms_graph_wait(s->graph, more != NULL ? more[members[j]] : 0);
+        }
+        for (int j = 0; j < num; j++) {
+            int wait = waits[members[j]], another = more != NULL ? more[members[j]] : 0;
+            tag.actor = members[j];
+            done[members[j]] =
+                ms_graph_add(s->graph, stream_id(b, members[j], tag.stream), cost, tag);
+            ms_graph_wait(s->graph, gate != 0 ? gate : wait);
+            ms_graph_wait(s->graph, gate != 0 ? 0 : another);
+        }
+    }
+}
+
+static ms_task_tag move_tag(ms_node_builder *b, const ms_walk *w, int stream,
+                            const char *label)
+{
+    return (ms_task_tag){.stage = (short)w->stage,
+                         .stream = (unsigned char)stream,
+                         .microbatch = w->microbatch,
+                         .label = ms_graph_label(b->s.graph, label)};
+}
+
+static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
+                       const int *waits, const int *more, int *done)
+{
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_GATHER, "gather parameters");
+    for (int i = 0; i < 2; i++)
+        add_move(b, w, &part->gather[i], tag, waits, more, done);
+}
+
+/* After the kernels that were added last; reduced[] is what the optimizer waits for. */
+static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
+                          bool all)
+{
+    const ms_state_move *moves = all ? part->all_reduce : part->reduce;
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "reduce gradients");
+    for (int i = 0; i < 2; i++)
+        add_move(b, w, &moves[i], tag, w->ready, NULL, b->s.reduced);
+}
+
+static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part)
+{
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "reduce over replicas");
+    add_move(b, w, &part->replicate, tag, w->ready, NULL, b->s.reduced);
+}
+
+/* What a sharding moves once a step when the gradients are complete. */
+static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
+                                const ms_part_ops *part)
+{
+    ms_sharding sharding = b->s.planned->sharding;
+    if (sharding == MS_ZERO_0) {
+        add_reduction(b, w, part, true);
+        return;
+    }
+    if (!ms_shards_grads(sharding))
+        add_reduction(b, w, part, false);
+    add_replication(b, w, part);
+}
+
+/* ---- parameters ---- */
+
+static bool gathers_once(const ms_node_builder *b)
+{
+    ms_sharding sharding = b->s.planned->sharding;
+    return sharding != MS_ZERO_0 && sharding != MS_ZERO_3;
+}
+
+static int width_of(const ms_node_builder *b, int rank)
+{
+    return b->s.actors->first_at[rank + 1] - b->s.actors->first_at[rank];
+}
+
+static void gather_stage(ms_node_builder *b, int rank, int stage)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    const ms_stage_parts *parts =
+        &b->parts[ms_schedule_model_stage(&s->schedule->shape, stage)];
+    int width = width_of(b, rank);
+    int *nothing = MS_NEW_ARRAY(s->scratch, actors->num, int);
+    int *done = MS_NEW_ARRAY(s->scratch, actors->num, int);
+    ms_walk w = {.rank = rank, .stage = stage, .microbatch = -1};
+    b->gathered[stage] = MS_NEW_ARRAY(s->scratch, (long)parts->num * width, int);
+    for (int part = 0; part < parts->num; part++) {
+        add_gather(b, &w, parts->parts[part], nothing, NULL, done);
+        for (int i = 0; i < width; i++)
+            b->gathered[stage][part * width + i] =
+                done[actors->at[actors->first_at[rank] + i]];
+    }
+}
+
+void ms_state_gather_once(ms_node_builder *b)
+{
+    const ms_schedule *schedule = b->s.schedule;
+    b->gathered = MS_NEW_ARRAY(b->s.scratch, schedule->num_stages, int *);
+    if (!gathers_once(b))
+        return;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
+        for (int chunk = 0; chunk < schedule->num_chunks; chunk++)
+            gather_stage(b, rank, ms_schedule_stage(&schedule->shape, rank, chunk));
+}
+
+static void wait_for(ms_node_builder *b, ms_walk *w, const int *others)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        if (others[a] == 0)
+            continue;
+        if (w->arrived[a] != 0) {
+            int join = ms_step_add_gathering(s, "parameters and message");
+            ms_graph_wait(s->graph, w->arrived[a]);
+            ms_graph_wait(s->graph, others[a]);
+            w->arrived[a] = join;
+        } else {
+            w->arrived[a] = others[a];
+        }
+    }
+}
+
+/* A stage's first forward takes parameters as they come; without overlap it waits for all. */
+static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    int width = width_of(b, w->rank);
+    int part = b->overlaps ? w->part : w->parts->num - 1;
+    for (int i = 0; i < width; i++)
+        w->params[actors->at[actors->first_at[w->rank] + i]] =
+            b->gathered[w->stage][part * width + i];
+    wait_for(b, w, w->params);
+}
+
+/* ZeRO-3: the gather of the part at work was started with the part before it. The first of a forward has nothing to hide behind; that of a backward
+ * starts with the last part of the action before. */
+static void gather_for_part(ms_node_builder *b, ms_walk *w)
+{
+    bool forward = w->pass == MS_BILL_FORWARD;
+    if (!b->overlaps || (w->part == 0 && forward))
+        add_gather(b, w, ms_walk_part(w), w->ready, w->arrived, w->params);
+    else if (w->part == 0)
+        add_gather(b, w, ms_walk_part(w), b->part_start, NULL, w->params);
+    wait_for(b, w, w->params);
+    if (!b->overlaps || w->part + 1 == w->parts->num)
+        return;
+    ms_walk next = *w;
+    next.part++;
+    add_gather(b, w, ms_walk_part(&next), w->ready, w->arrived, w->params);
+}
+
+void ms_state_begin_part(ms_node_builder *b, ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    ms_sharding sharding = b->s.planned->sharding;
+    bool needs_params = w->pass == MS_BILL_FORWARD || w->inputs;
+    if (sharding == MS_ZERO_3 && needs_params)
+        gather_for_part(b, w);
+    if (gathers_once(b) && w->first_forward)
+        wait_for_gathered(b, w);
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
+        b->part_start[actors->at[i]] = w->ready[actors->at[i]];
+}
+
+/* ---- gradients ---- */
+
+static double weight_half_s(const ms_walk *w, const ms_part *part)
+{
+    return (w->inputs ? part->backward_s - part->weight_s : 0.0) +
+           (w->weights ? part->weight_s : 0.0);
+}
+
+/* What gathers and reductions of a part cost its kernels, as the closed form of ZeRO-3 has it. */
+static double part_interference_s(const ms_node_builder *b, const ms_walk *w)
+{
+    const ms_part *part = ms_walk_part(w)->part;
+    double frac = b->s.planned->workload->stack->interference_frac.value;
+    if (w->pass == MS_BILL_FORWARD)
+        return frac * ms_min(part->forward_s, part->gather_s);
+    double comm_s =
+        (w->inputs ? part->gather_s : 0.0) + (w->weights ? part->reduce_s : 0.0);
+    return frac * ms_min(weight_half_s(w, part), comm_s);
+}
+
+static void make_ready(ms_node_builder *b, ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        w->ready[a] = b->s.reduced[a] != 0 ? b->s.reduced[a] : w->ready[a];
+    }
+}
+
+void ms_state_end_part(ms_node_builder *b, ms_walk *w)
+{
+    ms_sharding sharding = b->s.planned->sharding;
+    const ms_part_ops *part = ms_walk_part(w);
+    if (sharding == MS_ZERO_3 && b->overlaps)
+        ms_add_interference(b, w, part_interference_s(b, w));
+    if (w->pass == MS_BILL_FORWARD || !w->weights)
+        return;
+    if (ms_shards_grads(sharding)) {
+        add_reduction(b, w, part, false);
+        if (!b->overlaps)
+            make_ready(b, w);
+    }
+    if (w->last_backward && b->overlaps)
+        add_last_reductions(b, w, part);
+}
+
+/* As the closed form has it for gathers and reductions once a step. */
+static double action_interference_s(const ms_node_builder *b, const ms_walk *w)
+{
+    const ms_part *sum = &w->sums->sum;
+    ms_sharding sharding = b->s.planned->sharding;
+    double frac = b->s.planned->workload->stack->interference_frac.value;
+    if (w->pass == MS_BILL_FORWARD)
+        return w->first_forward && gathers_once(b)
+                   ? frac * ms_min(sum->forward_s, sum->gather_s)
+                   : 0.0;
+    if (!w->weights)
+        return 0.0;
+    double comm_s = 0.0;
+    if (w->last_backward)
+        comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
+                 : sharding == MS_ZERO_3 ? sum->replicate_s
+                                         : sum->reduce_s + sum->replicate_s;
+    else if (sharding == MS_ZERO_2)
+        comm_s = sum->reduce_s;
+    return frac * ms_min(weight_half_s(w, sum), comm_s);
+}
+
+/* With a stage placed twice, each copy sends its gradients to the other. */
+static void add_twin(ms_node_builder *b, const ms_walk *w)
+{
+    ms_step_builder *s = &b->s;
+    if (ms_schedule_placement(s->schedule->shape.kind) != MS_PLACE_BOTH_WAYS)
+        return;
+    ms_state_move twin = {
+        .group = MS_TRAFFIC_PP,
+        .collective = MS_SEND,
+        .seconds = ms_twin_s(&s->planned->pipeline, w->sums, s->planned->sharding)};
+    /* a rank of another stage: each sends when its own gradients are there */
+    twin.group = MS_TRAFFIC_TP;
+    add_move(b, w, &twin, move_tag(b, w, MS_STREAM_REDUCE, "exchange with the copy"),
+             w->ready, s->reduced, s->reduced);
+}
+
+void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
+{
+    ms_step_builder *s = &b->s;
+    if (b->overlaps)
+        ms_add_interference(b, w, action_interference_s(b, w));
+    if (!w->last_backward)
+        return;
+    for (int i = 0; i < w->parts->num && !b->overlaps; i++)
+        add_last_reductions(b, w, w->parts->parts[i]);
+    add_twin(b, w);
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, "reduce over tp");
+    for (int i = 0; i < w->parts->num; i++)
+        add_move(b, w, &w->parts->parts[i]->tp_sync, tag, w->ready, s->reduced,
+                 s->reduced);
+}
