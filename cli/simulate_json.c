@@ -83,7 +83,7 @@ static void write_peak(ms_jout *out, ms_arena *arena, const ms_simulation *s,
         ms_jout_number_field(out, "peak_at_s", peak->time_s);
         ms_jout_text_field(
             out, "during",
-            actor->peak_task == 0 ? NULL : ms_task_name(arena, s, actor->peak_task));
+            actor->peak_task == 0 ? NULL : ms_task_phrase(arena, s, actor->peak_task));
         ms_jout_key(out, "parts");
         ms_jout_begin_object(out);
         for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)

@@ -158,7 +158,8 @@ static void memory_row(ms_table *table, ms_arena *arena, const ms_simulation *s,
     ms_table_cell(table, "%.2f", ms_gib(actor->peak_bytes));
     ms_table_cell(table, "%.1f", 1e3 * peak->time_s);
     ms_table_cell(table, "%s",
-                  actor->peak_task == 0 ? "" : ms_task_name(arena, s, actor->peak_task));
+                  actor->peak_task == 0 ? ""
+                                        : ms_task_phrase(arena, s, actor->peak_task));
     for (int part = MS_MEMORY_PARAMS; part <= MS_MEMORY_GATHERED_PARAMS; part++)
         ms_table_cell(table, "%.2f", ms_gib(peak->bytes[part]));
     ms_table_cell(table, "%.2f", ms_gib(other_bytes(peak)));

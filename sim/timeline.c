@@ -13,6 +13,16 @@ char *ms_task_name(ms_arena *arena, const ms_simulation *s, int task)
     return ms_arena_strdup(arena, label);
 }
 
+char *ms_task_phrase(ms_arena *arena, const ms_simulation *s, int task)
+{
+    const ms_task_tag *tag = &s->graph->tags[task];
+    char *name = ms_task_name(arena, s, task);
+    if (s->options.detail == MS_DETAIL_ACTION || tag->microbatch < 0)
+        return name;
+    return ms_arena_printf(arena, "%s %d: %s", ms_task_kind_names[tag->kind],
+                           tag->microbatch, name);
+}
+
 char *ms_actor_name(ms_arena *arena, const ms_simulation *s, int actor)
 {
     const ms_actor *a = &s->actors[actor];

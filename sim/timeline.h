@@ -7,6 +7,9 @@
 /* What a task is called: "forward 3" for actions, names of nodes inside them. Lives in the arena. */
 char *ms_task_name(ms_arena *arena, const ms_simulation *simulation, int task);
 
+/* The same for text: with nodes, the action as well, "backward 3: mlp.down". Lives in the arena. */
+char *ms_task_phrase(ms_arena *arena, const ms_simulation *simulation, int task);
+
 /* "rank 5 (pp 1, stands for 64 ranks)". Lives in the arena. */
 char *ms_actor_name(ms_arena *arena, const ms_simulation *simulation, int actor);
 
