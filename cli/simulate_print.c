@@ -37,6 +37,8 @@ static const char *sharing_text(const ms_simulation *s)
         return "longest path, nothing is shared";
     if (s->options.unshared)
         return "nothing is shared";
+    if (s->graph->num_links == 0 && s->graph->num_pools == 0)
+        return "its tasks carry no load on links or SMs that could be shared";
     return s->num_rate_changes > 0 ? "links, SMs and HBM are shared"
                                    : "links, SMs and HBM are shared; none was contended";
 }
