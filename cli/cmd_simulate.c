@@ -51,13 +51,16 @@ static void fill_report(request *r, const ms_plan *plan)
 static void note_unused_links(const request *r)
 {
     const ms_simulate_options *options = &r->simulation.options;
-    for (int i = 0; i < options->num_slow; i++)
-        if (options->slow[i].is_link && r->simulation.graph->num_links == 0)
+    if (r->simulation.graph->num_links > 0)
+        return;
+    for (int i = 0; i < options->num_slow; i++) {
+        if (options->slow[i].is_link)
             ms_note(r->cx,
                     "--slow link=%s has no effect: the tasks of engine %s and detail %s "
                     "carry no load on links",
                     options->slow[i].link, ms_engine_names[options->engine],
                     ms_detail_names[options->detail]);
+    }
 }
 
 static ms_status simulate(request *r, const ms_plan *plan)
