@@ -28,6 +28,10 @@ const ms_command ms_commands[] = {
             "why a plan costs what it does, or how one einsum goes over a mesh",
             "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND(
+        "simulate", ms_cmd_simulate, "[PLAN.json]", 1,
+        "one plan's step task by task: contention, slow parts, memory over time, traces",
+        "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
+    COMMAND(
         "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
         "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
         "meshsim schedule zb-h1 --pp 4 --microbatches 8"),

@@ -1,6 +1,7 @@
 #include "sim/prediction.h"
 
 #include "base/number.h"
+#include "sim/simulation.h"
 
 #include <math.h>
 #include <string.h>
@@ -188,16 +189,23 @@ static void copy_split(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
     out->layers_per_stage = layers;
 }
 
-ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+static ms_traffic predict_axes(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
 {
-    const ms_model *model = planned->workload->model;
-    *out = (ms_prediction){0};
-    predict_time(cx, planned, out);
-    predict_rates(planned, out);
-    predict_memory(cx, planned, out);
     ms_traffic traffic = ms_traffic_make(cx, planned, out->ending_rank);
     ms_traffic_share_exposure(&traffic, out->exposed_comm_s);
     out->num_axes = ms_traffic_axes(planned, &traffic, out->axes);
+    return traffic;
+}
+
+ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+{
+    const ms_model *model = planned->workload->model;
+    *out = (ms_prediction){.engine = ms_engine_names[MS_ENGINE_REPLAY]};
+    predict_time(cx, planned, out);
+    out->replay_step_s = out->step_s;
+    predict_rates(planned, out);
+    predict_memory(cx, planned, out);
+    ms_traffic traffic = predict_axes(cx, planned, out);
     long rows = ms_model_padded_vocab(model, planned->plan->size[MS_TP]);
     out->padded_vocab = rows != model->vocab ? rows : 0;
     copy_split(cx, planned, out);
@@ -210,5 +218,35 @@ ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     ms_planned planned;
     ms_planned_open(cx, workload, plan, &planned);
     (void)ms_predict_planned(cx, &planned, out);
+    return MS_OK;
+}
+
+/* ---- by events ---- */
+
+static void take_times(const ms_simulation *simulation, ms_prediction *out)
+{
+    const ms_actor *last = &simulation->actors[simulation->last_actor];
+    out->engine = ms_engine_names[MS_ENGINE_EVENT];
+    out->step_s = simulation->step_s;
+    out->compute_s = last->compute_s;
+    out->exposed_comm_s = last->exposed_comm_s;
+    out->bubble_s = last->bubble_s;
+    out->optimizer_s = last->optimizer_s;
+    out->host_s = last->host_s;
+    out->ending_rank = last->pipeline_rank;
+}
+
+ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                               ms_prediction *out)
+{
+    ms_planned planned;
+    ms_planned_open(cx, workload, plan, &planned);
+    (void)ms_predict_planned(cx, &planned, out);
+    ms_simulate_options options = {.engine = MS_ENGINE_EVENT};
+    ms_simulation *simulation = MS_NEW(cx->arena, ms_simulation);
+    MS_TRY(ms_simulate(cx, &planned, &options, simulation));
+    take_times(simulation, out);
+    predict_rates(&planned, out);
+    (void)predict_axes(cx, &planned, out);
     return MS_OK;
 }
