@@ -12,7 +12,7 @@ static bool is_first_of_group(const ms_group *group, long rank)
     return true;
 }
 
-static ms_fold_axis axis_of(ms_arena *arena, const ms_plan_groups *groups, int which)
+ms_fold_axis ms_group_axis(ms_arena *arena, const ms_plan_groups *groups, int which)
 {
     const ms_group *group = &groups->group[which];
     long num_ranks = groups->mesh.num_ranks, at = 0;
@@ -137,7 +137,7 @@ ms_actors ms_actors_make(ms_arena *arena, const ms_plan *plan, const double *slo
                      .num_pipeline_ranks = (int)groups.group[MS_TRAFFIC_PP].size};
     ms_fold_axis axes[MS_NUM_TRAFFIC_GROUPS];
     for (int i = 0; i < MS_NUM_TRAFFIC_GROUPS; i++)
-        axes[i] = axis_of(scratch, &groups, i);
+        axes[i] = ms_group_axis(scratch, &groups, i);
     long *pipeline_rank = MS_NEW_ARRAY(scratch, num_ranks, long);
     for (long i = 0; i < num_ranks; i++)
         pipeline_rank[axes[MS_TRAFFIC_PP].ranks[i]] = i % out.num_pipeline_ranks;

@@ -62,12 +62,16 @@ static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
         interference < 1.0 ? (all_s - exposed_s) / (1.0 - interference) : 0.0;
     op.kind = MS_TASK_COLLECTIVE;
     op.moves = true;
+    op.ring = one->ring;
     op.count = one->count;
     op.group = (ms_traffic_group)one->axis;
     op.collective = (ms_collective)one->collective;
     op.size_bytes = one->size_bytes;
     op.hidden_s = share * ms_max(hidden_s, 0.0);
     op.interference_s = op.hidden_s * interference;
+    op.all_count = one->count;
+    op.all_bytes = one->count * one->size_bytes;
+    op.all_s = share * all_s;
     op.exposed_s = ms_max(share * exposed_s - op.interference_s, 0.0);
     op.hides_after = one->collective == MS_ALL_GATHER;
     op.beside = first_beside(l, op.hidden_s);
@@ -97,6 +101,7 @@ static void add_ring(list *l, ms_part_op op, const ms_node *node)
     op.node = NULL;
     int attention = l->num - 1;
     double exposed_s = 0.0;
+    ms_part_op all = {0};
     for (int i = 0; i < num; i++) {
         ms_bill_comm one = {.axis = MS_BILL_CP,
                             .collective = MS_SEND,
@@ -109,6 +114,9 @@ static void add_ring(list *l, ms_part_op op, const ms_node *node)
         added->beside = attention;
         added->goes_on = true;
         exposed_s += added->exposed_s;
+        all.all_count += added->all_count;
+        all.all_bytes += added->all_bytes;
+        all.all_s += added->all_s;
         added->exposed_s = 0.0;
     }
     if (num == 0)
@@ -117,6 +125,9 @@ static void add_ring(list *l, ms_part_op op, const ms_node *node)
     rest.count = 0;
     rest.goes_on = false;
     rest.exposed_s = exposed_s;
+    rest.all_count = all.all_count;
+    rest.all_bytes = all.all_bytes;
+    rest.all_s = all.all_s;
     rest.hidden_s = rest.interference_s = 0.0;
     l->ops[l->num++] = rest;
 }
@@ -210,8 +221,10 @@ static void collect_ops(ms_arena *arena, const ms_planned *planned,
 static ms_state_move move_of(ms_traffic_group group, ms_collective collective,
                              double size_bytes, const ms_collective_law *law)
 {
-    return (ms_state_move){group, collective, size_bytes,
-                           ms_collective_s(law, size_bytes)};
+    return (ms_state_move){.group = group,
+                           .collective = collective,
+                           .size_bytes = size_bytes,
+                           .seconds = ms_collective_s(law, size_bytes)};
 }
 
 static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops *out)
@@ -246,12 +259,11 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
 typedef struct collection {
     ms_arena *arena;
     const ms_planned *planned;
-    const ms_part_ops *embed, *head, *tied_head;
-    const ms_part_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    ms_part_ops *embed, *head, *tied_head;
+    ms_part_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
 } collection;
 
-static const ms_part_ops *make_part(const collection *c, const ms_part *part,
-                                    ms_held_part held)
+static ms_part_ops *make_part(const collection *c, const ms_part *part, ms_held_part held)
 {
     ms_part_ops *out = MS_NEW(c->arena, ms_part_ops);
     out->part = part;
@@ -261,13 +273,13 @@ static const ms_part_ops *make_part(const collection *c, const ms_part *part,
     return out;
 }
 
-static const ms_part_ops *layer_of(collection *c, int stage, long layer)
+static ms_part_ops *layer_of(collection *c, int stage, long layer)
 {
     const ms_planned *p = c->planned;
     long index = p->pipeline.split->first_layer[stage] + layer;
     int kind = p->workload->model->kind_of_layer[index];
     ms_recompute mode = ms_planned_mode(p, layer);
-    const ms_part_ops **made = &c->layer[kind][mode];
+    ms_part_ops **made = &c->layer[kind][mode];
     if (*made == NULL)
         *made = make_part(c, &p->parts.layer[kind][mode],
                           (ms_held_part){.part = MS_PART_LAYER,
@@ -277,9 +289,8 @@ static const ms_part_ops *layer_of(collection *c, int stage, long layer)
     return *made;
 }
 
-static const ms_part_ops *end_of(const ms_part_ops **made, const collection *c,
-                                 const ms_part *part, ms_program_part which,
-                                 const ms_bill *bill)
+static ms_part_ops *end_of(ms_part_ops **made, const collection *c, const ms_part *part,
+                           ms_program_part which, const ms_bill *bill)
 {
     if (*made == NULL)
         *made = make_part(
@@ -297,7 +308,7 @@ static ms_stage_parts stage_of(collection *c, int stage)
     bool tied = p->workload->model->tied_embeddings &&
                 (layout.has_embedding || layout.head_beside_embedding);
     ms_stage_parts out = {
-        0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, const ms_part_ops *)};
+        0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_part_ops *)};
     if (layout.has_embedding)
         out.parts[out.num++] =
             end_of(&c->embed, c, &p->parts.embed, MS_PART_EMBED, &p->bills->embed);
@@ -318,4 +329,70 @@ ms_stage_parts *ms_stage_parts_make(ms_arena *arena, const ms_planned *planned)
     for (int s = 0; s < num_stages; s++)
         out[s] = stage_of(&c, s);
     return out;
+}
+
+/* ---- link uses ---- */
+
+static int note_use(const ms_planned *p, ms_link_uses *uses, ms_traffic_group group,
+                    ms_collective collective, double size_bytes, bool ring)
+{
+    const ms_collective_law *law = ms_traffic_law(&p->links, group, collective);
+    ms_use_kind kind = {.group = group,
+                        .collective = collective,
+                        .algorithm = ms_collective_algorithm(law, size_bytes),
+                        .ring = ring};
+    return ms_link_uses_kind(uses, kind);
+}
+
+static void note_move(const ms_planned *p, ms_link_uses *uses, ms_state_move *move)
+{
+    if (move->seconds > 0.0)
+        move->use =
+            note_use(p, uses, move->group, move->collective, move->size_bytes, false);
+}
+
+static void note_part(const ms_planned *p, ms_link_uses *uses, ms_part_ops *part)
+{
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
+        for (int i = 0; i < part->num_ops[pass]; i++) {
+            ms_part_op *op = &part->ops[pass][i];
+            if (op->moves)
+                op->use = note_use(p, uses, op->group, op->collective, op->size_bytes,
+                                   op->ring);
+        }
+    for (int i = 0; i < 2; i++) {
+        note_move(p, uses, &part->gather[i]);
+        note_move(p, uses, &part->reduce[i]);
+        note_move(p, uses, &part->all_reduce[i]);
+    }
+    note_move(p, uses, &part->replicate);
+    note_move(p, uses, &part->tp_sync);
+}
+
+int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to)
+{
+    ms_use_kind kind = {.group = MS_TRAFFIC_PP,
+                        .collective = MS_SEND,
+                        .algorithm = ms_collective_algorithm(&planned->links.send,
+                                                             planned->parts.send_bytes),
+                        .from = from,
+                        .to = to};
+    return ms_link_uses_kind(uses, kind);
+}
+
+void ms_stage_parts_note_uses(const ms_planned *planned, const ms_stage_parts *parts,
+                              ms_link_uses *uses)
+{
+    const ms_schedule_shape *shape = &planned->schedule->shape;
+    for (int s = 0; s < planned->pipeline.split->num_stages; s++)
+        for (int i = 0; i < parts[s].num; i++)
+            note_part(planned, uses, parts[s].parts[i]);
+    for (int s = 0; s + 1 < planned->schedule->num_stages; s++) {
+        int from = ms_schedule_rank(shape, s), to = ms_schedule_rank(shape, s + 1);
+        bool neighbours = ms_schedule_model_stage(shape, s + 1) > 0;
+        if (from == to || !neighbours)
+            continue;
+        ms_send_use(planned, uses, from, to);
+        ms_send_use(planned, uses, to, from);
+    }
 }

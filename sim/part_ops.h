@@ -4,6 +4,7 @@
 #define MS_SIM_PART_OPS_H
 
 #include "sim/graph.h"
+#include "sim/link_uses.h"
 #include "sim/planned.h"
 #include "sim/traffic.h"
 
@@ -26,7 +27,11 @@ typedef struct ms_part_op {
     bool
         hides_after; /* beside what follows, otherwise beside what comes before it, from op `beside` on */
     int beside;
-    int label; /* of the graph; for its builder */
+    bool ring;
+    /* what it moves in all, of which it may expose or hide a share only */
+    int all_count;
+    double all_bytes, all_s;
+    int label, use; /* of the graph, and of link uses; for its builder */
 } ms_part_op;
 
 /* Of parameters and gradients. */
@@ -35,6 +40,7 @@ typedef struct ms_state_move {
     ms_collective collective;
     double size_bytes; /* 0: nothing moves */
     double seconds;
+    int use;
 } ms_state_move;
 
 typedef struct ms_part_ops {
@@ -50,8 +56,14 @@ typedef struct ms_part_ops {
 /* The parts of every stage of the model, in the order in which they run. */
 typedef struct ms_stage_parts {
     int num;
-    const ms_part_ops **parts;
+    ms_part_ops **parts;
 } ms_stage_parts;
+
+/* All collectives of all parts, and sends between pipeline ranks, as kinds of link uses; their numbers are kept in the parts. */
+void ms_stage_parts_note_uses(const ms_planned *planned, const ms_stage_parts *parts,
+                              ms_link_uses *uses);
+/* The kind of a send from one pipeline rank to another. */
+int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to);
 
 /* (stages of the model); parts that are alike are made once. Lives in the arena. */
 ms_stage_parts *ms_stage_parts_make(ms_arena *arena, const ms_planned *planned);

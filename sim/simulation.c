@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "sim/memory_time.h"
+#include "sim/part_ops.h"
 #include "sim/step_graph.h"
 
 #include <math.h>
@@ -29,6 +30,61 @@ static ms_status slow_factors(ms_ctx *cx, const ms_plan *plan,
         }
         factor[slow->rank] *= slow->factor;
     }
+    return MS_OK;
+}
+
+static ms_status slow_links(ms_ctx *cx, const ms_fabric *fabric,
+                            const ms_simulate_options *options, double *factor)
+{
+    int *links = MS_NEW_ARRAY(cx->arena, fabric->num_links + 1, int);
+    for (long i = 0; i < fabric->num_links; i++)
+        factor[i] = 1.0;
+    for (int i = 0; i < options->num_slow; i++) {
+        const ms_slow_part *slow = &options->slow[i];
+        if (!slow->is_link)
+            continue;
+        int num = ms_fabric_find(fabric, slow->link, (int)fabric->num_links, links);
+        if (num == 0) {
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "there is no link \"%s\" to be slow",
+                    slow->link);
+            ms_hint(cx, "links are named as \"%s\"",
+                    ms_fabric_link_name(cx->arena, fabric, 0));
+            return MS_EINPUT;
+        }
+        for (int j = 0; j < num; j++)
+            factor[links[j]] *= slow->factor;
+    }
+    return MS_OK;
+}
+
+static bool has_slow_link(const ms_simulate_options *options)
+{
+    for (int i = 0; i < options->num_slow; i++)
+        if (options->slow[i].is_link)
+            return true;
+    return false;
+}
+
+/* Links matter to nodes that share them; NULL otherwise. */
+static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
+                           const ms_simulate_options *options, ms_link_uses **out)
+{
+    bool shares = options->engine == MS_ENGINE_EVENT && !options->unshared &&
+                  options->detail == MS_DETAIL_NODE;
+    if (!shares && has_slow_link(options)) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "a slow link has no effect where links are not shared");
+        ms_hint(cx, "simulate nodes with the event engine");
+        return MS_EINPUT;
+    }
+    if (!shares)
+        return MS_OK;
+    const ms_fabric *fabric =
+        ms_fabric_make(cx->arena, planned->workload->cluster, planned->plan->gpus);
+    double *factor = MS_NEW_ARRAY(cx->arena, fabric->num_links + 1, double);
+    MS_TRY(slow_links(cx, fabric, options, factor));
+    *out = ms_link_uses_open(cx->arena, planned->plan, fabric, factor);
+    ms_stage_parts_note_uses(planned, ms_stage_parts_make(cx->arena, planned), *out);
     return MS_OK;
 }
 
@@ -224,11 +280,16 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
     MS_TRY(slow_factors(cx, plan, options, factor));
     *out = (ms_simulation){.options = *options, .planned = planned};
     bool apart = options->unfolded || options->jitter_frac > 0.0;
-    ms_actors actors = ms_actors_make(cx->arena, plan, factor, NULL, apart);
+    ms_link_uses *uses = NULL;
+    MS_TRY(open_uses(cx, planned, options, &uses));
+    const int *colours = uses != NULL && !apart ? ms_link_uses_colours(uses) : NULL;
+    ms_actors actors = ms_actors_make(cx->arena, plan, factor, colours, apart);
+    if (uses != NULL)
+        ms_link_uses_fold(uses, &actors);
     out->fold = actors.fold;
     ms_step_graph step;
     MS_TRY(options->detail == MS_DETAIL_NODE
-               ? ms_step_graph_nodes(cx, planned, options, &actors, &step)
+               ? ms_step_graph_nodes(cx, planned, options, &actors, uses, &step)
                : ms_step_graph_actions(cx, planned, options, &actors, &step));
     ms_graph graph = *step.graph;
     if (options->jitter_frac > 0.0)

@@ -147,6 +147,23 @@ void ms_step_end_span(ms_step_builder *s, int actor, int task)
     s->spans[s->first_span[actor] + s->next_span[actor] - 1].last = task;
 }
 
+static int send_cost(ms_step_builder *s, int sender, int receiver, double seconds)
+{
+    if (s->uses == NULL)
+        return ms_step_cost_of(s, seconds);
+    double bytes = s->planned->parts.send_bytes;
+    ms_moved moved = {.group = MS_TRAFFIC_PP,
+                      .collective = MS_SEND,
+                      .size_bytes = bytes,
+                      .count = 1,
+                      .bytes = bytes,
+                      .seconds = seconds,
+                      .use = ms_send_use(s->planned, s->uses,
+                                         s->actors->pipeline_rank[sender],
+                                         s->actors->pipeline_rank[receiver])};
+    return ms_step_moved_cost(s, &moved, seconds, sender, true);
+}
+
 /* From where the step ran on the pipeline of `actor`, to it. */
 static int add_send(ms_step_builder *s, int step, int actor, double seconds,
                     ms_task_tag tag)
@@ -158,7 +175,7 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
     tag.kind = MS_TASK_SEND;
     tag.stream = MS_STREAM_SEND;
     tag.label = s->labels[MS_TASK_SEND];
-    int send = ms_step_add_beside(s, tag, ms_step_cost_of(s, seconds));
+    int send = ms_step_add_beside(s, tag, send_cost(s, sender, actor, seconds));
     ms_graph_wait(s->graph, ms_step_end(s, step, sender));
     if (s->options->rendezvous)
         ms_graph_wait(s->graph, s->ready[actor]);
@@ -239,6 +256,15 @@ void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
         for (int j = 0; j < num; j++)
             gates[members[j]] = gate;
     }
+}
+
+void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready)
+{
+    int gate = ms_step_add_gathering(s, "all members");
+    for (int i = 0; i < num; i++)
+        ms_graph_wait(s->graph, ready[members[i]]);
+    for (int i = 0; i < num; i++)
+        ready[members[i]] = gate;
 }
 
 /* Expert parameters travel in groups of their own. */

@@ -3,6 +3,7 @@
 #define MS_SIM_STEP_GRAPH_H
 
 #include "sim/actors.h"
+#include "sim/link_uses.h"
 #include "sim/simulation.h"
 
 /* First and last task of an action on an actor. */
@@ -27,13 +28,13 @@ ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,
                                 const ms_simulate_options *options,
                                 const ms_actors *actors, ms_step_graph *out);
 
-/* With the nodes of the layer programs as tasks: kernels on the compute stream, collectives on those of their groups. What a collective hides (by the
+/* With the nodes of the layer programs as tasks (`uses`: of links, folded for the actors; NULL: nothing is shared): kernels on the compute stream, collectives on those of their groups. What a collective hides (by the
  * stack's shares) runs beside the kernels next to it, the rest before what waits for it. Parameters are gathered part by part, with ZeRO-3 one part
  * ahead; gradients are reduced part by part. Without sharing, gathers and reductions follow each other, and interference is a task of its own; with
  * sharing both come from the links. Of a pair the kernels of both directions take turns as they become ready. */
 ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
                               const ms_simulate_options *options, const ms_actors *actors,
-                              ms_step_graph *out);
+                              ms_link_uses *uses, ms_step_graph *out);
 
 #define MS_MAX_TASKS 40000000L
 

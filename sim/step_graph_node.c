@@ -34,16 +34,16 @@ static void add_kernel(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
+    const ms_program *program = ms_walk_part(w)->program;
     int first = actors->first_at[w->rank], last = actors->first_at[w->rank + 1];
     for (int i = first; i < last; i++) {
         int a = actors->at[i];
         ms_kernel_start *start = &w->starts[(long)w->op * (last - first) + s->place[a]];
-        double factor = op->kind == MS_TASK_HOST ? 1.0 : actors->slow_factor[a];
         *start = (ms_kernel_start){
             ms_graph_last(s->graph, a * MS_NUM_STREAMS + MS_STREAM_COMPUTE), w->ready[a],
             w->arrived[a]};
         int task = ms_step_add(s, tag_of(w, op, a, MS_STREAM_COMPUTE),
-                               ms_step_cost_of(s, op->compute_s * factor));
+                               ms_step_kernel_cost(s, op, program, a));
         ms_graph_wait(s->graph, w->ready[a]);
         ms_graph_wait(s->graph, w->arrived[a]);
         w->arrived[a] = 0;
@@ -75,6 +75,21 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* ---- collectives ---- */
 
+/* A share of a collective on one of the actors that meet for it. */
+static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
+                     double seconds, int actor, bool carries)
+{
+    ms_moved moved = {.group = op->group,
+                      .collective = op->collective,
+                      .size_bytes = op->size_bytes,
+                      .count = op->all_count,
+                      .bytes = op->all_bytes,
+                      .seconds = op->all_s,
+                      .use = op->use};
+    return ms_step_add(&b->s, tag_of(w, op, actor, stream_of_group[op->group]),
+                       ms_step_moved_cost(&b->s, &moved, seconds, actor, carries));
+}
+
 /* What hides beside kernels that come before it starts with the first of them, on all members. */
 static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
                               const int *members, int num)
@@ -87,15 +102,13 @@ static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *
         int a = members[i];
         const ms_kernel_start *start = &starts[s->place[a]];
         if (num == 1)
-            ms_step_add(s, tag_of(w, op, a, stream_of_group[op->group]),
-                        ms_step_cost_of(s, op->hidden_s));
+            add_share(b, w, op, op->hidden_s, a, true);
         ms_graph_wait(s->graph, start->before);
         ms_graph_wait(s->graph, start->ready);
         ms_graph_wait(s->graph, start->arrived);
     }
     for (int i = 0; num > 1 && i < num; i++) {
-        ms_step_add(s, tag_of(w, op, members[i], stream_of_group[op->group]),
-                    ms_step_cost_of(s, op->hidden_s));
+        add_share(b, w, op, op->hidden_s, members[i], i == 0);
         ms_graph_wait(s->graph, gate);
     }
 }
@@ -111,22 +124,21 @@ static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
     }
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        int task = ms_step_add(s, tag_of(w, op, a, stream_of_group[op->group]),
-                               ms_step_cost_of(s, op->exposed_s));
+        int task = add_share(b, w, op, op->exposed_s, a, i == 0);
         ms_graph_wait(s->graph, gate != 0 ? gate : w->ready[a]);
         ms_graph_wait(s->graph, gate != 0 ? 0 : w->arrived[a]);
         w->arrived[a] = 0;
         w->ready[a] = task;
     }
+    if (num > 1 && b->shares)
+        ms_step_join(s, members, num, w->ready);
 }
 
 static void add_hidden_after(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
                              const int *members, int num)
 {
-    ms_step_builder *s = &b->s;
     for (int i = 0; i < num; i++)
-        ms_step_add(s, tag_of(w, op, members[i], stream_of_group[op->group]),
-                    ms_step_cost_of(s, op->hidden_s));
+        add_share(b, w, op, op->hidden_s, members[i], i == 0);
 }
 
 static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
@@ -373,15 +385,18 @@ static double tasks_per_actor(const ms_node_builder *b)
 
 ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
                               const ms_simulate_options *options, const ms_actors *actors,
-                              ms_step_graph *out)
+                              ms_link_uses *uses, ms_step_graph *out)
 {
     ms_node_builder b = {.s = ms_step_builder_open(cx, planned, options, actors),
-                         .shares =
-                             options->engine == MS_ENGINE_EVENT && !options->unshared,
+                         .shares = uses != NULL,
                          .overlaps = planned->workload->stack->dp_overlap.value > 0.0};
     b.begun = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     b.part_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     prepare_parts(&b);
+    if (uses != NULL) {
+        ms_step_share(&b.s, uses);
+        ms_stage_parts_note_uses(planned, b.parts, uses);
+    }
     ms_status status = ms_step_check_size(cx, actors, tasks_per_actor(&b));
     if (status == MS_OK) {
         ms_state_gather_once(&b);

@@ -2,6 +2,7 @@
 #ifndef MS_SIM_STEP_GRAPH_PRIV_H
 #define MS_SIM_STEP_GRAPH_PRIV_H
 
+#include "sim/part_ops.h"
 #include "sim/step_graph.h"
 
 typedef struct ms_step_builder {
@@ -26,6 +27,11 @@ typedef struct ms_step_builder {
     int *reduced; /* (actors): after the reductions that were added so far */
     int *gates;   /* (actors): room for meetings */
     int *complete, *optimizer;
+    /* with sharing, else NULL */
+    ms_link_uses *uses;
+    const int *class_link;         /* (link classes): of the graph */
+    const int *memory_link, *pool; /* (actors): HBM, and SMs */
+    int comm_sms;                  /* that a communication kernel holds */
     double *update_s; /* (pipeline ranks): the pass over parameters in the optimizer */
 } ms_step_builder;
 
@@ -62,11 +68,32 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor);
 int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_cost_of(ms_step_builder *s, double duration_s);
+
+/* A collective, or a part of one: `share` of its seconds. Of a meeting of several actors one carries the use of links, the others only that of
+ * their memory; all are done when all are. */
+typedef struct ms_moved {
+    ms_traffic_group group;
+    ms_collective collective;
+    double size_bytes; /* of one */
+    /* of all */
+    int count;
+    double bytes, seconds;
+    int use; /* kind of link uses */
+} ms_moved;
+int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
+                       int actor, bool carries);
+/* A kernel of a node, on an actor; `hbm_bytes` and `tiles` are of the node. */
+int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
+                        const ms_program *program, int actor);
+/* Makes links and pools for the actors. */
+void ms_step_share(ms_step_builder *s, ms_link_uses *uses);
 int ms_step_add_gathering(ms_step_builder *s, const char *label);
 
 /* Actors of the pipeline rank that meet in a group wait for each other: gates[actor] becomes a task after the gates of all. */
 void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
                   int *gates);
+/* A task after what ready[] has for all members becomes what each of them has. */
+void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready);
 /* The same over the groups that parameters are sharded over, and over those in which gradients are reduced. */
 void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);

@@ -22,7 +22,13 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
     const ms_meetings *meetings = &actors->meetings[move->group];
     if (move->seconds <= 0.0)
         return;
-    int cost = ms_step_cost_of(s, move->seconds);
+    ms_moved moved = {.group = move->group,
+                      .collective = move->collective,
+                      .size_bytes = move->size_bytes,
+                      .count = 1,
+                      .bytes = move->size_bytes,
+                      .seconds = move->seconds,
+                      .use = move->use};
     tag.kind = MS_TASK_COLLECTIVE;
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
         int a = actors->at[i], num;
@@ -37,11 +43,14 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
         for (int j = 0; j < num; j++) {
             int wait = waits[members[j]], another = more != NULL ? more[members[j]] : 0;
             tag.actor = members[j];
+            int cost = ms_step_moved_cost(s, &moved, move->seconds, members[j], j == 0);
             done[members[j]] =
                 ms_graph_add(s->graph, stream_id(b, members[j], tag.stream), cost, tag);
             ms_graph_wait(s->graph, gate != 0 ? gate : wait);
             ms_graph_wait(s->graph, gate != 0 ? 0 : another);
         }
+        if (num > 1 && b->shares)
+            ms_step_join(s, members, num, done);
     }
 }
 

@@ -58,8 +58,8 @@ const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group)
     return "world";
 }
 
-static const ms_collective_law *law_of(const ms_links *links, ms_traffic_group group,
-                                       ms_collective collective)
+const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
+                                        ms_collective collective)
 {
     if (group < MS_TRAFFIC_FSDP)
         return &links->law[group][collective];
@@ -103,7 +103,8 @@ static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
     const ms_span *span = ms_traffic_span(p, entry.group);
     if (span->size <= 1 || entry.size_bytes <= 0.0 || entry.count <= 0.0)
         return NULL;
-    const ms_collective_law *law = law_of(&p->links, entry.group, entry.collective);
+    const ms_collective_law *law =
+        ms_traffic_law(&p->links, entry.group, entry.collective);
     bool chain = entry.group == MS_TRAFFIC_PP &&
                  p->pipeline.split->num_stages <= p->pipeline.split->num_ranks;
     entry.algorithm = ms_collective_algorithm(law, entry.size_bytes);

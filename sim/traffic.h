@@ -83,6 +83,10 @@ void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s);
 /* For a rank whose exposed parameters and gradients are not known: NaN. */
 void ms_traffic_hide_exposure(ms_traffic *traffic);
 
+/* The law of a collective of a group. */
+const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
+                                        ms_collective collective);
+
 /* Where parameters and gradients travel, dense or of experts. Experts that lie as everything else does have the same group. */
 ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded);
 
