@@ -16,7 +16,7 @@ static bool ends_with_first_chunk(ms_schedule_kind kind)
            kind != MS_CUSTOM;
 }
 
-/* All actions of a rank; of every micro-batch pairs may hide the exchanges. */
+/* All actions of a rank; every forward may be in a pair. */
 static double busy_s(const bound *b, const ms_run *run)
 {
     double more = b->microbatches - 1.0, busy = 0.0;
@@ -70,21 +70,37 @@ static double whole_bound_s(const bound *b)
 
 /* ---- any order ---- */
 
-/* The least that a backward takes until its gradient is on its way, and in all. */
-static double input_s(const ms_stage_times *t)
+static bool is_whole(const bound *b)
 {
-    return ms_min(t->input_s, t->backward_s);
+    return b->kind != MS_CUSTOM && !ms_schedule_traits_of(b->kind).splits_backward;
 }
 
-static double backward_s(const ms_stage_times *t)
+/* The least that a backward takes until its gradient is on its way, and in all. */
+static double input_s(const bound *b, const ms_stage_times *t)
 {
-    return ms_min(t->input_s + t->weight_s, t->backward_s);
+    return is_whole(b) ? t->backward_s : ms_min(t->input_s, t->backward_s);
+}
+
+static double backward_s(const bound *b, const ms_stage_times *t)
+{
+    return is_whole(b) ? t->backward_s : ms_min(t->input_s + t->weight_s, t->backward_s);
+}
+
+/* Pairs need a backward, and none has begun when the first micro-batch comes through, nor is a forward left when the last gradient goes back. With
+ * micro-batches from both ends, or in an order that is not known, a pair may be on the way. */
+static double on_way_s(const bound *b, const ms_stage_times *t)
+{
+    bool may_pair =
+        b->kind == MS_CUSTOM || ms_schedule_placement(b->kind) == MS_PLACE_BOTH_WAYS;
+    return may_pair ? t->hidden_s : 0.0;
 }
 
 /* The last of a stage; which of a rank's is the last is not known, so the least of all. */
-static double last_backward_s(const ms_stage_times *t)
+static double last_backward_s(const bound *b, const ms_stage_times *t)
 {
-    return ms_min(backward_s(t),
+    if (is_whole(b))
+        return ms_min(t->backward_s, t->last_backward_s);
+    return ms_min(backward_s(b, t),
                   ms_min(t->input_s + t->last_weight_s, t->last_backward_s));
 }
 
@@ -109,9 +125,10 @@ static chunks sum_chunks(const bound *b, const ms_run *run)
     for (int i = 0; i < run->num_distinct; i++) {
         const ms_stage_times *t = &b->times[run->distinct[i]];
         double forward_s = t->first_forward_s + (m - 1.0) * t->forward_s;
-        double all_backward_s = (m - 1.0) * backward_s(t) + last_backward_s(t);
+        double all_backward_s = (m - 1.0) * backward_s(b, t) + last_backward_s(b, t);
         c.all_s += run->multiplicity[i] * (forward_s + all_backward_s - m * t->hidden_s);
-        c.inputs_s += run->multiplicity[i] * (forward_s + m * (input_s(t) - t->hidden_s));
+        c.inputs_s +=
+            run->multiplicity[i] * (forward_s + m * (input_s(b, t) - t->hidden_s));
         c.release_s = ms_min(c.release_s, t->release_s);
         c.rest_s = ms_min(c.rest_s, rest_s(t));
     }
@@ -131,11 +148,11 @@ static ways find_ways(const bound *b, ms_arena *scratch)
     ways w = {MS_NEW_ARRAY(scratch, split->num_stages, double),
               MS_NEW_ARRAY(scratch, split->num_stages, double)};
     const ms_stage_times *head = &b->times[split->class_of_stage[0]];
-    w.back_s[0] = ms_max(last_backward_s(head) - input_s(head), 0.0) + rest_s(head);
+    w.back_s[0] = ms_max(last_backward_s(b, head) - input_s(b, head), 0.0) + rest_s(head);
     for (int s = 1; s < split->num_stages; s++) {
         const ms_stage_times *t = &b->times[split->class_of_stage[s - 1]];
-        w.there_s[s] = w.there_s[s - 1] + t->first_forward_s - t->hidden_s;
-        w.back_s[s] = w.back_s[s - 1] + input_s(t) - t->hidden_s;
+        w.there_s[s] = w.there_s[s - 1] + t->first_forward_s - on_way_s(b, t);
+        w.back_s[s] = w.back_s[s - 1] + input_s(b, t) - on_way_s(b, t);
         bool sent =
             ms_schedule_rank(&split->shape, s - 1) != ms_schedule_rank(&split->shape, s);
         w.there_s[s] += sent ? b->send_s : 0.0;
@@ -167,12 +184,12 @@ static double around_s(const bound *b, const ways *w, int stage)
     int last = split->num_stages - 1;
     const ms_stage_times *end = &b->times[split->class_of_stage[last]];
     const ms_stage_times *own = &b->times[split->class_of_stage[stage]];
-    double there_s = w->there_s[last] + end->first_forward_s - end->hidden_s;
+    double there_s = w->there_s[last] + end->first_forward_s - on_way_s(b, end);
     if (stage == last)
         return there_s;
     /* back_s[last] - back_s[stage] counts the stages from `stage` up to the one before the last */
-    return there_s + w->back_s[last] - w->back_s[stage] + input_s(end) - end->hidden_s -
-           (input_s(own) - own->hidden_s);
+    return there_s + w->back_s[last] - w->back_s[stage] + input_s(b, end) -
+           on_way_s(b, end) - (input_s(b, own) - on_way_s(b, own));
 }
 
 /* A rank's first backward waits for a micro-batch that has gone to the end of the model and back. What the rank has not done before, it
@@ -243,27 +260,51 @@ static double any_bound_s(const bound *b, ms_arena *scratch)
 double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
 {
     ms_arena_mark mark = ms_arena_save(scratch);
-    double bound_s = ends_with_first_chunk(order->kind) ? whole_bound_s(order)
-                                                        : any_bound_s(order, scratch);
+    bool ends = ends_with_first_chunk(order->kind);
+    double bound_s = ends ? whole_bound_s(order) : 0.0;
+    if (!ends || order->lists != NULL)
+        bound_s = ms_max(bound_s, any_bound_s(order, scratch));
     ms_arena_rewind(scratch, mark);
     return bound_s * (1.0 - 1e-12);
 }
 
-double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
-                       ms_arena *scratch)
+/* The most that pairs of each class's forwards save. */
+static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
+{
+    const ms_split *split = pipeline->split;
+    if (!ms_schedule_traits_of(pipeline->shape.kind).overlaps ||
+        pipeline->links->span[MS_BILL_EP].size <= 1)
+        return;
+    for (int i = 0; i < split->num_classes; i++) {
+        ms_stage_layout f =
+            ms_split_layout(split, split->stage_of_class[i], pipeline->recompute,
+                            pipeline->recompute_layers);
+        for (int j = 0; j < split->num_classes; j++) {
+            ms_stage_layout b =
+                ms_split_layout(split, split->stage_of_class[j], pipeline->recompute,
+                                pipeline->recompute_layers);
+            double saved_s = ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
+            times[i].hidden_s = ms_max(times[i].hidden_s, saved_s);
+        }
+    }
+}
+
+static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding,
+                       const ms_schedule *lists, ms_arena *scratch)
 {
     const ms_split *split = pipeline->split;
     ms_arena_mark mark = ms_arena_save(scratch);
     ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_step_class_durations(pipeline, sharding, i);
+    find_hidden(pipeline, times);
     ms_order_times order = {
         .split = split,
         .kind = pipeline->shape.kind,
         .times = times,
         .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
         .send_s = pipeline->send_s,
-        .lists = pipeline->lists,
+        .lists = lists,
         .spans = pipeline->workload->stack->optimizer_sync != MS_SYNC_GLOBAL};
     double bound_s = ms_order_bound_s(&order, scratch);
     int rank_unused;
@@ -271,4 +312,17 @@ double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
         order.spans ? 0.0 : ms_optimizer_s(pipeline, sharding, &rank_unused);
     ms_arena_rewind(scratch, mark);
     return bound_s + optimizer_s * (1.0 - 1e-12);
+}
+
+double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                       ms_arena *scratch)
+{
+    bool cheap = ends_with_first_chunk(pipeline->shape.kind);
+    return bound_of(pipeline, sharding, cheap ? NULL : pipeline->lists, scratch);
+}
+
+double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                             ms_arena *scratch)
+{
+    return bound_of(pipeline, sharding, pipeline->lists, scratch);
 }

@@ -403,7 +403,12 @@ void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int 
         explorer->counts.evaluated++;
         double bound_s =
             ms_step_bound_s(&l->pipeline, states[i].sharding, explorer->scratch);
-        if (ms_explore_is_beaten(explorer, bound_s))
+        bool beaten =
+            ms_explore_is_beaten(explorer, bound_s) ||
+            ms_explore_is_beaten(explorer,
+                                 ms_step_tight_bound_s(&l->pipeline, states[i].sharding,
+                                                       explorer->scratch));
+        if (beaten)
             explorer->counts.over_bound++;
         else
             replay_plan(l, states[i].peak_bytes);

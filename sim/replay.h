@@ -15,7 +15,7 @@ typedef struct ms_stage_times {
      * (chunks of a rank); NULL: nothing. */
     const double *pair_saved_s;
     double
-        hidden_s; /* the most that pairs can hide of one micro-batch's forward and backward */
+        hidden_s; /* the most that a pair of this stage's forward with any backward of its rank saves; for bounds */
     double
         send_forward_s; /* from this stage to the next: added on the edge when they live on different ranks */
     double send_backward_s; /* from this stage to the one before */

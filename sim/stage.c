@@ -119,14 +119,6 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
                            bill->segments.exchange_bytes[exchange]);
 }
 
-static double all_exchanges_s(const ms_bill *bill, const ms_links *links)
-{
-    double seconds = 0.0;
-    for (int i = 0; i < MS_NUM_BILL_EXCHANGES; i++)
-        seconds += exchange_s(bill, links, i);
-    return seconds;
-}
-
 static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
                           const ms_links *links, bool async_tp)
 {
@@ -155,7 +147,6 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
     part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
     part.forward_host_s = part.forward_s - forward;
     part.backward_host_s = part.backward_s - backward;
-    part.exchange_s = all_exchanges_s(bill, links);
     price_sync(workload, bill, links, &part);
     return part;
 }
@@ -267,7 +258,6 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->forward_s += count * part->forward_s;
     sum->backward_s += count * part->backward_s;
     sum->weight_s += count * part->weight_s;
-    sum->exchange_s += count * part->exchange_s;
     sum->forward_compute_s += count * part->forward_compute_s;
     sum->backward_compute_s += count * part->backward_compute_s;
     sum->forward_host_s += count * part->forward_host_s;
@@ -429,7 +419,6 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .input_s = sum->backward_s - sum->weight_s,
                         .weight_s = sum->weight_s,
                         .last_weight_s = sum->weight_s,
-                        .hidden_s = sum->exchange_s,
                         .send_forward_s = send_s,
                         .send_backward_s = send_s};
     switch (sharding) {

@@ -35,8 +35,6 @@ typedef struct ms_part {
     double all_reduce_s; /* without sharding: over all data-parallel ranks */
     double tp_sync_s;    /* gradients that are partial over tp, once a step */
     double
-        exchange_s; /* of both: all-to-alls of experts, which a pair of layers can hide */
-    double
         weight_s; /* of backward_s: gradients of weights, which a split backward delays */
     double dense_params, expert_params;
     double saved_bytes, transient_bytes;

@@ -54,6 +54,11 @@ double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 
+/* The same with what the lists say about how they begin and end: a hundred times as long to compute for a deep pipeline, and still a fraction of a
+ * replay. */
+double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                             ms_arena *scratch);
+
 /* A step by replay of the whole schedule. With a global synchronisation it ends when the slowest rank has stepped after all have been
  * reduced. With post-validation ranks do not wait: in a row of steps each takes the longest span of any rank, from its first action
  * to the end of its own optimizer (Qi et al. 2023, section 5.3). */

@@ -302,7 +302,7 @@ static void add_times(const ms_bill *bill, double count, ms_schedule_times *time
 
 static double rounded(double value, double whole)
 {
-    return ms_max(nearbyint(64.0 * value / whole), 1.0) / 64.0;
+    return ms_max(nearbyint(16.0 * value / whole), 1.0) / 16.0;
 }
 
 ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_set *bills,

@@ -95,7 +95,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
 void ms_workload_close(ms_workload *workload);
 
 /* Of a family that is built for durations, the shape of a plan with those of its compute, forward, I and W of all parts without recomputation, and with the
- * share of activations that W needs; of other families the plan's shape. Rounded to 64ths, so that plans with nearly the same share
+ * share of activations that W needs; of other families the plan's shape. Rounded to 16ths, so that plans with nearly the same share
  * their schedules. */
 ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_set *bills,
                                     const ms_plan *plan);
