@@ -16,6 +16,7 @@
 typedef struct recomputed {
     ms_stage *stages;    /* by class */
     ms_rank_load *loads; /* by run */
+    bool knows_peaks;    /* of the loads: found when memory is asked for */
 } recomputed;
 
 static void price(ms_explore_level *l, unsigned modes)
@@ -47,12 +48,12 @@ static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
     ms_arena *scratch = l->explorer->scratch;
     const ms_split *split = l->split;
     recomputed r = {MS_NEW_ARRAY(scratch, split->num_classes, ms_stage),
-                    MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load)};
+                    MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load), false};
     make_stages(l, mode, recompute_layers, r.stages);
     for (int i = 0; i < split->num_runs; i++)
-        ms_rank_load_make(
-            l->explorer->workload, r.stages, &l->live[i], l->priced->parts.send_bytes,
-            ms_num_neighbours(split, split->runs[i].first_rank), &r.loads[i]);
+        ms_rank_load_states(r.stages, &split->runs[i], l->priced->parts.send_bytes,
+                            ms_num_neighbours(split, split->runs[i].first_rank),
+                            &r.loads[i]);
     return r;
 }
 
@@ -77,9 +78,18 @@ static void note_peak(ms_explore_level *l, double peak_bytes)
     }
 }
 
-static bool fits(ms_explore_level *l, double *peak_bytes)
+static void find_peaks(ms_explore_level *l, recomputed *r)
+{
+    for (int i = 0; !r->knows_peaks && i < l->split->num_runs; i++)
+        ms_rank_load_peak(l->explorer->workload, r->stages, &l->live[i], &r->loads[i]);
+    r->knows_peaks = true;
+}
+
+/* The recomputation is in use. */
+static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
 {
     int rank;
+    find_peaks(l, r);
     *peak_bytes = ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank);
     note_peak(l, *peak_bytes);
     return *peak_bytes <= l->explorer->workload->cluster->device.memory_bytes;
@@ -123,12 +133,12 @@ bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s)
 }
 
 /* The plan is complete and its stages and loads are made. Returns whether it fits. */
-static bool evaluate(ms_explore_level *l)
+static bool evaluate(ms_explore_level *l, recomputed *r)
 {
     ms_explorer *explorer = l->explorer;
     double peak_bytes;
     explorer->counts.evaluated++;
-    bool fit = fits(l, &peak_bytes);
+    bool fit = fits(l, r, &peak_bytes);
     if (!fit)
         explorer->counts.over_memory++;
     if (explorer->watch != NULL)
@@ -174,7 +184,7 @@ static bool fits_with(ms_explore_level *l, long recompute_layers, long most)
     double peak_bytes;
     recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
     use_full(l, &r, recompute_layers, most);
-    bool fit = fits(l, &peak_bytes);
+    bool fit = fits(l, &r, &peak_bytes);
     ms_arena_rewind(l->explorer->scratch, mark);
     return fit;
 }
@@ -184,7 +194,7 @@ static void evaluate_full(ms_explore_level *l, long recompute_layers, long most)
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
     recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
     use_full(l, &r, recompute_layers, most);
-    evaluate(l);
+    evaluate(l, &r);
     ms_arena_rewind(l->explorer->scratch, mark);
 }
 
@@ -278,7 +288,7 @@ static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMP
         if (made[i].stages == NULL)
             made[i] = make_recomputed(l, simple_modes[i], 0);
         use_recomputed(l, &made[i], simple_modes[i], 0);
-        if (evaluate(l) && i == 0 && !everything) {
+        if (evaluate(l, &made[i]) && i == 0 && !everything) {
             explorer->counts.dominated += all - 1;
             if (explorer->watch != NULL)
                 ms_watch_unneeded(l);
@@ -313,34 +323,48 @@ typedef struct sieve {
     recomputed made[NUM_SIMPLE_MODES];
 } sieve;
 
-/* Memory does not depend on the order of axes, and no order is faster than ideal links. Returns whether the state in use fits. */
-static bool sift(sieve *s)
+/* No order is faster than ideal links. Of the state in use. */
+static bool is_state_beaten(sieve *s)
 {
     ms_explorer *explorer = s->l->explorer;
-    ms_explore_state state = {.sharding = ms_plan_sharding(&s->l->plan),
-                              .mode = s->l->plan.recompute,
-                              .layers = s->l->plan.recompute_layers};
+    double bound_s = ms_step_bound_s(&s->l->pipeline, ms_plan_sharding(&s->l->plan),
+                                     explorer->scratch);
+    bool beaten = ms_explore_is_beaten(explorer, bound_s);
     explorer->counts.evaluated++;
-    if (!fits(s->l, &state.peak_bytes)) {
-        explorer->counts.over_memory += s->num_orders;
-        return false;
-    }
-    double bound_s = ms_step_bound_s(&s->l->pipeline, state.sharding, explorer->scratch);
-    if (ms_explore_is_beaten(explorer, bound_s))
-        explorer->counts.over_bound += s->num_orders;
-    else
-        s->states[s->num++] = state;
-    return true;
+    explorer->counts.over_bound += beaten ? s->num_orders : 0;
+    return beaten;
 }
 
+/* Memory does not depend on the order of axes. Keeps the state in use, which is not beaten, if it fits. */
+static bool keep_fitting(sieve *s, recomputed *r)
+{
+    ms_explore_level *l = s->l;
+    ms_explore_state state = {.sharding = ms_plan_sharding(&l->plan),
+                              .mode = l->plan.recompute,
+                              .layers = l->plan.recompute_layers};
+    bool fit = fits(l, r, &state.peak_bytes);
+    if (fit)
+        s->states[s->num++] = state;
+    else
+        l->explorer->counts.over_memory += s->num_orders;
+    return fit;
+}
+
+/* More layers take longer, so when one is too slow all are. */
 static void sift_full(sieve *s)
 {
-    ms_arena_mark mark = ms_arena_save(s->l->explorer->scratch);
-    long layers = least_full(s->l, s->most);
-    recomputed r = make_recomputed(s->l, MS_RECOMPUTE_FULL, layers);
-    use_full(s->l, &r, layers, s->most);
-    sift(s);
-    ms_arena_rewind(s->l->explorer->scratch, mark);
+    ms_explore_level *l = s->l;
+    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, 1);
+    use_full(l, &r, 1, s->most);
+    if (!is_state_beaten(s)) {
+        long layers = least_full(l, s->most);
+        r = make_recomputed(l, MS_RECOMPUTE_FULL, layers);
+        use_full(l, &r, layers, s->most);
+        if (!is_state_beaten(s))
+            keep_fitting(s, &r);
+    }
+    ms_arena_rewind(l->explorer->scratch, mark);
 }
 
 static void sift_sharding(sieve *s)
@@ -361,7 +385,9 @@ static void sift_sharding(sieve *s)
         if (s->made[i].stages == NULL)
             s->made[i] = make_recomputed(l, simple_modes[i], 0);
         use_recomputed(l, &s->made[i], simple_modes[i], 0);
-        if (sift(s) && i == 0) {
+        if (i > 0 && is_state_beaten(s))
+            continue;
+        if (keep_fitting(s, &s->made[i]) && i == 0) {
             explorer->counts.dominated += (all - 1) * s->num_orders;
             return;
         }

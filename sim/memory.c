@@ -156,8 +156,8 @@ ms_live_bytes ms_live_bytes_of(const ms_workload *workload, const ms_stage *stag
     return live;
 }
 
-static void find_peak(const ms_workload *workload, const ms_stage *stages,
-                      const ms_rank_live *live, ms_rank_load *out)
+void ms_rank_load_peak(const ms_workload *workload, const ms_stage *stages,
+                       const ms_rank_live *live, ms_rank_load *out)
 {
     int width = 2 * live->run->num_distinct;
     double peak_bytes = -1.0;
@@ -175,17 +175,22 @@ static void find_peak(const ms_workload *workload, const ms_stage *stages,
     }
 }
 
+void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_bytes,
+                         int num_neighbours, ms_rank_load *out)
+{
+    *out = (ms_rank_load){0};
+    for (int i = 0; i < run->num_distinct; i++)
+        add_states(out, &stages[run->distinct[i]], (double)run->multiplicity[i]);
+    /* per neighbour an activation and a gradient, received while the one before is used */
+    out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
+}
+
 void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages,
                        const ms_rank_live *live, double send_bytes, int num_neighbours,
                        ms_rank_load *out)
 {
-    *out = (ms_rank_load){0};
-    for (int i = 0; i < live->run->num_distinct; i++)
-        add_states(out, &stages[live->run->distinct[i]],
-                   (double)live->run->multiplicity[i]);
-    find_peak(workload, stages, live, out);
-    /* per neighbour an activation and a gradient, received while the one before is used */
-    out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
+    ms_rank_load_states(stages, live->run, send_bytes, num_neighbours, out);
+    ms_rank_load_peak(workload, stages, live, out);
 }
 
 /* ---- states ---- */
