@@ -177,14 +177,18 @@ build/meshsim: build/opt/meshsim
 
 # ---- tests
 
-support_objs := $(call obj,$(SUPPORT))
+# an archive, so that fuzz targets, which have no cmocka, take only what they use
+SUPPORT_LIB := $B/libmeshsim_support.a
+$(SUPPORT_LIB): $(call obj,$(SUPPORT))
+	@rm -f $@
+	$(call run,AR,$@)$(AR) rcs $@ $^
 bin = $(patsubst %.c,$B/%,$(1))
 
-$(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(support_objs) $(CLI_LIB) $(RUN_LIB) $(LIB)
+$(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(LIB)
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(no_lto) $^ -o $@ $(LDFLAGS) $(LIBS)
 
 $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
-$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(support_objs) $(CLI_LIB) $(RUN_LIB) $(LIB)
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(LIB)
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(no_lto) $^ -o $@ $(LDFLAGS) -lcmocka $(LIBS)
 
 .PHONY: check soak golden-update
@@ -209,15 +213,19 @@ tsan: ## check with the thread sanitizer
 bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engine
 	@for b in $(call bin,$(BENCH_SRCS)); do echo "== $$b"; MESHSIM=$(PROGRAM) $$b || exit 1; done
 
-# libFuzzer builds everything again with clang, in one go per target.
 .PHONY: docs
 docs: $(PROGRAM) ## commands shown in README.md and docs/accuracy.md, run again; RUNS=file.csv for the latter
 	@docs/refresh.sh README.md docs/accuracy.md
 
+.PHONY: pictures
+pictures: $(PROGRAM) ## docs/*.png, made again by the commands of docs/howto.md; needs gnuplot
+	@docs/pictures.sh $(PROGRAM)
+
+# libFuzzer builds everything again with clang, in one go per target.
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
-	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) $(SUPPORT)
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c $(SUPPORT)
 
 # ---- lint
 

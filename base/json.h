@@ -95,6 +95,7 @@ ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void 
 typedef struct ms_jout {
     FILE *file;
     int depth;
+    int line_depth; /* containers nested deeper stand on one line each; 0: none. May be set between calls */
     bool need_comma;
     bool after_key;
 } ms_jout;

@@ -49,6 +49,11 @@ static void new_line(const ms_jout *out)
         fputs("  ", out->file);
 }
 
+static bool is_on_one_line(const ms_jout *out)
+{
+    return out->line_depth > 0 && out->depth > out->line_depth;
+}
+
 static void before_value(ms_jout *out)
 {
     if (out->after_key) {
@@ -56,8 +61,8 @@ static void before_value(ms_jout *out)
         return;
     }
     if (out->need_comma)
-        fputc(',', out->file);
-    if (out->depth > 0)
+        fputs(is_on_one_line(out) ? ", " : ",", out->file);
+    if (out->depth > 0 && !is_on_one_line(out))
         new_line(out);
 }
 
@@ -72,8 +77,9 @@ static void begin(ms_jout *out, char open)
 static void end(ms_jout *out, char close)
 {
     assert(out->depth > 0 && !out->after_key);
+    bool ends_line = out->need_comma && !is_on_one_line(out); /* not empty */
     out->depth--;
-    if (out->need_comma) /* not empty */
+    if (ends_line)
         new_line(out);
     fputc(close, out->file);
     out->need_comma = true;

@@ -43,26 +43,46 @@ static const char *program_folder(ms_ctx *cx)
     return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
 }
 
+/* The first that exists: `chosen` (NULL: none), then `below` in the places of an installation or of the source tree. */
+static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
+                             bool (*exists)(const char *path))
+{
+    const char *program = program_folder(cx);
+    const char *paths[4];
+    int num_paths = 0;
+    if (chosen != NULL)
+        paths[num_paths++] = chosen;
+    if (program != NULL) {
+        paths[num_paths++] = ms_arena_printf(cx->arena, "%s/../%s", program, below);
+        paths[num_paths++] =
+            ms_arena_printf(cx->arena, "%s/../share/meshsim/%s", program, below);
+    }
+    paths[num_paths++] = ms_arena_printf(cx->arena, "%s/%s", MS_SOURCE_DIR, below);
+    for (int i = 0; i < num_paths; i++)
+        if (exists(paths[i]))
+            return paths[i];
+    return NULL;
+}
+
 const char *ms_config_folder(ms_ctx *cx, const char *kind)
 {
     const char *chosen = getenv("MESHSIM_CONFIGS");
-    const char *program = program_folder(cx);
-    const char *folders[4];
-    int num_folders = 0;
-    if (chosen != NULL && chosen[0] != '\0')
-        folders[num_folders++] = ms_arena_printf(cx->arena, "%s/%s", chosen, kind);
-    if (program != NULL) {
-        folders[num_folders++] =
-            ms_arena_printf(cx->arena, "%s/../configs/%s", program, kind);
-        folders[num_folders++] =
-            ms_arena_printf(cx->arena, "%s/../share/meshsim/configs/%s", program, kind);
-    }
-    folders[num_folders++] =
-        ms_arena_printf(cx->arena, "%s/configs/%s", MS_SOURCE_DIR, kind);
-    for (int i = 0; i < num_folders; i++)
-        if (is_folder(folders[i]))
-            return folders[i];
-    return NULL;
+    if (chosen != NULL)
+        chosen =
+            chosen[0] == '\0' ? NULL : ms_arena_printf(cx->arena, "%s/%s", chosen, kind);
+    return find_path(cx, chosen, ms_arena_printf(cx->arena, "configs/%s", kind),
+                     is_folder);
+}
+
+ms_status ms_plot_script(ms_ctx *cx, const char *name, const char **path)
+{
+    const char *below = ms_arena_printf(cx->arena, "plots/%s", name);
+    *path = find_path(cx, NULL, below, is_file);
+    if (*path != NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EIO, MS_NOWHERE, "no file %s was found", below);
+    ms_hint(cx, "\"make install\" puts it beside configs");
+    return MS_EIO;
 }
 
 static bool is_plain_name(const char *name)

@@ -14,6 +14,9 @@ const char *ms_config_folder(ms_ctx *cx, const char *kind);
 /* The file configs/<kind>/<name>.json if it exists, otherwise NULL. `name` with other characters than letters, digits, '.', '-', '_' is refused (NULL). */
 const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name);
 
+/* The gnuplot script plots/<name>, looked for in the same places but for $MESHSIM_CONFIGS. MS_EIO when it is nowhere. */
+ms_status ms_plot_script(ms_ctx *cx, const char *name, const char **path);
+
 /* Names (without ".json") of all files of a kind, sorted. */
 ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **names,
                           int *num_names);

@@ -4,6 +4,19 @@
 #include "cli/plan_command.h"
 #include "cli/plan_options.h"
 #include "sim/prediction_print.h"
+#include "sim/simulation.h"
+
+typedef struct predict_options {
+    ms_opt_choice engine;
+} predict_options;
+
+static const ms_option predict_table[] = {
+    MS_OPT_CHOICE(
+        predict_options, engine, "--engine", ms_engine_names,
+        "step time by the longest path over the actions, or by events with shared "
+        "links (default replay)"),
+    {0},
+};
 
 static void write_json(FILE *out, const ms_plan *plan, const ms_prediction *prediction,
                        const ms_shortfall *shortfall)
@@ -24,10 +37,11 @@ static void write_json(FILE *out, const ms_plan *plan, const ms_prediction *pred
 
 /* The result is written also when the plan does not fit. */
 static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
-                         const ms_plan *plan)
+                         const ms_plan *plan, bool by_events)
 {
     ms_prediction prediction;
-    MS_TRY(ms_predict(cx, workload, plan, &prediction));
+    MS_TRY(by_events ? ms_predict_by_events(cx, workload, plan, &prediction)
+                     : ms_predict(cx, workload, plan, &prediction));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_shortfall shortfall;
@@ -43,10 +57,14 @@ static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
 ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
 {
     ms_plan_options options = {0};
-    MS_TRY(ms_args_read(cx, args,
-                        &(ms_option_set){"plan", ms_plan_option_table, &options}, 1));
+    predict_options how = {.engine = {false, MS_ENGINE_REPLAY}};
+    const ms_option_set sets[] = {{"predict", predict_table, &how},
+                                  {"plan", ms_plan_option_table, &options}};
+    MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)
         return MS_OK;
+    if (!how.engine.given)
+        ms_note_default(cx, "--engine replay");
     ms_plan plan;
     MS_TRY(ms_plan_options_word(cx, &options,
                                 args->words.num_words > 0 ? args->words.words[0] : NULL));
@@ -56,7 +74,7 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
     ms_status status = ms_plan_fit_recompute(cx, workload, &plan);
     if (status == MS_OK)
-        status = predict(cx, args, workload, &plan);
+        status = predict(cx, args, workload, &plan, how.engine.value == MS_ENGINE_EVENT);
     ms_workload_close(workload);
     return status;
 }

@@ -210,26 +210,28 @@ static void note_group(const request *r)
     int group = ms_schedule_group(shape), ragged = shape->num_microbatches % group;
     if (!r->options->group.given)
         ms_note_default(r->cx, "--group %d", group);
-    if (group < shape->num_ranks)
+    if (group < shape->num_ranks) {
         ms_note(r->cx,
                 "groups of %d micro-batches are smaller than the %d ranks: Megatron-LM "
                 "refuses them",
                 group, shape->num_ranks);
-    else if (ragged > 0)
+    } else if (ragged > 0) {
         ms_note(r->cx, "the last group has %d micro-batches instead of %d: %s", ragged,
                 group,
                 ragged < shape->num_ranks ? "Megatron-LM refuses it, as does PyTorch"
                                           : "PyTorch refuses it");
+    }
 }
 
 static void note_copies(const request *r)
 {
     int p = r->shape.num_ranks;
-    if (ms_schedule_placement(r->shape.kind) == MS_PLACE_BOTH_WAYS)
+    if (ms_schedule_placement(r->shape.kind) == MS_PLACE_BOTH_WAYS) {
         ms_note(r->cx,
                 "stages %d to %d are second copies of stages 0 to %d, which a CSV file "
                 "cannot tell",
                 p, 2 * p - 1, p - 1);
+    }
 }
 
 static ms_status write_result(const request *r, const ms_schedule *schedule)

@@ -9,6 +9,7 @@
 #include "cli/search_why.h"
 #include "sim/prediction_print.h"
 #include "sim/search_print.h"
+#include "sim/simulation.h"
 
 #include <string.h>
 
@@ -23,6 +24,7 @@ typedef struct search_options {
     bool variants;
     const char *save_plan;
     const char *why;
+    ms_opt_choice engine;
 } search_options;
 
 static const ms_option search_table[] = {
@@ -42,6 +44,9 @@ static const ms_option search_table[] = {
                 "write the best plan to FILE (meshsim.plan/1)"),
     MS_OPT_TEXT(search_options, why, "--why", "CHOICE=VALUE,...",
                 "what became of this plan, stage by stage: tp=8,pp=4,zero=1"),
+    MS_OPT_CHOICE(search_options, engine, "--engine", ms_engine_names,
+                  "times of the plans found: by the replay that the search goes by, or "
+                  "by events too (default replay)"),
     {0},
 };
 
@@ -215,25 +220,13 @@ static void widen(const request *r, const char *name, long *most, ms_opt_integer
         ms_note_default(r->cx, "%s %ld", name, *most);
 }
 
-/* A search picks among fixed sets of kept tensors. */
-static ms_status check_recompute(const request *r)
-{
-    if (r->space->low[MS_CHOOSE_RECOMPUTE] < MS_RECOMPUTE_AUTO)
-        return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take recompute %s",
-                ms_recompute_names[MS_RECOMPUTE_AUTO]);
-    ms_hint(r->cx, "\"meshsim predict\" takes it");
-    return status;
-}
-
 static ms_status make_space(request *r)
 {
     MS_TRY(refuse_flags(r));
     MS_TRY(fix_plan_flags(r));
     MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
     MS_TRY(limit_each(r, &r->search->limit, "--limit", false));
-    MS_TRY(check_recompute(r));
+    MS_TRY(ms_search_check_recompute(r->cx, r->space));
     widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
           r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
     widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,
@@ -249,15 +242,17 @@ static ms_status make_space(request *r)
 
 /* ---- the result ---- */
 
-/* Predicts every plan found. */
-static ms_status complete(ms_ctx *cx, ms_workload *workload, ms_search_report *report)
+/* Predicts every plan found; their order stays that of the replay. */
+static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
+                          ms_search_report *report)
 {
     int num = report->result->num_found;
     ms_plan *plans = MS_NEW_ARRAY(cx->arena, num, ms_plan);
     ms_prediction *predictions = MS_NEW_ARRAY(cx->arena, num, ms_prediction);
     for (int i = 0; i < num; i++) {
         const ms_plan *plan = &report->result->found[i].plan;
-        MS_TRY(ms_predict(cx, workload, plan, &predictions[i]));
+        MS_TRY(by_events ? ms_predict_by_events(cx, workload, plan, &predictions[i])
+                         : ms_predict(cx, workload, plan, &predictions[i]));
         plans[i] = ms_prediction_plan(plan, &predictions[i]);
     }
     report->plans = plans;
@@ -389,7 +384,7 @@ static ms_status find(const request *r, const ms_search_options *options,
                                  .limits = r->limits,
                                  .result = result,
                                  .num_threads = options->num_threads};
-    MS_TRY(complete(cx, workload, report));
+    MS_TRY(complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report));
     MS_TRY(answer(r, options, workload, why, report));
     return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));
 }

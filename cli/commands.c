@@ -28,6 +28,10 @@ const ms_command ms_commands[] = {
             "why a plan costs what it does, or how one einsum goes over a mesh",
             "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND(
+        "simulate", ms_cmd_simulate, "[PLAN.json]", 1,
+        "one plan's step task by task: contention, slow parts, memory over time, traces",
+        "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
+    COMMAND(
         "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
         "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
         "meshsim schedule zb-h1 --pp 4 --microbatches 8"),
@@ -44,6 +48,10 @@ const ms_command ms_commands[] = {
         "validate", ms_cmd_validate, "RUNS.csv", 1,
         "predictions beside published measurements: errors by source, order of layouts",
         "meshsim validate runs.csv --json"),
+    COMMAND("plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
+            "pictures of a plan's pipeline, of plans' memory, and of growing numbers of "
+            "GPUs",
+            "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND("info", ms_cmd_info, "", 0,
             "what this program was built with, and where its data is", "meshsim info"),
     COMMAND("version", ms_cmd_version, "", 0, "the version", "meshsim version --json"),

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,6 +129,15 @@ bool ms_output_takes_colours(const char *path)
     const char *no_color = getenv("NO_COLOR");
     return path == NULL && (no_color == NULL || no_color[0] == '\0') &&
            isatty(STDOUT_FILENO);
+}
+
+int ms_output_width(const char *path, int fallback)
+{
+    struct winsize size;
+    if (path != NULL || !isatty(STDOUT_FILENO) ||
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return fallback;
+    return size.ws_col;
 }
 
 void ms_output_drop(ms_ctx *cx, ms_output *out)

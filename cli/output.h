@@ -27,6 +27,9 @@ ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num
  * (no-color.org). */
 bool ms_output_takes_colours(const char *path);
 
+/* Columns for text that goes to `path` (NULL: standard output): those of the terminal when it is one, otherwise `fallback`. */
+int ms_output_width(const char *path, int fallback);
+
 /* Gives the output up: what was there stays. */
 void ms_output_drop(ms_ctx *cx, ms_output *out);
 

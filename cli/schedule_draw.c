@@ -182,18 +182,20 @@ static void print_legend(const canvas *c)
         "X forward and backward side by side"};
     fprintf(c->out, "%*s", c->label_width, "");
     for (int kind = 0; kind < MS_NUM_ACTIONS; kind++)
-        if (has_kind(c->schedule, kind) && (kind != MS_OVERLAP || !c->numbered))
-            fprintf(c->out, "%s, ", words[kind]);
+        if (has_kind(c->schedule, kind))
+            fprintf(c->out, "%s, ",
+                    kind == MS_OVERLAP && c->numbered ? "F+B side by side" : words[kind]);
     if (c->schedule->num_chunks > 1)
         fprintf(c->out, "small letters: %s, ",
                 c->schedule->num_chunks > 2 ? "odd chunks" : "chunk 1");
     fprintf(c->out, "%c idle\n", IDLE);
-    if (c->step > 1)
+    if (c->step > 1) {
         fprintf(c->out, "%*sof %d ranks every %d%s is drawn\n", c->label_width, "",
                 c->schedule->shape.num_ranks, c->step,
                 c->step == 2   ? "nd"
                 : c->step == 3 ? "rd"
                                : "th");
+    }
     if (!c->numbered)
         fprintf(c->out, "%*sone column is %.3g of time; micro-batches need more room\n",
                 c->label_width, "", 1 / c->scale);

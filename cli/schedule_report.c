@@ -3,6 +3,7 @@
 
 #include "base/table.h"
 #include "cli/schedule_draw.h"
+#include "costmodel/schedule_csv.h"
 
 #include <string.h>
 
@@ -151,18 +152,14 @@ static void write_shape(ms_jout *json, const ms_schedule_report *report)
 }
 
 /* A text per rank: its row of the CSV. */
-static void write_rows(ms_jout *json, ms_arena *arena, const ms_schedule *schedule)
+static void write_rows(ms_jout *json, const ms_schedule *schedule)
 {
     ms_jout_key(json, "actions");
     ms_jout_begin_array(json);
     for (int r = 0; r < schedule->shape.num_ranks; r++) {
-        ms_jout_begin_array(json);
-        for (int i = schedule->first_action[r]; i < schedule->first_action[r + 1]; i++) {
-            ms_arena_mark mark = ms_arena_save(arena);
-            ms_jout_text(json, ms_action_text(arena, &schedule->actions[i]));
-            ms_arena_rewind(arena, mark);
-        }
-        ms_jout_end_array(json);
+        ms_arena *scratch = ms_arena_open();
+        ms_jout_text(json, ms_schedule_csv_row(scratch, schedule, r));
+        ms_arena_close(scratch);
     }
     ms_jout_end_array(json);
 }
@@ -180,6 +177,6 @@ void ms_schedule_report_write_json(ms_jout *json, ms_arena *arena,
     write_numbers(json, "busy", timeline->busy, num_ranks);
     write_numbers(json, "span_bubble", timeline->span_bubble, num_ranks);
     write_peaks(json, arena, report->schedule);
-    write_rows(json, arena, report->schedule);
+    write_rows(json, report->schedule);
     ms_jout_end_object(json);
 }

@@ -38,7 +38,7 @@ typedef enum ms_schedule_kind {
 } ms_schedule_kind;
 extern const char *const
     ms_schedule_names[]; /* "gpipe" "1f1b" "interleaved" ..., NULL; MS_CUSTOM has none */
-/* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B", "vpp", ...); letter case is ignored. */
+/* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B", "vpp", ...); letter case, hyphens and underscores do not count. */
 bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
 
 typedef enum ms_recompute {

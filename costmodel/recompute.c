@@ -106,18 +106,23 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     return copy.out[index];
 }
 
+/* A result that could have been kept. */
+static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
+{
+    int producer = b->tensors[tensor].producer;
+    return b->tensors[tensor].role == MS_ROLE_ACTIVATION && producer >= 0 &&
+           producer < num_forward && !policy_keeps(b, tensor, producer) &&
+           !ms_node_is_gathered_again(b->program, &b->forward[producer]);
+}
+
 /* Whether backward asks for anything that is neither kept nor gathered again anyway. */
 static bool drops_something(const ms_builder *b, int num_forward, int num_nodes)
 {
+    bool drops = false;
     for (int n = num_forward; n < num_nodes; n++)
-        for (int i = 0; i < b->forward[n].num_in; i++) {
-            int tensor = b->forward[n].in[i], producer = b->tensors[tensor].producer;
-            if (b->tensors[tensor].role == MS_ROLE_ACTIVATION && producer >= 0 &&
-                producer < num_forward && !policy_keeps(b, tensor, producer) &&
-                !ms_node_is_gathered_again(b->program, &b->forward[producer]))
-                return true;
-        }
-    return false;
+        for (int i = 0; i < b->forward[n].num_in; i++)
+            drops = drops || is_dropped(b, num_forward, b->forward[n].in[i]);
+    return drops;
 }
 
 /* Checkpointed blocks run their forward again as a whole before their backward. */

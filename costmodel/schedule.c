@@ -249,6 +249,7 @@ ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape)
     ms_schedule *schedule = open_schedule(arena, scratch, shape);
     ms_arena_close(scratch);
     ms_schedule_find_live(arena, schedule);
+    ms_schedule_find_edges(arena, schedule);
     bool complete = ms_schedule_find_steps(arena, schedule, NULL);
     assert(complete);
     (void)complete;
@@ -265,6 +266,7 @@ ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape 
     if (status != MS_OK)
         return status;
     ms_schedule_find_live(arena, schedule);
+    ms_schedule_find_edges(arena, schedule);
     bool complete = ms_schedule_find_steps(arena, schedule, NULL);
     assert(complete);
     (void)complete;

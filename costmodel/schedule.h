@@ -57,10 +57,12 @@ typedef struct ms_schedule_shape {
     int virtual_stages; /* v: stages of the model per rank; 2 in a V, 1 unless the family has chunks */
     int group; /* g, families with chunks in a loop; 0: PyTorch's default: rounds = max(1, m div p), g = m div rounds */
     double memory_limit; /* MS_ZB_AUTO: times 1F1B's peak on rank 0; 0: 2 */
+    double
+        weight_share; /* MS_ZB_AUTO: of a micro-batch's activations, what its weight gradients still need after I; 0: all */
     ms_schedule_times
         times; /* families that are built for durations (MS_ZB_AUTO, MS_V_HALF, MS_V_MIN) */
     bool
-        early_release; /* the forward of a pair hands its output on when it is done, not when the pair is */
+        early_release; /* the halves of a pair wait, and hand on what they made, each for itself; otherwise the pair does as a whole */
     const ms_schedule_table *table; /* MS_CUSTOM */
 } ms_schedule_shape;
 
@@ -122,6 +124,15 @@ typedef struct ms_step_cost {
     short backward_stage; /* pairs */
 } ms_step_cost;
 
+/* How the lists begin and end, by rank and chunk. */
+typedef struct ms_schedule_edges {
+    int *warmup; /* (num_ranks, num_chunks): forwards before the first backward begins */
+    int *
+        cooldown; /* (num_ranks, num_chunks): Ws after the last action that computes a gradient for another stage */
+    short *first_backward; /* (num_ranks): stage of that backward */
+    short *last_gradient;  /* (num_ranks): stage of that action */
+} ms_schedule_edges;
+
 typedef struct ms_schedule {
     ms_schedule_shape shape;
     int num_stages;           /* placed */
@@ -136,6 +147,7 @@ typedef struct ms_schedule {
     const int *live;       /* (num_live, 2 num_chunks) */
     const short *live_chunk;
     const unsigned char *live_kind;
+    ms_schedule_edges edges;
     /* All steps in one order in which each comes after those that it waits for. */
     int num_steps;
     const ms_step *steps; /* (1 + num_steps); steps[0] is no action */

@@ -122,63 +122,62 @@ static int awaited_stage(const checker *c, const ms_action *a, bool of_gradient)
     return model_stage == ms_schedule_model_stages(shape) - 1 ? -1 : stage + 1;
 }
 
-/* Whether the rank has run the forward (or backward) of a stage and micro-batch before it stopped at `stuck`. */
-static bool has_run(const checker *c, int rank, int stuck, int stage, const ms_action *of,
-                    bool forward)
+static bool provides(const ms_action *a, int stage, int microbatch, bool forward)
 {
-    const ms_schedule *schedule = c->schedule;
-    int microbatch =
-        of->kind == MS_OVERLAP && !forward ? of->backward_microbatch : of->microbatch;
-    int end = stuck < 0 ? schedule->first_action[rank + 1] : stuck;
-    for (int i = schedule->first_action[rank]; i < end; i++) {
-        const ms_action *a = &schedule->actions[i];
-        bool pair = a->kind == MS_OVERLAP;
-        if (forward && (pair || a->kind == MS_FORWARD) && a->stage == stage &&
-            a->microbatch == microbatch)
-            return true;
-        if (!forward && pair && a->backward_stage == stage &&
-            a->backward_microbatch == microbatch)
-            return true;
-        if (!forward && (a->kind == MS_BACKWARD || a->kind == MS_BACKWARD_INPUT) &&
-            a->stage == stage && a->microbatch == microbatch)
-            return true;
-    }
-    return false;
+    bool pair = a->kind == MS_OVERLAP;
+    if (forward)
+        return (pair || a->kind == MS_FORWARD) && a->stage == stage &&
+               a->microbatch == microbatch;
+    if (pair)
+        return a->backward_stage == stage && a->backward_microbatch == microbatch;
+    return (a->kind == MS_BACKWARD || a->kind == MS_BACKWARD_INPUT) &&
+           a->stage == stage && a->microbatch == microbatch;
 }
 
-/* The rank that a stopped rank waits for. */
-static int waits_for(const checker *c, const int *stuck, int rank)
+/* The action that a stopped rank waits for: index into actions. */
+static int awaited(const checker *c, const int *stuck, int rank)
 {
-    const ms_action *a = &c->schedule->actions[stuck[rank]];
+    const ms_schedule *schedule = c->schedule;
+    const ms_action *a = &schedule->actions[stuck[rank]];
     for (int half = 0; half < 2; half++) {
         int stage = awaited_stage(c, a, half == 1);
         if (stage < 0)
             continue;
-        int other = ms_schedule_rank(&c->schedule->shape, stage);
-        bool forward = half == 0 && (a->kind == MS_FORWARD || a->kind == MS_OVERLAP);
-        if (!has_run(c, other, stuck[other], stage, a, forward))
-            return other;
+        bool pair = a->kind == MS_OVERLAP;
+        bool forward = half == 0 && (a->kind == MS_FORWARD || pair);
+        int microbatch = pair && !forward ? a->backward_microbatch : a->microbatch;
+        int other = ms_schedule_rank(&schedule->shape, stage);
+        int end = schedule->first_action[other + 1];
+        for (int i = stuck[other] < 0 ? end : stuck[other]; i < end; i++)
+            if (provides(&schedule->actions[i], stage, microbatch, forward))
+                return i;
     }
-    return rank; /* not reached: a rank that waits for nothing is not stuck */
+    return stuck[rank]; /* not reached: a rank that waits for nothing is not stuck */
+}
+
+static int rank_of(const ms_schedule *schedule, int action)
+{
+    return ms_schedule_rank(&schedule->shape, schedule->actions[action].stage);
 }
 
 /* Follows who waits for whom until a rank comes up again, and tells that circle. */
 static ms_status fail_deadlock(const checker *c, const int *stuck)
 {
     const ms_schedule *schedule = c->schedule;
+    ms_arena *arena = c->cx->arena;
     int num_ranks = schedule->shape.num_ranks, rank = 0;
     while (stuck[rank] < 0)
         rank++;
     for (int i = 0; i < num_ranks; i++) /* after that, on the circle */
-        rank = waits_for(c, stuck, rank);
+        rank = rank_of(schedule, awaited(c, stuck, rank));
     int first = rank;
     const char *text = "";
     do {
-        int other = waits_for(c, stuck, rank);
-        text = ms_arena_printf(
-            c->cx->arena, "%s%srank %d at %s waits for rank %d", text,
-            text[0] == '\0' ? "" : ", ", rank,
-            ms_action_text(c->cx->arena, &schedule->actions[stuck[rank]]), other);
+        int next = awaited(c, stuck, rank), other = rank_of(schedule, next);
+        text = ms_arena_printf(arena, "%s%srank %d at %s waits for %s of rank %d", text,
+                               text[0] == '\0' ? "" : ", ", rank,
+                               ms_action_text(arena, &schedule->actions[stuck[rank]]),
+                               ms_action_text(arena, &schedule->actions[next]), other);
         rank = other;
     } while (rank != first);
     ms_status status =

@@ -5,6 +5,7 @@
 #include "base/csv.h"
 #include "costmodel/schedule_priv.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define MAX_STAGES      16383
@@ -62,12 +63,15 @@ static objection read_simple(const char **text, ms_action *out)
         return (objection){"is no computation",
                            "leave out what moves data: sends, gathers and reductions "
                            "follow from the order of F, I, W and B"};
-    const char *letter = **text == '\0' ? NULL : strchr(letters, **text);
-    if (letter == NULL)
+    const char *letter = NULL;
+    if (**text != '\0')
+        letter = strchr(letters, **text);
+    if (letter == NULL) {
         return (objection){
             "is no action: no F, I, W or B follows the stage",
             "F is a forward, B a backward, I and W its gradients of inputs "
             "and of weights"};
+    }
     ++*text;
     if (!read_number(text, MAX_MICROBATCH, &microbatch))
         return (objection){
@@ -247,9 +251,12 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
             ms_fail(r->cx, MS_EINPUT, (ms_loc){.file = r->file}, "there are no actions");
         ms_hint(r->cx, "one row per pipeline rank: 0F0,0F1,0B0,0B1");
     }
+    if (status != MS_OK)
+        return status;
     open_rank(r, 0); /* where the last one ends */
     r->num_ranks--;
-    return status;
+    assert(r->num_ranks > 0);
+    return MS_OK;
 }
 
 /* ---- stages ---- */
@@ -425,18 +432,34 @@ ms_status ms_schedule_csv_load(ms_ctx *cx, const char *path, ms_schedule_shape *
     return ms_schedule_csv_read(cx, name, csv.text, csv.length, out);
 }
 
+char *ms_schedule_csv_row(ms_arena *arena, const ms_schedule *schedule, int rank)
+{
+    int first = schedule->first_action[rank], end = schedule->first_action[rank + 1];
+    ms_arena *scratch = ms_arena_open();
+    const char **cells = MS_NEW_ARRAY(scratch, end - first, const char *);
+    size_t length = 0;
+    for (int i = first; i < end; i++) {
+        cells[i - first] = ms_action_text(scratch, &schedule->actions[i]);
+        length += strlen(cells[i - first]) + 1;
+    }
+    char *row = ms_arena_alloc(arena, length + 1), *at = row;
+    for (int i = 0; i < end - first; i++) {
+        size_t cell_length = strlen(cells[i]);
+        memcpy(at, cells[i], cell_length);
+        at += cell_length;
+        *at++ = ',';
+    }
+    if (at > row)
+        at[-1] = '\0';
+    ms_arena_close(scratch);
+    return row;
+}
+
 void ms_schedule_csv_write(FILE *out, const ms_schedule *schedule)
 {
-    ms_arena *scratch = ms_arena_open();
-    ms_arena_mark mark = ms_arena_save(scratch);
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
-        int first = schedule->first_action[rank], end = schedule->first_action[rank + 1];
-        for (int i = first; i < end; i++) {
-            fprintf(out, "%s%s", i == first ? "" : ",",
-                    ms_action_text(scratch, &schedule->actions[i]));
-            ms_arena_rewind(scratch, mark);
-        }
-        fputc('\n', out);
+        ms_arena *scratch = ms_arena_open();
+        fprintf(out, "%s\n", ms_schedule_csv_row(scratch, schedule, rank));
+        ms_arena_close(scratch);
     }
-    ms_arena_close(scratch);
 }

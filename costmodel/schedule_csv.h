@@ -13,7 +13,9 @@ ms_status ms_schedule_csv_load(ms_ctx *cx, const char *path, ms_schedule_shape *
 /* The same from memory; `name` stands for the file in messages. */
 ms_status ms_schedule_csv_read(ms_ctx *cx, const char *name, const char *text,
                                size_t length, ms_schedule_shape *out);
-/* Writes every rank's actions. A file does not tell that DualPipe has every stage of the model twice: read back, the copies are stages of
+/* A rank's row, without the line end, in the arena. */
+char *ms_schedule_csv_row(ms_arena *arena, const ms_schedule *schedule, int rank);
+/* Writes every rank's row. A file does not tell that DualPipe has every stage of the model twice: read back, the copies are stages of
  * their own. */
 void ms_schedule_csv_write(FILE *out, const ms_schedule *schedule);
 

@@ -67,18 +67,19 @@ static bool starts_stage(sweep *s, int stage)
     return starts;
 }
 
+/* With early release the halves are of their own: each waits for what it receives, and hands on when it is done. */
 static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
+    bool early = s->schedule->shape.early_release;
     ms_step_cost cost = {.kind = MS_STEP_PAIR_FORWARD,
                          .first_forward = starts_stage(s, a->stage),
                          .stage = a->stage,
                          .backward_stage = a->backward_stage};
-    int half = add_step(s, rank, cross, cross2, cost);
+    int half = add_step(s, rank, cross, early ? 0 : cross2, cost);
     cost.kind = MS_STEP_PAIR_REST;
     cost.first_forward = false;
-    int end = add_step(s, rank, 0, 0, cost);
-    *slot(s, s->activation_step, a->stage, a->microbatch) =
-        s->schedule->shape.early_release ? half : end;
+    int end = add_step(s, rank, 0, early ? cross2 : 0, cost);
+    *slot(s, s->activation_step, a->stage, a->microbatch) = early ? half : end;
     *slot(s, s->gradient_step, a->backward_stage, a->backward_microbatch) = end;
 }
 

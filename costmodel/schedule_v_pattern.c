@@ -172,26 +172,26 @@ static void place_ahead(builder *b, int rank, part what, int num_ahead)
     if (is_forward(what))
         for (int i = slot; i < num_ahead; i++)
             slots->held[i]++;
-    else if (is_weight(what))
+    if (is_weight(what))
         for (int i = slot + 1; i < num_ahead; i++)
             slots->held[i]--;
     else
-        slots->last_ahead = later(slots->last_ahead, slot);
-    if (is_forward(what))
         slots->last_ahead = later(slots->last_ahead, slot);
     place(b, rank, what, slot);
 }
 
 static void place_start(builder *b, int num_ahead)
 {
-    for (int slot = 0; slot < num_ahead; slot++)
-        for (int rank = 0; rank < b->num_ranks; rank++)
+    for (int slot = 0; slot < num_ahead; slot++) {
+        for (int rank = 0; rank < b->num_ranks; rank++) {
             for (int i = 0; i < NUM_PARTS; i++) {
                 const rank_slots *slots = &b->ranks[rank];
                 if (slots->next[i] < b->num_microbatches &&
                     pattern_slot(slots, (part)i) == slot)
                     place_ahead(b, rank, (part)i, num_ahead);
             }
+        }
+    }
 }
 
 /* ---- slot by slot ---- */
@@ -303,7 +303,7 @@ static int pattern_peak(const builder *b)
     for (int rank = 0; rank < b->num_ranks; rank++) {
         const int *of = b->ranks[rank].of;
         int kept = 0, end = later(of[WEIGHT_0], of[WEIGHT_1]) + PERIOD * last;
-        for (int slot = 0; slot <= end; slot++)
+        for (int slot = 0; slot <= end; slot++) {
             for (int i = 0; i < NUM_PARTS; i++) {
                 int since = slot - of[i];
                 if (since < 0 || since % PERIOD != 0 || since / PERIOD > last)
@@ -311,6 +311,7 @@ static int pattern_peak(const builder *b)
                 kept += is_forward((part)i) ? 1 : is_weight((part)i) ? -1 : 0;
                 peak = later(peak, kept);
             }
+        }
     }
     return peak;
 }

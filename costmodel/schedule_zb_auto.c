@@ -26,7 +26,9 @@ typedef struct switches {
 
 typedef struct builder {
     int num_ranks, num_microbatches;
-    int capacity; /* micro-batches from forward to weight gradient */
+    double capacity; /* activations of so many micro-batches */
+    double
+        weight_share; /* of a micro-batch's activations, what its weight gradient needs */
     double cost[NUM_PARTS], send;
     switches how;
     int (*num_done)[NUM_PARTS]; /* per rank */
@@ -41,9 +43,12 @@ static bool has_weight(const builder *b, int rank)
     return b->num_done[rank][WEIGHT] < b->num_done[rank][INPUT];
 }
 
-static int num_kept(const builder *b, int rank)
+/* Memory of the micro-batches of a rank, in activations of one. */
+static double kept(const builder *b, int rank)
 {
-    return b->num_done[rank][FORWARD] - b->num_done[rank][WEIGHT];
+    const int *num_done = b->num_done[rank];
+    return num_done[FORWARD] - num_done[INPUT] +
+           b->weight_share * (num_done[INPUT] - num_done[WEIGHT]);
 }
 
 static double end_of(const builder *b, int part, int rank, int microbatch)
@@ -109,7 +114,7 @@ static void count_warmup(const builder *b, int *num_more)
     for (int rank = last - 1; rank >= 0; rank--) {
         double at = b->free_at[rank], until = ready + b->send;
         int count = 0;
-        while (1 + count < b->num_microbatches && 1 + count < b->capacity &&
+        while (1 + count < b->num_microbatches && 2 + count <= b->capacity &&
                (b->how.delays_first_backward ? at < until
                                              : at + b->cost[FORWARD] <= until)) {
             at += b->cost[FORWARD];
@@ -151,9 +156,10 @@ static bool can_put_off(const builder *b, int rank)
     double at = b->free_at[rank];
     if (at >= next_ready)
         return true;
-    int num_freed = num_kept(b, rank) + 1 - b->capacity; /* weight gradients before it */
-    double done =
-        at + b->cost[FORWARD] + (num_freed > 0 ? num_freed : 0) * b->cost[WEIGHT];
+    double excess = kept(b, rank) + 1 - b->capacity;
+    double num_freed =
+        excess > 0 ? ceil(excess / b->weight_share) : 0; /* weights before it */
+    double done = at + b->cost[FORWARD] + num_freed * b->cost[WEIGHT];
     if (done <= next_ready)
         return false;
     return next_ready - at <= most_idle(b) - b->idle[rank];
@@ -167,7 +173,7 @@ static void place_forwards(builder *b, bool *wanted)
     for (int rank = 0; rank < b->num_ranks; rank++) {
         if (!wanted[rank])
             continue;
-        while (num_kept(b, rank) + 1 > b->capacity)
+        while (kept(b, rank) + 1 > b->capacity && has_weight(b, rank))
             put(b, rank, WEIGHT);
         fill_wait(b, rank, FORWARD);
         put(b, rank, FORWARD);
@@ -212,12 +218,11 @@ static builder open_builder(const ms_schedule_shape *shape, ms_arena *scratch)
         times.send == 0)
         times = (ms_schedule_times){1, 1, 1, 0};
     double limit = shape->memory_limit == 0 ? 2 : shape->memory_limit;
-    double capacity =
-        fmin(floor(limit * (double)num_ranks * (1 + 1e-12)), (double)num_microbatches);
     return (builder){
         .num_ranks = shape->num_ranks,
         .num_microbatches = shape->num_microbatches,
-        .capacity = (int)capacity,
+        .capacity = limit * (double)num_ranks + 1e-9, /* sums of shares round */
+        .weight_share = shape->weight_share == 0 ? 1 : shape->weight_share,
         .cost = {times.forward, times.backward_input, times.backward_weight},
         .send = times.send,
         .num_done = (int(*)[NUM_PARTS])MS_NEW_ARRAY(scratch, num_ranks * NUM_PARTS, int),
@@ -273,6 +278,8 @@ static const char *objection(const ms_schedule_shape *shape)
     if (!(shape->memory_limit == 0 || shape->memory_limit * shape->num_ranks >= 1))
         return "the memory limit is less than one micro-batch: 1F1B's peak on rank 0 is p micro-batches, so it must be "
                "at least 1/p";
+    if (!(shape->weight_share >= 0 && shape->weight_share <= 1))
+        return "the share of activations that weight gradients need is between 0 and 1";
     return NULL;
 }
 

@@ -9,6 +9,7 @@
 static const char *const recompute_modes[] = {"none", "selective", "full", "per-op",
                                               NULL};
 
+const char *const ms_optimizer_sync_names[] = {"global", "post-validation", NULL};
 const char *const ms_layer_split_names[] = {"balanced", "even", "by-parameters", NULL};
 
 /* What the table fills; the words are turned into their types afterwards. */
@@ -18,6 +19,8 @@ typedef struct stack_file {
     int recompute;
     int layer_split;
     int cp_method;
+    int optimizer_sync;
+    const char *schedules;
 } stack_file;
 
 #define AT(member) offsetof(stack_file, member)
@@ -128,6 +131,17 @@ static const ms_field stack_fields[] = {
     CAN_CP(MS_CP_ALL_GATHER, "can_cp_all_gather", "gathers keys and values over cp"),
     CAN_CP(MS_CP_RING, "can_cp_ring", "passes keys and values around a ring"),
     CAN_CP(MS_CP_ULYSSES, "can_cp_ulysses", "splits heads over cp by all-to-all"),
+    {.kind = MS_FIELD_TEXT,
+     .key = "schedules",
+     .offset = AT(schedules),
+     .required = true,
+     .help = "pipeline schedules that it can run, with commas between, or \"all\""},
+    {.kind = MS_FIELD_CHOICE,
+     .key = "optimizer_sync",
+     .offset = AT(optimizer_sync),
+     .required = true,
+     .choices = ms_optimizer_sync_names,
+     .help = "what the optimizer waits for"},
     {.kind = MS_FIELD_CHOICE,
      .key = "layer_split",
      .offset = AT(layer_split),
@@ -135,6 +149,38 @@ static const ms_field stack_fields[] = {
      .choices = ms_layer_split_names,
      .help = "default distribution of layers over pipeline stages"},
     {0}};
+
+/* One name of the list, without the blanks around it. */
+static const char *next_name(ms_arena *arena, const char **at)
+{
+    const char *first = *at + strspn(*at, " ,");
+    size_t length = strcspn(first, ",");
+    *at = first + length;
+    while (length > 0 && first[length - 1] == ' ')
+        length--;
+    return ms_arena_printf(arena, "%.*s", (int)length, first);
+}
+
+static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool *can)
+{
+    ms_schedule_kind kind;
+    if (strcmp(text, "all") == 0) {
+        for (int i = 0; i < MS_NUM_SCHEDULES; i++)
+            can[i] = true;
+        return MS_OK;
+    }
+    for (const char *at = text; at[strspn(at, " ,")] != '\0';) {
+        const char *name = next_name(cx->arena, &at);
+        if (!ms_schedule_parse(name, &kind)) {
+            ms_fail(cx, MS_EINPUT, ms_json_loc(cx, root),
+                    "\"%s\" is no pipeline schedule", name);
+            ms_hint(cx, "use names as in \"1f1b, interleaved\", or \"all\"");
+            return MS_EINPUT;
+        }
+        can[kind] = true;
+    }
+    return MS_OK;
+}
 
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 {
@@ -145,7 +191,8 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
     out->recompute = recompute_modes[file.recompute];
     out->layer_split = (ms_layer_split)file.layer_split;
     out->cp_method = (ms_cp_method)file.cp_method;
-    return MS_OK;
+    out->optimizer_sync = (ms_optimizer_sync)file.optimizer_sync;
+    return read_schedules(cx, root, file.schedules, out->can_schedule);
 }
 
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)

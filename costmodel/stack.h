@@ -15,6 +15,13 @@ typedef enum ms_layer_split {
 extern const char
     *const ms_layer_split_names[]; /* "balanced" "even" "by-parameters", NULL */
 
+/* What the optimizer waits for. Source: Zero Bubble Pipeline Parallelism (Qi et al. 2023, arXiv 2401.10241), section 4. */
+typedef enum ms_optimizer_sync {
+    MS_SYNC_GLOBAL, /* the norm of all gradients over all ranks; steps do not overlap */
+    MS_SYNC_POST_VALIDATION /* nothing: a rank steps when its own gradients are reduced, and checks the norm while the next step runs */
+} ms_optimizer_sync;
+extern const char *const ms_optimizer_sync_names[]; /* "global" "post-validation", NULL */
+
 typedef struct ms_stack {
     const char *name;
     const char *source;
@@ -63,6 +70,8 @@ typedef struct ms_stack {
     bool can_zero3_with_pp;
     ms_cp_method cp_method; /* default */
     bool can_cp[MS_NUM_CP_METHODS];
+    bool can_schedule[MS_NUM_SCHEDULES];
+    ms_optimizer_sync optimizer_sync;
     ms_layer_split layer_split;
 } ms_stack;
 

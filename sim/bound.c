@@ -1,14 +1,11 @@
 /* Lower bounds of a step by closed form. A rank's own actions cannot start before the first micro-batch has come to it, and after them something
  * always follows: docs/formulas.md 6.3. */
+#include "sim/bound.h"
+
 #include "base/number.h"
 #include "sim/step.h"
 
-typedef struct bound {
-    const ms_split *split;
-    const ms_stage_times *times; /* by class */
-    double microbatches;         /* of a stage */
-    double send_s;
-} bound;
+typedef ms_order_times bound;
 
 /* ---- schedules whose backwards are whole, and whose ranks all end with the last backward of their first chunk ---- */
 
@@ -61,10 +58,11 @@ static double whole_bound_s(const bound *b)
         const ms_stage_times *first = &b->times[run->classes[0]];
         /* the last rank of a run of equal ones waits longest, and has the longest way back to rank 0 */
         double there_s = around_s + (run->num_ranks - 1) * through_s(b, first);
+        double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_STEP_BACKWARD);
         double start_s = ms_max(there_s, first->release_s);
-        double back_s = ms_max(ms_reduce_rest_s(first, MS_STEP_BACKWARD),
-                               ways_back_s(b, i) + head_rest_s);
-        longest_s = ms_max(longest_s, start_s + busy_s(b, run) + back_s);
+        double round_s = start_s + busy_s(b, run) + ways_back_s(b, i) + head_rest_s;
+        longest_s =
+            ms_max(longest_s, b->spans ? own_s : ms_max(start_s + own_s, round_s));
         around_s += run->num_ranks * through_s(b, first);
     }
     return longest_s;
@@ -157,6 +155,73 @@ static int nearest_stage(const ms_split *split, int rank)
     return nearest;
 }
 
+static const ms_stage_times *times_of(const bound *b, int rank, int chunk)
+{
+    return &b->times[b->split->class_of_stage[ms_split_stage(b->split, rank, chunk)]];
+}
+
+/* Way of the first micro-batch to the end of the model and back to the start of the backward of `stage`. */
+static double around_s(const bound *b, const ways *w, int stage)
+{
+    const ms_split *split = b->split;
+    int last = split->num_stages - 1;
+    const ms_stage_times *end = &b->times[split->class_of_stage[last]];
+    const ms_stage_times *own = &b->times[split->class_of_stage[stage]];
+    double there_s = w->there_s[last] + end->first_forward_s - end->hidden_s;
+    if (stage == last)
+        return there_s;
+    /* back_s[last] - back_s[stage] counts the stages from `stage` up to the one before the last */
+    return there_s + w->back_s[last] - w->back_s[stage] + input_s(end) - end->hidden_s -
+           (input_s(own) - own->hidden_s);
+}
+
+/* A rank's first backward waits for a micro-batch that has gone to the end of the model and back. What the rank has not done before, it
+ * does after. */
+static double after_first_backward_s(const bound *b, const ways *w, int rank,
+                                     const chunks *c)
+{
+    const ms_schedule *lists = b->lists;
+    int stage =
+        ms_schedule_model_stage(&b->split->shape, lists->edges.first_backward[rank]);
+    double seconds = around_s(b, w, stage) + c->all_s + c->rest_s;
+    for (int chunk = 0; chunk < b->split->num_chunks; chunk++) {
+        int warmup = lists->edges.warmup[(long)rank * lists->num_chunks + chunk];
+        const ms_stage_times *t = times_of(b, rank, chunk);
+        if (warmup > 0)
+            seconds -= t->first_forward_s + (warmup - 1) * t->forward_s;
+    }
+    return seconds;
+}
+
+/* After the last gradient that a rank sends it may still have gradients of weights to compute; all else came before, and the gradient
+ * travels on. */
+static double until_last_gradient_s(const bound *b, const ways *w, int rank,
+                                    const chunks *c)
+{
+    const ms_schedule *lists = b->lists;
+    int stage =
+        ms_schedule_model_stage(&b->split->shape, lists->edges.last_gradient[rank]);
+    double seconds = c->all_s + w->back_s[stage];
+    for (int chunk = 0; chunk < b->split->num_chunks; chunk++) {
+        int cooldown = lists->edges.cooldown[(long)rank * lists->num_chunks + chunk];
+        const ms_stage_times *t = times_of(b, rank, chunk);
+        seconds -= cooldown * ms_max(t->weight_s, t->last_weight_s);
+    }
+    return seconds;
+}
+
+static double rank_bound_s(const bound *b, const ways *w, int rank, const chunks *c)
+{
+    int stage = nearest_stage(b->split, rank);
+    double start_s = ms_max(w->there_s[stage], c->release_s);
+    double longest_s =
+        start_s + ms_max(c->all_s + c->rest_s, c->inputs_s + w->back_s[stage]);
+    if (b->lists == NULL)
+        return longest_s;
+    longest_s = ms_max(longest_s, after_first_backward_s(b, w, rank, c));
+    return ms_max(longest_s, start_s + until_last_gradient_s(b, w, rank, c));
+}
+
 static double any_bound_s(const bound *b, ms_arena *scratch)
 {
     const ms_split *split = b->split;
@@ -165,15 +230,23 @@ static double any_bound_s(const bound *b, ms_arena *scratch)
     for (int i = 0; i < split->num_runs; i++) {
         const ms_run *run = &split->runs[i];
         chunks c = sum_chunks(b, run);
-        for (int rank = run->first_rank; rank < run->first_rank + run->num_ranks;
-             rank++) {
-            int stage = nearest_stage(split, rank);
-            double start_s = ms_max(w.there_s[stage], c.release_s);
-            longest_s = ms_max(longest_s, start_s + ms_max(c.all_s + c.rest_s,
-                                                           c.inputs_s + w.back_s[stage]));
+        if (b->spans) {
+            longest_s = ms_max(longest_s, c.all_s + c.rest_s);
+            continue;
         }
+        for (int rank = run->first_rank; rank < run->first_rank + run->num_ranks; rank++)
+            longest_s = ms_max(longest_s, rank_bound_s(b, &w, rank, &c));
     }
     return longest_s;
+}
+
+double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
+{
+    ms_arena_mark mark = ms_arena_save(scratch);
+    double bound_s = ends_with_first_chunk(order->kind) ? whole_bound_s(order)
+                                                        : any_bound_s(order, scratch);
+    ms_arena_rewind(scratch, mark);
+    return bound_s * (1.0 - 1e-12);
 }
 
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
@@ -184,14 +257,18 @@ double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
     ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_step_class_durations(pipeline, sharding, i);
-    bound b = {.split = split,
-               .times = times,
-               .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
-               .send_s = pipeline->send_s};
-    double longest_s = ends_with_first_chunk(pipeline->shape.kind)
-                           ? whole_bound_s(&b)
-                           : any_bound_s(&b, scratch);
+    ms_order_times order = {
+        .split = split,
+        .kind = pipeline->shape.kind,
+        .times = times,
+        .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
+        .send_s = pipeline->send_s,
+        .lists = pipeline->lists,
+        .spans = pipeline->workload->stack->optimizer_sync != MS_SYNC_GLOBAL};
+    double bound_s = ms_order_bound_s(&order, scratch);
     int rank_unused;
+    double optimizer_s =
+        order.spans ? 0.0 : ms_optimizer_s(pipeline, sharding, &rank_unused);
     ms_arena_rewind(scratch, mark);
-    return (longest_s + ms_optimizer_s(pipeline, sharding, &rank_unused)) * (1.0 - 1e-12);
+    return bound_s + optimizer_s * (1.0 - 1e-12);
 }

@@ -428,11 +428,13 @@ typedef struct orders {
 /* Spans of one rank cost nothing, wherever they lie. */
 static bool same_cost(const ms_span *a, const ms_span *b)
 {
-    for (int i = 0; i < MS_NUM_SPANS; i++)
-        if (a[i].size > 1 &&
-            (memcmp(a[i].per_domain, b[i].per_domain, sizeof a[i].per_domain) != 0 ||
-             memcmp(&a[i].torus, &b[i].torus, sizeof a[i].torus) != 0))
+    for (int i = 0; i < MS_NUM_SPANS; i++) {
+        if (a[i].size <= 1)
+            continue;
+        if (memcmp(a[i].per_domain, b[i].per_domain, sizeof a[i].per_domain) != 0 ||
+            !ms_torus_span_equal(&a[i].torus, &b[i].torus))
             return false;
+    }
     return true;
 }
 

@@ -66,8 +66,8 @@ static void visit_schedules(ms_explore_level *l, schedule_visitor visit, void *p
                 return;
             if (!set_schedule(l, (ms_schedule_kind)kind, v))
                 continue;
-            ms_schedule_shape shape = ms_plan_shape(&l->plan);
-            l->split = ms_workload_split(workload, l->bills, &shape);
+            l->shape = ms_workload_shape(workload, l->bills, &l->plan);
+            l->split = ms_workload_split(workload, l->bills, &l->shape);
             visit(l, payload);
         }
     }
@@ -253,8 +253,7 @@ typedef struct mesh_links {
 
 static const ms_rank_live *live_of_runs(ms_explore_level *l)
 {
-    ms_schedule_shape shape = ms_plan_shape(&l->plan);
-    const ms_schedule *live = ms_live_cached(l->explorer->schedules, &shape);
+    const ms_schedule *live = l->lists;
     ms_rank_live *of_run =
         MS_NEW_ARRAY(l->explorer->scratch, l->split->num_runs, ms_rank_live);
     for (int i = 0; i < l->split->num_runs; i++) {
@@ -265,31 +264,55 @@ static const ms_rank_live *live_of_runs(ms_explore_level *l)
     return of_run;
 }
 
+/* Whether the schedule may hold a plan that is wanted. */
+static bool is_open(ms_explore_level *l, mesh_links *links)
+{
+    ms_explorer *explorer = l->explorer;
+    double bound_s = ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
+    if (explorer->watch != NULL)
+        ms_watch_schedule(l, bound_s);
+    bool beaten = ms_explore_is_beaten(explorer, bound_s);
+    explorer->counts.over_bound += beaten;
+    return !beaten;
+}
+
+/* Every order of axes with the given states; all states when there are none. */
+static void explore_orders(ms_explore_level *l, mesh_links *links,
+                           const ms_explore_state *states, int num_states)
+{
+    for (int i = 0; i < links->num; i++) {
+        ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+        memcpy(l->plan.order, links->orders->order[i], sizeof l->plan.order);
+        ms_explore_open(l, &links->of_order[i], &links->priced[i]);
+        if (states != NULL)
+            ms_explore_sieved(l, states, num_states);
+        else
+            ms_explore_states(l);
+        ms_arena_rewind(l->explorer->scratch, mark);
+    }
+    memcpy(l->plan.order, links->orders->order[0], sizeof l->plan.order);
+}
+
 static void explore_schedule(ms_explore_level *l, void *payload)
 {
     mesh_links *links = payload;
     ms_explorer *explorer = l->explorer;
-    if (!explorer->exhaustive && !explorer->bounds_only) {
-        double bound_s =
-            ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
-        if (explorer->watch != NULL)
-            ms_watch_schedule(l, bound_s);
-        if (ms_explore_is_beaten(explorer, bound_s)) {
-            explorer->counts.over_bound++;
-            return;
-        }
-    }
-    ms_arena_mark outer = ms_arena_save(explorer->scratch);
+    bool everything = explorer->exhaustive || explorer->bounds_only;
+    l->lists = ms_live_cached(explorer->schedules, &l->shape);
+    if (!everything && !is_open(l, links))
+        return;
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
     l->live = live_of_runs(l);
-    for (int i = 0; i < links->num; i++) {
-        ms_arena_mark mark = ms_arena_save(explorer->scratch);
-        memcpy(l->plan.order, links->orders->order[i], sizeof l->plan.order);
-        ms_explore_open(l, &links->of_order[i], &links->priced[i]);
-        ms_explore_states(l);
-        ms_arena_rewind(explorer->scratch, mark);
+    if (everything || explorer->watch != NULL) {
+        explore_orders(l, links, NULL, 0);
+    } else {
+        ms_explore_state states[MS_MAX_EXPLORE_STATES];
+        ms_explore_open(l, &links->ideal, &links->ideal_priced);
+        int num_states = ms_explore_sieve(l, links->num, states);
+        if (num_states > 0)
+            explore_orders(l, links, states, num_states);
     }
-    ms_arena_rewind(explorer->scratch, outer);
-    memcpy(l->plan.order, links->orders->order[0], sizeof l->plan.order);
+    ms_arena_rewind(explorer->scratch, mark);
 }
 
 static void explore_batch(ms_explore_level *l, void *payload)

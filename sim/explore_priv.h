@@ -18,7 +18,9 @@ typedef struct ms_explore_level {
     const ms_links *links;
     ms_priced_parts *priced; /* on these links */
     ms_pipeline pipeline;
+    ms_schedule_shape shape;
     const ms_split *split;
+    const ms_schedule *lists; /* of the schedule, or shorter ones that live alike */
     const ms_rank_live *live; /* (split->num_runs) */
 } ms_explore_level;
 
@@ -34,6 +36,22 @@ bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 
 /* All shardings with all recomputations, on the links that the level was opened on. */
 void ms_explore_states(ms_explore_level *l);
+
+/* A way to shard and to recompute that fits, and that may be among those wanted on ideal links. */
+typedef struct ms_explore_state {
+    ms_sharding sharding;
+    ms_recompute mode;
+    long layers; /* as in plans: 0 is all */
+    double peak_bytes;
+} ms_explore_state;
+
+#define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_RECOMPUTE)
+
+/* The states of a schedule that any of `num_orders` orders of axes has to look at; the level is open on ideal links. With the two reductions of
+ * ms_explore_states. Returns how many. */
+int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states);
+/* These states on the links that the level was opened on. */
+void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num);
 
 /* How many plans that visits, for one order of axes: l->pipeline.shards and l->split are set. */
 long ms_explore_count_states(const ms_explore_level *l);

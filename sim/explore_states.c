@@ -188,8 +188,8 @@ static void evaluate_full(ms_explore_level *l, long recompute_layers, long most)
     ms_arena_rewind(l->explorer->scratch, mark);
 }
 
-/* Full recomputation on as few layers of each chunk as fit. */
-static void evaluate_least_full(ms_explore_level *l, long most)
+/* The fewest layers of each chunk whose full recomputation fits; all when none does. */
+static long least_full(ms_explore_level *l, long most)
 {
     long low = fits_with(l, most, most) ? 1 : most, high = most;
     while (low < high) {
@@ -199,7 +199,7 @@ static void evaluate_least_full(ms_explore_level *l, long most)
         else
             low = middle + 1;
     }
-    evaluate_full(l, high, most);
+    return high;
 }
 
 static void explore_full(ms_explore_level *l, long most)
@@ -208,7 +208,7 @@ static void explore_full(ms_explore_level *l, long most)
     if (explorer->bounds_only)
         evaluate_full(l, most, most);
     else if (!explorer->exhaustive)
-        evaluate_least_full(l, most);
+        evaluate_full(l, least_full(l, most), most);
     for (long layers = 1; explorer->exhaustive && layers <= most; layers++)
         evaluate_full(l, layers, most);
 }
@@ -302,6 +302,115 @@ void ms_explore_states(ms_explore_level *l)
     }
 }
 
+/* ---- what is left for every order of axes ---- */
+
+/* What the sieve finds of one schedule. */
+typedef struct sieve {
+    ms_explore_level *l;
+    long num_orders, most;
+    int num;
+    ms_explore_state *states;
+    recomputed made[NUM_SIMPLE_MODES];
+} sieve;
+
+/* Memory does not depend on the order of axes, and no order is faster than ideal links. Returns whether the state in use fits. */
+static bool sift(sieve *s)
+{
+    ms_explorer *explorer = s->l->explorer;
+    ms_explore_state state = {.sharding = ms_plan_sharding(&s->l->plan),
+                              .mode = s->l->plan.recompute,
+                              .layers = s->l->plan.recompute_layers};
+    explorer->counts.evaluated++;
+    if (!fits(s->l, &state.peak_bytes)) {
+        explorer->counts.over_memory += s->num_orders;
+        return false;
+    }
+    double bound_s = ms_step_bound_s(&s->l->pipeline, state.sharding, explorer->scratch);
+    if (ms_explore_is_beaten(explorer, bound_s))
+        explorer->counts.over_bound += s->num_orders;
+    else
+        s->states[s->num++] = state;
+    return true;
+}
+
+static void sift_full(sieve *s)
+{
+    ms_arena_mark mark = ms_arena_save(s->l->explorer->scratch);
+    long layers = least_full(s->l, s->most);
+    recomputed r = make_recomputed(s->l, MS_RECOMPUTE_FULL, layers);
+    use_full(s->l, &r, layers, s->most);
+    sift(s);
+    ms_arena_rewind(s->l->explorer->scratch, mark);
+}
+
+static void sift_sharding(sieve *s)
+{
+    ms_explore_level *l = s->l;
+    ms_explorer *explorer = l->explorer;
+    long all = count_recomputations(explorer->space, s->most);
+    explorer->counts.configurations += all * s->num_orders;
+    use_recomputed(l, &s->made[0], MS_RECOMPUTE_NONE, 0);
+    if (is_sharding_beaten(l)) {
+        explorer->counts.evaluated++;
+        explorer->counts.over_bound += all * s->num_orders;
+        return;
+    }
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++) {
+        if (!allows_mode(l, simple_modes[i]))
+            continue;
+        if (s->made[i].stages == NULL)
+            s->made[i] = make_recomputed(l, simple_modes[i], 0);
+        use_recomputed(l, &s->made[i], simple_modes[i], 0);
+        if (sift(s) && i == 0) {
+            explorer->counts.dominated += (all - 1) * s->num_orders;
+            return;
+        }
+    }
+    if (allows_mode(l, MS_RECOMPUTE_FULL))
+        sift_full(s);
+}
+
+int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states)
+{
+    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+    sieve s = {.l = l,
+               .num_orders = num_orders,
+               .most = most_layers(l->split),
+               .states = states};
+    s.made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    for (int sharding = 0; sharding < MS_NUM_SHARDINGS; sharding++) {
+        if (!allowed_sharding(l, (ms_sharding)sharding))
+            continue;
+        set_sharding(l, (ms_sharding)sharding);
+        sift_sharding(&s);
+    }
+    ms_arena_rewind(l->explorer->scratch, mark);
+    return s.num;
+}
+
+void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num)
+{
+    ms_explorer *explorer = l->explorer;
+    for (int i = 0; i < num; i++) {
+        ms_arena_mark mark = ms_arena_save(explorer->scratch);
+        set_sharding(l, states[i].sharding);
+        long most = most_layers(l->split);
+        long layers = states[i].mode == MS_RECOMPUTE_FULL && states[i].layers == 0
+                          ? most
+                          : states[i].layers;
+        recomputed r = make_recomputed(l, states[i].mode, layers);
+        use_recomputed(l, &r, states[i].mode, states[i].layers);
+        explorer->counts.evaluated++;
+        double bound_s =
+            ms_step_bound_s(&l->pipeline, states[i].sharding, explorer->scratch);
+        if (ms_explore_is_beaten(explorer, bound_s))
+            explorer->counts.over_bound++;
+        else
+            replay_plan(l, states[i].peak_bytes);
+        ms_arena_rewind(explorer->scratch, mark);
+    }
+}
+
 long ms_explore_count_states(const ms_explore_level *l)
 {
     long count = 0;
@@ -322,11 +431,12 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
     l->pipeline =
         (ms_pipeline){.workload = workload,
                       .links = links,
-                      .shape = ms_plan_shape(&l->plan),
+                      .shape = l->shape,
                       .split = l->split,
                       .shards = ms_shard_sizes_of(links),
                       .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
                       .world_sync_s = ms_step_sync_s(workload, links, &priced->parts),
+                      .lists = l->lists,
                       .parts = &priced->parts};
 }
 

@@ -270,7 +270,7 @@ static void add_tree(ms_link_load *load, const long *ranks, long num_ranks, doub
         first[num++] = i;
         i += here.num;
     }
-    for (long node = 1; node < num; node++)
+    for (long node = 1; node < num; node++) {
         for (int tree = 0; tree < 2; tree++) {
             long up = tree_parent(node, num);
             long a = tree == 0 ? node : twin(node, num),
@@ -278,6 +278,7 @@ static void add_tree(ms_link_load *load, const long *ranks, long num_ranks, doub
             add_edge(load, part_at(fabric, ranks, num_ranks, first[a]),
                      part_at(fabric, ranks, num_ranks, first[b]), 0.5 * bytes);
         }
+    }
 }
 
 /* ---- each to each ---- */
@@ -286,13 +287,14 @@ static void add_pairs(ms_link_load *load, const long *ranks, long num_ranks, dou
                       bool inside_too)
 {
     long size = domain_size(load->fabric);
-    for (long i = 0; i < num_ranks; i++)
+    for (long i = 0; i < num_ranks; i++) {
         for (long j = 0; j < num_ranks; j++) {
             if (i == j || (!inside_too && ranks[i] / size == ranks[j] / size))
                 continue;
             add_way(load, ranks[i], ranks[j], true, 0.5 * bytes);
             add_way(load, ranks[i], ranks[j], false, 0.5 * bytes);
         }
+    }
 }
 
 /* Through a switch or over a mesh the ranks of a domain send each other what a ring would, per rank and wire. */

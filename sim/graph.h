@@ -32,16 +32,15 @@ typedef struct ms_task {
 
 /* What a task needs while it runs. Tasks of one cost are alike. */
 typedef struct ms_task_cost {
-    double duration_s; /* alone on the machine */
-    double
-        latency_s; /* of it, the start in which no byte moves: uses of links count after it */
-    int first_use, num_uses; /* of graph->uses */
+    double duration_s;       /* alone on the machine */
+    double latency_s;        /* of it, the start in which no byte moves */
+    int first_use, num_uses; /* of graph->uses; they count after the latency */
     int pool;     /* processors that it runs on, index into graph->pool_sms; -1: none */
-    int held_sms; /* SMs that a communication kernel takes from the pool while it runs */
-    double
-        tiles; /* of a matrix product: its time is whole waves over the SMs that are left. 0: not limited by SMs */
-    double
-        sm_frac; /* of the duration that is limited by SMs without waves being known (several kernels together): it stretches with SMs / SMs left */
+    int held_sms; /* SMs that communication takes from the pool while it runs */
+    /* Of a matrix product: its time is whole waves over the SMs that are left. 0: not limited by SMs. */
+    double tiles;
+    /* Share of the duration that is limited by SMs without waves being known (several kernels together): it stretches with SMs / SMs left. */
+    double sm_frac;
 } ms_task_cost;
 
 /* Share of a link that a task takes at full speed. */
@@ -96,7 +95,8 @@ typedef struct ms_graph {
     const char *const *labels;
 } ms_graph;
 
-/* Longest path, no queue: a task starts at the latest end of what it waits for, and ends its duration later. start_s (may be NULL) and end_s are (1 + num_tasks). Returns the latest end. */
+/* Longest path, no queue: a task starts at the latest end of what it waits for, and ends its duration later.
+ * start_s (may be NULL) and end_s are (1 + num_tasks). Returns the latest end. */
 double ms_graph_replay(const ms_graph *graph, double *start_s, double *end_s);
 
 /* Whether every task waits only for earlier ones, and indices lie in range. For tests. */

@@ -171,11 +171,12 @@ static void relax_all_reduces(ms_links *links, const ms_cluster *cluster,
 static void relax_meshes(ms_links *links, const ms_cluster *cluster,
                          const ms_profile *profile)
 {
-    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
+    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {
         for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
             if (links->law[axis][c].num_algorithms > 0)
                 links->law[axis][c] =
                     least_law((ms_collective)c, &links->span[axis], cluster, profile);
+    }
     for (int i = 0; i < MS_NUM_SYNC_GROUPS; i++) {
         if (links->sync_span[i].size <= 1)
             continue;

@@ -85,7 +85,7 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
 {
     *p = (ms_planned){.plan = plan, .workload = workload};
     open_bills(p);
-    ms_schedule_shape shape = ms_plan_shape(plan);
+    ms_schedule_shape shape = ms_workload_shape(workload, p->bills, plan);
     p->sharding = ms_plan_sharding(plan);
     p->schedule = ms_schedule_make(cx->arena, &shape);
     p->pipeline =
@@ -96,6 +96,7 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                       .shards = ms_shard_sizes_of(&p->links),
                       .send_s = plan->size[MS_PP] > 1 ? p->parts.send_s : 0.0,
                       .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts),
+                      .lists = p->schedule,
                       .parts = &p->parts,
                       .recompute = plan->recompute,
                       .recompute_layers = plan->recompute_layers};

@@ -1,6 +1,7 @@
 #include "sim/prediction.h"
 
 #include "base/number.h"
+#include "sim/simulation.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,19 +20,23 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* The schedule alone: no waiting for parameters before it, no reductions after it. */
-static double unsynced_makespan_s(ms_ctx *cx, const ms_planned *p,
-                                  const ms_stage_times *times)
+/* The schedule alone: no waiting for parameters before it, no reductions after it. Of one rank's span when ranks do not wait for each
+ * other at the end. */
+static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
+                         int rank)
 {
-    int num_stages = p->schedule->num_stages;
+    int num_stages = p->schedule->num_stages, num_ranks = p->schedule->shape.num_ranks;
     ms_stage_times *plain = MS_NEW_ARRAY(cx->arena, num_stages, ms_stage_times);
     for (int s = 0; s < num_stages; s++) {
         plain[s] = times[s];
         plain[s].release_s = plain[s].reduce_s = plain[s].reduce_tail_s = 0.0;
     }
-    ms_replay_result result = {0};
+    ms_replay_result result = {.start_s = MS_NEW_ARRAY(cx->arena, num_ranks, double),
+                               .end_s = MS_NEW_ARRAY(cx->arena, num_ranks, double)};
     ms_replay(p->schedule, plain, cx->arena, &result);
-    return result.makespan_s;
+    return p->workload->stack->optimizer_sync == MS_SYNC_GLOBAL
+               ? result.makespan_s
+               : result.end_s[rank] - result.start_s[rank];
 }
 
 static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
@@ -54,22 +59,23 @@ static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times
     }
 }
 
-/* All ranks wait for each other before the optimizer (the gradient norm), so the rank with the longest optimizer ends last. */
 static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 {
-    int ranks = p->pipeline.shape.num_ranks, last = 0;
+    int ranks = p->pipeline.shape.num_ranks;
     ms_replay_result result = {.busy_s = MS_NEW_ARRAY(cx->arena, ranks, double)};
     ms_stage_times *times =
         MS_NEW_ARRAY(cx->arena, p->schedule->num_stages, ms_stage_times);
     ms_step_durations(&p->pipeline, p->sharding, cx->arena, times);
     ms_replay(p->schedule, times, cx->arena, &result);
-    out->optimizer_s = ms_optimizer_s(&p->pipeline, p->sharding, &last);
-    out->step_s = result.makespan_s + out->optimizer_s;
+    ms_step_time time =
+        ms_step_time_of(&p->pipeline, p->sharding, p->schedule, times, cx->arena);
+    out->optimizer_s = time.optimizer_s;
+    out->step_s = time.step_s;
+    out->ending_rank = time.last_rank;
     out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding, cx->arena);
-    double plain_s = unsynced_makespan_s(cx, p, times);
-    sum_rank(p, last, out);
-    out->ending_rank = last;
-    out->bubble_s = ms_max(plain_s - result.busy_s[last], 0.0);
+    double plain_s = unsynced_s(cx, p, times, time.last_rank);
+    sum_rank(p, time.last_rank, out);
+    out->bubble_s = ms_max(plain_s - result.busy_s[time.last_rank], 0.0);
     double known_s = out->compute_s + out->host_s + out->bubble_s + out->optimizer_s;
     out->exposed_comm_s = ms_max(out->step_s - known_s, 0.0);
     predict_stages(cx, p, times, result.busy_s, out);
@@ -183,16 +189,23 @@ static void copy_split(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
     out->layers_per_stage = layers;
 }
 
-ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+static ms_traffic predict_axes(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
 {
-    const ms_model *model = planned->workload->model;
-    *out = (ms_prediction){0};
-    predict_time(cx, planned, out);
-    predict_rates(planned, out);
-    predict_memory(cx, planned, out);
     ms_traffic traffic = ms_traffic_make(cx, planned, out->ending_rank);
     ms_traffic_share_exposure(&traffic, out->exposed_comm_s);
     out->num_axes = ms_traffic_axes(planned, &traffic, out->axes);
+    return traffic;
+}
+
+ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+{
+    const ms_model *model = planned->workload->model;
+    *out = (ms_prediction){.engine = ms_engine_names[MS_ENGINE_REPLAY]};
+    predict_time(cx, planned, out);
+    out->replay_step_s = out->step_s;
+    predict_rates(planned, out);
+    predict_memory(cx, planned, out);
+    ms_traffic traffic = predict_axes(cx, planned, out);
     long rows = ms_model_padded_vocab(model, planned->plan->size[MS_TP]);
     out->padded_vocab = rows != model->vocab ? rows : 0;
     copy_split(cx, planned, out);
@@ -205,5 +218,35 @@ ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     ms_planned planned;
     ms_planned_open(cx, workload, plan, &planned);
     (void)ms_predict_planned(cx, &planned, out);
+    return MS_OK;
+}
+
+/* ---- by events ---- */
+
+static void take_times(const ms_simulation *simulation, ms_prediction *out)
+{
+    const ms_actor *last = &simulation->actors[simulation->last_actor];
+    out->engine = ms_engine_names[MS_ENGINE_EVENT];
+    out->step_s = simulation->step_s;
+    out->compute_s = last->compute_s;
+    out->exposed_comm_s = last->exposed_comm_s;
+    out->bubble_s = last->bubble_s;
+    out->optimizer_s = last->optimizer_s;
+    out->host_s = last->host_s;
+    out->ending_rank = last->pipeline_rank;
+}
+
+ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                               ms_prediction *out)
+{
+    ms_planned planned;
+    ms_planned_open(cx, workload, plan, &planned);
+    (void)ms_predict_planned(cx, &planned, out);
+    ms_simulate_options options = {.engine = MS_ENGINE_EVENT};
+    ms_simulation *simulation = MS_NEW(cx->arena, ms_simulation);
+    MS_TRY(ms_simulate(cx, &planned, &options, simulation));
+    take_times(simulation, out);
+    predict_rates(&planned, out);
+    (void)predict_axes(cx, &planned, out);
     return MS_OK;
 }

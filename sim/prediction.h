@@ -28,6 +28,8 @@ typedef struct ms_axis_prediction {
 #define MS_MAX_AXIS_PREDICTIONS 9
 
 typedef struct ms_prediction {
+    const char *engine; /* what gave step_s and its parts: "replay" or "event" */
+    double replay_step_s;
     double step_s;
     double tokens_per_s, tokens_per_s_per_gpu;
     double mfu_frac, hfu_frac;
@@ -55,6 +57,11 @@ ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
 
 /* The same for a plan that is open, with the traffic that the axes sum up. */
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
+
+/* The same, but step time, rates, the parts of the step and what is exposed come from the event engine, a task per action. MS_EINPUT: as
+ * ms_simulate. */
+ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                               ms_prediction *out);
 
 /* A rank's traffic summed by group, without what is in optimizer_s; returns how many axes. */
 int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,

@@ -3,10 +3,16 @@
 #include "sim/prediction_print.h"
 
 #include "base/table.h"
+#include "sim/simulation.h"
 
 #include <math.h>
 
 #define BAR_WIDTH 40
+
+bool ms_prediction_is_by_events(const ms_prediction *prediction)
+{
+    return prediction->engine == ms_engine_names[MS_ENGINE_EVENT];
+}
 
 double ms_gib(double bytes)
 {
@@ -97,10 +103,12 @@ void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis)
 
 static void write_times(ms_jout *out, const ms_prediction *p)
 {
+    ms_jout_text_field(out, "engine", p->engine);
     ms_jout_number_field(out, "step_s", p->step_s);
     ms_jout_number_field(out, "step_s_low", NAN); /* null: there are no intervals yet */
     ms_jout_number_field(out, "step_s_high", NAN);
     ms_jout_number_field(out, "bound_s", p->bound_s);
+    ms_jout_number_field(out, "replay_step_s", p->replay_step_s);
     ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
     ms_jout_number_field(out, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu);
     ms_jout_number_field(out, "mfu_frac", p->mfu_frac);
@@ -176,10 +184,22 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
             plan->ep > 1 ? "; experts equally loaded" : "", padding);
 }
 
+static void print_step(FILE *out, const ms_prediction *p)
+{
+    int decimals = ms_decimals(p->step_s);
+    bool by_events = ms_prediction_is_by_events(p);
+    fprintf(out, "\nstep time     %.*f s by %s", decimals, p->step_s,
+            by_events ? "events" : "replay");
+    if (by_events)
+        fprintf(out, ", %+.2f %% against the %.*f s by replay",
+                100.0 * (p->step_s / p->replay_step_s - 1.0), decimals, p->replay_step_s);
+    fputc('\n', out);
+}
+
 static void print_summary(FILE *out, const ms_plan *plan, const ms_prediction *p)
 {
     double free_bytes = p->capacity_bytes - p->peak_bytes;
-    fprintf(out, "\nstep time     %.*f s\n", ms_decimals(p->step_s), p->step_s);
+    print_step(out, p);
     fprintf(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
     fprintf(out, "tokens/s/GPU  %.*f\n", ms_decimals(p->tokens_per_s_per_gpu),
             p->tokens_per_s_per_gpu);

@@ -17,6 +17,9 @@ ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction)
  * step, bf16": what was given, without the choices. */
 char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan);
 
+/* Whether the event engine gave the step time. */
+bool ms_prediction_is_by_events(const ms_prediction *prediction);
+
 /* Decimals that show a number of this size with four digits. */
 int ms_decimals(double value);
 

@@ -80,7 +80,9 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
 /* The shortest decimal from `low` on that is below `high`: the same choice, easier to read. */
 static double shortest_between(double low, double high)
 {
-    for (double scale = 10.0; scale < 1e15; scale *= 10.0) {
+    double scale = 1.0;
+    for (int digits = 1; digits <= 15; digits++) {
+        scale *= 10.0;
         double value = ceil(low * scale) / scale;
         if (value < high && value <= 1.0)
             return value;

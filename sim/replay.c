@@ -98,10 +98,14 @@ static step_cost price(const ms_schedule *schedule, const ms_step_cost *cost,
         break;
     case MS_STEP_PAIR_FORWARD:
         out.delay_s = activation_delay_s(shape, cost->stage, stages);
-        out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
+        if (!shape->early_release)
+            out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
+        break;
+    case MS_STEP_PAIR_REST:
+        if (shape->early_release)
+            out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
         break;
     case MS_STEP_WEIGHT:
-    case MS_STEP_PAIR_REST:
         break;
     }
     return out;
@@ -145,6 +149,21 @@ static void sum_busy(const ms_schedule *schedule, const step_cost *table,
     for (int i = 0; i < schedule->num_step_costs; i++) {
         int rank = ms_schedule_rank(&schedule->shape, schedule->step_costs[i].stage);
         busy_s[rank] += (double)count[i] * table[i].duration_s;
+    }
+}
+
+static void find_starts(const ms_schedule *schedule, const step_cost *table,
+                        const double *end_s, double *start_s)
+{
+    int num_left = schedule->shape.num_ranks;
+    for (int i = 1; num_left > 0; i++) {
+        const ms_step *step = &schedule->steps[i];
+        if (step->before != 0)
+            continue;
+        int rank =
+            ms_schedule_rank(&schedule->shape, schedule->step_costs[step->cost].stage);
+        start_s[rank] = end_s[i] - table[step->cost].duration_s;
+        num_left--;
     }
 }
 
@@ -210,6 +229,8 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
     double *end_s = MS_NEW_ARRAY(scratch, schedule->num_steps + 1, double);
     walk_steps(schedule, table, end_s);
     find_ends(schedule, stages, end_s, out);
+    if (out->start_s != NULL)
+        find_starts(schedule, table, end_s, out->start_s);
     if (out->busy_s != NULL)
         sum_busy(schedule, table, scratch, out->busy_s);
     ms_arena_rewind(scratch, mark);

@@ -31,7 +31,8 @@ typedef struct ms_replay_result {
     int last_rank;     /* a rank that ends last (the smallest of several) */
     double *
         end_s; /* (num_ranks): end of each rank's last action or reduction; NULL: not wanted */
-    double *busy_s; /* (num_ranks): sum of its actions' durations; NULL: not wanted */
+    double *busy_s;  /* (num_ranks): sum of its actions' durations; NULL: not wanted */
+    double *start_s; /* (num_ranks): start of its first action; NULL: not wanted */
 } ms_replay_result;
 
 /* `scratch` is used and left as it was found. Deterministic: the order of sums depends on the schedule only. */

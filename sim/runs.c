@@ -391,7 +391,7 @@ static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,
     if (!ms_csv_next(cx->arena, csv, &header))
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
                        "the file is empty, it must begin with a header");
-    ms_run_columns columns;
+    ms_run_columns columns = {0};
     MS_TRY(ms_run_columns_find(cx, name, &header, &columns));
     read_runs(cx, csv, &columns, out);
     return MS_OK;

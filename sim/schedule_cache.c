@@ -49,8 +49,9 @@ static bool same_shape(const ms_schedule_shape *a, const ms_schedule_shape *b)
     return a->kind == b->kind && a->num_ranks == b->num_ranks &&
            a->num_microbatches == b->num_microbatches &&
            a->virtual_stages == b->virtual_stages && a->group == b->group &&
-           a->memory_limit == b->memory_limit && same_times(&a->times, &b->times) &&
-           a->early_release == b->early_release && a->table == b->table;
+           a->memory_limit == b->memory_limit && a->weight_share == b->weight_share &&
+           same_times(&a->times, &b->times) && a->early_release == b->early_release &&
+           a->table == b->table;
 }
 
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
@@ -68,17 +69,43 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return e->schedule;
 }
 
-/* With groups of p micro-batches the lists repeat after the warm-up of at most (v + 1) p forwards, that is after two groups;
- * the live vectors of four groups are those of any more. GPipe keeps all, and is short. */
+/* Families whose lists repeat after the warm-up: those of 4p micro-batches (2p: 1F1B) live as those of any more, begin alike and end alike. With groups of p
+ * micro-batches the warm-up of at most (v + 1) p forwards ends after two groups. GPipe and looped BFS keep all, and are short; orders
+ * that are built for durations repeat as these allow, which is not known before. */
+static int brief_microbatches(const ms_schedule_shape *shape)
+{
+    int p = shape->num_ranks, m = shape->num_microbatches;
+    switch (shape->kind) {
+    case MS_1F1B:
+    case MS_ZB_H1:
+        return 2 * p;
+    case MS_ZB_H2:
+    case MS_ZB_V:
+    case MS_DUALPIPE:
+    case MS_DUALPIPEV:
+        return 4 * p;
+    case MS_INTERLEAVED:
+    case MS_INTERLEAVED_ZB:
+    case MS_COMBINED_1F1B:
+        return m % p == 0 && ms_schedule_group(shape) == p ? 4 * p : m;
+    case MS_GPIPE:
+    case MS_LOOPED_BFS:
+    case MS_ZB_AUTO:
+    case MS_V_HALF:
+    case MS_V_MIN:
+    case MS_CUSTOM:
+    case MS_NUM_SCHEDULES:
+        break;
+    }
+    return m;
+}
+
 const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
                                   const ms_schedule_shape *shape)
 {
     ms_schedule_shape brief = *shape;
-    int p = shape->num_ranks, m = shape->num_microbatches;
-    if (shape->kind == MS_1F1B && m > 2 * p)
-        brief.num_microbatches = 2 * p;
-    if (shape->kind == MS_INTERLEAVED && m > 4 * p && ms_schedule_group(shape) == p &&
-        m % p == 0)
-        brief.num_microbatches = 4 * p;
+    int few = brief_microbatches(shape);
+    if (few < brief.num_microbatches)
+        brief.num_microbatches = few;
     return ms_schedule_cached(cache, &brief);
 }

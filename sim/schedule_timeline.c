@@ -28,7 +28,7 @@ static const ms_stage_times *stage_times(ms_arena *arena, const ms_schedule *sch
 {
     double backward = times->backward_input + times->backward_weight;
     ms_stage_times *stages = MS_NEW_ARRAY(arena, schedule->num_stages, ms_stage_times);
-    for (int s = 0; s < schedule->num_stages; s++)
+    for (int s = 0; s < schedule->num_stages; s++) {
         stages[s] = (ms_stage_times){.forward_s = times->forward,
                                      .first_forward_s = times->forward,
                                      .backward_s = backward,
@@ -38,6 +38,7 @@ static const ms_stage_times *stage_times(ms_arena *arena, const ms_schedule *sch
                                      .last_weight_s = times->backward_weight,
                                      .send_forward_s = times->send,
                                      .send_backward_s = times->send};
+    }
     return stages;
 }
 

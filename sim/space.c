@@ -48,6 +48,7 @@ ms_space ms_space_all(const ms_plan *base, const ms_stack *stack)
     for (int i = 0; i < MS_NUM_CHOICES; i++)
         space.high[i] = LONG_MAX;
     memcpy(space.can_cp, stack->can_cp, sizeof space.can_cp);
+    memcpy(space.can_schedule, stack->can_schedule, sizeof space.can_schedule);
     if (!stack->can_zero3_with_pp)
         space.base.reshard_after_forward =
             false; /* explore.c offers resharding with pp 1 only */
@@ -265,9 +266,9 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
 {
     ms_schedule_traits traits = ms_schedule_traits_of(kind);
     long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
-    return traits.least_virtual > 0 && (pp > 1 || kind == MS_1F1B) &&
-           virtual_stages >= traits.least_virtual && virtual_stages <= most &&
-           virtual_stages <= space->max_virtual_stages &&
+    bool can = space->can_schedule[kind] || (pp == 1 && kind == MS_1F1B);
+    return can && (pp > 1 || kind == MS_1F1B) && virtual_stages >= traits.least_virtual &&
+           virtual_stages <= most && virtual_stages <= space->max_virtual_stages &&
            ms_space_allows(space, MS_CHOOSE_SCHEDULE, (long)kind) &&
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
 }
@@ -451,11 +452,19 @@ static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
     }
 }
 
+static bool same_signature(const signature *a, const signature *b)
+{
+    for (int i = 0; i < MS_NUM_SPANS; i++)
+        if (!ms_torus_span_equal(&a->torus[i], &b->torus[i]))
+            return false;
+    return memcmp(a->per_domain, b->per_domain, sizeof a->per_domain) == 0;
+}
+
 /* Index of an equal signature; num_known when there is none. */
 static int find_signature(const signature *known, int num_known, const signature *one)
 {
     int i = 0;
-    while (i < num_known && memcmp(&known[i], one, sizeof *one) != 0)
+    while (i < num_known && !same_signature(&known[i], one))
         i++;
     return i;
 }
@@ -532,7 +541,7 @@ bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
     for (int i = 0; i < orders.num; i++) {
         memcpy(variant.order, orders.order[i], sizeof variant.order);
         sign(&variant, cluster, &tried);
-        if (memcmp(&asked, &tried, sizeof asked) != 0)
+        if (!same_signature(&asked, &tried))
             continue;
         memcpy(like, orders.order[i], sizeof variant.order);
         return true;

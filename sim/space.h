@@ -36,6 +36,7 @@ typedef struct ms_space {
     long max_microbatch;                            /* sequences; default 16 */
     bool fixed_order;                               /* only base.order */
     bool can_cp[MS_NUM_CP_METHODS];                 /* what the stack can run */
+    bool can_schedule[MS_NUM_SCHEDULES];
     /* Tests thin the options: a value stays with probability keep_frac, decided by its name and `seed`. 1: all stay. */
     double keep_frac;
     unsigned long seed;

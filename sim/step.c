@@ -99,17 +99,63 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_are
     }
 }
 
+static double update_s(const ms_pipeline *pipeline, ms_sharding sharding, int run)
+{
+    double params =
+        ms_rank_params(&pipeline->loads[run], &pipeline->shards, sharding >= MS_ZERO_1);
+    return ms_stream_s(&pipeline->workload->pricer,
+                       params * pipeline->workload->stack->optimizer_bytes.value);
+}
+
+static ms_step_time longest_span(const ms_pipeline *pipeline, ms_sharding sharding,
+                                 const ms_replay_result *result)
+{
+    ms_step_time longest = {.step_s = -1.0};
+    for (int i = 0; i < pipeline->split->num_runs; i++) {
+        const ms_run *run = &pipeline->split->runs[i];
+        double optimizer_s = update_s(pipeline, sharding, i);
+        for (int r = run->first_rank; r < run->first_rank + run->num_ranks; r++) {
+            double span_s = result->end_s[r] - result->start_s[r] + optimizer_s;
+            if (span_s > longest.step_s)
+                longest = (ms_step_time){span_s, optimizer_s, r};
+        }
+    }
+    return longest;
+}
+
+ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
+                             const ms_schedule *schedule, const ms_stage_times *times,
+                             ms_arena *scratch)
+{
+    ms_arena_mark mark = ms_arena_save(scratch);
+    bool global = pipeline->workload->stack->optimizer_sync == MS_SYNC_GLOBAL;
+    int num_ranks = schedule->shape.num_ranks;
+    ms_replay_result result = {0};
+    if (!global) {
+        result.end_s = MS_NEW_ARRAY(scratch, num_ranks, double);
+        result.start_s = MS_NEW_ARRAY(scratch, num_ranks, double);
+    }
+    ms_replay(schedule, times, scratch, &result);
+    ms_step_time time = {0};
+    if (global) {
+        time.optimizer_s = ms_optimizer_s(pipeline, sharding, &time.last_rank);
+        time.step_s = result.makespan_s + time.optimizer_s;
+    } else {
+        time = longest_span(pipeline, sharding, &result);
+    }
+    ms_arena_rewind(scratch, mark);
+    return time;
+}
+
 double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        const ms_schedule *schedule, ms_arena *scratch)
 {
-    int rank_unused;
     ms_arena_mark mark = ms_arena_save(scratch);
     ms_stage_times *times = MS_NEW_ARRAY(scratch, schedule->num_stages, ms_stage_times);
     ms_step_durations(pipeline, sharding, scratch, times);
-    ms_replay_result result = {0};
-    ms_replay(schedule, times, scratch, &result);
+    ms_step_time time = ms_step_time_of(pipeline, sharding, schedule, times, scratch);
     ms_arena_rewind(scratch, mark);
-    return result.makespan_s + ms_optimizer_s(pipeline, sharding, &rank_unused);
+    return time.step_s;
 }
 
 double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding,

@@ -18,6 +18,8 @@ typedef struct ms_pipeline {
     ms_shard_sizes shards;
     double send_s;
     double world_sync_s; /* before the optimizer: ms_step_sync_s */
+    const ms_schedule *
+        lists; /* of the shape, or shorter ones with the same edges, for tighter bounds; NULL: none */
     /* for schedules with pairs: */
     const ms_parts *parts;
     ms_recompute recompute;
@@ -51,6 +53,18 @@ double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
 /* Never above ms_step_exact_s: docs/formulas.md 6.3. Lowered by 1 part in 10^12 for rounding. */
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
+
+/* A step by replay of the whole schedule. With a global synchronisation it ends when the slowest rank has stepped after all have been
+ * reduced. With post-validation ranks do not wait: in a row of steps each takes the longest span of any rank, from its first action
+ * to the end of its own optimizer (Qi et al. 2023, section 5.3). */
+typedef struct ms_step_time {
+    double step_s;
+    double optimizer_s; /* of it */
+    int last_rank;      /* that the rest of the step is counted for */
+} ms_step_time;
+ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
+                             const ms_schedule *schedule, const ms_stage_times *times,
+                             ms_arena *scratch);
 
 /* By replay of the whole schedule. */
 double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,

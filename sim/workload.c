@@ -1,8 +1,11 @@
 #include "sim/workload.h"
 
+#include "base/number.h"
+
 #include "sim/split.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- opening ---- */
@@ -284,6 +287,49 @@ void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned m
         keep_layers(workload, bills, (ms_recompute)mode, layers);
         unlock(workload);
     }
+}
+
+/* ---- shapes ---- */
+
+/* What all layers, embedding and head add up to. */
+static void add_times(const ms_bill *bill, double count, ms_schedule_times *times)
+{
+    double backward_s = bill->compute_s[MS_BILL_BACKWARD];
+    times->forward += count * bill->compute_s[MS_BILL_FORWARD];
+    times->backward_input += count * (backward_s - bill->weight_s);
+    times->backward_weight += count * bill->weight_s;
+}
+
+static double rounded(double value, double whole)
+{
+    return ms_max(nearbyint(64.0 * value / whole), 1.0) / 64.0;
+}
+
+ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_set *bills,
+                                    const ms_plan *plan)
+{
+    ms_schedule_shape shape = ms_plan_shape(plan);
+    if (!ms_schedule_traits_of(shape.kind).uses_times)
+        return shape;
+    const ms_model *model = workload->model;
+    ms_schedule_times sum = {0};
+    double saved_bytes = 0.0, delayed_bytes = 0.0;
+    add_times(&bills->embed, 1.0, &sum);
+    add_times(&bills->head, 1.0, &sum);
+    for (int kind = 0; kind < model->num_kinds; kind++) {
+        const ms_bill *bill = bills->layer[kind][MS_RECOMPUTE_NONE];
+        double count = workload->layers_before[kind][model->num_layers];
+        add_times(bill, count, &sum);
+        saved_bytes += count * bill->saved_bytes;
+        delayed_bytes += count * bill->halves.delayed_bytes;
+    }
+    double whole = sum.forward + sum.backward_input + sum.backward_weight;
+    shape.times =
+        (ms_schedule_times){.forward = rounded(sum.forward, whole),
+                            .backward_input = rounded(sum.backward_input, whole),
+                            .backward_weight = rounded(sum.backward_weight, whole)};
+    shape.weight_share = ms_min(rounded(delayed_bytes, saved_bytes), 1.0);
+    return shape;
 }
 
 /* ---- splits ---- */

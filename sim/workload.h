@@ -94,6 +94,12 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
+/* Of a family that is built for durations, the shape of a plan with those of its compute, forward, I and W of all parts without recomputation, and with the
+ * share of activations that W needs; of other families the plan's shape. Rounded to 64ths, so that plans with nearly the same share
+ * their schedules. */
+ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_set *bills,
+                                    const ms_plan *plan);
+
 /* The default split over the stages of a schedule's shape, as the stack does it; balanced: the largest stage time is as small as possible, embedding and head
  * counted, and the others lie as near to equal as that allows. Times are forward + backward compute without
  * recomputation. Not more stages than layers. Thread-safe; made once per bill set. */

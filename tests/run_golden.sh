@@ -2,6 +2,8 @@
 # Runs one golden case: `args:` and `exit:` lines, then the expected text in the sections
 # `--- stdout` and `--- stderr` (a missing section means: nothing is printed). Lines that begin with
 # # before the first section are remarks. UPDATE=1 rewrites the expectations.
+# `files: NAME...` runs the case in an empty folder, and what it leaves in these files follows its standard output, each
+# after a line `==> NAME`. `env: NAME=VALUE...` changes its environment.
 set -uo pipefail
 case_file=$1
 MESHSIM=${MESHSIM:-build/opt/meshsim}
@@ -14,13 +16,21 @@ trap 'rm -rf "$scratch"' EXIT
 
 args=$(sed -n '/^---/q; s/^args: *//p' "$case_file")
 want_exit=$(sed -n '/^---/q; s/^exit: *//p' "$case_file")
+files=$(sed -n '/^---/q; s/^files: *//p' "$case_file")
+environment=$(sed -n '/^---/q; s/^env: *//p' "$case_file")
 awk '/^--- stdout$/ { on = 1; next } /^--- stderr$/ { on = 0 } on' "$case_file" >"$scratch/want.out"
 awk '/^--- stderr$/ { on = 1; next } /^--- stdout$/ { on = 0 } on' "$case_file" >"$scratch/want.err"
 
 eval "set -- $args"
 got_exit=0
-env -u MESHSIM_DEBUG -u MESHSIM_CONFIGS NO_COLOR=1 LC_ALL=C timeout 120 "$MESHSIM" "$@" \
-    >"$scratch/got.out" 2>"$scratch/got.err" </dev/null || got_exit=$?
+folder=.
+[ -z "$files" ] || { folder=$scratch/work; mkdir "$folder"; }
+program=$(realpath "$MESHSIM")
+(cd "$folder" && timeout 120 env -u MESHSIM_DEBUG -u MESHSIM_CONFIGS NO_COLOR=1 LC_ALL=C $environment "$program" "$@" \
+    >"$scratch/got.out" 2>"$scratch/got.err" </dev/null) || got_exit=$?
+for file in $files; do
+    { echo "==> $file"; cat "$folder/$file"; } >>"$scratch/got.out"
+done
 
 if [ "${UPDATE:-}" = 1 ]; then
     {

@@ -49,21 +49,26 @@ static long present(const builder *b, long domain, int level)
     return left < size ? left : size;
 }
 
-/* Directed wires between the GPUs of one domain, ordered by sender and then by receiver. */
+/* Directed wires from one GPU of a domain to the others. */
+static void add_mesh_wires_of(builder *b, long domain, long from, double rate)
+{
+    long size = b->details->domain[0], here = present(b, domain, 0);
+    for (long to = 0; to < here; to++) {
+        if (from == to)
+            continue;
+        add_link(b, (ms_link){.kind = MS_LINK_PEER,
+                              .out = from < to,
+                              .index = (domain * size + from) * size + to,
+                              .bytes_per_s = rate});
+    }
+}
+
 static void add_mesh_wires(builder *b)
 {
-    long size = b->details->domain[0], num_domains = divide_up(b->num_gpus, size);
+    long size = b->details->domain[0];
     double rate = b->cluster->levels[0].bandwidth_bytes_per_s / ((double)size - 1.0);
-    for (long domain = 0; domain < num_domains; domain++) {
-        long here = present(b, domain, 0);
-        for (long from = 0; from < here; from++)
-            for (long to = 0; to < here; to++)
-                if (from != to)
-                    add_link(b, (ms_link){.kind = MS_LINK_PEER,
-                                          .out = from < to,
-                                          .index = (domain * size + from) * size + to,
-                                          .bytes_per_s = rate});
-    }
+    for (long gpu = 0; gpu < b->num_gpus; gpu++)
+        add_mesh_wires_of(b, gpu / size, gpu % size, rate);
 }
 
 static void add_torus_wires_of(builder *b, long place, const long *coordinate)
@@ -71,7 +76,7 @@ static void add_torus_wires_of(builder *b, long place, const long *coordinate)
     const ms_torus *torus = &b->details->torus;
     const ms_level *level = &b->cluster->levels[0];
     double rate = level->bandwidth_bytes_per_s / (2.0 * (double)level->num_dims);
-    for (int dim = 0; dim < torus->num_dims; dim++)
+    for (int dim = 0; dim < torus->num_dims; dim++) {
         for (int up = 0; up < 2; up++) {
             long end = up ? torus->side[dim] - 1 : 0;
             if (torus->side[dim] == 1 || (!torus->closed[dim] && coordinate[dim] == end))
@@ -83,6 +88,7 @@ static void add_torus_wires_of(builder *b, long place, const long *coordinate)
                                   .index = place * MS_MAX_TORUS_DIMS + dim,
                                   .bytes_per_s = rate});
         }
+    }
 }
 
 static void add_torus_wires(builder *b)
@@ -104,11 +110,12 @@ static void add_inner(builder *b)
         add_mesh_wires(b);
     else if (level->topology == MS_TORUS)
         add_torus_wires(b);
-    else
+    else {
         for (long gpu = 0; gpu < b->num_gpus; gpu++)
             add_pair(b, (ms_link){.kind = MS_LINK_PORT,
                                   .index = gpu,
                                   .bytes_per_s = level->bandwidth_bytes_per_s});
+    }
 }
 
 /* The bandwidth of a level is per GPU: a NIC that several share has that of all of them. */
@@ -117,19 +124,21 @@ static void add_nics(builder *b)
     const ms_level *level = &b->cluster->levels[1];
     b->details->first_nic = (int)b->num;
     long num_nics = divide_up(b->num_gpus, b->details->gpus_per_nic);
-    for (long nic = 0; nic < num_nics; nic++)
+    for (long nic = 0; nic < num_nics; nic++) {
         add_pair(b, (ms_link){.kind = MS_LINK_NIC,
                               .level = 1,
                               .index = nic,
                               .bytes_per_s = level->bandwidth_bytes_per_s *
                                              (double)b->details->gpus_per_nic});
+    }
 }
 
 /* GPUs of a domain on one rail: they are dealt out in turn, and domains begin with rail 0. */
 static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 {
     long here = present(b, domain, level), rails = b->details->rails[level];
-    return (double)(here / rails + (rail < here % rails));
+    long gpus = here / rails + (rail < here % rails);
+    return (double)gpus;
 }
 
 static void add_uplinks(builder *b, int level)
@@ -143,13 +152,15 @@ static void add_uplinks(builder *b, int level)
     double rate = above->bandwidth_bytes_per_s / above->oversubscription;
     long rails = b->details->rails[level];
     long num_domains = divide_up(b->num_gpus, b->details->domain[level]);
-    for (long domain = 0; domain < num_domains; domain++)
-        for (long rail = 0; rail < rails; rail++)
+    for (long domain = 0; domain < num_domains; domain++) {
+        for (long rail = 0; rail < rails; rail++) {
             add_pair(
                 b, (ms_link){.kind = MS_LINK_UPLINK,
                              .level = level,
                              .index = domain * rails + rail,
                              .bytes_per_s = rate * gpus_on_rail(b, domain, level, rail)});
+        }
+    }
 }
 
 static void add_all(builder *b)

@@ -120,12 +120,13 @@ static void take_direction(const char **text, parts *p)
 {
     static const char *const torus_words[] = {"-x", "+x", "-y", "+y", "-z", "+z"};
     if (p->kind == MS_LINK_TORUS) {
-        for (int i = 0; i < 2 * MS_MAX_TORUS_DIMS; i++)
+        for (int i = 0; i < 2 * MS_MAX_TORUS_DIMS; i++) {
             if (take(text, torus_words[i])) {
                 p->dim = i / 2;
                 p->out = i % 2;
                 return;
             }
+        }
     } else if (p->kind != MS_LINK_PEER) {
         p->out = take(text, "out") ? 1 : take(text, "in") ? 0 : -1;
     }

@@ -54,6 +54,8 @@ typedef struct ms_torus_span {
     long step; /* most wires from one rank to the next */
 } ms_torus_span;
 
+bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b);
+
 /* How a group lies on the levels of a cluster. Source: scaling-book gpus.md and the complement rule
  * for sub-meshes: p ranks of a group share a domain, so G/p groups of the axis share the domain's links. */
 typedef struct ms_span {

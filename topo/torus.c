@@ -93,10 +93,16 @@ typedef struct footprint {
     long positions, extent;
 } footprint;
 
+bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b)
+{
+    return a->links == b->links && a->hops == b->hops && a->cut == b->cut &&
+           a->step == b->step;
+}
+
 static ms_torus_span measure(const ms_torus *torus, const footprint *feet)
 {
     ms_torus_span span = {.step = 1};
-    for (int i = 0; i < torus->num_dims; i++) {
+    for (int i = 0; i < MS_MAX_TORUS_DIMS && i < torus->num_dims; i++) {
         if (feet[i].positions <= 1)
             continue;
         double extent = (double)feet[i].extent;

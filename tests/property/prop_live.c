@@ -53,6 +53,15 @@ static void short_schedules_have_the_same_live_vectors(void **state)
                 same = same && covered_by_rank(brief, rank, whole, i);
             for (int i = brief->first_live[rank]; i < brief->first_live[rank + 1]; i++)
                 same = same && covered_by_rank(whole, rank, brief, i);
+            for (int c = 0; c < whole->num_chunks; c++) {
+                long at = (long)rank * whole->num_chunks + c;
+                same = same && whole->edges.warmup[at] == brief->edges.warmup[at] &&
+                       whole->edges.cooldown[at] == brief->edges.cooldown[at];
+            }
+            same =
+                same &&
+                whole->edges.first_backward[rank] == brief->edges.first_backward[rank] &&
+                whole->edges.last_gradient[rank] == brief->edges.last_gradient[rank];
             if (!same)
                 fail_msg("seed %d: %s p %d m %d v %d, rank %d differs", (int)seed,
                          ms_schedule_names[shape.kind], shape.num_ranks,

@@ -184,6 +184,41 @@ static void tables_that_are_none_are_bad_input(void **state)
         expect_failure(
             cx, ms_arena_printf(cx->arena, "validate %s", path_of(cx, "table.csv")), 2,
             "table.csv");
+        expect_failure(
+            cx, ms_arena_printf(cx->arena, "schedule %s", path_of(cx, "table.csv")), 2,
+            "table.csv");
+    }
+}
+
+/* Sizes that no machine has, and words where numbers belong. */
+static void silly_schedules_are_bad_input(void **state)
+{
+    (void)state;
+    static const char *const commands[][2] = {
+        {"schedule gpipe --pp 0 --microbatches 4", "--pp"},
+        {"schedule gpipe --pp 4 --microbatches -1", "--microbatches"},
+        {"schedule gpipe --pp four --microbatches 8", "--pp"},
+        {"schedule gpipe --pp 16383 --microbatches 4194304", "at most"},
+        {"schedule interleaved --pp 16383 --microbatches 4194304 --virtual-stages 16383",
+         "at most"},
+        {"schedule interleaved --pp 4 --microbatches 8 --group 9", "larger than"},
+        {"schedule interleaved --pp 1 --microbatches 8", "at least 2 pipeline ranks"},
+        {"schedule combined --pp 4 --microbatches 8 --virtual-stages 1", "at least"},
+        {"schedule zb-v --pp 4 --microbatches 8 --virtual-stages 3", "2 virtual stages"},
+        {"schedule dualpipe --pp 3 --microbatches 8", "dualpipe: "},
+        {"schedule dualpipe --pp 4 --microbatches 7", "dualpipe: "},
+        {"schedule 1f1b --pp 4 --microbatches 8 --forward -1", "--forward"},
+        {"schedule 1f1b --pp 4 --microbatches 8 --p2p 1e300", "--p2p"},
+        {"schedule zb-auto --pp 4 --microbatches 8 --memory-limit 1e99",
+         "--memory-limit"},
+        {"schedule 1f1b --pp 4 --microbatches 8 --format svg", "--format"},
+        {"schedule 1f1b gpipe --pp 4 --microbatches 8", "gpipe"},
+        {"schedule absent.csv", "absent.csv"},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        int exit_code = strstr(commands[i][0], "absent") != NULL ? 1 : 2;
+        expect_failure(cx, commands[i][0], exit_code, commands[i][1]);
     }
 }
 
@@ -255,6 +290,7 @@ int main(void)
         cmocka_unit_test(deep_nesting_is_bad_input_for_every_command),
         cmocka_unit_test(files_that_cannot_be_read_are_failures),
         cmocka_unit_test(tables_that_are_none_are_bad_input),
+        cmocka_unit_test(silly_schedules_are_bad_input),
         cmocka_unit_test(files_that_cannot_be_written_are_failures),
         cmocka_unit_test(numbers_of_gpus_that_make_no_sense_are_refused),
         cmocka_unit_test(nearest_names_are_suggested),

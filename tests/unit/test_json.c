@@ -320,6 +320,31 @@ static void written_text_has_two_space_indentation(void **state)
         "    {}\n  ],\n  \"nan\": null,\n  \"ok\": true,\n  \"none\": null\n}\n");
 }
 
+static void deep_containers_can_stand_on_one_line(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    ms_jout out = ms_jout_open(file);
+    ms_jout_begin_array(&out);
+    out.line_depth = out.depth;
+    for (int i = 0; i < 2; i++) {
+        ms_jout_begin_object(&out);
+        ms_jout_number_field(&out, "i", i);
+        ms_jout_key(&out, "list");
+        ms_jout_begin_array(&out);
+        ms_jout_number(&out, 1.0);
+        ms_jout_begin_object(&out);
+        ms_jout_end_object(&out);
+        ms_jout_end_array(&out);
+        ms_jout_end_object(&out);
+    }
+    ms_jout_end_array(&out);
+    ms_jout_close(&out);
+    ASSERT_TEXT(
+        test_read_back(test_cx()->arena, file),
+        "[\n  {\"i\": 0, \"list\": [1, {}]},\n  {\"i\": 1, \"list\": [1, {}]}\n]\n");
+}
+
 static void numbers_read_back_equal(void **state)
 {
     (void)state;
@@ -371,6 +396,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(endless_files_are_too_large),
         cmocka_unit_test(a_byte_order_mark_is_skipped),
         cmocka_unit_test(written_text_has_two_space_indentation),
+        cmocka_unit_test(deep_containers_can_stand_on_one_line),
         cmocka_unit_test(numbers_read_back_equal),
         cmocka_unit_test(whole_numbers_have_no_exponent),
     };

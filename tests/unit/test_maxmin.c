@@ -130,11 +130,33 @@ static void a_flow_alone_gets_its_rate_bit_for_bit(void **state)
     assert_true(num_uneven > 0); /* the case is met */
 }
 
+/* Its bound is what the link gives to each, but for rounding: it has its bound, and the other the rest. */
+static void a_bound_at_the_level_is_met_bit_for_bit(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    int num_lower = 0;
+    for (int i = 1; i < 2000; i++) {
+        double most[] = {3.7e11 / i, 3.7e12 / i}, use = 1e9 * (1.0 + 0.1 * i);
+        double weight = use / most[0], capacity = 2.0 * use, rate[2];
+        ms_flow_use uses[] = {{0, weight}, {0, weight}};
+        const int first_use[] = {0, 1, 2};
+        ms_maxmin_problem problem = {1, &capacity, 2, first_use, uses, most};
+        ms_maxmin_solve(&problem, arena, rate);
+        num_lower += capacity / (weight + weight) < most[0];
+        if (rate[0] < most[0] || rate[0] > most[0])
+            fail_msg("%d: got %.17g, want %.17g", i, rate[0], most[0]);
+        ASSERT_NEAR(rate[1], most[0], 1e-12);
+    }
+    assert_true(num_lower > 0); /* the case is met */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_rates_come_out),
         cmocka_unit_test(a_flow_alone_gets_its_rate_bit_for_bit),
+        cmocka_unit_test(a_bound_at_the_level_is_met_bit_for_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,13 @@ static void schedules_are_known_by_the_names_of_pytorch_and_megatron(void **stat
         {"ZBVZeroBubble", MS_ZB_V},
         {"DualPipeV", MS_DUALPIPEV},
         {"cut-in-half", MS_DUALPIPEV},
+        {"Interleaved1F1B", MS_INTERLEAVED},
+        {"looped_bfs", MS_LOOPED_BFS},
+        {"zbh1", MS_ZB_H1},
+        {"ZBV", MS_ZB_V},
+        {"vhalf", MS_V_HALF},
+        {"Dual-Pipe", MS_DUALPIPE},
+        {"forward_backward_pipelining_with_interleaving", MS_INTERLEAVED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ms_schedule_kind kind = MS_NUM_SCHEDULES;
@@ -84,6 +91,9 @@ static void schedules_are_known_by_the_names_of_pytorch_and_megatron(void **stat
     ms_schedule_kind kind;
     assert_false(ms_schedule_parse("zb-h3", &kind));
     assert_false(ms_schedule_parse("", &kind));
+    assert_false(ms_schedule_parse("-", &kind));
+    assert_false(ms_schedule_parse("1f", &kind));
+    assert_false(ms_schedule_parse("1f1b--", &kind));
     assert_false(ms_schedule_parse("1f1b ", &kind));
 }
 

@@ -97,6 +97,48 @@ static void recompute_modes_keep_what_they_say(void **state)
     assert_true(none->tensors[none->input].saved);
 }
 
+/* TorchTitan's save list, as its activation_checkpoint.py names it: attention kernels, reduce-scatters, all-to-alls, top-k; of matrix
+ * products in their order the first, third and so on. */
+static bool is_on_save_list(const ms_node *node, int *num_products)
+{
+    switch (node->op) {
+    case MS_OP_ATTENTION:
+    case MS_OP_EXCHANGE:
+    case MS_OP_ROUTE:
+        return true;
+    case MS_OP_EINSUM:
+        return (*num_products)++ % 2 == 0;
+    case MS_OP_REDISTRIBUTE:
+        return node->from.kind == MS_PARTIAL_SUM && node->to.kind == MS_SHARD;
+    default:
+        return false;
+    }
+}
+
+static void per_op_recomputation_keeps_the_save_list_alone(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
+        ms_model model = ms_case_model(i);
+        ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+        key.sequence_parallel = key.regather = true;
+        key.ep = i < MS_NUM_SMALL_DENSE ? 1 : 4;
+        key.recompute = MS_RECOMPUTE_PER_OP;
+        const ms_program *program = ms_case_program(cx->arena, &model, &key, 2);
+        int num_products = 0;
+        for (int n = 0; n < program->num_forward_nodes; n++) {
+            const ms_node *node = &program->nodes[n];
+            bool kept = is_on_save_list(node, &num_products);
+            for (int j = 0; j < node->num_out; j++)
+                if (program->tensors[node->out[j]].saved != kept)
+                    ms_case_wrong(ms_case_describe(cx->arena, &model, &key), node->name);
+        }
+        assert_true(num_products >= 4);
+    }
+    ASSERT_INT(ms_case_num_wrong(), 0);
+}
+
 static void the_input_leads_to_its_gradient(void **state)
 {
     (void)state;
@@ -113,6 +155,8 @@ int main(void)
         cmocka_unit_test(the_input_leads_to_its_gradient),
         cmocka_unit_test_setup(programs_do_not_depend_on_dp, ms_case_start),
         cmocka_unit_test(recompute_modes_keep_what_they_say),
+        cmocka_unit_test_setup(per_op_recomputation_keeps_the_save_list_alone,
+                               ms_case_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

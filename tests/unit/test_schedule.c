@@ -360,8 +360,8 @@ static void a_deadlock_is_told_as_a_circle(void **state)
     small.actions = actions;
     const char *text = complaint(&small);
     assert_non_null(strstr(text, "the schedule deadlocks: "));
-    assert_non_null(strstr(text, "rank 0 at 0B0 waits for rank 1"));
-    assert_non_null(strstr(text, "rank 1 at 1F1 waits for rank 0"));
+    assert_non_null(strstr(text, "rank 0 at 0B0 waits for 1B0 of rank 1"));
+    assert_non_null(strstr(text, "rank 1 at 1F1 waits for 0F1 of rank 0"));
 }
 
 int main(void)

@@ -3,7 +3,7 @@
  * and counts in flight by hand from the lists, with F = I = W = 1. */
 #include "costmodel/schedule.h"
 
-#include "sim/replay.h"
+#include "tests/support/schedules.h"
 #include "tests/test.h"
 
 static const char *const looped_bfs_lists[] = {
@@ -98,100 +98,38 @@ static const example examples[] = {
 };
 #define NUM_EXAMPLES (sizeof examples / sizeof examples[0])
 
-/* "2F0 <0F3+7B1>": as the published lists. */
-static const char *rank_text(const ms_schedule *schedule, int rank)
-{
-    static const char letters[] = "FBIW";
-    ms_arena *arena = test_cx()->arena;
-    const char *text = "";
-    for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
-         i++) {
-        const ms_action *a = &schedule->actions[i];
-        const char *gap = text[0] == '\0' ? "" : " ";
-        if (a->kind == MS_OVERLAP)
-            text =
-                ms_arena_printf(arena, "%s%s<%dF%d+%dB%d>", text, gap, a->stage,
-                                a->microbatch, a->backward_stage, a->backward_microbatch);
-        else
-            text = ms_arena_printf(arena, "%s%s%d%c%d", text, gap, a->stage,
-                                   letters[a->kind], a->microbatch);
-    }
-    return text;
-}
-
-static const ms_schedule *make(ms_arena *arena, ms_schedule_shape shape)
-{
-    const char *why = NULL;
-    if (!ms_schedule_allows(&shape, &why))
-        fail_msg("%s p=%d m=%d v=%d g=%d: %s", ms_schedule_names[shape.kind],
-                 shape.num_ranks, shape.num_microbatches, shape.virtual_stages,
-                 shape.group, why);
-    return ms_schedule_make(arena, &shape);
-}
-
 static void lists_equal_the_published_ones(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < NUM_EXAMPLES; i++) {
-        const ms_schedule *schedule = make(cx->arena, examples[i].shape);
+        const ms_schedule *schedule = made_schedule(cx->arena, examples[i].shape);
         ASSERT_OK(ms_schedule_check(cx, schedule, MS_NOWHERE), cx);
         for (int r = 0; r < 4; r++)
-            ASSERT_TEXT(rank_text(schedule, r), examples[i].lists[r]);
+            ASSERT_TEXT(rank_actions_text(cx->arena, schedule, r), examples[i].lists[r]);
     }
 }
 
 /* ---- times ---- */
 
-typedef struct timeline {
-    double makespan, busy, span_bubble; /* the largest over ranks */
-} timeline;
+static const ms_schedule_times ones = {1, 1, 1, 0};
 
-static double length_of(const ms_action *a)
+static ms_schedule_timeline run(const ms_schedule *schedule)
 {
-    static const double lengths[MS_NUM_ACTIONS] = {1, 2, 1, 1, 3};
-    return lengths[a->kind];
-}
-
-static timeline run(const ms_schedule *schedule)
-{
-    ms_arena *arena = ms_arena_open();
-    int num_ranks = schedule->shape.num_ranks;
-    ms_stage_times *times = MS_NEW_ARRAY(arena, schedule->num_stages, ms_stage_times);
-    for (int s = 0; s < schedule->num_stages; s++)
-        times[s] = (ms_stage_times){.forward_s = 1,
-                                    .first_forward_s = 1,
-                                    .backward_s = 2,
-                                    .last_backward_s = 2,
-                                    .input_s = 1,
-                                    .weight_s = 1,
-                                    .last_weight_s = 1};
-    double *end_s = MS_NEW_ARRAY(arena, schedule->first_action[num_ranks], double);
-    ms_replay_actions(schedule, times, arena, end_s);
-    timeline all = {0};
-    for (int r = 0; r < num_ranks; r++) {
-        int first = schedule->first_action[r], end = schedule->first_action[r + 1];
-        double busy = 0;
-        for (int i = first; i < end; i++)
-            busy += length_of(&schedule->actions[i]);
-        double start = end_s[first] - length_of(&schedule->actions[first]);
-        all.makespan = fmax(all.makespan, end_s[end - 1]);
-        all.busy = fmax(all.busy, busy);
-        all.span_bubble = fmax(all.span_bubble, end_s[end - 1] - start - busy);
-    }
-    ms_arena_close(arena);
-    return all;
+    return ms_schedule_run(test_cx()->arena, schedule, &ones);
 }
 
 static void makespans_bubbles_and_counts_in_flight_are_the_published_ones(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NUM_EXAMPLES; i++) {
-        const ms_schedule *schedule = make(test_cx()->arena, examples[i].shape);
-        timeline got = run(schedule);
+        const ms_schedule *schedule = made_schedule(test_cx()->arena, examples[i].shape);
+        ms_schedule_timeline got = run(schedule);
         ASSERT_NEAR(got.makespan, examples[i].makespan, 0);
-        ASSERT_NEAR(got.busy, examples[i].busy, 0);
-        ASSERT_NEAR(got.span_bubble, examples[i].span_bubble, 0);
+        ASSERT_NEAR(got.global_bubble, examples[i].makespan - examples[i].busy, 0);
+        ASSERT_NEAR(largest_span_bubble(schedule, ones), examples[i].span_bubble, 0);
+        for (int r = 0; r < 4; r++)
+            ASSERT_NEAR(got.busy[r], examples[i].busy, 0);
         for (int r = 0; r < 4; r++)
             ASSERT_INT(ms_schedule_in_flight(schedule, r), examples[i].in_flight[r]);
     }
@@ -205,7 +143,7 @@ static const ms_schedule_kind kinds[] = {MS_LOOPED_BFS, MS_ZB_H1, MS_ZB_H2,
 static void check_shape(ms_schedule_shape shape)
 {
     ms_ctx *cx = test_cx();
-    const ms_schedule *schedule = make(cx->arena, shape);
+    const ms_schedule *schedule = made_schedule(cx->arena, shape);
     ASSERT_OK(ms_schedule_check(cx, schedule, MS_NOWHERE), cx);
 }
 
@@ -252,11 +190,12 @@ static void looped_bfs_has_no_groups(void **state)
 static void one_rank_overlaps_neighbouring_microbatches(void **state)
 {
     (void)state;
+    ms_ctx *cx = test_cx();
     ms_schedule_shape shape = {.kind = MS_COMBINED_1F1B,
                                .num_ranks = 1,
                                .num_microbatches = 3,
                                .virtual_stages = 1};
-    ASSERT_TEXT(rank_text(make(test_cx()->arena, shape), 0),
+    ASSERT_TEXT(rank_actions_text(cx->arena, made_schedule(cx->arena, shape), 0),
                 "0F0 <0F1+0B0> <0F2+0B1> 0B2");
 }
 
@@ -315,7 +254,7 @@ static void combined_holds_one_more_than_interleaved(void **state)
                                        .num_microbatches = 4 * p,
                                        .virtual_stages = v,
                                        .group = p};
-            const ms_schedule *schedule = make(test_cx()->arena, shape);
+            const ms_schedule *schedule = made_schedule(test_cx()->arena, shape);
             for (int r = 0; r < p; r++)
                 ASSERT_INT(ms_schedule_in_flight(schedule, r),
                            2 * (p - 1 - r) + (v - 1) * p + 2);
@@ -332,11 +271,11 @@ static void zero_bubble_orders_keep_the_bubbles_and_peaks_of_the_paper(void **st
                                    .num_ranks = p,
                                    .num_microbatches = 3 * p,
                                    .virtual_stages = 1};
-        const ms_schedule *h1 = make(test_cx()->arena, shape);
+        const ms_schedule *h1 = made_schedule(test_cx()->arena, shape);
         shape.kind = MS_ZB_H2;
-        const ms_schedule *h2 = make(test_cx()->arena, shape);
-        ASSERT_NEAR(run(h1).span_bubble, p - 1, 0);
-        ASSERT_NEAR(run(h2).span_bubble, 0, 0);
+        const ms_schedule *h2 = made_schedule(test_cx()->arena, shape);
+        ASSERT_NEAR(largest_span_bubble(h1, ones), p - 1, 0);
+        ASSERT_NEAR(largest_span_bubble(h2, ones), 0, 0);
         ASSERT_NEAR(run(h2).makespan, run(h1).makespan, 0); /* both expose the ramp */
         for (int r = 0; r < p; r++) {
             ASSERT_INT(ms_schedule_in_flight(h1, r), p);
@@ -355,8 +294,8 @@ static void interleaved_zero_bubble_fills_the_bubble_of_interleaved(void **state
                                        .num_ranks = p,
                                        .num_microbatches = 4 * p,
                                        .virtual_stages = v};
-            const ms_schedule *schedule = make(test_cx()->arena, shape);
-            ASSERT_NEAR(run(schedule).span_bubble, p - 1, 0);
+            const ms_schedule *schedule = made_schedule(test_cx()->arena, shape);
+            ASSERT_NEAR(largest_span_bubble(schedule, ones), p - 1, 0);
             for (int r = 0; r < p; r++)
                 ASSERT_INT(ms_schedule_in_flight(schedule, r), v * p);
         }

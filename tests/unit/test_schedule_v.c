@@ -241,6 +241,38 @@ static void zb_auto_keeps_any_limit_with_any_times(void **state)
                 }
 }
 
+/* What inputs' backwards free may be used again: activations of so many micro-batches at the most. */
+static double most_kept(const ms_schedule *schedule, int rank)
+{
+    double kept = 0, most = 0, share = schedule->shape.weight_share;
+    for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
+         i++) {
+        int kind = schedule->actions[i].kind;
+        kept += kind == MS_FORWARD ? 1 : kind == MS_BACKWARD_INPUT ? share - 1 : -share;
+        most = fmax(most, kept);
+    }
+    return most;
+}
+
+static void zb_auto_counts_the_part_that_weight_gradients_need(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    for (int p = 2; p <= 8; p++)
+        for (double limit = 1; limit <= 2; limit += 0.25) {
+            ms_schedule_shape shape = plain_shape(MS_ZB_AUTO, p, 4 * p);
+            shape.memory_limit = limit;
+            shape.weight_share = 0.4;
+            shape.times = (ms_schedule_times){2, 2, 1, 0.1};
+            const ms_schedule *schedule = made_schedule(arena, shape);
+            for (int r = 0; r < p; r++)
+                assert_true(most_kept(schedule, r) <= limit * p + 1e-6);
+            shape.weight_share = 1; /* with less room it cannot be better */
+            assert_true(largest_span_bubble(made_schedule(arena, shape), shape.times) >=
+                        largest_span_bubble(schedule, shape.times) - 1e-9);
+        }
+}
+
 static void twice_the_memory_of_1f1b_leaves_no_bubble(void **state)
 {
     (void)state;
@@ -292,6 +324,7 @@ int main(void)
         cmocka_unit_test(patterns_keep_the_published_shares_of_memory),
         cmocka_unit_test(pairs_run_wherever_there_are_enough_microbatches),
         cmocka_unit_test(zb_auto_keeps_any_limit_with_any_times),
+        cmocka_unit_test(zb_auto_counts_the_part_that_weight_gradients_need),
         cmocka_unit_test(twice_the_memory_of_1f1b_leaves_no_bubble),
         cmocka_unit_test(objections_say_what_would_be_right),
     };

@@ -86,7 +86,7 @@ static void unknown_words_list_the_known_ones(void **state)
     (void)state;
     assert_refused("schedule=foo", "hint: use gpipe, 1f1b, interleaved, looped-bfs");
     assert_refused("recompute=some", "hint: use none, ");
-    assert_refused("recompute=some", " or full\n");
+    assert_refused("recompute=some", " or auto\n");
     assert_refused("async=yes", "hint: use off or on\n");
     assert_refused("quux=1", "hint: use pp, dp_replicate, dp_shard, cp, tp, ep, ");
     assert_refused("virtual_stage=1", "did you mean virtual_stages?");

@@ -1,0 +1,61 @@
+#include "plots/caption.h"
+
+#include <string.h>
+
+ms_time_unit ms_time_unit_of(double largest_s)
+{
+    if (largest_s >= 1.0)
+        return (ms_time_unit){"s", 1.0};
+    if (largest_s >= 1e-3)
+        return (ms_time_unit){"ms", 1e3};
+    return (ms_time_unit){"us", 1e6};
+}
+
+const char *ms_caption_name(ms_arena *arena, const char *name_or_path)
+{
+    const char *slash = strrchr(name_or_path, '/');
+    const char *name = slash == NULL ? name_or_path : slash + 1;
+    size_t length = strlen(name);
+    bool is_json = length > 5 && strcmp(name + length - 5, ".json") == 0;
+    return ms_arena_strndup(arena, name, is_json ? length - 5 : length);
+}
+
+static void add(ms_arena *arena, char **text, const char *name, long size)
+{
+    if (size > 1)
+        *text = ms_arena_printf(arena, "%s%s%s %ld", *text,
+                                (*text)[0] == '\0' ? "" : " · ", name, size);
+}
+
+char *ms_caption_axes(ms_arena *arena, const ms_plan *plan)
+{
+    char *text = ms_arena_strdup(arena, "");
+    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
+        add(arena, &text, ms_plan_axis_names[plan->order[i]], plan->size[plan->order[i]]);
+    add(arena, &text, "ep", plan->ep);
+    add(arena, &text, "etp", plan->etp);
+    return text[0] == '\0' ? ms_arena_strdup(arena, "1 GPU") : text;
+}
+
+char *ms_caption_job(ms_arena *arena, const ms_plan *plan, const ms_workload *workload)
+{
+    return ms_arena_printf(arena, "%s on %ld × %s", workload->model->name, plan->gpus,
+                           workload->cluster->device.name);
+}
+
+char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most)
+{
+    static const char separator[] = " · ";
+    char *out = ms_arena_strdup(arena, "");
+    size_t on_line = 0;
+    for (const char *rest = text; rest != NULL;) {
+        const char *next = strstr(rest, separator);
+        size_t length = next == NULL ? strlen(rest) : (size_t)(next - rest);
+        bool breaks = on_line > 0 && on_line + 3 + length > most;
+        const char *between = on_line == 0 ? "" : breaks ? "\n" : separator;
+        out = ms_arena_printf(arena, "%s%s%.*s", out, between, (int)length, rest);
+        on_line = breaks || on_line == 0 ? length : on_line + 3 + length;
+        rest = next == NULL ? NULL : next + strlen(separator);
+    }
+    return out;
+}

@@ -1,0 +1,23 @@
+/* Words that several plots share. */
+#ifndef MS_PLOTS_CAPTION_H
+#define MS_PLOTS_CAPTION_H
+
+#include "sim/workload.h"
+
+/* A unit in which values up to `largest_s` are easy to read: "s", "ms" or "us" with its factor. */
+typedef struct ms_time_unit {
+    const char *name;
+    double per_s;
+} ms_time_unit;
+ms_time_unit ms_time_unit_of(double largest_s);
+
+/* The name of a file without folder and ".json". */
+const char *ms_caption_name(ms_arena *arena, const char *name_or_path);
+/* "pp 4 · dp_shard 16 · tp 8": axes larger than 1, in the plan's order, with ep and etp. */
+char *ms_caption_axes(ms_arena *arena, const ms_plan *plan);
+/* "llama-3.1-70b on 512 × H100 SXM5 80GB" */
+char *ms_caption_job(ms_arena *arena, const ms_plan *plan, const ms_workload *workload);
+/* Breaks at " · " so that lines have at most `most` bytes where that is possible. */
+char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most);
+
+#endif

@@ -1,0 +1,341 @@
+/* Places are pixels from the left end of the axes. */
+#include "plots/memory.h"
+
+#include "base/number.h"
+#include "base/table.h"
+#include "plots/caption.h"
+#include "sim/prediction_print.h"
+
+#include <string.h>
+
+#define LEAST_WIDTH 1280.0
+#define LEAST_PLAN  140.0
+#define MOST_PITCH  44.0 /* of bars that could be wider */
+#define LEFT        70.0
+#define RIGHT       96.0
+#define TOP         96.0
+#define HEIGHT      380.0 /* of the axes */
+#define LINE        17.0
+#define CHARACTER   6.8 /* mean width at the size of plan labels */
+
+static const char *const part_titles[MS_NUM_MEMORY_PARTS] = {
+    [MS_MEMORY_PARAMS] = "parameters",
+    [MS_MEMORY_GRADS] = "gradients",
+    [MS_MEMORY_OPTIMIZER] = "optimizer",
+    [MS_MEMORY_ACTIVATIONS] = "activations",
+    [MS_MEMORY_LOGITS] = "logits",
+    [MS_MEMORY_GATHERED_PARAMS] = "gathered parameters",
+    [MS_MEMORY_COMM_BUFFERS] = "buffers",
+    [MS_MEMORY_CONTEXT] = "context",
+    [MS_MEMORY_FRAGMENTATION] = "fragmentation",
+};
+
+/* ---- where bars stand ---- */
+
+static double width_of(const ms_memory_plot *plot)
+{
+    return ms_max(LEAST_WIDTH, LEFT + RIGHT + LEAST_PLAN * plot->num_plans);
+}
+
+/* Pixels that a plan takes when a bar takes `px`: its bars and a gap, or what its label needs. */
+static double plan_px(const ms_memory_plan *plan, double px)
+{
+    return ms_max((plan->prediction.num_stages + 1.0) * px, LEAST_PLAN);
+}
+
+/* The widest bars with which all plans fit side by side. */
+static double bar_px(const ms_memory_plot *plot)
+{
+    double low = 0.0, high = 0.9 * width_of(plot);
+    for (int i = 0; i < 60; i++) {
+        double px = 0.5 * (low + high), sum = 0.0;
+        for (int k = 0; k < plot->num_plans; k++)
+            sum += plan_px(&plot->plans[k], px);
+        *(sum <= width_of(plot) - LEFT - RIGHT ? &low : &high) = px;
+    }
+    return low;
+}
+
+typedef struct place {
+    double from_px, to_px; /* of the plan, gaps included */
+    double first_px;       /* middle of the first bar */
+    double pitch_px;       /* from one bar to the next */
+} place;
+
+/* Plans of few ranks have room for wider bars. */
+static place place_of(const ms_memory_plot *plot, int plan)
+{
+    double px = bar_px(plot);
+    place at = {0};
+    for (int i = 0; i <= plan; i++) {
+        at.from_px = at.to_px;
+        at.to_px += plan_px(&plot->plans[i], px);
+    }
+    int ranks = plot->plans[plan].prediction.num_stages;
+    double room_px = at.to_px - at.from_px;
+    at.pitch_px = ms_min(room_px / (ranks + 1.0), ms_max(px, MOST_PITCH));
+    at.first_px = at.from_px + 0.5 * (room_px - at.pitch_px * (ranks - 1.0));
+    return at;
+}
+
+/* ---- words ---- */
+
+static const char *choices_text(ms_arena *arena, const ms_plan *plan)
+{
+    const char *schedule =
+        plan->size[MS_PP] == 1
+            ? ""
+            : ms_arena_printf(arena, " · %s", ms_schedule_names[plan->schedule]);
+    const char *recompute = plan->recompute == MS_RECOMPUTE_NONE
+                                ? ""
+                                : ms_arena_printf(arena, " · recompute %s",
+                                                  ms_recompute_names[plan->recompute]);
+    return ms_arena_printf(arena, "zero %ld · mbs %ld%s%s", plan->zero, plan->microbatch,
+                           schedule, recompute);
+}
+
+static const char *label_text(const ms_memory_plot *plot, const ms_memory_plan *plan)
+{
+    ms_arena *arena = plot->arena;
+    if (plot->num_plans == 1)
+        return ""; /* the subtitle has it */
+    double px = ms_min(plan_px(plan, bar_px(plot)), 260.0);
+    size_t most = (size_t)(px / CHARACTER) - 1;
+    const char *name = "";
+    if (plan->name != NULL)
+        name = ms_arena_printf(arena, "%.*s%s\n", (int)most, plan->name,
+                               strlen(plan->name) > most ? "…" : "");
+    return ms_arena_printf(
+        arena, "%s%s\n%s", name,
+        ms_caption_wrap(arena, ms_caption_axes(arena, plan->plan), most),
+        ms_caption_wrap(arena, choices_text(arena, plan->plan), most));
+}
+
+static int num_lines(const char *text)
+{
+    int lines = text[0] != '\0';
+    for (const char *c = text; *c != '\0'; c++)
+        lines += *c == '\n';
+    return lines;
+}
+
+static int most_label_lines(const ms_memory_plot *plot)
+{
+    int most = 0;
+    for (int i = 0; i < plot->num_plans; i++) {
+        int lines = num_lines(label_text(plot, &plot->plans[i]));
+        most = lines > most ? lines : most;
+    }
+    return most;
+}
+
+static const ms_memory_plan *worst_plan(const ms_memory_plot *plot)
+{
+    const ms_memory_plan *worst = plot->plans;
+    for (int i = 1; i < plot->num_plans; i++)
+        if (plot->plans[i].prediction.peak_bytes > worst->prediction.peak_bytes)
+            worst = &plot->plans[i];
+    return worst;
+}
+
+static bool same_job(const ms_memory_plot *plot)
+{
+    const ms_memory_plan *first = plot->plans;
+    for (int i = 1; i < plot->num_plans; i++) {
+        const ms_memory_plan *plan = &plot->plans[i];
+        if (strcmp(plan->workload->model->name, first->workload->model->name) != 0 ||
+            strcmp(plan->workload->cluster->device.name,
+                   first->workload->cluster->device.name) != 0 ||
+            plan->plan->gpus != first->plan->gpus)
+            return false;
+    }
+    return true;
+}
+
+static const char *title(const ms_memory_plot *plot)
+{
+    const ms_memory_plan *first = plot->plans;
+    const char *job = ms_caption_job(plot->arena, first->plan, first->workload);
+    if (plot->num_plans == 1)
+        return ms_arena_printf(plot->arena, "Peak memory per rank: %s", job);
+    if (same_job(plot))
+        return ms_arena_printf(plot->arena, "Peak memory of %d plans: %s",
+                               plot->num_plans, job);
+    return ms_arena_printf(plot->arena, "Peak memory of %d plans", plot->num_plans);
+}
+
+static const char *subtitle(const ms_memory_plot *plot)
+{
+    ms_arena *arena = plot->arena;
+    const ms_memory_plan *worst = worst_plan(plot);
+    const ms_prediction *p = &worst->prediction;
+    if (plot->num_plans == 1) {
+        return ms_arena_printf(arena, "%s · %s · most on rank %d: %.1f of %.1f GiB",
+                               ms_caption_axes(arena, worst->plan),
+                               choices_text(arena, worst->plan), p->worst_rank,
+                               ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes));
+    }
+    return ms_arena_printf(
+        arena,
+        "one bar per pipeline rank, the fullest of each plan in bold · "
+        "most: %s, %.1f of %.1f GiB",
+        worst->name != NULL ? worst->name : ms_caption_axes(arena, worst->plan),
+        ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes));
+}
+
+/* ---- files ---- */
+
+static void write_bars(FILE *out, const ms_prediction *p, int plan, place at)
+{
+    double half_px = ms_min(0.42 * at.pitch_px, 45.0);
+    for (int i = 0; i < p->num_stages; i++) {
+        const ms_stage_prediction *stage = &p->stages[i];
+        fprintf(out, "%.1f\t%.1f\t%d\t%d\t%.9g\t%d", at.first_px + at.pitch_px * i,
+                half_px, plan, stage->rank, ms_gib(stage->peak_bytes),
+                stage->rank == p->worst_rank);
+        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+            fprintf(out, "\t%.9g", ms_gib(stage->memory[part]));
+        fputc('\n', out);
+    }
+}
+
+void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
+{
+    fputs("# x and half a width in pixels, memory in GiB\n"
+          "# x\thalf\tplan\trank\tpeak\tworst",
+          out);
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        fprintf(out, "\t%s", ms_memory_part_names[part]);
+    fputc('\n', out);
+    for (int i = 0; i < plot->num_plans; i++)
+        write_bars(out, &plot->plans[i].prediction, i, place_of(plot, i));
+    fputs("\n\n# plans\n# from x\tto x\tcapacity\tlabel\n", out);
+    for (int i = 0; i < plot->num_plans; i++) {
+        const ms_prediction *p = &plot->plans[i].prediction;
+        place at = place_of(plot, i);
+        fprintf(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px,
+                ms_gib(p->capacity_bytes));
+        ms_data_text(out, label_text(plot, &plot->plans[i]));
+        fputc('\n', out);
+    }
+}
+
+typedef struct extent {
+    double highest;  /* GiB */
+    double capacity; /* of all plans; 0: they differ */
+    int parts;       /* that any rank has, one bit each */
+} extent;
+
+static int parts_of(const ms_stage_prediction *stage)
+{
+    int parts = 0;
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        parts |= (stage->memory[part] > 0.0) << part;
+    return parts;
+}
+
+static extent extent_of(const ms_memory_plot *plot)
+{
+    extent e = {.capacity = plot->plans[0].prediction.capacity_bytes};
+    for (int i = 0; i < plot->num_plans; i++) {
+        const ms_prediction *p = &plot->plans[i].prediction;
+        e.highest = ms_max(e.highest, ms_max(p->peak_bytes, p->capacity_bytes));
+        if (p->capacity_bytes != e.capacity)
+            e.capacity = 0.0;
+        for (int rank = 0; rank < p->num_stages; rank++)
+            e.parts |= parts_of(&p->stages[rank]);
+    }
+    return e;
+}
+
+static void write_part_names(ms_arena *arena, FILE *out)
+{
+    const char *names = "";
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        names = ms_arena_printf(arena, "%s%s%s", names, part == 0 ? "" : "|",
+                                part_titles[part]);
+    ms_script_text(out, "part_names", names);
+}
+
+ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plot *plot,
+                                      const char *name, ms_picture_format format)
+{
+    double bottom = 34.0 + LINE * most_label_lines(plot);
+    extent e = extent_of(plot);
+    ms_script script = {.kind = "memory",
+                        .name = name,
+                        .format = format,
+                        .width = width_of(plot),
+                        .height = TOP + HEIGHT + bottom,
+                        .title = title(plot),
+                        .subtitle = subtitle(plot)};
+    ms_script_begin(out, &script);
+    ms_script_number(out, "left", LEFT);
+    ms_script_number(out, "right", RIGHT);
+    ms_script_number(out, "top", TOP);
+    ms_script_number(out, "bottom", bottom);
+    ms_script_number(out, "num_plans", plot->num_plans);
+    ms_script_number(out, "highest", ms_gib(e.highest));
+    ms_script_number(out, "capacity", ms_gib(e.capacity));
+    ms_script_number(out, "parts", e.parts);
+    write_part_names(cx->arena, out);
+    return ms_script_end(cx, out, &script);
+}
+
+static void write_rank(ms_jout *out, const ms_stage_prediction *stage)
+{
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "rank", stage->rank);
+    ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
+    ms_jout_key(out, "parts");
+    ms_jout_begin_object(out);
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        ms_jout_number_field(out, ms_memory_part_names[part], stage->memory[part]);
+    ms_jout_end_object(out);
+    ms_jout_end_object(out);
+}
+
+void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot)
+{
+    ms_jout_key(out, "plans");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < plot->num_plans; i++) {
+        const ms_prediction *p = &plot->plans[i].prediction;
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "name", plot->plans[i].name);
+        ms_jout_key(out, "plan");
+        ms_plan_write_json(out, plot->plans[i].plan);
+        ms_jout_bool_field(out, "fits", p->fits);
+        ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
+        ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
+        ms_jout_number_field(out, "worst_rank", p->worst_rank);
+        ms_jout_key(out, "ranks");
+        ms_jout_begin_array(out);
+        for (int rank = 0; rank < p->num_stages; rank++)
+            write_rank(out, &p->stages[rank]);
+        ms_jout_end_array(out);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
+{
+    ms_arena *arena = plot->arena;
+    fprintf(out, "memory    %s\n\n", title(plot));
+    ms_table *table = ms_table_new(
+        arena, "<plan|worst rank|peak (GiB)|of (GiB)|spare (GiB)|<fits|<mesh");
+    for (int i = 0; i < plot->num_plans; i++) {
+        const ms_memory_plan *plan = &plot->plans[i];
+        const ms_prediction *p = &plan->prediction;
+        ms_table_cell(table, "%s", plan->name != NULL ? plan->name : "flags");
+        ms_table_cell(table, "%d", p->worst_rank);
+        ms_table_cell(table, "%.2f", ms_gib(p->peak_bytes));
+        ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes));
+        ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes - p->peak_bytes));
+        ms_table_cell(table, "%s", p->fits ? "yes" : "NO");
+        ms_table_cell(table, "%s", ms_caption_axes(arena, plan->plan));
+    }
+    ms_table_print(table, out);
+    fputc('\n', out);
+}

@@ -1,0 +1,31 @@
+/* Peak memory of every pipeline rank of one or several plans, by its parts, beside what the device has. */
+#ifndef MS_PLOTS_MEMORY_H
+#define MS_PLOTS_MEMORY_H
+
+#include "plots/script.h"
+#include "sim/prediction.h"
+
+typedef struct ms_memory_plan {
+    const char *name; /* of its file; NULL: it has none */
+    const ms_plan *plan;
+    const ms_workload *workload;
+    ms_prediction prediction;
+} ms_memory_plan;
+
+#define MS_MAX_MEMORY_PLANS 12
+
+typedef struct ms_memory_plot {
+    ms_arena *arena; /* for texts */
+    int num_plans;   /* 1 to MS_MAX_MEMORY_PLANS */
+    const ms_memory_plan *plans;
+} ms_memory_plot;
+
+void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot);
+ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plot *plot,
+                                      const char *name, ms_picture_format format);
+/* The data as members of an open object. */
+void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot);
+/* A table: a row per plan and rank. */
+void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot);
+
+#endif

@@ -1,0 +1,19 @@
+/* A range or a list of whole numbers, as people write numbers of GPUs. */
+#ifndef MS_PLOTS_SIZES_H
+#define MS_PLOTS_SIZES_H
+
+#include "base/diag.h"
+
+#define MS_MAX_SIZES 32
+
+typedef struct ms_sizes {
+    int num;
+    long sizes[MS_MAX_SIZES]; /* ascending */
+} ms_sizes;
+
+/* "64..4096": 64, 128, ... 4096, each twice the one before, and "64,96,128": these, which must ascend; "1k" is 1024. MS_EINPUT, with `option` in the
+ * message: not that, outside 1 .. most, a range that doubling does not end in, more than MS_MAX_SIZES. */
+ms_status ms_sizes_parse(ms_ctx *cx, const char *option, const char *text, long most,
+                         ms_sizes *out);
+
+#endif

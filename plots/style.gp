@@ -1,0 +1,42 @@
+# ---- style: the same in all plots. Set format ("png", "svg", "pdf"), scale (2: twice as many pixels) or output to change them.
+if (!exists("scale")) scale = 1.0
+folder = ARG0
+while (strlen(folder) > 0 && folder[strlen(folder):strlen(folder)] ne "/") { folder = folder[1:strlen(folder) - 1] }
+if (!exists("output")) output = folder . name . "." . format
+data = folder . name . ".dat"
+set encoding utf8
+set decimalsign "."
+# font sizes are points of a PNG picture
+size_factor = format eq "svg" ? 4 / 3.0 : format eq "pdf" ? 0.96 : 1
+font(points) = sprintf(",%.4g", points * size_factor)
+if (format eq "png") set terminal pngcairo size width * scale, height * scale font "DejaVu Sans" . font(10) \
+    fontscale scale linewidth scale enhanced background rgb "white"
+if (format eq "svg") set terminal svg size width, height font "DejaVu Sans\\,Verdana\\,sans-serif" . font(10) \
+    enhanced background rgb "white"
+if (format eq "pdf") set terminal pdfcairo size width / 100.0 in, height / 100.0 in font "DejaVu Sans" . font(10) \
+    enhanced background rgb "white"
+if (strlen(output) > 0) set output output
+
+px(x) = 1.0 * x / width       # pixels as a share of the picture
+py(y) = 1.0 * y / height
+set border 3 lc rgb "#444444" lw 1
+set tics nomirror out scale 0.6 textcolor rgb "#333333"
+set style line 1 lc rgb "#e3e3e3" lw 1 dt 1
+# Okabe and Ito: colours that people with any colour vision tell apart
+blue = 0x0072B2; sky = 0x56B4E9; green = 0x009E73; orange = 0xE69F00; pink = 0xCC79A7; red = 0xD55E00
+yellow = 0xF0E442; grey = 0xBBBBBB; light = 0xEEEEEE; dark = 0x222222; muted = 0x666666
+set label 90 "{/:Bold " . title . "}" at screen px(left), 1 - py(26) left font font(14) tc rgb dark
+set label 91 subtitle at screen px(left), 1 - py(49) left font font(10) tc rgb muted
+set lmargin at screen px(left)
+set rmargin at screen 1 - px(right)
+
+# A legend in one row, from the left end of the plot: names and colours are arrays; an empty name is left out.
+unset key
+tag = 200
+legend_x = left
+legend_y = height - top + 18
+legend_entry = '\
+    set object tag rectangle from screen px(legend_x), py(legend_y - 5) to screen px(legend_x + 13), py(legend_y + 5) fc rgb entry_color fs solid noborder front; \
+    set label tag entry_name at screen px(legend_x + 19), py(legend_y) left font font(10) tc rgb "#333333"; \
+    legend_x = legend_x + 19 + 7.1 * strlen(entry_name) + 22; \
+    tag = tag + 1'

@@ -1,0 +1,340 @@
+/* Events are written as they are found, a line each. Metadata comes first, so that viewers know a track before its first event. */
+#include "sim/trace.h"
+
+#include "sim/prediction_print.h"
+#include "sim/timeline.h"
+#include "sim/trace_tracks.h"
+
+/* Where a task is drawn. */
+typedef struct place {
+    int pid, tid; /* 0: not shown */
+} place;
+
+typedef struct writer {
+    ms_jout json;
+    ms_arena *arena;
+    const ms_simulation *simulation;
+    int num_actors;
+    const int *actors;
+    place *places; /* (1 + tasks) */
+    int num_flows;
+} writer;
+
+/* ---- events ---- */
+
+static double microseconds(long long ns)
+{
+    return (double)ns / 1000.0;
+}
+
+static void begin_event(writer *w, const char *phase, const char *name, place at)
+{
+    ms_jout_begin_object(&w->json);
+    ms_jout_text_field(&w->json, "ph", phase);
+    ms_jout_text_field(&w->json, "name", name);
+    ms_jout_number_field(&w->json, "pid", at.pid);
+    ms_jout_number_field(&w->json, "tid", at.tid);
+}
+
+static void begin_args(writer *w)
+{
+    ms_jout_key(&w->json, "args");
+    ms_jout_begin_object(&w->json);
+}
+
+static void end_args(writer *w)
+{
+    ms_jout_end_object(&w->json);
+    ms_jout_end_object(&w->json);
+}
+
+/* A name, and a place in the order of the viewer. `of`: "process" or "thread". */
+static void write_names(writer *w, const char *of, place at, const char *name, int index)
+{
+    begin_event(w, "M", ms_arena_printf(w->arena, "%s_name", of), at);
+    begin_args(w);
+    ms_jout_text_field(&w->json, "name", name);
+    end_args(w);
+    begin_event(w, "M", ms_arena_printf(w->arena, "%s_sort_index", of), at);
+    begin_args(w);
+    ms_jout_number_field(&w->json, "sort_index", index);
+    end_args(w);
+}
+
+/* Bytes over the link that it loads most. */
+static double busiest_link_bytes(const ms_simulation *s, int task)
+{
+    const ms_task_cost *cost = &s->graph->costs[s->graph->tasks[task].cost];
+    double most = 0.0;
+    for (int i = 0; i < cost->num_uses; i++) {
+        double rate = s->graph->uses[cost->first_use + i].bytes_per_s;
+        most = rate > most ? rate : most;
+    }
+    return most * (cost->duration_s - cost->latency_s);
+}
+
+static void write_slice_args(writer *w, const ms_slice *slice)
+{
+    const ms_simulation *s = w->simulation;
+    const ms_task_tag *tag = &s->graph->tags[slice->task];
+    begin_args(w);
+    if (tag->stage >= 0)
+        ms_jout_number_field(&w->json, "stage", tag->stage);
+    if (tag->microbatch >= 0)
+        ms_jout_number_field(&w->json, "microbatch", tag->microbatch);
+    double bytes = busiest_link_bytes(s, slice->task);
+    if (bytes > 0.0)
+        ms_jout_number_field(&w->json, "link_bytes", bytes);
+    double alone_s = s->graph->costs[s->graph->tasks[slice->task].cost].duration_s;
+    long long late_ns = slice->end_ns - slice->start_ns - ms_trace_ns(alone_s);
+    if (late_ns > 1 || late_ns < -1) /* more than rounding */
+        ms_jout_number_field(&w->json, "alone_s", alone_s);
+    end_args(w);
+}
+
+static void write_slice(writer *w, place at, const ms_slice *slice)
+{
+    ms_arena_mark mark = ms_arena_save(w->arena);
+    const ms_task_tag *tag = &w->simulation->graph->tags[slice->task];
+    begin_event(w, "X", ms_task_name(w->arena, w->simulation, slice->task), at);
+    ms_jout_text_field(&w->json, "cat", ms_task_kind_names[tag->kind]);
+    ms_jout_number_field(&w->json, "ts", microseconds(slice->start_ns));
+    ms_jout_number_field(&w->json, "dur", microseconds(slice->end_ns - slice->start_ns));
+    write_slice_args(w, slice);
+    ms_arena_rewind(w->arena, mark);
+}
+
+/* ---- a rank ---- */
+
+static void write_stream(writer *w, int pid, int first_tid, int stream,
+                         const ms_stream_slices *of)
+{
+    for (int lane = 0; lane < of->num_lanes; lane++) {
+        const char *name = ms_stream_names[stream];
+        if (lane > 0)
+            name = ms_arena_printf(w->arena, "%s %d", name, lane + 1);
+        place at = {pid, first_tid + lane};
+        write_names(w, "thread", at, name, at.tid);
+    }
+    for (int i = 0; i < of->num_slices; i++) {
+        place at = {pid, first_tid + of->slices[i].lane};
+        w->places[of->slices[i].task] = at;
+        write_slice(w, at, &of->slices[i]);
+    }
+}
+
+static void write_memory(writer *w, int pid, const ms_actor *actor)
+{
+    for (int i = 0; i < actor->num_samples; i++) {
+        const ms_memory_sample *sample = &actor->samples[i];
+        long long ns = ms_trace_ns(sample->time_s);
+        if (i + 1 < actor->num_samples && ms_trace_ns(sample[1].time_s) == ns)
+            continue; /* one value an instant */
+        begin_event(w, "C", "memory (GiB)", (place){pid, 0});
+        ms_jout_number_field(&w->json, "ts", microseconds(ns));
+        begin_args(w);
+        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+            ms_jout_number_field(&w->json, ms_memory_part_names[part],
+                                 ms_gib(sample->bytes[part]));
+        end_args(w);
+    }
+}
+
+static void write_actor(writer *w, int pid, int actor)
+{
+    ms_arena_mark mark = ms_arena_save(w->arena);
+    ms_stream_slices streams[MS_NUM_STREAMS];
+    ms_trace_slices(w->arena, w->simulation, actor, streams);
+    write_names(w, "process", (place){pid, 0},
+                ms_actor_name(w->arena, w->simulation, actor), pid);
+    int tid = 1;
+    for (int stream = 0; stream < MS_NUM_STREAMS; stream++) {
+        write_stream(w, pid, tid, stream, &streams[stream]);
+        tid += streams[stream].num_lanes;
+    }
+    write_memory(w, pid, &w->simulation->actors[actor]);
+    ms_arena_rewind(w->arena, mark);
+}
+
+/* ---- arrows ---- */
+
+static void write_flow_end(writer *w, const char *phase, int id, int task, long long ns)
+{
+    begin_event(w, phase, "send", w->places[task]);
+    ms_jout_text_field(&w->json, "cat", "flow");
+    ms_jout_number_field(&w->json, "id", id);
+    ms_jout_number_field(&w->json, "ts", microseconds(ns));
+    if (phase[0] == 'f')
+        ms_jout_text_field(&w->json, "bp", "e"); /* the slice that encloses it */
+    ms_jout_end_object(&w->json);
+}
+
+/* From a send to what waits for it, when both are drawn. Each end must lie inside its slice. */
+static void write_flow(writer *w, int send, int receiver)
+{
+    if (w->places[send].pid == 0 || w->places[receiver].pid == 0)
+        return;
+    const double *start_s = w->simulation->start_s, *end_s = w->simulation->end_s;
+    long long from = ms_trace_ns(start_s[send]), to = ms_trace_ns(start_s[receiver]);
+    if (to < from && ms_trace_ns(end_s[receiver]) > from)
+        to = from; /* it was posted before the send began */
+    if (to < from)
+        return;
+    int id = ++w->num_flows;
+    write_flow_end(w, "s", id, send, from);
+    write_flow_end(w, "f", id, receiver, to);
+}
+
+static const int *waits_of(const ms_graph *graph, int task, int *num)
+{
+    int more = graph->tasks[task].more;
+    *num = more == 0 ? 0 : graph->lists[more];
+    return more == 0 ? NULL : &graph->lists[more + 1];
+}
+
+/* What flows have to know of the tasks before. */
+typedef struct follower {
+    int *source; /* (1 + tasks): the send that a task hands on; 0: none */
+    int *
+        met; /* (1 + tasks): the send or receive that waits at a gathering task, a rendezvous; 0: none */
+    int *
+        taken_by; /* (1 + tasks): of a send, 1 + the actor whose first task that waits for it has the arrow */
+} follower;
+
+static void follow(writer *w, const follower *f, int task, int other)
+{
+    const ms_task_tag *tags = w->simulation->graph->tags;
+    int kind = tags[task].kind, send = f->source[other];
+    if (kind == MS_TASK_RECEIVE && w->places[task].pid == 0) {
+        f->source[task] = send; /* it takes no time: what waits for it receives */
+    } else if (send != 0 && tags[task].actor != tags[send].actor) {
+        if (f->taken_by[send] != 1 + tags[task].actor)
+            write_flow(w, send, task);
+        f->taken_by[send] = 1 + tags[task].actor;
+    } else if (other != 0 && tags[other].kind == MS_TASK_GATHERING &&
+               (kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE)) {
+        int first = f->met[other];
+        f->met[other] = task;
+        if (first != 0 && tags[first].kind != kind)
+            write_flow(w, kind == MS_TASK_SEND ? task : first,
+                       kind == MS_TASK_SEND ? first : task);
+    }
+}
+
+static void write_flows(writer *w)
+{
+    const ms_graph *graph = w->simulation->graph;
+    follower f = {MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                  MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                  MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int)};
+    for (int task = 1; task <= graph->num_tasks; task++) {
+        if (graph->tags[task].kind == MS_TASK_SEND)
+            f.source[task] = task;
+        follow(w, &f, task, graph->tasks[task].cross);
+        int num;
+        const int *waits = waits_of(graph, task, &num);
+        for (int i = 0; i < num; i++)
+            follow(w, &f, task, waits[i]);
+    }
+}
+
+/* ---- links ---- */
+
+static void write_link_sample(writer *w, int pid, const ms_link_sample *sample)
+{
+    begin_event(w, "C", w->simulation->graph->link_names[sample->link], (place){pid, 0});
+    ms_jout_number_field(&w->json, "ts", microseconds(ms_trace_ns(sample->time_s)));
+    begin_args(w);
+    ms_jout_number_field(&w->json, "used_frac", sample->used_frac);
+    end_args(w);
+}
+
+/* Of samples that fall on one nanosecond, the last holds. */
+static void write_links(writer *w, int pid)
+{
+    const ms_simulation *s = w->simulation;
+    if (s->num_link_samples == 0)
+        return;
+    bool *shown = MS_NEW_ARRAY(w->arena, s->graph->num_links, bool);
+    ms_link_busy *busy;
+    int num_used = ms_links_busy(w->arena, s, &busy);
+    for (int i = 0; i < num_used && i < MS_MAX_TRACED_LINKS; i++)
+        shown[busy[i].link] = true;
+    write_names(w, "process", (place){pid, 0}, "links", pid);
+    const ms_link_sample **held =
+        MS_NEW_ARRAY(w->arena, s->graph->num_links, const ms_link_sample *);
+    for (long i = 0; i < s->num_link_samples; i++) {
+        const ms_link_sample *sample = &s->link_samples[i], **of = &held[sample->link];
+        if (!shown[sample->link])
+            continue;
+        if (*of != NULL && ms_trace_ns((*of)->time_s) < ms_trace_ns(sample->time_s))
+            write_link_sample(w, pid, *of);
+        *of = sample;
+    }
+    for (int i = 0; i < s->graph->num_links; i++)
+        if (held[i] != NULL)
+            write_link_sample(w, pid, held[i]);
+}
+
+/* ---- the document ---- */
+
+static void write_step_end(writer *w)
+{
+    begin_event(w, "i", "end of the step", (place){1, 1});
+    ms_jout_text_field(&w->json, "cat", "step");
+    ms_jout_number_field(&w->json, "ts",
+                         microseconds(ms_trace_ns(w->simulation->step_s)));
+    ms_jout_text_field(&w->json, "s", "g");
+    ms_jout_end_object(&w->json);
+}
+
+/* What the viewer shows beside the trace. */
+static void write_summary(writer *w)
+{
+    const ms_simulation *s = w->simulation;
+    ms_jout_text_field(&w->json, "displayTimeUnit", "ms");
+    ms_jout_key(&w->json, "otherData");
+    ms_jout_begin_object(&w->json);
+    ms_jout_text_field(&w->json, "engine", ms_engine_names[s->options.engine]);
+    ms_jout_text_field(&w->json, "detail", ms_detail_names[s->options.detail]);
+    ms_jout_number_field(&w->json, "step_s", s->step_s);
+    if (s->planned != NULL) {
+        ms_jout_text_field(&w->json, "inputs",
+                           ms_plan_inputs_text(w->arena, s->planned->plan));
+        ms_jout_text_field(&w->json, "plan", ms_plan_text(w->arena, s->planned->plan));
+    }
+    ms_jout_end_object(&w->json);
+}
+
+static void write_events(writer *w)
+{
+    for (int i = 0; i < w->num_actors; i++)
+        write_actor(w, 1 + i, w->actors == NULL ? i : w->actors[i]);
+    write_flows(w);
+    write_links(w, 1 + w->num_actors);
+    if (w->num_actors > 0)
+        write_step_end(w);
+}
+
+void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *s,
+                    const ms_trace_options *options)
+{
+    ms_arena_mark mark = ms_arena_save(arena);
+    bool all = options->num_actors == 0;
+    writer w = {.json = ms_jout_open(out),
+                .arena = arena,
+                .simulation = s,
+                .num_actors = all ? s->num_actors : options->num_actors,
+                .actors = all ? NULL : options->actors,
+                .places = MS_NEW_ARRAY(arena, 1 + s->graph->num_tasks, place)};
+    ms_jout_begin_object(&w.json);
+    write_summary(&w);
+    ms_jout_key(&w.json, "traceEvents");
+    ms_jout_begin_array(&w.json);
+    w.json.line_depth = w.json.depth;
+    write_events(&w);
+    ms_jout_end_array(&w.json);
+    ms_jout_end_object(&w.json);
+    ms_jout_close(&w.json);
+    ms_arena_rewind(arena, mark);
+}

@@ -1,0 +1,178 @@
+/* Bounds of pipelines against their replay: 10,000 random ones of every family, each stage with durations of its own. Failures print their seed. */
+#include "base/rng.h"
+#include "sim/bound.h"
+
+#include "tests/test.h"
+
+#define NUM_SHAPES   125
+#define PER_SHAPE    80
+#define MAX_STAGES   40
+#define LATEST_START 10.0
+
+static int between(ms_rng *rng, int low, int high)
+{
+    return low + (int)ms_rng_below(rng, (uint64_t)(high - low + 1));
+}
+
+static ms_schedule_shape random_shape(ms_rng *rng, ms_schedule_kind kind)
+{
+    for (;;) {
+        ms_schedule_shape shape = {.kind = kind,
+                                   .num_ranks = between(rng, 1, 8),
+                                   .num_microbatches = between(rng, 1, 20),
+                                   .virtual_stages = between(rng, 1, 4)};
+        if (ms_schedule_allows(&shape, NULL))
+            return shape;
+    }
+}
+
+/* A split in which every stage is a class and every rank a run. */
+static ms_split *split_of(ms_arena *arena, const ms_schedule_shape *shape)
+{
+    ms_split *split = MS_NEW(arena, ms_split);
+    split->num_ranks = shape->num_ranks;
+    split->num_stages = split->num_classes = ms_schedule_model_stages(shape);
+    split->num_chunks = ms_schedule_chunks(shape);
+    split->shape = *shape;
+    int *same = MS_NEW_ARRAY(arena, split->num_stages, int);
+    for (int s = 0; s < split->num_stages; s++)
+        same[s] = s;
+    split->class_of_stage = split->stage_of_class = same;
+    ms_run *runs = MS_NEW_ARRAY(arena, split->num_ranks, ms_run);
+    for (int rank = 0; rank < split->num_ranks; rank++) {
+        int *classes = MS_NEW_ARRAY(arena, split->num_chunks, int);
+        int *ones = MS_NEW_ARRAY(arena, split->num_chunks, int);
+        for (int c = 0; c < split->num_chunks; c++) {
+            classes[c] = ms_split_stage(split, rank, c);
+            ones[c] = 1;
+        }
+        runs[rank] = (ms_run){rank, 1, classes, split->num_chunks, classes, ones};
+    }
+    split->runs = runs;
+    split->num_runs = split->num_ranks;
+    return split;
+}
+
+static double random_time(ms_rng *rng)
+{
+    return between(rng, 0, 9) == 0 ? 4.0 * ms_rng_uniform(rng)
+                                   : 0.25 + ms_rng_uniform(rng);
+}
+
+static ms_stage_times random_times(ms_rng *rng, double send_s)
+{
+    ms_stage_times t = {.forward_s = random_time(rng),
+                        .input_s = random_time(rng),
+                        .weight_s = random_time(rng),
+                        .send_forward_s = send_s,
+                        .send_backward_s = send_s};
+    t.backward_s = (t.input_s + t.weight_s) * (0.8 + 0.4 * ms_rng_uniform(rng));
+    t.first_forward_s = t.forward_s + random_time(rng);
+    t.last_backward_s = t.backward_s + random_time(rng);
+    t.last_weight_s = t.weight_s + random_time(rng);
+    if (between(rng, 0, 3) == 0) {
+        t.release_s = LATEST_START * ms_rng_uniform(rng);
+        t.reduce_s = 4.0 * ms_rng_uniform(rng);
+        t.reduce_tail_s = ms_rng_uniform(rng) * t.reduce_s;
+    }
+    return t;
+}
+
+/* What pairs save, at most what hidden_s allows. */
+static void add_savings(ms_rng *rng, ms_arena *arena, const ms_split *split,
+                        ms_stage_times *times)
+{
+    for (int s = 0; s < split->num_stages; s++)
+        times[s].hidden_s =
+            0.4 * ms_rng_uniform(rng) * fmin(times[s].forward_s, times[s].input_s);
+    for (int s = 0; s < split->num_stages; s++) {
+        double *saved = MS_NEW_ARRAY(arena, split->num_chunks, double);
+        double least = times[0].hidden_s;
+        for (int q = 1; q < split->num_stages; q++)
+            least = fmin(least, times[q].hidden_s);
+        for (int c = 0; c < split->num_chunks; c++)
+            saved[c] = least * ms_rng_uniform(rng);
+        times[s].pair_saved_s = saved;
+    }
+}
+
+static double longest_span(const ms_replay_result *result, int num_ranks)
+{
+    double longest = 0.0;
+    for (int r = 0; r < num_ranks; r++)
+        longest = fmax(longest, result->end_s[r] - result->start_s[r]);
+    return longest;
+}
+
+static double check_one(ms_rng *rng, ms_arena *arena, const ms_schedule *schedule,
+                        const ms_split *split, int seed)
+{
+    ms_stage_times times[MAX_STAGES], placed[2 * MAX_STAGES];
+    double send_s = between(rng, 0, 1) * 0.3 * ms_rng_uniform(rng);
+    for (int s = 0; s < split->num_stages; s++)
+        times[s] = random_times(rng, send_s);
+    if (ms_schedule_traits_of(schedule->shape.kind).overlaps)
+        add_savings(rng, arena, split, times);
+    for (int s = 0; s < schedule->num_stages; s++)
+        placed[s] = times[ms_schedule_model_stage(&schedule->shape, s)];
+    double end_s[8], start_s[8];
+    ms_replay_result result = {.end_s = end_s, .start_s = start_s};
+    ms_replay(schedule, placed, arena, &result);
+    ms_order_times order = {.split = split,
+                            .kind = schedule->shape.kind,
+                            .times = times,
+                            .microbatches =
+                                ms_schedule_stage_microbatches(&schedule->shape),
+                            .send_s = send_s};
+    double plain_s = ms_order_bound_s(&order, arena);
+    order.lists = schedule;
+    double bound_s = ms_order_bound_s(&order, arena);
+    order.spans = true;
+    double span_s = ms_order_bound_s(&order, arena);
+    if (bound_s > result.makespan_s || plain_s > bound_s ||
+        span_s > longest_span(&result, schedule->shape.num_ranks))
+        fail_msg("%s p %d m %d v %d seed %d: bounds %.17g and %.17g, makespan %.17g, "
+                 "span %.17g of %.17g",
+                 ms_schedule_names[schedule->shape.kind], schedule->shape.num_ranks,
+                 schedule->shape.num_microbatches, schedule->shape.virtual_stages, seed,
+                 plain_s, bound_s, result.makespan_s, span_s,
+                 longest_span(&result, schedule->shape.num_ranks));
+    return bound_s / result.makespan_s;
+}
+
+static void check_family(ms_schedule_kind kind)
+{
+    double sum_frac = 0.0;
+    for (int i = 0; i < NUM_SHAPES; i++) {
+        ms_rng rng = ms_rng_seed((uint64_t)(1000 * (int)kind + i));
+        ms_arena *arena = ms_arena_open();
+        ms_schedule_shape shape = random_shape(&rng, kind);
+        const ms_schedule *schedule = ms_schedule_make(arena, &shape);
+        const ms_split *split = split_of(arena, &shape);
+        for (int j = 0; j < PER_SHAPE; j++) {
+            ms_arena_mark mark = ms_arena_save(arena);
+            sum_frac += check_one(&rng, arena, schedule, split, i);
+            ms_arena_rewind(arena, mark);
+        }
+        ms_arena_close(arena);
+    }
+    double mean_frac = sum_frac / (NUM_SHAPES * PER_SHAPE);
+    print_message("%s: the bound is %.1f %% of the replay on average\n",
+                  ms_schedule_names[kind], 100.0 * mean_frac);
+    assert_true(mean_frac > 0.7); /* else it would be of little use; pairs count as if all exchanges were hidden */
+}
+
+static void no_pipeline_of_any_family_is_faster_than_its_bound(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < MS_CUSTOM; kind++)
+        check_family((ms_schedule_kind)kind);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_pipeline_of_any_family_is_faster_than_its_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
