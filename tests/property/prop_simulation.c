@@ -216,12 +216,57 @@ static void folding_changes_nothing(void **state)
     }
 }
 
+/* The plan with the axes' sizes; false: not legal. */
+static bool mesh_plan(const subject *s, const long sizes[MS_NUM_PLAN_AXES], ms_plan *plan)
+{
+    *plan = s->base;
+    plan->gpus = 1;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+        plan->size[axis] = sizes[axis];
+        plan->gpus *= sizes[axis];
+    }
+    plan->zero = 1;
+    plan->global_batch = 2 * ms_plan_data_parallel(plan);
+    return plan->gpus <= 64 && ms_plan_refusal(plan, s->workload->model) == MS_LEGAL;
+}
+
+/* Every legal mesh of at most 64 ranks with a slow rank in the middle: by actions, and the small ones by nodes that share links. */
+static void folding_changes_nothing_on_any_mesh(void **state)
+{
+    (void)state;
+    subject s = open_subject("llama-3.2-1b", "hgx-h100");
+    int num_meshes = 0;
+    for (long code = 0; code < 17L * 64 * 64 * 16 * 8; code++) {
+        long sizes[MS_NUM_PLAN_AXES] = {
+            code / (64L * 64 * 16 * 8) + 1, code / (64 * 16 * 8) % 64 + 1,
+            code / (16 * 8) % 64 + 1, code / 8 % 16 + 1, code % 8 + 1};
+        ms_plan plan;
+        if (sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4] > 64 ||
+            !mesh_plan(&s, sizes, &plan))
+            continue;
+        ms_arena_mark mark = ms_arena_save(s.cx->arena);
+        ms_planned planned;
+        ms_planned_open(s.cx, s.workload, &plan, &planned);
+        ms_simulate_options options = {.num_slow = 1};
+        options.slow[0] = (ms_slow_part){.rank = plan.gpus / 2, .factor = 1.5};
+        check_folded(&s, &plan, &planned, options);
+        options.engine = MS_ENGINE_EVENT;
+        if (plan.gpus <= 6)
+            check_folded_nodes(&s, &plan, &planned, options);
+        ms_arena_rewind(s.cx->arena, mark);
+        num_meshes++;
+    }
+    assert_true(num_meshes > 400);
+    ms_workload_close(s.workload);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(actions_are_the_replay_to_the_last_bit),
         cmocka_unit_test(parts_add_up_and_memory_peaks_as_the_model_says),
         cmocka_unit_test(folding_changes_nothing),
+        cmocka_unit_test(folding_changes_nothing_on_any_mesh),
         cmocka_unit_test(folding_nodes_changes_nothing),
         cmocka_unit_test(engines_agree_on_nodes_without_sharing),
     };
