@@ -94,7 +94,7 @@ static uint64_t round_load(double load)
 {
     int exponent;
     double fraction = frexp(load, &exponent);
-    return (uint64_t)(llround(fraction * 1048576.0) + ((int64_t)exponent << 24));
+    return (uint64_t)(llround(fraction * 1048576.0) + (int64_t)exponent * (1 << 24));
 }
 
 static uint64_t *capacities(const ms_link_uses *u)
