@@ -133,6 +133,13 @@ static const ms_field profile_fields[] = {
     PART("nvls", "in-switch all-reduce"),
     PART("networks", "collectives over several nodes, by network"),
     PART("memory", "memory outside the framework's allocator"),
+    {.kind = MS_FIELD_ANY,
+     .key = "comm_sms",
+     .offset = offsetof(ms_profile, comm_sms),
+     .low = 0,
+     .high = 1000,
+     .unit = MS_UNIT_COUNT,
+     .help = "multiprocessors that a communication kernel holds; left out: none"},
     {0}};
 
 static const ms_field gemm_fields[] = {

@@ -90,6 +90,7 @@ typedef struct ms_profile {
     /* memory outside the framework's allocator */
     ms_coefficient context_bytes;      /* CUDA context and loaded kernels */
     ms_coefficient communicator_bytes; /* NCCL buffers of one communicator */
+    ms_coefficient comm_sms; /* that a communication kernel holds while it runs */
 } ms_profile;
 
 /* Reads an object with a table as ms_json_read does, where a field of kind MS_FIELD_ANY with low < high is

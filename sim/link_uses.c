@@ -94,7 +94,7 @@ static uint64_t round_load(double load)
 {
     int exponent;
     double fraction = frexp(load, &exponent);
-    return (uint64_t)(llround(fraction * 1048576.0) + ((int64_t)exponent << 24));
+    return (uint64_t)(llround(fraction * 1048576.0) + (int64_t)exponent * (1 << 24));
 }
 
 static uint64_t *capacities(const ms_link_uses *u)
@@ -197,7 +197,7 @@ static int meeting_of(const ms_link_uses *u, const ms_use_kind *kind,
 static void append_loads(ms_arena *arena, meeting_loads *out, long *capacity, long at,
                          const ms_link_load *load)
 {
-    if (at + load->num_loaded > *capacity) {
+    if (out->links == NULL || at + load->num_loaded > *capacity) {
         long larger = 2 * (at + load->num_loaded) + 64;
         int *links = MS_NEW_ARRAY(arena, larger, int);
         double *loads = MS_NEW_ARRAY(arena, larger, double);

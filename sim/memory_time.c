@@ -1,5 +1,7 @@
 #include "sim/memory_time.h"
 
+#include "base/number.h"
+
 typedef struct track {
     const ms_planned *planned;
     ms_rank_load load; /* of the rank; its activations and logits are replaced */
@@ -45,7 +47,8 @@ static ms_live_bytes kept_bytes(const track *t)
 static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
 {
     ms_memory_sample *sample = &t->samples[t->out.num_samples];
-    sample->time_s = time_s;
+    /* an action without kernels has the task before it */
+    sample->time_s = t->out.num_samples > 0 ? ms_max(time_s, sample[-1].time_s) : time_s;
     t->load.activation_bytes = live.activation_bytes;
     t->load.logits_bytes = live.logits_bytes;
     t->load.head_grad_bytes = live.head_grad_bytes;

@@ -170,11 +170,12 @@ static void add_node(list *l, const ms_node *node)
 
 static void add_time(list *l, int kind, bool weight, const char *name, double seconds)
 {
-    if (seconds > 0.0)
+    if (seconds > 0.0) {
         l->ops[l->num++] = (ms_part_op){.kind = (unsigned char)kind,
                                         .weight = weight,
                                         .name = name,
                                         .compute_s = seconds};
+    }
 }
 
 static void add_rest(list *l, const ms_part *part)
@@ -280,12 +281,13 @@ static ms_part_ops *layer_of(collection *c, int stage, long layer)
     int kind = p->workload->model->kind_of_layer[index];
     ms_recompute mode = ms_planned_mode(p, layer);
     ms_part_ops **made = &c->layer[kind][mode];
-    if (*made == NULL)
+    if (*made == NULL) {
         *made = make_part(c, &p->parts.layer[kind][mode],
                           (ms_held_part){.part = MS_PART_LAYER,
                                          .kind = kind,
                                          .mode = mode,
                                          .bill = p->bills->layer[kind][mode]});
+    }
     return *made;
 }
 
@@ -353,13 +355,14 @@ static void note_move(const ms_planned *p, ms_link_uses *uses, ms_state_move *mo
 
 static void note_part(const ms_planned *p, ms_link_uses *uses, ms_part_ops *part)
 {
-    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
         for (int i = 0; i < part->num_ops[pass]; i++) {
             ms_part_op *op = &part->ops[pass][i];
             if (op->moves)
                 op->use = note_use(p, uses, op->group, op->collective, op->size_bytes,
                                    op->ring);
         }
+    }
     for (int i = 0; i < 2; i++) {
         note_move(p, uses, &part->gather[i]);
         note_move(p, uses, &part->reduce[i]);

@@ -77,7 +77,7 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* A share of a collective on one of the actors that meet for it. */
 static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
-                     double seconds, int actor, bool carries)
+                     double seconds, int actor, int num)
 {
     ms_moved moved = {.group = op->group,
                       .collective = op->collective,
@@ -87,7 +87,7 @@ static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                       .seconds = op->all_s,
                       .use = op->use};
     return ms_step_add(&b->s, tag_of(w, op, actor, stream_of_group[op->group]),
-                       ms_step_moved_cost(&b->s, &moved, seconds, actor, carries));
+                       ms_step_moved_cost(&b->s, &moved, seconds, actor, num));
 }
 
 /* What hides beside kernels that come before it starts with the first of them, on all members. */
@@ -102,13 +102,13 @@ static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *
         int a = members[i];
         const ms_kernel_start *start = &starts[s->place[a]];
         if (num == 1)
-            add_share(b, w, op, op->hidden_s, a, true);
+            add_share(b, w, op, op->hidden_s, a, 1);
         ms_graph_wait(s->graph, start->before);
         ms_graph_wait(s->graph, start->ready);
         ms_graph_wait(s->graph, start->arrived);
     }
     for (int i = 0; num > 1 && i < num; i++) {
-        add_share(b, w, op, op->hidden_s, members[i], i == 0);
+        add_share(b, w, op, op->hidden_s, members[i], num);
         ms_graph_wait(s->graph, gate);
     }
 }
@@ -124,7 +124,7 @@ static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
     }
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        int task = add_share(b, w, op, op->exposed_s, a, i == 0);
+        int task = add_share(b, w, op, op->exposed_s, a, num);
         ms_graph_wait(s->graph, gate != 0 ? gate : w->ready[a]);
         ms_graph_wait(s->graph, gate != 0 ? 0 : w->arrived[a]);
         w->arrived[a] = 0;
@@ -138,7 +138,7 @@ static void add_hidden_after(ms_node_builder *b, ms_walk *w, const ms_part_op *o
                              const int *members, int num)
 {
     for (int i = 0; i < num; i++)
-        add_share(b, w, op, op->hidden_s, members[i], i == 0);
+        add_share(b, w, op, op->hidden_s, members[i], num);
 }
 
 static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
@@ -316,7 +316,7 @@ static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
             ms_graph_wait(s->graph, w->ready[a]);
             ms_graph_wait(s->graph, other->ready[a]);
         }
-        ms_step_begin_span(s, a, b->begun[a]);
+        ms_step_begin_span(s, a, b->begun[a] != 0 ? b->begun[a] : s->ready[a]);
         ms_step_end_span(s, a, s->ready[a]);
         ms_step_set_end(s, last_step, a, s->ready[a]);
         b->begun[a] = 0;
@@ -355,8 +355,8 @@ static void prepare_parts(ms_node_builder *b)
 {
     int num_stages = b->s.planned->pipeline.split->num_stages;
     b->parts = ms_stage_parts_make(b->s.scratch, b->s.planned);
-    for (int stage = 0; stage < num_stages; stage++)
-        for (int i = 0; i < b->parts[stage].num; i++)
+    for (int stage = 0; stage < num_stages; stage++) {
+        for (int i = 0; i < b->parts[stage].num; i++) {
             for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
                 const ms_part_ops *part = b->parts[stage].parts[i];
                 int num = part->num_ops[pass];
@@ -365,6 +365,8 @@ static void prepare_parts(ms_node_builder *b)
                     part->ops[pass][op].label =
                         ms_graph_label(b->s.graph, part->ops[pass][op].name);
             }
+        }
+    }
 }
 
 /* Tasks of an actor, at the most: each op is up to three, and what its group gathers one more. */

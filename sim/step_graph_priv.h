@@ -69,7 +69,7 @@ int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_cost_of(ms_step_builder *s, double duration_s);
 
-/* A collective, or a part of one: `share` of its seconds. Of a meeting of several actors one carries the use of links, the others only that of
+/* A collective, or a part of one: `share` of its seconds. Actors that meet for it share the use of links and
  * their memory; all are done when all are. */
 typedef struct ms_moved {
     ms_traffic_group group;
@@ -81,7 +81,7 @@ typedef struct ms_moved {
     int use; /* kind of link uses */
 } ms_moved;
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
-                       int actor, bool carries);
+                       int actor, int num_members);
 /* A kernel of a node, on an actor; `hbm_bytes` and `tiles` are of the node. */
 int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
                         const ms_program *program, int actor);

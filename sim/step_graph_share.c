@@ -14,9 +14,13 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
     int *pool = MS_NEW_ARRAY(s->scratch, s->actors->num, int);
     for (int i = 0; i < uses->num_classes; i++) {
         int link = uses->link_of_class[i];
-        class_link[i] = ms_graph_link(
-            s->graph, ms_fabric_link_name(s->scratch, uses->fabric, link),
-            uses->fabric->links[link].bytes_per_s / uses->slow_factor[link]);
+        double bytes_per_s = uses->fabric->links[link].bytes_per_s;
+        char *name = ms_fabric_link_name(s->scratch, uses->fabric, link);
+        /* no GPU of the plan lies behind it */
+        class_link[i] =
+            bytes_per_s > 0.0
+                ? ms_graph_link(s->graph, name, bytes_per_s / uses->slow_factor[link])
+                : -1;
     }
     for (int a = 0; a < s->actors->num; a++) {
         char *name = ms_arena_printf(s->scratch, "hbm %ld", s->actors->fold.member[a]);
@@ -24,6 +28,7 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
         pool[a] = ms_graph_pool(s->graph, (int)workload->cluster->device.num_sms);
     }
     s->uses = uses;
+    s->comm_sms = (int)workload->profile->comm_sms.value;
     s->class_link = class_link;
     s->memory_link = memory_link;
     s->pool = pool;
@@ -54,6 +59,8 @@ static int add_link_uses(const ms_step_builder *s, const ms_moved *moved, int ac
     for (int i = first[meeting]; i < first[meeting + 1]; i++) {
         const ms_class_use *use = &uses->uses[moved->use][i];
         int link = uses->link_of_class[use->link_class];
+        if (s->class_link[use->link_class] < 0)
+            continue;
         out[num++] = (ms_link_use){
             s->class_link[use->link_class],
             ms_min(use->bytes_frac * bytes_per_s, uses->fabric->links[link].bytes_per_s)};
@@ -62,7 +69,7 @@ static int add_link_uses(const ms_step_builder *s, const ms_moved *moved, int ac
 }
 
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
-                       int actor, bool carries)
+                       int actor, int num_members)
 {
     if (s->uses == NULL || duration_s <= 0.0)
         return ms_step_cost_of(s, duration_s);
@@ -80,7 +87,9 @@ int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duratio
         return ms_graph_cost(s->graph, &cost, NULL);
     ms_arena_mark mark = ms_arena_save(s->scratch);
     ms_link_use *uses = MS_NEW_ARRAY(s->scratch, s->uses->num_classes + 1, ms_link_use);
-    int num = carries ? add_link_uses(s, moved, actor, moved->bytes / moving_s, uses) : 0;
+    int num = add_link_uses(s, moved, actor, moved->bytes / moving_s, uses);
+    for (int i = 0; i < num; i++)
+        uses[i].bytes_per_s /= num_members;
     /* each byte is read and written */
     double wire_bytes = ms_collective_wire_bytes(
         moved->collective, s->actors->meetings[moved->group].size, moved->bytes);

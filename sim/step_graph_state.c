@@ -12,6 +12,17 @@ static int stream_id(const ms_node_builder *b, int actor, int stream)
     return actor * MS_NUM_STREAMS + (turns ? MS_STREAM_GATHER : stream);
 }
 
+static int add_meeting(ms_step_builder *s, const int *members, int num, const int *waits,
+                       const int *more)
+{
+    int gate = ms_step_add_gathering(s, "all members");
+    for (int i = 0; i < num; i++) {
+        ms_graph_wait(s->graph, waits[members[i]]);
+        ms_graph_wait(s->graph, more != NULL ? more[members[i]] : 0);
+    }
+    return gate;
+}
+
 /* One collective on all actors of the rank. Members of a group start together, after waits[actor] and more[actor] (NULL: none); done[actor] becomes
  * its task. */
 static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
@@ -35,15 +46,11 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
         if (members[0] != a)
             continue;
-        int gate = num > 1 ? ms_step_add_gathering(s, "all members") : 0;
-        for (int j = 0; num > 1 && j < num; j++) {
-            ms_graph_wait(s->graph, waits[members[j]]);
-            ms_graph_wait(s->graph, more != NULL ? more[members[j]] : 0);
-        }
+        int gate = num > 1 ? add_meeting(s, members, num, waits, more) : 0;
         for (int j = 0; j < num; j++) {
             int wait = waits[members[j]], another = more != NULL ? more[members[j]] : 0;
             tag.actor = members[j];
-            int cost = ms_step_moved_cost(s, &moved, move->seconds, members[j], j == 0);
+            int cost = ms_step_moved_cost(s, &moved, move->seconds, members[j], num);
             done[members[j]] =
                 ms_graph_add(s->graph, stream_id(b, members[j], tag.stream), cost, tag);
             ms_graph_wait(s->graph, gate != 0 ? gate : wait);
@@ -238,12 +245,13 @@ static double action_interference_s(const ms_node_builder *b, const ms_walk *w)
     if (!w->weights)
         return 0.0;
     double comm_s = 0.0;
-    if (w->last_backward)
+    if (w->last_backward) {
         comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
                  : sharding == MS_ZERO_3 ? sum->replicate_s
                                          : sum->reduce_s + sum->replicate_s;
-    else if (sharding == MS_ZERO_2)
+    } else if (sharding == MS_ZERO_2) {
         comm_s = sum->reduce_s;
+    }
     return frac * ms_min(weight_half_s(w, sum), comm_s);
 }
 

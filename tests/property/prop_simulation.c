@@ -129,6 +129,71 @@ static void check_folded(const subject *s, const ms_plan *plan, const ms_planned
     assert_true(folded.step_s == whole.step_s);
 }
 
+/* The same by nodes. With sharing, rates are sums in another order. */
+static void check_folded_nodes(const subject *s, const ms_plan *plan,
+                               const ms_planned *planned, ms_simulate_options options)
+{
+    ms_simulation folded, whole;
+    options.detail = MS_DETAIL_NODE;
+    options.unfolded = false;
+    ASSERT_OK(ms_simulate(s->cx, planned, &options, &folded), s->cx);
+    options.unfolded = true;
+    ASSERT_OK(ms_simulate(s->cx, planned, &options, &whole), s->cx);
+    double most = options.engine == MS_ENGINE_EVENT ? 1e-6 : 0.0;
+    if (fabs(folded.step_s - whole.step_s) > most * whole.step_s)
+        fail_msg("%s, engine %s: %.17g s, folded %.17g s",
+                 ms_plan_text(s->cx->arena, plan), ms_engine_names[options.engine],
+                 whole.step_s, folded.step_s);
+}
+
+static void folding_nodes_changes_nothing(void **state)
+{
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        subject s = open_subject(models[m], "hgx-h100");
+        ms_rng rng = ms_rng_seed(41 + (uint64_t)m);
+        for (int trial = 0; trial < 24; trial++) {
+            ms_arena_mark mark = ms_arena_save(s.cx->arena);
+            ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 16);
+            ms_planned planned;
+            ms_planned_open(s.cx, s.workload, &plan, &planned);
+            ms_simulate_options options = {.num_slow = (int)ms_rng_below(&rng, 2)};
+            options.engine = trial % 2 == 0 ? MS_ENGINE_REPLAY : MS_ENGINE_EVENT;
+            options.slow[0] = (ms_slow_part){
+                .rank = (long)ms_rng_below(&rng, (uint64_t)plan.gpus), .factor = 1.5};
+            check_folded_nodes(&s, &plan, &planned, options);
+            ms_arena_rewind(s.cx->arena, mark);
+        }
+        ms_workload_close(s.workload);
+    }
+}
+
+/* Without sharing both engines agree on the same graph to the last bit; memory peaks as by actions. */
+static void engines_agree_on_nodes_without_sharing(void **state)
+{
+    (void)state;
+    subject s = open_subject("llama-3.2-1b", "hgx-h100");
+    ms_rng rng = ms_rng_seed(51);
+    for (int trial = 0; trial < 60; trial++) {
+        ms_arena_mark mark = ms_arena_save(s.cx->arena);
+        ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 32);
+        ms_planned planned;
+        ms_simulation replay, event;
+        ms_planned_open(s.cx, s.workload, &plan, &planned);
+        ms_simulate_options options = {.detail = MS_DETAIL_NODE, .unshared = true};
+        ASSERT_OK(ms_simulate(s.cx, &planned, &options, &replay), s.cx);
+        options.engine = MS_ENGINE_EVENT;
+        ASSERT_OK(ms_simulate(s.cx, &planned, &options, &event), s.cx);
+        assert_true(ms_graph_is_ordered(replay.graph));
+        size_t bytes = (size_t)(1 + replay.graph->num_tasks) * sizeof(double);
+        assert_true(memcmp(replay.end_s, event.end_s, bytes) == 0);
+        for (int a = 0; a < replay.num_actors; a++)
+            check_actor(&s, &plan, &replay, &replay.actors[a]);
+        ms_arena_rewind(s.cx->arena, mark);
+    }
+    ms_workload_close(s.workload);
+}
+
 static void folding_changes_nothing(void **state)
 {
     (void)state;
@@ -151,12 +216,59 @@ static void folding_changes_nothing(void **state)
     }
 }
 
+/* The plan with the axes' sizes; false: not legal. */
+static bool mesh_plan(const subject *s, const long sizes[MS_NUM_PLAN_AXES], ms_plan *plan)
+{
+    *plan = s->base;
+    plan->gpus = 1;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+        plan->size[axis] = sizes[axis];
+        plan->gpus *= sizes[axis];
+    }
+    plan->zero = 1;
+    plan->global_batch = 2 * ms_plan_data_parallel(plan);
+    return plan->gpus <= 64 && ms_plan_refusal(plan, s->workload->model) == MS_LEGAL;
+}
+
+/* Every legal mesh of at most 64 ranks with a slow rank in the middle: by actions, and the small ones by nodes that share links. */
+static void folding_changes_nothing_on_any_mesh(void **state)
+{
+    (void)state;
+    subject s = open_subject("llama-3.2-1b", "hgx-h100");
+    int num_meshes = 0;
+    for (long code = 0; code < 17L * 64 * 64 * 16 * 8; code++) {
+        long sizes[MS_NUM_PLAN_AXES] = {
+            code / (64L * 64 * 16 * 8) + 1, code / (64 * 16 * 8) % 64 + 1,
+            code / (16 * 8) % 64 + 1, code / 8 % 16 + 1, code % 8 + 1};
+        ms_plan plan;
+        if (sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4] > 64 ||
+            !mesh_plan(&s, sizes, &plan))
+            continue;
+        ms_arena_mark mark = ms_arena_save(s.cx->arena);
+        ms_planned planned;
+        ms_planned_open(s.cx, s.workload, &plan, &planned);
+        ms_simulate_options options = {.num_slow = 1};
+        options.slow[0] = (ms_slow_part){.rank = plan.gpus / 2, .factor = 1.5};
+        check_folded(&s, &plan, &planned, options);
+        options.engine = MS_ENGINE_EVENT;
+        if (plan.gpus <= 6)
+            check_folded_nodes(&s, &plan, &planned, options);
+        ms_arena_rewind(s.cx->arena, mark);
+        num_meshes++;
+    }
+    assert_true(num_meshes > 400);
+    ms_workload_close(s.workload);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(actions_are_the_replay_to_the_last_bit),
         cmocka_unit_test(parts_add_up_and_memory_peaks_as_the_model_says),
         cmocka_unit_test(folding_changes_nothing),
+        cmocka_unit_test(folding_changes_nothing_on_any_mesh),
+        cmocka_unit_test(folding_nodes_changes_nothing),
+        cmocka_unit_test(engines_agree_on_nodes_without_sharing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

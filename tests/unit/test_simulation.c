@@ -127,6 +127,52 @@ static void a_slow_rank_slows_all_that_wait_for_it(void **state)
     ms_workload_close(b->workload);
 }
 
+/* Where gathers and reductions hide, nodes take as long as actions: 70B, pp 4 x dp 2 x tp 8. */
+static void nodes_add_up_to_actions(void **state)
+{
+    (void)state;
+    bench b = {.cx = test_cx(), .plan = ms_plan_default(64)};
+    b.plan.model = "llama-3.1-70b";
+    b.plan.size[MS_PP] = 4;
+    b.plan.size[MS_TP] = 8;
+    b.plan.size[MS_DP_SHARD] = 2;
+    b.plan.global_batch = 32;
+    b.plan.zero = 1;
+    b.plan.sequence_parallel = true;
+    ms_plan_settle(&b.plan);
+    ASSERT_OK(ms_workload_open(b.cx, &b.plan, &b.workload), b.cx);
+    ms_planned_open(b.cx, b.workload, &b.plan, &b.planned);
+    ms_simulation nodes = simulate(&b, (ms_simulate_options){.detail = MS_DETAIL_NODE});
+    ms_simulation actions = simulate(&b, (ms_simulate_options){0});
+    ASSERT_NEAR(nodes.step_s, actions.step_s, 0.01);
+    for (int a = 0; a < 4; a++) {
+        ASSERT_NEAR(nodes.actors[a].compute_s, actions.actors[a].compute_s, 1e-9);
+        ASSERT_NEAR(nodes.actors[a].peak_bytes, actions.actors[a].peak_bytes, 1e-9);
+    }
+    ms_workload_close(b.workload);
+}
+
+static void a_slow_link_needs_sharing(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_simulate_options options = {
+        .num_slow = 1, .slow = {{.is_link = true, .link = "nvlink out 3", .factor = 20}}};
+    ms_simulation slow;
+    ASSERT_INT(ms_simulate(b->cx, &b->planned, &options, &slow), MS_EINPUT);
+    options.engine = MS_ENGINE_EVENT;
+    options.detail = MS_DETAIL_NODE;
+    slow = simulate(b, options);
+    options.num_slow = 0;
+    ms_simulation fast = simulate(b, options);
+    assert_true(slow.step_s > 1.05 * fast.step_s);
+    assert_true(slow.num_actors > fast.num_actors);
+    options.num_slow = 1;
+    options.slow[0].link = "string 7";
+    ASSERT_INT(ms_simulate(b->cx, &b->planned, &options, &slow), MS_EINPUT);
+    ms_workload_close(b->workload);
+}
+
 static void jitter_is_drawn_from_the_seed(void **state)
 {
     (void)state;
@@ -153,6 +199,8 @@ int main(void)
         cmocka_unit_test(a_rank_that_is_not_there_is_refused),
         cmocka_unit_test(the_step_is_the_prediction),
         cmocka_unit_test(a_slow_rank_slows_all_that_wait_for_it),
+        cmocka_unit_test(nodes_add_up_to_actions),
+        cmocka_unit_test(a_slow_link_needs_sharing),
         cmocka_unit_test(jitter_is_drawn_from_the_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

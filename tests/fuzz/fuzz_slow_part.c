@@ -1,0 +1,27 @@
+/* Any text as a slow part: what is accepted names a rank or a link and has a factor that can be multiplied. */
+#include "sim/simulation.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ms_ctx cx = {.arena = ms_arena_open()};
+    ms_slow_part part;
+    char *text = ms_arena_alloc(cx.arena, size + 1);
+    if (size > 0)
+        memcpy(text, data, size);
+    if (ms_slow_part_read(&cx, text, &part) == MS_OK) {
+        bool named = part.is_link ? part.link[0] != '\0' : part.rank >= 0;
+        if (!named || !isfinite(part.factor) || part.factor <= 0.0)
+            abort();
+    } else if (cx.first == NULL) {
+        abort();
+    }
+    ms_arena_close(cx.arena);
+    return 0;
+}
