@@ -54,12 +54,13 @@ static void note_unused_links(const request *r)
     if (r->simulation.graph->num_links > 0)
         return;
     for (int i = 0; i < options->num_slow; i++) {
-        if (options->slow[i].is_link)
+        if (options->slow[i].is_link) {
             ms_note(r->cx,
                     "--slow link=%s has no effect: the tasks of engine %s and detail %s "
                     "carry no load on links",
                     options->slow[i].link, ms_engine_names[options->engine],
                     ms_detail_names[options->detail]);
+        }
     }
 }
 

@@ -159,11 +159,12 @@ static void add_node(list *l, const ms_node *node)
 
 static void add_time(list *l, int kind, bool weight, const char *name, double seconds)
 {
-    if (seconds > 0.0)
+    if (seconds > 0.0) {
         l->ops[l->num++] = (ms_part_op){.kind = (unsigned char)kind,
                                         .weight = weight,
                                         .name = name,
                                         .compute_s = seconds};
+    }
 }
 
 static void add_rest(list *l, const ms_part *part)
@@ -268,12 +269,13 @@ static const ms_part_ops *layer_of(collection *c, int stage, long layer)
     int kind = p->workload->model->kind_of_layer[index];
     ms_recompute mode = ms_planned_mode(p, layer);
     const ms_part_ops **made = &c->layer[kind][mode];
-    if (*made == NULL)
+    if (*made == NULL) {
         *made = make_part(c, &p->parts.layer[kind][mode],
                           (ms_held_part){.part = MS_PART_LAYER,
                                          .kind = kind,
                                          .mode = mode,
                                          .bill = p->bills->layer[kind][mode]});
+    }
     return *made;
 }
 

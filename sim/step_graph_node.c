@@ -343,8 +343,8 @@ static void prepare_parts(ms_node_builder *b)
 {
     int num_stages = b->s.planned->pipeline.split->num_stages;
     b->parts = ms_stage_parts_make(b->s.scratch, b->s.planned);
-    for (int stage = 0; stage < num_stages; stage++)
-        for (int i = 0; i < b->parts[stage].num; i++)
+    for (int stage = 0; stage < num_stages; stage++) {
+        for (int i = 0; i < b->parts[stage].num; i++) {
             for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
                 const ms_part_ops *part = b->parts[stage].parts[i];
                 int num = part->num_ops[pass];
@@ -353,6 +353,8 @@ static void prepare_parts(ms_node_builder *b)
                     part->ops[pass][op].label =
                         ms_graph_label(b->s.graph, part->ops[pass][op].name);
             }
+        }
+    }
 }
 
 /* Tasks of an actor, at the most: each op is up to three, and what its group gathers one more. */
