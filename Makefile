@@ -167,7 +167,7 @@ $B/libmeshsim_run.a: $(call obj,$(RUN_SRCS) $(CU_SRCS))
 
 $B/libmeshsim_cli.a: $(filter-out $B/cli/main.o,$(call obj,$(CLI_SRCS)))
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call run,AR,$@)$(AR) rcs $@ $^
 
 $B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(LIB)
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(lto_link) $^ -o $@ $(LDFLAGS) $(LIBS)

@@ -74,9 +74,8 @@ typedef struct request {
 
 static bool is_file(const char *word)
 {
-    size_t length = strlen(word);
     return strchr(word, '/') != NULL || strcmp(word, "-") == 0 ||
-           (length > 4 && strcmp(word + length - 4, ".csv") == 0);
+           ms_schedule_is_file(word);
 }
 
 static ms_status refuse_unknown(ms_ctx *cx, const char *word)

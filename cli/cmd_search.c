@@ -144,11 +144,14 @@ static ms_status refuse_flags(const request *r)
     const ms_plan_options *p = r->plan;
     const char *name = p->layers_per_stage != NULL ? "--layers-per-stage"
                        : p->microbatch_group.given ? "--group"
+                       : p->memory_limit.given     ? "--memory-limit"
                        : p->recompute_layers.given ? "--recompute-layers"
                        : p->recompute_budget.given ? "--recompute-budget"
                                                    : NULL;
     if (p->loss_parallel.given && !p->loss_parallel.value)
         name = "--loss-parallel off";
+    if (p->schedule.given && p->schedule.value == MS_CUSTOM)
+        name = "a schedule from a file";
     if (name == NULL)
         return MS_OK;
     ms_status status =

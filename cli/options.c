@@ -140,7 +140,7 @@ static void read_choice(parser *p, const ms_option *option, const char *text,
 {
     int index = ms_choice_find(text, option->choices);
     if (index >= 0 || (option->find != NULL && option->find(text, &index))) {
-        *out = (ms_opt_choice){true, index};
+        *out = (ms_opt_choice){true, index, text};
         return;
     }
     p->status =

@@ -42,6 +42,7 @@ typedef struct ms_opt_quantity {
 typedef struct ms_opt_choice {
     bool given;
     int value;
+    const char *text; /* as given */
 } ms_opt_choice;
 
 typedef struct ms_opt_list {

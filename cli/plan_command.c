@@ -91,11 +91,14 @@ static void add_pipeline(words *w, const ms_plan *plan)
     if (plan->microbatch > 1)
         add_number(w, "--microbatch", plan->microbatch);
     if (plan->schedule != MS_1F1B)
-        add_word(w, "--schedule", ms_schedule_names[plan->schedule]);
+        add_word(w, "--schedule", quoted(w->arena, ms_plan_schedule_name(plan)));
     if (plan->virtual_stages > 1)
         add_number(w, "--virtual-stages", plan->virtual_stages);
     if (plan->microbatch_group > 0)
         add_number(w, "--group", plan->microbatch_group);
+    if (plan->memory_limit > 0.0)
+        add_word(w, "--memory-limit",
+                 ms_json_number_text(plan->memory_limit, ms_arena_alloc(w->arena, 32)));
 }
 
 static void add_habits(words *w, const ms_plan *plan)

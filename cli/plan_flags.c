@@ -9,8 +9,8 @@
 
 static bool find_schedule(const char *text, int *index)
 {
-    ms_schedule_kind kind;
-    if (!ms_schedule_parse(text, &kind))
+    ms_schedule_kind kind = MS_CUSTOM;
+    if (!ms_schedule_is_file(text) && !ms_schedule_parse(text, &kind))
         return false;
     *index = (int)kind;
     return true;
@@ -62,11 +62,20 @@ const ms_option ms_plan_option_table[] = {
      .offset = offsetof(ms_plan_options, schedule),
      .choices = ms_schedule_names,
      .find = find_schedule,
-     .help = "pipeline schedule (default 1f1b; interleaved with --virtual-stages)"},
+     .help = "pipeline schedule (default 1f1b; interleaved with --virtual-stages), or a "
+             "file of actions: FILE.csv"},
     WHOLE(virtual_stages, "--virtual-stages", "N", 1, MAX_STAGES,
           "chunks of layers per pipeline rank (default 1; 2 when interleaved)"),
     WHOLE(microbatch_group, "--group", "N", 0, MAX_COUNT,
           "micro-batches per turn of a chunk (default 0: the schedule's own)"),
+    {.kind = MS_OPTION_QUANTITY,
+     .name = "--memory-limit",
+     .offset = offsetof(ms_plan_options, memory_limit),
+     .value = "X",
+     .unit = MS_UNIT_COUNT,
+     .high = 4194304,
+     .help = "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
+             "(default 2)"},
     TEXT(layers_per_stage, "--layers-per-stage", "N,N,...",
          "layers of each virtual stage, in order (default: balanced)"),
     WHOLE(zero, "--zero", "0..3", 0, 3,

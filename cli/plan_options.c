@@ -217,21 +217,38 @@ static void resolve_batch(const resolver *r)
                                           ms_dtype_names, (int)plan->compute);
 }
 
+static ms_status resolve_schedule(const resolver *r)
+{
+    const ms_plan_options *opts = r->opts;
+    ms_plan *plan = r->plan;
+    long fallback;
+    if (opts->schedule.given && opts->schedule.value == MS_CUSTOM) {
+        MS_TRY(ms_plan_load_schedule(r->cx, opts->schedule.text, plan));
+        fallback = plan->virtual_stages;
+    } else {
+        bool chunks = opts->virtual_stages.given && opts->virtual_stages.value > 1;
+        if (!r->from_file)
+            plan->schedule = chunks ? MS_INTERLEAVED : MS_1F1B;
+        int kind = pick_choice(r, "--schedule", opts->schedule, ms_schedule_names,
+                               (int)plan->schedule);
+        if (opts->schedule.given || !r->from_file)
+            ms_plan_set_schedule(plan, (ms_schedule_kind)kind);
+        fallback = ms_schedule_traits_of(plan->schedule).least_virtual;
+    }
+    plan->virtual_stages = pick_long(r, "--virtual-stages", opts->virtual_stages,
+                                     plan->virtual_stages, fallback);
+    if (opts->memory_limit.given)
+        plan->memory_limit = opts->memory_limit.value;
+    return MS_OK;
+}
+
 static ms_status resolve_pipeline(const resolver *r)
 {
     const ms_plan_options *opts = r->opts;
     ms_plan *plan = r->plan;
     plan->microbatch =
         pick_long(r, "--microbatch", opts->microbatch, plan->microbatch, 1);
-    if (!r->from_file)
-        plan->schedule = opts->virtual_stages.given && opts->virtual_stages.value > 1
-                             ? MS_INTERLEAVED
-                             : MS_1F1B;
-    plan->schedule = (ms_schedule_kind)pick_choice(
-        r, "--schedule", opts->schedule, ms_schedule_names, (int)plan->schedule);
-    plan->virtual_stages =
-        pick_long(r, "--virtual-stages", opts->virtual_stages, plan->virtual_stages,
-                  ms_schedule_traits_of(plan->schedule).least_virtual);
+    MS_TRY(resolve_schedule(r));
     plan->microbatch_group =
         pick_long(r, "--group", opts->microbatch_group, plan->microbatch_group, 0);
     if (opts->layers_per_stage != NULL)
@@ -429,7 +446,7 @@ ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
                                        const ms_plan *plan, const char *output)
 {
     const char *inputs[] = {opts->plan_file, path_in(plan->model), path_in(plan->cluster),
-                            path_in(plan->stack)};
+                            path_in(plan->stack), plan->schedule_file};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         MS_TRY(ms_output_check_distinct(cx, (const char *const[]){inputs[i], output}, 2));
     return MS_OK;

@@ -19,6 +19,7 @@ typedef struct ms_plan_options {
     ms_opt_integer sequence_length, global_batch, microbatch;
     ms_opt_choice schedule;
     ms_opt_integer virtual_stages, microbatch_group;
+    ms_opt_quantity memory_limit;
     ms_opt_integer zero;
     ms_opt_switch reshard_after_forward, sequence_parallel, async_tp, loss_parallel;
     ms_opt_choice cp_method, cp_balance;

@@ -2,7 +2,7 @@
  * millions of times in a search, so they divide and compare and do nothing else. */
 #include "costmodel/plan_priv.h"
 
-#include "costmodel/schedule.h"
+#include "costmodel/schedule_csv.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -106,6 +106,12 @@ bool ms_schedule_parse(const char *text, ms_schedule_kind *out)
         }
     }
     return false;
+}
+
+bool ms_schedule_is_file(const char *word)
+{
+    size_t length = strlen(word);
+    return length > 4 && strcmp(word + length - 4, ".csv") == 0;
 }
 
 /* Megatron-Core's cp_comm_type, PyTorch's context_parallel_rotate_method, the papers' names. */
@@ -250,6 +256,8 @@ static bool same_pipeline(const ms_plan *a, const ms_plan *b)
 {
     return a->schedule == b->schedule && a->virtual_stages == b->virtual_stages &&
            a->microbatch_group == b->microbatch_group &&
+           a->memory_limit == b->memory_limit &&
+           same_text(a->schedule_file, b->schedule_file) &&
            a->num_stage_layers == b->num_stage_layers &&
            (a->num_stage_layers == 0 ||
             memcmp(a->layers_per_stage, b->layers_per_stage,
@@ -417,6 +425,42 @@ static bool layers_fit(const ms_plan *plan, const ms_model *model)
         sum += layers;
     }
     return sum == model->num_layers;
+}
+
+const char *ms_plan_schedule_name(const ms_plan *plan)
+{
+    return plan->schedule == MS_CUSTOM ? plan->schedule_file
+                                       : ms_schedule_names[plan->schedule];
+}
+
+void ms_plan_set_schedule(ms_plan *plan, ms_schedule_kind kind)
+{
+    plan->schedule = kind;
+    plan->schedule_file = NULL;
+    plan->schedule_table = NULL;
+    if (!ms_schedule_traits_of(kind).limits_memory)
+        plan->memory_limit = 0.0;
+}
+
+ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan)
+{
+    ms_schedule_shape shape;
+    MS_TRY(ms_schedule_csv_load(cx, path, &shape));
+    const char *why;
+    if (!ms_schedule_allows(&shape, &why))
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s: %s", path, why);
+    const ms_schedule *schedule;
+    ms_arena *scratch = ms_arena_open();
+    ms_status status =
+        ms_schedule_open(cx, scratch, &shape, (ms_loc){.file = path}, &schedule);
+    ms_arena_close(scratch);
+    if (status != MS_OK)
+        return status;
+    ms_plan_set_schedule(plan, MS_CUSTOM);
+    plan->schedule_file = ms_arena_strdup(cx->arena, path);
+    plan->schedule_table = shape.table;
+    plan->virtual_stages = shape.virtual_stages;
+    return MS_OK;
 }
 
 ms_schedule_shape ms_plan_shape(const ms_plan *plan)

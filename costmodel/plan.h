@@ -40,6 +40,8 @@ extern const char *const
     ms_schedule_names[]; /* "gpipe" "1f1b" "interleaved" ..., NULL; MS_CUSTOM has none */
 /* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B", "vpp", ...); letter case, hyphens and underscores do not count. */
 bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
+/* Whether a word names a file with a user's own schedule: it ends in ".csv". */
+bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_recompute {
     MS_RECOMPUTE_NONE, /* keep what backward needs */
@@ -84,8 +86,8 @@ typedef struct ms_plan {
     long microbatch_group; /* 0: the schedule's default */
     double
         memory_limit; /* zb-auto: times 1F1B's peak on rank 0; 0: the schedule's default */
-    const char
-        *schedule_file; /* MS_CUSTOM: where the lists come from, and what it says */
+    const char *
+        schedule_file; /* MS_CUSTOM: where the lists come from, and what it says; else NULL */
     const struct ms_schedule_table *schedule_table;
     long
         num_stage_layers; /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
@@ -115,6 +117,13 @@ long ms_plan_head_ranks(const ms_plan *plan);
 bool ms_plan_balances_sequence(const ms_plan *plan);
 /* Whether the last cp rank has more attention than the others: contiguous chunks of a causal sequence. */
 bool ms_plan_has_unequal_ranks(const ms_plan *plan);
+/* The schedule's name, or the file that it comes from. */
+const char *ms_plan_schedule_name(const ms_plan *plan);
+/* A schedule that is made, with nothing that belongs to another one: its limit, its file. */
+void ms_plan_set_schedule(ms_plan *plan, ms_schedule_kind kind);
+/* A schedule from a CSV file (costmodel/schedule_csv.h), whose lists are checked; takes the file's virtual stages. Errors: as
+ * ms_schedule_csv_load and ms_schedule_check. That ranks and micro-batches match the plan is left to ms_plan_check. The table lives in cx->arena. */
+ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan);
 /* MS_CP_ALL_GATHER, of which nothing is left, with one cp rank. */
 ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 /* Micro-batches per step and rank: global_batch / (data parallel * microbatch). */

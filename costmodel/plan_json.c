@@ -13,6 +13,7 @@
 #define MAX_STAGES 32767.0
 #define MAX_INT    2147483647.0
 #define MAX_LAYERS 1048576.0
+#define MAX_LIMIT  4194304.0
 
 static const char *const storage_words[] = {"fp32", "bf16", NULL};
 
@@ -107,11 +108,19 @@ static const ms_field batch_fields[] = {
 };
 
 static const ms_field pipeline_fields[] = {
-    TEXT("schedule", schedule, false, "gpipe, 1f1b, interleaved or an alias"),
+    TEXT("schedule", schedule, false,
+         "1f1b, interleaved, ..., an alias, or a path that ends in .csv"),
     WHOLE("virtual_stages", plan.virtual_stages, 1, MAX_STAGES, "chunks per rank"),
     WHOLE_OR_NULL(
         "microbatch_group", plan.microbatch_group, 0, MAX_INT,
         "consecutive micro-batches per chunk; null or 0: the schedule's default"),
+    {.kind = MS_FIELD_NUMBER,
+     .key = "memory_limit",
+     .offset = AT(plan.memory_limit),
+     .nullable = true,
+     .low = 0,
+     .high = MAX_LIMIT,
+     .help = "zb-auto: times 1f1b's peak on rank 0; null or 0: the schedule's default"},
     PART("layers_per_stage", "layers of every virtual stage; null: balanced"),
     {0},
 };
@@ -306,13 +315,29 @@ static ms_status fail_word(ms_ctx *cx, ms_jval root, const word_place *place,
     return status;
 }
 
+/* A number of virtual stages that is stated too must be the file's: ms_plan_check tells. */
+static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, plan_file *file)
+{
+    ms_jval pipeline, value;
+    long stated = file->plan.virtual_stages;
+    double limit = file->plan.memory_limit;
+    MS_TRY(ms_plan_load_schedule(cx, file->schedule, &file->plan));
+    file->plan.memory_limit = limit;
+    if (ms_json_member(cx, root, "pipeline", &pipeline) &&
+        ms_json_member(cx, pipeline, "virtual_stages", &value))
+        file->plan.virtual_stages = stated;
+    return MS_OK;
+}
+
 static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
 {
     static const word_place schedule = {"pipeline", "schedule", ms_schedule_names},
                             method = {"context", "method", ms_cp_method_names};
     ms_status status = MS_OK;
-    if (file->schedule != NULL &&
-        !ms_schedule_parse(file->schedule, &file->plan.schedule))
+    if (file->schedule != NULL && ms_schedule_is_file(file->schedule))
+        status = read_schedule_file(cx, root, file);
+    else if (file->schedule != NULL &&
+             !ms_schedule_parse(file->schedule, &file->plan.schedule))
         status = fail_word(cx, root, &schedule, file->schedule);
     if (file->cp_method != NULL &&
         !ms_cp_method_parse(file->cp_method, &file->plan.cp_method))
@@ -474,9 +499,11 @@ static void write_mesh(ms_jout *out, const ms_plan *plan)
 static void write_pipeline(ms_jout *out, const ms_plan *plan)
 {
     begin_section(out, "pipeline");
-    ms_jout_text_field(out, "schedule", ms_schedule_names[plan->schedule]);
+    ms_jout_text_field(out, "schedule", ms_plan_schedule_name(plan));
     write_count(out, "virtual_stages", plan->virtual_stages);
     write_count_or_null(out, "microbatch_group", plan->microbatch_group);
+    if (plan->memory_limit > 0.0)
+        ms_jout_number_field(out, "memory_limit", plan->memory_limit);
     ms_jout_key(out, "layers_per_stage");
     if (plan->num_stage_layers == 0) {
         ms_jout_null(out);

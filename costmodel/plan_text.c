@@ -142,8 +142,26 @@ static ms_status fail_layers(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
                    model->num_layers);
 }
 
+/* A file tells its ranks, stages and micro-batches. */
+static ms_status fail_file(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
+{
+    const ms_schedule_table *table = plan->schedule_table;
+    ms_status status = ms_fail(
+        cx, MS_EINPUT, loc,
+        "schedule %s is for pp %d with %d virtual stages and %d micro-batches, but the "
+        "plan has pp %ld with %ld and %ld: %s",
+        plan->schedule_file, table->num_ranks, table->num_stages / table->num_ranks,
+        table->num_microbatches, plan->size[MS_PP], plan->virtual_stages,
+        ms_plan_microbatches(plan), ms_plan_schedule_objection(plan));
+    ms_hint(cx,
+            "micro-batches are global batch / (dp_replicate x dp_shard x micro-batch)");
+    return status;
+}
+
 static ms_status fail_schedule(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
 {
+    if (plan->schedule == MS_CUSTOM)
+        return fail_file(cx, plan, loc);
     ms_status status =
         ms_fail(cx, MS_EINPUT, loc,
                 "%s with pp %ld, %ld virtual stages, group %ld and %ld micro-batches: %s",
@@ -222,7 +240,9 @@ static const char *schedule_text(ms_arena *arena, const ms_plan *plan)
 {
     if (plan->size[MS_PP] == 1)
         return "";
-    const char *name = ms_schedule_names[plan->schedule];
+    const char *name = ms_plan_schedule_name(plan);
+    if (plan->memory_limit > 0.0)
+        return ms_arena_printf(arena, ", %s limit %g", name, plan->memory_limit);
     if (!ms_schedule_traits_of(plan->schedule).groups)
         return ms_arena_printf(arena, ", %s", name);
     if (plan->microbatch_group == 0)

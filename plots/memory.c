@@ -85,7 +85,7 @@ static const char *choices_text(ms_arena *arena, const ms_plan *plan)
     const char *schedule =
         plan->size[MS_PP] == 1
             ? ""
-            : ms_arena_printf(arena, " · %s", ms_schedule_names[plan->schedule]);
+            : ms_arena_printf(arena, " · %s", ms_plan_schedule_name(plan));
     const char *recompute = plan->recompute == MS_RECOMPUTE_NONE
                                 ? ""
                                 : ms_arena_printf(arena, " · recompute %s",

@@ -197,9 +197,9 @@ static const char *schedule_text(ms_arena *arena, const ms_timeline *t)
     if (t->num_lanes == 1)
         return "no pipeline";
     if (t->num_chunks == 1)
-        return ms_schedule_names[plan->schedule];
+        return ms_plan_schedule_name(plan);
     return ms_arena_printf(arena, "%s, %d chunks per rank (later ones lighter)",
-                           ms_schedule_names[plan->schedule], t->num_chunks);
+                           ms_plan_schedule_name(plan), t->num_chunks);
 }
 
 static const char *step_text(ms_arena *arena, double step_s)

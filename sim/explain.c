@@ -212,6 +212,10 @@ static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause, lon
     case MS_CAUSE_TIED:
         return (ms_explain_cause){"optimizer", "tied matrix", "P -> R @pp ends",
                                   "embedding and head share a matrix but not a stage"};
+    case MS_CAUSE_TWIN:
+        return (ms_explain_cause){"backward", "gradient shards", "P -> R @pp copies",
+                                  "a stage is there twice, each copy saw half of the "
+                                  "micro-batches"};
     case MS_CAUSE_NORM:
     case MS_CAUSE_NODES:
         break;

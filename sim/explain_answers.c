@@ -45,7 +45,7 @@ static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *ou
     if (other.size[MS_PP] != a->plan->size[MS_PP])
         other.num_stage_layers = 0;
     if (other.size[MS_PP] == 1) {
-        other.schedule = MS_1F1B;
+        ms_plan_set_schedule(&other, MS_1F1B);
         other.virtual_stages = 1;
         other.microbatch_group = 0;
     }

@@ -459,16 +459,16 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
     l->links = links;
     l->priced = priced;
     price(l, 1U << MS_RECOMPUTE_NONE);
-    l->pipeline =
-        (ms_pipeline){.workload = workload,
-                      .links = links,
-                      .shape = l->shape,
-                      .split = l->split,
-                      .shards = ms_shard_sizes_of(links),
-                      .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
-                      .world_sync_s = ms_step_sync_s(workload, links, &priced->parts),
-                      .lists = l->lists,
-                      .parts = &priced->parts};
+    l->pipeline = (ms_pipeline){
+        .workload = workload,
+        .links = links,
+        .shape = l->shape,
+        .split = l->split,
+        .shards = ms_shard_sizes_of(links),
+        .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
+        .world_sync_s = ms_step_sync_s(workload, links, &priced->parts, l->split),
+        .lists = l->lists,
+        .parts = &priced->parts};
 }
 
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
@@ -479,9 +479,11 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
     ms_explore_open(l, ideal, priced);
     ms_stage *stages = MS_NEW_ARRAY(scratch, l->split->num_classes, ms_stage);
     make_stages(l, MS_RECOMPUTE_NONE, 0, stages);
-    for (int i = 0; i < l->split->num_classes; i++)
-        stages[i].sum.all_reduce_s = stages[i].unit_all_reduce_s =
-            stages[i].sum.tp_sync_s = 0.0;
+    for (int i = 0; i < l->split->num_classes; i++) {
+        ms_part *sum = &stages[i].sum;
+        sum->all_reduce_s = stages[i].unit_all_reduce_s = sum->tp_sync_s = 0.0;
+        sum->dense_params = sum->expert_params = 0.0; /* a second copy gets shards */
+    }
     l->pipeline.stages = stages;
     l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);
     double bound_s = ms_step_bound_s(&l->pipeline, MS_ZERO_0, l->explorer->scratch);

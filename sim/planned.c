@@ -88,18 +88,19 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     ms_schedule_shape shape = ms_workload_shape(workload, p->bills, plan);
     p->sharding = ms_plan_sharding(plan);
     p->schedule = ms_schedule_make(cx->arena, &shape);
-    p->pipeline =
-        (ms_pipeline){.workload = p->workload,
-                      .links = &p->links,
-                      .shape = shape,
-                      .split = split_of(cx, p),
-                      .shards = ms_shard_sizes_of(&p->links),
-                      .send_s = plan->size[MS_PP] > 1 ? p->parts.send_s : 0.0,
-                      .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts),
-                      .lists = p->schedule,
-                      .parts = &p->parts,
-                      .recompute = plan->recompute,
-                      .recompute_layers = plan->recompute_layers};
+    const ms_split *split = split_of(cx, p);
+    p->pipeline = (ms_pipeline){
+        .workload = p->workload,
+        .links = &p->links,
+        .shape = shape,
+        .split = split,
+        .shards = ms_shard_sizes_of(&p->links),
+        .send_s = plan->size[MS_PP] > 1 ? p->parts.send_s : 0.0,
+        .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts, split),
+        .lists = p->schedule,
+        .parts = &p->parts,
+        .recompute = plan->recompute,
+        .recompute_layers = plan->recompute_layers};
     make_stages(cx, p);
     make_run_loads(cx, p);
 }

@@ -97,7 +97,7 @@ static void plan_cells(ms_table *table, ms_arena *arena, const columns *c,
     bool piped = plan->size[MS_PP] > 1, split = plan->size[MS_TP] > 1;
     bool kept = plan->zero == 3 && !plan->reshard_after_forward;
     ms_table_cell(table, "%ld", plan->microbatch);
-    ms_table_cell(table, "%s", piped ? ms_schedule_names[plan->schedule] : "-");
+    ms_table_cell(table, "%s", piped ? ms_plan_schedule_name(plan) : "-");
     ms_table_cell(table, "%ld", plan->virtual_stages);
     ms_table_cell(table, "%ld%s", plan->zero, kept ? " kept" : "");
     ms_table_cell(table, "%s", !split ? "-" : plan->sequence_parallel ? "on" : "off");

@@ -212,7 +212,7 @@ static void add_pipeline(const attempt *a, const ms_plan *new)
     const ms_plan *old = a->plan;
     add_number(a, "--microbatch", old->microbatch, new->microbatch);
     if (new->schedule != old->schedule)
-        add_flag(a, "--schedule", ms_schedule_names[new->schedule]);
+        add_flag(a, "--schedule", ms_plan_schedule_name(new));
     bool keeps = new->schedule == old->schedule; /* or the default is another */
     add_number(a, "--virtual-stages", keeps ? old->virtual_stages : 0,
                new->virtual_stages);

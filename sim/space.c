@@ -331,7 +331,7 @@ ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh)
     plan.cp_method = MS_CP_ALL_GATHER;
     plan.loss_parallel = true;
     plan.microbatch = 1;
-    plan.schedule = MS_1F1B;
+    ms_plan_set_schedule(&plan, MS_1F1B);
     plan.virtual_stages = 1;
     plan.microbatch_group = 0;
     plan.zero = 0;

@@ -250,6 +250,12 @@ bool ms_split_holds(const ms_split *split, int rank, int stage)
     return false;
 }
 
+bool ms_split_ends_meet(const ms_split *split)
+{
+    int first_rank = ms_schedule_rank(&split->shape, 0);
+    return ms_split_holds(split, first_rank, split->num_stages - 1);
+}
+
 static void find_runs(split_builder *b, ms_arena *arena)
 {
     ms_split *split = b->split;

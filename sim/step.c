@@ -3,10 +3,10 @@
 #include "base/number.h"
 
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
-                      const ms_parts *parts)
+                      const ms_parts *parts, const ms_split *split)
 {
     double norm_s = ms_collective_s(&links->world, MS_NORM_BYTES);
-    if (!workload->model->tied_embeddings || links->pipeline_span.size == 1)
+    if (!workload->model->tied_embeddings || ms_split_ends_meet(split))
         return norm_s;
     return norm_s + ms_collective_s(&links->send, workload->stack->grad_comm_bytes.value *
                                                       parts->head_params);
@@ -43,13 +43,19 @@ ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding 
     return times;
 }
 
-double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage, ms_sharding sharding)
+double ms_twin_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
+                     ms_sharding sharding)
 {
     bool sharded = sharding != MS_ZERO_0;
     double params = stage->sum.dense_params / (sharded ? pipeline->shards.dense : 1.0) +
                     stage->sum.expert_params / (sharded ? pipeline->shards.expert : 1.0);
+    return params * pipeline->workload->stack->grad_comm_bytes.value;
+}
+
+double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage, ms_sharding sharding)
+{
     return ms_collective_s(&pipeline->links->send,
-                           params * pipeline->workload->stack->grad_comm_bytes.value);
+                           ms_twin_bytes(pipeline, stage, sharding));
 }
 
 /* A later chunk's parameters are gathered after those of the chunks before it. */

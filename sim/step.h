@@ -30,10 +30,10 @@ typedef struct ms_pipeline {
 #define MS_NORM_BYTES 4.0
 
 /* What all ranks wait for between the last backward and the optimizer: the all-reduce of the gradient norm, and with tied embeddings
- * in different stages the gradient of their matrix, exchanged between the first and the last stage (Megatron-LM, finalize_model_grads.py): both
- * send it at once, priced as one send between neighbouring stages. */
+ * on different ranks the gradient of their matrix, exchanged between the first and the last stage (Megatron-LM, finalize_model_grads.py): both
+ * send it at once, priced as one send between neighbouring stages. Where the pipeline ends on the rank on which it begins, the matrix is there once. */
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
-                      const ms_parts *parts);
+                      const ms_parts *parts, const ms_split *split);
 
 /* Optimizer of the slowest rank (of several the first), with the gradient norm's synchronisation. */
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
@@ -47,6 +47,8 @@ ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding 
                                        int stage_class);
 /* With a stage placed twice (DualPipe), the exchange of its reduced gradients with the other copy: each sends its shard, priced as a send between
  * neighbouring stages. */
+double ms_twin_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
+                     ms_sharding sharding);
 double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
                  ms_sharding sharding);
 

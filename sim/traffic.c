@@ -251,12 +251,35 @@ static void add_sends(list *l)
     }
 }
 
+/* As ms_twin_s has it, of each stage that the rank holds. */
+static void add_twins(list *l)
+{
+    const ms_planned *p = l->planned;
+    const ms_split *split = p->pipeline.split;
+    if (ms_schedule_placement(split->shape.kind) != MS_PLACE_BOTH_WAYS)
+        return;
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int s = ms_split_stage(split, l->traffic->rank, chunk);
+        append(l,
+               (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
+                                  .group = MS_TRAFFIC_PP,
+                                  .collective = MS_SEND,
+                                  .cause = MS_CAUSE_TWIN,
+                                  .size_bytes = ms_twin_bytes(
+                                      &p->pipeline, ms_planned_stage(p, s), p->sharding),
+                                  .per_part = 1.0,
+                                  .count = 1.0});
+    }
+}
+
 /* As ms_step_sync_s has it. All of it is waited for. */
 static void add_world(list *l)
 {
     const ms_planned *p = l->planned;
-    int rank = l->traffic->rank, last = p->pipeline.split->num_ranks - 1;
-    bool holds_end = rank == 0 || rank == last;
+    const ms_split *split = p->pipeline.split;
+    int rank = l->traffic->rank;
+    bool holds_end = ms_split_holds(split, rank, 0) ||
+                     ms_split_holds(split, rank, split->num_stages - 1);
     ms_traffic_entry entry = {.phase = MS_TRAFFIC_OPTIMIZER,
                               .group = MS_TRAFFIC_WORLD,
                               .collective = MS_ALL_REDUCE,
@@ -267,7 +290,7 @@ static void add_world(list *l)
     ms_traffic_entry *made = append(l, entry);
     if (made != NULL)
         made->exposed_s = made->one_s;
-    if (!p->workload->model->tied_embeddings || !holds_end)
+    if (!p->workload->model->tied_embeddings || !holds_end || ms_split_ends_meet(split))
         return;
     entry.group = MS_TRAFFIC_PP;
     entry.collective = MS_SEND;
@@ -280,7 +303,7 @@ static void add_world(list *l)
 
 /* Entries of a part besides its programs': gathers, reductions, replicas, partial over tp. */
 #define MAX_STATE_ENTRIES 8
-#define MAX_RANK_ENTRIES  4
+#define MAX_RANK_ENTRIES  6
 
 static int most_entries(const ms_held_part *held, int num_held)
 {
@@ -308,6 +331,7 @@ ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank)
         add_states(&l, &held[i], true);
         add_rest(&l, &held[i]);
     }
+    add_twins(&l);
     add_world(&l);
     return traffic;
 }

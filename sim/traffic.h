@@ -45,7 +45,8 @@ typedef enum ms_traffic_cause {
     MS_CAUSE_SEND_FORWARD,
     MS_CAUSE_SEND_BACKWARD,
     MS_CAUSE_NORM, /* the gradient norm over all ranks */
-    MS_CAUSE_TIED  /* gradient of the matrix that embedding and head share */
+    MS_CAUSE_TIED, /* gradient of the matrix that embedding and head share */
+    MS_CAUSE_TWIN /* reduced gradients, to the other copy of a stage that is placed twice */
 } ms_traffic_cause;
 
 typedef struct ms_traffic_entry {

@@ -38,6 +38,8 @@ typedef struct ms_split {
 int ms_split_stage(const ms_split *split, int rank, int chunk);
 /* Whether a rank has a stage of the model. */
 bool ms_split_holds(const ms_split *split, int rank, int stage);
+/* Whether the ranks that have the first stage of the model have the last one too: one rank, a V, both ways. */
+bool ms_split_ends_meet(const ms_split *split);
 
 /* Bills of all parts of the model for one choice of (tp, cp, ep, etp, sequence parallelism, micro-batch). */
 typedef struct ms_bill_key {

@@ -34,6 +34,13 @@ static bool is_there(ms_schedule_kind kind)
     return false;
 }
 
+static void check_all_drawn(const int num_drawn[MS_NUM_SCHEDULES])
+{
+    for (int kind = 0; kind < MS_CUSTOM; kind++)
+        if (is_there((ms_schedule_kind)kind) && num_drawn[kind] < 5)
+            fail_msg("%s: drawn %d times", ms_schedule_names[kind], num_drawn[kind]);
+}
+
 static void actions_are_the_replay_to_the_last_bit(void **state)
 {
     (void)state;
@@ -62,22 +69,14 @@ static void actions_are_the_replay_to_the_last_bit(void **state)
         }
         ms_workload_close(s.workload);
     }
-    for (int kind = 0; kind < MS_CUSTOM; kind++)
-        if (is_there((ms_schedule_kind)kind) && num_drawn[kind] < 5)
-            fail_msg("%s: drawn %d times", ms_schedule_names[kind], num_drawn[kind]);
+    check_all_drawn(num_drawn);
 }
 
 static void check_actor(const subject *s, const ms_plan *plan, const ms_simulation *sim,
-                        const ms_actor *actor)
+                        const ms_actor *actor, double peak_bytes)
 {
     double sum_s = actor->compute_s + actor->exposed_comm_s + actor->bubble_s +
                    actor->optimizer_s + actor->host_s;
-    double parts[MS_NUM_MEMORY_PARTS], peak_bytes = 0.0;
-    ms_rank_load load = ms_planned_load(s->cx, sim->planned, actor->pipeline_rank);
-    ms_rank_memory(s->workload, &load, sim->planned->sharding,
-                   &sim->planned->pipeline.shards, parts);
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
-        peak_bytes += parts[i];
     if (fabs(sum_s - sim->step_s) > 1e-9 * sim->step_s ||
         fabs(actor->peak_bytes - peak_bytes) > 1e-9 * peak_bytes)
         fail_msg("%s, pipeline rank %d: parts add up to %.17g s of %.17g; peak %.17g "
@@ -88,25 +87,36 @@ static void check_actor(const subject *s, const ms_plan *plan, const ms_simulati
         assert_true(actor->samples[i].time_s >= actor->samples[i - 1].time_s);
 }
 
+/* What a rank keeps over time, against what a prediction says of its stage. */
 static void parts_add_up_and_memory_peaks_as_the_model_says(void **state)
 {
     (void)state;
-    subject s = open_subject("llama-3.2-1b", "hgx-h100");
-    ms_rng rng = ms_rng_seed(23);
-    for (int trial = 0; trial < 300; trial++) {
-        ms_arena_mark mark = ms_arena_save(s.cx->arena);
-        ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
-        ms_planned planned;
-        ms_simulation sim;
-        ms_planned_open(s.cx, s.workload, &plan, &planned);
-        ms_simulate_options options = {0};
-        ASSERT_OK(ms_simulate(s.cx, &planned, &options, &sim), s.cx);
-        ASSERT_INT(sim.num_actors, plan.size[MS_PP]);
-        for (int a = 0; a < sim.num_actors; a++)
-            check_actor(&s, &plan, &sim, &sim.actors[a]);
-        ms_arena_rewind(s.cx->arena, mark);
+    int num_drawn[MS_NUM_SCHEDULES] = {0};
+    for (int m = 0; m < 2; m++) {
+        subject s = open_subject(models[m], "hgx-h100");
+        ms_rng rng = ms_rng_seed(23 + (uint64_t)m);
+        for (int trial = 0; trial < 300; trial++) {
+            ms_arena_mark mark = ms_arena_save(s.cx->arena);
+            ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
+            num_drawn[plan.schedule] += plan.size[MS_PP] > 1;
+            ms_planned planned;
+            ms_simulation sim;
+            ms_prediction prediction;
+            ms_planned_open(s.cx, s.workload, &plan, &planned);
+            ms_simulate_options options = {0};
+            ASSERT_OK(ms_simulate(s.cx, &planned, &options, &sim), s.cx);
+            ASSERT_OK(ms_predict(s.cx, s.workload, &plan, &prediction), s.cx);
+            ASSERT_INT(sim.num_actors, plan.size[MS_PP]);
+            for (int a = 0; a < sim.num_actors; a++) {
+                const ms_actor *actor = &sim.actors[a];
+                check_actor(&s, &plan, &sim, actor,
+                            prediction.stages[actor->pipeline_rank].peak_bytes);
+            }
+            ms_arena_rewind(s.cx->arena, mark);
+        }
+        ms_workload_close(s.workload);
     }
-    ms_workload_close(s.workload);
+    check_all_drawn(num_drawn);
 }
 
 /* Some ranks are slow; what each rank does is the same whether it is simulated by itself or by another of its class. */
