@@ -268,13 +268,26 @@ double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
     return bound_s * (1.0 - 1e-12);
 }
 
+static bool has_pairs(const ms_pipeline *pipeline)
+{
+    return ms_schedule_traits_of(pipeline->shape.kind).overlaps &&
+           pipeline->links->span[MS_BILL_EP].size > 1;
+}
+
+/* Pairs hide exchanges and nothing else. */
+static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
+{
+    double most_back_s = 0.0;
+    for (int i = 0; i < pipeline->split->num_classes; i++)
+        most_back_s = ms_max(most_back_s, pipeline->stages[i].sum.exchange_backward_s);
+    for (int i = 0; i < pipeline->split->num_classes; i++)
+        times[i].hidden_s = pipeline->stages[i].sum.exchange_forward_s + most_back_s;
+}
+
 /* The most that pairs of each class's forwards save. */
 static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;
-    if (!ms_schedule_traits_of(pipeline->shape.kind).overlaps ||
-        pipeline->links->span[MS_BILL_EP].size <= 1)
-        return;
     for (int i = 0; i < split->num_classes; i++) {
         ms_stage_layout f =
             ms_split_layout(split, split->stage_of_class[i], pipeline->recompute,
@@ -289,22 +302,26 @@ static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
     }
 }
 
-static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding,
-                       const ms_schedule *lists, ms_arena *scratch)
+static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool tight,
+                       ms_arena *scratch)
 {
     const ms_split *split = pipeline->split;
     ms_arena_mark mark = ms_arena_save(scratch);
     ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_step_class_durations(pipeline, sharding, i);
-    find_hidden(pipeline, times);
+    if (has_pairs(pipeline) && tight)
+        find_hidden(pipeline, times);
+    else if (has_pairs(pipeline))
+        limit_hidden(pipeline, times);
+    bool lists = tight || !ends_with_first_chunk(pipeline->shape.kind);
     ms_order_times order = {
         .split = split,
         .kind = pipeline->shape.kind,
         .times = times,
         .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
         .send_s = pipeline->send_s,
-        .lists = lists,
+        .lists = lists ? pipeline->lists : NULL,
         .spans = pipeline->workload->stack->optimizer_sync != MS_SYNC_GLOBAL};
     double bound_s = ms_order_bound_s(&order, scratch);
     int rank_unused;
@@ -317,12 +334,11 @@ static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding,
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch)
 {
-    bool cheap = ends_with_first_chunk(pipeline->shape.kind);
-    return bound_of(pipeline, sharding, cheap ? NULL : pipeline->lists, scratch);
+    return bound_of(pipeline, sharding, false, scratch);
 }
 
 double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                              ms_arena *scratch)
 {
-    return bound_of(pipeline, sharding, pipeline->lists, scratch);
+    return bound_of(pipeline, sharding, true, scratch);
 }

@@ -323,13 +323,22 @@ typedef struct sieve {
     recomputed made[NUM_SIMPLE_MODES];
 } sieve;
 
+/* The plan is complete and its recomputation in use. By the quick bound, and when that leaves it, by the tight one. */
+static bool is_pipeline_beaten(const ms_explore_level *l)
+{
+    const ms_explorer *explorer = l->explorer;
+    ms_sharding sharding = ms_plan_sharding(&l->plan);
+    return ms_explore_is_beaten(
+               explorer, ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)) ||
+           ms_explore_is_beaten(explorer, ms_step_tight_bound_s(&l->pipeline, sharding,
+                                                                explorer->scratch));
+}
+
 /* No order is faster than ideal links. Of the state in use. */
 static bool is_state_beaten(sieve *s)
 {
     ms_explorer *explorer = s->l->explorer;
-    double bound_s = ms_step_bound_s(&s->l->pipeline, ms_plan_sharding(&s->l->plan),
-                                     explorer->scratch);
-    bool beaten = ms_explore_is_beaten(explorer, bound_s);
+    bool beaten = is_pipeline_beaten(s->l);
     explorer->counts.evaluated++;
     explorer->counts.over_bound += beaten ? s->num_orders : 0;
     return beaten;
@@ -427,14 +436,7 @@ void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int 
         recomputed r = make_recomputed(l, states[i].mode, layers);
         use_recomputed(l, &r, states[i].mode, states[i].layers);
         explorer->counts.evaluated++;
-        double bound_s =
-            ms_step_bound_s(&l->pipeline, states[i].sharding, explorer->scratch);
-        bool beaten =
-            ms_explore_is_beaten(explorer, bound_s) ||
-            ms_explore_is_beaten(explorer,
-                                 ms_step_tight_bound_s(&l->pipeline, states[i].sharding,
-                                                       explorer->scratch));
-        if (beaten)
+        if (is_pipeline_beaten(l))
             explorer->counts.over_bound++;
         else
             replay_plan(l, states[i].peak_bytes);

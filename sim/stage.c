@@ -147,6 +147,10 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
     part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
     part.forward_host_s = part.forward_s - forward;
     part.backward_host_s = part.backward_s - backward;
+    part.exchange_forward_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH) +
+                              exchange_s(bill, links, MS_EXCHANGE_COMBINE);
+    part.exchange_backward_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD) +
+                               exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD);
     price_sync(workload, bill, links, &part);
     return part;
 }
@@ -258,6 +262,8 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->forward_s += count * part->forward_s;
     sum->backward_s += count * part->backward_s;
     sum->weight_s += count * part->weight_s;
+    sum->exchange_forward_s += count * part->exchange_forward_s;
+    sum->exchange_backward_s += count * part->exchange_backward_s;
     sum->forward_compute_s += count * part->forward_compute_s;
     sum->backward_compute_s += count * part->backward_compute_s;
     sum->forward_host_s += count * part->forward_host_s;

@@ -36,6 +36,7 @@ typedef struct ms_part {
     double tp_sync_s;    /* gradients that are partial over tp, once a step */
     double
         weight_s; /* of backward_s: gradients of weights, which a split backward delays */
+    double exchange_forward_s, exchange_backward_s; /* all-to-alls of experts in them */
     double dense_params, expert_params;
     double saved_bytes, transient_bytes;
     double delayed_bytes, transient_input_bytes,
