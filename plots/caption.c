@@ -2,6 +2,19 @@
 
 #include <string.h>
 
+const char *const ms_memory_part_titles[] = {
+    [MS_MEMORY_PARAMS] = "parameters",
+    [MS_MEMORY_GRADS] = "gradients",
+    [MS_MEMORY_OPTIMIZER] = "optimizer",
+    [MS_MEMORY_ACTIVATIONS] = "activations",
+    [MS_MEMORY_LOGITS] = "logits",
+    [MS_MEMORY_GATHERED_PARAMS] = "gathered parameters",
+    [MS_MEMORY_COMM_BUFFERS] = "buffers",
+    [MS_MEMORY_CONTEXT] = "context",
+    [MS_MEMORY_FRAGMENTATION] = "fragmentation",
+    [MS_NUM_MEMORY_PARTS] = NULL,
+};
+
 ms_time_unit ms_time_unit_of(double largest_s)
 {
     if (largest_s >= 1.0)
@@ -58,4 +71,35 @@ char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most)
         rest = next == NULL ? NULL : next + strlen(separator);
     }
     return out;
+}
+
+const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan)
+{
+    const char *schedule =
+        plan->size[MS_PP] == 1
+            ? ""
+            : ms_arena_printf(arena, " · %s", ms_schedule_names[plan->schedule]);
+    const char *recompute = plan->recompute == MS_RECOMPUTE_NONE
+                                ? ""
+                                : ms_arena_printf(arena, " · recompute %s",
+                                                  ms_recompute_names[plan->recompute]);
+    return ms_arena_printf(arena, "zero %ld · mbs %ld%s%s", plan->zero, plan->microbatch,
+                           schedule, recompute);
+}
+
+const char *ms_caption_disturbance(ms_arena *arena, const ms_simulate_options *options)
+{
+    const char *text = "";
+    if (options->engine == MS_ENGINE_EVENT)
+        text = " · shared links";
+    if (options->num_slow == 1 && !options->slow[0].is_link)
+        text = ms_arena_printf(arena, "%s · rank %ld computes %.3g times as long", text,
+                               options->slow[0].rank, options->slow[0].factor);
+    else if (options->num_slow > 0)
+        text = ms_arena_printf(arena, "%s · %d slow %s", text, options->num_slow,
+                               options->num_slow == 1 ? "link" : "parts");
+    if (options->jitter_frac > 0.0)
+        text = ms_arena_printf(arena, "%s · jitter %.3g %%", text,
+                               100.0 * options->jitter_frac);
+    return text;
 }

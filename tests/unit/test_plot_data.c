@@ -26,7 +26,7 @@ static void make_timeline(ms_ctx *cx, const ms_plan *plan, ms_timeline *timeline
     ASSERT_OK(ms_plan_check(cx, plan, workload->model, MS_NOWHERE), cx);
     ms_planned *planned = MS_NEW(cx->arena, ms_planned);
     ms_planned_open(cx, workload, plan, planned);
-    ASSERT_OK(ms_timeline_make(cx, planned, timeline), cx);
+    ASSERT_OK(ms_timeline_make(cx, planned, &(ms_simulate_options){0}, timeline), cx);
     ms_workload_close(workload);
 }
 

@@ -102,7 +102,8 @@ static void timelines_render(void **state)
         ms_timeline timeline;
         ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
         ms_planned_open(cx, workload, &plan, &planned);
-        ASSERT_OK(ms_timeline_make(cx, &planned, &timeline), cx);
+        ASSERT_OK(ms_timeline_make(cx, &planned, &(ms_simulate_options){0}, &timeline),
+                  cx);
         draw_timeline(cx, &timeline, pp == 1 ? MS_PICTURE_PNG : MS_PICTURE_PDF);
         ms_workload_close(workload);
     }
