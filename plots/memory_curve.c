@@ -16,9 +16,9 @@
 
 /* From the bottom of the stack: what stays over a step, then what comes and goes. */
 static const ms_memory_part stack[MS_NUM_MEMORY_PARTS] = {
-    MS_MEMORY_PARAMS,          MS_MEMORY_GRADS,        MS_MEMORY_OPTIMIZER,
-    MS_MEMORY_GATHERED_PARAMS, MS_MEMORY_COMM_BUFFERS, MS_MEMORY_CONTEXT,
-    MS_MEMORY_ACTIVATIONS,     MS_MEMORY_LOGITS,       MS_MEMORY_FRAGMENTATION};
+    MS_MEMORY_PARAMS,       MS_MEMORY_OPTIMIZER, MS_MEMORY_GATHERED_PARAMS,
+    MS_MEMORY_COMM_BUFFERS, MS_MEMORY_CONTEXT,   MS_MEMORY_GRADS,
+    MS_MEMORY_ACTIVATIONS,  MS_MEMORY_LOGITS,    MS_MEMORY_FRAGMENTATION};
 
 /* ---- making ---- */
 
@@ -35,6 +35,7 @@ static ms_status choose_actor(ms_ctx *cx, long rank, ms_memory_curve *c)
         if (s->actors[i].peak_bytes > s->actors[chosen].peak_bytes)
             chosen = i;
     c->actor = &s->actors[chosen];
+    c->rank = rank < 0 ? c->actor->rank : rank;
     return MS_OK;
 }
 
@@ -90,8 +91,8 @@ static const char *subtitle(const ms_memory_curve *c)
                            ms_caption_axes(arena, c->plan),
                            ms_caption_choices(arena, c->plan),
                            ms_plan_microbatches(c->plan),
-                           ms_caption_disturbance(arena, &c->simulation.options),
-                           c->actor->rank, c->actor->pipeline_rank, others);
+                           ms_caption_disturbance(arena, &c->simulation.options), c->rank,
+                           c->actor->pipeline_rank, others);
 }
 
 static const char *time_text(ms_arena *arena, double time_s)
@@ -108,9 +109,12 @@ static const char *peak_text(const ms_memory_curve *c)
     ms_arena *arena = c->arena;
     const ms_actor *a = c->actor;
     const char *during = "";
-    if (a->peak_task != 0)
+    int task = a->peak_task;
+    if (task != 0 && c->simulation.graph->tags[task].kind == MS_TASK_OVERLAP)
+        during = ", during a forward with a backward";
+    else if (task != 0)
         during = ms_arena_printf(arena, ", during %s",
-                                 ms_task_phrase(arena, &c->simulation, a->peak_task));
+                                 ms_task_phrase(arena, &c->simulation, task));
     return ms_arena_printf(arena, "peak %.1f of %.1f GiB at %s%s, with %d %s kept",
                            ms_gib(a->peak_bytes), ms_gib(c->prediction.capacity_bytes),
                            time_text(arena, c->samples[c->peak].time_s), during,
@@ -192,6 +196,7 @@ static void write_variables(FILE *out, const ms_memory_curve *curve)
     ms_script_number(out, "peak_s", curve->samples[curve->peak].time_s);
     ms_script_text(out, "peak_text", peak_text(curve));
     ms_script_text(out, "part_names", part_entries(curve));
+    ms_script_number(out, "num_samples", curve->num_samples);
     ms_script_number(out, "num_boxes", (double)curve->num_boxes);
     ms_script_number(out, "kinds", kinds_of(curve));
 }
@@ -216,7 +221,7 @@ void ms_memory_curve_write_json(ms_jout *out, const ms_memory_curve *curve)
 {
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, curve->plan);
-    ms_jout_number_field(out, "rank", (double)curve->actor->rank);
+    ms_jout_number_field(out, "rank", (double)curve->rank);
     ms_jout_number_field(out, "pipeline_rank", curve->actor->pipeline_rank);
     ms_jout_number_field(out, "step_s", curve->simulation.step_s);
     ms_jout_number_field(out, "capacity_bytes", curve->prediction.capacity_bytes);

@@ -15,7 +15,7 @@ set ytics scale 0.4
 set xlabel "time (" . unit_name . ")" tc rgb "#333333" offset 0, 0.3
 set ylabel "GiB" tc rgb "#333333"
 # colours of the parts in the order of the stack, the same as in the bars
-array order[9] = [1, 2, 3, 6, 7, 8, 4, 5, 9]
+array order[9] = [1, 3, 6, 7, 8, 2, 4, 5, 9]
 set label 92 peak_text at screen px(left), 1 - py(68) left font font(10) tc rgb dark
 do for [k=1:9] {
     if (strlen(part_name[k]) > 0) {
@@ -47,7 +47,8 @@ set style fill solid 1.0 border rgb "white"
 set macros
 # only what is there
 lane = num_boxes > 0 ? ", data index 1 using ($5 == 3 ? NaN : $1 * unit):(lane_foot):($1 * unit):($2 * unit):(low($5)):(high($5)):(lane_color[int($3) + 1]) " . \
-    "with boxxyerror lc rgb variable lw (mean_px >= 14 ? 1 : mean_px >= 3 ? 0.35 : 0) notitle" : ""
+    "with boxxyerror lc rgb variable lw (mean_px >= 14 ? 1 : mean_px >= 3 ? 0.35 : 0) notitle" : " "
+outline = num_samples <= 400 ? ", data index 0 using ($1 * unit):(above(9)) with steps lc rgb dark lw 0.8 notitle" : " "
 above(k) = (sum [c=2:k + 1] column(c))
 beside_x = peak_s / step_s < 0.85 ? "left" : "right"
 room_px = (capacity - peak) / gib_px
@@ -56,5 +57,4 @@ set label 3 sprintf("{/:Bold peak %.1f}", peak) at first peak_s * unit, first pe
     font font(10) tc rgb dark offset (beside_x eq "left" ? 0.7 : -0.7), (below_peak ? -0.8 : 0.7)
 if (beside_x eq "left") { set label 3 left } else { set label 3 right }
 plot for [j=1:9] data index 0 using ($1 * unit):(above(10 - j)) with fillsteps lc rgb part_color[order[10 - j]] notitle, \
-    data index 0 using ($1 * unit):(above(9)) with steps lc rgb dark lw 0.8 notitle, \
-    capacity with lines lc rgb red lw 1.5 dt 2 notitle @lane
+    capacity with lines lc rgb "white" lw 3 notitle, capacity with lines lc rgb red lw 1.5 dt 2 notitle @outline @lane

@@ -12,7 +12,8 @@ typedef struct ms_memory_curve {
     const ms_workload *workload;
     ms_prediction prediction; /* by replay, of a machine without faults */
     ms_simulation simulation;
-    const ms_actor *actor; /* whose memory it is */
+    long rank;
+    const ms_actor *actor; /* what stands for it */
     int num_samples;       /* thinned: at most 4 a pixel column */
     const ms_memory_sample *samples;
     int peak; /* index into samples */

@@ -2,7 +2,6 @@
 
 #include "base/number.h"
 #include "plots/caption.h"
-#include "sim/timeline.h"
 
 #define WIDTH      1400.0
 #define LEFT       70.0
@@ -33,6 +32,38 @@ static void fill_times(const ms_planned *planned, ms_timeline *t)
     t->num_chunks = planned->schedule->num_chunks;
 }
 
+/* The actor whose actions end last; with one time for all, the first. */
+static int latest_actor(const ms_simulation *s)
+{
+    int latest = 0;
+    double end_s = -1.0;
+    for (int i = 1; i <= s->graph->num_tasks; i++) {
+        const ms_task_tag *tag = &s->graph->tags[i];
+        if (tag->actor < 0 || tag->kind > MS_TASK_OVERLAP || s->end_s[i] < end_s ||
+            (s->end_s[i] == end_s && tag->actor >= latest))
+            continue;
+        end_s = s->end_s[i];
+        latest = tag->actor;
+    }
+    return latest;
+}
+
+/* The actors of the pipeline that this one is in have lanes. */
+static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
+{
+    const ms_simulation *s = &t->simulation;
+    ms_plan_groups groups = ms_plan_groups_of(t->plan);
+    int *lanes = MS_NEW_ARRAY(arena, s->num_actors, int);
+    long *ranks = MS_NEW_ARRAY(arena, t->num_lanes, long);
+    ms_mesh_group_ranks(&groups.mesh, &groups.group[MS_TRAFFIC_PP], s->actors[actor].rank,
+                        ranks);
+    for (int i = 0; i < s->num_actors; i++)
+        lanes[i] = -1;
+    for (int lane = 0; lane < t->num_lanes; lane++)
+        lanes[s->fold.class_of[ranks[lane]]] = lane;
+    return lanes;
+}
+
 ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_timeline *out)
 {
@@ -42,15 +73,9 @@ ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
     MS_TRY(ms_simulate(cx, planned, options, &out->simulation));
     fill_times(planned, out);
     const ms_simulation *s = &out->simulation;
-    int *actors = MS_NEW_ARRAY(cx->arena, s->num_actors, int);
-    int *lanes = MS_NEW_ARRAY(cx->arena, s->num_actors, int);
-    for (int i = 0; i < s->num_actors; i++)
-        lanes[i] = -1;
-    int num_shown = ms_stage_actors(s, out->num_lanes, actors);
-    for (int i = 0; i < num_shown; i++)
-        lanes[actors[i]] = s->actors[actors[i]].pipeline_rank;
     ms_box *boxes;
-    out->num_boxes = ms_boxes_make(cx->arena, s, lanes, &boxes);
+    out->num_boxes =
+        ms_boxes_make(cx->arena, s, lanes_of(cx->arena, out, latest_actor(s)), &boxes);
     out->boxes = boxes;
     return MS_OK;
 }
