@@ -179,6 +179,7 @@ static ms_status draw_timeline(request *r, const ms_plan *plan, ms_workload *wor
     MS_TRY(simulate_options(r, &options));
     ms_planned_open(r->cx, workload, plan, &planned);
     MS_TRY(ms_timeline_make(r->cx, &planned, &options, &timeline));
+    ms_simulate_note_links(r->cx, &timeline.simulation);
     note_fit(r, &timeline.prediction, "the plan");
     plotted p = {
         {&timeline, timeline_data, timeline_script}, timeline_json, timeline_print};
@@ -290,6 +291,7 @@ static ms_status draw_curve(request *r, const ms_plan *plan, ms_workload *worklo
     ms_planned_open(r->cx, workload, plan, &planned);
     long rank = r->options.rank.given ? r->options.rank.value : -1;
     MS_TRY(ms_memory_curve_make(r->cx, &planned, &options, rank, &curve));
+    ms_simulate_note_links(r->cx, &curve.simulation);
     note_fit(r, &curve.prediction, "the plan");
     plotted p = {{&curve, curve_data, curve_script}, curve_json, curve_print};
     return show(r, &p);

@@ -73,6 +73,12 @@ char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most)
     return out;
 }
 
+const char *ms_caption_microbatches(ms_arena *arena, const ms_plan *plan)
+{
+    long num = ms_plan_microbatches(plan);
+    return ms_arena_printf(arena, "%ld micro-batch%s", num, num == 1 ? "" : "es");
+}
+
 const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan)
 {
     const char *schedule =
@@ -87,17 +93,34 @@ const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan)
                            schedule, recompute);
 }
 
-const char *ms_caption_disturbance(ms_arena *arena, const ms_simulate_options *options)
+/* Links are slow where tasks load them. */
+static const char *slow_text(ms_arena *arena, const ms_simulation *simulation)
 {
+    const ms_simulate_options *options = &simulation->options;
+    int num_ranks = 0, num_links = 0, last = -1;
+    for (int i = 0; i < options->num_slow; i++) {
+        bool is_link = options->slow[i].is_link;
+        num_links += is_link && simulation->graph->num_links > 0;
+        num_ranks += !is_link;
+        last = is_link ? last : i;
+    }
     const char *text = "";
-    if (options->engine == MS_ENGINE_EVENT)
-        text = " · shared links";
-    if (options->num_slow == 1 && !options->slow[0].is_link)
-        text = ms_arena_printf(arena, "%s · rank %ld computes %.3g times as long", text,
-                               options->slow[0].rank, options->slow[0].factor);
-    else if (options->num_slow > 0)
-        text = ms_arena_printf(arena, "%s · %d slow %s", text, options->num_slow,
-                               options->num_slow == 1 ? "link" : "parts");
+    if (num_ranks == 1)
+        text = ms_arena_printf(arena, " · rank %ld computes %.3g times as long",
+                               options->slow[last].rank, options->slow[last].factor);
+    else if (num_ranks > 1)
+        text = ms_arena_printf(arena, " · %d slow ranks", num_ranks);
+    if (num_links > 0)
+        text = ms_arena_printf(arena, "%s · %d slow link%s", text, num_links,
+                               num_links == 1 ? "" : "s");
+    return text;
+}
+
+const char *ms_caption_disturbance(ms_arena *arena, const ms_simulation *simulation)
+{
+    const ms_simulate_options *options = &simulation->options;
+    const char *text = options->engine == MS_ENGINE_EVENT ? " · shared links" : "";
+    text = ms_arena_printf(arena, "%s%s", text, slow_text(arena, simulation));
     if (options->jitter_frac > 0.0)
         text = ms_arena_printf(arena, "%s · jitter %.3g %%", text,
                                100.0 * options->jitter_frac);

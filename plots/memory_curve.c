@@ -10,7 +10,8 @@
 #define RIGHT     76.0
 #define TOP       116.0
 #define HEIGHT    400.0 /* of the axes */
-#define BOTTOM    82.0  /* what the rank does stands in it */
+#define BOTTOM    56.0
+#define LEGEND    26.0  /* below: what the rank does */
 #define COLUMNS   1254  /* WIDTH - LEFT - RIGHT */
 #define MAX_BOXES 20000 /* more: a grey smear */
 
@@ -87,12 +88,11 @@ static const char *subtitle(const ms_memory_curve *c)
     const char *others = "";
     if (alike > 1)
         others = ms_arena_printf(arena, " and %ld alike", alike - 1);
-    return ms_arena_printf(arena, "%s · %s · %ld micro-batches%s · rank %ld (pp %d)%s",
-                           ms_caption_axes(arena, c->plan),
-                           ms_caption_choices(arena, c->plan),
-                           ms_plan_microbatches(c->plan),
-                           ms_caption_disturbance(arena, &c->simulation.options), c->rank,
-                           c->actor->pipeline_rank, others);
+    return ms_arena_printf(
+        arena, "%s · %s · %s%s · rank %ld (pp %d)%s", ms_caption_axes(arena, c->plan),
+        ms_caption_choices(arena, c->plan), ms_caption_microbatches(arena, c->plan),
+        ms_caption_disturbance(arena, &c->simulation), c->rank, c->actor->pipeline_rank,
+        others);
 }
 
 static const char *time_text(ms_arena *arena, double time_s)
@@ -180,6 +180,11 @@ static int kinds_of(const ms_memory_curve *curve)
     return kinds;
 }
 
+static double bottom_px(const ms_memory_curve *curve)
+{
+    return curve->num_boxes > 0 ? BOTTOM + LEGEND : BOTTOM;
+}
+
 static void write_variables(FILE *out, const ms_memory_curve *curve)
 {
     double step_s = curve->simulation.step_s;
@@ -187,7 +192,7 @@ static void write_variables(FILE *out, const ms_memory_curve *curve)
     ms_script_number(out, "left", LEFT);
     ms_script_number(out, "right", RIGHT);
     ms_script_number(out, "top", TOP);
-    ms_script_number(out, "bottom", BOTTOM);
+    ms_script_number(out, "bottom", bottom_px(curve));
     ms_script_number(out, "step_s", step_s);
     ms_script_number(out, "unit", unit.per_s);
     ms_script_text(out, "unit_name", unit.name);
@@ -209,7 +214,7 @@ ms_status ms_memory_curve_write_script(ms_ctx *cx, FILE *out,
                         .name = name,
                         .format = format,
                         .width = WIDTH,
-                        .height = TOP + HEIGHT + BOTTOM,
+                        .height = TOP + HEIGHT + bottom_px(curve),
                         .title = title(curve),
                         .subtitle = subtitle(curve)};
     ms_script_begin(out, &script);

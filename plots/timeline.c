@@ -143,9 +143,9 @@ static const char *step_text(ms_arena *arena, double step_s)
 static const char *subtitle(ms_arena *arena, const ms_timeline *t)
 {
     return ms_arena_printf(
-        arena, "%s · %ld micro-batches · %s%s · step %s · bubble %.1f %% · MFU %.1f %%",
-        ms_caption_axes(arena, t->plan), ms_plan_microbatches(t->plan),
-        schedule_text(arena, t), ms_caption_disturbance(arena, &t->simulation.options),
+        arena, "%s · %s · %s%s · step %s · bubble %.1f %% · MFU %.1f %%",
+        ms_caption_axes(arena, t->plan), ms_caption_microbatches(arena, t->plan),
+        schedule_text(arena, t), ms_caption_disturbance(arena, &t->simulation),
         step_text(arena, t->step_s), 100.0 * t->bubble_s / t->step_s,
         100.0 * t->mfu_frac);
 }
