@@ -5,8 +5,10 @@
 #include "cli/plan_flags.h"
 #include "cli/plan_options.h"
 #include "cli/plot_files.h"
+#include "cli/simulate_options.h"
 #include "plots/caption.h"
 #include "plots/memory.h"
+#include "plots/memory_curve.h"
 #include "plots/scaling.h"
 #include "plots/sizes.h"
 #include "plots/timeline.h"
@@ -19,6 +21,8 @@ typedef struct plot_options {
     bool keep;
     const char *gpus; /* of scaling */
     ms_opt_list limit;
+    bool over_time; /* of memory */
+    ms_opt_integer rank;
 } plot_options;
 
 static const ms_option plot_table[] = {
@@ -37,6 +41,14 @@ static const ms_option scaling_table[] = {
     {0},
 };
 
+static const ms_option memory_table[] = {
+    MS_OPT_FLAG(plot_options, over_time, "--over-time",
+                "what one rank keeps over the step, instead of the peaks of all"),
+    MS_OPT_INTEGER(plot_options, rank, "--rank", "R", 0, MS_MAX_GPUS - 1,
+                   "of --over-time (default: the one with the highest peak)"),
+    {0},
+};
+
 /* A call of the command. */
 typedef struct request {
     ms_ctx *cx;
@@ -44,6 +56,8 @@ typedef struct request {
     const char *kind;
     plot_options options;
     ms_plan_options plan;
+    ms_simulate_flags simulate;
+    const ms_option *simulate_table;
     ms_plot_target target;
 } request;
 
@@ -145,19 +159,37 @@ static void timeline_print(FILE *out, ms_arena *arena, const void *plot)
     ms_timeline_print(out, arena, plot);
 }
 
+/* Of a simulation: by replay unless an engine is named. */
+static ms_status simulate_options(const request *r, ms_simulate_options *out)
+{
+    const ms_simulate_flags *flags = &r->simulate;
+    if (flags->seed.given && flags->jitter_frac.value == 0.0)
+        ms_note(r->cx, "--seed has no effect without --jitter");
+    MS_TRY(ms_simulate_flags_options(r->cx, flags, out));
+    if (!flags->engine.given)
+        out->engine = MS_ENGINE_REPLAY;
+    return MS_OK;
+}
+
 static ms_status draw_timeline(request *r, const ms_plan *plan, ms_workload *workload)
 {
     ms_planned planned;
-    ms_planned_open(r->cx, workload, plan, &planned);
     ms_timeline timeline;
-    MS_TRY(ms_timeline_make(r->cx, &planned, &timeline));
+    ms_simulate_options options;
+    MS_TRY(simulate_options(r, &options));
+    ms_planned_open(r->cx, workload, plan, &planned);
+    MS_TRY(ms_timeline_make(r->cx, &planned, &options, &timeline));
+    ms_simulate_note_links(r->cx, &timeline.simulation);
     note_fit(r, &timeline.prediction, "the plan");
     plotted p = {
         {&timeline, timeline_data, timeline_script}, timeline_json, timeline_print};
     return show(r, &p);
 }
 
-static ms_status plot_timeline(request *r)
+/* Opens the one plan that is given, and draws it. */
+static ms_status draw_plan(request *r,
+                           ms_status (*draw_it)(request *r, const ms_plan *plan,
+                                                ms_workload *workload))
 {
     const ms_words *words = &r->args->words;
     ms_plan plan;
@@ -167,9 +199,16 @@ static ms_status plot_timeline(request *r)
     MS_TRY(check_outputs(r, &r->plan, &plan));
     ms_workload *workload;
     MS_TRY(ms_plan_open_workload(r->cx, &plan, &workload));
-    ms_status status = draw_timeline(r, &plan, workload);
+    ms_status status = ms_plan_fit_recompute(r->cx, workload, &plan);
+    if (status == MS_OK)
+        status = draw_it(r, &plan, workload);
     ms_workload_close(workload);
     return status;
+}
+
+static ms_status plot_timeline(request *r)
+{
+    return draw_plan(r, draw_timeline);
 }
 
 /* ---- memory ---- */
@@ -210,15 +249,81 @@ static ms_status predict_plan(const request *r, const char *word, ms_memory_plan
     *out = (ms_memory_plan){.plan = plan, .workload = workload};
     if (opts.plan_file != NULL && strcmp(opts.plan_file, "-") != 0)
         out->name = ms_caption_name(cx->arena, opts.plan_file);
-    ms_status status = ms_predict(cx, workload, plan, &out->prediction);
+    ms_status status = ms_plan_fit_recompute(cx, workload, plan);
+    if (status == MS_OK)
+        status = ms_predict(cx, workload, plan, &out->prediction);
     if (status == MS_OK)
         note_fit(r, &out->prediction, out->name != NULL ? out->name : "the plan");
     ms_workload_close(workload); /* model and cluster stay: they live in the arena */
     return status;
 }
 
+/* ---- memory over time ---- */
+
+static void curve_data(FILE *out, const void *plot)
+{
+    ms_memory_curve_write_data(out, plot);
+}
+
+static ms_status curve_script(ms_ctx *cx, FILE *out, const void *plot, const char *name,
+                              ms_picture_format format)
+{
+    return ms_memory_curve_write_script(cx, out, plot, name, format);
+}
+
+static void curve_json(ms_jout *out, const void *plot)
+{
+    ms_memory_curve_write_json(out, plot);
+}
+
+static void curve_print(FILE *out, ms_arena *arena, const void *plot)
+{
+    (void)arena;
+    ms_memory_curve_print(out, plot);
+}
+
+static ms_status draw_curve(request *r, const ms_plan *plan, ms_workload *workload)
+{
+    ms_planned planned;
+    ms_memory_curve curve;
+    ms_simulate_options options;
+    MS_TRY(simulate_options(r, &options));
+    ms_planned_open(r->cx, workload, plan, &planned);
+    long rank = r->options.rank.given ? r->options.rank.value : -1;
+    MS_TRY(ms_memory_curve_make(r->cx, &planned, &options, rank, &curve));
+    ms_simulate_note_links(r->cx, &curve.simulation);
+    note_fit(r, &curve.prediction, "the plan");
+    plotted p = {{&curve, curve_data, curve_script}, curve_json, curve_print};
+    return show(r, &p);
+}
+
+/* Options that only a simulation has. */
+static ms_status check_over_time(request *r)
+{
+    const ms_option_set simulation = {"simulate", r->simulate_table, &r->simulate};
+    const char *idle = r->options.rank.given ? "--rank" : NULL;
+    if (idle == NULL)
+        idle = ms_options_given(&simulation, "");
+    if (!r->options.over_time && idle != NULL) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no meaning for peaks of memory",
+                idle);
+        ms_hint(r->cx, "with --over-time one rank is drawn over a step");
+        return MS_EINPUT;
+    }
+    if (r->options.over_time && r->args->words.num_words > 2) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "unexpected argument \"%s\"",
+                r->args->words.words[2]);
+        ms_hint(r->cx, "--over-time takes one plan at a time");
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
 static ms_status plot_memory(request *r)
 {
+    MS_TRY(check_over_time(r));
+    if (r->options.over_time)
+        return draw_plan(r, draw_curve);
     const ms_words *words = &r->args->words;
     int num = words->num_words > 1 ? words->num_words - 1 : 1;
     ms_memory_plan *plans = MS_NEW_ARRAY(r->cx->arena, num, ms_memory_plan);
@@ -434,21 +539,50 @@ static const ms_option *searched_plan_table(ms_ctx *cx)
     return table;
 }
 
+/* The flags of a simulation that change what is drawn. */
+static const ms_option *drawn_simulate_table(ms_ctx *cx)
+{
+    static const char *const kept[] = {"--engine", "--slow", "--jitter", "--seed"};
+    enum {
+        NUM_KEPT = sizeof kept / sizeof *kept
+    };
+    ms_option *table = MS_NEW_ARRAY(cx->arena, NUM_KEPT + 1, ms_option);
+    int num = 0;
+    for (const ms_option *o = ms_simulate_option_table; o->kind != MS_OPTION_END; o++)
+        for (int k = 0; k < NUM_KEPT; k++)
+            if (o->name != NULL && strcmp(o->name, kept[k]) == 0)
+                table[num++] = *o;
+    table[0].help =
+        "longest path, or events with shared links, SMs and HBM (default replay)";
+    return table;
+}
+
 /* What is plotted comes first, and decides which options there are. */
 ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args)
 {
     request r = {.cx = cx, .args = args};
     const char *word = args->argc > 0 && args->argv[0][0] != '-' ? args->argv[0] : NULL;
     const plot_kind *kind = word == NULL ? NULL : kind_of(word);
-    bool scaling = kind != NULL && kind->run == plot_scaling;
-    ms_option_set sets[] = {{"plot", plot_table, &r.options},
-                            {"plot scaling", scaling_table, &r.options},
-                            {"plan", ms_plan_option_table, &r.plan}};
-    if (scaling)
-        sets[2].options = searched_plan_table(cx);
-    else if (kind != NULL)
-        sets[1] = sets[2];
-    MS_TRY(ms_args_read(cx, args, sets, scaling || kind == NULL ? 3 : 2));
+    r.simulate_table = drawn_simulate_table(cx);
+    const ms_option_set plot = {"plot", plot_table, &r.options},
+                        memory = {"plot memory", memory_table, &r.options},
+                        scaling = {"plot scaling", scaling_table, &r.options},
+                        simulation = {"plot timeline, plot memory --over-time",
+                                      r.simulate_table, &r.simulate},
+                        plan = {"plan", ms_plan_option_table, &r.plan},
+                        base = {"plan", searched_plan_table(cx), &r.plan};
+    const ms_option_set all[] = {plot, memory, scaling, simulation, plan};
+    const ms_option_set of_timeline[] = {plot, simulation, plan};
+    const ms_option_set of_memory[] = {plot, memory, simulation, plan};
+    const ms_option_set of_scaling[] = {plot, scaling, base};
+    if (kind == NULL)
+        MS_TRY(ms_args_read(cx, args, all, 5));
+    else if (kind->run == plot_timeline)
+        MS_TRY(ms_args_read(cx, args, of_timeline, 3));
+    else if (kind->run == plot_memory)
+        MS_TRY(ms_args_read(cx, args, of_memory, 4));
+    else
+        MS_TRY(ms_args_read(cx, args, of_scaling, 3));
     if (args->done)
         return MS_OK;
     if (kind == NULL)

@@ -47,30 +47,13 @@ static void fill_report(request *r, const ms_plan *plan)
     report->colours = ms_output_takes_colours(path);
 }
 
-/* A slow link can only slow down tasks that are known to use it. */
-static void note_unused_links(const request *r)
-{
-    const ms_simulate_options *options = &r->simulation.options;
-    if (r->simulation.graph->num_links > 0)
-        return;
-    for (int i = 0; i < options->num_slow; i++) {
-        if (options->slow[i].is_link) {
-            ms_note(r->cx,
-                    "--slow link=%s has no effect: the tasks of engine %s and detail %s "
-                    "carry no load on links",
-                    options->slow[i].link, ms_engine_names[options->engine],
-                    ms_detail_names[options->detail]);
-        }
-    }
-}
-
 static ms_status simulate(request *r, const ms_plan *plan)
 {
     ms_simulate_options options;
     MS_TRY(ms_simulate_flags_options(r->cx, r->flags, &options));
     ms_planned_open(r->cx, r->workload, plan, &r->planned);
     MS_TRY(ms_simulate(r->cx, &r->planned, &options, &r->simulation));
-    note_unused_links(r);
+    ms_simulate_note_links(r->cx, &r->simulation);
     MS_TRY(simulate_undisturbed(r));
     (void)ms_predict_planned(r->cx, &r->planned, &r->prediction);
     MS_TRY(ms_simulate_flags_actors(r->cx, r->flags, &r->simulation,

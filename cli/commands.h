@@ -49,7 +49,7 @@ typedef struct ms_args {
  * MS_MAX_OPTION_SETS) and the common options, and sets cx->verbosity. With --help it
  * prints the help and sets args->done: the command then returns MS_OK at once. Errors:
  * MS_EINPUT, all recorded. */
-#define MS_MAX_OPTION_SETS 4
+#define MS_MAX_OPTION_SETS 6
 ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
                        int num_sets);
 

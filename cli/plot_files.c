@@ -83,6 +83,13 @@ static char *make_scratch(ms_ctx *cx)
 static ms_status leave_files(ms_ctx *cx, const ms_plot_target *target,
                              const ms_plot_writer *writer)
 {
+    if (strcmp(target->path, "-") == 0) {
+        ms_fail(cx, MS_EIO, MS_NOWHERE,
+                "gnuplot was not found, so there is no picture for standard output");
+        ms_hint(cx,
+                "with -o FILE its data and script are written, to be rendered elsewhere");
+        return MS_EIO;
+    }
     if (!target->keep)
         MS_TRY(write_files(cx, target, writer));
     ms_note(
@@ -92,10 +99,28 @@ static ms_status leave_files(ms_ctx *cx, const ms_plot_target *target,
     return MS_OK;
 }
 
+static ms_status copy_picture(ms_ctx *cx, FILE *from, ms_output *to)
+{
+    char block[4096];
+    size_t got, sum = 0;
+    rewind(from);
+    for (; (got = fread(block, 1, sizeof block, from)) > 0; sum += got)
+        (void)fwrite(block, 1, got, to->file); /* found when the output is closed */
+    return sum > 0 ? MS_OK : ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot drew nothing");
+}
+
+/* Through a temporary file: gnuplot does not notice what cannot be written. */
 static ms_status render(ms_ctx *cx, const char *script, ms_output *picture, bool *found)
 {
-    (void)fflush(picture->file);
-    return ms_gnuplot_run(cx, script, fileno(picture->file), found);
+    FILE *made = tmpfile();
+    if (made == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no temporary file can be made: %s",
+                       strerror(errno));
+    ms_status status = ms_gnuplot_run(cx, script, fileno(made), found);
+    if (status == MS_OK && *found)
+        status = copy_picture(cx, made, picture);
+    fclose(made);
+    return status;
 }
 
 /* Writes and renders; without gnuplot `*found` is false. */

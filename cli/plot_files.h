@@ -27,7 +27,7 @@ typedef struct ms_plot_writer {
 } ms_plot_writer;
 
 /* Renders into `picture`, which is open and is closed in any case. Without gnuplot the data and the script stay, a note says how to render
- * them, and `*rendered` is false. When gnuplot fails (MS_EIO) there is no picture. */
+ * them, and `*rendered` is false; for standard output that is MS_EIO. When gnuplot fails (MS_EIO) there is no picture. */
 ms_status ms_plot_render(ms_ctx *cx, const ms_plot_target *target,
                          const ms_plot_writer *writer, ms_output *picture,
                          bool *rendered);

@@ -2,6 +2,19 @@
 
 #include <string.h>
 
+const char *const ms_memory_part_titles[] = {
+    [MS_MEMORY_PARAMS] = "parameters",
+    [MS_MEMORY_GRADS] = "gradients",
+    [MS_MEMORY_OPTIMIZER] = "optimizer",
+    [MS_MEMORY_ACTIVATIONS] = "activations",
+    [MS_MEMORY_LOGITS] = "logits",
+    [MS_MEMORY_GATHERED_PARAMS] = "gathered parameters",
+    [MS_MEMORY_COMM_BUFFERS] = "buffers",
+    [MS_MEMORY_CONTEXT] = "context",
+    [MS_MEMORY_FRAGMENTATION] = "fragmentation",
+    [MS_NUM_MEMORY_PARTS] = NULL,
+};
+
 ms_time_unit ms_time_unit_of(double largest_s)
 {
     if (largest_s >= 1.0)
@@ -58,4 +71,58 @@ char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most)
         rest = next == NULL ? NULL : next + strlen(separator);
     }
     return out;
+}
+
+const char *ms_caption_microbatches(ms_arena *arena, const ms_plan *plan)
+{
+    long num = ms_plan_microbatches(plan);
+    return ms_arena_printf(arena, "%ld micro-batch%s", num, num == 1 ? "" : "es");
+}
+
+const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan)
+{
+    const char *schedule =
+        plan->size[MS_PP] == 1
+            ? ""
+            : ms_arena_printf(arena, " · %s", ms_plan_schedule_name(plan));
+    const char *recompute = plan->recompute == MS_RECOMPUTE_NONE
+                                ? ""
+                                : ms_arena_printf(arena, " · recompute %s",
+                                                  ms_recompute_names[plan->recompute]);
+    return ms_arena_printf(arena, "zero %ld · mbs %ld%s%s", plan->zero, plan->microbatch,
+                           schedule, recompute);
+}
+
+/* Links are slow where tasks load them. */
+static const char *slow_text(ms_arena *arena, const ms_simulation *simulation)
+{
+    const ms_simulate_options *options = &simulation->options;
+    int num_ranks = 0, num_links = 0, last = -1;
+    for (int i = 0; i < options->num_slow; i++) {
+        bool is_link = options->slow[i].is_link;
+        num_links += is_link && simulation->graph->num_links > 0;
+        num_ranks += !is_link;
+        last = is_link ? last : i;
+    }
+    const char *text = "";
+    if (num_ranks == 1)
+        text = ms_arena_printf(arena, " · rank %ld computes %.3g times as long",
+                               options->slow[last].rank, options->slow[last].factor);
+    else if (num_ranks > 1)
+        text = ms_arena_printf(arena, " · %d slow ranks", num_ranks);
+    if (num_links > 0)
+        text = ms_arena_printf(arena, "%s · %d slow link%s", text, num_links,
+                               num_links == 1 ? "" : "s");
+    return text;
+}
+
+const char *ms_caption_disturbance(ms_arena *arena, const ms_simulation *simulation)
+{
+    const ms_simulate_options *options = &simulation->options;
+    const char *text = options->engine == MS_ENGINE_EVENT ? " · shared links" : "";
+    text = ms_arena_printf(arena, "%s%s", text, slow_text(arena, simulation));
+    if (options->jitter_frac > 0.0)
+        text = ms_arena_printf(arena, "%s · jitter %.3g %%", text,
+                               100.0 * options->jitter_frac);
+    return text;
 }

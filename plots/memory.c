@@ -18,18 +18,6 @@
 #define LINE        17.0
 #define CHARACTER   6.8 /* mean width at the size of plan labels */
 
-static const char *const part_titles[MS_NUM_MEMORY_PARTS] = {
-    [MS_MEMORY_PARAMS] = "parameters",
-    [MS_MEMORY_GRADS] = "gradients",
-    [MS_MEMORY_OPTIMIZER] = "optimizer",
-    [MS_MEMORY_ACTIVATIONS] = "activations",
-    [MS_MEMORY_LOGITS] = "logits",
-    [MS_MEMORY_GATHERED_PARAMS] = "gathered parameters",
-    [MS_MEMORY_COMM_BUFFERS] = "buffers",
-    [MS_MEMORY_CONTEXT] = "context",
-    [MS_MEMORY_FRAGMENTATION] = "fragmentation",
-};
-
 /* ---- where bars stand ---- */
 
 static double width_of(const ms_memory_plot *plot)
@@ -80,20 +68,6 @@ static place place_of(const ms_memory_plot *plot, int plan)
 
 /* ---- words ---- */
 
-static const char *choices_text(ms_arena *arena, const ms_plan *plan)
-{
-    const char *schedule =
-        plan->size[MS_PP] == 1
-            ? ""
-            : ms_arena_printf(arena, " · %s", ms_plan_schedule_name(plan));
-    const char *recompute = plan->recompute == MS_RECOMPUTE_NONE
-                                ? ""
-                                : ms_arena_printf(arena, " · recompute %s",
-                                                  ms_recompute_names[plan->recompute]);
-    return ms_arena_printf(arena, "zero %ld · mbs %ld%s%s", plan->zero, plan->microbatch,
-                           schedule, recompute);
-}
-
 static const char *label_text(const ms_memory_plot *plot, const ms_memory_plan *plan)
 {
     ms_arena *arena = plot->arena;
@@ -108,7 +82,7 @@ static const char *label_text(const ms_memory_plot *plot, const ms_memory_plan *
     return ms_arena_printf(
         arena, "%s%s\n%s", name,
         ms_caption_wrap(arena, ms_caption_axes(arena, plan->plan), most),
-        ms_caption_wrap(arena, choices_text(arena, plan->plan), most));
+        ms_caption_wrap(arena, ms_caption_choices(arena, plan->plan), most));
 }
 
 static int num_lines(const char *text)
@@ -172,7 +146,7 @@ static const char *subtitle(const ms_memory_plot *plot)
     if (plot->num_plans == 1) {
         return ms_arena_printf(arena, "%s · %s · most on rank %d: %.1f of %.1f GiB",
                                ms_caption_axes(arena, worst->plan),
-                               choices_text(arena, worst->plan), p->worst_rank,
+                               ms_caption_choices(arena, worst->plan), p->worst_rank,
                                ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes));
     }
     return ms_arena_printf(
@@ -253,7 +227,7 @@ static void write_part_names(ms_arena *arena, FILE *out)
     const char *names = "";
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
         names = ms_arena_printf(arena, "%s%s%s", names, part == 0 ? "" : "|",
-                                part_titles[part]);
+                                ms_memory_part_titles[part]);
     ms_script_text(out, "part_names", names);
 }
 

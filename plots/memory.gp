@@ -8,20 +8,6 @@ set border 3
 unset xtics
 set ytics scale 0.4
 set ylabel "GiB per GPU" tc rgb "#333333"
-array part_color[9] = [blue, sky, green, orange, yellow, pink, 0x8C564B, 0x999999, 0xCCCCCC]
-array part_name[9]
-rest = part_names
-do for [k=1:9] {
-    cut = strstrt(rest, "|")
-    part_name[k] = cut > 0 ? rest[1:cut - 1] : rest
-    rest = rest[cut + 1:*]
-    if (int(parts / 2 ** (k - 1)) % 2 == 1) {
-        entry_name = part_name[k]
-        entry_color = part_color[k]
-        eval legend_entry
-    }
-}
-
 if (capacity > 0) {
     set label 1 sprintf("%.1f GiB\ncapacity", capacity) at graph 1, first capacity left offset 0.6, 0.4 font font(10) tc rgb red
 }
@@ -30,6 +16,13 @@ set label 2 "rank" at graph 0, first 0 right offset -0.8, -0.9 font font(9) tc r
 set style fill solid 1.0 border rgb "white"
 set style textbox opaque noborder fillcolor rgb "white" margins 0.5, 0.3
 total(worst, peak) = sprintf(worst == 1 ? "{/:Bold %.1f}" : "%.1f", peak)
+do for [k=1:9] {
+    if (int(parts / 2 ** (k - 1)) % 2 == 1) {
+        entry_name = part_name[k]
+        entry_color = part_color[k]
+        eval legend_entry
+    }
+}
 set macros
 # only what is there: gnuplot 5.4 does not survive labels of which none is drawn
 plan_labels = num_plans > 1 ? ", data index 1 using (($1 + $2) / 2):(0):4 with labels center offset 0, -2.3 font font(9) tc rgb '#333333' noenhanced notitle" : " "

@@ -47,7 +47,7 @@ void ms_script_text(FILE *out, const char *name, const char *value)
 void ms_script_begin(FILE *out, const ms_script *script)
 {
     fprintf(out,
-            "# meshsim plot %s. Renders again with: gnuplot THIS-FILE\n"
+            "# meshsim plot: %s. Renders again with: gnuplot THIS-FILE\n"
             "# or another way:                      gnuplot -e 'format=\"svg\"' "
             "THIS-FILE\n\n"
             "name = ",

@@ -40,3 +40,14 @@ legend_entry = '\
     set label tag entry_name at screen px(legend_x + 19), py(legend_y) left font font(10) tc rgb "#333333"; \
     legend_x = legend_x + 19 + 7.1 * strlen(entry_name) + 22; \
     tag = tag + 1'
+
+# Parts of memory in the order of part_names, which has | between them
+array part_color[9] = [blue, sky, green, orange, yellow, pink, 0x8C564B, 0x999999, 0xCCCCCC]
+array part_name[9]
+if (!exists("part_names")) part_names = ""
+rest = part_names
+do for [k=1:9] {
+    cut = strstrt(rest, "|")
+    part_name[k] = cut > 1 ? rest[1:cut - 1] : cut == 1 ? "" : rest
+    rest = cut > 0 ? rest[cut + 1:*] : ""
+}

@@ -1,4 +1,3 @@
-/* Boxes come from the replay; everything after ms_timeline_make sees boxes only. */
 #include "plots/timeline.h"
 
 #include "base/number.h"
@@ -11,88 +10,6 @@
 #define BOTTOM     56.0
 #define MAX_LABELS 1200 /* more boxes: a label each would be unreadable */
 
-const char *const ms_box_kind_names[] = {"forward",         "backward", "backward-input",
-                                         "backward-weight", "gather",   "reduce",
-                                         "optimizer",       NULL};
-
-/* ---- boxes ---- */
-
-typedef struct boxes {
-    ms_box *boxes;
-    long num;
-} boxes;
-
-static void add_box(boxes *b, ms_box box)
-{
-    if (box.end_s > box.start_s)
-        b->boxes[b->num++] = box;
-}
-
-/* Of every action; a pair is two steps. */
-static double *durations(ms_arena *arena, const ms_schedule *schedule,
-                         const ms_stage_times *times)
-{
-    int num_actions = schedule->first_action[schedule->shape.num_ranks];
-    double *out = MS_NEW_ARRAY(arena, num_actions, double);
-    for (int i = 1; i <= schedule->num_steps; i++)
-        out[schedule->step_action[i]] += ms_step_cost_s(
-            schedule, &schedule->step_costs[schedule->steps[i].cost], times);
-    return out;
-}
-
-/* A replay, action by action. */
-typedef struct replayed {
-    const ms_schedule *schedule;
-    const double *end_s, *lasts_s; /* by action */
-    ms_replay_result result;
-} replayed;
-
-static replayed replay_schedule(ms_arena *arena, const ms_schedule *schedule,
-                                const ms_stage_times *times)
-{
-    int num_ranks = schedule->shape.num_ranks;
-    double *end_s = MS_NEW_ARRAY(arena, schedule->first_action[num_ranks], double);
-    replayed r = {.schedule = schedule,
-                  .end_s = end_s,
-                  .lasts_s = durations(arena, schedule, times),
-                  .result = {.end_s = MS_NEW_ARRAY(arena, num_ranks, double)}};
-    ms_replay_actions(schedule, times, arena, end_s);
-    ms_replay(schedule, times, arena, &r.result);
-    return r;
-}
-
-static ms_box_kind kind_of(int action)
-{
-    static const ms_box_kind kinds[MS_NUM_ACTIONS] = {
-        [MS_FORWARD] = MS_BOX_FORWARD,      [MS_BACKWARD] = MS_BOX_BACKWARD,
-        [MS_BACKWARD_INPUT] = MS_BOX_INPUT, [MS_BACKWARD_WEIGHT] = MS_BOX_WEIGHT,
-        [MS_OVERLAP] = MS_BOX_FORWARD,
-    };
-    return kinds[action];
-}
-
-static void add_action(const replayed *r, int rank, int index, boxes *b)
-{
-    const ms_schedule_shape *shape = &r->schedule->shape;
-    const ms_action *action = &r->schedule->actions[index];
-    ms_box box = {.lane = rank,
-                  .start_s = r->end_s[index] - r->lasts_s[index],
-                  .end_s = r->end_s[index],
-                  .kind = kind_of(action->kind),
-                  .microbatch = action->microbatch,
-                  .chunk = ms_schedule_chunk(shape, action->stage)};
-    if (action->kind == MS_OVERLAP)
-        box.half = MS_BOX_UPPER;
-    add_box(b, box);
-    if (action->kind != MS_OVERLAP)
-        return;
-    box.kind = MS_BOX_BACKWARD;
-    box.half = MS_BOX_LOWER;
-    box.microbatch = action->backward_microbatch;
-    box.chunk = ms_schedule_chunk(shape, action->backward_stage);
-    add_box(b, box);
-}
-
 static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
 {
     if (schedule->num_steps <= MS_MAX_BOXES)
@@ -104,48 +21,62 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return MS_EINPUT;
 }
 
-/* A rank's actions, with what it waits for before the first one and after the last one. */
-static void add_lane(const ms_timeline *t, const replayed *r, const ms_stage_times *times,
-                     int rank, boxes *b)
+/* Of what the last actor did; without disturbance these are the prediction's. */
+static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
-    const ms_schedule *schedule = r->schedule;
-    int first = schedule->first_action[rank], last = schedule->first_action[rank + 1] - 1;
-    double release_s = times[schedule->actions[first].stage].release_s;
-    ms_box wait = {.lane = rank, .microbatch = -1, .kind = MS_BOX_GATHER};
-    wait.end_s = ms_min(release_s, r->end_s[first] - r->lasts_s[first]);
-    add_box(b, wait);
-    for (int i = first; i <= last; i++)
-        add_action(r, rank, i, b);
-    wait.kind = MS_BOX_REDUCE;
-    wait.start_s = r->end_s[last];
-    wait.end_s = r->result.end_s[rank];
-    add_box(b, wait);
-    wait.kind = MS_BOX_OPTIMIZER;
-    wait.start_s = r->result.makespan_s;
-    wait.end_s = t->step_s;
-    add_box(b, wait);
+    const ms_simulation *s = &t->simulation;
+    t->step_s = s->step_s;
+    t->bubble_s = s->actors[s->last_actor].bubble_s;
+    t->mfu_frac = t->prediction.mfu_frac * t->prediction.step_s / s->step_s;
+    t->num_lanes = planned->schedule->shape.num_ranks;
+    t->num_chunks = planned->schedule->num_chunks;
 }
 
-ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned, ms_timeline *out)
+/* The actor whose actions end last; with one time for all, the first. */
+static int latest_actor(const ms_simulation *s)
 {
-    const ms_schedule *schedule = planned->schedule;
-    int num_ranks = schedule->shape.num_ranks;
-    MS_TRY(check_size(cx, schedule));
-    *out = (ms_timeline){.plan = planned->plan,
-                         .workload = planned->workload,
-                         .num_lanes = num_ranks,
-                         .num_chunks = schedule->num_chunks};
-    ms_predict_planned(cx, planned, &out->prediction);
-    out->step_s = out->prediction.step_s;
-    ms_stage_times *times = MS_NEW_ARRAY(cx->arena, schedule->num_stages, ms_stage_times);
-    ms_step_durations(&planned->pipeline, planned->sharding, cx->arena, times);
-    replayed replay = replay_schedule(cx->arena, schedule, times);
-    boxes b = {MS_NEW_ARRAY(cx->arena, 2L * schedule->num_steps + 3L * num_ranks, ms_box),
-               0};
-    for (int rank = 0; rank < num_ranks; rank++)
-        add_lane(out, &replay, times, rank, &b);
-    out->boxes = b.boxes;
-    out->num_boxes = b.num;
+    int latest = 0;
+    double end_s = -1.0;
+    for (int i = 1; i <= s->graph->num_tasks; i++) {
+        const ms_task_tag *tag = &s->graph->tags[i];
+        if (tag->actor < 0 || tag->kind > MS_TASK_OVERLAP || s->end_s[i] < end_s ||
+            (s->end_s[i] == end_s && tag->actor >= latest))
+            continue;
+        end_s = s->end_s[i];
+        latest = tag->actor;
+    }
+    return latest;
+}
+
+/* The actors of the pipeline that this one is in have lanes. */
+static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
+{
+    const ms_simulation *s = &t->simulation;
+    ms_plan_groups groups = ms_plan_groups_of(t->plan);
+    int *lanes = MS_NEW_ARRAY(arena, s->num_actors, int);
+    long *ranks = MS_NEW_ARRAY(arena, t->num_lanes, long);
+    ms_mesh_group_ranks(&groups.mesh, &groups.group[MS_TRAFFIC_PP], s->actors[actor].rank,
+                        ranks);
+    for (int i = 0; i < s->num_actors; i++)
+        lanes[i] = -1;
+    for (int lane = 0; lane < t->num_lanes; lane++)
+        lanes[s->fold.class_of[ranks[lane]]] = lane;
+    return lanes;
+}
+
+ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
+                           const ms_simulate_options *options, ms_timeline *out)
+{
+    MS_TRY(check_size(cx, planned->schedule));
+    *out = (ms_timeline){.plan = planned->plan, .workload = planned->workload};
+    (void)ms_predict_planned(cx, planned, &out->prediction);
+    MS_TRY(ms_simulate(cx, planned, options, &out->simulation));
+    fill_times(planned, out);
+    const ms_simulation *s = &out->simulation;
+    ms_box *boxes;
+    out->num_boxes =
+        ms_boxes_make(cx->arena, s, lanes_of(cx->arena, out, latest_actor(s)), &boxes);
+    out->boxes = boxes;
     return MS_OK;
 }
 
@@ -156,7 +87,8 @@ void ms_timeline_write_data(FILE *out, const ms_timeline *timeline)
     fputs("# rank\tstart (s)\tend (s)\tkind\tmicro-batch\tchunk\thalf\n# kinds:", out);
     for (int i = 0; i < MS_NUM_BOX_KINDS; i++)
         fprintf(out, " %d %s", i, ms_box_kind_names[i]);
-    fputs("; micro-batch -1: of none; half 1 upper, 2 lower, 0 whole lane\n", out);
+    fputs("; micro-batch -1: of none; half 0 whole lane, 1 upper, 2 lower, 3 beside\n",
+          out);
     for (long i = 0; i < timeline->num_boxes; i++) {
         const ms_box *box = &timeline->boxes[i];
         fprintf(out, "%d\t%.9g\t%.9g\t%d\t%d\t%d\t%d\n", box->lane, box->start_s,
@@ -211,10 +143,11 @@ static const char *step_text(ms_arena *arena, double step_s)
 static const char *subtitle(ms_arena *arena, const ms_timeline *t)
 {
     return ms_arena_printf(
-        arena, "%s · %ld micro-batches · %s · step %s · bubble %.1f %% · MFU %.1f %%",
-        ms_caption_axes(arena, t->plan), ms_plan_microbatches(t->plan),
-        schedule_text(arena, t), step_text(arena, t->step_s),
-        100.0 * t->prediction.bubble_s / t->step_s, 100.0 * t->prediction.mfu_frac);
+        arena, "%s · %s · %s%s · step %s · bubble %.1f %% · MFU %.1f %%",
+        ms_caption_axes(arena, t->plan), ms_caption_microbatches(arena, t->plan),
+        schedule_text(arena, t), ms_caption_disturbance(arena, &t->simulation),
+        step_text(arena, t->step_s), 100.0 * t->bubble_s / t->step_s,
+        100.0 * t->mfu_frac);
 }
 
 ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *timeline,
@@ -234,6 +167,8 @@ ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *tim
         .subtitle = subtitle(cx->arena, timeline),
     };
     double mean_px = inner * timeline->num_lanes / (double)timeline->num_boxes;
+    int kinds = kinds_of(timeline, inner / timeline->step_s);
+    int beside = 1 << MS_BOX_GATHER | 1 << MS_BOX_REDUCE;
     ms_script_begin(out, &script);
     ms_script_number(out, "left", LEFT);
     ms_script_number(out, "right", RIGHT);
@@ -247,7 +182,8 @@ ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *tim
     ms_script_number(out, "unit", unit.per_s);
     ms_script_text(out, "unit_name", unit.name);
     ms_script_number(out, "px_per_s", inner / timeline->step_s);
-    ms_script_number(out, "kinds", kinds_of(timeline, inner / timeline->step_s));
+    ms_script_number(out, "kinds", kinds);
+    ms_script_number(out, "lane_beside", (kinds & beside) != 0 && px >= 24.0);
     ms_script_number(out, "label_boxes", timeline->num_boxes <= MAX_LABELS && px >= 12.0);
     ms_script_number(out, "border_px",
                      mean_px >= 14.0  ? 1.0

@@ -1,4 +1,5 @@
-# ---- timeline. Data: rank start end kind micro-batch chunk half; seconds; half 0: whole lane, 1: upper, 2: lower half
+# ---- timeline. Data: rank start end kind micro-batch chunk half; seconds; half 0: whole lane, 1: upper, 2: lower half,
+# 3: beside the actions, in a thin lane below them, or behind them where lanes are low
 set tmargin at screen 1 - py(top)
 set bmargin at screen py(bottom)
 num_lanes = int(num_lanes)
@@ -13,8 +14,10 @@ gap = lane_px >= 10 ? 0.42 : 0.48
 do for [i=0:num_lanes - 1] {
     set object (i + 1) rectangle from 0, i - gap to step_s * unit, i + gap fc rgb light fs solid noborder behind
 }
-low(y, half) = half == 2 ? y : y - gap
-high(y, half) = half == 1 ? y : y + gap
+# of the actions: their bottom, and their middle
+foot = lane_beside ? gap - 0.15 : gap
+low(y, half) = half == 3 && lane_beside ? y + foot + 0.03 : half == 2 ? y + (foot - gap) / 2 : y - gap
+high(y, half) = half == 3 ? y + gap : half == 1 ? y + (foot - gap) / 2 : y + foot
 
 # light: later chunks of a rank
 mix(c, f) = int(c + (255 - c) * f)
@@ -27,7 +30,7 @@ text_color(kind, chunk) = (kind == 2 && shade(chunk) < 0.3) || kind == 1 && shad
 if (border_px > 0) { set style fill solid 1.0 border rgb "white" } else { set style fill solid 1.0 noborder }
 label_px(m) = m < 10 ? 13 : m < 100 ? 17 : m < 1000 ? 24 : 32
 seen(i) = int(kinds / 2 ** i) % 2 == 1
-array kind_name[7] = ["forward", "backward", "backward: input", "backward: weight", "waiting for parameters", "gradient reduction", "optimizer"]
+array kind_name[7] = ["forward", "backward", "backward: input", "backward: weight", "gathering parameters", "reducing gradients", "optimizer"]
 do for [k=1:8] {
     if (k == 8 || seen(k - 1)) {
         entry_name = k == 8 ? "idle" : kind_name[k]

@@ -19,15 +19,21 @@ static ms_plan plan_of(ms_schedule_kind schedule, long virtual_stages, long zero
     return plan;
 }
 
-static void make_timeline(ms_ctx *cx, const ms_plan *plan, ms_timeline *timeline)
+static void simulate_timeline(ms_ctx *cx, const ms_plan *plan,
+                              const ms_simulate_options *options, ms_timeline *timeline)
 {
     ms_workload *workload;
     ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
     ASSERT_OK(ms_plan_check(cx, plan, workload->model, MS_NOWHERE), cx);
     ms_planned *planned = MS_NEW(cx->arena, ms_planned);
     ms_planned_open(cx, workload, plan, planned);
-    ASSERT_OK(ms_timeline_make(cx, planned, timeline), cx);
+    ASSERT_OK(ms_timeline_make(cx, planned, options, timeline), cx);
     ms_workload_close(workload);
+}
+
+static void make_timeline(ms_ctx *cx, const ms_plan *plan, ms_timeline *timeline)
+{
+    simulate_timeline(cx, plan, &(ms_simulate_options){0}, timeline);
 }
 
 static void check_lane(const ms_timeline *t, int lane)
@@ -38,18 +44,22 @@ static void check_lane(const ms_timeline *t, int lane)
         const ms_box *box = &t->boxes[i];
         if (box->lane != lane)
             continue;
-        assert_true(box->start_s >= end_s - 1e-9 && box->end_s > box->start_s);
-        end_s = box->end_s;
         bool is_action = box->kind <= MS_BOX_WEIGHT;
-        actions += is_action;
+        assert_true(box->end_s > box->start_s && box->end_s <= t->step_s);
         ASSERT_INT(box->microbatch >= 0, is_action);
+        actions += is_action;
         if (is_action)
             busy_s += box->end_s - box->start_s;
+        if (box->half == MS_BOX_BESIDE)
+            continue;
+        assert_true(box->start_s >= end_s - 1e-9);
+        end_s = box->end_s;
         if (box->kind == MS_BOX_OPTIMIZER)
             last_s = box->end_s;
     }
     ASSERT_NEAR(busy_s, t->prediction.stages[lane].busy_s, 1e-9);
-    ASSERT_NEAR(last_s, t->step_s, 1e-12);
+    ASSERT_NEAR(last_s, t->simulation.actors[t->simulation.fold.class_of[8 * lane]].end_s,
+                1e-12);
     ASSERT_INT(actions, 2 * ms_plan_microbatches(t->plan) * t->num_chunks);
 }
 
@@ -69,7 +79,56 @@ static void a_timeline_is_the_replay(void **state)
         ASSERT_INT(timeline.num_lanes, 4);
         for (int lane = 0; lane < 4; lane++)
             check_lane(&timeline, lane);
+        ASSERT_NEAR(timeline.step_s, timeline.prediction.step_s, 1e-12);
+        ASSERT_NEAR(timeline.mfu_frac, timeline.prediction.mfu_frac, 1e-12);
+        ASSERT_NEAR(timeline.bubble_s, timeline.prediction.bubble_s, 1e-9);
     }
+}
+
+/* A rank that takes twice as long, and those that wait for it: not others of the same stages. */
+static void a_slow_pipeline_is_shown(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = plan_of(MS_1F1B, 1, 1);
+    plan.global_batch = 32;
+    ms_simulate_options options = {.num_slow = 1, .slow = {{.rank = 11, .factor = 2.0}}};
+    ms_timeline sound, slow;
+    simulate_timeline(cx, &plan, &(ms_simulate_options){0}, &sound);
+    simulate_timeline(cx, &plan, &options, &slow);
+    assert_true(slow.step_s > 1.2 * sound.step_s && slow.mfu_frac < sound.mfu_frac);
+    double last_s[4] = {0};
+    for (long i = 0; i < slow.num_boxes; i++) {
+        const ms_box *box = &slow.boxes[i];
+        if (box->kind == MS_BOX_BACKWARD && box->end_s > last_s[box->lane])
+            last_s[box->lane] = box->end_s;
+    }
+    for (int lane = 0; lane < 4; lane++)
+        assert_true(last_s[lane] > 0.7 * slow.step_s);
+}
+
+/* Pairs are two boxes at one time, one above the other. */
+static void pairs_are_two_boxes(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = plan_of(MS_DUALPIPE, 1, 1);
+    plan.global_batch = 64;
+    ms_timeline t;
+    make_timeline(cx, &plan, &t);
+    long pairs = 0;
+    for (long i = 0; i + 1 < t.num_boxes; i++) {
+        const ms_box *upper = &t.boxes[i], *lower = &t.boxes[i + 1];
+        if (upper->half != MS_BOX_UPPER)
+            continue;
+        pairs++;
+        ASSERT_INT(lower->half, MS_BOX_LOWER);
+        ASSERT_INT(upper->kind, MS_BOX_FORWARD);
+        ASSERT_INT(lower->kind, MS_BOX_BACKWARD);
+        assert_true(upper->start_s == lower->start_s && upper->end_s == lower->end_s);
+        assert_true(upper->chunk != lower->chunk);
+    }
+    assert_true(pairs > 10);
 }
 
 /* Rows of a data file: numbers and quoted texts between tabs, the same number of columns in a block. */
@@ -148,6 +207,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_timeline_is_the_replay),
+        cmocka_unit_test(a_slow_pipeline_is_shown),
+        cmocka_unit_test(pairs_are_two_boxes),
         cmocka_unit_test(data_files_are_tables),
         cmocka_unit_test(texts_of_scripts_are_escaped),
         cmocka_unit_test(formats_are_endings),

@@ -134,6 +134,29 @@ static void without_gnuplot_data_and_script_stay(void **state)
     ASSERT_INT(remove("a.dat") + remove("a.gp"), 0);
 }
 
+static void full_outputs_are_told(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    bool rendered;
+    fake_gnuplot("echo new");
+    ms_plot_target target;
+    ms_output picture;
+    ms_plot_writer writer = {"", write_data, write_script};
+    ASSERT_OK(
+        ms_plot_target_read(cx, "memory", "/dev/full", MS_PICTURE_PNG, false, &target),
+        cx);
+    ASSERT_OK(ms_output_open(cx, target.path, &picture), cx);
+    ASSERT_INT(ms_plot_render(cx, &target, &writer, &picture, &rendered), MS_EIO);
+    assert_non_null(strstr(test_messages(cx), "/dev/full"));
+    cx = test_cx();
+    fake_gnuplot("exit 0");
+    ASSERT_INT(render(cx, "a.png", false, "", &rendered), MS_EIO);
+    assert_non_null(strstr(test_messages(cx), "gnuplot drew nothing"));
+    assert_true(!exists("a.png"));
+    ASSERT_INT(remove("gnuplot"), 0);
+}
+
 static void gnuplot_renders_png(void **state)
 {
     (void)state;
@@ -166,6 +189,7 @@ int main(void)
         cmocka_unit_test(a_failure_leaves_no_picture),
         cmocka_unit_test(a_failure_keeps_the_picture_of_before),
         cmocka_unit_test(without_gnuplot_data_and_script_stay),
+        cmocka_unit_test(full_outputs_are_told),
         cmocka_unit_test(gnuplot_renders_png),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,6 +1,7 @@
 /* Every kind of plot through the installed gnuplot, at its extremes; skipped without one. */
 #include "plots/gnuplot.h"
 #include "plots/memory.h"
+#include "plots/memory_curve.h"
 #include "plots/scaling.h"
 #include "plots/timeline.h"
 #include "tests/test.h"
@@ -102,7 +103,8 @@ static void timelines_render(void **state)
         ms_timeline timeline;
         ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
         ms_planned_open(cx, workload, &plan, &planned);
-        ASSERT_OK(ms_timeline_make(cx, &planned, &timeline), cx);
+        ASSERT_OK(ms_timeline_make(cx, &planned, &(ms_simulate_options){0}, &timeline),
+                  cx);
         draw_timeline(cx, &timeline, pp == 1 ? MS_PICTURE_PNG : MS_PICTURE_PDF);
         ms_workload_close(workload);
     }
@@ -159,6 +161,39 @@ static void memory_renders(void **state)
     plans[1] = predicted(cx, 2, "hgx-h200");
     plans[1].name = NULL;
     draw_memory(cx, plans, 2, MS_PICTURE_PDF);
+}
+
+static void draw_curve(ms_ctx *cx, const ms_memory_curve *curve, ms_picture_format format)
+{
+    FILE *file = create("a.dat");
+    ms_memory_curve_write_data(file, curve);
+    fclose(file);
+    file = create("a.gp");
+    ASSERT_OK(ms_memory_curve_write_script(cx, file, curve, "a", format), cx);
+    fclose(file);
+    render(cx, format);
+}
+
+/* With all parts and without activations, with and without boxes. */
+static void memory_over_time_renders(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = plan_of(8, 2, "hgx-h100");
+    ms_workload *workload;
+    ms_planned planned;
+    ms_memory_curve curve;
+    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    ms_planned_open(cx, workload, &plan, &planned);
+    ms_simulate_options options = {.engine = MS_ENGINE_EVENT};
+    ASSERT_OK(ms_memory_curve_make(cx, &planned, &options, -1, &curve), cx);
+    draw_curve(cx, &curve, MS_PICTURE_PNG);
+    curve.num_boxes = 0;
+    draw_curve(cx, &curve, MS_PICTURE_SVG);
+    curve.num_samples = 1; /* what is kept at the start, for ever */
+    curve.peak = 0;
+    draw_curve(cx, &curve, MS_PICTURE_PDF);
+    ms_workload_close(workload);
 }
 
 /* ---- scaling ---- */
@@ -226,6 +261,7 @@ int main(void)
         cmocka_unit_test(timelines_render),
         cmocka_unit_test(pairs_render_above_each_other),
         cmocka_unit_test(memory_renders),
+        cmocka_unit_test(memory_over_time_renders),
         cmocka_unit_test(scaling_renders),
         cmocka_unit_test(what_gnuplot_cannot_read_is_told),
     };

@@ -1,0 +1,103 @@
+#include "plots/boxes.h"
+
+#include <stdlib.h>
+
+const char *const ms_box_kind_names[] = {"forward",         "backward", "backward-input",
+                                         "backward-weight", "gather",   "reduce",
+                                         "optimizer",       NULL};
+
+/* MS_NUM_BOX_KINDS: not drawn. */
+static ms_box_kind kind_of(const ms_task_tag *tag)
+{
+    static const ms_box_kind kinds[MS_NUM_TASK_KINDS] = {
+        [MS_TASK_FORWARD] = MS_BOX_FORWARD,
+        [MS_TASK_BACKWARD] = MS_BOX_BACKWARD,
+        [MS_TASK_BACKWARD_INPUT] = MS_BOX_INPUT,
+        [MS_TASK_BACKWARD_WEIGHT] = MS_BOX_WEIGHT,
+        [MS_TASK_OVERLAP] = MS_BOX_FORWARD,
+        [MS_TASK_RECOMPUTE] = MS_NUM_BOX_KINDS,
+        [MS_TASK_HOST] = MS_NUM_BOX_KINDS,
+        [MS_TASK_COLLECTIVE] = MS_NUM_BOX_KINDS,
+        [MS_TASK_SEND] = MS_NUM_BOX_KINDS,
+        [MS_TASK_RECEIVE] = MS_NUM_BOX_KINDS,
+        [MS_TASK_OPTIMIZER] = MS_BOX_OPTIMIZER,
+        [MS_TASK_GATHERING] = MS_NUM_BOX_KINDS,
+    };
+    if (tag->kind == MS_TASK_COLLECTIVE && tag->stream == MS_STREAM_GATHER)
+        return MS_BOX_GATHER;
+    if (tag->kind == MS_TASK_COLLECTIVE && tag->stream == MS_STREAM_REDUCE)
+        return MS_BOX_REDUCE;
+    return kinds[tag->kind];
+}
+
+static int lane_of(const ms_simulation *s, const int *lane_of_actor, int task)
+{
+    const ms_task_tag *tag = &s->graph->tags[task];
+    bool drawn = tag->actor >= 0 && kind_of(tag) != MS_NUM_BOX_KINDS &&
+                 (tag->kind == MS_TASK_OVERLAP || s->end_s[task] > s->start_s[task]);
+    return drawn ? lane_of_actor[tag->actor] : -1;
+}
+
+static ms_box box_of(const ms_simulation *s, int lane, int task)
+{
+    const ms_task_tag *tag = &s->graph->tags[task];
+    ms_box box = {.lane = lane,
+                  .start_s = s->start_s[task],
+                  .end_s = s->end_s[task],
+                  .kind = kind_of(tag),
+                  .microbatch = tag->microbatch};
+    if (tag->stage >= 0)
+        box.chunk = ms_schedule_chunk(&s->planned->schedule->shape, tag->stage);
+    if (box.kind == MS_BOX_GATHER || box.kind == MS_BOX_REDUCE)
+        box.half = MS_BOX_BESIDE;
+    return box;
+}
+
+/* A pair is two tasks in a row: its forward, and what its backward takes longer. */
+static void join_pair(ms_box *forward, ms_box *backward)
+{
+    forward->half = MS_BOX_UPPER;
+    forward->end_s = backward->end_s;
+    backward->kind = MS_BOX_BACKWARD;
+    backward->half = MS_BOX_LOWER;
+    backward->start_s = forward->start_s;
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const ms_box *a = left, *b = right;
+    if (a->lane != b->lane)
+        return a->lane - b->lane;
+    int a_over = a->half != MS_BOX_BESIDE, b_over = b->half != MS_BOX_BESIDE;
+    if (a_over != b_over)
+        return a_over - b_over;
+    if (a->start_s != b->start_s)
+        return a->start_s < b->start_s ? -1 : 1;
+    return (int)a->half - (int)b->half;
+}
+
+long ms_boxes_make(ms_arena *arena, const ms_simulation *s, const int *lane_of_actor,
+                   ms_box **out)
+{
+    long capacity = 0, num = 0;
+    for (int i = 1; i <= s->graph->num_tasks; i++)
+        capacity += lane_of(s, lane_of_actor, i) >= 0;
+    ms_box *boxes = MS_NEW_ARRAY(arena, capacity, ms_box);
+    long *open = MS_NEW_ARRAY(arena, s->num_actors, long); /* 1 + a pair's forward */
+    for (int i = 1; i <= s->graph->num_tasks; i++) {
+        int lane = lane_of(s, lane_of_actor, i);
+        if (lane < 0)
+            continue;
+        const ms_task_tag *tag = &s->graph->tags[i];
+        boxes[num++] = box_of(s, lane, i);
+        if (tag->kind == MS_TASK_OVERLAP && open[tag->actor] > 0) {
+            join_pair(&boxes[open[tag->actor] - 1], &boxes[num - 1]);
+            open[tag->actor] = 0;
+        } else if (tag->kind == MS_TASK_OVERLAP) {
+            open[tag->actor] = num;
+        }
+    }
+    qsort(boxes, (size_t)num, sizeof boxes[0], by_place);
+    *out = boxes;
+    return num;
+}
