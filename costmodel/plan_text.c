@@ -146,15 +146,24 @@ static ms_status fail_layers(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
 static ms_status fail_file(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
 {
     const ms_schedule_table *table = plan->schedule_table;
-    ms_status status = ms_fail(
-        cx, MS_EINPUT, loc,
-        "schedule %s is for pp %d with %d virtual stages and %d micro-batches, but the "
-        "plan has pp %ld with %ld and %ld: %s",
-        plan->schedule_file, table->num_ranks, table->num_stages / table->num_ranks,
-        table->num_microbatches, plan->size[MS_PP], plan->virtual_stages,
-        ms_plan_microbatches(plan), ms_plan_schedule_objection(plan));
-    ms_hint(cx,
-            "micro-batches are global batch / (dp_replicate x dp_shard x micro-batch)");
+    long chunks = table->num_stages / table->num_ranks, m = ms_plan_microbatches(plan);
+    const char *file = plan->schedule_file;
+    if (table->num_ranks != plan->size[MS_PP])
+        return ms_fail(cx, MS_EINPUT, loc, "%s has rows for %d ranks, but pp is %ld",
+                       file, table->num_ranks, plan->size[MS_PP]);
+    if (chunks != plan->virtual_stages)
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "%s has %ld stages on each rank, but virtual_stages is %ld", file,
+                       chunks, plan->virtual_stages);
+    if (table->num_microbatches == m)
+        return ms_fail(cx, MS_EINPUT, loc, "%s: %s", file,
+                       ms_plan_schedule_objection(plan));
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, loc, "%s has %d micro-batches, but the plan has %ld", file,
+                table->num_microbatches, m);
+    ms_hint(cx, "a global batch of %ld makes it %d",
+            table->num_microbatches * ms_plan_data_parallel(plan) * plan->microbatch,
+            table->num_microbatches);
     return status;
 }
 

@@ -103,13 +103,21 @@ static void a_file_is_predicted_from_end_to_end(void **state)
     ASSERT_INT(runs.num_runs, 10);
     ASSERT_INT(v.num_complete, 8);
     ASSERT_INT(v.num_priced, 8);
+    int num_zero_bubble = 0;
     for (int i = 0; i < runs.num_runs; i++) {
         ASSERT_INT(v.scores[i].priced, runs.runs[i].reason == NULL);
         if (strncmp(runs.runs[i].id, "tt-", 3) == 0) {
             assert_true(fabs(v.scores[i].step_error_frac) < 0.25);
             assert_true(fabs(v.scores[i].peak_error_frac) < 0.25);
         }
+        if (strncmp(runs.runs[i].id, "zb-", 3) == 0) {
+            num_zero_bubble++;
+            ASSERT_INT(runs.runs[i].plan.schedule, MS_ZB_AUTO);
+            assert_true(v.scores[i].priced);
+            assert_true(fabs(v.scores[i].step_error_frac) < 0.25);
+        }
     }
+    ASSERT_INT(num_zero_bubble, 1);
 }
 
 static const char *json_of(ms_ctx *cx, const ms_validation *v)
