@@ -75,7 +75,8 @@ static pair pair_of(const ms_planned *p)
         .forward_s = ms_planned_stage(p, 0)->sum.forward_s,
         .backward_s = ms_planned_stage(p, last)->sum.backward_s,
         .saved_s = ms_pair_saved_s(p->workload, &p->parts, &f, &b),
-        .hidden_s = ms_planned_stage(p, 0)->sum.exchange_s,
+        .hidden_s = ms_planned_stage(p, 0)->sum.exchange_forward_s +
+                    ms_planned_stage(p, last)->sum.exchange_backward_s,
     };
 }
 
