@@ -14,7 +14,7 @@ typedef struct request {
     ms_workload *workload;
     ms_planned planned;
     ms_prediction prediction;
-    ms_simulation simulation, undisturbed;
+    ms_simulation simulation, undisturbed, steady;
     ms_simulate_report report;
 } request;
 
@@ -30,6 +30,17 @@ static ms_status simulate_undisturbed(request *r)
     return ms_simulate(r->cx, &r->planned, &options, &r->undisturbed);
 }
 
+/* A later step, for comparison with the first. */
+static ms_status simulate_steady(request *r)
+{
+    ms_simulate_options options = r->simulation.options;
+    if (!options.first_step)
+        return MS_OK;
+    options.first_step = false;
+    r->report.steady = &r->steady;
+    return ms_simulate(r->cx, &r->planned, &options, &r->steady);
+}
+
 static void fill_report(request *r, const ms_plan *plan)
 {
     const ms_simulate_flags *flags = r->flags;
@@ -41,7 +52,7 @@ static void fill_report(request *r, const ms_plan *plan)
     report->gantt =
         flags->no_gantt ? MS_SIMULATE_GANTT_NONE : (ms_simulate_gantt)flags->gantt.value;
     report->from_s = flags->from_s.value;
-    report->to_s = flags->to_s.given ? flags->to_s.value : r->simulation.step_s;
+    report->to_s = flags->to_s.given ? flags->to_s.value : r->simulation.last_end_s;
     report->width = flags->width.given ? (int)flags->width.value
                                        : ms_output_width(path, MS_SIMULATE_WIDTH);
     report->colours = ms_output_takes_colours(path);
@@ -55,6 +66,7 @@ static ms_status simulate(request *r, const ms_plan *plan)
     MS_TRY(ms_simulate(r->cx, &r->planned, &options, &r->simulation));
     ms_simulate_note_links(r->cx, &r->simulation);
     MS_TRY(simulate_undisturbed(r));
+    MS_TRY(simulate_steady(r));
     (void)ms_predict_planned(r->cx, &r->planned, &r->prediction);
     MS_TRY(ms_simulate_flags_actors(r->cx, r->flags, &r->simulation,
                                     r->prediction.num_stages, &r->report));
@@ -137,6 +149,8 @@ ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
     r->args = args;
     r->flags = &flags;
     MS_TRY(ms_plan_open_workload(cx, &plan, &r->workload));
+    r->report.own_sync = flags.optimizer_sync.given;
+    r->workload->stack = ms_simulate_flags_stack(cx->arena, &flags, r->workload->stack);
     ms_status status = ms_plan_fit_recompute(cx, r->workload, &plan);
     if (status == MS_OK)
         status = run(r, &plan);

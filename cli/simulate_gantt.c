@@ -112,7 +112,8 @@ void ms_simulate_draw(FILE *out, ms_arena *arena, const ms_simulate_report *repo
                       .num_bars = num_bars,
                       .bars = bars,
                       .start = whole ? 0.0 : report->from_s * 1e3,
-                      .end = (whole ? report->simulation->step_s : report->to_s) * 1e3,
+                      .end =
+                          (whole ? report->simulation->last_end_s : report->to_s) * 1e3,
                       .unit = "ms",
                       .width = report->width,
                       .colours = report->colours};

@@ -59,6 +59,11 @@ static void write_times(ms_jout *out, const ms_simulate_report *r)
         ms_jout_number_field(out, "undisturbed_step_s", without_s);
         ms_jout_number_field(out, "slowdown_frac", s->step_s / without_s - 1.0);
     }
+    if (r->steady != NULL) {
+        ms_jout_number_field(out, "steady_step_s", r->steady->step_s);
+        ms_jout_number_field(out, "steady_peak_bytes",
+                             ms_most_actor(r->steady)->peak_bytes);
+    }
     write_actor_times(out, &s->actors[s->last_actor]);
     ms_jout_number_field(out, "last_rank", (double)s->actors[s->last_actor].rank);
 }
@@ -132,10 +137,7 @@ static void write_links(ms_jout *out, ms_arena *arena, const ms_simulation *s)
 /* The largest peak of all ranks. */
 static void write_memory(ms_jout *out, const ms_simulate_report *r)
 {
-    const ms_actor *worst = &r->simulation->actors[0];
-    for (int i = 1; i < r->simulation->num_actors; i++)
-        if (r->simulation->actors[i].peak_bytes > worst->peak_bytes)
-            worst = &r->simulation->actors[i];
+    const ms_actor *worst = ms_most_actor(r->simulation);
     ms_jout_key(out, "memory");
     ms_jout_begin_object(out);
     ms_jout_bool_field(out, "fits", r->shortfall == NULL);
@@ -151,6 +153,8 @@ void ms_simulate_write_json(ms_jout *out, ms_arena *arena, const ms_simulate_rep
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.simulation/1");
     write_options(out, &r->simulation->options);
+    ms_jout_text_field(out, "optimizer_sync",
+                       ms_optimizer_sync_names[r->simulation->optimizer_sync]);
     write_times(out, r);
     write_counts(out, r->simulation);
     write_memory(out, r);

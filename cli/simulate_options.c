@@ -38,8 +38,10 @@ const ms_option ms_simulate_option_table[] = {
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MAX_SEED, "of --jitter (default 0)"),
     ROW(MS_OPT_FLAG, rendezvous, "--rendezvous",
         "sends wait until their receiver is ready"),
+    ROW(MS_OPT_CHOICE, optimizer_sync, "--optimizer-sync", ms_optimizer_sync_names,
+        "what the update waits for: the gradient norm, or nothing (default the stack's)"),
     ROW(MS_OPT_FLAG, first_step, "--first-step",
-        "nothing was prefetched by a step before"),
+        "the step after initialisation: whole weights are there, moments come with it"),
     ROW(MS_OPT_FLAG, unfolded, "--unfolded",
         "simulate every rank, also those that behave alike"),
     ROW(MS_OPT_FLAG, unshared, "--unshared",
@@ -87,6 +89,17 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
     if (!flags->detail.given)
         ms_note_default(cx, "--detail action");
     return MS_OK;
+}
+
+const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags *flags,
+                                        const ms_stack *stack)
+{
+    if (!flags->optimizer_sync.given)
+        return stack;
+    ms_stack *own = MS_NEW(arena, ms_stack);
+    *own = *stack;
+    own->optimizer_sync = (ms_optimizer_sync)flags->optimizer_sync.value;
+    return own;
 }
 
 ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,

@@ -8,7 +8,7 @@
 #define MS_SIMULATE_WIDTH 100 /* columns, where there is no terminal */
 
 typedef struct ms_simulate_flags {
-    ms_opt_choice engine, detail, gantt;
+    ms_opt_choice engine, detail, gantt, optimizer_sync;
     const char *trace;
     const char *ranks; /* "0,5", "stages", "all" */
     bool no_gantt;
@@ -24,6 +24,10 @@ extern const ms_option ms_simulate_option_table[];
 
 /* Flags that contradict each other: MS_EINPUT. Notes those without effect. */
 ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags);
+
+/* The workload's stack with the habits that flags replace; lives in the arena. */
+const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags *flags,
+                                        const ms_stack *stack);
 
 /* MS_EINPUT for slow parts that cannot be read. */
 ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,

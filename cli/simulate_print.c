@@ -51,7 +51,19 @@ static void print_engine(FILE *out, const ms_simulation *s)
             options->detail == MS_DETAIL_ACTION ? "an action of the schedule"
                                                 : "a node of a layer's program",
             options->rendezvous ? "sends wait for their receiver" : "eager sends",
-            options->first_step ? "; the first step, nothing is prefetched" : "");
+            options->first_step ? "; the first step after initialisation" : "");
+}
+
+static void print_sync(FILE *out, const ms_simulate_report *r)
+{
+    static const char *const waits[] = {
+        [MS_SYNC_GLOBAL] = "for the norm of all gradients",
+        [MS_SYNC_POST_VALIDATION] =
+            "for its own gradients only; the step is the longest span of a rank",
+    };
+    ms_optimizer_sync sync = r->simulation->optimizer_sync;
+    fprintf(out, "update   %s: a rank waits %s%s\n", ms_optimizer_sync_names[sync],
+            waits[sync], r->own_sync ? " (--optimizer-sync)" : "");
 }
 
 static void print_inputs(FILE *out, ms_arena *arena, const ms_simulate_report *r)
@@ -61,6 +73,7 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_simulate_report *r
     fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, r->plan));
     print_engine(out, s);
+    print_sync(out, r);
     fprintf(out, "ranks    %d of %ld simulated%s\n", s->num_actors, s->fold.num_ranks,
             s->num_actors < s->fold.num_ranks ? ", each for all that behave like it"
                                               : "");
@@ -68,13 +81,24 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_simulate_report *r
         fprintf(out, "slow     %s\n", slow);
 }
 
+static void print_steady(FILE *out, const ms_simulate_report *r)
+{
+    const ms_simulation *s = r->simulation, *steady = r->steady;
+    if (steady == NULL)
+        return;
+    fprintf(
+        out,
+        "first step    %+.2f %% against the %.*f s of later steps; peak memory %+.2f GiB "
+        "against their %.2f GiB\n",
+        percent(s->step_s, steady->step_s), ms_decimals(s->step_s), steady->step_s,
+        ms_gib(ms_most_actor(s)->peak_bytes - ms_most_actor(steady)->peak_bytes),
+        ms_gib(ms_most_actor(steady)->peak_bytes));
+}
+
 static void print_memory_line(FILE *out, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
-    const ms_actor *worst = &s->actors[0];
-    for (int i = 1; i < s->num_actors; i++)
-        if (s->actors[i].peak_bytes > worst->peak_bytes)
-            worst = &s->actors[i];
+    const ms_actor *worst = ms_most_actor(s);
     double free_bytes = r->prediction->capacity_bytes - worst->peak_bytes;
     fprintf(out,
             "peak memory   %.2f GiB of %.2f GiB on rank %ld: ", ms_gib(worst->peak_bytes),
@@ -99,6 +123,7 @@ static void print_summary(FILE *out, const ms_simulate_report *r)
         fprintf(out, "slow parts    %+.2f %%: without them the step takes %.*f s\n",
                 percent(s->step_s, r->undisturbed->step_s), decimals,
                 r->undisturbed->step_s);
+    print_steady(out, r);
     fprintf(out, "tokens/s      %.*f\n", ms_decimals(tokens / s->step_s),
             tokens / s->step_s);
     fprintf(out, "tasks         %d, %ld events, %ld changes of rates\n",

@@ -16,7 +16,9 @@ typedef struct ms_simulate_report {
     const ms_prediction *prediction; /* memory, rates: of the replay of actions */
     const ms_simulation *simulation;
     const ms_simulation
-        *undisturbed; /* without slow parts and jitter; NULL: there are none */
+        *undisturbed;            /* without slow parts and jitter; NULL: there are none */
+    const ms_simulation *steady; /* of a first step: a later one; else NULL */
+    bool own_sync;               /* optimizer_sync is asked for, not the stack's habit */
     const ms_shortfall *shortfall; /* NULL: the plan fits */
     int num_actors;                /* shown in tables, diagram and trace */
     const int *actors;

@@ -8,6 +8,7 @@ typedef struct track {
     const ms_run *run;
     int *class_of_chunk; /* index into run->distinct */
     int *counts;         /* as in ms_rank_live */
+    double moment_bytes; /* that are not there yet */
     ms_memory_sample *samples;
     ms_memory_track out;
 } track;
@@ -54,6 +55,9 @@ static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
     t->load.head_grad_bytes = live.head_grad_bytes;
     ms_rank_memory(t->planned->workload, &t->load, t->planned->sharding,
                    &t->planned->pipeline.shards, sample->bytes);
+    sample->bytes[MS_MEMORY_OPTIMIZER] -= t->moment_bytes;
+    sample->bytes[MS_MEMORY_FRAGMENTATION] -=
+        t->moment_bytes * t->planned->workload->stack->fragmentation_frac.value;
     double bytes = 0.0;
     for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
         bytes += sample->bytes[i];
@@ -95,19 +99,33 @@ static void add_action(track *t, const ms_action *a, const ms_action_span *span,
     add_sample(t, end_s[span->last], kept_bytes(t), span->last);
 }
 
-ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_planned *planned,
-                                    int pipeline_rank, const ms_action_span *spans,
-                                    const double *start_s, const double *end_s)
+static double moment_bytes(const track *t)
 {
+    double params = ms_rank_params(&t->load, &t->planned->pipeline.shards,
+                                   t->planned->sharding >= MS_ZERO_1);
+    return params * t->planned->workload->stack->moment_bytes.value;
+}
+
+ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_simulation *sim,
+                                    int pipeline_rank, const ms_action_span *spans,
+                                    int optimizer)
+{
+    const ms_planned *planned = sim->planned;
     const ms_schedule *schedule = planned->schedule;
     int first = schedule->first_action[pipeline_rank],
         last = schedule->first_action[pipeline_rank + 1];
     track t = open_track(cx, planned, pipeline_rank);
-    t.samples = MS_NEW_ARRAY(cx->arena, 1 + 2 * (long)(last - first), ms_memory_sample);
+    t.samples = MS_NEW_ARRAY(cx->arena, 2 + 2 * (long)(last - first), ms_memory_sample);
+    t.moment_bytes = sim->options.first_step ? moment_bytes(&t) : 0.0;
     t.out.samples = t.samples;
     t.out.peak_bytes = -1.0;
     add_sample(&t, 0.0, kept_bytes(&t), 0);
     for (int i = first; i < last; i++)
-        add_action(&t, &schedule->actions[i], &spans[i - first], start_s, end_s);
+        add_action(&t, &schedule->actions[i], &spans[i - first], sim->start_s,
+                   sim->end_s);
+    if (t.moment_bytes > 0.0) {
+        t.moment_bytes = 0.0;
+        add_sample(&t, sim->start_s[optimizer], kept_bytes(&t), optimizer);
+    }
     return t.out;
 }

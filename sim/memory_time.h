@@ -12,10 +12,12 @@ typedef struct ms_memory_track {
     int peak_task; /* the action during which it is reached */
 } ms_memory_track;
 
-/* Of an actor of a pipeline rank, from the times of its actions. States, gathered parameters and buffers are as ms_rank_memory has them and stay; during
- * a backward its transients are there from its start to its end. The peak is that of ms_planned_load. Lives in cx->arena. */
-ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_planned *planned,
+/* Of an actor of a pipeline rank, from the times of its actions and its update. States, gathered parameters and buffers are as ms_rank_memory has them and stay; during
+ * a backward its transients are there from its start to its end. The peak is that of ms_planned_load. In the first
+ * step the optimizer's moments come with the update (PyTorch, torch/optim/adam.py, _init_group: states are made by the first step), when activations
+ * are gone; master weights are there from the start. Lives in cx->arena. */
+ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_simulation *sim,
                                     int pipeline_rank, const ms_action_span *spans,
-                                    const double *start_s, const double *end_s);
+                                    int optimizer);
 
 #endif

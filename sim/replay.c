@@ -120,6 +120,17 @@ static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *
     return table;
 }
 
+static inline double step_start_s(const ms_step *step, const step_cost *cost,
+                                  const double *restrict end_s)
+{
+    double start_s = end_s[step->before];
+    double arrival_s = end_s[step->cross] + cost->delay_s;
+    double arrival2_s = end_s[step->cross2] + cost->delay2_s;
+    start_s = start_s > arrival_s ? start_s : arrival_s;
+    start_s = start_s > arrival2_s ? start_s : arrival2_s;
+    return start_s > cost->release_s ? start_s : cost->release_s;
+}
+
 /* Fills end_s[1 ..]; end_s[0] is 0. */
 static void walk_steps(const ms_schedule *schedule, const step_cost *table,
                        double *restrict end_s)
@@ -128,13 +139,7 @@ static void walk_steps(const ms_schedule *schedule, const step_cost *table,
     int num_steps = schedule->num_steps;
     for (int i = 1; i <= num_steps; i++) {
         const step_cost *cost = &table[steps[i].cost];
-        double start_s = end_s[steps[i].before];
-        double arrival_s = end_s[steps[i].cross] + cost->delay_s;
-        double arrival2_s = end_s[steps[i].cross2] + cost->delay2_s;
-        start_s = start_s > arrival_s ? start_s : arrival_s;
-        start_s = start_s > arrival2_s ? start_s : arrival2_s;
-        end_s[i] =
-            (start_s > cost->release_s ? start_s : cost->release_s) + cost->duration_s;
+        end_s[i] = step_start_s(&steps[i], cost, end_s) + cost->duration_s;
     }
 }
 
@@ -162,7 +167,7 @@ static void find_starts(const ms_schedule *schedule, const step_cost *table,
             continue;
         int rank =
             ms_schedule_rank(&schedule->shape, schedule->step_costs[step->cost].stage);
-        start_s[rank] = end_s[i] - table[step->cost].duration_s;
+        start_s[rank] = step_start_s(step, &table[step->cost], end_s);
         num_left--;
     }
 }

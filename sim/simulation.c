@@ -175,40 +175,64 @@ static void sum_nodes(const ms_simulation *sim, ms_actor *actors)
     }
 }
 
+static bool waits_for_all(const ms_simulation *sim)
+{
+    return sim->optimizer_sync == MS_SYNC_GLOBAL;
+}
+
 /* Gaps on the compute streams that end with the arrival of what another stage sent. */
 static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
         const ms_task_tag *tag = &sim->graph->tags[i];
-        if (!is_compute(tag))
+        int before = sim->graph->tasks[i].before;
+        if (!is_compute(tag) || (before == 0 && !waits_for_all(sim)))
             continue;
-        double gap_s = sim->start_s[i] - sim->end_s[sim->graph->tasks[i].before];
+        double gap_s = sim->start_s[i] - sim->end_s[before];
         if (gap_s > 0.0 && is_bubble(sim, i))
             actors[tag->actor].bubble_s += gap_s;
     }
 }
 
+/* Where an actor's time is counted from. */
+static double began_s(const ms_simulation *sim, const ms_step_graph *step, int a)
+{
+    return waits_for_all(sim) ? 0.0
+                              : sim->start_s[step->spans[step->first_span[a]].first];
+}
+
 static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, int a,
                          ms_actor *actor)
 {
-    int optimizer = step->optimizer[a];
-    double waiting_s = sim->start_s[optimizer] - sim->end_s[step->complete[a]];
-    actor->end_s = sim->end_s[optimizer];
-    actor->optimizer_s = actor->end_s - sim->start_s[optimizer];
-    actor->bubble_s += waiting_s + (sim->step_s - actor->end_s);
+    int done = step->done[a];
+    double waiting_s = sim->start_s[done] - sim->end_s[step->complete[a]];
+    actor->end_s = sim->end_s[done];
+    actor->optimizer_s = actor->end_s - sim->start_s[done];
+    double rest_s = sim->step_s - (actor->end_s - began_s(sim, step, a));
+    actor->bubble_s += waiting_s + ms_max(rest_s, 0.0);
     double known_s =
         actor->compute_s + actor->host_s + actor->bubble_s + actor->optimizer_s;
     actor->exposed_comm_s = ms_max(sim->step_s - known_s, 0.0);
 }
 
+/* In the order in which ms_step_time_of sums up. */
+static double time_to_end_s(const ms_simulation *sim, const ms_step_graph *step, int a)
+{
+    if (waits_for_all(sim))
+        return sim->end_s[step->done[a]];
+    double span_s = sim->end_s[step->complete[a]] - began_s(sim, step, a);
+    return span_s + sim->graph->costs[sim->graph->tasks[step->done[a]].cost].duration_s;
+}
+
 static void find_step(const ms_step_graph *step, ms_simulation *sim)
 {
     for (int a = 0; a < sim->num_actors; a++) {
-        double end_s = sim->end_s[step->optimizer[a]];
-        if (a == 0 || end_s > sim->step_s) {
-            sim->step_s = end_s;
+        double seconds = time_to_end_s(sim, step, a);
+        if (a == 0 || seconds > sim->step_s) {
+            sim->step_s = seconds;
             sim->last_actor = a;
         }
+        sim->last_end_s = ms_max(sim->last_end_s, sim->end_s[step->done[a]]);
     }
 }
 
@@ -216,8 +240,8 @@ static void fill_memory(ms_ctx *cx, const ms_step_graph *step, int a,
                         const ms_simulation *sim, ms_actor *actor)
 {
     ms_memory_track track =
-        ms_memory_over_time(cx, sim->planned, actor->pipeline_rank,
-                            step->spans + step->first_span[a], sim->start_s, sim->end_s);
+        ms_memory_over_time(cx, sim, actor->pipeline_rank,
+                            step->spans + step->first_span[a], step->optimizer[a]);
     actor->num_samples = track.num_samples;
     actor->samples = track.samples;
     actor->peak_sample = track.peak_sample;
@@ -278,7 +302,9 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
     const ms_plan *plan = planned->plan;
     double *factor = MS_NEW_ARRAY(cx->arena, plan->gpus, double);
     MS_TRY(slow_factors(cx, plan, options, factor));
-    *out = (ms_simulation){.options = *options, .planned = planned};
+    *out = (ms_simulation){.options = *options,
+                           .planned = planned,
+                           .optimizer_sync = planned->workload->stack->optimizer_sync};
     bool apart = options->unfolded || options->jitter_frac > 0.0;
     ms_link_uses *uses = NULL;
     MS_TRY(open_uses(cx, planned, options, &uses));

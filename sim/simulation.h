@@ -34,8 +34,9 @@ typedef struct ms_simulate_options {
     bool unfolded;   /* every rank by itself */
     bool unshared;   /* event engine without sharing: equals replay on the same graph */
     bool rendezvous; /* sends wait for their receiver; otherwise eager */
-    bool
-        first_step; /* parameters are where the optimizer left them: nothing was prefetched by a step before */
+    /* The step after initialisation: weights that ranks hold whole (ZeRO-1, ZeRO-2) need no gather, and the optimizer's moments come with
+     * its first update (docs/formulas.md). Otherwise a step in a row of steps. */
+    bool first_step;
     int num_slow;
     ms_slow_part slow[MS_MAX_SLOW_PARTS];
     double
@@ -73,8 +74,11 @@ typedef struct ms_simulation {
     ms_fold fold;
     int num_actors;
     const ms_actor *actors; /* in the order of the classes of the fold */
-    int last_actor;         /* ends last */
+    int last_actor;         /* that step_s is counted for */
+    /* As ms_step_time has it: up to the end of the last actor; with post-validation the longest span of any actor, from its first task to its end */
     double step_s;
+    double last_end_s;                /* of any actor */
+    ms_optimizer_sync optimizer_sync; /* of the workload's stack */
     double predicted_step_s; /* by the replay of actions, as ms_predict gives it */
     long num_events, num_rate_changes;
     long num_link_samples; /* event engine with sharing */

@@ -41,6 +41,31 @@ static void place_ends(ms_step_builder *s)
     s->ends = MS_NEW_ARRAY(s->scratch, num, int);
 }
 
+bool ms_step_gathers_once(const ms_step_builder *s)
+{
+    switch (s->planned->sharding) {
+    case MS_ZERO_1:
+    case MS_ZERO_2:
+        return !s->options->first_step;
+    case MS_ZERO_3_KEEP:
+        return true;
+    case MS_ZERO_0:
+    case MS_ZERO_3:
+    case MS_NUM_SHARDINGS:
+        break;
+    }
+    return false;
+}
+
+/* First forwards are like the others. */
+static void drop_gathers(ms_step_builder *s)
+{
+    for (int stage = 0; stage < s->schedule->num_stages; stage++) {
+        s->times[stage].first_forward_s = s->times[stage].forward_s;
+        s->times[stage].release_s = 0.0;
+    }
+}
+
 ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
                                      const ms_simulate_options *options,
                                      const ms_actors *actors)
@@ -63,8 +88,11 @@ ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
         .gates = MS_NEW_ARRAY(scratch, actors->num, int),
         .complete = MS_NEW_ARRAY(cx->arena, actors->num, int),
         .optimizer = MS_NEW_ARRAY(cx->arena, actors->num, int),
+        .done = MS_NEW_ARRAY(cx->arena, actors->num, int),
         .update_s = MS_NEW_ARRAY(scratch, actors->num_pipeline_ranks, double)};
     ms_step_durations(&planned->pipeline, planned->sharding, scratch, s.times);
+    if (!ms_step_gathers_once(&s))
+        drop_gathers(&s);
     s.no_time = ms_step_cost_of(&s, 0.0);
     for (int kind = 0; kind < MS_NUM_TASK_KINDS; kind++)
         s.labels[kind] = ms_graph_label(s.graph, ms_task_kind_names[kind]);
@@ -81,7 +109,8 @@ void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out)
                            .first_span = s->first_span,
                            .spans = s->spans,
                            .complete = s->complete,
-                           .optimizer = s->optimizer};
+                           .optimizer = s->optimizer,
+                           .done = s->done};
     ms_arena_close(s->scratch);
 }
 
@@ -206,6 +235,14 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
     return out;
 }
 
+double ms_step_twin_s(const ms_step_builder *s, int model_stage)
+{
+    if (ms_schedule_placement(s->schedule->shape.kind) != MS_PLACE_BOTH_WAYS)
+        return 0.0;
+    return ms_twin_s(&s->planned->pipeline, ms_planned_stage(s->planned, model_stage),
+                     s->planned->sharding);
+}
+
 /* ---- tasks ---- */
 
 int ms_step_cost_of(ms_step_builder *s, double duration_s)
@@ -294,36 +331,4 @@ void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gate
     ms_step_meet(s, pipeline_rank, MS_TRAFFIC_ALL, gates);
     if (has_expert_groups(s->planned))
         ms_step_meet(s, pipeline_rank, MS_TRAFFIC_EXPERT_ALL, gates);
-}
-
-/* ---- the end ---- */
-
-static void complete_actors(ms_step_builder *s)
-{
-    for (int a = 0; a < s->actors->num; a++) {
-        s->complete[a] = ms_step_add_gathering(s, "gradients are there");
-        ms_graph_wait(s->graph, s->ready[a]);
-        ms_graph_wait(s->graph, s->reduced[a]);
-    }
-}
-
-void ms_step_add_optimizer(ms_step_builder *s)
-{
-    const ms_actors *actors = s->actors;
-    complete_actors(s);
-    int gate = ms_step_add_gathering(s, "gradient norm");
-    for (int a = 0; a < actors->num; a++)
-        ms_graph_wait(s->graph, s->complete[a]);
-    ms_task_tag tag = {.stage = -1,
-                       .microbatch = -1,
-                       .stream = MS_STREAM_COMPUTE,
-                       .kind = MS_TASK_OPTIMIZER,
-                       .label = ms_graph_label(s->graph, "optimizer")};
-    for (int a = 0; a < actors->num; a++) {
-        double update_s = s->update_s[actors->pipeline_rank[a]] * actors->slow_factor[a];
-        tag.actor = a;
-        s->optimizer[a] = ms_step_add(
-            s, tag, ms_step_cost_of(s, s->planned->pipeline.world_sync_s + update_s));
-        ms_graph_wait(s->graph, gate);
-    }
 }

@@ -18,7 +18,9 @@ typedef struct ms_step_graph {
     const ms_action_span *spans;
     const int
         *complete; /* (actors): after it the actor's actions and reductions are done */
-    const int *optimizer; /* (actors): its last task */
+    const int *optimizer; /* (actors): its update of the parameters */
+    /* (actors): ends with the actor's step; from its start on the actor waits for nobody. Its duration is summed up as in ms_step_time_of. */
+    const int *done;
 } ms_step_graph;
 
 /* With a task per action, durations are those of ms_step_durations, so that the longest path is ms_step_exact_s bit for bit. Sends, gathers

@@ -124,7 +124,7 @@ static void meet_in_action(ms_step_builder *s, const ms_step_cost *cost, int ran
 static void show_gathers(ms_step_builder *s, int actor)
 {
     const ms_schedule *schedule = s->schedule;
-    if (s->planned->sharding == MS_ZERO_0 || s->planned->sharding == MS_ZERO_3)
+    if (!ms_step_gathers_once(s))
         return;
     for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
         int stage =
@@ -142,17 +142,30 @@ static void show_gathers(ms_step_builder *s, int actor)
     }
 }
 
+static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
+{
+    int model_stage = ms_schedule_model_stage(&s->schedule->shape, stage);
+    double twin_s = ms_step_twin_s(s, model_stage);
+    double tail_s = s->times[stage].reduce_tail_s - twin_s;
+    ms_task_tag tag = reduction_tag(s, actor, stage, true);
+    if (tail_s > 0.0) {
+        ms_step_add(s, tag, ms_step_cost_of(s, tail_s));
+        ms_graph_wait(s->graph, gate);
+    }
+    tag.label = ms_graph_label(s->graph, "exchange with the copy");
+    if (twin_s > 0.0) {
+        ms_step_add(s, tag, ms_step_cost_of(s, twin_s));
+        ms_graph_wait(s->graph, gate);
+    }
+}
+
 /* What nothing can hide is shown after the last backward; what the step waits for is as in ms_replay, to the last bit. */
 static void add_reduction(ms_step_builder *s, const ms_step_cost *cost, int actor,
                           int gate)
 {
     int stage = ms_step_stage(cost);
     const ms_stage_times *t = &s->times[stage];
-    if (t->reduce_tail_s > 0.0) {
-        ms_step_add(s, reduction_tag(s, actor, stage, true),
-                    ms_step_cost_of(s, t->reduce_tail_s));
-        ms_graph_wait(s->graph, gate);
-    }
+    show_tail(s, stage, actor, gate);
     ms_task_tag tag = reduction_tag(s, actor, stage, false);
     int in_turn = ms_step_add_beside(s, tag, ms_step_cost_of(s, t->reduce_s));
     ms_graph_wait(s->graph, s->reduced[actor]);

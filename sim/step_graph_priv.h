@@ -26,7 +26,7 @@ typedef struct ms_step_builder {
     ms_action_span *spans;
     int *reduced; /* (actors): after the reductions that were added so far */
     int *gates;   /* (actors): room for meetings */
-    int *complete, *optimizer;
+    int *complete, *optimizer, *done;
     /* with sharing, else NULL */
     ms_link_uses *uses;
     const int *class_link;         /* (link classes): of the graph */
@@ -92,13 +92,20 @@ int ms_step_add_gathering(ms_step_builder *s, const char *label);
 /* Actors of the pipeline rank that meet in a group wait for each other: gates[actor] becomes a task after the gates of all. */
 void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
                   int *gates);
+/* Of a stage of the model, the exchange of its gradients with the copy on another rank; 0: there is no copy. */
+double ms_step_twin_s(const ms_step_builder *s, int model_stage);
 /* A task after what ready[] has for all members becomes what each of them has. */
 void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready);
 /* The same over the groups that parameters are sharded over, and over those in which gradients are reduced. */
 void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);
 
-/* When all actions are there: each actor's reductions, the gradient norm, which all wait for, and each actor's update. */
+/* Whether parameters are gathered once, from the start of the step. In the first step weights that ranks hold whole are there from the
+ * initialisation (Megatron-LM, training/training.py: the hook that waits for gathers is enabled after the first iteration). */
+bool ms_step_gathers_once(const ms_step_builder *s);
+
+/* When all actions are there: each actor's reductions, what the stack's optimizer_sync makes all wait for (the exchange of a tied matrix, the gradient
+ * norm), and each actor's update. */
 void ms_step_add_optimizer(ms_step_builder *s);
 
 #endif

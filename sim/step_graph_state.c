@@ -110,12 +110,6 @@ static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
 
 /* ---- parameters ---- */
 
-static bool gathers_once(const ms_node_builder *b)
-{
-    ms_sharding sharding = b->s.planned->sharding;
-    return sharding != MS_ZERO_0 && sharding != MS_ZERO_3;
-}
-
 static int width_of(const ms_node_builder *b, int rank)
 {
     return b->s.actors->first_at[rank + 1] - b->s.actors->first_at[rank];
@@ -144,7 +138,7 @@ void ms_state_gather_once(ms_node_builder *b)
 {
     const ms_schedule *schedule = b->s.schedule;
     b->gathered = MS_NEW_ARRAY(b->s.scratch, schedule->num_stages, int *);
-    if (!gathers_once(b))
+    if (!ms_step_gathers_once(&b->s))
         return;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
         for (int chunk = 0; chunk < schedule->num_chunks; chunk++)
@@ -206,7 +200,7 @@ void ms_state_begin_part(ms_node_builder *b, ms_walk *w)
     bool needs_params = w->pass == MS_BILL_FORWARD || w->inputs;
     if (sharding == MS_ZERO_3 && needs_params)
         gather_for_part(b, w);
-    if (gathers_once(b) && w->first_forward)
+    if (ms_step_gathers_once(&b->s) && w->first_forward)
         wait_for_gathered(b, w);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
         b->part_start[actors->at[i]] = w->ready[actors->at[i]];
@@ -239,7 +233,7 @@ static double action_interference_s(const ms_node_builder *b, const ms_walk *w)
     ms_sharding sharding = b->s.planned->sharding;
     double frac = b->s.planned->workload->stack->interference_frac.value;
     if (w->pass == MS_BILL_FORWARD)
-        return w->first_forward && gathers_once(b)
+        return w->first_forward && ms_step_gathers_once(&b->s)
                    ? frac * ms_min(sum->forward_s, sum->gather_s)
                    : 0.0;
     if (!w->weights)
@@ -297,12 +291,13 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    if (ms_schedule_placement(s->schedule->shape.kind) != MS_PLACE_BOTH_WAYS)
+    double seconds =
+        ms_step_twin_s(s, ms_schedule_model_stage(&s->schedule->shape, w->stage));
+    if (seconds <= 0.0)
         return;
     ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "exchange with the copy");
     tag.kind = MS_TASK_COLLECTIVE;
-    int cost = ms_step_cost_of(
-        s, ms_twin_s(&s->planned->pipeline, w->sums, s->planned->sharding));
+    int cost = ms_step_cost_of(s, seconds);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
         int a = actors->at[i];
         tag.actor = a;

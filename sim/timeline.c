@@ -55,7 +55,7 @@ int ms_links_busy(ms_arena *arena, const ms_simulation *s, ms_link_busy **out)
         ms_link_busy *link = &busy[sample->link];
         if (before != NULL)
             link->used_frac +=
-                before->used_frac * (sample->time_s - before->time_s) / s->step_s;
+                before->used_frac * (sample->time_s - before->time_s) / s->last_end_s;
         if (sample->used_frac > link->most_frac)
             link->most_frac = sample->used_frac;
         last[sample->link] = sample;
@@ -64,7 +64,7 @@ int ms_links_busy(ms_arena *arena, const ms_simulation *s, ms_link_busy **out)
         busy[i].link = i;
         if (last[i] != NULL)
             busy[i].used_frac +=
-                last[i]->used_frac * (s->step_s - last[i]->time_s) / s->step_s;
+                last[i]->used_frac * (s->last_end_s - last[i]->time_s) / s->last_end_s;
         num_used += busy[i].used_frac > 0.0;
     }
     qsort(busy, (size_t)num_links, sizeof busy[0], by_use);
@@ -73,6 +73,15 @@ int ms_links_busy(ms_arena *arena, const ms_simulation *s, ms_link_busy **out)
 }
 
 /* ---- actors ---- */
+
+const ms_actor *ms_most_actor(const ms_simulation *s)
+{
+    const ms_actor *most = &s->actors[0];
+    for (int i = 1; i < s->num_actors; i++)
+        if (s->actors[i].peak_bytes > most->peak_bytes)
+            most = &s->actors[i];
+    return most;
+}
 
 int ms_stage_actors(const ms_simulation *s, int num_stages, int *actors)
 {

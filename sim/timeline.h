@@ -26,4 +26,7 @@ int ms_links_busy(ms_arena *arena, const ms_simulation *simulation, ms_link_busy
  * returns how many. */
 int ms_stage_actors(const ms_simulation *simulation, int num_stages, int *actors);
 
+/* The actor with the largest peak; of several the first. */
+const ms_actor *ms_most_actor(const ms_simulation *s);
+
 #endif

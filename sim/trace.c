@@ -283,7 +283,7 @@ static void write_step_end(writer *w)
     begin_event(w, "i", "end of the step", (place){1, 1});
     ms_jout_text_field(&w->json, "cat", "step");
     ms_jout_number_field(&w->json, "ts",
-                         microseconds(ms_trace_ns(w->simulation->step_s)));
+                         microseconds(ms_trace_ns(w->simulation->last_end_s)));
     ms_jout_text_field(&w->json, "s", "g");
     ms_jout_end_object(&w->json);
 }

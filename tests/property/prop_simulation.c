@@ -10,7 +10,13 @@ typedef struct subject {
     ms_ctx *cx;
     ms_plan base;
     ms_workload *workload;
+    ms_stack stacks[2]; /* by ms_optimizer_sync */
 } subject;
+
+static void use_sync(subject *s, ms_optimizer_sync sync)
+{
+    s->workload->stack = &s->stacks[sync];
+}
 
 static subject open_subject(const char *model, const char *cluster)
 {
@@ -19,6 +25,10 @@ static subject open_subject(const char *model, const char *cluster)
     s.base.cluster = cluster;
     s.base.sequence_length = 4096;
     ASSERT_OK(ms_workload_open(s.cx, &s.base, &s.workload), s.cx);
+    for (int sync = 0; sync < 2; sync++) {
+        s.stacks[sync] = *s.workload->stack;
+        s.stacks[sync].optimizer_sync = (ms_optimizer_sync)sync;
+    }
     return s;
 }
 
@@ -52,6 +62,7 @@ static void actions_are_the_replay_to_the_last_bit(void **state)
             ms_arena_mark mark = ms_arena_save(s.cx->arena);
             ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
             num_drawn[plan.schedule]++;
+            use_sync(&s, trial % 2 == 0 ? MS_SYNC_GLOBAL : MS_SYNC_POST_VALIDATION);
             ms_planned planned;
             ms_simulation sim;
             ms_planned_open(s.cx, s.workload, &plan, &planned);
@@ -63,8 +74,9 @@ static void actions_are_the_replay_to_the_last_bit(void **state)
             double want_s = ms_step_exact_s(&planned.pipeline, planned.sharding,
                                             planned.schedule, s.cx->arena);
             if (sim.step_s != want_s)
-                fail_msg("%s: simulated %.17g s, replay %.17g s",
-                         ms_plan_text(s.cx->arena, &plan), sim.step_s, want_s);
+                fail_msg("%s, %s: simulated %.17g s, replay %.17g s",
+                         ms_plan_text(s.cx->arena, &plan),
+                         ms_optimizer_sync_names[trial % 2], sim.step_s, want_s);
             ms_arena_rewind(s.cx->arena, mark);
         }
         ms_workload_close(s.workload);
@@ -99,6 +111,7 @@ static void parts_add_up_and_memory_peaks_as_the_model_says(void **state)
             ms_arena_mark mark = ms_arena_save(s.cx->arena);
             ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
             num_drawn[plan.schedule] += plan.size[MS_PP] > 1;
+            use_sync(&s, trial % 3 == 0 ? MS_SYNC_POST_VALIDATION : MS_SYNC_GLOBAL);
             ms_planned planned;
             ms_simulation sim;
             ms_prediction prediction;

@@ -110,6 +110,7 @@ ms_simulation *ms_hand_simulation(ms_arena *arena, double stretch)
     s->step_s = ms_graph_replay(graph, start_s, end_s);
     s->start_s = start_s;
     s->end_s = end_s;
+    s->last_end_s = s->step_s;
     s->predicted_step_s = s->step_s * 0.99;
     int *class_of = MS_NEW_ARRAY(arena, 128, int);
     for (int rank = 64; rank < 128; rank++)

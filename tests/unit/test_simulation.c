@@ -191,6 +191,60 @@ static void jitter_is_drawn_from_the_seed(void **state)
     ms_workload_close(b->workload);
 }
 
+/* With whole weights: the replay of durations that know no gathers, to the last bit. */
+static void a_first_step_gathers_no_whole_weights(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    const ms_planned *p = &b->planned;
+    ms_stage_times times[2];
+    ms_step_durations(&p->pipeline, p->sharding, b->cx->arena, times);
+    for (int s = 0; s < 2; s++) {
+        assert_true(times[s].release_s > 0.0);
+        times[s].release_s = 0.0;
+        times[s].first_forward_s = times[s].forward_s;
+    }
+    ms_step_time want =
+        ms_step_time_of(&p->pipeline, p->sharding, p->schedule, times, b->cx->arena);
+    ms_simulation steady = simulate(b, (ms_simulate_options){0});
+    ms_simulation first = simulate(b, (ms_simulate_options){.first_step = true});
+    assert_true(first.step_s == want.step_s);
+    assert_true(first.step_s < steady.step_s);
+    ms_simulation nodes[2];
+    for (int i = 0; i < 2; i++)
+        nodes[i] = simulate(
+            b, (ms_simulate_options){.detail = MS_DETAIL_NODE, .first_step = i == 1});
+    assert_true(nodes[1].step_s < nodes[0].step_s);
+    b->planned.sharding = MS_ZERO_3; /* shards must be gathered in every step */
+    assert_true(simulate(b, (ms_simulate_options){.first_step = true}).step_s ==
+                simulate(b, (ms_simulate_options){0}).step_s);
+}
+
+/* Moments come with the update, when activations are gone. */
+static void moments_come_with_the_first_update(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_simulation steady = simulate(b, (ms_simulate_options){0});
+    ms_simulation first = simulate(b, (ms_simulate_options){.first_step = true});
+    const ms_stack *stack = b->workload->stack;
+    double moments_frac = stack->moment_bytes.value /
+                          (stack->moment_bytes.value + stack->master_bytes.value);
+    for (int a = 0; a < first.num_actors; a++) {
+        const ms_actor *actor = &first.actors[a], *later = &steady.actors[a];
+        int last = actor->num_samples - 1;
+        ASSERT_INT(last, later->num_samples);
+        double whole = later->samples[0].bytes[MS_MEMORY_OPTIMIZER];
+        for (int i = 0; i < last; i++)
+            ASSERT_NEAR(actor->samples[i].bytes[MS_MEMORY_OPTIMIZER] / whole,
+                        1.0 - moments_frac, 1e-12);
+        ASSERT_NEAR(actor->samples[last].bytes[MS_MEMORY_OPTIMIZER] / whole, 1.0, 1e-12);
+        ASSERT_NEAR(actor->samples[last].bytes[MS_MEMORY_ACTIVATIONS], 0.0, 0.0);
+        assert_true(actor->samples[last].time_s > actor->samples[last - 1].time_s);
+        assert_true(actor->peak_bytes < later->peak_bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +256,8 @@ int main(void)
         cmocka_unit_test(nodes_add_up_to_actions),
         cmocka_unit_test(a_slow_link_needs_sharing),
         cmocka_unit_test(jitter_is_drawn_from_the_seed),
+        cmocka_unit_test(a_first_step_gathers_no_whole_weights),
+        cmocka_unit_test(moments_come_with_the_first_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

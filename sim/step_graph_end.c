@@ -1,0 +1,84 @@
+/* The end of a step: gradients are complete, what all ranks wait for, the update of the parameters. */
+#include "sim/step_graph_priv.h"
+
+static ms_task_tag end_tag(ms_step_builder *s, int actor, const char *label)
+{
+    return (ms_task_tag){.actor = actor,
+                         .stage = -1,
+                         .microbatch = -1,
+                         .stream = actor >= 0 ? MS_STREAM_REDUCE : MS_STREAM_COMPUTE,
+                         .kind = actor >= 0 ? MS_TASK_COLLECTIVE : MS_TASK_GATHERING,
+                         .label = ms_graph_label(s->graph, label)};
+}
+
+static void complete_actors(ms_step_builder *s)
+{
+    for (int a = 0; a < s->actors->num; a++) {
+        s->complete[a] = ms_step_add_gathering(s, "gradients are there");
+        ms_graph_wait(s->graph, s->ready[a]);
+        ms_graph_wait(s->graph, s->reduced[a]);
+    }
+}
+
+/* On the ranks that have the matrix; the norm needs it, so that others wait. Returns what they wait for. */
+static int add_tied(ms_step_builder *s, int gate, double seconds)
+{
+    const ms_split *split = s->planned->pipeline.split;
+    const char *label = "exchange tied embedding";
+    int cost = ms_step_cost_of(s, seconds);
+    for (int a = 0; a < s->actors->num; a++) {
+        int rank = s->actors->pipeline_rank[a];
+        if (!ms_split_holds(split, rank, 0) &&
+            !ms_split_holds(split, rank, split->num_stages - 1))
+            continue;
+        ms_step_add(s, end_tag(s, a, label), cost);
+        ms_graph_wait(s->graph, gate);
+    }
+    int exchanged = ms_step_add_beside(s, end_tag(s, -1, label), cost);
+    ms_graph_wait(s->graph, gate);
+    return exchanged;
+}
+
+/* All actors wait for all. Returns the gate; norms[actor] becomes its all-reduce. */
+static int synchronise(ms_step_builder *s, int *norms)
+{
+    const ms_planned *p = s->planned;
+    double norm_s = ms_collective_s(&p->links.world, MS_NORM_BYTES);
+    double tied_s = p->pipeline.world_sync_s - norm_s;
+    int gate = ms_step_add_gathering(s, "all gradients are there");
+    for (int a = 0; a < s->actors->num; a++)
+        ms_graph_wait(s->graph, s->complete[a]);
+    int before = tied_s > 0.0 ? add_tied(s, gate, tied_s) : gate;
+    int cost = ms_step_cost_of(s, norm_s);
+    for (int a = 0; a < s->actors->num; a++) {
+        norms[a] = before;
+        if (norm_s <= 0.0)
+            continue;
+        norms[a] = ms_step_add(s, end_tag(s, a, "gradient norm"), cost);
+        ms_graph_wait(s->graph, before);
+    }
+    return gate;
+}
+
+void ms_step_add_optimizer(ms_step_builder *s)
+{
+    const ms_actors *actors = s->actors;
+    bool global = s->planned->workload->stack->optimizer_sync == MS_SYNC_GLOBAL;
+    complete_actors(s);
+    int gate = global ? synchronise(s, s->gates) : 0;
+    for (int a = 0; a < actors->num; a++) {
+        double update_s = s->update_s[actors->pipeline_rank[a]] * actors->slow_factor[a];
+        ms_task_tag tag = end_tag(s, a, "optimizer");
+        tag.stream = MS_STREAM_COMPUTE;
+        tag.kind = MS_TASK_OPTIMIZER;
+        s->optimizer[a] = ms_step_add(s, tag, ms_step_cost_of(s, update_s));
+        ms_graph_wait(s->graph, global ? s->gates[a] : s->complete[a]);
+        s->done[a] = s->optimizer[a];
+        if (!global || s->options->jitter_frac > 0.0)
+            continue;
+        double all_s = s->planned->pipeline.world_sync_s + update_s;
+        s->done[a] = ms_step_add_beside(s, end_tag(s, -1, "step is done"),
+                                        ms_step_cost_of(s, all_s));
+        ms_graph_wait(s->graph, gate);
+    }
+}
