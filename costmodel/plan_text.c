@@ -174,8 +174,8 @@ static ms_status fail_schedule(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
     ms_status status =
         ms_fail(cx, MS_EINPUT, loc,
                 "%s with pp %ld, %ld virtual stages, group %ld and %ld micro-batches: %s",
-                ms_plan_schedule_name(plan), plan->size[MS_PP],
-                plan->virtual_stages, plan->microbatch_group, ms_plan_microbatches(plan),
+                ms_plan_schedule_name(plan), plan->size[MS_PP], plan->virtual_stages,
+                plan->microbatch_group, ms_plan_microbatches(plan),
                 ms_plan_schedule_objection(plan));
     if (ms_schedule_traits_of(plan->schedule).groups && plan->size[MS_PP] > 1 &&
         plan->virtual_stages > 1)

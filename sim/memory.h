@@ -54,7 +54,7 @@ void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages,
 void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_bytes,
                          int num_neighbours, ms_rank_load *out);
 void ms_rank_load_peak(const ms_workload *workload, const ms_stage *stages,
-                       const ms_rank_live *live, ms_rank_load *load);
+                       const ms_rank_live *live, ms_rank_load *out);
 /* Ranks with which a rank of a pipeline exchanges: 0, 1 or 2. */
 int ms_num_neighbours(const ms_split *split, int rank);
 

@@ -3,6 +3,8 @@
 
 #include "base/number.h"
 
+#include <assert.h>
+
 /* ---- moves ---- */
 
 /* Without sharing gathers and reductions take turns, as the closed form adds them up. */
@@ -23,11 +25,13 @@ static int add_meeting(ms_step_builder *s, const int *members, int num, const in
     return gate;
 }
 
-/* One collective on all actors of the rank. Members of a group start together, after waits[actor] and more[actor] (NULL: none); done[actor] becomes
- * its task. */
+/* One collective on all actors of the rank. Members of a group start together, after before[0][actor] and before[1][actor] (NULL: none); done[actor]
+ * becomes its task. */
 static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
-                     ms_task_tag tag, const int *waits, const int *more, int *done)
+                     ms_task_tag tag, const int *const before[2], int *done)
 {
+    const int *waits = before[0], *more = before[1];
+    assert(waits != NULL && done != NULL);
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
     const ms_meetings *meetings = &actors->meetings[move->group];
@@ -75,7 +79,7 @@ static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *
 {
     ms_task_tag tag = move_tag(b, w, MS_STREAM_GATHER, "gather parameters");
     for (int i = 0; i < 2; i++)
-        add_move(b, w, &part->gather[i], tag, waits, more, done);
+        add_move(b, w, &part->gather[i], tag, (const int *const[]){waits, more}, done);
 }
 
 /* After the kernels that were added last; reduced[] is what the optimizer waits for. */
@@ -85,13 +89,15 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_op
     const ms_state_move *moves = all ? part->all_reduce : part->reduce;
     ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "reduce gradients");
     for (int i = 0; i < 2; i++)
-        add_move(b, w, &moves[i], tag, w->ready, NULL, b->s.reduced);
+        add_move(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
+                 b->s.reduced);
 }
 
 static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part)
 {
     ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "reduce over replicas");
-    add_move(b, w, &part->replicate, tag, w->ready, NULL, b->s.reduced);
+    add_move(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
+             b->s.reduced);
 }
 
 /* What a sharding moves once a step when the gradients are complete. */
@@ -322,6 +328,6 @@ void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
     add_twin(b, w);
     ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, "reduce over tp");
     for (int i = 0; i < w->parts->num; i++)
-        add_move(b, w, &w->parts->parts[i]->tp_sync, tag, w->ready, s->reduced,
-                 s->reduced);
+        add_move(b, w, &w->parts->parts[i]->tp_sync, tag,
+                 (const int *const[]){w->ready, s->reduced}, s->reduced);
 }
