@@ -168,6 +168,7 @@ static ms_status simulate_options(const request *r, ms_simulate_options *out)
     MS_TRY(ms_simulate_flags_options(r->cx, flags, out));
     if (!flags->engine.given)
         out->engine = MS_ENGINE_REPLAY;
+    out->detail = MS_DETAIL_ACTION; /* boxes are actions */
     return MS_OK;
 }
 

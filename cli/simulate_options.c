@@ -21,7 +21,8 @@ const ms_option ms_simulate_option_table[] = {
     ROW(MS_OPT_CHOICE, engine, "--engine", ms_engine_names,
         "longest path, or events with shared links, SMs and HBM (default event)"),
     ROW(MS_OPT_CHOICE, detail, "--detail", ms_detail_names,
-        "what a task is: an action of the schedule, or a node inside (default action)"),
+        "what a task is: an action of the schedule, or a node inside (default: node with "
+        "engine event, action with replay)"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
         "write a trace for ui.perfetto.dev or chrome://tracing"),
     ROW(MS_OPT_TEXT, ranks, "--ranks", "LIST",
@@ -62,6 +63,14 @@ static ms_engine engine_of(const ms_simulate_flags *flags)
     return flags->engine.given ? (ms_engine)flags->engine.value : MS_ENGINE_EVENT;
 }
 
+/* Only nodes load links, SMs and HBM, which events share. */
+static ms_detail detail_of(const ms_simulate_flags *flags)
+{
+    if (flags->detail.given)
+        return (ms_detail)flags->detail.value;
+    return engine_of(flags) == MS_ENGINE_EVENT ? MS_DETAIL_NODE : MS_DETAIL_ACTION;
+}
+
 ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
 {
     if (flags->trace != NULL && strcmp(flags->trace, "-") == 0) {
@@ -87,7 +96,7 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
     if (!flags->engine.given)
         ms_note_default(cx, "--engine event");
     if (!flags->detail.given)
-        ms_note_default(cx, "--detail action");
+        ms_note_default(cx, "--detail %s", ms_detail_names[detail_of(flags)]);
     return MS_OK;
 }
 
@@ -106,7 +115,7 @@ ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
                                     ms_simulate_options *out)
 {
     *out = (ms_simulate_options){.engine = engine_of(flags),
-                                 .detail = (ms_detail)flags->detail.value,
+                                 .detail = detail_of(flags),
                                  .unfolded = flags->unfolded,
                                  .unshared = flags->unshared,
                                  .rendezvous = flags->rendezvous,

@@ -58,7 +58,7 @@ ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
 /* The same for a plan that is open, with the traffic that the axes sum up. */
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
-/* The same, but step time, rates, the parts of the step and what is exposed come from the event engine, a task per action. MS_EINPUT: as
+/* The same, but step time, rates, the parts of the step and what is exposed come from the event engine, a task per node. MS_EINPUT: as
  * ms_simulate. */
 ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                ms_prediction *out);

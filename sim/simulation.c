@@ -131,13 +131,25 @@ static int last_cause(const ms_simulation *sim, int task)
     return cause;
 }
 
-static bool is_bubble(const ms_simulation *sim, int task)
+static bool is_send(const ms_simulation *sim, int task)
 {
-    int cause = last_cause(sim, task);
-    while (sim->graph->tags[cause].kind == MS_TASK_GATHERING && cause != 0)
-        cause = last_cause(sim, cause);
-    return sim->graph->tags[cause].kind == MS_TASK_SEND ||
-           sim->graph->tags[cause].kind == MS_TASK_RECEIVE;
+    int kind = sim->graph->tags[task].kind;
+    return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
+}
+
+/* How much of the time from `from_s` to the start of a task went by until something arrived from another stage: at once, or for a collective
+ * that had to come before the task. */
+static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
+{
+    for (int cause = last_cause(sim, task); cause != 0; cause = last_cause(sim, cause)) {
+        if (is_send(sim, cause))
+            return ms_max(sim->end_s[cause] - from_s, 0.0);
+        bool passes = sim->graph->tags[cause].kind == MS_TASK_GATHERING ||
+                      sim->start_s[cause] > from_s;
+        if (!passes)
+            break;
+    }
+    return 0.0;
 }
 
 static bool is_compute(const ms_task_tag *tag)
@@ -188,9 +200,8 @@ static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
         int before = sim->graph->tasks[i].before;
         if (!is_compute(tag) || (before == 0 && !waits_for_all(sim)))
             continue;
-        double gap_s = sim->start_s[i] - sim->end_s[before];
-        if (gap_s > 0.0 && is_bubble(sim, i))
-            actors[tag->actor].bubble_s += gap_s;
+        if (sim->start_s[i] > sim->end_s[before])
+            actors[tag->actor].bubble_s += bubble_before_s(sim, i, sim->end_s[before]);
     }
 }
 

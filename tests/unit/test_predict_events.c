@@ -24,7 +24,7 @@ static void times_come_from_the_engine_that_is_named(void **state)
     ms_prediction replayed, by_events;
     ms_planned planned;
     ms_simulation simulation;
-    ms_simulate_options options = {.engine = MS_ENGINE_EVENT};
+    ms_simulate_options options = {.engine = MS_ENGINE_EVENT, .detail = MS_DETAIL_NODE};
     ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
     ASSERT_OK(ms_predict(cx, workload, &plan, &replayed), cx);
     ASSERT_OK(ms_predict_by_events(cx, workload, &plan, &by_events), cx);
