@@ -140,13 +140,15 @@ void ms_simulate_note_links(const ms_ctx *cx, const ms_simulation *simulation)
     const ms_simulate_options *options = &simulation->options;
     if (simulation->graph->num_links > 0)
         return;
-    for (int i = 0; i < options->num_slow; i++)
-        if (options->slow[i].is_link)
+    for (int i = 0; i < options->num_slow; i++) {
+        if (options->slow[i].is_link) {
             ms_note(cx,
                     "--slow link=%s has no effect: the tasks of engine %s and detail %s "
                     "carry no load on links",
                     options->slow[i].link, ms_engine_names[options->engine],
                     ms_detail_names[options->detail]);
+        }
+    }
 }
 
 /* ---- ranks ---- */

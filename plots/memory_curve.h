@@ -30,10 +30,15 @@ ms_status ms_memory_curve_make(ms_ctx *cx, const ms_planned *planned,
                                ms_memory_curve *out);
 
 /* Samples that a picture of so many columns over step_s can show: of each column the first, the last, the lowest and the highest sum, in their order
- * and as they are. Of samples at one time the last. The first of those with the highest sum is among them, and `*peak` is its index.
- * Returns how many; `*out` lives in the arena. */
-int ms_memory_samples_thin(ms_arena *arena, const ms_memory_sample *samples, int num,
-                           double step_s, int columns, ms_memory_sample **out, int *peak);
+ * and as they are. Of samples at one time the last. The first of those with the highest sum is among them. In the arena. */
+typedef struct ms_thinned_samples {
+    int num;
+    const ms_memory_sample *samples;
+    int peak; /* index of the highest */
+} ms_thinned_samples;
+ms_thinned_samples ms_memory_samples_thin(ms_arena *arena,
+                                          const ms_memory_sample *samples, int num,
+                                          double step_s, int columns);
 
 void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve);
 ms_status ms_memory_curve_write_script(ms_ctx *cx, FILE *out,

@@ -45,25 +45,28 @@ static int first_highest(const ms_memory_sample *samples, int num)
     return peak;
 }
 
-int ms_memory_samples_thin(ms_arena *arena, const ms_memory_sample *samples, int num,
-                           double step_s, int columns, ms_memory_sample **out, int *peak)
+ms_thinned_samples ms_memory_samples_thin(ms_arena *arena,
+                                          const ms_memory_sample *samples, int num,
+                                          double step_s, int columns)
 {
-    int highest = first_highest(samples, num), kept = 0;
+    int highest = first_highest(samples, num);
     column *all = MS_NEW_ARRAY(arena, columns, column);
     for (int k = 0; k < columns; k++)
         all[k].first = -1;
     for (int i = 0; i < num; i++)
         if (i == highest || !is_instant(samples, num, i))
             add_to_column(samples, i, &all[column_of(&samples[i], step_s, columns)]);
-    *out = MS_NEW_ARRAY(arena, num < 4 * columns ? num : 4 * columns, ms_memory_sample);
+    int most = num < 4 * columns ? num : 4 * columns;
+    ms_memory_sample *kept = MS_NEW_ARRAY(arena, most, ms_memory_sample);
+    ms_thinned_samples out = {.samples = kept};
     for (int k = 0; k < columns; k++) {
         const column *c = &all[k];
         for (int i = c->first; i >= 0 && i <= c->last; i++) {
             if (i != c->first && i != c->last && i != c->lowest && i != c->highest)
                 continue;
-            *peak = i == highest ? kept : *peak;
-            (*out)[kept++] = samples[i];
+            out.peak = i == highest ? out.num : out.peak;
+            kept[out.num++] = samples[i];
         }
     }
-    return kept;
+    return out;
 }

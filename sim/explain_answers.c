@@ -107,7 +107,7 @@ static double compute_s(const asker *a, const ms_bill_set *bills)
         total_s += held[i].count *
                    (bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD]);
     }
-    return total_s * (double)p->pipeline.shape.num_microbatches;
+    return total_s * (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
 }
 
 /* The same if every tp rank did all of it. */

@@ -321,7 +321,8 @@ ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank)
     ms_traffic traffic = {.rank = rank,
                           .entries = MS_NEW_ARRAY(cx->arena, most_entries(held, num_held),
                                                   ms_traffic_entry)};
-    list l = {planned, &traffic, (double)planned->pipeline.shape.num_microbatches};
+    list l = {planned, &traffic,
+              (double)ms_schedule_stage_microbatches(&planned->pipeline.shape)};
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
         for (int i = 0; i < num_held; i++)
             add_program(&l, &held[i], pass);

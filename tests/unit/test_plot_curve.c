@@ -20,11 +20,10 @@ static void few_samples_stay(void **state)
     ms_ctx *cx = test_cx();
     ms_memory_sample in[] = {sample_of(0.0, 5, 0), sample_of(1.0, 5, 2),
                              sample_of(1.5, 5, 4), sample_of(4.0, 5, 1)};
-    ms_memory_sample *out;
-    int peak;
-    ASSERT_INT(ms_memory_samples_thin(cx->arena, in, 4, 4.0, 100, &out, &peak), 4);
-    assert_memory_equal(out, in, sizeof in);
-    ASSERT_INT(peak, 2);
+    ms_thinned_samples out = ms_memory_samples_thin(cx->arena, in, 4, 4.0, 100);
+    ASSERT_INT(out.num, 4);
+    assert_memory_equal(out.samples, in, sizeof in);
+    ASSERT_INT(out.peak, 2);
 }
 
 /* What another replaces at the same time is not seen, unless it is the peak. */
@@ -35,12 +34,11 @@ static void instants_go(void **state)
     ms_memory_sample in[] = {sample_of(0.0, 5, 1), sample_of(1.0, 5, 0),
                              sample_of(1.0, 5, 2), sample_of(2.0, 5, 9),
                              sample_of(2.0, 5, 3)};
-    ms_memory_sample *out;
-    int peak;
-    ASSERT_INT(ms_memory_samples_thin(cx->arena, in, 5, 3.0, 100, &out, &peak), 4);
-    ASSERT_NEAR(out[1].bytes[MS_MEMORY_ACTIVATIONS], 2.0, 0.0);
-    ASSERT_INT(peak, 2);
-    ASSERT_NEAR(out[2].bytes[MS_MEMORY_ACTIVATIONS], 9.0, 0.0);
+    ms_thinned_samples out = ms_memory_samples_thin(cx->arena, in, 5, 3.0, 100);
+    ASSERT_INT(out.num, 4);
+    ASSERT_NEAR(out.samples[1].bytes[MS_MEMORY_ACTIVATIONS], 2.0, 0.0);
+    ASSERT_INT(out.peak, 2);
+    ASSERT_NEAR(out.samples[2].bytes[MS_MEMORY_ACTIVATIONS], 9.0, 0.0);
 }
 
 #define MANY    300000
@@ -56,9 +54,9 @@ static void long_tracks_keep_their_extremes(void **state)
     in[123457].bytes[MS_MEMORY_ACTIVATIONS] = 1000.0;
     in[200001].bytes[MS_MEMORY_ACTIVATIONS] = 1000.0; /* the same later */
     in[250001].bytes[MS_MEMORY_ACTIVATIONS] = 0.0;
-    ms_memory_sample *out;
-    int peak,
-        num = ms_memory_samples_thin(cx->arena, in, MANY, MANY, COLUMNS, &out, &peak);
+    ms_thinned_samples thin = ms_memory_samples_thin(cx->arena, in, MANY, MANY, COLUMNS);
+    const ms_memory_sample *out = thin.samples;
+    int peak = thin.peak, num = thin.num;
     assert_true(num <= 4 * COLUMNS && num > COLUMNS);
     ASSERT_NEAR(out[peak].time_s, 123457.0, 0.0);
     ASSERT_NEAR(out[0].time_s, 0.0, 0.0);
