@@ -190,7 +190,7 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
                       .use = ms_send_use(s->planned, s->uses,
                                          s->actors->pipeline_rank[sender],
                                          s->actors->pipeline_rank[receiver])};
-    return ms_step_moved_cost(s, &moved, seconds, sender, 1);
+    return ms_step_moved_cost(s, &moved, seconds, sender, 1.0);
 }
 
 /* From where the step ran on the pipeline of `actor`, to it. */

@@ -75,9 +75,9 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* ---- collectives ---- */
 
-/* A share of a collective on one of the actors that meet for it. */
+/* A share of a collective on one of the actors that meet for it, with `load_frac` of its load on links. */
 static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
-                     double seconds, int actor, int num)
+                     double seconds, int actor, double load_frac)
 {
     ms_moved moved = {.group = op->group,
                       .collective = op->collective,
@@ -87,7 +87,7 @@ static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                       .seconds = op->all_s,
                       .use = op->use};
     return ms_step_add(&b->s, tag_of(w, op, actor, stream_of_group[op->group]),
-                       ms_step_moved_cost(&b->s, &moved, seconds, actor, num));
+                       ms_step_moved_cost(&b->s, &moved, seconds, actor, load_frac));
 }
 
 /* What hides beside kernels that come before it starts with the first of them, on all members. */
@@ -102,13 +102,14 @@ static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *
         int a = members[i];
         const ms_kernel_start *start = &starts[s->place[a]];
         if (num == 1)
-            add_share(b, w, op, op->hidden_s, a, 1);
+            add_share(b, w, op, op->hidden_s, a, 1.0);
         ms_graph_wait(s->graph, start->before);
         ms_graph_wait(s->graph, start->ready);
         ms_graph_wait(s->graph, start->arrived);
     }
     for (int i = 0; num > 1 && i < num; i++) {
-        add_share(b, w, op, op->hidden_s, members[i], num);
+        add_share(b, w, op, op->hidden_s, members[i],
+                  ms_step_load_frac(&b->s, members, num, members[i]));
         ms_graph_wait(s->graph, gate);
     }
 }
@@ -124,7 +125,8 @@ static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
     }
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        int task = add_share(b, w, op, op->exposed_s, a, num);
+        int task = add_share(b, w, op, op->exposed_s, a,
+                             ms_step_load_frac(&b->s, members, num, a));
         ms_graph_wait(s->graph, gate != 0 ? gate : w->ready[a]);
         ms_graph_wait(s->graph, gate != 0 ? 0 : w->arrived[a]);
         w->arrived[a] = 0;
@@ -138,7 +140,8 @@ static void add_hidden_after(ms_node_builder *b, ms_walk *w, const ms_part_op *o
                              const int *members, int num)
 {
     for (int i = 0; i < num; i++)
-        add_share(b, w, op, op->hidden_s, members[i], num);
+        add_share(b, w, op, op->hidden_s, members[i],
+                  ms_step_load_frac(&b->s, members, num, members[i]));
 }
 
 static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)

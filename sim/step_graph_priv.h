@@ -81,7 +81,10 @@ typedef struct ms_moved {
     int use; /* kind of link uses */
 } ms_moved;
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
-                       int actor, int num_members);
+                       int actor, double load_frac);
+/* The part of a collective's load on links that a member of a meeting of actors stands for: as many of all as the ranks that it stands for. */
+double ms_step_load_frac(const ms_step_builder *s, const int *members, int num,
+                         int actor);
 /* A kernel of a node, on an actor; `hbm_bytes` and `tiles` are of the node. */
 int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
                         const ms_program *program, int actor);

@@ -6,6 +6,16 @@
 #include <math.h>
 #include <string.h>
 
+/* What several collectives reach together on a link: above the scale-up network the profile's share of the list rate, as one alone. */
+static double reached_bytes_per_s(const ms_workload *workload, const ms_link *link)
+{
+    const ms_network_profile *network =
+        ms_profile_network(workload->profile, workload->cluster->network);
+    if (network == NULL || link->level == 0)
+        return link->bytes_per_s;
+    return link->bytes_per_s * network->bandwidth_frac.value;
+}
+
 void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
 {
     const ms_workload *workload = s->planned->workload;
@@ -14,7 +24,7 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
     int *pool = MS_NEW_ARRAY(s->scratch, s->actors->num, int);
     for (int i = 0; i < uses->num_classes; i++) {
         int link = uses->link_of_class[i];
-        double bytes_per_s = uses->fabric->links[link].bytes_per_s;
+        double bytes_per_s = reached_bytes_per_s(workload, &uses->fabric->links[link]);
         char *name = ms_fabric_link_name(s->scratch, uses->fabric, link);
         /* no GPU of the plan lies behind it */
         class_link[i] =
@@ -61,15 +71,26 @@ static int add_link_uses(const ms_step_builder *s, const ms_moved *moved, int ac
         int link = uses->link_of_class[use->link_class];
         if (s->class_link[use->link_class] < 0)
             continue;
-        out[num++] = (ms_link_use){
-            s->class_link[use->link_class],
-            ms_min(use->bytes_frac * bytes_per_s, uses->fabric->links[link].bytes_per_s)};
+        out[num++] =
+            (ms_link_use){s->class_link[use->link_class],
+                          ms_min(use->bytes_frac * bytes_per_s,
+                                 reached_bytes_per_s(s->planned->workload,
+                                                     &uses->fabric->links[link]))};
     }
     return num;
 }
 
+double ms_step_load_frac(const ms_step_builder *s, const int *members, int num, int actor)
+{
+    const long *multiplicity = s->actors->fold.multiplicity;
+    double all = 0.0;
+    for (int i = 0; i < num; i++)
+        all += (double)multiplicity[members[i]];
+    return (double)multiplicity[actor] / all;
+}
+
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
-                       int actor, int num_members)
+                       int actor, double load_frac)
 {
     if (s->uses == NULL || duration_s <= 0.0)
         return ms_step_cost_of(s, duration_s);
@@ -89,7 +110,7 @@ int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duratio
     ms_link_use *uses = MS_NEW_ARRAY(s->scratch, s->uses->num_classes + 1, ms_link_use);
     int num = add_link_uses(s, moved, actor, moved->bytes / moving_s, uses);
     for (int i = 0; i < num; i++)
-        uses[i].bytes_per_s /= num_members;
+        uses[i].bytes_per_s *= load_frac;
     /* each byte is read and written */
     double wire_bytes = ms_collective_wire_bytes(
         moved->collective, s->actors->meetings[moved->group].size, moved->bytes);

@@ -54,7 +54,8 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
         for (int j = 0; j < num; j++) {
             int wait = waits[members[j]], another = more != NULL ? more[members[j]] : 0;
             tag.actor = members[j];
-            int cost = ms_step_moved_cost(s, &moved, move->seconds, members[j], num);
+            int cost = ms_step_moved_cost(s, &moved, move->seconds, members[j],
+                                          ms_step_load_frac(s, members, num, members[j]));
             done[members[j]] =
                 ms_graph_add(s->graph, stream_id(b, members[j], tag.stream), cost, tag);
             ms_graph_wait(s->graph, gate != 0 ? gate : wait);
