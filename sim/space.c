@@ -266,8 +266,10 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
 {
     ms_schedule_traits traits = ms_schedule_traits_of(kind);
     long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
+    /* a loop of one chunk is another schedule: GPipe, 1F1B, ZB-H1 */
+    long least = traits.most_virtual == 0 ? 2 : traits.least_virtual;
     bool can = space->can_schedule[kind] || (pp == 1 && kind == MS_1F1B);
-    return can && (pp > 1 || kind == MS_1F1B) && virtual_stages >= traits.least_virtual &&
+    return can && (pp > 1 || kind == MS_1F1B) && virtual_stages >= least &&
            virtual_stages <= most && virtual_stages <= space->max_virtual_stages &&
            ms_space_allows(space, MS_CHOOSE_SCHEDULE, (long)kind) &&
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);

@@ -106,8 +106,108 @@ static long nearest_end(const costs *c, double target_s, long low, long high)
     return low;
 }
 
+static double total_s(const costs *c)
+{
+    return c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
+}
+
+static void split_singly(const costs *c, ms_arena *scratch, long *layers)
+{
+    double limit_s = smallest_limit(c);
+    long *earliest = MS_NEW_ARRAY(scratch, c->num_stages, long);
+    earliest_ends(c, limit_s, earliest);
+    long first = 0;
+    for (long stage = 0; stage < c->num_stages; stage++) {
+        bool last = stage == c->num_stages - 1;
+        long high = last ? c->num_layers : furthest(c, stage, first, limit_s);
+        long low = earliest[stage] > first ? earliest[stage] : first + 1;
+        double target_s = total_s(c) * (double)(stage + 1) / (double)c->num_stages;
+        long end = low < high ? nearest_end(c, target_s, low, high) : high;
+        layers[stage] = end - first;
+        first = end;
+    }
+}
+
+/* ---- stages that share a rank in pairs ---- */
+
+/* What is left between the pairs that have been given layers, which are given from both ends. */
+typedef struct middle {
+    long first, end; /* layers */
+    double taken_s;
+} middle;
+
+/* How far front + back layers for the pair are from its goal, and their halves from each other. */
+typedef struct pair_choice {
+    long front, back;
+    double miss_s, uneven_s;
+} pair_choice;
+
+static pair_choice try_pair(const costs *c, const middle *m, long pair, double goal_s,
+                            long front)
+{
+    long last = c->num_stages - 1 - pair, least_left = c->num_stages - 2 * (pair + 1);
+    long most = m->end - m->first - front - least_left;
+    double front_s = stage_s(c, pair, m->first, m->first + front);
+    long back = 1;
+    while (back < most &&
+           m->taken_s + front_s + stage_s(c, last, m->end - back, m->end) +
+                   0.5 * (c->prefix_s[m->end - back] - c->prefix_s[m->end - back - 1]) <
+               goal_s)
+        back++;
+    if (least_left == 0)
+        back = most;
+    double back_s = stage_s(c, last, m->end - back, m->end);
+    return (pair_choice){front, back, fabs(m->taken_s + front_s + back_s - goal_s),
+                         fabs(front_s - back_s)};
+}
+
+static bool is_nearer(const pair_choice *a, const pair_choice *b, double rounding_s)
+{
+    if (fabs(a->miss_s - b->miss_s) > rounding_s)
+        return a->miss_s < b->miss_s;
+    return a->uneven_s < b->uneven_s;
+}
+
+/* Pairs from the ends of the model to its middle: all that they have taken comes as near as can be to their share of the whole, with halves as
+ * near to each other as that allows. */
+static void split_in_pairs(const costs *c, long *layers)
+{
+    middle m = {0, c->num_layers, 0.0};
+    for (long pair = 0; pair < c->num_stages / 2; pair++) {
+        double goal_s = total_s(c) * (double)(pair + 1) / (double)(c->num_stages / 2);
+        long least_left = c->num_stages - 2 * (pair + 1);
+        pair_choice best = try_pair(c, &m, pair, goal_s, 1);
+        for (long front = 2; front < m.end - m.first - least_left; front++) {
+            pair_choice next = try_pair(c, &m, pair, goal_s, front);
+            if (is_nearer(&next, &best, 1e-9 * total_s(c)))
+                best = next;
+        }
+        long last = c->num_stages - 1 - pair;
+        layers[pair] = best.front;
+        layers[last] = best.back;
+        m.taken_s += stage_s(c, pair, m.first, m.first + best.front) +
+                     stage_s(c, last, m.end - best.back, m.end);
+        m.first += best.front;
+        m.end -= best.back;
+    }
+}
+
+static double longest_pair_s(const costs *c, const long *layers)
+{
+    double longest_s = 0.0;
+    long first = 0, end = c->num_layers;
+    for (long pair = 0; pair < c->num_stages / 2; pair++) {
+        long last = c->num_stages - 1 - pair;
+        longest_s = ms_max(longest_s, stage_s(c, pair, first, first + layers[pair]) +
+                                          stage_s(c, last, end - layers[last], end));
+        first += layers[pair];
+        end -= layers[last];
+    }
+    return longest_s;
+}
+
 static void split_balanced(const ms_workload *workload, const ms_bill_set *bills,
-                           int num_stages, long *layers)
+                           int num_stages, bool in_pairs, long *layers)
 {
     ms_arena *scratch = ms_arena_open();
     costs c = {.prefix_s = sum_layers(workload, bills, scratch),
@@ -116,19 +216,12 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
                .num_layers = workload->model->num_layers,
                .num_stages = num_stages};
     assert(num_stages <= c.num_layers);
-    double limit_s = smallest_limit(&c);
-    double total_s = c.prefix_s[c.num_layers] + c.embed_s + c.head_s;
-    long *earliest = MS_NEW_ARRAY(scratch, num_stages, long);
-    earliest_ends(&c, limit_s, earliest);
-    long first = 0;
-    for (long stage = 0; stage < num_stages; stage++) {
-        long high =
-            stage == num_stages - 1 ? c.num_layers : furthest(&c, stage, first, limit_s);
-        long low = earliest[stage] > first ? earliest[stage] : first + 1;
-        double target_s = total_s * (double)(stage + 1) / (double)num_stages;
-        long end = low < high ? nearest_end(&c, target_s, low, high) : high;
-        layers[stage] = end - first;
-        first = end;
+    split_singly(&c, scratch, layers);
+    if (in_pairs) {
+        long *paired = MS_NEW_ARRAY(scratch, num_stages, long);
+        split_in_pairs(&c, paired);
+        if (longest_pair_s(&c, paired) < longest_pair_s(&c, layers))
+            memcpy(layers, paired, (size_t)num_stages * sizeof *layers);
     }
     ms_arena_close(scratch);
 }
@@ -163,7 +256,7 @@ static void split_by_parameters(const ms_model *model, int num_stages, long *lay
 }
 
 void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
-                      int num_stages, long *layers)
+                      int num_stages, bool in_pairs, long *layers)
 {
     const ms_model *model = workload->model;
     bool done = false;
@@ -180,7 +273,7 @@ void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
         break;
     }
     if (!done)
-        split_balanced(workload, bills, num_stages, layers);
+        split_balanced(workload, bills, num_stages, in_pairs, layers);
 }
 
 /* ---- classes and runs ---- */

@@ -377,7 +377,9 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
         return split;
     ms_arena *scratch = ms_arena_open();
     long *layers = MS_NEW_ARRAY(scratch, num_stages, long);
-    ms_default_split(workload, bills, num_stages, layers);
+    bool in_pairs =
+        ms_schedule_placement(shape->kind) != MS_PLACE_LOOP && num_stages % 2 == 0;
+    ms_default_split(workload, bills, num_stages, in_pairs, layers);
     lock(workload);
     split = find_split(bills, shape);
     if (split == NULL)

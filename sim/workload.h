@@ -103,7 +103,7 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
                                     const ms_plan *plan);
 
 /* The default split over the stages of a schedule's shape, as the stack does it; balanced: the largest stage time is as small as possible, embedding and head
- * counted, and the others lie as near to equal as that allows. Times are forward + backward compute without
+ * counted, and the others lie as near to equal as that allows; where two stages share a rank (in a V, both ways) the sums of ranks are made equal instead. Times are forward + backward compute without
  * recomputation. Not more stages than layers. Thread-safe; made once per bill set. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
                                   const ms_schedule_shape *shape);

@@ -264,9 +264,60 @@ static void megatron_splits_evenly(void **state)
     ms_workload_close(w);
 }
 
+static double work_s(const ms_bill_set *bills, const ms_split *split, int stage)
+{
+    const ms_bill *layer = bills->layer[0][MS_RECOMPUTE_NONE];
+    double seconds = (double)split->layers[stage] * (layer->compute_s[MS_BILL_FORWARD] +
+                                                     layer->compute_s[MS_BILL_BACKWARD]);
+    const ms_bill *ends[2] = {&bills->embed, &bills->head};
+    for (int i = 0; i < 2; i++)
+        if (stage == (i == 0 ? 0 : split->num_stages - 1))
+            seconds += ends[i]->compute_s[MS_BILL_FORWARD] +
+                       ends[i]->compute_s[MS_BILL_BACKWARD];
+    return seconds;
+}
+
+/* In a V the rank with most work has less than one layer more than the mean: embedding and head of 70B are shorter than a stage. */
+static void ranks_with_two_stages_are_balanced(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_workload *w = open_model(cx, model_named(cx, "llama-3.1-70b"), "generic");
+    ms_bill_set *bills = bills_of(w, 1);
+    const ms_bill *layer = bills->layer[0][MS_RECOMPUTE_NONE];
+    double layer_s =
+        layer->compute_s[MS_BILL_FORWARD] + layer->compute_s[MS_BILL_BACKWARD];
+    for (int p = 2; p <= 16; p++) {
+        ms_schedule_shape shape = {.kind = MS_ZB_V,
+                                   .num_ranks = p,
+                                   .num_microbatches = 4 * p,
+                                   .virtual_stages = 2};
+        const ms_split *split = ms_workload_split(w, bills, &shape);
+        double most_s = 0.0, all_s = 0.0;
+        long layers = 0;
+        for (int rank = 0; rank < p; rank++) {
+            double sum_s = 0.0;
+            for (int chunk = 0; chunk < 2; chunk++) {
+                int stage = ms_split_stage(split, rank, chunk);
+                assert_true(split->layers[stage] >= 1);
+                layers += split->layers[stage];
+                sum_s += work_s(bills, split, stage);
+            }
+            most_s = fmax(most_s, sum_s);
+            all_s += sum_s;
+        }
+        ASSERT_INT(layers, 80);
+        if (most_s > all_s / p + layer_s)
+            fail_msg("p %d: the longest rank has %.2f layers more than the mean", p,
+                     (most_s - all_s / p) / layer_s);
+    }
+    ms_workload_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_with_two_stages_are_balanced),
         cmocka_unit_test(the_longest_stage_is_as_short_as_possible),
         cmocka_unit_test(interleaving_splits_all_virtual_stages),
         cmocka_unit_test(numbers_of_layers_that_do_not_divide_are_split),

@@ -457,7 +457,7 @@ static void expect_split(bench *b, ms_layer_split how, int num_stages, const lon
 {
     long layers[8];
     b->stack.layer_split = how;
-    ms_default_split(b->workload, NULL, num_stages, layers);
+    ms_default_split(b->workload, NULL, num_stages, false, layers);
     for (int s = 0; s < num_stages; s++)
         ASSERT_INT(layers[s], want[s]);
 }
