@@ -91,14 +91,6 @@ static ms_status refuse_unknown(ms_ctx *cx, const char *word)
     return status;
 }
 
-/* Where there may be several virtual stages, one would be another schedule. */
-static int default_virtual_stages(ms_schedule_kind kind, int num_ranks)
-{
-    ms_schedule_traits traits = ms_schedule_traits_of(kind);
-    int most = num_ranks == 1 && traits.least_virtual == 1 ? 1 : 2;
-    return traits.most_virtual == 1 ? 1 : most;
-}
-
 static ms_status read_named(request *r)
 {
     const schedule_options *o = r->options;
@@ -118,7 +110,7 @@ static ms_status read_named(request *r)
     ms_schedule_shape *shape = &r->shape;
     shape->num_ranks = (int)o->pp.value;
     shape->num_microbatches = (int)o->microbatches.value;
-    shape->virtual_stages = default_virtual_stages(shape->kind, shape->num_ranks);
+    shape->virtual_stages = ms_schedule_default_virtual(shape->kind, shape->num_ranks);
     if (o->virtual_stages.given)
         shape->virtual_stages = (int)o->virtual_stages.value;
     else

@@ -233,7 +233,7 @@ static ms_status resolve_schedule(const resolver *r)
                                (int)plan->schedule);
         if (opts->schedule.given || !r->from_file)
             ms_plan_set_schedule(plan, (ms_schedule_kind)kind);
-        fallback = ms_schedule_traits_of(plan->schedule).least_virtual;
+        fallback = ms_schedule_default_virtual(plan->schedule, plan->size[MS_PP]);
     }
     plan->virtual_stages = pick_long(r, "--virtual-stages", opts->virtual_stages,
                                      plan->virtual_stages, fallback);

@@ -35,6 +35,13 @@ ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind)
     return families[kind] == NULL ? (ms_schedule_traits){0} : families[kind]->traits;
 }
 
+int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks)
+{
+    ms_schedule_traits traits = ms_schedule_traits_of(kind);
+    int most = num_ranks == 1 && traits.least_virtual == 1 ? 1 : 2;
+    return traits.most_virtual == 1 ? 1 : most;
+}
+
 /* ---- where stages live ---- */
 
 ms_stage_placement ms_schedule_placement(ms_schedule_kind kind)

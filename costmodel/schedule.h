@@ -95,6 +95,9 @@ typedef struct ms_schedule_traits {
 } ms_schedule_traits;
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind);
 
+/* Virtual stages when none are asked for: 2 where there may be several and there is a pipeline, since one would be another schedule. */
+int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks);
+
 /* ---- steps: what replay walks ---- */
 
 /* Steps are counted from 1; step 0 is no action and ends at time 0. An overlapping pair is two steps, its forward half and the rest, so that

@@ -12,8 +12,9 @@ static const char small_group[] =
     "a micro-batch group this small deadlocks; one of at least as many micro-batches as "
     "there are pipeline ranks, which divides their number, does not";
 static const char ragged_group[] =
-    "the last micro-batch group is too small and deadlocks; a group that divides the "
-    "number of micro-batches, or a larger one, does not";
+    "the last micro-batch group is too small and deadlocks; a group of at least as many "
+    "micro-batches as there are pipeline ranks that divides their number, or a larger "
+    "one, does not";
 
 /* How many micro-batches two groups that follow each other must have together: d (p - 1) when rank r runs w(0) - d r forwards before its
  * first backward, and one more when the forward and the backward of a slot are one action. */

@@ -3,6 +3,7 @@
 #include "sim/explain_priv.h"
 
 #include "sim/prediction_print.h"
+#include "sim/schedule_timeline.h"
 #include "sim/space.h"
 
 #include <math.h>
@@ -283,14 +284,20 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         activations_gib(other), activations_gib(p));
 }
 
+/* Share of the makespan of the plan's schedule that its busiest rank waits when all stages take as long, F = I = W, and sends nothing. */
+static double equal_bubble_frac(const asker *a)
+{
+    const ms_schedule *schedule = a->e->planned->schedule;
+    ms_schedule_timeline run =
+        ms_schedule_run(a->cx->arena, schedule, &(ms_schedule_times){1.0, 1.0, 1.0, 0.0});
+    return run.makespan > 0.0 ? run.global_bubble / run.makespan : 0.0;
+}
+
 /* "yes" when the plan without a pipeline is slower or does not fit; NULL: there is none. */
 static const char *with_pipeline_text(const asker *a, const ms_prediction *other,
                                       const char *which)
 {
-    const ms_plan *plan = a->plan;
     const ms_prediction *p = &a->e->prediction;
-    double even = (double)(plan->size[MS_PP] - 1) /
-                  ((double)plan->virtual_stages * (double)ms_plan_microbatches(plan));
     const char *verdict = "";
     const char *compared = " is no legal plan";
     if (other != NULL) {
@@ -301,9 +308,11 @@ static const char *with_pipeline_text(const asker *a, const ms_prediction *other
     return ms_arena_printf(
         a->cx->arena,
         "%sthe bubble takes %s, %.1f %% of the step (equal stages: %.1f %%), with %d "
-        "micro-batches in flight on rank 0; %s%s",
+        "%s in flight on rank 0; %s%s",
         verdict, seconds(a, p->bubble_s), percent(p->bubble_s, p->step_s),
-        percent(even, 1.0 + even), p->stages[0].live_microbatches, which, compared);
+        100.0 * equal_bubble_frac(a), p->stages[0].live_microbatches,
+        a->e->planned->schedule->num_chunks > 1 ? "chunks" : "micro-batches", which,
+        compared);
 }
 
 /* The shortest legal pipeline that is shorter than the plan's, or two stages when it has none. */

@@ -59,6 +59,20 @@ static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times
     }
 }
 
+static double pairs_hide_s(const ms_schedule *schedule, const ms_stage_times *times,
+                           int rank)
+{
+    double hidden_s = 0.0;
+    for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
+         i++) {
+        const ms_action *a = &schedule->actions[i];
+        const double *saved_s = times[a->stage].pair_saved_s;
+        if (a->kind == MS_OVERLAP && saved_s != NULL)
+            hidden_s += saved_s[ms_schedule_chunk(&schedule->shape, a->backward_stage)];
+    }
+    return hidden_s;
+}
+
 static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 {
     int ranks = p->pipeline.shape.num_ranks;
@@ -72,6 +86,7 @@ static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
     out->optimizer_s = time.optimizer_s;
     out->step_s = time.step_s;
     out->ending_rank = time.last_rank;
+    out->pairs_hide_s = pairs_hide_s(p->schedule, times, time.last_rank);
     out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding, cx->arena);
     double plain_s = unsynced_s(cx, p, times, time.last_rank);
     sum_rank(p, time.last_rank, out);
@@ -192,6 +207,7 @@ static void copy_split(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 static ms_traffic predict_axes(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
 {
     ms_traffic traffic = ms_traffic_make(cx, planned, out->ending_rank);
+    ms_traffic_hide_pairs(&traffic, out->pairs_hide_s);
     ms_traffic_share_exposure(&traffic, out->exposed_comm_s);
     out->num_axes = ms_traffic_axes(planned, &traffic, out->axes);
     return traffic;

@@ -46,7 +46,8 @@ typedef struct ms_prediction {
     ms_axis_prediction axes[MS_MAX_AXIS_PREDICTIONS];
     long num_stage_layers; /* the split used, over virtual stages */
     const long *layers_per_stage;
-    double bound_s; /* the closed form */
+    double bound_s;      /* the closed form */
+    double pairs_hide_s; /* of the exposed exchanges of ending_rank, in a step */
     long
         padded_vocab; /* rows of the tables when they had to be padded; 0: as the model says */
 } ms_prediction;

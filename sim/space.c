@@ -196,6 +196,22 @@ static ms_status limit_value(ms_ctx *cx, ms_choice choice, char comparison,
     return MS_EINPUT;
 }
 
+/* 1F1B is what every stack does without a pipeline. */
+static ms_status check_schedule(ms_ctx *cx, const ms_space *space, long kind)
+{
+    if (space->can_schedule[kind] || kind == MS_1F1B)
+        return MS_OK;
+    const char *names = "";
+    for (int i = 0; i < MS_CUSTOM; i++)
+        if (space->can_schedule[i])
+            names = ms_arena_printf(cx->arena, "%s%s%s", names,
+                                    names[0] == '\0' ? "" : ", ", ms_schedule_names[i]);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "stack %s does not run schedule %s",
+            space->base.stack, ms_schedule_names[kind]);
+    ms_hint(cx, "it runs %s; --stack generic runs all", names);
+    return MS_EINPUT;
+}
+
 ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
 {
     char *name, comparison;
@@ -210,6 +226,8 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
         return fail_choice(cx, name, text);
     long value;
     MS_TRY(limit_value(cx, (ms_choice)choice, comparison, value_text, &value));
+    if (choice == MS_CHOOSE_SCHEDULE)
+        MS_TRY(check_schedule(cx, space, value));
     if (comparison != '>' && value < space->high[choice])
         space->high[choice] = value;
     if (comparison != '<' && value > space->low[choice])

@@ -344,6 +344,20 @@ static bool is_sync(const ms_traffic_entry *entry)
     return entry->phase == MS_TRAFFIC_PARAMS || entry->phase == MS_TRAFFIC_GRADS;
 }
 
+void ms_traffic_hide_pairs(ms_traffic *traffic, double hidden_s)
+{
+    double exposed_s = 0.0;
+    for (int i = 0; i < traffic->num_entries; i++)
+        if (traffic->entries[i].group == MS_TRAFFIC_EP)
+            exposed_s += traffic->entries[i].exposed_s;
+    if (hidden_s <= 0.0 || exposed_s <= 0.0)
+        return;
+    double left_frac = ms_max(1.0 - hidden_s / exposed_s, 0.0);
+    for (int i = 0; i < traffic->num_entries; i++)
+        if (traffic->entries[i].group == MS_TRAFFIC_EP)
+            traffic->entries[i].exposed_s *= left_frac;
+}
+
 void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s)
 {
     double rest_s = exposed_comm_s, seconds = 0.0;

@@ -78,6 +78,9 @@ typedef struct ms_traffic {
 /* The step of one pipeline rank. Lives in cx->arena. */
 ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank);
 
+/* Takes what pairs of a forward and a backward hide in a step off the exposure of the exchanges of experts. */
+void ms_traffic_hide_pairs(ms_traffic *traffic, double hidden_s);
+
 /* What of the exposed communication of a step (ms_prediction) is not of the programs is of parameters and gradients, shared by their seconds. */
 void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s);
 

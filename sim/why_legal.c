@@ -125,8 +125,9 @@ static ms_plan probe(const ms_space *asked, int rest_axis)
     bool chunks = given_or(asked, MS_CHOOSE_VIRTUAL_STAGES, 1) > 1;
     plan.schedule = (ms_schedule_kind)given_or(asked, MS_CHOOSE_SCHEDULE,
                                                chunks ? MS_INTERLEAVED : MS_1F1B);
-    plan.virtual_stages = given_or(asked, MS_CHOOSE_VIRTUAL_STAGES,
-                                   ms_schedule_traits_of(plan.schedule).least_virtual);
+    plan.virtual_stages =
+        given_or(asked, MS_CHOOSE_VIRTUAL_STAGES,
+                 ms_schedule_default_virtual(plan.schedule, plan.size[MS_PP]));
     plan.microbatch = given_or(asked, MS_CHOOSE_MICROBATCH, 1);
     plan.async_tp = given_or(asked, MS_CHOOSE_ASYNC_TP, 0);
     plan.sequence_parallel = given_or(asked, MS_CHOOSE_SEQUENCE_PARALLEL, plan.async_tp);

@@ -218,6 +218,7 @@ static void a_first_step_gathers_no_whole_weights(void **state)
     b->planned.sharding = MS_ZERO_3; /* shards must be gathered in every step */
     assert_true(simulate(b, (ms_simulate_options){.first_step = true}).step_s ==
                 simulate(b, (ms_simulate_options){0}).step_s);
+    ms_workload_close(b->workload);
 }
 
 /* Moments come with the update, when activations are gone. */
@@ -243,6 +244,7 @@ static void moments_come_with_the_first_update(void **state)
         assert_true(actor->samples[last].time_s > actor->samples[last - 1].time_s);
         assert_true(actor->peak_bytes < later->peak_bytes);
     }
+    ms_workload_close(b->workload);
 }
 
 int main(void)
