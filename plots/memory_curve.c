@@ -63,9 +63,8 @@ ms_status ms_memory_curve_make(ms_ctx *cx, const ms_planned *planned,
     MS_TRY(ms_simulate(cx, planned, options, &out->simulation));
     MS_TRY(choose_actor(cx, rank, out));
     const ms_actor *actor = out->actor;
-    ms_thinned_samples thin =
-        ms_memory_samples_thin(cx->arena, actor->samples, actor->num_samples,
-                               out->simulation.step_s, COLUMNS);
+    ms_thinned_samples thin = ms_memory_samples_thin(
+        cx->arena, actor->samples, actor->num_samples, out->simulation.step_s, COLUMNS);
     out->num_samples = thin.num;
     out->samples = thin.samples;
     out->peak = thin.peak;

@@ -174,7 +174,7 @@ static void split_in_pairs(const costs *c, long *layers)
 {
     middle m = {0, c->num_layers, 0.0};
     for (long pair = 0; pair < c->num_stages / 2; pair++) {
-        double goal_s = total_s(c) * (double)(pair + 1) / (double)(c->num_stages / 2);
+        double goal_s = total_s(c) * (double)(2 * (pair + 1)) / (double)c->num_stages;
         long least_left = c->num_stages - 2 * (pair + 1);
         pair_choice best = try_pair(c, &m, pair, goal_s, 1);
         for (long front = 2; front < m.end - m.first - least_left; front++) {
