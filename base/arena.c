@@ -105,7 +105,7 @@ static void push_block(ms_arena *arena, size_t size)
     arena->top = added;
 }
 
-void *ms_arena_alloc(ms_arena *arena, size_t size)
+void *ms_arena_take(ms_arena *arena, size_t size)
 {
     assert(arena != NULL);
     if (size > SIZE_MAX / 2)
@@ -120,7 +120,12 @@ void *ms_arena_alloc(ms_arena *arena, size_t size)
         start = 0;
     }
     top->used = start + wanted;
-    return memset(top->data + start, 0, wanted);
+    return top->data + start;
+}
+
+void *ms_arena_alloc(ms_arena *arena, size_t size)
+{
+    return memset(ms_arena_take(arena, size), 0, size == 0 ? 1 : size);
 }
 
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size)

@@ -1,6 +1,6 @@
 /* Bump allocator: everything that lives as long as one command (or one search candidate) comes
  * from an arena and is freed with it, so no object has a free function of its own.
- * Allocation zero-fills and never returns NULL: exhaustion prints the size and ends the program. */
+ * Allocation zero-fills (but for ms_arena_take) and never returns NULL: exhaustion prints the size and ends the program. */
 #ifndef MS_BASE_ARENA_H
 #define MS_BASE_ARENA_H
 
@@ -19,7 +19,9 @@ void ms_arena_close(ms_arena *arena);
 
 /* Returns `size` zeroed bytes aligned for any type; size 0 gives a valid unique pointer. */
 void *ms_arena_alloc(ms_arena *arena, size_t size);
-/* As above for `count` items; a product that overflows ends the program. */
+/* The same with whatever the memory held before: for what is written before it is read. */
+void *ms_arena_take(ms_arena *arena, size_t size);
+/* As ms_arena_alloc for `count` items; a product that overflows ends the program. */
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);
 
 char *ms_arena_strdup(ms_arena *arena, const char *text);

@@ -120,9 +120,10 @@ typedef enum ms_step_kind {
 
 /* Steps of one cost class have the same duration. */
 typedef struct ms_step_cost {
-    unsigned char kind; /* ms_step_kind */
-    bool first_forward; /* of its stage */
-    bool last_backward; /* of its stage: the last whole backward, W or pair */
+    unsigned char kind;       /* ms_step_kind */
+    bool first_forward;       /* of its stage */
+    bool last_backward;       /* of its stage: the last whole backward, W or pair */
+    bool receives, receives2; /* cross and cross2 of its steps are set */
     short stage;
     short backward_stage; /* pairs */
 } ms_step_cost;

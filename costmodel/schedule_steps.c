@@ -185,6 +185,8 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
             *known = ++num;
         }
         s->steps[step].cost = *known - 1;
+        classes[*known - 1].receives |= s->steps[step].cross != 0;
+        classes[*known - 1].receives2 |= s->steps[step].cross2 != 0;
     }
     ms_step_cost *kept = MS_NEW_ARRAY(arena, num, ms_step_cost);
     memcpy(kept, classes, (size_t)num * sizeof *kept);

@@ -61,53 +61,19 @@ double ms_step_cost_s(const ms_schedule *schedule, const ms_step_cost *cost,
     return pair_half_s(schedule, cost, stages);
 }
 
-/* Chunks that are neighbours in the model and live on one rank send nothing. */
-static double activation_delay_s(const ms_schedule_shape *shape, int stage,
-                                 const ms_stage_times *stages)
-{
-    bool first = ms_schedule_model_stage(shape, stage) == 0;
-    if (first || ms_schedule_rank(shape, stage - 1) == ms_schedule_rank(shape, stage))
-        return 0.0;
-    return stages[stage - 1].send_forward_s;
-}
-
-static double gradient_delay_s(const ms_schedule_shape *shape, int stage,
-                               const ms_stage_times *stages)
-{
-    bool last =
-        ms_schedule_model_stage(shape, stage) == ms_schedule_model_stages(shape) - 1;
-    if (last || ms_schedule_rank(shape, stage + 1) == ms_schedule_rank(shape, stage))
-        return 0.0;
-    return stages[stage + 1].send_backward_s;
-}
-
+/* What is received comes from the stage before, or is the gradient of the one after. */
 static step_cost price(const ms_schedule *schedule, const ms_step_cost *cost,
                        const ms_stage_times *stages)
 {
-    const ms_schedule_shape *shape = &schedule->shape;
     step_cost out = {.duration_s = ms_step_cost_s(schedule, cost, stages)};
+    bool forward = cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
     if (cost->first_forward)
         out.release_s = stages[cost->stage].release_s;
-    switch ((ms_step_kind)cost->kind) {
-    case MS_STEP_FORWARD:
-        out.delay_s = activation_delay_s(shape, cost->stage, stages);
-        break;
-    case MS_STEP_BACKWARD:
-    case MS_STEP_INPUT:
-        out.delay_s = gradient_delay_s(shape, cost->stage, stages);
-        break;
-    case MS_STEP_PAIR_FORWARD:
-        out.delay_s = activation_delay_s(shape, cost->stage, stages);
-        if (!shape->early_release)
-            out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
-        break;
-    case MS_STEP_PAIR_REST:
-        if (shape->early_release)
-            out.delay2_s = gradient_delay_s(shape, cost->backward_stage, stages);
-        break;
-    case MS_STEP_WEIGHT:
-        break;
-    }
+    if (cost->receives)
+        out.delay_s = forward ? stages[cost->stage - 1].send_forward_s
+                              : stages[cost->stage + 1].send_backward_s;
+    if (cost->receives2)
+        out.delay2_s = stages[cost->backward_stage + 1].send_backward_s;
     return out;
 }
 
@@ -129,6 +95,15 @@ static inline double step_start_s(const ms_step *step, const step_cost *cost,
     start_s = start_s > arrival_s ? start_s : arrival_s;
     start_s = start_s > arrival2_s ? start_s : arrival2_s;
     return start_s > cost->release_s ? start_s : cost->release_s;
+}
+
+/* Ends of all steps, of which only that of step 0 is known. */
+static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
+{
+    double *end_s =
+        ms_arena_take(scratch, (size_t)(schedule->num_steps + 1) * sizeof *end_s);
+    end_s[0] = 0.0;
+    return end_s;
 }
 
 /* Fills end_s[1 ..]; end_s[0] is 0. */
@@ -231,7 +206,7 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
 {
     ms_arena_mark mark = ms_arena_save(scratch);
     const step_cost *table = cost_table(schedule, stages, scratch);
-    double *end_s = MS_NEW_ARRAY(scratch, schedule->num_steps + 1, double);
+    double *end_s = open_ends(schedule, scratch);
     walk_steps(schedule, table, end_s);
     find_ends(schedule, stages, end_s, out);
     if (out->start_s != NULL)
@@ -246,7 +221,7 @@ void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages
 {
     ms_arena_mark mark = ms_arena_save(scratch);
     const step_cost *table = cost_table(schedule, stages, scratch);
-    double *step_end_s = MS_NEW_ARRAY(scratch, schedule->num_steps + 1, double);
+    double *step_end_s = open_ends(schedule, scratch);
     walk_steps(schedule, table, step_end_s);
     for (int i = 1; i <= schedule->num_steps; i++)
         end_s[schedule->step_action[i]] = step_end_s[i];
