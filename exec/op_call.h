@@ -1,0 +1,61 @@
+/* One operation of a layer program on one rank, with its operands in memory: what kernels and lowerings are called with. */
+#ifndef MS_EXEC_OP_CALL_H
+#define MS_EXEC_OP_CALL_H
+
+#include "costmodel/program.h"
+#include "sim/part_ops.h"
+
+/* What a rank holds of a tensor: row-major, dims outer to inner. Elements are the run's real type (fp32 or fp64); dropout masks are bytes.
+ * A rows tensor (MS_DIM_ROWS) has as many rows as were routed to the rank. */
+typedef struct ms_local {
+    void *data; /* NULL in runs without values, and where the rank holds nothing */
+    int num_dims;
+    long shape[MS_MAX_DIMS];
+    long start
+        [MS_MAX_DIMS]; /* where the part begins in the whole tensor, in stored order; 0 for rows */
+    long count; /* product of shape */
+    double
+        bytes; /* count x the element size of the program's tensor; what the ledger counts */
+} ms_local;
+
+/* The tokens of one micro-batch that one data-parallel rank sees. */
+typedef struct ms_batch {
+    long
+        first_sequence; /* stored index of its first sequence within the micro-batch: dp coordinate x microbatch */
+    long num_sequences, sequence_length;
+    const int *tokens;  /* (num_sequences, sequence_length), by position */
+    const int *targets; /* the token after each */
+    const long *
+        positions; /* (sequence_length): position of each stored sequence index (head-tail balance over cp); NULL: the same */
+    double
+        num_tokens; /* of the global batch: what the gradient of the loss is divided by */
+} ms_batch;
+
+/* Rows that a rank of the sparse mesh got from each rank of its ep group, and for which of its experts; made by the dispatch. */
+typedef struct ms_routing {
+    int num_sources;    /* ep */
+    long num_experts;   /* held by this rank */
+    const long *counts; /* (num_sources, num_experts) received */
+    const long *
+        sent; /* (num_sources, num_experts): rows of this rank for each expert of each ep rank */
+    long num_rows; /* sum of counts */
+} ms_routing;
+
+typedef struct ms_op_call {
+    const ms_program *program;
+    const ms_node *node;
+    const ms_local *in[MS_MAX_OPERANDS];
+    /* Memory is there, of the right size, with any contents. Gradients of weights (MS_ROLE_WEIGHT_GRADIENT) are ADDED to; data NULL: not wanted
+     * (a weight without gradient). The gradient of logits may be the same memory as the logits. */
+    ms_local *out[MS_MAX_OPERANDS];
+    const ms_batch *batch;
+    const ms_routing
+        *routing; /* GROUPED and EXCHANGE: of the layer and micro-batch at work */
+    bool
+        balanced_routing; /* slot j of token t takes expert (t k + j) mod e, t = sequence x length + stored index */
+    void *workspace; /* of kernels; ms_kernels.workspace_bytes says how much */
+    const ms_part_op
+        *predicted; /* of the node in sim/part_ops.h; NULL: it takes no time there */
+} ms_op_call;
+
+#endif

@@ -1,0 +1,30 @@
+/* What the files of the runner share of one rank. */
+#ifndef MS_EXEC_RANK_H
+#define MS_EXEC_RANK_H
+
+#include "exec/backend.h"
+#include "exec/ledger.h"
+
+typedef struct ms_rank {
+    ms_ctx *cx; /* of this rank: errors, and an arena that lasts as long as the run */
+    const ms_world *world;
+    const ms_place *place;
+    const ms_planned *planned;
+    const ms_backend *backend;
+    ms_device_rank *device;
+    const ms_kernels *kernels;
+    ms_arena *scratch; /* rewound after every action */
+    ms_ledger ledger;
+    bool balanced_routing;
+    struct ms_recorder *recorder; /* exec/record.h; NULL: nothing is recorded */
+} ms_rank;
+
+/* Memory of the backend, counted in the ledger under a category. MS_EIO: there is none left (names rank and bytes). Without values data stays NULL,
+ * but bytes are counted. */
+ms_status ms_rank_allocate(ms_rank *rank, ms_memory_part part, double bytes, void **out);
+void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *memory);
+/* Uncategorised: packing buffers. */
+ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
+void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);
+
+#endif

@@ -1,0 +1,53 @@
+/* Executes the steps of a plan on a backend: the same layer programs, schedules and sharding that predictions are made from. */
+#ifndef MS_EXEC_RUNNER_H
+#define MS_EXEC_RUNNER_H
+
+#include "exec/backend.h"
+#include "exec/ledger.h"
+#include "exec/names.h"
+#include "exec/record.h"
+#include "exec/safetensors.h"
+#include "exec/tokens.h"
+
+typedef struct ms_runner_options {
+    ms_real_type type;
+    long num_steps;
+    ms_initial initial;
+    ms_tokens tokens;
+    ms_adamw optimizer; /* gradient_scale and step are set by the runner */
+    double clip_norm;   /* of all gradients; 0: no clip */
+    bool balanced_routing;
+    bool wants_weights, wants_gradients,
+        wants_updated; /* whole tensors in the outcome: before the first step, of the first step, after the last */
+    const ms_safe_file *load; /* weights to begin with; NULL: initial values */
+    long
+        first_recorded_step; /* steps before it warm up; measured and recorded from it on */
+    volatile const int *interrupted; /* set by a signal; NULL: never */
+} ms_runner_options;
+
+/* Of one rank. */
+typedef struct ms_rank_outcome {
+    long rank;
+    ms_ledger ledger;
+    int num_samples;
+    const ms_ledger_sample *samples; /* over the last step */
+    ms_recorder recorder;
+    double first_step_end_s;
+} ms_rank_outcome;
+
+typedef struct ms_outcome {
+    long steps_done;        /* fewer than asked for when interrupted */
+    double *losses;         /* (steps_done): mean over all tokens of the global batch */
+    double *gradient_norms; /* (steps_done): before the clip */
+    double *step_s;         /* (steps_done): of the slowest rank */
+    long num_ranks;         /* carried by this process */
+    ms_rank_outcome *ranks;
+    ms_safe_file weights, gradients, updated; /* in the process of rank 0 */
+} ms_outcome;
+
+/* The plan is open (ms_planned_open) with the stack's habits; `backend` must be open on the plan's world. The outcome lives in cx->arena. MS_EIO: a rank failed (named with its action),
+ * no memory, a loss that is not finite (with step and rank). MS_EINPUT: the model has something that cannot be executed. MS_EINTERRUPTED: with the steps done so far. */
+ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
+                        const ms_runner_options *options, ms_outcome *out);
+
+#endif
