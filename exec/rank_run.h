@@ -112,6 +112,8 @@ typedef struct ms_step_outcome {
     double loss, gradient_norm;
     bool interrupted;
 } ms_step_outcome;
+/* All gradients are where they belong; the norm and the update come after. */
+ms_status ms_rank_run_complete_gradients(ms_rank_run *r);
 ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out);
 
 /* ---- rank_run.c ---- */
