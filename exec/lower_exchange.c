@@ -71,21 +71,30 @@ ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
 
 /* ---- rows ---- */
 
-/* Moves the blocks of a rank's experts between both orders: (source, expert), as they travel, and (expert, source). */
-static void reorder(const ms_routing *routing, size_t row_bytes, char *travelling,
-                    char *sorted, bool sort)
+/* Rows before each block of a rank's experts as the blocks travel: by source, then by expert. */
+static long *first_rows(const ms_rank *rank, const ms_routing *routing)
 {
-    for (long e = 0; e < routing->num_experts; e++) {
-        char *from = travelling;
-        for (int source = 0; source < routing->num_sources; source++) {
-            const long *counts = routing->counts + source * routing->num_experts;
-            for (long before = 0; before < e; before++)
-                from += (size_t)counts[before] * row_bytes;
-            size_t bytes = (size_t)counts[e] * row_bytes;
-            memcpy(sort ? sorted : from, sort ? from : sorted, bytes);
+    long num = routing->num_sources * routing->num_experts, before = 0;
+    long *first = MS_NEW_ARRAY(rank->scratch, num, long);
+    for (long i = 0; i < num; i++) {
+        first[i] = before;
+        before += routing->counts[i];
+    }
+    return first;
+}
+
+/* Copies blocks as they travel to blocks sorted by expert, then by source, or back. */
+static void reorder(const ms_rank *rank, const ms_routing *routing, size_t row_bytes,
+                    char *travelling, char *sorted, bool sort)
+{
+    const long *first = first_rows(rank, routing);
+    for (long e = 0; e < routing->num_experts && routing->num_rows > 0; e++) {
+        for (long source = 0; source < routing->num_sources; source++) {
+            long i = source * routing->num_experts + e;
+            char *block = travelling + (size_t)first[i] * row_bytes;
+            size_t bytes = (size_t)routing->counts[i] * row_bytes;
+            memcpy(sort ? sorted : block, sort ? block : sorted, bytes);
             sorted += bytes;
-            for (long rest = e; rest < routing->num_experts; rest++)
-                from += (size_t)counts[rest] * row_bytes;
         }
     }
 }
@@ -113,7 +122,7 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
          *sparse = elements_of(rank, routing, routing->counts, width);
     size_t row_bytes = (size_t)width * rank->kernels->real_bytes;
     if (inverse && memory != in->data)
-        reorder(routing, row_bytes, memory, in->data, false);
+        reorder(rank, routing, row_bytes, memory, in->data, false);
     transfer.kind = MS_TRANSFER_ALL_TO_ALL;
     transfer.send = inverse ? memory : in->data;
     transfer.receive = inverse ? out->data : memory;
@@ -122,7 +131,7 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
     transfer.count = out->count;
     MS_TRY(ms_lower_carry_out(rank, &transfer));
     if (!inverse && memory != out->data)
-        reorder(routing, row_bytes, memory, out->data, true);
+        reorder(rank, routing, row_bytes, memory, out->data, true);
     return MS_OK;
 }
 

@@ -58,8 +58,7 @@ static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *pa
         b.count += b.counts[i];
     }
     b.memory = whole->data;
-    b.bytes =
-        b.in_place ? 0.0 : (double)b.count * (double)rank->kernels->real_bytes;
+    b.bytes = b.in_place ? 0.0 : (double)b.count * (double)rank->kernels->real_bytes;
     return b;
 }
 
@@ -147,7 +146,8 @@ static ms_status move_blocks(ms_rank *rank, ms_transfer transfer, blocks *send,
     transfer.receive = receive->memory;
     transfer.send_counts = send->counts;
     transfer.receive_counts = receive->counts;
-    transfer.count = transfer.kind == MS_TRANSFER_ALL_GATHER ? send->count : receive->count;
+    transfer.count =
+        transfer.kind == MS_TRANSFER_ALL_GATHER ? send->count : receive->count;
     MS_TRY(ms_lower_carry_out(rank, &transfer));
     copy_blocks(rank, receive, false);
     return MS_OK;
