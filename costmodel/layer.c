@@ -486,7 +486,7 @@ void ms_write_head(ms_builder *b)
     int x = stream_input(b);
     if (b->model->final_norm)
         x = norm(b, "head.norm", x);
-    int logits = linear(b, "head.logits", "bsh,hv->bsv", x, MS_DIM_VOCAB);
+    int logits = linear(b, "head.logits", "bsh,vh->bsv", x, MS_DIM_VOCAB);
     if (b->model->head_bias)
         logits = bias(b, "head.bias", logits, "v", MS_DIM_VOCAB);
     if (!b->program->key.loss_parallel && ms_axis_active(b->program, MS_DENSE_MESH, 2))
