@@ -53,6 +53,7 @@ static void every_axis_equals_one_rank(void **state)
     const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
     ms_plan base = ms_run_base_plan();
     ms_outcome want = run(cx, model, &base);
+    int wrong = 0;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         ms_plan plan = changed(&changes[i]);
         ms_outcome got = run(cx, model, &plan);
@@ -62,10 +63,11 @@ static void every_axis_equals_one_rank(void **state)
                changes[i].name, got.losses[1] / want.losses[1] - 1,
                ms_run_difference(&got.weights, &want.weights, NULL), gradients, worst,
                ms_run_difference(&got.updated, &want.updated, NULL));
-        assert_true(ms_run_difference(&got.weights, &want.weights, NULL) == 0.0);
-        assert_true(gradients < 1e-12);
-        assert_true(ms_run_difference(&got.updated, &want.updated, NULL) < 1e-12);
+        wrong += !(ms_run_difference(&got.weights, &want.weights, NULL) == 0.0 &&
+                   gradients < 1e-12 &&
+                   ms_run_difference(&got.updated, &want.updated, NULL) < 1e-12);
     }
+    ASSERT_INT(wrong, 0);
 }
 
 int main(void)
