@@ -41,21 +41,18 @@ static void add(list *l, const ms_weight_name *name, long expert)
     l->tensors[l->num++] = tensor;
 }
 
-static ms_status add_weights(list *l, const ms_program *program, long layer)
+static void add_weights(list *l, const ms_program *program, long layer)
 {
     for (int t = 0; t < program->num_tensors; t++) {
         ms_weight_name name;
-        const char *why = "";
         if (program->tensors[t].role != MS_ROLE_WEIGHT)
             continue;
-        if (!ms_weight_name_of(program, t, layer, &name, &why))
-            return ms_fail(l->cx, MS_EINPUT, MS_NOWHERE, "%s", why);
+        ms_weight_name_of(program, t, layer, &name);
         long num =
             name.expert_dim < 0 ? 1 : l->job->planned->workload->model->moe.num_experts;
         for (long expert = 0; expert < num; expert++)
             add(l, &name, expert);
     }
-    return MS_OK;
 }
 
 /* A tensor that several of ours are parts of stands once. */
@@ -69,19 +66,18 @@ static void drop_repeated(list *l)
     l->num = kept;
 }
 
-ms_status ms_collection_make(ms_ctx *cx, const ms_job *job, ms_collection *out)
+ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
 {
     list l = {.cx = cx, .job = job};
     int num_stages = job->planned->pipeline.split->num_stages;
     for (int s = 0; s < num_stages; s++)
         for (int i = 0; i < job->stages[s].num_parts; i++)
-            MS_TRY(add_weights(&l, job->stages[s].parts[i]->program,
-                               ms_job_layer(&job->stages[s], i)));
+            add_weights(&l, job->stages[s].parts[i]->program,
+                        ms_job_layer(&job->stages[s], i));
     drop_repeated(&l);
     for (int i = 0; i < l.num; i++)
         l.tensors[i].values = MS_NEW_ARRAY(cx->arena, l.tensors[i].count, double);
-    *out = (ms_collection){l.num, l.tensors};
-    return MS_OK;
+    return (ms_collection){l.num, l.tensors};
 }
 
 /* ---- values ---- */

@@ -10,8 +10,8 @@ typedef struct ms_collection {
         *tensors; /* in the order of their names; values are zero until they are filled */
 } ms_collection;
 
-/* All weights of the model by Hugging Face's names. Lives in cx->arena. MS_EINPUT: a weight has no name. */
-ms_status ms_collection_make(ms_ctx *cx, const ms_job *job, ms_collection *out);
+/* All weights of the model by Hugging Face's names. Lives in cx->arena. */
+ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job);
 
 /* Every rank adds what it answers for; where processes carry some ranks only, all of them get the whole. Called by all ranks. */
 ms_status ms_collection_fill(ms_rank_run *r, ms_collection *collection,

@@ -144,7 +144,15 @@ static ms_status make_units(ms_rank_run *r)
                 if ((r->stages[s].parts[i].plan->program->key.part == MS_PART_HEAD) ==
                     (heads == 1))
                     MS_TRY(make_unit(r, &r->stages[s], i));
-    return MS_OK;
+    int num = 0;
+    for (int s = 0; s < r->num_stages; s++)
+        num += r->stages[s].num_parts;
+    ms_param_unit **units = MS_NEW_ARRAY(r->rank.cx->arena, num, ms_param_unit *);
+    num = 0;
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            units[num++] = r->stages[s].parts[i].unit;
+    return ms_unit_rooms_make(&r->rank, units, num, &r->rooms);
 }
 
 static ms_status make_buffers(ms_rank_run *r)
@@ -163,6 +171,12 @@ static ms_status make_buffers(ms_rank_run *r)
             if ((double)r->stages[s].parts[i].plan->workspace_bytes > r->workspace_bytes)
                 r->workspace_bytes = (double)r->stages[s].parts[i].plan->workspace_bytes;
     return ms_rank_workspace(rank, r->workspace_bytes, &r->workspace);
+}
+
+int ms_samples_of_rank(const ms_schedule *schedule, int pipeline_rank)
+{
+    return 2 * (schedule->first_action[pipeline_rank + 1] -
+                schedule->first_action[pipeline_rank]);
 }
 
 ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
@@ -186,8 +200,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .balanced_routing = job->options->balanced_routing};
     for (int chunk = 0; chunk < r->num_stages; chunk++)
         open_stage(r, chunk);
-    int first = schedule->first_action[r->pipeline_rank];
-    r->room_samples = 2 * (schedule->first_action[r->pipeline_rank + 1] - first) + 2;
+    r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
     r->samples = MS_NEW_ARRAY(cx->arena, r->room_samples, ms_ledger_sample);
     MS_TRY(make_units(r));
     return make_buffers(r);
@@ -197,9 +210,16 @@ void ms_rank_run_close(ms_rank_run *r)
 {
     close_flights(r->flights);
     close_flights(r->idle_flights);
-    if (r->rank.scratch != NULL)
-        ms_arena_close(r->rank.scratch);
     ms_rank_release_workspace(&r->rank, r->workspace_bytes, r->workspace);
+    ms_rank_release(&r->rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
+                    r->receive_buffer);
+    if (r->rooms != NULL)
+        ms_unit_rooms_close(&r->rank, r->rooms);
+    for (int s = r->num_stages - 1; s >= 0; s--)
+        for (int i = r->stages[s].num_parts - 1; i >= 0; i--)
+            if (r->stages[s].parts[i].unit != NULL)
+                ms_unit_close(&r->rank, r->stages[s].parts[i].unit);
+    ms_arena_close(r->rank.scratch);
 }
 
 /* ---- steps ---- */

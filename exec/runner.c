@@ -10,19 +10,35 @@ typedef struct run {
     ms_job job;
     ms_outcome *out;
     ms_collection weights, gradients, updated;
-    bool *carried; /* (ranks) */
+    bool *carried;              /* (ranks) */
+    ms_ledger_sample **samples; /* (ranks carried): room that outlives the ranks */
 } run;
+
+static const double *find_loaded(void *state, const char *name, int num_dims,
+                                 const long *shape)
+{
+    const ms_safe_file *const *file = state;
+    const ms_safe_tensor *tensor = ms_safe_find(*file, name);
+    bool fits = tensor != NULL && tensor->num_dims == num_dims;
+    for (int i = 0; fits && i < num_dims; i++)
+        fits = tensor->shape[i] == shape[i];
+    return fits ? tensor->values : NULL;
+}
 
 static void keep_outcome(run *state, ms_rank_run *r)
 {
     long at = 0;
     for (long i = 0; i < r->rank.place->rank; i++)
         at += state->carried[i];
-    state->out->ranks[at] = (ms_rank_outcome){.rank = r->rank.place->rank,
-                                              .ledger = r->rank.ledger,
-                                              .num_samples = r->num_samples,
-                                              .samples = r->samples,
-                                              .recorder = r->recorder};
+    ms_rank_outcome *kept = &state->out->ranks[at];
+    kept->rank = r->rank.place->rank;
+    kept->ledger = r->rank.ledger;
+    kept->recorder = r->recorder;
+    kept->num_samples = r->num_samples;
+    if (r->num_samples > 0)
+        memcpy(state->samples[at], r->samples,
+               (size_t)r->num_samples * sizeof *r->samples);
+    kept->samples = state->samples[at];
 }
 
 /* ---- steps of a rank ---- */
@@ -30,14 +46,14 @@ static void keep_outcome(run *state, ms_rank_run *r)
 static ms_status initialise(const run *state, ms_rank_run *r)
 {
     const ms_runner_options *options = state->job.options;
+    const ms_safe_file *load = options->load;
     for (int s = 0; s < r->num_stages; s++) {
         for (int i = 0; i < r->stages[s].num_parts; i++) {
             ms_param_unit *unit = r->stages[s].parts[i].unit;
             if (!r->rank.backend->has_values)
                 continue;
             if (options->load != NULL)
-                MS_TRY(
-                    ms_unit_load(&r->rank, unit, ms_safe_finder, (void *)options->load));
+                MS_TRY(ms_unit_load(&r->rank, unit, find_loaded, &load));
             else
                 MS_TRY(ms_unit_initialise(&r->rank, unit, &options->initial));
         }
@@ -100,7 +116,7 @@ static ms_status rank_main(ms_ctx *cx, ms_device_rank *device, long rank, void *
 
 /* ---- all of it ---- */
 
-static ms_status make_collections(ms_ctx *cx, run *state)
+static void make_collections(ms_ctx *cx, run *state)
 {
     const ms_runner_options *options = state->job.options;
     const bool wanted[] = {options->wants_weights, options->wants_gradients,
@@ -108,13 +124,23 @@ static ms_status make_collections(ms_ctx *cx, run *state)
     ms_collection *all[] = {&state->weights, &state->gradients, &state->updated};
     for (int i = 0; i < 3; i++)
         if (wanted[i] && state->job.backend->backend->has_values)
-            MS_TRY(ms_collection_make(cx, &state->job, all[i]));
-    return MS_OK;
+            *all[i] = ms_collection_make(cx, &state->job);
 }
 
 static ms_safe_file file_of(const ms_collection *collection)
 {
     return (ms_safe_file){collection->num_tensors, collection->tensors};
+}
+
+static int most_samples(const ms_job *job)
+{
+    const ms_schedule *schedule = job->planned->schedule;
+    int most = 0;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
+        int num = ms_samples_of_rank(schedule, rank);
+        most = num > most ? num : most;
+    }
+    return most;
 }
 
 static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
@@ -131,13 +157,17 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
         out->num_ranks += state->carried[i];
     }
     out->ranks = MS_NEW_ARRAY(cx->arena, out->num_ranks, ms_rank_outcome);
+    state->samples = MS_NEW_ARRAY(cx->arena, out->num_ranks, ms_ledger_sample *);
+    for (long i = 0; i < out->num_ranks; i++)
+        state->samples[i] =
+            MS_NEW_ARRAY(cx->arena, most_samples(&state->job), ms_ledger_sample);
 }
 
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
-    MS_TRY(make_collections(cx, &state));
+    make_collections(cx, &state);
     open_outcome(cx, &state, out);
     MS_TRY(job->backend->run(cx, job, rank_main, &state));
     out->weights = file_of(&state.weights);
