@@ -44,15 +44,16 @@ ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num
                              ms_unit_rooms **out);
 void ms_unit_rooms_close(ms_rank *rank, ms_unit_rooms *rooms);
 
-/* Points cells[tensor].data of all weights (and of their gradients) at their memory, as it is now: NULL what is not there. Of two rooms the one gathered first. */
+/* Points cells[tensor].data of all weights (and of their gradients) at their memory, as it is now: NULL what is not there. */
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells);
 
 /* ---- parameters ---- */
-/* Gathers whole parameters; compute waits for `done` (0: nothing was to be done) before it uses them. ZeRO 1, 2 and 3 kept: once a step. ZeRO 3: into a free room,
- * of which there are two (asserted); `after` must hold what compute did with the room before. A unit can be gathered again while it is at work. */
+/* Gathers whole parameters; compute waits for `done` (0: nothing was to be done) before it uses them. ZeRO 1, 2 and 3 kept: once a step. ZeRO 3: for each use, into a
+ * free room; `after` must hold what compute did with the room before. A unit that is gathered already gets another user, and with values nothing moves. Where more
+ * than two units are gathered at once (pairs of a forward and a backward), further rooms are allocated, and counted, for that time. */
 ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
-/* ZeRO 3: the parameters gathered first are not needed any more. */
+/* ZeRO 3: one use of the gathered parameters has ended; with the last one the room is free. */
 void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
 
 /* ---- gradients ---- */
@@ -60,12 +61,11 @@ void ms_unit_clear_gradients(ms_rank *rank,
                              ms_param_unit *unit); /* at the start of a step */
 /* Takes the room for whole gradients of one micro-batch, where only shards are kept (ZeRO 2 and 3), zeroed. One unit at a time (asserted). */
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
-/* Starts their reduction over the shards, after `after`. ms_unit_end_reduction adds the result to the shards and frees the room: the caller has
- * waited for `done`. */
+/* Starts their reduction over the shards, after `after`. ms_unit_end_reduction adds the result to the shards and frees the room: the caller has waited for `done`. */
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
 ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit);
-/* Once a step, in this order; each starts after `after` (two events at the most) and the one before, and is done when its event has happened (0: nothing to do):
+/* Once a step, in this order; each starts after `after` and after the one before, and is done when its event has happened (0: nothing to do):
  * all-reduce over all data-parallel ranks (ZeRO 0); reduce-scatter of whole gradients (ZeRO 1, ZeRO 3 kept; the shard is workspace until the gradients are cleared);
  * all-reduce of the shard over dp_replicate; all-reduce over tp of what is partial there (norms under sequence parallelism). */
 ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,

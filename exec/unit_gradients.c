@@ -50,29 +50,40 @@ static void *arrival(const ms_param_unit *unit, int segment)
                       unit->room_first[segment] / s->num_shards);
 }
 
+static ms_unit_move move_of(ms_rank *rank, ms_param_unit *unit,
+                            const ms_state_move predicted[2])
+{
+    return (ms_unit_move){.rank = rank,
+                          .unit = unit,
+                          .predicted_s = {predicted[0].seconds, predicted[1].seconds}};
+}
+
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done)
 {
     *done = 0;
     if (!ms_shards_grads(unit->sharding))
         return MS_OK;
-    assert(unit->rooms->gradient_holder == unit);
-    const ms_state_move *moves = unit->options.ops->reduce;
-    double predicted_s[2] = {moves[0].seconds, moves[1].seconds};
+    const ms_unit_rooms *rooms = unit->rooms;
+    assert(rooms->gradient_holder == unit);
+    ms_unit_move move = move_of(rank, unit, unit->options.ops->reduce);
+    move.after = after;
+    move.num_after = num_after;
+    move.done = done;
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         if (s->num_shards <= 1)
             continue;
-        ms_transfer transfer = {.kind = MS_TRANSFER_REDUCE_SCATTER,
-                                .group = (unsigned char)s->shard_group,
-                                .stream = MS_STREAM_REDUCE,
-                                .send = ms_unit_at(unit, unit->rooms->grads[s->is_expert],
-                                                   unit->room_first[i]),
-                                .receive = arrival(unit, i),
-                                .count = own_count(s),
-                                .name = "reduce gradients"};
-        MS_TRY(ms_unit_start(rank, &transfer, &predicted_s[s->is_expert], after,
-                             num_after, done));
+        MS_TRY(ms_unit_start(
+            &move, s,
+            (ms_transfer){
+                .kind = MS_TRANSFER_REDUCE_SCATTER,
+                .group = (unsigned char)s->shard_group,
+                .stream = MS_STREAM_REDUCE,
+                .send = ms_unit_at(unit, rooms->grads[s->is_expert], unit->room_first[i]),
+                .receive = arrival(unit, i),
+                .count = own_count(s),
+                .name = "reduce gradients"}));
     }
     return MS_OK;
 }
@@ -93,28 +104,27 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
 
 /* ---- once a step ---- */
 
-/* What the last transfers of a unit wait for: its own transfer before them, and what the caller says. */
+#define MAX_AFTER 16
+
+/* What a move of complete gradients waits for: `after`, and the move before it. */
 typedef struct waits {
-    ms_event events[3];
     int num;
+    ms_event events[MAX_AFTER + 1];
 } waits;
 
 static waits waits_of(const ms_param_unit *unit, const ms_event *after, int num_after)
 {
-    waits w = {.num = num_after < 2 ? num_after : 2};
-    for (int i = 0; i < w.num; i++)
+    waits w = {.num = num_after + 1};
+    assert(num_after <= MAX_AFTER);
+    for (int i = 0; i < num_after; i++)
         w.events[i] = after[i];
-    w.events[w.num++] = unit->last;
+    w.events[num_after] = unit->last;
     return w;
 }
 
-/* Starts a transfer of gradients that are complete for this step. */
-static ms_status start_last(ms_rank *rank, ms_param_unit *unit, ms_transfer transfer,
-                            waits w, double *predicted_s, ms_event *done)
+static void note_last(ms_param_unit *unit, ms_event done)
 {
-    MS_TRY(ms_unit_start(rank, &transfer, predicted_s, w.events, w.num, done));
-    unit->last = *done != 0 ? *done : unit->last;
-    return MS_OK;
+    unit->last = done != 0 ? done : unit->last;
 }
 
 static int group_size(const ms_rank *rank, ms_traffic_group group)
@@ -122,25 +132,44 @@ static int group_size(const ms_rank *rank, ms_traffic_group group)
     return rank->world->members[group][rank->place->rank].size;
 }
 
-static ms_status all_reduce_all(ms_rank *rank, ms_param_unit *unit, waits w,
-                                ms_event *done)
+static ms_status all_reduce_all(ms_unit_move *move)
 {
-    const ms_state_move *moves = unit->options.ops->all_reduce;
-    double predicted_s[2] = {moves[0].seconds, moves[1].seconds};
+    const ms_param_unit *unit = move->unit;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        ms_traffic_group group =
+            ms_traffic_state_group(move->rank->world->plan, s->is_expert, false);
+        if (group_size(move->rank, group) <= 1)
+            continue;
+        MS_TRY(ms_unit_start(move, s,
+                             (ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
+                                           .group = (unsigned char)group,
+                                           .stream = MS_STREAM_REDUCE,
+                                           .send = s->grads,
+                                           .receive = s->grads,
+                                           .count = s->count,
+                                           .name = "reduce gradients"}));
+    }
+    return MS_OK;
+}
+
+static ms_status scatter_all(ms_unit_move *move)
+{
+    const ms_param_unit *unit = move->unit;
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *s = unit->segments[i];
-        ms_traffic_group group =
-            ms_traffic_state_group(rank->world->plan, s->is_expert, false);
-        if (group_size(rank, group) <= 1)
+        if (s->num_shards <= 1)
             continue;
-        ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
-                                .group = (unsigned char)group,
-                                .stream = MS_STREAM_REDUCE,
-                                .send = s->grads,
-                                .receive = s->grads,
-                                .count = s->count,
-                                .name = "reduce gradients"};
-        MS_TRY(start_last(rank, unit, transfer, w, &predicted_s[s->is_expert], done));
+        MS_TRY(ms_rank_workspace(move->rank, own_bytes(unit, s), &s->reduced));
+        s->has_reduced = true;
+        MS_TRY(ms_unit_start(move, s,
+                             (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
+                                           .group = (unsigned char)s->shard_group,
+                                           .stream = MS_STREAM_REDUCE,
+                                           .send = s->grads,
+                                           .receive = s->reduced,
+                                           .count = own_count(s),
+                                           .name = "reduce gradients"}));
     }
     return MS_OK;
 }
@@ -148,41 +177,41 @@ static ms_status all_reduce_all(ms_rank *rank, ms_param_unit *unit, waits w,
 ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                               int num_after, ms_event *done)
 {
-    waits w = waits_of(unit, after, num_after);
     *done = 0;
-    if (unit->sharding == MS_ZERO_0)
-        return all_reduce_all(rank, unit, w, done);
     if (ms_shards_grads(unit->sharding))
         return MS_OK;
-    const ms_state_move *moves = unit->options.ops->reduce;
-    double predicted_s[2] = {moves[0].seconds, moves[1].seconds};
-    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
-        ms_segment *s = unit->segments[i];
-        if (s->num_shards <= 1)
-            continue;
-        MS_TRY(ms_rank_workspace(rank, own_bytes(unit, s), &s->reduced));
-        s->has_reduced = true;
-        ms_transfer transfer = {.kind = MS_TRANSFER_REDUCE_SCATTER,
-                                .group = (unsigned char)s->shard_group,
-                                .stream = MS_STREAM_REDUCE,
-                                .send = s->grads,
-                                .receive = s->reduced,
-                                .count = own_count(s),
-                                .name = "reduce gradients"};
-        MS_TRY(start_last(rank, unit, transfer, w, &predicted_s[s->is_expert], done));
-    }
+    bool whole = unit->sharding == MS_ZERO_0;
+    const ms_part_ops *ops = unit->options.ops;
+    waits w = waits_of(unit, after, num_after);
+    ms_unit_move move = move_of(rank, unit, whole ? ops->all_reduce : ops->reduce);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
+    MS_TRY(whole ? all_reduce_all(&move) : scatter_all(&move));
+    note_last(unit, *done);
     return MS_OK;
 }
 
 /* All-reduce in place of a part of the own shard. */
-static ms_transfer all_reduce_of(const ms_param_unit *unit, const ms_segment *s,
-                                 ms_range part, ms_transfer transfer)
+static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_range part,
+                                ms_transfer transfer)
 {
     transfer.kind = MS_TRANSFER_ALL_REDUCE;
-    transfer.receive = ms_segment_gradient(unit, s, part.first);
+    transfer.receive = ms_segment_gradient(move->unit, s, part.first);
     transfer.send = transfer.receive;
     transfer.count = part.end - part.first;
-    return transfer;
+    return ms_unit_start(move, s, transfer);
+}
+
+/* One prediction for dense and expert parameters: carried by the first segment. */
+static ms_unit_move joint_move(ms_rank *rank, ms_param_unit *unit,
+                               const ms_state_move *predicted)
+{
+    ms_unit_move move = {.rank = rank, .unit = unit};
+    bool expert = unit->num_segments > unit->num_borrowed &&
+                  unit->segments[unit->num_borrowed]->is_expert;
+    move.predicted_s[expert] = predicted->seconds;
+    return move;
 }
 
 ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
@@ -192,15 +221,16 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
     if (unit->sharding == MS_ZERO_0 || group_size(rank, MS_TRAFFIC_REPLICATE) <= 1)
         return MS_OK;
     waits w = waits_of(unit, after, num_after);
-    double predicted_s = unit->options.ops->replicate.seconds;
-    const ms_transfer transfer = {.group = MS_TRAFFIC_REPLICATE,
-                                  .stream = MS_STREAM_REDUCE,
-                                  .name = "reduce over replicas"};
-    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
-        const ms_segment *s = unit->segments[i];
-        MS_TRY(start_last(rank, unit, all_reduce_of(unit, s, s->own, transfer), w,
-                          &predicted_s, done));
-    }
+    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->replicate);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
+        MS_TRY(all_reduce_own(&move, unit->segments[i], unit->segments[i]->own,
+                              (ms_transfer){.group = MS_TRAFFIC_REPLICATE,
+                                            .stream = MS_STREAM_REDUCE,
+                                            .name = "reduce over replicas"}));
+    note_last(unit, *done);
     return MS_OK;
 }
 
@@ -212,16 +242,20 @@ ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
     if (group_size(rank, MS_TRAFFIC_TP) <= 1)
         return MS_OK;
     waits w = waits_of(unit, after, num_after);
-    double predicted_s = unit->options.ops->tp_sync.seconds;
-    const ms_transfer transfer = {
-        .group = MS_TRAFFIC_TP, .stream = MS_STREAM_TP, .name = "reduce over tp"};
+    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->tp_sync);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         ms_range part = ms_range_overlap(s->own, s->partial);
         if (part.end > part.first || !rank->backend->has_values)
-            MS_TRY(start_last(rank, unit, all_reduce_of(unit, s, part, transfer), w,
-                              &predicted_s, done));
+            MS_TRY(all_reduce_own(&move, s, part,
+                                  (ms_transfer){.group = MS_TRAFFIC_TP,
+                                                .stream = MS_STREAM_TP,
+                                                .name = "reduce over tp"}));
     }
+    note_last(unit, *done);
     return MS_OK;
 }
 

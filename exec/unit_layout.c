@@ -11,16 +11,6 @@ ms_range ms_range_overlap(ms_range a, ms_range b)
     return (ms_range){first, end > first ? end : first};
 }
 
-bool ms_segment_gathers(const ms_param_unit *unit, const ms_segment *segment)
-{
-    return unit->sharding == MS_ZERO_3 && segment->num_shards > 1;
-}
-
-bool ms_segment_shards_gradients(const ms_param_unit *unit, const ms_segment *segment)
-{
-    return ms_shards_grads(unit->sharding) && segment->num_shards > 1;
-}
-
 void *ms_unit_at(const ms_param_unit *unit, void *base, long element)
 {
     return base == NULL ? NULL : (char *)base + (size_t)element * unit->real_bytes;
@@ -279,29 +269,49 @@ static void measure(ms_unit_rooms *rooms, const ms_param_unit *unit)
     }
 }
 
-static double workspace_bytes(const ms_unit_rooms *rooms, int expert)
+static double workspace_bytes(const ms_rank *rank, const ms_unit_rooms *rooms, int expert)
 {
-    return (double)rooms->shard_count[expert] * (double)rooms->real_bytes;
+    return (double)rooms->shard_count[expert] * (double)rank->kernels->real_bytes;
 }
 
-static ms_status allocate_rooms(ms_rank *rank, ms_unit_rooms *rooms)
+ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room)
 {
-    const ms_memory_part part = MS_MEMORY_GATHERED_PARAMS;
+    for (int expert = 0; expert < 2; expert++)
+        MS_TRY(allocate(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
+                        &rooms->params[room][expert]));
+    return MS_OK;
+}
+
+void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room)
+{
+    for (int expert = 0; expert < 2; expert++)
+        release(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
+                &rooms->params[room][expert]);
+}
+
+static ms_status open_gradients(ms_rank *rank, ms_unit_rooms *rooms)
+{
     for (int expert = 0; expert < 2; expert++) {
-        for (int i = 0; i < rooms->num_param_rooms; i++)
-            MS_TRY(allocate(rank, part, rooms->room_count[expert],
-                            &rooms->params[i][expert]));
-        if (!rooms->has_gradients)
-            continue;
-        MS_TRY(allocate(rank, part, rooms->room_count[expert], &rooms->grads[expert]));
-        MS_TRY(ms_rank_workspace(rank, workspace_bytes(rooms, expert),
+        MS_TRY(allocate(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
+                        &rooms->grads[expert]));
+        MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, rooms, expert),
                                  &rooms->reduced[expert]));
     }
     return MS_OK;
 }
 
+static void close_gradients(ms_rank *rank, ms_unit_rooms *rooms)
+{
+    for (int expert = 0; expert < 2; expert++) {
+        release(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
+                &rooms->grads[expert]);
+        ms_rank_release_workspace(rank, workspace_bytes(rank, rooms, expert),
+                                  rooms->reduced[expert]);
+    }
+}
+
 /* ZeRO 3 kept: everything is gathered once, to stay. */
-static ms_status allocate_whole(ms_rank *rank, ms_param_unit *unit)
+static ms_status open_whole(ms_rank *rank, ms_param_unit *unit)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *segment = unit->segments[i];
@@ -312,29 +322,7 @@ static ms_status allocate_whole(ms_rank *rank, ms_param_unit *unit)
     return MS_OK;
 }
 
-ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
-                             ms_unit_rooms **out)
-{
-    ms_sharding sharding = rank->planned->sharding;
-    ms_unit_rooms *rooms = MS_NEW(rank->cx->arena, ms_unit_rooms);
-    rooms->real_bytes = rank->kernels->real_bytes;
-    rooms->num_units = num_units;
-    rooms->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
-    rooms->has_gradients = ms_shards_grads(sharding);
-    rooms->num_param_rooms = sharding == MS_ZERO_3 ? 2 : 0;
-    for (int i = 0; i < num_units; i++) {
-        measure(rooms, units[i]);
-        units[i]->rooms = rooms;
-        rooms->units[i] = units[i];
-    }
-    *out = rooms;
-    MS_TRY(allocate_rooms(rank, rooms));
-    for (int i = 0; i < num_units && sharding == MS_ZERO_3_KEEP; i++)
-        MS_TRY(allocate_whole(rank, units[i]));
-    return MS_OK;
-}
-
-static void release_whole(ms_rank *rank, const ms_param_unit *unit)
+static void close_whole(ms_rank *rank, const ms_param_unit *unit)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         if (unit->segments[i]->num_shards > 1)
@@ -342,19 +330,36 @@ static void release_whole(ms_rank *rank, const ms_param_unit *unit)
                     &unit->segments[i]->whole);
 }
 
+ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
+                             ms_unit_rooms **out)
+{
+    ms_sharding sharding = rank->planned->sharding;
+    ms_unit_rooms *rooms = MS_NEW(rank->cx->arena, ms_unit_rooms);
+    rooms->num_units = num_units;
+    rooms->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
+    for (int i = 0; i < num_units; i++) {
+        measure(rooms, units[i]);
+        units[i]->rooms = rooms;
+        rooms->units[i] = units[i];
+    }
+    *out = rooms;
+    if (ms_shards_grads(sharding))
+        MS_TRY(open_gradients(rank, rooms));
+    for (int i = 0; i < MS_KEPT_ROOMS && sharding == MS_ZERO_3; i++)
+        MS_TRY(ms_room_open(rank, rooms, i));
+    for (int i = 0; i < num_units && sharding == MS_ZERO_3_KEEP; i++)
+        MS_TRY(open_whole(rank, units[i]));
+    return MS_OK;
+}
+
 void ms_unit_rooms_close(ms_rank *rank, ms_unit_rooms *rooms)
 {
-    const ms_memory_part part = MS_MEMORY_GATHERED_PARAMS;
-    for (int expert = 0; expert < 2; expert++) {
-        for (int i = 0; i < rooms->num_param_rooms; i++)
-            release(rank, part, rooms->room_count[expert], &rooms->params[i][expert]);
-        if (!rooms->has_gradients)
-            continue;
-        release(rank, part, rooms->room_count[expert], &rooms->grads[expert]);
-        ms_rank_release_workspace(rank, workspace_bytes(rooms, expert),
-                                  rooms->reduced[expert]);
-    }
-    bool kept = rank->planned->sharding == MS_ZERO_3_KEEP;
-    for (int i = 0; i < rooms->num_units && kept; i++)
-        release_whole(rank, rooms->units[i]);
+    ms_sharding sharding = rank->planned->sharding;
+    if (ms_shards_grads(sharding))
+        close_gradients(rank, rooms);
+    for (int i = 0; i < MS_MAX_ROOMS && sharding == MS_ZERO_3; i++)
+        if (i < MS_KEPT_ROOMS || rooms->holder[i] != NULL)
+            ms_room_close(rank, rooms, i);
+    for (int i = 0; i < rooms->num_units && sharding == MS_ZERO_3_KEEP; i++)
+        close_whole(rank, rooms->units[i]);
 }

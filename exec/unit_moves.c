@@ -3,49 +3,76 @@
 
 #include <assert.h>
 
-ms_status ms_unit_start(ms_rank *rank, ms_transfer *transfer, double *predicted_s,
-                        const ms_event *after, int num_after, ms_event *done)
+ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
+                        ms_transfer transfer)
 {
-    transfer->predicted_s = *predicted_s;
-    *predicted_s = 0.0;
-    if (!rank->backend->has_values && transfer->predicted_s <= 0.0)
+    ms_rank *rank = move->rank;
+    transfer.predicted_s = move->predicted_s[segment->is_expert];
+    move->predicted_s[segment->is_expert] = 0.0;
+    if (!rank->backend->has_values && transfer.predicted_s <= 0.0)
         return MS_OK;
-    return rank->backend->start(rank->cx, rank->device, transfer, after, num_after, done);
+    return rank->backend->start(rank->cx, rank->device, &transfer, move->after,
+                                move->num_after, move->done);
 }
 
 /* ---- rooms ---- */
 
-static int take_room(ms_param_unit *unit)
+static ms_status take_room(ms_rank *rank, ms_param_unit *unit)
 {
     ms_unit_rooms *rooms = unit->rooms;
-    assert(rooms != NULL && unit->num_gathered < 2);
-    int room = rooms->holder[0] == NULL ? 0 : 1;
-    assert(rooms->holder[room] == NULL); /* one unit at work, one ahead */
+    assert(rooms != NULL);
+    int room = 0;
+    while (room < MS_MAX_ROOMS && rooms->holder[room] != NULL)
+        room++;
+    assert(room < MS_MAX_ROOMS);
+    if (room >= MS_KEPT_ROOMS)
+        MS_TRY(ms_room_open(rank, rooms, room));
     rooms->holder[room] = unit;
-    unit->rooms_held[unit->num_gathered++] = room;
-    return room;
+    unit->room = room;
+    return MS_OK;
 }
 
 void ms_unit_release(ms_rank *rank, ms_param_unit *unit)
 {
-    (void)rank;
-    if (unit->num_gathered == 0)
+    if (unit->num_users == 0 || --unit->num_users > 0)
         return;
-    unit->rooms->holder[unit->rooms_held[0]] = NULL;
-    unit->rooms_held[0] = unit->rooms_held[1];
-    unit->num_gathered--;
+    unit->rooms->holder[unit->room] = NULL;
+    if (unit->room >= MS_KEPT_ROOMS)
+        ms_room_close(rank, unit->rooms, unit->room);
 }
 
 /* ---- gathers ---- */
 
-/* Where the whole segment is gathered to. `room`: ZeRO 3. */
-static void *destination(const ms_param_unit *unit, int segment, int room)
+/* Where the whole segment is, or is gathered to. */
+static void *destination(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
     if (unit->sharding == MS_ZERO_3)
-        return ms_unit_at(unit, unit->rooms->params[room][s->is_expert],
+        return ms_unit_at(unit, unit->rooms->params[unit->room][s->is_expert],
                           unit->room_first[segment]);
     return unit->sharding == MS_ZERO_3_KEEP ? s->whole : s->params;
+}
+
+/* A borrowed matrix is gathered with its owner, but for ZeRO 3. */
+static ms_status gather_segments(ms_unit_move *move)
+{
+    const ms_param_unit *unit = move->unit;
+    int first = unit->sharding == MS_ZERO_3 ? 0 : unit->num_borrowed;
+    for (int i = first; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards <= 1)
+            continue;
+        MS_TRY(
+            ms_unit_start(move, s,
+                          (ms_transfer){.kind = MS_TRANSFER_ALL_GATHER,
+                                        .group = (unsigned char)s->shard_group,
+                                        .stream = MS_STREAM_GATHER,
+                                        .send = ms_segment_param(unit, s, s->own.first),
+                                        .receive = destination(unit, i),
+                                        .count = s->own.end - s->own.first,
+                                        .name = "gather parameters"}));
+    }
+    return MS_OK;
 }
 
 static bool has_shards(const ms_param_unit *unit)
@@ -62,25 +89,19 @@ ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
     *done = 0;
     if (!has_shards(unit))
         return MS_OK;
-    const ms_state_move *moves = unit->options.ops->gather;
-    double predicted_s[2] = {moves[0].seconds, moves[1].seconds};
-    bool by_unit = unit->sharding == MS_ZERO_3;
-    int room = by_unit ? take_room(unit) : 0;
-    for (int i = by_unit ? 0 : unit->num_borrowed; i < unit->num_segments; i++) {
-        ms_segment *s = unit->segments[i];
-        if (s->num_shards <= 1)
-            continue;
-        ms_transfer transfer = {.kind = MS_TRANSFER_ALL_GATHER,
-                                .group = (unsigned char)s->shard_group,
-                                .stream = MS_STREAM_GATHER,
-                                .send = ms_segment_param(unit, s, s->own.first),
-                                .receive = destination(unit, i, room),
-                                .count = s->own.end - s->own.first,
-                                .name = "gather parameters"};
-        MS_TRY(ms_unit_start(rank, &transfer, &predicted_s[s->is_expert], after,
-                             num_after, done));
+    bool by_use = unit->sharding == MS_ZERO_3;
+    if (by_use && unit->num_users++ == 0)
+        MS_TRY(take_room(rank, unit));
+    if (by_use && unit->num_users > 1 && rank->backend->has_values) {
+        *done = unit->gathered;
+        return MS_OK;
     }
-    return MS_OK;
+    const ms_state_move *predicted = unit->options.ops->gather;
+    ms_unit_move move = {rank,  unit,      {predicted[0].seconds, predicted[1].seconds},
+                         after, num_after, done};
+    ms_status status = gather_segments(&move);
+    unit->gathered = *done;
+    return status;
 }
 
 /* ---- where a program finds them ---- */
@@ -92,14 +113,13 @@ static void *whole_params(const ms_param_unit *unit, int segment)
         return s->params;
     if (unit->sharding == MS_ZERO_3_KEEP)
         return s->whole;
-    return unit->num_gathered > 0 ? destination(unit, segment, unit->rooms_held[0])
-                                  : NULL;
+    return unit->num_users > 0 ? destination(unit, segment) : NULL;
 }
 
 static void *whole_grads(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
-    if (!ms_segment_shards_gradients(unit, s))
+    if (!ms_shards_grads(unit->sharding) || s->num_shards <= 1)
         return s->grads;
     if (unit->rooms == NULL || unit->rooms->gradient_holder != unit)
         return NULL;

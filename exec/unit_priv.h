@@ -53,29 +53,32 @@ struct ms_param_unit {
     ms_unit_rooms *rooms; /* NULL: none made */
     long room_first
         [MS_MAX_SEGMENTS]; /* element of a room, dense or of experts, where the segment begins */
-    int num_gathered;
-    int rooms_held[2]; /* (num_gathered): oldest first */
-    ms_event last;     /* of the moves of complete gradients */
+    int num_users;         /* of gathered parameters (ZeRO 3) */
+    int room;              /* that they are in */
+    ms_event gathered;
+    ms_event last; /* of the moves of complete gradients */
 };
 
-/* Rooms of dense and of expert elements. */
+/* Of parameters: the unit at work and the one ahead; of a forward and a backward in turns. */
+#define MS_KEPT_ROOMS 2
+#define MS_MAX_ROOMS  4
+
+/* What units take turns in; of each dense elements and those of experts. */
 struct ms_unit_rooms {
-    size_t real_bytes;
     int num_units;
     ms_param_unit **units;              /* (num_units) */
     long room_count[2], shard_count[2]; /* of the largest unit */
-    int num_param_rooms;
-    void *params[2][2];
-    const ms_param_unit *holder[2]; /* of rooms of parameters; NULL: free */
     bool has_gradients;
+    void *params[MS_MAX_ROOMS][2]; /* from MS_KEPT_ROOMS on: while they are used */
+    const ms_param_unit *holder[MS_MAX_ROOMS]; /* NULL: free */
     void *grads[2];
     void *reduced[2]; /* workspace: shards as they come from the reduction */
     const ms_param_unit *gradient_holder;
 };
 
-/* Whether the segment's parameters (gradients) are in rooms when they are whole. */
-bool ms_segment_gathers(const ms_param_unit *unit, const ms_segment *segment);
-bool ms_segment_shards_gradients(const ms_param_unit *unit, const ms_segment *segment);
+/* Memory of one room of parameters. */
+ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room);
+void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room);
 
 /* Memory of an element; NULL in runs without values. */
 void *ms_unit_at(const ms_param_unit *unit, void *base, long element);
@@ -85,8 +88,18 @@ void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment,
 void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
                           long element);
 
-/* Starts it, unless it takes no time in a run without values. `done` stays as it is then. The prediction is used up: the next transfer has none. */
-ms_status ms_unit_start(ms_rank *rank, ms_transfer *transfer, double *predicted_s,
-                        const ms_event *after, int num_after, ms_event *done);
+/* A move of state: one transfer for each segment that it concerns. */
+typedef struct ms_unit_move {
+    ms_rank *rank;
+    ms_param_unit *unit;
+    double predicted_s[2]; /* dense, expert: of the first transfer, then 0 */
+    const ms_event *after;
+    int num_after;
+    ms_event *done;
+} ms_unit_move;
+
+/* Starts a transfer for a segment, unless it takes no time in a run without values: then `done` stays as it is. */
+ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
+                        ms_transfer transfer);
 
 #endif
