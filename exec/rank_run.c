@@ -155,6 +155,18 @@ static ms_status make_units(ms_rank_run *r)
     return ms_unit_rooms_make(&r->rank, units, num, &r->rooms);
 }
 
+static ms_status make_early_rooms(ms_rank_run *r)
+{
+    const ms_planned *planned = r->rank.planned;
+    if (!ms_shards_grads(planned->sharding) ||
+        !ms_schedule_traits_of(planned->schedule->shape.kind).splits_backward)
+        return MS_OK;
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            MS_TRY(ms_part_make_early(&r->rank, &r->stages[s].parts[i]));
+    return MS_OK;
+}
+
 static ms_status make_buffers(ms_rank_run *r)
 {
     ms_rank *rank = &r->rank;
@@ -203,6 +215,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
     r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
     r->samples = MS_NEW_ARRAY(cx->arena, r->room_samples, ms_ledger_sample);
     MS_TRY(make_units(r));
+    MS_TRY(make_early_rooms(r));
     return make_buffers(r);
 }
 
@@ -213,6 +226,10 @@ void ms_rank_run_close(ms_rank_run *r)
     ms_rank_release_workspace(&r->rank, r->workspace_bytes, r->workspace);
     ms_rank_release(&r->rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
                     r->receive_buffer);
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            ms_rank_release_workspace(&r->rank, r->stages[s].parts[i].early_bytes,
+                                      r->stages[s].parts[i].early);
     if (r->rooms != NULL)
         ms_unit_rooms_close(&r->rank, r->rooms);
     for (int s = r->num_stages - 1; s >= 0; s--)
