@@ -225,7 +225,7 @@ pictures: $(PROGRAM) ## docs/*.png, made again by the commands of docs/howto.md;
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
-	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c $(SUPPORT)
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/safetensors.c exec/tokens.c $(SUPPORT)
 
 # ---- lint
 
