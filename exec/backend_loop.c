@@ -363,7 +363,7 @@ static ms_status finish(ms_ctx *cx, ms_device_rank *device, pending **at)
     return status;
 }
 
-/* Transfers of one stream, and what comes from the same rank with the same tag, end in the order of their starts. */
+/* Transfers of a stream end in the order of their starts; so does what comes from the same rank with the same tag. */
 static bool comes_before(const pending *p, const ms_transfer *transfer)
 {
     if (is_collective(transfer))

@@ -89,7 +89,7 @@ static const ms_local *shapes_of(ms_rank_run *r, const ms_part_plan *plan)
             if (r->stages[s].parts[i].plan == plan &&
                 r->stages[s].parts[i].shapes != NULL)
                 return r->stages[s].parts[i].shapes;
-    return ms_part_shapes(r->rank.cx->arena, r->rank.world, plan->program, r->rank.place);
+    return ms_part_shapes(&r->rank, plan->program);
 }
 
 static ms_param_unit *embedding_unit(const ms_rank_run *r)

@@ -18,7 +18,9 @@ static ms_model dense_model(const char *name)
                       .norms_per_layer = 2,
                       .final_norm = true,
                       .activation = MS_ACT_SWIGLU,
-                      .num_kinds = 1};
+                      .num_kinds = 1,
+                      .rotary_base = 10000.0,
+                      .norm_epsilon = 1e-6};
     return model;
 }
 
