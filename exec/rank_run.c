@@ -5,6 +5,14 @@
 
 /* ---- micro-batches under way ---- */
 
+/* Among all of the step: with stages placed twice each direction counts its own half. */
+static long microbatch_of(const ms_rank_run *r, const ms_flight *flight)
+{
+    const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
+    bool second = flight->stage >= ms_schedule_model_stages(shape);
+    return flight->microbatch + (second ? ms_schedule_stage_microbatches(shape) : 0);
+}
+
 static void make_batch(ms_rank_run *r, ms_flight *flight)
 {
     const ms_plan *plan = r->rank.planned->plan;
@@ -19,7 +27,7 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
         return;
     int *inputs = MS_NEW_ARRAY(flight->arena, num * length, int);
     int *targets = MS_NEW_ARRAY(flight->arena, num * length, int);
-    long first = (flight->microbatch * r->rank.world->dp + r->rank.place->dp) * num;
+    long first = (microbatch_of(r, flight) * r->rank.world->dp + r->rank.place->dp) * num;
     for (long i = 0; i < num; i++)
         ms_tokens_sequence(tokens, r->step, first + i, inputs + i * length,
                            targets + i * length);
