@@ -65,6 +65,7 @@ static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
         ms_unit_tensor *to = &unit->tensors[unit->num_tensors++];
         to->weight = t;
         to->gradient = tensor->gradient;
+        to->segment = -1; /* none yet */
         to->local = ms_world_local(rank->world, program, t, rank->place);
         ms_weight_name_of(program, t, unit->options.layer, &to->name);
         to->counts = counts(rank, unit, tensor, &to->name);
@@ -107,7 +108,7 @@ static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
     segment->kept_grads = ms_shards_grads(unit->sharding) ? segment->own : all;
 }
 
-/* The tensors of which `belongs` is this segment's number, by kind. */
+/* The tensors of a segment one after the other, by kind. */
 static void place_tensors(ms_param_unit *unit, int number, ms_segment *segment)
 {
     for (int kind = 0; kind < NUM_KINDS; kind++) {
@@ -223,13 +224,13 @@ ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_u
                             .sharding = rank->planned->sharding,
                             .real_bytes = rank->kernels->real_bytes,
                             .matrix = -1};
+    *out = unit; /* to be closed, whatever follows */
     collect_tensors(rank, unit);
     for (int class = 0; class < NUM_CLASSES; class ++)
         add_segment(rank, unit, class);
     set_room_places(unit);
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         MS_TRY(allocate_segment(rank, unit->segments[i]));
-    *out = unit;
     return MS_OK;
 }
 
