@@ -31,7 +31,7 @@ ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
 {
     return (ms_runner_options){.type = type,
                                .num_steps = 1,
-                               .initial = {.seed = 3, .deviation = 0.3, .spread = 0.2},
+                               .initial = {.seed = 3, .deviation = 0.1, .spread = 0.2},
                                .tokens = {.seed = 5,
                                           .vocab = model->vocab,
                                           .sequence_length = plan->sequence_length,
