@@ -65,6 +65,8 @@ static void make_batch(walk *w)
                           .sequence_length = length,
                           .positions = like->options.positions,
                           .num_tokens = (double)(sequences * length)};
+    if (ms_interp_size(like, MS_DIM_VOCAB) == 0)
+        return;
     w->batch.tokens = tokens_of(w, 0);
     w->batch.targets = tokens_of(w, 1);
 }
