@@ -36,9 +36,13 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
         return MS_OK;
     assert(rooms != NULL && rooms->gradient_holder == NULL);
     rooms->gradient_holder = unit;
-    for (int expert = 0; expert < 2; expert++)
-        if (rooms->grads[expert] != NULL)
-            rank->kernels->fill(rooms->grads[expert], 0.0, rooms->room_count[expert]);
+    for (int i = 0; i < unit->num_segments && rank->backend->has_values; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards > 1)
+            rank->kernels->fill(
+                ms_unit_at(unit, rooms->grads[s->is_expert], unit->room_first[i]), 0.0,
+                s->count);
+    }
     return MS_OK;
 }
 

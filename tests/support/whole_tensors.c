@@ -13,6 +13,16 @@ ms_whole_tensor *ms_whole_find(const ms_whole *whole, const char *name)
     return NULL;
 }
 
+const double *ms_whole_find_initial(void *state, const char *name, int num_dims,
+                                    const long *shape)
+{
+    const ms_whole_tensor *t = ms_whole_find(state, name);
+    long count = 1;
+    for (int d = 0; d < num_dims; d++)
+        count *= shape[d];
+    return t != NULL && t->count == count ? t->initial : NULL;
+}
+
 static void add(ms_whole *whole, ms_arena *arena, const ms_weight_name *name, long expert)
 {
     char text[MS_NAME_TEXT];

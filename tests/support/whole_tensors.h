@@ -30,6 +30,7 @@ ms_whole *ms_whole_make(ms_arena *arena, const ms_planned *planned, const ms_wor
 /* The layer of the model that is a part of a stage; -1: none. */
 long ms_whole_layer(const ms_whole *whole, int stage, int part);
 ms_whole_tensor *ms_whole_find(const ms_whole *whole, const char *name);
+ms_tensor_finder ms_whole_find_initial; /* `state` is the ms_whole */
 
 /* Goes through the elements of a local part: start with {whole, name, local}. */
 typedef struct ms_whole_cursor {
