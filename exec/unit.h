@@ -40,15 +40,19 @@ void ms_unit_clear_gradients(ms_rank *rank,
                              ms_param_unit *unit); /* at the start of a step */
 /* Room for whole gradients of one micro-batch, where only shards are kept (ZeRO 2 and 3), zeroed. */
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
-/* Starts their reduction over the shards, after what compute was given so far; ms_unit_end_reduction adds the result to the shards and frees the room, after `wait`ing. */
-ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, ms_event *done);
+/* Starts their reduction over the shards, after `after`; ms_unit_end_reduction adds the result to the shards and frees the room, after `wait`ing. */
+ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                         int num_after, ms_event *done);
 ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit);
-/* Once a step, in this order; each starts after compute so far, and is done in place when its event has happened:
+/* Once a step, in this order; each starts after `after`, and is done in place when its event has happened:
  * all-reduce over all data-parallel ranks (ZeRO 0); reduce-scatter of whole gradients (ZeRO 1, ZeRO 3 kept): the rank's shard of them is then complete;
  * all-reduce of the shard over dp_replicate; all-reduce over tp of what is partial there (norms under sequence parallelism). */
-ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, ms_event *done);
-ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, ms_event *done);
-ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit, ms_event *done);
+ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                              int num_after, ms_event *done);
+ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                            int num_after, ms_event *done);
+ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
+                                 const ms_event *after, int num_after, ms_event *done);
 /* Exchange of gradient shards with the copy of the unit on another rank, which adds them: tied matrices of the first and last stage, twins of DualPipe. */
 ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag);
 ms_status ms_unit_exchange_twin(ms_rank *rank, ms_param_unit *unit, long peer, int tag);
