@@ -5,10 +5,16 @@
  * columns, projections out of them by rows, tables by vocabulary; experts over ep, their width over etp. */
 #include "costmodel/program_priv.h"
 
+#include "base/number.h"
+
 #include <assert.h>
 #include <string.h>
 
-#define STATISTIC_BYTES 4.0 /* log-sum-exp, loss and routing are kept in fp32 */
+/* Log-sum-exp, loss and routing are kept in fp32, or in fp64 where everything is. */
+static double statistic_bytes(const ms_builder *b)
+{
+    return ms_max(4.0, b->program->compute_bytes);
+}
 
 /* ---- shorthand ---- */
 
@@ -39,7 +45,7 @@ static int activation(ms_builder *b, const char *name, const char *dims)
 
 static int statistic(ms_builder *b, const char *name, const char *dims)
 {
-    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, STATISTIC_BYTES);
+    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, statistic_bytes(b));
 }
 
 static ms_node operation(ms_op op, const char *name)
@@ -333,7 +339,7 @@ static int experts(ms_builder *b, int rows, int choice)
 static void route(ms_builder *b, int x, int *probability, int *choice)
 {
     int logits = linear(b, "router.logits", "bsh,he->bse", x, 0);
-    b->tensors[logits].element_bytes = STATISTIC_BYTES;
+    b->tensors[logits].element_bytes = statistic_bytes(b);
     ms_node node = operation(MS_OP_ROUTE, "router.choice");
     add_input(&node, logits);
     if (b->model->moe.router_bias)
