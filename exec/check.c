@@ -25,7 +25,9 @@ static double relative_of(double difference, double scale)
 {
     if (difference == 0.0)
         return 0.0;
-    return scale > 0.0 || isnan(difference) ? difference / scale : INFINITY;
+    if (scale == 0.0 && !isnan(difference))
+        return INFINITY;
+    return difference / scale;
 }
 
 /* ---- losses ---- */
@@ -89,9 +91,10 @@ static ms_check_worst compare_files(const ms_safe_file *run,
     for (int i = 0; i < reference->num_tensors; i++) {
         const ms_safe_tensor *expected = &reference->tensors[i];
         const ms_safe_tensor *got = ms_safe_find(run, expected->name);
-        bool alike = got != NULL && is_alike(got, expected);
-        note_worst(&worst, expected->name,
-                   alike ? compare_values(got, expected) : INFINITY);
+        double relative = INFINITY;
+        if (got != NULL && is_alike(got, expected))
+            relative = compare_values(got, expected);
+        note_worst(&worst, expected->name, relative);
     }
     for (int i = 0; i < run->num_tensors; i++)
         if (ms_safe_find(reference, run->tensors[i].name) == NULL)
