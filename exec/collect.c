@@ -105,6 +105,7 @@ void ms_rank_outcome_unpack(ms_arena *arena, const ms_packed *packed,
 /* ---- all ranks ---- */
 
 typedef struct collection {
+    ms_arena *arena; /* outlives the ranks'; only rank 0 uses it */
     const ms_backend_job *job;
     const ms_outcome *outcome;
     ms_rank_outcome *all; /* of the world; filled by rank 0 */
@@ -153,11 +154,11 @@ static ms_status take(ms_ctx *cx, const collection *c, ms_device_rank *device, l
     size.receive = &count;
     MS_TRY(transfer(cx, c, device, &size));
     ms_packed packed = {(size_t)count * sizeof(long), NULL};
-    packed.bytes = ms_arena_alloc(cx->arena, packed.num_bytes);
+    packed.bytes = ms_arena_alloc(c->arena, packed.num_bytes);
     ms_transfer bytes = longs(MS_TRANSFER_RECEIVE, peer, BYTES_TAG, count);
     bytes.receive = packed.bytes;
     MS_TRY(transfer(cx, c, device, &bytes));
-    ms_rank_outcome_unpack(cx->arena, &packed, &c->all[peer]);
+    ms_rank_outcome_unpack(c->arena, &packed, &c->all[peer]);
     return MS_OK;
 }
 
@@ -186,7 +187,8 @@ ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcom
     long num_ranks = job->world->num_ranks;
     if (outcome->num_ranks == num_ranks)
         return MS_OK;
-    collection c = {job, outcome, MS_NEW_ARRAY(cx->arena, num_ranks, ms_rank_outcome)};
+    collection c = {cx->arena, job, outcome,
+                    MS_NEW_ARRAY(cx->arena, num_ranks, ms_rank_outcome)};
     MS_TRY(job->backend->run(cx, job, collect_rank, &c));
     if (!job->backend->carries(job, 0))
         return MS_OK;

@@ -59,7 +59,8 @@ static void add_variables(char **words, int *num, ms_arena *arena,
     }
 }
 
-char **ms_launch_command(ms_arena *arena, const ms_launch *launch, const char *program)
+char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
+                         const char *program)
 {
     char **words = MS_NEW_ARRAY(arena, launch->argc + 32, char *);
     int num = 0;
@@ -216,7 +217,7 @@ static const char *own_program(ms_arena *arena)
     return ms_arena_strndup(arena, path, (size_t)length);
 }
 
-ms_status ms_launch_run(ms_ctx *cx, const ms_launch *launch)
+ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
 {
     char **command = ms_launch_command(cx->arena, launch, own_program(cx->arena));
     sigset_t signals;

@@ -9,24 +9,25 @@
 /* Set in the environment of ranks that were started here. */
 #define MS_LAUNCHED_VARIABLE "MESHSIM_LAUNCHED"
 
-typedef struct ms_launch {
+typedef struct ms_launch_job {
     const char *mpiexec; /* as ms_launch_find gives it */
     long num_ranks;
     long num_cores; /* of this machine; more ranks than that share them */
     int argc;       /* of each rank, without the program's name */
     char *const *argv;
-} ms_launch;
+} ms_launch_job;
 
 /* mpiexec or mpirun in $PATH; NULL: neither. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
 
 /* The environment and command line of Open MPI (also as root, also with more ranks than cores), MPICH or Intel MPI; NULL-ended, in the arena. */
-char **ms_launch_command(ms_arena *arena, const ms_launch *launch, const char *program);
+char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
+                         const char *program);
 
 /* Runs the ranks and waits for them. Their standard output is ours; on standard error what mpiexec adds to the messages of ranks is left out when an exit
  * code says as much. SIGINT and SIGTERM ask the ranks to stop (SIGUSR1), and end them by force 7 s later: MS_EINTERRUPTED. Else the exit code of the
  * ranks; MS_EIO when mpiexec cannot be started or fails, and when a rank dies by a signal, which is named. */
-ms_status ms_launch_run(ms_ctx *cx, const ms_launch *launch);
+ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 
 /* ---- what mpiexec writes on standard error (launch_output.c) ---- */
 
