@@ -7,12 +7,21 @@
 
 /* ---- shapes and cells ---- */
 
-const ms_local *ms_part_shapes(ms_arena *arena, const ms_world *world,
-                               const ms_program *program, const ms_place *place)
+static double element_bytes(const ms_rank *rank, const ms_tensor *tensor)
 {
-    ms_local *shapes = MS_NEW_ARRAY(arena, program->num_tensors, ms_local);
-    for (int t = 0; t < program->num_tensors; t++)
-        shapes[t] = ms_world_local(world, program, t, place);
+    bool is_mask = tensor->element_bytes == 1.0;
+    return is_mask || !rank->backend->has_values ? tensor->element_bytes
+                                                 : (double)rank->kernels->real_bytes;
+}
+
+const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program)
+{
+    ms_local *shapes = MS_NEW_ARRAY(rank->cx->arena, program->num_tensors, ms_local);
+    for (int t = 0; t < program->num_tensors; t++) {
+        shapes[t] = ms_world_local(rank->world, program, t, rank->place);
+        shapes[t].bytes =
+            (double)shapes[t].count * element_bytes(rank, &program->tensors[t]);
+    }
     return shapes;
 }
 
@@ -88,7 +97,7 @@ static void size_rows(const ms_part_run *run, int tensor)
     cell->count = 1;
     for (int i = 0; i < cell->num_dims; i++)
         cell->count *= cell->shape[i];
-    cell->bytes = (double)cell->count * t->element_bytes;
+    cell->bytes = (double)cell->count * element_bytes(run->rank, t);
 }
 
 /* ---- nodes ---- */

@@ -36,9 +36,9 @@ typedef struct ms_part_run {
     void *workspace;
 } ms_part_run;
 
-/* (num_tensors): what the rank holds of each tensor of a program. Lives in the arena. */
-const ms_local *ms_part_shapes(ms_arena *arena, const ms_world *world,
-                               const ms_program *program, const ms_place *place);
+/* (num_tensors): what the rank holds of each tensor of a program; with values an element takes the bytes of the run's real type, dropout masks one. Lives in the
+ * rank's arena. */
+const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program);
 
 /* Fresh cells, nothing alive. Lives in the arena. */
 ms_part_cells ms_part_cells_make(ms_arena *arena, const ms_rank_part *part);
