@@ -325,7 +325,7 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
     else
         add_across(&law, &s, span);
     if (profile->measured != NULL && cluster->num_levels == 1)
-        law.measured = ms_measured_find(profile->measured, (int)collective, span->size);
+        law.measured = ms_sweep_find(profile->measured, (int)collective, span->size);
     return law;
 }
 
@@ -347,7 +347,7 @@ static inline double fitted_s(const ms_collective_law *law, double size_bytes)
 static double measured_s(const ms_collective_law *law, double size_bytes)
 {
     double seconds;
-    if (ms_measured_curve_s(law->measured, size_bytes, &seconds))
+    if (ms_sweep_curve_s(law->measured, size_bytes, &seconds))
         return seconds;
     const double *rows = law->measured->rows.values;
     const double *end = size_bytes < rows[0]

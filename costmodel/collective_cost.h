@@ -30,7 +30,7 @@ typedef struct ms_collective_law {
         double alpha_s, beta_s_per_byte, ramp;
         const char *name;
     } algorithm[3];
-    const ms_measured_curve *measured; /* NULL: none */
+    const ms_sweep_curve *measured; /* NULL: none */
 } ms_collective_law;
 
 /* Ring within a level and across levels, tree and in-switch (NVLS) for all-reduce. MS_SEND: between neighbours of the group. */

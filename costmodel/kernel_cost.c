@@ -69,7 +69,7 @@ static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
 
 /* ---- measurements ---- */
 
-static const ms_residuals *product_residuals(ms_arena *arena, const ms_measured *measured,
+static const ms_residuals *product_residuals(ms_arena *arena, const ms_sweep *measured,
                                              const ms_pricer *pricer)
 {
     ms_residuals *residuals = ms_residuals_make(arena, measured->products.num);
@@ -83,8 +83,7 @@ static const ms_residuals *product_residuals(ms_arena *arena, const ms_measured 
     return residuals;
 }
 
-static const ms_residuals *attention_residuals(ms_arena *arena,
-                                               const ms_measured_rows *rows,
+static const ms_residuals *attention_residuals(ms_arena *arena, const ms_sweep_rows *rows,
                                                bool backward, const ms_pricer *pricer)
 {
     ms_residuals *residuals = ms_residuals_make(arena, rows->num);
@@ -96,7 +95,7 @@ static const ms_residuals *attention_residuals(ms_arena *arena,
     return residuals;
 }
 
-static void attach_measured(ms_arena *arena, const ms_measured *measured, ms_pricer *out)
+static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer *out)
 {
     const ms_pricer fitted = *out;
     out->products = product_residuals(arena, measured, &fitted);

@@ -338,9 +338,9 @@ static ms_status read_calibrated(ms_ctx *cx, ms_jval root, ms_profile *out)
         MS_TRY(read_pointwise(cx, member, out));
     if (!ms_json_member(cx, root, "measured", &member))
         return MS_OK;
-    ms_measured *measured = MS_NEW(cx->arena, ms_measured);
+    ms_sweep *measured = MS_NEW(cx->arena, ms_sweep);
     out->measured = measured;
-    return ms_measured_read(cx, member, measured);
+    return ms_sweep_read(cx, member, measured);
 }
 
 ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out)

@@ -3,7 +3,7 @@
 #ifndef MS_COSTMODEL_PROFILE_H
 #define MS_COSTMODEL_PROFILE_H
 
-#include "costmodel/measured.h"
+#include "costmodel/sweep.h"
 #include "topo/cluster.h"
 
 typedef enum ms_provenance {
@@ -102,7 +102,7 @@ typedef struct ms_profile {
     /* of calibrated profiles */
     ms_pointwise_profile
         *pointwise; /* (MS_NUM_OPS) by operation, in place of hbm_frac; NULL: none */
-    const ms_measured *measured; /* NULL: none */
+    const ms_sweep *measured; /* NULL: none */
 } ms_profile;
 
 /* Reads an object with a table as ms_json_read does, where a field of kind MS_FIELD_ANY with low < high is

@@ -105,7 +105,7 @@ void ms_profile_write_json(ms_jout *out, const ms_profile *profile, const char *
         write_pointwise(out, profile->pointwise);
     if (profile->measured != NULL) {
         ms_jout_key(out, "measured");
-        ms_measured_write(out, profile->measured);
+        ms_sweep_write(out, profile->measured);
     }
     ms_jout_end_object(out);
 }

@@ -26,12 +26,12 @@ static const char *measured_text(ms_ctx *cx, const char *with_products,
         with_products, with_curves);
 }
 
-static ms_status read_text(ms_ctx *cx, const char *text, ms_measured *out)
+static ms_status read_text(ms_ctx *cx, const char *text, ms_sweep *out)
 {
     ms_jdoc *doc;
     ms_jval root;
     MS_TRY(ms_json_parse(cx, "m.json", text, strlen(text), &doc, &root));
-    ms_status status = ms_measured_read(cx, root, out);
+    ms_status status = ms_sweep_read(cx, root, out);
     ms_json_close(doc);
     return status;
 }
@@ -59,7 +59,7 @@ static void errors_name_the_row(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_ctx *cx = test_cx();
-        ms_measured measured;
+        ms_sweep measured;
         ASSERT_INT(
             read_text(cx, measured_text(cx, rows[i].products, rows[i].curves), &measured),
             MS_EINPUT);
@@ -73,11 +73,11 @@ static void what_is_written_reads_back(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_measured first, second;
+    ms_sweep first, second;
     ASSERT_OK(read_text(cx, measured_text(cx, products, curves), &first), cx);
     FILE *file = tmpfile();
     ms_jout out = ms_jout_open(file);
-    ms_measured_write(&out, &first);
+    ms_sweep_write(&out, &first);
     ms_jout_close(&out);
     ASSERT_OK(read_text(cx, test_read_back(cx->arena, file), &second), cx);
     ASSERT_INT(second.products.num, 3);
@@ -93,22 +93,22 @@ static void curves_are_straight_in_logarithms(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_measured measured;
+    ms_sweep measured;
     ASSERT_OK(read_text(cx, measured_text(cx, products, curves), &measured), cx);
-    const ms_measured_curve *curve = ms_measured_find(&measured, MS_ALL_GATHER, 2);
+    const ms_sweep_curve *curve = ms_sweep_find(&measured, MS_ALL_GATHER, 2);
     assert_non_null(curve);
-    assert_null(ms_measured_find(&measured, MS_ALL_GATHER, 3));
+    assert_null(ms_sweep_find(&measured, MS_ALL_GATHER, 3));
     double seconds;
-    assert_true(ms_measured_curve_s(curve, 8, &seconds));
+    assert_true(ms_sweep_curve_s(curve, 8, &seconds));
     ASSERT_NEAR(seconds, 1e-6, 1e-12);
-    assert_true(ms_measured_curve_s(curve, sqrt(8.0 * 64.0), &seconds));
+    assert_true(ms_sweep_curve_s(curve, sqrt(8.0 * 64.0), &seconds));
     ASSERT_NEAR(seconds, sqrt(1e-6 * 1.5e-6), 1e-12);
-    assert_true(ms_measured_curve_s(curve, 1024, &seconds));
+    assert_true(ms_sweep_curve_s(curve, 1024, &seconds));
     ASSERT_NEAR(seconds, 1.5e-6, 1e-12); /* raised: not faster than 64 bytes */
-    assert_true(ms_measured_curve_s(curve, 4096, &seconds));
+    assert_true(ms_sweep_curve_s(curve, 4096, &seconds));
     ASSERT_NEAR(seconds, 6e-6, 1e-12);
-    assert_false(ms_measured_curve_s(curve, 7, &seconds));
-    assert_false(ms_measured_curve_s(curve, 4097, &seconds));
+    assert_false(ms_sweep_curve_s(curve, 7, &seconds));
+    assert_false(ms_sweep_curve_s(curve, 4097, &seconds));
 }
 
 static void residuals_fade_with_distance(void **state)
@@ -136,7 +136,7 @@ typedef struct setting {
     const ms_stack *stack;
 } setting;
 
-static void open_system(ms_ctx *cx, setting *s, ms_measured *measured)
+static void open_system(ms_ctx *cx, setting *s, ms_sweep *measured)
 {
     const ms_cluster *cluster;
     const ms_profile *profile;
@@ -155,7 +155,7 @@ static void measured_kernels_take_what_was_measured(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     setting s;
-    ms_measured measured;
+    ms_sweep measured;
     open_system(cx, &s, &measured);
     ms_pricer pricer, plain, other;
     ASSERT_OK(ms_pricer_make(cx, &s.cluster, &s.profile, s.stack, MS_BF16, &pricer), cx);
@@ -175,7 +175,7 @@ static void measured_collectives_take_what_was_measured(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     setting s;
-    ms_measured measured;
+    ms_sweep measured;
     open_system(cx, &s, &measured);
     ms_span span = {.size = 2, .tier = 0};
     span.per_domain[0] = 2;
@@ -203,7 +203,7 @@ static void rates_of_operations_replace_traffic(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     setting s;
-    ms_measured measured;
+    ms_sweep measured;
     open_system(cx, &s, &measured);
     s.profile.pointwise = MS_NEW_ARRAY(cx->arena, MS_NUM_OPS, ms_pointwise_profile);
     for (int i = 0; i < MS_NUM_OPS; i++)

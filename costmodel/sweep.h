@@ -1,6 +1,6 @@
 /* What was measured on the machine that a profile describes, beside the laws fitted to it. Only calibrated profiles have it. */
-#ifndef MS_COSTMODEL_MEASURED_H
-#define MS_COSTMODEL_MEASURED_H
+#ifndef MS_COSTMODEL_SWEEP_H
+#define MS_COSTMODEL_SWEEP_H
 
 #include "base/json.h"
 #include "topo/cluster.h"
@@ -13,10 +13,10 @@ typedef struct ms_machine {
 extern const ms_field ms_machine_fields[];
 
 /* Rows of numbers, one after the other; the last of a row is seconds. */
-typedef struct ms_measured_rows {
+typedef struct ms_sweep_rows {
     int num;
     const double *values;
-} ms_measured_rows;
+} ms_sweep_rows;
 
 enum {
     MS_PRODUCT_COLUMNS = 5, /* batch, m, n, k, seconds */
@@ -26,32 +26,31 @@ enum {
 };
 
 /* One collective of one number of ranks, by growing size; seconds never fall. */
-typedef struct ms_measured_curve {
+typedef struct ms_sweep_curve {
     int collective; /* ms_collective */
     long ranks;
-    ms_measured_rows rows;
-} ms_measured_curve;
+    ms_sweep_rows rows;
+} ms_sweep_curve;
 
-typedef struct ms_measured {
+typedef struct ms_sweep {
     ms_machine machine;
     int dtype;  /* ms_dtype: products and attention hold for it alone */
     long ranks; /* that were at work at once */
-    ms_measured_rows products;
-    ms_measured_rows attention[2]; /* forward, backward */
+    ms_sweep_rows products;
+    ms_sweep_rows attention[2]; /* forward, backward */
     int num_curves;
-    ms_measured_curve *curves;
-} ms_measured;
+    ms_sweep_curve *curves;
+} ms_sweep;
 
 /* The member "measured" of a profile. MS_EINPUT: rows of another length, values that are not positive, sizes that do not grow, fewer than two rows.
  * A time below that of a smaller transfer is raised to it: larger ones are never faster. */
-ms_status ms_measured_read(ms_ctx *cx, ms_jval object, ms_measured *out);
-void ms_measured_write(ms_jout *out, const ms_measured *measured);
+ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out);
+void ms_sweep_write(ms_jout *out, const ms_sweep *measured);
 
 /* The curve of a collective; NULL: not measured. */
-const ms_measured_curve *ms_measured_find(const ms_measured *measured, int collective,
-                                          long ranks);
+const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks);
 /* Within the measured sizes log t is linear between neighbours in log S: the rate is interpolated likewise. False outside. */
-bool ms_measured_curve_s(const ms_measured_curve *curve, double bytes, double *seconds);
+bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds);
 
 /* Ratios of measured to fitted time at shapes of three sizes. */
 typedef struct ms_residuals {

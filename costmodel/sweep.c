@@ -1,4 +1,4 @@
-#include "costmodel/measured.h"
+#include "costmodel/sweep.h"
 
 #include "base/number.h"
 #include "costmodel/collective_cost.h"
@@ -32,13 +32,13 @@ const ms_field ms_machine_fields[] = {MACHINE(cpu, "model name of the processor"
 static const ms_field measured_fields[] = {
     {.kind = MS_FIELD_CHOICE,
      .key = "dtype",
-     .offset = offsetof(ms_measured, dtype),
+     .offset = offsetof(ms_sweep, dtype),
      .required = true,
      .choices = ms_dtype_names,
      .help = "data type of products and attention"},
     {.kind = MS_FIELD_INTEGER,
      .key = "ranks",
-     .offset = offsetof(ms_measured, ranks),
+     .offset = offsetof(ms_sweep, ranks),
      .required = true,
      .low = 1,
      .high = 1e6,
@@ -68,7 +68,7 @@ static ms_status read_row(ms_ctx *cx, ms_jval row, int columns, double *to)
     return MS_OK;
 }
 
-static ms_status read_rows(ms_ctx *cx, ms_jval array, int columns, ms_measured_rows *out)
+static ms_status read_rows(ms_ctx *cx, ms_jval array, int columns, ms_sweep_rows *out)
 {
     int num = ms_json_is_array(array) ? ms_json_length(array) : -1;
     if (num < 0 || num > MAX_ROWS)
@@ -79,7 +79,7 @@ static ms_status read_rows(ms_ctx *cx, ms_jval array, int columns, ms_measured_r
         return MS_EINPUT;
     }
     double *values = MS_NEW_ARRAY(cx->arena, num * columns, double);
-    *out = (ms_measured_rows){num, values};
+    *out = (ms_sweep_rows){num, values};
     for (int i = 0; i < num; i++)
         MS_TRY(
             read_row(cx, ms_json_element(cx, array, i), columns, values + i * columns));
@@ -87,7 +87,7 @@ static ms_status read_rows(ms_ctx *cx, ms_jval array, int columns, ms_measured_r
 }
 
 static ms_status read_table(ms_ctx *cx, ms_jval object, const char *key, int columns,
-                            ms_measured_rows *out)
+                            ms_sweep_rows *out)
 {
     ms_jval rows;
     if (!ms_json_member(cx, object, key, &rows))
@@ -95,9 +95,9 @@ static ms_status read_table(ms_ctx *cx, ms_jval object, const char *key, int col
     return read_rows(cx, rows, columns, out);
 }
 
-static ms_status read_curve(ms_ctx *cx, ms_jval rows, ms_measured_curve *out)
+static ms_status read_curve(ms_ctx *cx, ms_jval rows, ms_sweep_curve *out)
 {
-    ms_measured_rows read = {0};
+    ms_sweep_rows read = {0};
     MS_TRY(read_rows(cx, rows, MS_CURVE_COLUMNS, &read));
     double *values = MS_NEW_ARRAY(cx->arena, read.num * MS_CURVE_COLUMNS, double);
     memcpy(values, read.values, (size_t)(read.num * MS_CURVE_COLUMNS) * sizeof *values);
@@ -108,7 +108,7 @@ static ms_status read_curve(ms_ctx *cx, ms_jval rows, ms_measured_curve *out)
                                 "sizes must grow: %g bytes after %g", row[0], before[0]);
         row[1] = ms_max(row[1], before[1]);
     }
-    out->rows = (ms_measured_rows){read.num, values};
+    out->rows = (ms_sweep_rows){read.num, values};
     return MS_OK;
 }
 
@@ -122,7 +122,7 @@ static ms_status read_ranks(ms_ctx *cx, ms_jval value, const char *text, long *o
     return MS_OK;
 }
 
-static ms_status read_kind(ms_ctx *cx, ms_jval of_ranks, int kind, ms_measured *out)
+static ms_status read_kind(ms_ctx *cx, ms_jval of_ranks, int kind, ms_sweep *out)
 {
     if (!ms_json_is_object(of_ranks))
         return ms_json_fail(cx, of_ranks, "must be an object of rows by number of ranks");
@@ -133,24 +133,24 @@ static ms_status read_kind(ms_ctx *cx, ms_jval of_ranks, int kind, ms_measured *
         MS_TRY(read_ranks(cx, rows, key, &ranks));
         if (out->num_curves == MAX_CURVES)
             return ms_json_fail(cx, rows, "more than %d collectives", MAX_CURVES);
-        if (ms_measured_find(out, kind, ranks) != NULL)
+        if (ms_sweep_find(out, kind, ranks) != NULL)
             return ms_json_fail(cx, rows, "%s of %ld ranks stands twice",
                                 ms_collective_names[kind], ranks);
-        ms_measured_curve *curve = &out->curves[out->num_curves];
-        *curve = (ms_measured_curve){.collective = kind, .ranks = ranks};
+        ms_sweep_curve *curve = &out->curves[out->num_curves];
+        *curve = (ms_sweep_curve){.collective = kind, .ranks = ranks};
         MS_TRY(read_curve(cx, rows, curve));
         out->num_curves++;
     }
     return MS_OK;
 }
 
-static ms_status read_collectives(ms_ctx *cx, ms_jval object, ms_measured *out)
+static ms_status read_collectives(ms_ctx *cx, ms_jval object, ms_sweep *out)
 {
     ms_field keys[MS_NUM_COLLECTIVES + 1] = {0};
     for (int i = 0; i < MS_NUM_COLLECTIVES; i++)
         keys[i] = (ms_field){.kind = MS_FIELD_ANY, .key = ms_collective_names[i]};
     MS_TRY(ms_json_read(cx, object, keys, out));
-    out->curves = MS_NEW_ARRAY(cx->arena, MAX_CURVES, ms_measured_curve);
+    out->curves = MS_NEW_ARRAY(cx->arena, MAX_CURVES, ms_sweep_curve);
     for (int i = 0; i < MS_NUM_COLLECTIVES; i++) {
         ms_jval of_ranks;
         if (ms_json_member(cx, object, ms_collective_names[i], &of_ranks))
@@ -159,9 +159,9 @@ static ms_status read_collectives(ms_ctx *cx, ms_jval object, ms_measured *out)
     return MS_OK;
 }
 
-ms_status ms_measured_read(ms_ctx *cx, ms_jval object, ms_measured *out)
+ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out)
 {
-    *out = (ms_measured){0};
+    *out = (ms_sweep){0};
     MS_TRY(ms_json_read(cx, object, measured_fields, out));
     ms_jval member = object;
     ms_json_member(cx, object, "machine", &member);
@@ -177,7 +177,7 @@ ms_status ms_measured_read(ms_ctx *cx, ms_jval object, ms_measured *out)
 
 /* ---- writing ---- */
 
-static void write_rows(ms_jout *out, const char *key, ms_measured_rows rows, int columns)
+static void write_rows(ms_jout *out, const char *key, ms_sweep_rows rows, int columns)
 {
     ms_jout_key(out, key);
     ms_jout_begin_array(out);
@@ -193,14 +193,14 @@ static void write_rows(ms_jout *out, const char *key, ms_measured_rows rows, int
     ms_jout_end_array(out);
 }
 
-static void write_curves(ms_jout *out, const ms_measured *measured)
+static void write_curves(ms_jout *out, const ms_sweep *measured)
 {
     ms_jout_begin_object(out);
     for (int kind = 0; kind < MS_NUM_COLLECTIVES; kind++) {
         ms_jout_key(out, ms_collective_names[kind]);
         ms_jout_begin_object(out);
         for (int i = 0; i < measured->num_curves; i++) {
-            const ms_measured_curve *curve = &measured->curves[i];
+            const ms_sweep_curve *curve = &measured->curves[i];
             char ranks[32];
             snprintf(ranks, sizeof ranks, "%ld", curve->ranks);
             if (curve->collective == kind)
@@ -211,7 +211,7 @@ static void write_curves(ms_jout *out, const ms_measured *measured)
     ms_jout_end_object(out);
 }
 
-void ms_measured_write(ms_jout *out, const ms_measured *measured)
+void ms_sweep_write(ms_jout *out, const ms_sweep *measured)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "dtype", ms_dtype_names[measured->dtype]);
@@ -236,8 +236,7 @@ void ms_measured_write(ms_jout *out, const ms_measured *measured)
 
 /* ---- curves ---- */
 
-const ms_measured_curve *ms_measured_find(const ms_measured *measured, int collective,
-                                          long ranks)
+const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks)
 {
     for (int i = 0; i < measured->num_curves; i++)
         if (measured->curves[i].collective == collective &&
@@ -246,7 +245,7 @@ const ms_measured_curve *ms_measured_find(const ms_measured *measured, int colle
     return NULL;
 }
 
-bool ms_measured_curve_s(const ms_measured_curve *curve, double bytes, double *seconds)
+bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds)
 {
     const double *rows = curve->rows.values;
     int low = 0, high = curve->rows.num - 1;
