@@ -28,7 +28,8 @@ static void set_values(trial *t, const gsl_vector *logs)
 static double log_ratio(const ms_fit_problem *problem, const double *values, int i)
 {
     const double *point = problem->points + i * problem->num_columns;
-    return log(problem->law(values, point) / point[problem->num_columns - 1]);
+    return log(problem->law(problem->state, values, point) /
+               point[problem->num_columns - 1]);
 }
 
 static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)

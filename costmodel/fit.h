@@ -11,7 +11,7 @@
 #define MS_FIT_PARAMETERS 6
 
 /* Seconds, above 0, of a point (a row without its last column). */
-typedef double ms_fit_law(const double *parameters, const double *point);
+typedef double ms_fit_law(void *state, const double *parameters, const double *point);
 
 typedef struct ms_fit_parameter {
     const char *name;
@@ -23,6 +23,7 @@ typedef struct ms_fit_parameter {
 typedef struct ms_fit_problem {
     const char *name; /* for messages */
     ms_fit_law *law;
+    void *state; /* of the law */
     int num_parameters;
     ms_fit_parameter parameters[MS_FIT_PARAMETERS];
     int num_points, num_columns;

@@ -10,8 +10,9 @@ enum {
 };
 
 /* t = a + x / rate (1 + k / x) */
-static double line_s(const double *parameters, const double *point)
+static double line_s(void *state, const double *parameters, const double *point)
 {
+    (void)state;
     return parameters[0] + (point[0] + parameters[2]) / parameters[1];
 }
 
@@ -31,7 +32,7 @@ static ms_fit_problem *synthetic(data *d, const double truth[3], double launch_f
         for (int i = 0; i < SIZES; i++) {
             double *point = d->points + (l * SIZES + i) * COLUMNS;
             point[0] = pow(1.42, i);
-            point[1] = line_s(truth, point) * factor *
+            point[1] = line_s(NULL, truth, point) * factor *
                        (1.0 + noise_frac * (2.0 * ms_rng_uniform(&rng) - 1.0));
             d->launch[l * SIZES + i] = l;
         }
