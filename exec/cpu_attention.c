@@ -224,13 +224,13 @@ static void soften_tile(const attention *a, const tile *t, running *r)
     }
 }
 
-/* The results of earlier blocks are the state from which this one goes on: o was divided by a sum that is exp(lse). */
+/* The results of earlier blocks are the state from which this one goes on: o was divided by the sum exp(lse), which is 1 relative to exp(lse). */
 static void begin_queries(const attention *a, const tile *t, running *r)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++) {
         r->max[i] = lse[i * a->num_heads];
-        r->sum[i] = isinf(r->max[i]) ? 0 : 1;
+        r->sum[i] = 1; /* where nothing was seen yet, the first score makes it 0 */
     }
 }
 
@@ -238,8 +238,6 @@ static void end_queries(const attention *a, const tile *t, const running *r)
 {
     ms_real *lse = query_rows(a, t, a->block->lse), *o = query_rows(a, t, a->block->o);
     for (long i = 0; i < t->num_queries; i++) {
-        if (!(r->sum[i] > 0) && isinf(r->max[i]))
-            continue;
         lse[i * a->num_heads] = r->max[i] + MS_REAL_MATH(log)(r->sum[i]);
         scale_row(o + i * a->num_heads * a->value_width, 1 / r->sum[i], a->value_width);
     }
