@@ -245,7 +245,7 @@ static void end_queries(const attention *a, const tile *t, const running *r)
 
 static void attend(const attention *a, tile *t)
 {
-    running r;
+    running r = {{0}, {0}};
     begin_queries(a, t, &r);
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
@@ -342,7 +342,7 @@ MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_
 static void attend_grad(const attention *a, tile *t)
 {
     const ms_attention_block *block = a->block;
-    row_state s;
+    row_state s = {{0}, {0}};
     read_rows(a, t, &s);
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
@@ -376,7 +376,7 @@ static void clear(ms_local *x)
 /* Zero where masked; lse is final. */
 static void store_probabilities(const attention *a, tile *t)
 {
-    row_state s;
+    row_state s = {{0}, {0}};
     read_lse(a, t, &s);
     memset(stored_row(a, t, 0), 0,
            (size_t)(t->num_queries * a->num_keys) * sizeof(ms_real));
