@@ -336,11 +336,13 @@ static ms_status finish(ms_ctx *cx, ms_device_rank *device, pending **at)
     return status;
 }
 
-/* What comes from the same rank with the same tag comes in the order of starts. */
+/* Transfers of a stream end in the order of their starts; so does what comes from the same rank with the same tag. */
 static bool comes_before(const pending *p, const ms_transfer *transfer)
 {
-    return !is_collective(transfer) && p->transfer.kind == transfer->kind &&
-           p->transfer.peer == transfer->peer && p->transfer.tag == transfer->tag;
+    if (is_collective(transfer))
+        return is_collective(&p->transfer) && p->transfer.stream == transfer->stream;
+    return p->transfer.kind == transfer->kind && p->transfer.peer == transfer->peer &&
+           p->transfer.tag == transfer->tag;
 }
 
 static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
