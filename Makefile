@@ -54,7 +54,8 @@ found_gnuplot := $(shell command -v gnuplot >/dev/null 2>&1 && echo yes || echo 
 # $(call wanted,NAME,switch,found): yes or no, or an error
 wanted = $(if $(filter 0,$(2)),no,$(if $(filter 1,$(2)),$(if $(filter yes,$(3)),yes,$(error $(1)=1 but it was not found on this machine)),$(3)))
 use_mpi  := $(call wanted,MPI,$(MPI),$(found_mpi))
-use_blas := $(call wanted,BLAS,$(BLAS),$(found_blas))
+# The threads of a BLAS are not instrumented.
+use_blas := $(if $(findstring thread,$(SAN)),no,$(call wanted,BLAS,$(BLAS),$(found_blas)))
 # The CUDA run time maps memory where sanitizers keep their shadow.
 use_cuda := $(if $(SAN),no,$(call wanted,CUDA,$(CUDA),$(if $(filter yesyes,$(found_cuda)$(found_nccl)),yes,no)))
 
@@ -67,7 +68,7 @@ endif
 
 LIB_DIRS  := base topo costmodel sim
 RUN_DIRS  := exec plots
-vendor    := $(if $(filter no,$(use_mpi)),exec/backend_mpi.c)
+vendor    := $(if $(filter no,$(use_mpi)),exec/backend_mpi.c) $(if $(filter no,$(use_blas)),exec/backend_blas.c)
 LIB_SRCS  := $(sort $(wildcard $(addsuffix /*.c,$(LIB_DIRS))))
 RUN_SRCS  := $(filter-out $(vendor),$(sort $(wildcard $(addsuffix /*.c,$(RUN_DIRS)))))
 CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(sort $(wildcard exec/*.cu)))
@@ -116,7 +117,11 @@ LIBS     := $(if $(CU_SRCS),-L$(CUDA_HOME)/lib64 -lcudart -lcublasLt -lcublas -l
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
     -lcjson -lgsl -lgslcblas -lm -lpthread
 
-obj = $(patsubst %,$B/%.o,$(basename $(1)))
+# kernels are compiled once for each real type (exec/real.h)
+typed   = $(filter exec/cpu_%,$(1))
+objects = $(foreach x,$(basename $(filter-out exec/cpu_%,$(1))),$(2)/$x.o) \
+    $(foreach x,$(basename $(call typed,$(1))),$(2)/$x.fp32.o $(2)/$x.fp64.o)
+obj     = $(call objects,$(1),$B)
 LIB     := $B/libmeshsim.a
 RUN_LIB := $(if $(RUN_SRCS)$(CU_SRCS),$B/libmeshsim_run.a)
 # the commands without main, so that tests can call them
@@ -141,9 +146,18 @@ $B/features: FORCE
 .PHONY: FORCE
 FORCE:
 
+compile = $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(if $(filter tests/%,$<),,$(lto_compile)) -MMD -MP -c $< -o $@
 $B/%.o: %.c
 	@mkdir -p $(@D)
-	$(call run,CC,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(if $(filter tests/%,$<),,$(lto_compile)) -MMD -MP -c $< -o $@
+	$(call run,CC,$@)$(compile)
+
+$B/%.fp32.o: %.c
+	@mkdir -p $(@D)
+	$(call run,CC,$@)$(compile)
+
+$B/%.fp64.o: %.c
+	@mkdir -p $(@D)
+	$(call run,CC,$@)$(compile) -DMS_REAL_IS_FP64
 
 $B/%.o: %.cu
 	@mkdir -p $(@D)
@@ -221,11 +235,17 @@ docs: $(PROGRAM) ## commands shown in README.md and docs/accuracy.md, run again;
 pictures: $(PROGRAM) ## docs/*.png, made again by the commands of docs/howto.md; needs gnuplot
 	@docs/pictures.sh $(PROGRAM)
 
+.PHONY: oracle
+oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (or another torch: PYTHON=...)
+	@for python in $(PYTHON) python3 /usr/bin/python3; do \
+	    if "$$python" -c 'import torch' 2>/dev/null; then exec "$$python" tests/oracle/torch/make_oracle.py tests/data/run; fi; \
+	done; echo "oracle: no python3 with torch: install python3-torch, or name one with PYTHON=..." >&2; exit 1
+
 # libFuzzer builds everything again with clang, in one go per target.
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
-	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c $(SUPPORT)
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/safetensors.c exec/tokens.c $(SUPPORT)
 
 # ---- lint
 
@@ -236,7 +256,9 @@ lint: ## layers, lengths, forbidden calls, format, clang-tidy
 # A stamp per object: its file and headers are checked again only after a change.
 TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS))
 tidy: $(TIDY_STAMPS)
-build/lint/%.tidy: %.c build/opt/%.o .clang-tidy
+# a file is checked once it compiles
+.SECONDEXPANSION:
+build/lint/%.tidy: %.c $$(firstword $$(strip $$(call objects,$$*.c,build/opt))) .clang-tidy
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs))) 2>$@.err \
 	    || { cat $@.err >&2; echo "clang-tidy: $<" >&2; exit 1; }

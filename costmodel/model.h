@@ -98,6 +98,9 @@ typedef struct ms_model {
     int num_kinds;
     ms_layer_kind kinds[MS_MAX_LAYER_KINDS];
     unsigned char *kind_of_layer; /* (num_layers) index into kinds */
+
+    double rotary_base, norm_epsilon;
+    bool gelu_tanh;
 } ms_model;
 
 /* Exact counts (integers below 2^53) of parameters by kind, the whole model. */

@@ -24,6 +24,8 @@ typedef enum ms_transfer_kind {
     MS_TRANSFER_RECEIVE,
     MS_NUM_TRANSFER_KINDS
 } ms_transfer_kind;
+extern const char
+    *const ms_transfer_kind_names[]; /* "all-gather" "reduce-scatter" ..., NULL */
 
 typedef enum ms_element {
     MS_ELEMENT_REAL, /* of the run */
@@ -42,7 +44,7 @@ typedef struct ms_transfer {
     const void *send;
     void *receive;
     long count;
-    const long *send_counts, *receive_counts;
+    const long *send_counts, *receive_counts; /* copied by `start` */
     const char *
         name; /* for messages, records and traces: "attention.query", "gather parameters" */
     /* for virtual clocks, and to be compared with what was measured */
@@ -52,10 +54,17 @@ typedef struct ms_transfer {
 
 #define MS_MAX_TAG 30000
 
+/* "attention.query (all-gather over tp)", "activations (send to rank 3)": for messages. */
+const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
+                             const ms_transfer *transfer);
+size_t ms_element_bytes(ms_real_type type, ms_element element);
+/* What ranks wait for others when job->timeout_s is 0. */
+#define MS_DEFAULT_TIMEOUT_S 60.0
+
 /* Opaque: what a backend keeps of one rank. */
 typedef struct ms_device_rank ms_device_rank;
 
-/* What runs on every rank. `cx` is the rank's own: failures are recorded there. */
+/* What runs on every rank. `cx` is the rank's own, and ends with `run`: failures are recorded there. */
 typedef ms_status ms_rank_main(ms_ctx *cx, ms_device_rank *device, long rank,
                                void *state);
 
@@ -67,8 +76,8 @@ typedef struct ms_backend_job {
     const ms_world *world;
     ms_real_type type;
     double
-        timeout_s; /* a rank that waits longer for others gives up: MS_EIO naming what it waited for */
-    void *state; /* the backend's */
+        timeout_s; /* a rank that waits longer for others gives up: MS_EIO naming what it waited for; 0: the default */
+    void *state;   /* the backend's */
 } ms_backend_job;
 
 struct ms_backend {
@@ -109,5 +118,7 @@ extern const ms_backend ms_backend_null;
 #ifdef MS_WITH_MPI
 extern const ms_backend ms_backend_mpi;
 #endif
+/* NULL: built without MPI. */
+const ms_backend *ms_mpi_backend(void);
 
 #endif

@@ -84,8 +84,7 @@ static bool gathers_once(ms_sharding sharding)
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options)
 {
-    const ms_kernels *kernels =
-        backend->backend->has_values ? ms_cpu_kernels(options->type) : NULL;
+    const ms_kernels *kernels = ms_cpu_kernels(options->type);
     ms_job job = {.planned = planned,
                   .options = options,
                   .backend = backend,

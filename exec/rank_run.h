@@ -43,6 +43,7 @@ typedef struct ms_rank_run {
         *activations; /* (placed stages, micro-batches): between stages of this rank */
     ms_handed *gradients;
     ms_sent *sent, *idle_sent;
+    ms_unit_rooms *rooms;
     void *receive_buffer;
     double receive_bytes;
     void *workspace;
@@ -112,6 +113,8 @@ typedef struct ms_step_outcome {
     double loss, gradient_norm;
     bool interrupted;
 } ms_step_outcome;
+/* All gradients are where they belong; the norm and the update come after. */
+ms_status ms_rank_run_complete_gradients(ms_rank_run *r);
 ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out);
 
 /* ---- rank_run.c ---- */
@@ -119,6 +122,9 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                            ms_device_rank *device, long rank);
 ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out);
 void ms_rank_run_close(ms_rank_run *r);
+
+/* Samples of memory in a step: two an action. */
+int ms_samples_of_rank(const ms_schedule *schedule, int pipeline_rank);
 
 ms_flight *ms_flight_begin(ms_rank_run *r, const ms_rank_stage *stage, int microbatch);
 ms_flight *ms_flight_of(ms_rank_run *r, int stage, int microbatch);

@@ -43,23 +43,27 @@ static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num
                           &w->params);
 }
 
-/* The gather of the part at work was started with the part before it. The first of a forward has nothing to hide behind; that of a backward starts with the last part
- * of the action before. */
+/* The first gather of a forward has nothing to hide behind; that of a backward starts with the last part of the action before. */
+static bool gathers_early(const ms_walk_run *w)
+{
+    return w->r->job->overlaps && w->part == 0 && w->pass != MS_PART_FORWARD;
+}
+
+/* Of other parts the gather was started with the part before. */
 static ms_status gather_for_part(ms_walk_run *w)
 {
-    bool forward = w->pass == MS_PART_FORWARD, overlaps = w->r->job->overlaps;
+    bool overlaps = w->r->job->overlaps;
     ms_event after[9];
-    int num = ms_walk_run_after(w, after);
-    if (!overlaps || (w->part == 0 && forward))
+    if (!overlaps || (w->part == 0 && w->pass == MS_PART_FORWARD)) {
+        int num = ms_walk_run_after(w, after);
         MS_TRY(gather(w, w->part, after, num));
-    else if (w->part == 0)
-        MS_TRY(gather(w, w->part, &w->r->part_start, 1));
+    }
     ms_walk_run_arrives(w, w->params);
     if (w->r->rank.backend->has_values)
         MS_TRY(ms_walk_run_settle(w));
     if (!overlaps || w->part + 1 == w->stage->num_parts)
         return MS_OK;
-    num = ms_walk_run_after(w, after);
+    int num = ms_walk_run_after(w, after);
     return gather(w, w->part + 1, after, num);
 }
 
@@ -81,12 +85,12 @@ ms_status ms_state_before_part(ms_walk_run *w)
 {
     ms_sharding sharding = sharding_of(w);
     bool forward = w->pass == MS_PART_FORWARD;
-    if (forward || !w->r->job->overlaps)
-        MS_TRY(take_arrival(w));
-    if (sharding == MS_ZERO_3 && (forward || w->inputs))
+    bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
+    if (gathers && gathers_early(w))
+        MS_TRY(gather(w, w->part, &w->r->part_start, 1));
+    MS_TRY(take_arrival(w));
+    if (gathers)
         MS_TRY(gather_for_part(w));
-    if (!forward && w->r->job->overlaps)
-        MS_TRY(take_arrival(w));
     if (w->r->job->gathers_once && w->first_forward)
         wait_for_gathered(w);
     w->r->part_start = w->ready;

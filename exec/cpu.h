@@ -1,0 +1,142 @@
+/* What the files exec/cpu_*.c share, which are compiled once for each real type: names of the kernels, and access to operands. */
+#ifndef MS_EXEC_CPU_H
+#define MS_EXEC_CPU_H
+
+#include "exec/gemm.h"
+#include "exec/kernels.h"
+#include "exec/real.h"
+
+#include <stddef.h>
+
+extern const ms_kernels ms_cpu_table_fp32, ms_cpu_table_fp64;
+
+/* ---- kernels, and the bytes of workspace of those that need it ---- */
+
+typedef size_t ms_cpu_workspace(const ms_program *program, const ms_node *node);
+
+ms_kernel MS_TYPED(ms_cpu_einsum), MS_TYPED(ms_cpu_grouped), MS_TYPED(ms_cpu_bias),
+    MS_TYPED(ms_cpu_sum_to);
+ms_cpu_workspace MS_TYPED(ms_cpu_sum_to_bytes);
+ms_kernel MS_TYPED(ms_cpu_add), MS_TYPED(ms_cpu_dropout_grad);
+ms_kernel MS_TYPED(ms_cpu_norm), MS_TYPED(ms_cpu_norm_grad);
+ms_cpu_workspace MS_TYPED(ms_cpu_norm_grad_bytes);
+ms_kernel MS_TYPED(ms_cpu_rotary);
+ms_cpu_workspace MS_TYPED(ms_cpu_rotary_bytes);
+ms_kernel MS_TYPED(ms_cpu_attention), MS_TYPED(ms_cpu_attention_grad);
+ms_cpu_workspace MS_TYPED(ms_cpu_attention_bytes);
+ms_kernel MS_TYPED(ms_cpu_mla_keys), MS_TYPED(ms_cpu_mla_keys_grad);
+ms_kernel MS_TYPED(ms_cpu_activation), MS_TYPED(ms_cpu_activation_grad);
+ms_kernel MS_TYPED(ms_cpu_gate), MS_TYPED(ms_cpu_gate_grad);
+ms_kernel MS_TYPED(ms_cpu_embed), MS_TYPED(ms_cpu_embed_grad);
+ms_kernel MS_TYPED(ms_cpu_loss_max), MS_TYPED(ms_cpu_loss_sum), MS_TYPED(ms_cpu_loss),
+    MS_TYPED(ms_cpu_loss_grad);
+ms_kernel MS_TYPED(ms_cpu_route), MS_TYPED(ms_cpu_route_grad);
+ms_kernel MS_TYPED(ms_cpu_permute), MS_TYPED(ms_cpu_permute_grad),
+    MS_TYPED(ms_cpu_unpermute), MS_TYPED(ms_cpu_unpermute_grad);
+/* ROUTE, PERMUTE, UNPERMUTE and their gradients: a word for each expert. */
+ms_cpu_workspace MS_TYPED(ms_cpu_experts_bytes);
+
+void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *workspace);
+void MS_TYPED(ms_cpu_attention_block_grad)(const ms_attention_block *block,
+                                           void *workspace);
+
+void MS_TYPED(ms_cpu_vector_add)(void *to, const void *from, long count);
+void MS_TYPED(ms_cpu_vector_maximum)(void *to, const void *from, long count);
+void MS_TYPED(ms_cpu_vector_scale)(void *x, double factor, long count);
+void MS_TYPED(ms_cpu_vector_fill)(void *x, double value, long count);
+double MS_TYPED(ms_cpu_vector_sum_of_squares)(const void *x, long count);
+bool MS_TYPED(ms_cpu_vector_is_finite)(const void *x, long count);
+void MS_TYPED(ms_cpu_vector_from_double)(void *to, const double *from, long count);
+void MS_TYPED(ms_cpu_vector_to_double)(double *to, const void *from, long count);
+void MS_TYPED(ms_cpu_adamw)(const ms_adamw *how, void *weight, const void *gradient,
+                            void *first_moment, void *second_moment, long count);
+
+/* ---- operands ---- */
+
+static inline long ms_cpu_smaller(long a, long b)
+{
+    return a < b ? a : b;
+}
+
+static inline const ms_real *ms_cpu_in(const ms_op_call *call, int operand)
+{
+    return call->in[operand]->data;
+}
+
+static inline ms_real *ms_cpu_out(const ms_op_call *call, int result)
+{
+    return call->out[result]->data;
+}
+
+/* Length of the last dim. */
+static inline long ms_cpu_last(const ms_local *x)
+{
+    return x->shape[x->num_dims - 1];
+}
+
+/* Elements before the last dim. */
+static inline long ms_cpu_leading(const ms_local *x)
+{
+    long count = 1;
+    for (int i = 0; i + 1 < x->num_dims; i++)
+        count *= x->shape[i];
+    return count;
+}
+
+/* Gradients of weights are added to what is there. */
+static inline bool ms_cpu_is_added(const ms_op_call *call, int result)
+{
+    return call->program->tensors[call->node->out[result]].role ==
+           MS_ROLE_WEIGHT_GRADIENT;
+}
+
+/* Position of an index of the sequence in stored order. */
+static inline long ms_cpu_position(const ms_op_call *call, long stored)
+{
+    return call->batch != NULL && call->batch->positions != NULL
+               ? call->batch->positions[stored]
+               : stored;
+}
+
+/* Sum of many terms: 8 partial sums, so that vectors can be used without changing the order from one machine to another. */
+#define MS_CPU_LANES 8
+
+static inline double ms_cpu_sum_lanes(const double *lane)
+{
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
+           ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+static inline double ms_cpu_sum(const ms_real *x, long count)
+{
+    double lane[MS_CPU_LANES] = {0};
+    long i = 0;
+    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
+        for (int j = 0; j < MS_CPU_LANES; j++)
+            lane[j] += (double)x[i + j];
+    for (; i < count; i++)
+        lane[0] += (double)x[i];
+    return ms_cpu_sum_lanes(lane);
+}
+
+#define MS_CPU_MANY_LANES 32
+
+/* At least `least`. */
+static inline ms_real ms_cpu_largest(const ms_real *x, long count, ms_real least)
+{
+    ms_real lane[MS_CPU_MANY_LANES];
+    for (int j = 0; j < MS_CPU_MANY_LANES; j++)
+        lane[j] = least;
+    long i = 0;
+    for (; i + MS_CPU_MANY_LANES <= count; i += MS_CPU_MANY_LANES)
+        for (int j = 0; j < MS_CPU_MANY_LANES; j++)
+            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+    for (; i < count; i++)
+        lane[0] = x[i] > lane[0] ? x[i] : lane[0];
+    for (int half = MS_CPU_MANY_LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
+    return lane[0];
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* The choice of experts by their logits, and its gradient. */
+#include "exec/cpu.h"
+
+#include <math.h>
+
+size_t MS_TYPED(ms_cpu_experts_bytes)(const ms_program *program, const ms_node *node)
+{
+    (void)node;
+    return (size_t)program->size[MS_DIM_EXPERTS - '0'] * sizeof(double);
+}
+
+/* One call on tokens [b s e]; scratch has a number for each expert. */
+typedef struct router {
+    const ms_model *model;
+    long num_experts, num_chosen, num_tokens;
+    double *scratch;
+} router;
+
+static router read_router(const ms_op_call *call)
+{
+    const ms_local *logits = call->in[0];
+    return (router){.model = call->program->model,
+                    .num_experts = ms_cpu_last(logits),
+                    .num_chosen = (long)call->program->size[MS_DIM_CHOICES - '0'],
+                    .num_tokens = ms_cpu_leading(logits),
+                    .scratch = call->workspace};
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* What the choice goes by: logits, or sigmoids with the correction bias (DeepSeek-V3, section 2.1.2). */
+static void prefer(const router *r, const ms_real *logits, const ms_real *bias)
+{
+    bool is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
+    for (long e = 0; e < r->num_experts; e++) {
+        double logit = (double)logits[e];
+        r->scratch[e] =
+            (is_sigmoid ? sigmoid(logit) : logit) + (bias != NULL ? (double)bias[e] : 0);
+    }
+}
+
+static bool is_taken(const ms_real *choice, long slots, long expert)
+{
+    for (long i = 0; i < slots; i++)
+        if ((long)choice[i] == expert)
+            return true;
+    return false;
+}
+
+/* The largest first; the lower expert of equal ones. */
+static void choose(const router *r, ms_real *choice)
+{
+    for (long slot = 0; slot < r->num_chosen; slot++) {
+        long best = -1;
+        for (long e = 0; e < r->num_experts; e++)
+            if ((best < 0 || r->scratch[e] > r->scratch[best]) &&
+                !is_taken(choice, slot, e))
+                best = e;
+        choice[slot] = (ms_real)best;
+    }
+}
+
+static void choose_in_turn(const router *r, const ms_op_call *call, long row,
+                           ms_real *choice)
+{
+    const ms_local *logits = call->in[0];
+    long length = (long)call->program->size[MS_DIM_SEQUENCE - '0'];
+    long token = (logits->start[0] + row / logits->shape[1]) * length + logits->start[1] +
+                 row % logits->shape[1];
+    for (long slot = 0; slot < r->num_chosen; slot++)
+        choice[slot] = (ms_real)((token * r->num_chosen + slot) % r->num_experts);
+}
+
+static bool is_renormalised(const ms_model *model)
+{
+    return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
+}
+
+/* Scores of all experts into scratch, up to a common factor; returns what makes weights of them when they are divided by it. */
+static double score(const router *r, const ms_real *logits, const ms_real *choice)
+{
+    double largest = -HUGE_VAL, total = 0;
+    for (long e = 0; e < r->num_experts; e++)
+        largest = fmax(largest, (double)logits[e]);
+    for (long e = 0; e < r->num_experts; e++)
+        r->scratch[e] = r->model->moe.router == MS_ROUTER_SIGMOID
+                            ? sigmoid((double)logits[e])
+                            : exp((double)logits[e] - largest);
+    if (is_renormalised(r->model))
+        for (long slot = 0; slot < r->num_chosen; slot++)
+            total += r->scratch[(long)choice[slot]];
+    else
+        for (long e = 0; e < r->num_experts; e++)
+            total += r->scratch[e];
+    return total;
+}
+
+void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
+{
+    router r = read_router(call);
+    const ms_real *logits = ms_cpu_in(call, 0);
+    const ms_real *bias = call->node->num_in > 1 ? ms_cpu_in(call, 1) : NULL;
+    ms_real *weight = ms_cpu_out(call, 0), *choice = ms_cpu_out(call, 1);
+    for (long row = 0; row < r.num_tokens; row++) {
+        const ms_real *from = logits + row * r.num_experts;
+        ms_real *chosen = choice + row * r.num_chosen;
+        if (call->balanced_routing) {
+            choose_in_turn(&r, call, row, chosen);
+        } else {
+            prefer(&r, from, bias);
+            choose(&r, chosen);
+        }
+        double total = score(&r, from, chosen);
+        for (long slot = 0; slot < r.num_chosen; slot++)
+            weight[row * r.num_chosen + slot] =
+                (ms_real)(r.scratch[(long)chosen[slot]] / total);
+    }
+}
+
+/* weight = score / total; d score / d logit = score, or score (1 - score) of a sigmoid. The choice is a constant. */
+static void route_grad(const router *r, const ms_real *weight, const ms_real *choice,
+                       const ms_real *g, double total, ms_real *to)
+{
+    bool renormalised = is_renormalised(r->model),
+         is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
+    double mean = 0; /* gradient of the total, times minus the total */
+    for (long slot = 0; slot < r->num_chosen; slot++)
+        mean += (double)g[slot] * (double)weight[slot];
+    for (long e = 0; e < r->num_experts; e++) {
+        double sum = renormalised ? 0 : -mean / total;
+        for (long slot = 0; slot < r->num_chosen; slot++)
+            if ((long)choice[slot] == e)
+                sum += ((double)g[slot] - (renormalised ? mean : 0)) / total;
+        double score = r->scratch[e];
+        to[e] = (ms_real)(sum * (is_sigmoid ? score * (1 - score) : score));
+    }
+}
+
+void MS_TYPED(ms_cpu_route_grad)(const ms_op_call *call)
+{
+    router r = read_router(call);
+    const ms_real *logits = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1),
+                  *choice = ms_cpu_in(call, 2), *gweight = ms_cpu_in(call, 3);
+    ms_real *glogits = ms_cpu_out(call, 0);
+    for (long row = 0; row < r.num_tokens; row++) {
+        long at = row * r.num_chosen;
+        const ms_real *from = logits + row * r.num_experts;
+        double total = score(&r, from, choice + at);
+        route_grad(&r, weight + at, choice + at, gweight + at, total,
+                   glogits + row * r.num_experts);
+    }
+}
