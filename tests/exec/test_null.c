@@ -152,7 +152,7 @@ static void small_walks_take_what_they_should(void **state)
 
 /* ---- whole steps ---- */
 
-#define NUM_PLANS 40 /* of each subject */
+#define NUM_PLANS 25 /* of each subject */
 
 typedef struct subject {
     ms_ctx *cx;
