@@ -242,13 +242,11 @@ static void padded_columns_of_the_vocabulary_change_nothing(void **state)
             if (exact->tensors[i].producer >= 0)
                 continue;
             const double *from = ms_program_run_values(a, i);
-            bool is_head = strcmp(exact->tensors[i].dims, "hv") == 0;
+            bool is_head = strcmp(exact->tensors[i].dims, "vh") == 0;
             double *to = MS_NEW_ARRAY(arena, b->locals[i].count, double);
-            long count = b->locals[i].count, width = is_head ? 32 : 1;
+            long count = b->locals[i].count, real = a->locals[i].count;
             for (long j = 0; j < count; j++)
-                to[j] = !is_head          ? from[j]
-                        : j % width >= 30 ? 50
-                                          : from[j / width * 30 + j % width];
+                to[j] = is_head && j >= real ? 50 : from[j];
             ms_program_run_set(b, i, to);
             head = is_head ? i : head;
         }
@@ -264,7 +262,7 @@ static void padded_columns_of_the_vocabulary_change_nothing(void **state)
         const double *got = ms_program_run_values(b, gradient),
                      *wanted = ms_program_run_values(a, gradient);
         for (long j = 0; j < b->locals[gradient].count; j++)
-            assert_true(fabs(got[j] - (j % 32 < 30 ? wanted[j / 32 * 30 + j % 32] : 0)) <=
+            assert_true(fabs(got[j] - (j < a->locals[gradient].count ? wanted[j] : 0)) <=
                         tolerance[type]);
     }
 }

@@ -31,6 +31,7 @@ static ms_workload *make_workload(const ms_stack *of)
     workload->profile = profile;
     workload->stack = of;
     workload->pricer.hbm_bytes_per_s = 100;
+    workload->pricer.profile = profile;
     return workload;
 }
 
