@@ -29,7 +29,9 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
     workload->model = parts->model;
     workload->cluster = parts->cluster;
     workload->profile = parts->profile;
-    workload->stack = parts->stack;
+    ms_stack *stack = MS_NEW(cx->arena, ms_stack);
+    *stack = ms_stack_adapt(parts->stack, plan->compute);
+    workload->stack = stack;
     MS_TRY(ms_pricer_make(cx, workload->cluster, workload->profile, workload->stack,
                           plan->compute, &workload->pricer));
     workload->sequence_length = plan->sequence_length;
@@ -48,7 +50,9 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     ms_workload_parts parts;
     MS_TRY(ms_model_load(cx, plan->model, &parts.model));
     MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
-    MS_TRY(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile));
+    MS_TRY(ms_profile_load(
+        cx, plan->profile != NULL ? plan->profile : parts.cluster->device.profile,
+        &parts.profile));
     MS_TRY(ms_stack_load(cx, plan->stack, &parts.stack));
     return ms_workload_make(cx, &parts, plan, out);
 }
