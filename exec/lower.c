@@ -94,12 +94,12 @@ void ms_lower_copy_box(const ms_local *box, const ms_local *from, const ms_local
     if (box->count == 0)
         return;
     long index[MS_MAX_DIMS] = {0};
-    do
-        memcpy((char *)to->data + (size_t)offset_of(to, box, index) * element_bytes,
-               (const char *)from->data +
-                   (size_t)offset_of(from, box, index) * element_bytes,
+    do {
+        size_t first_to = (size_t)offset_of(to, box, index) * element_bytes;
+        size_t first_from = (size_t)offset_of(from, box, index) * element_bytes;
+        memcpy((char *)to->data + first_to, (const char *)from->data + first_from,
                run_bytes);
-    while (next(box, outer, index));
+    } while (next(box, outer, index));
 }
 
 typedef ms_status lowering(ms_rank *rank, const ms_op_call *call);

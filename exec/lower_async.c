@@ -34,11 +34,12 @@ static int operand_by_token(const ms_program *program, const ms_node *product, i
 {
     if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))
         return -1;
-    for (int i = 0; i < 2; i++)
-        if ((tensor < 0 || product->in[i] == tensor) &&
-            is_by_token(program, product->in[i]) &&
+    for (int i = 0; i < 2; i++) {
+        bool wanted = tensor < 0 || product->in[i] == tensor;
+        if (wanted && is_by_token(program, product->in[i]) &&
             !has_sequence(program, product->in[1 - i]))
             return i;
+    }
     return -1;
 }
 
