@@ -31,6 +31,15 @@ static void end_walk(ms_walk_run *w)
         ms_flight_end(w->r, w->flight);
 }
 
+/* Without values nothing has to be where its readers look for it: what a walk asked for and did not use is not waited for. */
+static ms_status finish(ms_walk_run *w)
+{
+    const ms_rank *rank = &w->r->rank;
+    return rank->backend->has_values
+               ? ms_walk_run_settle(w)
+               : rank->backend->wait(rank->cx, rank->device, w->ready);
+}
+
 static ms_status run_alone(ms_rank_run *r, int index, ms_part_pass pass)
 {
     const ms_action *a = &r->rank.planned->schedule->actions[index];
@@ -39,7 +48,7 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_part_pass pass)
     w.first_forward = cost->first_forward;
     w.last_backward = w.weights && r->job->is_last_backward[index];
     MS_TRY(ms_walk_run_alone(&w));
-    MS_TRY(ms_walk_run_settle(&w));
+    MS_TRY(finish(&w));
     r->ready = w.ready;
     MS_TRY(ms_send_from(&w, w.ready));
     end_walk(&w);
@@ -56,8 +65,8 @@ static ms_status run_pair(ms_rank_run *r, int index)
     forward.first_forward = r->job->cost_of_action[index]->first_forward;
     backward.last_backward = r->job->is_last_backward[index];
     MS_TRY(ms_walk_run_pair(&forward, &backward));
-    MS_TRY(ms_walk_run_settle(&forward));
-    MS_TRY(ms_walk_run_settle(&backward));
+    MS_TRY(finish(&forward));
+    MS_TRY(finish(&backward));
     r->ready = r->rank.backend->mark(r->rank.device);
     MS_TRY(ms_send_from(&forward, r->ready));
     MS_TRY(ms_send_from(&backward, r->ready));

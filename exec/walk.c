@@ -122,12 +122,13 @@ static ms_status execute(ms_walk_run *w, const ms_part_entry *entry)
 
 /* ---- entries on a virtual clock ---- */
 
+/* After the walk's last task. */
 static ms_status spend(ms_walk_run *w, double seconds)
 {
     const ms_rank *rank = &w->r->rank;
     if (seconds <= 0.0)
         return MS_OK;
-    MS_TRY(ms_walk_run_settle(w));
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
     rank->backend->idle(rank->device, seconds);
     w->ready = rank->backend->mark(rank->device);
     return MS_OK;
@@ -157,10 +158,10 @@ static ms_status compute(ms_walk_run *w, const ms_part_entry *entry)
     const ms_part_op *op = entry->op;
     const ms_program *program = ms_walk_run_part(w, w->part)->plan->program;
     ms_op_call call = {.program = program, .predicted = op};
+    MS_TRY(ms_walk_run_settle(w));
     if (entry->node < 0)
         return spend(w, op->compute_s);
     call.node = &program->nodes[entry->node];
-    MS_TRY(ms_walk_run_settle(w));
     MS_TRY(rank->backend->kernel(rank->cx, rank->device, &call));
     w->ready = rank->backend->mark(rank->device);
     return MS_OK;

@@ -18,7 +18,7 @@ static ms_status spend(ms_walk_run *w, double seconds)
     const ms_rank *rank = &w->r->rank;
     if (seconds <= 0.0 || rank->backend->has_values)
         return MS_OK;
-    MS_TRY(ms_walk_run_settle(w));
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
     rank->backend->idle(rank->device, seconds);
     w->ready = rank->backend->mark(rank->device);
     return MS_OK;

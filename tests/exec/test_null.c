@@ -152,7 +152,7 @@ static void small_walks_take_what_they_should(void **state)
 
 /* ---- whole steps ---- */
 
-#define NUM_PLANS 25 /* of each subject */
+#define NUM_PLANS 20 /* of each subject */
 
 typedef struct subject {
     ms_ctx *cx;
@@ -204,8 +204,8 @@ static bool check_plan(const subject *s, const ms_plan *plan)
     ASSERT_OK(ms_simulate(s->cx, &planned, &options, &sim), s->cx);
     double got_s = clock_step_s(s, &planned);
     if (got_s != sim.step_s)
-        print_error("%s, %s: %.17g s by clocks, %.17g s simulated\n", s->base.model,
-                    ms_plan_text(s->cx->arena, plan), got_s, sim.step_s);
+        print_error("%s on %s, %s: %.17g s by clocks, %.17g s simulated\n", s->base.model,
+                    s->base.stack, ms_plan_text(s->cx->arena, plan), got_s, sim.step_s);
     return got_s == sim.step_s;
 }
 
