@@ -32,6 +32,7 @@ static ms_workload *make_workload(const ms_stack *of)
     workload->stack = of;
     workload->pricer.hbm_bytes_per_s = 100;
     workload->pricer.profile = profile;
+    workload->pricer.stack = of;
     return workload;
 }
 
