@@ -3,6 +3,7 @@
 #define MS_TESTS_RUN_PLAN_H
 
 #include "exec/runner.h"
+#include "sim/simulation.h"
 #include "tests/support/faulty_backend.h"
 #include "tests/support/small_models.h"
 
@@ -13,7 +14,20 @@ ms_plan ms_run_base_plan(void);
 ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
                                  ms_real_type type);
 
-/* The plan must be legal. A stack by name. */
+/* A plan that is open, for several runs and predictions of it. The plan must be legal and outlive it. */
+typedef struct ms_run_opened {
+    ms_workload *workload;
+    const ms_planned *planned;
+    const ms_world *world;
+} ms_run_opened;
+ms_status ms_run_open(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
+                      const char *stack, ms_run_opened *out);
+ms_status ms_run_opened_plan(ms_ctx *cx, const ms_run_opened *opened,
+                             const ms_backend *backend, const ms_runner_options *options,
+                             ms_outcome *out);
+void ms_run_close(ms_run_opened *opened);
+
+/* Opened, run and closed. A stack by name. */
 ms_status ms_run_plan(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
                       const char *stack, const ms_backend *backend,
                       const ms_runner_options *options, ms_outcome *out);
