@@ -97,6 +97,8 @@ ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
                               w->flight->microbatch);
     *out = *left;
     *left = (ms_handed){0};
+    ms_ledger_add(&w->r->rank.ledger, MS_MEMORY_ACTIVATIONS, out->bytes);
+    ms_ledger_add_workspace(&w->r->rank.ledger, -out->bytes);
     return MS_OK;
 }
 
@@ -113,7 +115,13 @@ static void keep_until_sent(ms_rank_run *r, ms_event done, ms_handed what)
     r->sent = sent;
 }
 
-/* From here on the memory is a packing buffer. */
+/* On its way a tensor is a packing buffer, and no activation of a micro-batch. */
+static void on_its_way(ms_rank *rank, double bytes)
+{
+    ms_ledger_add(&rank->ledger, MS_MEMORY_ACTIVATIONS, -bytes);
+    ms_ledger_add_workspace(&rank->ledger, bytes);
+}
+
 static ms_status send(ms_walk_run *w, int to, ms_event after)
 {
     ms_rank *rank = &w->r->rank;
@@ -122,8 +130,7 @@ static ms_status send(ms_walk_run *w, int to, ms_event after)
     ms_event done = 0;
     transfer.kind = MS_TRANSFER_SEND;
     transfer.send = w->carried.data;
-    ms_ledger_add(&rank->ledger, MS_MEMORY_ACTIVATIONS, -w->carried.bytes);
-    ms_ledger_add_workspace(&rank->ledger, w->carried.bytes);
+    on_its_way(rank, w->carried.bytes);
     MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &done));
     keep_until_sent(w->r, done, w->carried);
     return MS_OK;
@@ -137,6 +144,7 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after)
     int to = w->stage->stage + (forward ? 1 : -1);
     if (rank_of(w->r, to) != w->r->pipeline_rank)
         return send(w, to, after);
+    on_its_way(&w->r->rank, w->carried.bytes);
     *slot_of(w->r, forward ? w->r->activations : w->r->gradients, w->stage->stage,
              w->flight->microbatch) = w->carried;
     return MS_OK;
