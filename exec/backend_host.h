@@ -1,4 +1,5 @@
-/* What backends on CPUs have in common: memory of the process, and streams that keep up with the program. For their tables of functions. */
+/* What backends on CPUs have in common: memory of the process, and streams that keep up with the
+ * program. For their tables of functions. */
 #ifndef MS_EXEC_BACKEND_HOST_H
 #define MS_EXEC_BACKEND_HOST_H
 

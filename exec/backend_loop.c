@@ -1,5 +1,6 @@
-/* All ranks in this process, a thread each. A transfer leaves a copy of its data at `start`, so that it never waits there, and takes what it gets in `wait`. Members are
- * added in their order: results are the same on all, and in every run. */
+/* All ranks in this process, a thread each. A transfer leaves a copy of its data at `start`, so
+ * that it never waits there, and takes what it gets in `wait`. Members are added in their order:
+ * results are the same on all, and in every run. */
 #include "exec/backend_host.h"
 #include "exec/meeting.h"
 
@@ -336,7 +337,8 @@ static ms_status finish(ms_ctx *cx, ms_device_rank *device, pending **at)
     return status;
 }
 
-/* Transfers of a stream end in the order of their starts; so does what comes from the same rank with the same tag. */
+/* Transfers of a stream end in the order of their starts; so does what comes from the same rank
+ * with the same tag. */
 static bool comes_before(const pending *p, const ms_transfer *transfer)
 {
     if (is_collective(transfer))

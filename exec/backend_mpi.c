@@ -1,5 +1,6 @@
-/* One process a rank, over MPI: a communicator for each of the rank's groups. Transfers are non-blocking; waiting polls, so that a rank that waits in vain can say so. A message
- * is sent from a copy, so that nobody waits for its receiver. */
+/* One process a rank, over MPI: a communicator for each of the rank's groups. Transfers are non-
+ * blocking; waiting polls, so that a rank that waits in vain can say so. A message is sent from a
+ * copy, so that nobody waits for its receiver. */
 #include "exec/backend_host.h"
 
 #include <assert.h>
@@ -87,7 +88,8 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
     return MS_EINPUT;
 }
 
-/* Every rank splits once for each kind of group; groups of one rank need no communicator of their own. */
+/* Every rank splits once for each kind of group; groups of one rank need no communicator of their
+ * own. */
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;

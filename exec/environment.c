@@ -12,8 +12,9 @@ typedef struct launcher_names {
     const char *rank, *size, *local_rank, *also;
 } launcher_names;
 
-/* Open MPI: "mpirun" manual page, environment variables; MPICH: PMI-1, src/pm/hydra; PyTorch: torch/distributed/run.py; Slurm: "srun" manual page, output
- * environment variables: salloc and sbatch set SLURM_PROCID but for srun no SLURM_STEP_ID. */
+/* Open MPI: "mpirun" manual page, environment variables; MPICH: PMI-1, src/pm/hydra; PyTorch:
+ * torch/distributed/run.py; Slurm: "srun" manual page, output environment variables: salloc and
+ * sbatch set SLURM_PROCID but for srun no SLURM_STEP_ID. */
 static const launcher_names launchers[] = {
     {MS_LAUNCHER_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", NULL},

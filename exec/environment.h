@@ -1,4 +1,5 @@
-/* What the launcher that started this process says about it, from environment variables alone: nothing is initialised. */
+/* What the launcher that started this process says about it, from environment variables alone:
+ * nothing is initialised. */
 #ifndef MS_EXEC_ENVIRONMENT_H
 #define MS_EXEC_ENVIRONMENT_H
 
@@ -19,8 +20,8 @@ typedef struct ms_launch {
     long local_rank; /* on its node; -1: not said */
 } ms_launch;
 
-/* The first launcher, in the order above, of which both rank and size are whole numbers with 0 <= rank < size. A batch script of Slurm's, outside of srun, is
- * none. */
+/* The first launcher, in the order above, of which both rank and size are whole numbers with 0 <=
+ * rank < size. A batch script of Slurm's, outside of srun, is none. */
 ms_launch ms_launch_environment(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* Ranks as threads: every transfer over every group, and what becomes of a run in which a rank fails, is late, or never comes. */
+/* Ranks as threads: every transfer over every group, and what becomes of a run in which a rank
+ * fails, is late, or never comes. */
 #include "exec/meeting.h"
 #include "tests/support/transfer_checks.h"
 
@@ -237,7 +238,8 @@ static void who_waits_too_long_says_for_whom(void **state)
         "it was not sent\n");
 }
 
-/* The others wait for it in a meeting, for a message, and in kernels, with transfers of others still under way. */
+/* The others wait for it in a meeting, for a message, and in kernels, with transfers of others
+ * still under way. */
 static ms_status rank_2_fails(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;

@@ -1,9 +1,11 @@
-/* Ranks as processes of MPI. The test starts itself again with mpiexec; what its ranks print is compared. Skipped where MPI is not built in, or mpiexec is missing. */
+/* Ranks as processes of MPI. The test starts itself again with mpiexec; what its ranks print is
+ * compared. Skipped where MPI is not built in, or mpiexec is missing. */
 #include "exec/environment.h"
 #include "tests/support/transfer_checks.h"
 
 #include "tests/test.h"
 
+#include <limits.h>
 #include <sys/wait.h>
 
 #define NUM_RANKS 4
@@ -33,10 +35,22 @@ static ms_status reduce(ms_ctx *cx, ms_device_rank *device, const ms_backend_job
     return carry_out(cx, job->backend, device, &t);
 }
 
+/* What MPI cannot count is refused before anything is read. */
+static ms_status start_too_much(ms_ctx *cx, ms_device_rank *device,
+                                const ms_backend_job *job)
+{
+    ms_transfer t = {.kind = MS_TRANSFER_SEND, .count = (long)INT_MAX + 1};
+    ms_event done;
+    ms_status status = job->backend->start(cx, device, &t, NULL, 0, &done);
+    return status == MS_EIO ? MS_OK
+                            : ms_fail(cx, MS_ECHECK, MS_NOWHERE, "2^31 were sent");
+}
+
 static ms_status rank_3_stays_away(ms_ctx *cx, ms_device_rank *device, long rank,
                                    void *state)
 {
-    return rank == 3 ? MS_OK : reduce(cx, device, state, MS_TRAFFIC_TP);
+    return rank == 3 ? start_too_much(cx, device, state)
+                     : reduce(cx, device, state, MS_TRAFFIC_TP);
 }
 
 static ms_status rank_2_fails(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
@@ -158,7 +172,8 @@ static int count_of(const char *text, const char *part)
     return count;
 }
 
-/* Open MPI 4.1 sometimes dies in its own clean-up, when all ranks have ended after an abort: then its exit code tells nothing. */
+/* Open MPI 4.1 sometimes dies in its own clean-up, when all ranks have ended after an abort: then
+ * its exit code tells nothing. */
 static bool mpiexec_died(const char *said)
 {
     return strstr(said, "Segmentation fault") != NULL &&

@@ -1,4 +1,5 @@
-/* Places and groups of the ranks of random plans in any legal order of axes; parts of tensors as the interpreter of layer programs has them. */
+/* Places and groups of the ranks of random plans in any legal order of axes; parts of tensors as
+ * the interpreter of layer programs has them. */
 #include "base/rng.h"
 #include "exec/world.h"
 #include "tests/support/interpreter_priv.h"
@@ -50,7 +51,8 @@ static ms_plan draw_plan(ms_rng *rng, const ms_model *model)
 
 /* ---- groups ---- */
 
-/* The coordinates that tell the members of a group apart: pp, dp_replicate, dp_shard, cp, tp, and those of experts instead of the last three. */
+/* The coordinates that tell the members of a group apart: pp, dp_replicate, dp_shard, cp, tp, and
+ * those of experts instead of the last three. */
 typedef struct coordinates {
     long size, at;
 } coordinates;
@@ -236,7 +238,8 @@ static void parts_are_the_interpreters(void **state)
     assert_true(num_strided > 0);
 }
 
-/* Programs for pricing have one data-parallel rank: parts begin where the rank's own micro-batch does. */
+/* Programs for pricing have one data-parallel rank: parts begin where the rank's own micro-batch
+ * does. */
 static void axes_that_a_program_lacks_do_not_split(void **state)
 {
     (void)state;

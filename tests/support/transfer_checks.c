@@ -208,7 +208,8 @@ static ms_transfer message(const checker *c, ms_transfer_kind kind, int step, in
     return t;
 }
 
-/* All send to the next member at once, twice with one tag and once with another; the receives, of which the last is started first, are waited for in reverse. */
+/* All send to the next member at once, twice with one tag and once with another; the receives, of
+ * which the last is started first, are waited for in reverse. */
 static ms_status check_ring(const checker *c)
 {
     numbers mine[3], got[3];
