@@ -520,9 +520,9 @@ static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *
 /* The flags of a plan that a search starts from; the others are what it chooses. */
 static const ms_option *searched_plan_table(ms_ctx *cx)
 {
-    static const char *const kept[] = {"--plan", "--model",        "--cluster",
-                                       "--seq",  "--global-batch", "--precision",
-                                       "--stack"};
+    static const char *const kept[] = {"--plan",  "--model",        "--cluster",
+                                       "--seq",   "--global-batch", "--precision",
+                                       "--stack", "--profile"};
     int num = 0;
     while (ms_plan_option_table[num].kind != MS_OPTION_END)
         num++;

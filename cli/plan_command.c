@@ -56,6 +56,8 @@ static void add_inputs(words *w, const ms_plan *plan)
         add_word(w, "--cluster", quoted(w->arena, plan->cluster));
     if (strcmp(plan->stack, usual.stack) != 0)
         add_word(w, "--stack", quoted(w->arena, plan->stack));
+    if (plan->profile != NULL)
+        add_word(w, "--profile", quoted(w->arena, plan->profile));
     add_number(w, "--gpus", plan->gpus);
     if (plan->sequence_length != usual.sequence_length)
         add_number(w, "--seq", plan->sequence_length);
@@ -151,6 +153,9 @@ ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **o
 {
     ms_workload *workload;
     MS_TRY(ms_workload_open(cx, plan, &workload));
+    if (plan->profile != NULL && cx->verbosity > 0)
+        ms_note(cx, "costs are of profile \"%s\", in place of \"%s\"",
+                workload->profile->name, workload->cluster->device.profile);
     ms_status status = ms_plan_check(cx, plan, workload->model, MS_NOWHERE);
     if (status == MS_OK)
         status = ms_plan_check_cluster(cx, plan, workload->cluster);

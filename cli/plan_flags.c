@@ -38,6 +38,8 @@ const ms_option ms_plan_option_table[] = {
     TEXT(model, "--model", "NAME|FILE",
          "model by name (70b, mixtral-8x7b), or its config.json"),
     TEXT(cluster, "--cluster", "NAME|FILE", "cluster by name or file (default hgx-h100)"),
+    TEXT(profile, "--profile", "NAME|FILE",
+         "cost profile in place of the cluster's own (\"meshsim calibrate\" writes one)"),
     RANKS(gpus, "--gpus", "number of GPUs (default: the product of the axes)"),
     RANKS(size[MS_PP], "--pp", "pipeline stages (default 1)"),
     RANKS(size[MS_DP_REPLICATE], "--dp-replicate",

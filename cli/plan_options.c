@@ -85,6 +85,9 @@ static ms_status start(resolver *r)
     }
     plan->cluster = pick_text(r, "--cluster", opts->cluster, plan->cluster);
     plan->stack = pick_text(r, "--stack", opts->stack, plan->stack);
+    plan->profile = opts->profile;
+    if (plan->profile == NULL && !r->from_file)
+        ms_note_default(r->cx, "--profile that of the cluster");
     return ms_stack_load(r->cx, plan->stack, &r->stack);
 }
 
@@ -445,8 +448,9 @@ static const char *path_in(const char *name_or_path)
 ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
                                        const ms_plan *plan, const char *output)
 {
-    const char *inputs[] = {opts->plan_file, path_in(plan->model), path_in(plan->cluster),
-                            path_in(plan->stack), plan->schedule_file};
+    const char *inputs[] = {opts->plan_file,        path_in(plan->model),
+                            path_in(plan->cluster), path_in(plan->stack),
+                            path_in(plan->profile), plan->schedule_file};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         MS_TRY(ms_output_check_distinct(cx, (const char *const[]){inputs[i], output}, 2));
     return MS_OK;

@@ -10,7 +10,7 @@
 
 typedef struct ms_plan_options {
     const char *plan_file; /* "-": standard input */
-    const char *model, *cluster, *stack;
+    const char *model, *cluster, *stack, *profile;
     const char *order;            /* axes outer to inner, separated by commas */
     const char *layers_per_stage; /* numbers separated by commas */
     ms_opt_integer gpus;

@@ -47,10 +47,12 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
 {
     const ms_stack *stack = pricer->stack;
     ms_op op = (ms_op)node->op;
+    const ms_pointwise_profile *pointwise = ms_pricer_pointwise(pricer, node->op);
+    if (node->op == MS_OP_ADAM)
+        return ms_update_s(pricer, ms_tensor_local_elements(program, node->in[0]));
+    if (pointwise != NULL)
+        return ms_pointwise_s(pointwise, ms_node_pointwise_bytes(program, node));
     switch (node->op) {
-    case MS_OP_ADAM:
-        return ms_stream_s(pricer, stack->optimizer_bytes.value *
-                                       ms_tensor_local_elements(program, node->in[0]));
     case MS_OP_REDISTRIBUTE:
     case MS_OP_EXCHANGE:
     case MS_OP_BIAS: /* added in the product's epilogue */

@@ -324,6 +324,8 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
         add_inside(&law, &s);
     else
         add_across(&law, &s, span);
+    if (profile->measured != NULL && cluster->num_levels == 1)
+        law.measured = ms_sweep_find(profile->measured, (int)collective, span->size);
     return law;
 }
 
@@ -334,14 +336,33 @@ static inline double algorithm_s(const ms_collective_law *law, int i, double siz
     return alpha_s + wire_s + law->algorithm[i].ramp * sqrt(alpha_s * wire_s);
 }
 
-double ms_collective_s(const ms_collective_law *law, double size_bytes)
+static inline double fitted_s(const ms_collective_law *law, double size_bytes)
 {
-    if (law->num_algorithms == 0 || size_bytes <= 0.0)
-        return 0.0;
     double best_s = INFINITY;
     for (int i = 0; i < law->num_algorithms; i++)
         best_s = ms_min(best_s, algorithm_s(law, i, size_bytes));
     return best_s;
+}
+
+static double measured_s(const ms_collective_law *law, double size_bytes)
+{
+    double seconds;
+    if (ms_sweep_curve_s(law->measured, size_bytes, &seconds))
+        return seconds;
+    const double *rows = law->measured->rows.values;
+    const double *end = size_bytes < rows[0]
+                            ? rows
+                            : rows + (law->measured->rows.num - 1) * MS_CURVE_COLUMNS;
+    return fitted_s(law, size_bytes) * end[1] / fitted_s(law, end[0]);
+}
+
+double ms_collective_s(const ms_collective_law *law, double size_bytes)
+{
+    if (law->num_algorithms == 0 || size_bytes <= 0.0)
+        return 0.0;
+    if (law->measured != NULL)
+        return measured_s(law, size_bytes);
+    return fitted_s(law, size_bytes);
 }
 
 const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes)

@@ -3,7 +3,7 @@
 #include "costmodel/kernel_cost.h"
 
 #include "base/number.h"
-#include "costmodel/collective_cost.h"
+#include "costmodel/program.h"
 
 #include <assert.h>
 #include <math.h>
@@ -67,6 +67,43 @@ static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
     return MS_OK;
 }
 
+/* ---- measurements ---- */
+
+static const ms_residuals *product_residuals(ms_arena *arena, const ms_sweep *measured,
+                                             const ms_pricer *pricer)
+{
+    ms_residuals *residuals = ms_residuals_make(arena, measured->products.num);
+    double bytes = ms_dtype_bytes(pricer->compute);
+    for (int i = 0; i < measured->products.num; i++) {
+        const double *row = measured->products.values + i * MS_PRODUCT_COLUMNS;
+        ms_gemm_shape shape = {row[0], row[1], row[2], row[3], bytes, bytes};
+        ms_residuals_add(residuals, (const double[3]){row[1], row[2], row[3]},
+                         row[4] / ms_gemm_s(pricer, shape));
+    }
+    return residuals;
+}
+
+static const ms_residuals *attention_residuals(ms_arena *arena, const ms_sweep_rows *rows,
+                                               bool backward, const ms_pricer *pricer)
+{
+    ms_residuals *residuals = ms_residuals_make(arena, rows->num);
+    for (int i = 0; i < rows->num; i++) {
+        const double *row = rows->values + i * MS_ATTENTION_COLUMNS;
+        ms_attention_shape shape = {row[0], row[1], row[2], row[3], row[4], backward};
+        ms_residuals_add(residuals, row, row[5] / ms_attention_s(pricer, shape));
+    }
+    return residuals;
+}
+
+static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer *out)
+{
+    const ms_pricer fitted = *out;
+    out->products = product_residuals(arena, measured, &fitted);
+    for (int i = 0; i < 2; i++)
+        out->attention[i] =
+            attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
+}
+
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out)
 {
@@ -90,8 +127,11 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
             attention->backward_flop_per_s.value * attention->sustained_frac.value,
         .attention_small_head_frac = attention->small_head_frac.value,
         .attention_half_sequence = attention->half_sequence.value,
+        .attention_overhead_s = attention->overhead_s.value,
         .attention_fused = fused,
     };
+    if (profile->measured != NULL && profile->measured->dtype == (int)compute)
+        attach_measured(cx->arena, profile->measured, out);
     return MS_OK;
 }
 
@@ -114,12 +154,38 @@ double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
     double traffic_bytes =
         shape.batch * (shape.element_bytes * shape.k * (shape.m + shape.n) +
                        shape.result_bytes * shape.m * shape.n);
-    return ms_max(compute_s, ms_stream_s(pricer, traffic_bytes)) + gemm->overhead_s.value;
+    double seconds =
+        ms_max(compute_s, ms_stream_s(pricer, traffic_bytes)) + gemm->overhead_s.value;
+    if (pricer->products == NULL)
+        return seconds;
+    return seconds * ms_residuals_ratio(pricer->products,
+                                        (const double[3]){shape.m, shape.n, shape.k});
 }
 
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes)
 {
     return traffic_bytes / pricer->hbm_bytes_per_s;
+}
+
+const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op)
+{
+    const ms_pointwise_profile *all = pricer->profile->pointwise;
+    return all == NULL || isnan(all[op].bytes_per_s.value) ? NULL : &all[op];
+}
+
+double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes)
+{
+    if (traffic_bytes <= 0.0)
+        return 0.0;
+    return pointwise->overhead_s.value + traffic_bytes / pointwise->bytes_per_s.value;
+}
+
+double ms_update_s(const ms_pricer *pricer, double num_params)
+{
+    const ms_pointwise_profile *adam = ms_pricer_pointwise(pricer, MS_OP_ADAM);
+    if (adam != NULL)
+        return ms_pointwise_s(adam, 7.0 * ms_dtype_bytes(pricer->compute) * num_params);
+    return ms_stream_s(pricer, num_params * pricer->stack->optimizer_bytes.value);
 }
 
 /* Rate relative to head dimension 128 and endless sequences. */
@@ -132,10 +198,8 @@ static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape s
            (shape.key_tokens + pricer->attention_half_sequence);
 }
 
-double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
+static double attention_fitted_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
-    if (shape.flop <= 0.0 || shape.key_tokens <= 0.0)
-        return 0.0;
     double rate = shape.backward ? pricer->attention_backward_flop_per_s
                                  : pricer->attention_forward_flop_per_s;
     double compute_s = shape.flop / (rate * attention_shape_frac(pricer, shape));
@@ -145,6 +209,19 @@ double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
         shape.backward ? unfused_backward_bytes : unfused_forward_bytes;
     return compute_s + ms_stream_s(pricer, shape.traffic_bytes +
                                                per_score_bytes * shape.score_elements);
+}
+
+double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
+{
+    if (shape.flop <= 0.0 || shape.key_tokens <= 0.0)
+        return 0.0;
+    double seconds = attention_fitted_s(pricer, shape) + pricer->attention_overhead_s;
+    const ms_residuals *residuals = pricer->attention[shape.backward];
+    if (residuals == NULL)
+        return seconds;
+    return seconds *
+           ms_residuals_ratio(residuals, (const double[3]){shape.flop, shape.key_tokens,
+                                                           shape.head_dim});
 }
 
 double ms_with_host_s(double gpu_s, double host_s)

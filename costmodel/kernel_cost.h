@@ -18,7 +18,12 @@ typedef struct ms_pricer {
         attention_forward_flop_per_s; /* sustained, head dimension >= 128, s -> infinity */
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
+    double attention_overhead_s;
     bool attention_fused;
+    /* of profiles with measurements of this compute type; NULL: none */
+    const ms_residuals *products; /* by m, n, k */
+    const ms_residuals
+        *attention[2]; /* forward, backward: by FLOP, key tokens, head dim */
 } ms_pricer;
 
 /* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the profile none for the network. */
@@ -27,7 +32,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
 
 /* A batch of equal matrix products m x k by k x n with elements of `element_bytes`, and results of `result_bytes`:
  *   t = max(2 m n k (k + k0)/k / (rate q), traffic / hbm) + t0,   q = tiles / (waves * SMs),
- * tiles = batch ceil(m/tile_m) ceil(n/tile_n), waves = ceil(tiles / SMs). */
+ * tiles = batch ceil(m/tile_m) ceil(n/tile_n), waves = ceil(tiles / SMs); times measured over fitted where products were measured. */
 typedef struct ms_gemm_shape {
     double batch, m, n, k;
     double element_bytes, result_bytes;
@@ -36,6 +41,15 @@ double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
 
 /* A kernel limited by HBM traffic. */
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes);
+
+/* The rate and overhead of one operation (ms_op), where the profile has them; NULL otherwise. */
+const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op);
+/* overhead + traffic / rate; 0 for no traffic. */
+double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
+
+/* The optimizer's pass over `num_params`: the stack's bytes through HBM; where the profile has a rate of ADAM, gradient, weight and two moments read and
+ * three of them written, in the compute type. */
+double ms_update_s(const ms_pricer *pricer, double num_params);
 
 /* Attention forward or backward. flop counts executed (causal) FLOP of this rank; key_tokens is the length of the
  * keys each query block walks; score_elements = batch * heads * queries * keys (unfused kernels move them through HBM, 12 B forward, 24 B backward). */

@@ -73,6 +73,8 @@ typedef struct ms_plan {
     const char *model; /* name or path, as given */
     const char *cluster;
     const char *stack;
+    const char *
+        profile; /* of costs, in place of the cluster's own; NULL: that. No part of a saved plan */
     long gpus;
     long size[MS_NUM_PLAN_AXES];
     unsigned char order[MS_NUM_PLAN_AXES]; /* axes outer to inner */

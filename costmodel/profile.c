@@ -1,8 +1,9 @@
 /* Reads cost profiles: every coefficient is an object that states its value, how it was obtained
  * and where it is published. Nothing has a default: a profile without a coefficient is an error. */
-#include "costmodel/profile.h"
+#include "costmodel/profile_priv.h"
 
 #include "base/paths.h"
+#include "costmodel/program.h"
 
 #include <math.h>
 #include <string.h>
@@ -107,7 +108,7 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
 #define SECONDS(type, member, keyword, text)                                             \
     COEFFICIENT(type, member, keyword, MS_UNIT_SECONDS, 0.0, 10.0, text)
 
-static const ms_field profile_fields[] = {
+const ms_field ms_profile_fields[] = {
     {.kind = MS_FIELD_TEXT,
      .key = "name",
      .offset = offsetof(ms_profile, name),
@@ -140,9 +141,13 @@ static const ms_field profile_fields[] = {
      .high = 1000,
      .unit = MS_UNIT_COUNT,
      .help = "multiprocessors that a communication kernel holds; left out: none"},
+    {.kind = MS_FIELD_ANY,
+     .key = "pointwise",
+     .help = "rates of operations that are no products, by operation"},
+    {.kind = MS_FIELD_ANY, .key = "measured", .help = "what a calibration measured"},
     {0}};
 
-static const ms_field gemm_fields[] = {
+const ms_field ms_gemm_fields[] = {
     FRACTION(ms_gemm_profile, efficiency, "efficiency",
              "of peak, large products in isolation"),
     COEFFICIENT(ms_gemm_profile, k_half, "k_half", MS_UNIT_COUNT, 0, 1e5,
@@ -152,7 +157,7 @@ static const ms_field gemm_fields[] = {
              "clocks in training, of isolated kernels"),
     {0}};
 
-static const ms_field attention_fields[] = {
+const ms_field ms_attention_fields[] = {
     COEFFICIENT(ms_attention_profile, forward_flop_per_s, "forward", MS_UNIT_FLOP_PER_S,
                 1e6, 1e17, "forward rate"),
     COEFFICIENT(ms_attention_profile, backward_flop_per_s, "backward", MS_UNIT_FLOP_PER_S,
@@ -163,6 +168,19 @@ static const ms_field attention_fields[] = {
                 1e6, "sequence length of half the rate"),
     FRACTION(ms_attention_profile, sustained_frac, "sustained",
              "rate in training, of isolated kernels"),
+    {.kind = MS_FIELD_ANY,
+     .key = "overhead",
+     .offset = offsetof(ms_attention_profile, overhead_s),
+     .low = 0,
+     .high = 10,
+     .unit = MS_UNIT_SECONDS,
+     .help = "of one kernel; left out: none"},
+    {0}};
+
+const ms_field ms_pointwise_fields[] = {
+    COEFFICIENT(ms_pointwise_profile, bytes_per_s, "rate", MS_UNIT_BYTES_PER_S, 1, 1e15,
+                "of the bytes it reads and writes"),
+    SECONDS(ms_pointwise_profile, overhead_s, "overhead", "of one kernel"),
     {0}};
 
 static const ms_field link_fields[] = {
@@ -187,7 +205,7 @@ static const ms_field nvls_fields[] = {
              "smallest group that uses it"),
     {0}};
 
-static const ms_field network_fields[] = {
+const ms_field ms_network_fields[] = {
     SECONDS(ms_network_profile, base_s, "base", "of a collective over several nodes"),
     SECONDS(ms_network_profile, step_s, "step", "of a step that crosses nodes"),
     SECONDS(ms_network_profile, rank_step_s, "rank_step", "least time of any ring step"),
@@ -204,6 +222,12 @@ static const ms_field memory_fields[] = {
     COEFFICIENT(ms_profile, communicator_bytes, "communicator", MS_UNIT_BYTES, 0, 1e12,
                 "buffers of one communicator"),
     {0}};
+
+const ms_profile_part ms_profile_parts[] = {{"link", link_fields},
+                                            {"all_to_all", all_to_all_fields},
+                                            {"nvls", nvls_fields},
+                                            {"memory", memory_fields},
+                                            {0}};
 
 static ms_status read_part(ms_ctx *cx, ms_jval root, const char *key,
                            const ms_field *fields, ms_profile *out)
@@ -246,9 +270,9 @@ static ms_status read_kernels(ms_ctx *cx, ms_jval root, ms_profile *out)
     if (!ms_json_member(cx, root, "gemm", &gemm) ||
         !ms_json_member(cx, root, "attention", &attention))
         return MS_EINPUT;
-    MS_TRY(read_family(cx, gemm, ms_dtype_names, gemm_fields, sizeof(ms_gemm_profile),
+    MS_TRY(read_family(cx, gemm, ms_dtype_names, ms_gemm_fields, sizeof(ms_gemm_profile),
                        (char *)out->gemm));
-    MS_TRY(read_family(cx, attention, ms_attention_kernel_names, attention_fields,
+    MS_TRY(read_family(cx, attention, ms_attention_kernel_names, ms_attention_fields,
                        sizeof(ms_attention_profile), (char *)out->attention));
     if (isnan(out->attention[MS_ATTENTION_UNFUSED].forward_flop_per_s.value))
         return ms_json_fail(cx, attention,
@@ -286,21 +310,49 @@ static ms_status read_networks(ms_ctx *cx, ms_jval root, ms_profile *out)
             return ms_json_fail(cx, value, "network \"%s\" stands twice", key);
         ms_network_profile *network = &out->networks[out->num_networks];
         network->name = ms_arena_strdup(cx->arena, key);
-        MS_TRY(ms_coefficients_read(cx, value, network_fields, network));
+        MS_TRY(ms_coefficients_read(cx, value, ms_network_fields, network));
         out->num_networks++;
     }
     return MS_OK;
 }
 
+static ms_status read_pointwise(ms_ctx *cx, ms_jval object, ms_profile *out)
+{
+    out->pointwise = MS_NEW_ARRAY(cx->arena, MS_NUM_OPS, ms_pointwise_profile);
+    for (int i = 0; i < MS_NUM_OPS; i++)
+        out->pointwise[i].bytes_per_s.value = NAN;
+    MS_TRY(read_family(cx, object, ms_op_names, ms_pointwise_fields,
+                       sizeof(ms_pointwise_profile), (char *)out->pointwise));
+    for (int i = 0; i < MS_NUM_OPS; i++)
+        if (!ms_op_is_pointwise((ms_op)i) && !isnan(out->pointwise[i].bytes_per_s.value))
+            return ms_json_fail(cx, object, "\"%s\" has a law of its own, no rate",
+                                ms_op_names[i]);
+    return MS_OK;
+}
+
+/* What only a calibration has. */
+static ms_status read_calibrated(ms_ctx *cx, ms_jval root, ms_profile *out)
+{
+    ms_jval member;
+    if (ms_json_member(cx, root, "pointwise", &member))
+        MS_TRY(read_pointwise(cx, member, out));
+    if (!ms_json_member(cx, root, "measured", &member))
+        return MS_OK;
+    ms_sweep *measured = MS_NEW(cx->arena, ms_sweep);
+    out->measured = measured;
+    return ms_sweep_read(cx, member, measured);
+}
+
 ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out)
 {
     *out = (ms_profile){0};
-    MS_TRY(ms_coefficients_read(cx, root, profile_fields, out));
+    MS_TRY(ms_coefficients_read(cx, root, ms_profile_fields, out));
     MS_TRY(read_part(cx, root, "link", link_fields, out));
     MS_TRY(read_part(cx, root, "all_to_all", all_to_all_fields, out));
     MS_TRY(read_nvls(cx, root, out));
     MS_TRY(read_part(cx, root, "memory", memory_fields, out));
     MS_TRY(read_kernels(cx, root, out));
+    MS_TRY(read_calibrated(cx, root, out));
     return read_networks(cx, root, out);
 }
 
@@ -335,7 +387,7 @@ static void list_kernels(const ms_profile *profile, ms_figures *list)
         if (!isnan(profile->gemm[i].efficiency.value)) {
             ms_figures_add(
                 list, ms_arena_printf(list->arena, "gemm.%s", ms_dtype_names[i]),
-                gemm_fields,
+                ms_gemm_fields,
                 offsetof(ms_profile, gemm) + (size_t)i * sizeof *profile->gemm);
         }
     }
@@ -344,7 +396,7 @@ static void list_kernels(const ms_profile *profile, ms_figures *list)
             ms_figures_add(list,
                            ms_arena_printf(list->arena, "attention.%s",
                                            ms_attention_kernel_names[i]),
-                           attention_fields,
+                           ms_attention_fields,
                            offsetof(ms_profile, attention) +
                                (size_t)i * sizeof *profile->attention);
         }
@@ -353,7 +405,7 @@ static void list_kernels(const ms_profile *profile, ms_figures *list)
 
 void ms_profile_figures(const ms_profile *profile, ms_figures *list)
 {
-    ms_figures_add(list, "", profile_fields, 0);
+    ms_figures_add(list, "", ms_profile_fields, 0);
     list_kernels(profile, list);
     ms_figures_add(list, "link", link_fields, 0);
     ms_figures_add(list, "all_to_all", all_to_all_fields, 0);
@@ -362,7 +414,7 @@ void ms_profile_figures(const ms_profile *profile, ms_figures *list)
     for (int i = 0; i < profile->num_networks; i++) {
         ms_figures_add(
             list, ms_arena_printf(list->arena, "networks.%s", profile->networks[i].name),
-            network_fields,
+            ms_network_fields,
             offsetof(ms_profile, networks) + (size_t)i * sizeof *profile->networks);
     }
     ms_figures_add(list, "memory", memory_fields, 0);

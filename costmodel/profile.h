@@ -3,6 +3,7 @@
 #ifndef MS_COSTMODEL_PROFILE_H
 #define MS_COSTMODEL_PROFILE_H
 
+#include "costmodel/sweep.h"
 #include "topo/cluster.h"
 
 typedef enum ms_provenance {
@@ -49,7 +50,14 @@ typedef struct ms_attention_profile {
     ms_coefficient
         half_sequence; /* s0: sequence length at which half of the rate is reached */
     ms_coefficient sustained_frac;
+    ms_coefficient overhead_s; /* of one kernel; left out of the file: 0 */
 } ms_attention_profile;
+
+/* Kernels of one operation that is no product: t = overhead + traffic / rate. */
+typedef struct ms_pointwise_profile {
+    ms_coefficient bytes_per_s; /* of what it reads and writes once; value NaN: none */
+    ms_coefficient overhead_s;
+} ms_pointwise_profile;
 
 /* One kind of network, used by groups that span more than one domain of the innermost level. */
 typedef struct ms_network_profile {
@@ -91,6 +99,10 @@ typedef struct ms_profile {
     ms_coefficient context_bytes;      /* CUDA context and loaded kernels */
     ms_coefficient communicator_bytes; /* NCCL buffers of one communicator */
     ms_coefficient comm_sms; /* that a communication kernel holds while it runs */
+    /* of calibrated profiles */
+    ms_pointwise_profile
+        *pointwise; /* (MS_NUM_OPS) by operation, in place of hbm_frac; NULL: none */
+    const ms_sweep *measured; /* NULL: none */
 } ms_profile;
 
 /* Reads an object with a table as ms_json_read does, where a field of kind MS_FIELD_ANY with low < high is
@@ -101,6 +113,8 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
 
 ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out);
 ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out);
+/* An object that reads back as the profile; quantities with 6 digits. */
+void ms_profile_write_json(ms_jout *out, const ms_profile *profile, const char *date);
 /* Its coefficients, by the tables that read them: "gemm.bf16.efficiency", "link.step", "networks.infiniband.base"; of data types,
  * kernels and networks only those that it has. */
 void ms_profile_figures(const ms_profile *profile, ms_figures *list);

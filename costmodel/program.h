@@ -254,6 +254,10 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
 double ms_node_flop(const ms_program *program, const ms_node *node);
 /* HBM traffic of a node that is no matrix product: operands read and results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
+/* Everything but products, attention and what moves between ranks. */
+bool ms_op_is_pointwise(ms_op op);
+/* The same as rates of single operations count it: of tables only the rows in use, as of the gradient of an embedding. */
+double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);
 
 /* The collective of a REDISTRIBUTE or EXCHANGE node: kind, mesh axis and size as ms_collective_s takes it. num_ranks 1 or a local slice: none, false. */
 typedef struct ms_node_comm {

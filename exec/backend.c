@@ -30,3 +30,12 @@ size_t ms_element_bytes(ms_real_type type, ms_element element)
     return element == MS_ELEMENT_REAL && type == MS_REAL_FP32 ? sizeof(float)
                                                               : sizeof(double);
 }
+
+const ms_backend *ms_mpi_backend(void)
+{
+#ifdef MS_WITH_MPI
+    return &ms_backend_mpi;
+#else
+    return NULL;
+#endif
+}

@@ -118,5 +118,7 @@ extern const ms_backend ms_backend_null;
 #ifdef MS_WITH_MPI
 extern const ms_backend ms_backend_mpi;
 #endif
+/* NULL: built without MPI. */
+const ms_backend *ms_mpi_backend(void);
 
 #endif

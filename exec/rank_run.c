@@ -231,19 +231,7 @@ void ms_rank_run_close(ms_rank_run *r)
 {
     close_flights(r->flights);
     close_flights(r->idle_flights);
-    ms_rank_release_workspace(&r->rank, r->workspace_bytes, r->workspace);
-    ms_rank_release(&r->rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
-                    r->receive_buffer);
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            ms_rank_release_workspace(&r->rank, r->stages[s].parts[i].early_bytes,
-                                      r->stages[s].parts[i].early);
-    if (r->rooms != NULL)
-        ms_unit_rooms_close(&r->rank, r->rooms);
-    for (int s = r->num_stages - 1; s >= 0; s--)
-        for (int i = r->stages[s].num_parts - 1; i >= 0; i--)
-            if (r->stages[s].parts[i].unit != NULL)
-                ms_unit_close(&r->rank, r->stages[s].parts[i].unit);
+    ms_rank_release_all(&r->rank);
     ms_arena_close(r->rank.scratch);
 }
 

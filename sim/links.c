@@ -141,6 +141,8 @@ static ms_collective_law least_law(ms_collective collective, const ms_span *idea
             span.tier = cluster->num_levels > 1;
         ms_collective_law law =
             ms_collective_law_make(collective, &span, cluster, profile);
+        if (law.measured != NULL)
+            return law; /* of one level: the same wherever the ranks are */
         for (int i = 0; i < law.num_algorithms; i++) {
             least.algorithm[0].alpha_s =
                 ms_min(least.algorithm[0].alpha_s, law.algorithm[i].alpha_s);

@@ -25,8 +25,7 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
         }
     }
     return pipeline->world_sync_s +
-           ms_stream_s(&pipeline->workload->pricer,
-                       most * pipeline->workload->stack->optimizer_bytes.value);
+           ms_update_s(&pipeline->workload->pricer, most);
 }
 
 ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,
@@ -109,8 +108,7 @@ static double update_s(const ms_pipeline *pipeline, ms_sharding sharding, int ru
 {
     double params =
         ms_rank_params(&pipeline->loads[run], &pipeline->shards, sharding >= MS_ZERO_1);
-    return ms_stream_s(&pipeline->workload->pricer,
-                       params * pipeline->workload->stack->optimizer_bytes.value);
+    return ms_update_s(&pipeline->workload->pricer, params);
 }
 
 static ms_step_time longest_span(const ms_pipeline *pipeline, ms_sharding sharding,

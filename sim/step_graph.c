@@ -19,8 +19,7 @@ static double update_s(ms_ctx *cx, const ms_planned *p, int rank)
 {
     ms_rank_load load = ms_planned_load(cx, p, rank);
     double params = ms_rank_params(&load, &p->pipeline.shards, p->sharding >= MS_ZERO_1);
-    return ms_stream_s(&p->workload->pricer,
-                       params * p->workload->stack->optimizer_bytes.value);
+    return ms_update_s(&p->workload->pricer, params);
 }
 
 static void place_ends(ms_step_builder *s)

@@ -50,7 +50,9 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     ms_workload_parts parts;
     MS_TRY(ms_model_load(cx, plan->model, &parts.model));
     MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
-    MS_TRY(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile));
+    MS_TRY(ms_profile_load(
+        cx, plan->profile != NULL ? plan->profile : parts.cluster->device.profile,
+        &parts.profile));
     MS_TRY(ms_stack_load(cx, plan->stack, &parts.stack));
     return ms_workload_make(cx, &parts, plan, out);
 }

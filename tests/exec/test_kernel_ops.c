@@ -357,6 +357,24 @@ static void rows_of_an_expert_come_from_all_sources(void **state)
     }
 }
 
+static void equal_experts_are_taken_in_their_order(void **state)
+{
+    (void)state;
+    FOR_BOTH(type)
+    {
+        one_call *c = begin(type, MS_OP_ROUTE);
+        c->model.moe.router = MS_ROUTER_TOPK_SOFTMAX;
+        c->program.size[MS_DIM_EXPERTS - '0'] = 4;
+        c->program.size[MS_DIM_CHOICES - '0'] = 2;
+        give(c, "bse", "1 3 4", (const double[]){1, 1, 1, 1, 0, 2, 0, 2, 5, 1, 3, 3});
+        ms_local *weight = want(c, "bsk", "1 3 2"), *choice = want(c, "bsk", "1 3 2");
+        run(c);
+        expect(c, choice, (const double[]){0, 1, 1, 3, 0, 2});
+        double first = 1 / (1 + exp(-2));
+        expect(c, weight, (const double[]){0.5, 0.5, 0.5, 0.5, first, 1 - first});
+    }
+}
+
 /* Of every small model: nothing but these gradients is left out. */
 static void gradients_of_weights_that_nobody_wants_are_left_out(void **state)
 {
@@ -506,6 +524,7 @@ int main(void)
         cmocka_unit_test(padded_columns_of_the_vocabulary_change_nothing),
         cmocka_unit_test(models_have_their_base_epsilon_and_gelu),
         cmocka_unit_test(rows_of_an_expert_come_from_all_sources),
+        cmocka_unit_test(equal_experts_are_taken_in_their_order),
         cmocka_unit_test(gradients_of_weights_that_nobody_wants_are_left_out),
         cmocka_unit_test(arrays_are_added_compared_and_measured),
         cmocka_unit_test(infinities_and_nans_are_found_wherever_they_are),

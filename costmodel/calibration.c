@@ -1,0 +1,386 @@
+/* Each fit evaluates the functions that price (kernel_cost.h, collective_cost.h) with the coefficients on trial, so that a law stands in one place. */
+#include "costmodel/calibration_priv.h"
+
+#include <math.h>
+
+/* Where the parameters of a fit are put before the law is evaluated. */
+typedef struct trial {
+    ms_calibration_work *work;
+    double *targets[MS_FIT_PARAMETERS];
+    int num_targets;
+    const ms_pointwise_profile *pointwise;
+} trial;
+
+static void set_targets(const trial *t, const double *parameters)
+{
+    for (int i = 0; i < t->num_targets; i++)
+        *t->targets[i] = parameters[i];
+}
+
+/* ---- laws ---- */
+
+static double product_s(void *state, const double *parameters, const double *point)
+{
+    const trial *t = state;
+    set_targets(t, parameters);
+    double bytes = ms_dtype_bytes(t->work->in->compute);
+    return ms_gemm_s(&t->work->pricer, (ms_gemm_shape){point[0], point[1], point[2],
+                                                       point[3], bytes, bytes});
+}
+
+static double attention_s(void *state, const double *parameters, const double *point)
+{
+    const trial *t = state;
+    set_targets(t, parameters);
+    return ms_attention_s(&t->work->pricer,
+                          (ms_attention_shape){point[1], point[2], point[3], point[4],
+                                               point[5],
+                                               point[0] == MS_SAMPLE_ATTENTION_GRAD});
+}
+
+static double pointwise_s(void *state, const double *parameters, const double *point)
+{
+    const trial *t = state;
+    set_targets(t, parameters);
+    return ms_pointwise_s(t->pointwise, point[0]);
+}
+
+static double collective_s(void *state, const double *parameters, const double *point)
+{
+    const trial *t = state;
+    set_targets(t, parameters);
+    ms_span span = {.size = (long)point[1]};
+    span.per_domain[0] = span.size;
+    ms_collective_law law =
+        ms_collective_law_make((ms_collective)(int)point[0], &span, t->work->in->cluster,
+                               &t->work->out->profile);
+    return ms_collective_s(&law, point[2]);
+}
+
+/* ---- points ---- */
+
+static void collect(const ms_calibration_work *w, ms_sample_filter *filter, int what,
+                    ms_fit_problem *problem)
+{
+    const int most_columns = MS_SAMPLE_SIZES + 2;
+    const ms_samples *samples = w->in->samples;
+    double *points = MS_NEW_ARRAY(w->cx->arena, samples->num * most_columns + 1, double);
+    int *launch = MS_NEW_ARRAY(w->cx->arena, samples->num + 1, int);
+    int num = 0, columns = 0;
+    for (int i = 0; i < samples->num; i++) {
+        if (!filter(&samples->items[i], what))
+            continue;
+        columns = ms_sample_point(&samples->items[i], points + num * columns);
+        launch[num++] = samples->items[i].launch;
+    }
+    problem->points = points;
+    problem->launch = launch;
+    problem->num_points = num;
+    problem->num_columns = columns;
+}
+
+/* ---- fits ---- */
+
+typedef struct coefficient_row {
+    const char *name;
+    ms_unit unit;
+    double *target;
+    double start;
+    bool optional;
+} coefficient_row;
+
+typedef struct fit_plan {
+    const char *name;
+    ms_fit_law *law;
+    ms_sample_filter *filter;
+    int what;
+    const ms_pointwise_profile *pointwise;
+    int num_rows;
+    coefficient_row rows[MS_FIT_PARAMETERS];
+} fit_plan;
+
+/* Leaves the best values in their targets; `*out` is NULL when there are no samples at all. */
+static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
+                         ms_calibration_fit **out)
+{
+    trial state = {
+        .work = w, .num_targets = plan->num_rows, .pointwise = plan->pointwise};
+    ms_fit_problem problem = {.name = plan->name,
+                              .law = plan->law,
+                              .state = &state,
+                              .num_parameters = plan->num_rows,
+                              .seed = 1};
+    *out = NULL;
+    collect(w, plan->filter, plan->what, &problem);
+    if (problem.num_points == 0)
+        return MS_OK;
+    ms_calibration_fit *fit = &w->out->fits[w->out->num_fits];
+    *fit = (ms_calibration_fit){.name = plan->name, .num_coefficients = plan->num_rows};
+    for (int i = 0; i < plan->num_rows; i++) {
+        const coefficient_row *row = &plan->rows[i];
+        state.targets[i] = row->target;
+        problem.parameters[i] = (ms_fit_parameter){row->name, row->start, row->optional};
+        fit->coefficients[i] =
+            (ms_calibration_coefficient){.name = row->name, .unit = row->unit};
+    }
+    MS_TRY(ms_fit_make(w->cx, &problem, &fit->fit));
+    for (int i = 0; i < plan->num_rows; i++) {
+        fit->coefficients[i].value = fit->fit.values[i];
+        *plan->rows[i].target = fit->fit.values[i].value;
+    }
+    w->out->num_fits++;
+    *out = fit;
+    return MS_OK;
+}
+
+static ms_coefficient fitted(const ms_calibration_work *w, const ms_calibration_fit *fit,
+                             int i)
+{
+    const ms_calibration_coefficient *c = &fit->coefficients[i];
+    char low[32], high[32];
+    const char *interval = "";
+    if (c->value.dropped)
+        interval = "; cannot be told from 0";
+    else if (!isnan(c->value.low) && c->unit == MS_UNIT_COUNT)
+        interval = ms_arena_printf(w->cx->arena, "; 90 %% interval %.3g to %.3g",
+                                   c->value.low, c->value.high);
+    else if (!isnan(c->value.low))
+        interval = ms_arena_printf(
+            w->cx->arena, "; 90 %% interval %s to %s",
+            ms_format_quantity(low, sizeof low, c->value.low, c->unit),
+            ms_format_quantity(high, sizeof high, c->value.high, c->unit));
+    return (ms_coefficient){
+        c->value.value, MS_FITTED,
+        ms_arena_printf(
+            w->cx->arena, "%s: %d points of %d launches, median error %.1f %%%s",
+            w->out->profile.source, fit->fit.num_points, fit->fit.num_launches,
+            100.0 * fit->fit.median_error_frac, interval)};
+}
+
+/* Of a rate, as a fraction of the listed one. */
+static ms_status fraction(const ms_calibration_work *w, const ms_calibration_fit *fit,
+                          int i, double listed, ms_coefficient *out)
+{
+    char rate[32], list[32];
+    const ms_calibration_coefficient *c = &fit->coefficients[i];
+    ms_coefficient made = fitted(w, fit, i);
+    made.value = c->value.value / listed;
+    if (made.value >= 0.01 && made.value <= 1.5) {
+        *out = made;
+        return MS_OK;
+    }
+    ms_fail(w->cx, MS_EINPUT, MS_NOWHERE,
+            "%s of %s is %s, %.3g of what cluster \"%s\" lists (%s)", c->name, fit->name,
+            ms_format_quantity(rate, sizeof rate, c->value.value, c->unit), made.value,
+            w->in->cluster->name, ms_format_quantity(list, sizeof list, listed, c->unit));
+    ms_hint(w->cx, "copy the cluster's file, write rates of this machine into it, and "
+                   "give it with --cluster");
+    return MS_EINPUT;
+}
+
+static ms_status too_few(const ms_calibration_work *w, const char *what)
+{
+    return ms_fail(w->cx, MS_EINPUT, MS_NOWHERE, "no %s was measured", what);
+}
+
+/* ---- kernels ---- */
+
+static ms_status fit_operation(ms_calibration_work *w, int op)
+{
+    ms_profile *profile = &w->out->profile;
+    ms_pointwise_profile on_trial = {{.value = 1e9}, {.value = 1e-6}};
+    ms_calibration_fit *fit;
+    fit_plan plan = {
+        .name = ms_op_names[op],
+        .law = pointwise_s,
+        .filter = ms_sample_is_operation,
+        .what = op,
+        .pointwise = &on_trial,
+        .num_rows = 2,
+        .rows = {{"rate", MS_UNIT_BYTES_PER_S, &on_trial.bytes_per_s.value, 2e9, false},
+                 {"overhead", MS_UNIT_SECONDS, &on_trial.overhead_s.value, 1e-6, true}}};
+    MS_TRY(run_fit(w, &plan, &fit));
+    if (fit == NULL)
+        return MS_OK;
+    profile->pointwise[op] = (ms_pointwise_profile){fitted(w, fit, 0), fitted(w, fit, 1)};
+    if (op != MS_OP_ADD)
+        return MS_OK;
+    double listed = w->in->cluster->device.hbm_bytes_per_s;
+    MS_TRY(fraction(w, fit, 0, listed, &profile->hbm_frac));
+    w->pricer.hbm_bytes_per_s = fit->fit.values[0].value;
+    return MS_OK;
+}
+
+static ms_status fit_operations(ms_calibration_work *w)
+{
+    ms_profile *profile = &w->out->profile;
+    profile->pointwise = MS_NEW_ARRAY(w->cx->arena, MS_NUM_OPS, ms_pointwise_profile);
+    for (int op = 0; op < MS_NUM_OPS; op++)
+        profile->pointwise[op].bytes_per_s.value = NAN;
+    for (int op = 0; op < MS_NUM_OPS; op++)
+        MS_TRY(fit_operation(w, op));
+    return isnan(profile->pointwise[MS_OP_ADD].bytes_per_s.value)
+               ? too_few(w, "sum of two arrays")
+               : MS_OK;
+}
+
+static ms_status fit_products(ms_calibration_work *w)
+{
+    ms_dtype compute = w->in->compute;
+    ms_gemm_profile *gemm = &w->out->profile.gemm[compute];
+    double peak = w->in->cluster->device.peak_flop_per_s[compute];
+    ms_calibration_fit *fit;
+    fit_plan plan = {
+        .name = "products",
+        .law = product_s,
+        .filter = ms_sample_is_product,
+        .num_rows = 3,
+        .rows = {
+            {"rate", MS_UNIT_FLOP_PER_S, &w->pricer.gemm_flop_per_s, 0.5 * peak, false},
+            {"k_half", MS_UNIT_COUNT, &gemm->k_half.value, 16.0, true},
+            {"overhead", MS_UNIT_SECONDS, &gemm->overhead_s.value, 1e-6, true}}};
+    MS_TRY(run_fit(w, &plan, &fit));
+    if (fit == NULL)
+        return too_few(w, "matrix product");
+    MS_TRY(fraction(w, fit, 0, peak, &gemm->efficiency));
+    gemm->k_half = fitted(w, fit, 1);
+    gemm->overhead_s = fitted(w, fit, 2);
+    gemm->sustained_frac = (ms_coefficient){1.0, MS_MEASURED, w->out->profile.source};
+    return MS_OK;
+}
+
+static ms_status fit_attention(ms_calibration_work *w)
+{
+    ms_pricer *p = &w->pricer;
+    double rate = 0.3 * p->gemm_flop_per_s;
+    ms_calibration_fit *fit;
+    fit_plan plan = {
+        .name = "attention",
+        .law = attention_s,
+        .filter = ms_sample_is_attention,
+        .num_rows = 5,
+        .rows = {
+            {"forward", MS_UNIT_FLOP_PER_S, &p->attention_forward_flop_per_s, rate,
+             false},
+            {"backward", MS_UNIT_FLOP_PER_S, &p->attention_backward_flop_per_s, rate,
+             false},
+            {"small_head", MS_UNIT_COUNT, &p->attention_small_head_frac, 0.8, false},
+            {"half_sequence", MS_UNIT_COUNT, &p->attention_half_sequence, 50.0, true},
+            {"overhead", MS_UNIT_SECONDS, &p->attention_overhead_s, 1e-6, true}}};
+    MS_TRY(run_fit(w, &plan, &fit));
+    if (fit == NULL)
+        return too_few(w, "attention");
+    ms_attention_profile made = {fitted(w, fit, 0),
+                                 fitted(w, fit, 1),
+                                 fitted(w, fit, 2),
+                                 fitted(w, fit, 3),
+                                 {1.0, MS_MEASURED, w->out->profile.source},
+                                 fitted(w, fit, 4)};
+    for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++)
+        w->out->profile.attention[i].forward_flop_per_s.value = NAN;
+    w->out->profile.attention[MS_ATTENTION_UNFUSED] = made;
+    w->out->profile.attention[w->in->stack->attention] = made;
+    return MS_OK;
+}
+
+/* ---- collectives ---- */
+
+static ms_status fit_rings(ms_calibration_work *w)
+{
+    ms_profile *p = &w->out->profile;
+    ms_calibration_fit *fit;
+    fit_plan plan = {
+        .name = "rings",
+        .law = collective_s,
+        .filter = ms_sample_is_ring,
+        .num_rows = 4,
+        .rows = {{"base", MS_UNIT_SECONDS, &p->link_base_s.value, 1e-6, true},
+                 {"step", MS_UNIT_SECONDS, &p->link_step_s.value, 1e-6, true},
+                 {"frac", MS_UNIT_COUNT, &p->link_frac.value, 0.5, false},
+                 {"ramp", MS_UNIT_COUNT, &p->ramp.value, 0.5, true}}};
+    MS_TRY(run_fit(w, &plan, &fit));
+    if (fit == NULL)
+        return MS_OK;
+    p->link_base_s = fitted(w, fit, 0);
+    p->link_step_s = fitted(w, fit, 1);
+    p->ramp = fitted(w, fit, 3);
+    return fraction(w, fit, 2, 1.0, &p->link_frac);
+}
+
+static ms_status fit_all_to_all(ms_calibration_work *w)
+{
+    ms_profile *p = &w->out->profile;
+    ms_calibration_fit *fit;
+    fit_plan plan = {
+        .name = "all-to-all",
+        .law = collective_s,
+        .filter = ms_sample_is_collective,
+        .what = MS_ALL_TO_ALL,
+        .num_rows = 3,
+        .rows = {{"base", MS_UNIT_SECONDS, &p->all_to_all_base_s.value, 1e-6, true},
+                 {"step", MS_UNIT_SECONDS, &p->all_to_all_step_s.value, 1e-6, true},
+                 {"frac", MS_UNIT_COUNT, &p->all_to_all_frac.value, 0.5, false}}};
+    MS_TRY(run_fit(w, &plan, &fit));
+    if (fit == NULL)
+        return MS_OK;
+    p->all_to_all_base_s = fitted(w, fit, 0);
+    p->all_to_all_step_s = fitted(w, fit, 1);
+    return fraction(w, fit, 2, 1.0, &p->all_to_all_frac);
+}
+
+/* Its rate is that of the rings. */
+static ms_status fit_sends(ms_calibration_work *w)
+{
+    ms_profile *p = &w->out->profile;
+    ms_calibration_fit *fit;
+    fit_plan plan = {
+        .name = "sends",
+        .law = collective_s,
+        .filter = ms_sample_is_collective,
+        .what = MS_SEND,
+        .num_rows = 1,
+        .rows = {{"base", MS_UNIT_SECONDS, &p->p2p_base_s.value, 1e-6, true}}};
+    MS_TRY(run_fit(w, &plan, &fit));
+    if (fit != NULL)
+        p->p2p_base_s = fitted(w, fit, 0);
+    return MS_OK;
+}
+
+/* ---- all of it ---- */
+
+static void start(ms_calibration_work *w)
+{
+    const ms_calibration_input *in = w->in;
+    ms_profile *profile = &w->out->profile;
+    *profile = *in->assumed;
+    profile->pointwise = NULL;
+    profile->measured = NULL;
+    profile->name = "calibrated";
+    profile->source = ms_arena_printf(
+        w->cx->arena, "meshsim calibrate, %s, %s backend, %ld rank%s at once, %s",
+        in->date, in->backend, in->ranks, in->ranks == 1 ? "" : "s",
+        in->machine.cpu == NULL ? "unknown processor" : in->machine.cpu);
+    for (int i = 0; i < MS_NUM_DTYPES; i++)
+        if (i != (int)in->compute)
+            profile->gemm[i].efficiency.value = NAN;
+    profile->launch_s =
+        (ms_coefficient){0.0, MS_MEASURED, "calls are part of each kernel's overhead"};
+}
+
+ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
+                              ms_calibration *out)
+{
+    *out = (ms_calibration){.input = input};
+    ms_calibration_work w = {.cx = cx, .in = input, .out = out};
+    start(&w);
+    MS_TRY(ms_pricer_make(cx, input->cluster, &out->profile, input->stack, input->compute,
+                          &w.pricer));
+    MS_TRY(fit_operations(&w));
+    MS_TRY(fit_products(&w));
+    MS_TRY(fit_attention(&w));
+    MS_TRY(fit_rings(&w));
+    MS_TRY(fit_all_to_all(&w));
+    MS_TRY(fit_sends(&w));
+    ms_calibration_add_tables(&w);
+    return MS_OK;
+}
