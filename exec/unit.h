@@ -97,7 +97,7 @@ typedef ms_status ms_unit_visitor(void *state, const ms_weight_name *name, long 
                                   const long *places, const double *values, long count);
 /* Every element of the model is visited by exactly one rank; gradients, of weights that have one, after the last reduction (shards complete). Without values: nothing. */
 ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_content content,
-                        ms_unit_visitor *visit, void *state);
+                        ms_unit_visitor *call, void *state);
 /* The other way: sets this rank's shard from whole tensors. `find` returns the values of the tensor, NULL if there is none of this name and shape: MS_EINPUT. */
 typedef const double *ms_tensor_finder(void *state, const char *name, int num_dims,
                                        const long *shape);

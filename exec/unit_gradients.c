@@ -224,11 +224,13 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
     move.after = w.events;
     move.num_after = w.num;
     move.done = done;
-    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
-        MS_TRY(all_reduce_own(&move, unit->segments[i], unit->segments[i]->own,
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        MS_TRY(all_reduce_own(&move, s, s->own,
                               (ms_transfer){.group = MS_TRAFFIC_REPLICATE,
                                             .stream = MS_STREAM_REDUCE,
                                             .name = "reduce over replicas"}));
+    }
     note_last(unit, *done);
     return MS_OK;
 }
@@ -248,11 +250,12 @@ ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         ms_range part = ms_range_overlap(s->own, s->partial);
-        if (part.end > part.first || !rank->backend->has_values)
-            MS_TRY(all_reduce_own(&move, s, part,
-                                  (ms_transfer){.group = MS_TRAFFIC_TP,
-                                                .stream = MS_STREAM_TP,
-                                                .name = "reduce over tp"}));
+        if (ms_range_length(part) == 0 && rank->backend->has_values)
+            continue;
+        MS_TRY(all_reduce_own(&move, s, part,
+                              (ms_transfer){.group = MS_TRAFFIC_TP,
+                                            .stream = MS_STREAM_TP,
+                                            .name = "reduce over tp"}));
     }
     note_last(unit, *done);
     return MS_OK;

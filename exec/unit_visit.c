@@ -94,11 +94,12 @@ static ms_status initialise(ms_rank *rank, const ms_param_unit *unit, const piec
     ms_weight_name_text(name, p->expert, text);
     uint64_t key = ms_initial_key(initial, text);
     double values[PIECE];
-    for (long i = 0; i < p->count; i++)
-        values[i] = p->places[i] < name->count
-                        ? ms_initial_value(initial, key, p->places[i], name->is_norm,
-                                           name->is_bias)
-                        : 0.0;
+    for (long i = 0; i < p->count; i++) {
+        bool is_padding = p->places[i] >= name->count;
+        values[i] = is_padding ? 0.0
+                               : ms_initial_value(initial, key, p->places[i],
+                                                  name->is_norm, name->is_bias);
+    }
     rank->kernels->from_double(ms_segment_param(unit, p->segment, p->first), values,
                                p->count);
     return MS_OK;
@@ -178,7 +179,7 @@ static ms_status no_tensor(ms_rank *rank, const ms_weight_name *name, const char
 
 static ms_status find_whole(ms_rank *rank, const piece *p, load *l)
 {
-    if (l->tensor == p->tensor && l->expert == p->expert)
+    if (l->values != NULL && l->tensor == p->tensor && l->expert == p->expert)
         return MS_OK;
     const ms_weight_name *name = &p->tensor->name;
     char text[MS_NAME_TEXT];
