@@ -224,13 +224,13 @@ static void soften_tile(const attention *a, const tile *t, running *r)
     }
 }
 
-/* The results of earlier blocks are the state from which this one goes on: o was divided by a sum that is exp(lse). */
+/* The results of earlier blocks are the state from which this one goes on: o was divided by the sum exp(lse), which is 1 relative to exp(lse). */
 static void begin_queries(const attention *a, const tile *t, running *r)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++) {
         r->max[i] = lse[i * a->num_heads];
-        r->sum[i] = isinf(r->max[i]) ? 0 : 1;
+        r->sum[i] = 1; /* where nothing was seen yet, the first score makes it 0 */
     }
 }
 
@@ -238,8 +238,6 @@ static void end_queries(const attention *a, const tile *t, const running *r)
 {
     ms_real *lse = query_rows(a, t, a->block->lse), *o = query_rows(a, t, a->block->o);
     for (long i = 0; i < t->num_queries; i++) {
-        if (!(r->sum[i] > 0) && isinf(r->max[i]))
-            continue;
         lse[i * a->num_heads] = r->max[i] + MS_REAL_MATH(log)(r->sum[i]);
         scale_row(o + i * a->num_heads * a->value_width, 1 / r->sum[i], a->value_width);
     }
@@ -247,7 +245,7 @@ static void end_queries(const attention *a, const tile *t, const running *r)
 
 static void attend(const attention *a, tile *t)
 {
-    running r;
+    running r = {{0}, {0}};
     begin_queries(a, t, &r);
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
@@ -344,7 +342,7 @@ MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_
 static void attend_grad(const attention *a, tile *t)
 {
     const ms_attention_block *block = a->block;
-    row_state s;
+    row_state s = {{0}, {0}};
     read_rows(a, t, &s);
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
@@ -378,7 +376,7 @@ static void clear(ms_local *x)
 /* Zero where masked; lse is final. */
 static void store_probabilities(const attention *a, tile *t)
 {
-    row_state s;
+    row_state s = {{0}, {0}};
     read_lse(a, t, &s);
     memset(stored_row(a, t, 0), 0,
            (size_t)(t->num_queries * a->num_keys) * sizeof(ms_real));

@@ -1,6 +1,8 @@
 #include "exec/part_run.h"
 
+#include "costmodel/ring.h"
 #include "exec/lower.h"
+#include "exec/lower_async.h"
 
 #include <assert.h>
 #include <string.h>
@@ -220,11 +222,39 @@ ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
         take_over(run, node->in[0], node->out[0]);
+    double ring_bytes = ms_ring_buffer_bytes(run->part->plan->program, node);
+    ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, ring_bytes);
+    ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, -ring_bytes);
     free_after(run, entry->node);
     return MS_OK;
 }
 
-ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry)
+/* Asynchronous tensor parallelism: a collective and the product beside which it runs in chunks are carried out together. */
+static bool goes_with_next(const ms_part_run *run, int index)
+{
+    const ms_program *program = run->part->plan->program;
+    if (!ms_async_pair(program, index, run->rank->planned->plan))
+        return false;
+    const ms_part_entry next = {
+        index + 1, NULL, program->nodes[index + 1].pass == MS_PASS_BACKWARD_WEIGHT};
+    return ms_part_pass_runs(run->pass, &next);
+}
+
+static ms_status execute_pair(const ms_part_run *run, const ms_part_entry *entry)
+{
+    const ms_node *nodes = run->part->plan->program->nodes;
+    const ms_part_entry next = {entry->node + 1, NULL, false};
+    MS_TRY(allocate_results(run, &nodes[entry->node]));
+    MS_TRY(allocate_results(run, &nodes[next.node]));
+    const ms_op_call first = call_of(run, entry), second = call_of(run, &next);
+    MS_TRY(ms_lower_async(run->rank, &first, &second));
+    free_after(run, entry->node);
+    free_after(run, next.node);
+    run->tensors->done_ahead = next.node;
+    return MS_OK;
+}
+
+static ms_status execute_alone(const ms_part_run *run, const ms_part_entry *entry)
 {
     const ms_node *node = &run->part->plan->program->nodes[entry->node];
     ms_op_call call = call_of(run, entry);
@@ -241,6 +271,15 @@ ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry)
         take_over(run, node->in[0], node->out[0]);
     free_after(run, entry->node);
     return MS_OK;
+}
+
+ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry)
+{
+    if (entry->node != 0 && entry->node == run->tensors->done_ahead)
+        return MS_OK;
+    run->tensors->done_ahead = 0;
+    return goes_with_next(run, entry->node) ? execute_pair(run, entry)
+                                            : execute_alone(run, entry);
 }
 
 void ms_part_end_pass(const ms_part_run *run)

@@ -20,6 +20,7 @@ typedef struct ms_part_cells {
     ms_local *cells;     /* (num_tensors) */
     bool *alive;         /* (num_tensors): allocated and counted */
     ms_routing *routing; /* of layers with experts, from the dispatch on */
+    int done_ahead;      /* a node that was carried out with the one before it; 0: none */
 } ms_part_cells;
 
 /* A tensor on its way between parts and ranks. */

@@ -182,7 +182,33 @@ static const ms_program *small_program(ms_arena *arena, const ms_model *model)
     return ms_program_make(arena, model, &key, MS_SMALL_SEQUENCE, 1, MS_FP32);
 }
 
-/* A communicating node is one transfer that compute waits for, with what is predicted of it; a local change is nothing. */
+static void check_last(const ms_transfer *last, const ms_node *node,
+                       const ms_part_op *predicted)
+{
+    assert_ptr_equal(last->predicted, predicted);
+    ASSERT_NEAR(last->predicted_s, predicted->all_s, 0);
+    ASSERT_TEXT(last->name, node->name);
+}
+
+/* A communicating node is one transfer that compute waits for, with what is predicted of it; a local change is nothing. Returns whether it communicates. */
+static bool check_transfer(ms_ctx *cx, empty_run *run, const ms_program *program,
+                           const ms_node *node)
+{
+    const ms_part_op predicted = {.all_s = 0.25};
+    ms_op_call call = call_of(cx->arena, run, program, node);
+    ms_node_comm comm;
+    bool moves = ms_node_communicates(program, node, &comm);
+    call.predicted = moves ? &predicted : NULL;
+    run->device = (ms_device_rank){.rank = &run->rank};
+    ASSERT_OK(ms_lower(&run->rank, &call), cx);
+    ASSERT_INT(run->device.num_transfers, moves);
+    ASSERT_INT(run->device.num_waits, moves);
+    ASSERT_INT(run->device.num_kernels, 0);
+    if (moves)
+        check_last(&run->device.last, node, &predicted);
+    return moves;
+}
+
 static void nodes_without_values_are_single_transfers(void **state)
 {
     (void)state;
@@ -190,33 +216,25 @@ static void nodes_without_values_are_single_transfers(void **state)
     ms_model model = ms_small_qwen_moe();
     const ms_program *program = small_program(cx->arena, &model);
     empty_run *run = open_empty(cx, program);
-    const ms_part_op predicted = {.all_s = 0.25};
     int num_checked = 0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        ms_op_call call = call_of(cx->arena, run, program, node);
-        ms_node_comm comm;
-        if (node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_EXCHANGE)
-            continue;
-        bool moves = ms_node_communicates(program, node, &comm);
-        call.predicted = moves ? &predicted : NULL;
-        run->device = (ms_device_rank){.rank = &run->rank};
-        ASSERT_OK(ms_lower(&run->rank, &call), cx);
-        ASSERT_INT(run->device.num_transfers, moves);
-        ASSERT_INT(run->device.num_waits, moves);
-        ASSERT_INT(run->device.num_kernels, 0);
-        num_checked += moves;
-        if (!moves)
-            continue;
-        ASSERT_INT(run->device.last.group, ms_world_group(&comm));
-        assert_ptr_equal(run->device.last.predicted, &predicted);
-        ASSERT_NEAR(run->device.last.predicted_s, 0.25, 0);
-        ASSERT_TEXT(run->device.last.name, node->name);
+        if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE)
+            num_checked += check_transfer(cx, run, program, node);
     }
     assert_true(num_checked >= 8);
 }
 
 /* As many bytes as the memory model has. */
+static void check_ring(ms_ctx *cx, empty_run *run, const ms_program *program,
+                       const ms_node *node)
+{
+    ms_op_call call = call_of(cx->arena, run, program, node);
+    ASSERT_OK(ms_lower(&run->rank, &call), cx);
+    ASSERT_NEAR(run->device.activation_bytes, ms_ring_buffer_bytes(program, node), 0);
+    ASSERT_NEAR(run->rank.ledger.now_total_bytes, 0, 0);
+}
+
 static void rings_without_values_count_their_buffers(void **state)
 {
     (void)state;
@@ -226,16 +244,27 @@ static void rings_without_values_count_their_buffers(void **state)
     empty_run *run = open_empty(cx, program);
     int num_checked = 0;
     for (int n = 0; n < program->num_nodes; n++) {
-        const ms_node *node = &program->nodes[n];
-        if (!ms_node_is_ring(program, node))
+        if (!ms_node_is_ring(program, &program->nodes[n]))
             continue;
-        ms_op_call call = call_of(cx->arena, run, program, node);
-        ASSERT_OK(ms_lower(&run->rank, &call), cx);
-        ASSERT_NEAR(run->device.activation_bytes, ms_ring_buffer_bytes(program, node), 0);
-        ASSERT_NEAR(run->rank.ledger.now_total_bytes, 0, 0);
+        check_ring(cx, run, program, &program->nodes[n]);
         num_checked++;
     }
     ASSERT_INT(num_checked, 2);
+}
+
+static void check_route(ms_ctx *cx, empty_run *run, const ms_program *program,
+                        const ms_node *dispatch)
+{
+    ms_op_call call = call_of(cx->arena, run, program, dispatch);
+    ms_routing *routing = NULL;
+    ASSERT_OK(ms_lower_route(&run->rank, cx->arena, &call, &routing), cx);
+    assert_non_null(routing);
+    ASSERT_INT(routing->num_rows, ms_tensor_local_size(program, dispatch->out[0], 'r'));
+    long num_choices = (long)ms_tensor_local_elements(program, dispatch->in[1]);
+    for (int i = 0; i < routing->num_sources * routing->num_experts; i++)
+        assert_int_equal(routing->counts[i], num_choices / 8);
+    assert_int_equal(routing->num_sources, 4);
+    assert_int_equal(run->device.num_transfers, 0);
 }
 
 static void routes_without_values_are_balanced(void **state)
@@ -245,19 +274,15 @@ static void routes_without_values_are_balanced(void **state)
     ms_model model = ms_small_mixtral();
     const ms_program *program = small_program(cx->arena, &model);
     empty_run *run = open_empty(cx, program);
+    int num_checked = 0;
     for (int n = 0; n < program->num_forward_nodes; n++) {
-        if (program->nodes[n].op != MS_OP_EXCHANGE || program->nodes[n].inverse)
+        const ms_node *node = &program->nodes[n];
+        if (node->op != MS_OP_EXCHANGE || node->inverse)
             continue;
-        ms_op_call call = call_of(cx->arena, run, program, &program->nodes[n]);
-        ms_routing *routing;
-        ASSERT_OK(ms_lower_route(&run->rank, cx->arena, &call, &routing), cx);
-        ASSERT_INT(routing->num_sources, 4);
-        ASSERT_INT(routing->num_experts, 2);
-        ASSERT_INT(routing->num_rows, call.out[0]->shape[0]);
-        for (int i = 0; i < 8; i++)
-            ASSERT_INT(routing->counts[i], call.in[1]->count / 8);
+        check_route(cx, run, program, node);
+        num_checked++;
     }
-    ASSERT_INT(run->device.num_transfers, 0);
+    ASSERT_INT(num_checked, 1);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 #include "exec/tokens.h"
 
 #include "tests/support/program_cases.h"
+#include "tests/support/run_plan.h"
 #include "tests/support/torch_oracle.h"
 #include "tests/test.h"
 
@@ -119,6 +120,50 @@ static void every_weight_has_a_gradient(void **state)
     }
 }
 
+/* Of the runner, on one rank and over tp 2 x dp_shard 2 with ZeRO-3. */
+static ms_outcome run(ms_ctx *cx, const ms_torch_oracle *oracle, bool parallel,
+                      ms_real_type type)
+{
+    ms_outcome out;
+    ms_plan plan = ms_run_base_plan();
+    plan.sequence_length = MS_TORCH_SEQUENCE;
+    plan.global_batch = plan.microbatch = MS_TORCH_BATCH;
+    plan.compute = type == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    if (parallel) {
+        plan.gpus = 4;
+        plan.size[MS_TP] = plan.size[MS_DP_SHARD] = 2;
+        plan.zero = 3;
+        plan.microbatch = 1;
+    }
+    ms_runner_options options = ms_run_options(oracle->model, &plan, type);
+    options.initial = ms_torch_initial;
+    options.tokens = ms_torch_tokens(oracle);
+    ASSERT_OK(ms_run_plan(cx, oracle->model, &plan, "meshsim", &ms_backend_loop, &options,
+                          &out),
+              cx);
+    return out;
+}
+
+static void the_runner_calculates_what_pytorch_does(void **state)
+{
+    (void)state;
+    for (int i = 0; ms_torch_models[i] != NULL; i++) {
+        for (int way = 0; way < 4; way++) {
+            bool fp64 = way / 2 == 1;
+            ms_ctx *cx = test_cx();
+            ms_torch_oracle oracle = load(cx, ms_torch_models[i]);
+            ms_outcome got =
+                run(cx, &oracle, way % 2 == 1, fp64 ? MS_REAL_FP64 : MS_REAL_FP32);
+            const char *worst = "";
+            double off = ms_torch_difference(&got.gradients, &oracle.gradients, &worst);
+            ASSERT_NEAR(got.losses[0], oracle.loss, fp64 ? 1e-7 : 1e-6);
+            if (!(off <= (fp64 ? 1e-6 : 1e-5))) /* gradients are kept in fp32 */
+                fail_msg("%s: gradient of %s differs by %g", ms_torch_models[i], worst,
+                         off);
+        }
+    }
+}
+
 static void differences_are_found(void **state)
 {
     (void)state;
@@ -148,6 +193,7 @@ int main(void)
         cmocka_unit_test(initial_weights_are_those_of_the_script),
         cmocka_unit_test(tokens_are_those_of_the_script),
         cmocka_unit_test(every_weight_has_a_gradient),
+        cmocka_unit_test(the_runner_calculates_what_pytorch_does),
         cmocka_unit_test(differences_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,9 +280,9 @@ static const ms_unit_layout dense_layouts[] = {
     {.pp = 1, .dp_replicate = 1, .dp_shard = 1, .cp = 1, .tp = 1, .ep = 1, .etp = 1},
     {.pp = 1, .dp_replicate = 1, .dp_shard = 2, .cp = 2, .tp = 1, .ep = 1, .etp = 1},
     {.pp = 1, .dp_replicate = 2, .dp_shard = 2, .cp = 1, .tp = 2, .ep = 1, .etp = 1},
-    {.pp = 2, .dp_replicate = 1, .dp_shard = 2, .cp = 1, .tp = 2, .ep = 1, .etp = 1},
-    {1, 1, 3, 1, 2, 1, 1, .uneven = true},
-    {2, 1, 2, 1, 2, 1, 1, .twins = true},
+    {.pp = 2, .dp_replicate = 1, .dp_shard = 2, .cp = 1, .tp = 1, .ep = 1, .etp = 1},
+    {1, 1, 3, 1, 1, 1, 1, .uneven = true},
+    {2, 1, 2, 1, 1, 1, 1, .twins = true},
 };
 #define NUM_DENSE (sizeof dense_layouts / sizeof *dense_layouts)
 
@@ -291,7 +291,7 @@ static const ms_unit_layout expert_layouts[] = {
     {.pp = 1, .dp_replicate = 1, .dp_shard = 2, .cp = 1, .tp = 2, .ep = 2, .etp = 1},
     {.pp = 1, .dp_replicate = 2, .dp_shard = 2, .cp = 1, .tp = 2, .ep = 2, .etp = 2},
     {.pp = 1, .dp_replicate = 1, .dp_shard = 2, .cp = 2, .tp = 1, .ep = 4, .etp = 1},
-    {.pp = 2, .dp_replicate = 1, .dp_shard = 4, .cp = 1, .tp = 1, .ep = 2, .etp = 1},
+    {.pp = 2, .dp_replicate = 1, .dp_shard = 2, .cp = 1, .tp = 1, .ep = 2, .etp = 1},
 };
 #define NUM_EXPERT (sizeof expert_layouts / sizeof *expert_layouts)
 

@@ -31,6 +31,8 @@ static ms_workload *make_workload(const ms_stack *of)
     workload->profile = profile;
     workload->stack = of;
     workload->pricer.hbm_bytes_per_s = 100;
+    workload->pricer.profile = profile;
+    workload->pricer.stack = of;
     return workload;
 }
 
