@@ -180,6 +180,11 @@ static void warn(const request *r, const ms_calibration *calibration)
                 "launches differ by a factor of %.2f: something else is at work on this "
                 "machine, and predictions will be off by as much",
                 calibration->launch_ratio);
+    if (calibration->typical_ratio > most_ratio)
+        ms_note(r->cx,
+                "kernels typically took %.2f times their own time: the cores are shared "
+                "with other programs, and a run will take longer than predicted",
+                calibration->typical_ratio);
     if (r->input.ranks > ms_machine_cores())
         ms_note(r->cx, "%ld ranks shared %ld cores", r->input.ranks, ms_machine_cores());
 }
