@@ -32,6 +32,12 @@ const ms_command ms_commands[] = {
         "one plan's step task by task: contention, slow parts, memory over time, traces",
         "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
     COMMAND(
+        "run", ms_cmd_run, "[PLAN.json]", 1,
+        "train for some steps by a plan, on this machine's CPUs: measured beside "
+        "predicted",
+        "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
+        "--check"),
+    COMMAND(
         "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
         "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
         "meshsim schedule zb-h1 --pp 4 --microbatches 8"),

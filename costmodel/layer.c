@@ -5,10 +5,16 @@
  * columns, projections out of them by rows, tables by vocabulary; experts over ep, their width over etp. */
 #include "costmodel/program_priv.h"
 
+#include "base/number.h"
+
 #include <assert.h>
 #include <string.h>
 
-#define STATISTIC_BYTES 4.0 /* log-sum-exp, loss and routing are kept in fp32 */
+/* Log-sum-exp, loss and routing are kept in fp32, or in fp64 where everything is. */
+static double statistic_bytes(const ms_builder *b)
+{
+    return ms_max(4.0, b->program->compute_bytes);
+}
 
 /* ---- shorthand ---- */
 
@@ -39,7 +45,7 @@ static int activation(ms_builder *b, const char *name, const char *dims)
 
 static int statistic(ms_builder *b, const char *name, const char *dims)
 {
-    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, STATISTIC_BYTES);
+    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, statistic_bytes(b));
 }
 
 static ms_node operation(ms_op op, const char *name)
@@ -260,17 +266,18 @@ static bool gated(const ms_model *model)
 
 /* Strings of one MLP: they differ in the letter of its width only. */
 typedef struct mlp_names {
-    const char *gate, *up, *down, *activation, *up_bias;
+    const char *gate, *up, *down, *activation, *gate_bias, *up_bias;
     const char *into, *out;
     const char *width;
 } mlp_names;
 
-static const mlp_names dense_names = {
-    "mlp.gate",    "mlp.up",      "mlp.down",    "mlp.activation",
-    "mlp.up_bias", "bsh,hf->bsf", "bsf,fh->bsh", "f"};
+static const mlp_names dense_names = {"mlp.gate",       "mlp.up",        "mlp.down",
+                                      "mlp.activation", "mlp.gate_bias", "mlp.up_bias",
+                                      "bsh,hf->bsf",    "bsf,fh->bsh",   "f"};
 static const mlp_names shared_names = {
-    "shared.gate",    "shared.up",   "shared.down", "shared.activation",
-    "shared.up_bias", "bsh,hF->bsF", "bsF,Fh->bsh", "F"};
+    "shared.gate",       "shared.up",        "shared.down",
+    "shared.activation", "shared.gate_bias", "shared.up_bias",
+    "bsh,hF->bsF",       "bsF,Fh->bsh",      "F"};
 
 static int mlp(ms_builder *b, int x, const mlp_names *names)
 {
@@ -278,6 +285,8 @@ static int mlp(ms_builder *b, int x, const mlp_names *names)
     if (gated(b->model))
         gate = linear(b, names->gate, names->into, x, names->width[0]);
     int up = linear(b, names->up, names->into, x, names->width[0]);
+    if (b->model->mlp_bias && gate >= 0)
+        gate = bias(b, names->gate_bias, gate, names->width, names->width[0]);
     if (b->model->mlp_bias)
         up = bias(b, names->up_bias, up, names->width, names->width[0]);
     hidden = gate >= 0 ? pointwise(b, MS_OP_ACTIVATION, names->activation, gate, up)
@@ -333,7 +342,7 @@ static int experts(ms_builder *b, int rows, int choice)
 static void route(ms_builder *b, int x, int *probability, int *choice)
 {
     int logits = linear(b, "router.logits", "bsh,he->bse", x, 0);
-    b->tensors[logits].element_bytes = STATISTIC_BYTES;
+    b->tensors[logits].element_bytes = statistic_bytes(b);
     ms_node node = operation(MS_OP_ROUTE, "router.choice");
     add_input(&node, logits);
     if (b->model->moe.router_bias)
@@ -483,7 +492,7 @@ void ms_write_head(ms_builder *b)
     int x = stream_input(b);
     if (b->model->final_norm)
         x = norm(b, "head.norm", x);
-    int logits = linear(b, "head.logits", "bsh,hv->bsv", x, MS_DIM_VOCAB);
+    int logits = linear(b, "head.logits", "bsh,vh->bsv", x, MS_DIM_VOCAB);
     if (b->model->head_bias)
         logits = bias(b, "head.bias", logits, "v", MS_DIM_VOCAB);
     if (!b->program->key.loss_parallel && ms_axis_active(b->program, MS_DENSE_MESH, 2))

@@ -27,6 +27,8 @@ static ms_status read_value(ms_ctx *cx, ms_jval value, const ms_hf_key *key, voi
         return ms_json_bool(cx, value, member);
     case MS_HF_RATE:
         return ms_json_number(cx, value, 0.0, 1.0, member);
+    case MS_HF_BASE:
+        return ms_json_number(cx, value, 1.0, 1e15, member);
     case MS_HF_WORD:
         return ms_json_text(cx, value, member);
     }
@@ -43,6 +45,7 @@ static void use_default(const ms_hf_key *key, void *member)
         *(bool *)member = key->fallback > 0.0;
         break;
     case MS_HF_RATE:
+    case MS_HF_BASE:
         *(double *)member = key->fallback;
         break;
     case MS_HF_WORD:
@@ -190,6 +193,9 @@ static ms_status set_activation(ms_ctx *cx, ms_hf_import *import)
     const char *word = import->config.activation;
     bool gated = ms_activation_is_gated(model->activation);
     bool gelu = strncmp(word, "gelu", 4) == 0 || strcmp(word, "quick_gelu") == 0;
+    model->gelu_tanh = strcmp(word, "gelu_new") == 0 ||
+                       strcmp(word, "gelu_pytorch_tanh") == 0 ||
+                       strcmp(word, "gelu_fast") == 0;
     bool relu = strcmp(word, "relu") == 0;
     bool relu2 = strcmp(word, "relu2") == 0 || strcmp(word, "relu_squared") == 0;
     if (gelu)
@@ -227,12 +233,23 @@ static ms_status set_heads(ms_ctx *cx, ms_hf_import *import)
     return MS_OK;
 }
 
+/* Since version 5 of transformers the base is in an object of its own. */
+static ms_status read_rope_parameters(ms_ctx *cx, ms_hf_import *import)
+{
+    ms_jval rope, base;
+    if (!ms_json_member(cx, import->root, "rope_parameters", &rope) ||
+        !ms_json_member(cx, rope, "rope_theta", &base))
+        return MS_OK;
+    return ms_json_number(cx, base, 1.0, 1e15, &import->config.model.rotary_base);
+}
+
 static ms_status complete(ms_ctx *cx, ms_hf_import *import)
 {
     ms_hf_config *config = &import->config;
     ms_model *model = &config->model;
     MS_TRY(set_activation(cx, import));
     MS_TRY(set_heads(cx, import));
+    MS_TRY(read_rope_parameters(cx, import));
     if (model->post_norms)
         model->norms_per_layer = 4;
     if (config->attention_bias) {

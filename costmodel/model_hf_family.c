@@ -1,7 +1,7 @@
 /* The Hugging Face model types: one row each, with the keys it reads, what is fixed by its class
  * and written in no key, and a function for what needs a calculation. Defaults of absent keys are
  * those of the classes (huggingface transformers, models/<type>/configuration_<type>.py); sizes
- * without which nothing can be counted have none. Keys that change no shape are not looked at. */
+ * without which nothing can be counted have none. Other keys are not looked at. */
 #include "costmodel/model_hf_priv.h"
 
 #include <stddef.h>
@@ -45,6 +45,11 @@
     {                                                                                    \
         key, NULL, MS_HF_RATE, MS_HF_DEFAULT, AT(at), 0, value, NULL                     \
     }
+#define BASE(key, other, value)                                                          \
+    {                                                                                    \
+        key, other, MS_HF_BASE, MS_HF_DEFAULT, AT(model.rotary_base), 0, value, NULL     \
+    }
+#define EPSILON(key, value) RATE(key, model.norm_epsilon, value)
 #define WORD(key, other, at, value)                                                      \
     {                                                                                    \
         key, other, MS_HF_WORD, MS_HF_DEFAULT, AT(at), 0, 0, value                       \
@@ -73,6 +78,8 @@ static const ms_hf_key llama_keys[] = {
     FLAG("attention_bias", attention_bias, false),
     FLAG("mlp_bias", model.mlp_bias, false),
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
+    BASE("rope_theta", NULL, 10000),
+    EPSILON("rms_norm_eps", 1e-6),
     END,
 };
 
@@ -83,6 +90,8 @@ static const ms_hf_key mistral_keys[] = {
     WORD("hidden_act", NULL, activation, "silu"),
     SIZE_OR_NULL("sliding_window", sliding_window, 4096),
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
+    BASE("rope_theta", NULL, 10000),
+    EPSILON("rms_norm_eps", 1e-6),
     END,
 };
 
@@ -96,6 +105,8 @@ static const ms_hf_key mixtral_keys[] = {
     WORD("hidden_act", NULL, activation, "silu"),
     COUNT_OR_NULL("sliding_window", sliding_window, 0),
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
+    BASE("rope_theta", NULL, 1e6),
+    EPSILON("rms_norm_eps", 1e-5),
     END,
 };
 
@@ -106,6 +117,8 @@ static const ms_hf_key qwen_keys[] = {
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
     FLAG("use_sliding_window", use_sliding_window, false),
     COUNT_OR_NULL("sliding_window", sliding_window, 4096),
+    BASE("rope_theta", NULL, 10000),
+    EPSILON("rms_norm_eps", 1e-6),
     END,
 };
 
@@ -146,6 +159,8 @@ static const ms_hf_key deepseek_keys[] = {
     WORD("hidden_act", NULL, activation, "silu"),
     FLAG("attention_bias", attention_bias, false),
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
+    BASE("rope_theta", NULL, 10000),
+    EPSILON("rms_norm_eps", 1e-6),
     END,
 };
 
@@ -170,6 +185,8 @@ static const ms_hf_key gemma2_keys[] = {
     FLAG("attention_bias", attention_bias, false),
     FLAG("tie_word_embeddings", model.tied_embeddings, true),
     COUNT_OR_NULL("sliding_window", sliding_window, 4096),
+    BASE("rope_theta", NULL, 10000),
+    EPSILON("rms_norm_eps", 1e-6),
     END,
 };
 
@@ -189,6 +206,8 @@ static const ms_hf_key gemma3_keys[] = {
     COUNT_OR_NULL("sliding_window", sliding_window, 4096),
     {"sliding_window_pattern", "_sliding_window_pattern", MS_HF_SIZE, MS_HF_DEFAULT,
      AT(sliding_period), 1, 6, NULL},
+    BASE("rope_theta", NULL, 1e6),
+    EPSILON("rms_norm_eps", 1e-6),
     END,
 };
 
@@ -204,6 +223,7 @@ static const ms_hf_key gpt2_keys[] = {
     RATE("resid_pdrop", dropout_rates[0], 0.1),
     RATE("embd_pdrop", dropout_rates[1], 0.1),
     RATE("attn_pdrop", dropout_rates[2], 0.1),
+    EPSILON("layer_norm_epsilon", 1e-5),
     END,
 };
 
@@ -215,6 +235,8 @@ static const ms_hf_key gpt_neox_keys[] = {
     RATE("hidden_dropout", dropout_rates[0], 0.0),
     RATE("attention_dropout", dropout_rates[1], 0.0),
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
+    BASE("rope_theta", "rotary_emb_base", 10000),
+    EPSILON("layer_norm_eps", 1e-5),
     END,
 };
 
@@ -256,6 +278,8 @@ static const ms_hf_key falcon_keys[] = {
     FLAG("alibi", alibi, false),
     COUNT_OR_NULL("num_ln_in_parallel_attn", num_parallel_norms, 0),
     FLAG("tie_word_embeddings", model.tied_embeddings, true),
+    BASE("rope_theta", NULL, 10000),
+    EPSILON("layer_norm_epsilon", 1e-5),
     END,
 };
 
@@ -360,7 +384,7 @@ static ms_status finish_falcon(ms_ctx *cx, ms_hf_import *import)
 /* Layer norms with biases, plain MLP. */
 #define LIKE_GPT                                                                         \
     .norm = MS_NORM_LAYER, .norm_bias = true, .norms_per_layer = 2, .final_norm = true,  \
-    .activation = MS_ACT_GELU
+    .activation = MS_ACT_GELU, .norm_epsilon = 1e-5, .rotary_base = 10000.0
 
 const ms_hf_family ms_hf_families[] = {
     {"llama", {core_keys, llama_keys}, {.model = {LIKE_LLAMA}}, NULL},

@@ -44,6 +44,7 @@ typedef enum ms_hf_type {
     MS_HF_SIZE,
     MS_HF_FLAG,
     MS_HF_RATE,
+    MS_HF_BASE, /* a number of at least 1 */
     MS_HF_WORD
 } ms_hf_type;
 

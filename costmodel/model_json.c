@@ -37,6 +37,11 @@ typedef struct model_file {
         .kind = MS_FIELD_BOOL, .key = (name), .offset = (at), .required = (must),        \
         .help = (words)                                                                  \
     }
+#define RANGE(name, at, least, most, words)                                              \
+    {                                                                                    \
+        .kind = MS_FIELD_NUMBER, .key = (name), .offset = (at), .low = (least),          \
+        .high = (most), .help = (words)                                                  \
+    }
 #define WORD(name, at, list, must, what)                                                 \
     {                                                                                    \
         .kind = MS_FIELD_CHOICE, .key = (name), .offset = (at), .choices = (list),       \
@@ -88,6 +93,11 @@ static const ms_field file_fields[] = {
     FLAG("mlp_bias", AT(model.mlp_bias), false, "biases of the MLPs"),
     FLAG("head_bias", AT(model.head_bias), false, "bias of the head"),
     FLAG("dropout", AT(model.dropout), false, "trained with dropout"),
+    RANGE("rotary_base", AT(model.rotary_base), 1.0, 1e15,
+          "base of the rotary angles; default: 10000"),
+    RANGE("norm_epsilon", AT(model.norm_epsilon), 0.0, 1.0,
+          "added to variances; default: 1e-6 for rms, 1e-5 for layer"),
+    FLAG("gelu_tanh", AT(model.gelu_tanh), false, "GELU by its approximation with tanh"),
     PART("mla", "multi-head latent attention"),
     PART("moe", "mixture of experts"),
     PART("layer_pattern", "runs of equal layers, repeated until all layers are covered"),
@@ -215,7 +225,10 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     model_file *file = MS_NEW(cx->arena, model_file);
     ms_model *model = &file->model;
     model->final_norm = true;
+    model->rotary_base = 10000.0;
     MS_TRY(ms_json_read(cx, root, file_fields, file));
+    if (!ms_json_member(cx, root, "norm_epsilon", &part))
+        model->norm_epsilon = model->norm == MS_NORM_LAYER ? 1e-5 : 1e-6;
     if (!ms_json_member(cx, root, "norm_bias", &part))
         model->norm_bias = model->norm == MS_NORM_LAYER;
     if (model->norms_per_layer == 0)
@@ -323,6 +336,9 @@ static void write_architecture(ms_jout *out, const ms_model *model)
     ms_jout_bool_field(out, "mlp_bias", model->mlp_bias);
     ms_jout_bool_field(out, "head_bias", model->head_bias);
     ms_jout_bool_field(out, "dropout", model->dropout);
+    ms_jout_number_field(out, "rotary_base", model->rotary_base);
+    ms_jout_number_field(out, "norm_epsilon", model->norm_epsilon);
+    ms_jout_bool_field(out, "gelu_tanh", model->gelu_tanh);
     if (model->attention == MS_ATTENTION_MLA)
         write_mla(out, model);
     if (model->moe.num_experts > 0)

@@ -95,6 +95,11 @@ static const ms_field stack_fields[] = {
            "per parameter in gradient reductions"),
     FIGURE(param_comm_bytes, "param_comm_bytes", 0.5, 8, "per parameter in gathers"),
     {.kind = MS_FIELD_BOOL,
+     .key = "states_in_compute_type",
+     .offset = AT(stack.states_in_compute_type),
+     .help =
+         "with fp32 and fp64 states and logits are in that type, without a master copy"},
+    {.kind = MS_FIELD_BOOL,
      .key = "regather",
      .offset = AT(stack.regather),
      .required = true,
@@ -210,6 +215,28 @@ ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
     ms_json_close(doc);
     *out = stack;
     return status;
+}
+
+ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)
+{
+    ms_stack adapted = *stack;
+    double bytes = ms_dtype_bytes(compute);
+    if (!stack->states_in_compute_type || bytes < 4.0)
+        return adapted;
+    const struct {
+        ms_coefficient *figure;
+        double elements;
+    } figures[] = {{&adapted.param_bytes, 1},     {&adapted.grad_bytes, 1},
+                   {&adapted.master_bytes, 0},    {&adapted.moment_bytes, 2},
+                   {&adapted.grad_comm_bytes, 1}, {&adapted.param_comm_bytes, 1},
+                   {&adapted.logit_bytes, 1},     {&adapted.optimizer_bytes, 8},
+                   {&adapted.loss_bytes, 4}};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        *figures[i].figure =
+            (ms_coefficient){figures[i].elements * bytes, MS_SPEC,
+                             "states, messages and logits are in the compute type"};
+    adapted.states_in_compute_type = false;
+    return adapted;
 }
 
 void ms_stack_figures(ms_figures *list)

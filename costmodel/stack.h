@@ -61,6 +61,8 @@ typedef struct ms_stack {
     ms_coefficient fragmentation_frac; /* reserved over allocated, minus 1 */
     ms_coefficient grad_comm_bytes;    /* per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;   /* per parameter in gathers */
+    bool
+        states_in_compute_type; /* the figures above are those of 16-bit types and below; ms_stack_adapt says what holds for others */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool
         counts_context; /* its memory figure includes CUDA context and communication buffers */
@@ -77,6 +79,11 @@ typedef struct ms_stack {
 
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out);
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
+/* What holds when everything is computed in `compute`. Of a stack with states_in_compute_type and a type of 4 bytes an element or more, all states, messages and
+ * logits are in that type, and parameters need no master copy; Adam reads gradient, parameter and moments, writes parameter and moments, and the gradient
+ * was read for its norm (8 elements a parameter); the loss reads logits three times and writes them once (4). The result is adapted: it does not change again.
+ * Other stacks as they are. */
+ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Its coefficients, by the table that reads them; switches and words are none. */
 void ms_stack_figures(ms_figures *list);
 

@@ -1,21 +1,22 @@
 #include "exec/backend.h"
 
-static const char *const kind_names[MS_NUM_TRANSFER_KINDS] = {
-    [MS_TRANSFER_ALL_GATHER] = "all-gather",
-    [MS_TRANSFER_REDUCE_SCATTER] = "reduce-scatter",
-    [MS_TRANSFER_ALL_REDUCE] = "all-reduce",
-    [MS_TRANSFER_ALL_TO_ALL] = "all-to-all",
-    [MS_TRANSFER_SEND] = "send to",
-    [MS_TRANSFER_RECEIVE] = "receive from",
-};
+const char *const ms_transfer_kind_names[] = {[MS_TRANSFER_ALL_GATHER] = "all-gather",
+                                              [MS_TRANSFER_REDUCE_SCATTER] =
+                                                  "reduce-scatter",
+                                              [MS_TRANSFER_ALL_REDUCE] = "all-reduce",
+                                              [MS_TRANSFER_ALL_TO_ALL] = "all-to-all",
+                                              [MS_TRANSFER_SEND] = "send",
+                                              [MS_TRANSFER_RECEIVE] = "receive",
+                                              NULL};
 
 const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
                              const ms_transfer *transfer)
 {
     const char *name = transfer->name != NULL ? transfer->name : "a transfer";
-    const char *kind = kind_names[transfer->kind];
+    const char *kind = ms_transfer_kind_names[transfer->kind];
     if (transfer->kind >= MS_TRANSFER_SEND)
-        return ms_arena_printf(arena, "%s (%s rank %ld, tag %d)", name, kind,
+        return ms_arena_printf(arena, "%s (%s %s rank %ld, tag %d)", name, kind,
+                               transfer->kind == MS_TRANSFER_SEND ? "to" : "from",
                                transfer->peer, transfer->tag);
     const char *group =
         ms_traffic_group_name(world->plan, (ms_traffic_group)transfer->group);
@@ -28,4 +29,13 @@ size_t ms_element_bytes(ms_real_type type, ms_element element)
         return sizeof(long);
     return element == MS_ELEMENT_REAL && type == MS_REAL_FP32 ? sizeof(float)
                                                               : sizeof(double);
+}
+
+const ms_backend *ms_mpi_backend(void)
+{
+#ifdef MS_WITH_MPI
+    return &ms_backend_mpi;
+#else
+    return NULL;
+#endif
 }

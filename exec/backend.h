@@ -24,6 +24,8 @@ typedef enum ms_transfer_kind {
     MS_TRANSFER_RECEIVE,
     MS_NUM_TRANSFER_KINDS
 } ms_transfer_kind;
+extern const char
+    *const ms_transfer_kind_names[]; /* "all-gather" "reduce-scatter" ..., NULL */
 
 typedef enum ms_element {
     MS_ELEMENT_REAL, /* of the run */
@@ -116,5 +118,7 @@ extern const ms_backend ms_backend_null;
 #ifdef MS_WITH_MPI
 extern const ms_backend ms_backend_mpi;
 #endif
+/* NULL: built without MPI. */
+const ms_backend *ms_mpi_backend(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* All ranks in this process, a thread each. A transfer leaves a copy of its data at `start`, so that it never waits there, and takes what it gets in `wait`. Members are
  * added in their order: results are the same on all, and in every run. */
+#include "exec/backend_host.h"
 #include "exec/meeting.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,22 +91,7 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
     return status;
 }
 
-/* ---- memory, kernels, clock ---- */
-
-static void *loop_allocate(ms_device_rank *device, size_t bytes)
-{
-    (void)device;
-    if (bytes == 0 || bytes > SIZE_MAX - ALIGNMENT)
-        return NULL;
-    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-}
-
-static void loop_release(ms_device_rank *device, void *memory, size_t bytes)
-{
-    (void)device;
-    (void)bytes;
-    free(memory);
-}
+/* ---- kernels, clock ---- */
 
 static ms_status loop_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
 {
@@ -115,18 +100,6 @@ static ms_status loop_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_cal
     assert(kernel != NULL);
     kernel(call);
     return MS_OK;
-}
-
-static void loop_idle(ms_device_rank *device, double seconds)
-{
-    (void)device;
-    (void)seconds;
-}
-
-static ms_event loop_mark(ms_device_rank *device)
-{
-    (void)device;
-    return 0;
 }
 
 static double loop_now_s(ms_device_rank *device)
@@ -363,11 +336,13 @@ static ms_status finish(ms_ctx *cx, ms_device_rank *device, pending **at)
     return status;
 }
 
-/* What comes from the same rank with the same tag comes in the order of starts. */
+/* Transfers of a stream end in the order of their starts; so does what comes from the same rank with the same tag. */
 static bool comes_before(const pending *p, const ms_transfer *transfer)
 {
-    return !is_collective(transfer) && p->transfer.kind == transfer->kind &&
-           p->transfer.peer == transfer->peer && p->transfer.tag == transfer->tag;
+    if (is_collective(transfer))
+        return is_collective(&p->transfer) && p->transfer.stream == transfer->stream;
+    return p->transfer.kind == transfer->kind && p->transfer.peer == transfer->peer &&
+           p->transfer.tag == transfer->tag;
 }
 
 static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
@@ -450,11 +425,11 @@ const ms_backend ms_backend_loop = {
     .run = loop_run,
     .close = loop_close,
     .carries = loop_carries,
-    .allocate = loop_allocate,
-    .release = loop_release,
+    .allocate = ms_host_allocate,
+    .release = ms_host_release,
     .kernel = loop_kernel,
-    .idle = loop_idle,
-    .mark = loop_mark,
+    .idle = ms_host_idle,
+    .mark = ms_host_mark,
     .start = loop_start,
     .wait = loop_wait,
     .now_s = loop_now_s,

@@ -107,4 +107,36 @@ static inline double ms_cpu_sum_lanes(const double *lane)
            ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
+static inline double ms_cpu_sum(const ms_real *x, long count)
+{
+    double lane[MS_CPU_LANES] = {0};
+    long i = 0;
+    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
+        for (int j = 0; j < MS_CPU_LANES; j++)
+            lane[j] += (double)x[i + j];
+    for (; i < count; i++)
+        lane[0] += (double)x[i];
+    return ms_cpu_sum_lanes(lane);
+}
+
+#define MS_CPU_MANY_LANES 32
+
+/* At least `least`. */
+static inline ms_real ms_cpu_largest(const ms_real *x, long count, ms_real least)
+{
+    ms_real lane[MS_CPU_MANY_LANES];
+    for (int j = 0; j < MS_CPU_MANY_LANES; j++)
+        lane[j] = least;
+    long i = 0;
+    for (; i + MS_CPU_MANY_LANES <= count; i += MS_CPU_MANY_LANES)
+        for (int j = 0; j < MS_CPU_MANY_LANES; j++)
+            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+    for (; i < count; i++)
+        lane[0] = x[i] > lane[0] ? x[i] : lane[0];
+    for (int half = MS_CPU_MANY_LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
+    return lane[0];
+}
+
 #endif

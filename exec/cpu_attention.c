@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#define TILE 128 /* queries, and keys */
+#define TILE 128
 
 /* One attention of a rank's queries to one block of keys and values. */
 typedef struct attention {
@@ -168,22 +168,6 @@ MS_WIDE static void mask_row(const attention *a, const tile *t, long query,
                 (key[i] <= position) & (key[i] > oldest) ? row[i] * a->scale : masked;
 }
 
-MS_WIDE static ms_real largest_of(const ms_real *restrict x, long count, ms_real least)
-{
-    ms_real lane[MS_CPU_LANES];
-    for (int j = 0; j < MS_CPU_LANES; j++)
-        lane[j] = least;
-    long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
-        for (int j = 0; j < MS_CPU_LANES; j++)
-            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (; i < count; i++)
-        lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-    for (int j = 1; j < MS_CPU_LANES; j++)
-        lane[0] = lane[j] > lane[0] ? lane[j] : lane[0];
-    return lane[0];
-}
-
 /* x becomes exp(x - shift); returns the sum. */
 MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift)
 {
@@ -205,6 +189,11 @@ MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift
 typedef struct running {
     ms_real max[TILE], sum[TILE];
 } running;
+
+MS_WIDE static ms_real largest_of(const ms_real *x, long count, ms_real least)
+{
+    return ms_cpu_largest(x, count, least);
+}
 
 MS_WIDE static void scale_row(ms_real *x, ms_real factor, long count)
 {

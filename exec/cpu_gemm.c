@@ -7,90 +7,113 @@
 #define COLS  16
 #define DEPTH 128 /* of a block */
 #define TALL  64  /* rows of a packed block of a */
+#define BROAD 128 /* columns of a packed block of b */
 
-static ms_real at(const ms_real *x, bool transposed, long ld, long row, long col)
+/* Elements of op(x) from (row, col) on. */
+typedef struct part {
+    const ms_real *x;
+    long row_stride, col_stride;
+    long num_rows, num_cols;
+} part;
+
+static part part_of(const ms_real *x, bool transposed, long ld, long row, long col)
 {
-    return transposed ? x[col * ld + row] : x[row * ld + col];
+    part p = {.row_stride = transposed ? 1 : ld, .col_stride = transposed ? ld : 1};
+    p.x = x + row * p.row_stride + col * p.col_stride;
+    return p;
 }
 
-/* Elements (row .. row + rows, col .. col + cols) of op(x) become to[row / group][col][group], or for columns in groups [col / group][row][group];
- * zero beyond the end. */
-typedef struct block {
-    long row, rows, col, cols;
-} block;
-
-static void pack_rows(ms_real *restrict to, const ms_real *restrict a, const ms_gemm *g,
-                      block at_block)
+/* Groups of `height` rows, one after the other: to[group][col][row of the group], zero beyond the last row. */
+static void pack(ms_real *restrict to, part p, long height)
 {
-    for (long first = 0; first < at_block.rows; first += ROWS)
-        for (long k = 0; k < at_block.cols; k++)
-            for (long i = 0; i < ROWS; i++)
-                *to++ = first + i < at_block.rows
-                            ? at(a, g->transpose_a, g->ld_a, at_block.row + first + i,
-                                 at_block.col + k)
-                            : 0;
-}
-
-static void pack_cols(ms_real *restrict to, const ms_real *restrict b, const ms_gemm *g,
-                      block at_block)
-{
-    for (long k = 0; k < at_block.rows; k++)
-        for (long j = 0; j < COLS; j++)
-            *to++ = j < at_block.cols ? at(b, g->transpose_b, g->ld_b, at_block.row + k,
-                                           at_block.col + j)
-                                      : 0;
-}
-
-MS_WIDE static void inner(ms_real *restrict out, const ms_real *restrict a,
-                          const ms_real *restrict b, long depth)
-{
-    ms_real sum[ROWS][COLS] = {{0}};
-    for (long k = 0; k < depth; k++)
-        for (int i = 0; i < ROWS; i++)
-            for (int j = 0; j < COLS; j++)
-                sum[i][j] += a[k * ROWS + i] * b[k * COLS + j];
-    memcpy(out, sum, sizeof sum);
-}
-
-/* One packed block of rows by one of COLS columns. */
-static void multiply(const ms_gemm *g, const ms_real *a, const ms_real *b, ms_real *c,
-                     block at_block, long depth)
-{
-    ms_real sum[ROWS * COLS];
-    for (long first = 0; first < at_block.rows; first += ROWS) {
-        inner(sum, a + first * depth, b, depth);
-        long rows = ms_cpu_smaller(ROWS, at_block.rows - first);
+    for (long first = 0; first < p.num_rows; first += height, to += height * p.num_cols) {
+        long rows = ms_cpu_smaller(height, p.num_rows - first);
+        if (rows < height)
+            memset(to, 0, (size_t)(height * p.num_cols) * sizeof *to);
         for (long i = 0; i < rows; i++) {
-            ms_real *to = c + (at_block.row + first + i) * g->ld_c + at_block.col;
-            for (long j = 0; j < at_block.cols; j++)
-                to[j] += sum[i * COLS + j];
+            const ms_real *from = p.x + (first + i) * p.row_stride;
+            for (long col = 0; col < p.num_cols; col++)
+                to[col * height + i] = from[col * p.col_stride];
         }
     }
 }
 
-static void clear(const ms_gemm *g, ms_real *c)
+/* The sums of each row in an array of its own, which stays in registers. */
+MS_WIDE static void inner(ms_real *restrict out, const ms_real *restrict a,
+                          const ms_real *restrict b, long depth)
 {
-    for (long i = 0; i < g->m && !g->add; i++)
-        memset(c + i * g->ld_c, 0, (size_t)g->n * sizeof *c);
+    ms_real sum0[COLS] = {0}, sum1[COLS] = {0}, sum2[COLS] = {0}, sum3[COLS] = {0};
+    for (long k = 0; k < depth; k++) {
+        ms_real a0 = a[k * ROWS], a1 = a[k * ROWS + 1], a2 = a[k * ROWS + 2],
+                a3 = a[k * ROWS + 3];
+        for (int j = 0; j < COLS; j++) {
+            ms_real b_j = b[k * COLS + j];
+            sum0[j] += a0 * b_j;
+            sum1[j] += a1 * b_j;
+            sum2[j] += a2 * b_j;
+            sum3[j] += a3 * b_j;
+        }
+    }
+    memcpy(out, sum0, sizeof sum0);
+    memcpy(out + COLS, sum1, sizeof sum1);
+    memcpy(out + 2 * COLS, sum2, sizeof sum2);
+    memcpy(out + 3 * COLS, sum3, sizeof sum3);
+}
+
+/* Packed blocks of a (rows, depth) and b (depth, cols); c is where their product is added. */
+typedef struct blocks {
+    const ms_real *a, *b;
+    ms_real *c;
+    long ld_c, num_rows, num_cols, depth;
+} blocks;
+
+static void multiply(const blocks *p)
+{
+    ms_real sum[ROWS * COLS];
+    for (long col = 0; col < p->num_cols; col += COLS)
+        for (long row = 0; row < p->num_rows; row += ROWS) {
+            inner(sum, p->a + row * p->depth, p->b + col * p->depth, p->depth);
+            long rows = ms_cpu_smaller(ROWS, p->num_rows - row),
+                 cols = ms_cpu_smaller(COLS, p->num_cols - col);
+            for (long i = 0; i < rows; i++)
+                for (long j = 0; j < cols; j++)
+                    p->c[(row + i) * p->ld_c + col + j] += sum[i * COLS + j];
+        }
+}
+
+/* All rows of c, `cols` of its columns from `col` on, for `depth` terms from k on. */
+static void multiply_columns(const ms_gemm *g, const ms_real *a, const ms_real *b,
+                             ms_real *c, long k, long col)
+{
+    ms_real packed_a[TALL * DEPTH], packed_b[DEPTH * BROAD];
+    blocks p = {.a = packed_a,
+                .b = packed_b,
+                .ld_c = g->ld_c,
+                .num_cols = ms_cpu_smaller(BROAD, g->n - col),
+                .depth = ms_cpu_smaller(DEPTH, g->k - k)};
+    /* columns of b are packed as rows of its transpose */
+    part from = part_of(b, !g->transpose_b, g->ld_b, col, k);
+    from.num_rows = p.num_cols;
+    from.num_cols = p.depth;
+    pack(packed_b, from, COLS);
+    for (long row = 0; row < g->m; row += TALL) {
+        p.num_rows = ms_cpu_smaller(TALL, g->m - row);
+        from = part_of(a, g->transpose_a, g->ld_a, row, k);
+        from.num_rows = p.num_rows;
+        from.num_cols = p.depth;
+        pack(packed_a, from, ROWS);
+        p.c = c + row * g->ld_c + col;
+        multiply(&p);
+    }
 }
 
 static void product(const ms_gemm *g, const ms_real *a, const ms_real *b, ms_real *c)
 {
-    ms_real rows[TALL * DEPTH], cols[DEPTH * COLS];
-    clear(g, c);
-    for (long k = 0; k < g->k; k += DEPTH) {
-        long depth = ms_cpu_smaller(DEPTH, g->k - k);
-        for (long i = 0; i < g->m; i += TALL) {
-            block of_a = {i, ms_cpu_smaller(TALL, g->m - i), k, depth};
-            pack_rows(rows, a, g, of_a);
-            for (long j = 0; j < g->n; j += COLS) {
-                block of_b = {k, depth, j, ms_cpu_smaller(COLS, g->n - j)};
-                pack_cols(cols, b, g, of_b);
-                multiply(g, rows, cols, c,
-                         (block){of_a.row, of_a.rows, of_b.col, of_b.cols}, depth);
-            }
-        }
-    }
+    for (long i = 0; i < g->m && !g->add; i++)
+        memset(c + i * g->ld_c, 0, (size_t)g->n * sizeof *c);
+    for (long k = 0; k < g->k; k += DEPTH)
+        for (long col = 0; col < g->n; col += BROAD)
+            multiply_columns(g, a, b, c, k, col);
 }
 
 void MS_TYPED(ms_gemm_plain)(const ms_gemm *g, const ms_real *a, const ms_real *b,

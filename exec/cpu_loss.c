@@ -38,18 +38,7 @@ static long target_of(const rows *r, long row)
 
 MS_WIDE static ms_real largest_of(const ms_real *x, long count)
 {
-    ms_real lane[MS_CPU_LANES];
-    for (int j = 0; j < MS_CPU_LANES; j++)
-        lane[j] = (ms_real)-HUGE_VAL;
-    long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
-        for (int j = 0; j < MS_CPU_LANES; j++)
-            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (; i < count; i++)
-        lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-    for (int j = 1; j < MS_CPU_LANES; j++)
-        lane[0] = lane[j] > lane[0] ? lane[j] : lane[0];
-    return lane[0];
+    return ms_cpu_largest(x, count, (ms_real)-HUGE_VAL);
 }
 
 void MS_TYPED(ms_cpu_loss_max)(const ms_op_call *call)
@@ -61,16 +50,20 @@ void MS_TYPED(ms_cpu_loss_max)(const ms_op_call *call)
         max[row] = largest_of(logits + row * r.width, r.num_real);
 }
 
+/* In pieces, so that exp and the sums are loops of their own. */
+#define PIECE 256
+
 MS_WIDE static double sum_of_exp(const ms_real *x, ms_real max, long count)
 {
-    double lane[MS_CPU_LANES] = {0};
-    long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
-        for (int j = 0; j < MS_CPU_LANES; j++)
-            lane[j] += (double)ms_real_exp(x[i + j] - max);
-    for (; i < count; i++)
-        lane[0] += (double)ms_real_exp(x[i] - max);
-    return ms_cpu_sum_lanes(lane);
+    double total = 0;
+    ms_real terms[PIECE];
+    for (long first = 0; first < count; first += PIECE) {
+        long length = ms_cpu_smaller(PIECE, count - first);
+        for (long i = 0; i < length; i++)
+            terms[i] = ms_real_exp(x[first + i] - max);
+        total += ms_cpu_sum(terms, length);
+    }
+    return total;
 }
 
 void MS_TYPED(ms_cpu_loss_sum)(const ms_op_call *call)

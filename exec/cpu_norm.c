@@ -21,18 +21,6 @@ static norm read_norm(const ms_op_call *call)
                       model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON};
 }
 
-static inline double sum_of(const ms_real *x, long count)
-{
-    double lane[MS_CPU_LANES] = {0};
-    long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
-        for (int j = 0; j < MS_CPU_LANES; j++)
-            lane[j] += (double)x[i + j];
-    for (; i < count; i++)
-        lane[0] += (double)x[i];
-    return ms_cpu_sum_lanes(lane);
-}
-
 static inline double sum_of_squares(const ms_real *x, double mean, long count)
 {
     double lane[MS_CPU_LANES] = {0};
@@ -51,7 +39,7 @@ static inline double sum_of_squares(const ms_real *x, double mean, long count)
 static inline double scale_of_row(const norm *n, const ms_real *x, double *mean)
 {
     double width = (double)n->width;
-    *mean = n->is_centred ? sum_of(x, n->width) / width : 0;
+    *mean = n->is_centred ? ms_cpu_sum(x, n->width) / width : 0;
     return 1 / sqrt(sum_of_squares(x, *mean, n->width) / width + n->epsilon);
 }
 
@@ -110,26 +98,27 @@ static inline row_means means_of_row(const norm *n, const ms_real *x,
     return m;
 }
 
+/* Sums over rows of the gradients of weight and bias. */
+typedef struct weight_sums {
+    double *weight, *bias; /* (width) each; bias NULL: there is none */
+} weight_sums;
+
 MS_WIDE static void normalise_grad(const norm *n, const ms_real *restrict x,
                                    const ms_real *restrict weight,
-                                   const ms_real *restrict gout, ms_real *restrict gx)
+                                   const ms_real *restrict gout, ms_real *restrict gx,
+                                   weight_sums sums)
 {
     row_means m = means_of_row(n, x, weight, gout);
     ms_real shift = (ms_real)m.mean, scale = (ms_real)m.scale, of_g = (ms_real)m.of_g,
             of_g_y = (ms_real)m.of_g_y;
-    for (long i = 0; i < n->width; i++)
-        gx[i] = scale * (gout[i] * weight[i] - of_g - (x[i] - shift) * scale * of_g_y);
-}
-
-MS_WIDE static void add_weight_grad(const norm *n, const ms_real *restrict x,
-                                    const ms_real *restrict gout,
-                                    double *restrict gweight, double *restrict gbias)
-{
-    double mean, scale = scale_of_row(n, x, &mean);
+    double *restrict gweight = sums.weight, *restrict gbias = sums.bias;
     for (long i = 0; i < n->width; i++) {
-        gweight[i] += (double)gout[i] * (((double)x[i] - mean) * scale);
-        gbias[i] += (double)gout[i];
+        ms_real y = (x[i] - shift) * scale;
+        gx[i] = scale * (gout[i] * weight[i] - of_g - y * of_g_y);
+        gweight[i] += (double)(gout[i] * y);
     }
+    for (long i = 0; i < n->width && gbias != NULL; i++)
+        gbias[i] += (double)gout[i];
 }
 
 size_t MS_TYPED(ms_cpu_norm_grad_bytes)(const ms_program *program, const ms_node *node)
@@ -139,9 +128,9 @@ size_t MS_TYPED(ms_cpu_norm_grad_bytes)(const ms_program *program, const ms_node
 
 static void store_sum(const ms_op_call *call, int result, const double *sum, long width)
 {
-    if (result >= call->node->num_out || call->out[result]->data == NULL)
-        return;
     ms_real *out = ms_cpu_out(call, result);
+    if (out == NULL)
+        return;
     bool add = ms_cpu_is_added(call, result);
     for (long i = 0; i < width; i++)
         out[i] = (ms_real)(sum[i] + (add ? (double)out[i] : 0));
@@ -153,13 +142,12 @@ void MS_TYPED(ms_cpu_norm_grad)(const ms_op_call *call)
     const ms_real *x = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1),
                   *gout = ms_cpu_in(call, 2);
     ms_real *gx = ms_cpu_out(call, 0);
-    double *gweight = call->workspace, *gbias = gweight + n.width;
-    memset(gweight, 0, 2 * (size_t)n.width * sizeof *gweight);
-    for (long row = 0; row < call->in[0]->count; row += n.width) {
-        add_weight_grad(&n, x + row, gout + row, gweight, gbias);
-        if (gx != NULL)
-            normalise_grad(&n, x + row, weight, gout + row, gx + row);
-    }
-    store_sum(call, 1, gweight, n.width);
-    store_sum(call, 2, gbias, n.width);
+    double *memory = call->workspace;
+    weight_sums sums = {memory, call->node->num_out > 2 ? memory + n.width : NULL};
+    memset(memory, 0, 2 * (size_t)n.width * sizeof *memory);
+    for (long row = 0; row < call->in[0]->count; row += n.width)
+        normalise_grad(&n, x + row, weight, gout + row, gx + row, sums);
+    store_sum(call, 1, sums.weight, n.width);
+    if (sums.bias != NULL)
+        store_sum(call, 2, sums.bias, n.width);
 }

@@ -51,14 +51,14 @@ MS_WIDE double MS_TYPED(ms_cpu_vector_sum_of_squares)(const void *x, long count)
 MS_WIDE bool MS_TYPED(ms_cpu_vector_is_finite)(const void *x, long count)
 {
     const ms_real *values = x;
-    ms_real lane[MS_CPU_LANES] = {0};
+    ms_real lane[MS_CPU_MANY_LANES] = {0};
     long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
-        for (int j = 0; j < MS_CPU_LANES; j++)
+    for (; i + MS_CPU_MANY_LANES <= count; i += MS_CPU_MANY_LANES)
+        for (int j = 0; j < MS_CPU_MANY_LANES; j++)
             lane[j] += values[i + j] * 0;
     for (; i < count; i++)
         lane[0] += values[i] * 0;
-    for (int j = 1; j < MS_CPU_LANES; j++)
+    for (int j = 1; j < MS_CPU_MANY_LANES; j++)
         lane[0] += lane[j];
     return lane[0] == 0;
 }

@@ -1,7 +1,7 @@
 /* Parameters and gradients at the size of nodes: part by part, on streams of their own. */
 #include "sim/step_graph_node.h"
 
-#include "base/number.h"
+#include "sim/interference.h"
 
 #include <assert.h>
 
@@ -215,54 +215,15 @@ void ms_state_begin_part(ms_node_builder *b, ms_walk *w)
 
 /* ---- gradients ---- */
 
-static double weight_half_s(const ms_walk *w, const ms_part *part)
+static ms_interference interference_of(const ms_walk *w)
 {
-    return (w->inputs ? part->backward_s - part->weight_s : 0.0) +
-           (w->weights ? part->weight_s : 0.0);
-}
-
-/* What gathers and reductions of a part cost its kernels, as the closed form of ZeRO-3 has it. */
-static double part_interference_s(const ms_node_builder *b, const ms_walk *w)
-{
-    const ms_part *part = ms_walk_part(w)->part;
-    double frac = b->s.planned->workload->stack->interference_frac.value;
-    if (w->pass == MS_BILL_FORWARD)
-        return frac * ms_min(part->forward_s, part->gather_s);
-    double comm_s =
-        (w->inputs ? part->gather_s : 0.0) + (w->weights ? part->reduce_s : 0.0);
-    return frac * ms_min(weight_half_s(w, part), comm_s);
-}
-
-/* As the closed form has it for gathers and reductions once a step. */
-static double action_interference_s(const ms_node_builder *b, const ms_walk *w)
-{
-    const ms_part *sum = &w->sums->sum;
-    ms_sharding sharding = b->s.planned->sharding;
-    double frac = b->s.planned->workload->stack->interference_frac.value;
-    if (w->pass == MS_BILL_FORWARD)
-        return w->first_forward && ms_step_gathers_once(&b->s)
-                   ? frac * ms_min(sum->forward_s, sum->gather_s)
-                   : 0.0;
-    if (!w->weights)
-        return 0.0;
-    double comm_s = 0.0;
-    if (w->last_backward) {
-        comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
-                 : sharding == MS_ZERO_3 ? sum->replicate_s
-                                         : sum->reduce_s + sum->replicate_s;
-    } else if (sharding == MS_ZERO_2) {
-        comm_s = sum->reduce_s;
-    }
-    return frac * ms_min(weight_half_s(w, sum), comm_s);
-}
-
-/* The part's share of it. */
-static double share_of_action(const ms_walk *w)
-{
-    const ms_part *part = ms_walk_part(w)->part, *sum = &w->sums->sum;
-    double whole_s = w->pass == MS_BILL_FORWARD ? sum->forward_s : weight_half_s(w, sum);
-    double own_s = w->pass == MS_BILL_FORWARD ? part->forward_s : weight_half_s(w, part);
-    return whole_s > 0.0 ? own_s / whole_s : 0.0;
+    return (ms_interference){.part = ms_walk_part(w)->part,
+                             .sum = &w->sums->sum,
+                             .forward = w->pass == MS_BILL_FORWARD,
+                             .inputs = w->inputs,
+                             .weights = w->weights,
+                             .first_forward = w->first_forward,
+                             .last_backward = w->last_backward};
 }
 
 static void make_ready(ms_node_builder *b, ms_walk *w)
@@ -278,10 +239,13 @@ void ms_state_end_part(ms_node_builder *b, ms_walk *w)
 {
     ms_sharding sharding = b->s.planned->sharding;
     const ms_part_ops *part = ms_walk_part(w);
+    ms_interference at = interference_of(w);
     if (sharding == MS_ZERO_3 && b->overlaps)
-        ms_add_interference(b, w, part_interference_s(b, w));
+        ms_add_interference(b, w, ms_part_interference_s(b->s.planned, &at));
     if (b->overlaps)
-        ms_add_interference(b, w, action_interference_s(b, w) * share_of_action(w));
+        ms_add_interference(
+            b, w,
+            ms_action_interference_s(b->s.planned, &at, ms_step_gathers_once(&b->s)));
     if (w->pass == MS_BILL_FORWARD || !w->weights)
         return;
     if (ms_shards_grads(sharding)) {

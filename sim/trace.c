@@ -3,12 +3,7 @@
 
 #include "sim/prediction_print.h"
 #include "sim/timeline.h"
-#include "sim/trace_tracks.h"
-
-/* Where a task is drawn. */
-typedef struct place {
-    int pid, tid; /* 0: not shown */
-} place;
+#include "sim/trace_events.h"
 
 typedef struct writer {
     ms_jout json;
@@ -16,50 +11,11 @@ typedef struct writer {
     const ms_simulation *simulation;
     int num_actors;
     const int *actors;
-    place *places; /* (1 + tasks) */
+    ms_trace_place *places; /* (1 + tasks) */
     int num_flows;
 } writer;
 
 /* ---- events ---- */
-
-static double microseconds(long long ns)
-{
-    return (double)ns / 1000.0;
-}
-
-static void begin_event(writer *w, const char *phase, const char *name, place at)
-{
-    ms_jout_begin_object(&w->json);
-    ms_jout_text_field(&w->json, "ph", phase);
-    ms_jout_text_field(&w->json, "name", name);
-    ms_jout_number_field(&w->json, "pid", at.pid);
-    ms_jout_number_field(&w->json, "tid", at.tid);
-}
-
-static void begin_args(writer *w)
-{
-    ms_jout_key(&w->json, "args");
-    ms_jout_begin_object(&w->json);
-}
-
-static void end_args(writer *w)
-{
-    ms_jout_end_object(&w->json);
-    ms_jout_end_object(&w->json);
-}
-
-/* A name, and a place in the order of the viewer. `of`: "process" or "thread". */
-static void write_names(writer *w, const char *of, place at, const char *name, int index)
-{
-    begin_event(w, "M", ms_arena_printf(w->arena, "%s_name", of), at);
-    begin_args(w);
-    ms_jout_text_field(&w->json, "name", name);
-    end_args(w);
-    begin_event(w, "M", ms_arena_printf(w->arena, "%s_sort_index", of), at);
-    begin_args(w);
-    ms_jout_number_field(&w->json, "sort_index", index);
-    end_args(w);
-}
 
 /* Bytes over the link that it loads most. */
 static double busiest_link_bytes(const ms_simulation *s, int task)
@@ -77,7 +33,6 @@ static void write_slice_args(writer *w, const ms_slice *slice)
 {
     const ms_simulation *s = w->simulation;
     const ms_task_tag *tag = &s->graph->tags[slice->task];
-    begin_args(w);
     if (tag->stage >= 0)
         ms_jout_number_field(&w->json, "stage", tag->stage);
     if (tag->microbatch >= 0)
@@ -89,35 +44,27 @@ static void write_slice_args(writer *w, const ms_slice *slice)
     long long late_ns = slice->end_ns - slice->start_ns - ms_trace_ns(alone_s);
     if (late_ns > 1 || late_ns < -1) /* more than rounding */
         ms_jout_number_field(&w->json, "alone_s", alone_s);
-    end_args(w);
 }
 
-static void write_slice(writer *w, place at, const ms_slice *slice)
+static void write_slice(writer *w, ms_trace_place at, const ms_slice *slice)
 {
     ms_arena_mark mark = ms_arena_save(w->arena);
     const ms_task_tag *tag = &w->simulation->graph->tags[slice->task];
-    begin_event(w, "X", ms_task_name(w->arena, w->simulation, slice->task), at);
-    ms_jout_text_field(&w->json, "cat", ms_task_kind_names[tag->kind]);
-    ms_jout_number_field(&w->json, "ts", microseconds(slice->start_ns));
-    ms_jout_number_field(&w->json, "dur", microseconds(slice->end_ns - slice->start_ns));
+    ms_trace_begin_slice(&w->json, at, ms_task_name(w->arena, w->simulation, slice->task),
+                         ms_task_kind_names[tag->kind], slice);
     write_slice_args(w, slice);
+    ms_trace_end_args(&w->json);
     ms_arena_rewind(w->arena, mark);
 }
 
 /* ---- a rank ---- */
 
-static void write_stream(writer *w, int pid, int first_tid, int stream,
+static void write_stream(writer *w, ms_trace_place first, int stream,
                          const ms_stream_slices *of)
 {
-    for (int lane = 0; lane < of->num_lanes; lane++) {
-        const char *name = ms_stream_names[stream];
-        if (lane > 0)
-            name = ms_arena_printf(w->arena, "%s %d", name, lane + 1);
-        place at = {pid, first_tid + lane};
-        write_names(w, "thread", at, name, at.tid);
-    }
+    ms_trace_write_lanes(&w->json, first, stream, of->num_lanes);
     for (int i = 0; i < of->num_slices; i++) {
-        place at = {pid, first_tid + of->slices[i].lane};
+        ms_trace_place at = {first.pid, first.tid + of->slices[i].lane};
         w->places[of->slices[i].task] = at;
         write_slice(w, at, &of->slices[i]);
     }
@@ -127,16 +74,10 @@ static void write_memory(writer *w, int pid, const ms_actor *actor)
 {
     for (int i = 0; i < actor->num_samples; i++) {
         const ms_memory_sample *sample = &actor->samples[i];
-        long long ns = ms_trace_ns(sample->time_s);
-        if (i + 1 < actor->num_samples && ms_trace_ns(sample[1].time_s) == ns)
-            continue; /* one value an instant */
-        begin_event(w, "C", "memory (GiB)", (place){pid, 0});
-        ms_jout_number_field(&w->json, "ts", microseconds(ns));
-        begin_args(w);
-        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-            ms_jout_number_field(&w->json, ms_memory_part_names[part],
-                                 ms_gib(sample->bytes[part]));
-        end_args(w);
+        bool replaced = i + 1 < actor->num_samples &&
+                        ms_trace_ns(sample[1].time_s) == ms_trace_ns(sample->time_s);
+        if (!replaced) /* one value an instant */
+            ms_trace_write_memory(&w->json, pid, sample->time_s, sample->bytes);
     }
 }
 
@@ -145,11 +86,11 @@ static void write_actor(writer *w, int pid, int actor)
     ms_arena_mark mark = ms_arena_save(w->arena);
     ms_stream_slices streams[MS_NUM_STREAMS];
     ms_trace_slices(w->arena, w->simulation, actor, streams);
-    write_names(w, "process", (place){pid, 0},
-                ms_actor_name(w->arena, w->simulation, actor), pid);
+    ms_trace_write_names(&w->json, "process", (ms_trace_place){pid, 0},
+                         ms_actor_name(w->arena, w->simulation, actor), pid);
     int tid = 1;
     for (int stream = 0; stream < MS_NUM_STREAMS; stream++) {
-        write_stream(w, pid, tid, stream, &streams[stream]);
+        write_stream(w, (ms_trace_place){pid, tid}, stream, &streams[stream]);
         tid += streams[stream].num_lanes;
     }
     write_memory(w, pid, &w->simulation->actors[actor]);
@@ -160,10 +101,10 @@ static void write_actor(writer *w, int pid, int actor)
 
 static void write_flow_end(writer *w, const char *phase, int id, int task, long long ns)
 {
-    begin_event(w, phase, "send", w->places[task]);
+    ms_trace_begin_event(&w->json, phase, "send", w->places[task]);
     ms_jout_text_field(&w->json, "cat", "flow");
     ms_jout_number_field(&w->json, "id", id);
-    ms_jout_number_field(&w->json, "ts", microseconds(ns));
+    ms_trace_time_field(&w->json, "ts", ns);
     if (phase[0] == 'f')
         ms_jout_text_field(&w->json, "bp", "e"); /* the slice that encloses it */
     ms_jout_end_object(&w->json);
@@ -242,11 +183,12 @@ static void write_flows(writer *w)
 
 static void write_link_sample(writer *w, int pid, const ms_link_sample *sample)
 {
-    begin_event(w, "C", w->simulation->graph->link_names[sample->link], (place){pid, 0});
-    ms_jout_number_field(&w->json, "ts", microseconds(ms_trace_ns(sample->time_s)));
-    begin_args(w);
+    ms_trace_begin_event(&w->json, "C", w->simulation->graph->link_names[sample->link],
+                         (ms_trace_place){pid, 0});
+    ms_trace_time_field(&w->json, "ts", ms_trace_ns(sample->time_s));
+    ms_trace_begin_args(&w->json);
     ms_jout_number_field(&w->json, "used_frac", sample->used_frac);
-    end_args(w);
+    ms_trace_end_args(&w->json);
 }
 
 /* Of samples that fall on one nanosecond, the last holds. */
@@ -260,7 +202,7 @@ static void write_links(writer *w, int pid)
     int num_used = ms_links_busy(w->arena, s, &busy);
     for (int i = 0; i < num_used && i < MS_MAX_TRACED_LINKS; i++)
         shown[busy[i].link] = true;
-    write_names(w, "process", (place){pid, 0}, "links", pid);
+    ms_trace_write_names(&w->json, "process", (ms_trace_place){pid, 0}, "links", pid);
     const ms_link_sample **held =
         MS_NEW_ARRAY(w->arena, s->graph->num_links, const ms_link_sample *);
     for (long i = 0; i < s->num_link_samples; i++) {
@@ -277,16 +219,6 @@ static void write_links(writer *w, int pid)
 }
 
 /* ---- the document ---- */
-
-static void write_step_end(writer *w)
-{
-    begin_event(w, "i", "end of the step", (place){1, 1});
-    ms_jout_text_field(&w->json, "cat", "step");
-    ms_jout_number_field(&w->json, "ts",
-                         microseconds(ms_trace_ns(w->simulation->last_end_s)));
-    ms_jout_text_field(&w->json, "s", "g");
-    ms_jout_end_object(&w->json);
-}
 
 /* What the viewer shows beside the trace. */
 static void write_summary(writer *w)
@@ -313,7 +245,7 @@ static void write_events(writer *w)
     write_flows(w);
     write_links(w, 1 + w->num_actors);
     if (w->num_actors > 0)
-        write_step_end(w);
+        ms_trace_write_step_end(&w->json, w->simulation->last_end_s);
 }
 
 void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *s,
@@ -326,12 +258,10 @@ void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *s,
                 .simulation = s,
                 .num_actors = all ? s->num_actors : options->num_actors,
                 .actors = all ? NULL : options->actors,
-                .places = MS_NEW_ARRAY(arena, 1 + s->graph->num_tasks, place)};
+                .places = MS_NEW_ARRAY(arena, 1 + s->graph->num_tasks, ms_trace_place)};
     ms_jout_begin_object(&w.json);
     write_summary(&w);
-    ms_jout_key(&w.json, "traceEvents");
-    ms_jout_begin_array(&w.json);
-    w.json.line_depth = w.json.depth;
+    ms_trace_begin_events(&w.json);
     write_events(&w);
     ms_jout_end_array(&w.json);
     ms_jout_end_object(&w.json);

@@ -26,8 +26,9 @@ static bool is_shown(const ms_simulation *s, int actor, int task)
 }
 
 /* Lanes in which the last slice has ended are used again. */
-static int find_lanes(ms_arena *arena, ms_slice *slices, int num_slices)
+int ms_slice_lanes(ms_arena *arena, ms_slice *slices, int num_slices)
 {
+    qsort(slices, (size_t)num_slices, sizeof slices[0], by_start);
     int num_lanes = 0;
     ms_arena_mark mark = ms_arena_save(arena);
     long long *ends_ns = MS_NEW_ARRAY(arena, num_slices, long long);
@@ -64,8 +65,7 @@ void ms_trace_slices(ms_arena *arena, const ms_simulation *s, int actor,
             task, 0, ms_trace_ns(s->start_s[task]), ms_trace_ns(s->end_s[task])};
     }
     for (int i = 0; i < MS_NUM_STREAMS; i++) {
-        qsort(slices[i], (size_t)count[i], sizeof slices[i][0], by_start);
-        int num_lanes = find_lanes(arena, slices[i], count[i]);
+        int num_lanes = ms_slice_lanes(arena, slices[i], count[i]);
         out[i] = (ms_stream_slices){num_lanes, count[i], slices[i]};
     }
 }

@@ -20,6 +20,9 @@ typedef struct ms_stream_slices {
 
 long long ms_trace_ns(double seconds);
 
+/* Sorts slices by start and gives them lanes, as few as possible; returns how many. */
+int ms_slice_lanes(ms_arena *arena, ms_slice *slices, int num_slices);
+
 /* All streams of an actor. Tasks that take no time after rounding, and gathering tasks, are left out. Lives in the arena. */
 void ms_trace_slices(ms_arena *arena, const ms_simulation *simulation, int actor,
                      ms_stream_slices out[MS_NUM_STREAMS]);

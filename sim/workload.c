@@ -29,7 +29,9 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
     workload->model = parts->model;
     workload->cluster = parts->cluster;
     workload->profile = parts->profile;
-    workload->stack = parts->stack;
+    ms_stack *stack = MS_NEW(cx->arena, ms_stack);
+    *stack = ms_stack_adapt(parts->stack, plan->compute);
+    workload->stack = stack;
     MS_TRY(ms_pricer_make(cx, workload->cluster, workload->profile, workload->stack,
                           plan->compute, &workload->pricer));
     workload->sequence_length = plan->sequence_length;

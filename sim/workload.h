@@ -67,7 +67,7 @@ typedef struct ms_workload {
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    const ms_stack *stack;
+    const ms_stack *stack; /* adapted to the compute type (ms_stack_adapt) */
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;

@@ -4,6 +4,7 @@
 static ms_model dense_model(const char *name)
 {
     ms_model model = {.name = name,
+                      .family = "llama",
                       .num_layers = 2,
                       .hidden = 16,
                       .num_heads = 8,
@@ -17,7 +18,9 @@ static ms_model dense_model(const char *name)
                       .norms_per_layer = 2,
                       .final_norm = true,
                       .activation = MS_ACT_SWIGLU,
-                      .num_kinds = 1};
+                      .num_kinds = 1,
+                      .rotary_base = 10000.0,
+                      .norm_epsilon = 1e-6};
     return model;
 }
 
@@ -62,6 +65,7 @@ ms_model ms_small_llama(void)
 ms_model ms_small_qwen(void)
 {
     ms_model model = dense_model("qwen");
+    model.family = "qwen3";
     model.qk_norm = true;
     return model;
 }
@@ -76,6 +80,7 @@ ms_model ms_small_biased(void)
 ms_model ms_small_gpt(void)
 {
     ms_model model = gpt_model("gpt");
+    model.family = "gpt2";
     model.dropout = true;
     return model;
 }
@@ -83,6 +88,7 @@ ms_model ms_small_gpt(void)
 ms_model ms_small_gemma(void)
 {
     ms_model model = dense_model("gemma");
+    model.family = "gemma2";
     model.activation = MS_ACT_GEGLU;
     model.post_norms = true;
     model.norms_per_layer = 4;
@@ -93,6 +99,7 @@ ms_model ms_small_gemma(void)
 ms_model ms_small_falcon(void)
 {
     ms_model model = gpt_model("falcon");
+    model.family = "falcon";
     model.parallel_block = true;
     model.norms_per_layer = 1;
     model.position = MS_POSITION_ROTARY;
@@ -103,6 +110,7 @@ ms_model ms_small_falcon(void)
 ms_model ms_small_neox(void)
 {
     ms_model model = gpt_model("neox");
+    model.family = "gpt_neox";
     model.parallel_block = true;
     model.position = MS_POSITION_ROTARY;
     model.activation = MS_ACT_RELU2;
@@ -112,18 +120,22 @@ ms_model ms_small_neox(void)
 ms_model ms_small_latent(void)
 {
     ms_model model = dense_model("latent");
+    model.family = "deepseek_v2";
     use_latent_attention(&model, 8);
     return model;
 }
 
 ms_model ms_small_mixtral(void)
 {
-    return moe_model("mixtral", MS_ROUTER_TOPK_SOFTMAX);
+    ms_model model = moe_model("mixtral", MS_ROUTER_TOPK_SOFTMAX);
+    model.family = "mixtral";
+    return model;
 }
 
 ms_model ms_small_qwen_moe(void)
 {
     ms_model model = moe_model("qwen-moe", MS_ROUTER_SOFTMAX_TOPK);
+    model.family = "qwen2_moe";
     model.moe.shared_ffn_hidden = 20;
     model.moe.shared_gate = true;
     return model;
@@ -132,6 +144,7 @@ ms_model ms_small_qwen_moe(void)
 ms_model ms_small_softmax_moe(void)
 {
     ms_model model = moe_model("softmax-moe", MS_ROUTER_SOFTMAX_TOPK);
+    model.family = "qwen3_moe";
     model.moe.norm_topk = true;
     return model;
 }
@@ -139,6 +152,7 @@ ms_model ms_small_softmax_moe(void)
 ms_model ms_small_deepseek(void)
 {
     ms_model model = moe_model("deepseek", MS_ROUTER_SIGMOID);
+    model.family = "deepseek_v3";
     use_latent_attention(&model, 0);
     model.moe.shared_ffn_hidden = 12;
     model.moe.router_bias = model.moe.norm_topk = true;

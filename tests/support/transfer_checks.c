@@ -239,6 +239,33 @@ static ms_status check_ring(const checker *c)
     return MS_OK;
 }
 
+#define MANY 200000 /* elements: more than MPI sends before its receiver is ready */
+
+/* All send first. */
+static ms_status check_large_messages(const checker *c)
+{
+    size_t bytes = MANY * ms_element_bytes(c->job->type, c->element);
+    const ms_backend *b = c->job->backend;
+    char *mine = b->allocate(c->device, bytes), *got = b->allocate(c->device, bytes);
+    memset(mine, (int)(c->rank % 100), bytes);
+    ms_transfer send = message(c, MS_TRANSFER_SEND, 1, MS_MAX_TAG - 1),
+                receive = message(c, MS_TRANSFER_RECEIVE, -1, MS_MAX_TAG - 1);
+    send.count = receive.count = MANY;
+    send.send = mine;
+    receive.receive = got;
+    ms_status status = carry_out(c, &send);
+    memset(mine, 111, bytes);
+    if (status == MS_OK)
+        status = carry_out(c, &receive);
+    bool same = status == MS_OK && got[0] == (char)(receive.peer % 100) &&
+                memcmp(got, got + 1, bytes - 1) == 0;
+    b->release(c->device, mine, bytes);
+    b->release(c->device, got, bytes);
+    return same || status != MS_OK
+               ? status
+               : ms_fail(c->cx, MS_ECHECK, MS_NOWHERE, "a large message has changed");
+}
+
 static ms_status check_group(checker *c)
 {
     MS_TRY(check_all_gather(c));
@@ -283,5 +310,8 @@ ms_status ms_check_transfers(ms_ctx *cx, ms_device_rank *device, long rank, void
         }
     }
     c.element = MS_ELEMENT_REAL;
+    c.group = MS_TRAFFIC_WORLD;
+    c.members = &c.job->world->members[c.group][rank];
+    MS_TRY(check_large_messages(&c));
     return check_beside_each_other(&c);
 }

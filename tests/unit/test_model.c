@@ -263,6 +263,10 @@ static void a_small_model_is_counted_by_hand(void **state)
     /* 2 (80) + 2 (64 + 32 + 32 + 64 + 3 * 128 + 16) + 8 */
     ASSERT_NEAR(ms_model_params(&model).attention, 384.0, 0.0);
     ASSERT_NEAR(ms_model_params(&model).total, 160.0 + 384.0 + 768.0 + 40.0, 0.0);
+    /* defaults */
+    ASSERT_NEAR(model.rotary_base, 10000.0, 0.0);
+    ASSERT_NEAR(model.norm_epsilon, 1e-6, 0.0);
+    assert_false(model.gelu_tanh);
 }
 
 static void truncated_json_names_the_place(void **state)
@@ -294,6 +298,8 @@ static void sizes_out_of_range_are_errors(void **state)
     expect_error(SMALL "\"layers\": -2}", "/layers");
     expect_error(SMALL "\"vocab\": 1e300}", "/vocab");
     expect_error(SMALL "\"layers\": 2.5}", "/layers");
+    expect_error(SMALL "\"rotary_base\": 0.5}", "/rotary_base");
+    expect_error(SMALL "\"norm_epsilon\": -1e-5}", "/norm_epsilon");
     expect_error(
         SMALL "\"layers\": 10000, \"hidden\": 16777216, \"heads\": 1, \"kv_heads\": 1, "
               "\"head_dim\": 2, \"ffn_hidden\": 16777216, \"vocab\": 10}",
@@ -393,6 +399,9 @@ static void a_written_model_reads_back_the_same(void **state)
                     ms_model_flop_per_token(model, 8192.0).causal_flop, 0.0);
         ASSERT_INT(again.moe.router, model->moe.router);
         ASSERT_INT(again.dropout, model->dropout);
+        ASSERT_NEAR(again.rotary_base, model->rotary_base, 0.0);
+        ASSERT_NEAR(again.norm_epsilon, model->norm_epsilon, 0.0);
+        ASSERT_INT(again.gelu_tanh, model->gelu_tanh);
         ASSERT_INT(again.parallel_block, model->parallel_block);
     }
 }

@@ -74,6 +74,9 @@ static void assert_same_shapes(const ms_model *got, const ms_model *want)
     ASSERT_INT(got->post_norms, want->post_norms);
     ASSERT_INT(got->qk_norm, want->qk_norm);
     ASSERT_INT(got->dropout, want->dropout);
+    ASSERT_NEAR(got->rotary_base, want->rotary_base, 0.0);
+    ASSERT_NEAR(got->norm_epsilon, want->norm_epsilon, 0.0);
+    ASSERT_INT(got->gelu_tanh, want->gelu_tanh);
     ASSERT_INT(got->moe.router, want->moe.router);
     ASSERT_INT(got->moe.router_bias, want->moe.router_bias);
     ASSERT_INT(got->moe.norm_topk, want->moe.norm_topk);
@@ -248,6 +251,27 @@ static void irrelevant_keys_are_ignored(void **state)
     ASSERT_INT(model.num_kv_heads, 4);
 }
 
+static void constants_follow_the_keys_or_the_class(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_model model;
+    ASSERT_OK(import(cx, LLAMA "\"num_attention_heads\": 4}", &model), cx);
+    ASSERT_NEAR(model.rotary_base, 10000.0, 0.0);
+    ASSERT_NEAR(model.norm_epsilon, 1e-6, 0.0);
+    ASSERT_OK(import(cx,
+                     LLAMA "\"num_attention_heads\": 4, \"rms_norm_eps\": 3e-5, "
+                           "\"rope_parameters\": {\"rope_theta\": 500000.0}}",
+                     &model),
+              cx);
+    ASSERT_NEAR(model.rotary_base, 500000.0, 0.0);
+    ASSERT_NEAR(model.norm_epsilon, 3e-5, 0.0);
+    expect_error(LLAMA "\"num_attention_heads\": 4, \"rope_theta\": -1}",
+                 "at /rope_theta");
+    assert_true(load("gpt2")->gelu_tanh);
+    assert_false(load("falcon-7b")->gelu_tanh);
+}
+
 static void biases_of_llama_follow_the_keys(void **state)
 {
     (void)state;
@@ -350,6 +374,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(unknown_activations_are_errors),
         cmocka_unit_test(projected_embeddings_are_refused),
         cmocka_unit_test(irrelevant_keys_are_ignored),
+        cmocka_unit_test(constants_follow_the_keys_or_the_class),
         cmocka_unit_test(biases_of_llama_follow_the_keys),
         cmocka_unit_test(windows_of_qwen_start_at_max_window_layers),
         cmocka_unit_test(experts_follow_step_list_and_alias),

@@ -63,6 +63,27 @@ static bool has_saved_output(const ms_program *program, ms_op op, int result)
     return false;
 }
 
+/* Bytes of an element of the first attention's log-sum-exp. */
+static double statistic_bytes(ms_dtype compute)
+{
+    ms_ctx *cx = test_cx();
+    ms_model model = ms_case_model(0);
+    ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+    const ms_program *program = ms_program_make(cx->arena, &model, &key, 16, 1, compute);
+    for (int i = 0; i < program->num_forward_nodes; i++)
+        if (program->nodes[i].op == MS_OP_ATTENTION)
+            return program->tensors[program->nodes[i].out[1]].element_bytes;
+    return 0.0;
+}
+
+static void statistics_are_at_least_fp32(void **state)
+{
+    (void)state;
+    ASSERT_NEAR(statistic_bytes(MS_BF16), 4, 0);
+    ASSERT_NEAR(statistic_bytes(MS_FP32), 4, 0);
+    ASSERT_NEAR(statistic_bytes(MS_FP64), 8, 0);
+}
+
 static int count_recomputed(const ms_program *program)
 {
     int count = 0;
@@ -153,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_input_leads_to_its_gradient),
+        cmocka_unit_test(statistics_are_at_least_fp32),
         cmocka_unit_test_setup(programs_do_not_depend_on_dp, ms_case_start),
         cmocka_unit_test(recompute_modes_keep_what_they_say),
         cmocka_unit_test_setup(per_op_recomputation_keeps_the_save_list_alone,

@@ -78,6 +78,46 @@ static void host_floor_is_in_seconds(void **state)
     ASSERT_INT(stack->attention, MS_ATTENTION_UNFUSED);
 }
 
+/* Bytes a parameter: as stored, gradient, master, moments, in reductions and in gathers; a logit. */
+static void expect_bytes(const ms_stack *stack, const double bytes[7])
+{
+    ASSERT_NEAR(stack->param_bytes.value, bytes[0], 0);
+    ASSERT_NEAR(stack->grad_bytes.value, bytes[1], 0);
+    ASSERT_NEAR(stack->master_bytes.value, bytes[2], 0);
+    ASSERT_NEAR(stack->moment_bytes.value, bytes[3], 0);
+    ASSERT_NEAR(stack->grad_comm_bytes.value, bytes[4], 0);
+    ASSERT_NEAR(stack->param_comm_bytes.value, bytes[5], 0);
+    ASSERT_NEAR(stack->logit_bytes.value, bytes[6], 0);
+}
+
+static void the_runner_keeps_everything_in_the_compute_type(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack *stack;
+    ASSERT_OK(ms_stack_load(cx, "meshsim", &stack), cx);
+    ms_stack bf16 = ms_stack_adapt(stack, MS_BF16), fp32 = ms_stack_adapt(stack, MS_FP32),
+             fp64 = ms_stack_adapt(stack, MS_FP64);
+    expect_bytes(&bf16, (double[]){2, 4, 4, 8, 4, 2, 4});
+    expect_bytes(&fp32, (double[]){4, 4, 0, 8, 4, 4, 4});
+    expect_bytes(&fp64, (double[]){8, 8, 0, 16, 8, 8, 8});
+    ASSERT_NEAR(fp64.optimizer_bytes.value, 64, 0);
+    ASSERT_NEAR(fp64.loss_bytes.value, 2 * bf16.loss_bytes.value, 0);
+    ASSERT_NEAR(fp64.head_grad_bytes.value + fp64.accumulate_bytes.value, 0, 0);
+    ms_stack again = ms_stack_adapt(&fp64, MS_FP32); /* once only */
+    expect_bytes(&again, (double[]){8, 8, 0, 16, 8, 8, 8});
+}
+
+static void other_stacks_keep_their_bytes(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_stack *stack;
+    ASSERT_OK(ms_stack_load(cx, "megatron", &stack), cx);
+    ms_stack fp32 = ms_stack_adapt(stack, MS_FP32);
+    expect_bytes(&fp32, (double[]){2, 4, 4, 8, 4, 2, 4});
+}
+
 static void bad_stacks_are_refused(void **state)
 {
     (void)state;
@@ -110,6 +150,8 @@ int main(void)
         cmocka_unit_test(every_shipped_stack_is_read),
         cmocka_unit_test(generic_allows_everything),
         cmocka_unit_test(host_floor_is_in_seconds),
+        cmocka_unit_test(the_runner_keeps_everything_in_the_compute_type),
+        cmocka_unit_test(other_stacks_keep_their_bytes),
         cmocka_unit_test(bad_stacks_are_refused),
         cmocka_unit_test(unknown_stack_suggests_the_nearest),
     };

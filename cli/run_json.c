@@ -1,0 +1,192 @@
+/* meshsim.run/1. */
+#include "cli/run_report.h"
+#include "sim/prediction_print.h"
+
+#include <math.h>
+
+static void write_numbers(ms_jout *out, const char *key, const double *values, long num)
+{
+    ms_jout_key(out, key);
+    ms_jout_begin_array(out);
+    for (long i = 0; i < num; i++)
+        ms_jout_number(out, values[i]);
+    ms_jout_end_array(out);
+}
+
+static void write_head(ms_jout *out, const ms_run_report *r)
+{
+    const ms_outcome *outcome = r->outcome;
+    ms_jout_text_field(out, "schema", "meshsim.run/1");
+    ms_jout_text_field(out, "backend", r->backend);
+    ms_jout_number_field(out, "ranks", (double)r->world->num_ranks);
+    ms_jout_text_field(out, "dtype", r->dtype);
+    ms_jout_number_field(out, "steps", (double)outcome->steps_done);
+    ms_jout_number_field(out, "warm_up_steps",
+                         (double)(outcome->steps_done - r->measured.num_steps));
+    ms_jout_bool_field(out, "interrupted", r->interrupted);
+    long num_losses = r->has_values ? outcome->steps_done : 0;
+    write_numbers(out, "losses", outcome->losses, num_losses);
+    write_numbers(out, "gradient_norms", outcome->gradient_norms, num_losses);
+    write_numbers(out, "steps_s", outcome->step_s, outcome->steps_done);
+}
+
+/* ---- memory ---- */
+
+static void write_peaks(ms_jout *out, const ms_run_report *r, bool predicted)
+{
+    ms_jout_key(out, "peak_bytes");
+    ms_jout_begin_array(out);
+    for (long i = 0; i < r->outcome->num_ranks; i++) {
+        const ms_rank_outcome *rank = &r->outcome->ranks[i];
+        ms_jout_number(out, predicted ? ms_run_predicted_stage(r, rank->rank)->peak_bytes
+                                      : rank->ledger.peak_bytes);
+    }
+    ms_jout_end_array(out);
+}
+
+static void write_memory(ms_jout *out, const ms_run_report *r, bool predicted)
+{
+    ms_jout_key(out, "memory");
+    ms_jout_begin_array(out);
+    for (long i = 0; i < r->outcome->num_ranks; i++) {
+        const ms_rank_outcome *rank = &r->outcome->ranks[i];
+        const double *parts = predicted ? ms_run_predicted_stage(r, rank->rank)->memory
+                                        : rank->ledger.peak_parts;
+        ms_jout_begin_object(out);
+        ms_jout_number_field(out, "rank", (double)rank->rank);
+        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++) {
+            char key[48];
+            snprintf(key, sizeof key, "%s_bytes", ms_memory_part_names[part]);
+            ms_jout_number_field(out, key, parts[part]);
+        }
+        if (!predicted)
+            ms_jout_number_field(out, "workspace_bytes",
+                                 rank->ledger.workspace_peak_bytes);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+/* ---- measured, predicted ---- */
+
+static void write_times(ms_jout *out, const ms_measured_times *t)
+{
+    ms_jout_number_field(out, "compute_s", t->compute_s);
+    ms_jout_number_field(out, "exposed_comm_s", t->exposed_comm_s);
+    ms_jout_number_field(out, "bubble_s", t->bubble_s);
+    ms_jout_number_field(out, "optimizer_s", t->optimizer_s);
+    ms_jout_number_field(out, "host_s", t->host_s);
+}
+
+static void write_rank_times(ms_jout *out, const ms_run_report *r)
+{
+    ms_jout_key(out, "ranks");
+    ms_jout_begin_array(out);
+    for (long i = 0; i < r->outcome->num_ranks; i++) {
+        ms_jout_begin_object(out);
+        ms_jout_number_field(out, "rank", (double)r->outcome->ranks[i].rank);
+        write_times(out, &r->measured.times[i]);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+static void write_measured(ms_jout *out, const ms_run_report *r)
+{
+    const ms_measured *m = &r->measured;
+    ms_jout_key(out, "measured");
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "step_s", m->step_s);
+    ms_jout_number_field(out, "least_step_s", m->least_step_s);
+    ms_jout_number_field(out, "most_step_s", m->most_step_s);
+    ms_jout_number_field(out, "tokens_per_s", m->tokens_per_s);
+    write_times(out, &r->times);
+    write_peaks(out, r, false);
+    write_memory(out, r, false);
+    write_rank_times(out, r);
+    ms_jout_end_object(out);
+}
+
+static void write_predicted(ms_jout *out, const ms_run_report *r)
+{
+    const ms_prediction *p = r->prediction;
+    const ms_measured_times times = {p->compute_s, p->exposed_comm_s, p->bubble_s,
+                                     p->optimizer_s, p->host_s};
+    ms_jout_key(out, "predicted");
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "step_s", p->step_s);
+    ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
+    write_times(out, &times);
+    write_peaks(out, r, true);
+    write_memory(out, r, true);
+    ms_jout_end_object(out);
+}
+
+static void write_nodes(ms_jout *out, ms_arena *arena, const ms_measured *m)
+{
+    ms_jout_key(out, "nodes");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < m->num_kinds; i++) {
+        const ms_node_kind *kind = &m->kinds[i];
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "kind", ms_node_kind_text(arena, kind));
+        ms_jout_number_field(out, "count", kind->count);
+        ms_jout_number_field(out, "measured_s", kind->measured_s);
+        ms_jout_number_field(out, "predicted_s", kind->predicted_s);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+/* ---- check ---- */
+
+/* JSON has no infinity: null is "not held to a tolerance", and "no number" of a difference. */
+static void write_difference(ms_jout *out, const char *key, const char *name,
+                             double relative, double tolerance)
+{
+    ms_jout_key(out, key);
+    ms_jout_begin_object(out);
+    if (name != NULL)
+        ms_jout_text_field(out, "name", name);
+    ms_jout_number_field(out, "relative", relative);
+    ms_jout_number_field(out, "tolerance", tolerance);
+    ms_jout_end_object(out);
+}
+
+static void write_worst(ms_jout *out, const char *key, const ms_check_worst *worst,
+                        double tolerance)
+{
+    if (worst->name != NULL)
+        write_difference(out, key, worst->name, worst->relative, tolerance);
+}
+
+static void write_check(ms_jout *out, const ms_check *c)
+{
+    ms_jout_key(out, "check");
+    ms_jout_begin_object(out);
+    ms_jout_bool_field(out, "passed", c->passes);
+    ms_jout_text_field(out, "failure", c->failure);
+    ms_jout_number_field(out, "steps", (double)c->num_steps);
+    write_difference(out, "loss", NULL, c->first_loss, c->tolerance.first_loss);
+    if (c->num_steps > 1)
+        write_difference(out, "later_losses", NULL, c->later_loss,
+                         c->tolerance.later_loss);
+    write_worst(out, "gradients", &c->gradients, c->tolerance.gradient);
+    write_worst(out, "weights", &c->weights, c->tolerance.weight);
+    ms_jout_end_object(out);
+}
+
+void ms_run_write_json(ms_jout *out, ms_arena *arena, const ms_run_report *r)
+{
+    ms_plan used = ms_prediction_plan(r->plan, r->prediction);
+    ms_jout_begin_object(out);
+    write_head(out, r);
+    write_measured(out, r);
+    write_predicted(out, r);
+    write_nodes(out, arena, &r->measured);
+    if (r->check != NULL)
+        write_check(out, r->check);
+    ms_jout_key(out, "plan");
+    ms_plan_write_json(out, &used);
+    ms_jout_end_object(out);
+}

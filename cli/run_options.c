@@ -1,0 +1,216 @@
+#include "cli/run_options.h"
+
+#include "cli/interrupt.h"
+#include "cli/output.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_SEED  9007199254740992.0 /* 2^53: what JSON keeps */
+#define MAX_STEPS 1000000
+
+const char *const ms_run_backend_names[] = {
+    [MS_RUN_AUTO] = "auto", [MS_RUN_NULL] = "null", [MS_RUN_LOOP] = "loop",
+    [MS_RUN_MPI] = "mpi",   [MS_RUN_CUDA] = "cuda", NULL};
+
+static const char *const dtype_names[] = {
+    [MS_REAL_FP32] = "fp32", [MS_REAL_FP64] = "fp64", NULL};
+
+#define ROW(row, member, ...) row(ms_run_flags, member, __VA_ARGS__)
+#define NUMBER(member_of, option, most, text)                                            \
+    {                                                                                    \
+        .kind = MS_OPTION_QUANTITY, .name = (option),                                    \
+        .offset = offsetof(ms_run_flags, member_of), .value = "X",                       \
+        .unit = MS_UNIT_COUNT, .high = (most), .help = (text)                            \
+    }
+
+const ms_option ms_run_option_table[] = {
+    ROW(MS_OPT_CHOICE, backend, "--backend", ms_run_backend_names,
+        "null: virtual clock, no numbers; loop: a thread a rank; mpi: a process a rank "
+        "(default auto: mpi where it can, else loop)"),
+    ROW(MS_OPT_INTEGER, steps, "--steps", "N", 1, MAX_STEPS,
+        "training steps, warm-up included (default 5)"),
+    ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
+        "first steps that are not measured (default 1)"),
+    ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
+        "of all numbers; replaces the plan's precision (default fp32)"),
+    ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MAX_SEED,
+        "of initial weights and synthetic tokens (default 0)"),
+    ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
+        "numbers in text, or safetensors with input_ids and labels (default: synthetic)"),
+    NUMBER(learning_rate, "--lr", 1e6, "learning rate of AdamW (default 0.001)"),
+    NUMBER(beta1, "--beta1", 1, "of AdamW (default 0.9)"),
+    NUMBER(beta2, "--beta2", 1, "of AdamW (default 0.95)"),
+    NUMBER(epsilon, "--epsilon", 1e6, "of AdamW (default 1e-8)"),
+    NUMBER(weight_decay, "--weight-decay", 1e6, "of AdamW (default 0.1)"),
+    NUMBER(clip, "--clip", 1e12, "norm of all gradients, at most; 0: any (default 1)"),
+    NUMBER(deviation, "--init-std", 1e6,
+           "standard deviation of initial weights (default 0.02)"),
+    ROW(MS_OPT_FLAG, balanced_routing, "--balanced-routing",
+        "every expert gets as many tokens, whatever the router says"),
+    ROW(MS_OPT_FLAG, check, "--check",
+        "run the same on one rank too and compare losses, gradients and weights"),
+    ROW(MS_OPT_TEXT, load_weights, "--load-weights", "FILE", "weights to begin with"),
+    ROW(MS_OPT_TEXT, save_weights, "--save-weights", "FILE",
+        "weights before the first step, as safetensors"),
+    ROW(MS_OPT_TEXT, save_grads, "--save-grads", "FILE",
+        "gradients of the first step, of the mean loss"),
+    ROW(MS_OPT_TEXT, save_batch, "--save-batch", "FILE",
+        "tokens of the first step: input_ids, labels"),
+    ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
+        "write what ran when, for ui.perfetto.dev or chrome://tracing"),
+    {.kind = MS_OPTION_QUANTITY,
+     .name = "--timeout",
+     .offset = offsetof(ms_run_flags, timeout_s),
+     .value = "TIME",
+     .unit = MS_UNIT_SECONDS,
+     .help = "a rank that waits longer for another gives up (default 600 s)"},
+    ROW(MS_OPT_FLAG, force, "--force", "run although memory may not suffice"),
+    {0},
+};
+
+static double number_or(const ms_ctx *cx, ms_opt_quantity given, const char *name,
+                        double fallback)
+{
+    if (given.given)
+        return given.value;
+    ms_note_default(cx, "%s %g", name, fallback);
+    return fallback;
+}
+
+static long integer_or(const ms_ctx *cx, ms_opt_integer given, const char *name,
+                       long fallback)
+{
+    if (given.given)
+        return given.value;
+    ms_note_default(cx, "%s %ld", name, fallback);
+    return fallback;
+}
+
+static ms_status check_flags(ms_ctx *cx, const ms_run_flags *f)
+{
+    if (f->backend.value != MS_RUN_NULL)
+        return MS_OK;
+    const char *values[] = {f->check ? "--check" : NULL,
+                            f->save_weights != NULL ? "--save-weights" : NULL,
+                            f->save_grads != NULL ? "--save-grads" : NULL,
+                            f->load_weights != NULL ? "--load-weights" : NULL};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (values[i] == NULL)
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "%s needs numbers, and --backend null has a clock only", values[i]);
+        ms_hint(cx, "--backend loop");
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
+ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
+{
+    MS_TRY(check_flags(cx, f));
+    if (!f->backend.given)
+        ms_note_default(cx, "--backend auto");
+    if (!f->dtype.given)
+        ms_note_default(cx, "--dtype %s", dtype_names[MS_REAL_FP32]);
+    f->steps.value = integer_or(cx, f->steps, "--steps", 5);
+    f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", 1);
+    if (f->warm_up.given && f->warm_up.value >= f->steps.value)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--warm-up is %ld, must be less than --steps, which is %ld",
+                       f->warm_up.value, f->steps.value);
+    if (f->warm_up.value >= f->steps.value)
+        f->warm_up.value = f->steps.value - 1; /* a single step is measured */
+    f->seed.value = integer_or(cx, f->seed, "--seed", 0);
+    if (f->tokens == NULL)
+        ms_note_default(cx, "synthetic tokens");
+    f->learning_rate.value = number_or(cx, f->learning_rate, "--lr", 1e-3);
+    f->beta1.value = number_or(cx, f->beta1, "--beta1", 0.9);
+    f->beta2.value = number_or(cx, f->beta2, "--beta2", 0.95);
+    f->epsilon.value = number_or(cx, f->epsilon, "--epsilon", 1e-8);
+    f->weight_decay.value = number_or(cx, f->weight_decay, "--weight-decay", 0.1);
+    f->clip.value = number_or(cx, f->clip, "--clip", 1.0);
+    f->deviation.value = number_or(cx, f->deviation, "--init-std", 0.02);
+    f->timeout_s.value = number_or(cx, f->timeout_s, "--timeout (seconds)", 600.0);
+    return MS_OK;
+}
+
+/* ---- plans ---- */
+
+ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
+                            ms_plan_options *options, ms_plan *out)
+{
+    if (options->stack == NULL) {
+        options->stack = "meshsim";
+        ms_note_default(cx, "--stack meshsim (this runner)");
+    }
+    MS_TRY(ms_plan_from_options(cx, options, out));
+    if (options->precision.given)
+        ms_note(cx, "--precision has no effect: a run computes in --dtype");
+    out->compute = flags->dtype.value == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    out->param_dtype = out->grad_dtype = NULL;
+    out->optimizer_dtype = out->comm_dtype = NULL;
+    return MS_OK;
+}
+
+ms_plan ms_run_reference_plan(const ms_plan *plan)
+{
+    ms_plan out = *plan;
+    out.gpus = 1;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        out.size[axis] = 1;
+    out.ep = out.etp = 1;
+    ms_plan_set_schedule(&out, MS_1F1B);
+    out.virtual_stages = 1;
+    out.microbatch_group = 0;
+    out.num_stage_layers = 0;
+    out.layers_per_stage = NULL;
+    out.zero = 0;
+    out.reshard_after_forward = false;
+    out.sequence_parallel = out.async_tp = false;
+    out.cp_method = MS_CP_ALL_GATHER;
+    out.recompute = MS_RECOMPUTE_NONE;
+    out.recompute_layers = 0;
+    out.recompute_budget_frac = -1.0;
+    return out;
+}
+
+/* ---- what the runner is asked for ---- */
+
+static ms_status load_weights(ms_ctx *cx, const char *path, ms_runner_options *out)
+{
+    if (path == NULL)
+        return MS_OK;
+    ms_safe_file *file = MS_NEW(cx->arena, ms_safe_file);
+    out->load = file;
+    return ms_safetensors_load(cx, path, file);
+}
+
+ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan *plan,
+                               const ms_model *model, ms_runner_options *out)
+{
+    *out = (ms_runner_options){
+        .type = (ms_real_type)f->dtype.value,
+        .num_steps = f->steps.value,
+        .initial = {.seed = (uint64_t)f->seed.value, .deviation = f->deviation.value},
+        .tokens = {.seed = (uint64_t)f->seed.value,
+                   .vocab = model->vocab,
+                   .sequence_length = plan->sequence_length,
+                   .global_batch = plan->global_batch},
+        .optimizer = {.learning_rate = f->learning_rate.value,
+                      .beta1 = f->beta1.value,
+                      .beta2 = f->beta2.value,
+                      .epsilon = f->epsilon.value,
+                      .weight_decay = f->weight_decay.value},
+        .clip_norm = f->clip.value,
+        .balanced_routing = f->balanced_routing,
+        .wants_weights = f->save_weights != NULL,
+        .wants_gradients = f->check || f->save_grads != NULL,
+        .wants_updated = f->check,
+        .first_recorded_step = f->warm_up.value,
+        .interrupted = &ms_interrupted,
+    };
+    if (f->tokens != NULL)
+        MS_TRY(ms_tokens_load(cx, f->tokens, &out->tokens));
+    return load_weights(cx, f->load_weights, out);
+}

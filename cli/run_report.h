@@ -1,0 +1,33 @@
+/* What `meshsim run` says: text and JSON of one run, measured beside predicted. */
+#ifndef MS_CLI_RUN_REPORT_H
+#define MS_CLI_RUN_REPORT_H
+
+#include "exec/check.h"
+#include "exec/measured.h"
+#include "sim/prediction.h"
+
+typedef struct ms_run_report {
+    const ms_plan *plan;
+    const ms_prediction *prediction;
+    const ms_world *world;
+    const char *backend, *dtype;
+    bool has_values; /* losses are numbers */
+    bool interrupted;
+    long num_steps, warm_up;   /* asked for */
+    const ms_outcome *outcome; /* of all ranks */
+    ms_measured measured;
+    ms_measured_times times; /* of the pipeline rank that is predicted to end last */
+    const ms_check *check;   /* NULL: none */
+} ms_run_report;
+
+void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
+/* meshsim.run/1 */
+void ms_run_write_json(ms_jout *out, ms_arena *arena, const ms_run_report *report);
+
+/* "mlp.down forward". Lives in the arena. */
+const char *ms_node_kind_text(ms_arena *arena, const ms_node_kind *kind);
+
+/* Peak that is predicted for a rank: of its pipeline rank. */
+const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);
+
+#endif

@@ -1,0 +1,482 @@
+/* One process a rank, over MPI: a communicator for each of the rank's groups. Transfers are non-blocking; waiting polls, so that a rank that waits in vain can say so. A message
+ * is sent from a copy, so that nobody waits for its receiver. */
+#include "exec/backend_host.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ALIGNMENT          64
+#define POLLS_BEFORE_YIELD 200
+
+/* Started, not yet complete: what this rank waits for, or (event 0) a copy on its way. */
+typedef struct pending {
+    ms_event event;
+    ms_transfer transfer;
+    MPI_Request request;
+    MPI_Datatype type;
+    int *counts; /* of an all-to-all: what is sent, where from, what comes, where to */
+    void *copy;  /* of what is sent */
+    struct pending *next;
+} pending;
+
+struct ms_device_rank {
+    const ms_backend_job *job;
+    ms_ctx *cx; /* of the rank while it runs */
+    long rank;
+    double timeout_s;
+    struct timespec began;
+    const ms_kernels *kernels;
+    bool initialised_here;
+    MPI_Comm world; /* of sends; ranks are those of the plan */
+    MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
+    ms_event last_event;
+    pending *first, **end;
+};
+
+static ms_status check(ms_ctx *cx, int rc, const char *what)
+{
+    if (rc == MPI_SUCCESS)
+        return MS_OK;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(rc, text, &length);
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "MPI could not carry out %s: %s", what, text);
+}
+
+static double elapsed_s(const struct timespec *since)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - since->tv_sec) +
+           1e-9 * (double)(now.tv_nsec - since->tv_nsec);
+}
+
+/* ---- open and close ---- */
+
+static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
+{
+    int is_up = 0, is_over = 0, provided = 0;
+    MPI_Initialized(&is_up);
+    MPI_Finalized(&is_over);
+    if (is_over)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "MPI has ended in this process and cannot begin again");
+    if (!is_up)
+        MS_TRY(check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
+                     "its initialisation"));
+    device->initialised_here = !is_up;
+    return MS_OK;
+}
+
+static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
+{
+    int size = 0;
+    MS_TRY(check(cx, MPI_Comm_size(MPI_COMM_WORLD, &size), "the count of ranks"));
+    if (size == job->world->num_ranks)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
+            size, size == 1 ? " was" : "s were");
+    ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
+            job->world->num_ranks);
+    return MS_EINPUT;
+}
+
+/* Every rank splits once for each kind of group; groups of one rank need no communicator of their own. */
+static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
+{
+    int rank = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MS_TRY(check(cx, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "the numbering of ranks"));
+    MS_TRY(check(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
+    device->rank = rank;
+    for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
+        const ms_members *members = &device->job->world->members[g][rank];
+        device->of_group[g] = MPI_COMM_SELF;
+        if (members->size > 1)
+            MS_TRY(check(cx,
+                         MPI_Comm_split(MPI_COMM_WORLD, (int)members->ranks[0],
+                                        members->own, &device->of_group[g]),
+                         "the division into groups"));
+    }
+    return MS_OK;
+}
+
+static void mpi_close(ms_backend_job *job)
+{
+    ms_device_rank *device = job->state;
+    if (device == NULL)
+        return;
+    for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
+        if (device->of_group[g] != MPI_COMM_SELF && device->of_group[g] != MPI_COMM_NULL)
+            MPI_Comm_free(&device->of_group[g]);
+    if (device->world != MPI_COMM_NULL)
+        MPI_Comm_free(&device->world);
+    if (device->initialised_here)
+        MPI_Finalize();
+    free(device);
+    job->state = NULL;
+}
+
+static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
+{
+    ms_device_rank *device = malloc(sizeof *device);
+    job->state = device;
+    if (device == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for MPI");
+    *device = (ms_device_rank){.job = job, .world = MPI_COMM_NULL};
+    device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
+    device->kernels = ms_cpu_kernels(job->type);
+    device->end = &device->first;
+    for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
+        device->of_group[g] = MPI_COMM_NULL;
+    ms_status status = initialise(cx, device);
+    if (status == MS_OK)
+        status = check_size(cx, job);
+    if (status == MS_OK)
+        status = open_communicators(cx, device);
+    if (status != MS_OK)
+        mpi_close(job);
+    return status;
+}
+
+static bool mpi_carries(const ms_backend_job *job, long rank)
+{
+    return rank == ((const ms_device_rank *)job->state)->rank;
+}
+
+/* ---- kernels, clock ---- */
+
+static ms_status mpi_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
+{
+    (void)cx;
+    ms_kernel *kernel = device->kernels->op[call->node->op];
+    assert(kernel != NULL);
+    kernel(call);
+    return MS_OK;
+}
+
+static double mpi_now_s(ms_device_rank *device)
+{
+    return elapsed_s(&device->began);
+}
+
+/* ---- completion ---- */
+
+static void drop(ms_device_rank *device, pending **at)
+{
+    pending *p = *at;
+    *at = p->next;
+    if (device->end == &p->next)
+        device->end = at;
+    free(p->counts);
+    free(p->copy);
+    free(p);
+}
+
+/* Frees the copies of messages that have left. */
+static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
+{
+    for (pending **at = &device->first; *at != NULL;) {
+        int is_done = 0;
+        if ((*at)->event == 0)
+            MS_TRY(check(cx, MPI_Test(&(*at)->request, &is_done, MPI_STATUS_IGNORE),
+                         "a send"));
+        if (is_done)
+            drop(device, at);
+        else
+            at = &(*at)->next;
+    }
+    return MS_OK;
+}
+
+/* "rank 3", "ranks 0, 3": the others, of which MPI does not tell who is missing. */
+static const char *others(ms_arena *arena, const ms_device_rank *device,
+                          const ms_transfer *transfer)
+{
+    if (transfer->kind >= MS_TRANSFER_SEND)
+        return ms_arena_printf(arena, "rank %ld", transfer->peer);
+    const ms_members *members =
+        &device->job->world->members[transfer->group][device->rank];
+    const char *text = NULL;
+    for (int i = 0; i < members->size; i++)
+        if (i != members->own)
+            text = text == NULL
+                       ? ms_arena_printf(arena, "%ld", members->ranks[i])
+                       : ms_arena_printf(arena, "%s, %ld", text, members->ranks[i]);
+    return ms_arena_printf(arena, members->size == 2 ? "rank %s" : "one of ranks %s",
+                           text);
+}
+
+static ms_status waited_in_vain(ms_ctx *cx, const ms_device_rank *device,
+                                const ms_transfer *transfer)
+{
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "waited %g s for %s: %s has not come",
+                   device->timeout_s,
+                   ms_transfer_text(cx->arena, device->job->world, transfer),
+                   others(cx->arena, device, transfer));
+}
+
+/* MPI takes a shorter message than was asked for. */
+static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pending *p,
+                              const MPI_Status *came)
+{
+    int count = 0;
+    if (p->transfer.kind != MS_TRANSFER_RECEIVE)
+        return MS_OK;
+    MPI_Get_count(came, p->type, &count);
+    if (count == p->transfer.count)
+        return MS_OK;
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s of %ld elements gets %d",
+                   ms_transfer_text(cx->arena, device->job->world, &p->transfer),
+                   p->transfer.count, count);
+}
+
+/* Polls with pauses: ranks may outnumber cores. */
+static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
+{
+    struct timespec began;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    for (long polls = 1;; polls++) {
+        int is_done = 0;
+        MPI_Status came;
+        int rc = MPI_Test(&p->request, &is_done, &came);
+        if (rc != MPI_SUCCESS)
+            return check(cx, rc,
+                         ms_transfer_text(cx->arena, device->job->world, &p->transfer));
+        if (is_done)
+            return check_length(cx, device, p, &came);
+        if (polls % POLLS_BEFORE_YIELD != 0)
+            continue;
+        sched_yield();
+        if (elapsed_s(&began) > device->timeout_s)
+            return waited_in_vain(cx, device, &p->transfer);
+    }
+}
+
+static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
+{
+    MS_TRY(collect_sent(cx, device));
+    for (pending **at = &device->first; *at != NULL && event != 0; at = &(*at)->next) {
+        if ((*at)->event != event)
+            continue;
+        MS_TRY(complete(cx, device, *at));
+        drop(device, at);
+        break;
+    }
+    return MS_OK;
+}
+
+/* Messages that nobody has taken yet. */
+static ms_status complete_sent(ms_ctx *cx, ms_device_rank *device)
+{
+    for (pending **at = &device->first; *at != NULL;) {
+        if ((*at)->event != 0) {
+            at = &(*at)->next;
+            continue;
+        }
+        MS_TRY(complete(cx, device, *at));
+        drop(device, at);
+    }
+    return MS_OK;
+}
+
+/* ---- start ---- */
+
+static MPI_Datatype type_of(const ms_device_rank *device, const ms_transfer *transfer)
+{
+    if (transfer->element == MS_ELEMENT_LONG)
+        return MPI_LONG;
+    size_t bytes = ms_element_bytes(device->job->type, (ms_element)transfer->element);
+    return bytes == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
+}
+
+static ms_status too_many(ms_ctx *cx, const ms_device_rank *device,
+                          const ms_transfer *transfer, long count)
+{
+    return ms_fail(
+        cx, MS_EIO, MS_NOWHERE, "%s moves %ld elements at once, but MPI counts to %d",
+        ms_transfer_text(cx->arena, device->job->world, transfer), count, INT_MAX);
+}
+
+static ms_status no_memory(ms_ctx *cx, const ms_device_rank *device,
+                           const ms_transfer *transfer)
+{
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for %s",
+                   ms_transfer_text(cx->arena, device->job->world, transfer));
+}
+
+/* Counts and displacements as MPI wants them: in ints. */
+static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p)
+{
+    const ms_transfer *t = &p->transfer;
+    int size = device->job->world->members[t->group][device->rank].size;
+    p->counts = malloc(4 * (size_t)size * sizeof *p->counts);
+    if (p->counts == NULL)
+        return no_memory(cx, device, t);
+    int *counts[2] = {p->counts, p->counts + 2 * size};
+    const long *given[2] = {t->send_counts, t->receive_counts};
+    for (int way = 0; way < 2; way++) {
+        long at = 0;
+        for (int i = 0; i < size; i++) {
+            counts[way][size + i] = (int)at;
+            counts[way][i] = (int)given[way][i];
+            at += given[way][i];
+            if (at > INT_MAX)
+                return too_many(cx, device, t, at);
+        }
+    }
+    MPI_Datatype type = type_of(device, t);
+    int rc =
+        MPI_Ialltoallv(t->send, counts[0], counts[0] + size, type, t->receive, counts[1],
+                       counts[1] + size, type, device->of_group[t->group], &p->request);
+    return check(cx, rc, "an all-to-all");
+}
+
+static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
+{
+    const ms_transfer *t = &p->transfer;
+    size_t bytes =
+        (size_t)t->count * ms_element_bytes(device->job->type, (ms_element)t->element);
+    p->copy = malloc(bytes > 0 ? bytes : 1);
+    if (p->copy == NULL)
+        return no_memory(cx, device, t);
+    if (bytes > 0)
+        memcpy(p->copy, t->send, bytes);
+    int rc = MPI_Isend(p->copy, (int)t->count, p->type, (int)t->peer, t->tag,
+                       device->world, &p->request);
+    return check(cx, rc, "a send");
+}
+
+static ms_status start_kind(ms_ctx *cx, ms_device_rank *device, pending *p)
+{
+    const ms_transfer *t = &p->transfer;
+    MPI_Comm comm = device->of_group[t->group];
+    MPI_Datatype type = p->type;
+    MPI_Op op = t->maximum ? MPI_MAX : MPI_SUM;
+    const void *send = t->send == t->receive ? MPI_IN_PLACE : t->send;
+    int count = (int)t->count, rc = MPI_SUCCESS;
+    switch ((ms_transfer_kind)t->kind) {
+    case MS_TRANSFER_ALL_GATHER:
+        rc = MPI_Iallgather(t->send, count, type, t->receive, count, type, comm,
+                            &p->request);
+        break;
+    case MS_TRANSFER_REDUCE_SCATTER:
+        rc = MPI_Ireduce_scatter_block(t->send, t->receive, count, type, op, comm,
+                                       &p->request);
+        break;
+    case MS_TRANSFER_ALL_REDUCE:
+        rc = MPI_Iallreduce(send, t->receive, count, type, op, comm, &p->request);
+        break;
+    case MS_TRANSFER_RECEIVE:
+        rc = MPI_Irecv(t->receive, count, type, (int)t->peer, t->tag, device->world,
+                       &p->request);
+        break;
+    case MS_TRANSFER_ALL_TO_ALL:
+        return start_all_to_all(cx, device, p);
+    case MS_TRANSFER_SEND:
+        return start_send(cx, device, p);
+    case MS_NUM_TRANSFER_KINDS:
+        assert(false);
+    }
+    return check(cx, rc, ms_transfer_kind_names[t->kind]);
+}
+
+static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
+                           const ms_transfer *transfer, const ms_event *after,
+                           int num_after, ms_event *done)
+{
+    *done = 0;
+    for (int i = 0; i < num_after; i++)
+        MS_TRY(mpi_wait(cx, device, after[i]));
+    MS_TRY(collect_sent(cx, device));
+    if (transfer->count > INT_MAX && transfer->kind != MS_TRANSFER_ALL_TO_ALL)
+        return too_many(cx, device, transfer, transfer->count);
+    pending *p = malloc(sizeof *p);
+    if (p == NULL)
+        return no_memory(cx, device, transfer);
+    *p = (pending){.transfer = *transfer,
+                   .request = MPI_REQUEST_NULL,
+                   .type = type_of(device, transfer)};
+    if (transfer->kind != MS_TRANSFER_SEND)
+        *done = p->event = ++device->last_event;
+    *device->end = p;
+    device->end = &p->next;
+    return start_kind(cx, device, p);
+}
+
+/* ---- run ---- */
+
+/* mpiexec ends the other ranks. */
+static void abort_all(const ms_device_rank *device, const ms_ctx *cx, ms_status status)
+{
+    const ms_diag *d = cx->first;
+    fflush(stdout);
+    if (d != NULL)
+        fprintf(stderr, "error: rank %ld: %s\n", device->rank, d->message);
+    else
+        fprintf(stderr, "error: rank %ld: gave up\n", device->rank);
+    if (d != NULL && d->hint != NULL)
+        fprintf(stderr, "  hint: %s\n", d->hint);
+    fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, (int)status);
+}
+
+static void mpi_abort(ms_device_rank *device)
+{
+    abort_all(device, device->cx, MS_EIO);
+}
+
+/* Clocks begin when all ranks are there. */
+static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
+{
+    pending all = {.type = MPI_DOUBLE,
+                   .transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
+                                .group = MS_TRAFFIC_WORLD,
+                                .name = "all ranks"}};
+    MS_TRY(check(cx, MPI_Ibarrier(device->world, &all.request), "a barrier"));
+    return complete(cx, device, &all);
+}
+
+static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, void *state)
+{
+    ms_device_rank *device = job->state;
+    ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
+    device->cx = &own;
+    device->job = job;
+    ms_status status = meet_all(&own, device);
+    clock_gettime(CLOCK_MONOTONIC, &device->began);
+    if (status == MS_OK)
+        status = main(&own, device, device->rank, state);
+    if (status == MS_OK)
+        status = complete_sent(&own, device);
+    if (status != MS_OK)
+        abort_all(device, &own, status);
+    while (device->first != NULL)
+        drop(device, &device->first);
+    ms_arena_close(own.arena);
+    return status;
+}
+
+const ms_backend ms_backend_mpi = {
+    .name = "mpi",
+    .has_values = true,
+    .open = mpi_open,
+    .run = mpi_run,
+    .close = mpi_close,
+    .carries = mpi_carries,
+    .allocate = ms_host_allocate,
+    .release = ms_host_release,
+    .kernel = mpi_kernel,
+    .idle = ms_host_idle,
+    .mark = ms_host_mark,
+    .start = mpi_start,
+    .wait = mpi_wait,
+    .now_s = mpi_now_s,
+    .abort = mpi_abort,
+};

@@ -1,0 +1,159 @@
+#include "exec/check.h"
+
+#include <math.h>
+
+ms_check_tolerance ms_check_tolerance_of(ms_real_type type)
+{
+    if (type == MS_REAL_FP64)
+        return (ms_check_tolerance){1e-12, 1e-12, 1e-12, 1e-12};
+    return (ms_check_tolerance){1e-6, 1e-5, 1e-5, INFINITY};
+}
+
+/* False for NaN. */
+static bool is_within(double relative, double tolerance)
+{
+    return relative <= tolerance || (isinf(tolerance) && !isnan(relative));
+}
+
+/* NaN is worse than everything. */
+static bool is_worse(double relative, double than)
+{
+    return !isnan(than) && (isnan(relative) || relative > than);
+}
+
+static double relative_of(double difference, double scale)
+{
+    if (difference == 0.0)
+        return 0.0;
+    if (scale == 0.0 && !isnan(difference))
+        return INFINITY;
+    return difference / scale;
+}
+
+/* ---- losses ---- */
+
+static void compare_losses(const ms_outcome *run, const ms_outcome *reference,
+                           ms_check *out)
+{
+    out->num_steps =
+        run->steps_done < reference->steps_done ? run->steps_done : reference->steps_done;
+    out->worst_step = 1;
+    for (long step = 0; step < out->num_steps; step++) {
+        double expected = reference->losses[step];
+        double relative = relative_of(fabs(run->losses[step] - expected), fabs(expected));
+        if (step == 0) {
+            out->first_loss = relative;
+        } else if (is_worse(relative, out->later_loss)) {
+            out->later_loss = relative;
+            out->worst_step = step + 1;
+        }
+    }
+}
+
+/* ---- tensors ---- */
+
+static bool is_alike(const ms_safe_tensor *a, const ms_safe_tensor *b)
+{
+    if (a->num_dims != b->num_dims || a->count != b->count)
+        return false;
+    for (int i = 0; i < a->num_dims; i++)
+        if (a->shape[i] != b->shape[i])
+            return false;
+    return true;
+}
+
+static double compare_values(const ms_safe_tensor *run, const ms_safe_tensor *reference)
+{
+    double most = 0.0, scale = 0.0;
+    for (long i = 0; i < reference->count; i++) {
+        double difference = fabs(run->values[i] - reference->values[i]);
+        double size = fabs(reference->values[i]);
+        if (isnan(difference))
+            return NAN;
+        most = difference > most ? difference : most;
+        scale = size > scale ? size : scale;
+    }
+    return relative_of(most, scale);
+}
+
+static void note_worst(ms_check_worst *worst, const char *name, double relative)
+{
+    if (worst->name != NULL && !is_worse(relative, worst->relative))
+        return;
+    worst->name = name;
+    worst->relative = relative;
+}
+
+static ms_check_worst compare_files(const ms_safe_file *run,
+                                    const ms_safe_file *reference)
+{
+    ms_check_worst worst = {0};
+    for (int i = 0; i < reference->num_tensors; i++) {
+        const ms_safe_tensor *expected = &reference->tensors[i];
+        const ms_safe_tensor *got = ms_safe_find(run, expected->name);
+        double relative = INFINITY;
+        if (got != NULL && is_alike(got, expected))
+            relative = compare_values(got, expected);
+        note_worst(&worst, expected->name, relative);
+    }
+    for (int i = 0; i < run->num_tensors; i++)
+        if (ms_safe_find(reference, run->tensors[i].name) == NULL)
+            note_worst(&worst, run->tensors[i].name, INFINITY);
+    worst.num_tensors = reference->num_tensors;
+    return worst;
+}
+
+/* ---- verdict ---- */
+
+static const char *loss_failure(ms_arena *arena, const ms_check *c)
+{
+    const ms_check_tolerance *t = &c->tolerance;
+    if (!is_within(c->first_loss, t->first_loss))
+        return ms_arena_printf(arena,
+                               "the loss of step 1 differs from the unsharded one by "
+                               "%.2g of it, more than %.0e",
+                               c->first_loss, t->first_loss);
+    if (!is_within(c->later_loss, t->later_loss))
+        return ms_arena_printf(arena,
+                               "the loss of step %ld differs from the unsharded one by "
+                               "%.2g of it, more than %.0e",
+                               c->worst_step, c->later_loss, t->later_loss);
+    return NULL;
+}
+
+static const char *tensor_failure(ms_arena *arena, const char *what,
+                                  const ms_check_worst *worst, double tolerance)
+{
+    if (worst->name == NULL || is_within(worst->relative, tolerance))
+        return NULL;
+    return ms_arena_printf(arena,
+                           "the %s %s differs from the unsharded one by %.2g of its "
+                           "largest value, more than %.0e",
+                           what, worst->name, worst->relative, tolerance);
+}
+
+static const char *find_failure(ms_arena *arena, const ms_check *c)
+{
+    if (c->num_steps == 0)
+        return "no step was done that could be compared";
+    const char *failure =
+        tensor_failure(arena, "gradient of", &c->gradients, c->tolerance.gradient);
+    if (failure == NULL)
+        failure = loss_failure(arena, c);
+    if (failure == NULL)
+        failure =
+            tensor_failure(arena, "updated weight", &c->weights, c->tolerance.weight);
+    return failure;
+}
+
+void ms_check_outcomes(ms_arena *arena, const ms_outcome *run,
+                       const ms_outcome *reference, ms_real_type type, ms_check *out)
+{
+    *out = (ms_check){.tolerance = ms_check_tolerance_of(type)};
+    compare_losses(run, reference, out);
+    out->gradients = compare_files(&run->gradients, &reference->gradients);
+    if (run->steps_done == reference->steps_done) /* not when interrupted between */
+        out->weights = compare_files(&run->updated, &reference->updated);
+    out->failure = find_failure(arena, out);
+    out->passes = out->failure == NULL;
+}

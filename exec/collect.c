@@ -1,0 +1,207 @@
+#include "exec/collect.h"
+
+#include <string.h>
+
+/* ---- one rank ---- */
+
+/* Followed by samples, slices and the names of slices, whose pointers count from the start of the names. */
+typedef struct header {
+    long rank;
+    ms_ledger ledger;
+    long num_samples, num_slices, num_text;
+    double first_step_end_s;
+} header;
+
+static size_t text_length(const ms_recorder *recorder)
+{
+    size_t length = 0;
+    const char *last = NULL;
+    for (long i = 0; i < recorder->num; i++) {
+        const char *name = recorder->slices[i].name;
+        length += name == last ? 0 : strlen(name) + 1;
+        last = name;
+    }
+    return length;
+}
+
+/* A slice that is named as the one before it shares its text. */
+static void pack_slices(const ms_recorder *recorder, ms_recorded *slices, char *text)
+{
+    size_t at = 0, start = 0;
+    const char *last = NULL;
+    for (long i = 0; i < recorder->num; i++) {
+        const char *name = recorder->slices[i].name;
+        if (name != last) {
+            start = at;
+            at += strlen(name) + 1;
+            memcpy(text + start, name, at - start);
+        }
+        last = name;
+        ms_recorded slice = recorder->slices[i];
+        slice.name = NULL;
+        memcpy(&slices[i], &slice, sizeof slice);
+        memcpy(&slices[i].name, &start, sizeof start);
+    }
+}
+
+ms_packed ms_rank_outcome_pack(ms_arena *arena, const ms_rank_outcome *rank)
+{
+    size_t text = text_length(&rank->recorder);
+    header head = {.rank = rank->rank,
+                   .ledger = rank->ledger,
+                   .num_samples = rank->num_samples,
+                   .num_slices = rank->recorder.num,
+                   .num_text = (long)text,
+                   .first_step_end_s = rank->first_step_end_s};
+    size_t samples = (size_t)rank->num_samples * sizeof(ms_ledger_sample);
+    size_t slices = (size_t)rank->recorder.num * sizeof(ms_recorded);
+    size_t bytes = sizeof head + samples + slices + text;
+    bytes += (sizeof(long) - bytes % sizeof(long)) % sizeof(long);
+    char *out = ms_arena_alloc(arena, bytes);
+    memcpy(out, &head, sizeof head);
+    if (samples > 0)
+        memcpy(out + sizeof head, rank->samples, samples);
+    char *at = out + sizeof head + samples;
+    pack_slices(&rank->recorder, (ms_recorded *)(void *)at, at + slices);
+    return (ms_packed){bytes, out};
+}
+
+static void unpack_slices(ms_arena *arena, const header *head, const char *at,
+                          ms_recorder *out)
+{
+    size_t bytes = (size_t)head->num_slices * sizeof(ms_recorded);
+    char *text = ms_arena_alloc(arena, (size_t)head->num_text + 1);
+    memcpy(text, at + bytes, (size_t)head->num_text);
+    out->on = true;
+    for (long i = 0; i < head->num_slices; i++) {
+        ms_recorded slice;
+        size_t start;
+        memcpy(&slice, at + (size_t)i * sizeof slice, sizeof slice);
+        memcpy(&start, &slice.name, sizeof start);
+        slice.name = text + start;
+        out->action = slice.action;
+        out->microbatch = slice.microbatch;
+        out->stage = slice.stage;
+        ms_recorder_add(out, slice);
+    }
+    out->on = false;
+}
+
+void ms_rank_outcome_unpack(ms_arena *arena, const ms_packed *packed,
+                            ms_rank_outcome *out)
+{
+    header head;
+    memcpy(&head, packed->bytes, sizeof head);
+    *out = (ms_rank_outcome){.rank = head.rank,
+                             .ledger = head.ledger,
+                             .num_samples = (int)head.num_samples,
+                             .first_step_end_s = head.first_step_end_s};
+    const char *at = (const char *)packed->bytes + sizeof head;
+    ms_ledger_sample *samples = MS_NEW_ARRAY(arena, head.num_samples, ms_ledger_sample);
+    size_t bytes = (size_t)head.num_samples * sizeof *samples;
+    memcpy(samples, at, bytes);
+    out->samples = samples;
+    unpack_slices(arena, &head, at + bytes, &out->recorder);
+}
+
+/* ---- all ranks ---- */
+
+typedef struct collection {
+    ms_arena *arena; /* outlives the ranks'; only rank 0 uses it */
+    const ms_backend_job *job;
+    const ms_outcome *outcome;
+    ms_rank_outcome *all; /* of the world; filled by rank 0 */
+} collection;
+
+#define SIZE_TAG  1
+#define BYTES_TAG 2
+
+static ms_transfer longs(ms_transfer_kind kind, long peer, int tag, long count)
+{
+    return (ms_transfer){.kind = (unsigned char)kind,
+                         .element = MS_ELEMENT_LONG,
+                         .stream = kind == MS_TRANSFER_SEND ? MS_STREAM_SEND
+                                                            : MS_STREAM_RECEIVE,
+                         .peer = peer,
+                         .tag = tag,
+                         .count = count,
+                         .name = "collect records"};
+}
+
+static ms_status transfer(ms_ctx *cx, const collection *c, ms_device_rank *device,
+                          const ms_transfer *what)
+{
+    ms_event done;
+    MS_TRY(c->job->backend->start(cx, device, what, NULL, 0, &done));
+    return c->job->backend->wait(cx, device, done);
+}
+
+static ms_status give(ms_ctx *cx, const collection *c, ms_device_rank *device,
+                      const ms_rank_outcome *own)
+{
+    ms_packed packed = ms_rank_outcome_pack(cx->arena, own);
+    long count = (long)(packed.num_bytes / sizeof(long));
+    ms_transfer size = longs(MS_TRANSFER_SEND, 0, SIZE_TAG, 1);
+    size.send = &count;
+    MS_TRY(transfer(cx, c, device, &size));
+    ms_transfer bytes = longs(MS_TRANSFER_SEND, 0, BYTES_TAG, count);
+    bytes.send = packed.bytes;
+    return transfer(cx, c, device, &bytes);
+}
+
+static ms_status take(ms_ctx *cx, const collection *c, ms_device_rank *device, long peer)
+{
+    long count = 0;
+    ms_transfer size = longs(MS_TRANSFER_RECEIVE, peer, SIZE_TAG, 1);
+    size.receive = &count;
+    MS_TRY(transfer(cx, c, device, &size));
+    ms_packed packed = {(size_t)count * sizeof(long), NULL};
+    packed.bytes = ms_arena_alloc(c->arena, packed.num_bytes);
+    ms_transfer bytes = longs(MS_TRANSFER_RECEIVE, peer, BYTES_TAG, count);
+    bytes.receive = packed.bytes;
+    MS_TRY(transfer(cx, c, device, &bytes));
+    ms_rank_outcome_unpack(c->arena, &packed, &c->all[peer]);
+    return MS_OK;
+}
+
+static const ms_rank_outcome *own_of(const ms_outcome *outcome, long rank)
+{
+    for (long r = 0; r < outcome->num_ranks; r++)
+        if (outcome->ranks[r].rank == rank)
+            return &outcome->ranks[r];
+    return NULL;
+}
+
+static ms_status collect_rank(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+{
+    const collection *c = state;
+    const ms_rank_outcome *own = own_of(c->outcome, rank);
+    if (rank != 0)
+        return give(cx, c, device, own);
+    c->all[0] = *own;
+    for (long peer = 1; peer < c->job->world->num_ranks; peer++)
+        MS_TRY(take(cx, c, device, peer));
+    return MS_OK;
+}
+
+ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcome)
+{
+    long num_ranks = job->world->num_ranks;
+    if (outcome->num_ranks == num_ranks)
+        return MS_OK;
+    collection c = {cx->arena, job, outcome,
+                    MS_NEW_ARRAY(cx->arena, num_ranks, ms_rank_outcome)};
+    MS_TRY(job->backend->run(cx, job, collect_rank, &c));
+    if (!job->backend->carries(job, 0))
+        return MS_OK;
+    outcome->ranks = c.all;
+    outcome->num_ranks = num_ranks;
+    return MS_OK;
+}
+
+void ms_outcome_close(ms_outcome *outcome)
+{
+    for (long r = 0; r < outcome->num_ranks; r++)
+        ms_recorder_close(&outcome->ranks[r].recorder);
+    outcome->num_ranks = 0;
+}

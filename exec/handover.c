@@ -1,0 +1,158 @@
+/* Activations and their gradients between stages: sent to another rank, or left for a stage of the same one. */
+#include "exec/rank_run.h"
+
+#include <string.h>
+
+static long num_microbatches(const ms_rank_run *r)
+{
+    return ms_plan_microbatches(r->rank.planned->plan);
+}
+
+static ms_handed *slot_of(ms_rank_run *r, ms_handed *table, int stage, int microbatch)
+{
+    return &table[stage * num_microbatches(r) + microbatch];
+}
+
+/* Of what a stage makes in one direction. */
+static int tag_of(const ms_rank_run *r, int stage, int microbatch, bool gradient)
+{
+    long which = 2 * (stage * num_microbatches(r) + microbatch) + (gradient ? 1 : 0);
+    return (int)(which % MS_MAX_TAG);
+}
+
+static int rank_of(const ms_rank_run *r, int stage)
+{
+    return ms_schedule_rank(&r->rank.planned->schedule->shape, stage);
+}
+
+static long peer_of(const ms_rank_run *r, int stage)
+{
+    return r->rank.world->members[MS_TRAFFIC_PP][r->rank.place->rank]
+        .ranks[rank_of(r, stage)];
+}
+
+static bool is_end(const ms_walk_run *w, bool last)
+{
+    int num = ms_schedule_model_stages(&w->r->rank.planned->schedule->shape);
+    return w->stage->model_stage == (last ? num - 1 : 0);
+}
+
+static ms_transfer transfer_of(const ms_walk_run *w, int from_stage, long peer,
+                               double bytes)
+{
+    bool gradient = w->pass != MS_PART_FORWARD;
+    const ms_rank *rank = &w->r->rank;
+    double real_bytes = rank->kernels != NULL ? (double)rank->kernels->real_bytes : 4.0;
+    return (ms_transfer){.stream = MS_STREAM_SEND,
+                         .peer = peer,
+                         .tag = tag_of(w->r, from_stage, w->flight->microbatch, gradient),
+                         .count = (long)(bytes / real_bytes),
+                         .name = gradient ? "send gradients" : "send activations",
+                         .predicted_s = rank->planned->pipeline.send_s};
+}
+
+/* ---- receiving ---- */
+
+/* Into the buffer, and from there into a tensor of its own. */
+static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
+{
+    ms_rank *rank = &w->r->rank;
+    ms_transfer transfer = transfer_of(w, from, peer_of(w->r, from), out->bytes);
+    ms_event done = 0;
+    transfer.kind = MS_TRANSFER_RECEIVE;
+    transfer.stream = MS_STREAM_RECEIVE;
+    transfer.receive = w->r->receive_buffer;
+    double start_s = rank->backend->now_s(rank->device);
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, NULL, 0, &done));
+    MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, out->bytes, &out->data));
+    if (!rank->backend->has_values) {
+        ms_walk_run_arrives(w, done);
+        return MS_OK;
+    }
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, done));
+    memcpy(out->data, w->r->receive_buffer, (size_t)out->bytes);
+    ms_rank_run_record(w->r,
+                       (ms_recorded){.stream = MS_STREAM_RECEIVE,
+                                     .kind = MS_TASK_RECEIVE,
+                                     .name = transfer.name,
+                                     .bytes = out->bytes,
+                                     .waits = true},
+                       start_s);
+    return MS_OK;
+}
+
+ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
+{
+    bool forward = w->pass == MS_PART_FORWARD;
+    if (is_end(w, !forward))
+        return MS_OK;
+    int from = w->stage->stage + (forward ? -1 : 1);
+    const ms_rank_part *part = ms_walk_run_part(w, 0);
+    const ms_program *program = part->plan->program;
+    int tensor = forward ? program->input : program->output_gradient;
+    *out = (ms_handed){true, NULL, part->shapes[tensor].bytes};
+    if (rank_of(w->r, from) != w->r->pipeline_rank)
+        return receive(w, from, out);
+    ms_handed *left = slot_of(w->r, forward ? w->r->activations : w->r->gradients, from,
+                              w->flight->microbatch);
+    *out = *left;
+    *left = (ms_handed){0};
+    return MS_OK;
+}
+
+/* ---- sending ---- */
+
+static void keep_until_sent(ms_rank_run *r, ms_event done, ms_handed what)
+{
+    ms_sent *sent = r->idle_sent;
+    if (sent == NULL)
+        sent = MS_NEW(r->rank.cx->arena, ms_sent);
+    else
+        r->idle_sent = sent->next;
+    *sent = (ms_sent){done, what, r->sent};
+    r->sent = sent;
+}
+
+/* From here on the memory is a packing buffer. */
+static ms_status send(ms_walk_run *w, int to, ms_event after)
+{
+    ms_rank *rank = &w->r->rank;
+    ms_transfer transfer =
+        transfer_of(w, w->stage->stage, peer_of(w->r, to), w->carried.bytes);
+    ms_event done = 0;
+    transfer.kind = MS_TRANSFER_SEND;
+    transfer.send = w->carried.data;
+    ms_ledger_add(&rank->ledger, MS_MEMORY_ACTIVATIONS, -w->carried.bytes);
+    ms_ledger_add_workspace(&rank->ledger, w->carried.bytes);
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &done));
+    keep_until_sent(w->r, done, w->carried);
+    return MS_OK;
+}
+
+ms_status ms_send_from(ms_walk_run *w, ms_event after)
+{
+    bool forward = w->pass == MS_PART_FORWARD;
+    if (w->pass == MS_PART_BACKWARD_WEIGHT || is_end(w, forward))
+        return MS_OK;
+    int to = w->stage->stage + (forward ? 1 : -1);
+    if (rank_of(w->r, to) != w->r->pipeline_rank)
+        return send(w, to, after);
+    *slot_of(w->r, forward ? w->r->activations : w->r->gradients, w->stage->stage,
+             w->flight->microbatch) = w->carried;
+    return MS_OK;
+}
+
+ms_status ms_sends_end(ms_rank_run *r)
+{
+    ms_rank *rank = &r->rank;
+    while (r->sent != NULL) {
+        ms_sent *sent = r->sent;
+        if (rank->backend->has_values)
+            MS_TRY(rank->backend->wait(rank->cx, rank->device, sent->done));
+        ms_rank_release_workspace(rank, sent->what.bytes, sent->what.data);
+        r->sent = sent->next;
+        sent->next = r->idle_sent;
+        r->idle_sent = sent;
+    }
+    return MS_OK;
+}

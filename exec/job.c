@@ -1,0 +1,98 @@
+#include "exec/job.h"
+
+/* ---- stages ---- */
+
+long ms_job_layer(const ms_job_stage *stage, int part)
+{
+    if (stage->parts[part]->program->key.part != MS_PART_LAYER)
+        return -1;
+    return stage->first_layer + part - (stage->has_embedding ? 1 : 0);
+}
+
+/* Parts that are alike are one. */
+static const ms_part_plan *plan_of(ms_arena *arena, const ms_part_ops *ops,
+                                   const ms_kernels *kernels, ms_part_plan **known,
+                                   int *num_known)
+{
+    for (int i = 0; i < *num_known; i++)
+        if (known[i]->ops == ops)
+            return known[i];
+    known[*num_known] = ms_part_plan_make(arena, ops, kernels);
+    return known[(*num_known)++];
+}
+
+#define MAX_KINDS_OF_PARTS (3 + MS_MAX_LAYER_KINDS * MS_NUM_RECOMPUTE)
+
+static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planned,
+                                       const ms_kernels *kernels)
+{
+    const ms_split *split = planned->pipeline.split;
+    ms_stage_parts *parts = ms_stage_parts_make(arena, planned);
+    ms_job_stage *stages = MS_NEW_ARRAY(arena, split->num_stages, ms_job_stage);
+    ms_part_plan *known[MAX_KINDS_OF_PARTS];
+    int num_known = 0;
+    for (int s = 0; s < split->num_stages; s++) {
+        const ms_part_plan **list =
+            MS_NEW_ARRAY(arena, parts[s].num, const ms_part_plan *);
+        for (int i = 0; i < parts[s].num; i++)
+            list[i] = plan_of(arena, parts[s].parts[i], kernels, known, &num_known);
+        stages[s] =
+            (ms_job_stage){.num_parts = parts[s].num,
+                           .parts = list,
+                           .first_layer = split->first_layer[s],
+                           .has_embedding = list[0]->program->key.part == MS_PART_EMBED};
+    }
+    return stages;
+}
+
+/* ---- steps of the schedule ---- */
+
+static void place_steps(ms_arena *arena, const ms_schedule *schedule, ms_job *job)
+{
+    int num = schedule->first_action[schedule->shape.num_ranks];
+    const ms_step_cost **cost = MS_NEW_ARRAY(arena, num, const ms_step_cost *);
+    bool *last = MS_NEW_ARRAY(arena, num, bool);
+    for (int step = schedule->num_steps; step > 0; step--) {
+        int action = schedule->step_action[step];
+        cost[action] = &schedule->step_costs[schedule->steps[step].cost];
+        last[action] = last[action] || cost[action]->last_backward;
+    }
+    job->cost_of_action = cost;
+    job->is_last_backward = last;
+}
+
+/* With head-tail balance rank c of cp stores chunks c and 2 cp - 1 - c of 2 cp. */
+static const long *make_positions(ms_arena *arena, const ms_plan *plan)
+{
+    long cp = plan->size[MS_CP], sequence = plan->sequence_length;
+    if (cp == 1 || !ms_plan_balances_sequence(plan))
+        return NULL;
+    long *positions = MS_NEW_ARRAY(arena, sequence, long), chunk = sequence / (2 * cp);
+    for (long stored = 0; stored < sequence; stored++) {
+        long half = stored / chunk, rank = half / 2;
+        long from = half % 2 == 0 ? rank : 2 * cp - 1 - rank;
+        positions[stored] = from * chunk + stored % chunk;
+    }
+    return positions;
+}
+
+static bool gathers_once(ms_sharding sharding)
+{
+    return sharding == MS_ZERO_1 || sharding == MS_ZERO_2 || sharding == MS_ZERO_3_KEEP;
+}
+
+ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
+                   const ms_planned *planned, const ms_runner_options *options)
+{
+    const ms_kernels *kernels = ms_cpu_kernels(options->type);
+    ms_job job = {.planned = planned,
+                  .options = options,
+                  .backend = backend,
+                  .kernels = kernels,
+                  .stages = make_stages(arena, planned, kernels),
+                  .positions = make_positions(arena, planned->plan),
+                  .overlaps = planned->workload->stack->dp_overlap.value > 0.0,
+                  .gathers_once = gathers_once(planned->sharding)};
+    place_steps(arena, planned->schedule, &job);
+    return job;
+}

@@ -1,0 +1,102 @@
+#include "exec/lower.h"
+
+#include "costmodel/ring.h"
+#include "exec/lower_priv.h"
+
+#include <assert.h>
+#include <string.h>
+
+const ms_members *ms_lower_members(const ms_rank *rank, const ms_node_comm *comm)
+{
+    return &rank->world->members[ms_world_group(comm)][rank->place->rank];
+}
+
+ms_transfer ms_lower_transfer(const ms_op_call *call, const ms_node_comm *comm)
+{
+    ms_traffic_group group = ms_world_group(comm);
+    ms_stream stream = group == MS_TRAFFIC_TP   ? MS_STREAM_TP
+                       : group == MS_TRAFFIC_CP ? MS_STREAM_CP
+                                                : MS_STREAM_EP;
+    ms_transfer transfer = {.element = MS_ELEMENT_REAL,
+                            .group = (unsigned char)group,
+                            .stream = (unsigned char)stream,
+                            .name = call->node->name,
+                            .predicted = call->predicted};
+    if (call->predicted != NULL)
+        transfer.predicted_s = call->predicted->all_s;
+    return transfer;
+}
+
+ms_status ms_lower_carry_out(ms_rank *rank, const ms_transfer *transfer)
+{
+    const ms_backend *backend = rank->backend;
+    ms_event before = backend->mark(rank->device), done;
+    MS_TRY(backend->start(rank->cx, rank->device, transfer, &before, 1, &done));
+    return backend->wait(rank->cx, rank->device, done);
+}
+
+/* Element of `whole` at which the box, moved by `index`, begins. */
+static long offset_of(const ms_local *whole, const ms_local *box, const long *index)
+{
+    long offset = 0;
+    for (int i = 0; i < whole->num_dims; i++)
+        offset = offset * whole->shape[i] + box->start[i] - whole->start[i] + index[i];
+    return offset;
+}
+
+/* Moves `index` on in the first `num_dims` dims of the box; false after the last. */
+static bool next(const ms_local *box, int num_dims, long *index)
+{
+    for (int i = num_dims - 1; i >= 0; i--) {
+        if (++index[i] < box->shape[i])
+            return true;
+        index[i] = 0;
+    }
+    return false;
+}
+
+/* Runs of elements that lie together on both sides: the last dims that are whole on both, and the one before them. */
+void ms_lower_copy_box(const ms_local *box, const ms_local *from, const ms_local *to,
+                       size_t element_bytes)
+{
+    int outer = box->num_dims;
+    size_t run_bytes = element_bytes;
+    bool whole = true;
+    while (outer > 0 && whole) {
+        long length = box->shape[--outer];
+        run_bytes *= (size_t)length;
+        whole = length == from->shape[outer] && length == to->shape[outer];
+    }
+    if (box->count == 0)
+        return;
+    long index[MS_MAX_DIMS] = {0};
+    do
+        memcpy((char *)to->data + (size_t)offset_of(to, box, index) * element_bytes,
+               (const char *)from->data +
+                   (size_t)offset_of(from, box, index) * element_bytes,
+               run_bytes);
+    while (next(box, outer, index));
+}
+
+typedef ms_status lowering(ms_rank *rank, const ms_op_call *call);
+
+static lowering *lowering_of(const ms_program *program, const ms_node *node)
+{
+    if (node->op == MS_OP_REDISTRIBUTE)
+        return ms_lower_redistribute;
+    if (node->op == MS_OP_EXCHANGE)
+        return ms_lower_exchange;
+    return ms_node_is_ring(program, node) ? ms_lower_ring : NULL;
+}
+
+bool ms_is_lowered(const ms_program *program, const ms_node *node)
+{
+    return lowering_of(program, node) != NULL;
+}
+
+ms_status ms_lower(ms_rank *rank, const ms_op_call *call)
+{
+    lowering *lower = lowering_of(call->program, call->node);
+    assert(lower != NULL);
+    return lower(rank, call);
+}

@@ -1,0 +1,20 @@
+/* What the lowerings share. */
+#ifndef MS_EXEC_LOWER_PRIV_H
+#define MS_EXEC_LOWER_PRIV_H
+
+#include "exec/lower.h"
+
+/* The ranks with which a node's rank communicates, itself among them. */
+const ms_members *ms_lower_members(const ms_rank *rank, const ms_node_comm *comm);
+
+/* A transfer of the node, with group, stream, name and what is predicted of it; kind and buffers are left to the caller. */
+ms_transfer ms_lower_transfer(const ms_op_call *call, const ms_node_comm *comm);
+
+/* Starts it after all that compute was given so far, and lets compute wait for it. */
+ms_status ms_lower_carry_out(ms_rank *rank, const ms_transfer *transfer);
+
+/* Copies a box of a tensor from one local part of it to another; both contain the box. */
+void ms_lower_copy_box(const ms_local *box, const ms_local *from, const ms_local *to,
+                       size_t element_bytes);
+
+#endif

@@ -1,0 +1,260 @@
+/* Ring attention (costmodel/ring.h): in step i a rank works on the block of the rank i before it, while that of the next step arrives. In backward the
+ * gradient of a block follows one step behind: what the ranks before have added arrives while this rank makes its own addition. */
+#include "costmodel/ring.h"
+
+#include "exec/lower_priv.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    TAG_BLOCK,
+    TAG_GRADIENT,
+    NUM_TAGS
+};
+
+/* A block is the keys and values of one rank, one after the other in memory; so are their gradients. */
+typedef struct ring {
+    ms_rank *rank;
+    const ms_op_call *call;
+    const ms_members *members;
+    ms_transfer transfer;  /* what all transfers have in common */
+    long key_count, count; /* elements of the keys, and of both */
+    size_t block_bytes;
+    void *counted, *workspace;
+    double counted_bytes, workspace_bytes;
+    /* the one at work and the one that arrives */
+    char *block[2];
+    /* what this rank adds to a block, what was added to the one before it, and what was added to this one by other ranks */
+    char *gradient[3];
+} ring;
+
+/* ---- memory ---- */
+
+/* Predictions count both blocks and one gradient. */
+static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
+{
+    ms_node_comm comm = {.mesh = MS_DENSE_MESH, .axis = 1};
+    bool backward = call->node->op == MS_OP_ATTENTION_GRAD;
+    *r = (ring){.rank = rank,
+                .call = call,
+                .members = ms_lower_members(rank, &comm),
+                .transfer = ms_lower_transfer(call, &comm),
+                .key_count = call->in[1]->count,
+                .count = call->in[1]->count + call->in[2]->count};
+    r->transfer.predicted = NULL; /* that is of the attention */
+    r->transfer.predicted_s = 0.0;
+    r->transfer.count = r->count;
+    r->block_bytes = (size_t)r->count * rank->kernels->real_bytes;
+    double bytes = ms_ring_buffer_bytes(call->program, call->node);
+    assert(bytes == (backward ? 3.0 : 2.0) * (double)r->block_bytes);
+    MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
+    r->counted_bytes = bytes;
+    bytes = backward ? 2.0 * (double)r->block_bytes : 0.0;
+    MS_TRY(ms_rank_workspace(rank, bytes, &r->workspace));
+    r->workspace_bytes = bytes;
+    for (int i = 0; i < 2; i++)
+        r->block[i] = (char *)r->counted + (size_t)i * r->block_bytes;
+    if (!backward)
+        return MS_OK;
+    r->gradient[0] = (char *)r->counted + 2 * r->block_bytes;
+    r->gradient[1] = r->workspace;
+    r->gradient[2] = (char *)r->workspace + r->block_bytes;
+    return MS_OK;
+}
+
+static void close_ring(const ring *r)
+{
+    ms_rank_release_workspace(r->rank, r->workspace_bytes, r->workspace);
+    ms_rank_release(r->rank, MS_MEMORY_ACTIVATIONS, r->counted_bytes, r->counted);
+}
+
+/* ---- transfers ---- */
+
+/* One hop: sends to the next rank and receives from the one before. */
+typedef struct hop {
+    bool moves;
+    ms_event sent, received;
+} hop;
+
+static ms_status start_hop(const ring *r, long step, int what, const char *send,
+                           char *receive, hop *out)
+{
+    const ms_backend *backend = r->rank->backend;
+    const ms_members *m = r->members;
+    ms_transfer transfer = r->transfer;
+    ms_event before = backend->mark(r->rank->device);
+    transfer.tag = (int)(step * NUM_TAGS) + what;
+    assert(transfer.tag < MS_MAX_TAG);
+    transfer.kind = MS_TRANSFER_SEND;
+    transfer.peer = m->ranks[(m->own + 1) % m->size];
+    transfer.send = send;
+    *out = (hop){.moves = true};
+    MS_TRY(
+        backend->start(r->rank->cx, r->rank->device, &transfer, &before, 1, &out->sent));
+    transfer.kind = MS_TRANSFER_RECEIVE;
+    transfer.peer = m->ranks[(m->own + m->size - 1) % m->size];
+    transfer.send = NULL;
+    transfer.receive = receive;
+    return backend->start(r->rank->cx, r->rank->device, &transfer, &before, 1,
+                          &out->received);
+}
+
+static ms_status end_hop(const ring *r, const hop *h)
+{
+    if (!h->moves)
+        return MS_OK;
+    MS_TRY(r->rank->backend->wait(r->rank->cx, r->rank->device, h->received));
+    return r->rank->backend->wait(r->rank->cx, r->rank->device, h->sent);
+}
+
+/* ---- blocks ---- */
+
+static char *values_in(const ring *r, char *block)
+{
+    return block + (size_t)r->key_count * r->rank->kernels->real_bytes;
+}
+
+static void join(const ring *r, char *block, const ms_local *keys, const ms_local *values)
+{
+    size_t real_bytes = r->rank->kernels->real_bytes;
+    memcpy(block, keys->data, (size_t)keys->count * real_bytes);
+    memcpy(values_in(r, block), values->data, (size_t)values->count * real_bytes);
+}
+
+static void part(const ring *r, char *block, ms_local *keys, ms_local *values)
+{
+    size_t real_bytes = r->rank->kernels->real_bytes;
+    memcpy(keys->data, block, (size_t)keys->count * real_bytes);
+    memcpy(values->data, values_in(r, block), (size_t)values->count * real_bytes);
+}
+
+/* Keys and values, or their gradients, as they lie in a block of the rank whose turn it is. */
+static void point(const ring *r, long step, char *block, ms_local *keys, ms_local *values)
+{
+    const ms_members *m = r->members;
+    const ms_node *node = r->call->node;
+    long owner = m->ranks[(m->own + m->size - step) % m->size];
+    const ms_place *place = &r->rank->world->places[owner];
+    *keys = ms_world_local(r->rank->world, r->call->program, node->in[1], place);
+    *values = ms_world_local(r->rank->world, r->call->program, node->in[2], place);
+    keys->data = block;
+    values->data = values_in(r, block);
+}
+
+/* ---- forward ---- */
+
+static void attend(const ring *r, long step)
+{
+    const ms_op_call *call = r->call;
+    ms_local keys, values;
+    point(r, step, r->block[step % 2], &keys, &values);
+    ms_attention_block block = {.call = call,
+                                .q = call->in[0],
+                                .k = &keys,
+                                .v = &values,
+                                .o = call->out[0],
+                                .lse = call->out[1]};
+    r->rank->kernels->attention_block(&block, call->workspace);
+}
+
+static ms_status start_next_block(const ring *r, long step, hop *out)
+{
+    *out = (hop){0};
+    if (step + 1 == r->members->size)
+        return MS_OK;
+    return start_hop(r, step, TAG_BLOCK, r->block[step % 2], r->block[(step + 1) % 2],
+                     out);
+}
+
+static ms_status run_forward(const ring *r)
+{
+    const ms_op_call *call = r->call;
+    const ms_kernels *kernels = r->rank->kernels;
+    kernels->fill(call->out[0]->data, 0.0, call->out[0]->count);
+    kernels->fill(call->out[1]->data, -HUGE_VAL, call->out[1]->count);
+    join(r, r->block[0], call->in[1], call->in[2]);
+    for (long step = 0; step < r->members->size; step++) {
+        hop block;
+        MS_TRY(start_next_block(r, step, &block));
+        attend(r, step);
+        MS_TRY(end_hop(r, &block));
+    }
+    return MS_OK;
+}
+
+/* ---- backward ---- */
+
+static void add_gradients(const ring *r, long step, char *gradient)
+{
+    const ms_op_call *call = r->call;
+    ms_local keys, values, gk, gv, o = *call->in[3], lse = *call->in[4];
+    point(r, step, r->block[step % 2], &keys, &values);
+    point(r, step, gradient, &gk, &gv);
+    ms_attention_block block = {.call = call,
+                                .q = call->in[0],
+                                .k = &keys,
+                                .v = &values,
+                                .o = &o,
+                                .lse = &lse,
+                                .go = call->in[5],
+                                .gq = call->out[0],
+                                .gk = &gk,
+                                .gv = &gv};
+    r->rank->kernels->fill(gradient, 0.0, r->count);
+    r->rank->kernels->attention_block_grad(&block, call->workspace);
+}
+
+static ms_status run_backward(const ring *r)
+{
+    const ms_op_call *call = r->call;
+    const ms_kernels *kernels = r->rank->kernels;
+    char *ours = r->gradient[0], *before = r->gradient[1], *others = r->gradient[2];
+    kernels->fill(call->out[0]->data, 0.0, call->out[0]->count);
+    join(r, r->block[0], call->in[1], call->in[2]);
+    for (long step = 0; step < r->members->size; step++) {
+        hop block, gradient = {0};
+        MS_TRY(start_next_block(r, step, &block));
+        if (step > 0)
+            MS_TRY(start_hop(r, step, TAG_GRADIENT, before, others, &gradient));
+        add_gradients(r, step, ours);
+        MS_TRY(end_hop(r, &gradient));
+        if (step > 0)
+            kernels->add(ours, others, r->count);
+        MS_TRY(end_hop(r, &block));
+        char *sent = before;
+        before = ours;
+        ours = sent;
+    }
+    hop home;
+    MS_TRY(start_hop(r, 0, TAG_GRADIENT, before, others, &home));
+    MS_TRY(end_hop(r, &home));
+    part(r, others, call->out[1], call->out[2]);
+    return MS_OK;
+}
+
+/* ---- both ---- */
+
+/* The transfers beside it are predicted apart from the attention (sim/part_ops.h). */
+static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
+{
+    double bytes = ms_ring_buffer_bytes(call->program, call->node);
+    void *none;
+    MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &none));
+    ms_status status = rank->backend->kernel(rank->cx, rank->device, call);
+    ms_rank_release(rank, MS_MEMORY_ACTIVATIONS, bytes, none);
+    return status;
+}
+
+ms_status ms_lower_ring(ms_rank *rank, const ms_op_call *call)
+{
+    if (!rank->backend->has_values)
+        return run_without_values(rank, call);
+    ring r;
+    ms_status status = open_ring(rank, call, &r);
+    if (status == MS_OK)
+        status = call->node->op == MS_OP_ATTENTION ? run_forward(&r) : run_backward(&r);
+    close_ring(&r);
+    return status;
+}

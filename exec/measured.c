@@ -1,0 +1,173 @@
+#include "exec/measured.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- steps ---- */
+
+static int by_value(const void *left, const void *right)
+{
+    const double *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+static void measure_steps(ms_arena *arena, const ms_outcome *outcome, long warm_up,
+                          ms_measured *out)
+{
+    long first = warm_up < outcome->steps_done ? warm_up : 0;
+    long num = outcome->steps_done - first;
+    out->num_steps = num;
+    out->step_s = out->least_step_s = out->most_step_s = NAN;
+    if (num == 0)
+        return;
+    double *sorted = MS_NEW_ARRAY(arena, num, double);
+    memcpy(sorted, outcome->step_s + first, (size_t)num * sizeof *sorted);
+    qsort(sorted, (size_t)num, sizeof *sorted, by_value);
+    out->least_step_s = sorted[0];
+    out->most_step_s = sorted[num - 1];
+    out->step_s = (sorted[(num - 1) / 2] + sorted[num / 2]) / 2.0;
+}
+
+/* ---- what a rank's time went to ---- */
+
+static void add_slice(ms_measured_times *times, const ms_recorded *slice)
+{
+    double seconds = slice->end_s - slice->start_s;
+    bool between_stages = slice->kind == MS_TASK_SEND || slice->kind == MS_TASK_RECEIVE;
+    if (slice->waits && between_stages)
+        times->bubble_s += seconds;
+    else if (slice->waits)
+        times->exposed_comm_s += seconds;
+    else if (slice->stream != MS_STREAM_COMPUTE)
+        return; /* beside compute */
+    else if (slice->kind == MS_TASK_OPTIMIZER)
+        times->optimizer_s += seconds;
+    else if (slice->kind != MS_TASK_HOST)
+        times->compute_s += seconds;
+}
+
+static ms_measured_times times_of(const ms_recorder *recorder, long num_steps,
+                                  double step_s)
+{
+    ms_measured_times t = {0};
+    for (long i = 0; i < recorder->num; i++)
+        add_slice(&t, &recorder->slices[i]);
+    t.compute_s /= (double)num_steps;
+    t.exposed_comm_s /= (double)num_steps;
+    t.bubble_s /= (double)num_steps;
+    t.optimizer_s /= (double)num_steps;
+    t.host_s = step_s - t.compute_s - t.exposed_comm_s - t.bubble_s - t.optimizer_s;
+    return t;
+}
+
+/* Slices are of all measured steps, so the mean step is what their times add up to. */
+static void measure_times(ms_arena *arena, const ms_outcome *outcome, ms_measured *out)
+{
+    ms_measured_times *times = MS_NEW_ARRAY(arena, outcome->num_ranks, ms_measured_times);
+    double sum_s = 0.0;
+    for (long i = outcome->steps_done - out->num_steps; i < outcome->steps_done; i++)
+        sum_s += outcome->step_s[i];
+    for (long r = 0; r < outcome->num_ranks && out->num_steps > 0; r++)
+        times[r] = times_of(&outcome->ranks[r].recorder, out->num_steps,
+                            sum_s / (double)out->num_steps);
+    out->times = times;
+}
+
+ms_measured_times ms_measured_stage_times(const ms_measured *measured,
+                                          const ms_outcome *outcome,
+                                          const ms_world *world, long pipeline_rank)
+{
+    ms_measured_times sum = {0};
+    double num = 0.0;
+    for (long r = 0; r < outcome->num_ranks; r++) {
+        if (world->places[outcome->ranks[r].rank].pp != pipeline_rank)
+            continue;
+        const ms_measured_times *t = &measured->times[r];
+        num += 1.0;
+        sum.compute_s += t->compute_s;
+        sum.exposed_comm_s += t->exposed_comm_s;
+        sum.bubble_s += t->bubble_s;
+        sum.optimizer_s += t->optimizer_s;
+        sum.host_s += t->host_s;
+    }
+    return (ms_measured_times){sum.compute_s / num, sum.exposed_comm_s / num,
+                               sum.bubble_s / num, sum.optimizer_s / num,
+                               sum.host_s / num};
+}
+
+/* ---- kinds of nodes ---- */
+
+#define MAX_KINDS 4096 /* nodes of at most six programs */
+
+static ms_node_kind *kind_of(ms_measured *out, const ms_recorded *slice)
+{
+    for (int i = 0; i < out->num_kinds; i++) {
+        ms_node_kind *kind = &out->kinds[i];
+        if (kind->task_kind == slice->kind &&
+            (kind->name == slice->name || strcmp(kind->name, slice->name) == 0))
+            return kind;
+    }
+    if (out->num_kinds == MAX_KINDS)
+        return NULL;
+    ms_node_kind *kind = &out->kinds[out->num_kinds++];
+    *kind =
+        (ms_node_kind){.name = slice->name, .task_kind = slice->kind, .predicted_s = NAN};
+    return kind;
+}
+
+static void add_to_kind(ms_node_kind *kind, const ms_recorded *slice)
+{
+    kind->count += 1.0;
+    kind->measured_s += slice->end_s - slice->start_s;
+    if (isnan(slice->predicted_s))
+        return;
+    double before_s = isnan(kind->predicted_s) ? 0.0 : kind->predicted_s;
+    kind->predicted_s = before_s + slice->predicted_s;
+}
+
+static int by_seconds(const void *left, const void *right)
+{
+    const ms_node_kind *a = left, *b = right;
+    if (a->measured_s != b->measured_s)
+        return a->measured_s > b->measured_s ? -1 : 1;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : a->task_kind - b->task_kind;
+}
+
+static void collect_kinds(ms_arena *arena, const ms_outcome *outcome, ms_measured *out)
+{
+    out->kinds = MS_NEW_ARRAY(arena, MAX_KINDS, ms_node_kind);
+    for (long r = 0; r < outcome->num_ranks; r++) {
+        const ms_recorder *recorder = &outcome->ranks[r].recorder;
+        for (long i = 0; i < recorder->num; i++) {
+            ms_node_kind *kind = kind_of(out, &recorder->slices[i]);
+            if (kind != NULL)
+                add_to_kind(kind, &recorder->slices[i]);
+        }
+    }
+    double steps = (double)out->num_steps;
+    for (int i = 0; i < out->num_kinds; i++) {
+        out->kinds[i].count /= steps;
+        out->kinds[i].measured_s /= steps;
+        out->kinds[i].predicted_s /= steps;
+    }
+    qsort(out->kinds, (size_t)out->num_kinds, sizeof *out->kinds, by_seconds);
+}
+
+void ms_measured_make(ms_arena *arena, const ms_outcome *outcome, long warm_up,
+                      double tokens_per_step, ms_measured *out)
+{
+    *out = (ms_measured){0};
+    measure_steps(arena, outcome, warm_up, out);
+    out->tokens_per_s = tokens_per_step / out->step_s;
+    for (long r = 0; r < outcome->num_ranks; r++) {
+        const ms_rank_outcome *rank = &outcome->ranks[r];
+        if (rank->ledger.peak_bytes <= out->peak_bytes)
+            continue;
+        out->peak_bytes = rank->ledger.peak_bytes;
+        out->worst_rank = rank->rank;
+    }
+    measure_times(arena, outcome, out);
+    collect_kinds(arena, outcome, out);
+}

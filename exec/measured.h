@@ -1,0 +1,47 @@
+/* What the records of a run's ranks come to: times of a step by what they were spent on, and by kind of node. */
+#ifndef MS_EXEC_MEASURED_H
+#define MS_EXEC_MEASURED_H
+
+#include "exec/runner.h"
+
+/* Of a rank and a step; they sum to the step. */
+typedef struct ms_measured_times {
+    double compute_s;      /* kernels, recomputation included */
+    double exposed_comm_s; /* compute waited for collectives */
+    double bubble_s;       /* compute waited for another stage */
+    double optimizer_s;
+    double
+        host_s; /* what was not recorded: the runner itself, and waiting for the slowest rank */
+} ms_measured_times;
+
+/* Kernels of one node, or transfers of one name: seconds of one step, added over all ranks. */
+typedef struct ms_node_kind {
+    const char *name;
+    int task_kind; /* ms_task_kind */
+    double count;  /* in a step */
+    double measured_s;
+    double predicted_s; /* NaN: no prediction */
+} ms_node_kind;
+
+typedef struct ms_measured {
+    long num_steps; /* that are measured: all but the warm-up */
+    double step_s;  /* median of the measured steps, each of its slowest rank */
+    double least_step_s, most_step_s;
+    double tokens_per_s;
+    double peak_bytes; /* of the rank that kept most */
+    long worst_rank;
+    const ms_measured_times *times; /* (ranks of the outcome) */
+    int num_kinds;
+    ms_node_kind *kinds; /* most seconds first */
+} ms_measured;
+
+/* The first `warm_up` steps are not measured, unless there are no others. Lives in the arena. */
+void ms_measured_make(ms_arena *arena, const ms_outcome *outcome, long warm_up,
+                      double tokens_per_step, ms_measured *out);
+
+/* Mean over the ranks of one place of the pipeline. */
+ms_measured_times ms_measured_stage_times(const ms_measured *measured,
+                                          const ms_outcome *outcome,
+                                          const ms_world *world, long pipeline_rank);
+
+#endif

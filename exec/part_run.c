@@ -1,0 +1,209 @@
+#include "exec/part_run.h"
+
+#include "exec/lower.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- shapes and cells ---- */
+
+static double element_bytes(const ms_rank *rank, const ms_tensor *tensor)
+{
+    bool is_mask = tensor->element_bytes == 1.0;
+    return is_mask || !rank->backend->has_values ? tensor->element_bytes
+                                                 : (double)rank->kernels->real_bytes;
+}
+
+const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program)
+{
+    ms_local *shapes = MS_NEW_ARRAY(rank->cx->arena, program->num_tensors, ms_local);
+    for (int t = 0; t < program->num_tensors; t++) {
+        shapes[t] = ms_world_local(rank->world, program, t, rank->place);
+        shapes[t].bytes =
+            (double)shapes[t].count * element_bytes(rank, &program->tensors[t]);
+    }
+    return shapes;
+}
+
+ms_part_cells ms_part_cells_make(ms_arena *arena, const ms_rank_part *part)
+{
+    int num = part->plan->program->num_tensors;
+    ms_part_cells made = {.cells = MS_NEW_ARRAY(arena, num, ms_local),
+                          .alive = MS_NEW_ARRAY(arena, num, bool)};
+    memcpy(made.cells, part->shapes, (size_t)num * sizeof *made.cells);
+    return made;
+}
+
+void ms_part_bind(const ms_part_run *run)
+{
+    ms_unit_bind(run->part->unit, run->tensors->cells);
+}
+
+/* ---- memory ---- */
+
+ms_status ms_part_allocate(const ms_part_run *run, int tensor)
+{
+    ms_local *cell = &run->tensors->cells[tensor];
+    const ms_program *program = run->part->plan->program;
+    assert(!run->tensors->alive[tensor]);
+    run->tensors->alive[tensor] = true;
+    return ms_rank_allocate(run->rank, ms_part_category(program, tensor), cell->bytes,
+                            &cell->data);
+}
+
+static void free_tensor(const ms_part_run *run, int tensor)
+{
+    ms_local *cell = &run->tensors->cells[tensor];
+    ms_rank_release(run->rank, ms_part_category(run->part->plan->program, tensor),
+                    cell->bytes, cell->data);
+    run->tensors->alive[tensor] = false;
+    cell->data = NULL;
+}
+
+void ms_part_give(const ms_part_run *run, int tensor, ms_handed given)
+{
+    assert(given.there && given.bytes == run->tensors->cells[tensor].bytes);
+    run->tensors->cells[tensor].data = given.data;
+    run->tensors->alive[tensor] = true;
+}
+
+ms_status ms_part_take(const ms_part_run *run, int tensor, ms_handed *out)
+{
+    ms_local *cell = &run->tensors->cells[tensor];
+    *out = (ms_handed){true, cell->data, cell->bytes};
+    assert(run->tensors->alive[tensor]);
+    if (!run->part->plan->program->tensors[tensor].saved) {
+        run->tensors->alive[tensor] = false;
+        cell->data = NULL;
+        return MS_OK;
+    }
+    MS_TRY(ms_rank_allocate(run->rank, MS_MEMORY_ACTIVATIONS, cell->bytes, &out->data));
+    if (out->data != NULL)
+        memcpy(out->data, cell->data, (size_t)cell->bytes);
+    return MS_OK;
+}
+
+/* Rows of experts are as many as were routed to the rank. */
+static void size_rows(const ms_part_run *run, int tensor)
+{
+    const ms_tensor *t = &run->part->plan->program->tensors[tensor];
+    ms_local *cell = &run->tensors->cells[tensor];
+    const char *rows = strchr(t->dims, MS_DIM_ROWS);
+    if (rows == NULL || t->mesh != MS_SPARSE_MESH || run->tensors->routing == NULL ||
+        !run->rank->backend->has_values)
+        return;
+    int dim = (int)(rows - t->dims);
+    cell->shape[dim] = run->tensors->routing->num_rows;
+    cell->count = 1;
+    for (int i = 0; i < cell->num_dims; i++)
+        cell->count *= cell->shape[i];
+    cell->bytes = (double)cell->count * element_bytes(run->rank, t);
+}
+
+/* ---- nodes ---- */
+
+static bool is_in_place(const ms_node *node)
+{
+    return node->op == MS_OP_LOSS_GRAD;
+}
+
+/* The gradient of the logits overwrites them. */
+static void take_over(const ms_part_run *run, int from, int to)
+{
+    ms_part_cells *t = run->tensors;
+    t->cells[to].data = t->cells[from].data;
+    t->cells[from].data = NULL;
+    t->alive[to] = true;
+    t->alive[from] = false;
+}
+
+static ms_op_call call_of(const ms_part_run *run, const ms_part_entry *entry)
+{
+    const ms_program *program = run->part->plan->program;
+    const ms_node *node = &program->nodes[entry->node];
+    ms_op_call call = {.program = program,
+                       .node = node,
+                       .batch = run->batch,
+                       .routing = run->tensors->routing,
+                       .balanced_routing = run->rank->balanced_routing,
+                       .workspace = run->workspace,
+                       .predicted = entry->op};
+    for (int i = 0; i < node->num_in; i++)
+        call.in[i] = &run->tensors->cells[node->in[i]];
+    for (int i = 0; i < node->num_out; i++)
+        call.out[i] = &run->tensors->cells[node->out[i]];
+    return call;
+}
+
+static ms_status allocate_results(const ms_part_run *run, const ms_node *node)
+{
+    const ms_program *program = run->part->plan->program;
+    for (int i = 0; i < node->num_out; i++) {
+        size_rows(run, node->out[i]);
+        if (ms_part_allocates(program, node->out[i]) && !is_in_place(node))
+            MS_TRY(ms_part_allocate(run, node->out[i]));
+    }
+    return MS_OK;
+}
+
+static void free_after(const ms_part_run *run, int index)
+{
+    const ms_part_plan *plan = run->part->plan;
+    const ms_node *node = &plan->program->nodes[index];
+    for (int i = 0; i < node->num_in; i++) {
+        int t = node->in[i];
+        if (run->tensors->alive[t] && plan->last_use[run->pass][t] == index &&
+            ms_part_plan_frees(plan, run->pass, t))
+            free_tensor(run, t);
+    }
+    for (int i = 0; run->pass == MS_PART_FORWARD && i < node->num_out; i++) {
+        int t = node->out[i];
+        if (run->tensors->alive[t] && plan->last_use[run->pass][t] < 0 &&
+            ms_part_plan_frees(plan, run->pass, t))
+            free_tensor(run, t);
+    }
+}
+
+static ms_status route_if_needed(const ms_part_run *run, const ms_op_call *call)
+{
+    if (call->node->op != MS_OP_EXCHANGE || run->tensors->routing != NULL)
+        return MS_OK;
+    return ms_lower_route(run->rank, run->arena, call, &run->tensors->routing);
+}
+
+ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
+{
+    const ms_node *node = &run->part->plan->program->nodes[entry->node];
+    MS_TRY(allocate_results(run, node));
+    if (is_in_place(node))
+        take_over(run, node->in[0], node->out[0]);
+    free_after(run, entry->node);
+    return MS_OK;
+}
+
+ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry)
+{
+    const ms_node *node = &run->part->plan->program->nodes[entry->node];
+    ms_op_call call = call_of(run, entry);
+    MS_TRY(route_if_needed(run, &call));
+    MS_TRY(allocate_results(run, node));
+    if (is_in_place(node))
+        run->tensors->cells[node->out[0]].data = call.in[0]->data;
+    call = call_of(run, entry);
+    if (ms_is_lowered(call.program, node))
+        MS_TRY(ms_lower(run->rank, &call));
+    else
+        MS_TRY(run->rank->backend->kernel(run->rank->cx, run->rank->device, &call));
+    if (is_in_place(node))
+        take_over(run, node->in[0], node->out[0]);
+    free_after(run, entry->node);
+    return MS_OK;
+}
+
+void ms_part_end_pass(const ms_part_run *run)
+{
+    const ms_part_plan *plan = run->part->plan;
+    for (int t = 0; t < plan->program->num_tensors; t++)
+        if (run->tensors->alive[t] && ms_part_plan_frees(plan, run->pass, t))
+            free_tensor(run, t);
+}

@@ -1,0 +1,254 @@
+/* Opening a rank's run: its stages, parameters and buffers; and its steps. */
+#include "exec/rank_run.h"
+
+#include <string.h>
+
+/* ---- micro-batches under way ---- */
+
+static void make_batch(ms_rank_run *r, ms_flight *flight)
+{
+    const ms_plan *plan = r->rank.planned->plan;
+    const ms_tokens *tokens = &r->job->options->tokens;
+    long num = plan->microbatch, length = plan->sequence_length;
+    flight->batch = (ms_batch){.first_sequence = r->rank.place->dp * num,
+                               .num_sequences = num,
+                               .sequence_length = length,
+                               .positions = r->job->positions,
+                               .num_tokens = (double)plan->global_batch * (double)length};
+    if (!r->rank.backend->has_values)
+        return;
+    int *inputs = MS_NEW_ARRAY(flight->arena, num * length, int);
+    int *targets = MS_NEW_ARRAY(flight->arena, num * length, int);
+    long first = (flight->microbatch * r->rank.world->dp + r->rank.place->dp) * num;
+    for (long i = 0; i < num; i++)
+        ms_tokens_sequence(tokens, r->step, first + i, inputs + i * length,
+                           targets + i * length);
+    flight->batch.tokens = inputs;
+    flight->batch.targets = targets;
+}
+
+static ms_flight *idle_flight(ms_rank_run *r)
+{
+    ms_flight *flight = r->idle_flights;
+    if (flight != NULL) {
+        r->idle_flights = flight->next;
+        return flight;
+    }
+    flight = MS_NEW(r->rank.cx->arena, ms_flight);
+    flight->arena = ms_arena_open();
+    return flight;
+}
+
+ms_flight *ms_flight_begin(ms_rank_run *r, const ms_rank_stage *stage, int microbatch)
+{
+    ms_flight *flight = idle_flight(r);
+    flight->stage = stage->stage;
+    flight->microbatch = microbatch;
+    flight->parts = MS_NEW_ARRAY(flight->arena, stage->num_parts, ms_part_cells);
+    for (int i = 0; i < stage->num_parts; i++)
+        flight->parts[i] = ms_part_cells_make(flight->arena, &stage->parts[i]);
+    make_batch(r, flight);
+    flight->next = r->flights;
+    r->flights = flight;
+    return flight;
+}
+
+ms_flight *ms_flight_of(ms_rank_run *r, int stage, int microbatch)
+{
+    ms_flight *flight = r->flights;
+    while (flight != NULL && (flight->stage != stage || flight->microbatch != microbatch))
+        flight = flight->next;
+    return flight;
+}
+
+void ms_flight_end(ms_rank_run *r, ms_flight *flight)
+{
+    ms_flight **link = &r->flights;
+    while (*link != flight)
+        link = &(*link)->next;
+    *link = flight->next;
+    ms_arena_close(flight->arena);
+    flight->arena = ms_arena_open();
+    flight->next = r->idle_flights;
+    r->idle_flights = flight;
+}
+
+static void close_flights(ms_flight *flight)
+{
+    for (; flight != NULL; flight = flight->next)
+        ms_arena_close(flight->arena);
+}
+
+/* ---- opening ---- */
+
+/* Parts that are alike have the same shapes on a rank. */
+static const ms_local *shapes_of(ms_rank_run *r, const ms_part_plan *plan)
+{
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; r->stages[s].parts != NULL && i < r->stages[s].num_parts; i++)
+            if (r->stages[s].parts[i].plan == plan &&
+                r->stages[s].parts[i].shapes != NULL)
+                return r->stages[s].parts[i].shapes;
+    return ms_part_shapes(&r->rank, plan->program);
+}
+
+static ms_param_unit *embedding_unit(const ms_rank_run *r)
+{
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; r->stages[s].parts != NULL && i < r->stages[s].num_parts; i++)
+            if (r->stages[s].parts[i].plan->program->key.part == MS_PART_EMBED)
+                return r->stages[s].parts[i].unit;
+    return NULL;
+}
+
+static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int part)
+{
+    const ms_part_plan *plan = stage->parts[part].plan;
+    bool tied = r->rank.planned->workload->model->tied_embeddings &&
+                plan->program->key.part == MS_PART_HEAD;
+    ms_unit_options options = {
+        .program = plan->program,
+        .ops = plan->ops,
+        .layer = ms_job_layer(&r->job->stages[stage->model_stage], part),
+        .tied = tied ? embedding_unit(r) : NULL,
+        .is_copy = stage->stage != stage->model_stage};
+    return ms_unit_make(&r->rank, &options, &stage->parts[part].unit);
+}
+
+static void open_stage(ms_rank_run *r, int chunk)
+{
+    const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
+    int stage = ms_schedule_stage(shape, r->pipeline_rank, chunk);
+    int model_stage = ms_schedule_model_stage(shape, stage);
+    const ms_job_stage *from = &r->job->stages[model_stage];
+    ms_rank_stage *to = &r->stages[chunk];
+    ms_arena *arena = r->rank.cx->arena;
+    *to = (ms_rank_stage){.stage = stage,
+                          .model_stage = model_stage,
+                          .num_parts = from->num_parts,
+                          .parts = MS_NEW_ARRAY(arena, from->num_parts, ms_rank_part),
+                          .sums = ms_planned_stage(r->rank.planned, model_stage),
+                          .gathered = MS_NEW_ARRAY(arena, from->num_parts, ms_event)};
+    for (int i = 0; i < from->num_parts; i++) {
+        to->parts[i].plan = from->parts[i];
+        to->parts[i].shapes = shapes_of(r, from->parts[i]);
+    }
+}
+
+/* The embedding's units first: a head may use one of them. */
+static ms_status make_units(ms_rank_run *r)
+{
+    for (int heads = 0; heads < 2; heads++)
+        for (int s = 0; s < r->num_stages; s++)
+            for (int i = 0; i < r->stages[s].num_parts; i++)
+                if ((r->stages[s].parts[i].plan->program->key.part == MS_PART_HEAD) ==
+                    (heads == 1))
+                    MS_TRY(make_unit(r, &r->stages[s], i));
+    int num = 0;
+    for (int s = 0; s < r->num_stages; s++)
+        num += r->stages[s].num_parts;
+    ms_param_unit **units = MS_NEW_ARRAY(r->rank.cx->arena, num, ms_param_unit *);
+    num = 0;
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            units[num++] = r->stages[s].parts[i].unit;
+    return ms_unit_rooms_make(&r->rank, units, num, &r->rooms);
+}
+
+static ms_status make_buffers(ms_rank_run *r)
+{
+    ms_rank *rank = &r->rank;
+    const ms_planned *planned = rank->planned;
+    long slots = planned->schedule->num_stages * ms_plan_microbatches(planned->plan);
+    r->activations = MS_NEW_ARRAY(rank->cx->arena, slots, ms_handed);
+    r->gradients = MS_NEW_ARRAY(rank->cx->arena, slots, ms_handed);
+    int neighbours = ms_num_neighbours(planned->pipeline.split, r->pipeline_rank);
+    r->receive_bytes = 2.0 * planned->parts.send_bytes * neighbours;
+    MS_TRY(ms_rank_allocate(rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
+                            &r->receive_buffer));
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            if ((double)r->stages[s].parts[i].plan->workspace_bytes > r->workspace_bytes)
+                r->workspace_bytes = (double)r->stages[s].parts[i].plan->workspace_bytes;
+    return ms_rank_workspace(rank, r->workspace_bytes, &r->workspace);
+}
+
+int ms_samples_of_rank(const ms_schedule *schedule, int pipeline_rank)
+{
+    return 2 * (schedule->first_action[pipeline_rank + 1] -
+                schedule->first_action[pipeline_rank]);
+}
+
+ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
+                           ms_device_rank *device, long rank)
+{
+    const ms_world *world = job->backend->world;
+    const ms_schedule *schedule = job->planned->schedule;
+    *r = (ms_rank_run){.job = job,
+                       .pipeline_rank = (int)world->places[rank].pp,
+                       .num_stages = schedule->num_chunks,
+                       .stages =
+                           MS_NEW_ARRAY(cx->arena, schedule->num_chunks, ms_rank_stage)};
+    r->rank = (ms_rank){.cx = cx,
+                        .world = world,
+                        .place = &world->places[rank],
+                        .planned = job->planned,
+                        .backend = job->backend->backend,
+                        .device = device,
+                        .kernels = job->kernels,
+                        .scratch = ms_arena_open(),
+                        .balanced_routing = job->options->balanced_routing};
+    for (int chunk = 0; chunk < r->num_stages; chunk++)
+        open_stage(r, chunk);
+    r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
+    r->samples = MS_NEW_ARRAY(cx->arena, r->room_samples, ms_ledger_sample);
+    MS_TRY(make_units(r));
+    return make_buffers(r);
+}
+
+void ms_rank_run_close(ms_rank_run *r)
+{
+    close_flights(r->flights);
+    close_flights(r->idle_flights);
+    ms_rank_release_workspace(&r->rank, r->workspace_bytes, r->workspace);
+    ms_rank_release(&r->rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
+                    r->receive_buffer);
+    if (r->rooms != NULL)
+        ms_unit_rooms_close(&r->rank, r->rooms);
+    for (int s = r->num_stages - 1; s >= 0; s--)
+        for (int i = r->stages[s].num_parts - 1; i >= 0; i--)
+            if (r->stages[s].parts[i].unit != NULL)
+                ms_unit_close(&r->rank, r->stages[s].parts[i].unit);
+    ms_arena_close(r->rank.scratch);
+}
+
+/* ---- steps ---- */
+
+void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s)
+{
+    if (!r->recorder.on)
+        return;
+    slice.start_s = start_s;
+    slice.end_s = r->rank.backend->now_s(r->rank.device);
+    ms_recorder_add(&r->recorder, slice);
+}
+
+ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
+{
+    const ms_schedule *schedule = r->rank.planned->schedule;
+    r->step = step;
+    r->ready = r->part_start = r->rank.backend->mark(r->rank.device);
+    r->reduced = 0;
+    r->loss_sum = 0.0;
+    r->num_samples = 0;
+    r->recorder.on = step >= r->job->options->first_recorded_step;
+    *out = (ms_step_outcome){0};
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            ms_unit_clear_gradients(&r->rank, r->stages[s].parts[i].unit);
+    MS_TRY(ms_state_gather_all(r));
+    for (int a = schedule->first_action[r->pipeline_rank];
+         a < schedule->first_action[r->pipeline_rank + 1]; a++)
+        MS_TRY(ms_rank_run_action(r, a));
+    return ms_rank_run_complete_gradients(r);
+}

@@ -1,0 +1,206 @@
+/* The end of a step: gradients are complete, what all ranks wait for, the update of the parameters. */
+#include "exec/rank_run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CLIP_EPSILON 1e-6 /* PyTorch torch/nn/utils/clip_grad.py */
+
+typedef ms_status unit_visit(ms_rank_run *r, ms_rank_stage *stage, int part);
+
+static ms_status for_each_unit(ms_rank_run *r, unit_visit *visit)
+{
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            MS_TRY(visit(r, &r->stages[s], i));
+    return MS_OK;
+}
+
+/* ---- copies of gradients on other ranks ---- */
+
+static bool is_placed_twice(const ms_rank_run *r)
+{
+    return ms_schedule_placement(r->rank.planned->schedule->shape.kind) ==
+           MS_PLACE_BOTH_WAYS;
+}
+
+static long peer_on(const ms_rank_run *r, int pipeline_rank)
+{
+    return r->rank.world->members[MS_TRAFFIC_PP][r->rank.place->rank]
+        .ranks[pipeline_rank];
+}
+
+static int tag_of_unit(const ms_rank_stage *stage, int part)
+{
+    return MS_MAX_TAG - 1 - (stage->model_stage * 97 + part) % 4096;
+}
+
+static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
+{
+    int ranks = r->rank.planned->schedule->shape.num_ranks;
+    long peer = peer_on(r, ranks - 1 - r->pipeline_rank);
+    return ms_unit_exchange_twin(&r->rank, stage->parts[part].unit, peer,
+                                 tag_of_unit(stage, part));
+}
+
+/* Both ranks in the order of the model's stages, or each would wait for the other. */
+static ms_status exchange_copies(ms_rank_run *r)
+{
+    int num = ms_schedule_model_stages(&r->rank.planned->schedule->shape);
+    for (int model_stage = 0; model_stage < num; model_stage++)
+        for (int s = 0; s < r->num_stages; s++)
+            for (int i = 0;
+                 r->stages[s].model_stage == model_stage && i < r->stages[s].num_parts;
+                 i++)
+                MS_TRY(exchange_copy(r, &r->stages[s], i));
+    return MS_OK;
+}
+
+/* The matrix that the first and the last stage share, where they are on different ranks. */
+static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
+{
+    const ms_split *split = r->rank.planned->pipeline.split;
+    int which = stage->parts[part].plan->program->key.part;
+    int ranks = r->rank.planned->schedule->shape.num_ranks;
+    if (!r->rank.planned->workload->model->tied_embeddings || which == MS_PART_LAYER ||
+        ms_split_ends_meet(split))
+        return MS_OK;
+    long peer = peer_on(r, which == MS_PART_EMBED ? ranks - 1 : 0);
+    return ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer, MS_MAX_TAG - 1);
+}
+
+/* ---- what all ranks wait for ---- */
+
+enum {
+    LOSS_SUM,
+    SUM_OF_SQUARES,
+    INTERRUPTED,
+    NUM_SUMS
+};
+
+static ms_status all_reduce(ms_rank_run *r, double *sums, int num, const char *name,
+                            double predicted_s)
+{
+    ms_rank *rank = &r->rank;
+    ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
+                            .element = MS_ELEMENT_DOUBLE,
+                            .group = MS_TRAFFIC_WORLD,
+                            .stream = MS_STREAM_REDUCE,
+                            .send = sums,
+                            .receive = sums,
+                            .count = num,
+                            .name = name,
+                            .predicted_s = predicted_s};
+    ms_event after = rank->backend->mark(rank->device), done = 0;
+    double start_s = rank->backend->now_s(rank->device);
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &done));
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, done));
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = MS_STREAM_REDUCE,
+                                     .kind = MS_TASK_COLLECTIVE,
+                                     .name = name,
+                                     .bytes = num * 8.0,
+                                     .waits = true},
+                       start_s);
+    return MS_OK;
+}
+
+static ms_status wait_for_gradients(ms_rank_run *r)
+{
+    ms_rank *rank = &r->rank;
+    double start_s = rank->backend->now_s(rank->device);
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, r->ready));
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, r->reduced));
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = MS_STREAM_REDUCE,
+                                     .kind = MS_TASK_COLLECTIVE,
+                                     .name = "reduce gradients",
+                                     .waits = true},
+                       start_s);
+    return MS_OK;
+}
+
+/* ---- update ---- */
+
+static double update_s(const ms_rank_run *r)
+{
+    const ms_planned *p = r->rank.planned;
+    ms_rank_load load = ms_planned_load(r->rank.cx, p, r->pipeline_rank);
+    double params = ms_rank_params(&load, &p->pipeline.shards, p->sharding >= MS_ZERO_1);
+    return ms_stream_s(&p->workload->pricer,
+                       params * p->workload->stack->optimizer_bytes.value);
+}
+
+static ms_status end_on_clock(ms_rank_run *r)
+{
+    const ms_rank *rank = &r->rank;
+    double sums[NUM_SUMS] = {0};
+    MS_TRY(all_reduce(r, sums, NUM_SUMS, "all gradients are there", 0.0));
+    rank->backend->idle(rank->device, rank->planned->pipeline.world_sync_s + update_s(r));
+    return MS_OK;
+}
+
+static ms_status update_all(ms_rank_run *r, double norm)
+{
+    const ms_runner_options *options = r->job->options;
+    ms_adamw how = options->optimizer;
+    ms_rank *rank = &r->rank;
+    double start_s = rank->backend->now_s(rank->device);
+    how.step = r->step + 1;
+    how.gradient_scale = 1.0;
+    if (options->clip_norm > 0.0 && norm > options->clip_norm)
+        how.gradient_scale = options->clip_norm / (norm + CLIP_EPSILON);
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            MS_TRY(ms_unit_update(rank, r->stages[s].parts[i].unit, &how));
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = MS_STREAM_COMPUTE,
+                                     .kind = MS_TASK_OPTIMIZER,
+                                     .name = "optimizer",
+                                     .predicted_s = update_s(r)},
+                       start_s);
+    return MS_OK;
+}
+
+static double sum_of_squares(ms_rank_run *r)
+{
+    double sum = 0.0;
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            sum += ms_unit_sum_of_squares(&r->rank, r->stages[s].parts[i].unit);
+    return sum;
+}
+
+ms_status ms_rank_run_complete_gradients(ms_rank_run *r)
+{
+    MS_TRY(wait_for_gradients(r));
+    MS_TRY(ms_sends_end(r));
+    if (!r->rank.backend->has_values)
+        return MS_OK;
+    if (is_placed_twice(r))
+        MS_TRY(exchange_copies(r));
+    return for_each_unit(r, exchange_tied);
+}
+
+ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out)
+{
+    const ms_runner_options *options = r->job->options;
+    if (!r->rank.backend->has_values)
+        return end_on_clock(r);
+    double sums[NUM_SUMS] = {[LOSS_SUM] = r->loss_sum,
+                             [SUM_OF_SQUARES] = sum_of_squares(r),
+                             [INTERRUPTED] =
+                                 options->interrupted != NULL && *options->interrupted};
+    MS_TRY(all_reduce(r, sums, NUM_SUMS, "gradient norm",
+                      r->rank.planned->pipeline.world_sync_s));
+    const ms_plan *plan = r->rank.planned->plan;
+    out->loss =
+        sums[LOSS_SUM] / ((double)plan->global_batch * (double)plan->sequence_length);
+    out->gradient_norm = sqrt(sums[SUM_OF_SQUARES]);
+    out->interrupted = sums[INTERRUPTED] > 0.0;
+    if (!isfinite(out->loss) || !isfinite(out->gradient_norm))
+        return ms_fail(r->rank.cx, MS_EIO, MS_NOWHERE,
+                       "loss %g and gradient norm %g of step %ld are not finite",
+                       out->loss, out->gradient_norm, r->step + 1);
+    return update_all(r, out->gradient_norm);
+}

@@ -1,0 +1,313 @@
+/* Gradients on their way to where they are kept. */
+#include "exec/unit_priv.h"
+
+#include <assert.h>
+
+static long own_count(const ms_segment *segment)
+{
+    return segment->own.end - segment->own.first;
+}
+
+static double own_bytes(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return (double)own_count(segment) * (double)unit->real_bytes;
+}
+
+void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
+{
+    unit->last = 0;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        ms_segment *s = unit->segments[i];
+        if (s->has_reduced)
+            ms_rank_release_workspace(rank, own_bytes(unit, s), s->reduced);
+        s->has_reduced = false;
+        s->reduced = NULL;
+        if (s->grads != NULL)
+            rank->kernels->fill(s->grads, 0.0, s->kept_grads.end - s->kept_grads.first);
+    }
+}
+
+/* ---- with every micro-batch ---- */
+
+ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
+{
+    ms_unit_rooms *rooms = unit->rooms;
+    if (!ms_shards_grads(unit->sharding))
+        return MS_OK;
+    assert(rooms != NULL && rooms->gradient_holder == NULL);
+    rooms->gradient_holder = unit;
+    for (int expert = 0; expert < 2; expert++)
+        if (rooms->grads[expert] != NULL)
+            rank->kernels->fill(rooms->grads[expert], 0.0, rooms->room_count[expert]);
+    return MS_OK;
+}
+
+/* Where the shard of a segment arrives: as the room, each part by the number of shards smaller. */
+static void *arrival(const ms_param_unit *unit, int segment)
+{
+    const ms_segment *s = unit->segments[segment];
+    return ms_unit_at(unit, unit->rooms->reduced[s->is_expert],
+                      unit->room_first[segment] / s->num_shards);
+}
+
+static ms_unit_move move_of(ms_rank *rank, ms_param_unit *unit,
+                            const ms_state_move predicted[2])
+{
+    return (ms_unit_move){.rank = rank,
+                          .unit = unit,
+                          .predicted_s = {predicted[0].seconds, predicted[1].seconds}};
+}
+
+ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                         int num_after, ms_event *done)
+{
+    *done = 0;
+    if (!ms_shards_grads(unit->sharding))
+        return MS_OK;
+    const ms_unit_rooms *rooms = unit->rooms;
+    assert(rooms->gradient_holder == unit);
+    ms_unit_move move = move_of(rank, unit, unit->options.ops->reduce);
+    move.after = after;
+    move.num_after = num_after;
+    move.done = done;
+    for (int i = 0; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards <= 1)
+            continue;
+        MS_TRY(ms_unit_start(
+            &move, s,
+            (ms_transfer){
+                .kind = MS_TRANSFER_REDUCE_SCATTER,
+                .group = (unsigned char)s->shard_group,
+                .stream = MS_STREAM_REDUCE,
+                .send = ms_unit_at(unit, rooms->grads[s->is_expert], unit->room_first[i]),
+                .receive = arrival(unit, i),
+                .count = own_count(s),
+                .name = "reduce gradients"}));
+    }
+    return MS_OK;
+}
+
+ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
+{
+    if (!ms_shards_grads(unit->sharding))
+        return MS_OK;
+    assert(unit->rooms->gradient_holder == unit);
+    for (int i = 0; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards > 1 && s->grads != NULL)
+            rank->kernels->add(s->grads, arrival(unit, i), own_count(s));
+    }
+    unit->rooms->gradient_holder = NULL;
+    return MS_OK;
+}
+
+/* ---- once a step ---- */
+
+#define MAX_AFTER 16
+
+/* What a move of complete gradients waits for: `after`, and the move before it. */
+typedef struct waits {
+    int num;
+    ms_event events[MAX_AFTER + 1];
+} waits;
+
+static waits waits_of(const ms_param_unit *unit, const ms_event *after, int num_after)
+{
+    waits w = {.num = num_after + 1};
+    assert(num_after <= MAX_AFTER);
+    for (int i = 0; i < num_after; i++)
+        w.events[i] = after[i];
+    w.events[num_after] = unit->last;
+    return w;
+}
+
+static void note_last(ms_param_unit *unit, ms_event done)
+{
+    unit->last = done != 0 ? done : unit->last;
+}
+
+static int group_size(const ms_rank *rank, ms_traffic_group group)
+{
+    return rank->world->members[group][rank->place->rank].size;
+}
+
+static ms_status all_reduce_all(ms_unit_move *move)
+{
+    const ms_param_unit *unit = move->unit;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        ms_traffic_group group =
+            ms_traffic_state_group(move->rank->world->plan, s->is_expert, false);
+        if (group_size(move->rank, group) <= 1)
+            continue;
+        MS_TRY(ms_unit_start(move, s,
+                             (ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
+                                           .group = (unsigned char)group,
+                                           .stream = MS_STREAM_REDUCE,
+                                           .send = s->grads,
+                                           .receive = s->grads,
+                                           .count = s->count,
+                                           .name = "reduce gradients"}));
+    }
+    return MS_OK;
+}
+
+static ms_status scatter_all(ms_unit_move *move)
+{
+    const ms_param_unit *unit = move->unit;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        ms_segment *s = unit->segments[i];
+        if (s->num_shards <= 1)
+            continue;
+        MS_TRY(ms_rank_workspace(move->rank, own_bytes(unit, s), &s->reduced));
+        s->has_reduced = true;
+        MS_TRY(ms_unit_start(move, s,
+                             (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
+                                           .group = (unsigned char)s->shard_group,
+                                           .stream = MS_STREAM_REDUCE,
+                                           .send = s->grads,
+                                           .receive = s->reduced,
+                                           .count = own_count(s),
+                                           .name = "reduce gradients"}));
+    }
+    return MS_OK;
+}
+
+ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                              int num_after, ms_event *done)
+{
+    *done = 0;
+    if (ms_shards_grads(unit->sharding))
+        return MS_OK;
+    bool whole = unit->sharding == MS_ZERO_0;
+    const ms_part_ops *ops = unit->options.ops;
+    waits w = waits_of(unit, after, num_after);
+    ms_unit_move move = move_of(rank, unit, whole ? ops->all_reduce : ops->reduce);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
+    MS_TRY(whole ? all_reduce_all(&move) : scatter_all(&move));
+    note_last(unit, *done);
+    return MS_OK;
+}
+
+/* All-reduce in place of a part of the own shard. */
+static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_range part,
+                                ms_transfer transfer)
+{
+    transfer.kind = MS_TRANSFER_ALL_REDUCE;
+    transfer.receive = ms_segment_gradient(move->unit, s, part.first);
+    transfer.send = transfer.receive;
+    transfer.count = part.end - part.first;
+    return ms_unit_start(move, s, transfer);
+}
+
+/* One prediction for dense and expert parameters: carried by the first segment. */
+static ms_unit_move joint_move(ms_rank *rank, ms_param_unit *unit,
+                               const ms_state_move *predicted)
+{
+    ms_unit_move move = {.rank = rank, .unit = unit};
+    bool expert = unit->num_segments > unit->num_borrowed &&
+                  unit->segments[unit->num_borrowed]->is_expert;
+    move.predicted_s[expert] = predicted->seconds;
+    return move;
+}
+
+ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                            int num_after, ms_event *done)
+{
+    *done = 0;
+    if (unit->sharding == MS_ZERO_0 || group_size(rank, MS_TRAFFIC_REPLICATE) <= 1)
+        return MS_OK;
+    waits w = waits_of(unit, after, num_after);
+    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->replicate);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
+        MS_TRY(all_reduce_own(&move, unit->segments[i], unit->segments[i]->own,
+                              (ms_transfer){.group = MS_TRAFFIC_REPLICATE,
+                                            .stream = MS_STREAM_REDUCE,
+                                            .name = "reduce over replicas"}));
+    note_last(unit, *done);
+    return MS_OK;
+}
+
+/* All tp ranks hold the same shard, so that they agree on whether something of it is partial. */
+ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
+                                 const ms_event *after, int num_after, ms_event *done)
+{
+    *done = 0;
+    if (group_size(rank, MS_TRAFFIC_TP) <= 1)
+        return MS_OK;
+    waits w = waits_of(unit, after, num_after);
+    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->tp_sync);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        ms_range part = ms_range_overlap(s->own, s->partial);
+        if (part.end > part.first || !rank->backend->has_values)
+            MS_TRY(all_reduce_own(&move, s, part,
+                                  (ms_transfer){.group = MS_TRAFFIC_TP,
+                                                .stream = MS_STREAM_TP,
+                                                .name = "reduce over tp"}));
+    }
+    note_last(unit, *done);
+    return MS_OK;
+}
+
+/* ---- copies ---- */
+
+static ms_status swap(ms_rank *rank, const ms_transfer *transfers, const ms_event *after)
+{
+    ms_event done[2];
+    for (int i = 0; i < 2; i++)
+        MS_TRY(rank->backend->start(rank->cx, rank->device, &transfers[i], after, 2,
+                                    &done[i]));
+    for (int i = 0; i < 2; i++)
+        MS_TRY(rank->backend->wait(rank->cx, rank->device, done[i]));
+    return MS_OK;
+}
+
+/* `transfer`: peer, tag and name. */
+static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_segment *s,
+                          ms_transfer transfer)
+{
+    if (!rank->backend->has_values)
+        return MS_OK;
+    void *own = ms_segment_gradient(unit, s, s->own.first), *other;
+    MS_TRY(ms_rank_workspace(rank, own_bytes(unit, s), &other));
+    transfer.count = own_count(s);
+    transfer.stream = MS_STREAM_REDUCE;
+    ms_transfer transfers[2] = {transfer, transfer};
+    transfers[0].kind = MS_TRANSFER_SEND;
+    transfers[0].send = own;
+    transfers[1].kind = MS_TRANSFER_RECEIVE;
+    transfers[1].receive = other;
+    const ms_event after[2] = {rank->backend->mark(rank->device), unit->last};
+    ms_status status = swap(rank, transfers, after);
+    if (status == MS_OK)
+        rank->kernels->add(own, other, own_count(s));
+    ms_rank_release_workspace(rank, own_bytes(unit, s), other);
+    return status;
+}
+
+ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
+{
+    assert(unit->matrix >= 0);
+    return exchange(
+        rank, unit, unit->segments[unit->matrix],
+        (ms_transfer){.peer = peer, .tag = tag, .name = "exchange tied embedding"});
+}
+
+ms_status ms_unit_exchange_twin(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
+{
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
+        MS_TRY(exchange(
+            rank, unit, unit->segments[i],
+            (ms_transfer){.peer = peer, .tag = tag, .name = "exchange with the copy"}));
+    return MS_OK;
+}

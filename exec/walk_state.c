@@ -1,0 +1,218 @@
+/* Parameters and gradients, part by part, as the step graph has them (sim/step_graph_state.c): ZeRO-3 gathers one part ahead, gradients are reduced part by part. */
+#include "exec/rank_run.h"
+
+#include "sim/interference.h"
+
+static const ms_part_ops *ops_of(const ms_rank_part *part)
+{
+    return part->plan->ops;
+}
+
+static ms_sharding sharding_of(const ms_walk_run *w)
+{
+    return w->r->rank.planned->sharding;
+}
+
+static ms_status spend(ms_walk_run *w, double seconds)
+{
+    const ms_rank *rank = &w->r->rank;
+    if (seconds <= 0.0 || rank->backend->has_values)
+        return MS_OK;
+    MS_TRY(ms_walk_run_settle(w));
+    rank->backend->idle(rank->device, seconds);
+    w->ready = rank->backend->mark(rank->device);
+    return MS_OK;
+}
+
+/* ---- parameters ---- */
+
+ms_status ms_state_gather_all(ms_rank_run *r)
+{
+    if (!r->job->gathers_once)
+        return MS_OK;
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            MS_TRY(ms_unit_gather(&r->rank, r->stages[s].parts[i].unit, NULL, 0,
+                                  &r->stages[s].gathered[i]));
+    return MS_OK;
+}
+
+static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num)
+{
+    return ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
+                          &w->params);
+}
+
+/* The first gather of a forward has nothing to hide behind; that of a backward starts with the last part of the action before. */
+static bool gathers_early(const ms_walk_run *w)
+{
+    return w->r->job->overlaps && w->part == 0 && w->pass != MS_PART_FORWARD;
+}
+
+/* Of other parts the gather was started with the part before. */
+static ms_status gather_for_part(ms_walk_run *w)
+{
+    bool overlaps = w->r->job->overlaps;
+    ms_event after[9];
+    if (!overlaps || (w->part == 0 && w->pass == MS_PART_FORWARD)) {
+        int num = ms_walk_run_after(w, after);
+        MS_TRY(gather(w, w->part, after, num));
+    }
+    ms_walk_run_arrives(w, w->params);
+    if (w->r->rank.backend->has_values)
+        MS_TRY(ms_walk_run_settle(w));
+    if (!overlaps || w->part + 1 == w->stage->num_parts)
+        return MS_OK;
+    int num = ms_walk_run_after(w, after);
+    return gather(w, w->part + 1, after, num);
+}
+
+/* A stage's first forward takes parameters as they come; without overlap it waits for all. */
+static void wait_for_gathered(ms_walk_run *w)
+{
+    int part = w->r->job->overlaps ? w->part : w->stage->num_parts - 1;
+    ms_walk_run_arrives(w, w->stage->gathered[part]);
+}
+
+static ms_status take_arrival(ms_walk_run *w)
+{
+    if (w->part > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
+        return MS_OK;
+    return ms_receive_for(w, &w->carried);
+}
+
+ms_status ms_state_before_part(ms_walk_run *w)
+{
+    ms_sharding sharding = sharding_of(w);
+    bool forward = w->pass == MS_PART_FORWARD;
+    bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
+    if (gathers && gathers_early(w))
+        MS_TRY(gather(w, w->part, &w->r->part_start, 1));
+    MS_TRY(take_arrival(w));
+    if (gathers)
+        MS_TRY(gather_for_part(w));
+    if (w->r->job->gathers_once && w->first_forward)
+        wait_for_gathered(w);
+    w->r->part_start = w->ready;
+    if (w->r->rank.backend->has_values)
+        MS_TRY(ms_walk_run_settle(w));
+    if (!forward && w->weights && ms_shards_grads(sharding))
+        MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
+    return MS_OK;
+}
+
+/* ---- gradients ---- */
+
+/* Rooms are used again: with values their contents have to be where they belong first. The clock of predictions knows no such wait. */
+static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
+{
+    const ms_rank *rank = &w->r->rank;
+    if (rank->backend->has_values)
+        MS_TRY(rank->backend->wait(rank->cx, rank->device, w->r->reduced));
+    return ms_unit_end_reduction(&w->r->rank, unit);
+}
+
+static void note_reduced(ms_walk_run *w, ms_event done)
+{
+    w->r->reduced = done != 0 ? done : w->r->reduced;
+}
+
+/* What a sharding moves once a step when the gradients are complete. */
+static ms_status reduce_last(ms_walk_run *w, const ms_rank_part *part)
+{
+    ms_sharding sharding = sharding_of(w);
+    ms_event done = 0;
+    if (!ms_shards_grads(sharding)) {
+        MS_TRY(ms_unit_reduce_last(&w->r->rank, part->unit, &w->ready, 1, &done));
+        note_reduced(w, done);
+    }
+    if (sharding == MS_ZERO_0)
+        return MS_OK;
+    done = 0;
+    MS_TRY(ms_unit_replicate(&w->r->rank, part->unit, &w->ready, 1, &done));
+    note_reduced(w, done);
+    return MS_OK;
+}
+
+static ms_interference interference_of(const ms_walk_run *w)
+{
+    return (ms_interference){.part = ops_of(ms_walk_run_part(w, w->part))->part,
+                             .sum = &w->stage->sums->sum,
+                             .forward = w->pass == MS_PART_FORWARD,
+                             .inputs = w->inputs,
+                             .weights = w->weights,
+                             .first_forward = w->first_forward,
+                             .last_backward = w->last_backward};
+}
+
+static ms_status make_ready(ms_walk_run *w)
+{
+    w->ready = w->r->reduced != 0 ? w->r->reduced : w->ready;
+    return MS_OK;
+}
+
+ms_status ms_state_after_part(ms_walk_run *w)
+{
+    const ms_job *job = w->r->job;
+    ms_sharding sharding = sharding_of(w);
+    ms_rank_part *part = ms_walk_run_part(w, w->part);
+    ms_interference at = interference_of(w);
+    bool forward = w->pass == MS_PART_FORWARD;
+    if (sharding == MS_ZERO_3 && (forward || w->inputs))
+        ms_unit_release(&w->r->rank, part->unit);
+    if (sharding == MS_ZERO_3 && job->overlaps)
+        MS_TRY(spend(w, ms_part_interference_s(job->planned, &at)));
+    if (job->overlaps)
+        MS_TRY(spend(w, ms_action_interference_s(job->planned, &at, job->gathers_once)));
+    if (forward || !w->weights)
+        return MS_OK;
+    if (ms_shards_grads(sharding)) {
+        ms_event done = 0;
+        MS_TRY(ms_unit_reduce(&w->r->rank, part->unit, &w->ready, 1, &done));
+        note_reduced(w, done);
+        MS_TRY(settle_reduction(w, part->unit));
+        if (!job->overlaps)
+            MS_TRY(make_ready(w));
+    }
+    return w->last_backward && job->overlaps ? reduce_last(w, part) : MS_OK;
+}
+
+/* With a stage placed twice each copy sends its gradients to the other; here for virtual clocks, with values when all actions are done. */
+static ms_status exchange_with_copy(ms_walk_run *w)
+{
+    const ms_rank *rank = &w->r->rank;
+    const ms_planned *planned = rank->planned;
+    if (rank->backend->has_values ||
+        ms_schedule_placement(planned->schedule->shape.kind) != MS_PLACE_BOTH_WAYS)
+        return MS_OK;
+    ms_transfer transfer = {
+        .kind = MS_TRANSFER_SEND,
+        .stream = MS_STREAM_REDUCE,
+        .peer = rank->place->rank,
+        .name = "exchange with the copy",
+        .predicted_s = ms_twin_s(&planned->pipeline, w->stage->sums, planned->sharding)};
+    ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
+    if (transfer.predicted_s <= 0.0)
+        return MS_OK;
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, after, 2, &done));
+    note_reduced(w, done);
+    return MS_OK;
+}
+
+ms_status ms_state_after_walk(ms_walk_run *w)
+{
+    if (sharding_of(w) == MS_ZERO_2 && w->weights && !w->last_backward)
+        MS_TRY(make_ready(w));
+    if (!w->last_backward)
+        return MS_OK;
+    for (int i = 0; i < w->stage->num_parts && !w->r->job->overlaps; i++)
+        MS_TRY(reduce_last(w, &w->stage->parts[i]));
+    MS_TRY(exchange_with_copy(w));
+    for (int i = 0; i < w->stage->num_parts; i++) {
+        ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
+        MS_TRY(ms_unit_reduce_over_tp(&w->r->rank, w->stage->parts[i].unit, after, 2,
+                                      &done));
+        note_reduced(w, done);
+    }
+    return MS_OK;
+}

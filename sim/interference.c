@@ -1,0 +1,53 @@
+#include "sim/interference.h"
+
+#include "base/number.h"
+
+static double halves_s(const ms_interference *at, const ms_part *part)
+{
+    return (at->inputs ? part->backward_s - part->weight_s : 0.0) +
+           (at->weights ? part->weight_s : 0.0);
+}
+
+double ms_part_interference_s(const ms_planned *planned, const ms_interference *at)
+{
+    const ms_part *part = at->part;
+    double frac = planned->workload->stack->interference_frac.value;
+    if (at->forward)
+        return frac * ms_min(part->forward_s, part->gather_s);
+    double comm_s =
+        (at->inputs ? part->gather_s : 0.0) + (at->weights ? part->reduce_s : 0.0);
+    return frac * ms_min(halves_s(at, part), comm_s);
+}
+
+/* Of the whole action. */
+static double stage_interference_s(const ms_planned *planned, const ms_interference *at,
+                                   bool gathers_once)
+{
+    const ms_part *sum = at->sum;
+    ms_sharding sharding = planned->sharding;
+    double frac = planned->workload->stack->interference_frac.value;
+    if (at->forward)
+        return at->first_forward && gathers_once
+                   ? frac * ms_min(sum->forward_s, sum->gather_s)
+                   : 0.0;
+    if (!at->weights)
+        return 0.0;
+    double comm_s = 0.0;
+    if (at->last_backward) {
+        comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
+                 : sharding == MS_ZERO_3 ? sum->replicate_s
+                                         : sum->reduce_s + sum->replicate_s;
+    } else if (sharding == MS_ZERO_2) {
+        comm_s = sum->reduce_s;
+    }
+    return frac * ms_min(halves_s(at, sum), comm_s);
+}
+
+double ms_action_interference_s(const ms_planned *planned, const ms_interference *at,
+                                bool gathers_once)
+{
+    double whole_s = at->forward ? at->sum->forward_s : halves_s(at, at->sum);
+    double own_s = at->forward ? at->part->forward_s : halves_s(at, at->part);
+    double share = whole_s > 0.0 ? own_s / whole_s : 0.0;
+    return stage_interference_s(planned, at, gathers_once) * share;
+}

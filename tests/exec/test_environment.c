@@ -1,0 +1,89 @@
+/* Which launcher started a process, from its environment. */
+#include "exec/environment.h"
+
+#include "tests/test.h"
+
+static void clear(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "PMI_RANK",
+                                        "PMI_SIZE",
+                                        "MPI_LOCALRANKID",
+                                        "RANK",
+                                        "WORLD_SIZE",
+                                        "LOCAL_RANK",
+                                        "SLURM_PROCID",
+                                        "SLURM_NTASKS",
+                                        "SLURM_LOCALID",
+                                        "SLURM_STEP_ID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+}
+
+/* Sets variables: names and values in turn, up to NULL. */
+static void check(const char *const *variables, ms_launch want)
+{
+    clear();
+    for (; *variables != NULL; variables += 2)
+        setenv(variables[0], variables[1], 1);
+    ms_launch got = ms_launch_environment();
+    ASSERT_TEXT(ms_launcher_names[got.launcher], ms_launcher_names[want.launcher]);
+    ASSERT_INT(got.rank, want.rank);
+    ASSERT_INT(got.size, want.size);
+    ASSERT_INT(got.local_rank, want.local_rank);
+}
+
+#define VARIABLES(...)                                                                   \
+    (const char *const[])                                                                \
+    {                                                                                    \
+        __VA_ARGS__, NULL                                                                \
+    }
+
+static void each_launcher_is_known(void **state)
+{
+    (void)state;
+    check(VARIABLES("HOME", "/"), (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1});
+    check(VARIABLES("OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4",
+                    "OMPI_COMM_WORLD_LOCAL_RANK", "1"),
+          (ms_launch){MS_LAUNCHER_MPI, 3, 4, 1});
+    check(VARIABLES("PMI_RANK", "0", "PMI_SIZE", "2"),
+          (ms_launch){MS_LAUNCHER_MPI, 0, 2, -1});
+    check(VARIABLES("RANK", "8", "WORLD_SIZE", "16", "LOCAL_RANK", "0"),
+          (ms_launch){MS_LAUNCHER_TORCHRUN, 8, 16, 0});
+    check(VARIABLES("SLURM_PROCID", "5", "SLURM_NTASKS", "6", "SLURM_STEP_ID", "0",
+                    "SLURM_LOCALID", "2"),
+          (ms_launch){MS_LAUNCHER_SLURM, 5, 6, 2});
+}
+
+static void the_nearest_launcher_counts(void **state)
+{
+    (void)state;
+    check(VARIABLES("SLURM_PROCID", "0", "SLURM_NTASKS", "1", "SLURM_STEP_ID", "0",
+                    "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2"),
+          (ms_launch){MS_LAUNCHER_MPI, 1, 2, -1});
+}
+
+static void what_is_not_a_rank_of_a_size_is_no_launcher(void **state)
+{
+    (void)state;
+    const ms_launch none = {MS_LAUNCHER_NONE, 0, 1, -1};
+    check(VARIABLES("OMPI_COMM_WORLD_RANK", "3"), none);
+    check(VARIABLES("OMPI_COMM_WORLD_RANK", "4", "OMPI_COMM_WORLD_SIZE", "4"), none);
+    check(VARIABLES("OMPI_COMM_WORLD_RANK", "-1", "OMPI_COMM_WORLD_SIZE", "4"), none);
+    check(VARIABLES("OMPI_COMM_WORLD_RANK", "1x", "OMPI_COMM_WORLD_SIZE", "4"), none);
+    check(VARIABLES("PMI_RANK", "", "PMI_SIZE", "99999999999999999999"), none);
+    check(VARIABLES("RANK", "1", "WORLD_SIZE", "2"), none); /* anybody's variables */
+    check(VARIABLES("SLURM_PROCID", "0", "SLURM_NTASKS", "8"), none); /* a batch script */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_launcher_is_known),
+        cmocka_unit_test(the_nearest_launcher_counts),
+        cmocka_unit_test(what_is_not_a_rank_of_a_size_is_no_launcher),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

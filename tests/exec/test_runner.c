@@ -1,0 +1,77 @@
+/* Whole steps on the loop backend: every way to spread a plan gives what one rank gives. */
+#include "tests/support/run_plan.h"
+#include "tests/test.h"
+
+typedef struct change {
+    const char *name;
+    long pp, dp_replicate, dp_shard, cp, tp, ep, etp;
+    long zero, microbatch;
+} change;
+
+static ms_plan changed(const change *c)
+{
+    ms_plan plan = ms_run_base_plan();
+    plan.size[MS_PP] = c->pp;
+    plan.size[MS_DP_REPLICATE] = c->dp_replicate;
+    plan.size[MS_DP_SHARD] = c->dp_shard;
+    plan.size[MS_CP] = c->cp;
+    plan.size[MS_TP] = c->tp;
+    plan.ep = c->ep;
+    plan.etp = c->etp;
+    plan.zero = c->zero;
+    plan.microbatch = c->microbatch;
+    plan.gpus = c->pp * c->dp_replicate * c->dp_shard * c->cp * c->tp;
+    return plan;
+}
+
+static ms_outcome run(ms_ctx *cx, const ms_model *model, const ms_plan *plan)
+{
+    ms_outcome out;
+    ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP64);
+    options.num_steps = 2;
+    ASSERT_INT(ms_plan_check(cx, plan, model, MS_NOWHERE), MS_OK);
+    ASSERT_OK(ms_run_plan(cx, model, plan, "generic", &ms_backend_loop, &options, &out),
+              cx);
+    return out;
+}
+
+static void every_axis_equals_one_rank(void **state)
+{
+    (void)state;
+    static const change changes[] = {
+        {"micro-batches", 1, 1, 1, 1, 1, 1, 1, 0, 2},
+        {"dp", 1, 2, 1, 1, 1, 1, 1, 0, 2},
+        {"tp", 1, 1, 1, 1, 2, 1, 1, 0, 4},
+        {"cp", 1, 1, 1, 2, 1, 1, 1, 0, 4},
+        {"pp", 2, 1, 1, 1, 1, 1, 1, 0, 1},
+        {"zero 1", 1, 1, 2, 1, 1, 1, 1, 1, 2},
+        {"zero 2", 1, 1, 2, 1, 1, 1, 1, 2, 2},
+        {"zero 3", 1, 1, 2, 1, 1, 1, 1, 3, 2},
+        {"hsdp", 1, 2, 2, 1, 1, 1, 1, 3, 1},
+    };
+    ms_ctx *cx = test_cx();
+    const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
+    ms_plan base = ms_run_base_plan();
+    ms_outcome want = run(cx, model, &base);
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        ms_plan plan = changed(&changes[i]);
+        ms_outcome got = run(cx, model, &plan);
+        const char *worst = "";
+        double gradients = ms_run_difference(&got.gradients, &want.gradients, &worst);
+        printf("%s: loss %.3e weights %.1e gradients %.1e (%s) updated %.1e\n",
+               changes[i].name, got.losses[1] / want.losses[1] - 1,
+               ms_run_difference(&got.weights, &want.weights, NULL), gradients, worst,
+               ms_run_difference(&got.updated, &want.updated, NULL));
+        wrong += !(ms_run_difference(&got.weights, &want.weights, NULL) == 0.0 &&
+                   gradients < 1e-12 &&
+                   ms_run_difference(&got.updated, &want.updated, NULL) < 1e-12);
+    }
+    ASSERT_INT(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_axis_equals_one_rank)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

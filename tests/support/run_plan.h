@@ -1,0 +1,25 @@
+/* Runs plans of the small models on a backend, for comparison with each other. */
+#ifndef MS_TESTS_RUN_PLAN_H
+#define MS_TESTS_RUN_PLAN_H
+
+#include "exec/runner.h"
+#include "tests/support/small_models.h"
+
+/* Four layers; everything on one rank, 8 sequences of 16 tokens a step. The model lives in the arena. */
+const ms_model *ms_run_model(ms_arena *arena, ms_make_model *make);
+ms_plan ms_run_base_plan(void);
+/* Weights and norms that are far from 0 and 1, so that every gradient matters. */
+ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
+                                 ms_real_type type);
+
+/* The plan must be legal. A stack by name. */
+ms_status ms_run_plan(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
+                      const char *stack, const ms_backend *backend,
+                      const ms_runner_options *options, ms_outcome *out);
+
+/* Largest |difference| of a tensor over its largest value (or 1e-6 where all are smaller), over all tensors; `worst` (may be NULL) is told. Infinity when names or shapes
+ * differ, or a value is NaN. */
+double ms_run_difference(const ms_safe_file *got, const ms_safe_file *want,
+                         const char **worst);
+
+#endif
