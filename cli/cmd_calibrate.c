@@ -3,6 +3,9 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "exec/backends.h"
+#include "exec/environment.h"
+#include "exec/launch.h"
 #include "exec/measure.h"
 
 #include <stdlib.h>
@@ -26,6 +29,9 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
+    /* of ranks that calibrate starts */
+    ms_opt_integer launch;
+    bool collectives;
 } calibrate_options;
 
 #define ROW(kind, member, ...) kind(calibrate_options, member, __VA_ARGS__)
@@ -43,6 +49,9 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
         "that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
         ")"),
+    ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99,
+        "of ranks that calibrate starts by itself: measure once, and write samples"),
+    ROW(MS_OPT_FLAG, collectives, "--collectives", "likewise: measure collectives alone"),
     {0},
 };
 
@@ -52,6 +61,8 @@ typedef struct request {
     const calibrate_options *options;
     ms_calibration_input input;
     ms_measure measure;
+    const char *mpiexec;      /* NULL: ranks are threads */
+    const char *samples_path; /* by which ranks hand over what they measured */
     ms_samples samples;
     double start_s;
 } request;
@@ -94,14 +105,33 @@ static const char *today(ms_arena *arena)
     return ms_arena_strdup(arena, text);
 }
 
-static ms_status choose_backend(request *r)
+static ms_status no_mpi(const request *r, const char *reason)
 {
-    r->measure.backend = &ms_backend_loop;
-    if (r->options->backend.value == BACKEND_LOOP)
-        return MS_OK;
-    ms_fail(r->cx, MS_EIO, MS_NOWHERE, "this program was built without MPI");
+    ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
     ms_hint(r->cx, "--backend loop");
     return MS_EIO;
+}
+
+static ms_status choose_backend(request *r)
+{
+    bool is_rank = ms_launch_is_own();
+    if (!is_rank && ms_launch_environment().size > 1) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "calibrate starts its own ranks, and is one of %ld here",
+                ms_launch_environment().size);
+        ms_hint(r->cx, "meshsim calibrate --backend mpi --ranks %ld, without mpirun",
+                ms_launch_environment().size);
+        return MS_EINPUT;
+    }
+    r->measure.backend = ms_backend_find(backend_names[r->options->backend.value]);
+    if (r->measure.backend == NULL)
+        return no_mpi(r, "this program was built without MPI");
+    if (r->options->backend.value == BACKEND_LOOP || is_rank)
+        return MS_OK;
+    r->mpiexec = ms_launch_find(r->cx->arena);
+    return r->mpiexec != NULL
+               ? MS_OK
+               : no_mpi(r, "there is no mpiexec in $PATH to start the ranks");
 }
 
 static ms_status set_up(request *r)
@@ -143,6 +173,55 @@ static void show_progress(const request *r, int launch)
                 now_s() - r->start_s);
 }
 
+static ms_status read_samples(request *r)
+{
+    ms_jdoc *doc;
+    ms_jval root;
+    MS_TRY(ms_json_load(r->cx, r->samples_path, &doc, &root));
+    ms_status status = ms_samples_read(r->cx, root, &r->samples);
+    ms_json_close(doc);
+    return status;
+}
+
+/* The same command as ranks of mpiexec, which measure once and write samples. */
+static ms_status start_ranks(request *r, const ms_measure *how)
+{
+    ms_arena *arena = r->cx->arena;
+    char *argv[16];
+    int num = 0;
+    const char *words[] = {"calibrate",
+                           "--backend",
+                           "mpi",
+                           "--dtype",
+                           dtype_names[how->type],
+                           "--ranks",
+                           ms_arena_printf(arena, "%ld", how->num_ranks),
+                           "--launch",
+                           ms_arena_printf(arena, "%d", how->launch),
+                           "--force",
+                           "-o",
+                           r->samples_path};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        argv[num++] = ms_arena_strdup(arena, words[i]);
+    if (how->quick)
+        argv[num++] = ms_arena_strdup(arena, "--quick");
+    if (!how->kernels)
+        argv[num++] = ms_arena_strdup(arena, "--collectives");
+    if (r->options->cluster != NULL) {
+        argv[num++] = ms_arena_strdup(arena, "--cluster");
+        argv[num++] = ms_arena_strdup(arena, r->options->cluster);
+    }
+    MS_TRY(ms_launch_run(r->cx, &(ms_launch_job){r->mpiexec, how->num_ranks,
+                                                 ms_machine_cores(), num, argv}));
+    return read_samples(r);
+}
+
+static ms_status measure_once(request *r, const ms_measure *how)
+{
+    return r->mpiexec != NULL ? start_ranks(r, how)
+                              : ms_measure_launch(r->cx, how, &r->samples);
+}
+
 /* Collectives also over fewer ranks, by powers of two: groups of a mesh are smaller than the world. */
 static ms_status measure_launch(request *r, int launch)
 {
@@ -150,14 +229,14 @@ static ms_status measure_launch(request *r, int launch)
     how.launch = launch;
     how.num_ranks = r->input.ranks;
     how.kernels = true;
-    MS_TRY(ms_measure_launch(r->cx, &how, &r->samples));
+    MS_TRY(measure_once(r, &how));
     how.kernels = false;
     for (how.num_ranks = 2; how.num_ranks < r->input.ranks; how.num_ranks *= 2)
-        MS_TRY(ms_measure_launch(r->cx, &how, &r->samples));
+        MS_TRY(measure_once(r, &how));
     return MS_OK;
 }
 
-static ms_status measure(request *r)
+static ms_status measure_launches(request *r)
 {
     for (int launch = 0; launch < r->input.num_launches; launch++) {
         show_progress(r, launch);
@@ -168,6 +247,42 @@ static ms_status measure(request *r)
                            launch + 1, r->input.num_launches);
     }
     return MS_OK;
+}
+
+static ms_status measure(request *r)
+{
+    if (r->mpiexec == NULL)
+        return measure_launches(r);
+    const char *folder = getenv("TMPDIR");
+    char *path = ms_arena_printf(r->cx->arena, "%s/meshsim-samples-XXXXXX",
+                                 folder != NULL ? folder : "/tmp");
+    int file = mkstemp(path);
+    if (file < 0)
+        return ms_fail(r->cx, MS_EIO, MS_NOWHERE, "cannot make a temporary file %s",
+                       path);
+    (void)close(file);
+    r->samples_path = path;
+    ms_status status = measure_launches(r);
+    (void)unlink(path);
+    return status;
+}
+
+/* What a rank does that calibrate has started. */
+static ms_status measure_as_rank(request *r)
+{
+    ms_measure how = r->measure;
+    how.launch = (int)r->options->launch.value;
+    how.num_ranks = r->input.ranks;
+    how.kernels = !r->options->collectives;
+    MS_TRY(ms_measure_launch(r->cx, &how, &r->samples));
+    if (r->samples.num == 0)
+        return MS_OK; /* rank 0 has them */
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    ms_jout json = ms_jout_open(out.file);
+    ms_samples_write(&json, &r->samples);
+    ms_jout_close(&json);
+    return ms_output_close(r->cx, &out, MS_OK);
 }
 
 /* ---- results ---- */
@@ -224,6 +339,8 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
     request r = {.cx = cx, .args = args, .options = &options, .start_s = now_s()};
     MS_TRY(check_options(&r));
     MS_TRY(set_up(&r));
+    if (options.launch.given)
+        return measure_as_rank(&r);
     MS_TRY(measure(&r));
     ms_calibration *calibration = MS_NEW(cx->arena, ms_calibration);
     MS_TRY(ms_calibration_make(cx, &r.input, calibration));
