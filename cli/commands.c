@@ -32,6 +32,12 @@ const ms_command ms_commands[] = {
         "one plan's step task by task: contention, slow parts, memory over time, traces",
         "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
     COMMAND(
+        "run", ms_cmd_run, "[PLAN.json]", 1,
+        "train for some steps by a plan, on this machine's CPUs: measured beside "
+        "predicted",
+        "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
+        "--check"),
+    COMMAND(
         "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
         "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
         "meshsim schedule zb-h1 --pp 4 --microbatches 8"),
@@ -48,6 +54,9 @@ const ms_command ms_commands[] = {
         "validate", ms_cmd_validate, "RUNS.csv", 1,
         "predictions beside published measurements: errors by source, order of layouts",
         "meshsim validate runs.csv --json"),
+    COMMAND("calibrate", ms_cmd_calibrate, "", 0,
+            "this machine's kernels and collectives measured, as a cost profile",
+            "meshsim calibrate --quick -o this.json"),
     COMMAND("plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
             "pictures of a plan's pipeline, of plans' memory, and of growing numbers of "
             "GPUs",

@@ -17,6 +17,7 @@ void ms_interrupt_install(void)
     sigemptyset(&action.sa_mask);
     action.sa_flags = (int)SA_RESETHAND;
     (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGUSR1, &action, NULL);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigemptyset(&ignore.sa_mask);
     (void)sigaction(SIGPIPE, &ignore, NULL);

@@ -1,10 +1,11 @@
-/* SIGINT: the first asks a command to stop and print what it has, the second kills. */
+/* SIGINT: the first asks a command to stop and print what it has, the second kills. SIGUSR1, which mpiexec passes on to ranks and batch systems send before
+ * their time limit, is the same. */
 #ifndef MS_CLI_INTERRUPT_H
 #define MS_CLI_INTERRUPT_H
 
 #include <signal.h>
 
-/* Not zero once SIGINT came. Long commands look at it between pieces of work, print
+/* Not zero once one of them came. Long commands look at it between pieces of work, print
  * their partial results and return MS_EINTERRUPTED. */
 extern volatile sig_atomic_t ms_interrupted;
 

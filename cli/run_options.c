@@ -59,8 +59,6 @@ const ms_option ms_run_option_table[] = {
         "tokens of the first step: input_ids, labels"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
         "write what ran when, for ui.perfetto.dev or chrome://tracing"),
-    ROW(MS_OPT_TEXT, profile, "--profile", "NAME|FILE",
-        "coefficients of the prediction (default: the cluster's)"),
     {.kind = MS_OPTION_QUANTITY,
      .name = "--timeout",
      .offset = offsetof(ms_run_flags, timeout_s),
@@ -139,8 +137,8 @@ ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
 
 /* ---- plans ---- */
 
-ms_status ms_run_plan(ms_ctx *cx, const ms_run_flags *flags, ms_plan_options *options,
-                      ms_plan *out)
+ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
+                            ms_plan_options *options, ms_plan *out)
 {
     if (options->stack == NULL) {
         options->stack = "meshsim";

@@ -21,7 +21,6 @@ typedef struct ms_run_flags {
     ms_opt_integer steps, warm_up, seed;
     const char *tokens, *load_weights;
     const char *save_weights, *save_grads, *save_batch, *trace;
-    const char *profile;
     ms_opt_quantity learning_rate, beta1, beta2, epsilon, weight_decay, clip, deviation;
     ms_opt_quantity timeout_s;
     bool balanced_routing, check, force;
@@ -34,8 +33,8 @@ extern const ms_option ms_run_option_table[];
 ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *flags);
 
 /* A plan that is run is of this machine and of the runner's own stack, computes in --dtype, and keeps its states in it. */
-ms_status ms_run_plan(ms_ctx *cx, const ms_run_flags *flags, ms_plan_options *options,
-                      ms_plan *out);
+ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
+                            ms_plan_options *options, ms_plan *out);
 
 /* What the runner is asked for; tokens and weights are read from their files. Flags are settled. */
 ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,

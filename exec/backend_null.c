@@ -4,7 +4,6 @@
 
 #include "base/number.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 /* When an event happens. What is received is asked for when somebody waits for it. */
 typedef struct moment {
     double time_s;
-    const ms_transfer *awaited; /* owned; NULL: the time is known */
+    ms_transfer *awaited; /* owned; NULL: the time is known */
 } moment;
 
 /* When the kernels of a part at work began. */
@@ -62,7 +61,7 @@ static void *grown(void *memory, size_t bytes)
 static void free_rank(ms_device_rank *device)
 {
     for (int i = 0; i < device->num_moments; i++)
-        free((void *)(uintptr_t)device->moments[i].awaited);
+        free(device->moments[i].awaited);
     free(device->moments);
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
         free(device->at_work[pass].began_s);
@@ -121,7 +120,7 @@ static ms_status receive(ms_ctx *cx, ms_device_rank *device, moment *at)
 {
     ms_post post;
     MS_TRY(ms_crew_receive(cx, device->crew, device->rank, at->awaited, &post));
-    free((void *)(uintptr_t)at->awaited);
+    free(at->awaited);
     *at = (moment){.time_s = post.number};
     return MS_OK;
 }

@@ -1,6 +1,5 @@
 #include "exec/collect.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- one rank ---- */
@@ -71,18 +70,21 @@ static void unpack_slices(ms_arena *arena, const header *head, const char *at,
                           ms_recorder *out)
 {
     size_t bytes = (size_t)head->num_slices * sizeof(ms_recorded);
-    out->slices = malloc(bytes > 0 ? bytes : 1);
-    if (out->slices == NULL)
-        return; /* a shorter record, as when it was made */
-    memcpy(out->slices, at, bytes);
-    out->num = out->room = head->num_slices;
     char *text = ms_arena_alloc(arena, (size_t)head->num_text + 1);
     memcpy(text, at + bytes, (size_t)head->num_text);
-    for (long i = 0; i < out->num; i++) {
+    out->on = true;
+    for (long i = 0; i < head->num_slices; i++) {
+        ms_recorded slice;
         size_t start;
-        memcpy(&start, &out->slices[i].name, sizeof start);
-        out->slices[i].name = text + start;
+        memcpy(&slice, at + (size_t)i * sizeof slice, sizeof slice);
+        memcpy(&start, &slice.name, sizeof start);
+        slice.name = text + start;
+        out->action = slice.action;
+        out->microbatch = slice.microbatch;
+        out->stage = slice.stage;
+        ms_recorder_add(out, slice);
     }
+    out->on = false;
 }
 
 void ms_rank_outcome_unpack(ms_arena *arena, const ms_packed *packed,

@@ -39,6 +39,11 @@ const char *ms_launch_find(ms_arena *arena)
     return found != NULL ? found : find_in_path(arena, "mpirun");
 }
 
+bool ms_launch_is_own(void)
+{
+    return getenv(MS_LAUNCHED_VARIABLE) != NULL;
+}
+
 /* Others take what is a variable of the environment here as no more than that. */
 static const char *const always[] = {"OMPI_MCA_rmaps_base_oversubscribe=1",
                                      MS_LAUNCHED_VARIABLE "=1", NULL};

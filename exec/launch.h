@@ -17,6 +17,9 @@ typedef struct ms_launch_job {
     char *const *argv;
 } ms_launch_job;
 
+/* Whether this process is such a rank. */
+bool ms_launch_is_own(void);
+
 /* mpiexec or mpirun in $PATH; NULL: neither. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
 

@@ -201,7 +201,7 @@ static ms_status read_entry(ms_ctx *cx, ms_jval value, const char *name, long da
                             entry *out)
 {
     header_fields fields = {0};
-    ms_jval shape, offsets;
+    ms_jval shape = {0}, offsets = {0};
     MS_TRY(ms_json_read(cx, value, entry_fields, &fields));
     ms_json_member(cx, value, "shape", &shape);
     ms_json_member(cx, value, "data_offsets", &offsets);

@@ -1,0 +1,242 @@
+/* meshsim run: the steps of a plan with real numbers, measured beside predicted. */
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/plan_command.h"
+#include "cli/run_backend.h"
+#include "cli/run_files.h"
+#include "cli/run_memory.h"
+#include "cli/run_report.h"
+#include "exec/backends.h"
+#include "exec/collect.h"
+#include "exec/launch.h"
+
+#include <string.h>
+#include <unistd.h>
+
+typedef struct request {
+    ms_ctx *cx;
+    const ms_args *args;
+    ms_run_flags flags;
+    ms_plan_options options;
+    ms_plan plan;
+    ms_run_choice choice;
+    ms_workload *workload;
+    ms_planned planned;
+    ms_prediction prediction;
+    ms_runner_options how;
+    ms_world world;
+    ms_outcome outcome;
+    ms_check check;
+    ms_run_report report;
+} request;
+
+/* ---- before ---- */
+
+/* Notes were printed by whoever started this rank, or are by rank 0. */
+static void silence_rank(request *r)
+{
+    if (ms_launch_is_own() || r->choice.environment.rank > 0)
+        r->cx->verbosity = -1;
+}
+
+static ms_status read_request(request *r)
+{
+    ms_ctx *cx = r->cx;
+    const ms_words *words = &r->args->words;
+    MS_TRY(ms_run_flags_settle(cx, &r->flags));
+    MS_TRY(ms_plan_options_word(cx, &r->options,
+                                words->num_words > 0 ? words->words[0] : NULL));
+    MS_TRY(ms_run_flags_plan(cx, &r->flags, &r->options, &r->plan));
+    const char *output = r->args->common.output;
+    const char *const outputs[] = {output, r->flags.trace, r->flags.save_weights,
+                                   r->flags.save_grads, r->flags.save_batch};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        MS_TRY(ms_plan_options_check_output(cx, &r->options, &r->plan, outputs[i]));
+    MS_TRY(ms_run_files_check(cx, &r->flags, output));
+    return ms_run_choose(cx, &r->flags, &r->plan, &r->choice);
+}
+
+static int num_whole_tensors(const ms_runner_options *how)
+{
+    return how->wants_weights + how->wants_gradients + how->wants_updated;
+}
+
+static ms_status write_shortfall(const request *r, const ms_run_room *room)
+{
+    ms_status status = ms_run_room_fail(r->cx, room, &r->plan);
+    if (!r->args->common.json)
+        return status;
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    ms_jout json = ms_jout_open(out.file);
+    ms_run_room_write_json(&json, room, &r->plan);
+    ms_jout_close(&json);
+    return ms_output_close(r->cx, &out, status);
+}
+
+/* Ranks that others start are not alone on this machine, or not on it. */
+static ms_status check_memory(request *r)
+{
+    if (r->flags.force || !r->choice.backend->has_values || ms_launch_is_own() ||
+        r->choice.environment.size > 1)
+        return MS_OK;
+    int num_whole = num_whole_tensors(&r->how) * (r->flags.check ? 2 : 1);
+    ms_run_room room =
+        ms_run_room_of(r->cx, r->workload, &r->plan, &r->prediction, num_whole);
+    return room.needed_bytes <= room.available_bytes ? MS_OK : write_shortfall(r, &room);
+}
+
+static ms_status open_plan(request *r)
+{
+    ms_ctx *cx = r->cx;
+    MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
+    MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
+    MS_TRY(ms_run_flags_options(cx, &r->flags, &r->plan, r->workload->model, &r->how));
+    ms_planned_open(cx, r->workload, &r->plan, &r->planned);
+    (void)ms_predict_planned(cx, &r->planned, &r->prediction);
+    return MS_OK;
+}
+
+/* ---- ranks of their own ---- */
+
+static ms_status launch(const request *r)
+{
+    ms_ctx *cx = r->cx;
+    long num_cores = sysconf(_SC_NPROCESSORS_ONLN), num_ranks = r->plan.gpus;
+    if (r->options.plan_file != NULL && strcmp(r->options.plan_file, "-") == 0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "the plan is read from standard input, which ranks do not share");
+        ms_hint(cx, "write it to a file, or take --backend loop");
+        return MS_EINPUT;
+    }
+    ms_note(cx, "%ld ranks are started by %s%s", num_ranks, r->choice.mpiexec,
+            geteuid() == 0 ? " as root, which Open MPI is told to allow" : "");
+    if (num_ranks > num_cores)
+        ms_note(cx, "%ld ranks share %ld cores: times say little", num_ranks, num_cores);
+    char **argv = MS_NEW_ARRAY(cx->arena, r->args->argc + 1, char *);
+    argv[0] = ms_arena_strdup(cx->arena, r->args->command->name);
+    for (int i = 0; i < r->args->argc; i++)
+        argv[1 + i] = r->args->argv[i];
+    fflush(stderr);
+    return ms_launch_run(cx, &(ms_launch_job){r->choice.mpiexec, num_ranks, num_cores,
+                                              r->args->argc + 1, argv});
+}
+
+/* ---- the run ---- */
+
+static ms_status run_plan(ms_ctx *cx, const ms_backend *backend, const request *r,
+                          const ms_planned *planned, const ms_world *world,
+                          const ms_runner_options *how, ms_outcome *out)
+{
+    ms_backend_job job = {.backend = backend,
+                          .world = world,
+                          .type = how->type,
+                          .timeout_s = r->flags.timeout_s.value};
+    MS_TRY(backend->open(cx, &job));
+    ms_status status = ms_runner_run(cx, &job, planned, how, out);
+    if (status == MS_OK || status == MS_EINTERRUPTED) {
+        ms_status collected = ms_outcome_collect(cx, &job, out);
+        status = collected == MS_OK ? status : collected;
+    }
+    backend->close(&job);
+    return status;
+}
+
+/* On one rank of this process, whatever the backend. */
+static ms_status check_run(request *r)
+{
+    ms_ctx *cx = r->cx;
+    ms_plan plan = ms_run_reference_plan(&r->plan);
+    ms_planned planned;
+    ms_planned_open(cx, r->workload, &plan, &planned);
+    ms_world world = ms_world_make(cx->arena, &plan);
+    ms_runner_options how = r->how;
+    how.wants_weights = false;
+    how.first_recorded_step = how.num_steps; /* nothing is recorded */
+    ms_outcome reference = {0};
+    MS_TRY(run_plan(cx, ms_backend_find("loop"), r, &planned, &world, &how, &reference));
+    ms_check_outcomes(cx->arena, &r->outcome, &reference, how.type, &r->check);
+    ms_outcome_close(&reference);
+    r->report.check = &r->check;
+    if (r->check.passes)
+        return MS_OK;
+    return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
+}
+
+static void fill_report(request *r, ms_status status)
+{
+    double tokens = (double)r->plan.global_batch * (double)r->plan.sequence_length;
+    ms_run_report *report = &r->report;
+    report->plan = &r->plan;
+    report->prediction = &r->prediction;
+    report->world = &r->world;
+    report->backend = r->choice.backend->name;
+    report->dtype = ms_dtype_names[r->plan.compute];
+    report->has_values = r->choice.backend->has_values;
+    report->interrupted = status == MS_EINTERRUPTED;
+    report->num_steps = r->how.num_steps;
+    report->warm_up = r->how.first_recorded_step;
+    report->outcome = &r->outcome;
+    ms_measured_make(r->cx->arena, &r->outcome, report->warm_up, tokens,
+                     &report->measured);
+    report->times = ms_measured_stage_times(&report->measured, &r->outcome, &r->world,
+                                            r->prediction.ending_rank);
+}
+
+static ms_status write_result(const request *r, ms_status status)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    if (r->args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_run_write_json(&json, r->cx->arena, &r->report);
+        ms_jout_close(&json);
+    } else {
+        ms_run_print(out.file, r->cx->arena, &r->report);
+    }
+    return ms_output_close(r->cx, &out, status);
+}
+
+static ms_status run(request *r)
+{
+    ms_ctx *cx = r->cx;
+    MS_TRY(open_plan(r));
+    MS_TRY(check_memory(r));
+    if (r->choice.mpiexec != NULL)
+        return launch(r);
+    r->world = ms_world_make(cx->arena, &r->plan);
+    ms_status status =
+        run_plan(cx, r->choice.backend, r, &r->planned, &r->world, &r->how, &r->outcome);
+    bool partial = status == MS_EINTERRUPTED;
+    if ((status == MS_OK || partial) && r->choice.environment.rank == 0) {
+        if (r->flags.check && !partial)
+            status = check_run(r);
+        if (status != MS_OK && status != MS_ECHECK && status != MS_EINTERRUPTED)
+            return status;
+        fill_report(r, status);
+        ms_status written = ms_run_files_write(cx, &r->flags, &r->how, &r->report);
+        status = write_result(r, written == MS_OK ? status : written);
+    }
+    ms_outcome_close(&r->outcome);
+    return status;
+}
+
+ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
+{
+    request *r = MS_NEW(cx->arena, request);
+    r->cx = cx;
+    r->args = args;
+    r->choice.environment = ms_launch_environment();
+    const ms_option_set sets[] = {{"run", ms_run_option_table, &r->flags},
+                                  {"plan", ms_plan_option_table, &r->options}};
+    MS_TRY(ms_args_read(cx, args, sets, 2));
+    if (args->done)
+        return MS_OK;
+    silence_rank(r);
+    MS_TRY(read_request(r));
+    ms_status status = run(r);
+    if (r->workload != NULL)
+        ms_workload_close(r->workload);
+    return status;
+}

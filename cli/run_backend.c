@@ -1,0 +1,123 @@
+#include "cli/run_backend.h"
+
+#include "cli/output.h"
+#include "exec/backends.h"
+#include "exec/launch.h"
+
+/* ---- started by a launcher ---- */
+
+static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *plan)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%ld ranks were started, but the plan has %ld: the product of its axes",
+            env->size, plan->gpus);
+    ms_hint(cx, "mpirun -n %ld, or other axes; without mpirun, run starts its own ranks",
+            plan->gpus);
+    return MS_EINPUT;
+}
+
+static ms_status refuse_torchrun(ms_ctx *cx, const ms_launch *env)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "started as rank %ld of %ld (RANK, WORLD_SIZE), but ranks of a run on CPUs "
+            "meet through MPI",
+            env->rank, env->size);
+    ms_hint(cx,
+            "mpirun -n %ld meshsim run, srun --mpi=pmix, or meshsim run alone, which "
+            "starts its own ranks",
+            env->size);
+    return MS_EINPUT;
+}
+
+static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *backend)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "--backend %s has all ranks in one process, but %ld were started", backend,
+            env->size);
+    ms_hint(cx, "--backend mpi, or start one process only");
+    return MS_EINPUT;
+}
+
+static bool is_alone(const ms_launch *env)
+{
+    return env->launcher == MS_LAUNCHER_NONE ||
+           (env->size == 1 && env->launcher != MS_LAUNCHER_MPI);
+}
+
+static ms_status no_backend(ms_ctx *cx, const char *name, const char *instead)
+{
+    ms_fail(cx, MS_EIO, MS_NOWHERE, "this build has no backend %s", name);
+    ms_hint(cx, "--backend %s; \"meshsim info\" says what was found when it was built",
+            instead);
+    return MS_EIO;
+}
+
+static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
+                               ms_run_choice *out)
+{
+    const ms_launch *env = &out->environment;
+    const char *name = ms_run_backend_names[flags->backend.value];
+    if (env->launcher == MS_LAUNCHER_TORCHRUN)
+        return refuse_torchrun(cx, env);
+    if (flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL) {
+        if (env->size > 1)
+            return refuse_copies(cx, env, name);
+        out->backend = ms_backend_find(name);
+        return MS_OK;
+    }
+    if (env->size != plan->gpus)
+        return refuse_size(cx, env, plan);
+    out->backend = ms_backend_find("mpi");
+    return out->backend != NULL ? MS_OK : no_backend(cx, "mpi", "loop");
+}
+
+/* ---- alone ---- */
+
+static ms_status choose_mpi(ms_ctx *cx, ms_run_choice *out)
+{
+    out->backend = ms_backend_find("mpi");
+    out->mpiexec = ms_launch_find(cx->arena);
+    if (out->backend == NULL)
+        return no_backend(cx, "mpi", "loop");
+    if (out->mpiexec != NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EIO, MS_NOWHERE, "there is no mpiexec in $PATH to start the ranks");
+    ms_hint(cx, "--backend loop needs none");
+    return MS_EIO;
+}
+
+static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
+{
+    const ms_backend *mpi = ms_backend_find("mpi");
+    const char *mpiexec = ms_launch_find(cx->arena);
+    out->backend = ms_backend_find("loop");
+    if (plan->gpus == 1)
+        return;
+    if (mpi == NULL) {
+        ms_note(cx, "backend loop, a thread a rank: this build has no MPI");
+    } else if (mpiexec == NULL) {
+        ms_note(cx, "backend loop, a thread a rank: there is no mpiexec in $PATH");
+    } else {
+        out->backend = mpi;
+        out->mpiexec = mpiexec;
+    }
+}
+
+ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
+                        ms_run_choice *out)
+{
+    *out = (ms_run_choice){.environment = ms_launch_environment()};
+    if (flags->backend.value == MS_RUN_CUDA)
+        return no_backend(cx, "cuda", "loop");
+    if (!is_alone(&out->environment))
+        return choose_inside(cx, flags, plan, out);
+    if (flags->backend.value == MS_RUN_MPI)
+        return choose_mpi(cx, out);
+    if (flags->backend.value == MS_RUN_AUTO) {
+        choose_any(cx, plan, out);
+        return MS_OK;
+    }
+    const char *name = ms_run_backend_names[flags->backend.value];
+    out->backend = ms_backend_find(name);
+    return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
+}

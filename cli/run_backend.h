@@ -1,0 +1,19 @@
+/* Which backend carries out a run, and where its ranks come from. */
+#ifndef MS_CLI_RUN_BACKEND_H
+#define MS_CLI_RUN_BACKEND_H
+
+#include "cli/run_options.h"
+#include "exec/environment.h"
+
+typedef struct ms_run_choice {
+    const ms_backend *backend;
+    const char *mpiexec; /* that is to start the ranks; NULL: they are here */
+    ms_launch environment;
+} ms_run_choice;
+
+/* Looks at how this process was started. Notes why loop serves when nothing was asked for. MS_EINPUT: as many ranks as were started are not what the plan needs, or
+ * they cannot meet; MS_EIO: this build has no such backend, or there is no mpiexec. */
+ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
+                        ms_run_choice *out);
+
+#endif

@@ -1,0 +1,16 @@
+/* Files that a run leaves. */
+#ifndef MS_CLI_RUN_FILES_H
+#define MS_CLI_RUN_FILES_H
+
+#include "cli/run_options.h"
+#include "cli/run_report.h"
+
+/* MS_EINPUT: two of the files, or an output and an input, are one; standard output is asked for. */
+ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *flags, const char *output);
+
+/* What flags ask for of the steps that were done. */
+ms_status ms_run_files_write(ms_ctx *cx, const ms_run_flags *flags,
+                             const ms_runner_options *options,
+                             const ms_run_report *report);
+
+#endif
