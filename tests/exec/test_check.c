@@ -3,7 +3,7 @@
 
 #include "tests/test.h"
 
-static ms_safe_tensor tensor(const char *name, const double *values, long count)
+static ms_safe_tensor tensor(const char *name, double *values, long count)
 {
     return (ms_safe_tensor){.name = name,
                             .type = MS_SAFE_F32,
