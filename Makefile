@@ -235,11 +235,17 @@ docs: $(PROGRAM) ## commands shown in README.md and docs/accuracy.md, run again;
 pictures: $(PROGRAM) ## docs/*.png, made again by the commands of docs/howto.md; needs gnuplot
 	@docs/pictures.sh $(PROGRAM)
 
+.PHONY: oracle
+oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (or another torch: PYTHON=...)
+	@for python in $(PYTHON) python3 /usr/bin/python3; do \
+	    if "$$python" -c 'import torch' 2>/dev/null; then exec "$$python" tests/oracle/torch/make_oracle.py tests/data/run; fi; \
+	done; echo "oracle: no python3 with torch: install python3-torch, or name one with PYTHON=..." >&2; exit 1
+
 # libFuzzer builds everything again with clang, in one go per target.
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
-	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c $(SUPPORT)
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/safetensors.c exec/tokens.c $(SUPPORT)
 
 # ---- lint
 

@@ -64,17 +64,30 @@ typedef struct ms_bill_comm {
 
 #define MS_MAX_BILL_COMMS 16
 
-/* Memory of a backward in two halves (zero-bubble schedules, Qi et al. 2023): recomputation and gradients of inputs first, gradients of
- * weights later. What the second half reads stays alive from the first, recomputed tensors too. Logits excluded but where said. */
-typedef struct ms_bill_halves {
-    double
-        delayed_bytes; /* alive between the halves: activations and gradients that the second reads, each once; per micro-batch */
-    double delayed_logit_bytes; /* gradients of logits among them, as stored; head only */
-    double
-        transient_input_bytes; /* the most alive beyond saved_bytes during the first; ends with delayed_bytes or more alive */
-    double
-        transient_weight_bytes; /* the most alive beyond delayed_bytes during the second */
-} ms_bill_halves;
+/* Bytes of activations and gradients of them; logits and gradients of those are a category of their own. */
+typedef struct ms_tensor_bytes {
+    double activation_bytes, logits_bytes;
+} ms_tensor_bytes;
+
+/* What of a backward runs. The halves are those of zero-bubble schedules (Qi et al. 2023): recomputation and gradients of inputs first, gradients of weights
+ * later. What the second half reads stays alive from the first, recomputed tensors too. */
+typedef enum ms_bill_half {
+    MS_BILL_WHOLE,
+    MS_BILL_INPUT_HALF,
+    MS_BILL_WEIGHT_HALF,
+    MS_NUM_BILL_HALVES
+} ms_bill_half;
+
+/* What is alive of a part and a micro-batch. In forward and in each half a tensor is freed after the node that reads it last there, unless a later pass needs it; what
+ * the half does not read (results that nothing asks for, kept tensors that no gradient needs) goes when it ends. The gradient of the part's output is alive from the
+ * start, that of its input at the end, when it becomes the former of the part before. The gradient of the logits overwrites them. */
+typedef struct ms_bill_memory {
+    ms_tensor_bytes saved; /* from forward to backward, gradients not yet there */
+    ms_tensor_bytes
+        delayed; /* between the halves: what the second reads, each tensor once */
+    /* when most is alive: beyond saved, in the weight half beyond delayed; logits that have gone by then count less than 0 */
+    ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
+} ms_bill_memory;
 
 typedef struct ms_bill {
     double compute_s[MS_NUM_BILL_PASSES]; /* backward includes recomputation */
@@ -91,12 +104,7 @@ typedef struct ms_bill {
         expert_params; /* on this rank, before sharding over data-parallel ranks */
     double
         tp_partial_params; /* weights whose gradients are partial over tp (norms with sequence parallelism) */
-    double
-        saved_bytes; /* kept from forward to backward, per micro-batch; logits excluded */
-    double
-        transient_bytes; /* the most that is alive beyond saved_bytes while the backward runs; logits excluded */
-    ms_bill_halves halves;
-    double logits;       /* local logits, elements; head only */
+    ms_bill_memory memory;
     double head_params;  /* of the head's matrix; head only */
     double output_bytes; /* what a pipeline sends on */
 } ms_bill;

@@ -1,43 +1,57 @@
 /* Following the lifetimes of a program's tensors through its backward, whole or in two halves. */
 #include "costmodel/bill_priv.h"
 
+#include "base/number.h"
 #include "costmodel/ring.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #define MAX_TENSORS 512
 
-/* What of the backward runs. */
-typedef enum half {
-    WHOLE,
-    INPUT_HALF,
-    WEIGHT_HALF
-} half;
-
 typedef struct lifetimes {
     const ms_program *program;
+    double logit_bytes;        /* of the stack, per logit */
     bool delayed[MAX_TENSORS]; /* read by gradients of weights and made before them */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)
 {
-    return tensor->role != MS_ROLE_WEIGHT && tensor->role != MS_ROLE_WEIGHT_GRADIENT &&
-           strchr(tensor->dims, MS_DIM_VOCAB) != NULL;
+    return strchr(tensor->dims, MS_DIM_VOCAB) != NULL;
 }
 
-static bool is_kept_role(const ms_tensor *tensor)
+/* The gradient of the logits is written over them. */
+static bool is_in_place(const ms_node *node)
 {
-    return tensor->role == MS_ROLE_ACTIVATION || tensor->role == MS_ROLE_GRADIENT;
+    return node->op == MS_OP_LOSS_GRAD;
 }
 
-/* Bytes of activations and gradients of them; weights, their gradients and logits are accounted elsewhere. */
-static double living_bytes(const ms_program *program, int t)
+static bool is_made_in_place(const ms_program *program, const ms_tensor *tensor)
 {
-    const ms_tensor *tensor = &program->tensors[t];
-    return is_kept_role(tensor) && !is_logits(tensor) ? ms_tensor_local_bytes(program, t)
-                                                      : 0.0;
+    return tensor->producer >= 0 && is_in_place(&program->nodes[tensor->producer]);
+}
+
+/* Weights and their gradients are accounted elsewhere. Logits take what the stack keeps of them, but parts of their gradient (and what waits of it) are as stored. */
+static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
+{
+    const ms_tensor *tensor = &l->program->tensors[t];
+    if (tensor->role != MS_ROLE_ACTIVATION && tensor->role != MS_ROLE_GRADIENT)
+        return (ms_tensor_bytes){0};
+    double stored_bytes = ms_tensor_local_bytes(l->program, t);
+    if (!is_logits(tensor))
+        return (ms_tensor_bytes){.activation_bytes = stored_bytes};
+    bool whole =
+        tensor->role == MS_ROLE_ACTIVATION || is_made_in_place(l->program, tensor);
+    if (half == MS_BILL_WEIGHT_HALF || !whole)
+        return (ms_tensor_bytes){.logits_bytes = stored_bytes};
+    return (ms_tensor_bytes){.logits_bytes = l->logit_bytes *
+                                             ms_tensor_local_elements(l->program, t)};
+}
+
+static ms_tensor_bytes sum_of(ms_tensor_bytes x, ms_tensor_bytes y, double sign)
+{
+    return (ms_tensor_bytes){x.activation_bytes + sign * y.activation_bytes,
+                             x.logits_bytes + sign * y.logits_bytes};
 }
 
 static bool is_weight_node(const ms_node *node)
@@ -45,17 +59,11 @@ static bool is_weight_node(const ms_node *node)
     return node->pass == MS_PASS_BACKWARD_WEIGHT;
 }
 
-static bool runs_in(half part, const ms_node *node)
+static bool runs_in(ms_bill_half half, const ms_node *node)
 {
-    switch (part) {
-    case INPUT_HALF:
-        return node->pass == MS_PASS_RECOMPUTE || node->pass == MS_PASS_BACKWARD_INPUT;
-    case WEIGHT_HALF:
-        return is_weight_node(node);
-    case WHOLE:
-        break;
-    }
-    return true;
+    if (node->pass == MS_PASS_OPTIMIZER)
+        return false;
+    return half == MS_BILL_WHOLE || is_weight_node(node) == (half == MS_BILL_WEIGHT_HALF);
 }
 
 static void find_delayed(lifetimes *l)
@@ -71,89 +79,101 @@ static void find_delayed(lifetimes *l)
     }
 }
 
-static void find_last_uses(const ms_program *program, half part, short *last_use)
+static void find_last_uses(const ms_program *program, ms_bill_half half, short *last_use)
 {
     for (int t = 0; t < program->num_tensors; t++)
         last_use[t] = -1;
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++)
-        for (int i = 0; runs_in(part, &program->nodes[n]) && i < program->nodes[n].num_in;
+        for (int i = 0; runs_in(half, &program->nodes[n]) && i < program->nodes[n].num_in;
              i++)
             last_use[program->nodes[n].in[i]] = (short)n;
 }
 
-/* Whether a tensor goes after its last use: what came from outside does not, nor what the second half still reads. */
-static bool may_die(const lifetimes *l, half part, int t)
-{
-    const ms_tensor *tensor = &l->program->tensors[t];
-    if (part != WHOLE && l->delayed[t])
-        return part == WEIGHT_HALF;
-    return tensor->saved || tensor->producer >= l->program->num_forward_nodes;
-}
-
-/* Walks the backward nodes: results come to life when they are made and die after their last use; saved tensors are alive
- * from the start. A gradient that nothing uses any more (the input's) lives on. */
-static double peak_bytes(const lifetimes *l, half part, double live)
+/* Whether a tensor goes after its last use: weights do not, nor what the second half still reads. */
+static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_program *program = l->program;
-    short last_use[MAX_TENSORS];
-    find_last_uses(program, part, last_use);
-    double peak = live;
-    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
-        const ms_node *node = &program->nodes[n];
-        if (!runs_in(part, node))
-            continue;
-        for (int i = 0; i < node->num_out; i++)
-            live += living_bytes(program, node->out[i]);
-        peak = fmax(peak, live + ms_ring_buffer_bytes(program, node));
-        for (int i = 0; i < node->num_in; i++) {
-            int t = node->in[i];
-            if (last_use[t] != n || !may_die(l, part, t))
-                continue;
-            live -= living_bytes(program, t);
-            last_use[t] = -1; /* an operand used twice dies once */
-        }
+    if (half != MS_BILL_WHOLE && l->delayed[t])
+        return half == MS_BILL_WEIGHT_HALF;
+    return program->tensors[t].saved || t == program->output_gradient ||
+           program->tensors[t].producer >= program->num_forward_nodes;
+}
+
+typedef struct walk {
+    const lifetimes *lifetimes;
+    ms_bill_half half;
+    short last_use[MAX_TENSORS]; /* -1: not read, or gone */
+    ms_tensor_bytes live, most;
+} walk;
+
+static void add(walk *w, int t, double sign)
+{
+    w->live = sum_of(w->live, bytes_of(w->lifetimes, w->half, t), sign);
+}
+
+static void note_most(walk *w, double buffer_bytes)
+{
+    ms_tensor_bytes now = w->live;
+    now.activation_bytes += buffer_bytes;
+    if (now.activation_bytes + now.logits_bytes >
+        w->most.activation_bytes + w->most.logits_bytes)
+        w->most = now;
+}
+
+static void run_node(walk *w, int n)
+{
+    const ms_program *program = w->lifetimes->program;
+    const ms_node *node = &program->nodes[n];
+    if (is_in_place(node)) {
+        add(w, node->in[0], -1.0);
+        w->last_use[node->in[0]] = -1;
     }
-    return peak;
-}
-
-/* The output's gradient comes from outside: it counts where it has to stay for the second half. */
-static double delayed_from_outside_bytes(const lifetimes *l)
-{
-    int seed = l->program->output_gradient;
-    return seed >= 0 && l->delayed[seed] ? living_bytes(l->program, seed) : 0.0;
-}
-
-static void add_halves(lifetimes *l, double saved_bytes, ms_bill_halves *halves)
-{
-    find_delayed(l);
-    for (int t = 0; t < l->program->num_tensors; t++) {
-        const ms_tensor *tensor = &l->program->tensors[t];
-        if (!l->delayed[t] || !is_kept_role(tensor))
+    for (int i = 0; i < node->num_out; i++)
+        add(w, node->out[i], 1.0);
+    note_most(w, ms_ring_buffer_bytes(program, node));
+    for (int i = 0; i < node->num_in; i++) {
+        int t = node->in[i];
+        if (w->last_use[t] != n || !may_die(w->lifetimes, w->half, t))
             continue;
-        halves->delayed_bytes += living_bytes(l->program, t);
-        if (is_logits(tensor))
-            halves->delayed_logit_bytes += ms_tensor_local_bytes(l->program, t);
+        add(w, t, -1.0);
+        w->last_use[t] = -1; /* an operand used twice dies once */
     }
-    halves->transient_input_bytes =
-        peak_bytes(l, INPUT_HALF, saved_bytes + delayed_from_outside_bytes(l)) -
-        saved_bytes;
-    halves->transient_weight_bytes =
-        peak_bytes(l, WEIGHT_HALF, halves->delayed_bytes) - halves->delayed_bytes;
 }
 
-void ms_bill_add_memory(const ms_program *program, ms_bill *bill)
+/* Results come to life when they are made and die after their last use. Beside what is `kept`, the gradient of the output is alive from the start, unless it is
+ * among what waited for this half. */
+static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
+                                    ms_tensor_bytes kept)
 {
-    lifetimes l = {.program = program};
+    const ms_program *program = l->program;
+    walk w = {.lifetimes = l, .half = half, .live = kept};
+    find_last_uses(program, half, w.last_use);
+    if (half != MS_BILL_WEIGHT_HALF && program->output_gradient >= 0)
+        add(&w, program->output_gradient, 1.0);
+    w.most = w.live;
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++)
+        if (runs_in(half, &program->nodes[n]))
+            run_node(&w, n);
+    return sum_of(w.most, kept, -1.0);
+}
+
+void ms_bill_add_memory(const ms_program *program, double logit_bytes, ms_bill *bill)
+{
+    lifetimes l = {.program = program, .logit_bytes = logit_bytes};
+    ms_bill_memory *memory = &bill->memory;
     assert(program->num_tensors <= MAX_TENSORS);
+    find_delayed(&l);
     for (int t = 0; t < program->num_tensors; t++) {
-        const ms_tensor *tensor = &program->tensors[t];
-        if (tensor->saved)
-            bill->saved_bytes += living_bytes(program, t);
-        if (strcmp(tensor->dims, "bsv") == 0 && tensor->role == MS_ROLE_ACTIVATION)
-            bill->logits = fmax(bill->logits, ms_tensor_local_elements(program, t));
+        if (program->tensors[t].saved)
+            memory->saved = sum_of(memory->saved, bytes_of(&l, MS_BILL_WHOLE, t), 1.0);
+        if (l.delayed[t])
+            memory->delayed =
+                sum_of(memory->delayed, bytes_of(&l, MS_BILL_WEIGHT_HALF, t), 1.0);
     }
-    bill->transient_bytes = peak_bytes(&l, WHOLE, bill->saved_bytes) - bill->saved_bytes;
-    add_halves(&l, bill->saved_bytes, &bill->halves);
+    for (int half = 0; half < MS_NUM_BILL_HALVES; half++)
+        memory->transient[half] =
+            transient_of(&l, (ms_bill_half)half,
+                         half == MS_BILL_WEIGHT_HALF ? memory->delayed : memory->saved);
     if (program->output >= 0)
         bill->output_bytes = ms_tensor_local_bytes(program, program->output);
 }

@@ -1,37 +1,11 @@
 /* Each fit evaluates the functions that price (kernel_cost.h, collective_cost.h) with the coefficients on trial, so that a law stands in one place. */
-#include "costmodel/calibration.h"
-
-#include "costmodel/statistics.h"
+#include "costmodel/calibration_priv.h"
 
 #include <math.h>
-#include <string.h>
-
-const char *const ms_sample_kind_names[] = {"product",   "attention",  "attention-grad",
-                                            "pointwise", "collective", NULL};
-
-void ms_samples_add(ms_arena *arena, ms_samples *samples, const ms_sample *sample)
-{
-    if (samples->num == samples->capacity) {
-        int capacity = samples->capacity == 0 ? 256 : 2 * samples->capacity;
-        ms_sample *items = MS_NEW_ARRAY(arena, capacity, ms_sample);
-        if (samples->num > 0)
-            memcpy(items, samples->items, (size_t)samples->num * sizeof *items);
-        samples->items = items;
-        samples->capacity = capacity;
-    }
-    samples->items[samples->num++] = *sample;
-}
-
-typedef struct work {
-    ms_ctx *cx;
-    const ms_calibration_input *in;
-    ms_calibration *out;
-    ms_pricer pricer; /* of out->profile, with the coefficients on trial */
-} work;
 
 /* Where the parameters of a fit are put before the law is evaluated. */
 typedef struct trial {
-    work *work;
+    ms_calibration_work *work;
     double *targets[MS_FIT_PARAMETERS];
     int num_targets;
     const ms_pointwise_profile *pointwise;
@@ -85,61 +59,7 @@ static double collective_s(void *state, const double *parameters, const double *
 
 /* ---- points ---- */
 
-typedef bool sample_filter(const ms_sample *sample, int what);
-
-static bool is_product(const ms_sample *sample, int what)
-{
-    (void)what;
-    return sample->kind == MS_SAMPLE_PRODUCT;
-}
-
-static bool is_attention(const ms_sample *sample, int what)
-{
-    (void)what;
-    return sample->kind == MS_SAMPLE_ATTENTION ||
-           sample->kind == MS_SAMPLE_ATTENTION_GRAD;
-}
-
-static bool is_operation(const ms_sample *sample, int what)
-{
-    return sample->kind == MS_SAMPLE_POINTWISE && sample->what == what;
-}
-
-static bool is_collective(const ms_sample *sample, int what)
-{
-    return sample->kind == MS_SAMPLE_COLLECTIVE && sample->what == what;
-}
-
-static bool is_ring(const ms_sample *sample, int what)
-{
-    (void)what;
-    return is_collective(sample, MS_ALL_GATHER) ||
-           is_collective(sample, MS_REDUCE_SCATTER) ||
-           is_collective(sample, MS_ALL_REDUCE);
-}
-
-/* A row of the law's numbers: what a sample is, then its sizes. */
-static int fill_point(const ms_sample *sample, double *point)
-{
-    int num = 0;
-    if (is_attention(sample, 0))
-        point[num++] = sample->kind;
-    if (sample->kind == MS_SAMPLE_COLLECTIVE) {
-        point[num++] = sample->what;
-        point[num++] = (double)sample->ranks;
-    }
-    static const int sizes[] = {[MS_SAMPLE_PRODUCT] = 4,
-                                [MS_SAMPLE_ATTENTION] = 5,
-                                [MS_SAMPLE_ATTENTION_GRAD] = 5,
-                                [MS_SAMPLE_POINTWISE] = 1,
-                                [MS_SAMPLE_COLLECTIVE] = 1};
-    for (int i = 0; i < sizes[sample->kind]; i++)
-        point[num++] = sample->size[i];
-    point[num++] = sample->seconds;
-    return num;
-}
-
-static void collect(const work *w, sample_filter *filter, int what,
+static void collect(const ms_calibration_work *w, ms_sample_filter *filter, int what,
                     ms_fit_problem *problem)
 {
     const int most_columns = MS_SAMPLE_SIZES + 2;
@@ -150,7 +70,7 @@ static void collect(const work *w, sample_filter *filter, int what,
     for (int i = 0; i < samples->num; i++) {
         if (!filter(&samples->items[i], what))
             continue;
-        columns = fill_point(&samples->items[i], points + num * columns);
+        columns = ms_sample_point(&samples->items[i], points + num * columns);
         launch[num++] = samples->items[i].launch;
     }
     problem->points = points;
@@ -172,7 +92,7 @@ typedef struct coefficient_row {
 typedef struct fit_plan {
     const char *name;
     ms_fit_law *law;
-    sample_filter *filter;
+    ms_sample_filter *filter;
     int what;
     const ms_pointwise_profile *pointwise;
     int num_rows;
@@ -180,7 +100,8 @@ typedef struct fit_plan {
 } fit_plan;
 
 /* Leaves the best values in their targets; `*out` is NULL when there are no samples at all. */
-static ms_status run_fit(work *w, const fit_plan *plan, ms_calibration_fit **out)
+static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
+                         ms_calibration_fit **out)
 {
     trial state = {
         .work = w, .num_targets = plan->num_rows, .pointwise = plan->pointwise};
@@ -212,7 +133,8 @@ static ms_status run_fit(work *w, const fit_plan *plan, ms_calibration_fit **out
     return MS_OK;
 }
 
-static ms_coefficient fitted(const work *w, const ms_calibration_fit *fit, int i)
+static ms_coefficient fitted(const ms_calibration_work *w, const ms_calibration_fit *fit,
+                             int i)
 {
     const ms_calibration_coefficient *c = &fit->coefficients[i];
     char low[32], high[32];
@@ -236,8 +158,8 @@ static ms_coefficient fitted(const work *w, const ms_calibration_fit *fit, int i
 }
 
 /* Of a rate, as a fraction of the listed one. */
-static ms_status fraction(const work *w, const ms_calibration_fit *fit, int i,
-                          double listed, ms_coefficient *out)
+static ms_status fraction(const ms_calibration_work *w, const ms_calibration_fit *fit,
+                          int i, double listed, ms_coefficient *out)
 {
     char rate[32], list[32];
     const ms_calibration_coefficient *c = &fit->coefficients[i];
@@ -256,14 +178,14 @@ static ms_status fraction(const work *w, const ms_calibration_fit *fit, int i,
     return MS_EINPUT;
 }
 
-static ms_status too_few(const work *w, const char *what)
+static ms_status too_few(const ms_calibration_work *w, const char *what)
 {
     return ms_fail(w->cx, MS_EINPUT, MS_NOWHERE, "no %s was measured", what);
 }
 
 /* ---- kernels ---- */
 
-static ms_status fit_operation(work *w, int op)
+static ms_status fit_operation(ms_calibration_work *w, int op)
 {
     ms_profile *profile = &w->out->profile;
     ms_pointwise_profile on_trial = {{.value = 1e9}, {.value = 1e-6}};
@@ -271,7 +193,7 @@ static ms_status fit_operation(work *w, int op)
     fit_plan plan = {
         .name = ms_op_names[op],
         .law = pointwise_s,
-        .filter = is_operation,
+        .filter = ms_sample_is_operation,
         .what = op,
         .pointwise = &on_trial,
         .num_rows = 2,
@@ -289,7 +211,7 @@ static ms_status fit_operation(work *w, int op)
     return MS_OK;
 }
 
-static ms_status fit_operations(work *w)
+static ms_status fit_operations(ms_calibration_work *w)
 {
     ms_profile *profile = &w->out->profile;
     profile->pointwise = MS_NEW_ARRAY(w->cx->arena, MS_NUM_OPS, ms_pointwise_profile);
@@ -302,7 +224,7 @@ static ms_status fit_operations(work *w)
                : MS_OK;
 }
 
-static ms_status fit_products(work *w)
+static ms_status fit_products(ms_calibration_work *w)
 {
     ms_dtype compute = w->in->compute;
     ms_gemm_profile *gemm = &w->out->profile.gemm[compute];
@@ -311,7 +233,7 @@ static ms_status fit_products(work *w)
     fit_plan plan = {
         .name = "products",
         .law = product_s,
-        .filter = is_product,
+        .filter = ms_sample_is_product,
         .num_rows = 3,
         .rows = {
             {"rate", MS_UNIT_FLOP_PER_S, &w->pricer.gemm_flop_per_s, 0.5 * peak, false},
@@ -327,7 +249,7 @@ static ms_status fit_products(work *w)
     return MS_OK;
 }
 
-static ms_status fit_attention(work *w)
+static ms_status fit_attention(ms_calibration_work *w)
 {
     ms_pricer *p = &w->pricer;
     double rate = 0.3 * p->gemm_flop_per_s;
@@ -335,7 +257,7 @@ static ms_status fit_attention(work *w)
     fit_plan plan = {
         .name = "attention",
         .law = attention_s,
-        .filter = is_attention,
+        .filter = ms_sample_is_attention,
         .num_rows = 5,
         .rows = {
             {"forward", MS_UNIT_FLOP_PER_S, &p->attention_forward_flop_per_s, rate,
@@ -363,14 +285,14 @@ static ms_status fit_attention(work *w)
 
 /* ---- collectives ---- */
 
-static ms_status fit_rings(work *w)
+static ms_status fit_rings(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;
     ms_calibration_fit *fit;
     fit_plan plan = {
         .name = "rings",
         .law = collective_s,
-        .filter = is_ring,
+        .filter = ms_sample_is_ring,
         .num_rows = 4,
         .rows = {{"base", MS_UNIT_SECONDS, &p->link_base_s.value, 1e-6, true},
                  {"step", MS_UNIT_SECONDS, &p->link_step_s.value, 1e-6, true},
@@ -385,14 +307,14 @@ static ms_status fit_rings(work *w)
     return fraction(w, fit, 2, 1.0, &p->link_frac);
 }
 
-static ms_status fit_all_to_all(work *w)
+static ms_status fit_all_to_all(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;
     ms_calibration_fit *fit;
     fit_plan plan = {
         .name = "all-to-all",
         .law = collective_s,
-        .filter = is_collective,
+        .filter = ms_sample_is_collective,
         .what = MS_ALL_TO_ALL,
         .num_rows = 3,
         .rows = {{"base", MS_UNIT_SECONDS, &p->all_to_all_base_s.value, 1e-6, true},
@@ -407,14 +329,14 @@ static ms_status fit_all_to_all(work *w)
 }
 
 /* Its rate is that of the rings. */
-static ms_status fit_sends(work *w)
+static ms_status fit_sends(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;
     ms_calibration_fit *fit;
     fit_plan plan = {
         .name = "sends",
         .law = collective_s,
-        .filter = is_collective,
+        .filter = ms_sample_is_collective,
         .what = MS_SEND,
         .num_rows = 1,
         .rows = {{"base", MS_UNIT_SECONDS, &p->p2p_base_s.value, 1e-6, true}}};
@@ -424,138 +346,9 @@ static ms_status fit_sends(work *w)
     return MS_OK;
 }
 
-/* ---- tables ---- */
-
-static bool same_case(const ms_sample *a, const ms_sample *b)
-{
-    return a->kind == b->kind && a->what == b->what && a->ranks == b->ranks &&
-           memcmp(a->size, b->size, sizeof a->size) == 0;
-}
-
-/* Seconds of a case in all launches, from sample `first` on; returns how many. */
-static int launches_of(const ms_samples *samples, int first, double *seconds)
-{
-    int num = 0;
-    for (int i = first; i < samples->num; i++)
-        if (same_case(&samples->items[first], &samples->items[i]))
-            seconds[num++] = samples->items[i].seconds;
-    return num;
-}
-
-/* Cases in the order of their first samples: one sample each, with the median of its launches. Their number. */
-static int cases_of(const work *w, ms_sample *cases)
-{
-    const ms_samples *samples = w->in->samples;
-    double *seconds = MS_NEW_ARRAY(w->cx->arena, samples->num + 1, double);
-    int num = 0;
-    for (int i = 0; i < samples->num; i++) {
-        bool known = false;
-        for (int c = 0; c < num && !known; c++)
-            known = same_case(&cases[c], &samples->items[i]);
-        if (known)
-            continue;
-        cases[num] = samples->items[i];
-        cases[num++].seconds =
-            ms_quantile(seconds, launches_of(samples, i, seconds), 0.5);
-    }
-    return num;
-}
-
-static ms_sweep_rows rows_of(const work *w, const ms_sample *cases, int num,
-                             sample_filter *filter, const ms_sample *like)
-{
-    const int most_columns = MS_SAMPLE_SIZES + 1;
-    double *values = MS_NEW_ARRAY(w->cx->arena, num * most_columns + 1, double);
-    ms_sweep_rows rows = {0, values};
-    for (int i = 0; i < num; i++) {
-        if (!filter(&cases[i], like->what) || cases[i].kind != like->kind ||
-            cases[i].ranks != like->ranks)
-            continue;
-        double point[MS_SAMPLE_SIZES + 3];
-        int skip = like->kind == MS_SAMPLE_COLLECTIVE ? 2 : is_attention(like, 0);
-        int columns = fill_point(&cases[i], point) - skip;
-        memcpy(values + rows.num * columns, point + skip,
-               (size_t)columns * sizeof *values);
-        rows.num++;
-    }
-    return rows;
-}
-
-/* Collectives are measured by growing size (exec/measure.h). */
-static void add_curves(const work *w, const ms_sample *cases, int num, ms_sweep *sweep)
-{
-    sweep->curves = MS_NEW_ARRAY(w->cx->arena, num + 1, ms_sweep_curve);
-    for (int i = 0; i < num; i++) {
-        const ms_sample *c = &cases[i];
-        if (c->kind != MS_SAMPLE_COLLECTIVE ||
-            ms_sweep_find(sweep, c->what, c->ranks) != NULL)
-            continue;
-        sweep->curves[sweep->num_curves++] =
-            (ms_sweep_curve){c->what, c->ranks, rows_of(w, cases, num, is_collective, c)};
-    }
-}
-
-static void add_tables(work *w, const ms_sample *cases, int num)
-{
-    ms_sweep *sweep = MS_NEW(w->cx->arena, ms_sweep);
-    long ranks = w->in->ranks;
-    *sweep = (ms_sweep){
-        .machine = w->in->machine, .dtype = (int)w->in->compute, .ranks = ranks};
-    sweep->products = rows_of(w, cases, num, is_product,
-                              &(ms_sample){.kind = MS_SAMPLE_PRODUCT, .ranks = ranks});
-    for (int i = 0; i < 2; i++)
-        sweep->attention[i] =
-            rows_of(w, cases, num, is_attention,
-                    &(ms_sample){.kind = MS_SAMPLE_ATTENTION + i, .ranks = ranks});
-    add_curves(w, cases, num, sweep);
-    w->out->profile.measured = sweep;
-}
-
-/* ---- spread ---- */
-
-static void add_launch_ratio(work *w)
-{
-    const ms_samples *samples = w->in->samples;
-    double least = INFINITY, most = -INFINITY;
-    for (int launch = 0; launch < w->in->num_launches; launch++) {
-        double sum = 0.0;
-        int num = 0;
-        for (int i = 0; i < samples->num; i++) {
-            if (samples->items[i].launch == launch) {
-                sum += log(samples->items[i].seconds);
-                num++;
-            }
-        }
-        least = fmin(least, sum / num);
-        most = fmax(most, sum / num);
-    }
-    w->out->launch_ratio = exp(most - least);
-}
-
-static void add_spread(work *w, const ms_sample *cases, int num)
-{
-    const ms_samples *samples = w->in->samples;
-    double *ratios = MS_NEW_ARRAY(w->cx->arena, samples->num + 1, double);
-    double *seconds = MS_NEW_ARRAY(w->cx->arena, samples->num + 1, double);
-    for (int c = 0; c < num; c++) {
-        int first = 0;
-        while (!same_case(&samples->items[first], &cases[c]))
-            first++;
-        int launches = launches_of(samples, first, seconds);
-        double least = ms_quantile(seconds, launches, 0.0);
-        ratios[c] = ms_quantile(seconds, launches, 1.0) / least;
-    }
-    w->out->case_ratio_p90 = ms_quantile(ratios, num, 0.9);
-    for (int i = 0; i < samples->num; i++)
-        ratios[i] = samples->items[i].typical_s / samples->items[i].seconds;
-    w->out->typical_ratio = ms_quantile(ratios, samples->num, 0.5);
-    w->out->num_cases = num;
-    add_launch_ratio(w);
-}
-
 /* ---- all of it ---- */
 
-static void start(work *w)
+static void start(ms_calibration_work *w)
 {
     const ms_calibration_input *in = w->in;
     ms_profile *profile = &w->out->profile;
@@ -578,7 +371,7 @@ ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
                               ms_calibration *out)
 {
     *out = (ms_calibration){.input = input};
-    work w = {.cx = cx, .in = input, .out = out};
+    ms_calibration_work w = {.cx = cx, .in = input, .out = out};
     start(&w);
     MS_TRY(ms_pricer_make(cx, input->cluster, &out->profile, input->stack, input->compute,
                           &w.pricer));
@@ -588,9 +381,6 @@ ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
     MS_TRY(fit_rings(&w));
     MS_TRY(fit_all_to_all(&w));
     MS_TRY(fit_sends(&w));
-    ms_sample *cases = MS_NEW_ARRAY(cx->arena, input->samples->num + 1, ms_sample);
-    int num = cases_of(&w, cases);
-    add_tables(&w, cases, num);
-    add_spread(&w, cases, num);
+    ms_calibration_add_tables(&w);
     return MS_OK;
 }

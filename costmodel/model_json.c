@@ -211,6 +211,19 @@ static ms_status read_mla(ms_ctx *cx, ms_jval root, model_file *file)
     return MS_OK;
 }
 
+/* Of absent keys, where they depend on others. */
+static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
+{
+    ms_jval present;
+    bool layer_norm = model->norm == MS_NORM_LAYER;
+    if (!ms_json_member(cx, root, "norm_epsilon", &present))
+        model->norm_epsilon = layer_norm ? 1e-5 : 1e-6;
+    if (!ms_json_member(cx, root, "norm_bias", &present))
+        model->norm_bias = layer_norm;
+    if (model->norms_per_layer == 0)
+        model->norms_per_layer = model->post_norms ? 4 : 2;
+}
+
 ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
 {
     ms_jval part;
@@ -227,12 +240,7 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     model->final_norm = true;
     model->rotary_base = 10000.0;
     MS_TRY(ms_json_read(cx, root, file_fields, file));
-    if (!ms_json_member(cx, root, "norm_epsilon", &part))
-        model->norm_epsilon = model->norm == MS_NORM_LAYER ? 1e-5 : 1e-6;
-    if (!ms_json_member(cx, root, "norm_bias", &part))
-        model->norm_bias = model->norm == MS_NORM_LAYER;
-    if (model->norms_per_layer == 0)
-        model->norms_per_layer = model->post_norms ? 4 : 2;
+    set_defaults(cx, root, model);
     MS_TRY(read_mla(cx, root, file));
     if (ms_json_member(cx, root, "moe", &part))
         MS_TRY(ms_json_read(cx, part, moe_fields, file));

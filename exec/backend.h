@@ -97,6 +97,8 @@ struct ms_backend {
     /* Never NULL for bytes > 0 unless the rank has no memory left: MS_EIO by the caller. Without values: NULL. */
     void *(*allocate)(ms_device_rank *device, size_t bytes);
     void (*release)(ms_device_rank *device, void *memory, size_t bytes);
+    /* The part whose ops come next in a pass (ms_bill_pass): virtual clocks note when its kernels begin. NULL: not asked for. */
+    void (*begin_part)(ms_device_rank *device, const ms_part_ops *part, int pass);
     ms_status (*kernel)(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call);
     /* Time on the compute stream that no kernel of a program stands for: waiting for the host, interference, an optimizer pass. Virtual clocks only;
      * others do nothing. */

@@ -75,9 +75,11 @@ ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
             add_weights(&l, job->stages[s].parts[i]->program,
                         ms_job_layer(&job->stages[s], i));
     drop_repeated(&l);
+    double **values = MS_NEW_ARRAY(cx->arena, l.num, double *);
     for (int i = 0; i < l.num; i++)
-        l.tensors[i].values = MS_NEW_ARRAY(cx->arena, l.tensors[i].count, double);
-    return (ms_collection){l.num, l.tensors};
+        l.tensors[i].values = values[i] =
+            MS_NEW_ARRAY(cx->arena, l.tensors[i].count, double);
+    return (ms_collection){l.num, l.tensors, values};
 }
 
 /* ---- values ---- */
@@ -94,7 +96,7 @@ static ms_status put(void *state, const ms_weight_name *name, long expert,
                 sizeof *collection->tensors, by_name);
     if (tensor == NULL)
         return MS_EIO;
-    double *whole = (double *)tensor->values;
+    double *whole = collection->values[tensor - collection->tensors];
     for (long i = 0; i < count; i++)
         whole[places[i]] = values[i];
     return MS_OK;
@@ -113,7 +115,7 @@ static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
 {
     ms_rank *rank = &r->rank;
     for (int i = 0; i < collection->num_tensors; i++) {
-        double *values = (double *)collection->tensors[i].values;
+        double *values = collection->values[i];
         ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                                 .element = MS_ELEMENT_DOUBLE,
                                 .group = MS_TRAFFIC_WORLD,

@@ -6,8 +6,8 @@
 
 typedef struct ms_collection {
     int num_tensors;
-    ms_safe_tensor
-        *tensors; /* in the order of their names; values are zero until they are filled */
+    ms_safe_tensor *tensors; /* in the order of their names */
+    double **values;         /* theirs, to be filled; zero until then */
 } ms_collection;
 
 /* All weights of the model by Hugging Face's names. Lives in cx->arena. */

@@ -15,6 +15,8 @@ typedef struct attention {
     long window;
     ms_real scale;
     ms_real *scores, *gscores; /* (TILE, TILE) each */
+    /* unfused, one block of all keys: probabilities [b n s t], written forward and read backward; NULL otherwise */
+    const ms_local *stored;
 } attention;
 
 size_t MS_TYPED(ms_cpu_attention_bytes)(const ms_program *program, const ms_node *node)
@@ -222,13 +224,13 @@ static void soften_tile(const attention *a, const tile *t, running *r)
     }
 }
 
-/* The results of earlier blocks are the state from which this one goes on: o was divided by a sum that is exp(lse). */
+/* The results of earlier blocks are the state from which this one goes on: o was divided by the sum exp(lse), which is 1 relative to exp(lse). */
 static void begin_queries(const attention *a, const tile *t, running *r)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++) {
         r->max[i] = lse[i * a->num_heads];
-        r->sum[i] = isinf(r->max[i]) ? 0 : 1;
+        r->sum[i] = 1; /* where nothing was seen yet, the first score makes it 0 */
     }
 }
 
@@ -236,8 +238,6 @@ static void end_queries(const attention *a, const tile *t, const running *r)
 {
     ms_real *lse = query_rows(a, t, a->block->lse), *o = query_rows(a, t, a->block->o);
     for (long i = 0; i < t->num_queries; i++) {
-        if (!(r->sum[i] > 0) && isinf(r->max[i]))
-            continue;
         lse[i * a->num_heads] = r->max[i] + MS_REAL_MATH(log)(r->sum[i]);
         scale_row(o + i * a->num_heads * a->value_width, 1 / r->sum[i], a->value_width);
     }
@@ -245,7 +245,7 @@ static void end_queries(const attention *a, const tile *t, const running *r)
 
 static void attend(const attention *a, tile *t)
 {
-    running r;
+    running r = {{0}, {0}};
     begin_queries(a, t, &r);
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
@@ -282,31 +282,50 @@ typedef struct row_state {
     ms_real lse[TILE], mean[TILE];
 } row_state;
 
+static void read_lse(const attention *a, const tile *t, row_state *s)
+{
+    const ms_real *lse = query_rows(a, t, a->block->lse);
+    for (long i = 0; i < t->num_queries; i++, lse += a->num_heads)
+        s->lse[i] = isinf(*lse) ? 0 : *lse; /* no key is seen: all scores are masked */
+}
+
 static void read_rows(const attention *a, const tile *t, row_state *s)
 {
-    const ms_real *lse = query_rows(a, t, a->block->lse),
-                  *o = query_rows(a, t, a->block->o),
+    const ms_real *o = query_rows(a, t, a->block->o),
                   *go = query_rows(a, t, a->block->go);
+    read_lse(a, t, s);
     for (long i = 0; i < t->num_queries; i++) {
         double sum = 0;
         for (long j = 0; j < a->value_width; j++)
             sum += (double)o[j] * (double)go[j];
         s->mean[i] = (ms_real)sum;
-        s->lse[i] = isinf(*lse) ? 0 : *lse; /* no key is seen: all scores are masked */
-        lse += a->num_heads;
         o += a->num_heads * a->value_width;
         go += a->num_heads * a->value_width;
     }
 }
 
-/* Scores become probabilities. */
-static void probabilities(const attention *a, const tile *t, const row_state *s)
+/* Probabilities of a row of queries of the tile with all keys. */
+static ms_real *stored_row(const attention *a, const tile *t, long query)
 {
+    long row = (t->batch * a->num_heads + t->head) * a->num_queries + t->first_query;
+    return (ms_real *)a->stored->data + (row + query) * a->num_keys;
+}
+
+static void compute_probabilities(const attention *a, const tile *t, const row_state *s)
+{
+    queries_by_keys(a, t, a->block->q, a->block->k, a->scores);
     for (long i = 0; i < t->num_queries; i++) {
         ms_real *row = a->scores + i * TILE;
         mask_row(a, t, i, row);
         exp_of_row(row, t->num_keys, s->lse[i]);
     }
+}
+
+static void load_probabilities(const attention *a, const tile *t)
+{
+    for (long i = 0; i < t->num_queries; i++)
+        memcpy(a->scores + i * TILE, stored_row(a, t, i) + t->first_key,
+               (size_t)t->num_keys * sizeof(ms_real));
 }
 
 MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_state *s)
@@ -323,13 +342,15 @@ MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_
 static void attend_grad(const attention *a, tile *t)
 {
     const ms_attention_block *block = a->block;
-    row_state s;
+    row_state s = {{0}, {0}};
     read_rows(a, t, &s);
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
             continue;
-        queries_by_keys(a, t, block->q, block->k, a->scores);
-        probabilities(a, t, &s);
+        if (a->stored != NULL)
+            load_probabilities(a, t);
+        else
+            compute_probabilities(a, t, &s);
         add_to_keys(a, t, a->scores, block->go, block->gv);
         queries_by_keys(a, t, block->go, block->v, a->gscores);
         score_gradient(a, t, &s);
@@ -352,27 +373,20 @@ static void clear(ms_local *x)
     memset(x->data, 0, (size_t)x->count * sizeof(ms_real));
 }
 
-/* Probabilities [b n s t] of unfused attention, zero where masked; o and lse are final. */
-static void write_scores(const attention *a, tile *t)
+/* Zero where masked; lse is final. */
+static void store_probabilities(const attention *a, tile *t)
 {
-    const ms_local *scores = a->block->call->out[2];
-    long length = scores->shape[3];
-    ms_real *to =
-        (ms_real *)scores->data +
-        ((t->batch * a->num_heads + t->head) * a->num_queries + t->first_query) * length;
-    row_state s;
-    const ms_real *lse = query_rows(a, t, a->block->lse);
-    for (long i = 0; i < t->num_queries; i++)
-        s.lse[i] = isinf(lse[i * a->num_heads]) ? 0 : lse[i * a->num_heads];
-    memset(to, 0, (size_t)(t->num_queries * length) * sizeof *to);
+    row_state s = {{0}, {0}};
+    read_lse(a, t, &s);
+    memset(stored_row(a, t, 0), 0,
+           (size_t)(t->num_queries * a->num_keys) * sizeof(ms_real));
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
             continue;
-        queries_by_keys(a, t, a->block->q, a->block->k, a->scores);
-        probabilities(a, t, &s);
+        compute_probabilities(a, t, &s);
         for (long i = 0; i < t->num_queries; i++)
-            memcpy(to + i * length + key, a->scores + i * TILE,
-                   (size_t)t->num_keys * sizeof *to);
+            memcpy(stored_row(a, t, i) + key, a->scores + i * TILE,
+                   (size_t)t->num_keys * sizeof(ms_real));
     }
 }
 
@@ -389,7 +403,8 @@ void MS_TYPED(ms_cpu_attention)(const ms_op_call *call)
     MS_TYPED(ms_cpu_attention_block)(&block, call->workspace);
     if (call->node->num_out > 2 && call->out[2]->data != NULL) {
         attention a = read_attention(&block, call->workspace);
-        for_queries(&a, write_scores);
+        a.stored = call->out[2];
+        for_queries(&a, store_probabilities);
     }
 }
 
@@ -409,5 +424,7 @@ void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
                                 .gv = call->out[2]};
     for (int i = 0; i < 3; i++)
         clear(call->out[i]);
-    MS_TYPED(ms_cpu_attention_block_grad)(&block, call->workspace);
+    attention a = read_attention(&block, call->workspace);
+    a.stored = call->node->num_in > 6 ? call->in[6] : NULL;
+    for_queries(&a, attend_grad);
 }

@@ -70,7 +70,7 @@ typedef struct blocks {
 static void multiply(const blocks *p)
 {
     ms_real sum[ROWS * COLS];
-    for (long col = 0; col < p->num_cols; col += COLS)
+    for (long col = 0; col < p->num_cols; col += COLS) {
         for (long row = 0; row < p->num_rows; row += ROWS) {
             inner(sum, p->a + row * p->depth, p->b + col * p->depth, p->depth);
             long rows = ms_cpu_smaller(ROWS, p->num_rows - row),
@@ -79,6 +79,7 @@ static void multiply(const blocks *p)
                 for (long j = 0; j < cols; j++)
                     p->c[(row + i) * p->ld_c + col + j] += sum[i * COLS + j];
         }
+    }
 }
 
 /* All rows of c, `cols` of its columns from `col` on, for `depth` terms from k on. */

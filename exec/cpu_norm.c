@@ -25,11 +25,12 @@ static inline double sum_of_squares(const ms_real *x, double mean, long count)
 {
     double lane[MS_CPU_LANES] = {0};
     long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
+    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES) {
         for (int j = 0; j < MS_CPU_LANES; j++) {
             double centred = (double)x[i + j] - mean;
             lane[j] += centred * centred;
         }
+    }
     for (; i < count; i++)
         lane[0] += ((double)x[i] - mean) * ((double)x[i] - mean);
     return ms_cpu_sum_lanes(lane);
@@ -82,12 +83,13 @@ static inline row_means means_of_row(const norm *n, const ms_real *x,
     m.scale = scale_of_row(n, x, &m.mean);
     double g_lane[MS_CPU_LANES] = {0}, y_lane[MS_CPU_LANES] = {0};
     long i = 0;
-    for (; i + MS_CPU_LANES <= n->width; i += MS_CPU_LANES)
+    for (; i + MS_CPU_LANES <= n->width; i += MS_CPU_LANES) {
         for (int j = 0; j < MS_CPU_LANES; j++) {
             double g = (double)gout[i + j] * (double)weight[i + j];
             g_lane[j] += g;
             y_lane[j] += g * (((double)x[i + j] - m.mean) * m.scale);
         }
+    }
     for (; i < n->width; i++) {
         double g = (double)gout[i] * (double)weight[i];
         g_lane[0] += g;

@@ -98,10 +98,11 @@ void MS_TYPED(ms_cpu_unpermute_grad)(const ms_op_call *call)
     const ms_real *gy = ms_cpu_in(call, 0), *rows = ms_cpu_in(call, 1),
                   *weight = ms_cpu_in(call, 2);
     ms_real *grows = ms_cpu_out(call, 0), *gweight = ms_cpu_out(call, 1);
-    for (long token = 0; token < o.num_tokens; token++, gy += o.width)
+    for (long token = 0; token < o.num_tokens; token++, gy += o.width) {
         for (long slot = 0; slot < o.num_chosen; slot++) {
             long at = token * o.num_chosen + slot, row = next_row(&o, token, slot);
             gweight[at] =
                 (ms_real)scale_and_dot(grows + row, gy, rows + row, weight[at], o.width);
         }
+    }
 }

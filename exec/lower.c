@@ -35,6 +35,30 @@ ms_status ms_lower_carry_out(ms_rank *rank, const ms_transfer *transfer)
     return backend->wait(rank->cx, rank->device, done);
 }
 
+ms_status ms_lower_start_hop(ms_rank *rank, const ms_members *members,
+                             const ms_transfer *transfer, ms_hop *out)
+{
+    const ms_backend *backend = rank->backend;
+    ms_transfer one = *transfer;
+    ms_event before = backend->mark(rank->device);
+    assert(one.tag < MS_MAX_TAG);
+    *out = (ms_hop){.moves = true};
+    one.kind = MS_TRANSFER_SEND;
+    one.peer = members->ranks[(members->own + 1) % members->size];
+    MS_TRY(backend->start(rank->cx, rank->device, &one, &before, 1, &out->sent));
+    one.kind = MS_TRANSFER_RECEIVE;
+    one.peer = members->ranks[(members->own + members->size - 1) % members->size];
+    return backend->start(rank->cx, rank->device, &one, &before, 1, &out->received);
+}
+
+ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop)
+{
+    if (!hop->moves)
+        return MS_OK;
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, hop->received));
+    return rank->backend->wait(rank->cx, rank->device, hop->sent);
+}
+
 /* Element of `whole` at which the box, moved by `index`, begins. */
 static long offset_of(const ms_local *whole, const ms_local *box, const long *index)
 {

@@ -13,6 +13,18 @@ ms_transfer ms_lower_transfer(const ms_op_call *call, const ms_node_comm *comm);
 /* Starts it after all that compute was given so far, and lets compute wait for it. */
 ms_status ms_lower_carry_out(ms_rank *rank, const ms_transfer *transfer);
 
+/* One hop around a ring: a send to the next member and a receive from the one before. */
+typedef struct ms_hop {
+    bool moves;
+    ms_event sent, received;
+} ms_hop;
+
+/* Both run beside compute until the hop is ended; `send` and `receive` must stay as they are. All members give the same tag. */
+ms_status ms_lower_start_hop(ms_rank *rank, const ms_members *members,
+                             const ms_transfer *transfer, ms_hop *out);
+/* Nothing for a hop that was not started. */
+ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop);
+
 /* Copies a box of a tensor from one local part of it to another; both contain the box. */
 void ms_lower_copy_box(const ms_local *box, const ms_local *from, const ms_local *to,
                        size_t element_bytes);

@@ -29,20 +29,16 @@ static ms_local intersection(const ms_local *a, const ms_local *b)
     return box;
 }
 
-/* Whether the box is one run of elements of `whole` that begins at element `first`. */
-static bool is_run(const ms_local *box, const ms_local *whole, long first)
+/* Element of `whole` with which the box begins. */
+static long first_of(const ms_local *box, const ms_local *whole)
 {
     long offset = 0;
-    bool inside = false; /* of the first dim that is longer than 1 */
-    for (int i = 0; i < box->num_dims; i++) {
-        if (inside && box->shape[i] != whole->shape[i])
-            return false;
-        inside = inside || box->shape[i] > 1;
+    for (int i = 0; i < box->num_dims; i++)
         offset = offset * whole->shape[i] + box->start[i] - whole->start[i];
-    }
-    return offset == first;
+    return offset;
 }
 
+/* Blocks are equal parts of one dim: each lies in one piece if each begins where the one before it ends. */
 static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *parts,
                   int num)
 {
@@ -53,7 +49,7 @@ static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *pa
                 .in_place = true};
     for (int i = 0; i < num; i++) {
         b.box[i] = intersection(whole, &parts[i]);
-        b.in_place = b.in_place && is_run(&b.box[i], whole, b.count);
+        b.in_place = b.in_place && first_of(&b.box[i], whole) == b.count;
         b.counts[i] = b.box[i].count;
         b.count += b.counts[i];
     }

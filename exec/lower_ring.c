@@ -70,43 +70,19 @@ static void close_ring(const ring *r)
     ms_rank_release(r->rank, MS_MEMORY_ACTIVATIONS, r->counted_bytes, r->counted);
 }
 
-/* ---- transfers ---- */
-
-/* One hop: sends to the next rank and receives from the one before. */
-typedef struct hop {
-    bool moves;
-    ms_event sent, received;
-} hop;
-
 static ms_status start_hop(const ring *r, long step, int what, const char *send,
-                           char *receive, hop *out)
+                           char *receive, ms_hop *out)
 {
-    const ms_backend *backend = r->rank->backend;
-    const ms_members *m = r->members;
     ms_transfer transfer = r->transfer;
-    ms_event before = backend->mark(r->rank->device);
     transfer.tag = (int)(step * NUM_TAGS) + what;
-    assert(transfer.tag < MS_MAX_TAG);
-    transfer.kind = MS_TRANSFER_SEND;
-    transfer.peer = m->ranks[(m->own + 1) % m->size];
     transfer.send = send;
-    *out = (hop){.moves = true};
-    MS_TRY(
-        backend->start(r->rank->cx, r->rank->device, &transfer, &before, 1, &out->sent));
-    transfer.kind = MS_TRANSFER_RECEIVE;
-    transfer.peer = m->ranks[(m->own + m->size - 1) % m->size];
-    transfer.send = NULL;
     transfer.receive = receive;
-    return backend->start(r->rank->cx, r->rank->device, &transfer, &before, 1,
-                          &out->received);
+    return ms_lower_start_hop(r->rank, r->members, &transfer, out);
 }
 
-static ms_status end_hop(const ring *r, const hop *h)
+static ms_status end_hop(const ring *r, const ms_hop *hop)
 {
-    if (!h->moves)
-        return MS_OK;
-    MS_TRY(r->rank->backend->wait(r->rank->cx, r->rank->device, h->received));
-    return r->rank->backend->wait(r->rank->cx, r->rank->device, h->sent);
+    return ms_lower_end_hop(r->rank, hop);
 }
 
 /* ---- blocks ---- */
@@ -159,9 +135,9 @@ static void attend(const ring *r, long step)
     r->rank->kernels->attention_block(&block, call->workspace);
 }
 
-static ms_status start_next_block(const ring *r, long step, hop *out)
+static ms_status start_next_block(const ring *r, long step, ms_hop *out)
 {
-    *out = (hop){0};
+    *out = (ms_hop){0};
     if (step + 1 == r->members->size)
         return MS_OK;
     return start_hop(r, step, TAG_BLOCK, r->block[step % 2], r->block[(step + 1) % 2],
@@ -176,7 +152,7 @@ static ms_status run_forward(const ring *r)
     kernels->fill(call->out[1]->data, -HUGE_VAL, call->out[1]->count);
     join(r, r->block[0], call->in[1], call->in[2]);
     for (long step = 0; step < r->members->size; step++) {
-        hop block;
+        ms_hop block;
         MS_TRY(start_next_block(r, step, &block));
         attend(r, step);
         MS_TRY(end_hop(r, &block));
@@ -214,7 +190,7 @@ static ms_status run_backward(const ring *r)
     kernels->fill(call->out[0]->data, 0.0, call->out[0]->count);
     join(r, r->block[0], call->in[1], call->in[2]);
     for (long step = 0; step < r->members->size; step++) {
-        hop block, gradient = {0};
+        ms_hop block, gradient = {0};
         MS_TRY(start_next_block(r, step, &block));
         if (step > 0)
             MS_TRY(start_hop(r, step, TAG_GRADIENT, before, others, &gradient));
@@ -227,7 +203,7 @@ static ms_status run_backward(const ring *r)
         before = ours;
         ours = sent;
     }
-    hop home;
+    ms_hop home;
     MS_TRY(start_hop(r, 0, TAG_GRADIENT, before, others, &home));
     MS_TRY(end_hop(r, &home));
     part(r, others, call->out[1], call->out[2]);

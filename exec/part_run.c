@@ -34,9 +34,52 @@ ms_part_cells ms_part_cells_make(ms_arena *arena, const ms_rank_part *part)
     return made;
 }
 
+/* A gradient of a weight that the first half of a split backward makes. */
+static bool is_early(const ms_program *program, int tensor)
+{
+    const ms_tensor *t = &program->tensors[tensor];
+    return t->role == MS_ROLE_WEIGHT_GRADIENT && t->producer >= 0 &&
+           program->nodes[t->producer].pass == MS_PASS_BACKWARD_INPUT;
+}
+
+ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
+{
+    const ms_program *program = part->plan->program;
+    for (int t = 0; t < program->num_tensors; t++)
+        if (is_early(program, t))
+            part->early_bytes +=
+                (double)part->shapes[t].count * (double)rank->kernels->real_bytes;
+    MS_TRY(ms_rank_workspace(rank, part->early_bytes, &part->early));
+    if (part->early != NULL)
+        memset(part->early, 0, (size_t)part->early_bytes);
+    return MS_OK;
+}
+
+/* In the first half they go to their own room, in the second from there to where all gradients are. */
+static void bind_early(const ms_part_run *run)
+{
+    const ms_program *program = run->part->plan->program;
+    const ms_kernels *kernels = run->rank->kernels;
+    char *at = run->part->early;
+    for (int t = 0; at != NULL && t < program->num_tensors; t++) {
+        ms_local *cell = &run->tensors->cells[t];
+        if (!is_early(program, t))
+            continue;
+        if (run->pass == MS_PART_BACKWARD_INPUT && cell->data == NULL)
+            cell->data = at;
+        if (run->pass == MS_PART_BACKWARD_WEIGHT && cell->data != NULL) {
+            kernels->add(cell->data, at, cell->count);
+            kernels->fill(at, 0.0, cell->count);
+        }
+        at += (size_t)cell->count * kernels->real_bytes;
+    }
+}
+
 void ms_part_bind(const ms_part_run *run)
 {
     ms_unit_bind(run->part->unit, run->tensors->cells);
+    if (run->pass == MS_PART_BACKWARD_INPUT || run->pass == MS_PART_BACKWARD_WEIGHT)
+        bind_early(run);
 }
 
 /* ---- memory ---- */

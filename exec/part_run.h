@@ -10,6 +10,9 @@ typedef struct ms_rank_part {
     const ms_part_plan *plan;
     ms_param_unit *unit;
     const ms_local *shapes; /* (num_tensors): of this rank, without memory */
+    /* Of a split backward whose whole gradients are there in the second half only: gradients of weights that the first half makes (norms), kept until then. */
+    void *early;
+    double early_bytes;
 } ms_rank_part;
 
 /* Its tensors for one micro-batch, from forward to the gradients of its weights. */
@@ -43,8 +46,10 @@ const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program);
 /* Fresh cells, nothing alive. Lives in the arena. */
 ms_part_cells ms_part_cells_make(ms_arena *arena, const ms_rank_part *part);
 
-/* Before a pass: the weights' and their gradients' memory, which may have moved. */
+/* Before a pass: the weights' and their gradients' memory, which may have moved. What the first half of a backward left is added. */
 void ms_part_bind(const ms_part_run *run);
+/* Room for gradients that the first half of a split backward makes, as workspace. */
+ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part);
 
 /* Gives a tensor that was made elsewhere to the part; it is alive and counted already. */
 void ms_part_give(const ms_part_run *run, int tensor, ms_handed given);

@@ -1,5 +1,8 @@
 #include "exec/rank.h"
 
+#include <stdint.h>
+#include <stdlib.h>
+
 static ms_status no_memory(ms_rank *rank, double bytes)
 {
     ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
@@ -10,20 +13,93 @@ static ms_status no_memory(ms_rank *rank, double bytes)
     return MS_EIO;
 }
 
+/* ---- what is held ---- */
+
+static long place_of(const ms_rank *rank, const void *memory)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)memory * 0x9E3779B97F4A7C15ULL;
+    long at = (long)(hash >> 33) & (rank->room_held - 1);
+    while (rank->held[at].memory != NULL && rank->held[at].memory != memory)
+        at = (at + 1) & (rank->room_held - 1);
+    return at;
+}
+
+static bool grow(ms_rank *rank)
+{
+    ms_held_memory *old = rank->held;
+    long room = rank->room_held;
+    long more = room > 0 ? 2 * room : 256;
+    ms_held_memory *held = calloc((size_t)more, sizeof *held);
+    if (held == NULL)
+        return false;
+    rank->held = held;
+    rank->room_held = more;
+    for (long i = 0; i < room; i++)
+        if (old[i].memory != NULL)
+            rank->held[place_of(rank, old[i].memory)] = old[i];
+    free(old);
+    return true;
+}
+
+static bool hold(ms_rank *rank, void *memory, double bytes)
+{
+    if (2 * (rank->num_held + 1) > rank->room_held && !grow(rank))
+        return false;
+    rank->held[place_of(rank, memory)] = (ms_held_memory){memory, bytes};
+    rank->num_held++;
+    return true;
+}
+
+/* What lies behind it in its cluster is placed again, so that it is found. */
+static void let_go(ms_rank *rank, const void *memory)
+{
+    long at = place_of(rank, memory);
+    rank->held[at].memory = NULL;
+    rank->num_held--;
+    for (at = (at + 1) & (rank->room_held - 1); rank->held[at].memory != NULL;
+         at = (at + 1) & (rank->room_held - 1)) {
+        ms_held_memory moved = rank->held[at];
+        rank->held[at].memory = NULL;
+        rank->held[place_of(rank, moved.memory)] = moved;
+    }
+}
+
+void ms_rank_release_all(ms_rank *rank)
+{
+    for (long i = 0; i < rank->room_held; i++)
+        if (rank->held[i].memory != NULL)
+            rank->backend->release(rank->device, rank->held[i].memory,
+                                   (size_t)rank->held[i].bytes);
+    free(rank->held);
+    rank->held = NULL;
+    rank->num_held = rank->room_held = 0;
+}
+
 static ms_status allocate(ms_rank *rank, double bytes, void **out)
 {
     *out = NULL;
     if (bytes <= 0.0 || !rank->backend->has_values)
         return MS_OK;
     *out = rank->backend->allocate(rank->device, (size_t)bytes);
-    return *out != NULL ? MS_OK : no_memory(rank, bytes);
+    if (*out != NULL && hold(rank, *out, bytes))
+        return MS_OK;
+    if (*out != NULL)
+        rank->backend->release(rank->device, *out, (size_t)bytes);
+    *out = NULL;
+    return no_memory(rank, bytes);
 }
 
 static void release(ms_rank *rank, double bytes, void *memory)
 {
-    if (memory != NULL)
-        rank->backend->release(rank->device, memory, (size_t)bytes);
+    if (memory == NULL)
+        return;
+    let_go(rank, memory);
+    rank->backend->release(rank->device, memory, (size_t)bytes);
+    if (rank->num_held == 0)
+        ms_rank_release_all(rank);
 }
+
+/* ---- by category ---- */
 
 ms_status ms_rank_allocate(ms_rank *rank, ms_memory_part part, double bytes, void **out)
 {

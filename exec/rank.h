@@ -5,6 +5,12 @@
 #include "exec/backend.h"
 #include "exec/ledger.h"
 
+/* Memory that a rank holds, so that all of it goes when a run fails half way. */
+typedef struct ms_held_memory {
+    void *memory; /* NULL: nothing is in this place */
+    double bytes;
+} ms_held_memory;
+
 typedef struct ms_rank {
     ms_ctx *cx; /* of this rank: errors, and an arena that lasts as long as the run */
     const ms_world *world;
@@ -15,6 +21,8 @@ typedef struct ms_rank {
     const ms_kernels *kernels;
     ms_arena *scratch; /* rewound after every action */
     ms_ledger ledger;
+    long num_held, room_held; /* a power of two */
+    ms_held_memory *held;     /* (room_held): hashed by address, with linear probing */
     bool balanced_routing;
     struct ms_recorder *recorder; /* exec/record.h; NULL: nothing is recorded */
 } ms_rank;
@@ -26,5 +34,8 @@ void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *mem
 /* Uncategorised: packing buffers. */
 ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
 void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);
+
+/* Whatever is still held. */
+void ms_rank_release_all(ms_rank *rank);
 
 #endif

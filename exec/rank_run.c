@@ -5,6 +5,14 @@
 
 /* ---- micro-batches under way ---- */
 
+/* Among all of the step: with stages placed twice each direction counts its own half. */
+static long microbatch_of(const ms_rank_run *r, const ms_flight *flight)
+{
+    const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
+    bool second = flight->stage >= ms_schedule_model_stages(shape);
+    return flight->microbatch + (second ? ms_schedule_stage_microbatches(shape) : 0);
+}
+
 static void make_batch(ms_rank_run *r, ms_flight *flight)
 {
     const ms_plan *plan = r->rank.planned->plan;
@@ -19,7 +27,7 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
         return;
     int *inputs = MS_NEW_ARRAY(flight->arena, num * length, int);
     int *targets = MS_NEW_ARRAY(flight->arena, num * length, int);
-    long first = (flight->microbatch * r->rank.world->dp + r->rank.place->dp) * num;
+    long first = (microbatch_of(r, flight) * r->rank.world->dp + r->rank.place->dp) * num;
     for (long i = 0; i < num; i++)
         ms_tokens_sequence(tokens, r->step, first + i, inputs + i * length,
                            targets + i * length);
@@ -155,6 +163,18 @@ static ms_status make_units(ms_rank_run *r)
     return ms_unit_rooms_make(&r->rank, units, num, &r->rooms);
 }
 
+static ms_status make_early_rooms(ms_rank_run *r)
+{
+    const ms_planned *planned = r->rank.planned;
+    if (!ms_shards_grads(planned->sharding) ||
+        !ms_schedule_traits_of(planned->schedule->shape.kind).splits_backward)
+        return MS_OK;
+    for (int s = 0; s < r->num_stages; s++)
+        for (int i = 0; i < r->stages[s].num_parts; i++)
+            MS_TRY(ms_part_make_early(&r->rank, &r->stages[s].parts[i]));
+    return MS_OK;
+}
+
 static ms_status make_buffers(ms_rank_run *r)
 {
     ms_rank *rank = &r->rank;
@@ -203,6 +223,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
     r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
     r->samples = MS_NEW_ARRAY(cx->arena, r->room_samples, ms_ledger_sample);
     MS_TRY(make_units(r));
+    MS_TRY(make_early_rooms(r));
     return make_buffers(r);
 }
 
@@ -210,15 +231,7 @@ void ms_rank_run_close(ms_rank_run *r)
 {
     close_flights(r->flights);
     close_flights(r->idle_flights);
-    ms_rank_release_workspace(&r->rank, r->workspace_bytes, r->workspace);
-    ms_rank_release(&r->rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
-                    r->receive_buffer);
-    if (r->rooms != NULL)
-        ms_unit_rooms_close(&r->rank, r->rooms);
-    for (int s = r->num_stages - 1; s >= 0; s--)
-        for (int i = r->stages[s].num_parts - 1; i >= 0; i--)
-            if (r->stages[s].parts[i].unit != NULL)
-                ms_unit_close(&r->rank, r->stages[s].parts[i].unit);
+    ms_rank_release_all(&r->rank);
     ms_arena_close(r->rank.scratch);
 }
 

@@ -1,5 +1,6 @@
 #include "exec/runner.h"
 
+#include "base/number.h"
 #include "exec/collection.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@ typedef struct run {
     ms_collection weights, gradients, updated;
     bool *carried;              /* (ranks) */
     ms_ledger_sample **samples; /* (ranks carried): room that outlives the ranks */
+    double *step_s;             /* (ranks, steps) */
 } run;
 
 static const double *find_loaded(void *state, const char *name, int num_dims,
@@ -76,9 +78,9 @@ static ms_status take_steps(run *state, ms_rank_run *r)
         if (first || !r->rank.backend->carries(state->job.backend, 0)) {
             state->out->losses[step] = outcome.loss;
             state->out->gradient_norms[step] = outcome.gradient_norm;
-            state->out->step_s[step] = end_s - start_s;
             state->out->steps_done = step + 1;
         }
+        state->step_s[r->rank.place->rank * options->num_steps + step] = end_s - start_s;
         start_s = end_s;
         if (outcome.interrupted)
             break;
@@ -151,6 +153,7 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
                         .gradient_norms = MS_NEW_ARRAY(cx->arena, num_steps, double),
                         .step_s = MS_NEW_ARRAY(cx->arena, num_steps, double)};
     state->out = out;
+    state->step_s = MS_NEW_ARRAY(cx->arena, num_ranks * num_steps, double);
     state->carried = MS_NEW_ARRAY(cx->arena, num_ranks, bool);
     for (long i = 0; i < num_ranks; i++) {
         state->carried[i] = state->job.backend->backend->carries(state->job.backend, i);
@@ -163,6 +166,16 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
             MS_NEW_ARRAY(cx->arena, most_samples(&state->job), ms_ledger_sample);
 }
 
+/* Of the slowest rank of this process. */
+static void find_step_times(const run *state, ms_outcome *out)
+{
+    long num_steps = state->job.options->num_steps;
+    for (long rank = 0; rank < state->job.backend->world->num_ranks; rank++)
+        for (long step = 0; state->carried[rank] && step < out->steps_done; step++)
+            out->step_s[step] =
+                ms_max(out->step_s[step], state->step_s[rank * num_steps + step]);
+}
+
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
@@ -170,6 +183,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     make_collections(cx, &state);
     open_outcome(cx, &state, out);
     MS_TRY(job->backend->run(cx, job, rank_main, &state));
+    find_step_times(&state, out);
     out->weights = file_of(&state.weights);
     out->gradients = file_of(&state.gradients);
     out->updated = file_of(&state.updated);

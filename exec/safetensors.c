@@ -106,7 +106,8 @@ static void store_element(unsigned char *to, ms_safe_type type, double value)
 {
     uint64_t bits = 0;
     float single = (float)value;
-    uint32_t low;
+    uint32_t low = 0;
+    assert(type < MS_NUM_SAFE_TYPES);
     switch (type) {
     case MS_SAFE_F64:
         memcpy(&bits, &value, sizeof bits);
@@ -187,11 +188,12 @@ static ms_status read_offsets(ms_ctx *cx, ms_jval offsets, long data_bytes, entr
     MS_TRY(ms_json_integer(cx, begin, 0, data_bytes, &out->begin));
     MS_TRY(ms_json_integer(cx, end, out->begin, data_bytes, &out->end));
     long want = out->tensor.count * type_bytes[out->tensor.type];
-    if (out->end - out->begin != want)
+    if (out->end - out->begin != want) {
         return ms_json_fail(cx, offsets,
                             "%ld bytes of data, but %ld elements of %s need %ld",
                             out->end - out->begin, out->tensor.count,
                             ms_safe_type_names[out->tensor.type], want);
+    }
     return MS_OK;
 }
 
@@ -297,11 +299,12 @@ ms_status ms_safetensors_read(ms_ctx *cx, const char *name, const unsigned char 
                        "%zu bytes, but safetensors begin with a length of 8", length);
     uint64_t header_bytes = load_bytes(data, LENGTH_BYTES);
     const unsigned char *header = data + LENGTH_BYTES;
-    if (header_bytes > length - LENGTH_BYTES)
+    if (header_bytes > length - LENGTH_BYTES) {
         return ms_fail(
             cx, MS_EINPUT, loc,
             "a header of %llu bytes in a file of %zu: cut off, or no safetensors",
             (unsigned long long)header_bytes, length);
+    }
     if (header_bytes == 0 || header[0] != '{')
         return ms_fail(cx, MS_EINPUT, loc, "the header must begin with '{'");
     ms_jdoc *doc = NULL;

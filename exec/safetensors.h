@@ -23,7 +23,7 @@ typedef struct ms_safe_tensor {
     int num_dims;
     long shape[MS_SAFE_DIMS];
     long count;
-    double *values; /* converted; exact for all types but I64 beyond 2^53 */
+    const double *values; /* converted; exact for all types but I64 beyond 2^53 */
 } ms_safe_tensor;
 
 typedef struct ms_safe_file {

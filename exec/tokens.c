@@ -132,11 +132,12 @@ static ms_status take_tensor(ms_ctx *cx, const char *path, const ms_safe_file *f
     int *values = MS_NEW_ARRAY(cx->arena, tensor->count, int);
     for (long i = 0; i < tensor->count; i++) {
         double value = tensor->values[i];
-        if (value < 0.0 || value >= (double)tokens->vocab)
+        if (value < 0.0 || value >= (double)tokens->vocab) {
             return ms_fail(cx, MS_EINPUT, loc,
                            "\"%s\"[%ld, %ld] is %.0f, but the vocabulary ends with %ld",
                            name, i / tensor->shape[1], i % tensor->shape[1], value,
                            tokens->vocab - 1);
+        }
         values[i] = (int)value;
     }
     *out = values;
@@ -146,7 +147,7 @@ static ms_status take_tensor(ms_ctx *cx, const char *path, const ms_safe_file *f
 static ms_status load_tensors(ms_ctx *cx, const char *path, ms_tokens *tokens)
 {
     ms_safe_file file;
-    const int *inputs, *labels;
+    const int *inputs = NULL, *labels = NULL;
     MS_TRY(ms_safetensors_load(cx, path, &file));
     MS_TRY(take_tensor(cx, path, &file, "input_ids", tokens, &inputs));
     MS_TRY(take_tensor(cx, path, &file, "labels", tokens, &labels));

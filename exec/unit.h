@@ -65,7 +65,7 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
 ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit);
-/* Once a step, in this order; each starts after `after` and after the one before, and is done when its event has happened (0: nothing to do):
+/* Once a step, in this order; each starts after `after` (at most 16) and after the one before, and is done when its event has happened (0: nothing to do):
  * all-reduce over all data-parallel ranks (ZeRO 0); reduce-scatter of whole gradients (ZeRO 1, ZeRO 3 kept; the shard is workspace until the gradients are cleared);
  * all-reduce of the shard over dp_replicate; all-reduce over tp of what is partial there (norms under sequence parallelism). */
 ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,

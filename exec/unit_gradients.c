@@ -3,14 +3,9 @@
 
 #include <assert.h>
 
-static long own_count(const ms_segment *segment)
-{
-    return segment->own.end - segment->own.first;
-}
-
 static double own_bytes(const ms_param_unit *unit, const ms_segment *segment)
 {
-    return (double)own_count(segment) * (double)unit->real_bytes;
+    return (double)ms_range_length(segment->own) * (double)unit->real_bytes;
 }
 
 void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
@@ -23,7 +18,7 @@ void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
         s->has_reduced = false;
         s->reduced = NULL;
         if (s->grads != NULL)
-            rank->kernels->fill(s->grads, 0.0, s->kept_grads.end - s->kept_grads.first);
+            rank->kernels->fill(s->grads, 0.0, ms_range_length(s->kept_grads));
     }
 }
 
@@ -36,9 +31,13 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
         return MS_OK;
     assert(rooms != NULL && rooms->gradient_holder == NULL);
     rooms->gradient_holder = unit;
-    for (int expert = 0; expert < 2; expert++)
-        if (rooms->grads[expert] != NULL)
-            rank->kernels->fill(rooms->grads[expert], 0.0, rooms->room_count[expert]);
+    for (int i = 0; i < unit->num_segments && rank->backend->has_values; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards > 1)
+            rank->kernels->fill(
+                ms_unit_at(unit, rooms->grads[s->is_expert], unit->room_first[i]), 0.0,
+                s->count);
+    }
     return MS_OK;
 }
 
@@ -82,7 +81,7 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
                 .stream = MS_STREAM_REDUCE,
                 .send = ms_unit_at(unit, rooms->grads[s->is_expert], unit->room_first[i]),
                 .receive = arrival(unit, i),
-                .count = own_count(s),
+                .count = ms_range_length(s->own),
                 .name = "reduce gradients"}));
     }
     return MS_OK;
@@ -96,7 +95,7 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         if (s->num_shards > 1 && s->grads != NULL)
-            rank->kernels->add(s->grads, arrival(unit, i), own_count(s));
+            rank->kernels->add(s->grads, arrival(unit, i), ms_range_length(s->own));
     }
     unit->rooms->gradient_holder = NULL;
     return MS_OK;
@@ -168,7 +167,7 @@ static ms_status scatter_all(ms_unit_move *move)
                                            .stream = MS_STREAM_REDUCE,
                                            .send = s->grads,
                                            .receive = s->reduced,
-                                           .count = own_count(s),
+                                           .count = ms_range_length(s->own),
                                            .name = "reduce gradients"}));
     }
     return MS_OK;
@@ -199,7 +198,7 @@ static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_rang
     transfer.kind = MS_TRANSFER_ALL_REDUCE;
     transfer.receive = ms_segment_gradient(move->unit, s, part.first);
     transfer.send = transfer.receive;
-    transfer.count = part.end - part.first;
+    transfer.count = ms_range_length(part);
     return ms_unit_start(move, s, transfer);
 }
 
@@ -280,7 +279,7 @@ static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_seg
         return MS_OK;
     void *own = ms_segment_gradient(unit, s, s->own.first), *other;
     MS_TRY(ms_rank_workspace(rank, own_bytes(unit, s), &other));
-    transfer.count = own_count(s);
+    transfer.count = ms_range_length(s->own);
     transfer.stream = MS_STREAM_REDUCE;
     ms_transfer transfers[2] = {transfer, transfer};
     transfers[0].kind = MS_TRANSFER_SEND;
@@ -290,7 +289,7 @@ static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_seg
     const ms_event after[2] = {rank->backend->mark(rank->device), unit->last};
     ms_status status = swap(rank, transfers, after);
     if (status == MS_OK)
-        rank->kernels->add(own, other, own_count(s));
+        rank->kernels->add(own, other, ms_range_length(s->own));
     ms_rank_release_workspace(rank, own_bytes(unit, s), other);
     return status;
 }

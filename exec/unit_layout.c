@@ -11,6 +11,11 @@ ms_range ms_range_overlap(ms_range a, ms_range b)
     return (ms_range){first, end > first ? end : first};
 }
 
+long ms_range_length(ms_range range)
+{
+    return range.end - range.first;
+}
+
 void *ms_unit_at(const ms_param_unit *unit, void *base, long element)
 {
     return base == NULL ? NULL : (char *)base + (size_t)element * unit->real_bytes;
@@ -65,6 +70,7 @@ static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
         ms_unit_tensor *to = &unit->tensors[unit->num_tensors++];
         to->weight = t;
         to->gradient = tensor->gradient;
+        to->segment = -1; /* none yet */
         to->local = ms_world_local(rank->world, program, t, rank->place);
         ms_weight_name_of(program, t, unit->options.layer, &to->name);
         to->counts = counts(rank, unit, tensor, &to->name);
@@ -107,7 +113,7 @@ static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
     segment->kept_grads = ms_shards_grads(unit->sharding) ? segment->own : all;
 }
 
-/* The tensors of which `belongs` is this segment's number, by kind. */
+/* The tensors of a segment one after the other, by kind. */
 static void place_tensors(ms_param_unit *unit, int number, ms_segment *segment)
 {
     for (int kind = 0; kind < NUM_KINDS; kind++) {
@@ -184,7 +190,7 @@ static void set_room_places(ms_param_unit *unit)
 
 /* ---- memory ---- */
 
-static ms_status allocate(ms_rank *rank, ms_memory_part part, long count, void **out)
+ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, long count, void **out)
 {
     MS_TRY(ms_rank_allocate(rank, part, (double)count * (double)rank->kernels->real_bytes,
                             out));
@@ -193,26 +199,22 @@ static ms_status allocate(ms_rank *rank, ms_memory_part part, long count, void *
     return MS_OK;
 }
 
-static void release(ms_rank *rank, ms_memory_part part, long count, void **memory)
+void ms_unit_free(ms_rank *rank, ms_memory_part part, long count, void **memory)
 {
     ms_rank_release(rank, part, (double)count * (double)rank->kernels->real_bytes,
                     *memory);
     *memory = NULL;
 }
 
-static long length(ms_range range)
-{
-    return range.end - range.first;
-}
-
 static ms_status allocate_segment(ms_rank *rank, ms_segment *segment)
 {
-    MS_TRY(
-        allocate(rank, MS_MEMORY_PARAMS, length(segment->kept_params), &segment->params));
-    MS_TRY(allocate(rank, MS_MEMORY_GRADS, length(segment->kept_grads), &segment->grads));
+    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_PARAMS, ms_range_length(segment->kept_params),
+                            &segment->params));
+    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GRADS, ms_range_length(segment->kept_grads),
+                            &segment->grads));
     for (int i = 0; i < 2; i++)
-        MS_TRY(allocate(rank, MS_MEMORY_OPTIMIZER, length(segment->own),
-                        &segment->moments[i]));
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_OPTIMIZER, ms_range_length(segment->own),
+                                &segment->moments[i]));
     return MS_OK;
 }
 
@@ -223,22 +225,25 @@ ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_u
                             .sharding = rank->planned->sharding,
                             .real_bytes = rank->kernels->real_bytes,
                             .matrix = -1};
+    *out = unit; /* to be closed, whatever follows */
     collect_tensors(rank, unit);
     for (int class = 0; class < NUM_CLASSES; class ++)
         add_segment(rank, unit, class);
     set_room_places(unit);
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         MS_TRY(allocate_segment(rank, unit->segments[i]));
-    *out = unit;
     return MS_OK;
 }
 
 static void close_segment(ms_rank *rank, ms_segment *segment)
 {
-    release(rank, MS_MEMORY_PARAMS, length(segment->kept_params), &segment->params);
-    release(rank, MS_MEMORY_GRADS, length(segment->kept_grads), &segment->grads);
+    ms_unit_free(rank, MS_MEMORY_PARAMS, ms_range_length(segment->kept_params),
+                 &segment->params);
+    ms_unit_free(rank, MS_MEMORY_GRADS, ms_range_length(segment->kept_grads),
+                 &segment->grads);
     for (int i = 0; i < 2; i++)
-        release(rank, MS_MEMORY_OPTIMIZER, length(segment->own), &segment->moments[i]);
+        ms_unit_free(rank, MS_MEMORY_OPTIMIZER, ms_range_length(segment->own),
+                     &segment->moments[i]);
 }
 
 void ms_unit_close(ms_rank *rank, ms_param_unit *unit)
@@ -246,120 +251,4 @@ void ms_unit_close(ms_rank *rank, ms_param_unit *unit)
     ms_unit_clear_gradients(rank, unit); /* with what they were reduced to */
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         close_segment(rank, unit->segments[i]);
-}
-
-/* ---- rooms ---- */
-
-/* The largest unit, dense and expert elements by themselves, as the memory model has it. */
-static void measure(ms_unit_rooms *rooms, const ms_param_unit *unit)
-{
-    long room[2] = {0, 0}, shard[2] = {0, 0};
-    for (int i = 0; i < unit->num_segments; i++) {
-        const ms_segment *segment = unit->segments[i];
-        if (segment->num_shards <= 1)
-            continue;
-        room[segment->is_expert] += segment->count;
-        shard[segment->is_expert] += length(segment->own);
-    }
-    for (int i = 0; i < 2; i++) {
-        rooms->room_count[i] =
-            room[i] > rooms->room_count[i] ? room[i] : rooms->room_count[i];
-        rooms->shard_count[i] =
-            shard[i] > rooms->shard_count[i] ? shard[i] : rooms->shard_count[i];
-    }
-}
-
-static double workspace_bytes(const ms_rank *rank, const ms_unit_rooms *rooms, int expert)
-{
-    return (double)rooms->shard_count[expert] * (double)rank->kernels->real_bytes;
-}
-
-ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room)
-{
-    for (int expert = 0; expert < 2; expert++)
-        MS_TRY(allocate(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
-                        &rooms->params[room][expert]));
-    return MS_OK;
-}
-
-void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room)
-{
-    for (int expert = 0; expert < 2; expert++)
-        release(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
-                &rooms->params[room][expert]);
-}
-
-static ms_status open_gradients(ms_rank *rank, ms_unit_rooms *rooms)
-{
-    for (int expert = 0; expert < 2; expert++) {
-        MS_TRY(allocate(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
-                        &rooms->grads[expert]));
-        MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, rooms, expert),
-                                 &rooms->reduced[expert]));
-    }
-    return MS_OK;
-}
-
-static void close_gradients(ms_rank *rank, ms_unit_rooms *rooms)
-{
-    for (int expert = 0; expert < 2; expert++) {
-        release(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
-                &rooms->grads[expert]);
-        ms_rank_release_workspace(rank, workspace_bytes(rank, rooms, expert),
-                                  rooms->reduced[expert]);
-    }
-}
-
-/* ZeRO 3 kept: everything is gathered once, to stay. */
-static ms_status open_whole(ms_rank *rank, ms_param_unit *unit)
-{
-    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
-        ms_segment *segment = unit->segments[i];
-        if (segment->num_shards > 1)
-            MS_TRY(allocate(rank, MS_MEMORY_GATHERED_PARAMS, segment->count,
-                            &segment->whole));
-    }
-    return MS_OK;
-}
-
-static void close_whole(ms_rank *rank, const ms_param_unit *unit)
-{
-    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
-        if (unit->segments[i]->num_shards > 1)
-            release(rank, MS_MEMORY_GATHERED_PARAMS, unit->segments[i]->count,
-                    &unit->segments[i]->whole);
-}
-
-ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
-                             ms_unit_rooms **out)
-{
-    ms_sharding sharding = rank->planned->sharding;
-    ms_unit_rooms *rooms = MS_NEW(rank->cx->arena, ms_unit_rooms);
-    rooms->num_units = num_units;
-    rooms->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
-    for (int i = 0; i < num_units; i++) {
-        measure(rooms, units[i]);
-        units[i]->rooms = rooms;
-        rooms->units[i] = units[i];
-    }
-    *out = rooms;
-    if (ms_shards_grads(sharding))
-        MS_TRY(open_gradients(rank, rooms));
-    for (int i = 0; i < MS_KEPT_ROOMS && sharding == MS_ZERO_3; i++)
-        MS_TRY(ms_room_open(rank, rooms, i));
-    for (int i = 0; i < num_units && sharding == MS_ZERO_3_KEEP; i++)
-        MS_TRY(open_whole(rank, units[i]));
-    return MS_OK;
-}
-
-void ms_unit_rooms_close(ms_rank *rank, ms_unit_rooms *rooms)
-{
-    ms_sharding sharding = rank->planned->sharding;
-    if (ms_shards_grads(sharding))
-        close_gradients(rank, rooms);
-    for (int i = 0; i < MS_MAX_ROOMS && sharding == MS_ZERO_3; i++)
-        if (i < MS_KEPT_ROOMS || rooms->holder[i] != NULL)
-            ms_room_close(rank, rooms, i);
-    for (int i = 0; i < rooms->num_units && sharding == MS_ZERO_3_KEEP; i++)
-        close_whole(rank, rooms->units[i]);
 }

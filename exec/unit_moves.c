@@ -69,7 +69,7 @@ static ms_status gather_segments(ms_unit_move *move)
                                         .stream = MS_STREAM_GATHER,
                                         .send = ms_segment_param(unit, s, s->own.first),
                                         .receive = destination(unit, i),
-                                        .count = s->own.end - s->own.first,
+                                        .count = ms_range_length(s->own),
                                         .name = "gather parameters"}));
     }
     return MS_OK;

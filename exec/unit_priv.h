@@ -11,6 +11,7 @@ typedef struct ms_range {
     long first, end;
 } ms_range;
 ms_range ms_range_overlap(ms_range a, ms_range b); /* empty: end == first */
+long ms_range_length(ms_range range);
 
 /* Elements are counted from the segment's start. Tensors lie in the order: gradients that are complete on each tp rank, gradients that are partial over tp, no gradient;
  * so each kind is one range. */
@@ -68,14 +69,16 @@ struct ms_unit_rooms {
     int num_units;
     ms_param_unit **units;              /* (num_units) */
     long room_count[2], shard_count[2]; /* of the largest unit */
-    bool has_gradients;
-    void *params[MS_MAX_ROOMS][2]; /* from MS_KEPT_ROOMS on: while they are used */
+    void *params[MS_MAX_ROOMS][2];      /* from MS_KEPT_ROOMS on: while they are used */
     const ms_param_unit *holder[MS_MAX_ROOMS]; /* NULL: free */
     void *grads[2];
     void *reduced[2]; /* workspace: shards as they come from the reduction */
     const ms_param_unit *gradient_holder;
 };
 
+/* Memory of `count` elements, zeroed and counted. */
+ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, long count, void **out);
+void ms_unit_free(ms_rank *rank, ms_memory_part part, long count, void **memory);
 /* Memory of one room of parameters. */
 ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room);
 void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room);

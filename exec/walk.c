@@ -180,6 +180,9 @@ static ms_status begin_part(ms_walk_run *w)
 {
     MS_TRY(ms_state_before_part(w));
     ms_part_run run = ms_walk_run_at(w);
+    const ms_backend *backend = run.rank->backend;
+    if (backend->begin_part != NULL)
+        backend->begin_part(run.rank->device, run.part->plan->ops, w->bill_pass);
     const ms_program *program = run.part->plan->program;
     int given = w->pass == MS_PART_FORWARD ? program->input : program->output_gradient;
     if (given >= 0 && w->pass != MS_PART_BACKWARD_WEIGHT)

@@ -81,7 +81,7 @@ static void note_peak(ms_explore_level *l, double peak_bytes)
 static void find_peaks(ms_explore_level *l, recomputed *r)
 {
     for (int i = 0; !r->knows_peaks && i < l->split->num_runs; i++)
-        ms_rank_load_peak(l->explorer->workload, r->stages, &l->live[i], &r->loads[i]);
+        ms_rank_load_peak(r->stages, &l->live[i], &r->loads[i]);
     r->knows_peaks = true;
 }
 

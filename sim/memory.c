@@ -106,64 +106,43 @@ static void add_states(ms_rank_load *load, const ms_stage *stage, double chunks)
         ms_max(load->unit_expert_params, stage->unit_expert_params);
 }
 
-/* Transients of a layer's backward (or of its half) and of the head's. */
-static void transients(const ms_stage *stage, int kind, double *layer_bytes,
-                       double *head_bytes)
+ms_live_bytes ms_kept_bytes_of(const ms_stage *stages, const ms_run *run,
+                               const int *counts)
 {
-    *layer_bytes = kind == MS_BACKWARD         ? stage->sum.transient_bytes
-                   : kind == MS_BACKWARD_INPUT ? stage->sum.transient_input_bytes
-                                               : stage->sum.transient_weight_bytes;
-    *head_bytes = kind == MS_BACKWARD         ? stage->head_transient_bytes
-                  : kind == MS_BACKWARD_INPUT ? stage->head_transient_input_bytes
-                                              : stage->head_transient_weight_bytes;
-}
-
-/* Two instants can be the peak of a stage with the head: while the head's backward runs (all logits, the gradient of its matrix), and while a
- * layer's does, when the logits of that micro-batch are gone. In the half for weights the gradients of logits are what is left of them. */
-ms_live_bytes ms_live_bytes_of(const ms_workload *workload, const ms_stage *stages,
-                               const ms_run *run, const int *counts, int at_work,
-                               int kind)
-{
-    const ms_stack *stack = workload->stack;
-    const ms_stage *stage = &stages[run->distinct[at_work]];
     ms_live_bytes live = {0};
     for (int i = 0; i < run->num_distinct; i++) {
-        const ms_stage *kept = &stages[run->distinct[i]];
+        const ms_bill_memory *memory = &stages[run->distinct[i]].sum.memory;
         double whole = counts[i], delayed = counts[run->num_distinct + i];
-        live.activation_bytes += whole * kept->sum.saved_bytes;
-        live.logits_bytes += whole * kept->logits * stack->logit_bytes.value;
-        live.activation_bytes += delayed * kept->sum.delayed_bytes;
-        live.logits_bytes += delayed * kept->delayed_logit_bytes;
+        live.activation_bytes += whole * memory->saved.activation_bytes +
+                                 delayed * memory->delayed.activation_bytes;
+        live.logits_bytes +=
+            whole * memory->saved.logits_bytes + delayed * memory->delayed.logits_bytes;
     }
-    double layer_bytes, head_bytes;
-    transients(stage, kind, &layer_bytes, &head_bytes);
-    double own_logits_bytes = kind == MS_BACKWARD_WEIGHT
-                                  ? stage->delayed_logit_bytes
-                                  : stage->logits * stack->logit_bytes.value;
-    double left_bytes =
-        kind == MS_BACKWARD_INPUT ? stage->delayed_logit_bytes : 0.0; /* after the head */
-    double head_grad_bytes = kind == MS_BACKWARD_INPUT
-                                 ? 0.0
-                                 : stage->head_params * stack->head_grad_bytes.value;
-    bool at_head =
-        own_logits_bytes > 0.0 &&
-        head_bytes + head_grad_bytes + own_logits_bytes > layer_bytes + left_bytes;
-    live.activation_bytes += at_head ? head_bytes : layer_bytes;
-    live.head_grad_bytes = at_head ? head_grad_bytes : 0.0;
-    if (!at_head)
-        live.logits_bytes =
-            ms_max(live.logits_bytes - own_logits_bytes, 0.0) + left_bytes;
     return live;
 }
 
-void ms_rank_load_peak(const ms_workload *workload, const ms_stage *stages,
-                       const ms_rank_live *live, ms_rank_load *out)
+ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
+                               const int *counts, int at_work, int kind)
+{
+    ms_bill_half half = kind == MS_BACKWARD         ? MS_BILL_WHOLE
+                        : kind == MS_BACKWARD_INPUT ? MS_BILL_INPUT_HALF
+                                                    : MS_BILL_WEIGHT_HALF;
+    const ms_live_bytes *transient = &stages[run->distinct[at_work]].transient[half];
+    ms_live_bytes live = ms_kept_bytes_of(stages, run, counts);
+    live.activation_bytes += transient->activation_bytes;
+    live.logits_bytes += transient->logits_bytes;
+    live.head_grad_bytes = transient->head_grad_bytes;
+    return live;
+}
+
+void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
+                       ms_rank_load *out)
 {
     int width = 2 * live->run->num_distinct;
     double peak_bytes = -1.0;
     for (int i = 0; i < live->num_rows; i++) {
         ms_live_bytes at =
-            ms_live_bytes_of(workload, stages, live->run, live->counts + (long)i * width,
+            ms_live_bytes_of(stages, live->run, live->counts + (long)i * width,
                              live->at_work[i], live->kinds[i]);
         double bytes = at.activation_bytes + at.logits_bytes + at.head_grad_bytes;
         if (bytes > peak_bytes) {
@@ -185,12 +164,11 @@ void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
 
-void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages,
-                       const ms_rank_live *live, double send_bytes, int num_neighbours,
-                       ms_rank_load *out)
+void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
+                       double send_bytes, int num_neighbours, ms_rank_load *out)
 {
     ms_rank_load_states(stages, live->run, send_bytes, num_neighbours, out);
-    ms_rank_load_peak(workload, stages, live, out);
+    ms_rank_load_peak(stages, live, out);
 }
 
 /* ---- states ---- */

@@ -47,26 +47,22 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
 /* The load of a rank at the worst of its rows. `stages` are by class of the split. Pipeline ends send and receive on one side only. */
-void ms_rank_load_make(const ms_workload *workload, const ms_stage *stages,
-                       const ms_rank_live *live, double send_bytes, int num_neighbours,
-                       ms_rank_load *out);
+void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
+                       double send_bytes, int num_neighbours, ms_rank_load *out);
 /* Its two halves: what the stages own, which is quick, and then the worst of the rows, which is not. */
 void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_bytes,
                          int num_neighbours, ms_rank_load *out);
-void ms_rank_load_peak(const ms_workload *workload, const ms_stage *stages,
-                       const ms_rank_live *live, ms_rank_load *out);
+void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
+                       ms_rank_load *out);
 /* Ranks with which a rank of a pipeline exchanges: 0, 1 or 2. */
 int ms_num_neighbours(const ms_split *split, int rank);
 
-/* Bytes of activations and logits on a rank while a backward is at work: what rows count, and what the backward itself needs. */
-typedef struct ms_live_bytes {
-    double activation_bytes, logits_bytes, head_grad_bytes;
-} ms_live_bytes;
-/* While the backward of `kind` (MS_BACKWARD, ..._INPUT, ..._WEIGHT) runs on a chunk of class at_work of the run; counts, at_work and kind as in
- * ms_rank_live, stages by class of the split. */
-ms_live_bytes ms_live_bytes_of(const ms_workload *workload, const ms_stage *stages,
-                               const ms_run *run, const int *counts, int at_work,
-                               int kind);
+/* What a rank keeps of its micro-batches: counts as in ms_rank_live, stages by class of the split. */
+ms_live_bytes ms_kept_bytes_of(const ms_stage *stages, const ms_run *run,
+                               const int *counts);
+/* The most while the backward of `kind` (MS_BACKWARD, ..._INPUT, ..._WEIGHT) runs on a chunk of class at_work of the run, which is among the counts. */
+ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
+                               const int *counts, int at_work, int kind);
 
 /* Sizes of the groups that states are sharded over, and how many communicators the plan opens. */
 typedef struct ms_shard_sizes {

@@ -32,17 +32,7 @@ static track open_track(ms_ctx *cx, const ms_planned *p, int rank)
 
 static ms_live_bytes kept_bytes(const track *t)
 {
-    double per_logit_bytes = t->planned->workload->stack->logit_bytes.value;
-    ms_live_bytes live = {0};
-    for (int i = 0; i < t->run->num_distinct; i++) {
-        double whole = t->counts[i], delayed = t->counts[t->run->num_distinct + i];
-        const ms_stage *stage = &t->planned->stages[t->run->distinct[i]];
-        live.activation_bytes +=
-            whole * stage->sum.saved_bytes + delayed * stage->sum.delayed_bytes;
-        live.logits_bytes += whole * stage->logits * per_logit_bytes +
-                             delayed * stage->delayed_logit_bytes;
-    }
-    return live;
+    return ms_kept_bytes_of(t->planned->stages, t->run, t->counts);
 }
 
 static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
@@ -87,8 +77,8 @@ static void add_action(track *t, const ms_action *a, const ms_action_span *span,
         return;
     }
     int at_work = class_of(t, a->kind == MS_OVERLAP ? a->backward_stage : a->stage);
-    ms_live_bytes live = ms_live_bytes_of(t->planned->workload, t->planned->stages,
-                                          t->run, t->counts, at_work, kind);
+    ms_live_bytes live =
+        ms_live_bytes_of(t->planned->stages, t->run, t->counts, at_work, kind);
     add_sample(t, start_s[span->first], live, span->first);
     if (kind == MS_BACKWARD_WEIGHT)
         delayed[at_work]--;

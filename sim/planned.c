@@ -61,7 +61,7 @@ static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_r
     ms_rank_live live =
         ms_rank_live_make(cx->arena, run_of(split, rank), p->schedule, rank, num_ranks);
     ms_rank_load load;
-    ms_rank_load_make(p->workload, p->stages, &live, p->parts.send_bytes,
+    ms_rank_load_make(p->stages, &live, p->parts.send_bytes,
                       ms_num_neighbours(split, rank), &load);
     return load;
 }

@@ -124,11 +124,7 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
 {
     ms_part part = {.dense_params = bill->dense_params,
                     .expert_params = bill->expert_params,
-                    .saved_bytes = bill->saved_bytes,
-                    .transient_bytes = bill->transient_bytes,
-                    .delayed_bytes = bill->halves.delayed_bytes,
-                    .transient_input_bytes = bill->halves.transient_input_bytes,
-                    .transient_weight_bytes = bill->halves.transient_weight_bytes,
+                    .memory = bill->memory,
                     .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
                     .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
     double accumulate_s =
@@ -237,9 +233,7 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
                        &out->pair_forward[kind][mode], &out->pair_backward[kind][mode]);
         }
     }
-    out->logits = bills->head.logits;
     out->head_params = bills->head.head_params;
-    out->delayed_logit_bytes = bills->head.halves.delayed_logit_bytes;
     out->send_bytes = bills->embed.output_bytes;
     out->send_s = ms_collective_s(&links->send, out->send_bytes);
 }
@@ -253,6 +247,12 @@ static double overlap_s(const ms_stack *stack, double compute_s, double comm_s)
         return compute_s + comm_s;
     return ms_max(compute_s, comm_s) +
            stack->interference_frac.value * ms_min(compute_s, comm_s);
+}
+
+static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double count)
+{
+    to->activation_bytes += count * bytes->activation_bytes;
+    to->logits_bytes += count * bytes->logits_bytes;
 }
 
 static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part *part,
@@ -275,8 +275,8 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->tp_sync_s += count * part->tp_sync_s;
     sum->dense_params += count * part->dense_params;
     sum->expert_params += count * part->expert_params;
-    sum->saved_bytes += count * part->saved_bytes;
-    sum->delayed_bytes += count * part->delayed_bytes;
+    add_bytes(&sum->memory.saved, &part->memory.saved, count);
+    add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
     double comm_s = part->gather_s + part->reduce_s;
     stage->overlapped_forward_s +=
         count * overlap_s(workload->stack, part->forward_s, part->gather_s);
@@ -292,12 +292,6 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
 /* What counts once, whatever the number of layers: the largest one. */
 static void note_largest(ms_stage *stage, const ms_part *part)
 {
-    ms_part *sum = &stage->sum;
-    sum->transient_bytes = ms_max(sum->transient_bytes, part->transient_bytes);
-    sum->transient_input_bytes =
-        ms_max(sum->transient_input_bytes, part->transient_input_bytes);
-    sum->transient_weight_bytes =
-        ms_max(sum->transient_weight_bytes, part->transient_weight_bytes);
     stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
     stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
     stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
@@ -336,6 +330,90 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
                              .recompute_layers = recompute_layers};
 }
 
+static const ms_part *head_of(const ms_workload *workload, const ms_parts *parts,
+                              const ms_stage_layout *layout)
+{
+    bool shared = (layout->has_embedding || layout->head_beside_embedding) &&
+                  workload->model->tied_embeddings;
+    return shared ? &parts->tied_head : &parts->head;
+}
+
+/* ---- memory of a backward ---- */
+
+/* A backward on its way from the last part to the first. */
+typedef struct descent {
+    ms_stage *stage;
+    ms_tensor_bytes freed[MS_NUM_BILL_HALVES]; /* by the parts behind */
+} descent;
+
+static double total_bytes(const ms_live_bytes *live)
+{
+    return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
+}
+
+/* What is alive while the part is at work; the gradient of the head's matrix is made with those of weights. */
+static void note_transient(descent *d, const ms_part *part, double head_grad_bytes)
+{
+    for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
+        const ms_tensor_bytes *at = &part->memory.transient[half];
+        const ms_tensor_bytes *freed = &d->freed[half];
+        ms_live_bytes live = {at->activation_bytes - freed->activation_bytes,
+                              at->logits_bytes - freed->logits_bytes,
+                              half == MS_BILL_INPUT_HALF ? 0.0 : head_grad_bytes};
+        if (total_bytes(&live) > total_bytes(&d->stage->transient[half]))
+            d->stage->transient[half] = live;
+    }
+}
+
+static void leave_parts(descent *d, const ms_part *part, double count)
+{
+    const ms_bill_memory *memory = &part->memory;
+    add_bytes(&d->freed[MS_BILL_WHOLE], &memory->saved, count);
+    add_bytes(&d->freed[MS_BILL_INPUT_HALF], &memory->saved, count);
+    add_bytes(&d->freed[MS_BILL_INPUT_HALF], &memory->delayed, -count);
+    add_bytes(&d->freed[MS_BILL_WEIGHT_HALF], &memory->delayed, count);
+}
+
+/* Of equal parts one after the other the first or the last has most alive. */
+static void descend(descent *d, const ms_part *part, long count)
+{
+    note_transient(d, part, 0.0);
+    leave_parts(d, part, (double)(count - 1));
+    if (count > 1)
+        note_transient(d, part, 0.0);
+    leave_parts(d, part, 1.0);
+}
+
+/* Layers of the stage by runs of one kind and recomputation, from the last. */
+static void descend_layers(descent *d, const ms_workload *workload, const ms_parts *parts,
+                           const ms_stage_layout *layout)
+{
+    long middle = layout->recompute == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
+    for (long last = layout->num_layers - 1, first; last >= 0; last = first - 1) {
+        int kind = workload->model->kind_of_layer[layout->first_layer + last];
+        first = workload->first_alike[layout->first_layer + last] - layout->first_layer;
+        if (first < middle && middle <= last)
+            first = middle;
+        first = first > 0 ? first : 0;
+        descend(d, &parts->layer[kind][mode_of_layer(layout, last)], last - first + 1);
+    }
+}
+
+static void find_transients(const ms_workload *workload, const ms_parts *parts,
+                            const ms_stage_layout *layout, ms_stage *stage)
+{
+    descent d = {.stage = stage};
+    if (layout->has_head) {
+        const ms_part *head = head_of(workload, parts, layout);
+        note_transient(&d, head,
+                       parts->head_params * workload->stack->head_grad_bytes.value);
+        leave_parts(&d, head, 1.0);
+    }
+    descend_layers(&d, workload, parts, layout);
+    if (layout->has_embedding)
+        descend(&d, &parts->embed, 1);
+}
+
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
                    const ms_stage_layout *layout, ms_stage *out)
 {
@@ -353,18 +431,10 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
     }
     if (middle < last)
         add_layers(workload, parts, out, middle, last, rest);
-    if (layout->has_head) {
-        bool shared = (layout->has_embedding || layout->head_beside_embedding) &&
-                      workload->model->tied_embeddings;
-        add_part(workload, out, shared ? &parts->tied_head : &parts->head, 1.0);
-        out->logits = parts->logits;
-        out->head_params = parts->head_params;
-        out->delayed_logit_bytes = parts->delayed_logit_bytes;
-        out->head_transient_bytes = parts->head.transient_bytes;
-        out->head_transient_input_bytes = parts->head.transient_input_bytes;
-        out->head_transient_weight_bytes = parts->head.transient_weight_bytes;
-    }
+    if (layout->has_head)
+        add_part(workload, out, head_of(workload, parts, layout), 1.0);
     out->num_layers = layout->num_layers;
+    find_transients(workload, parts, layout, out);
 }
 
 /* ---- durations ---- */

@@ -38,9 +38,7 @@ typedef struct ms_part {
         weight_s; /* of backward_s: gradients of weights, which a split backward delays */
     double exchange_forward_s, exchange_backward_s; /* all-to-alls of experts in them */
     double dense_params, expert_params;
-    double saved_bytes, transient_bytes;
-    double delayed_bytes, transient_input_bytes,
-        transient_weight_bytes; /* ms_bill_halves */
+    ms_bill_memory memory;
 } ms_part;
 
 /* Parts of one bill set on one set of links; layers by kind and recompute mode. */
@@ -52,7 +50,7 @@ typedef struct ms_parts {
     /* layers as halves of a pair; those without exchanges take as long in a pair as alone */
     ms_pair_forward pair_forward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     ms_pair_backward pair_backward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
-    double logits, head_params, delayed_logit_bytes;
+    double head_params;
     double send_s; /* of a micro-batch's activations to the next stage */
     double send_bytes;
 } ms_parts;
@@ -68,9 +66,17 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
                     const ms_links *links, bool async_tp, unsigned modes, ms_parts *out);
 
+/* Bytes of activations and logits on a rank, and of the gradient of the head's matrix while it is made. */
+typedef struct ms_live_bytes {
+    double activation_bytes, logits_bytes, head_grad_bytes;
+} ms_live_bytes;
+
 /* A virtual stage: its parts summed. */
 typedef struct ms_stage {
-    ms_part sum;
+    ms_part sum; /* but for memory.transient */
+    /* of a backward or half, from the last part to the first, when most is alive: beyond what the stage keeps of the micro-batch when it begins (sum.memory.saved; delayed in
+     * the half for weights). The parts behind the one at work have given up theirs: all of it, or what does not wait for the second half, or what waited. */
+    ms_live_bytes transient[MS_NUM_BILL_HALVES];
     /* ZeRO-3: part by part, beside gathers and reductions */
     double overlapped_forward_s, overlapped_backward_s;
     double overlapped_input_s, overlapped_weight_s; /* of a split backward */
@@ -78,10 +84,6 @@ typedef struct ms_stage {
         unit_all_reduce_s; /* of one layer: what nothing can hide */
     double unit_dense_params,
         unit_expert_params; /* the largest unit that is gathered at once */
-    double logits, head_params;
-    /* alive during the head's backward, or its half, only; sum.transient_bytes: a layer's */
-    double head_transient_bytes, head_transient_input_bytes, head_transient_weight_bytes;
-    double delayed_logit_bytes; /* gradients of logits between the halves */
     long num_layers;
 } ms_stage;
 

@@ -90,22 +90,40 @@ static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                        ms_step_moved_cost(&b->s, &moved, seconds, actor, load_frac));
 }
 
+static bool runs(const ms_walk *w, const ms_part_op *op)
+{
+    return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
+}
+
+/* What the first of the kernels waited for that a collective hides beside; if this walk runs none of them, what a kernel now would. */
+static ms_kernel_start hiding_place(const ms_node_builder *b, const ms_walk *w,
+                                    const ms_part_op *op, int actor)
+{
+    const ms_step_builder *s = &b->s;
+    int width = s->actors->first_at[w->rank + 1] - s->actors->first_at[w->rank];
+    const ms_part_op *ops = ms_walk_part(w)->ops[w->pass];
+    for (int i = op->beside; i < w->op; i++)
+        if (!ops[i].moves && runs(w, &ops[i]))
+            return w->starts[(long)i * width + s->place[actor]];
+    return (ms_kernel_start){
+        ms_graph_last(s->graph, actor * MS_NUM_STREAMS + MS_STREAM_COMPUTE),
+        w->ready[actor], w->arrived[actor]};
+}
+
 /* What hides beside kernels that come before it starts with the first of them, on all members. */
 static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
                               const int *members, int num)
 {
     ms_step_builder *s = &b->s;
-    int width = s->actors->first_at[w->rank + 1] - s->actors->first_at[w->rank];
-    const ms_kernel_start *starts = w->starts + (long)op->beside * width;
     int gate = num > 1 ? ms_step_add_gathering(s, op->name) : 0;
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        const ms_kernel_start *start = &starts[s->place[a]];
+        ms_kernel_start start = hiding_place(b, w, op, a);
         if (num == 1)
             add_share(b, w, op, op->hidden_s, a, 1.0);
-        ms_graph_wait(s->graph, start->before);
-        ms_graph_wait(s->graph, start->ready);
-        ms_graph_wait(s->graph, start->arrived);
+        ms_graph_wait(s->graph, start.before);
+        ms_graph_wait(s->graph, start.ready);
+        ms_graph_wait(s->graph, start.arrived);
     }
     for (int i = 0; num > 1 && i < num; i++) {
         add_share(b, w, op, op->hidden_s, members[i],
@@ -165,11 +183,6 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
 }
 
 /* ---- walks ---- */
-
-static bool runs(const ms_walk *w, const ms_part_op *op)
-{
-    return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
-}
 
 /* To the next op that this walk runs; false: the walk is at its end. Parts begin and end on the way. */
 static bool find_op(ms_node_builder *b, ms_walk *w)

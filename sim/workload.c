@@ -20,6 +20,11 @@ static void count_layers(ms_workload *workload)
             workload->layers_before[kind][i + 1] =
                 workload->layers_before[kind][i] + (model->kind_of_layer[i] == kind);
     }
+    workload->first_alike = MS_NEW_ARRAY(workload->arena, model->num_layers, int);
+    for (long i = 1; i < model->num_layers; i++) {
+        bool alike = model->kind_of_layer[i] == model->kind_of_layer[i - 1];
+        workload->first_alike[i] = alike ? workload->first_alike[i - 1] : (int)i;
+    }
 }
 
 ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
@@ -324,8 +329,8 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
         const ms_bill *bill = bills->layer[kind][MS_RECOMPUTE_NONE];
         double count = workload->layers_before[kind][model->num_layers];
         add_times(bill, count, &sum);
-        saved_bytes += count * bill->saved_bytes;
-        delayed_bytes += count * bill->halves.delayed_bytes;
+        saved_bytes += count * bill->memory.saved.activation_bytes;
+        delayed_bytes += count * bill->memory.delayed.activation_bytes;
     }
     double whole = sum.forward + sum.backward_input + sum.backward_weight;
     shape.times =

@@ -75,6 +75,8 @@ typedef struct ms_workload {
         recompute_budget_frac; /* of the plan: what layers under MS_RECOMPUTE_AUTO keep; below 0 as 0 */
     /* layers of each kind before layer i: layers_before[kind][i], i = 0 .. num_layers */
     int *layers_before[MS_MAX_LAYER_KINDS];
+    int *
+        first_alike; /* (num_layers): the first layer of the unbroken run of its kind that a layer is in */
     /* shared cache */
     pthread_mutex_t
         lock; /* looked up a million times, added to some ten thousand times */

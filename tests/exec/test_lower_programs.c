@@ -1,4 +1,5 @@
 /* Layer programs of the small models on ranks of their own: kernels and lowerings must give, in every tensor of every rank, what the interpreter gives. */
+#include "exec/lower_async.h"
 #include "tests/support/program_cases.h"
 #include "tests/support/run_ranks.h"
 #include "tests/test.h"
@@ -14,6 +15,7 @@ typedef struct test_case {
     bool balanced_routing;
     bool stored_order; /* positions are not spread over cp from head and tail */
     bool fp32;
+    bool async_tp;
 } test_case;
 
 static double interpret_and_run(ms_ctx *cx, const test_case *c, const char **why)
@@ -30,6 +32,7 @@ static double interpret_and_run(ms_ctx *cx, const test_case *c, const char **why
     if (like->why[0] != '\0')
         return HUGE_VAL;
     ms_plan plan = ms_ranks_plan(program);
+    plan.async_tp = c->async_tp;
     ms_ranks_job job = {.program = program,
                         .plan = &plan,
                         .like = like,
@@ -49,6 +52,23 @@ static void check_case(const test_case *c)
     if (!(difference <= (c->fp32 ? TOLERANCE_FP32 : TOLERANCE_FP64)))
         ms_case_wrong(ms_case_describe(cx.arena, c->model, &c->key), why);
     ms_arena_close(cx.arena);
+}
+
+/* Those that begin with a gather, and those that end with a scatter. */
+static void count_pairs(const test_case *c, int num_pairs[2])
+{
+    ms_arena *arena = ms_arena_open();
+    const ms_program *program = ms_program_make(
+        arena, c->model, &c->key, MS_SMALL_SEQUENCE, c->data_parallel, MS_FP64);
+    ms_plan plan = ms_ranks_plan(program);
+    for (int n = 0; n < program->num_nodes; n++) {
+        plan.async_tp = false;
+        assert_false(ms_async_pair(program, n, &plan));
+        plan.async_tp = true;
+        if (ms_async_pair(program, n, &plan))
+            num_pairs[program->nodes[n].op != MS_OP_REDISTRIBUTE]++;
+    }
+    ms_arena_close(arena);
 }
 
 /* Models with dropout are executed without it. */
@@ -82,10 +102,12 @@ static void dense_layers_are_executed_as_interpreted(void **state)
     (void)state;
     for (int i = 0; i < MS_NUM_SMALL_DENSE; i++) {
         ms_model model = model_of(i);
-        test_case c = {&model, ms_case_split_key(MS_PART_LAYER), 2, false, false, false};
+        test_case c = {
+            .model = &model, .key = ms_case_split_key(MS_PART_LAYER), .data_parallel = 2};
         for (int method = 0; method < MS_NUM_CP_METHODS; method++) {
             c.key.cp_method = (unsigned char)method;
             c.stored_order = method == MS_CP_ULYSSES;
+            c.data_parallel = method == MS_CP_RING ? 2 : 1;
             if (method != MS_CP_ULYSSES || heads_divide(&model, 4))
                 check_modes(c, 4);
         }
@@ -99,7 +121,8 @@ static void expert_layers_are_executed_as_interpreted(void **state)
     static const short meshes[][2] = {{1, 1}, {2, 1}, {8, 1}, {1, 2}, {4, 2}};
     for (int i = 0; i < MS_NUM_SMALL_MOE; i++) {
         ms_model model = model_of(MS_NUM_SMALL_DENSE + i);
-        test_case c = {&model, ms_case_split_key(MS_PART_LAYER), 2, false, false, false};
+        test_case c = {
+            .model = &model, .key = ms_case_split_key(MS_PART_LAYER), .data_parallel = 2};
         for (size_t j = 0; j < sizeof meshes / sizeof *meshes; j++) {
             c.key.ep = meshes[j][0];
             c.key.etp = meshes[j][1];
@@ -123,8 +146,9 @@ static void other_meshes_are_executed_as_interpreted(void **state)
     for (size_t i = 0; i < 2 * sizeof meshes / sizeof *meshes; i++) {
         const short *mesh = meshes[i / 2];
         ms_model model = i % 2 == 0 ? ms_small_deepseek() : ms_small_qwen_moe();
-        test_case c = {&model, ms_case_whole_key(MS_PART_LAYER), mesh[0], false, false,
-                       false};
+        test_case c = {.model = &model,
+                       .key = ms_case_whole_key(MS_PART_LAYER),
+                       .data_parallel = mesh[0]};
         c.key.cp = mesh[1];
         c.key.tp = mesh[2];
         c.key.ep = mesh[3];
@@ -144,7 +168,9 @@ static void rings_in_stored_order_are_executed_as_interpreted(void **state)
     (void)state;
     for (int i = 0; i < MS_NUM_SMALL_DENSE; i++) {
         ms_model model = model_of(i);
-        test_case c = {&model, ms_case_whole_key(MS_PART_LAYER), 1, false, true, false};
+        test_case c = {
+            .model = &model, .key = ms_case_whole_key(MS_PART_LAYER), .data_parallel = 1};
+        c.stored_order = true;
         c.key.cp = 4;
         c.key.cp_method = MS_CP_RING;
         c.key.cp_unbalanced = true;
@@ -156,13 +182,16 @@ static void rings_in_stored_order_are_executed_as_interpreted(void **state)
 static void ends_are_executed_as_interpreted(void **state)
 {
     (void)state;
-    for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
+    for (int i = 0; i < MS_NUM_SMALL_DENSE; i++) {
         ms_model model = model_of(i);
-        for (int j = 0; j < 4; j++) {
-            test_case c = {&model, ms_case_split_key(MS_PART_EMBED), 2, false, false,
-                           false};
-            c.key.sequence_parallel = (j & 1) != 0;
-            c.key.loss_parallel = (j & 2) != 0;
+        model.head_bias = i % 2 == 0;
+        model.embedding_norm = i % 4 >= 2;
+        for (int j = 0; j < 2; j++) {
+            test_case c = {.model = &model,
+                           .key = ms_case_split_key(MS_PART_EMBED),
+                           .data_parallel = 2};
+            c.key.sequence_parallel = (i + j) % 2 != 0;
+            c.key.loss_parallel = j != 0;
             check_case(&c);
             c.key.part = MS_PART_HEAD;
             check_case(&c);
@@ -171,12 +200,37 @@ static void ends_are_executed_as_interpreted(void **state)
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
+/* Pairs of both kinds, forward and backward, over two and four ranks, with one sequence or several. */
+static void asynchronous_pairs_give_the_same(void **state)
+{
+    (void)state;
+    int num_pairs[2] = {0};
+    for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
+        ms_model model = model_of(i);
+        test_case c = {
+            .model = &model, .key = ms_case_whole_key(MS_PART_LAYER), .data_parallel = 1};
+        c.async_tp = true;
+        c.key.sequence_parallel = true;
+        c.key.tp = i % 2 == 0 ? 2 : 4;
+        c.key.cp = i % 2 == 0 ? 2 : 1;
+        c.key.recompute = (unsigned char)(i % MS_RECOMPUTE_AUTO);
+        c.key.microbatch = 1 + i % 3;
+        check_case(&c);
+        count_pairs(&c, num_pairs);
+    }
+    ASSERT_INT(ms_case_num_wrong(), 0);
+    assert_true(num_pairs[0] >= 4 * MS_NUM_SMALL_DENSE + 2 * MS_NUM_SMALL_MOE);
+    assert_true(num_pairs[1] >= 2 * MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE);
+}
+
 static void fp32_is_near(void **state)
 {
     (void)state;
     for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
         ms_model model = model_of(i);
-        test_case c = {&model, ms_case_split_key(MS_PART_LAYER), 2, false, false, true};
+        test_case c = {
+            .model = &model, .key = ms_case_split_key(MS_PART_LAYER), .data_parallel = 2};
+        c.fp32 = true;
         c.key.cp_method = MS_CP_RING;
         c.key.ep = i >= MS_NUM_SMALL_DENSE ? 4 : 1;
         c.key.sequence_parallel = true;
@@ -194,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup(rings_in_stored_order_are_executed_as_interpreted,
                                ms_case_start),
         cmocka_unit_test_setup(ends_are_executed_as_interpreted, ms_case_start),
+        cmocka_unit_test_setup(asynchronous_pairs_give_the_same, ms_case_start),
         cmocka_unit_test_setup(fp32_is_near, ms_case_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

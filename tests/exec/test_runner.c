@@ -28,9 +28,11 @@ static ms_outcome run(ms_ctx *cx, const ms_model *model, const ms_plan *plan)
 {
     ms_outcome out;
     ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP64);
+    ms_plan typed = *plan;
+    typed.compute = MS_FP64;
     options.num_steps = 2;
     ASSERT_INT(ms_plan_check(cx, plan, model, MS_NOWHERE), MS_OK);
-    ASSERT_OK(ms_run_plan(cx, model, plan, "generic", &ms_backend_loop, &options, &out),
+    ASSERT_OK(ms_run_plan(cx, model, &typed, "generic", &ms_backend_loop, &options, &out),
               cx);
     return out;
 }
@@ -70,8 +72,29 @@ static void every_axis_equals_one_rank(void **state)
     ASSERT_INT(wrong, 0);
 }
 
+/* pp 2, dp_replicate 2, dp_shard 4, cp 2, tp 2, ep 8. */
+static void all_parallelisms_at_once_on_64_ranks(void **state)
+{
+    (void)state;
+    static const change all = {"all", 2, 2, 4, 2, 2, 8, 1, 3, 1};
+    ms_ctx *cx = test_cx();
+    const ms_model *model = ms_run_model(cx->arena, ms_small_mixtral);
+    ms_plan plan = changed(&all), base = ms_run_base_plan();
+    plan.global_batch = base.global_batch = base.microbatch = 32;
+    plan.cp_method = MS_CP_RING;
+    plan.recompute = MS_RECOMPUTE_SELECTIVE;
+    ms_plan_set_schedule(&plan, MS_1F1B);
+    ms_outcome want = run(cx, model, &base), got = run(cx, model, &plan);
+    ASSERT_INT(plan.gpus, 64);
+    ASSERT_NEAR(got.losses[1], want.losses[1], 1e-12);
+    assert_true(ms_run_difference(&got.gradients, &want.gradients, NULL) < 1e-12);
+    assert_true(ms_run_difference(&got.updated, &want.updated, NULL) < 1e-12);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_axis_equals_one_rank)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_axis_equals_one_rank),
+        cmocka_unit_test(all_parallelisms_at_once_on_64_ranks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

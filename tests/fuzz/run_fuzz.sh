@@ -15,7 +15,7 @@ objects=()
 for source in "$@"; do
     object=build/fuzz/obj/${source//\//_}.o
     objects+=("$object")
-    newer=$(find base topo costmodel sim plots -name '*.h' -newer "$object" 2>/dev/null | head -1 || true)
+    newer=$(find base topo costmodel sim exec plots -name '*.h' -newer "$object" 2>/dev/null | head -1 || true)
     if [ ! -e "$object" ] || [ "$source" -nt "$object" ] || [ -n "$newer" ]; then
         "$CLANG" $CPPFLAGS -DMS_SOURCE_DIR="\"$PWD\"" $flags -c "$source" -o "$object"
     fi

@@ -33,7 +33,7 @@ wrong()
 while read -r line kind name file; do
     case $kind in
     function)
-        grep -qE "(^|[^A-Za-z0-9_])$name\\(" base/*.c topo/*.c costmodel/*.c sim/*.c cli/*.c ||
+        grep -qE "(^|[^A-Za-z0-9_])$name\\(" base/*.c topo/*.c costmodel/*.c sim/*.c exec/*.c cli/*.c ||
             wrong "$line" "no function $name"
         ;;
     file) [ -f "$name" ] || wrong "$line" "no file $name" ;;

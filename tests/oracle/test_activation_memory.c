@@ -97,7 +97,7 @@ static ms_bill layer_bill(const ms_model *model, layout at, long sequence, int m
 
 static double saved_bytes(const ms_model *model, layout at, long sequence, int microbatch)
 {
-    return layer_bill(model, at, sequence, microbatch).saved_bytes;
+    return layer_bill(model, at, sequence, microbatch).memory.saved.activation_bytes;
 }
 
 static layout whole(void)
@@ -237,7 +237,7 @@ static void weights_of_a_layer_wait_with_32_sbh(void **state)
             double s = 2048, h = (double)shapes[i][0];
             ms_bill bill = layer_bill(&model, at, 2048, 2);
             if (sp == 0)
-                ASSERT_NEAR(bill.halves.delayed_bytes, 32 * s * 2 * h, 0);
+                ASSERT_NEAR(bill.memory.delayed.activation_bytes, 32 * s * 2 * h, 0);
             ASSERT_NEAR(bill.weight_flop, s * 2 * h * 24 * h / at.tp, 1e-14);
         }
 }

@@ -217,7 +217,8 @@ static void simumax_pipeline_peaks_on_its_first_stage(void **state)
     ASSERT_NEAR(p.memory[MS_MEMORY_OPTIMIZER], 18553798656.0, 1e-15);
     ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS], 0.0, 0);
     double beyond = p.memory[MS_MEMORY_ACTIVATIONS] - 13501464576.0;
-    assert_true(beyond >= 0.0 && beyond <= 4.0 * 28672.0 * 4096.0);
+    /* and the gradient that comes from the second stage */
+    assert_true(beyond >= 0.0 && beyond <= (4.0 * 28672.0 + 2.0 * 8192.0) * 4096.0);
     ASSERT_NEAR(p.peak_bytes / GIB, 66.55, 0.03);
 }
 

@@ -10,11 +10,14 @@ static const ms_pricer *pricer_of(ms_ctx *cx)
 {
     const ms_cluster *cluster;
     const ms_profile *profile;
-    const ms_stack *stack;
+    const ms_stack *loaded;
     ms_pricer *pricer = MS_NEW(cx->arena, ms_pricer);
     ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &cluster), cx);
     ASSERT_OK(ms_profile_load(cx, cluster->device.profile, &profile), cx);
-    ASSERT_OK(ms_stack_load(cx, "megatron", &stack), cx);
+    ASSERT_OK(ms_stack_load(cx, "megatron", &loaded), cx);
+    ms_stack *stack = MS_NEW(cx->arena, ms_stack);
+    *stack = *loaded;
+    stack->logit_bytes.value = ms_dtype_bytes(MS_BF16); /* as stored */
     ASSERT_OK(ms_pricer_make(cx, cluster, profile, stack, MS_BF16, pricer), cx);
     return pricer;
 }
@@ -46,6 +49,8 @@ static void each_split(ms_ctx *cx, const ms_pricer *pricer, int model_index,
     key.attention_fused = false;
     each_key(cx, pricer, &model, key, check);
     key = ms_case_split_key(part);
+    each_key(cx, pricer, &model, key, check);
+    key.loss_parallel = !key.loss_parallel;
     each_key(cx, pricer, &model, key, check);
     key.sequence_parallel = true;
     each_key(cx, pricer, &model, key, check);
@@ -156,11 +161,9 @@ static bool is_weight_node(const ms_node *node)
 
 static double bytes_of(const ms_program *program, int t)
 {
-    const ms_tensor *tensor = &program->tensors[t];
-    bool counted = tensor->role == MS_ROLE_ACTIVATION || tensor->role == MS_ROLE_GRADIENT;
-    return counted && strchr(tensor->dims, MS_DIM_VOCAB) == NULL
-               ? ms_tensor_local_bytes(program, t)
-               : 0.0;
+    int role = program->tensors[t].role;
+    bool counted = role == MS_ROLE_ACTIVATION || role == MS_ROLE_GRADIENT;
+    return counted ? ms_tensor_local_bytes(program, t) : 0.0;
 }
 
 static bool reads(const ms_node *node, int t)
@@ -171,76 +174,105 @@ static bool reads(const ms_node *node, int t)
     return false;
 }
 
+static bool runs_in(int half, const ms_node *node)
+{
+    return half == MS_BILL_WHOLE || is_weight_node(node) == (half == MS_BILL_WEIGHT_HALF);
+}
+
 /* Whether a node of the half, no earlier than `from`, reads t. */
-static bool read_later(const ms_program *program, bool weights, int from, int t)
+static bool read_later(const ms_program *program, int half, int from, int t)
 {
     for (int n = from; n < program->num_nodes; n++)
-        if (is_weight_node(&program->nodes[n]) == weights && reads(&program->nodes[n], t))
+        if (runs_in(half, &program->nodes[n]) && reads(&program->nodes[n], t))
             return true;
     return false;
 }
 
-static bool read_by_weights(const ms_program *program, int t)
+static bool read_in(const ms_program *program, int half, int t)
 {
-    return read_later(program, true, program->num_forward_nodes, t);
+    return read_later(program, half, program->num_forward_nodes, t);
 }
 
-static bool read_by_backward(const ms_program *program, int t)
+static bool is_delayed(const ms_program *program, int t)
 {
-    return read_by_weights(program, t) ||
-           read_later(program, false, program->num_forward_nodes, t);
+    return read_in(program, MS_BILL_WEIGHT_HALF, t);
 }
 
-/* Whether t is alive while input node n runs and all weights' gradients come afterwards. */
-static bool alive_at(const ms_program *program, int n, int t)
+static bool is_there(const ms_program *program, int half, int t)
 {
-    const ms_tensor *tensor = &program->tensors[t];
-    int producer = tensor->producer;
-    bool made = producer >= program->num_forward_nodes && producer <= n;
-    bool delayed = read_by_weights(program, t);
-    if (tensor->saved && !read_by_backward(program, t))
-        return true; /* kept by a policy that names it */
-    if (made && !read_by_backward(program, t))
-        return true; /* the input's gradient */
-    if (t == program->output_gradient)
-        return delayed;
-    return (made || tensor->saved) && (delayed || read_later(program, false, n, t));
+    if (half == MS_BILL_WEIGHT_HALF)
+        return is_delayed(program, t);
+    return program->tensors[t].saved || t == program->output_gradient;
 }
 
-static double input_peak_bytes(const ms_program *program, double peak)
+static bool is_overwritten(const ms_program *program, int n, int t)
 {
+    for (int i = program->num_forward_nodes; i <= n; i++)
+        if (program->nodes[i].op == MS_OP_LOSS_GRAD && program->nodes[i].in[0] == t)
+            return true;
+    return false;
+}
+
+/* Whether t is alive while node n of the half runs. */
+static bool alive_at(const ms_program *program, int half, int n, int t)
+{
+    int producer = program->tensors[t].producer;
+    bool made = producer >= program->num_forward_nodes && producer <= n &&
+                runs_in(half, &program->nodes[producer]);
+    if ((!made && !is_there(program, half, t)) || is_overwritten(program, n, t))
+        return false;
+    return !read_in(program, half, t) || read_later(program, half, n, t) ||
+           (half == MS_BILL_INPUT_HALF && is_delayed(program, t));
+}
+
+static double start_bytes(const ms_program *program, int half)
+{
+    double bytes = 0.0;
+    for (int t = 0; t < program->num_tensors; t++)
+        bytes += is_there(program, half, t) ? bytes_of(program, t) : 0.0;
+    return bytes;
+}
+
+static double peak_bytes(const ms_program *program, int half)
+{
+    double peak = start_bytes(program, half);
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        if (!runs_in(half, &program->nodes[n]))
+            continue;
         double live = ms_ring_buffer_bytes(program, &program->nodes[n]);
-        for (int t = 0; !is_weight_node(&program->nodes[n]) && t < program->num_tensors;
-             t++)
-            live += alive_at(program, n, t) ? bytes_of(program, t) : 0.0;
+        for (int t = 0; t < program->num_tensors; t++)
+            live += alive_at(program, half, n, t) ? bytes_of(program, t) : 0.0;
         peak = fmax(peak, live);
     }
     return peak;
 }
 
-static double outside_bytes(const ms_program *program)
+static double total(ms_tensor_bytes bytes)
 {
-    int seed = program->output_gradient;
-    return seed >= 0 && read_by_weights(program, seed) ? bytes_of(program, seed) : 0.0;
+    return bytes.activation_bytes + bytes.logits_bytes;
 }
 
 static void memory_is_that_of_living_tensors(const char *label, const ms_program *program,
                                              const ms_bill *bill)
 {
-    const ms_bill_halves *halves = &bill->halves;
-    double delayed = 0.0, start = bill->saved_bytes + outside_bytes(program);
-    for (int t = 0; t < program->num_tensors; t++)
-        delayed += read_by_weights(program, t) ? bytes_of(program, t) : 0.0;
-    expect(label, "delayed bytes", halves->delayed_bytes, delayed);
-    expect(label, "peak of the input half",
-           bill->saved_bytes + halves->transient_input_bytes,
-           input_peak_bytes(program, start));
-    if (bill->saved_bytes + halves->transient_input_bytes < delayed * (1 - 1e-12))
+    const ms_bill_memory *memory = &bill->memory;
+    double saved = total(memory->saved), delayed = total(memory->delayed);
+    int seed = program->output_gradient;
+    expect(label, "saved bytes", saved,
+           start_bytes(program, MS_BILL_WHOLE) -
+               (seed >= 0 ? bytes_of(program, seed) : 0.0));
+    expect(label, "delayed bytes", delayed, start_bytes(program, MS_BILL_WEIGHT_HALF));
+    for (int half = 0; half < MS_NUM_BILL_HALVES; half++)
+        expect(label, "peak",
+               (half == MS_BILL_WEIGHT_HALF ? delayed : saved) +
+                   total(memory->transient[half]),
+               peak_bytes(program, half));
+    if (saved + total(memory->transient[MS_BILL_INPUT_HALF]) < delayed * (1 - 1e-12))
         ms_case_wrong(label, "less alive than waits");
-    if (bill->transient_bytes > halves->transient_input_bytes * (1 + 1e-12))
+    if (total(memory->transient[MS_BILL_WHOLE]) >
+        total(memory->transient[MS_BILL_INPUT_HALF]) * (1 + 1e-12))
         ms_case_wrong(label, "delaying saves memory");
-    if (halves->transient_weight_bytes != 0)
+    if (total(memory->transient[MS_BILL_WEIGHT_HALF]) != 0)
         ms_case_wrong(label, "gradients of weights make activations");
 }
 

@@ -33,9 +33,12 @@ static ms_outcome run(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
 {
     ms_outcome out;
     ms_runner_options options = ms_run_options(model, plan, how->type);
+    ms_plan typed = *plan;
+    typed.compute = how->type == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
     options.num_steps = how->steps;
     const char *stack = parallel && plan->gpus % 3 == 0 ? "megatron" : "generic";
-    ASSERT_OK(ms_run_plan(cx, model, plan, stack, &ms_backend_loop, &options, &out), cx);
+    ASSERT_OK(ms_run_plan(cx, model, &typed, stack, &ms_backend_loop, &options, &out),
+              cx);
     return out;
 }
 

@@ -3,6 +3,7 @@
 #define MS_TESTS_RUN_PLAN_H
 
 #include "exec/runner.h"
+#include "tests/support/faulty_backend.h"
 #include "tests/support/small_models.h"
 
 /* Four layers; everything on one rank, 8 sequences of 16 tokens a step. The model lives in the arena. */
@@ -16,6 +17,11 @@ ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
 ms_status ms_run_plan(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
                       const char *stack, const ms_backend *backend,
                       const ms_runner_options *options, ms_outcome *out);
+
+/* The same with one call that fails. */
+ms_status ms_run_plan_faulty(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
+                             ms_faulty *faulty, const ms_runner_options *options,
+                             ms_outcome *out);
 
 /* Largest |difference| of a tensor over its largest value (or 1e-6 where all are smaller), over all tensors; `worst` (may be NULL) is told. Infinity when names or shapes
  * differ, or a value is NaN. */

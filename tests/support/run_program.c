@@ -67,8 +67,10 @@ ms_program_run *ms_program_run_prepare(ms_interp *interp, const ms_kernels *kern
                             .positions = interp->options.positions};
     run->batch.num_tokens =
         (double)(run->batch.num_sequences * run->batch.sequence_length);
-    run->batch.tokens = make_tokens(run, interp, 0);
-    run->batch.targets = make_tokens(run, interp, 1);
+    if (ms_interp_size(interp, MS_DIM_VOCAB) > 0) {
+        run->batch.tokens = make_tokens(run, interp, 0);
+        run->batch.targets = make_tokens(run, interp, 1);
+    }
     return run;
 }
 

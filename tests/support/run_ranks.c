@@ -1,5 +1,6 @@
 #include "tests/support/run_ranks.h"
 
+#include "exec/lower_async.h"
 #include "tests/support/interpreter_priv.h"
 
 #include <assert.h>
@@ -65,6 +66,8 @@ static void make_batch(walk *w)
                           .sequence_length = length,
                           .positions = like->options.positions,
                           .num_tokens = (double)(sequences * length)};
+    if (ms_interp_size(like, MS_DIM_VOCAB) == 0)
+        return;
     w->batch.tokens = tokens_of(w, 0);
     w->batch.targets = tokens_of(w, 1);
 }
@@ -128,22 +131,29 @@ static ms_status allocate_results(walk *w, const ms_op_call *call)
     return MS_OK;
 }
 
+static ms_status call_of(walk *w, const ms_node *node, ms_op_call *call)
+{
+    ms_rank *rank = &w->rank;
+    *call = (ms_op_call){.program = w->job->program,
+                         .node = node,
+                         .batch = &w->batch,
+                         .balanced_routing = w->job->like->options.balanced_routing};
+    for (int i = 0; i < node->num_in; i++)
+        call->in[i] = &w->locals[node->in[i]];
+    for (int i = 0; i < node->num_out; i++)
+        call->out[i] = &w->locals[node->out[i]];
+    if (node->op == MS_OP_EXCHANGE && w->routing == NULL)
+        MS_TRY(ms_lower_route(rank, rank->scratch, call, &w->routing));
+    call->routing = w->routing;
+    return allocate_results(w, call);
+}
+
 static ms_status execute(walk *w, const ms_node *node)
 {
     const ms_program *program = w->job->program;
     ms_rank *rank = &w->rank;
-    ms_op_call call = {.program = program,
-                       .node = node,
-                       .batch = &w->batch,
-                       .balanced_routing = w->job->like->options.balanced_routing};
-    for (int i = 0; i < node->num_in; i++)
-        call.in[i] = &w->locals[node->in[i]];
-    for (int i = 0; i < node->num_out; i++)
-        call.out[i] = &w->locals[node->out[i]];
-    if (node->op == MS_OP_EXCHANGE && w->routing == NULL)
-        MS_TRY(ms_lower_route(rank, rank->scratch, &call, &w->routing));
-    call.routing = w->routing;
-    MS_TRY(allocate_results(w, &call));
+    ms_op_call call;
+    MS_TRY(call_of(w, node, &call));
     double bytes = (double)rank->kernels->workspace_bytes(program, node);
     MS_TRY(ms_rank_workspace(rank, bytes, &call.workspace));
     ms_status status = ms_is_lowered(program, node)
@@ -151,6 +161,15 @@ static ms_status execute(walk *w, const ms_node *node)
                            : rank->backend->kernel(rank->cx, rank->device, &call);
     ms_rank_release_workspace(rank, bytes, call.workspace);
     return status;
+}
+
+/* Einsums need no workspace. */
+static ms_status execute_pair(walk *w, const ms_node *node)
+{
+    ms_op_call first, second;
+    MS_TRY(call_of(w, node, &first));
+    MS_TRY(call_of(w, node + 1, &second));
+    return ms_lower_async(&w->rank, &first, &second);
 }
 
 static void leave(walk *w, const shared *all)
@@ -173,8 +192,12 @@ static ms_status walk_nodes(walk *w)
 {
     const ms_program *program = w->job->program;
     MS_TRY(allocate_given(w));
-    for (int n = 0; n < program->num_nodes; n++)
-        MS_TRY(execute(w, &program->nodes[n]));
+    for (int n = 0; n < program->num_nodes; n++) {
+        bool pair = ms_async_pair(program, n, w->job->plan);
+        MS_TRY(pair ? execute_pair(w, &program->nodes[n])
+                    : execute(w, &program->nodes[n]));
+        n += pair;
+    }
     return MS_OK;
 }
 

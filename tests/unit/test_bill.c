@@ -57,9 +57,11 @@ static void the_loss_moves_its_bytes_per_logit(void **state)
     ASSERT_NEAR(seconds_of(b, largest), 64, 1e-12);
     ASSERT_NEAR(seconds_of(b, sum), 64, 1e-12);
     ASSERT_NEAR(seconds_of(b, grad), 128, 1e-12);
+    b->hand->tensors[logits].saved = true;
+    b->stack.logit_bytes.value = 3;
     ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
     ASSERT_NEAR(bill.compute_s[MS_BILL_FORWARD], 16 * 1600 / 100.0, 1e-12);
-    ASSERT_NEAR(bill.logits, 1600, 0);
+    ASSERT_NEAR(bill.memory.saved.logits_bytes, 3 * 1600, 0);
 }
 
 /* The vocabulary over 4 tp ranks and the sequence over 2 cp ranks: an eighth. */

@@ -98,8 +98,19 @@ static void the_weight_half_is_counted_apart(void **state)
 
 /* ---- memory ---- */
 
-/* x is kept (128). In one piece x goes before gx (128) comes: nothing above x. In halves both x and gout (320) wait for
- * the weight's gradient: 128 + 320 + 128 at once, of which 128 + 320 stay between the halves. */
+static void expect_bytes(const ms_bill *bill, double saved, double delayed,
+                         const double transient[MS_NUM_BILL_HALVES])
+{
+    const ms_bill_memory *memory = &bill->memory;
+    ASSERT_NEAR(memory->saved.activation_bytes, saved, 0);
+    ASSERT_NEAR(memory->delayed.activation_bytes, delayed, 0);
+    ASSERT_NEAR(memory->delayed.logits_bytes, 0, 0);
+    for (int half = 0; half < MS_NUM_BILL_HALVES; half++)
+        ASSERT_NEAR(memory->transient[half].activation_bytes, transient[half], 0);
+}
+
+/* x is kept (128), and gout (320) comes from outside. In one piece x goes before gx (128) comes: never more than 128 + 320.
+ * In halves both x and gout wait for the weight's gradient: 128 + 320 + 128 at once, of which 128 + 320 stay between the halves. */
 static void operands_wait_for_the_weight_half(void **state)
 {
     (void)state;
@@ -107,12 +118,7 @@ static void operands_wait_for_the_weight_half(void **state)
     write_forward(b);
     write_backward(b, b->x);
     ms_bill bill = bill_of(b, b->x);
-    ASSERT_NEAR(bill.saved_bytes, 128, 0);
-    ASSERT_NEAR(bill.transient_bytes, 0, 0);
-    ASSERT_NEAR(bill.halves.delayed_bytes, 448, 0);
-    ASSERT_NEAR(bill.halves.transient_input_bytes, 448, 0);
-    ASSERT_NEAR(bill.halves.transient_weight_bytes, 0, 0);
-    ASSERT_NEAR(bill.halves.delayed_logit_bytes, 0, 0);
+    expect_bytes(&bill, 128, 448, (double[]){320, 448, 0});
 }
 
 /* z (128) is kept, y = z + z is not: it is made again for the product and stays until then. z goes after y came. */
@@ -128,10 +134,21 @@ static void recomputed_tensors_wait_too(void **state)
     made_by(b, y, again);
     write_backward(b, y);
     ms_bill bill = bill_of(b, z);
-    ASSERT_NEAR(bill.saved_bytes, 128, 0);
-    ASSERT_NEAR(bill.transient_bytes, 128, 0);
-    ASSERT_NEAR(bill.halves.delayed_bytes, 448, 0);
-    ASSERT_NEAR(bill.halves.transient_input_bytes, 448, 0);
+    expect_bytes(&bill, 128, 448, (double[]){448, 448, 0});
+}
+
+/* What nothing reads stays until the part is done: u (128) beside x (128), gout (320) and gx (128). */
+static void kept_tensors_that_nothing_reads_stay(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    write_forward(b);
+    write_backward(b, b->x);
+    int unread = ms_hand_tensor(b->hand, "bsh", MS_ROLE_ACTIVATION, "RRR");
+    ms_bill bill = bill_of(b, b->x);
+    b->hand->tensors[unread].saved = true;
+    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    expect_bytes(&bill, 256, 448, (double[]){320, 448, 0});
 }
 
 /* An operand of two gradients of weights waits once. */
@@ -143,7 +160,7 @@ static void shared_operands_wait_once(void **state)
     write_backward(b, b->x);
     int other = ms_hand_tensor(b->hand, "hf", MS_ROLE_WEIGHT_GRADIENT, "RRR");
     binary(b, MS_PASS_BACKWARD_WEIGHT, b->x, b->gout, other, "bsh,bsf->hf");
-    ASSERT_NEAR(bill_of(b, b->x).halves.delayed_bytes, 448, 0);
+    ASSERT_NEAR(bill_of(b, b->x).memory.delayed.activation_bytes, 448, 0);
 }
 
 /* The gradient of logits [2, 8, 100] is said apart: 3200 bytes. */
@@ -157,8 +174,33 @@ static void gradients_of_logits_are_counted_apart(void **state)
     int gtable = ms_hand_tensor(b->hand, "hv", MS_ROLE_WEIGHT_GRADIENT, "RRR");
     binary(b, MS_PASS_BACKWARD_WEIGHT, b->x, glogits, gtable, "bsh,bsv->hv");
     ms_bill bill = bill_of(b, b->x);
-    ASSERT_NEAR(bill.halves.delayed_bytes, 128, 0);
-    ASSERT_NEAR(bill.halves.delayed_logit_bytes, 3200, 0);
+    ASSERT_NEAR(bill.memory.delayed.activation_bytes, 128, 0);
+    ASSERT_NEAR(bill.memory.delayed.logits_bytes, 3200, 0);
+}
+
+/* 1600 logits of 4 bytes are kept, and their gradient is written over them. Cut into halves for two ranks (2 bytes an element, as stored),
+ * half of it more is alive until the whole goes. */
+static void the_gradient_of_logits_overwrites_them(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_VOCAB, 100);
+    b->stack.logit_bytes.value = 4;
+    int logits = ms_hand_tensor(b->hand, "bsv", MS_ROLE_ACTIVATION, "RRR");
+    int gradient = ms_hand_tensor(b->hand, "bsv", MS_ROLE_GRADIENT, "RRR");
+    ms_node *loss = ms_hand_unary(b->hand, MS_OP_LOSS_GRAD, logits, gradient);
+    loss->pass = MS_PASS_BACKWARD_INPUT;
+    made_by(b, gradient, loss);
+    ms_tensor_bytes most = bill_of(b, logits).memory.transient[MS_BILL_WHOLE];
+    ASSERT_NEAR(most.logits_bytes, 0, 0);
+    ms_hand_set_mesh(b->hand, MS_DENSE_MESH, 1, 1, 2);
+    int slice = ms_hand_redistribute(b->hand, gradient, 2, "RRv");
+    ms_node *cut = &b->hand->nodes[b->hand->program.num_nodes - 1];
+    cut->pass = MS_PASS_BACKWARD_INPUT;
+    b->hand->tensors[made_by(b, slice, cut)].role = MS_ROLE_GRADIENT;
+    ms_bill bill = bill_of(b, logits);
+    ASSERT_NEAR(bill.memory.saved.logits_bytes, 6400, 0);
+    ASSERT_NEAR(bill.memory.transient[MS_BILL_WHOLE].logits_bytes, 1600, 0);
 }
 
 /* ---- communication ---- */
@@ -196,8 +238,10 @@ int main(void)
         cmocka_unit_test(the_weight_half_is_counted_apart),
         cmocka_unit_test(operands_wait_for_the_weight_half),
         cmocka_unit_test(recomputed_tensors_wait_too),
+        cmocka_unit_test(kept_tensors_that_nothing_reads_stay),
         cmocka_unit_test(shared_operands_wait_once),
         cmocka_unit_test(gradients_of_logits_are_counted_apart),
+        cmocka_unit_test(the_gradient_of_logits_overwrites_them),
         cmocka_unit_test(collectives_belong_to_the_half_of_their_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,353 @@
+/* Virtual clocks: nothing is computed or moved, but every rank keeps a clock for each of its streams and waits for others as real ranks do. Durations are the predicted
+ * ones; what follows from them does not come from the simulator, whose replay of a step's nodes must say the same to the last bit (sim/step_graph_node.c). */
+#include "exec/meeting.h"
+
+#include "base/number.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* When an event happens. What is received is asked for when somebody waits for it. */
+typedef struct moment {
+    double time_s;
+    const ms_transfer *awaited; /* owned; NULL: the time is known */
+} moment;
+
+/* When the kernels of a part at work began. */
+typedef struct part_at_work {
+    const ms_part_op *ops;
+    int num, room;
+    double *began_s; /* (num); NaN: it has not run */
+} part_at_work;
+
+struct ms_device_rank {
+    ms_crew *crew;
+    const ms_world *world;
+    long rank;
+    double free_s[MS_NUM_STREAMS]; /* when the stream is free */
+    int num_moments, room;
+    moment *moments; /* by event; 0 is the beginning */
+    part_at_work at_work[MS_NUM_BILL_PASSES];
+};
+
+/* ---- open, run, close ---- */
+
+static ms_status null_open(ms_ctx *cx, ms_backend_job *job)
+{
+    (void)cx;
+    job->state = NULL;
+    return MS_OK;
+}
+
+static void null_close(ms_backend_job *job)
+{
+    (void)job;
+}
+
+static bool null_carries(const ms_backend_job *job, long rank)
+{
+    return rank >= 0 && rank < job->world->num_ranks;
+}
+
+static void *grown(void *memory, size_t bytes)
+{
+    void *out = realloc(memory, bytes);
+    if (out == NULL)
+        abort(); /* as arenas do: no memory is left for what a run keeps of itself */
+    return out;
+}
+
+static void free_rank(ms_device_rank *device)
+{
+    for (int i = 0; i < device->num_moments; i++)
+        free((void *)(uintptr_t)device->moments[i].awaited);
+    free(device->moments);
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
+        free(device->at_work[pass].began_s);
+}
+
+static ms_status null_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
+                          void *state)
+{
+    long num_ranks = job->world->num_ranks;
+    ms_arena *arena = ms_arena_open();
+    ms_crew *crew = ms_crew_open(job, (ms_crew_habits){0});
+    ms_device_rank *all = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank);
+    ms_device_rank **devices = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank *);
+    for (long rank = 0; rank < num_ranks; rank++) {
+        devices[rank] = &all[rank];
+        all[rank] = (ms_device_rank){.crew = crew, .world = job->world, .rank = rank};
+    }
+    ms_status status = ms_crew_run(cx, crew, main, devices, state);
+    for (long rank = 0; rank < num_ranks; rank++)
+        free_rank(devices[rank]);
+    ms_crew_close(crew);
+    ms_arena_close(arena);
+    return status;
+}
+
+/* ---- memory ---- */
+
+static void *null_allocate(ms_device_rank *device, size_t bytes)
+{
+    (void)device;
+    (void)bytes;
+    return NULL;
+}
+
+static void null_release(ms_device_rank *device, void *memory, size_t bytes)
+{
+    (void)device;
+    (void)memory;
+    (void)bytes;
+}
+
+/* ---- events ---- */
+
+static ms_event add_moment(ms_device_rank *device, moment added)
+{
+    if (device->num_moments == device->room) {
+        device->room = device->room == 0 ? 256 : 2 * device->room;
+        device->moments =
+            grown(device->moments, (size_t)device->room * sizeof *device->moments);
+    }
+    device->moments[device->num_moments++] = added;
+    return device->num_moments;
+}
+
+static ms_status receive(ms_ctx *cx, ms_device_rank *device, moment *at)
+{
+    ms_post post;
+    MS_TRY(ms_crew_receive(cx, device->crew, device->rank, at->awaited, &post));
+    free((void *)(uintptr_t)at->awaited);
+    *at = (moment){.time_s = post.number};
+    return MS_OK;
+}
+
+static ms_status time_of(ms_ctx *cx, ms_device_rank *device, ms_event event,
+                         double *time_s)
+{
+    *time_s = 0.0;
+    if (event == 0)
+        return MS_OK;
+    moment *at = &device->moments[event - 1];
+    if (at->awaited != NULL)
+        MS_TRY(receive(cx, device, at));
+    *time_s = at->time_s;
+    return MS_OK;
+}
+
+static ms_status latest_of(ms_ctx *cx, ms_device_rank *device, const ms_event *events,
+                           int num, double *time_s)
+{
+    *time_s = 0.0;
+    for (int i = 0; i < num; i++) {
+        double event_s;
+        MS_TRY(time_of(cx, device, events[i], &event_s));
+        *time_s = ms_max(*time_s, event_s);
+    }
+    return MS_OK;
+}
+
+static ms_event null_mark(ms_device_rank *device)
+{
+    return add_moment(device, (moment){.time_s = device->free_s[MS_STREAM_COMPUTE]});
+}
+
+static ms_status null_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
+{
+    double time_s, *free_s = &device->free_s[MS_STREAM_COMPUTE];
+    MS_TRY(ms_crew_check(cx, device->crew));
+    MS_TRY(time_of(cx, device, event, &time_s));
+    *free_s = ms_max(*free_s, time_s);
+    return MS_OK;
+}
+
+static double null_now_s(ms_device_rank *device)
+{
+    double now_s = 0.0;
+    for (int stream = 0; stream < MS_NUM_STREAMS; stream++)
+        now_s = ms_max(now_s, device->free_s[stream]);
+    return now_s;
+}
+
+static void null_abort(ms_device_rank *device)
+{
+    ms_crew_fail(device->crew, device->rank);
+}
+
+/* ---- kernels ---- */
+
+static void null_begin_part(ms_device_rank *device, const ms_part_ops *part, int pass)
+{
+    part_at_work *at = &device->at_work[pass];
+    at->ops = part->ops[pass];
+    at->num = part->num_ops[pass];
+    if (at->num > at->room) {
+        at->room = at->num;
+        at->began_s = grown(at->began_s, (size_t)at->room * sizeof *at->began_s);
+    }
+    for (int i = 0; i < at->num; i++)
+        at->began_s[i] = NAN;
+}
+
+/* The part at work that an op belongs to, and its place there; NULL: none. */
+static part_at_work *part_of(ms_device_rank *device, const ms_part_op *op, int *place)
+{
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
+        part_at_work *at = &device->at_work[pass];
+        uintptr_t first = (uintptr_t)at->ops, end = (uintptr_t)(at->ops + at->num);
+        if (at->ops == NULL || (uintptr_t)op < first || (uintptr_t)op >= end)
+            continue;
+        *place = (int)(op - at->ops);
+        return at;
+    }
+    return NULL;
+}
+
+static ms_status null_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
+{
+    int place;
+    double *free_s = &device->free_s[MS_STREAM_COMPUTE];
+    MS_TRY(ms_crew_check(cx, device->crew));
+    if (call->predicted == NULL)
+        return MS_OK;
+    part_at_work *at = part_of(device, call->predicted, &place);
+    if (at != NULL)
+        at->began_s[place] = *free_s;
+    *free_s += call->predicted->compute_s;
+    return MS_OK;
+}
+
+static void null_idle(ms_device_rank *device, double seconds)
+{
+    device->free_s[MS_STREAM_COMPUTE] += seconds;
+}
+
+/* ---- transfers ---- */
+
+/* The latest of what the members of the transfer's group say. */
+static ms_status meet(ms_ctx *cx, ms_device_rank *device, const ms_transfer *transfer,
+                      double *time_s)
+{
+    const ms_members *members = &device->world->members[transfer->group][device->rank];
+    if (members->size <= 1)
+        return MS_OK;
+    const ms_post *posts;
+    ms_round *round =
+        ms_crew_arrive(device->crew, device->rank, (ms_traffic_group)transfer->group,
+                       (ms_post){.number = *time_s});
+    MS_TRY(ms_crew_await(cx, device->crew, device->rank, round, transfer, &posts));
+    for (int i = 0; i < members->size; i++)
+        *time_s = ms_max(*time_s, posts[i].number);
+    ms_crew_leave(device->crew, round);
+    return MS_OK;
+}
+
+/* A stream takes one after the other. Gathers and reductions take turns on one. */
+static double take_stream(ms_device_rank *device, int stream, double after_s,
+                          double seconds)
+{
+    double *free_s =
+        &device->free_s[stream == MS_STREAM_REDUCE ? MS_STREAM_GATHER : stream];
+    *free_s = ms_max(*free_s, after_s) + seconds;
+    return *free_s;
+}
+
+/* When the first of the kernels began that the collective hides beside; if none of them ran, when compute is free. */
+static double hiding_place_s(ms_device_rank *device, const ms_part_op *op, double after_s)
+{
+    int place;
+    const part_at_work *at = part_of(device, op, &place);
+    for (int i = op->beside; at != NULL && i < place; i++)
+        if (!isnan(at->began_s[i]))
+            return at->began_s[i];
+    return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
+}
+
+/* A collective of a program: a share beside kernels before it, one that compute waits for, one beside what comes. */
+static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
+                                 const ms_transfer *transfer, double after_s,
+                                 ms_event *done)
+{
+    const ms_part_op *op = transfer->predicted;
+    if (op->hidden_s > 0.0 && !op->hides_after) {
+        double begun_s = hiding_place_s(device, op, after_s);
+        MS_TRY(meet(cx, device, transfer, &begun_s));
+        take_stream(device, transfer->stream, begun_s, op->hidden_s);
+    }
+    if (!op->goes_on) {
+        MS_TRY(meet(cx, device, transfer, &after_s));
+        double end_s = take_stream(device, transfer->stream, after_s, op->exposed_s);
+        *done = add_moment(device, (moment){.time_s = end_s});
+    }
+    if (op->hidden_s > 0.0 && op->hides_after)
+        take_stream(device, transfer->stream, 0.0, op->hidden_s);
+    return MS_OK;
+}
+
+/* Beside all streams; to the rank itself it stands for traffic that takes its stream. */
+static void send(ms_device_rank *device, const ms_transfer *transfer, double after_s,
+                 ms_event *done)
+{
+    double end_s = after_s + transfer->predicted_s;
+    if (transfer->peer == device->rank)
+        end_s = take_stream(device, transfer->stream, after_s, transfer->predicted_s);
+    else
+        ms_crew_send(device->crew, device->rank, transfer->peer, transfer->tag,
+                     (ms_post){.number = end_s});
+    *done = add_moment(device, (moment){.time_s = end_s});
+}
+
+static void start_receive(ms_device_rank *device, const ms_transfer *transfer,
+                          ms_event *done)
+{
+    ms_transfer *awaited = grown(NULL, sizeof *awaited);
+    *awaited = *transfer;
+    *done = add_moment(device, (moment){.awaited = awaited});
+}
+
+static ms_status null_start(ms_ctx *cx, ms_device_rank *device,
+                            const ms_transfer *transfer, const ms_event *after,
+                            int num_after, ms_event *done)
+{
+    double after_s;
+    *done = 0;
+    MS_TRY(ms_crew_check(cx, device->crew));
+    if (transfer->kind == MS_TRANSFER_RECEIVE) {
+        start_receive(device, transfer, done);
+        return MS_OK;
+    }
+    MS_TRY(latest_of(cx, device, after, num_after, &after_s));
+    if (transfer->kind == MS_TRANSFER_SEND) {
+        send(device, transfer, after_s, done);
+        return MS_OK;
+    }
+    if (transfer->predicted != NULL)
+        return start_predicted(cx, device, transfer, after_s, done);
+    MS_TRY(meet(cx, device, transfer, &after_s));
+    double end_s = take_stream(device, transfer->stream, after_s, transfer->predicted_s);
+    *done = add_moment(device, (moment){.time_s = end_s});
+    return MS_OK;
+}
+
+const ms_backend ms_backend_null = {
+    .name = "null",
+    .has_values = false,
+    .open = null_open,
+    .run = null_run,
+    .close = null_close,
+    .carries = null_carries,
+    .allocate = null_allocate,
+    .release = null_release,
+    .begin_part = null_begin_part,
+    .kernel = null_kernel,
+    .idle = null_idle,
+    .mark = null_mark,
+    .start = null_start,
+    .wait = null_wait,
+    .now_s = null_now_s,
+    .abort = null_abort,
+};

@@ -1,0 +1,200 @@
+#include "exec/lower_async.h"
+
+#include "exec/lower_priv.h"
+
+#include <string.h>
+
+/* ---- which nodes ---- */
+
+static bool is_by_token(const ms_program *program, int tensor)
+{
+    const char *dims = program->tensors[tensor].dims;
+    return dims[0] == MS_DIM_BATCH && dims[1] == MS_DIM_SEQUENCE;
+}
+
+static bool has_sequence(const ms_program *program, int tensor)
+{
+    return strchr(program->tensors[tensor].dims, MS_DIM_SEQUENCE) != NULL;
+}
+
+/* Over tp: to the whole sequence, or to a part of it. */
+static bool changes_sequence(const ms_program *program, const ms_node *node, bool gathers)
+{
+    const ms_placement split = gathers ? node->from : node->to,
+                       other = gathers ? node->to : node->from;
+    return node->op == MS_OP_REDISTRIBUTE && node->axis == 2 &&
+           program->tensors[node->in[0]].mesh == MS_DENSE_MESH &&
+           program->mesh_size[MS_DENSE_MESH][2] > 1 && split.kind == MS_SHARD &&
+           split.dim == MS_DIM_SEQUENCE &&
+           other.kind == (gathers ? MS_REPLICATE : MS_PARTIAL_SUM);
+}
+
+/* The operand of the product that is `tensor`, where a part of the tokens gives that part of the result; -1: none. */
+static int operand_by_token(const ms_program *program, const ms_node *product, int tensor)
+{
+    if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))
+        return -1;
+    for (int i = 0; i < 2; i++)
+        if ((tensor < 0 || product->in[i] == tensor) &&
+            is_by_token(program, product->in[i]) &&
+            !has_sequence(program, product->in[1 - i]))
+            return i;
+    return -1;
+}
+
+bool ms_async_pair(const ms_program *program, int node, const ms_plan *plan)
+{
+    if (!plan->async_tp || node + 1 >= program->num_nodes)
+        return false;
+    const ms_node *first = &program->nodes[node], *second = first + 1;
+    bool split = (first->pass == MS_PASS_BACKWARD_WEIGHT) !=
+                 (second->pass == MS_PASS_BACKWARD_WEIGHT);
+    if (split ||
+        (node < program->num_forward_nodes && node + 1 >= program->num_forward_nodes))
+        return false; /* they may run at different times */
+    if (changes_sequence(program, first, true))
+        return operand_by_token(program, second, first->out[0]) >= 0;
+    return changes_sequence(program, second, false) && second->in[0] == first->out[0] &&
+           operand_by_token(program, first, -1) >= 0;
+}
+
+/* ---- chunks ---- */
+
+typedef struct chunks {
+    ms_rank *rank;
+    const ms_members *members;
+    const ms_op_call *product;
+    int operand; /* of the product: the one that is cut by tokens */
+    ms_transfer transfer;
+    long length; /* tokens of a sequence in one chunk */
+    double bytes;
+    char *buffer[2];
+} chunks;
+
+/* Tokens first .. first + length of one sequence. */
+static ms_local tokens_of(const chunks *c, const ms_local *x, long sequence, long first)
+{
+    ms_local part = *x;
+    long width = x->count / (x->shape[0] * x->shape[1]);
+    size_t before = (size_t)((sequence * x->shape[1] + first) * width);
+    part.data = (char *)x->data + before * c->rank->kernels->real_bytes;
+    part.shape[0] = 1;
+    part.shape[1] = c->length;
+    part.start[0] += sequence;
+    part.start[1] += first;
+    part.count = c->length * width;
+    return part;
+}
+
+/* The product of one chunk: its tokens lie together within a sequence. */
+static ms_status multiply(const chunks *c, long chunk)
+{
+    ms_op_call call = *c->product;
+    const ms_local *in = call.in[c->operand];
+    ms_local *out = call.out[0];
+    for (long sequence = 0; sequence < in->shape[0]; sequence++) {
+        ms_local from = tokens_of(c, in, sequence, chunk * c->length),
+                 to = tokens_of(c, out, sequence, chunk * c->length);
+        call.in[c->operand] = &from;
+        call.out[0] = &to;
+        MS_TRY(c->rank->backend->kernel(c->rank->cx, c->rank->device, &call));
+    }
+    return MS_OK;
+}
+
+/* Between a chunk by itself and its place in the whole. */
+static void copy_chunk(const chunks *c, long chunk, void *alone, const ms_local *whole,
+                       bool to_whole)
+{
+    ms_local part = *whole;
+    part.shape[1] = c->length;
+    part.start[1] += chunk * c->length;
+    part.count = whole->count / whole->shape[1] * c->length;
+    part.data = alone;
+    ms_lower_copy_box(&part, to_whole ? &part : whole, to_whole ? whole : &part,
+                      c->rank->kernels->real_bytes);
+}
+
+static ms_status start_hop(const chunks *c, long step, const void *send, void *receive,
+                           ms_hop *out)
+{
+    ms_transfer transfer = c->transfer;
+    transfer.tag = (int)step;
+    transfer.send = send;
+    transfer.receive = receive;
+    return ms_lower_start_hop(c->rank, c->members, &transfer, out);
+}
+
+/* Each rank passes on what it got; its own chunk is the first. */
+static ms_status gather(const chunks *c, const ms_op_call *change)
+{
+    long size = c->members->size;
+    char *held = change->in[0]->data;
+    for (long step = 0; step < size; step++) {
+        long chunk = (c->members->own - step + size) % size;
+        char *next = c->buffer[step % 2];
+        ms_hop hop = {0};
+        if (step + 1 < size)
+            MS_TRY(start_hop(c, step, held, next, &hop));
+        copy_chunk(c, chunk, held, change->out[0], true);
+        MS_TRY(multiply(c, chunk));
+        MS_TRY(ms_lower_end_hop(c->rank, &hop));
+        held = next;
+    }
+    return MS_OK;
+}
+
+/* The sum of a chunk travels, and each rank adds its part; the last one keeps it. */
+static ms_status scatter(const chunks *c, const ms_op_call *change)
+{
+    long size = c->members->size;
+    const ms_local *out = change->out[0];
+    char *sum = c->buffer[0], *arrived = c->buffer[1];
+    for (long step = 0; step < size; step++) {
+        long chunk = (c->members->own + 2 * size - 1 - step) % size;
+        ms_hop hop = {0};
+        if (step > 0)
+            MS_TRY(start_hop(c, step, sum, arrived, &hop));
+        MS_TRY(multiply(c, chunk));
+        MS_TRY(ms_lower_end_hop(c->rank, &hop));
+        void *to = step + 1 < size ? (void *)sum : out->data;
+        copy_chunk(c, chunk, to, c->product->out[0], false);
+        if (step > 0)
+            c->rank->kernels->add(to, arrived, out->count);
+    }
+    return MS_OK;
+}
+
+static chunks chunks_of(ms_rank *rank, const ms_op_call *change,
+                        const ms_op_call *product, bool gathers)
+{
+    ms_node_comm comm;
+    ms_node_communicates(change->program, change->node, &comm);
+    const ms_local *chunk = gathers ? change->in[0] : change->out[0];
+    int tensor = gathers ? change->node->out[0] : -1;
+    chunks c = {.rank = rank,
+                .members = ms_lower_members(rank, &comm),
+                .product = product,
+                .operand = operand_by_token(change->program, product->node, tensor),
+                .transfer = ms_lower_transfer(change, &comm),
+                .length = chunk->shape[1],
+                .bytes = (double)chunk->count * (double)rank->kernels->real_bytes};
+    c.transfer.count = chunk->count;
+    c.transfer.predicted = NULL; /* that is of all chunks */
+    c.transfer.predicted_s /= (double)c.members->size;
+    return c;
+}
+
+ms_status ms_lower_async(ms_rank *rank, const ms_op_call *first, const ms_op_call *second)
+{
+    bool gathers = first->node->op == MS_OP_REDISTRIBUTE;
+    const ms_op_call *change = gathers ? first : second;
+    chunks c = chunks_of(rank, change, gathers ? second : first, gathers);
+    void *memory;
+    MS_TRY(ms_rank_workspace(rank, 2.0 * c.bytes, &memory));
+    c.buffer[0] = memory;
+    c.buffer[1] = c.buffer[0] + (size_t)c.bytes;
+    ms_status status = gathers ? gather(&c, change) : scatter(&c, change);
+    ms_rank_release_workspace(rank, 2.0 * c.bytes, memory);
+    return status;
+}

@@ -1,0 +1,162 @@
+/* One launch of a measurement. */
+#include "exec/measure_priv.h"
+
+#include "base/number.h"
+#include "costmodel/statistics.h"
+
+#include <string.h>
+
+/* ---- rounds ---- */
+
+ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed)
+{
+    const int max_rounds = 1000;
+    ms_rounds rounds = {.num_cases = num_cases,
+                        .max_rounds = max_rounds,
+                        .seconds = MS_NEW_ARRAY(arena, max_rounds * num_cases, double),
+                        .order = MS_NEW_ARRAY(arena, num_cases, int),
+                        .rng = ms_rng_seed(seed)};
+    for (int i = 0; i < num_cases; i++)
+        rounds.order[i] = i;
+    return rounds;
+}
+
+const int *ms_rounds_next(ms_rounds *rounds)
+{
+    if (rounds->num_rounds == rounds->max_rounds)
+        return NULL;
+    for (int i = rounds->num_cases - 1; i > 0; i--) { /* Fisher and Yates */
+        int j = (int)ms_rng_below(&rounds->rng, (uint64_t)i + 1);
+        int kept = rounds->order[i];
+        rounds->order[i] = rounds->order[j];
+        rounds->order[j] = kept;
+    }
+    rounds->num_rounds++;
+    return rounds->order;
+}
+
+void ms_rounds_set(ms_rounds *rounds, int which, double seconds)
+{
+    rounds->seconds[(rounds->num_rounds - 1) * rounds->num_cases + which] = seconds;
+}
+
+void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results)
+{
+    double *of_case = MS_NEW_ARRAY(arena, rounds->num_rounds, double);
+    for (int c = 0; c < rounds->num_cases; c++) {
+        for (int r = 0; r < rounds->num_rounds; r++)
+            of_case[r] = rounds->seconds[r * rounds->num_cases + c];
+        results[c] = ms_quantile(of_case, rounds->num_rounds, 0.0);
+        results[rounds->num_cases + c] = ms_quantile(of_case, rounds->num_rounds, 0.5);
+    }
+}
+
+/* ---- ranks ---- */
+
+ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer)
+{
+    const ms_backend *backend = m->how->backend;
+    ms_event done;
+    MS_TRY(backend->start(m->cx, m->device, transfer, NULL, 0, &done));
+    return backend->wait(m->cx, m->device, done);
+}
+
+ms_status ms_measurer_most(const ms_measurer *m, double *values, long count)
+{
+    return ms_measurer_move(m, &(ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
+                                              .element = MS_ELEMENT_DOUBLE,
+                                              .maximum = true,
+                                              .group = MS_TRAFFIC_FSDP,
+                                              .stream = MS_STREAM_TP,
+                                              .send = values,
+                                              .receive = values,
+                                              .count = count,
+                                              .name = "calibration"});
+}
+
+ms_status ms_measurer_allocate(const ms_measurer *m, size_t bytes, void **out)
+{
+    *out = m->how->backend->allocate(m->device, bytes);
+    if (*out == NULL)
+        return ms_fail(m->cx, MS_EIO, MS_NOWHERE,
+                       "no memory is left for %zu bytes of calibration", bytes);
+    return MS_OK;
+}
+
+typedef struct launch {
+    const ms_measure *how;
+    const ms_world *world;
+    ms_kernel_cases kernels;
+    int num_collectives;
+    ms_sample *collectives;
+    double *kernel_results, *collective_results; /* of rank 0 */
+} launch;
+
+static ms_status keep(const ms_measurer *m, double *results, int num_cases, double *to)
+{
+    MS_TRY(ms_measurer_most(m, results, 2L * num_cases));
+    if (m->rank == 0)
+        memcpy(to, results, 2 * (size_t)num_cases * sizeof *results);
+    return MS_OK;
+}
+
+static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+{
+    launch *l = state;
+    ms_measurer m = {cx, l->how, l->world, device, rank};
+    double *results =
+        MS_NEW_ARRAY(cx->arena, 2 * (l->kernels.num + l->num_collectives) + 1, double);
+    if (l->kernels.num > 0) {
+        MS_TRY(ms_measure_kernels(&m, &l->kernels, results));
+        MS_TRY(keep(&m, results, l->kernels.num, l->kernel_results));
+    }
+    if (l->num_collectives == 0)
+        return MS_OK;
+    MS_TRY(ms_measure_collectives(&m, l->collectives, l->num_collectives, results));
+    return keep(&m, results, l->num_collectives, l->collective_results);
+}
+
+static void add_sample(ms_arena *arena, const launch *l, ms_sample sample,
+                       const double *results, int num_cases, int which,
+                       ms_samples *samples)
+{
+    const double least_s = 1e-8; /* a clock that does not move between two looks */
+    sample.launch = l->how->launch;
+    sample.seconds = ms_max(results[which], least_s);
+    sample.typical_s = ms_max(results[num_cases + which], least_s);
+    ms_samples_add(arena, samples, &sample);
+}
+
+static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
+                            ms_samples *samples)
+{
+    int num = l->kernels.num;
+    l->kernel_results = MS_NEW_ARRAY(cx->arena, 2 * num + 1, double);
+    l->collective_results = MS_NEW_ARRAY(cx->arena, 2 * l->num_collectives + 1, double);
+    MS_TRY(job->backend->run(cx, job, measure_rank, l));
+    if (!job->backend->carries(job, 0))
+        return MS_OK;
+    for (int i = 0; i < num; i++)
+        add_sample(cx->arena, l, l->kernels.items[i].sample, l->kernel_results, num, i,
+                   samples);
+    for (int i = 0; i < l->num_collectives; i++)
+        add_sample(cx->arena, l, l->collectives[i], l->collective_results,
+                   l->num_collectives, i, samples);
+    return MS_OK;
+}
+
+ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples)
+{
+    ms_plan plan = ms_plan_default(how->num_ranks);
+    plan.size[MS_DP_SHARD] = how->num_ranks;
+    ms_world world = ms_world_make(cx->arena, &plan);
+    launch l = {.how = how, .world = &world};
+    if (how->kernels)
+        MS_TRY(ms_kernel_cases_make(cx, how, &world, &l.kernels));
+    l.num_collectives = ms_collective_cases(cx->arena, how, &l.collectives);
+    ms_backend_job job = {.backend = how->backend, .world = &world, .type = how->type};
+    MS_TRY(how->backend->open(cx, &job));
+    ms_status status = run_launch(cx, &l, &job, samples);
+    how->backend->close(&job);
+    return status;
+}

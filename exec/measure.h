@@ -1,0 +1,31 @@
+/* Times of a backend's kernels and transfers on this machine: what a calibration is made from. Every rank works at once, as in a run. */
+#ifndef MS_EXEC_MEASURE_H
+#define MS_EXEC_MEASURE_H
+
+#include "costmodel/calibration.h"
+#include "exec/backend.h"
+
+/* One launch: a world of ranks that measures once. */
+typedef struct ms_measure {
+    const ms_backend *backend;
+    ms_real_type type;
+    long num_ranks;
+    bool kernels; /* products, attention, pointwise operations, the optimizer's pass */
+    bool quick;   /* fewer and smaller shapes, fewer sizes of messages */
+    double
+        kernel_s; /* how long to measure kernels, and collectives, at least 3 rounds each */
+    double collective_s;
+    int launch; /* number of the launch; seeds the order of cases */
+} ms_measure;
+
+/* Every case is measured in rounds; a round has all cases once, in another random order each time. A sample is the least (and the median) over the rounds, of the
+ * slowest rank. Shapes are those of the nodes of small models' layer programs, so all three forms of a product (forward, for inputs, for weights) are
+ * among them; weights lie at random places of memory, activations always at the same. Collectives over all ranks of 8 B to 16 MiB, sizes doubling
+ * (times 8 when quick), start together. Appends samples in the process of rank 0. Errors: those of the backend, and no memory. */
+ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples);
+
+/* Processor, caches, memory, kernel, compiler, BLAS of this process. No names of hosts or users. */
+ms_machine ms_machine_here(ms_arena *arena);
+long ms_machine_cores(void); /* that this process may use */
+
+#endif

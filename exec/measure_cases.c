@@ -1,0 +1,236 @@
+/* Which kernels are measured: every node of the layer programs of some small models, each shape once. */
+#include "exec/measure_priv.h"
+
+#include <string.h>
+
+/* Sizes of a model, and of a micro-batch. */
+typedef struct small_model {
+    long hidden, heads, kv_heads, head_dim, ffn, vocab;
+    long sequence, sequences;
+    bool quick; /* measured in quick mode too */
+} small_model;
+
+static const small_model plain_models[] = {
+    {64, 2, 1, 32, 256, 1024, 64, 1, true},
+    {64, 2, 2, 32, 256, 1024, 256, 2, false},
+    {128, 4, 2, 32, 512, 2048, 128, 1, true},
+    {256, 4, 4, 64, 768, 4096, 64, 1, false},
+    {256, 4, 2, 64, 768, 4096, 256, 1, true},
+    {256, 8, 4, 32, 1024, 8192, 512, 1, true},
+    {256, 4, 4, 64, 512, 2048, 1024, 1, false},
+    {512, 8, 8, 64, 1536, 4096, 128, 1, true},
+    {512, 4, 4, 128, 1024, 2048, 256, 4, false},
+    {512, 8, 4, 64, 2048, 4096, 512, 1, false},
+    {1024, 8, 8, 128, 2816, 4096, 64, 1, false},
+    {1024, 8, 4, 128, 4096, 2048, 256, 1, false},
+    {2048, 16, 4, 128, 4096, 512, 64, 1, false},
+};
+/* For the operations that the others lack: routing, biases. */
+static const small_model other_models[] = {
+    {128, 4, 4, 32, 256, 1024, 64, 1, true},
+    {256, 4, 4, 64, 768, 4096, 256, 1, true},
+    {512, 8, 8, 64, 1024, 2048, 256, 2, false},
+};
+static const long update_counts[] = {1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};
+
+typedef enum family {
+    PLAIN,
+    EXPERTS,
+    BIASED
+} family;
+
+typedef struct maker {
+    ms_ctx *cx;
+    const ms_measure *how;
+    const ms_world *world;
+    ms_kernel_cases *cases;
+    bool has_op[MS_NUM_OPS]; /* of the families before */
+} maker;
+
+/* ---- models ---- */
+
+static const char *model_text(ms_arena *arena, const small_model *m, family which)
+{
+    static const char *const rest[] = {
+        [PLAIN] = "\"norm\": \"rms\", \"activation\": \"swiglu\", \"position\": "
+                  "\"rotary\", \"ffn_hidden\": %ld}",
+        [EXPERTS] = "\"norm\": \"rms\", \"activation\": \"swiglu\", \"position\": "
+                    "\"rotary\", \"moe\": {\"num_experts\": 4, \"top_k\": 2, "
+                    "\"ffn_hidden\": %ld, \"router\": \"topk-softmax\", \"norm_topk\": "
+                    "true}}",
+        [BIASED] = "\"norm\": \"layer\", \"activation\": \"gelu\", \"position\": "
+                   "\"learned\", \"qkv_bias\": true, \"attention_out_bias\": true, "
+                   "\"mlp_bias\": true, \"ffn_hidden\": %ld}",
+    };
+    const char *form = rest[which];
+    char *number = ms_arena_printf(arena, "%ld", m->ffn);
+    const char *at = strstr(form, "%ld");
+    return ms_arena_printf(
+        arena,
+        "{\"schema\": \"meshsim.model-config/1\", \"name\": \"small\", \"family\": "
+        "\"small\", \"source\": \"calibration\", \"layers\": 1, \"hidden\": %ld, "
+        "\"heads\": %ld, \"kv_heads\": %ld, \"head_dim\": %ld, \"vocab\": %ld, "
+        "\"max_positions\": 4096, \"tied_embeddings\": false, %.*s%s%s",
+        m->hidden, m->heads, m->kv_heads, m->head_dim, m->vocab, (int)(at - form), form,
+        number, at + 3);
+}
+
+static ms_status read_model(ms_ctx *cx, const small_model *m, family which,
+                            const ms_model **out)
+{
+    const char *text = model_text(cx->arena, m, which);
+    ms_jdoc *doc;
+    ms_jval root;
+    ms_model *model = MS_NEW(cx->arena, ms_model);
+    MS_TRY(ms_json_parse(cx, "calibration", text, strlen(text), &doc, &root));
+    ms_status status = ms_model_read(cx, root, "small", model);
+    ms_json_close(doc);
+    *out = model;
+    return status;
+}
+
+static const ms_batch *make_batch(ms_arena *arena, const small_model *m)
+{
+    long count = m->sequence * m->sequences;
+    int *tokens = MS_NEW_ARRAY(arena, count, int);
+    ms_rng rng = ms_rng_seed(5);
+    for (long i = 0; i < count; i++)
+        tokens[i] = (int)ms_rng_below(&rng, (uint64_t)m->vocab);
+    ms_batch *batch = MS_NEW(arena, ms_batch);
+    *batch = (ms_batch){.num_sequences = m->sequences,
+                        .sequence_length = m->sequence,
+                        .tokens = tokens,
+                        .targets = tokens,
+                        .num_tokens = (double)count};
+    return batch;
+}
+
+/* ---- cases ---- */
+
+static bool is_known(const ms_kernel_cases *cases, const ms_sample *sample)
+{
+    for (int i = 0; i < cases->num; i++) {
+        const ms_sample *s = &cases->items[i].sample;
+        if (s->kind == sample->kind && s->what == sample->what &&
+            memcmp(s->size, sample->size, sizeof s->size) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void push(ms_arena *arena, ms_kernel_cases *cases, const ms_kernel_case *item)
+{
+    if (cases->num == cases->capacity) {
+        int capacity = cases->capacity == 0 ? 128 : 2 * cases->capacity;
+        ms_kernel_case *items = MS_NEW_ARRAY(arena, capacity, ms_kernel_case);
+        if (cases->num > 0)
+            memcpy(items, cases->items, (size_t)cases->num * sizeof *items);
+        cases->items = items;
+        cases->capacity = capacity;
+    }
+    cases->items[cases->num++] = *item;
+}
+
+/* Fills kind and sizes; false: the node is not measured. */
+static bool describe(const ms_program *program, const ms_node *node, ms_sample *sample)
+{
+    if (node->op == MS_OP_EINSUM) {
+        ms_gemm_shape shape = ms_node_gemm(program, node);
+        const double size[] = {shape.batch, shape.m, shape.n, shape.k};
+        sample->kind = MS_SAMPLE_PRODUCT;
+        memcpy(sample->size, size, sizeof size);
+        return true;
+    }
+    if (node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD) {
+        ms_attention_shape shape = ms_node_attention(program, node);
+        const double size[] = {shape.flop, shape.key_tokens, shape.head_dim,
+                               shape.score_elements, shape.traffic_bytes};
+        sample->kind = shape.backward ? MS_SAMPLE_ATTENTION_GRAD : MS_SAMPLE_ATTENTION;
+        memcpy(sample->size, size, sizeof size);
+        return true;
+    }
+    sample->kind = MS_SAMPLE_POINTWISE;
+    sample->what = node->op;
+    sample->size[0] = ms_node_pointwise_bytes(program, node);
+    return ms_op_is_pointwise((ms_op)node->op) && sample->size[0] > 0.0;
+}
+
+static void add_node(maker *m, const ms_program *program, const ms_node *node,
+                     const ms_batch *batch)
+{
+    ms_kernel_case item = {.sample = {.ranks = m->how->num_ranks},
+                           .program = program,
+                           .node = node,
+                           .batch = batch};
+    if (node->pass == MS_PASS_RECOMPUTE || m->has_op[node->op] ||
+        !describe(program, node, &item.sample) || is_known(m->cases, &item.sample))
+        return;
+    const ms_place *place = &m->world->places[0];
+    for (int i = 0; i < node->num_in; i++)
+        item.in[i] = ms_world_local(m->world, program, node->in[i], place);
+    for (int i = 0; i < node->num_out; i++)
+        item.out[i] = ms_world_local(m->world, program, node->out[i], place);
+    push(m->cx->arena, m->cases, &item);
+}
+
+static ms_status add_model(maker *m, const small_model *sizes, family which)
+{
+    const ms_model *model;
+    MS_TRY(read_model(m->cx, sizes, which, &model));
+    const ms_batch *batch = make_batch(m->cx->arena, sizes);
+    ms_dtype compute = m->how->type == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    for (int part = 0; part < MS_NUM_PARTS; part++) {
+        ms_program_key key = {.part = (unsigned char)part,
+                              .attention_fused = true,
+                              .recompute = MS_RECOMPUTE_NONE,
+                              .tp = 1,
+                              .cp = 1,
+                              .ep = 1,
+                              .etp = 1,
+                              .microbatch = (int)sizes->sequences};
+        const ms_program *program =
+            ms_program_make(m->cx->arena, model, &key, sizes->sequence, 1, compute);
+        for (int n = 0; n < program->num_nodes; n++)
+            add_node(m, program, &program->nodes[n], batch);
+    }
+    return MS_OK;
+}
+
+static ms_status add_family(maker *m, const small_model *models, size_t num, family which)
+{
+    for (int i = 0; i < m->cases->num; i++)
+        if (m->cases->items[i].node != NULL)
+            m->has_op[m->cases->items[i].node->op] = true;
+    for (size_t i = 0; i < num; i++)
+        if (models[i].quick || !m->how->quick)
+            MS_TRY(add_model(m, &models[i], which));
+    return MS_OK;
+}
+
+/* The whole pass over gradients: cleared, their squares summed, weights updated. */
+static void add_updates(maker *m)
+{
+    double bytes = m->how->type == MS_REAL_FP64 ? 8.0 : 4.0;
+    for (size_t i = 0; i < sizeof update_counts / sizeof *update_counts; i++) {
+        ms_kernel_case item = {.sample = {.kind = MS_SAMPLE_POINTWISE,
+                                          .what = MS_OP_ADAM,
+                                          .ranks = m->how->num_ranks},
+                               .count = update_counts[i]};
+        item.sample.size[0] = 7.0 * bytes * (double)item.count;
+        push(m->cx->arena, m->cases, &item);
+    }
+}
+
+ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world *world,
+                               ms_kernel_cases *out)
+{
+    *out = (ms_kernel_cases){0};
+    maker m = {.cx = cx, .how = how, .world = world, .cases = out};
+    MS_TRY(
+        add_family(&m, plain_models, sizeof plain_models / sizeof *plain_models, PLAIN));
+    size_t num = sizeof other_models / sizeof *other_models;
+    MS_TRY(add_family(&m, other_models, num, EXPERTS));
+    MS_TRY(add_family(&m, other_models, num, BIASED));
+    add_updates(&m);
+    return MS_OK;
+}

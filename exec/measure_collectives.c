@@ -1,0 +1,119 @@
+/* Collectives over all ranks, and sends from even ranks to the next. */
+#include "exec/measure_priv.h"
+
+#include <string.h>
+
+static const double least_bytes = 8.0;
+static const double most_bytes = 16.0 * 1024.0 * 1024.0;
+
+static size_t real_bytes_of(const ms_measure *how)
+{
+    return how->type == MS_REAL_FP64 ? sizeof(double) : sizeof(float);
+}
+
+/* Sizes as laws count them (costmodel/collective_cost.h): the whole of what is gathered or reduced, what a rank holds of an all-to-all. */
+int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases)
+{
+    const double growth = how->quick ? 8.0 : 2.0;
+    *cases = MS_NEW_ARRAY(arena, MS_NUM_COLLECTIVES * 32, ms_sample);
+    int num = 0;
+    if (how->num_ranks < 2)
+        return 0;
+    double least = (double)real_bytes_of(how) * (double)how->num_ranks;
+    for (int kind = 0; kind < MS_NUM_COLLECTIVES; kind++)
+        for (double bytes = least > least_bytes ? least : least_bytes;
+             bytes <= most_bytes; bytes *= growth)
+            (*cases)[num++] = (ms_sample){.kind = MS_SAMPLE_COLLECTIVE,
+                                          .what = kind,
+                                          .ranks = how->num_ranks,
+                                          .size = {bytes}};
+    return num;
+}
+
+typedef struct buffers {
+    void *send, *receive;
+    long *counts; /* (ranks), for all-to-all */
+} buffers;
+
+static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample,
+                               const buffers *b)
+{
+    static const unsigned char kinds[] = {[MS_ALL_GATHER] = MS_TRANSFER_ALL_GATHER,
+                                          [MS_REDUCE_SCATTER] =
+                                              MS_TRANSFER_REDUCE_SCATTER,
+                                          [MS_ALL_REDUCE] = MS_TRANSFER_ALL_REDUCE,
+                                          [MS_ALL_TO_ALL] = MS_TRANSFER_ALL_TO_ALL,
+                                          [MS_SEND] = MS_TRANSFER_SEND};
+    long count = (long)(sample->size[0] / (double)real_bytes_of(m->how));
+    bool whole = sample->what == MS_ALL_REDUCE || sample->what == MS_SEND;
+    ms_transfer t = {.kind = kinds[sample->what],
+                     .element = MS_ELEMENT_REAL,
+                     .group = MS_TRAFFIC_FSDP,
+                     .stream = MS_STREAM_TP,
+                     .send = b->send,
+                     .receive = b->receive,
+                     .count = whole ? count : count / m->how->num_ranks,
+                     .name = "calibration"};
+    for (long i = 0; i < m->how->num_ranks; i++)
+        b->counts[i] = count / m->how->num_ranks;
+    t.send_counts = t.receive_counts = b->counts;
+    if (sample->what == MS_SEND && m->rank % 2 == 1)
+        t.kind = MS_TRANSFER_RECEIVE;
+    t.peer = m->rank % 2 == 0 ? m->rank + 1 : m->rank - 1;
+    return t;
+}
+
+/* Ranks leave it at about the same time. */
+static ms_status meet(const ms_measurer *m)
+{
+    double nothing = 0.0;
+    return ms_measurer_most(m, &nothing, 1);
+}
+
+static ms_status measure_one(const ms_measurer *m, const ms_sample *sample,
+                             const buffers *b, double *seconds)
+{
+    ms_transfer t = transfer_of(m, sample, b);
+    MS_TRY(meet(m));
+    MS_TRY(meet(m));
+    double start_s = m->how->backend->now_s(m->device);
+    bool alone = sample->what == MS_SEND && t.peer >= m->how->num_ranks;
+    if (!alone)
+        MS_TRY(ms_measurer_move(m, &t));
+    *seconds = m->how->backend->now_s(m->device) - start_s;
+    return MS_OK;
+}
+
+static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases,
+                                const buffers *b, ms_rounds *rounds)
+{
+    const int least_rounds = 3;
+    const ms_backend *backend = m->how->backend;
+    double start_s = backend->now_s(m->device);
+    for (const int *order; (order = ms_rounds_next(rounds)) != NULL;) {
+        for (int i = 0; i < rounds->num_cases; i++) {
+            double seconds;
+            MS_TRY(measure_one(m, &cases[order[i]], b, &seconds));
+            ms_rounds_set(rounds, order[i], seconds);
+        }
+        double spent_s = backend->now_s(m->device) - start_s;
+        MS_TRY(ms_measurer_most(m, &spent_s, 1)); /* all stop after the same round */
+        if (rounds->num_rounds >= least_rounds && spent_s > m->how->collective_s)
+            break;
+    }
+    return MS_OK;
+}
+
+ms_status ms_measure_collectives(const ms_measurer *m, const ms_sample *cases, int num,
+                                 double *results)
+{
+    buffers b = {.counts = MS_NEW_ARRAY(m->cx->arena, m->how->num_ranks, long)};
+    MS_TRY(ms_measurer_allocate(m, (size_t)most_bytes, &b.send));
+    MS_TRY(ms_measurer_allocate(m, (size_t)most_bytes, &b.receive));
+    memset(b.send, 0, (size_t)most_bytes);
+    memset(b.receive, 0, (size_t)most_bytes);
+    ms_rounds rounds = ms_rounds_make(m->cx->arena, num, 1000 + (uint64_t)m->how->launch);
+    MS_TRY(measure_rounds(m, cases, &b, &rounds));
+    ms_rounds_results(m->cx->arena, &rounds, results);
+    return MS_OK;
+}

@@ -1,0 +1,62 @@
+/* What the files of the measurement share. */
+#ifndef MS_EXEC_MEASURE_PRIV_H
+#define MS_EXEC_MEASURE_PRIV_H
+
+#include "base/rng.h"
+#include "exec/measure.h"
+
+/* A node of a program with the parts that a rank holds, or (program NULL) the optimizer's pass over `count` parameters. */
+typedef struct ms_kernel_case {
+    ms_sample sample; /* without seconds */
+    const ms_program *program;
+    const ms_node *node;
+    ms_local in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS];
+    const ms_batch *batch;
+    long count;
+} ms_kernel_case;
+
+typedef struct ms_kernel_cases {
+    int num, capacity;
+    ms_kernel_case *items;
+} ms_kernel_cases;
+
+ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world *world,
+                               ms_kernel_cases *out);
+
+/* Seconds of cases over rounds, and what is made of them. */
+typedef struct ms_rounds {
+    int num_cases, num_rounds, max_rounds;
+    double *seconds; /* (max_rounds, num_cases) */
+    int *order;      /* (num_cases) of the round */
+    ms_rng rng;
+} ms_rounds;
+ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed);
+/* The next round's order; NULL when there is no room for another. */
+const int *ms_rounds_next(ms_rounds *rounds);
+void ms_rounds_set(ms_rounds *rounds, int which, double seconds);
+/* (2, num_cases): least, then median. */
+void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results);
+
+/* A rank at its work. */
+typedef struct ms_measurer {
+    ms_ctx *cx;
+    const ms_measure *how;
+    const ms_world *world;
+    ms_device_rank *device;
+    long rank;
+} ms_measurer;
+
+/* Starts a transfer and waits for it. */
+ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer);
+/* The largest of each value over the ranks, on all. */
+ms_status ms_measurer_most(const ms_measurer *m, double *values, long count);
+ms_status ms_measurer_allocate(const ms_measurer *m, size_t bytes, void **out);
+
+ms_status ms_measure_kernels(const ms_measurer *m, const ms_kernel_cases *cases,
+                             double *results);
+
+int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases);
+ms_status ms_measure_collectives(const ms_measurer *m, const ms_sample *cases, int num,
+                                 double *results);
+
+#endif

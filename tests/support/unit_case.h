@@ -1,0 +1,71 @@
+/* A plan of a small model with all its ranks' units, in fp64, for tests of parameters (exec/unit.h). */
+#ifndef MS_TESTS_UNIT_CASE_H
+#define MS_TESTS_UNIT_CASE_H
+
+#include "tests/support/small_models.h"
+#include "tests/support/whole_tensors.h"
+
+#include <pthread.h>
+
+typedef struct ms_unit_layout {
+    long pp, dp_replicate, dp_shard, cp, tp, ep, etp;
+    bool
+        twins; /* every rank has all stages; those of the second pipeline rank are copies */
+    bool uneven; /* shards are padded */
+} ms_unit_layout;
+
+typedef struct ms_unit_sharding {
+    const char *name;
+    long zero;
+    bool reshard;
+} ms_unit_sharding;
+#define MS_NUM_UNIT_SHARDINGS 5
+extern const ms_unit_sharding
+    ms_unit_shardings[MS_NUM_UNIT_SHARDINGS]; /* in the order of ms_sharding */
+
+/* Read by all ranks, but for what the lock guards. */
+typedef struct ms_unit_case {
+    const ms_unit_layout *layout;
+    ms_plan plan;
+    ms_planned planned;
+    ms_workload *workload;
+    ms_world world;
+    ms_whole *whole;
+    ms_rank_load loads[2]; /* by pipeline rank; embedding and head are among the units */
+    pthread_mutex_t lock;
+    double sum_of_squares;
+} ms_unit_case;
+
+/* `tied`: head and embedding are one matrix. */
+ms_model ms_unit_case_model(ms_arena *arena, ms_make_model *make, bool tied, long vocab);
+/* Fails the test when the plan is not legal. Lives in cx->arena, but for the workload, which is to be closed. */
+ms_unit_case *ms_unit_case_open(ms_ctx *cx, const ms_model *model,
+                                const ms_unit_layout *layout, ms_sharding sharding);
+/* On the loop backend; `state` of each rank is the case. */
+ms_status ms_unit_case_run(ms_ctx *cx, ms_unit_case *of, ms_rank_main *main);
+
+/* ---- units of a rank ---- */
+
+#define MS_MAX_HELD 8
+
+typedef struct ms_held {
+    ms_rank rank;
+    ms_unit_case *of;
+    int num;
+    ms_param_unit *units[MS_MAX_HELD];
+    const ms_part_ops *parts[MS_MAX_HELD];
+    long layers[MS_MAX_HELD];
+    ms_local *cells[MS_MAX_HELD]; /* weights and their gradients, as a program has them */
+    ms_unit_rooms *rooms;
+} ms_held;
+
+/* To be closed, whatever the status. MS_ECHECK: bytes are not those of ms_rank_memory. */
+ms_status ms_held_open(ms_held *h, ms_unit_case *of, ms_ctx *cx, ms_device_rank *device,
+                       long rank, const ms_backend *backend);
+/* MS_ECHECK: bytes are left. */
+ms_status ms_held_close(ms_held *h);
+ms_status ms_held_wait(ms_held *h, ms_event event);
+/* A program finds whole weights with their initial values. */
+ms_status ms_held_check_weights(ms_held *h, int at);
+
+#endif

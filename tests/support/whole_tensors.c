@@ -1,0 +1,207 @@
+#include "tests/support/whole_tensors.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- tensors ---- */
+
+ms_whole_tensor *ms_whole_find(const ms_whole *whole, const char *name)
+{
+    for (int i = 0; i < whole->num; i++)
+        if (strcmp(whole->tensors[i].name, name) == 0)
+            return &whole->tensors[i];
+    return NULL;
+}
+
+const double *ms_whole_find_initial(void *state, const char *name, int num_dims,
+                                    const long *shape)
+{
+    const ms_whole_tensor *t = ms_whole_find(state, name);
+    long count = 1;
+    for (int d = 0; d < num_dims; d++)
+        count *= shape[d];
+    return t != NULL && t->count == count ? t->initial : NULL;
+}
+
+static void add(ms_whole *whole, ms_arena *arena, const ms_weight_name *name, long expert)
+{
+    char text[MS_NAME_TEXT];
+    ms_weight_name_text(name, expert, text);
+    if (ms_whole_find(whole, text) != NULL)
+        return;
+    long count = name->count;
+    ms_whole_tensor *t = &whole->tensors[whole->num++];
+    *t = (ms_whole_tensor){.name = ms_arena_strdup(arena, text),
+                           .count = count,
+                           .is_norm = name->is_norm,
+                           .is_bias = name->is_bias,
+                           .has_gradient = MS_NEW_ARRAY(arena, count, bool),
+                           .visits = MS_NEW_ARRAY(arena, count, int)};
+    double **arrays[] = {&t->initial,    &t->gradient,   &t->weight,
+                         &t->moments[0], &t->moments[1], &t->seen};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        *arrays[i] = MS_NEW_ARRAY(arena, count, double);
+    uint64_t key = ms_initial_key(&whole->initial, text);
+    for (long i = 0; i < count; i++)
+        t->initial[i] = t->weight[i] =
+            ms_initial_value(&whole->initial, key, i, t->is_norm, t->is_bias);
+}
+
+typedef void weight_action(ms_whole *whole, void *state, const ms_program *program,
+                           int weight, const ms_weight_name *name);
+
+static void for_weights(ms_whole *whole, void *state, weight_action *act)
+{
+    for (int s = 0; s < whole->planned->pipeline.split->num_stages; s++) {
+        for (int i = 0; i < whole->parts[s].num; i++) {
+            const ms_program *program = whole->parts[s].parts[i]->program;
+            for (int t = 0; t < program->num_tensors; t++) {
+                ms_weight_name name;
+                if (program->tensors[t].role != MS_ROLE_WEIGHT)
+                    continue;
+                ms_weight_name_of(program, t, ms_whole_layer(whole, s, i), &name);
+                act(whole, state, program, t, &name);
+            }
+        }
+    }
+}
+
+static void add_weight(ms_whole *whole, void *arena, const ms_program *program,
+                       int weight, const ms_weight_name *name)
+{
+    (void)weight;
+    for (long e = 0; name->expert_dim >= 0 && e < program->model->moe.num_experts; e++)
+        add(whole, arena, name, e);
+    if (name->expert_dim < 0)
+        add(whole, arena, name, -1);
+}
+
+#define MOST_TENSORS 512
+
+ms_whole *ms_whole_make(ms_arena *arena, const ms_planned *planned, const ms_world *world,
+                        ms_initial initial)
+{
+    ms_whole *whole = MS_NEW(arena, ms_whole);
+    *whole = (ms_whole){.planned = planned,
+                        .world = world,
+                        .parts = ms_stage_parts_make(arena, planned),
+                        .initial = initial,
+                        .tensors = MS_NEW_ARRAY(arena, MOST_TENSORS, ms_whole_tensor)};
+    for_weights(whole, arena, add_weight);
+    return whole;
+}
+
+long ms_whole_layer(const ms_whole *whole, int stage, int part)
+{
+    const ms_stage_parts *parts = &whole->parts[stage];
+    if (parts->parts[part]->program->key.part != MS_PART_LAYER)
+        return -1;
+    bool has_embedding = parts->parts[0]->program->key.part == MS_PART_EMBED;
+    return whole->planned->pipeline.split->first_layer[stage] + part - has_embedding;
+}
+
+/* ---- elements ---- */
+
+long ms_whole_place(ms_whole_cursor *cursor, long element)
+{
+    const ms_weight_name *name = cursor->name;
+    const ms_local *local = cursor->local;
+    long expert = -1, place = name->offset;
+    for (int d = local->num_dims - 1; d >= 0; d--) {
+        long global = local->start[d] + element % local->shape[d];
+        element /= local->shape[d];
+        place += global * name->stride[d];
+        if (d == name->expert_dim)
+            expert = global;
+    }
+    if (cursor->tensor == NULL || expert != cursor->expert) {
+        char text[MS_NAME_TEXT];
+        ms_weight_name_text(name, expert, text);
+        cursor->tensor = ms_whole_find(cursor->whole, text);
+        cursor->expert = expert;
+    }
+    return place < name->count ? place : -1;
+}
+
+/* ---- gradients ---- */
+
+/* Ranks of the dense or of the sparse mesh that have parts of the batch have different gradients; tp ranks where theirs are partial. */
+double ms_whole_contribution(const ms_whole *whole, const ms_program *program, int weight,
+                             const ms_place *at, long microbatch, long place)
+{
+    const ms_tensor *t = &program->tensors[weight];
+    const ms_tensor *gradient = &program->tensors[t->gradient];
+    bool partial =
+        gradient->at[2].kind == MS_PARTIAL_SUM && program->mesh_size[t->mesh][2] > 1;
+    long rank = t->mesh == MS_SPARSE_MESH ? at->edp : at->dp * whole->world->cp + at->cp;
+    long part = program->key.part == MS_PART_HEAD ? 10 : 1;
+    return (double)((1 + rank + (partial ? 100 * at->tp : 0)) * part * (1 + microbatch) *
+                    (place % 11 - 4));
+}
+
+/* Every rank's part of the tensor, where its coordinates make it another summand. */
+static void sum_weight(ms_whole *whole, void *state, const ms_program *program,
+                       int weight, const ms_weight_name *name)
+{
+    const ms_tensor *t = &program->tensors[weight];
+    const long *num_microbatches = state;
+    if (t->gradient < 0)
+        return;
+    bool sparse = t->mesh == MS_SPARSE_MESH;
+    bool split = t->at[2].kind == MS_SHARD ||
+                 program->tensors[t->gradient].at[2].kind == MS_PARTIAL_SUM;
+    for (long rank = 0; rank < whole->world->num_ranks; rank++) {
+        const ms_place *at = &whole->world->places[rank];
+        if (at->pp != 0 || (!split && (sparse ? at->etp : at->tp) != 0))
+            continue;
+        ms_local local = ms_world_local(whole->world, program, weight, at);
+        ms_whole_cursor cursor = {whole, name, &local, -1, NULL};
+        for (long e = 0; e < local.count; e++) {
+            long place = ms_whole_place(&cursor, e);
+            for (long m = 0; place >= 0 && m < *num_microbatches; m++)
+                cursor.tensor->gradient[place] +=
+                    ms_whole_contribution(whole, program, weight, at, m, place);
+            if (place >= 0)
+                cursor.tensor->has_gradient[place] = true;
+        }
+    }
+}
+
+void ms_whole_sum(ms_whole *whole, long num_microbatches)
+{
+    for (int i = 0; i < whole->num; i++)
+        memset(whole->tensors[i].gradient, 0,
+               (size_t)whole->tensors[i].count * sizeof(double));
+    for_weights(whole, &num_microbatches, sum_weight);
+}
+
+double ms_whole_sum_of_squares(const ms_whole *whole)
+{
+    double sum = 0.0;
+    for (int i = 0; i < whole->num; i++)
+        for (long e = 0; e < whole->tensors[i].count; e++)
+            sum += whole->tensors[i].gradient[e] * whole->tensors[i].gradient[e];
+    return sum;
+}
+
+/* ---- AdamW ---- */
+
+static void update(ms_whole_tensor *t, long e, const ms_adamw *how)
+{
+    double g = t->gradient[e] * how->gradient_scale, *m = t->moments[0],
+           *v = t->moments[1];
+    m[e] = how->beta1 * m[e] + (1 - how->beta1) * g;
+    v[e] = how->beta2 * v[e] + (1 - how->beta2) * g * g;
+    double mean = m[e] / (1 - pow(how->beta1, (double)how->step));
+    double deviation = sqrt(v[e] / (1 - pow(how->beta2, (double)how->step)));
+    t->weight[e] -= how->learning_rate * how->weight_decay * t->weight[e];
+    t->weight[e] -= how->learning_rate * mean / (deviation + how->epsilon);
+}
+
+void ms_whole_update(ms_whole *whole, const ms_adamw *how)
+{
+    for (int i = 0; i < whole->num; i++)
+        for (long e = 0; e < whole->tensors[i].count; e++)
+            if (whole->tensors[i].has_gradient[e])
+                update(&whole->tensors[i], e, how);
+}
