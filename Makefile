@@ -227,6 +227,10 @@ tsan: ## check with the thread sanitizer
 bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engine
 	@for b in $(call bin,$(BENCH_SRCS)); do echo "== $$b"; MESHSIM=$(PROGRAM) $$b || exit 1; done
 
+.PHONY: demo
+demo: $(PROGRAM) ## search a plan for this machine's cores, run it, calibrate, predict again
+	@docs/demo.sh $(PROGRAM)
+
 .PHONY: docs
 docs: $(PROGRAM) ## commands shown in README.md and docs/accuracy.md, run again; RUNS=file.csv for the latter
 	@docs/refresh.sh README.md docs/accuracy.md

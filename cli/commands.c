@@ -58,6 +58,9 @@ const ms_command ms_commands[] = {
         "validate", ms_cmd_validate, "RUNS.csv", 1,
         "predictions beside published measurements: errors by source, order of layouts",
         "meshsim validate runs.csv --json"),
+    COMMAND("calibrate", ms_cmd_calibrate, "", 0,
+            "this machine's kernels and collectives measured, as a cost profile",
+            "meshsim calibrate --quick -o this.json"),
     COMMAND("plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
             "pictures of a plan's pipeline, of plans' memory, and of growing numbers of "
             "GPUs",

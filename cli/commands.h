@@ -70,6 +70,7 @@ void ms_help_print_short(FILE *out);
 ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
                               const char *const *names, int num_names);
 
+ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_cluster(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args);

@@ -165,7 +165,7 @@ static ms_status fraction(const ms_calibration_work *w, const ms_calibration_fit
     const ms_calibration_coefficient *c = &fit->coefficients[i];
     ms_coefficient made = fitted(w, fit, i);
     made.value = c->value.value / listed;
-    if (made.value >= 0.01 && made.value <= 1.5) {
+    if (made.value >= MS_LEAST_RATE_FRAC && made.value <= MS_MOST_RATE_FRAC) {
         *out = made;
         return MS_OK;
     }

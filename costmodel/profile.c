@@ -105,6 +105,10 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
     }
 #define FRACTION(type, member, keyword, text)                                            \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1.5, text)
+/* Of a listed rate, which for CPU cores is a guess: caches can be much faster than the memory that is listed. */
+#define RATE_FRACTION(type, member, keyword, text)                                       \
+    COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, MS_LEAST_RATE_FRAC,                \
+                MS_MOST_RATE_FRAC, text)
 #define SECONDS(type, member, keyword, text)                                             \
     COEFFICIENT(type, member, keyword, MS_UNIT_SECONDS, 0.0, 10.0, text)
 
@@ -123,7 +127,7 @@ const ms_field ms_profile_fields[] = {
                 "rows of an output tile"),
     COEFFICIENT(ms_profile, tile_n, "tile_n", MS_UNIT_COUNT, 1, 4096,
                 "columns of an output tile"),
-    FRACTION(ms_profile, hbm_frac, "hbm_frac", "of the listed memory rate"),
+    RATE_FRACTION(ms_profile, hbm_frac, "hbm_frac", "of the listed memory rate"),
     SECONDS(ms_profile, launch_s, "launch", "host time to launch one kernel"),
     SECONDS(ms_profile, p2p_base_s, "p2p_base",
             "latency of a send inside the innermost level"),
@@ -148,8 +152,8 @@ const ms_field ms_profile_fields[] = {
     {0}};
 
 const ms_field ms_gemm_fields[] = {
-    FRACTION(ms_gemm_profile, efficiency, "efficiency",
-             "of peak, large products in isolation"),
+    RATE_FRACTION(ms_gemm_profile, efficiency, "efficiency",
+                  "of peak, large products in isolation"),
     COEFFICIENT(ms_gemm_profile, k_half, "k_half", MS_UNIT_COUNT, 0, 1e5,
                 "depth of the prologue"),
     SECONDS(ms_gemm_profile, overhead_s, "overhead", "launch and drain of one kernel"),
@@ -162,8 +166,8 @@ const ms_field ms_attention_fields[] = {
                 1e6, 1e17, "forward rate"),
     COEFFICIENT(ms_attention_profile, backward_flop_per_s, "backward", MS_UNIT_FLOP_PER_S,
                 1e6, 1e17, "backward rate"),
-    FRACTION(ms_attention_profile, small_head_frac, "small_head",
-             "rate at head dimension 64, of 128"),
+    RATE_FRACTION(ms_attention_profile, small_head_frac, "small_head",
+                  "rate at head dimension 64, of 128"),
     COEFFICIENT(ms_attention_profile, half_sequence, "half_sequence", MS_UNIT_COUNT, 0,
                 1e6, "sequence length of half the rate"),
     FRACTION(ms_attention_profile, sustained_frac, "sustained",
@@ -186,7 +190,7 @@ const ms_field ms_pointwise_fields[] = {
 static const ms_field link_fields[] = {
     SECONDS(ms_profile, link_base_s, "base", "of a collective"),
     SECONDS(ms_profile, link_step_s, "step", "of a ring step"),
-    FRACTION(ms_profile, link_frac, "frac", "of the listed link rate"),
+    RATE_FRACTION(ms_profile, link_frac, "frac", "of the listed link rate"),
     COEFFICIENT(ms_profile, ramp, "ramp", MS_UNIT_COUNT, 0, 10,
                 "gamma of middle message sizes"),
     {0}};
@@ -194,7 +198,7 @@ static const ms_field link_fields[] = {
 static const ms_field all_to_all_fields[] = {
     SECONDS(ms_profile, all_to_all_base_s, "base", "of an all-to-all"),
     SECONDS(ms_profile, all_to_all_step_s, "step", "per doubling of the group"),
-    FRACTION(ms_profile, all_to_all_frac, "frac", "of the listed link rate"),
+    RATE_FRACTION(ms_profile, all_to_all_frac, "frac", "of the listed link rate"),
     {0}};
 
 static const ms_field nvls_fields[] = {

@@ -15,6 +15,10 @@ typedef enum ms_provenance {
 extern const char
     *const ms_provenance_names[]; /* "spec" "measured" "fitted" "assumed", NULL */
 
+/* Bounds of measured over listed rates. */
+#define MS_LEAST_RATE_FRAC 0.001
+#define MS_MOST_RATE_FRAC  20.0
+
 /* One coefficient and why we believe it. */
 typedef struct ms_coefficient {
     double value;

@@ -24,8 +24,9 @@ const char *const ms_op_names[] = {
     "unpermute",    "unpermute-grad",
     "gate",         "gate-grad",
     "redistribute", "adam",
+    NULL,
 };
-_Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS,
+_Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS + 1,
                "every operation has a name");
 
 const char *const ms_mesh_axis_names[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},

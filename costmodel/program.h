@@ -151,7 +151,7 @@ typedef enum ms_op {
     MS_OP_ADAM,
     MS_NUM_OPS
 } ms_op;
-extern const char *const ms_op_names[];
+extern const char *const ms_op_names[]; /* NULL-ended */
 
 typedef enum ms_pass {
     MS_PASS_FORWARD,

@@ -211,21 +211,26 @@ static void write_curves(ms_jout *out, const ms_sweep *measured)
     ms_jout_end_object(out);
 }
 
+void ms_machine_write(ms_jout *out, const ms_machine *machine)
+{
+    ms_jout_begin_object(out);
+    for (const ms_field *field = ms_machine_fields; field->kind != MS_FIELD_END;
+         field++) {
+        const char *text;
+        memcpy(&text, (const char *)machine + field->offset, sizeof text);
+        if (text != NULL)
+            ms_jout_text_field(out, field->key, text);
+    }
+    ms_jout_end_object(out);
+}
+
 void ms_sweep_write(ms_jout *out, const ms_sweep *measured)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "dtype", ms_dtype_names[measured->dtype]);
     ms_jout_number_field(out, "ranks", (double)measured->ranks);
     ms_jout_key(out, "machine");
-    ms_jout_begin_object(out);
-    for (const ms_field *field = ms_machine_fields; field->kind != MS_FIELD_END;
-         field++) {
-        const char *text;
-        memcpy(&text, (const char *)&measured->machine + field->offset, sizeof text);
-        if (text != NULL)
-            ms_jout_text_field(out, field->key, text);
-    }
-    ms_jout_end_object(out);
+    ms_machine_write(out, &measured->machine);
     write_rows(out, "products", measured->products, MS_PRODUCT_COLUMNS);
     write_rows(out, "attention_forward", measured->attention[0], MS_ATTENTION_COLUMNS);
     write_rows(out, "attention_backward", measured->attention[1], MS_ATTENTION_COLUMNS);

@@ -12,6 +12,8 @@ typedef struct ms_machine {
 /* "cpu" "cores" ..., for reading and writing. */
 extern const ms_field ms_machine_fields[];
 
+void ms_machine_write(ms_jout *out, const ms_machine *machine);
+
 /* Rows of numbers, one after the other; the last of a row is seconds. */
 typedef struct ms_sweep_rows {
     int num;

@@ -14,6 +14,7 @@ ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed)
     ms_rounds rounds = {.num_cases = num_cases,
                         .max_rounds = max_rounds,
                         .seconds = MS_NEW_ARRAY(arena, max_rounds * num_cases, double),
+                        .elapsed = MS_NEW_ARRAY(arena, max_rounds * num_cases, double),
                         .order = MS_NEW_ARRAY(arena, num_cases, int),
                         .rng = ms_rng_seed(seed)};
     for (int i = 0; i < num_cases; i++)
@@ -35,19 +36,28 @@ const int *ms_rounds_next(ms_rounds *rounds)
     return rounds->order;
 }
 
-void ms_rounds_set(ms_rounds *rounds, int which, double seconds)
+void ms_rounds_set(ms_rounds *rounds, int which, double seconds, double elapsed_s)
 {
-    rounds->seconds[(rounds->num_rounds - 1) * rounds->num_cases + which] = seconds;
+    int at = (rounds->num_rounds - 1) * rounds->num_cases + which;
+    rounds->seconds[at] = seconds;
+    rounds->elapsed[at] = elapsed_s;
+}
+
+static double quantile_of(const ms_rounds *rounds, const double *all, int which,
+                          double quantile_frac, double *scratch)
+{
+    for (int r = 0; r < rounds->num_rounds; r++)
+        scratch[r] = all[r * rounds->num_cases + which];
+    return ms_quantile(scratch, rounds->num_rounds, quantile_frac);
 }
 
 void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results)
 {
-    double *of_case = MS_NEW_ARRAY(arena, rounds->num_rounds, double);
+    double *scratch = MS_NEW_ARRAY(arena, rounds->num_rounds, double);
     for (int c = 0; c < rounds->num_cases; c++) {
-        for (int r = 0; r < rounds->num_rounds; r++)
-            of_case[r] = rounds->seconds[r * rounds->num_cases + c];
-        results[c] = ms_quantile(of_case, rounds->num_rounds, 0.0);
-        results[rounds->num_cases + c] = ms_quantile(of_case, rounds->num_rounds, 0.5);
+        results[c] = quantile_of(rounds, rounds->seconds, c, 0.0, scratch);
+        results[rounds->num_cases + c] =
+            quantile_of(rounds, rounds->elapsed, c, 0.5, scratch);
     }
 }
 

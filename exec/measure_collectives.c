@@ -94,7 +94,7 @@ static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases,
         for (int i = 0; i < rounds->num_cases; i++) {
             double seconds;
             MS_TRY(measure_one(m, &cases[order[i]], b, &seconds));
-            ms_rounds_set(rounds, order[i], seconds);
+            ms_rounds_set(rounds, order[i], seconds, seconds);
         }
         double spent_s = backend->now_s(m->device) - start_s;
         MS_TRY(ms_measurer_most(m, &spent_s, 1)); /* all stop after the same round */

@@ -26,15 +26,16 @@ ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world
 /* Seconds of cases over rounds, and what is made of them. */
 typedef struct ms_rounds {
     int num_cases, num_rounds, max_rounds;
-    double *seconds; /* (max_rounds, num_cases) */
+    double *seconds; /* (max_rounds, num_cases): at work */
+    double *elapsed; /* likewise, waiting for a core included */
     int *order;      /* (num_cases) of the round */
     ms_rng rng;
 } ms_rounds;
 ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed);
 /* The next round's order; NULL when there is no room for another. */
 const int *ms_rounds_next(ms_rounds *rounds);
-void ms_rounds_set(ms_rounds *rounds, int which, double seconds);
-/* (2, num_cases): least, then median. */
+void ms_rounds_set(ms_rounds *rounds, int which, double seconds, double elapsed_s);
+/* (2, num_cases): least at work, then median elapsed. */
 void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results);
 
 /* A rank at its work. */

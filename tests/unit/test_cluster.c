@@ -123,7 +123,8 @@ static void every_shipped_cluster_is_read_and_names_a_network(void **state)
         const ms_cluster *cluster;
         ASSERT_OK(ms_cluster_load(cx, names[i], &cluster), cx);
         ASSERT_TEXT(cluster->name, names[i]);
-        assert_true(cluster->device.peak_flop_per_s[MS_BF16] > 1e14);
+        bool is_cpu = strcmp(names[i], "cpu") == 0;
+        assert_true(cluster->device.peak_flop_per_s[MS_BF16] > (is_cpu ? 1e10 : 1e14));
     }
 }
 

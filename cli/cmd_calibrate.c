@@ -1,0 +1,350 @@
+/* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
+#include "cli/calibrate_report.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "exec/backends.h"
+#include "exec/environment.h"
+#include "exec/launch.h"
+#include "exec/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_RANKS       256
+#define DEFAULT_CLUSTER "cpu"
+#define STACK           "meshsim"
+
+typedef enum backend_choice {
+    BACKEND_LOOP,
+    BACKEND_MPI
+} backend_choice;
+static const char *const backend_names[] = {"loop", "mpi", NULL};
+static const char *const dtype_names[] = {"fp32", "fp64", NULL};
+
+typedef struct calibrate_options {
+    ms_opt_choice backend, dtype;
+    ms_opt_integer ranks, launches;
+    bool quick, force;
+    const char *cluster;
+    /* of ranks that calibrate starts */
+    ms_opt_integer launch;
+    bool collectives;
+} calibrate_options;
+
+#define ROW(kind, member, ...) kind(calibrate_options, member, __VA_ARGS__)
+static const ms_option calibrate_table[] = {
+    ROW(MS_OPT_CHOICE, backend, "--backend", backend_names,
+        "what carries out kernels and transfers: threads, or processes (default loop)"),
+    ROW(MS_OPT_INTEGER, ranks, "--ranks", "N", 1, MAX_RANKS,
+        "ranks at work at once, at most one a core (default: the cores)"),
+    ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names, "of the kernels (default fp32)"),
+    ROW(MS_OPT_INTEGER, launches, "--launches", "N", 1, 100,
+        "times to start afresh: launches differ more than rounds within one (default 5, "
+        "with --quick 3)"),
+    ROW(MS_OPT_FLAG, quick, "--quick", "fewer shapes and rounds: at most 30 s"),
+    ROW(MS_OPT_FLAG, force, "--force", "more ranks than cores: times mean little"),
+    ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
+        "that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
+        ")"),
+    ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99,
+        "of ranks that calibrate starts by itself: measure once, and write samples"),
+    ROW(MS_OPT_FLAG, collectives, "--collectives", "likewise: measure collectives alone"),
+    {0},
+};
+
+typedef struct request {
+    ms_ctx *cx;
+    const ms_args *args;
+    const calibrate_options *options;
+    ms_calibration_input input;
+    ms_measure measure;
+    const char *mpiexec;      /* NULL: ranks are threads */
+    const char *samples_path; /* by which ranks hand over what they measured */
+    ms_samples samples;
+    double start_s;
+} request;
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- what to measure ---- */
+
+static ms_status check_options(request *r)
+{
+    const calibrate_options *o = r->options;
+    long cores = ms_machine_cores();
+    if (r->args->common.output == NULL) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no file for the profile is given");
+        ms_hint(r->cx, "-o PROFILE.json");
+        return MS_EINPUT;
+    }
+    if (o->ranks.given && o->ranks.value > cores && !o->force) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "%ld ranks would share %ld core%s, and their times would say nothing",
+                o->ranks.value, cores, cores == 1 ? "" : "s");
+        ms_hint(r->cx, "--ranks %ld, or --force", cores);
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
+static const char *today(ms_arena *arena)
+{
+    char text[32] = "";
+    time_t now = time(NULL);
+    struct tm parts;
+    if (gmtime_r(&now, &parts) != NULL)
+        strftime(text, sizeof text, "%Y-%m-%d", &parts);
+    return ms_arena_strdup(arena, text);
+}
+
+static ms_status no_mpi(const request *r, const char *reason)
+{
+    ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
+    ms_hint(r->cx, "--backend loop");
+    return MS_EIO;
+}
+
+static ms_status choose_backend(request *r)
+{
+    bool is_rank = ms_launch_is_own();
+    if (!is_rank && ms_launch_environment().size > 1) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "calibrate starts its own ranks, and is one of %ld here",
+                ms_launch_environment().size);
+        ms_hint(r->cx, "meshsim calibrate --backend mpi --ranks %ld, without mpirun",
+                ms_launch_environment().size);
+        return MS_EINPUT;
+    }
+    r->measure.backend = ms_backend_find(backend_names[r->options->backend.value]);
+    if (r->measure.backend == NULL)
+        return no_mpi(r, "this program was built without MPI");
+    if (r->options->backend.value == BACKEND_LOOP || is_rank)
+        return MS_OK;
+    r->mpiexec = ms_launch_find(r->cx->arena);
+    return r->mpiexec != NULL
+               ? MS_OK
+               : no_mpi(r, "there is no mpiexec in $PATH to start the ranks");
+}
+
+static ms_status set_up(request *r)
+{
+    const calibrate_options *o = r->options;
+    ms_ctx *cx = r->cx;
+    ms_calibration_input *in = &r->input;
+    const char *cluster = o->cluster != NULL ? o->cluster : DEFAULT_CLUSTER;
+    MS_TRY(choose_backend(r));
+    MS_TRY(ms_cluster_load(cx, cluster, &in->cluster));
+    MS_TRY(ms_profile_load(cx, in->cluster->device.profile, &in->assumed));
+    MS_TRY(ms_stack_load(cx, STACK, &in->stack));
+    in->ranks = o->ranks.given ? o->ranks.value : ms_machine_cores();
+    in->num_launches = o->launches.given ? (int)o->launches.value : o->quick ? 3 : 5;
+    in->compute = o->dtype.value == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    in->machine = ms_machine_here(cx->arena);
+    in->date = today(cx->arena);
+    in->backend = r->measure.backend->name;
+    in->samples = &r->samples;
+    r->measure.type = (ms_real_type)o->dtype.value;
+    r->measure.quick = o->quick;
+    r->measure.kernel_s = o->quick ? 4.0 : 22.0;
+    r->measure.collective_s = o->quick ? 1.5 : 6.0;
+    if (cx->verbosity > 0) {
+        if (!o->ranks.given)
+            ms_note_default(cx, "--ranks %ld", in->ranks);
+        if (!o->launches.given)
+            ms_note_default(cx, "--launches %d", in->num_launches);
+    }
+    return MS_OK;
+}
+
+/* ---- measuring ---- */
+
+static void show_progress(const request *r, int launch)
+{
+    if (!r->args->common.quiet && isatty(STDERR_FILENO))
+        fprintf(stderr, "launch %d of %d, %.0f s\n", launch + 1, r->input.num_launches,
+                now_s() - r->start_s);
+}
+
+static ms_status read_samples(request *r)
+{
+    ms_jdoc *doc;
+    ms_jval root;
+    MS_TRY(ms_json_load(r->cx, r->samples_path, &doc, &root));
+    ms_status status = ms_samples_read(r->cx, root, &r->samples);
+    ms_json_close(doc);
+    return status;
+}
+
+/* The same command as ranks of mpiexec, which measure once and write samples. */
+static ms_status start_ranks(request *r, const ms_measure *how)
+{
+    ms_arena *arena = r->cx->arena;
+    char *argv[16];
+    int num = 0;
+    const char *words[] = {"calibrate",
+                           "--backend",
+                           "mpi",
+                           "--dtype",
+                           dtype_names[how->type],
+                           "--ranks",
+                           ms_arena_printf(arena, "%ld", how->num_ranks),
+                           "--launch",
+                           ms_arena_printf(arena, "%d", how->launch),
+                           "--force",
+                           "-o",
+                           r->samples_path};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        argv[num++] = ms_arena_strdup(arena, words[i]);
+    if (how->quick)
+        argv[num++] = ms_arena_strdup(arena, "--quick");
+    if (!how->kernels)
+        argv[num++] = ms_arena_strdup(arena, "--collectives");
+    if (r->options->cluster != NULL) {
+        argv[num++] = ms_arena_strdup(arena, "--cluster");
+        argv[num++] = ms_arena_strdup(arena, r->options->cluster);
+    }
+    MS_TRY(ms_launch_run(r->cx, &(ms_launch_job){r->mpiexec, how->num_ranks,
+                                                 ms_machine_cores(), num, argv}));
+    return read_samples(r);
+}
+
+static ms_status measure_once(request *r, const ms_measure *how)
+{
+    return r->mpiexec != NULL ? start_ranks(r, how)
+                              : ms_measure_launch(r->cx, how, &r->samples);
+}
+
+/* Collectives also over fewer ranks, by powers of two: groups of a mesh are smaller than the world. */
+static ms_status measure_launch(request *r, int launch)
+{
+    ms_measure how = r->measure;
+    how.launch = launch;
+    how.num_ranks = r->input.ranks;
+    how.kernels = true;
+    MS_TRY(measure_once(r, &how));
+    how.kernels = false;
+    for (how.num_ranks = 2; how.num_ranks < r->input.ranks; how.num_ranks *= 2)
+        MS_TRY(measure_once(r, &how));
+    return MS_OK;
+}
+
+static ms_status measure_launches(request *r)
+{
+    for (int launch = 0; launch < r->input.num_launches; launch++) {
+        show_progress(r, launch);
+        MS_TRY(measure_launch(r, launch));
+        if (ms_interrupted)
+            return ms_fail(r->cx, MS_EINTERRUPTED, MS_NOWHERE,
+                           "interrupted after %d of %d launches; no profile is written",
+                           launch + 1, r->input.num_launches);
+    }
+    return MS_OK;
+}
+
+static ms_status measure(request *r)
+{
+    if (r->mpiexec == NULL)
+        return measure_launches(r);
+    const char *folder = getenv("TMPDIR");
+    char *path = ms_arena_printf(r->cx->arena, "%s/meshsim-samples-XXXXXX",
+                                 folder != NULL ? folder : "/tmp");
+    int file = mkstemp(path);
+    if (file < 0)
+        return ms_fail(r->cx, MS_EIO, MS_NOWHERE, "cannot make a temporary file %s",
+                       path);
+    (void)close(file);
+    r->samples_path = path;
+    ms_status status = measure_launches(r);
+    (void)unlink(path);
+    return status;
+}
+
+/* What a rank does that calibrate has started. */
+static ms_status measure_as_rank(request *r)
+{
+    ms_measure how = r->measure;
+    how.launch = (int)r->options->launch.value;
+    how.num_ranks = r->input.ranks;
+    how.kernels = !r->options->collectives;
+    MS_TRY(ms_measure_launch(r->cx, &how, &r->samples));
+    if (r->samples.num == 0)
+        return MS_OK; /* rank 0 has them */
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    ms_jout json = ms_jout_open(out.file);
+    ms_samples_write(&json, &r->samples);
+    ms_jout_close(&json);
+    return ms_output_close(r->cx, &out, MS_OK);
+}
+
+/* ---- results ---- */
+
+static void warn(const request *r, const ms_calibration *calibration)
+{
+    const double most_ratio = 1.3;
+    if (calibration->launch_ratio > most_ratio)
+        ms_note(r->cx,
+                "launches differ by a factor of %.2f: something else is at work on this "
+                "machine, and predictions will be off by as much",
+                calibration->launch_ratio);
+    if (calibration->typical_ratio > most_ratio)
+        ms_note(r->cx,
+                "kernels typically took %.2f times their own time: the cores are shared "
+                "with other programs, and a run will take longer than predicted",
+                calibration->typical_ratio);
+    if (r->input.ranks > ms_machine_cores())
+        ms_note(r->cx, "%ld ranks shared %ld cores", r->input.ranks, ms_machine_cores());
+}
+
+static ms_status write_profile(const request *r, const ms_calibration *calibration)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    ms_jout json = ms_jout_open(out.file);
+    ms_profile_write_json(&json, &calibration->profile, r->input.date);
+    ms_jout_close(&json);
+    return ms_output_close(r->cx, &out, MS_OK);
+}
+
+static ms_status write_report(const request *r, const ms_calibration *calibration)
+{
+    double elapsed_s = now_s() - r->start_s;
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, NULL, &out));
+    if (r->args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_calibration_write_json(&json, calibration, elapsed_s);
+        ms_jout_close(&json);
+    } else {
+        ms_calibration_print(out.file, r->cx->arena, calibration, elapsed_s);
+    }
+    return ms_output_close(r->cx, &out, MS_OK);
+}
+
+ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
+{
+    calibrate_options options = {0};
+    const ms_option_set set = {"calibrate", calibrate_table, &options};
+    MS_TRY(ms_args_read(cx, args, &set, 1));
+    if (args->done)
+        return MS_OK;
+    request r = {.cx = cx, .args = args, .options = &options, .start_s = now_s()};
+    MS_TRY(check_options(&r));
+    MS_TRY(set_up(&r));
+    if (options.launch.given)
+        return measure_as_rank(&r);
+    MS_TRY(measure(&r));
+    ms_calibration *calibration = MS_NEW(cx->arena, ms_calibration);
+    MS_TRY(ms_calibration_make(cx, &r.input, calibration));
+    warn(&r, calibration);
+    MS_TRY(write_profile(&r, calibration));
+    return write_report(&r, calibration);
+}
