@@ -11,6 +11,7 @@
 #include "exec/collect.h"
 #include "exec/launch.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -192,6 +193,8 @@ static void fill_report(request *r, ms_status status)
                      &report->measured);
     report->times = ms_measured_stage_times(&report->measured, &r->outcome, &r->world,
                                             r->prediction.ending_rank);
+    if (!report->has_values) /* a virtual clock does not say what it stood still for */
+        report->times = (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
 }
 
 static ms_status write_result(const request *r, ms_status status)
