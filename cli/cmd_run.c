@@ -11,6 +11,7 @@
 #include "exec/collect.h"
 #include "exec/launch.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,6 +33,16 @@ typedef struct request {
 } request;
 
 /* ---- before ---- */
+
+/* What is wrong before a run begins is wrong for all ranks: rank 0 says it. */
+static ms_status say_once(const request *r, ms_status status)
+{
+    if (status != MS_OK && r->choice.environment.rank > 0) {
+        r->cx->first = r->cx->last = NULL;
+        r->cx->num_errors = 0;
+    }
+    return status;
+}
 
 /* Notes were printed by whoever started this rank, or are by rank 0. */
 static void silence_rank(request *r)
@@ -182,6 +193,8 @@ static void fill_report(request *r, ms_status status)
                      &report->measured);
     report->times = ms_measured_stage_times(&report->measured, &r->outcome, &r->world,
                                             r->prediction.ending_rank);
+    if (!report->has_values) /* a virtual clock does not say what it stood still for */
+        report->times = (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
 }
 
 static ms_status write_result(const request *r, ms_status status)
@@ -201,7 +214,7 @@ static ms_status write_result(const request *r, ms_status status)
 static ms_status run(request *r)
 {
     ms_ctx *cx = r->cx;
-    MS_TRY(open_plan(r));
+    MS_TRY(say_once(r, open_plan(r)));
     MS_TRY(check_memory(r));
     if (r->choice.mpiexec != NULL)
         return launch(r);
@@ -230,11 +243,11 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
     r->choice.environment = ms_launch_environment();
     const ms_option_set sets[] = {{"run", ms_run_option_table, &r->flags},
                                   {"plan", ms_plan_option_table, &r->options}};
-    MS_TRY(ms_args_read(cx, args, sets, 2));
+    MS_TRY(say_once(r, ms_args_read(cx, args, sets, 2)));
     if (args->done)
         return MS_OK;
     silence_rank(r);
-    MS_TRY(read_request(r));
+    MS_TRY(say_once(r, read_request(r)));
     ms_status status = run(r);
     if (r->workload != NULL)
         ms_workload_close(r->workload);

@@ -37,6 +37,10 @@ const ms_command ms_commands[] = {
         "predicted",
         "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
         "--check"),
+    COMMAND("compare", ms_cmd_compare, "A.json B.json", 2,
+            "what explains the difference of two steps: predicted, simulated, run, or "
+            "traces of them",
+            "meshsim compare predicted.json measured.json"),
     COMMAND(
         "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
         "actions, bubbles and drawing of a pipeline schedule; without a name, all names",

@@ -72,6 +72,7 @@ ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
 
 ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_cluster(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_help(ms_ctx *cx, ms_args *args);
 ms_status ms_cmd_info(ms_ctx *cx, ms_args *args);

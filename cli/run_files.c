@@ -60,7 +60,11 @@ static ms_status write_batch(ms_ctx *cx, const char *path, const ms_tokens *toke
 
 static ms_status write_trace(ms_ctx *cx, const char *path, const ms_run_report *r)
 {
-    ms_run_trace trace = {r->plan, r->backend, r->measured.step_s, r->outcome->num_ranks,
+    ms_run_trace trace = {r->plan,
+                          r->backend,
+                          r->measured.step_s,
+                          r->measured.num_steps,
+                          r->outcome->num_ranks,
                           r->outcome->ranks};
     ms_output out;
     MS_TRY(ms_output_open(cx, path, &out));

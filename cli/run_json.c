@@ -82,7 +82,7 @@ static void write_rank_times(ms_jout *out, const ms_run_report *r)
 {
     ms_jout_key(out, "ranks");
     ms_jout_begin_array(out);
-    for (long i = 0; i < r->outcome->num_ranks; i++) {
+    for (long i = 0; i < r->outcome->num_ranks && r->has_values; i++) {
         ms_jout_begin_object(out);
         ms_jout_number_field(out, "rank", (double)r->outcome->ranks[i].rank);
         write_times(out, &r->measured.times[i]);
@@ -122,11 +122,12 @@ static void write_predicted(ms_jout *out, const ms_run_report *r)
     ms_jout_end_object(out);
 }
 
-static void write_nodes(ms_jout *out, ms_arena *arena, const ms_measured *m)
+static void write_nodes(ms_jout *out, ms_arena *arena, const ms_run_report *r)
 {
+    const ms_measured *m = &r->measured;
     ms_jout_key(out, "nodes");
     ms_jout_begin_array(out);
-    for (int i = 0; i < m->num_kinds; i++) {
+    for (int i = 0; i < m->num_kinds && r->has_values; i++) {
         const ms_node_kind *kind = &m->kinds[i];
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "kind", ms_node_kind_text(arena, kind));
@@ -183,7 +184,7 @@ void ms_run_write_json(ms_jout *out, ms_arena *arena, const ms_run_report *r)
     write_head(out, r);
     write_measured(out, r);
     write_predicted(out, r);
-    write_nodes(out, arena, &r->measured);
+    write_nodes(out, arena, r);
     if (r->check != NULL)
         write_check(out, r->check);
     ms_jout_key(out, "plan");

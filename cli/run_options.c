@@ -29,9 +29,9 @@ const ms_option ms_run_option_table[] = {
         "null: virtual clock, no numbers; loop: a thread a rank; mpi: a process a rank "
         "(default auto: mpi where it can, else loop)"),
     ROW(MS_OPT_INTEGER, steps, "--steps", "N", 1, MAX_STEPS,
-        "training steps, warm-up included (default 5)"),
+        "training steps, warm-up included (default 5; 1 with null)"),
     ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
-        "first steps that are not measured (default 1)"),
+        "first steps that are not measured (default 1; 0 with null)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
         "of all numbers; replaces the plan's precision (default fp32)"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MAX_SEED,
@@ -41,7 +41,7 @@ const ms_option ms_run_option_table[] = {
     NUMBER(learning_rate, "--lr", 1e6, "learning rate of AdamW (default 0.001)"),
     NUMBER(beta1, "--beta1", 1, "of AdamW (default 0.9)"),
     NUMBER(beta2, "--beta2", 1, "of AdamW (default 0.95)"),
-    NUMBER(epsilon, "--epsilon", 1e6, "of AdamW (default 1e-8)"),
+    NUMBER(epsilon, "--epsilon", 1e6, "of AdamW (default 1e-5)"),
     NUMBER(weight_decay, "--weight-decay", 1e6, "of AdamW (default 0.1)"),
     NUMBER(clip, "--clip", 1e12, "norm of all gradients, at most; 0: any (default 1)"),
     NUMBER(deviation, "--init-std", 1e6,
@@ -113,8 +113,9 @@ ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
         ms_note_default(cx, "--backend auto");
     if (!f->dtype.given)
         ms_note_default(cx, "--dtype %s", dtype_names[MS_REAL_FP32]);
-    f->steps.value = integer_or(cx, f->steps, "--steps", 5);
-    f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", 1);
+    bool virtual_clock = f->backend.value == MS_RUN_NULL; /* which needs no warm-up */
+    f->steps.value = integer_or(cx, f->steps, "--steps", virtual_clock ? 1 : 5);
+    f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", virtual_clock ? 0 : 1);
     if (f->warm_up.given && f->warm_up.value >= f->steps.value)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--warm-up is %ld, must be less than --steps, which is %ld",
@@ -127,7 +128,7 @@ ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
     f->learning_rate.value = number_or(cx, f->learning_rate, "--lr", 1e-3);
     f->beta1.value = number_or(cx, f->beta1, "--beta1", 0.9);
     f->beta2.value = number_or(cx, f->beta2, "--beta2", 0.95);
-    f->epsilon.value = number_or(cx, f->epsilon, "--epsilon", 1e-8);
+    f->epsilon.value = number_or(cx, f->epsilon, "--epsilon", 1e-5);
     f->weight_decay.value = number_or(cx, f->weight_decay, "--weight-decay", 0.1);
     f->clip.value = number_or(cx, f->clip, "--clip", 1.0);
     f->deviation.value = number_or(cx, f->deviation, "--init-std", 0.02);
@@ -143,6 +144,10 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
     if (options->stack == NULL) {
         options->stack = "meshsim";
         ms_note_default(cx, "--stack meshsim (this runner)");
+    }
+    if (options->cluster == NULL) {
+        options->cluster = "cpu";
+        ms_note_default(cx, "--cluster cpu (this machine)");
     }
     MS_TRY(ms_plan_from_options(cx, options, out));
     if (options->precision.given)

@@ -29,7 +29,7 @@ static double milliseconds(double seconds)
 static void ratio_cell(ms_table *table, double measured, double predicted)
 {
     if (predicted > 0.0 && measured > 0.0)
-        ms_table_cell(table, "%.2f", predicted / measured);
+        ms_table_cell(table, "%.3g", predicted / measured);
     else
         ms_table_cell(table, "%s", "");
 }
@@ -228,9 +228,11 @@ void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *r)
     }
     print_steps(out, arena, r);
     print_summary(out, r);
-    print_times(out, arena, r);
+    if (r->has_values)
+        print_times(out, arena, r);
     print_memory(out, arena, r);
-    print_kinds(out, arena, r);
+    if (r->has_values)
+        print_kinds(out, arena, r);
     if (r->check != NULL)
         print_check(out, arena, r->check);
 }

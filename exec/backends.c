@@ -4,6 +4,7 @@
 
 static const ms_backend *const backends[] = {
     &ms_backend_loop,
+    &ms_backend_null,
 #ifdef MS_WITH_MPI
     &ms_backend_mpi,
 #endif

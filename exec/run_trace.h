@@ -8,6 +8,7 @@ typedef struct ms_run_trace {
     const ms_plan *plan;
     const char *backend;
     double step_s;
+    long num_steps; /* that the records are of */
     long num_ranks;
     const ms_rank_outcome *ranks; /* in the order of ranks */
 } ms_run_trace;

@@ -1,0 +1,292 @@
+#include "sim/result_file.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const ms_result_kind_names[] = {
+    [MS_RESULT_PREDICTION] = "prediction",
+    [MS_RESULT_SIMULATION] = "simulation",
+    [MS_RESULT_RUN] = "run",
+    [MS_RESULT_TRACE] = "trace",
+    NULL,
+};
+const char *const ms_result_time_names[] = {
+    [MS_RESULT_COMPUTE] = "compute", [MS_RESULT_EXPOSED_COMM] = "exposed_comm",
+    [MS_RESULT_BUBBLE] = "bubble",   [MS_RESULT_OPTIMIZER] = "optimizer",
+    [MS_RESULT_HOST] = "host",       NULL,
+};
+
+#define MAX_BYTES 1e18
+
+/* ---- fields ---- */
+
+static ms_status member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
+{
+    if (!ms_json_is_object(object))
+        return ms_json_fail(cx, object, "must be an object");
+    if (!ms_json_member(cx, object, key, out))
+        return ms_json_fail(cx, object, "\"%s\" is missing", key);
+    return MS_OK;
+}
+
+/* Not negative; null, of what was undefined, is NaN. */
+static ms_status number(ms_ctx *cx, ms_jval object, const char *key, double *out)
+{
+    ms_jval value;
+    MS_TRY(member(cx, object, key, &value));
+    if (ms_json_is_null(value)) {
+        *out = NAN;
+        return MS_OK;
+    }
+    return ms_json_number(cx, value, -MAX_BYTES, MAX_BYTES, out);
+}
+
+static ms_status step_time(ms_ctx *cx, ms_jval object, double *out)
+{
+    MS_TRY(number(cx, object, "step_s", out));
+    if (*out > 0.0)
+        return MS_OK;
+    return ms_json_fail(cx, object, "\"step_s\" must be more than 0 to be compared");
+}
+
+static ms_status read_times(ms_ctx *cx, ms_jval object, double out[MS_NUM_RESULT_TIMES])
+{
+    for (int i = 0; i < MS_NUM_RESULT_TIMES; i++) {
+        const char *key = ms_arena_printf(cx->arena, "%s_s", ms_result_time_names[i]);
+        MS_TRY(number(cx, object, key, &out[i]));
+    }
+    return MS_OK;
+}
+
+static ms_status read_parts(ms_ctx *cx, ms_jval object, const char *suffix,
+                            double out[MS_NUM_MEMORY_PARTS])
+{
+    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++) {
+        const char *key =
+            ms_arena_printf(cx->arena, "%s%s", ms_memory_part_names[i], suffix);
+        MS_TRY(number(cx, object, key, &out[i]));
+    }
+    return MS_OK;
+}
+
+/* ---- predictions and simulations ---- */
+
+static ms_status read_prediction(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    ms_jval memory, parts;
+    MS_TRY(step_time(cx, root, &out->step_s));
+    MS_TRY(read_times(cx, root, out->times_s));
+    MS_TRY(member(cx, root, "memory", &memory));
+    MS_TRY(number(cx, memory, "peak_bytes", &out->peak_bytes));
+    MS_TRY(member(cx, memory, "parts", &parts));
+    return read_parts(cx, parts, "", out->memory);
+}
+
+static ms_status read_simulation(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    ms_jval memory, ranks, parts;
+    double worst = 0.0;
+    MS_TRY(step_time(cx, root, &out->step_s));
+    MS_TRY(read_times(cx, root, out->times_s));
+    MS_TRY(member(cx, root, "memory", &memory));
+    MS_TRY(number(cx, memory, "peak_bytes", &out->peak_bytes));
+    MS_TRY(number(cx, memory, "worst_rank", &worst));
+    MS_TRY(member(cx, root, "ranks", &ranks));
+    if (!ms_json_is_array(ranks))
+        return ms_json_fail(cx, ranks, "must be an array");
+    for (int i = 0; i < ms_json_length(ranks); i++) {
+        ms_jval rank = ms_json_element(cx, ranks, i);
+        double index = 0.0;
+        MS_TRY(number(cx, rank, "rank", &index));
+        if (index != worst)
+            continue;
+        MS_TRY(member(cx, rank, "memory", &memory));
+        if (ms_json_member(cx, memory, "parts", &parts)) /* actions have none */
+            MS_TRY(read_parts(cx, parts, "", out->memory));
+    }
+    return MS_OK;
+}
+
+/* ---- runs ---- */
+
+static ms_status read_memory(ms_ctx *cx, ms_jval measured, ms_result *out)
+{
+    ms_jval peaks, memory;
+    MS_TRY(member(cx, measured, "peak_bytes", &peaks));
+    MS_TRY(member(cx, measured, "memory", &memory));
+    if (!ms_json_is_array(peaks) || !ms_json_is_array(memory) ||
+        ms_json_length(peaks) != ms_json_length(memory))
+        return ms_json_fail(cx, memory, "must have an element for each peak");
+    int worst = -1;
+    for (int i = 0; i < ms_json_length(peaks); i++) {
+        double bytes = 0.0;
+        MS_TRY(ms_json_number(cx, ms_json_element(cx, peaks, i), 0.0, MAX_BYTES, &bytes));
+        if (worst >= 0 && bytes <= out->peak_bytes)
+            continue;
+        out->peak_bytes = bytes;
+        worst = i;
+    }
+    if (worst < 0)
+        return MS_OK;
+    return read_parts(cx, ms_json_element(cx, memory, worst), "_bytes", out->memory);
+}
+
+static ms_status read_node(ms_ctx *cx, ms_jval value, double ranks, ms_result_node *out)
+{
+    ms_jval kind;
+    MS_TRY(member(cx, value, "kind", &kind));
+    MS_TRY(ms_json_text(cx, kind, &out->kind));
+    MS_TRY(number(cx, value, "measured_s", &out->seconds));
+    MS_TRY(number(cx, value, "predicted_s", &out->predicted_s));
+    out->seconds /= ranks;
+    out->predicted_s /= ranks;
+    return MS_OK;
+}
+
+static ms_status read_run(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    ms_jval measured, predicted, nodes;
+    double ranks = 1.0;
+    MS_TRY(member(cx, root, "measured", &measured));
+    MS_TRY(step_time(cx, measured, &out->step_s));
+    MS_TRY(read_times(cx, measured, out->times_s));
+    MS_TRY(read_memory(cx, measured, out));
+    MS_TRY(member(cx, root, "predicted", &predicted));
+    MS_TRY(number(cx, predicted, "step_s", &out->predicted_step_s));
+    MS_TRY(member(cx, root, "ranks", &nodes));
+    MS_TRY(ms_json_number(cx, nodes, 1.0, MAX_BYTES, &ranks));
+    MS_TRY(member(cx, root, "nodes", &nodes));
+    if (!ms_json_is_array(nodes))
+        return ms_json_fail(cx, nodes, "must be an array");
+    out->nodes = MS_NEW_ARRAY(cx->arena, ms_json_length(nodes), ms_result_node);
+    for (int i = 0; i < ms_json_length(nodes); i++)
+        MS_TRY(read_node(cx, ms_json_element(cx, nodes, i), ranks,
+                         &out->nodes[out->num_nodes++]));
+    return MS_OK;
+}
+
+/* ---- traces ---- */
+
+#define MAX_KINDS 4096
+
+static ms_result_node *node_of_kind(ms_ctx *cx, ms_result *out, const char *kind)
+{
+    for (int i = 0; i < out->num_nodes; i++)
+        if (strcmp(out->nodes[i].kind, kind) == 0)
+            return &out->nodes[i];
+    if (out->num_nodes == MAX_KINDS)
+        return NULL;
+    ms_result_node *node = &out->nodes[out->num_nodes++];
+    *node = (ms_result_node){ms_arena_strdup(cx->arena, kind), 0.0, NAN};
+    return node;
+}
+
+static ms_status read_slice(ms_ctx *cx, ms_jval event, ms_result *out)
+{
+    ms_jval value;
+    const char *name = "", *category = "";
+    double microseconds = 0.0;
+    MS_TRY(member(cx, event, "name", &value));
+    MS_TRY(ms_json_text(cx, value, &name));
+    MS_TRY(member(cx, event, "cat", &value));
+    MS_TRY(ms_json_text(cx, value, &category));
+    MS_TRY(number(cx, event, "dur", &microseconds));
+    ms_result_node *node =
+        node_of_kind(cx, out, ms_arena_printf(cx->arena, "%s %s", name, category));
+    if (node == NULL)
+        return ms_json_fail(cx, event, "more than %d kinds of slices", MAX_KINDS);
+    node->seconds += 1e-6 * microseconds;
+    return MS_OK;
+}
+
+/* A rank is a process that has threads; links have none. */
+static ms_status read_event(ms_ctx *cx, ms_jval event, ms_result *out, double *last_rank)
+{
+    ms_jval value;
+    const char *phase = "";
+    MS_TRY(member(cx, event, "ph", &value));
+    MS_TRY(ms_json_text(cx, value, &phase));
+    if (strcmp(phase, "X") != 0)
+        return MS_OK;
+    double pid = 0.0;
+    MS_TRY(number(cx, event, "pid", &pid));
+    *last_rank = pid > *last_rank ? pid : *last_rank;
+    return read_slice(cx, event, out);
+}
+
+static ms_status read_trace(ms_ctx *cx, ms_jval root, ms_jval events, ms_result *out)
+{
+    ms_jval data, value;
+    double steps = 1.0, ranks = 1.0;
+    if (!ms_json_is_array(events))
+        return ms_json_fail(cx, events, "must be an array");
+    MS_TRY(member(cx, root, "otherData", &data));
+    MS_TRY(step_time(cx, data, &out->step_s));
+    if (ms_json_member(cx, data, "steps", &value))
+        MS_TRY(ms_json_number(cx, value, 1.0, MAX_BYTES, &steps));
+    out->nodes = MS_NEW_ARRAY(cx->arena, MAX_KINDS, ms_result_node);
+    for (int i = 0; i < ms_json_length(events); i++)
+        MS_TRY(read_event(cx, ms_json_element(cx, events, i), out, &ranks));
+    for (int i = 0; i < out->num_nodes; i++)
+        out->nodes[i].seconds /= steps * ranks;
+    return MS_OK;
+}
+
+/* ---- any of them ---- */
+
+static ms_status refuse(ms_ctx *cx, ms_jval root)
+{
+    ms_json_fail(cx, root, "this is no prediction, simulation, run or trace");
+    ms_hint(cx, "predict, simulate and run write them with --json, and --trace");
+    return MS_EINPUT;
+}
+
+static ms_status read_by_schema(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    typedef ms_status reader(ms_ctx *, ms_jval, ms_result *);
+    static reader *const readers[] = {
+        [MS_RESULT_PREDICTION] = read_prediction,
+        [MS_RESULT_SIMULATION] = read_simulation,
+        [MS_RESULT_RUN] = read_run,
+    };
+    ms_jval schema;
+    const char *name = "";
+    if (!ms_json_member(cx, root, "schema", &schema))
+        return refuse(cx, root);
+    MS_TRY(ms_json_text(cx, schema, &name));
+    for (int kind = 0; kind < MS_RESULT_TRACE; kind++) {
+        if (strcmp(name, ms_arena_printf(cx->arena, "meshsim.%s/1",
+                                         ms_result_kind_names[kind])) != 0)
+            continue;
+        out->kind = (ms_result_kind)kind;
+        return readers[kind](cx, root, out);
+    }
+    return refuse(cx, root);
+}
+
+ms_status ms_result_read(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    *out = (ms_result){.step_s = NAN, .predicted_step_s = NAN, .peak_bytes = NAN};
+    for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
+        out->times_s[i] = NAN;
+    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+        out->memory[i] = NAN;
+    if (!ms_json_is_object(root))
+        return refuse(cx, root);
+    ms_jval events;
+    if (!ms_json_member(cx, root, "traceEvents", &events))
+        return read_by_schema(cx, root, out);
+    out->kind = MS_RESULT_TRACE;
+    return read_trace(cx, root, events, out);
+}
+
+ms_status ms_result_load(ms_ctx *cx, const char *path, ms_result *out)
+{
+    ms_jdoc *doc;
+    ms_jval root;
+    MS_TRY(ms_json_load(cx, path, &doc, &root));
+    ms_status status = ms_result_read(cx, root, out);
+    out->path = path;
+    ms_json_close(doc);
+    return status;
+}
