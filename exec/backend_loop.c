@@ -115,21 +115,35 @@ static void loop_abort(ms_device_rank *device)
 
 /* ---- sums and maxima ---- */
 
-#define DEFINE_FOLD(type)                                                                \
-    static void fold_##type(void *to, const void *from, long count, bool maximum)        \
-    {                                                                                    \
-        type *a = to;                                                                    \
-        const type *b = from;                                                            \
-        if (!maximum)                                                                    \
-            for (long i = 0; i < count; i++)                                             \
-                a[i] += b[i];                                                            \
-        else                                                                             \
-            for (long i = 0; i < count; i++)                                             \
-                a[i] = b[i] > a[i] ? b[i] : a[i];                                        \
+static void fold_float(float *to, const float *from, long count, bool maximum)
+{
+    for (long i = 0; i < count; i++) {
+        if (!maximum)
+            to[i] += from[i];
+        else if (from[i] > to[i])
+            to[i] = from[i];
     }
-DEFINE_FOLD(float)
-DEFINE_FOLD(double)
-DEFINE_FOLD(long)
+}
+
+static void fold_double(double *to, const double *from, long count, bool maximum)
+{
+    for (long i = 0; i < count; i++) {
+        if (!maximum)
+            to[i] += from[i];
+        else if (from[i] > to[i])
+            to[i] = from[i];
+    }
+}
+
+static void fold_long(long *to, const long *from, long count, bool maximum)
+{
+    for (long i = 0; i < count; i++) {
+        if (!maximum)
+            to[i] += from[i];
+        else if (from[i] > to[i])
+            to[i] = from[i];
+    }
+}
 
 static void fold(const parcel *like, void *to, const void *from, long count)
 {
@@ -268,13 +282,14 @@ static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pen
         bool fits = agree(&p->transfer, &other->transfer) &&
                     (p->transfer.kind != MS_TRANSFER_ALL_TO_ALL ||
                      other->counts[members->own] == p->counts[i]);
-        if (!fits)
-            return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                           "%s of %ld elements meets %s of %ld elements on rank %ld",
-                           ms_transfer_text(cx->arena, device->world, &p->transfer),
-                           p->transfer.count,
-                           ms_transfer_text(cx->arena, device->world, &other->transfer),
-                           other->transfer.count, members->ranks[i]);
+        if (fits)
+            continue;
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "%s of %ld elements meets %s of %ld elements on rank %ld",
+                       ms_transfer_text(cx->arena, device->world, &p->transfer),
+                       p->transfer.count,
+                       ms_transfer_text(cx->arena, device->world, &other->transfer),
+                       other->transfer.count, members->ranks[i]);
     }
     return MS_OK;
 }
@@ -313,14 +328,14 @@ static ms_status finish_receive(ms_ctx *cx, ms_device_rank *device, const pendin
     if (fits)
         copy(p->transfer.receive, came->data,
              (size_t)p->transfer.count * came->element_bytes);
-    else
-        ms_fail(cx, MS_EIO, MS_NOWHERE, "%s of %ld elements gets %s of %ld elements",
-                ms_transfer_text(cx->arena, device->world, &p->transfer),
-                p->transfer.count,
-                ms_transfer_text(cx->arena, device->world, &came->transfer),
-                came->transfer.count);
+    const ms_transfer sent = came->transfer;
     free(came);
-    return fits ? MS_OK : MS_EIO;
+    if (fits)
+        return MS_OK;
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s of %ld elements gets %s of %ld elements",
+                   ms_transfer_text(cx->arena, device->world, &p->transfer),
+                   p->transfer.count, ms_transfer_text(cx->arena, device->world, &sent),
+                   sent.count);
 }
 
 /* ---- transfers ---- */

@@ -100,11 +100,11 @@ static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
         const ms_members *members = &device->job->world->members[g][rank];
         device->of_group[g] = MPI_COMM_SELF;
-        if (members->size > 1)
-            MS_TRY(check(cx,
-                         MPI_Comm_split(MPI_COMM_WORLD, (int)members->ranks[0],
-                                        members->own, &device->of_group[g]),
-                         "the division into groups"));
+        if (members->size == 1)
+            continue;
+        int rc = MPI_Comm_split(MPI_COMM_WORLD, (int)members->ranks[0], members->own,
+                                &device->of_group[g]);
+        MS_TRY(check(cx, rc, "the division into groups"));
     }
     return MS_OK;
 }
@@ -206,11 +206,13 @@ static const char *others(ms_arena *arena, const ms_device_rank *device,
     const ms_members *members =
         &device->job->world->members[transfer->group][device->rank];
     const char *text = NULL;
-    for (int i = 0; i < members->size; i++)
-        if (i != members->own)
-            text = text == NULL
-                       ? ms_arena_printf(arena, "%ld", members->ranks[i])
-                       : ms_arena_printf(arena, "%s, %ld", text, members->ranks[i]);
+    for (int i = 0; i < members->size; i++) {
+        if (i == members->own)
+            continue;
+        long rank = members->ranks[i];
+        text = text == NULL ? ms_arena_printf(arena, "%ld", rank)
+                            : ms_arena_printf(arena, "%s, %ld", text, rank);
+    }
     return ms_arena_printf(arena, members->size == 2 ? "rank %s" : "one of ranks %s",
                            text);
 }
@@ -437,12 +439,17 @@ static void mpi_abort(ms_device_rank *device)
 /* Clocks begin when all ranks are there. */
 static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
 {
-    pending all = {.type = MPI_DOUBLE,
-                   .transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
-                                .group = MS_TRAFFIC_WORLD,
-                                .name = "all ranks"}};
-    MS_TRY(check(cx, MPI_Ibarrier(device->world, &all.request), "a barrier"));
-    return complete(cx, device, &all);
+    long nothing = 0;
+    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
+                       .element = MS_ELEMENT_LONG,
+                       .group = MS_TRAFFIC_WORLD,
+                       .send = &nothing,
+                       .receive = &nothing,
+                       .count = 1,
+                       .name = "all ranks"};
+    ms_event done;
+    MS_TRY(mpi_start(cx, device, &all, NULL, 0, &done));
+    return mpi_wait(cx, device, done);
 }
 
 static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, void *state)

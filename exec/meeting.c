@@ -437,14 +437,10 @@ ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
 {
     long num_ranks = crew->job->world->num_ranks;
     seat *seats = MS_NEW_ARRAY(crew->arena, num_ranks, seat);
-    for (long rank = 0; rank < num_ranks; rank++)
-        seats[rank] =
-            (seat){.crew = crew,
-                   .rank = rank,
-                   .main = main,
-                   .device = devices[rank],
-                   .state = state,
-                   .cx = {.arena = ms_arena_open(), .verbosity = cx->verbosity}};
+    for (long rank = 0; rank < num_ranks; rank++) {
+        ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
+        seats[rank] = (seat){crew, rank, main, devices[rank], state, own, MS_OK, 0};
+    }
     clock_gettime(CLOCK_MONOTONIC, &crew->began);
     long started = start_threads(crew, seats);
     for (long rank = 0; rank < started; rank++)
