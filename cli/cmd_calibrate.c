@@ -253,9 +253,7 @@ static ms_status measure(request *r)
 {
     if (r->mpiexec == NULL)
         return measure_launches(r);
-    const char *folder = getenv("TMPDIR");
-    char *path = ms_arena_printf(r->cx->arena, "%s/meshsim-samples-XXXXXX",
-                                 folder != NULL ? folder : "/tmp");
+    char *path = ms_arena_strdup(r->cx->arena, "/tmp/meshsim-samples-XXXXXX");
     int file = mkstemp(path);
     if (file < 0)
         return ms_fail(r->cx, MS_EIO, MS_NOWHERE, "cannot make a temporary file %s",
@@ -290,16 +288,18 @@ static ms_status measure_as_rank(request *r)
 static void warn(const request *r, const ms_calibration *calibration)
 {
     const double most_ratio = 1.3;
-    if (calibration->launch_ratio > most_ratio)
+    if (calibration->launch_ratio > most_ratio) {
         ms_note(r->cx,
                 "launches differ by a factor of %.2f: something else is at work on this "
                 "machine, and predictions will be off by as much",
                 calibration->launch_ratio);
-    if (calibration->typical_ratio > most_ratio)
+    }
+    if (calibration->typical_ratio > most_ratio) {
         ms_note(r->cx,
                 "kernels typically took %.2f times their own time: the cores are shared "
                 "with other programs, and a run will take longer than predicted",
                 calibration->typical_ratio);
+    }
     if (r->input.ranks > ms_machine_cores())
         ms_note(r->cx, "%ld ranks shared %ld cores", r->input.ranks, ms_machine_cores());
 }

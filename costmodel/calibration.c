@@ -139,16 +139,17 @@ static ms_coefficient fitted(const ms_calibration_work *w, const ms_calibration_
     const ms_calibration_coefficient *c = &fit->coefficients[i];
     char low[32], high[32];
     const char *interval = "";
-    if (c->value.dropped)
+    if (c->value.dropped) {
         interval = "; cannot be told from 0";
-    else if (!isnan(c->value.low) && c->unit == MS_UNIT_COUNT)
+    } else if (!isnan(c->value.low) && c->unit == MS_UNIT_COUNT) {
         interval = ms_arena_printf(w->cx->arena, "; 90 %% interval %.3g to %.3g",
                                    c->value.low, c->value.high);
-    else if (!isnan(c->value.low))
+    } else if (!isnan(c->value.low)) {
         interval = ms_arena_printf(
             w->cx->arena, "; 90 %% interval %s to %s",
             ms_format_quantity(low, sizeof low, c->value.low, c->unit),
             ms_format_quantity(high, sizeof high, c->value.high, c->unit));
+    }
     return (ms_coefficient){
         c->value.value, MS_FITTED,
         ms_arena_printf(

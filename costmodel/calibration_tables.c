@@ -6,18 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-static bool same_case(const ms_sample *a, const ms_sample *b)
-{
-    return a->kind == b->kind && a->what == b->what && a->ranks == b->ranks &&
-           memcmp(a->size, b->size, sizeof a->size) == 0;
-}
-
 /* Seconds of a case in all launches, from sample `first` on; returns how many. */
 static int launches_of(const ms_samples *samples, int first, double *seconds)
 {
     int num = 0;
     for (int i = first; i < samples->num; i++)
-        if (same_case(&samples->items[first], &samples->items[i]))
+        if (ms_samples_alike(&samples->items[first], &samples->items[i]))
             seconds[num++] = samples->items[i].seconds;
     return num;
 }
@@ -31,7 +25,7 @@ static int cases_of(const ms_calibration_work *w, ms_sample *cases)
     for (int i = 0; i < samples->num; i++) {
         bool known = false;
         for (int c = 0; c < num && !known; c++)
-            known = same_case(&cases[c], &samples->items[i]);
+            known = ms_samples_alike(&cases[c], &samples->items[i]);
         if (known)
             continue;
         cases[num] = samples->items[i];
@@ -121,7 +115,7 @@ static void add_spread(ms_calibration_work *w, const ms_sample *cases, int num)
     double *seconds = MS_NEW_ARRAY(w->cx->arena, samples->num + 1, double);
     for (int c = 0; c < num; c++) {
         int first = 0;
-        while (!same_case(&samples->items[first], &cases[c]))
+        while (!ms_samples_alike(&samples->items[first], &cases[c]))
             first++;
         int launches = launches_of(samples, first, seconds);
         double least = ms_quantile(seconds, launches, 0.0);

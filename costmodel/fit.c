@@ -97,8 +97,9 @@ static trial without(const trial *t, int parameter)
 static void drop_idle(trial *t)
 {
     const double critical = 4.0;
-    for (int round = 0; round < t->problem->num_parameters; round++) {
-        trial best = {.squares = INFINITY};
+    for (int round = 0; round < MS_FIT_PARAMETERS; round++) {
+        trial best = *t;
+        best.squares = INFINITY;
         for (int i = 0; i < t->num_free && t->num_free > 1; i++) {
             trial less = without(t, t->free[i]);
             if (t->problem->parameters[t->free[i]].optional && minimise(&less) &&

@@ -6,6 +6,14 @@
 
 #define COLUMNS (4 + MS_SAMPLE_SIZES + 2)
 
+bool ms_samples_alike(const ms_sample *a, const ms_sample *b)
+{
+    bool alike = a->kind == b->kind && a->what == b->what && a->ranks == b->ranks;
+    for (int i = 0; i < MS_SAMPLE_SIZES; i++)
+        alike = alike && a->size[i] == b->size[i];
+    return alike;
+}
+
 void ms_samples_add(ms_arena *arena, ms_samples *samples, const ms_sample *sample)
 {
     if (samples->num == samples->capacity) {

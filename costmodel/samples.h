@@ -31,6 +31,8 @@ typedef struct ms_samples {
     ms_sample *items;
 } ms_samples;
 
+bool ms_samples_alike(const ms_sample *a,
+                      const ms_sample *b); /* the same case of the same ranks */
 void ms_samples_add(ms_arena *arena, ms_samples *samples, const ms_sample *sample);
 /* An array of a row of numbers each. */
 void ms_samples_write(ms_jout *out, const ms_samples *samples);

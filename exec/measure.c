@@ -126,32 +126,38 @@ static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return keep(&m, results, l->num_collectives, l->collective_results);
 }
 
-static void add_sample(ms_arena *arena, const launch *l, ms_sample sample,
-                       const double *results, int num_cases, int which,
-                       ms_samples *samples)
+/* `results`: (2, num), as ms_rounds_results has them. */
+static void add_samples(ms_arena *arena, const ms_sample *cases, int num,
+                        const double *results, ms_samples *samples)
 {
     const double least_s = 1e-8; /* a clock that does not move between two looks */
-    sample.launch = l->how->launch;
-    sample.seconds = ms_max(results[which], least_s);
-    sample.typical_s = ms_max(results[num_cases + which], least_s);
-    ms_samples_add(arena, samples, &sample);
+    for (int i = 0; i < num; i++) {
+        ms_sample sample = cases[i];
+        sample.seconds = ms_max(results[i], least_s);
+        sample.typical_s = ms_max(results[num + i], least_s);
+        ms_samples_add(arena, samples, &sample);
+    }
 }
 
 static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
                             ms_samples *samples)
 {
     int num = l->kernels.num;
+    ms_sample *kernels = MS_NEW_ARRAY(cx->arena, num + 1, ms_sample);
+    for (int i = 0; i < num; i++) {
+        kernels[i] = l->kernels.items[i].sample;
+        kernels[i].launch = l->how->launch;
+    }
+    for (int i = 0; i < l->num_collectives; i++)
+        l->collectives[i].launch = l->how->launch;
     l->kernel_results = MS_NEW_ARRAY(cx->arena, 2 * num + 1, double);
     l->collective_results = MS_NEW_ARRAY(cx->arena, 2 * l->num_collectives + 1, double);
     MS_TRY(job->backend->run(cx, job, measure_rank, l));
     if (!job->backend->carries(job, 0))
         return MS_OK;
-    for (int i = 0; i < num; i++)
-        add_sample(cx->arena, l, l->kernels.items[i].sample, l->kernel_results, num, i,
-                   samples);
-    for (int i = 0; i < l->num_collectives; i++)
-        add_sample(cx->arena, l, l->collectives[i], l->collective_results,
-                   l->num_collectives, i, samples);
+    add_samples(cx->arena, kernels, num, l->kernel_results, samples);
+    add_samples(cx->arena, l->collectives, l->num_collectives, l->collective_results,
+                samples);
     return MS_OK;
 }
 

@@ -109,12 +109,9 @@ static const ms_batch *make_batch(ms_arena *arena, const small_model *m)
 
 static bool is_known(const ms_kernel_cases *cases, const ms_sample *sample)
 {
-    for (int i = 0; i < cases->num; i++) {
-        const ms_sample *s = &cases->items[i].sample;
-        if (s->kind == sample->kind && s->what == sample->what &&
-            memcmp(s->size, sample->size, sizeof s->size) == 0)
+    for (int i = 0; i < cases->num; i++)
+        if (ms_samples_alike(&cases->items[i].sample, sample))
             return true;
-    }
     return false;
 }
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static const double least_bytes = 8.0;
-static const double most_bytes = 16.0 * 1024.0 * 1024.0;
+static const long least_bytes = 8;
+static const long most_bytes = 16L << 20;
 
 static size_t real_bytes_of(const ms_measure *how)
 {
@@ -14,19 +14,21 @@ static size_t real_bytes_of(const ms_measure *how)
 /* Sizes as laws count them (costmodel/collective_cost.h): the whole of what is gathered or reduced, what a rank holds of an all-to-all. */
 int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases)
 {
-    const double growth = how->quick ? 8.0 : 2.0;
+    const long growth = how->quick ? 8 : 2;
     *cases = MS_NEW_ARRAY(arena, MS_NUM_COLLECTIVES * 32, ms_sample);
     int num = 0;
     if (how->num_ranks < 2)
         return 0;
-    double least = (double)real_bytes_of(how) * (double)how->num_ranks;
-    for (int kind = 0; kind < MS_NUM_COLLECTIVES; kind++)
-        for (double bytes = least > least_bytes ? least : least_bytes;
-             bytes <= most_bytes; bytes *= growth)
+    long least = (long)real_bytes_of(how) * how->num_ranks;
+    least = least > least_bytes ? least : least_bytes;
+    for (int kind = 0; kind < MS_NUM_COLLECTIVES; kind++) {
+        for (long bytes = least; bytes <= most_bytes; bytes *= growth) {
             (*cases)[num++] = (ms_sample){.kind = MS_SAMPLE_COLLECTIVE,
                                           .what = kind,
                                           .ranks = how->num_ranks,
-                                          .size = {bytes}};
+                                          .size = {(double)bytes}};
+        }
+    }
     return num;
 }
 
