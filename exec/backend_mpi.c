@@ -263,15 +263,36 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
     }
 }
 
+/* Transfers of one stream, and what comes from the same rank with the same tag, end in the order of their starts. */
+static bool comes_before(const pending *p, const ms_transfer *transfer)
+{
+    bool collective = transfer->kind < MS_TRANSFER_SEND;
+    if (collective)
+        return p->transfer.kind < MS_TRANSFER_SEND &&
+               p->transfer.stream == transfer->stream;
+    return p->transfer.kind == transfer->kind && p->transfer.peer == transfer->peer &&
+           p->transfer.tag == transfer->tag;
+}
+
 static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
 {
     MS_TRY(collect_sent(cx, device));
-    for (pending **at = &device->first; *at != NULL && event != 0; at = &(*at)->next) {
-        if ((*at)->event != event)
+    const pending *wanted = device->first;
+    while (wanted != NULL && (event == 0 || wanted->event != event))
+        wanted = wanted->next;
+    if (wanted == NULL)
+        return MS_OK;
+    const ms_transfer transfer = wanted->transfer;
+    for (pending **at = &device->first; *at != NULL;) {
+        bool is_wanted = (*at)->event == event;
+        if (!is_wanted && !comes_before(*at, &transfer)) {
+            at = &(*at)->next;
             continue;
+        }
         MS_TRY(complete(cx, device, *at));
         drop(device, at);
-        break;
+        if (is_wanted)
+            break;
     }
     return MS_OK;
 }

@@ -1,12 +1,12 @@
 /* Ranks as processes of MPI. The test starts itself again with mpiexec; what its ranks print is
  * compared. Skipped where MPI is not built in, or mpiexec is missing. */
 #include "exec/environment.h"
+#include "tests/support/mpi_launch.h"
 #include "tests/support/transfer_checks.h"
 
 #include "tests/test.h"
 
 #include <limits.h>
-#include <sys/wait.h>
 
 #define NUM_RANKS 4
 
@@ -117,53 +117,6 @@ static int run_as_rank(const char *name)
 
 /* ---- as the test ---- */
 
-static const char *output_of(const char *command, int *code)
-{
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    char *text = ms_arena_alloc(test_cx()->arena, 1 << 16);
-    size_t length = fread(text, 1, (1 << 16) - 1, pipe);
-    text[length] = '\0';
-    int status = pclose(pipe);
-    *code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return text;
-}
-
-/* The environment with which mpiexec takes more ranks than cores, and the root user. */
-static const char *launch(const char *mode, int *code)
-{
-    int ignored;
-    const char *version = output_of("mpiexec --version 2>&1", &ignored);
-    bool is_open_mpi =
-        strstr(version, "Open MPI") != NULL || strstr(version, "OpenRTE") != NULL;
-    char command[2000];
-    snprintf(command, sizeof command,
-             "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-             "OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none "
-             "OMPI_MCA_btl_vader_single_copy_mechanism=none OPENBLAS_NUM_THREADS=1 "
-             "ASAN_OPTIONS=detect_leaks=0 mpiexec -n %d %s %s %s 2>&1 </dev/null",
-             NUM_RANKS, is_open_mpi ? "--oversubscribe" : "", own_name, mode);
-    return output_of(command, code);
-}
-
-static void skip_without_mpi(void)
-{
-    int code;
-    const char *why = NULL;
-    output_of("mpiexec --version >/dev/null 2>&1", &code);
-    if (ms_mpi_backend() == NULL)
-        why = "MPI is not built in";
-    else if (code != 0)
-        why = "there is no mpiexec";
-#ifdef __SANITIZE_THREAD__
-    why = "MPI libraries are not built for the thread sanitizer";
-#endif
-    if (why == NULL)
-        return;
-    printf("SKIP: %s\n", why);
-    skip();
-}
-
 static int count_of(const char *text, const char *part)
 {
     int count = 0;
@@ -184,7 +137,7 @@ static bool mpiexec_died(const char *said)
 static void expect(const char *mode, const char *part, int times, int want_code)
 {
     int code;
-    const char *said = launch(mode, &code);
+    const char *said = ms_mpi_launch(NUM_RANKS, own_name, mode, &code);
     int found = count_of(said, part);
     bool code_fits = code == want_code || (want_code != 0 && mpiexec_died(said));
     if (found == 0 || (times > 0 && found != times) || !code_fits)
@@ -195,14 +148,14 @@ static void expect(const char *mode, const char *part, int times, int want_code)
 static void every_transfer_over_every_group(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    ms_mpi_skip_if_missing();
     expect("transfers", "rank done\n", NUM_RANKS, 0);
 }
 
 static void who_waits_too_long_says_for_whom(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    ms_mpi_skip_if_missing();
     expect(
         "late",
         "error: rank 2: waited 0.2 s for mlp.down (all-reduce over tp): rank 3 has not "
@@ -213,7 +166,7 @@ static void who_waits_too_long_says_for_whom(void **state)
 static void one_failure_ends_all_and_is_told(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    ms_mpi_skip_if_missing();
     expect("fails", "error: rank 2: the loss is nan\n  hint: a smaller learning rate\n",
            1, MS_EINPUT);
     expect("short",
@@ -224,7 +177,7 @@ static void one_failure_ends_all_and_is_told(void **state)
 static void a_plan_of_another_size_is_refused(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    ms_mpi_skip_if_missing();
     expect("size",
            "error: the plan has 8 ranks, but 4 MPI ranks were started\n  hint: start it "
            "with mpiexec -n 8, or use --backend loop\n",

@@ -2,6 +2,7 @@
 #ifndef MS_TESTS_RUN_PLAN_H
 #define MS_TESTS_RUN_PLAN_H
 
+#include "base/rng.h"
 #include "exec/runner.h"
 #include "sim/simulation.h"
 #include "tests/support/faulty_backend.h"

@@ -1,0 +1,56 @@
+/* Random plans of four ranks as processes of MPI give what one rank gives. The test starts itself again with mpiexec. */
+#include "tests/support/mpi_launch.h"
+#include "tests/support/run_cases.h"
+
+#include "exec/environment.h"
+#include "tests/test.h"
+
+#define NUM_RANKS 4
+#define NUM_PLANS 12
+
+static const char *own_name;
+
+/* MPI is open from the first job on: it begins once in a process. */
+static int run_as_rank(void)
+{
+    ms_ctx *cx = test_cx();
+    ms_plan first = ms_run_base_plan();
+    first.size[MS_TP] = first.gpus = NUM_RANKS;
+    ms_world world = ms_world_make(cx->arena, &first);
+    ms_backend_job job = {
+        .backend = ms_mpi_backend(), .world = &world, .type = MS_REAL_FP32};
+    ms_rng rng = ms_rng_seed(41);
+    int num_wrong = 0;
+    ASSERT_OK(job.backend->open(cx, &job), cx);
+    for (int i = 0; i < NUM_PLANS; i++) {
+        ms_plan plan;
+        const ms_model *model = ms_run_case(cx, &rng, i, NUM_RANKS, &plan);
+        num_wrong += !ms_run_agrees(cx, model, &plan, ms_mpi_backend(),
+                                    i % 2 == 0 ? &ms_run_fp64 : &ms_run_fp32);
+    }
+    job.backend->close(&job);
+    printf("rank done, %d wrong\n", num_wrong);
+    return num_wrong > 0;
+}
+
+static void random_plans_on_processes_equal_one_rank(void **state)
+{
+    (void)state;
+    ms_mpi_skip_if_missing();
+    int code, num_done = 0;
+    const char *said = ms_mpi_launch(NUM_RANKS, own_name, "rank", &code);
+    for (const char *at = said; (at = strstr(at, "rank done, 0 wrong")) != NULL; at++)
+        num_done++;
+    if (code != 0 || num_done != NUM_RANKS)
+        fail_msg("exit code %d, %d ranks done:\n%s", code, num_done, said);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return run_as_rank();
+    own_name = argv[0];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_plans_on_processes_equal_one_rank)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
