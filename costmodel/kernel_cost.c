@@ -127,7 +127,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
             attention->backward_flop_per_s.value * attention->sustained_frac.value,
         .attention_small_head_frac = attention->small_head_frac.value,
         .attention_half_sequence = attention->half_sequence.value,
-        .attention_overhead_s = attention->overhead_s.value,
+        .attention_overhead_s =
+            isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value,
         .attention_fused = fused,
     };
     if (profile->measured != NULL && profile->measured->dtype == (int)compute)

@@ -268,7 +268,8 @@ static ms_status read_kernels(ms_ctx *cx, ms_jval root, ms_profile *out)
         out->gemm[i].efficiency.value = NAN;
     for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++)
         out->attention[i].forward_flop_per_s.value =
-            out->attention[i].backward_flop_per_s.value = NAN;
+            out->attention[i].backward_flop_per_s.value =
+                out->attention[i].overhead_s.value = NAN;
     ms_jval gemm;
     ms_jval attention;
     if (!ms_json_member(cx, root, "gemm", &gemm) ||

@@ -54,7 +54,7 @@ typedef struct ms_attention_profile {
     ms_coefficient
         half_sequence; /* s0: sequence length at which half of the rate is reached */
     ms_coefficient sustained_frac;
-    ms_coefficient overhead_s; /* of one kernel; left out of the file: 0 */
+    ms_coefficient overhead_s; /* of one kernel; value NaN: left out of the file, none */
 } ms_attention_profile;
 
 /* Kernels of one operation that is no product: t = overhead + traffic / rate. */

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "costmodel/statistics.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- rounds ---- */
@@ -90,7 +91,16 @@ ms_status ms_measurer_allocate(const ms_measurer *m, size_t bytes, void **out)
     if (*out == NULL)
         return ms_fail(m->cx, MS_EIO, MS_NOWHERE,
                        "no memory is left for %zu bytes of calibration", bytes);
+    assert(m->held->num < MS_MAX_HELD);
+    m->held->memory[m->held->num] = *out;
+    m->held->bytes[m->held->num++] = bytes;
     return MS_OK;
+}
+
+static void release_all(const ms_measurer *m)
+{
+    for (int i = 0; i < m->held->num; i++)
+        m->how->backend->release(m->device, m->held->memory[i], m->held->bytes[i]);
 }
 
 typedef struct launch {
@@ -110,20 +120,28 @@ static ms_status keep(const ms_measurer *m, double *results, int num_cases, doub
     return MS_OK;
 }
 
-static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+static ms_status measure_all(const ms_measurer *m, launch *l)
 {
-    launch *l = state;
-    ms_measurer m = {cx, l->how, l->world, device, rank};
     double *results =
-        MS_NEW_ARRAY(cx->arena, 2 * (l->kernels.num + l->num_collectives) + 1, double);
+        MS_NEW_ARRAY(m->cx->arena, 2 * (l->kernels.num + l->num_collectives) + 1, double);
     if (l->kernels.num > 0) {
-        MS_TRY(ms_measure_kernels(&m, &l->kernels, results));
-        MS_TRY(keep(&m, results, l->kernels.num, l->kernel_results));
+        MS_TRY(ms_measure_kernels(m, &l->kernels, results));
+        MS_TRY(keep(m, results, l->kernels.num, l->kernel_results));
     }
     if (l->num_collectives == 0)
         return MS_OK;
-    MS_TRY(ms_measure_collectives(&m, l->collectives, l->num_collectives, results));
-    return keep(&m, results, l->num_collectives, l->collective_results);
+    MS_TRY(ms_measure_collectives(m, l->collectives, l->num_collectives, results));
+    return keep(m, results, l->num_collectives, l->collective_results);
+}
+
+static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+{
+    launch *l = state;
+    ms_held held = {0};
+    ms_measurer m = {cx, l->how, l->world, device, rank, &held};
+    ms_status status = measure_all(&m, l);
+    release_all(&m);
+    return status;
 }
 
 /* `results`: (2, num), as ms_rounds_results has them. */

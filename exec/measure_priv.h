@@ -38,6 +38,14 @@ void ms_rounds_set(ms_rounds *rounds, int which, double seconds, double elapsed_
 /* (2, num_cases): least at work, then median elapsed. */
 void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results);
 
+/* Memory of the backend that a rank has. */
+#define MS_MAX_HELD 32
+typedef struct ms_held {
+    int num;
+    void *memory[MS_MAX_HELD];
+    size_t bytes[MS_MAX_HELD];
+} ms_held;
+
 /* A rank at its work. */
 typedef struct ms_measurer {
     ms_ctx *cx;
@@ -45,6 +53,7 @@ typedef struct ms_measurer {
     const ms_world *world;
     ms_device_rank *device;
     long rank;
+    ms_held *held; /* released when it is done */
 } ms_measurer;
 
 /* Starts a transfer and waits for it. */
