@@ -136,21 +136,27 @@ static ms_status launch(const request *r)
 
 /* ---- the run ---- */
 
-static ms_status run_plan(ms_ctx *cx, const ms_backend *backend, const request *r,
-                          const ms_planned *planned, const ms_world *world,
-                          const ms_runner_options *how, ms_outcome *out)
+typedef struct training {
+    const ms_backend *backend;
+    const ms_planned *planned;
+    const ms_world *world;
+    const ms_runner_options *how;
+    double timeout_s;
+} training;
+
+static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
 {
-    ms_backend_job job = {.backend = backend,
-                          .world = world,
-                          .type = how->type,
-                          .timeout_s = r->flags.timeout_s.value};
-    MS_TRY(backend->open(cx, &job));
-    ms_status status = ms_runner_run(cx, &job, planned, how, out);
+    ms_backend_job job = {.backend = t->backend,
+                          .world = t->world,
+                          .type = t->how->type,
+                          .timeout_s = t->timeout_s};
+    MS_TRY(t->backend->open(cx, &job));
+    ms_status status = ms_runner_run(cx, &job, t->planned, t->how, out);
     if (status == MS_OK || status == MS_EINTERRUPTED) {
         ms_status collected = ms_outcome_collect(cx, &job, out);
         status = collected == MS_OK ? status : collected;
     }
-    backend->close(&job);
+    t->backend->close(&job);
     return status;
 }
 
@@ -166,7 +172,9 @@ static ms_status check_run(request *r)
     how.wants_weights = false;
     how.first_recorded_step = how.num_steps; /* nothing is recorded */
     ms_outcome reference = {0};
-    MS_TRY(run_plan(cx, ms_backend_find("loop"), r, &planned, &world, &how, &reference));
+    training alone = {ms_backend_find("loop"), &planned, &world, &how,
+                      r->flags.timeout_s.value};
+    MS_TRY(train(cx, &alone, &reference));
     ms_check_outcomes(cx->arena, &r->outcome, &reference, how.type, &r->check);
     ms_outcome_close(&reference);
     r->report.check = &r->check;
@@ -219,8 +227,9 @@ static ms_status run(request *r)
     if (r->choice.mpiexec != NULL)
         return launch(r);
     r->world = ms_world_make(cx->arena, &r->plan);
-    ms_status status =
-        run_plan(cx, r->choice.backend, r, &r->planned, &r->world, &r->how, &r->outcome);
+    training asked = {r->choice.backend, &r->planned, &r->world, &r->how,
+                      r->flags.timeout_s.value};
+    ms_status status = train(cx, &asked, &r->outcome);
     bool partial = status == MS_EINTERRUPTED;
     if ((status == MS_OK || partial) && r->choice.environment.rank == 0) {
         if (r->flags.check && !partial)

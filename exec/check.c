@@ -105,20 +105,15 @@ static ms_check_worst compare_files(const ms_safe_file *run,
 
 /* ---- verdict ---- */
 
-static const char *loss_failure(ms_arena *arena, const ms_check *c)
+static const char *loss_failure(ms_arena *arena, long step, double relative,
+                                double tolerance)
 {
-    const ms_check_tolerance *t = &c->tolerance;
-    if (!is_within(c->first_loss, t->first_loss))
-        return ms_arena_printf(arena,
-                               "the loss of step 1 differs from the unsharded one by "
-                               "%.2g of it, more than %.0e",
-                               c->first_loss, t->first_loss);
-    if (!is_within(c->later_loss, t->later_loss))
-        return ms_arena_printf(arena,
-                               "the loss of step %ld differs from the unsharded one by "
-                               "%.2g of it, more than %.0e",
-                               c->worst_step, c->later_loss, t->later_loss);
-    return NULL;
+    if (is_within(relative, tolerance))
+        return NULL;
+    return ms_arena_printf(arena,
+                           "the loss of step %ld differs from the unsharded one by %.2g "
+                           "of it, more than %.0e",
+                           step, relative, tolerance);
 }
 
 static const char *tensor_failure(ms_arena *arena, const char *what,
@@ -139,7 +134,10 @@ static const char *find_failure(ms_arena *arena, const ms_check *c)
     const char *failure =
         tensor_failure(arena, "gradient of", &c->gradients, c->tolerance.gradient);
     if (failure == NULL)
-        failure = loss_failure(arena, c);
+        failure = loss_failure(arena, 1, c->first_loss, c->tolerance.first_loss);
+    if (failure == NULL)
+        failure =
+            loss_failure(arena, c->worst_step, c->later_loss, c->tolerance.later_loss);
     if (failure == NULL)
         failure =
             tensor_failure(arena, "updated weight", &c->weights, c->tolerance.weight);

@@ -22,6 +22,7 @@ const char *const ms_result_time_names[] = {
 
 static ms_status member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
 {
+    *out = (ms_jval){0};
     if (!ms_json_is_object(object))
         return ms_json_fail(cx, object, "must be an object");
     if (!ms_json_member(cx, object, key, out))
@@ -29,15 +30,20 @@ static ms_status member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *ou
     return MS_OK;
 }
 
-/* Not negative; null, of what was undefined, is NaN. */
+static ms_status array(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
+{
+    MS_TRY(member(cx, object, key, out));
+    return ms_json_is_array(*out) ? MS_OK : ms_json_fail(cx, *out, "must be an array");
+}
+
+/* null, of what was undefined, is NaN. */
 static ms_status number(ms_ctx *cx, ms_jval object, const char *key, double *out)
 {
     ms_jval value;
+    *out = NAN;
     MS_TRY(member(cx, object, key, &value));
-    if (ms_json_is_null(value)) {
-        *out = NAN;
+    if (ms_json_is_null(value))
         return MS_OK;
-    }
     return ms_json_number(cx, value, -MAX_BYTES, MAX_BYTES, out);
 }
 
@@ -82,29 +88,40 @@ static ms_status read_prediction(ms_ctx *cx, ms_jval root, ms_result *out)
     return read_parts(cx, parts, "", out->memory);
 }
 
+/* The parts of one rank; actions have none. */
+static ms_status read_rank_parts(ms_ctx *cx, ms_jval rank, ms_result *out)
+{
+    ms_jval memory, parts;
+    MS_TRY(member(cx, rank, "memory", &memory));
+    if (!ms_json_is_object(memory) || !ms_json_member(cx, memory, "parts", &parts))
+        return MS_OK;
+    return read_parts(cx, parts, "", out->memory);
+}
+
+static ms_status read_worst_rank(ms_ctx *cx, ms_jval root, double worst, ms_result *out)
+{
+    ms_jval ranks;
+    MS_TRY(array(cx, root, "ranks", &ranks));
+    for (int i = 0; i < ms_json_length(ranks); i++) {
+        ms_jval rank = ms_json_element(cx, ranks, i);
+        double index = 0.0;
+        MS_TRY(number(cx, rank, "rank", &index));
+        if (index == worst)
+            return read_rank_parts(cx, rank, out);
+    }
+    return MS_OK;
+}
+
 static ms_status read_simulation(ms_ctx *cx, ms_jval root, ms_result *out)
 {
-    ms_jval memory, ranks, parts;
+    ms_jval memory;
     double worst = 0.0;
     MS_TRY(step_time(cx, root, &out->step_s));
     MS_TRY(read_times(cx, root, out->times_s));
     MS_TRY(member(cx, root, "memory", &memory));
     MS_TRY(number(cx, memory, "peak_bytes", &out->peak_bytes));
     MS_TRY(number(cx, memory, "worst_rank", &worst));
-    MS_TRY(member(cx, root, "ranks", &ranks));
-    if (!ms_json_is_array(ranks))
-        return ms_json_fail(cx, ranks, "must be an array");
-    for (int i = 0; i < ms_json_length(ranks); i++) {
-        ms_jval rank = ms_json_element(cx, ranks, i);
-        double index = 0.0;
-        MS_TRY(number(cx, rank, "rank", &index));
-        if (index != worst)
-            continue;
-        MS_TRY(member(cx, rank, "memory", &memory));
-        if (ms_json_member(cx, memory, "parts", &parts)) /* actions have none */
-            MS_TRY(read_parts(cx, parts, "", out->memory));
-    }
-    return MS_OK;
+    return read_worst_rank(cx, root, worst, out);
 }
 
 /* ---- runs ---- */
@@ -143,26 +160,30 @@ static ms_status read_node(ms_ctx *cx, ms_jval value, double ranks, ms_result_no
     return MS_OK;
 }
 
+static ms_status read_nodes(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    ms_jval value, nodes;
+    double ranks = 1.0;
+    MS_TRY(member(cx, root, "ranks", &value));
+    MS_TRY(ms_json_number(cx, value, 1.0, MAX_BYTES, &ranks));
+    MS_TRY(array(cx, root, "nodes", &nodes));
+    out->nodes = MS_NEW_ARRAY(cx->arena, ms_json_length(nodes), ms_result_node);
+    for (int i = 0; i < ms_json_length(nodes); i++)
+        MS_TRY(read_node(cx, ms_json_element(cx, nodes, i), ranks,
+                         &out->nodes[out->num_nodes++]));
+    return MS_OK;
+}
+
 static ms_status read_run(ms_ctx *cx, ms_jval root, ms_result *out)
 {
-    ms_jval measured, predicted, nodes;
-    double ranks = 1.0;
+    ms_jval measured, predicted;
     MS_TRY(member(cx, root, "measured", &measured));
     MS_TRY(step_time(cx, measured, &out->step_s));
     MS_TRY(read_times(cx, measured, out->times_s));
     MS_TRY(read_memory(cx, measured, out));
     MS_TRY(member(cx, root, "predicted", &predicted));
     MS_TRY(number(cx, predicted, "step_s", &out->predicted_step_s));
-    MS_TRY(member(cx, root, "ranks", &nodes));
-    MS_TRY(ms_json_number(cx, nodes, 1.0, MAX_BYTES, &ranks));
-    MS_TRY(member(cx, root, "nodes", &nodes));
-    if (!ms_json_is_array(nodes))
-        return ms_json_fail(cx, nodes, "must be an array");
-    out->nodes = MS_NEW_ARRAY(cx->arena, ms_json_length(nodes), ms_result_node);
-    for (int i = 0; i < ms_json_length(nodes); i++)
-        MS_TRY(read_node(cx, ms_json_element(cx, nodes, i), ranks,
-                         &out->nodes[out->num_nodes++]));
-    return MS_OK;
+    return read_nodes(cx, root, out);
 }
 
 /* ---- traces ---- */
