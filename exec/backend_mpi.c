@@ -437,13 +437,13 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 /* This process ends next, with its status, and mpiexec ends the others. Open MPI's needs no
  * MPI_Abort for that, and sometimes hangs in its own clean-up after one (seen: Open MPI 4.1.4 with
  * PMIx 4.2.2). Other launchers, srun among them, may let the others go on without it. */
-static void end_others(const ms_device_rank *device, const ms_ctx *cx, ms_status status)
+static void end_others(const ms_ctx *cx, ms_status status)
 {
     if (ms_launch_environment().by_open_mpi)
         return;
     fflush(stdout);
     ms_diag_print(cx, stderr);
-    MPI_Abort(device->world, (int)status);
+    MPI_Abort(MPI_COMM_WORLD, (int)status);
 }
 
 static void mpi_abort(ms_device_rank *device)
@@ -481,7 +481,7 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     device->failed = device->failed || status != MS_OK;
     if (device->failed) {
         status = ms_rank_failed(cx, device->rank, &own, status);
-        end_others(device, cx, status);
+        end_others(cx, status);
     }
     ms_arena_close(own.arena);
     return status;
