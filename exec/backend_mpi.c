@@ -434,6 +434,20 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 
 /* ---- run ---- */
 
+/* In one piece: Hydra forwards what it has read when the abort comes, and no more. */
+static void print_at_once(const ms_ctx *cx)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&text, &length);
+    if (file == NULL)
+        return;
+    ms_diag_print(cx, file);
+    fclose(file);
+    fwrite(text, 1, length, stderr);
+    free(text);
+}
+
 /* This process ends next, with its status, and mpiexec ends the others. Open MPI's needs no
  * MPI_Abort for that, and sometimes hangs in its own clean-up after one (seen: Open MPI 4.1.4 with
  * PMIx 4.2.2). Other launchers, srun among them, may let the others go on without it. */
@@ -442,7 +456,8 @@ static void end_others(const ms_ctx *cx, ms_status status)
     if (ms_launch_environment().by_open_mpi)
         return;
     fflush(stdout);
-    ms_diag_print(cx, stderr);
+    print_at_once(cx);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     MPI_Abort(MPI_COMM_WORLD, (int)status);
 }
 
