@@ -31,6 +31,21 @@ size_t ms_element_bytes(ms_real_type type, ms_element element)
                                                               : sizeof(double);
 }
 
+ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status)
+{
+    const ms_diag *d = of_rank->first;
+    if (status == MS_OK)
+        status = MS_EIO;
+    if (d == NULL && status != MS_EINTERRUPTED)
+        ms_fail(cx, status, MS_NOWHERE, "rank %ld: gave up", rank);
+    if (d == NULL)
+        return status;
+    ms_fail(cx, d->status, d->loc, "rank %ld: %s", rank, d->message);
+    if (d->hint != NULL)
+        ms_hint(cx, "%s", d->hint);
+    return status;
+}
+
 const ms_backend *ms_mpi_backend(void)
 {
 #ifdef MS_WITH_MPI

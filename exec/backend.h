@@ -58,6 +58,9 @@ typedef struct ms_transfer {
 const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
                              const ms_transfer *transfer);
 size_t ms_element_bytes(ms_real_type type, ms_element element);
+/* Records what a rank that failed recorded first (what came later is of its way out), with "rank 3: "
+ * before it, and returns its status. For backends. */
+ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status);
 /* What ranks wait for others when job->timeout_s is 0. */
 #define MS_DEFAULT_TIMEOUT_S 60.0
 

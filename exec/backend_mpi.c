@@ -2,6 +2,7 @@
  * blocking; waiting polls, so that a rank that waits in vain can say so. A message is sent from a
  * copy, so that nobody waits for its receiver. */
 #include "exec/backend_host.h"
+#include "exec/environment.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -27,17 +28,24 @@ typedef struct pending {
 
 struct ms_device_rank {
     const ms_backend_job *job;
-    ms_ctx *cx; /* of the rank while it runs */
     long rank;
     double timeout_s;
     struct timespec began;
     const ms_kernels *kernels;
     bool initialised_here;
+    bool failed;    /* it ends without MPI_Finalize, and so all ranks end */
     MPI_Comm world; /* of sends; ranks are those of the plan */
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
     ms_event last_event;
     pending *first, **end;
 };
+
+static ms_status check_failed(ms_ctx *cx, const ms_device_rank *device)
+{
+    return device->failed
+               ? ms_fail(cx, MS_EIO, MS_NOWHERE, "this rank has given up already")
+               : MS_OK;
+}
 
 static ms_status check(ms_ctx *cx, int rc, const char *what)
 {
@@ -58,6 +66,17 @@ static double elapsed_s(const struct timespec *since)
 }
 
 /* ---- open and close ---- */
+
+static void drop(ms_device_rank *device, pending **at)
+{
+    pending *p = *at;
+    *at = p->next;
+    if (device->end == &p->next)
+        device->end = at;
+    free(p->counts);
+    free(p->copy);
+    free(p);
+}
 
 static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
 {
@@ -109,11 +128,8 @@ static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
     return MS_OK;
 }
 
-static void mpi_close(ms_backend_job *job)
+static void close_communicators(ms_device_rank *device)
 {
-    ms_device_rank *device = job->state;
-    if (device == NULL)
-        return;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         if (device->of_group[g] != MPI_COMM_SELF && device->of_group[g] != MPI_COMM_NULL)
             MPI_Comm_free(&device->of_group[g]);
@@ -121,6 +137,17 @@ static void mpi_close(ms_backend_job *job)
         MPI_Comm_free(&device->world);
     if (device->initialised_here)
         MPI_Finalize();
+}
+
+static void mpi_close(ms_backend_job *job)
+{
+    ms_device_rank *device = job->state;
+    if (device == NULL)
+        return;
+    if (!device->failed)
+        close_communicators(device);
+    while (device->first != NULL)
+        drop(device, &device->first);
     free(device);
     job->state = NULL;
 }
@@ -156,7 +183,7 @@ static bool mpi_carries(const ms_backend_job *job, long rank)
 
 static ms_status mpi_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
 {
-    (void)cx;
+    MS_TRY(check_failed(cx, device));
     ms_kernel *kernel = device->kernels->op[call->node->op];
     assert(kernel != NULL);
     kernel(call);
@@ -169,17 +196,6 @@ static double mpi_now_s(ms_device_rank *device)
 }
 
 /* ---- completion ---- */
-
-static void drop(ms_device_rank *device, pending **at)
-{
-    pending *p = *at;
-    *at = p->next;
-    if (device->end == &p->next)
-        device->end = at;
-    free(p->counts);
-    free(p->copy);
-    free(p);
-}
 
 /* Frees the copies of messages that have left. */
 static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
@@ -276,6 +292,7 @@ static bool comes_before(const pending *p, const ms_transfer *transfer)
 
 static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
 {
+    MS_TRY(check_failed(cx, device));
     MS_TRY(collect_sent(cx, device));
     const pending *wanted = device->first;
     while (wanted != NULL && (event == 0 || wanted->event != event))
@@ -417,6 +434,7 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
                            int num_after, ms_event *done)
 {
     *done = 0;
+    MS_TRY(check_failed(cx, device));
     for (int i = 0; i < num_after; i++)
         MS_TRY(mpi_wait(cx, device, after[i]));
     MS_TRY(collect_sent(cx, device));
@@ -437,24 +455,36 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 
 /* ---- run ---- */
 
-/* mpiexec ends the other ranks. */
-static void abort_all(const ms_device_rank *device, const ms_ctx *cx, ms_status status)
+/* In one piece: Hydra forwards what it has read when the abort comes, and no more. */
+static void print_at_once(const ms_ctx *cx)
 {
-    const ms_diag *d = cx->first;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&text, &length);
+    if (file == NULL)
+        return;
+    ms_diag_print(cx, file);
+    fclose(file);
+    fwrite(text, 1, length, stderr);
+    free(text);
+}
+
+/* This process ends next, with its status, and mpiexec ends the others. Open MPI's needs no
+ * MPI_Abort for that, and sometimes hangs in its own clean-up after one (seen: Open MPI 4.1.4 with
+ * PMIx 4.2.2). Other launchers, srun among them, may let the others go on without it. */
+static void end_others(const ms_ctx *cx, ms_status status)
+{
+    if (ms_launch_environment().by_open_mpi)
+        return;
     fflush(stdout);
-    if (d != NULL)
-        fprintf(stderr, "error: rank %ld: %s\n", device->rank, d->message);
-    else
-        fprintf(stderr, "error: rank %ld: gave up\n", device->rank);
-    if (d != NULL && d->hint != NULL)
-        fprintf(stderr, "  hint: %s\n", d->hint);
-    fflush(stderr);
+    print_at_once(cx);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     MPI_Abort(MPI_COMM_WORLD, (int)status);
 }
 
 static void mpi_abort(ms_device_rank *device)
 {
-    abort_all(device, device->cx, MS_EIO);
+    device->failed = true;
 }
 
 /* Clocks begin when all ranks are there. */
@@ -477,7 +507,6 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
 {
     ms_device_rank *device = job->state;
     ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
-    device->cx = &own;
     device->job = job;
     ms_status status = meet_all(&own, device);
     clock_gettime(CLOCK_MONOTONIC, &device->began);
@@ -485,10 +514,11 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
         status = main(&own, device, device->rank, state);
     if (status == MS_OK)
         status = complete_sent(&own, device);
-    if (status != MS_OK)
-        abort_all(device, &own, status);
-    while (device->first != NULL)
-        drop(device, &device->first);
+    device->failed = device->failed || status != MS_OK;
+    if (device->failed) {
+        status = ms_rank_failed(cx, device->rank, &own, status);
+        end_others(cx, status);
+    }
     ms_arena_close(own.arena);
     return status;
 }

@@ -16,6 +16,7 @@ typedef struct launcher_names {
  * torch/distributed/run.py; Slurm: "srun" manual page, output environment variables: salloc and
  * sbatch set SLURM_PROCID but for srun no SLURM_STEP_ID. */
 static const launcher_names launchers[] = {
+    /* Open MPI first */
     {MS_LAUNCHER_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", NULL},
     {MS_LAUNCHER_MPI, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL},
@@ -41,7 +42,7 @@ ms_launch ms_launch_environment(void)
         long rank = number(l->rank), size = number(l->size);
         bool is_it = l->also == NULL || getenv(l->also) != NULL;
         if (is_it && rank >= 0 && rank < size)
-            return (ms_launch){l->launcher, rank, size, number(l->local_rank)};
+            return (ms_launch){l->launcher, rank, size, number(l->local_rank), i == 0};
     }
-    return (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1};
+    return (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1, false};
 }

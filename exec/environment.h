@@ -16,8 +16,9 @@ extern const char *const ms_launcher_names[]; /* "none" "mpi" "torchrun" "slurm"
 
 typedef struct ms_launch {
     ms_launcher launcher;
-    long rank, size; /* 0 of 1 without a launcher */
-    long local_rank; /* on its node; -1: not said */
+    long rank, size;  /* 0 of 1 without a launcher */
+    long local_rank;  /* on its node; -1: not said */
+    bool by_open_mpi; /* its own mpiexec */
 } ms_launch;
 
 /* The first launcher, in the order above, of which both rank and size are whole numbers with 0 <=

@@ -417,21 +417,6 @@ static long start_threads(ms_crew *crew, seat *seats)
     return started;
 }
 
-/* What it recorded first: what came later is of its way out. */
-static ms_status report(ms_ctx *cx, const seat *failed)
-{
-    const ms_diag *d = failed->cx.first;
-    ms_status status = failed->status != MS_OK ? failed->status : MS_EIO;
-    if (d == NULL && status != MS_EINTERRUPTED)
-        ms_fail(cx, status, MS_NOWHERE, "rank %ld: gave up", failed->rank);
-    if (d == NULL)
-        return status;
-    ms_fail(cx, d->status, d->loc, "rank %ld: %s", failed->rank, d->message);
-    if (d->hint != NULL)
-        ms_hint(cx, "%s", d->hint);
-    return status;
-}
-
 ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
                       ms_device_rank *const *devices, void *state)
 {
@@ -446,7 +431,9 @@ ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
     for (long rank = 0; rank < started; rank++)
         pthread_join(seats[rank].thread, NULL);
     long failed = atomic_load(&crew->failed_rank);
-    ms_status status = failed >= 0 ? report(cx, &seats[failed]) : MS_OK;
+    ms_status status = MS_OK;
+    if (failed >= 0)
+        status = ms_rank_failed(cx, failed, &seats[failed].cx, seats[failed].status);
     for (long rank = 0; rank < num_ranks; rank++)
         ms_arena_close(seats[rank].cx.arena);
     return status;

@@ -33,6 +33,7 @@ static void check(const char *const *variables, ms_launch want)
     ASSERT_INT(got.rank, want.rank);
     ASSERT_INT(got.size, want.size);
     ASSERT_INT(got.local_rank, want.local_rank);
+    ASSERT_INT(got.by_open_mpi, want.by_open_mpi);
 }
 
 #define VARIABLES(...)                                                                   \
@@ -44,17 +45,17 @@ static void check(const char *const *variables, ms_launch want)
 static void each_launcher_is_known(void **state)
 {
     (void)state;
-    check(VARIABLES("HOME", "/"), (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1});
+    check(VARIABLES("HOME", "/"), (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1, false});
     check(VARIABLES("OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4",
                     "OMPI_COMM_WORLD_LOCAL_RANK", "1"),
-          (ms_launch){MS_LAUNCHER_MPI, 3, 4, 1});
+          (ms_launch){MS_LAUNCHER_MPI, 3, 4, 1, true});
     check(VARIABLES("PMI_RANK", "0", "PMI_SIZE", "2"),
-          (ms_launch){MS_LAUNCHER_MPI, 0, 2, -1});
+          (ms_launch){MS_LAUNCHER_MPI, 0, 2, -1, false});
     check(VARIABLES("RANK", "8", "WORLD_SIZE", "16", "LOCAL_RANK", "0"),
-          (ms_launch){MS_LAUNCHER_TORCHRUN, 8, 16, 0});
+          (ms_launch){MS_LAUNCHER_TORCHRUN, 8, 16, 0, false});
     check(VARIABLES("SLURM_PROCID", "5", "SLURM_NTASKS", "6", "SLURM_STEP_ID", "0",
                     "SLURM_LOCALID", "2"),
-          (ms_launch){MS_LAUNCHER_SLURM, 5, 6, 2});
+          (ms_launch){MS_LAUNCHER_SLURM, 5, 6, 2, false});
 }
 
 static void the_nearest_launcher_counts(void **state)
@@ -62,13 +63,13 @@ static void the_nearest_launcher_counts(void **state)
     (void)state;
     check(VARIABLES("SLURM_PROCID", "0", "SLURM_NTASKS", "1", "SLURM_STEP_ID", "0",
                     "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2"),
-          (ms_launch){MS_LAUNCHER_MPI, 1, 2, -1});
+          (ms_launch){MS_LAUNCHER_MPI, 1, 2, -1, true});
 }
 
 static void what_is_not_a_rank_of_a_size_is_no_launcher(void **state)
 {
     (void)state;
-    const ms_launch none = {MS_LAUNCHER_NONE, 0, 1, -1};
+    const ms_launch none = {MS_LAUNCHER_NONE, 0, 1, -1, false};
     check(VARIABLES("OMPI_COMM_WORLD_RANK", "3"), none);
     check(VARIABLES("OMPI_COMM_WORLD_RANK", "4", "OMPI_COMM_WORLD_SIZE", "4"), none);
     check(VARIABLES("OMPI_COMM_WORLD_RANK", "-1", "OMPI_COMM_WORLD_SIZE", "4"), none);

@@ -174,6 +174,8 @@ static void an_all_to_all_on_a_ring_is_a_quarter_of_an_all_gather(void **state)
 static long fewest_in_domain(const place *p, const long *ranks, long size)
 {
     long domain = p->cluster->levels[0].gpus_per_domain, run = 0, fewest = size;
+    if (domain == 0) /* one level: everything */
+        return size;
     for (long i = 0; i < size; i++) {
         run++;
         if (i + 1 < size && ranks[i + 1] / domain == ranks[i] / domain)
