@@ -6,7 +6,7 @@
 #include "tests/test.h"
 
 #define NUM_RANKS 4
-#define NUM_PLANS 12
+#define NUM_PLANS 48
 
 static const char *own_name;
 

@@ -174,8 +174,6 @@ static void an_all_to_all_on_a_ring_is_a_quarter_of_an_all_gather(void **state)
 static long fewest_in_domain(const place *p, const long *ranks, long size)
 {
     long domain = p->cluster->levels[0].gpus_per_domain, run = 0, fewest = size;
-    if (domain == 0) /* one level: everything */
-        return size;
     for (long i = 0; i < size; i++) {
         run++;
         if (i + 1 < size && ranks[i + 1] / domain == ranks[i] / domain)
@@ -270,8 +268,8 @@ static void laws_ask_for_no_more_than_links_can_carry(void **state)
     for (int i = 0; i < num_names; i++) {
         const ms_cluster *cluster;
         ASSERT_OK(ms_cluster_load(cx, names[i], &cluster), cx);
-        if (cluster->max_gpus == 1)
-            continue;
+        if (cluster->max_gpus == 1 || cluster->levels[0].gpus_per_domain == 0)
+            continue; /* memory of one machine: its rate is listed, not reached */
         double largest = 0.0;
         for (long gpus = 960; gpus <= 1024; gpus += 64) {
             place p = open_place(names[i], gpus);
