@@ -1,7 +1,6 @@
 #include "exec/rank.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 
 static ms_status no_memory(ms_rank *rank, double bytes)
 {
@@ -24,30 +23,24 @@ static long place_of(const ms_rank *rank, const void *memory)
     return at;
 }
 
-static bool grow(ms_rank *rank)
+static void grow(ms_rank *rank)
 {
     ms_held_memory *old = rank->held;
     long room = rank->room_held;
     long more = room > 0 ? 2 * room : 256;
-    ms_held_memory *held = calloc((size_t)more, sizeof *held);
-    if (held == NULL)
-        return false;
-    rank->held = held;
+    rank->held = MS_NEW_ARRAY(rank->cx->arena, more, ms_held_memory);
     rank->room_held = more;
     for (long i = 0; i < room; i++)
         if (old[i].memory != NULL)
             rank->held[place_of(rank, old[i].memory)] = old[i];
-    free(old);
-    return true;
 }
 
-static bool hold(ms_rank *rank, void *memory, double bytes)
+static void hold(ms_rank *rank, void *memory, double bytes)
 {
-    if (2 * (rank->num_held + 1) > rank->room_held && !grow(rank))
-        return false;
+    if (2 * (rank->num_held + 1) > rank->room_held)
+        grow(rank);
     rank->held[place_of(rank, memory)] = (ms_held_memory){memory, bytes};
     rank->num_held++;
-    return true;
 }
 
 /* What lies behind it in its cluster is placed again, so that it is found. */
@@ -70,8 +63,6 @@ void ms_rank_release_all(ms_rank *rank)
         if (rank->held[i].memory != NULL)
             rank->backend->release(rank->device, rank->held[i].memory,
                                    (size_t)rank->held[i].bytes);
-    free(rank->held);
-    rank->held = NULL;
     rank->num_held = rank->room_held = 0;
 }
 
@@ -81,12 +72,10 @@ static ms_status allocate(ms_rank *rank, double bytes, void **out)
     if (bytes <= 0.0 || !rank->backend->has_values)
         return MS_OK;
     *out = rank->backend->allocate(rank->device, (size_t)bytes);
-    if (*out != NULL && hold(rank, *out, bytes))
-        return MS_OK;
-    if (*out != NULL)
-        rank->backend->release(rank->device, *out, (size_t)bytes);
-    *out = NULL;
-    return no_memory(rank, bytes);
+    if (*out == NULL)
+        return no_memory(rank, bytes);
+    hold(rank, *out, bytes);
+    return MS_OK;
 }
 
 static void release(ms_rank *rank, double bytes, void *memory)
@@ -95,8 +84,6 @@ static void release(ms_rank *rank, double bytes, void *memory)
         return;
     let_go(rank, memory);
     rank->backend->release(rank->device, memory, (size_t)bytes);
-    if (rank->num_held == 0)
-        ms_rank_release_all(rank);
 }
 
 /* ---- by category ---- */

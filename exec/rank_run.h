@@ -105,7 +105,7 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after);
 ms_status ms_sends_end(ms_rank_run *r);
 
 /* ---- action.c ---- */
-ms_status ms_rank_run_action(ms_rank_run *r, int action);
+ms_status ms_rank_run_action(ms_rank_run *r, int index);
 
 /* ---- step_end.c ---- */
 /* After the last action: gradients complete, norm, update. */

@@ -1,20 +1,26 @@
 #include "exec/record.h"
 
-#include <stdlib.h>
+#include <string.h>
+
+/* Twice the room; what is left behind is as much again. */
+static void grow(ms_recorder *recorder)
+{
+    if (recorder->arena == NULL)
+        recorder->arena = ms_arena_open();
+    long room = recorder->room > 0 ? 2 * recorder->room : 1024;
+    ms_recorded *slices = MS_NEW_ARRAY(recorder->arena, room, ms_recorded);
+    if (recorder->num > 0)
+        memcpy(slices, recorder->slices, (size_t)recorder->num * sizeof *slices);
+    recorder->slices = slices;
+    recorder->room = room;
+}
 
 void ms_recorder_add(ms_recorder *recorder, ms_recorded slice)
 {
     if (recorder == NULL || !recorder->on)
         return;
-    if (recorder->num == recorder->room) {
-        long room = recorder->room > 0 ? 2 * recorder->room : 1024;
-        ms_recorded *more =
-            realloc(recorder->slices, (size_t)room * sizeof *recorder->slices);
-        if (more == NULL)
-            return; /* a shorter record, not a failed run */
-        recorder->slices = more;
-        recorder->room = room;
-    }
+    if (recorder->num == recorder->room)
+        grow(recorder);
     slice.action = recorder->action;
     slice.microbatch = recorder->microbatch;
     slice.stage = recorder->stage;
@@ -23,6 +29,7 @@ void ms_recorder_add(ms_recorder *recorder, ms_recorded slice)
 
 void ms_recorder_close(ms_recorder *recorder)
 {
-    free(recorder->slices);
+    if (recorder->arena != NULL)
+        ms_arena_close(recorder->arena);
     *recorder = (ms_recorder){0};
 }

@@ -20,7 +20,8 @@ typedef struct ms_recorded {
 typedef struct ms_recorder {
     bool on;
     long num, room;
-    ms_recorded *slices; /* malloc'ed */
+    ms_recorded *slices;
+    ms_arena *arena; /* theirs; NULL: none yet */
     /* what the next slices belong to */
     int action, microbatch;
     short stage;

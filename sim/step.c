@@ -24,8 +24,7 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
             *slowest_rank = pipeline->split->runs[i].first_rank;
         }
     }
-    return pipeline->world_sync_s +
-           ms_update_s(&pipeline->workload->pricer, most);
+    return pipeline->world_sync_s + ms_update_s(&pipeline->workload->pricer, most);
 }
 
 ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,

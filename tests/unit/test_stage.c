@@ -1,11 +1,8 @@
 /* Parts to stages to durations, by hand: exposed communication, synchronisation of parts, sums over layers, every sharding with and
  * without overlap, and the splits that need no times. All coefficients are round numbers made for these tests. */
-#include "sim/stage.h"
+#include "tests/unit/stage_bench.h"
 
 #include "sim/split.h"
-
-#include "base/rng.h"
-#include "tests/test.h"
 
 /* A law that takes base_s, and s_per_byte more for each byte. */
 static ms_collective_law line(double base_s, double s_per_byte)
@@ -14,49 +11,6 @@ static ms_collective_law line(double base_s, double s_per_byte)
     law.algorithm[0].alpha_s = base_s;
     law.algorithm[0].beta_s_per_byte = s_per_byte;
     return law;
-}
-
-typedef struct bench {
-    ms_workload *workload;
-    ms_model model;
-    ms_stack stack;
-    ms_profile profile;
-} bench;
-
-/* Eight layers, of these kinds. */
-static void set_kinds(bench *b, const int kinds[8])
-{
-    for (int i = 0; i < 8; i++) {
-        b->model.kind_of_layer[i] = (unsigned char)kinds[i];
-        bool alike = i > 0 && kinds[i] == kinds[i - 1];
-        b->workload->first_alike[i] = alike ? b->workload->first_alike[i - 1] : i;
-        for (int kind = 0; kind < 2; kind++)
-            b->workload->layers_before[kind][i + 1] =
-                b->workload->layers_before[kind][i] + (kinds[i] == kind);
-    }
-}
-
-/* Layers of two kinds, which alternate: 0 1 0 1 ... */
-static bench *open_bench(void)
-{
-    ms_ctx *cx = test_cx();
-    bench *b = MS_NEW(cx->arena, bench);
-    b->model.num_layers = 8;
-    b->model.num_kinds = 2;
-    b->workload = MS_NEW(cx->arena, ms_workload);
-    b->workload->model = &b->model;
-    b->workload->stack = &b->stack;
-    b->workload->profile = &b->profile;
-    b->workload->pricer.hbm_bytes_per_s = 100;
-    b->stack.interference_frac.value = 0.25;
-    b->stack.dp_overlap.value = 1;
-    b->stack.host_s_per_layer.value = NAN;
-    b->model.kind_of_layer = MS_NEW_ARRAY(cx->arena, 8, unsigned char);
-    b->workload->first_alike = MS_NEW_ARRAY(cx->arena, 8, int);
-    for (int kind = 0; kind < 2; kind++)
-        b->workload->layers_before[kind] = MS_NEW_ARRAY(cx->arena, 9, int);
-    set_kinds(b, (int[]){0, 1, 0, 1, 0, 1, 0, 1});
-    return b;
 }
 
 /* ---- exposed communication ---- */
@@ -279,13 +233,6 @@ static ms_parts make_parts(void)
     return parts;
 }
 
-static ms_stage stage_of(const bench *b, const ms_parts *parts, ms_stage_layout layout)
-{
-    ms_stage stage;
-    ms_stage_make(b->workload, parts, &layout, &stage);
-    return stage;
-}
-
 static const ms_stage_layout first_two = {.num_layers = 2, .has_embedding = true};
 
 /* Backward seconds tell kind and mode apart: units and hundreds without recomputation, tens and thousands with it. */
@@ -340,100 +287,6 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
     ASSERT_NEAR(tied.unit_dense_params, 200, 0);
     ASSERT_NEAR(tied.transient[MS_BILL_WHOLE].logits_bytes, 5, 0);
     ASSERT_NEAR(stage_of(b, &parts, first_two).sum.dense_params, 330, 0);
-}
-
-/* ---- memory of a backward ---- */
-
-static ms_tensor_bytes random_bytes(ms_rng *rng)
-{
-    return (ms_tensor_bytes){(double)ms_rng_below(rng, 50),
-                             (double)ms_rng_below(rng, 10)};
-}
-
-static void set_random_memory(ms_rng *rng, ms_part *part)
-{
-    part->memory.saved = random_bytes(rng);
-    part->memory.delayed = random_bytes(rng);
-    for (int half = 0; half < MS_NUM_BILL_HALVES; half++)
-        part->memory.transient[half] = random_bytes(rng);
-}
-
-static double total(ms_tensor_bytes bytes)
-{
-    return bytes.activation_bytes + bytes.logits_bytes;
-}
-
-/* Of a half, from the last part to the first: what is alive at its worst, with all that parts in front have and parts behind have left. */
-static double worst_bytes(const ms_part *const *parts, int num, int half,
-                          double head_grad_bytes)
-{
-    double worst = 0;
-    for (int at = 0; at < num; at++) {
-        double live = total(parts[at]->memory.transient[half]);
-        for (int i = 0; i < num; i++) {
-            const ms_bill_memory *memory = &parts[i]->memory;
-            double before =
-                total(half == MS_BILL_WEIGHT_HALF ? memory->delayed : memory->saved);
-            double after = half == MS_BILL_INPUT_HALF ? total(memory->delayed) : 0.0;
-            live += i > at ? after : before;
-        }
-        bool makes = at == num - 1 && half != MS_BILL_INPUT_HALF;
-        worst = fmax(worst, live + (makes ? head_grad_bytes : 0.0));
-    }
-    return worst;
-}
-
-static void expect_worst(const bench *b, ms_rng *rng)
-{
-    ms_parts p = {.head_params = (double)ms_rng_below(rng, 20)};
-    set_random_memory(rng, &p.embed);
-    set_random_memory(rng, &p.head);
-    for (int kind = 0; kind < 2; kind++)
-        for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
-            set_random_memory(rng, &p.layer[kind][mode]);
-    long first = (long)ms_rng_below(rng, 4), num = 1 + (long)ms_rng_below(rng, 4);
-    long full = (long)ms_rng_below(rng, 6);
-    ms_stage_layout layout = {.first_layer = first,
-                              .num_layers = num,
-                              .has_embedding = first == 0,
-                              .has_head = ms_rng_below(rng, 2) == 0,
-                              .recompute = MS_RECOMPUTE_FULL,
-                              .recompute_layers = full};
-    const ms_part *parts[10];
-    int n = 0;
-    if (layout.has_embedding)
-        parts[n++] = &p.embed;
-    for (long i = 0; i < num; i++) {
-        bool recomputed = full == 0 || i < full;
-        parts[n++] = &p.layer[b->model.kind_of_layer[first + i]]
-                             [recomputed ? MS_RECOMPUTE_FULL : MS_RECOMPUTE_NONE];
-    }
-    if (layout.has_head)
-        parts[n++] = &p.head;
-    ms_stage stage = stage_of(b, &p, layout);
-    for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
-        const ms_bill_memory *sum = &stage.sum.memory;
-        const ms_live_bytes *most = &stage.transient[half];
-        double kept = total(half == MS_BILL_WEIGHT_HALF ? sum->delayed : sum->saved);
-        ASSERT_NEAR(
-            kept + most->activation_bytes + most->logits_bytes + most->head_grad_bytes,
-            worst_bytes(parts, n, half, layout.has_head ? 3 * p.head_params : 0), 0);
-    }
-}
-
-static void parts_behind_have_left_when_a_part_is_at_work(void **state)
-{
-    (void)state;
-    bench *b = open_bench();
-    b->stack.head_grad_bytes.value = 3;
-    ms_rng rng = ms_rng_seed(11);
-    for (int i = 0; i < 2000; i++) {
-        int kinds[8];
-        for (int layer = 0; layer < 8; layer++)
-            kinds[layer] = (int)ms_rng_below(&rng, 2);
-        set_kinds(b, kinds);
-        expect_worst(b, &rng);
-    }
 }
 
 /* ---- durations ---- */
@@ -603,7 +456,6 @@ int main(void)
         cmocka_unit_test(host_time_of_a_layer_goes_to_the_forward_by_a_third),
         cmocka_unit_test(a_stage_sums_its_layers_by_kind_and_recomputation),
         cmocka_unit_test(a_stage_with_both_ends_holds_a_tied_matrix_once),
-        cmocka_unit_test(parts_behind_have_left_when_a_part_is_at_work),
         cmocka_unit_test(without_sharding_gradients_are_reduced_beside_the_last_backward),
         cmocka_unit_test(gathers_of_a_step_slow_the_first_forward),
         cmocka_unit_test(long_gathers_delay_the_first_forward),

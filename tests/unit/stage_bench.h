@@ -1,0 +1,60 @@
+/* A small model and stack with round coefficients, for tests of stages. */
+#ifndef MS_TESTS_STAGE_BENCH_H
+#define MS_TESTS_STAGE_BENCH_H
+
+#include "sim/stage.h"
+
+#include "tests/test.h"
+
+typedef struct bench {
+    ms_workload *workload;
+    ms_model model;
+    ms_stack stack;
+    ms_profile profile;
+} bench;
+
+/* Eight layers, of these kinds. */
+static inline void set_kinds(bench *b, const int kinds[8])
+{
+    for (int i = 0; i < 8; i++) {
+        b->model.kind_of_layer[i] = (unsigned char)kinds[i];
+        bool alike = i > 0 && kinds[i] == kinds[i - 1];
+        b->workload->first_alike[i] = alike ? b->workload->first_alike[i - 1] : i;
+        for (int kind = 0; kind < 2; kind++)
+            b->workload->layers_before[kind][i + 1] =
+                b->workload->layers_before[kind][i] + (kinds[i] == kind);
+    }
+}
+
+/* Layers of two kinds, which alternate: 0 1 0 1 ... */
+static inline bench *open_bench(void)
+{
+    ms_ctx *cx = test_cx();
+    bench *b = MS_NEW(cx->arena, bench);
+    b->model.num_layers = 8;
+    b->model.num_kinds = 2;
+    b->workload = MS_NEW(cx->arena, ms_workload);
+    b->workload->model = &b->model;
+    b->workload->stack = &b->stack;
+    b->workload->profile = &b->profile;
+    b->workload->pricer.hbm_bytes_per_s = 100;
+    b->stack.interference_frac.value = 0.25;
+    b->stack.dp_overlap.value = 1;
+    b->stack.host_s_per_layer.value = NAN;
+    b->model.kind_of_layer = MS_NEW_ARRAY(cx->arena, 8, unsigned char);
+    b->workload->first_alike = MS_NEW_ARRAY(cx->arena, 8, int);
+    for (int kind = 0; kind < 2; kind++)
+        b->workload->layers_before[kind] = MS_NEW_ARRAY(cx->arena, 9, int);
+    set_kinds(b, (int[]){0, 1, 0, 1, 0, 1, 0, 1});
+    return b;
+}
+
+static inline ms_stage stage_of(const bench *b, const ms_parts *parts,
+                                ms_stage_layout layout)
+{
+    ms_stage stage;
+    ms_stage_make(b->workload, parts, &layout, &stage);
+    return stage;
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* What a backward keeps at the most, against a walk over the parts of random stages. */
+#include "tests/unit/stage_bench.h"
+
+#include "base/rng.h"
+
+static ms_tensor_bytes random_bytes(ms_rng *rng)
+{
+    return (ms_tensor_bytes){(double)ms_rng_below(rng, 50),
+                             (double)ms_rng_below(rng, 10)};
+}
+
+static void set_random_memory(ms_rng *rng, ms_part *part)
+{
+    part->memory.saved = random_bytes(rng);
+    part->memory.delayed = random_bytes(rng);
+    for (int half = 0; half < MS_NUM_BILL_HALVES; half++)
+        part->memory.transient[half] = random_bytes(rng);
+}
+
+static double total(ms_tensor_bytes bytes)
+{
+    return bytes.activation_bytes + bytes.logits_bytes;
+}
+
+/* Of a half, from the last part to the first: what is alive at its worst, with all that parts in front have and parts behind have left. */
+static double worst_bytes(const ms_part *const *parts, int num, int half,
+                          double head_grad_bytes)
+{
+    double worst = 0;
+    for (int at = 0; at < num; at++) {
+        double live = total(parts[at]->memory.transient[half]);
+        for (int i = 0; i < num; i++) {
+            const ms_bill_memory *memory = &parts[i]->memory;
+            double before =
+                total(half == MS_BILL_WEIGHT_HALF ? memory->delayed : memory->saved);
+            double after = half == MS_BILL_INPUT_HALF ? total(memory->delayed) : 0.0;
+            live += i > at ? after : before;
+        }
+        bool makes = at == num - 1 && half != MS_BILL_INPUT_HALF;
+        worst = fmax(worst, live + (makes ? head_grad_bytes : 0.0));
+    }
+    return worst;
+}
+
+static void expect_worst(const bench *b, ms_rng *rng)
+{
+    ms_parts p = {.head_params = (double)ms_rng_below(rng, 20)};
+    set_random_memory(rng, &p.embed);
+    set_random_memory(rng, &p.head);
+    for (int kind = 0; kind < 2; kind++)
+        for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
+            set_random_memory(rng, &p.layer[kind][mode]);
+    long first = (long)ms_rng_below(rng, 4), num = 1 + (long)ms_rng_below(rng, 4);
+    long full = (long)ms_rng_below(rng, 6);
+    ms_stage_layout layout = {.first_layer = first,
+                              .num_layers = num,
+                              .has_embedding = first == 0,
+                              .has_head = ms_rng_below(rng, 2) == 0,
+                              .recompute = MS_RECOMPUTE_FULL,
+                              .recompute_layers = full};
+    const ms_part *parts[10];
+    int n = 0;
+    if (layout.has_embedding)
+        parts[n++] = &p.embed;
+    for (long i = 0; i < num; i++) {
+        bool recomputed = full == 0 || i < full;
+        parts[n++] = &p.layer[b->model.kind_of_layer[first + i]]
+                             [recomputed ? MS_RECOMPUTE_FULL : MS_RECOMPUTE_NONE];
+    }
+    if (layout.has_head)
+        parts[n++] = &p.head;
+    ms_stage stage = stage_of(b, &p, layout);
+    for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
+        const ms_bill_memory *sum = &stage.sum.memory;
+        const ms_live_bytes *most = &stage.transient[half];
+        double kept = total(half == MS_BILL_WEIGHT_HALF ? sum->delayed : sum->saved);
+        ASSERT_NEAR(
+            kept + most->activation_bytes + most->logits_bytes + most->head_grad_bytes,
+            worst_bytes(parts, n, half, layout.has_head ? 3 * p.head_params : 0), 0);
+    }
+}
+
+static void parts_behind_have_left_when_a_part_is_at_work(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->stack.head_grad_bytes.value = 3;
+    ms_rng rng = ms_rng_seed(11);
+    for (int i = 0; i < 2000; i++) {
+        int kinds[8];
+        for (int layer = 0; layer < 8; layer++)
+            kinds[layer] = (int)ms_rng_below(&rng, 2);
+        set_kinds(b, kinds);
+        expect_worst(b, &rng);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_behind_have_left_when_a_part_is_at_work)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
