@@ -59,6 +59,8 @@ static void add_weights(list *l, const ms_program *program, long layer)
 static void drop_repeated(list *l)
 {
     int kept = 0;
+    if (l->num == 0)
+        return;
     qsort(l->tensors, (size_t)l->num, sizeof *l->tensors, by_name);
     for (int i = 0; i < l->num; i++)
         if (kept == 0 || strcmp(l->tensors[kept - 1].name, l->tensors[i].name) != 0)
@@ -134,9 +136,7 @@ static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
 ms_status ms_collection_fill(ms_rank_run *r, ms_collection *collection,
                              ms_unit_content content)
 {
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            MS_TRY(ms_unit_visit(&r->rank, r->stages[s].parts[i].unit, content, put,
-                                 collection));
+    for (int i = 0; i < r->num_parts; i++)
+        MS_TRY(ms_unit_visit(&r->rank, r->parts[i]->unit, content, put, collection));
     return is_carried_here(r) ? MS_OK : sum_over_ranks(r, collection);
 }

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,11 +13,14 @@ static double read_number(const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");
     char line[256];
-    double found = NAN, value;
-    while (file != NULL && isnan(found) && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, key, strlen(key)) == 0 &&
-            sscanf(line + strlen(key), "%lf", &value) == 1)
-            found = value;
+    double found = NAN;
+    while (file != NULL && isnan(found) && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, key, strlen(key)) != 0)
+            continue;
+        char *end;
+        double value = strtod(line + strlen(key), &end);
+        found = end != line + strlen(key) ? value : found;
+    }
     if (file != NULL)
         fclose(file);
     return found;

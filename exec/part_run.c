@@ -261,7 +261,7 @@ static ms_status execute_alone(const ms_part_run *run, const ms_part_entry *entr
     MS_TRY(route_if_needed(run, &call));
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
-        run->tensors->cells[node->out[0]].data = call.in[0]->data;
+        run->tensors->cells[node->out[0]].data = run->tensors->cells[node->in[0]].data;
     call = call_of(run, entry);
     if (ms_is_lowered(call.program, node))
         MS_TRY(ms_lower(run->rank, &call));

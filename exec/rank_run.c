@@ -1,7 +1,7 @@
 /* Opening a rank's run: its stages, parameters and buffers; and its steps. */
 #include "exec/rank_run.h"
 
-#include <string.h>
+#include "base/number.h"
 
 /* ---- micro-batches under way ---- */
 
@@ -92,20 +92,17 @@ static void close_flights(ms_flight *flight)
 /* Parts that are alike have the same shapes on a rank. */
 static const ms_local *shapes_of(ms_rank_run *r, const ms_part_plan *plan)
 {
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; r->stages[s].parts != NULL && i < r->stages[s].num_parts; i++)
-            if (r->stages[s].parts[i].plan == plan &&
-                r->stages[s].parts[i].shapes != NULL)
-                return r->stages[s].parts[i].shapes;
+    for (int i = 0; i < r->num_parts; i++)
+        if (r->parts[i]->plan == plan && r->parts[i]->shapes != NULL)
+            return r->parts[i]->shapes;
     return ms_part_shapes(&r->rank, plan->program);
 }
 
 static ms_param_unit *embedding_unit(const ms_rank_run *r)
 {
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; r->stages[s].parts != NULL && i < r->stages[s].num_parts; i++)
-            if (r->stages[s].parts[i].plan->program->key.part == MS_PART_EMBED)
-                return r->stages[s].parts[i].unit;
+    for (int i = 0; i < r->num_parts; i++)
+        if (r->parts[i]->plan->program->key.part == MS_PART_EMBED)
+            return r->parts[i]->unit;
     return NULL;
 }
 
@@ -140,27 +137,32 @@ static void open_stage(ms_rank_run *r, int chunk)
     for (int i = 0; i < from->num_parts; i++) {
         to->parts[i].plan = from->parts[i];
         to->parts[i].shapes = shapes_of(r, from->parts[i]);
+        r->parts[r->num_parts++] = &to->parts[i];
     }
 }
 
-/* The embedding's units first: a head may use one of them. */
+static ms_status make_units_of(ms_rank_run *r, ms_rank_stage *stage, bool heads)
+{
+    for (int i = 0; i < stage->num_parts; i++) {
+        bool is_head = stage->parts[i].plan->program->key.part == MS_PART_HEAD;
+        if (is_head == heads)
+            MS_TRY(make_unit(r, stage, i));
+    }
+    return MS_OK;
+}
+
+/* The embedding's unit before the head's, which may use it. */
 static ms_status make_units(ms_rank_run *r)
 {
-    for (int heads = 0; heads < 2; heads++)
-        for (int s = 0; s < r->num_stages; s++)
-            for (int i = 0; i < r->stages[s].num_parts; i++)
-                if ((r->stages[s].parts[i].plan->program->key.part == MS_PART_HEAD) ==
-                    (heads == 1))
-                    MS_TRY(make_unit(r, &r->stages[s], i));
-    int num = 0;
     for (int s = 0; s < r->num_stages; s++)
-        num += r->stages[s].num_parts;
-    ms_param_unit **units = MS_NEW_ARRAY(r->rank.cx->arena, num, ms_param_unit *);
-    num = 0;
+        MS_TRY(make_units_of(r, &r->stages[s], false));
     for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            units[num++] = r->stages[s].parts[i].unit;
-    return ms_unit_rooms_make(&r->rank, units, num, &r->rooms);
+        MS_TRY(make_units_of(r, &r->stages[s], true));
+    ms_param_unit **units =
+        MS_NEW_ARRAY(r->rank.cx->arena, r->num_parts, ms_param_unit *);
+    for (int i = 0; i < r->num_parts; i++)
+        units[i] = r->parts[i]->unit;
+    return ms_unit_rooms_make(&r->rank, units, r->num_parts, &r->rooms);
 }
 
 static ms_status make_early_rooms(ms_rank_run *r)
@@ -169,9 +171,8 @@ static ms_status make_early_rooms(ms_rank_run *r)
     if (!ms_shards_grads(planned->sharding) ||
         !ms_schedule_traits_of(planned->schedule->shape.kind).splits_backward)
         return MS_OK;
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            MS_TRY(ms_part_make_early(&r->rank, &r->stages[s].parts[i]));
+    for (int i = 0; i < r->num_parts; i++)
+        MS_TRY(ms_part_make_early(&r->rank, r->parts[i]));
     return MS_OK;
 }
 
@@ -186,10 +187,9 @@ static ms_status make_buffers(ms_rank_run *r)
     r->receive_bytes = 2.0 * planned->parts.send_bytes * neighbours;
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
                             &r->receive_buffer));
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            if ((double)r->stages[s].parts[i].plan->workspace_bytes > r->workspace_bytes)
-                r->workspace_bytes = (double)r->stages[s].parts[i].plan->workspace_bytes;
+    for (int i = 0; i < r->num_parts; i++)
+        r->workspace_bytes =
+            ms_max(r->workspace_bytes, (double)r->parts[i]->plan->workspace_bytes);
     return ms_rank_workspace(rank, r->workspace_bytes, &r->workspace);
 }
 
@@ -218,6 +218,10 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .kernels = job->kernels,
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing};
+    int most_parts = 0;
+    for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
+        most_parts += job->stages[s].num_parts;
+    r->parts = MS_NEW_ARRAY(cx->arena, most_parts, ms_rank_part *);
     for (int chunk = 0; chunk < r->num_stages; chunk++)
         open_stage(r, chunk);
     r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
@@ -256,9 +260,8 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     r->num_samples = 0;
     r->recorder.on = step >= r->job->options->first_recorded_step;
     *out = (ms_step_outcome){0};
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            ms_unit_clear_gradients(&r->rank, r->stages[s].parts[i].unit);
+    for (int i = 0; i < r->num_parts; i++)
+        ms_unit_clear_gradients(&r->rank, r->parts[i]->unit);
     MS_TRY(ms_state_gather_all(r));
     for (int a = schedule->first_action[r->pipeline_rank];
          a < schedule->first_action[r->pipeline_rank + 1]; a++)

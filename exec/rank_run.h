@@ -37,6 +37,8 @@ typedef struct ms_rank_run {
     int pipeline_rank;
     int num_stages; /* chunks */
     ms_rank_stage *stages;
+    int num_parts; /* of all stages */
+    ms_rank_part **parts;
     ms_flight *flights;      /* under way */
     ms_flight *idle_flights; /* to be used again */
     ms_handed

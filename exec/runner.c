@@ -49,16 +49,12 @@ static ms_status initialise(const run *state, ms_rank_run *r)
 {
     const ms_runner_options *options = state->job.options;
     const ms_safe_file *load = options->load;
-    for (int s = 0; s < r->num_stages; s++) {
-        for (int i = 0; i < r->stages[s].num_parts; i++) {
-            ms_param_unit *unit = r->stages[s].parts[i].unit;
-            if (!r->rank.backend->has_values)
-                continue;
-            if (options->load != NULL)
-                MS_TRY(ms_unit_load(&r->rank, unit, find_loaded, &load));
-            else
-                MS_TRY(ms_unit_initialise(&r->rank, unit, &options->initial));
-        }
+    for (int i = 0; i < r->num_parts && r->rank.backend->has_values; i++) {
+        ms_param_unit *unit = r->parts[i]->unit;
+        if (load != NULL)
+            MS_TRY(ms_unit_load(&r->rank, unit, find_loaded, &load));
+        else
+            MS_TRY(ms_unit_initialise(&r->rank, unit, &options->initial));
     }
     return MS_OK;
 }

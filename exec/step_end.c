@@ -47,12 +47,14 @@ static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
 static ms_status exchange_copies(ms_rank_run *r)
 {
     int num = ms_schedule_model_stages(&r->rank.planned->schedule->shape);
-    for (int model_stage = 0; model_stage < num; model_stage++)
-        for (int s = 0; s < r->num_stages; s++)
-            for (int i = 0;
-                 r->stages[s].model_stage == model_stage && i < r->stages[s].num_parts;
+    for (int model_stage = 0; model_stage < num; model_stage++) {
+        for (int s = 0; s < r->num_stages; s++) {
+            ms_rank_stage *stage = &r->stages[s];
+            for (int i = 0; stage->model_stage == model_stage && i < stage->num_parts;
                  i++)
-                MS_TRY(exchange_copy(r, &r->stages[s], i));
+                MS_TRY(exchange_copy(r, stage, i));
+        }
+    }
     return MS_OK;
 }
 
@@ -78,17 +80,18 @@ enum {
     NUM_SUMS
 };
 
-static ms_status all_reduce(ms_rank_run *r, double *sums, int num, const char *name,
+static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *name,
                             double predicted_s)
 {
     ms_rank *rank = &r->rank;
+    void *all = sums; /* written when it has been waited for */
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                             .element = MS_ELEMENT_DOUBLE,
                             .group = MS_TRAFFIC_WORLD,
                             .stream = MS_STREAM_REDUCE,
-                            .send = sums,
-                            .receive = sums,
-                            .count = num,
+                            .send = all,
+                            .receive = all,
+                            .count = NUM_SUMS,
                             .name = name,
                             .predicted_s = predicted_s};
     ms_event after = rank->backend->mark(rank->device), done = 0;
@@ -99,7 +102,7 @@ static ms_status all_reduce(ms_rank_run *r, double *sums, int num, const char *n
                        (ms_recorded){.stream = MS_STREAM_REDUCE,
                                      .kind = MS_TASK_COLLECTIVE,
                                      .name = name,
-                                     .bytes = num * 8.0,
+                                     .bytes = NUM_SUMS * 8.0,
                                      .waits = true},
                        start_s);
     return MS_OK;
@@ -134,7 +137,7 @@ static ms_status end_on_clock(ms_rank_run *r)
 {
     const ms_rank *rank = &r->rank;
     double sums[NUM_SUMS] = {0};
-    MS_TRY(all_reduce(r, sums, NUM_SUMS, "all gradients are there", 0.0));
+    MS_TRY(all_reduce(r, sums, "all gradients are there", 0.0));
     rank->backend->idle(rank->device, rank->planned->pipeline.world_sync_s + update_s(r));
     return MS_OK;
 }
@@ -149,9 +152,8 @@ static ms_status update_all(ms_rank_run *r, double norm)
     how.gradient_scale = 1.0;
     if (options->clip_norm > 0.0 && norm > options->clip_norm)
         how.gradient_scale = options->clip_norm / (norm + CLIP_EPSILON);
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            MS_TRY(ms_unit_update(rank, r->stages[s].parts[i].unit, &how));
+    for (int i = 0; i < r->num_parts; i++)
+        MS_TRY(ms_unit_update(rank, r->parts[i]->unit, &how));
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_COMPUTE,
                                      .kind = MS_TASK_OPTIMIZER,
@@ -164,9 +166,8 @@ static ms_status update_all(ms_rank_run *r, double norm)
 static double sum_of_squares(ms_rank_run *r)
 {
     double sum = 0.0;
-    for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            sum += ms_unit_sum_of_squares(&r->rank, r->stages[s].parts[i].unit);
+    for (int i = 0; i < r->num_parts; i++)
+        sum += ms_unit_sum_of_squares(&r->rank, r->parts[i]->unit);
     return sum;
 }
 
@@ -190,8 +191,7 @@ ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out)
                              [SUM_OF_SQUARES] = sum_of_squares(r),
                              [INTERRUPTED] =
                                  options->interrupted != NULL && *options->interrupted};
-    MS_TRY(all_reduce(r, sums, NUM_SUMS, "gradient norm",
-                      r->rank.planned->pipeline.world_sync_s));
+    MS_TRY(all_reduce(r, sums, "gradient norm", r->rank.planned->pipeline.world_sync_s));
     const ms_plan *plan = r->rank.planned->plan;
     out->loss =
         sums[LOSS_SUM] / ((double)plan->global_batch * (double)plan->sequence_length);
