@@ -91,10 +91,35 @@ static void all_parallelisms_at_once_on_64_ranks(void **state)
     assert_true(ms_run_difference(&got.updated, &want.updated, NULL) < 1e-12);
 }
 
+/* pp 2 x dp_shard 2 x tp 2 for 50 steps. */
+static void training_goes_as_on_one_rank(void **state)
+{
+    (void)state;
+    static const change mesh = {"mesh", 2, 1, 2, 1, 2, 1, 1, 3, 2};
+    ms_ctx *cx = test_cx();
+    const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
+    ms_plan plans[2] = {ms_run_base_plan(), changed(&mesh)};
+    ms_outcome out[2];
+    for (int i = 0; i < 2; i++) {
+        ms_runner_options options = ms_run_options(model, &plans[i], MS_REAL_FP32);
+        options.num_steps = 50;
+        options.optimizer.learning_rate = 1e-2;
+        ASSERT_OK(ms_run_plan(cx, model, &plans[i], "meshsim", &ms_backend_loop, &options,
+                              &out[i]),
+                  cx);
+    }
+    assert_true(out[0].losses[49] < 0.7 * out[0].losses[0]);
+    for (int step = 0; step < 50; step++)
+        ASSERT_NEAR(out[1].losses[step], out[0].losses[step], 1e-4);
+    printf("loss %.4f, after 50 steps %.4f and %.4f\n", out[0].losses[0],
+           out[0].losses[49], out[1].losses[49]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_axis_equals_one_rank),
-        cmocka_unit_test(all_parallelisms_at_once_on_64_ranks)};
+        cmocka_unit_test(all_parallelisms_at_once_on_64_ranks),
+        cmocka_unit_test(training_goes_as_on_one_rank)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
