@@ -234,11 +234,11 @@ static ms_status run(request *r)
     if ((status == MS_OK || partial) && r->choice.environment.rank == 0) {
         if (r->flags.check && !partial)
             status = check_run(r);
-        if (status != MS_OK && status != MS_ECHECK && status != MS_EINTERRUPTED)
-            return status;
-        fill_report(r, status);
-        ms_status written = ms_run_files_write(cx, &r->flags, &r->how, &r->report);
-        status = write_result(r, written == MS_OK ? status : written);
+        if (status == MS_OK || status == MS_ECHECK || status == MS_EINTERRUPTED) {
+            fill_report(r, status);
+            ms_status written = ms_run_files_write(cx, &r->flags, &r->how, &r->report);
+            status = write_result(r, written == MS_OK ? status : written);
+        }
     }
     ms_outcome_close(&r->outcome);
     return status;

@@ -100,6 +100,12 @@ static const ms_field stack_fields[] = {
      .help =
          "with fp32 and fp64 states and logits are in that type, without a master copy"},
     {.kind = MS_FIELD_BOOL,
+     .key = "fixed_unit_rooms",
+     .offset = AT(stack.fixed_unit_rooms),
+     .help =
+         "memory for gathered parameters is that of the largest unit all the time, embedding "
+         "and head included"},
+    {.kind = MS_FIELD_BOOL,
      .key = "regather",
      .offset = AT(stack.regather),
      .required = true,

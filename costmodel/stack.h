@@ -63,6 +63,8 @@ typedef struct ms_stack {
     ms_coefficient param_comm_bytes;   /* per parameter in gathers */
     bool
         states_in_compute_type; /* the figures above are those of 16-bit types and below; ms_stack_adapt says what holds for others */
+    bool
+        fixed_unit_rooms; /* what is gathered goes to rooms as large as the largest unit, embedding and head included; otherwise a unit is a layer */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool
         counts_context; /* its memory figure includes CUDA context and communication buffers */

@@ -395,6 +395,18 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     return check(cx, rc, "a send");
 }
 
+/* A gather whose part is in its place already, which MPI wants to be told. */
+static bool is_own_part(const ms_device_rank *device, const pending *p)
+{
+    const ms_transfer *t = &p->transfer;
+    if (t->kind != MS_TRANSFER_ALL_GATHER)
+        return false;
+    const ms_members *members = &device->job->world->members[t->group][device->rank];
+    size_t bytes = ms_element_bytes(device->job->type, (ms_element)t->element);
+    return t->send ==
+           (const char *)t->receive + (size_t)(members->own * t->count) * bytes;
+}
+
 static ms_status start_kind(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     const ms_transfer *t = &p->transfer;
@@ -402,10 +414,11 @@ static ms_status start_kind(ms_ctx *cx, ms_device_rank *device, pending *p)
     MPI_Datatype type = p->type;
     MPI_Op op = t->maximum ? MPI_MAX : MPI_SUM;
     const void *send = t->send == t->receive ? MPI_IN_PLACE : t->send;
+    const void *shard = is_own_part(device, p) ? MPI_IN_PLACE : t->send;
     int count = (int)t->count, rc = MPI_SUCCESS;
     switch ((ms_transfer_kind)t->kind) {
     case MS_TRANSFER_ALL_GATHER:
-        rc = MPI_Iallgather(t->send, count, type, t->receive, count, type, comm,
+        rc = MPI_Iallgather(shard, count, type, t->receive, count, type, comm,
                             &p->request);
         break;
     case MS_TRANSFER_REDUCE_SCATTER:

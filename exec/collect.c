@@ -9,7 +9,6 @@ typedef struct header {
     long rank;
     ms_ledger ledger;
     long num_samples, num_slices, num_text;
-    double first_step_end_s;
 } header;
 
 static size_t text_length(const ms_recorder *recorder)
@@ -51,8 +50,7 @@ ms_packed ms_rank_outcome_pack(ms_arena *arena, const ms_rank_outcome *rank)
                    .ledger = rank->ledger,
                    .num_samples = rank->num_samples,
                    .num_slices = rank->recorder.num,
-                   .num_text = (long)text,
-                   .first_step_end_s = rank->first_step_end_s};
+                   .num_text = (long)text};
     size_t samples = (size_t)rank->num_samples * sizeof(ms_ledger_sample);
     size_t slices = (size_t)rank->recorder.num * sizeof(ms_recorded);
     size_t bytes = sizeof head + samples + slices + text;
@@ -92,10 +90,8 @@ void ms_rank_outcome_unpack(ms_arena *arena, const ms_packed *packed,
 {
     header head;
     memcpy(&head, packed->bytes, sizeof head);
-    *out = (ms_rank_outcome){.rank = head.rank,
-                             .ledger = head.ledger,
-                             .num_samples = (int)head.num_samples,
-                             .first_step_end_s = head.first_step_end_s};
+    *out = (ms_rank_outcome){
+        .rank = head.rank, .ledger = head.ledger, .num_samples = (int)head.num_samples};
     const char *at = (const char *)packed->bytes + sizeof head;
     ms_ledger_sample *samples = MS_NEW_ARRAY(arena, head.num_samples, ms_ledger_sample);
     size_t bytes = (size_t)head.num_samples * sizeof *samples;

@@ -1,6 +1,7 @@
 /* Activations and their gradients between stages: sent to another rank, or left for a stage of the same one. */
 #include "exec/rank_run.h"
 
+#include <math.h>
 #include <string.h>
 
 static long num_microbatches(const ms_rank_run *r)
@@ -75,6 +76,7 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
                        (ms_recorded){.stream = MS_STREAM_RECEIVE,
                                      .kind = MS_TASK_RECEIVE,
                                      .name = transfer.name,
+                                     .predicted_s = NAN,
                                      .bytes = out->bytes,
                                      .waits = true},
                        start_s);

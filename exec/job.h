@@ -24,8 +24,6 @@ typedef struct ms_job {
     const long *positions;        /* of stored indices; NULL: the same */
     bool overlaps;                /* parameters and gradients move beside compute */
     bool gathers_once;            /* parameters, at the start of a step */
-    struct ms_collection
-        *collection; /* exec/collection.h: whole tensors; NULL: not wanted */
 } ms_job;
 
 /* Lives in the arena. */

@@ -91,6 +91,8 @@ void ms_walk_run_arrives(ms_walk_run *w, ms_event event);
 ms_status ms_walk_run_settle(ms_walk_run *w);
 /* What the next task waits for, as a list for a transfer's `after`; returns how many. */
 int ms_walk_run_after(const ms_walk_run *w, ms_event out[9]);
+/* On a virtual clock: compute is taken for so long. */
+ms_status ms_walk_run_spend(ms_walk_run *w, double seconds);
 ms_status ms_walk_run_alone(ms_walk_run *w);
 ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward);
 

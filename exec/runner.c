@@ -172,9 +172,24 @@ static void find_step_times(const run *state, ms_outcome *out)
                 ms_max(out->step_s[step], state->step_s[rank * num_steps + step]);
 }
 
+/* Virtual clocks end a step when all ranks have met. */
+static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
+                            const ms_planned *planned)
+{
+    if (job->backend->has_values ||
+        planned->workload->stack->optimizer_sync == MS_SYNC_GLOBAL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "backend %s cannot time an optimizer that waits for nobody (%s)",
+            job->backend->name, ms_optimizer_sync_names[MS_SYNC_POST_VALIDATION]);
+    ms_hint(cx, "simulate can; or choose a stack whose optimizer_sync is global");
+    return MS_EINPUT;
+}
+
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
+    MS_TRY(check_sync(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     make_collections(cx, &state);
     open_outcome(cx, &state, out);

@@ -32,7 +32,6 @@ typedef struct ms_rank_outcome {
     int num_samples;
     const ms_ledger_sample *samples; /* over the last step */
     ms_recorder recorder;
-    double first_step_end_s;
 } ms_rank_outcome;
 
 typedef struct ms_outcome {

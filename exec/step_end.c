@@ -102,6 +102,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
                        (ms_recorded){.stream = MS_STREAM_REDUCE,
                                      .kind = MS_TASK_COLLECTIVE,
                                      .name = name,
+                                     .predicted_s = predicted_s,
                                      .bytes = NUM_SUMS * 8.0,
                                      .waits = true},
                        start_s);
@@ -114,10 +115,13 @@ static ms_status wait_for_gradients(ms_rank_run *r)
     double start_s = rank->backend->now_s(rank->device);
     MS_TRY(rank->backend->wait(rank->cx, rank->device, r->ready));
     MS_TRY(rank->backend->wait(rank->cx, rank->device, r->reduced));
+    for (int i = 0; i < r->num_parts && rank->backend->has_values; i++)
+        MS_TRY(ms_unit_wait(rank, r->parts[i]->unit));
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_REDUCE,
                                      .kind = MS_TASK_COLLECTIVE,
                                      .name = "reduce gradients",
+                                     .predicted_s = NAN,
                                      .waits = true},
                        start_s);
     return MS_OK;

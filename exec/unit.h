@@ -74,6 +74,8 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
                             int num_after, ms_event *done);
 ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
                                  const ms_event *after, int num_after, ms_event *done);
+/* Compute waits for all moves of the unit that were started once a step. */
+ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit);
 /* Exchange of gradient shards with the copy of the unit on another rank, which does the same; each adds what it gets, and compute has waited for it. The shards are
  * complete. Tied: the matrix of the first and last stage only; twin: everything. Without values nothing happens: predictions have them elsewhere. */
 ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag);

@@ -261,6 +261,11 @@ ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
     return MS_OK;
 }
 
+ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit)
+{
+    return rank->backend->wait(rank->cx, rank->device, unit->last);
+}
+
 /* ---- copies ---- */
 
 static ms_status swap(ms_rank *rank, const ms_transfer *transfers, const ms_event *after)

@@ -123,10 +123,10 @@ static ms_status execute(ms_walk_run *w, const ms_part_entry *entry)
 /* ---- entries on a virtual clock ---- */
 
 /* After the walk's last task. */
-static ms_status spend(ms_walk_run *w, double seconds)
+ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
 {
     const ms_rank *rank = &w->r->rank;
-    if (seconds <= 0.0)
+    if (seconds <= 0.0 || rank->backend->has_values)
         return MS_OK;
     MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
     rank->backend->idle(rank->device, seconds);
@@ -149,7 +149,7 @@ static ms_status move(ms_walk_run *w, const ms_part_op *op)
         w->ready = done;
         w->num_arrived = 0;
     }
-    return spend(w, op->interference_s);
+    return ms_walk_run_spend(w, op->interference_s);
 }
 
 static ms_status compute(ms_walk_run *w, const ms_part_entry *entry)
@@ -160,7 +160,7 @@ static ms_status compute(ms_walk_run *w, const ms_part_entry *entry)
     ms_op_call call = {.program = program, .predicted = op};
     MS_TRY(ms_walk_run_settle(w));
     if (entry->node < 0)
-        return spend(w, op->compute_s);
+        return ms_walk_run_spend(w, op->compute_s);
     call.node = &program->nodes[entry->node];
     MS_TRY(rank->backend->kernel(rank->cx, rank->device, &call));
     w->ready = rank->backend->mark(rank->device);

@@ -3,6 +3,8 @@
 
 #include "sim/interference.h"
 
+#include <math.h>
+
 static const ms_part_ops *ops_of(const ms_rank_part *part)
 {
     return part->plan->ops;
@@ -13,14 +15,22 @@ static ms_sharding sharding_of(const ms_walk_run *w)
     return w->r->rank.planned->sharding;
 }
 
-static ms_status spend(ms_walk_run *w, double seconds)
+/* Compute waits for a transfer of parameters or gradients: with values, as a slice of the record. */
+static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
+                               const char *name)
 {
     const ms_rank *rank = &w->r->rank;
-    if (seconds <= 0.0 || rank->backend->has_values)
+    double start_s = rank->backend->now_s(rank->device);
+    if (event == 0)
         return MS_OK;
-    MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
-    rank->backend->idle(rank->device, seconds);
-    w->ready = rank->backend->mark(rank->device);
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, event));
+    ms_rank_run_record(w->r,
+                       (ms_recorded){.stream = (unsigned char)stream,
+                                     .kind = MS_TASK_COLLECTIVE,
+                                     .name = name,
+                                     .predicted_s = NAN,
+                                     .waits = true},
+                       start_s);
     return MS_OK;
 }
 
@@ -59,8 +69,10 @@ static ms_status gather_for_part(ms_walk_run *w)
         MS_TRY(gather(w, w->part, after, num));
     }
     ms_walk_run_arrives(w, w->params);
-    if (w->r->rank.backend->has_values)
+    if (w->r->rank.backend->has_values) {
+        MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, "gather parameters"));
         MS_TRY(ms_walk_run_settle(w));
+    }
     if (!overlaps || w->part + 1 == w->stage->num_parts)
         return MS_OK;
     int num = ms_walk_run_after(w, after);
@@ -68,10 +80,14 @@ static ms_status gather_for_part(ms_walk_run *w)
 }
 
 /* A stage's first forward takes parameters as they come; without overlap it waits for all. */
-static void wait_for_gathered(ms_walk_run *w)
+static ms_status wait_for_gathered(ms_walk_run *w)
 {
     int part = w->r->job->overlaps ? w->part : w->stage->num_parts - 1;
-    ms_walk_run_arrives(w, w->stage->gathered[part]);
+    ms_event gathered = w->stage->gathered[part];
+    ms_walk_run_arrives(w, gathered);
+    return w->r->rank.backend->has_values
+               ? wait_recorded(w, gathered, MS_STREAM_GATHER, "gather parameters")
+               : MS_OK;
 }
 
 static ms_status take_arrival(ms_walk_run *w)
@@ -92,7 +108,7 @@ ms_status ms_state_before_part(ms_walk_run *w)
     if (gathers)
         MS_TRY(gather_for_part(w));
     if (w->r->job->gathers_once && w->first_forward)
-        wait_for_gathered(w);
+        MS_TRY(wait_for_gathered(w));
     w->r->part_start = w->ready;
     if (w->r->rank.backend->has_values)
         MS_TRY(ms_walk_run_settle(w));
@@ -108,7 +124,7 @@ static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
 {
     const ms_rank *rank = &w->r->rank;
     if (rank->backend->has_values)
-        MS_TRY(rank->backend->wait(rank->cx, rank->device, w->r->reduced));
+        MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, "reduce gradients"));
     return ms_unit_end_reduction(&w->r->rank, unit);
 }
 
@@ -161,9 +177,10 @@ ms_status ms_state_after_part(ms_walk_run *w)
     if (sharding == MS_ZERO_3 && (forward || w->inputs))
         ms_unit_release(&w->r->rank, part->unit);
     if (sharding == MS_ZERO_3 && job->overlaps)
-        MS_TRY(spend(w, ms_part_interference_s(job->planned, &at)));
+        MS_TRY(ms_walk_run_spend(w, ms_part_interference_s(job->planned, &at)));
     if (job->overlaps)
-        MS_TRY(spend(w, ms_action_interference_s(job->planned, &at, job->gathers_once)));
+        MS_TRY(ms_walk_run_spend(
+            w, ms_action_interference_s(job->planned, &at, job->gathers_once)));
     if (forward || !w->weights)
         return MS_OK;
     if (ms_shards_grads(sharding)) {

@@ -414,6 +414,17 @@ static void find_transients(const ms_workload *workload, const ms_parts *parts,
         descend(&d, &parts->embed, 1);
 }
 
+/* A head that shares its matrix gathers it like one of its own. */
+static void note_end_units(const ms_workload *workload, const ms_parts *parts,
+                           const ms_stage_layout *layout, ms_stage *stage)
+{
+    if (!workload->stack->fixed_unit_rooms)
+        return;
+    double embed = layout->has_embedding ? parts->embed.dense_params : 0.0;
+    double head = layout->has_head ? parts->head.dense_params : 0.0;
+    stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
+}
+
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
                    const ms_stage_layout *layout, ms_stage *out)
 {
@@ -434,6 +445,7 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
     if (layout->has_head)
         add_part(workload, out, head_of(workload, parts, layout), 1.0);
     out->num_layers = layout->num_layers;
+    note_end_units(workload, parts, layout, out);
     find_transients(workload, parts, layout, out);
 }
 
