@@ -189,6 +189,7 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out)
 {
+    *out = (ms_outcome){0};
     MS_TRY(check_sync(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     make_collections(cx, &state);

@@ -1,4 +1,5 @@
 /* Virtual clocks: small walks by hand, and whole steps of random plans, which must take what the simulator's replay of their nodes takes, to the last bit. */
+#include "exec/collect.h"
 #include "exec/runner.h"
 #include "sim/simulation.h"
 
@@ -192,6 +193,7 @@ static double clock_step_s(const subject *s, const ms_planned *planned)
     ASSERT_OK(ms_runner_run(s->cx, &job, planned, &options, &out), s->cx);
     job.backend->close(&job);
     ASSERT_INT(out.steps_done, 1);
+    ms_outcome_close(&out);
     return out.step_s[0];
 }
 
