@@ -66,23 +66,6 @@ ms_status ms_walk_run_settle(ms_walk_run *w)
 
 /* ---- entries with values ---- */
 
-static int kind_of(const ms_node *node)
-{
-    switch ((ms_pass)node->pass) {
-    case MS_PASS_RECOMPUTE:
-        return MS_TASK_RECOMPUTE;
-    case MS_PASS_BACKWARD_INPUT:
-        return MS_TASK_BACKWARD_INPUT;
-    case MS_PASS_BACKWARD_WEIGHT:
-        return MS_TASK_BACKWARD_WEIGHT;
-    case MS_PASS_FORWARD:
-    case MS_PASS_OPTIMIZER:
-    case MS_NUM_PASSES:
-        break;
-    }
-    return MS_TASK_FORWARD;
-}
-
 static double predicted_s(const ms_part_op *op)
 {
     if (op == NULL)
@@ -97,7 +80,7 @@ static ms_recorded slice_of(const ms_program *program, const ms_part_entry *entr
     bool moves = (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE) &&
                  ms_node_communicates(program, node, &comm);
     ms_recorded slice = {.stream = MS_STREAM_COMPUTE,
-                         .kind = (unsigned char)kind_of(node),
+                         .kind = (unsigned char)ms_node_task_kind(node),
                          .name = node->name,
                          .predicted_s = predicted_s(entry->op)};
     if (moves) {

@@ -134,7 +134,7 @@ static void add_ring(list *l, ms_part_op op, const ms_node *node)
 
 /* ---- ops of a pass ---- */
 
-static int kind_of(const ms_node *node)
+ms_task_kind ms_node_task_kind(const ms_node *node)
 {
     switch ((ms_pass)node->pass) {
     case MS_PASS_RECOMPUTE:
@@ -153,7 +153,7 @@ static int kind_of(const ms_node *node)
 
 static void add_node(list *l, const ms_node *node)
 {
-    ms_part_op op = {.kind = (unsigned char)kind_of(node),
+    ms_part_op op = {.kind = (unsigned char)ms_node_task_kind(node),
                      .weight = node->pass == MS_PASS_BACKWARD_WEIGHT,
                      .name = node->name,
                      .node = node};

@@ -53,6 +53,9 @@ typedef struct ms_part_ops {
     ms_state_move replicate, tp_sync;
 } ms_part_ops;
 
+/* What a kernel of a node is in traces and sums, by its pass. */
+ms_task_kind ms_node_task_kind(const ms_node *node);
+
 /* The parts of every stage of the model, in the order in which they run. */
 typedef struct ms_stage_parts {
     int num;

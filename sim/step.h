@@ -56,8 +56,7 @@ double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 
-/* The same with what the lists say about how they begin and end: a hundred times as long to compute for a deep pipeline, and still a fraction of a
- * replay. */
+/* The same with what the lists say about how they begin and end; takes longer to compute. */
 double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                              ms_arena *scratch);
 
