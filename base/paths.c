@@ -255,3 +255,13 @@ ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
         return fail_unknown(cx, kind, what, name_or_path, aliases);
     return MS_OK;
 }
+
+const char *ms_path_beside(ms_ctx *cx, const char *file, const char *path)
+{
+    const char *slash = file == NULL ? NULL : strrchr(file, '/');
+    if (slash == NULL || path[0] == '/')
+        return path;
+    const char *beside =
+        ms_arena_printf(cx->arena, "%.*s%s", (int)(slash - file) + 1, file, path);
+    return is_file(beside) ? beside : path;
+}
