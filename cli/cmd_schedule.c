@@ -46,6 +46,7 @@ static const ms_option schedule_table[] = {
      .value = "X",
      .unit = MS_UNIT_COUNT,
      .high = 4194304,
+     .above_low = true,
      .help = "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
              "(default 2)"},
     TIME(forward, "--forward", "of a stage, in any unit (default 1)"),

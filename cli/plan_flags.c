@@ -76,6 +76,7 @@ const ms_option ms_plan_option_table[] = {
      .value = "X",
      .unit = MS_UNIT_COUNT,
      .high = 4194304,
+     .above_low = true,
      .help = "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
              "(default 2)"},
     TEXT(layers_per_stage, "--layers-per-stage", "N,N,...",
