@@ -187,14 +187,7 @@ int ms_schedule_group(const ms_schedule_shape *shape)
 
 void ms_action_push(ms_action_list *list, ms_action action)
 {
-    if (list->num == list->capacity) {
-        int capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
-        ms_action *actions = MS_NEW_ARRAY(list->arena, capacity, ms_action);
-        if (list->num > 0)
-            memcpy(actions, list->actions, (size_t)list->num * sizeof *actions);
-        list->actions = actions;
-        list->capacity = capacity;
-    }
+    MS_MAKE_ROOM(list->arena, list->actions, list->num, list->capacity, 64);
     list->actions[list->num++] = action;
 }
 

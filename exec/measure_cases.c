@@ -117,14 +117,7 @@ static bool is_known(const ms_kernel_cases *cases, const ms_sample *sample)
 
 static void push(ms_arena *arena, ms_kernel_cases *cases, const ms_kernel_case *item)
 {
-    if (cases->num == cases->capacity) {
-        int capacity = cases->capacity == 0 ? 128 : 2 * cases->capacity;
-        ms_kernel_case *items = MS_NEW_ARRAY(arena, capacity, ms_kernel_case);
-        if (cases->num > 0)
-            memcpy(items, cases->items, (size_t)cases->num * sizeof *items);
-        cases->items = items;
-        cases->capacity = capacity;
-    }
+    MS_MAKE_ROOM(arena, cases->items, cases->num, cases->capacity, 128);
     cases->items[cases->num++] = *item;
 }
 
