@@ -252,16 +252,6 @@ void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s)
     ms_recorder_add(&r->recorder, slice);
 }
 
-void ms_rank_run_record_accumulation(ms_rank_run *r, double start_s)
-{
-    ms_rank_run_record(r,
-                       (ms_recorded){.stream = MS_STREAM_COMPUTE,
-                                     .kind = MS_TASK_BACKWARD_WEIGHT,
-                                     .name = "accumulate gradients",
-                                     .predicted_s = NAN},
-                       start_s);
-}
-
 ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
 {
     const ms_schedule *schedule = r->rank.planned->schedule;
@@ -275,7 +265,13 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     double start_s = r->rank.backend->now_s(r->rank.device);
     for (int i = 0; i < r->num_parts; i++)
         ms_unit_clear_gradients(&r->rank, r->parts[i]->unit);
-    ms_rank_run_record_accumulation(r, start_s);
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = MS_STREAM_COMPUTE,
+                                     .kind = MS_TASK_OPTIMIZER,
+                                     .name = "optimizer",
+                                     .predicted_s = NAN,
+                                     .goes_on = true},
+                       start_s);
     MS_TRY(ms_state_gather_all(r));
     for (int a = schedule->first_action[r->pipeline_rank];
          a < schedule->first_action[r->pipeline_rank + 1]; a++)

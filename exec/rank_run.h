@@ -136,7 +136,5 @@ void ms_flight_end(ms_rank_run *r, ms_flight *flight);
 
 /* Seconds on the rank's clock, and a slice of the record. */
 void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s);
-/* Gradients cleared, or added to those of other micro-batches, since `start_s`. */
-void ms_rank_run_record_accumulation(ms_rank_run *r, double start_s);
 
 #endif

@@ -15,9 +15,9 @@ static ms_sharding sharding_of(const ms_walk_run *w)
     return w->r->rank.planned->sharding;
 }
 
-/* On CPUs compute itself sets a transfer off: what that took since `start_s`. The wait for it counts it. */
-static void record_start(ms_rank_run *r, ms_stream stream, const char *name,
-                         double start_s)
+/* On CPUs compute itself sets a transfer off, and makes room for what it moves: what that took since `start_s`. The wait for it counts it. */
+static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
+                        double start_s)
 {
     ms_rank_run_record(r,
                        (ms_recorded){.stream = (unsigned char)stream,
@@ -64,7 +64,7 @@ ms_status ms_state_gather_all(ms_rank_run *r)
         for (int i = 0; i < r->stages[s].num_parts; i++)
             MS_TRY(ms_unit_gather(&r->rank, r->stages[s].parts[i].unit, NULL, 0,
                                   &r->stages[s].gathered[i]));
-    record_start(r, MS_STREAM_GATHER, "gather parameters", start_s);
+    record_work(r, MS_STREAM_GATHER, "gather parameters", start_s);
     return MS_OK;
 }
 
@@ -73,7 +73,7 @@ static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num
     double start_s = now_s(w->r);
     MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
                           &w->params));
-    record_start(w->r, MS_STREAM_GATHER, "gather parameters", start_s);
+    record_work(w->r, MS_STREAM_GATHER, "gather parameters", start_s);
     return MS_OK;
 }
 
@@ -139,7 +139,7 @@ ms_status ms_state_before_part(ms_walk_run *w)
     if (!forward && w->weights && ms_shards_grads(sharding)) {
         double start_s = now_s(w->r);
         MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
-        ms_rank_run_record_accumulation(w->r, start_s);
+        record_work(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
     }
     return MS_OK;
 }
@@ -154,7 +154,7 @@ static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
         MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, "reduce gradients"));
     double start_s = now_s(w->r);
     MS_TRY(ms_unit_end_reduction(&w->r->rank, unit));
-    ms_rank_run_record_accumulation(w->r, start_s);
+    record_work(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
     return MS_OK;
 }
 
@@ -184,7 +184,7 @@ static ms_status reduce_last_recorded(ms_walk_run *w, const ms_rank_part *part)
 {
     double start_s = now_s(w->r);
     MS_TRY(reduce_last(w, part));
-    record_start(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
+    record_work(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
     return MS_OK;
 }
 
@@ -225,7 +225,7 @@ ms_status ms_state_after_part(ms_walk_run *w)
         ms_event done = 0;
         double start_s = now_s(w->r);
         MS_TRY(ms_unit_reduce(&w->r->rank, part->unit, &w->ready, 1, &done));
-        record_start(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
+        record_work(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
         note_reduced(w, done);
         MS_TRY(settle_reduction(w, part->unit));
         if (!job->overlaps)
