@@ -2,6 +2,7 @@
 #include "exec/rank_run.h"
 
 #include "sim/interference.h"
+#include "sim/move_names.h"
 
 #include <math.h>
 
@@ -70,7 +71,7 @@ static ms_status gather_for_part(ms_walk_run *w)
     }
     ms_walk_run_arrives(w, w->params);
     if (w->r->rank.backend->has_values) {
-        MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, "gather parameters"));
+        MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, MS_MOVE_GATHER));
         MS_TRY(ms_walk_run_settle(w));
     }
     if (!overlaps || w->part + 1 == w->stage->num_parts)
@@ -86,7 +87,7 @@ static ms_status wait_for_gathered(ms_walk_run *w)
     ms_event gathered = w->stage->gathered[part];
     ms_walk_run_arrives(w, gathered);
     return w->r->rank.backend->has_values
-               ? wait_recorded(w, gathered, MS_STREAM_GATHER, "gather parameters")
+               ? wait_recorded(w, gathered, MS_STREAM_GATHER, MS_MOVE_GATHER)
                : MS_OK;
 }
 
@@ -95,6 +96,27 @@ static ms_status take_arrival(ms_walk_run *w)
     if (w->part > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
         return MS_OK;
     return ms_receive_for(w, &w->carried);
+}
+
+/* Rooms of gradients are cleared, and added to what is kept. */
+static void record_accumulation(ms_walk_run *w, double start_s)
+{
+    if (w->r->rank.backend->has_values)
+        ms_rank_run_record(w->r,
+                           (ms_recorded){.stream = MS_STREAM_COMPUTE,
+                                         .kind = MS_TASK_BACKWARD_WEIGHT,
+                                         .name = MS_MOVE_ACCUMULATE,
+                                         .predicted_s = NAN},
+                           start_s);
+}
+
+static ms_status begin_gradients(ms_walk_run *w)
+{
+    const ms_rank *rank = &w->r->rank;
+    double start_s = rank->backend->now_s(rank->device);
+    MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
+    record_accumulation(w, start_s);
+    return MS_OK;
 }
 
 ms_status ms_state_before_part(ms_walk_run *w)
@@ -113,7 +135,7 @@ ms_status ms_state_before_part(ms_walk_run *w)
     if (w->r->rank.backend->has_values)
         MS_TRY(ms_walk_run_settle(w));
     if (!forward && w->weights && ms_shards_grads(sharding))
-        MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
+        MS_TRY(begin_gradients(w));
     return MS_OK;
 }
 
@@ -124,13 +146,25 @@ static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
 {
     const ms_rank *rank = &w->r->rank;
     if (rank->backend->has_values)
-        MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, "reduce gradients"));
-    return ms_unit_end_reduction(&w->r->rank, unit);
+        MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, MS_MOVE_REDUCE));
+    double start_s = rank->backend->now_s(rank->device);
+    MS_TRY(ms_unit_end_reduction(&w->r->rank, unit));
+    record_accumulation(w, start_s);
+    return MS_OK;
 }
 
 static void note_reduced(ms_walk_run *w, ms_event done)
 {
     w->r->reduced = done != 0 ? done : w->r->reduced;
+}
+
+static void note_last(ms_walk_run *w, ms_event done, ms_stream stream, const char *name)
+{
+    ms_rank_run *r = w->r;
+    note_reduced(w, done);
+    if (done != 0)
+        r->last_moves[r->num_last_moves++] =
+            (ms_last_move){name, (unsigned char)stream, done};
 }
 
 /* What a sharding moves once a step when the gradients are complete. */
@@ -140,13 +174,13 @@ static ms_status reduce_last(ms_walk_run *w, const ms_rank_part *part)
     ms_event done = 0;
     if (!ms_shards_grads(sharding)) {
         MS_TRY(ms_unit_reduce_last(&w->r->rank, part->unit, &w->ready, 1, &done));
-        note_reduced(w, done);
+        note_last(w, done, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
     }
     if (sharding == MS_ZERO_0)
         return MS_OK;
     done = 0;
     MS_TRY(ms_unit_replicate(&w->r->rank, part->unit, &w->ready, 1, &done));
-    note_reduced(w, done);
+    note_last(w, done, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
     return MS_OK;
 }
 
@@ -206,7 +240,7 @@ static ms_status exchange_with_copy(ms_walk_run *w)
         .kind = MS_TRANSFER_SEND,
         .stream = MS_STREAM_REDUCE,
         .peer = rank->place->rank,
-        .name = "exchange with the copy",
+        .name = MS_MOVE_TWIN,
         .predicted_s = ms_twin_s(&planned->pipeline, w->stage->sums, planned->sharding)};
     ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
     if (transfer.predicted_s <= 0.0)
@@ -229,7 +263,7 @@ ms_status ms_state_after_walk(ms_walk_run *w)
         ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
         MS_TRY(ms_unit_reduce_over_tp(&w->r->rank, w->stage->parts[i].unit, after, 2,
                                       &done));
-        note_reduced(w, done);
+        note_last(w, done, MS_STREAM_TP, MS_MOVE_TP_SYNC);
     }
     return MS_OK;
 }

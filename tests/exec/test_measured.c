@@ -43,7 +43,7 @@ static void times_sum_to_the_step(void **state)
     double step_s[3];
     ms_outcome outcome = one_rank(&rank, step_s);
     ms_measured m;
-    ms_measured_make(test_cx()->arena, &outcome, 1, 100.0, &m);
+    ms_measured_make(test_cx()->arena, &outcome, 1, 100.0, NULL, &m);
     ASSERT_INT(m.num_steps, 2);
     ASSERT_NEAR(m.step_s, 10.0, 0.0);
     ASSERT_NEAR(m.tokens_per_s, 10.0, 0.0);
@@ -51,11 +51,11 @@ static void times_sum_to_the_step(void **state)
     ASSERT_NEAR(m.times[0].exposed_comm_s, 2.0, 1e-12);
     ASSERT_NEAR(m.times[0].optimizer_s, 1.0, 1e-12);
     ASSERT_NEAR(m.times[0].host_s, 3.0, 1e-12);
-    ASSERT_INT(m.num_kinds, 3);
-    ASSERT_TEXT(m.kinds[0].name, "mlp.down");
-    ASSERT_NEAR(m.kinds[0].measured_s, 4.0, 1e-12);
-    ASSERT_NEAR(m.kinds[0].predicted_s, 2.0, 1e-12);
-    ASSERT_NEAR(m.kinds[0].count, 1.0, 0.0);
+    ASSERT_INT(m.kinds.num, 3);
+    ASSERT_TEXT(m.kinds.kinds[0].name, "mlp.down");
+    ASSERT_NEAR(m.kinds.kinds[0].measured_s, 4.0, 1e-12);
+    ASSERT_NEAR(m.kinds.kinds[0].predicted_s, 2.0, 1e-12);
+    ASSERT_NEAR(m.kinds.kinds[0].count, 1.0, 0.0);
     ms_outcome_close(&outcome);
 }
 
