@@ -93,7 +93,9 @@ static ms_result read_trace(ms_ctx *cx, const ms_outcome *outcome)
 {
     ms_plan plan = ms_plan_default(1);
     plan.model = "small";
-    ms_run_trace trace = {&plan, "loop", 10.0, 2, 1, outcome->ranks};
+    ms_measured measured;
+    ms_measured_make(cx->arena, outcome, 1, 100.0, NULL, &measured);
+    ms_run_trace trace = {&plan, "loop", 10.0, 2, 1, outcome->ranks, &measured.kinds};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_run_trace_write(file, cx->arena, &trace);
@@ -126,6 +128,8 @@ static void traces_read_back_and_differences_are_sorted(void **state)
     ASSERT_TEXT(c.nodes[0].kind, "loss forward");
     assert_true(isnan(c.nodes[0].a_s));
     ASSERT_NEAR(ms_compared_difference_s(&c.nodes[0]), 3.0, 1e-9);
+    ASSERT_NEAR(c.rest.a_s, 3.0, 1e-9);
+    ASSERT_NEAR(ms_compared_difference_s(&c.rest), -3.0, 1e-9);
     ms_outcome_close(&outcome);
     ms_outcome_close(&other);
 }
@@ -145,6 +149,8 @@ static void other_documents_are_refused(void **state)
         "{\"traceEvents\": [], \"otherData\": {\"step_s\": 0}}",
         "{\"traceEvents\": [{\"ph\": \"X\"}], \"otherData\": {\"step_s\": 1}}",
         "{\"traceEvents\": [1], \"otherData\": {\"step_s\": 1}}",
+        "{\"traceEvents\": [], \"otherData\": {\"step_s\": 1, \"ranks\": 1}}",
+        "{\"traceEvents\": [], \"otherData\": {\"step_s\": 1, \"ranks\": 0, \"nodes\": []}}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         ms_ctx *cx = test_cx();
