@@ -101,7 +101,7 @@ ms_measured_times ms_measured_stage_times(const ms_measured *measured,
 static void add_slice_to_kind(ms_node_kind *kind, const ms_recorded *slice)
 {
     double before_s = isnan(kind->measured_s) ? 0.0 : kind->measured_s;
-    kind->count += 1.0;
+    kind->count += slice->goes_on ? 0.0 : 1.0;
     kind->measured_s = before_s + slice->end_s - slice->start_s;
     if (isnan(slice->predicted_s))
         return;
