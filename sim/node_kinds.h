@@ -26,9 +26,9 @@ typedef struct ms_node_kinds {
 
 ms_node_kinds ms_node_kinds_make(ms_arena *arena);
 /* The kind, added if it is new (count 0, NaN). Valid until the next is added; `name` must outlive the kinds. */
-ms_node_kind *ms_node_kinds_at(ms_node_kinds *kinds, const char *name, int task_kind);
+ms_node_kind *ms_node_kinds_at(ms_node_kinds *all, const char *name, int task_kind);
 /* Most seconds first, measured ones if there are any; not to be added to any more. */
-void ms_node_kinds_sort(ms_node_kinds *kinds);
+void ms_node_kinds_sort(ms_node_kinds *all);
 
 /* Predicted seconds of a simulation by nodes, sorted; of one by actions none. Lives in the arena. */
 ms_node_kinds ms_simulated_kinds(ms_arena *arena, const ms_simulation *simulation);
@@ -37,6 +37,6 @@ ms_node_kinds ms_simulated_kinds(ms_arena *arena, const ms_simulation *simulatio
 const char *ms_node_kind_text(ms_arena *arena, const ms_node_kind *kind);
 
 /* "nodes": [{kind, count, measured_s, predicted_s}], of simulations without measured_s. */
-void ms_node_kinds_write_json(ms_jout *out, const ms_node_kinds *kinds, bool is_measured);
+void ms_node_kinds_write_json(ms_jout *out, const ms_node_kinds *all, bool is_measured);
 
 #endif
