@@ -18,6 +18,8 @@
 #define FORCE_AFTER_S 7.0 /* ranks that were asked to stop */
 #define KILL_AFTER_S  9.0
 
+#define PROGRESS_VARIABLE "MESHSIM_PROGRESS"
+
 /* ---- the command line ---- */
 
 static const char *find_in_path(ms_arena *arena, const char *name)
@@ -44,6 +46,11 @@ bool ms_launch_is_own(void)
     return getenv(MS_LAUNCHED_VARIABLE) != NULL;
 }
 
+bool ms_launch_shows_progress(void)
+{
+    return ms_launch_is_own() && getenv(PROGRESS_VARIABLE) != NULL;
+}
+
 /* Others take what is a variable of the environment here as no more than that. */
 static const char *const always[] = {"OMPI_MCA_rmaps_base_oversubscribe=1",
                                      MS_LAUNCHED_VARIABLE "=1", NULL};
@@ -51,6 +58,7 @@ static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT=1",
                                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", NULL};
 static const char *const crowded[] = {"OMPI_MCA_mpi_yield_when_idle=1",
                                       "OMPI_MCA_hwloc_base_binding_policy=none", NULL};
+static const char *const progress[] = {PROGRESS_VARIABLE "=1", NULL};
 static const char *const threads[] = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
                                       NULL};
 
@@ -72,6 +80,8 @@ char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
     words[num++] = ms_arena_strdup(arena, "env");
     add_variables(words, &num, arena, always);
     add_variables(words, &num, arena, threads);
+    if (launch->shows_progress)
+        add_variables(words, &num, arena, progress);
     if (geteuid() == 0)
         add_variables(words, &num, arena, as_root);
     if (launch->num_ranks > launch->num_cores)

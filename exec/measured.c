@@ -51,6 +51,8 @@ static ms_measured_times times_of(const ms_recorder *recorder, long num_steps,
                                   double step_s)
 {
     ms_measured_times t = {0};
+    if (recorder->num == 0)
+        return (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
     for (long i = 0; i < recorder->num; i++)
         add_slice(&t, &recorder->slices[i]);
     t.compute_s /= (double)num_steps;
