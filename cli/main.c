@@ -49,6 +49,7 @@ int main(int argc, char **argv)
         ms_help_print_short(stderr);
         return MS_EINPUT;
     }
+    (void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* ranks share it: whole lines */
     ms_interrupt_install();
     ms_ctx cx = {.arena = ms_arena_open()};
     ms_status status = run(&cx, argc, argv);

@@ -21,6 +21,7 @@ static bool is_of_launcher(const char *line)
 {
     return strncmp(line, "mpiexec: Forwarding", 19) == 0 ||
            strncmp(line, "mpirun: Forwarding", 18) == 0 ||
+           strstr(line, "abort is already in progress") != NULL ||
            strstr(line, "more process has sent help message") != NULL ||
            strstr(line, "total processes failed to start") != NULL;
 }
