@@ -280,7 +280,8 @@ static ms_status write_result(const request *r, ms_status status)
 /* Rank 0, with what it has after an interrupt that broke a step off; launchers end all ranks when one has ended. */
 static void let_rank_0_end_first(void)
 {
-    struct timespec rest = {.tv_sec = RANK_WITHIN_S};
+    struct timespec rest = {.tv_sec = RANK_WITHIN_S - 2};
+    (void)alarm(0);
     (void)nanosleep(&rest, NULL);
 }
 

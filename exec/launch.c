@@ -168,7 +168,7 @@ static bool read_output(const process *p, ms_launch_output *output)
     char bytes[4096];
     ssize_t num = read(p->output, bytes, sizeof bytes);
     if (num > 0)
-        ms_launch_output_add(output, bytes, num, stderr);
+        ms_launch_output_add(output, bytes, num, p->terminated ? NULL : stderr);
     return num > 0 || (num < 0 && errno == EINTR);
 }
 
@@ -232,6 +232,14 @@ static const char *own_program(ms_arena *arena)
     return ms_arena_strndup(arena, path, (size_t)length);
 }
 
+static ms_status judge_interrupted(ms_ctx *cx, const ms_launch_output *output)
+{
+    if (output->has_error)
+        return MS_EINTERRUPTED; /* told by rank 0 */
+    return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
+                   "interrupted, and no rank said how far it was");
+}
+
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
 {
     char **command = ms_launch_command(cx->arena, launch, own_program(cx->arena));
@@ -245,8 +253,8 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
     ms_status status = start(cx, command, &p);
     if (status == MS_OK) {
         wait_for(&p, &signals, &output);
-        status =
-            p.asked_at_s > 0.0 ? MS_EINTERRUPTED : ms_launch_judge(cx, &output, p.code);
+        status = p.asked_at_s > 0.0 ? judge_interrupted(cx, &output)
+                                    : ms_launch_judge(cx, &output, p.code);
     }
     (void)sigprocmask(SIG_SETMASK, &p.before, NULL);
     return status;

@@ -49,7 +49,7 @@ typedef struct ms_launch_output {
 } ms_launch_output;
 
 ms_launch_output ms_launch_output_open(void);
-/* Takes in bytes; lines of ranks go on to `out`. */
+/* Takes in bytes; lines of ranks go on to `out`; NULL: nowhere, for an mpiexec that was ended by force and fails in its clean-up (seen: Open MPI 4.1.4 with PMIx 4.2.2). */
 void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_bytes,
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);

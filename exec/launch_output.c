@@ -69,7 +69,8 @@ static void end_line(ms_launch_output *o, FILE *out)
         add_to_block(o);
     } else {
         o->has_error = o->has_error || strstr(o->line, "error: ") != NULL;
-        fprintf(out, "%s\n", o->line);
+        if (out != NULL)
+            fprintf(out, "%s\n", o->line);
     }
     o->length = 0;
 }

@@ -70,7 +70,7 @@ static void measure_times(ms_arena *arena, const ms_outcome *outcome, ms_measure
     double sum_s = 0.0;
     for (long i = outcome->steps_done - out->num_steps; i < outcome->steps_done; i++)
         sum_s += outcome->step_s[i];
-    for (long r = 0; r < outcome->num_ranks && out->num_steps > 0; r++)
+    for (long r = 0; r < outcome->num_ranks; r++)
         times[r] = times_of(&outcome->ranks[r].recorder, out->num_steps,
                             sum_s / (double)out->num_steps);
     out->times = times;
