@@ -40,10 +40,18 @@ struct ms_arena {
     size_t next_capacity;
 };
 
+static _Thread_local const char *user;
+
+void ms_arena_name_user(const char *name)
+{
+    user = name;
+}
+
 static _Noreturn void out_of_memory(size_t size)
 {
-    fprintf(stderr, "meshsim: out of memory while allocating %zu bytes\n", size);
-    exit(1);
+    fprintf(stderr, "error: %s%sno memory is left for %zu bytes\n",
+            user != NULL ? user : "", user != NULL ? ": " : "", size);
+    _Exit(1); /* exit handlers of libraries may wait for memory too */
 }
 
 static void *allocate(size_t size)

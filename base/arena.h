@@ -16,6 +16,8 @@ typedef struct ms_arena_mark {
 
 ms_arena *ms_arena_open(void);
 void ms_arena_close(ms_arena *arena);
+/* Who this thread works for, to be named when memory is exhausted: "rank 3"; NULL: nobody. Not copied. */
+void ms_arena_name_user(const char *name);
 
 /* Returns `size` zeroed bytes aligned for any type; size 0 gives a valid unique pointer. */
 void *ms_arena_alloc(ms_arena *arena, size_t size);

@@ -211,8 +211,11 @@ static ms_status start_ranks(request *r, const ms_measure *how)
         argv[num++] = ms_arena_strdup(arena, "--cluster");
         argv[num++] = ms_arena_strdup(arena, r->options->cluster);
     }
-    MS_TRY(ms_launch_run(r->cx, &(ms_launch_job){r->mpiexec, how->num_ranks,
-                                                 ms_machine_cores(), num, argv}));
+    MS_TRY(ms_launch_run(r->cx, &(ms_launch_job){.mpiexec = r->mpiexec,
+                                                 .num_ranks = how->num_ranks,
+                                                 .num_cores = ms_machine_cores(),
+                                                 .argc = num,
+                                                 .argv = argv}));
     return read_samples(r);
 }
 

@@ -13,7 +13,14 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* After an interrupt: how long a step may take to end as usual, and when all must have ended (ranks before mpiexec is told to end them). */
+#define GRACE_S       1.0
+#define END_WITHIN_S  9
+#define RANK_WITHIN_S 6
+#define TELL_EVERY_S  2.0 /* on a terminal */
 
 typedef struct request {
     ms_ctx *cx;
@@ -30,7 +37,39 @@ typedef struct request {
     ms_outcome outcome;
     ms_check check;
     ms_run_report report;
+    const char *what; /* is run, for messages */
+    double told_s;    /* when something was told last */
 } request;
+
+/* ---- progress ---- */
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool is_watched(const request *r)
+{
+    return ms_launch_is_own() ? ms_launch_shows_progress()
+                              : r->cx->verbosity >= 0 && isatty(STDERR_FILENO);
+}
+
+static void show_progress(void *state, const ms_run_position *at)
+{
+    request *r = state;
+    double now = now_s();
+    if (now - r->told_s < TELL_EVERY_S)
+        return;
+    r->told_s = now;
+    bool is_done = at->num_actions_done == at->num_actions;
+    fprintf(stderr, "%sstep %ld of %ld: ", r->what, at->step + 1, r->how.num_steps);
+    if (is_done && r->choice.backend->has_values)
+        fprintf(stderr, "loss %.6f\n", at->loss);
+    else
+        fprintf(stderr, "%d of %d actions\n", at->num_actions_done, at->num_actions);
+}
 
 /* ---- before ---- */
 
@@ -104,6 +143,11 @@ static ms_status open_plan(request *r)
     MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
     MS_TRY(ms_run_flags_options(cx, &r->flags, &r->plan, r->workload->model, &r->how));
+    r->how.grace_s = GRACE_S;
+    if (is_watched(r)) {
+        r->how.progress = show_progress;
+        r->how.progress_state = r;
+    }
     ms_planned_open(cx, r->workload, &r->plan, &r->planned);
     (void)ms_predict_planned(cx, &r->planned, &r->prediction);
     return MS_OK;
@@ -130,8 +174,12 @@ static ms_status launch(const request *r)
     for (int i = 0; i < r->args->argc; i++)
         argv[1 + i] = r->args->argv[i];
     fflush(stderr);
-    return ms_launch_run(cx, &(ms_launch_job){r->choice.mpiexec, num_ranks, num_cores,
-                                              r->args->argc + 1, argv});
+    return ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
+                                              .num_ranks = num_ranks,
+                                              .num_cores = num_cores,
+                                              .argc = r->args->argc + 1,
+                                              .argv = argv,
+                                              .shows_progress = is_watched(r)});
 }
 
 /* ---- the run ---- */
@@ -150,9 +198,11 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
                           .world = t->world,
                           .type = t->how->type,
                           .timeout_s = t->timeout_s};
+    if (ms_interrupted)
+        return MS_EINTERRUPTED;
     MS_TRY(t->backend->open(cx, &job));
     ms_status status = ms_runner_run(cx, &job, t->planned, t->how, out);
-    if (status == MS_OK || status == MS_EINTERRUPTED) {
+    if ((status == MS_OK || status == MS_EINTERRUPTED) && !out->broken_off) {
         ms_status collected = ms_outcome_collect(cx, &job, out);
         status = collected == MS_OK ? status : collected;
     }
@@ -174,9 +224,17 @@ static ms_status check_run(request *r)
     ms_outcome reference = {0};
     training alone = {ms_backend_find("loop"), &planned, &world, &how,
                       r->flags.timeout_s.value};
-    MS_TRY(train(cx, &alone, &reference));
-    ms_check_outcomes(cx->arena, &r->outcome, &reference, how.type, &r->check);
+    r->what = "the same on one rank, ";
+    ms_status status = train(cx, &alone, &reference);
+    if (status == MS_OK)
+        ms_check_outcomes(cx->arena, &r->outcome, &reference, how.type, &r->check);
     ms_outcome_close(&reference);
+    if (status == MS_EINTERRUPTED)
+        ms_fail(cx, status, MS_NOWHERE,
+                "interrupted after step %ld of %ld of the same on one rank: nothing is "
+                "compared",
+                reference.steps_done, how.num_steps);
+    MS_TRY(status);
     r->report.check = &r->check;
     if (r->check.passes)
         return MS_OK;
@@ -236,27 +294,44 @@ static ms_status write_result(const request *r, ms_status status)
     return ms_output_close(r->cx, &out, status);
 }
 
+/* Rank 0, with what it has after an interrupt that broke a step off; launchers end all ranks when one has ended. */
+static void let_rank_0_end_first(void)
+{
+    struct timespec rest = {.tv_sec = RANK_WITHIN_S - 2};
+    (void)alarm(0);
+    (void)nanosleep(&rest, NULL);
+}
+
+static ms_status report(request *r, ms_status status)
+{
+    ms_ctx *cx = r->cx;
+    if (status == MS_EINTERRUPTED)
+        ms_fail(cx, status, MS_NOWHERE, "interrupted after %ld of %ld steps",
+                r->outcome.steps_done, r->how.num_steps);
+    else if (r->flags.check)
+        status = check_run(r);
+    if (status != MS_OK && status != MS_ECHECK && status != MS_EINTERRUPTED)
+        return status;
+    fill_report(r, status);
+    ms_status written = ms_run_files_write(cx, &r->flags, &r->how, &r->report);
+    return write_result(r, written == MS_OK ? status : written);
+}
+
 static ms_status run(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(say_once(r, open_plan(r)));
     MS_TRY(check_memory(r));
-    if (r->choice.mpiexec != NULL)
+    if (r->choice.mpiexec != NULL && !ms_interrupted)
         return launch(r);
     r->world = ms_world_make(cx->arena, &r->plan);
     training asked = {r->choice.backend, &r->planned, &r->world, &r->how,
                       r->flags.timeout_s.value};
     ms_status status = train(cx, &asked, &r->outcome);
-    bool partial = status == MS_EINTERRUPTED;
-    if ((status == MS_OK || partial) && r->choice.environment.rank == 0) {
-        if (r->flags.check && !partial)
-            status = check_run(r);
-        if (status == MS_OK || status == MS_ECHECK || status == MS_EINTERRUPTED) {
-            fill_report(r, status);
-            ms_status written = ms_run_files_write(cx, &r->flags, &r->how, &r->report);
-            status = write_result(r, written == MS_OK ? status : written);
-        }
-    }
+    if ((status == MS_OK || status == MS_EINTERRUPTED) && r->choice.environment.rank == 0)
+        status = report(r, status);
+    else if (status == MS_EINTERRUPTED)
+        let_rank_0_end_first();
     ms_outcome_close(&r->outcome);
     return status;
 }
@@ -266,7 +341,11 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
     request *r = MS_NEW(cx->arena, request);
     r->cx = cx;
     r->args = args;
+    r->what = "";
     r->choice.environment = ms_launch_environment();
+    bool is_own = ms_launch_is_own();
+    ms_interrupt_end_within(is_own ? RANK_WITHIN_S : END_WITHIN_S,
+                            !is_own && r->choice.environment.size == 1);
     const ms_option_set sets[] = {{"run", ms_run_option_table, &r->flags},
                                   {"plan", ms_plan_option_table, &r->options}};
     MS_TRY(say_once(r, ms_args_read(cx, args, sets, 2)));

@@ -95,6 +95,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_measured_times *t = &r->times;
     const ms_prediction *p = r->prediction;
+    if (isnan(t->compute_s))
+        return; /* interrupted before a step was recorded, or by what this rank knows */
     const char *const names[] = {"compute", "exposed comm", "bubble", "optimizer",
                                  "host and rest"};
     const double measured[] = {t->compute_s, t->exposed_comm_s, t->bubble_s,

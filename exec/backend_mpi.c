@@ -279,6 +279,11 @@ static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pe
                    p->transfer.count, count);
 }
 
+static bool is_interrupted(const ms_device_rank *device)
+{
+    return device->job->interrupted != NULL && *device->job->interrupted != 0;
+}
+
 /* Polls with pauses: ranks may outnumber cores. */
 static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
@@ -296,6 +301,8 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
         if (polls % POLLS_BEFORE_YIELD != 0)
             continue;
         sched_yield();
+        if (is_interrupted(device) && elapsed_s(&began) > MS_INTERRUPTED_WAIT_S)
+            return MS_EINTERRUPTED;
         if (elapsed_s(&began) > device->timeout_s)
             return waited_in_vain(cx, device, &p->transfer);
     }
@@ -553,7 +560,8 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     device->failed = device->failed || status != MS_OK;
     if (device->failed) {
         status = ms_rank_failed(cx, device->rank, &own, status);
-        end_others(cx, status);
+        if (status != MS_EINTERRUPTED) /* others may have results to print */
+            end_others(cx, status);
     }
     ms_arena_close(own.arena);
     return status;

@@ -51,6 +51,8 @@ static ms_measured_times times_of(const ms_recorder *recorder, long num_steps,
                                   double step_s)
 {
     ms_measured_times t = {0};
+    if (recorder->num == 0)
+        return (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
     for (long i = 0; i < recorder->num; i++)
         add_slice(&t, &recorder->slices[i]);
     t.compute_s /= (double)num_steps;
@@ -68,7 +70,7 @@ static void measure_times(ms_arena *arena, const ms_outcome *outcome, ms_measure
     double sum_s = 0.0;
     for (long i = outcome->steps_done - out->num_steps; i < outcome->steps_done; i++)
         sum_s += outcome->step_s[i];
-    for (long r = 0; r < outcome->num_ranks && out->num_steps > 0; r++)
+    for (long r = 0; r < outcome->num_ranks; r++)
         times[r] = times_of(&outcome->ranks[r].recorder, out->num_steps,
                             sum_s / (double)out->num_steps);
     out->times = times;

@@ -207,6 +207,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
     const ms_world *world = job->backend->world;
     const ms_schedule *schedule = job->planned->schedule;
     *r = (ms_rank_run){.job = job,
+                       .asked_at_s = NAN,
                        .pipeline_rank = (int)world->places[rank].pp,
                        .num_stages = schedule->num_chunks,
                        .stages =
