@@ -116,13 +116,14 @@ ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload, const ms_plan *pla
 static const char *reason_of(ms_arena *arena, const ms_run_room *room,
                              const ms_plan *plan)
 {
-    return ms_arena_printf(
-        arena,
-        "the %ld rank%s of this plan need %.2f GiB together, this machine has %.2f GiB "
-        "free: %.2f GiB short",
-        plan->gpus, plan->gpus == 1 ? "" : "s", ms_gib(room->needed_bytes),
-        ms_gib(room->available_bytes),
-        ms_gib(room->needed_bytes - room->available_bytes));
+    double needed = ms_gib(room->needed_bytes), available = ms_gib(room->available_bytes);
+    const char *ranks =
+        plan->gpus == 1
+            ? ms_arena_printf(arena, "the rank of this plan needs %.2f GiB", needed)
+            : ms_arena_printf(arena, "the %ld ranks of this plan need %.2f GiB together",
+                              plan->gpus, needed);
+    return ms_arena_printf(arena, "%s, this machine has %.2f GiB free: %.2f GiB short",
+                           ranks, available, needed - available);
 }
 
 ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room, const ms_plan *plan)
@@ -135,23 +136,29 @@ ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room, const ms_plan *p
     return MS_ENOFIT;
 }
 
-void ms_run_room_write_json(ms_jout *out, const ms_run_room *room, const ms_plan *plan)
+static void write_change(ms_jout *out, const ms_run_room *room)
+{
+    ms_jout_key(out, "nearest_change");
+    if (room->change == NULL) {
+        ms_jout_null(out);
+        return;
+    }
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "flags", room->change);
+    ms_jout_end_object(out);
+}
+
+void ms_run_room_write_json(ms_jout *out, ms_arena *arena, const ms_run_room *room,
+                            const ms_plan *plan)
 {
     ms_jout_begin_object(out);
-    ms_jout_text_field(out, "schema", "meshsim.run/1");
-    ms_jout_number_field(out, "ranks", (double)plan->gpus);
-    ms_jout_key(out, "losses");
-    ms_jout_begin_array(out);
-    ms_jout_end_array(out);
-    ms_jout_key(out, "shortfall");
-    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "reason", reason_of(arena, room, plan));
     ms_jout_number_field(out, "needed_bytes", room->needed_bytes);
     ms_jout_number_field(out, "capacity_bytes", room->available_bytes);
     ms_jout_number_field(out, "shortfall_bytes",
                          room->needed_bytes - room->available_bytes);
-    ms_jout_text_field(out, "nearest_change", room->change);
-    ms_jout_end_object(out);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, plan);
+    write_change(out, room);
     ms_jout_end_object(out);
 }

@@ -19,7 +19,8 @@ ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload, const ms_plan *pla
 
 /* Records what is missing and the change as its hint: MS_ENOFIT. */
 ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room, const ms_plan *plan);
-/* meshsim.run/1 of a run that did not begin. */
-void ms_run_room_write_json(ms_jout *out, const ms_run_room *room, const ms_plan *plan);
+/* As an object with the keys of a prediction's shortfall: reason, needed_bytes, capacity_bytes, shortfall_bytes, plan, nearest_change (null: none was found). */
+void ms_run_room_write_json(ms_jout *out, ms_arena *arena, const ms_run_room *room,
+                            const ms_plan *plan);
 
 #endif

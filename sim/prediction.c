@@ -123,6 +123,7 @@ static void predict_rates(const ms_planned *p, ms_prediction *out)
         p->workload->cluster->device.peak_flop_per_s[plan->compute] * (double)plan->gpus;
     ms_flop_per_token flop =
         ms_model_flop_per_token(p->workload->model, (double)plan->sequence_length);
+    out->unit = p->workload->cluster->device.unit;
     out->tokens_per_s = tokens / out->step_s;
     out->tokens_per_s_per_gpu = out->tokens_per_s / (double)plan->gpus;
     out->mfu_frac = out->tokens_per_s * flop.full_flop / peak;

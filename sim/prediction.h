@@ -31,6 +31,7 @@ typedef struct ms_prediction {
     const char *engine; /* what gave step_s and its parts: "replay" or "event" */
     double replay_step_s;
     double step_s;
+    const char *unit; /* of the cluster's device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu;
     double mfu_frac, hfu_frac;
     /* of the rank that ends the step last; they sum to step_s */

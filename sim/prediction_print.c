@@ -35,15 +35,20 @@ ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction)
     return used;
 }
 
-char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan)
+static const char *unit_or_gpu(const char *unit)
 {
-    return ms_arena_printf(
-        arena,
-        "%s on %ld GPU%s of %s, stack %s, %ld sequence%s of %ld tokens "
-        "a step, %s",
-        plan->model, plan->gpus, plan->gpus == 1 ? "" : "s", plan->cluster, plan->stack,
-        plan->global_batch, plan->global_batch == 1 ? "" : "s", plan->sequence_length,
-        ms_dtype_names[plan->compute]);
+    return unit != NULL ? unit : "GPU";
+}
+
+char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit)
+{
+    return ms_arena_printf(arena,
+                           "%s on %ld %s%s of %s, stack %s, %ld sequence%s of %ld tokens "
+                           "a step, %s",
+                           plan->model, plan->gpus, unit_or_gpu(unit),
+                           plan->gpus == 1 ? "" : "s", plan->cluster, plan->stack,
+                           plan->global_batch, plan->global_batch == 1 ? "" : "s",
+                           plan->sequence_length, ms_dtype_names[plan->compute]);
 }
 
 /* ---- JSON ---- */
@@ -175,7 +180,7 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
     const char *padding = "";
     if (p->padded_vocab > 0)
         padding = ms_arena_printf(arena, "; vocabulary padded to %ld", p->padded_vocab);
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, plan));
+    fprintf(out, "%s\n", ms_plan_inputs_text(arena, plan, p->unit));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, plan));
     fprintf(out,
             "assumed  states in the bytes that stack %s keeps%s; no other traffic, no "
@@ -201,8 +206,8 @@ static void print_summary(FILE *out, const ms_plan *plan, const ms_prediction *p
     double free_bytes = p->capacity_bytes - p->peak_bytes;
     print_step(out, p);
     fprintf(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
-    fprintf(out, "tokens/s/GPU  %.*f\n", ms_decimals(p->tokens_per_s_per_gpu),
-            p->tokens_per_s_per_gpu);
+    fprintf(out, "tokens/s/%-4s %.*f\n", unit_or_gpu(p->unit),
+            ms_decimals(p->tokens_per_s_per_gpu), p->tokens_per_s_per_gpu);
     fprintf(
         out,
         "MFU           %.1f %% of the dense %s peak: model FLOP, all attention pairs\n",

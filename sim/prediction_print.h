@@ -14,8 +14,8 @@ void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);
 ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction);
 
 /* "llama-3.1-70b on 512 GPUs of hgx-h100, stack generic, 512 sequences of 8192 tokens a
- * step, bf16": what was given, without the choices. */
-char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan);
+ * step, bf16": what was given, without the choices. `unit` is that of the cluster's device: "rank"; NULL: "GPU". */
+char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
 
 /* Whether the event engine gave the step time. */
 bool ms_prediction_is_by_events(const ms_prediction *prediction);

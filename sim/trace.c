@@ -231,8 +231,10 @@ static void write_summary(writer *w)
     ms_jout_text_field(&w->json, "detail", ms_detail_names[s->options.detail]);
     ms_jout_number_field(&w->json, "step_s", s->step_s);
     if (s->planned != NULL) {
-        ms_jout_text_field(&w->json, "inputs",
-                           ms_plan_inputs_text(w->arena, s->planned->plan));
+        ms_jout_text_field(
+            &w->json, "inputs",
+            ms_plan_inputs_text(w->arena, s->planned->plan,
+                                s->planned->workload->cluster->device.unit));
         ms_jout_text_field(&w->json, "plan", ms_plan_text(w->arena, s->planned->plan));
     }
     ms_jout_end_object(&w->json);
