@@ -240,7 +240,7 @@ static const char *take_value(parser *p, const ms_option *option, const char *eq
         ms_hint(p->cx, "one of %s", ms_choice_text(p->cx->arena, option->choices, ", "));
     else if (option->kind == MS_OPTION_SWITCH)
         ms_hint(p->cx, "on or off");
-    else
+    else if (option->help != NULL)
         ms_hint(p->cx, "%s %s: %s", option->name, option->value, option->help);
     return NULL;
 }

@@ -74,11 +74,8 @@ static void write_memory(ms_jout *out, const ms_run_report *r, bool predicted)
 
 static void write_times(ms_jout *out, const ms_measured_times *t)
 {
-    ms_jout_number_field(out, "compute_s", t->compute_s);
-    ms_jout_number_field(out, "exposed_comm_s", t->exposed_comm_s);
-    ms_jout_number_field(out, "bubble_s", t->bubble_s);
-    ms_jout_number_field(out, "optimizer_s", t->optimizer_s);
-    ms_jout_number_field(out, "host_s", t->host_s);
+    ms_step_parts_write_fields(out, t->compute_s, t->exposed_comm_s, t->bubble_s,
+                               t->optimizer_s, t->host_s);
 }
 
 static void write_rank_times(ms_jout *out, const ms_run_report *r)

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_SEED  9007199254740992.0 /* 2^53: what JSON keeps */
 #define MAX_STEPS 1000000
 
 const char *const ms_run_backend_names[] = {
@@ -34,7 +33,7 @@ const ms_option ms_run_option_table[] = {
         "first steps that are not measured (default 1; 0 with null)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
         "of all numbers; replaces the plan's precision (default fp32)"),
-    ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MAX_SEED,
+    ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
         "of initial weights and synthetic tokens (default 0)"),
     ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
         "numbers in text, or safetensors with input_ids and labels (default: synthetic)"),

@@ -85,7 +85,7 @@ static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
 static const char *error_text(ms_arena *arena, double measured, double predicted)
 {
     double error_frac = predicted / measured - 1.0;
-    if (!isfinite(error_frac))
+    if (!isfinite(error_frac) || fabs(error_frac) < 0.0005)
         return "";
     if (error_frac > 1.0)
         return ms_arena_printf(arena, ", %.3g times as much", predicted / measured);

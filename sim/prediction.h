@@ -34,6 +34,8 @@ typedef struct ms_prediction {
     const char *unit; /* of the cluster's device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu;
     double mfu_frac, hfu_frac;
+    double
+        measured_peak_flop_per_s; /* of a device, by the fastest product of a calibration, where it is above the listed peak: MFU is of it; NaN: of the listed peak */
     /* of the rank that ends the step last; they sum to step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     bool fits;
