@@ -45,6 +45,13 @@ static double pointwise_s(void *state, const double *parameters, const double *p
     return ms_pointwise_s(t->pointwise, point[0]);
 }
 
+static double stream_s(void *state, const double *parameters, const double *point)
+{
+    const trial *t = state;
+    set_targets(t, parameters);
+    return ms_stream_s(&t->work->pricer, point[0]);
+}
+
 static double collective_s(void *state, const double *parameters, const double *point)
 {
     const trial *t = state;
@@ -186,6 +193,22 @@ static ms_status too_few(const ms_calibration_work *w, const char *what)
 
 /* ---- kernels ---- */
 
+static ms_status fit_memory(ms_calibration_work *w)
+{
+    double listed = w->in->cluster->device.hbm_bytes_per_s;
+    ms_calibration_fit *fit;
+    fit_plan plan = {.name = "memory",
+                     .law = stream_s,
+                     .filter = ms_sample_is_stream,
+                     .num_rows = 1,
+                     .rows = {{"rate", MS_UNIT_BYTES_PER_S, &w->pricer.hbm_bytes_per_s,
+                               listed, false}}};
+    MS_TRY(run_fit(w, &plan, &fit));
+    if (fit == NULL)
+        return too_few(w, "sum of two large arrays");
+    return fraction(w, fit, 0, listed, &w->out->profile.hbm_frac);
+}
+
 static ms_status fit_operation(ms_calibration_work *w, int op)
 {
     ms_profile *profile = &w->out->profile;
@@ -204,11 +227,6 @@ static ms_status fit_operation(ms_calibration_work *w, int op)
     if (fit == NULL)
         return MS_OK;
     profile->pointwise[op] = (ms_pointwise_profile){fitted(w, fit, 0), fitted(w, fit, 1)};
-    if (op != MS_OP_ADD)
-        return MS_OK;
-    double listed = w->in->cluster->device.hbm_bytes_per_s;
-    MS_TRY(fraction(w, fit, 0, listed, &profile->hbm_frac));
-    w->pricer.hbm_bytes_per_s = fit->fit.values[0].value;
     return MS_OK;
 }
 
@@ -220,9 +238,7 @@ static ms_status fit_operations(ms_calibration_work *w)
         profile->pointwise[op].bytes_per_s.value = NAN;
     for (int op = 0; op < MS_NUM_OPS; op++)
         MS_TRY(fit_operation(w, op));
-    return isnan(profile->pointwise[MS_OP_ADD].bytes_per_s.value)
-               ? too_few(w, "sum of two arrays")
-               : MS_OK;
+    return MS_OK;
 }
 
 static ms_status fit_products(ms_calibration_work *w)
@@ -376,6 +392,7 @@ ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
     start(&w);
     MS_TRY(ms_pricer_make(cx, input->cluster, &out->profile, input->stack, input->compute,
                           &w.pricer));
+    MS_TRY(fit_memory(&w));
     MS_TRY(fit_operations(&w));
     MS_TRY(fit_products(&w));
     MS_TRY(fit_attention(&w));

@@ -2,6 +2,7 @@
  * blocking; waiting polls, so that a rank that waits in vain can say so. A message is sent from a
  * copy, so that nobody waits for its receiver. */
 #include "exec/backend_host.h"
+#include "exec/backend_pool.h"
 #include "exec/environment.h"
 
 #include <assert.h>
@@ -23,6 +24,7 @@ typedef struct pending {
     MPI_Datatype type;
     int *counts; /* of an all-to-all: what is sent, where from, what comes, where to */
     void *copy;  /* of what is sent */
+    size_t copy_bytes;
     struct pending *next;
 } pending;
 
@@ -32,6 +34,7 @@ struct ms_device_rank {
     double timeout_s;
     struct timespec began;
     const ms_kernels *kernels;
+    ms_pool *pool;
     bool initialised_here;
     bool failed;    /* it ends without MPI_Finalize, and so all ranks end */
     MPI_Comm world; /* of sends; ranks are those of the plan */
@@ -57,6 +60,16 @@ static ms_status check(ms_ctx *cx, int rc, const char *what)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "MPI could not carry out %s: %s", what, text);
 }
 
+static void *mpi_allocate(ms_device_rank *device, size_t bytes)
+{
+    return ms_pool_take(device->pool, bytes);
+}
+
+static void mpi_release(ms_device_rank *device, void *memory, size_t bytes)
+{
+    ms_pool_give(device->pool, memory, bytes);
+}
+
 static double elapsed_s(const struct timespec *since)
 {
     struct timespec now;
@@ -74,7 +87,7 @@ static void drop(ms_device_rank *device, pending **at)
     if (device->end == &p->next)
         device->end = at;
     free(p->counts);
-    free(p->copy);
+    ms_pool_give(device->pool, p->copy, p->copy_bytes);
     free(p);
 }
 
@@ -148,8 +161,14 @@ static void mpi_close(ms_backend_job *job)
         close_communicators(device);
     while (device->first != NULL)
         drop(device, &device->first);
+    ms_pool_close(device->pool);
     free(device);
     job->state = NULL;
+}
+
+static ms_status no_memory_for_mpi(ms_ctx *cx)
+{
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for MPI");
 }
 
 static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
@@ -157,14 +176,17 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     ms_device_rank *device = malloc(sizeof *device);
     job->state = device;
     if (device == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for MPI");
-    *device = (ms_device_rank){.job = job, .world = MPI_COMM_NULL};
+        return no_memory_for_mpi(cx);
+    *device =
+        (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .pool = ms_pool_open()};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         device->of_group[g] = MPI_COMM_NULL;
-    ms_status status = initialise(cx, device);
+    ms_status status = device->pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
+    if (status == MS_OK)
+        status = initialise(cx, device);
     if (status == MS_OK)
         status = check_size(cx, job);
     if (status == MS_OK)
@@ -385,8 +407,9 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     const ms_transfer *t = &p->transfer;
     size_t bytes =
         (size_t)t->count * ms_element_bytes(device->job->type, (ms_element)t->element);
-    p->copy = malloc(bytes > 0 ? bytes : 1);
-    if (p->copy == NULL)
+    p->copy = ms_pool_take(device->pool, bytes);
+    p->copy_bytes = bytes;
+    if (bytes > 0 && p->copy == NULL)
         return no_memory(cx, device, t);
     if (bytes > 0)
         memcpy(p->copy, t->send, bytes);
@@ -543,8 +566,8 @@ const ms_backend ms_backend_mpi = {
     .run = mpi_run,
     .close = mpi_close,
     .carries = mpi_carries,
-    .allocate = ms_host_allocate,
-    .release = ms_host_release,
+    .allocate = mpi_allocate,
+    .release = mpi_release,
     .kernel = mpi_kernel,
     .idle = ms_host_idle,
     .mark = ms_host_mark,

@@ -31,6 +31,7 @@ static const small_model other_models[] = {
     {256, 4, 4, 64, 768, 4096, 256, 1, true},
     {512, 8, 8, 64, 1024, 2048, 256, 2, false},
 };
+static const long stream_counts[] = {1 << 21, 1 << 22, 1 << 23};
 static const long update_counts[] = {1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};
 
 typedef enum family {
@@ -218,6 +219,19 @@ static void add_updates(maker *m)
     }
 }
 
+/* One large array added to another: two read, one written. */
+static void add_streams(maker *m)
+{
+    double bytes = m->how->type == MS_REAL_FP64 ? 8.0 : 4.0;
+    for (size_t i = 0; i < sizeof stream_counts / sizeof *stream_counts; i++) {
+        ms_kernel_case item = {
+            .sample = {.kind = MS_SAMPLE_STREAM, .ranks = m->how->num_ranks},
+            .count = stream_counts[i]};
+        item.sample.size[0] = 3.0 * bytes * (double)item.count;
+        push(m->cx->arena, m->cases, &item);
+    }
+}
+
 ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world *world,
                                ms_kernel_cases *out)
 {
@@ -229,5 +243,6 @@ ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world
     MS_TRY(add_family(&m, other_models, num, EXPERTS));
     MS_TRY(add_family(&m, other_models, num, BIASED));
     add_updates(&m);
+    add_streams(&m);
     return MS_OK;
 }

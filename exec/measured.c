@@ -118,7 +118,7 @@ static ms_node_kind *kind_of(ms_measured *out, const ms_recorded *slice)
 
 static void add_to_kind(ms_node_kind *kind, const ms_recorded *slice)
 {
-    kind->count += 1.0;
+    kind->count += slice->goes_on ? 0.0 : 1.0;
     kind->measured_s += slice->end_s - slice->start_s;
     if (isnan(slice->predicted_s))
         return;

@@ -3,6 +3,8 @@
 
 #include "base/number.h"
 
+#include <math.h>
+
 /* ---- micro-batches under way ---- */
 
 /* Among all of the step: with stages placed twice each direction counts its own half. */
@@ -260,8 +262,16 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     r->num_samples = 0;
     r->recorder.on = step >= r->job->options->first_recorded_step;
     *out = (ms_step_outcome){0};
+    double start_s = r->rank.backend->now_s(r->rank.device);
     for (int i = 0; i < r->num_parts; i++)
         ms_unit_clear_gradients(&r->rank, r->parts[i]->unit);
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = MS_STREAM_COMPUTE,
+                                     .kind = MS_TASK_OPTIMIZER,
+                                     .name = "optimizer",
+                                     .predicted_s = NAN,
+                                     .goes_on = true},
+                       start_s);
     MS_TRY(ms_state_gather_all(r));
     for (int a = schedule->first_action[r->pipeline_rank];
          a < schedule->first_action[r->pipeline_rank + 1]; a++)

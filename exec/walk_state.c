@@ -15,6 +15,25 @@ static ms_sharding sharding_of(const ms_walk_run *w)
     return w->r->rank.planned->sharding;
 }
 
+/* On CPUs compute itself sets a transfer off, and makes room for what it moves: what that took since `start_s`. The wait for it counts it. */
+static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
+                        double start_s)
+{
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = (unsigned char)stream,
+                                     .kind = MS_TASK_COLLECTIVE,
+                                     .name = name,
+                                     .predicted_s = NAN,
+                                     .waits = true,
+                                     .goes_on = true},
+                       start_s);
+}
+
+static double now_s(const ms_rank_run *r)
+{
+    return r->rank.backend->now_s(r->rank.device);
+}
+
 /* Compute waits for a transfer of parameters or gradients: with values, as a slice of the record. */
 static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
                                const char *name)
@@ -38,19 +57,24 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 ms_status ms_state_gather_all(ms_rank_run *r)
 {
+    double start_s = now_s(r);
     if (!r->job->gathers_once)
         return MS_OK;
     for (int s = 0; s < r->num_stages; s++)
         for (int i = 0; i < r->stages[s].num_parts; i++)
             MS_TRY(ms_unit_gather(&r->rank, r->stages[s].parts[i].unit, NULL, 0,
                                   &r->stages[s].gathered[i]));
+    record_work(r, MS_STREAM_GATHER, "gather parameters", start_s);
     return MS_OK;
 }
 
 static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num)
 {
-    return ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
-                          &w->params);
+    double start_s = now_s(w->r);
+    MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
+                          &w->params));
+    record_work(w->r, MS_STREAM_GATHER, "gather parameters", start_s);
+    return MS_OK;
 }
 
 /* The first gather of a forward has nothing to hide behind; that of a backward starts with the last part of the action before. */
@@ -112,8 +136,11 @@ ms_status ms_state_before_part(ms_walk_run *w)
     w->r->part_start = w->ready;
     if (w->r->rank.backend->has_values)
         MS_TRY(ms_walk_run_settle(w));
-    if (!forward && w->weights && ms_shards_grads(sharding))
+    if (!forward && w->weights && ms_shards_grads(sharding)) {
+        double start_s = now_s(w->r);
         MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
+        record_work(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
+    }
     return MS_OK;
 }
 
@@ -125,7 +152,10 @@ static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
     const ms_rank *rank = &w->r->rank;
     if (rank->backend->has_values)
         MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, "reduce gradients"));
-    return ms_unit_end_reduction(&w->r->rank, unit);
+    double start_s = now_s(w->r);
+    MS_TRY(ms_unit_end_reduction(&w->r->rank, unit));
+    record_work(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
+    return MS_OK;
 }
 
 static void note_reduced(ms_walk_run *w, ms_event done)
@@ -147,6 +177,14 @@ static ms_status reduce_last(ms_walk_run *w, const ms_rank_part *part)
     done = 0;
     MS_TRY(ms_unit_replicate(&w->r->rank, part->unit, &w->ready, 1, &done));
     note_reduced(w, done);
+    return MS_OK;
+}
+
+static ms_status reduce_last_recorded(ms_walk_run *w, const ms_rank_part *part)
+{
+    double start_s = now_s(w->r);
+    MS_TRY(reduce_last(w, part));
+    record_work(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
     return MS_OK;
 }
 
@@ -185,13 +223,15 @@ ms_status ms_state_after_part(ms_walk_run *w)
         return MS_OK;
     if (ms_shards_grads(sharding)) {
         ms_event done = 0;
+        double start_s = now_s(w->r);
         MS_TRY(ms_unit_reduce(&w->r->rank, part->unit, &w->ready, 1, &done));
+        record_work(w->r, MS_STREAM_REDUCE, "reduce gradients", start_s);
         note_reduced(w, done);
         MS_TRY(settle_reduction(w, part->unit));
         if (!job->overlaps)
             MS_TRY(make_ready(w));
     }
-    return w->last_backward && job->overlaps ? reduce_last(w, part) : MS_OK;
+    return w->last_backward && job->overlaps ? reduce_last_recorded(w, part) : MS_OK;
 }
 
 /* With a stage placed twice each copy sends its gradients to the other; here for virtual clocks, with values when all actions are done. */
@@ -223,7 +263,7 @@ ms_status ms_state_after_walk(ms_walk_run *w)
     if (!w->last_backward)
         return MS_OK;
     for (int i = 0; i < w->stage->num_parts && !w->r->job->overlaps; i++)
-        MS_TRY(reduce_last(w, &w->stage->parts[i]));
+        MS_TRY(reduce_last_recorded(w, &w->stage->parts[i]));
     MS_TRY(exchange_with_copy(w));
     for (int i = 0; i < w->stage->num_parts; i++) {
         ms_event after[2] = {w->ready, w->r->reduced}, done = 0;

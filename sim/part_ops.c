@@ -243,6 +243,8 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
             move_of(group, MS_ALL_GATHER, param_bytes * params, &links->gather[shards]);
         out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params,
                                       &links->reduce[shards]);
+        out->reduce[expert].seconds +=
+            ms_settle_gradients_s(p->workload, params, links->sync_span[shards].size);
         out->all_reduce[expert] =
             move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
                     grad_bytes * params, &links->all_reduce[all]);
