@@ -154,6 +154,20 @@ static ms_status check_run(request *r)
     return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
 }
 
+/* The step simulated by nodes, for what compute is predicted to wait for. One that is too large is left out: the run is done already. */
+static const ms_node_kinds *predicted_kinds(const request *r)
+{
+    const ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
+                                         .detail = MS_DETAIL_NODE};
+    ms_ctx apart = {.arena = r->cx->arena, .verbosity = -1};
+    ms_simulation simulation;
+    if (ms_simulate(&apart, &r->planned, &options, &simulation) != MS_OK)
+        return NULL;
+    ms_node_kinds *kinds = MS_NEW(r->cx->arena, ms_node_kinds);
+    *kinds = ms_simulated_kinds(r->cx->arena, &simulation);
+    return kinds;
+}
+
 static void fill_report(request *r, ms_status status)
 {
     double tokens = (double)r->plan.global_batch * (double)r->plan.sequence_length;
@@ -169,11 +183,14 @@ static void fill_report(request *r, ms_status status)
     report->warm_up = r->how.first_recorded_step;
     report->outcome = &r->outcome;
     ms_measured_make(r->cx->arena, &r->outcome, report->warm_up, tokens,
-                     &report->measured);
+                     report->has_values ? predicted_kinds(r) : NULL, &report->measured);
     report->times = ms_measured_stage_times(&report->measured, &r->outcome, &r->world,
                                             r->prediction.ending_rank);
-    if (!report->has_values) /* a virtual clock does not say what it stood still for */
-        report->times = (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
+    if (report->has_values)
+        return;
+    /* a virtual clock does not say what it stood still for */
+    report->times = (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
+    report->measured.kinds.num = 0;
 }
 
 static ms_status write_result(const request *r, ms_status status)
@@ -182,7 +199,7 @@ static ms_status write_result(const request *r, ms_status status)
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
     if (r->args->common.json) {
         ms_jout json = ms_jout_open(out.file);
-        ms_run_write_json(&json, r->cx->arena, &r->report);
+        ms_run_write_json(&json, &r->report);
         ms_jout_close(&json);
     } else {
         ms_run_print(out.file, r->cx->arena, &r->report);
@@ -197,7 +214,7 @@ static int num_whole_tensors(const ms_runner_options *how)
 
 static ms_status write_shortfall(request *r, const ms_run_room *room)
 {
-    ms_status status = ms_run_room_fail(r->cx, room, &r->plan);
+    ms_status status = ms_run_room_fail(r->cx, room);
     if (!r->args->common.json)
         return status;
     fill_report(r, status);

@@ -128,12 +128,14 @@ static void read_quantity(parser *p, const ms_option *option, const char *text,
                             option->name, text, wanted);
         return;
     }
-    if (option->high > 0 && (value < option->low || value > option->high)) {
+    bool too_low = value < option->low || (option->above_low && value == option->low);
+    if (option->high > 0 && (too_low || value > option->high)) {
         char low[64], high[64];
         p->status =
-            ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "%s is \"%s\", must be from %s to %s",
-                    option->name, text,
+            ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "%s is \"%s\", must be %s %s%s %s",
+                    option->name, text, option->above_low ? "above" : "from",
                     ms_format_quantity(low, sizeof low, option->low, option->unit),
+                    option->above_low ? ", at most" : " to",
                     ms_format_quantity(high, sizeof high, option->high, option->unit));
         return;
     }

@@ -122,23 +122,6 @@ static void write_predicted(ms_jout *out, const ms_run_report *r)
     ms_jout_end_object(out);
 }
 
-static void write_nodes(ms_jout *out, ms_arena *arena, const ms_run_report *r)
-{
-    const ms_measured *m = &r->measured;
-    ms_jout_key(out, "nodes");
-    ms_jout_begin_array(out);
-    for (int i = 0; i < m->num_kinds && r->has_values; i++) {
-        const ms_node_kind *kind = &m->kinds[i];
-        ms_jout_begin_object(out);
-        ms_jout_text_field(out, "kind", ms_node_kind_text(arena, kind));
-        ms_jout_number_field(out, "count", kind->count);
-        ms_jout_number_field(out, "measured_s", kind->measured_s);
-        ms_jout_number_field(out, "predicted_s", kind->predicted_s);
-        ms_jout_end_object(out);
-    }
-    ms_jout_end_array(out);
-}
-
 /* ---- check ---- */
 
 /* JSON has no infinity: null is "not held to a tolerance", and "no number" of a difference. */
@@ -177,21 +160,21 @@ static void write_check(ms_jout *out, const ms_check *c)
     ms_jout_end_object(out);
 }
 
-void ms_run_write_json(ms_jout *out, ms_arena *arena, const ms_run_report *r)
+void ms_run_write_json(ms_jout *out, const ms_run_report *r)
 {
     ms_plan used = ms_prediction_plan(r->plan, r->prediction);
     ms_jout_begin_object(out);
     write_head(out, r);
     write_measured(out, r);
     write_predicted(out, r);
-    write_nodes(out, arena, r);
+    ms_node_kinds_write_json(out, &r->measured.kinds, true);
     if (r->check != NULL)
         write_check(out, r->check);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, &used);
     if (r->room != NULL) {
         ms_jout_key(out, "shortfall");
-        ms_run_room_write_json(out, arena, r->room, r->plan);
+        ms_run_room_write_json(out, r->room, r->plan);
     }
     ms_jout_end_object(out);
 }

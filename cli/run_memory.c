@@ -101,18 +101,6 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload, const ms_plan 
     return NULL;
 }
 
-ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                           const ms_prediction *prediction, int num_whole)
-{
-    ms_run_room room = {needed_bytes(prediction, plan, workload->model, num_whole),
-                        available_bytes(), NULL};
-    if (room.needed_bytes > room.available_bytes)
-        room.change = find_change(cx, workload, plan, room.available_bytes, num_whole);
-    return room;
-}
-
-/* ---- what is said ---- */
-
 static const char *reason_of(ms_arena *arena, const ms_run_room *room,
                              const ms_plan *plan)
 {
@@ -126,9 +114,23 @@ static const char *reason_of(ms_arena *arena, const ms_run_room *room,
                            ranks, available, needed - available);
 }
 
-ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room, const ms_plan *plan)
+ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                           const ms_prediction *prediction, int num_whole)
 {
-    ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", reason_of(cx->arena, room, plan));
+    ms_run_room room = {needed_bytes(prediction, plan, workload->model, num_whole),
+                        available_bytes(), NULL, NULL};
+    if (room.needed_bytes <= room.available_bytes)
+        return room;
+    room.reason = reason_of(cx->arena, &room, plan);
+    room.change = find_change(cx, workload, plan, room.available_bytes, num_whole);
+    return room;
+}
+
+/* ---- what is said ---- */
+
+ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room)
+{
+    ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", room->reason);
     if (room->change != NULL)
         ms_hint(cx, "%s would fit; --force runs it as it is", room->change);
     else
@@ -148,11 +150,10 @@ static void write_change(ms_jout *out, const ms_run_room *room)
     ms_jout_end_object(out);
 }
 
-void ms_run_room_write_json(ms_jout *out, ms_arena *arena, const ms_run_room *room,
-                            const ms_plan *plan)
+void ms_run_room_write_json(ms_jout *out, const ms_run_room *room, const ms_plan *plan)
 {
     ms_jout_begin_object(out);
-    ms_jout_text_field(out, "reason", reason_of(arena, room, plan));
+    ms_jout_text_field(out, "reason", room->reason);
     ms_jout_number_field(out, "needed_bytes", room->needed_bytes);
     ms_jout_number_field(out, "capacity_bytes", room->available_bytes);
     ms_jout_number_field(out, "shortfall_bytes",

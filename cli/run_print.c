@@ -9,12 +9,6 @@
 #define MAX_RANKS 16
 #define MAX_KINDS 20
 
-const char *ms_node_kind_text(ms_arena *arena, const ms_node_kind *kind)
-{
-    return ms_arena_printf(arena, "%s %s", kind->name,
-                           ms_task_kind_names[kind->task_kind]);
-}
-
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *r, long rank)
 {
     return &r->prediction->stages[r->world->places[rank].pp];
@@ -135,8 +129,8 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
     const ms_measured *m = &r->measured;
     ms_table *table = ms_table_new(arena, "<kind of node|count|measured (ms)|predicted "
                                           "(ms)|predicted/measured");
-    for (int i = 0; i < m->num_kinds && i < MAX_KINDS; i++) {
-        const ms_node_kind *kind = &m->kinds[i];
+    for (int i = 0; i < m->kinds.num && i < MAX_KINDS; i++) {
+        const ms_node_kind *kind = &m->kinds.kinds[i];
         ms_table_cell(table, "%s", ms_node_kind_text(arena, kind));
         ms_table_cell(table, "%.6g", kind->count);
         ms_table_cell(table, "%.3f", milliseconds(kind->measured_s));
@@ -146,11 +140,11 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
             ms_table_cell(table, "%.3f", milliseconds(kind->predicted_s));
         ratio_cell(table, kind->measured_s, kind->predicted_s);
     }
-    if (m->num_kinds == 0)
+    if (m->kinds.num == 0)
         return;
     fputs("\nof one step, all ranks together", out);
-    if (m->num_kinds > MAX_KINDS)
-        fprintf(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->num_kinds);
+    if (m->kinds.num > MAX_KINDS)
+        fprintf(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
     fputc('\n', out);
     ms_table_print(table, out);
 }

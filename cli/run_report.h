@@ -25,10 +25,7 @@ typedef struct ms_run_report {
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
 /* meshsim.run/1 */
-void ms_run_write_json(ms_jout *out, ms_arena *arena, const ms_run_report *report);
-
-/* "mlp.down forward". Lives in the arena. */
-const char *ms_node_kind_text(ms_arena *arena, const ms_node_kind *kind);
+void ms_run_write_json(ms_jout *out, const ms_run_report *report);
 
 /* Peak that is predicted for a rank: of its pipeline rank. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);

@@ -1,5 +1,6 @@
 /* meshsim.simulation/1. */
 #include "cli/simulate_report.h"
+#include "sim/node_kinds.h"
 #include "sim/prediction_print.h"
 #include "sim/timeline.h"
 
@@ -156,6 +157,8 @@ void ms_simulate_write_json(ms_jout *out, ms_arena *arena, const ms_simulate_rep
     write_counts(out, r->simulation);
     write_memory(out, r);
     write_ranks(out, arena, r->simulation);
+    ms_node_kinds kinds = ms_simulated_kinds(arena, r->simulation);
+    ms_node_kinds_write_json(out, &kinds, false);
     write_links(out, arena, r->simulation);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, &used);

@@ -224,6 +224,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
         most_parts += job->stages[s].num_parts;
     r->parts = MS_NEW_ARRAY(cx->arena, most_parts, ms_rank_part *);
+    r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * most_parts, ms_last_move);
     for (int chunk = 0; chunk < r->num_stages; chunk++)
         open_stage(r, chunk);
     r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
@@ -260,6 +261,7 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     r->reduced = 0;
     r->loss_sum = 0.0;
     r->num_samples = 0;
+    r->num_last_moves = 0;
     r->recorder.on = step >= r->job->options->first_recorded_step;
     *out = (ms_step_outcome){0};
     double start_s = r->rank.backend->now_s(r->rank.device);

@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "costmodel/ring.h"
+#include "sim/move_names.h"
 
 #include <assert.h>
 #include <math.h>
@@ -187,7 +188,7 @@ static void add_rest(list *l, const ms_part *part)
     }
     double accumulate_bytes = workload->stack->accumulate_bytes.value *
                               (l->bill->dense_params + l->bill->expert_params);
-    add_time(l, MS_TASK_BACKWARD_WEIGHT, true, "accumulate gradients",
+    add_time(l, MS_TASK_BACKWARD_WEIGHT, true, MS_MOVE_ACCUMULATE,
              ms_stream_s(&workload->pricer, accumulate_bytes));
     double weight_frac = part->backward_s > 0.0 ? part->weight_s / part->backward_s : 0.0;
     add_time(l, MS_TASK_HOST, false, "host", part->backward_host_s * (1.0 - weight_frac));

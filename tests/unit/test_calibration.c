@@ -195,7 +195,8 @@ static void what_is_missing_is_named(void **state)
     ms_calibration_input input = input_of(b);
     ms_calibration *c = MS_NEW(b->cx->arena, ms_calibration);
     ASSERT_INT(ms_calibration_make(b->cx, &input, c), MS_EINPUT);
-    assert_non_null(strstr(test_messages(b->cx), "no sum of two large arrays was measured"));
+    assert_non_null(
+        strstr(test_messages(b->cx), "no sum of two large arrays was measured"));
 }
 
 static void samples_read_back(void **state)
