@@ -13,9 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_RANKS       256
-#define DEFAULT_CLUSTER "cpu"
-#define STACK           "meshsim"
+#define MAX_RANKS          256
+#define MIN_QUICK_LAUNCHES 2
+#define DEFAULT_CLUSTER    "cpu"
+#define STACK              "meshsim"
 
 typedef enum backend_choice {
     BACKEND_LOOP,
@@ -29,7 +30,7 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
-    /* of ranks that calibrate starts */
+    /* of ranks that calibrate starts: they measure once and write samples; collectives alone */
     ms_opt_integer launch;
     bool collectives;
 } calibrate_options;
@@ -49,9 +50,8 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
         "that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
         ")"),
-    ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99,
-        "of ranks that calibrate starts by itself: measure once, and write samples"),
-    ROW(MS_OPT_FLAG, collectives, "--collectives", "likewise: measure collectives alone"),
+    ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
+    ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
     {0},
 };
 
@@ -76,13 +76,29 @@ static double now_s(void)
 
 /* ---- what to measure ---- */
 
+/* Before minutes of measuring. */
+static ms_status check_output(request *r)
+{
+    const char *output = r->args->common.output;
+    if (output != NULL && strcmp(output, "-") != 0)
+        return ms_output_check_writable(r->cx, output);
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            output == NULL ? "no file for the profile is given"
+                           : "-o is \"-\", must be a file: standard output is for the "
+                             "report");
+    ms_hint(r->cx, "-o PROFILE.json");
+    return MS_EINPUT;
+}
+
 static ms_status check_options(request *r)
 {
     const calibrate_options *o = r->options;
     long cores = ms_machine_cores();
-    if (r->args->common.output == NULL) {
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no file for the profile is given");
-        ms_hint(r->cx, "-o PROFILE.json");
+    MS_TRY(check_output(r));
+    if (o->quick && o->launches.given && o->launches.value < MIN_QUICK_LAUNCHES) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "one launch with --quick measures too few points for the laws");
+        ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
         return MS_EINPUT;
     }
     if (o->ranks.given && o->ranks.value > cores && !o->force) {

@@ -250,8 +250,8 @@ ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args)
         return MS_OK;
     const ms_words *words = &args->words;
     if (words->num_words < 2) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%d of two files to compare are given",
-                words->num_words);
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "two files to compare are needed, %s given",
+                words->num_words == 0 ? "none is" : "one is");
         ms_hint(cx, "meshsim compare predicted.json measured.json");
         return MS_EINPUT;
     }

@@ -10,6 +10,7 @@
 #include "exec/backends.h"
 #include "exec/collect.h"
 #include "exec/launch.h"
+#include "exec/measure.h"
 
 #include <math.h>
 #include <string.h>
@@ -107,36 +108,6 @@ static ms_status read_request(request *r)
     return ms_run_choose(cx, &r->flags, &r->plan, &r->choice);
 }
 
-static int num_whole_tensors(const ms_runner_options *how)
-{
-    return how->wants_weights + how->wants_gradients + how->wants_updated;
-}
-
-static ms_status write_shortfall(const request *r, const ms_run_room *room)
-{
-    ms_status status = ms_run_room_fail(r->cx, room, &r->plan);
-    if (!r->args->common.json)
-        return status;
-    ms_output out;
-    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_run_room_write_json(&json, room, &r->plan);
-    ms_jout_close(&json);
-    return ms_output_close(r->cx, &out, status);
-}
-
-/* Ranks that others start are not alone on this machine, or not on it. */
-static ms_status check_memory(request *r)
-{
-    if (r->flags.force || !r->choice.backend->has_values || ms_launch_is_own() ||
-        r->choice.environment.size > 1)
-        return MS_OK;
-    int num_whole = num_whole_tensors(&r->how) * (r->flags.check ? 2 : 1);
-    ms_run_room room =
-        ms_run_room_of(r->cx, r->workload, &r->plan, &r->prediction, num_whole);
-    return room.needed_bytes <= room.available_bytes ? MS_OK : write_shortfall(r, &room);
-}
-
 static ms_status open_plan(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -158,17 +129,16 @@ static ms_status open_plan(request *r)
 static ms_status launch(const request *r)
 {
     ms_ctx *cx = r->cx;
-    long num_cores = sysconf(_SC_NPROCESSORS_ONLN), num_ranks = r->plan.gpus;
+    long num_ranks = r->plan.gpus;
     if (r->options.plan_file != NULL && strcmp(r->options.plan_file, "-") == 0) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "the plan is read from standard input, which ranks do not share");
         ms_hint(cx, "write it to a file, or take --backend loop");
         return MS_EINPUT;
     }
-    ms_note(cx, "%ld ranks are started by %s%s", num_ranks, r->choice.mpiexec,
+    ms_note(cx, "%ld rank%s started by %s%s", num_ranks, num_ranks == 1 ? " is" : "s are",
+            r->choice.mpiexec,
             geteuid() == 0 ? " as root, which Open MPI is told to allow" : "");
-    if (num_ranks > num_cores)
-        ms_note(cx, "%ld ranks share %ld cores: times say little", num_ranks, num_cores);
     char **argv = MS_NEW_ARRAY(cx->arena, r->args->argc + 1, char *);
     argv[0] = ms_arena_strdup(cx->arena, r->args->command->name);
     for (int i = 0; i < r->args->argc; i++)
@@ -176,7 +146,7 @@ static ms_status launch(const request *r)
     fflush(stderr);
     return ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
                                               .num_ranks = num_ranks,
-                                              .num_cores = num_cores,
+                                              .num_cores = ms_machine_cores(),
                                               .argc = r->args->argc + 1,
                                               .argv = argv,
                                               .shows_progress = is_watched(r)});
@@ -317,14 +287,52 @@ static ms_status report(request *r, ms_status status)
     return write_result(r, written == MS_OK ? status : written);
 }
 
+static int num_whole_tensors(const ms_runner_options *how)
+{
+    return how->wants_weights + how->wants_gradients + how->wants_updated;
+}
+
+static ms_status write_shortfall(request *r, const ms_run_room *room)
+{
+    ms_status status = ms_run_room_fail(r->cx, room);
+    if (!r->args->common.json)
+        return status;
+    fill_report(r, status);
+    r->report.room = room;
+    return write_result(r, status);
+}
+
+/* Ranks that others start are not alone on this machine, or not on it. */
+static ms_status check_memory(request *r)
+{
+    if (r->flags.force || !r->choice.backend->has_values || ms_launch_is_own() ||
+        r->choice.environment.size > 1)
+        return MS_OK;
+    int num_whole = num_whole_tensors(&r->how) * (r->flags.check ? 2 : 1);
+    ms_run_room room =
+        ms_run_room_of(r->cx, r->workload, &r->plan, &r->prediction, num_whole);
+    return room.needed_bytes <= room.available_bytes ? MS_OK : write_shortfall(r, &room);
+}
+
+/* Threads and started processes share the cores of this machine; a virtual clock needs none. */
+static void note_cores(const request *r)
+{
+    long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;
+    if (num_ranks > num_cores && r->choice.backend->has_values &&
+        r->choice.environment.size == 1)
+        ms_note(r->cx, "%ld ranks share %ld core%s: times say little", num_ranks,
+                num_cores, num_cores == 1 ? "" : "s");
+}
+
 static ms_status run(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(say_once(r, open_plan(r)));
+    r->world = ms_world_make(cx->arena, &r->plan);
     MS_TRY(check_memory(r));
+    note_cores(r);
     if (r->choice.mpiexec != NULL && !ms_interrupted)
         return launch(r);
-    r->world = ms_world_make(cx->arena, &r->plan);
     training asked = {r->choice.backend, &r->planned, &r->world, &r->how,
                       r->flags.timeout_s.value};
     ms_status status = train(cx, &asked, &r->outcome);

@@ -62,8 +62,11 @@ typedef struct ms_option {
     bool above_low;                             /* of quantities: low itself is refused */
     const char *const *choices;                 /* NULL-ended words */
     bool (*find)(const char *text, int *index); /* other words for choices; NULL: none */
-    const char *help;
+    const char *help; /* NULL: for the program itself, not listed */
 } ms_option;
+
+/* Of seeds: 2^53, what JSON keeps. */
+#define MS_OPT_MAX_SEED 9007199254740992.0
 
 /* Rows of a table that fills a struct of type `type`. */
 #define MS_OPT_FLAG(type, member, option, text)                                          \

@@ -73,6 +73,22 @@ static bool is_path(const char *path)
     return path != NULL && strcmp(path, "-") != 0;
 }
 
+ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
+{
+    struct stat info;
+    const char *name;
+    if (!is_path(path))
+        return MS_OK;
+    if (stat(path, &info) == 0) {
+        if (S_ISDIR(info.st_mode))
+            return fail_write(cx, path, EISDIR);
+        return access(path, W_OK) == 0 ? MS_OK : fail_write(cx, path, errno);
+    }
+    if (!stat_folder(cx, path, &info, &name))
+        return fail_write(cx, path, errno);
+    return S_ISDIR(info.st_mode) ? MS_OK : fail_write(cx, path, ENOTDIR);
+}
+
 ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths)
 {
     for (int i = 0; i < num_paths; i++) {

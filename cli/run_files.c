@@ -8,7 +8,7 @@
 static ms_status check_is_file(ms_ctx *cx, const char *option, const char *path)
 {
     if (path == NULL || strcmp(path, "-") != 0)
-        return MS_OK;
+        return ms_output_check_writable(cx, path);
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is \"-\", must be a file", option);
     ms_hint(cx, "standard output is for the result");
     return MS_EINPUT;
@@ -16,6 +16,7 @@ static ms_status check_is_file(ms_ctx *cx, const char *option, const char *path)
 
 ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *f, const char *output)
 {
+    MS_TRY(ms_output_check_writable(cx, output));
     MS_TRY(check_is_file(cx, "--trace", f->trace));
     MS_TRY(check_is_file(cx, "--save-weights", f->save_weights));
     MS_TRY(check_is_file(cx, "--save-grads", f->save_grads));

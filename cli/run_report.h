@@ -2,6 +2,7 @@
 #ifndef MS_CLI_RUN_REPORT_H
 #define MS_CLI_RUN_REPORT_H
 
+#include "cli/run_memory.h"
 #include "exec/check.h"
 #include "exec/measured.h"
 #include "sim/prediction.h"
@@ -18,6 +19,8 @@ typedef struct ms_run_report {
     ms_measured measured;
     ms_measured_times times; /* of the pipeline rank that is predicted to end last */
     const ms_check *check;   /* NULL: none */
+    const ms_run_room
+        *room; /* that is missing, so that no step was done; NULL: none is */
 } ms_run_report;
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);

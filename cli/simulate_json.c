@@ -40,11 +40,8 @@ static void write_options(ms_jout *out, const ms_simulate_options *options)
 
 static void write_actor_times(ms_jout *out, const ms_actor *actor)
 {
-    ms_jout_number_field(out, "compute_s", actor->compute_s);
-    ms_jout_number_field(out, "exposed_comm_s", actor->exposed_comm_s);
-    ms_jout_number_field(out, "bubble_s", actor->bubble_s);
-    ms_jout_number_field(out, "optimizer_s", actor->optimizer_s);
-    ms_jout_number_field(out, "host_s", actor->host_s);
+    ms_step_parts_write_fields(out, actor->compute_s, actor->exposed_comm_s,
+                               actor->bubble_s, actor->optimizer_s, actor->host_s);
 }
 
 static void write_times(ms_jout *out, const ms_simulate_report *r)

@@ -243,7 +243,7 @@ static const char *axes_text(ms_arena *arena, const ms_plan *plan)
                 ms_arena_printf(arena, "%s%s%s %ld", text, text[0] == '\0' ? "" : " x ",
                                 ms_plan_axis_names[axis], plan->size[axis]);
     }
-    return text[0] == '\0' ? "1 GPU" : text;
+    return text[0] == '\0' ? "1 rank" : text;
 }
 
 static const char *schedule_text(ms_arena *arena, const ms_plan *plan)

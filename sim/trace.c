@@ -235,8 +235,10 @@ static void write_summary(writer *w)
     ms_node_kinds kinds = ms_simulated_kinds(w->arena, s);
     ms_node_kinds_write_json(&w->json, &kinds, false);
     if (s->planned != NULL) {
-        ms_jout_text_field(&w->json, "inputs",
-                           ms_plan_inputs_text(w->arena, s->planned->plan));
+        ms_jout_text_field(
+            &w->json, "inputs",
+            ms_plan_inputs_text(w->arena, s->planned->plan,
+                                s->planned->workload->cluster->device.unit));
         ms_jout_text_field(&w->json, "plan", ms_plan_text(w->arena, s->planned->plan));
     }
     ms_jout_end_object(&w->json);

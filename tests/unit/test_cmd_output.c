@@ -363,8 +363,8 @@ static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *sh
         ASSERT_OK(ms_predict(cx, s->workload, plan, &predictions[i]), cx);
         plans[i] = ms_prediction_plan(plan, &predictions[i]);
     }
-    ms_search_report report = {&s->space, "",          &s->result, 1,
-                               plans,     predictions, shortfall,  NULL};
+    ms_search_report report = {&s->space, "",          NULL,      &s->result, 1,
+                               plans,     predictions, shortfall, NULL};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_jout out = ms_jout_open(file);
