@@ -56,15 +56,26 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 /* ---- parameters ---- */
 
+/* A part that has nothing to gather has come when those before it have. */
+static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
+{
+    ms_event last = 0;
+    for (int i = 0; i < stage->num_parts; i++) {
+        ms_event done;
+        MS_TRY(ms_unit_gather(&r->rank, stage->parts[i].unit, NULL, 0, &done));
+        last = done != 0 ? done : last;
+        stage->gathered[i] = last;
+    }
+    return MS_OK;
+}
+
 ms_status ms_state_gather_all(ms_rank_run *r)
 {
     double start_s = now_s(r);
     if (!r->job->gathers_once)
         return MS_OK;
     for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            MS_TRY(ms_unit_gather(&r->rank, r->stages[s].parts[i].unit, NULL, 0,
-                                  &r->stages[s].gathered[i]));
+        MS_TRY(gather_stage(r, &r->stages[s]));
     record_work(r, MS_STREAM_GATHER, MS_MOVE_GATHER, start_s);
     return MS_OK;
 }
