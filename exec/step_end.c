@@ -206,6 +206,7 @@ static double sum_of_squares(ms_rank_run *r)
 
 ms_status ms_rank_run_complete_gradients(ms_rank_run *r)
 {
+    MS_TRY(ms_state_reduce_late(r));
     MS_TRY(wait_for_gradients(r));
     MS_TRY(ms_sends_end(r));
     if (!r->rank.backend->has_values)
