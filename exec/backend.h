@@ -52,7 +52,7 @@ typedef struct ms_transfer {
     const ms_part_op *predicted; /* of a program's node; NULL: not of a program */
 } ms_transfer;
 
-#define MS_MAX_TAG 30000
+#define MS_MAX_TAG (1 << 23) /* libraries of MPI have as many, though it promises 32767 */
 
 /* "attention.query (all-gather over tp)", "activations (send to rank 3)": for messages. */
 const char *ms_transfer_text(ms_arena *arena, const ms_world *world,

@@ -35,6 +35,7 @@ struct ms_device_rank {
     bool initialised_here;
     bool failed;    /* it ends without MPI_Finalize, and so all ranks end */
     MPI_Comm world; /* of sends; ranks are those of the plan */
+    int most_tag;
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
     ms_event last_event;
     pending *first, **end;
@@ -107,6 +108,15 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
     return MS_EINPUT;
 }
 
+static ms_status find_most_tag(ms_ctx *cx, ms_device_rank *device)
+{
+    int *most = NULL, is_set = 0;
+    MS_TRY(check(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
+                 "the question for its tags"));
+    device->most_tag = is_set ? *most : 32767; /* which every MPI has */
+    return MS_OK;
+}
+
 /* Every rank splits once for each kind of group; groups of one rank need no communicator of their
  * own. */
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
@@ -116,6 +126,7 @@ static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
     MS_TRY(check(cx, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "the numbering of ranks"));
     MS_TRY(check(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
     device->rank = rank;
+    MS_TRY(find_most_tag(cx, device));
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
         const ms_members *members = &device->job->world->members[g][rank];
         device->of_group[g] = MPI_COMM_SELF;
@@ -257,7 +268,7 @@ static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pe
                    p->transfer.count, count);
 }
 
-/* Polls with pauses: ranks may outnumber cores. */
+/* Polls with pauses: ranks may outnumber cores. The clock is read at every poll: it costs less than one. */
 static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     struct timespec began;
@@ -271,11 +282,10 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
                          ms_transfer_text(cx->arena, device->job->world, &p->transfer));
         if (is_done)
             return check_length(cx, device, p, &came);
-        if (polls % POLLS_BEFORE_YIELD != 0)
-            continue;
-        sched_yield();
         if (elapsed_s(&began) > device->timeout_s)
             return waited_in_vain(cx, device, &p->transfer);
+        if (polls % POLLS_BEFORE_YIELD == 0)
+            sched_yield();
     }
 }
 
@@ -451,6 +461,10 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
     for (int i = 0; i < num_after; i++)
         MS_TRY(mpi_wait(cx, device, after[i]));
     MS_TRY(collect_sent(cx, device));
+    if (transfer->kind >= MS_TRANSFER_SEND && transfer->tag > device->most_tag)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s: this MPI has tags up to %d only",
+                       ms_transfer_text(cx->arena, device->job->world, transfer),
+                       device->most_tag);
     if (transfer->count > INT_MAX && transfer->kind != MS_TRANSFER_ALL_TO_ALL)
         return too_many(cx, device, transfer, transfer->count);
     pending *p = malloc(sizeof *p);

@@ -30,9 +30,9 @@ static long peer_on(const ms_rank_run *r, int pipeline_rank)
         .ranks[pipeline_rank];
 }
 
-static int tag_of_unit(const ms_rank_stage *stage, int part)
+static int tag_of_unit(const ms_rank_run *r, const ms_rank_stage *stage, int part)
 {
-    return MS_MAX_TAG - 1 - (stage->model_stage * 97 + part) % 4096;
+    return (int)r->job->tags.first_copy + stage->model_stage * r->job->tags.parts + part;
 }
 
 static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
@@ -40,7 +40,7 @@ static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
     int ranks = r->rank.planned->schedule->shape.num_ranks;
     long peer = peer_on(r, ranks - 1 - r->pipeline_rank);
     return ms_unit_exchange_twin(&r->rank, stage->parts[part].unit, peer,
-                                 tag_of_unit(stage, part));
+                                 tag_of_unit(r, stage, part));
 }
 
 /* Both ranks in the order of the model's stages, or each would wait for the other. */
@@ -68,7 +68,8 @@ static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
         ms_split_ends_meet(split))
         return MS_OK;
     long peer = peer_on(r, which == MS_PART_EMBED ? ranks - 1 : 0);
-    return ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer, MS_MAX_TAG - 1);
+    return ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
+                                 (int)r->job->tags.tied);
 }
 
 /* ---- what all ranks wait for ---- */
