@@ -85,6 +85,7 @@ static ms_status check_options(request *r)
         ms_hint(r->cx, "-o PROFILE.json");
         return MS_EINPUT;
     }
+    MS_TRY(ms_output_check_writable(r->cx, r->args->common.output));
     if (o->ranks.given && o->ranks.value > cores && !o->force) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                 "%ld ranks would share %ld core%s, and their times would say nothing",

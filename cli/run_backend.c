@@ -109,6 +109,11 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
     *out = (ms_run_choice){.environment = ms_launch_environment()};
     if (flags->backend.value == MS_RUN_CUDA)
         return no_backend(cx, "cuda", "loop");
+    const char *unclear = ms_launch_unclear(cx->arena);
+    if (out->environment.launcher == MS_LAUNCHER_NONE && unclear != NULL)
+        ms_note(cx,
+                "%s: no launcher is known that sets these, so this is the only process",
+                unclear);
     if (!is_alone(&out->environment))
         return choose_inside(cx, flags, plan, out);
     if (flags->backend.value == MS_RUN_MPI)
@@ -120,4 +125,40 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
     const char *name = ms_run_backend_names[flags->backend.value];
     out->backend = ms_backend_find(name);
     return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
+}
+
+/* ---- together ---- */
+
+bool ms_run_is_one_of_many(const ms_run_choice *choice)
+{
+    return choice->mpiexec == NULL && choice->environment.size > 1 && !ms_launch_is_own();
+}
+
+typedef struct agreement {
+    const ms_backend *backend;
+    long worst;
+} agreement;
+
+static ms_status find_worst(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+{
+    (void)rank;
+    agreement *a = state;
+    ms_event done;
+    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
+                       .element = MS_ELEMENT_LONG,
+                       .maximum = true,
+                       .group = MS_TRAFFIC_WORLD,
+                       .send = &a->worst,
+                       .receive = &a->worst,
+                       .count = 1,
+                       .name = "all ranks"};
+    MS_TRY(a->backend->start(cx, device, &all, NULL, 0, &done));
+    return a->backend->wait(cx, device, done);
+}
+
+ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own)
+{
+    agreement a = {job->backend, (long)own};
+    MS_TRY(job->backend->run(cx, job, find_worst, &a));
+    return own != MS_OK ? own : (ms_status)a.worst;
 }

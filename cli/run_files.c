@@ -27,6 +27,16 @@ ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *f, const char *outp
         7);
 }
 
+ms_status ms_run_files_check_writable(ms_ctx *cx, const ms_run_flags *f,
+                                      const char *output)
+{
+    const char *const paths[] = {output, f->trace, f->save_weights, f->save_grads,
+                                 f->save_batch};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        MS_TRY(ms_output_check_writable(cx, paths[i]));
+    return MS_OK;
+}
+
 static ms_safe_tensor batch_tensor(ms_arena *arena, const char *name,
                                    const ms_tokens *tokens, double **values)
 {
