@@ -19,11 +19,11 @@ static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *pl
 static ms_status refuse_torchrun(ms_ctx *cx, const ms_launch *env)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "started as rank %ld of %ld (RANK, WORLD_SIZE), but ranks of a run on CPUs "
-            "meet through MPI",
+            "started as rank %ld of %ld (RANK, WORLD_SIZE), but MASTER_ADDR and "
+            "MASTER_PORT do not say where ranks meet",
             env->rank, env->size);
     ms_hint(cx,
-            "mpirun -n %ld meshsim run, srun --mpi=pmix, or meshsim run alone, which "
+            "set both, or take mpirun -n %ld meshsim run, or meshsim run alone, which "
             "starts its own ranks",
             env->size);
     return MS_EINPUT;
@@ -57,8 +57,7 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
 {
     const ms_launch *env = &out->environment;
     const char *name = ms_run_backend_names[flags->backend.value];
-    if (env->launcher == MS_LAUNCHER_TORCHRUN)
-        return refuse_torchrun(cx, env);
+    ms_meeting_point at;
     if (flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL) {
         if (env->size > 1)
             return refuse_copies(cx, env, name);
@@ -67,6 +66,8 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
     }
     if (env->size != plan->gpus)
         return refuse_size(cx, env, plan);
+    if (env->launcher == MS_LAUNCHER_TORCHRUN && !ms_launch_meeting_point(&at))
+        return refuse_torchrun(cx, env);
     out->backend = ms_backend_find("mpi");
     return out->backend != NULL ? MS_OK : no_backend(cx, "mpi", "loop");
 }

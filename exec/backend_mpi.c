@@ -2,6 +2,7 @@
  * blocking; waiting polls, so that a rank that waits in vain can say so. A message is sent from a
  * copy, so that nobody waits for its receiver. */
 #include "exec/backend_host.h"
+#include "exec/backend_mpi_join.h"
 #include "exec/environment.h"
 
 #include <assert.h>
@@ -33,8 +34,11 @@ struct ms_device_rank {
     struct timespec began;
     const ms_kernels *kernels;
     bool initialised_here;
-    bool failed;    /* it ends without MPI_Finalize, and so all ranks end */
-    MPI_Comm world; /* of sends; ranks are those of the plan */
+    bool has_joined;
+    ms_mpi_joined joined; /* by torchrun's variables */
+    bool failed;          /* it ends without MPI_Finalize, and so all ranks end */
+    MPI_Comm all;         /* of the launcher; all others come from it */
+    MPI_Comm world;       /* of sends; ranks are those of the plan */
     int most_tag;
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
     ms_event last_event;
@@ -81,23 +85,30 @@ static void drop(ms_device_rank *device, pending **at)
 
 static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
 {
+    ms_launch launch = ms_launch_environment();
     int is_up = 0, is_over = 0, provided = 0;
     MPI_Initialized(&is_up);
     MPI_Finalized(&is_over);
     if (is_over)
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "MPI has ended in this process and cannot begin again");
-    if (!is_up)
+    device->initialised_here = !is_up;
+    if (!is_up && launch.launcher == MS_LAUNCHER_TORCHRUN && launch.size > 1) {
+        device->has_joined = true;
+        MS_TRY(ms_mpi_join(cx, &launch, device->timeout_s, &device->joined));
+        device->all = device->joined.world;
+    } else if (!is_up) {
         MS_TRY(check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
                      "its initialisation"));
-    device->initialised_here = !is_up;
+    }
     return MS_OK;
 }
 
 static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
 {
     int size = 0;
-    MS_TRY(check(cx, MPI_Comm_size(MPI_COMM_WORLD, &size), "the count of ranks"));
+    const ms_device_rank *device = job->state;
+    MS_TRY(check(cx, MPI_Comm_size(device->all, &size), "the count of ranks"));
     if (size == job->world->num_ranks)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -122,9 +133,9 @@ static ms_status find_most_tag(ms_ctx *cx, ms_device_rank *device)
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MS_TRY(check(cx, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "the numbering of ranks"));
-    MS_TRY(check(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
+    MPI_Comm_set_errhandler(device->all, MPI_ERRORS_RETURN);
+    MS_TRY(check(cx, MPI_Comm_rank(device->all, &rank), "the numbering of ranks"));
+    MS_TRY(check(cx, MPI_Comm_dup(device->all, &device->world), "a communicator"));
     device->rank = rank;
     MS_TRY(find_most_tag(cx, device));
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
@@ -132,7 +143,7 @@ static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
         device->of_group[g] = MPI_COMM_SELF;
         if (members->size == 1)
             continue;
-        int rc = MPI_Comm_split(MPI_COMM_WORLD, (int)members->ranks[0], members->own,
+        int rc = MPI_Comm_split(device->all, (int)members->ranks[0], members->own,
                                 &device->of_group[g]);
         MS_TRY(check(cx, rc, "the division into groups"));
     }
@@ -146,6 +157,8 @@ static void close_communicators(ms_device_rank *device)
             MPI_Comm_free(&device->of_group[g]);
     if (device->world != MPI_COMM_NULL)
         MPI_Comm_free(&device->world);
+    if (device->has_joined && device->all != MPI_COMM_NULL)
+        MPI_Barrier(device->all); /* who has left is missed */
     if (device->initialised_here)
         MPI_Finalize();
 }
@@ -157,6 +170,8 @@ static void mpi_close(ms_backend_job *job)
         return;
     if (!device->failed)
         close_communicators(device);
+    if (device->has_joined)
+        ms_mpi_leave(&device->joined);
     while (device->first != NULL)
         drop(device, &device->first);
     free(device);
@@ -169,7 +184,7 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     job->state = device;
     if (device == NULL)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for MPI");
-    *device = (ms_device_rank){.job = job, .world = MPI_COMM_NULL};
+    *device = (ms_device_rank){.job = job, .all = MPI_COMM_WORLD, .world = MPI_COMM_NULL};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
@@ -268,6 +283,17 @@ static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pe
                    p->transfer.count, count);
 }
 
+/* Without mpiexec nobody else ends a run of which one rank is gone. */
+static ms_status check_others(ms_ctx *cx, const ms_device_rank *device,
+                              const ms_transfer *transfer)
+{
+    long gone = ms_rendezvous_missing(&device->joined.meeting);
+    if (gone < 0)
+        return MS_OK;
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld has ended during %s", gone,
+                   ms_transfer_text(cx->arena, device->job->world, transfer));
+}
+
 /* Polls with pauses: ranks may outnumber cores. The clock is read at every poll: it costs less than one. */
 static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
@@ -284,8 +310,11 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
             return check_length(cx, device, p, &came);
         if (elapsed_s(&began) > device->timeout_s)
             return waited_in_vain(cx, device, &p->transfer);
-        if (polls % POLLS_BEFORE_YIELD == 0)
-            sched_yield();
+        if (polls % POLLS_BEFORE_YIELD != 0)
+            continue;
+        sched_yield();
+        if (device->has_joined)
+            MS_TRY(check_others(cx, device, &p->transfer));
     }
 }
 
@@ -499,9 +528,9 @@ static void print_at_once(const ms_ctx *cx)
 /* This process ends next, with its status, and mpiexec ends the others. Open MPI's needs no
  * MPI_Abort for that, and sometimes hangs in its own clean-up after one (seen: Open MPI 4.1.4 with
  * PMIx 4.2.2). Other launchers, srun among them, may let the others go on without it. */
-static void end_others(const ms_ctx *cx, ms_status status)
+static void end_others(const ms_ctx *cx, const ms_device_rank *device, ms_status status)
 {
-    if (ms_launch_environment().by_open_mpi)
+    if (ms_launch_environment().by_open_mpi || device->has_joined)
         return;
     fflush(stdout);
     print_at_once(cx);
@@ -544,7 +573,7 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     device->failed = device->failed || status != MS_OK;
     if (device->failed) {
         status = ms_rank_failed(cx, device->rank, &own, status);
-        end_others(cx, status);
+        end_others(cx, device, status);
     }
     ms_arena_close(own.arena);
     return status;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *const ms_launcher_names[] = {"none", "mpi", "torchrun", "slurm", NULL};
 
@@ -120,4 +121,14 @@ const char *ms_launch_unclear(ms_arena *arena)
                                                   value_text(arena, l->also[0]));
     }
     return NULL;
+}
+
+bool ms_launch_meeting_point(ms_meeting_point *out)
+{
+    const char *taken = getenv("TORCHELASTIC_USE_AGENT_STORE");
+    *out = (ms_meeting_point){getenv("MASTER_ADDR"), number("MASTER_PORT")};
+    if (taken != NULL && strcmp(taken, "True") == 0)
+        out->port++;
+    return out->address != NULL && out->address[0] != '\0' && out->port > 0 &&
+           out->port < 65536;
 }

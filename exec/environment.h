@@ -28,6 +28,15 @@ typedef struct ms_launch {
  * rank < size. A batch script of Slurm's, outside of srun, is none. */
 ms_launch ms_launch_environment(void);
 
+typedef struct ms_meeting_point {
+    const char *address; /* of the environment */
+    long port;
+} ms_meeting_point;
+
+/* Where rank 0 of torchrun listens for the others: MASTER_ADDR and MASTER_PORT, or the port after it where torchrun keeps a store of its own at this one
+ * (TORCHELASTIC_USE_AGENT_STORE). False: not said. */
+bool ms_launch_meeting_point(ms_meeting_point *out);
+
 /* "RANK is 1, WORLD_SIZE is not set": variables of a launcher that is not recognised from them, for a note; NULL: there are none. Lives in the arena. */
 const char *ms_launch_unclear(ms_arena *arena);
 
