@@ -13,7 +13,7 @@ typedef struct ms_mpi_joined {
     pid_t server; /* of rank 0, which the ranks of Open MPI find each other by; 0: none */
 } ms_mpi_joined;
 
-/* Initialises MPI. MS_EIO: somebody does not come, or this MPI cannot join processes. `out` is to be left in any case. */
+/* Once in a process. Initialises MPI. MS_EIO: somebody does not come, or this MPI cannot join processes. `out` is to be left in any case. */
 ms_status ms_mpi_join(ms_ctx *cx, const ms_launch *launch, double timeout_s,
                       ms_mpi_joined *out);
 /* After MPI has ended; or when this rank has failed, which the others then see. */
