@@ -3,6 +3,7 @@
 #include "base/arena.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -39,10 +40,18 @@ struct ms_arena {
     size_t next_capacity;
 };
 
+static _Thread_local const char *user;
+
+void ms_arena_name_user(const char *name)
+{
+    user = name;
+}
+
 static _Noreturn void out_of_memory(size_t size)
 {
-    fprintf(stderr, "meshsim: out of memory while allocating %zu bytes\n", size);
-    exit(1);
+    fprintf(stderr, "error: %s%sno memory is left for %zu bytes\n",
+            user != NULL ? user : "", user != NULL ? ": " : "", size);
+    _Exit(1); /* exit handlers of libraries may wait for memory too */
 }
 
 static void *allocate(size_t size)
@@ -133,6 +142,20 @@ void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size)
     if (item_size != 0 && count > SIZE_MAX / item_size)
         out_of_memory(SIZE_MAX);
     return ms_arena_alloc(arena, count * item_size);
+}
+
+void *ms_arena_room(ms_arena *arena, void *items, int num, int *capacity, int first,
+                    size_t item_size)
+{
+    assert(num <= *capacity && first > 0);
+    if (num < *capacity)
+        return items;
+    assert(*capacity <= INT_MAX / 2);
+    *capacity = *capacity == 0 ? first : 2 * *capacity;
+    void *larger = ms_arena_array(arena, (size_t)*capacity, item_size);
+    if (num > 0)
+        memcpy(larger, items, (size_t)num * item_size);
+    return larger;
 }
 
 char *ms_arena_strndup(ms_arena *arena, const char *text, size_t length)

@@ -16,6 +16,8 @@ typedef struct ms_arena_mark {
 
 ms_arena *ms_arena_open(void);
 void ms_arena_close(ms_arena *arena);
+/* Who this thread works for, to be named when memory is exhausted: "rank 3"; NULL: nobody. Not copied. */
+void ms_arena_name_user(const char *name);
 
 /* Returns `size` zeroed bytes aligned for any type; size 0 gives a valid unique pointer. */
 void *ms_arena_alloc(ms_arena *arena, size_t size);
@@ -23,6 +25,11 @@ void *ms_arena_alloc(ms_arena *arena, size_t size);
 void *ms_arena_take(ms_arena *arena, size_t size);
 /* As ms_arena_alloc for `count` items; a product that overflows ends the program. */
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);
+
+/* Room for one more item in a list of `num`: the list itself while num < *capacity, else a copy of it with twice the capacity, at first with
+ * `first`. */
+void *ms_arena_room(ms_arena *arena, void *items, int num, int *capacity, int first,
+                    size_t item_size);
 
 char *ms_arena_strdup(ms_arena *arena, const char *text);
 char *ms_arena_strndup(ms_arena *arena, const char *text, size_t length);
@@ -36,5 +43,9 @@ void ms_arena_rewind(ms_arena *arena, ms_arena_mark mark);
 #define MS_NEW(arena, type) ((type *)ms_arena_alloc((arena), sizeof(type)))
 #define MS_NEW_ARRAY(arena, count, type)                                                 \
     ((type *)ms_arena_array((arena), (size_t)(count), sizeof(type)))
+/* `items` and `capacity` are changed. */
+#define MS_MAKE_ROOM(arena, items, num, capacity, first)                                 \
+    ((items) =                                                                           \
+         ms_arena_room((arena), (items), (num), &(capacity), (first), sizeof *(items)))
 
 #endif

@@ -4,14 +4,7 @@
 
 static ms_figure *append(ms_figures *list)
 {
-    if (list->num == list->capacity) {
-        int capacity = list->capacity == 0 ? 32 : 2 * list->capacity;
-        ms_figure *items = MS_NEW_ARRAY(list->arena, capacity, ms_figure);
-        if (list->num > 0)
-            memcpy(items, list->items, (size_t)list->num * sizeof *items);
-        list->items = items;
-        list->capacity = capacity;
-    }
+    MS_MAKE_ROOM(list->arena, list->items, list->num, list->capacity, 32);
     return &list->items[list->num++];
 }
 

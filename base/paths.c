@@ -118,18 +118,13 @@ static int compare_names(const void *a, const void *b)
 /* The names in an open folder; the array doubles within the arena. */
 static int read_names(ms_ctx *cx, DIR *folder, const char ***names)
 {
-    int count = 0, capacity = 32;
-    *names = MS_NEW_ARRAY(cx->arena, capacity, const char *);
+    int count = 0, capacity = 0;
+    *names = NULL;
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         const char *name = entry->d_name;
         if (name[0] == '.' || !ends_in_json(name) || !is_plain_name(name))
             continue;
-        if (count == capacity) {
-            const char **grown = MS_NEW_ARRAY(cx->arena, 2 * capacity, const char *);
-            memcpy(grown, *names, (size_t)count * sizeof *grown);
-            *names = grown;
-            capacity *= 2;
-        }
+        MS_MAKE_ROOM(cx->arena, *names, count, capacity, 32);
         (*names)[count++] = ms_arena_strndup(cx->arena, name, strlen(name) - 5);
     }
     return count;
@@ -153,7 +148,8 @@ ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **name
     const char **found;
     int count = read_names(cx, folder, &found);
     closedir(folder);
-    qsort(found, (size_t)count, sizeof *found, compare_names);
+    if (count > 0)
+        qsort(found, (size_t)count, sizeof *found, compare_names);
     *names = found;
     *num_names = count;
     return MS_OK;
@@ -254,4 +250,14 @@ ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
     if (*path == NULL)
         return fail_unknown(cx, kind, what, name_or_path, aliases);
     return MS_OK;
+}
+
+const char *ms_path_beside(ms_ctx *cx, const char *file, const char *path)
+{
+    const char *slash = file == NULL ? NULL : strrchr(file, '/');
+    if (slash == NULL || path[0] == '/')
+        return path;
+    const char *beside =
+        ms_arena_printf(cx->arena, "%.*s%s", (int)(slash - file) + 1, file, path);
+    return is_file(beside) ? beside : path;
 }

@@ -13,9 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_RANKS       256
-#define DEFAULT_CLUSTER "cpu"
-#define STACK           "meshsim"
+#define MAX_RANKS          256
+#define MIN_QUICK_LAUNCHES 2
+#define DEFAULT_CLUSTER    "cpu"
+#define STACK              "meshsim"
 
 typedef enum backend_choice {
     BACKEND_LOOP,
@@ -29,7 +30,7 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
-    /* of ranks that calibrate starts */
+    /* of ranks that calibrate starts: they measure once and write samples; collectives alone */
     ms_opt_integer launch;
     bool collectives;
 } calibrate_options;
@@ -49,9 +50,8 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
         "that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
         ")"),
-    ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99,
-        "of ranks that calibrate starts by itself: measure once, and write samples"),
-    ROW(MS_OPT_FLAG, collectives, "--collectives", "likewise: measure collectives alone"),
+    ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
+    ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
     {0},
 };
 
@@ -76,16 +76,31 @@ static double now_s(void)
 
 /* ---- what to measure ---- */
 
+/* Before minutes of measuring. */
+static ms_status check_output(request *r)
+{
+    const char *output = r->args->common.output;
+    if (output != NULL && strcmp(output, "-") != 0)
+        return ms_output_check_writable(r->cx, output);
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            output == NULL ? "no file for the profile is given"
+                           : "-o is \"-\", must be a file: standard output is for the "
+                             "report");
+    ms_hint(r->cx, "-o PROFILE.json");
+    return MS_EINPUT;
+}
+
 static ms_status check_options(request *r)
 {
     const calibrate_options *o = r->options;
     long cores = ms_machine_cores();
-    if (r->args->common.output == NULL) {
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no file for the profile is given");
-        ms_hint(r->cx, "-o PROFILE.json");
+    MS_TRY(check_output(r));
+    if (o->quick && o->launches.given && o->launches.value < MIN_QUICK_LAUNCHES) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "one launch with --quick measures too few points for the laws");
+        ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
         return MS_EINPUT;
     }
-    MS_TRY(ms_output_check_writable(r->cx, r->args->common.output));
     if (o->ranks.given && o->ranks.value > cores && !o->force) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                 "%ld ranks would share %ld core%s, and their times would say nothing",
@@ -212,8 +227,11 @@ static ms_status start_ranks(request *r, const ms_measure *how)
         argv[num++] = ms_arena_strdup(arena, "--cluster");
         argv[num++] = ms_arena_strdup(arena, r->options->cluster);
     }
-    MS_TRY(ms_launch_run(r->cx, &(ms_launch_job){r->mpiexec, how->num_ranks,
-                                                 ms_machine_cores(), num, argv}));
+    MS_TRY(ms_launch_run(r->cx, &(ms_launch_job){.mpiexec = r->mpiexec,
+                                                 .num_ranks = how->num_ranks,
+                                                 .num_cores = ms_machine_cores(),
+                                                 .argc = num,
+                                                 .argv = argv}));
     return read_samples(r);
 }
 

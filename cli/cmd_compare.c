@@ -92,6 +92,30 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_comparison *c)
     ms_table_print(table, out);
 }
 
+/* The kinds from `first` on, as one. */
+static void print_others(ms_table *table, ms_arena *arena, const ms_comparison *c,
+                         int first)
+{
+    double a_s = 0.0, b_s = 0.0;
+    for (int i = first; i < c->num_nodes; i++) {
+        a_s += isnan(c->nodes[i].a_s) ? 0.0 : c->nodes[i].a_s;
+        b_s += isnan(c->nodes[i].b_s) ? 0.0 : c->nodes[i].b_s;
+    }
+    time_row(table, ms_arena_printf(arena, "(%d other kinds)", c->num_nodes - first), a_s,
+             b_s, c->b->step_s - c->a->step_s);
+}
+
+static void say_nodes(FILE *out, const ms_comparison *c)
+{
+    fputs("\nwhat explains the difference: of one step, mean over ranks; transfers count "
+          "while compute waits for them\n",
+          out);
+    if (c->a_is_predicted_by_b || c->b_is_predicted_by_a)
+        fprintf(out,
+                "(kinds of %s are the prediction that %s was run with: the same step)\n",
+                c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
+}
+
 static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
     if (c->num_nodes == 0)
@@ -99,16 +123,15 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
     double all_s = c->b->step_s - c->a->step_s;
     ms_table *table = ms_table_new(
         arena, "<kind of node|A (ms)|B (ms)|B - A (ms)|B / A|of the difference (%)");
-    for (int i = 0; i < c->num_nodes && i < MAX_NODES; i++)
+    int num = c->num_nodes < MAX_NODES ? c->num_nodes : MAX_NODES;
+    for (int i = 0; i < num; i++)
         time_row(table, c->nodes[i].kind, c->nodes[i].a_s, c->nodes[i].b_s, all_s);
-    fputs("\nwhat explains the difference: mean over ranks, of one step", out);
-    if (c->num_nodes > MAX_NODES)
-        fprintf(out, "; %d of %d kinds, --json has all", MAX_NODES, c->num_nodes);
-    fputc('\n', out);
-    if (c->a_is_predicted_by_b || c->b_is_predicted_by_a)
-        fprintf(out,
-                "(kinds of %s are the prediction that %s was run with: the same step)\n",
-                c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
+    if (c->num_nodes > num)
+        print_others(table, arena, c, num);
+    time_row(table, "(in no kind: host, waiting for the last rank)", c->rest.a_s,
+             c->rest.b_s, all_s);
+    time_row(table, "step", c->a->step_s, c->b->step_s, all_s);
+    say_nodes(out, c);
     ms_table_print(table, out);
 }
 
@@ -150,6 +173,17 @@ static void write_pair(ms_jout *out, const char *label, const char *name,
     ms_jout_end_object(out);
 }
 
+/* A kind that one side does not have takes no time there. */
+static void write_node(ms_jout *out, const ms_compared_node *node)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "kind", node->kind);
+    ms_jout_number_field(out, "a_s", node->a_s);
+    ms_jout_number_field(out, "b_s", node->b_s);
+    ms_jout_number_field(out, "difference_s", ms_compared_difference_s(node));
+    ms_jout_end_object(out);
+}
+
 static void begin_list(ms_jout *out, const char *key)
 {
     ms_jout_key(out, key);
@@ -177,9 +211,12 @@ static void write_json(ms_jout *out, const ms_comparison *c)
     ms_jout_end_array(out);
     begin_list(out, "nodes");
     for (int i = 0; i < c->num_nodes; i++)
-        write_pair(out, "kind", c->nodes[i].kind, "s",
-                   (const double[]){c->nodes[i].a_s, c->nodes[i].b_s});
+        write_node(out, &c->nodes[i]);
     ms_jout_end_array(out);
+    if (c->num_nodes > 0) {
+        ms_jout_key(out, "rest");
+        write_node(out, &c->rest);
+    }
     ms_jout_end_object(out);
 }
 
@@ -192,7 +229,8 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
     MS_TRY(status != MS_OK ? status : second);
     ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
     if (c.num_nodes == 0)
-        ms_note(cx, "no kinds of nodes to join: runs and traces have them");
+        ms_note(cx, "no kinds of nodes to join: runs have them, and what is simulated "
+                    "with --detail node");
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json) {
@@ -212,8 +250,8 @@ ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args)
         return MS_OK;
     const ms_words *words = &args->words;
     if (words->num_words < 2) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%d of two files to compare are given",
-                words->num_words);
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "two files to compare are needed, %s given",
+                words->num_words == 0 ? "none is" : "one is");
         ms_hint(cx, "meshsim compare predicted.json measured.json");
         return MS_EINPUT;
     }

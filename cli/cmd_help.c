@@ -25,14 +25,18 @@ static const char *option_usage(ms_arena *arena, const ms_option *option)
                            value != NULL ? " " : "", value != NULL ? value : "");
 }
 
+static bool is_listed(const ms_option *option)
+{
+    return option->kind != MS_OPTION_MISTAKE && option->help != NULL;
+}
+
 static int name_column(ms_arena *arena, const ms_option_set *sets, int num_sets)
 {
     size_t width = 0;
     for (int i = 0; i < num_sets; i++) {
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++) {
             size_t length = strlen(option_usage(arena, o));
-            if (o->kind != MS_OPTION_MISTAKE && length > width &&
-                length <= MAX_NAME_COLUMN)
+            if (is_listed(o) && length > width && length <= MAX_NAME_COLUMN)
                 width = length;
         }
     }
@@ -59,7 +63,7 @@ void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
     for (int i = 0; i < num_sets; i++) {
         fprintf(out, "\n%s\n", sets[i].title);
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++)
-            if (o->kind != MS_OPTION_MISTAKE)
+            if (is_listed(o))
                 print_option(out, arena, o, column);
     }
 }
@@ -111,7 +115,7 @@ void ms_help_write_json(FILE *out, const ms_command *command, const ms_option_se
     ms_jout_begin_array(&json);
     for (int i = 0; i < num_sets; i++)
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++)
-            if (o->kind != MS_OPTION_MISTAKE)
+            if (is_listed(o))
                 write_option(&json, o);
     ms_jout_end_array(&json);
     ms_jout_end_object(&json);

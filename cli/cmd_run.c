@@ -10,10 +10,18 @@
 #include "exec/backends.h"
 #include "exec/collect.h"
 #include "exec/launch.h"
+#include "exec/measure.h"
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* After an interrupt: how long a step may take to end as usual, and when all must have ended (ranks before mpiexec is told to end them). */
+#define GRACE_S       1.0
+#define END_WITHIN_S  9
+#define RANK_WITHIN_S 6
+#define TELL_EVERY_S  2.0 /* on a terminal */
 
 typedef struct request {
     ms_ctx *cx;
@@ -30,7 +38,39 @@ typedef struct request {
     ms_outcome outcome;
     ms_check check;
     ms_run_report report;
+    const char *what; /* is run, for messages */
+    double told_s;    /* when something was told last */
 } request;
+
+/* ---- progress ---- */
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool is_watched(const request *r)
+{
+    return ms_launch_is_own() ? ms_launch_shows_progress()
+                              : r->cx->verbosity >= 0 && isatty(STDERR_FILENO);
+}
+
+static void show_progress(void *state, const ms_run_position *at)
+{
+    request *r = state;
+    double now = now_s();
+    if (now - r->told_s < TELL_EVERY_S)
+        return;
+    r->told_s = now;
+    bool is_done = at->num_actions_done == at->num_actions;
+    fprintf(stderr, "%sstep %ld of %ld: ", r->what, at->step + 1, r->how.num_steps);
+    if (is_done && r->choice.backend->has_values)
+        fprintf(stderr, "loss %.6f\n", at->loss);
+    else
+        fprintf(stderr, "%d of %d actions\n", at->num_actions_done, at->num_actions);
+}
 
 /* ---- before ---- */
 
@@ -68,6 +108,189 @@ static ms_status read_request(request *r)
     return ms_run_choose(cx, &r->flags, &r->plan, &r->choice);
 }
 
+static ms_status open_plan(request *r)
+{
+    ms_ctx *cx = r->cx;
+    MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
+    MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
+    MS_TRY(ms_run_flags_options(cx, &r->flags, &r->plan, r->workload->model, &r->how));
+    r->how.grace_s = GRACE_S;
+    if (is_watched(r)) {
+        r->how.progress = show_progress;
+        r->how.progress_state = r;
+    }
+    ms_planned_open(cx, r->workload, &r->plan, &r->planned);
+    (void)ms_predict_planned(cx, &r->planned, &r->prediction);
+    return MS_OK;
+}
+
+/* ---- ranks of their own ---- */
+
+static ms_status launch(const request *r)
+{
+    ms_ctx *cx = r->cx;
+    long num_ranks = r->plan.gpus;
+    if (r->options.plan_file != NULL && strcmp(r->options.plan_file, "-") == 0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "the plan is read from standard input, which ranks do not share");
+        ms_hint(cx, "write it to a file, or take --backend loop");
+        return MS_EINPUT;
+    }
+    ms_note(cx, "%ld rank%s started by %s%s", num_ranks, num_ranks == 1 ? " is" : "s are",
+            r->choice.mpiexec,
+            geteuid() == 0 ? " as root, which Open MPI is told to allow" : "");
+    char **argv = MS_NEW_ARRAY(cx->arena, r->args->argc + 1, char *);
+    argv[0] = ms_arena_strdup(cx->arena, r->args->command->name);
+    for (int i = 0; i < r->args->argc; i++)
+        argv[1 + i] = r->args->argv[i];
+    fflush(stderr);
+    return ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
+                                              .num_ranks = num_ranks,
+                                              .num_cores = ms_machine_cores(),
+                                              .argc = r->args->argc + 1,
+                                              .argv = argv,
+                                              .shows_progress = is_watched(r)});
+}
+
+/* ---- the run ---- */
+
+typedef struct training {
+    const ms_backend *backend;
+    const ms_planned *planned;
+    const ms_world *world;
+    const ms_runner_options *how;
+    double timeout_s;
+    bool agrees;     /* with other processes, on whether to begin */
+    ms_status found; /* by this one */
+} training;
+
+static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
+{
+    ms_backend_job job = {.backend = t->backend,
+                          .world = t->world,
+                          .type = t->how->type,
+                          .timeout_s = t->timeout_s};
+    if (ms_interrupted)
+        return MS_EINTERRUPTED;
+    MS_TRY(t->backend->open(cx, &job));
+    ms_status status = t->agrees ? ms_run_agree(cx, &job, t->found) : MS_OK;
+    if (status == MS_OK)
+        status = ms_runner_run(cx, &job, t->planned, t->how, out);
+    if ((status == MS_OK || status == MS_EINTERRUPTED) && !out->broken_off) {
+        ms_status collected = ms_outcome_collect(cx, &job, out);
+        status = collected == MS_OK ? status : collected;
+    }
+    t->backend->close(&job);
+    return status;
+}
+
+/* On one rank of this process, whatever the backend. */
+static ms_status check_run(request *r)
+{
+    ms_ctx *cx = r->cx;
+    ms_plan plan = ms_run_reference_plan(&r->plan);
+    ms_planned planned;
+    ms_planned_open(cx, r->workload, &plan, &planned);
+    ms_world world = ms_world_make(cx->arena, &plan);
+    ms_runner_options how = r->how;
+    how.wants_weights = false;
+    how.first_recorded_step = how.num_steps; /* nothing is recorded */
+    ms_outcome reference = {0};
+    training alone = {ms_backend_find("loop"),  &planned, &world, &how,
+                      r->flags.timeout_s.value, false,    MS_OK};
+    r->what = "the same on one rank, ";
+    ms_status status = train(cx, &alone, &reference);
+    if (status == MS_OK)
+        ms_check_outcomes(cx->arena, &r->outcome, &reference, how.type, &r->check);
+    ms_outcome_close(&reference);
+    if (status == MS_EINTERRUPTED)
+        ms_fail(cx, status, MS_NOWHERE,
+                "interrupted after step %ld of %ld of the same on one rank: nothing is "
+                "compared",
+                reference.steps_done, how.num_steps);
+    MS_TRY(status);
+    r->report.check = &r->check;
+    if (r->check.passes)
+        return MS_OK;
+    return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
+}
+
+/* The step simulated by nodes, for what compute is predicted to wait for. One that is too large is left out: the run is done already. */
+static const ms_node_kinds *predicted_kinds(const request *r)
+{
+    const ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
+                                         .detail = MS_DETAIL_NODE};
+    ms_ctx apart = {.arena = r->cx->arena, .verbosity = -1};
+    ms_simulation simulation;
+    if (ms_simulate(&apart, &r->planned, &options, &simulation) != MS_OK)
+        return NULL;
+    ms_node_kinds *kinds = MS_NEW(r->cx->arena, ms_node_kinds);
+    *kinds = ms_simulated_kinds(r->cx->arena, &simulation);
+    return kinds;
+}
+
+static void fill_report(request *r, ms_status status)
+{
+    double tokens = (double)r->plan.global_batch * (double)r->plan.sequence_length;
+    ms_run_report *report = &r->report;
+    report->plan = &r->plan;
+    report->prediction = &r->prediction;
+    report->world = &r->world;
+    report->backend = r->choice.backend->name;
+    report->dtype = ms_dtype_names[r->plan.compute];
+    report->has_values = r->choice.backend->has_values;
+    report->interrupted = status == MS_EINTERRUPTED;
+    report->num_steps = r->how.num_steps;
+    report->warm_up = r->how.first_recorded_step;
+    report->outcome = &r->outcome;
+    ms_measured_make(r->cx->arena, &r->outcome, report->warm_up, tokens,
+                     report->has_values ? predicted_kinds(r) : NULL, &report->measured);
+    report->times = ms_measured_stage_times(&report->measured, &r->outcome, &r->world,
+                                            r->prediction.ending_rank);
+    if (report->has_values)
+        return;
+    /* a virtual clock does not say what it stood still for */
+    report->times = (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
+    report->measured.kinds.num = 0;
+}
+
+static ms_status write_result(const request *r, ms_status status)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    if (r->args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_run_write_json(&json, &r->report);
+        ms_jout_close(&json);
+    } else {
+        ms_run_print(out.file, r->cx->arena, &r->report);
+    }
+    return ms_output_close(r->cx, &out, status);
+}
+
+/* Rank 0, with what it has after an interrupt that broke a step off; launchers end all ranks when one has ended. */
+static void let_rank_0_end_first(void)
+{
+    struct timespec rest = {.tv_sec = RANK_WITHIN_S - 2};
+    (void)alarm(0);
+    (void)nanosleep(&rest, NULL);
+}
+
+static ms_status report(request *r, ms_status status)
+{
+    ms_ctx *cx = r->cx;
+    if (status == MS_EINTERRUPTED)
+        ms_fail(cx, status, MS_NOWHERE, "interrupted after %ld of %ld steps",
+                r->outcome.steps_done, r->how.num_steps);
+    else if (r->flags.check)
+        status = check_run(r);
+    if (status != MS_OK && status != MS_ECHECK && status != MS_EINTERRUPTED)
+        return status;
+    fill_report(r, status);
+    ms_status written = ms_run_files_write(cx, &r->flags, &r->how, &r->report);
+    return write_result(r, written == MS_OK ? status : written);
+}
+
 /* Whole tensors: every process of MPI keeps its own; the reference of a check is in one of them. A file is loaded here already. */
 static long num_whole_tensors(const request *r, long num_processes)
 {
@@ -79,17 +302,14 @@ static long num_whole_tensors(const request *r, long num_processes)
            (how->load != NULL ? num_processes - here : 0);
 }
 
-static ms_status write_shortfall(const request *r, const ms_run_room *room)
+static ms_status write_shortfall(request *r, const ms_run_room *room)
 {
-    ms_status status = ms_run_room_fail(r->cx, room, &r->plan);
+    ms_status status = ms_run_room_fail(r->cx, room);
     if (!r->args->common.json || r->choice.environment.rank > 0)
         return status;
-    ms_output out;
-    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_run_room_write_json(&json, room, &r->plan);
-    ms_jout_close(&json);
-    return ms_output_close(r->cx, &out, status);
+    fill_report(r, status);
+    r->report.room = room;
+    return write_result(r, status);
 }
 
 /* The first rank of each machine looks for all that are there. */
@@ -115,7 +335,7 @@ static ms_status check_memory(request *r)
     bool processes = shared || r->choice.mpiexec != NULL;
     place.num_whole = num_whole_tensors(r, processes ? place.num_ranks : 1);
     ms_run_room room = ms_run_room_of(r->cx, r->workload, &r->prediction, &place);
-    return room.needed_bytes > room.available_bytes ? write_shortfall(r, &room) : MS_OK;
+    return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
 }
 
 /* What is known to go wrong later. Ranks that were started here have nothing to add to what their launcher found. */
@@ -126,129 +346,14 @@ static ms_status check_before(request *r)
     return check_memory(r);
 }
 
-static ms_status open_plan(request *r)
+/* Threads and started processes share the cores of this machine; a virtual clock needs none. */
+static void note_cores(const request *r)
 {
-    ms_ctx *cx = r->cx;
-    MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
-    MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
-    MS_TRY(ms_run_flags_options(cx, &r->flags, &r->plan, r->workload->model, &r->how));
-    ms_planned_open(cx, r->workload, &r->plan, &r->planned);
-    (void)ms_predict_planned(cx, &r->planned, &r->prediction);
-    return MS_OK;
-}
-
-/* ---- ranks of their own ---- */
-
-static ms_status launch(const request *r)
-{
-    ms_ctx *cx = r->cx;
-    long num_cores = sysconf(_SC_NPROCESSORS_ONLN), num_ranks = r->plan.gpus;
-    if (r->options.plan_file != NULL && strcmp(r->options.plan_file, "-") == 0) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                "the plan is read from standard input, which ranks do not share");
-        ms_hint(cx, "write it to a file, or take --backend loop");
-        return MS_EINPUT;
-    }
-    ms_note(cx, "%ld ranks are started by %s%s", num_ranks, r->choice.mpiexec,
-            geteuid() == 0 ? " as root, which Open MPI is told to allow" : "");
-    if (num_ranks > num_cores)
-        ms_note(cx, "%ld ranks share %ld cores: times say little", num_ranks, num_cores);
-    char **argv = MS_NEW_ARRAY(cx->arena, r->args->argc + 1, char *);
-    argv[0] = ms_arena_strdup(cx->arena, r->args->command->name);
-    for (int i = 0; i < r->args->argc; i++)
-        argv[1 + i] = r->args->argv[i];
-    fflush(stderr);
-    return ms_launch_run(cx, &(ms_launch_job){r->choice.mpiexec, num_ranks, num_cores,
-                                              r->args->argc + 1, argv});
-}
-
-/* ---- the run ---- */
-
-typedef struct training {
-    const ms_backend *backend;
-    const ms_planned *planned;
-    const ms_world *world;
-    const ms_runner_options *how;
-    double timeout_s;
-    bool agrees;     /* with other processes, on whether to begin */
-    ms_status found; /* by this one */
-} training;
-
-static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
-{
-    ms_backend_job job = {.backend = t->backend,
-                          .world = t->world,
-                          .type = t->how->type,
-                          .timeout_s = t->timeout_s};
-    MS_TRY(t->backend->open(cx, &job));
-    ms_status status = t->agrees ? ms_run_agree(cx, &job, t->found) : MS_OK;
-    if (status == MS_OK)
-        status = ms_runner_run(cx, &job, t->planned, t->how, out);
-    if (status == MS_OK || status == MS_EINTERRUPTED) {
-        ms_status collected = ms_outcome_collect(cx, &job, out);
-        status = collected == MS_OK ? status : collected;
-    }
-    t->backend->close(&job);
-    return status;
-}
-
-/* On one rank of this process, whatever the backend. */
-static ms_status check_run(request *r)
-{
-    ms_ctx *cx = r->cx;
-    ms_plan plan = ms_run_reference_plan(&r->plan);
-    ms_planned planned;
-    ms_planned_open(cx, r->workload, &plan, &planned);
-    ms_world world = ms_world_make(cx->arena, &plan);
-    ms_runner_options how = r->how;
-    how.wants_weights = false;
-    how.first_recorded_step = how.num_steps; /* nothing is recorded */
-    ms_outcome reference = {0};
-    training alone = {ms_backend_find("loop"),  &planned, &world, &how,
-                      r->flags.timeout_s.value, false,    MS_OK};
-    MS_TRY(train(cx, &alone, &reference));
-    ms_check_outcomes(cx->arena, &r->outcome, &reference, how.type, &r->check);
-    ms_outcome_close(&reference);
-    r->report.check = &r->check;
-    if (r->check.passes)
-        return MS_OK;
-    return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
-}
-
-static void fill_report(request *r, ms_status status)
-{
-    double tokens = (double)r->plan.global_batch * (double)r->plan.sequence_length;
-    ms_run_report *report = &r->report;
-    report->plan = &r->plan;
-    report->prediction = &r->prediction;
-    report->world = &r->world;
-    report->backend = r->choice.backend->name;
-    report->dtype = ms_dtype_names[r->plan.compute];
-    report->has_values = r->choice.backend->has_values;
-    report->interrupted = status == MS_EINTERRUPTED;
-    report->num_steps = r->how.num_steps;
-    report->warm_up = r->how.first_recorded_step;
-    report->outcome = &r->outcome;
-    ms_measured_make(r->cx->arena, &r->outcome, report->warm_up, tokens,
-                     &report->measured);
-    report->times = ms_measured_stage_times(&report->measured, &r->outcome, &r->world,
-                                            r->prediction.ending_rank);
-    if (!report->has_values) /* a virtual clock does not say what it stood still for */
-        report->times = (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
-}
-
-static ms_status write_result(const request *r, ms_status status)
-{
-    ms_output out;
-    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    if (r->args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_run_write_json(&json, r->cx->arena, &r->report);
-        ms_jout_close(&json);
-    } else {
-        ms_run_print(out.file, r->cx->arena, &r->report);
-    }
-    return ms_output_close(r->cx, &out, status);
+    long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;
+    if (num_ranks > num_cores && r->choice.backend->has_values &&
+        r->choice.environment.size == 1)
+        ms_note(r->cx, "%ld ranks share %ld core%s: times say little", num_ranks,
+                num_cores, num_cores == 1 ? "" : "s");
 }
 
 static ms_status run(request *r)
@@ -260,21 +365,16 @@ static ms_status run(request *r)
     bool agrees = ms_run_is_one_of_many(&r->choice);
     if (found != MS_OK && !agrees)
         return found;
-    if (r->choice.mpiexec != NULL)
+    note_cores(r);
+    if (r->choice.mpiexec != NULL && !ms_interrupted)
         return launch(r);
     training asked = {r->choice.backend,        &r->planned, &r->world, &r->how,
                       r->flags.timeout_s.value, agrees,      found};
     ms_status status = train(cx, &asked, &r->outcome);
-    bool partial = status == MS_EINTERRUPTED;
-    if ((status == MS_OK || partial) && r->choice.environment.rank == 0) {
-        if (r->flags.check && !partial)
-            status = check_run(r);
-        if (status == MS_OK || status == MS_ECHECK || status == MS_EINTERRUPTED) {
-            fill_report(r, status);
-            ms_status written = ms_run_files_write(cx, &r->flags, &r->how, &r->report);
-            status = write_result(r, written == MS_OK ? status : written);
-        }
-    }
+    if ((status == MS_OK || status == MS_EINTERRUPTED) && r->choice.environment.rank == 0)
+        status = report(r, status);
+    else if (status == MS_EINTERRUPTED)
+        let_rank_0_end_first();
     ms_outcome_close(&r->outcome);
     return status;
 }
@@ -284,7 +384,11 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
     request *r = MS_NEW(cx->arena, request);
     r->cx = cx;
     r->args = args;
+    r->what = "";
     r->choice.environment = ms_launch_environment();
+    bool is_own = ms_launch_is_own();
+    ms_interrupt_end_within(is_own ? RANK_WITHIN_S : END_WITHIN_S,
+                            !is_own && r->choice.environment.size == 1);
     const ms_option_set sets[] = {{"run", ms_run_option_table, &r->flags},
                                   {"plan", ms_plan_option_table, &r->options}};
     MS_TRY(say_once(r, ms_args_read(cx, args, sets, 2)));

@@ -1,6 +1,7 @@
 /* meshsim schedule: a pipeline schedule's actions, times, bubbles and micro-batches in flight, drawn. */
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/plan_flags.h"
 #include "cli/schedule_report.h"
 #include "costmodel/schedule_csv.h"
 
@@ -40,14 +41,7 @@ static const ms_option schedule_table[] = {
     MS_OPT_INTEGER(schedule_options, group, "--group", "N", 1, 4194304,
                    "micro-batches that go through a chunk together (default PyTorch's: "
                    "equal rounds of at least --pp)"),
-    {.kind = MS_OPTION_QUANTITY,
-     .name = "--memory-limit",
-     .offset = offsetof(schedule_options, memory_limit),
-     .value = "X",
-     .unit = MS_UNIT_COUNT,
-     .high = 4194304,
-     .help = "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
-             "(default 2)"},
+    MS_OPT_MEMORY_LIMIT(schedule_options, memory_limit),
     TIME(forward, "--forward", "of a stage, in any unit (default 1)"),
     TIME(backward_input, "--backward-input", "gradients of inputs (default 1)"),
     TIME(backward_weight, "--backward-weight", "gradients of weights (default 1)"),

@@ -385,6 +385,7 @@ static ms_status find(const request *r, const ms_search_options *options,
         return status;
     *report = (ms_search_report){.space = r->space,
                                  .limits = r->limits,
+                                 .unit = workload->cluster->device.unit,
                                  .result = result,
                                  .num_threads = options->num_threads};
     MS_TRY(complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report));

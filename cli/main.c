@@ -3,7 +3,9 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* `meshsim --help` and `meshsim --version` are what people try first. */
 static const char *command_word(const char *argument)
@@ -30,12 +32,24 @@ static ms_status run(ms_ctx *cx, int argc, char **argv)
     return command->run(cx, &args);
 }
 
+/* Without the exit handlers of libraries: that of OpenBLAS waits for its threads, and one that found no memory for its buffer tries for ever. Sanitizers look for leaks in
+ * theirs. */
+static _Noreturn void end(int code)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    (void)fflush(NULL);
+    _exit(code);
+#endif
+    exit(code);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
         ms_help_print_short(stderr);
         return MS_EINPUT;
     }
+    (void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* ranks share it: whole lines */
     ms_interrupt_install();
     ms_ctx cx = {.arena = ms_arena_open()};
     ms_status status = run(&cx, argc, argv);
@@ -43,5 +57,5 @@ int main(int argc, char **argv)
         status = MS_EINTERRUPTED; /* a read or write that the signal broke off */
     ms_diag_print(&cx, stderr);
     ms_arena_close(cx.arena);
-    return (int)status;
+    end((int)status);
 }

@@ -189,7 +189,8 @@ static void print_why(FILE *out, ms_arena *arena, const why *w)
 void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
                           const ms_plan *plan, const ms_cluster *cluster)
 {
-    fprintf(out, "\n%s\nplan  %s\n", ms_plan_inputs_text(arena, plan),
+    fprintf(out, "\n%s\nplan  %s\n",
+            ms_plan_inputs_text(arena, plan, cluster->device.unit),
             ms_plan_text(arena, plan));
     if (!orders->costs[0].fits)
         fputs("It does not fit into memory; the times are those it would have.\n", out);

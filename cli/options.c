@@ -118,17 +118,24 @@ static void read_quantity(parser *p, const ms_option *option, const char *text,
 {
     double value;
     if (!ms_parse_quantity(text, option->unit, &value)) {
-        p->status = ms_fail(p->cx, MS_EINPUT, MS_NOWHERE,
-                            "%s is \"%s\", must be a quantity such as \"%s\"",
-                            option->name, text, ms_unit_example(option->unit));
+        bool is_number = option->unit == MS_UNIT_COUNT && option->high > 0;
+        const char *wanted =
+            is_number ? ms_arena_printf(p->cx->arena, "a number from %.10g to %.10g",
+                                        option->low, option->high)
+                      : ms_arena_printf(p->cx->arena, "a quantity such as \"%s\"",
+                                        ms_unit_example(option->unit));
+        p->status = ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "%s is \"%s\", must be %s",
+                            option->name, text, wanted);
         return;
     }
-    if (option->high > 0 && (value < option->low || value > option->high)) {
+    bool too_low = value < option->low || (option->above_low && value == option->low);
+    if (option->high > 0 && (too_low || value > option->high)) {
         char low[64], high[64];
         p->status =
-            ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "%s is \"%s\", must be from %s to %s",
-                    option->name, text,
+            ms_fail(p->cx, MS_EINPUT, MS_NOWHERE, "%s is \"%s\", must be %s %s%s %s",
+                    option->name, text, option->above_low ? "above" : "from",
                     ms_format_quantity(low, sizeof low, option->low, option->unit),
+                    option->above_low ? ", at most" : " to",
                     ms_format_quantity(high, sizeof high, option->high, option->unit));
         return;
     }
@@ -235,7 +242,7 @@ static const char *take_value(parser *p, const ms_option *option, const char *eq
         ms_hint(p->cx, "one of %s", ms_choice_text(p->cx->arena, option->choices, ", "));
     else if (option->kind == MS_OPTION_SWITCH)
         ms_hint(p->cx, "on or off");
-    else
+    else if (option->help != NULL)
         ms_hint(p->cx, "%s %s: %s", option->name, option->value, option->help);
     return NULL;
 }

@@ -16,7 +16,7 @@ typedef enum ms_option_kind {
     MS_OPTION_FLAG,     /* bool; takes no value */
     MS_OPTION_SWITCH,   /* ms_opt_switch; on or off */
     MS_OPTION_INTEGER,  /* ms_opt_integer within [low, high]; "8k" is 8192 */
-    MS_OPTION_QUANTITY, /* ms_opt_quantity in `unit`; within [low, high] when high > 0 */
+    MS_OPTION_QUANTITY, /* ms_opt_quantity in `unit`; from low to high, when high > 0 */
     MS_OPTION_TEXT,     /* const char *, not empty */
     MS_OPTION_LIST,     /* ms_opt_list; the only kind that may be repeated */
     MS_OPTION_CHOICE,   /* ms_opt_choice; index into `choices` */
@@ -59,10 +59,14 @@ typedef struct ms_option {
     size_t offset;     /* into the struct that is filled */
     const char *value; /* what stands for the value in help: "N" */
     double low, high;
+    bool above_low;                             /* of quantities: low itself is refused */
     const char *const *choices;                 /* NULL-ended words */
     bool (*find)(const char *text, int *index); /* other words for choices; NULL: none */
-    const char *help;
+    const char *help; /* NULL: for the program itself, not listed */
 } ms_option;
+
+/* Of seeds: 2^53, what JSON keeps. */
+#define MS_OPT_MAX_SEED 9007199254740992.0
 
 /* Rows of a table that fills a struct of type `type`. */
 #define MS_OPT_FLAG(type, member, option, text)                                          \

@@ -75,7 +75,8 @@ static ms_status write_trace(ms_ctx *cx, const char *path, const ms_run_report *
                           r->measured.step_s,
                           r->measured.num_steps,
                           r->outcome->num_ranks,
-                          r->outcome->ranks};
+                          r->outcome->ranks,
+                          &r->measured.kinds};
     ms_output out;
     MS_TRY(ms_output_open(cx, path, &out));
     ms_run_trace_write(out.file, cx->arena, &trace);

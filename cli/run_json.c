@@ -32,15 +32,19 @@ static void write_head(ms_jout *out, const ms_run_report *r)
 
 /* ---- memory ---- */
 
+/* A run that did not begin has predictions of its ranks, and no outcome. */
+static long num_ranks(const ms_run_report *r, bool predicted)
+{
+    return predicted ? r->world->num_ranks : r->outcome->num_ranks;
+}
+
 static void write_peaks(ms_jout *out, const ms_run_report *r, bool predicted)
 {
     ms_jout_key(out, "peak_bytes");
     ms_jout_begin_array(out);
-    for (long i = 0; i < r->outcome->num_ranks; i++) {
-        const ms_rank_outcome *rank = &r->outcome->ranks[i];
-        ms_jout_number(out, predicted ? ms_run_predicted_stage(r, rank->rank)->peak_bytes
-                                      : rank->ledger.peak_bytes);
-    }
+    for (long rank = 0; rank < num_ranks(r, predicted); rank++)
+        ms_jout_number(out, predicted ? ms_run_predicted_stage(r, rank)->peak_bytes
+                                      : r->outcome->ranks[rank].ledger.peak_bytes);
     ms_jout_end_array(out);
 }
 
@@ -48,20 +52,19 @@ static void write_memory(ms_jout *out, const ms_run_report *r, bool predicted)
 {
     ms_jout_key(out, "memory");
     ms_jout_begin_array(out);
-    for (long i = 0; i < r->outcome->num_ranks; i++) {
-        const ms_rank_outcome *rank = &r->outcome->ranks[i];
-        const double *parts = predicted ? ms_run_predicted_stage(r, rank->rank)->memory
-                                        : rank->ledger.peak_parts;
+    for (long rank = 0; rank < num_ranks(r, predicted); rank++) {
+        const ms_ledger *ledger = predicted ? NULL : &r->outcome->ranks[rank].ledger;
+        const double *parts =
+            predicted ? ms_run_predicted_stage(r, rank)->memory : ledger->peak_parts;
         ms_jout_begin_object(out);
-        ms_jout_number_field(out, "rank", (double)rank->rank);
+        ms_jout_number_field(out, "rank", (double)rank);
         for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++) {
             char key[48];
             snprintf(key, sizeof key, "%s_bytes", ms_memory_part_names[part]);
             ms_jout_number_field(out, key, parts[part]);
         }
         if (!predicted)
-            ms_jout_number_field(out, "workspace_bytes",
-                                 rank->ledger.workspace_peak_bytes);
+            ms_jout_number_field(out, "workspace_bytes", ledger->workspace_peak_bytes);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
@@ -71,11 +74,8 @@ static void write_memory(ms_jout *out, const ms_run_report *r, bool predicted)
 
 static void write_times(ms_jout *out, const ms_measured_times *t)
 {
-    ms_jout_number_field(out, "compute_s", t->compute_s);
-    ms_jout_number_field(out, "exposed_comm_s", t->exposed_comm_s);
-    ms_jout_number_field(out, "bubble_s", t->bubble_s);
-    ms_jout_number_field(out, "optimizer_s", t->optimizer_s);
-    ms_jout_number_field(out, "host_s", t->host_s);
+    ms_step_parts_write_fields(out, t->compute_s, t->exposed_comm_s, t->bubble_s,
+                               t->optimizer_s, t->host_s);
 }
 
 static void write_rank_times(ms_jout *out, const ms_run_report *r)
@@ -122,23 +122,6 @@ static void write_predicted(ms_jout *out, const ms_run_report *r)
     ms_jout_end_object(out);
 }
 
-static void write_nodes(ms_jout *out, ms_arena *arena, const ms_run_report *r)
-{
-    const ms_measured *m = &r->measured;
-    ms_jout_key(out, "nodes");
-    ms_jout_begin_array(out);
-    for (int i = 0; i < m->num_kinds && r->has_values; i++) {
-        const ms_node_kind *kind = &m->kinds[i];
-        ms_jout_begin_object(out);
-        ms_jout_text_field(out, "kind", ms_node_kind_text(arena, kind));
-        ms_jout_number_field(out, "count", kind->count);
-        ms_jout_number_field(out, "measured_s", kind->measured_s);
-        ms_jout_number_field(out, "predicted_s", kind->predicted_s);
-        ms_jout_end_object(out);
-    }
-    ms_jout_end_array(out);
-}
-
 /* ---- check ---- */
 
 /* JSON has no infinity: null is "not held to a tolerance", and "no number" of a difference. */
@@ -177,17 +160,21 @@ static void write_check(ms_jout *out, const ms_check *c)
     ms_jout_end_object(out);
 }
 
-void ms_run_write_json(ms_jout *out, ms_arena *arena, const ms_run_report *r)
+void ms_run_write_json(ms_jout *out, const ms_run_report *r)
 {
     ms_plan used = ms_prediction_plan(r->plan, r->prediction);
     ms_jout_begin_object(out);
     write_head(out, r);
     write_measured(out, r);
     write_predicted(out, r);
-    write_nodes(out, arena, r);
+    ms_node_kinds_write_json(out, &r->measured.kinds, true);
     if (r->check != NULL)
         write_check(out, r->check);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, &used);
+    if (r->room != NULL) {
+        ms_jout_key(out, "shortfall");
+        ms_run_room_write_json(out, r->room, r->plan);
+    }
     ms_jout_end_object(out);
 }

@@ -66,37 +66,39 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
     return NULL;
 }
 
+static const char *reason_of(ms_arena *arena, const ms_run_room *room,
+                             const ms_run_place *place)
+{
+    double needed = ms_gib(room->needed_bytes), available = ms_gib(room->available_bytes);
+    long num = place->num_ranks, num_all = place->world->num_ranks;
+    const char *some = num == num_all ? "" : ms_arena_printf(arena, "%ld of ", num);
+    const char *ranks =
+        num_all == 1
+            ? ms_arena_printf(arena, "the rank of this plan needs %.2f GiB", needed)
+            : ms_arena_printf(arena,
+                              "%sthe %ld ranks of this plan need %.2f GiB together", some,
+                              num_all, needed);
+    return ms_arena_printf(arena, "%s, this machine has %.2f GiB free: %.2f GiB short",
+                           ranks, available, needed - available);
+}
+
 ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
                            const ms_prediction *prediction, const ms_run_place *place)
 {
     ms_run_room room = {.needed_bytes = needed_bytes(prediction, place, workload->model),
-                        .available_bytes = ms_host_memory_bytes(),
-                        .num_ranks = place->num_ranks};
-    if (room.needed_bytes > room.available_bytes)
-        room.change = find_change(cx, workload, place, room.available_bytes);
+                        .available_bytes = ms_host_memory_bytes()};
+    if (!(room.needed_bytes > room.available_bytes)) /* or it is not known */
+        return room;
+    room.reason = reason_of(cx->arena, &room, place);
+    room.change = find_change(cx, workload, place, room.available_bytes);
     return room;
 }
 
 /* ---- what is said ---- */
 
-static const char *reason_of(ms_arena *arena, const ms_run_room *room,
-                             const ms_plan *plan)
+ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room)
 {
-    const char *others = room->num_ranks == plan->gpus
-                             ? ""
-                             : ms_arena_printf(arena, " (of %ld)", plan->gpus);
-    return ms_arena_printf(
-        arena,
-        "the %ld rank%s of this plan%s need %.2f GiB together, this machine has %.2f GiB "
-        "free: %.2f GiB short",
-        room->num_ranks, room->num_ranks == 1 ? "" : "s", others,
-        ms_gib(room->needed_bytes), ms_gib(room->available_bytes),
-        ms_gib(room->needed_bytes - room->available_bytes));
-}
-
-ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room, const ms_plan *plan)
-{
-    ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", reason_of(cx->arena, room, plan));
+    ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", room->reason);
     if (room->change != NULL)
         ms_hint(cx, "%s would fit; --force runs it as it is", room->change);
     else
@@ -104,23 +106,28 @@ ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room, const ms_plan *p
     return MS_ENOFIT;
 }
 
+static void write_change(ms_jout *out, const ms_run_room *room)
+{
+    ms_jout_key(out, "nearest_change");
+    if (room->change == NULL) {
+        ms_jout_null(out);
+        return;
+    }
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "flags", room->change);
+    ms_jout_end_object(out);
+}
+
 void ms_run_room_write_json(ms_jout *out, const ms_run_room *room, const ms_plan *plan)
 {
     ms_jout_begin_object(out);
-    ms_jout_text_field(out, "schema", "meshsim.run/1");
-    ms_jout_number_field(out, "ranks", (double)plan->gpus);
-    ms_jout_key(out, "losses");
-    ms_jout_begin_array(out);
-    ms_jout_end_array(out);
-    ms_jout_key(out, "shortfall");
-    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "reason", room->reason);
     ms_jout_number_field(out, "needed_bytes", room->needed_bytes);
     ms_jout_number_field(out, "capacity_bytes", room->available_bytes);
     ms_jout_number_field(out, "shortfall_bytes",
                          room->needed_bytes - room->available_bytes);
-    ms_jout_text_field(out, "nearest_change", room->change);
-    ms_jout_end_object(out);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, plan);
+    write_change(out, room);
     ms_jout_end_object(out);
 }

@@ -18,16 +18,16 @@ typedef struct ms_run_room {
         needed_bytes; /* predicted peaks of the ranks here, and whole tensors that are asked for */
     double
         available_bytes; /* of this machine, not in use, within the limit of its control group; NaN: not known */
-    long num_ranks;
     const char *change; /* the nearest that fits, as flags; NULL: none was found */
+    const char *reason; /* one sentence; NULL: there is room */
 } ms_run_room;
 
 ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
                            const ms_prediction *prediction, const ms_run_place *place);
 
 /* Records what is missing and the change as its hint: MS_ENOFIT. */
-ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room, const ms_plan *plan);
-/* meshsim.run/1 of a run that did not begin. */
+ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room);
+/* As an object with the keys of a prediction's shortfall: reason, needed_bytes, capacity_bytes, shortfall_bytes, plan, nearest_change (null: none was found). */
 void ms_run_room_write_json(ms_jout *out, const ms_run_room *room, const ms_plan *plan);
 
 #endif

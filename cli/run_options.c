@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_SEED  9007199254740992.0 /* 2^53: what JSON keeps */
 #define MAX_STEPS 1000000
 
 const char *const ms_run_backend_names[] = {
@@ -34,7 +33,7 @@ const ms_option ms_run_option_table[] = {
         "first steps that are not measured (default 1; 0 with null)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
         "of all numbers; replaces the plan's precision (default fp32)"),
-    ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MAX_SEED,
+    ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
         "of initial weights and synthetic tokens (default 0)"),
     ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
         "numbers in text, or safetensors with input_ids and labels (default: synthetic)"),
@@ -87,7 +86,35 @@ static long integer_or(const ms_ctx *cx, ms_opt_integer given, const char *name,
     return fallback;
 }
 
-static ms_status check_flags(ms_ctx *cx, const ms_run_flags *f)
+static ms_status check_limits(ms_ctx *cx, const ms_run_flags *f)
+{
+    const struct {
+        const char *name;
+        ms_opt_quantity given;
+    } betas[] = {{"--beta1", f->beta1}, {"--beta2", f->beta2}};
+    ms_status status = MS_OK;
+    for (int i = 0; i < 2; i++)
+        if (betas[i].given.given && betas[i].given.value >= 1.0)
+            status = ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is %g, must be below 1",
+                             betas[i].name, betas[i].given.value);
+    if (f->epsilon.given && f->epsilon.value <= 0.0)
+        status = ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--epsilon is 0, must be above 0");
+    return status;
+}
+
+/* Ranks that are processes do not share standard input. */
+static ms_status check_tokens(ms_ctx *cx, const ms_run_flags *f)
+{
+    if (f->tokens == NULL || strcmp(f->tokens, "-") != 0 ||
+        f->backend.value == MS_RUN_LOOP || f->backend.value == MS_RUN_NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "tokens are read from standard input, which ranks do not share");
+    ms_hint(cx, "write them to a file, or take --backend loop");
+    return MS_EINPUT;
+}
+
+static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
 {
     if (f->backend.value != MS_RUN_NULL)
         return MS_OK;
@@ -108,7 +135,9 @@ static ms_status check_flags(ms_ctx *cx, const ms_run_flags *f)
 
 ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
 {
-    MS_TRY(check_flags(cx, f));
+    MS_TRY(check_limits(cx, f));
+    MS_TRY(check_tokens(cx, f));
+    MS_TRY(check_values(cx, f));
     if (!f->backend.given)
         ms_note_default(cx, "--backend auto");
     if (!f->dtype.given)
@@ -149,10 +178,11 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
         options->cluster = "cpu";
         ms_note_default(cx, "--cluster cpu (this machine)");
     }
-    MS_TRY(ms_plan_from_options(cx, options, out));
     if (options->precision.given)
         ms_note(cx, "--precision has no effect: a run computes in --dtype");
-    out->compute = flags->dtype.value == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    int compute = flags->dtype.value == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    options->precision = (ms_opt_choice){true, compute, ms_dtype_names[compute]};
+    MS_TRY(ms_plan_from_options(cx, options, out));
     out->param_dtype = out->grad_dtype = NULL;
     out->optimizer_dtype = out->comm_dtype = NULL;
     return MS_OK;
@@ -191,6 +221,28 @@ static ms_status load_weights(ms_ctx *cx, const char *path, ms_runner_options *o
     return ms_safetensors_load(cx, path, file);
 }
 
+static void note_passes(ms_ctx *cx, const ms_run_flags *f, const ms_tokens *tokens)
+{
+    double passes = ms_tokens_passes(tokens, f->steps.value);
+    if (passes > 1.0)
+        ms_note(cx,
+                "%s has %ld tokens, and %ld step%s of %ld take %.3g times as many: it is "
+                "read again from its start",
+                f->tokens, tokens->num_from_file, f->steps.value,
+                f->steps.value == 1 ? "" : "s",
+                tokens->global_batch * tokens->sequence_length, passes);
+}
+
+static void note_no_effect(ms_ctx *cx, const ms_run_flags *f, const ms_model *model)
+{
+    if (f->balanced_routing && model->moe.num_experts == 0)
+        ms_note(cx, "--balanced-routing has no effect: %s has no experts", model->name);
+    if (f->seed.given && f->tokens != NULL && f->load_weights != NULL)
+        ms_note(cx, "--seed has no effect: tokens and weights are from files");
+    if (f->deviation.given && f->load_weights != NULL)
+        ms_note(cx, "--init-std has no effect: weights are from %s", f->load_weights);
+}
+
 ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan *plan,
                                const ms_model *model, ms_runner_options *out)
 {
@@ -217,5 +269,7 @@ ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan 
     };
     if (f->tokens != NULL)
         MS_TRY(ms_tokens_load(cx, f->tokens, &out->tokens));
+    note_passes(cx, f, &out->tokens);
+    note_no_effect(cx, f, model);
     return load_weights(cx, f->load_weights, out);
 }

@@ -9,12 +9,6 @@
 #define MAX_RANKS 16
 #define MAX_KINDS 20
 
-const char *ms_node_kind_text(ms_arena *arena, const ms_node_kind *kind)
-{
-    return ms_arena_printf(arena, "%s %s", kind->name,
-                           ms_task_kind_names[kind->task_kind]);
-}
-
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *r, long rank)
 {
     return &r->prediction->stages[r->world->places[rank].pp];
@@ -39,7 +33,7 @@ static void ratio_cell(ms_table *table, double measured, double predicted)
 static void print_inputs(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan));
+    fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, r->plan));
     fprintf(out, "backend  %s: %ld rank%s, %s\n", r->backend, r->world->num_ranks,
             r->world->num_ranks == 1 ? "" : "s", r->dtype);
@@ -81,7 +75,19 @@ static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
 
 /* ---- time ---- */
 
-static void print_summary(FILE *out, const ms_run_report *r)
+/* "41.6 % less", "3.1 times as much": of what was measured. */
+static const char *error_text(ms_arena *arena, double measured, double predicted)
+{
+    double error_frac = predicted / measured - 1.0;
+    if (!isfinite(error_frac) || fabs(error_frac) < 0.0005)
+        return "";
+    if (error_frac > 1.0)
+        return ms_arena_printf(arena, ", %.3g times as much", predicted / measured);
+    return ms_arena_printf(arena, ", %.1f %% %s", 100.0 * fabs(error_frac),
+                           error_frac < 0.0 ? "less" : "more");
+}
+
+static void print_summary(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_measured *m = &r->measured;
     const ms_prediction *p = r->prediction;
@@ -90,9 +96,8 @@ static void print_summary(FILE *out, const ms_run_report *r)
     if (m->num_steps > 1)
         fprintf(out, ", median of %ld (%.*f to %.*f)", m->num_steps, decimals,
                 milliseconds(m->least_step_s), decimals, milliseconds(m->most_step_s));
-    fprintf(out, "; predicted %.*f ms, %.3g times as long\n",
-            ms_decimals(milliseconds(p->step_s)), milliseconds(p->step_s),
-            p->step_s / m->step_s);
+    fprintf(out, "; predicted %.*f ms%s\n", ms_decimals(milliseconds(p->step_s)),
+            milliseconds(p->step_s), error_text(arena, m->step_s, p->step_s));
     fprintf(out, "tokens/s      %.*f; predicted %.*f\n", ms_decimals(m->tokens_per_s),
             m->tokens_per_s, ms_decimals(p->tokens_per_s), p->tokens_per_s);
 }
@@ -101,6 +106,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_measured_times *t = &r->times;
     const ms_prediction *p = r->prediction;
+    if (isnan(t->compute_s))
+        return; /* interrupted before a step was recorded, or by what this rank knows */
     const char *const names[] = {"compute", "exposed comm", "bubble", "optimizer",
                                  "host and rest"};
     const double measured[] = {t->compute_s, t->exposed_comm_s, t->bubble_s,
@@ -124,8 +131,8 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
     const ms_measured *m = &r->measured;
     ms_table *table = ms_table_new(arena, "<kind of node|count|measured (ms)|predicted "
                                           "(ms)|predicted/measured");
-    for (int i = 0; i < m->num_kinds && i < MAX_KINDS; i++) {
-        const ms_node_kind *kind = &m->kinds[i];
+    for (int i = 0; i < m->kinds.num && i < MAX_KINDS; i++) {
+        const ms_node_kind *kind = &m->kinds.kinds[i];
         ms_table_cell(table, "%s", ms_node_kind_text(arena, kind));
         ms_table_cell(table, "%.6g", kind->count);
         ms_table_cell(table, "%.3f", milliseconds(kind->measured_s));
@@ -135,11 +142,11 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
             ms_table_cell(table, "%.3f", milliseconds(kind->predicted_s));
         ratio_cell(table, kind->measured_s, kind->predicted_s);
     }
-    if (m->num_kinds == 0)
+    if (m->kinds.num == 0)
         return;
     fputs("\nof one step, all ranks together", out);
-    if (m->num_kinds > MAX_KINDS)
-        fprintf(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->num_kinds);
+    if (m->kinds.num > MAX_KINDS)
+        fprintf(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
     fputc('\n', out);
     ms_table_print(table, out);
 }
@@ -227,7 +234,7 @@ void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *r)
         return;
     }
     print_steps(out, arena, r);
-    print_summary(out, r);
+    print_summary(out, arena, r);
     if (r->has_values)
         print_times(out, arena, r);
     print_memory(out, arena, r);

@@ -2,6 +2,7 @@
 #ifndef MS_CLI_RUN_REPORT_H
 #define MS_CLI_RUN_REPORT_H
 
+#include "cli/run_memory.h"
 #include "exec/check.h"
 #include "exec/measured.h"
 #include "sim/prediction.h"
@@ -18,14 +19,13 @@ typedef struct ms_run_report {
     ms_measured measured;
     ms_measured_times times; /* of the pipeline rank that is predicted to end last */
     const ms_check *check;   /* NULL: none */
+    const ms_run_room
+        *room; /* that is missing, so that no step was done; NULL: none is */
 } ms_run_report;
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
 /* meshsim.run/1 */
-void ms_run_write_json(ms_jout *out, ms_arena *arena, const ms_run_report *report);
-
-/* "mlp.down forward". Lives in the arena. */
-const char *ms_node_kind_text(ms_arena *arena, const ms_node_kind *kind);
+void ms_run_write_json(ms_jout *out, const ms_run_report *report);
 
 /* Peak that is predicted for a rank: of its pipeline rank. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);

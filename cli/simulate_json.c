@@ -1,5 +1,6 @@
 /* meshsim.simulation/1. */
 #include "cli/simulate_report.h"
+#include "sim/node_kinds.h"
 #include "sim/prediction_print.h"
 #include "sim/timeline.h"
 
@@ -39,11 +40,8 @@ static void write_options(ms_jout *out, const ms_simulate_options *options)
 
 static void write_actor_times(ms_jout *out, const ms_actor *actor)
 {
-    ms_jout_number_field(out, "compute_s", actor->compute_s);
-    ms_jout_number_field(out, "exposed_comm_s", actor->exposed_comm_s);
-    ms_jout_number_field(out, "bubble_s", actor->bubble_s);
-    ms_jout_number_field(out, "optimizer_s", actor->optimizer_s);
-    ms_jout_number_field(out, "host_s", actor->host_s);
+    ms_step_parts_write_fields(out, actor->compute_s, actor->exposed_comm_s,
+                               actor->bubble_s, actor->optimizer_s, actor->host_s);
 }
 
 static void write_times(ms_jout *out, const ms_simulate_report *r)
@@ -159,6 +157,8 @@ void ms_simulate_write_json(ms_jout *out, ms_arena *arena, const ms_simulate_rep
     write_counts(out, r->simulation);
     write_memory(out, r);
     write_ranks(out, arena, r->simulation);
+    ms_node_kinds kinds = ms_simulated_kinds(arena, r->simulation);
+    ms_node_kinds_write_json(out, &kinds, false);
     write_links(out, arena, r->simulation);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, &used);

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_SEED 9007199254740992.0 /* 2^53: what JSON keeps */
-
 static const char *const gantt_names[] = {
     [MS_SIMULATE_GANTT_COMPUTE] = "compute",
     [MS_SIMULATE_GANTT_STREAMS] = "streams",
@@ -36,7 +34,8 @@ const ms_option ms_simulate_option_table[] = {
      .value = "FRACTION",
      .high = 10.0,
      .help = "spread of durations, as standard deviation of their logarithm: 0.05"},
-    ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MAX_SEED, "of --jitter (default 0)"),
+    ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
+        "of --jitter (default 0)"),
     ROW(MS_OPT_FLAG, rendezvous, "--rendezvous",
         "sends wait until their receiver is ready"),
     ROW(MS_OPT_CHOICE, optimizer_sync, "--optimizer-sync", ms_optimizer_sync_names,

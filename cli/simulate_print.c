@@ -70,7 +70,7 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_simulate_report *r
 {
     const ms_simulation *s = r->simulation;
     const char *slow = slow_text(arena, &s->options);
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan));
+    fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, r->plan));
     print_engine(out, s);
     print_sync(out, r);

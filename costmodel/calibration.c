@@ -45,6 +45,13 @@ static double pointwise_s(void *state, const double *parameters, const double *p
     return ms_pointwise_s(t->pointwise, point[0]);
 }
 
+static double stream_s(void *state, const double *parameters, const double *point)
+{
+    const trial *t = state;
+    set_targets(t, parameters);
+    return ms_stream_s(&t->work->pricer, point[0]);
+}
+
 static double collective_s(void *state, const double *parameters, const double *point)
 {
     const trial *t = state;
@@ -186,6 +193,22 @@ static ms_status too_few(const ms_calibration_work *w, const char *what)
 
 /* ---- kernels ---- */
 
+static ms_status fit_memory(ms_calibration_work *w)
+{
+    double listed = w->in->cluster->device.hbm_bytes_per_s;
+    ms_calibration_fit *fit;
+    fit_plan plan = {.name = "memory",
+                     .law = stream_s,
+                     .filter = ms_sample_is_stream,
+                     .num_rows = 1,
+                     .rows = {{"rate", MS_UNIT_BYTES_PER_S, &w->pricer.hbm_bytes_per_s,
+                               listed, false}}};
+    MS_TRY(run_fit(w, &plan, &fit));
+    if (fit == NULL)
+        return too_few(w, "sum of two large arrays");
+    return fraction(w, fit, 0, listed, &w->out->profile.hbm_frac);
+}
+
 static ms_status fit_operation(ms_calibration_work *w, int op)
 {
     ms_profile *profile = &w->out->profile;
@@ -204,11 +227,6 @@ static ms_status fit_operation(ms_calibration_work *w, int op)
     if (fit == NULL)
         return MS_OK;
     profile->pointwise[op] = (ms_pointwise_profile){fitted(w, fit, 0), fitted(w, fit, 1)};
-    if (op != MS_OP_ADD)
-        return MS_OK;
-    double listed = w->in->cluster->device.hbm_bytes_per_s;
-    MS_TRY(fraction(w, fit, 0, listed, &profile->hbm_frac));
-    w->pricer.hbm_bytes_per_s = fit->fit.values[0].value;
     return MS_OK;
 }
 
@@ -220,9 +238,7 @@ static ms_status fit_operations(ms_calibration_work *w)
         profile->pointwise[op].bytes_per_s.value = NAN;
     for (int op = 0; op < MS_NUM_OPS; op++)
         MS_TRY(fit_operation(w, op));
-    return isnan(profile->pointwise[MS_OP_ADD].bytes_per_s.value)
-               ? too_few(w, "sum of two arrays")
-               : MS_OK;
+    return MS_OK;
 }
 
 static ms_status fit_products(ms_calibration_work *w)
@@ -286,65 +302,61 @@ static ms_status fit_attention(ms_calibration_work *w)
 
 /* ---- collectives ---- */
 
-static ms_status fit_rings(ms_calibration_work *w)
-{
-    ms_profile *p = &w->out->profile;
-    ms_calibration_fit *fit;
-    fit_plan plan = {
-        .name = "rings",
-        .law = collective_s,
-        .filter = ms_sample_is_ring,
-        .num_rows = 4,
-        .rows = {{"base", MS_UNIT_SECONDS, &p->link_base_s.value, 1e-6, true},
-                 {"step", MS_UNIT_SECONDS, &p->link_step_s.value, 1e-6, true},
-                 {"frac", MS_UNIT_COUNT, &p->link_frac.value, 0.5, false},
-                 {"ramp", MS_UNIT_COUNT, &p->ramp.value, 0.5, true}}};
-    MS_TRY(run_fit(w, &plan, &fit));
-    if (fit == NULL)
-        return MS_OK;
-    p->link_base_s = fitted(w, fit, 0);
-    p->link_step_s = fitted(w, fit, 1);
-    p->ramp = fitted(w, fit, 3);
-    return fraction(w, fit, 2, 1.0, &p->link_frac);
-}
+/* Coefficients that laws of collectives have in common; NULL: this one has it not. */
+typedef struct law_coefficients {
+    ms_coefficient *base_s, *step_s, *frac, *ramp;
+} law_coefficients;
 
-static ms_status fit_all_to_all(ms_calibration_work *w)
+/* Fits a law of collectives, where any were measured. */
+static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients law)
 {
-    ms_profile *p = &w->out->profile;
+    const struct {
+        const char *name;
+        ms_coefficient *target;
+        ms_unit unit;
+        double start;
+    } rows[] = {{"base", law.base_s, MS_UNIT_SECONDS, 1e-6},
+                {"step", law.step_s, MS_UNIT_SECONDS, 1e-6},
+                {"frac", law.frac, MS_UNIT_COUNT, 0.5},
+                {"ramp", law.ramp, MS_UNIT_COUNT, 0.5}};
+    ms_coefficient *targets[MS_FIT_PARAMETERS];
+    plan.law = collective_s;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].target == NULL)
+            continue;
+        bool optional = rows[i].target != law.frac;
+        targets[plan.num_rows] = rows[i].target;
+        plan.rows[plan.num_rows++] = (coefficient_row){
+            rows[i].name, rows[i].unit, &rows[i].target->value, rows[i].start, optional};
+    }
     ms_calibration_fit *fit;
-    fit_plan plan = {
-        .name = "all-to-all",
-        .law = collective_s,
-        .filter = ms_sample_is_collective,
-        .what = MS_ALL_TO_ALL,
-        .num_rows = 3,
-        .rows = {{"base", MS_UNIT_SECONDS, &p->all_to_all_base_s.value, 1e-6, true},
-                 {"step", MS_UNIT_SECONDS, &p->all_to_all_step_s.value, 1e-6, true},
-                 {"frac", MS_UNIT_COUNT, &p->all_to_all_frac.value, 0.5, false}}};
     MS_TRY(run_fit(w, &plan, &fit));
-    if (fit == NULL)
-        return MS_OK;
-    p->all_to_all_base_s = fitted(w, fit, 0);
-    p->all_to_all_step_s = fitted(w, fit, 1);
-    return fraction(w, fit, 2, 1.0, &p->all_to_all_frac);
-}
-
-/* Its rate is that of the rings. */
-static ms_status fit_sends(ms_calibration_work *w)
-{
-    ms_profile *p = &w->out->profile;
-    ms_calibration_fit *fit;
-    fit_plan plan = {
-        .name = "sends",
-        .law = collective_s,
-        .filter = ms_sample_is_collective,
-        .what = MS_SEND,
-        .num_rows = 1,
-        .rows = {{"base", MS_UNIT_SECONDS, &p->p2p_base_s.value, 1e-6, true}}};
-    MS_TRY(run_fit(w, &plan, &fit));
-    if (fit != NULL)
-        p->p2p_base_s = fitted(w, fit, 0);
+    for (int i = 0; fit != NULL && i < plan.num_rows; i++) {
+        if (targets[i] == law.frac)
+            MS_TRY(fraction(w, fit, i, 1.0, law.frac));
+        else
+            *targets[i] = fitted(w, fit, i);
+    }
     return MS_OK;
+}
+
+/* Sends have the rate of the rings. */
+static ms_status fit_collectives(ms_calibration_work *w)
+{
+    ms_profile *p = &w->out->profile;
+    MS_TRY(fit_law(
+        w, (fit_plan){.name = "rings", .filter = ms_sample_is_ring},
+        (law_coefficients){&p->link_base_s, &p->link_step_s, &p->link_frac, &p->ramp}));
+    MS_TRY(fit_law(w,
+                   (fit_plan){.name = "all-to-all",
+                              .filter = ms_sample_is_collective,
+                              .what = MS_ALL_TO_ALL},
+                   (law_coefficients){&p->all_to_all_base_s, &p->all_to_all_step_s,
+                                      &p->all_to_all_frac, NULL}));
+    return fit_law(
+        w,
+        (fit_plan){.name = "sends", .filter = ms_sample_is_collective, .what = MS_SEND},
+        (law_coefficients){.base_s = &p->p2p_base_s});
 }
 
 /* ---- all of it ---- */
@@ -376,12 +388,11 @@ ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
     start(&w);
     MS_TRY(ms_pricer_make(cx, input->cluster, &out->profile, input->stack, input->compute,
                           &w.pricer));
+    MS_TRY(fit_memory(&w));
     MS_TRY(fit_operations(&w));
     MS_TRY(fit_products(&w));
     MS_TRY(fit_attention(&w));
-    MS_TRY(fit_rings(&w));
-    MS_TRY(fit_all_to_all(&w));
-    MS_TRY(fit_sends(&w));
+    MS_TRY(fit_collectives(&w));
     ms_calibration_add_tables(&w);
     return MS_OK;
 }

@@ -19,6 +19,12 @@ bool ms_sample_is_operation(const ms_sample *sample, int what)
     return sample->kind == MS_SAMPLE_POINTWISE && sample->what == what;
 }
 
+bool ms_sample_is_stream(const ms_sample *sample, int what)
+{
+    (void)what;
+    return sample->kind == MS_SAMPLE_STREAM;
+}
+
 bool ms_sample_is_collective(const ms_sample *sample, int what)
 {
     return sample->kind == MS_SAMPLE_COLLECTIVE && sample->what == what;
@@ -42,11 +48,9 @@ int ms_sample_point(const ms_sample *sample, double *point)
         point[num++] = sample->what;
         point[num++] = (double)sample->ranks;
     }
-    static const int sizes[] = {[MS_SAMPLE_PRODUCT] = 4,
-                                [MS_SAMPLE_ATTENTION] = 5,
-                                [MS_SAMPLE_ATTENTION_GRAD] = 5,
-                                [MS_SAMPLE_POINTWISE] = 1,
-                                [MS_SAMPLE_COLLECTIVE] = 1};
+    static const int sizes[] = {[MS_SAMPLE_PRODUCT] = 4,        [MS_SAMPLE_ATTENTION] = 5,
+                                [MS_SAMPLE_ATTENTION_GRAD] = 5, [MS_SAMPLE_POINTWISE] = 1,
+                                [MS_SAMPLE_COLLECTIVE] = 1,     [MS_SAMPLE_STREAM] = 1};
     for (int i = 0; i < sizes[sample->kind]; i++)
         point[num++] = sample->size[i];
     point[num++] = sample->seconds;

@@ -2,6 +2,8 @@
  * as the same plan, so all five axes and every section are always written. */
 #include "costmodel/plan.h"
 
+#include "base/paths.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -315,13 +317,14 @@ static ms_status fail_word(ms_ctx *cx, ms_jval root, const word_place *place,
     return status;
 }
 
-/* A number of virtual stages that is stated too must be the file's: ms_plan_check tells. */
+/* A path of the plan's file is relative to it. A number of virtual stages that is stated too must be the schedule's: ms_plan_check tells. */
 static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, plan_file *file)
 {
     ms_jval pipeline, value;
     long stated = file->plan.virtual_stages;
     double limit = file->plan.memory_limit;
-    MS_TRY(ms_plan_load_schedule(cx, file->schedule, &file->plan));
+    const char *path = ms_path_beside(cx, ms_json_loc(cx, root).file, file->schedule);
+    MS_TRY(ms_plan_load_schedule(cx, path, &file->plan));
     file->plan.memory_limit = limit;
     if (ms_json_member(cx, root, "pipeline", &pipeline) &&
         ms_json_member(cx, pipeline, "virtual_stages", &value))

@@ -117,8 +117,8 @@ static ms_status fail_layers(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
     if (v < 1 || v > model->num_layers / pp) {
         return ms_fail(
             cx, MS_EINPUT, loc,
-            "pp %ld with %ld virtual stages per rank is more than the model's %ld layers",
-            pp, v, model->num_layers);
+            "pp %ld with %ld virtual stage%s per rank is more than the model's %ld layers",
+            pp, v, v == 1 ? "" : "s", model->num_layers);
     }
     if (plan->recompute_layers < 0 || plan->recompute_layers > model->num_layers)
         return ms_fail(cx, MS_EINPUT, loc,
@@ -171,12 +171,13 @@ static ms_status fail_schedule(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
 {
     if (plan->schedule == MS_CUSTOM)
         return fail_file(cx, plan, loc);
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, loc,
-                "%s with pp %ld, %ld virtual stages, group %ld and %ld micro-batches: %s",
-                ms_plan_schedule_name(plan), plan->size[MS_PP], plan->virtual_stages,
-                plan->microbatch_group, ms_plan_microbatches(plan),
-                ms_plan_schedule_objection(plan));
+    ms_status status = ms_fail(
+        cx, MS_EINPUT, loc,
+        "%s with pp %ld, %ld virtual stage%s, group %ld and %ld micro-batch%s: %s",
+        ms_plan_schedule_name(plan), plan->size[MS_PP], plan->virtual_stages,
+        plan->virtual_stages == 1 ? "" : "s", plan->microbatch_group,
+        ms_plan_microbatches(plan), ms_plan_microbatches(plan) == 1 ? "" : "es",
+        ms_plan_schedule_objection(plan));
     if (ms_schedule_traits_of(plan->schedule).groups && plan->size[MS_PP] > 1 &&
         plan->virtual_stages > 1)
         ms_hint(cx, "micro-batches divisible by pp always work, with group %ld",
@@ -242,7 +243,7 @@ static const char *axes_text(ms_arena *arena, const ms_plan *plan)
                 ms_arena_printf(arena, "%s%s%s %ld", text, text[0] == '\0' ? "" : " x ",
                                 ms_plan_axis_names[axis], plan->size[axis]);
     }
-    return text[0] == '\0' ? "1 GPU" : text;
+    return text[0] == '\0' ? "1 rank" : text;
 }
 
 static const char *schedule_text(ms_arena *arena, const ms_plan *plan)

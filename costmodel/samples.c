@@ -16,14 +16,7 @@ bool ms_samples_alike(const ms_sample *a, const ms_sample *b)
 
 void ms_samples_add(ms_arena *arena, ms_samples *samples, const ms_sample *sample)
 {
-    if (samples->num == samples->capacity) {
-        int capacity = samples->capacity == 0 ? 256 : 2 * samples->capacity;
-        ms_sample *items = MS_NEW_ARRAY(arena, capacity, ms_sample);
-        if (samples->num > 0)
-            memcpy(items, samples->items, (size_t)samples->num * sizeof *items);
-        samples->items = items;
-        samples->capacity = capacity;
-    }
+    MS_MAKE_ROOM(arena, samples->items, samples->num, samples->capacity, 256);
     samples->items[samples->num++] = *sample;
 }
 

@@ -32,7 +32,7 @@ const ms_schedule_family *ms_schedule_family_of(ms_schedule_kind kind)
 
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind)
 {
-    return families[kind] == NULL ? (ms_schedule_traits){0} : families[kind]->traits;
+    return families[kind]->traits;
 }
 
 int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks)
@@ -157,8 +157,6 @@ static const char *objection(const ms_schedule_shape *shape)
         return "a schedule needs at least 1 micro-batch";
     if (shape->virtual_stages < 1)
         return "a schedule needs at least 1 virtual stage per rank";
-    if (family == NULL)
-        return "this schedule is not available yet";
     if ((long)shape->num_ranks * shape->virtual_stages > MAX_STAGES / 2)
         return "a schedule has at most 16383 stages";
     long num_stages = ms_schedule_stages(shape);
@@ -189,14 +187,7 @@ int ms_schedule_group(const ms_schedule_shape *shape)
 
 void ms_action_push(ms_action_list *list, ms_action action)
 {
-    if (list->num == list->capacity) {
-        int capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
-        ms_action *actions = MS_NEW_ARRAY(list->arena, capacity, ms_action);
-        if (list->num > 0)
-            memcpy(actions, list->actions, (size_t)list->num * sizeof *actions);
-        list->actions = actions;
-        list->capacity = capacity;
-    }
+    MS_MAKE_ROOM(list->arena, list->actions, list->num, list->capacity, 64);
     list->actions[list->num++] = action;
 }
 
@@ -234,50 +225,46 @@ static void keep_lists(ms_arena *arena, const ms_action_list *lists,
     schedule->actions = actions;
 }
 
-static ms_schedule *open_schedule(ms_arena *arena, ms_arena *scratch,
-                                  const ms_schedule_shape *shape)
+/* The lists, and nothing that follows from them. */
+static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_schedule *schedule = MS_NEW(arena, ms_schedule);
     schedule->shape = *shape;
     schedule->num_stages = ms_schedule_stages(shape);
     schedule->num_chunks = ms_schedule_chunks(shape);
+    ms_arena *scratch = ms_arena_open();
     ms_action_list *lists = MS_NEW_ARRAY(scratch, shape->num_ranks, ms_action_list);
     for (int r = 0; r < shape->num_ranks; r++)
         lists[r].arena = scratch;
     families[shape->kind]->fill(shape, scratch, lists);
     keep_lists(arena, lists, schedule);
+    ms_arena_close(scratch);
+    return schedule;
+}
+
+/* What follows from lists that do not deadlock. */
+static ms_schedule *complete(ms_arena *arena, ms_schedule *schedule)
+{
+    ms_schedule_find_live(arena, schedule);
+    ms_schedule_find_edges(arena, schedule);
+    bool ends = ms_schedule_find_steps(arena, schedule, NULL);
+    assert(ends);
+    (void)ends;
     return schedule;
 }
 
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape)
 {
     assert(ms_schedule_allows(shape, NULL));
-    ms_arena *scratch = ms_arena_open();
-    ms_schedule *schedule = open_schedule(arena, scratch, shape);
-    ms_arena_close(scratch);
-    ms_schedule_find_live(arena, schedule);
-    ms_schedule_find_edges(arena, schedule);
-    bool complete = ms_schedule_find_steps(arena, schedule, NULL);
-    assert(complete);
-    (void)complete;
-    return schedule;
+    return complete(arena, make_lists(arena, shape));
 }
 
 ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape *shape,
                            ms_loc loc, const ms_schedule **out)
 {
-    ms_arena *scratch = ms_arena_open();
-    ms_schedule *schedule = open_schedule(arena, scratch, shape);
-    ms_arena_close(scratch);
-    ms_status status = ms_schedule_check(cx, schedule, loc);
-    if (status != MS_OK)
-        return status;
-    ms_schedule_find_live(arena, schedule);
-    ms_schedule_find_edges(arena, schedule);
-    bool complete = ms_schedule_find_steps(arena, schedule, NULL);
-    assert(complete);
-    (void)complete;
-    *out = schedule;
+    ms_schedule *schedule = make_lists(arena, shape);
+    MS_TRY(ms_schedule_check(cx, schedule, loc));
+    *out = complete(arena, schedule);
     return MS_OK;
 }
 

@@ -31,7 +31,7 @@ typedef enum ms_stage_placement {
     MS_PLACE_BOTH_WAYS
 } ms_stage_placement;
 
-/* Durations that some constructions are built for, in any unit. All 0: 1, 1, 1, 0. */
+/* Durations of a stage, in any unit. A construction that is built for them takes all 0 as 1, 1, 1, 0. */
 typedef struct ms_schedule_times {
     double forward, backward_input, backward_weight, send;
 } ms_schedule_times;
@@ -59,8 +59,7 @@ typedef struct ms_schedule_shape {
     double memory_limit; /* MS_ZB_AUTO: times 1F1B's peak on rank 0; 0: 2 */
     double
         weight_share; /* MS_ZB_AUTO: of a micro-batch's activations, what its weight gradients still need after I; 0: all */
-    ms_schedule_times
-        times; /* families that are built for durations (MS_ZB_AUTO, MS_V_HALF, MS_V_MIN) */
+    ms_schedule_times times; /* MS_ZB_AUTO: what its order is built for */
     bool
         early_release; /* the halves of a pair wait, and hand on what they made, each for itself; otherwise the pair does as a whole */
     const ms_schedule_table *table; /* MS_CUSTOM */

@@ -160,17 +160,33 @@ static int rank_of(const ms_schedule *schedule, int action)
     return ms_schedule_rank(&schedule->shape, schedule->actions[action].stage);
 }
 
-/* Follows who waits for whom until a rank comes up again, and tells that circle. */
+/* The rank that the stopped one waits for. */
+static int rank_awaited(const checker *c, const int *stuck, int rank)
+{
+    return rank_of(c->schedule, awaited(c, stuck, rank));
+}
+
+/* Follows who waits for whom until a rank comes up again: the lowest rank of that circle. */
+static int find_circle(const checker *c, const int *stuck)
+{
+    int num_ranks = c->schedule->shape.num_ranks, rank = 0;
+    while (stuck[rank] < 0)
+        rank++;
+    for (int i = 0; i < num_ranks; i++) /* after that, on the circle */
+        rank = rank_awaited(c, stuck, rank);
+    int lowest = rank;
+    for (int at = rank_awaited(c, stuck, rank); at != rank;
+         at = rank_awaited(c, stuck, at))
+        lowest = at < lowest ? at : lowest;
+    return lowest;
+}
+
+/* Tells the circle from its first cell that never runs. */
 static ms_status fail_deadlock(const checker *c, const int *stuck)
 {
     const ms_schedule *schedule = c->schedule;
     ms_arena *arena = c->cx->arena;
-    int num_ranks = schedule->shape.num_ranks, rank = 0;
-    while (stuck[rank] < 0)
-        rank++;
-    for (int i = 0; i < num_ranks; i++) /* after that, on the circle */
-        rank = rank_of(schedule, awaited(c, stuck, rank));
-    int first = rank;
+    int first = find_circle(c, stuck), rank = first;
     const char *text = "";
     do {
         int next = awaited(c, stuck, rank), other = rank_of(schedule, next);
@@ -181,7 +197,8 @@ static ms_status fail_deadlock(const checker *c, const int *stuck)
         rank = other;
     } while (rank != first);
     ms_status status =
-        ms_fail(c->cx, MS_EINPUT, c->loc, "the schedule deadlocks: %s", text);
+        ms_fail(c->cx, MS_EINPUT, place_of(c, &schedule->actions[stuck[first]]),
+                "the schedule deadlocks: %s", text);
     ms_hint(c->cx, "an action must come after those that it receives from, on all ranks "
                    "together");
     return status;

@@ -135,8 +135,9 @@ typedef struct reader {
     ms_ctx *cx;
     const char *file;
     ms_action_list list;
-    ms_action_place *places; /* (list.capacity) */
-    csv_rank *ranks;         /* (capacity) */
+    ms_action_place *places; /* (num_places), of list.num actions */
+    int num_places;
+    csv_rank *ranks; /* (capacity) */
     int num_ranks, capacity;
 } reader;
 
@@ -150,22 +151,11 @@ static ms_loc loc_of(const reader *r, int action)
     return loc_at(r, r->places[action].line, r->places[action].column);
 }
 
-/* A larger copy. */
-static void *grow(const reader *r, const void *old, int count, int capacity, size_t size)
-{
-    void *grown = ms_arena_array(r->cx->arena, (size_t)capacity, size);
-    if (count > 0)
-        memcpy(grown, old, (size_t)count * size);
-    return grown;
-}
-
 static void keep_action(reader *r, ms_action action, int line, int column)
 {
-    int count = r->list.num, capacity = r->list.capacity;
+    MS_MAKE_ROOM(r->cx->arena, r->places, r->list.num, r->num_places, 64);
+    r->places[r->list.num] = (ms_action_place){line, column};
     ms_action_push(&r->list, action);
-    if (r->list.capacity > capacity)
-        r->places = grow(r, r->places, count, r->list.capacity, sizeof *r->places);
-    r->places[count] = (ms_action_place){line, column};
 }
 
 static ms_status fail_cell(const reader *r, ms_loc loc, const char *cell, objection found)
@@ -194,11 +184,7 @@ static ms_status take_cell(reader *r, const char *cell, int line, int column)
 
 static void open_rank(reader *r, int line)
 {
-    if (r->num_ranks == r->capacity) {
-        int capacity = r->capacity == 0 ? 64 : 2 * r->capacity;
-        r->ranks = grow(r, r->ranks, r->num_ranks, capacity, sizeof *r->ranks);
-        r->capacity = capacity;
-    }
+    MS_MAKE_ROOM(r->cx->arena, r->ranks, r->num_ranks, r->capacity, 64);
     r->ranks[r->num_ranks++] = (csv_rank){line, r->list.num};
 }
 

@@ -1,4 +1,4 @@
-/* Inside the schedule module: families, one small file each, and the lists that they fill. */
+/* Inside the schedule module: families, in small files, and the lists that they fill. */
 #ifndef MS_COSTMODEL_SCHEDULE_PRIV_H
 #define MS_COSTMODEL_SCHEDULE_PRIV_H
 

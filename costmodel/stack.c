@@ -106,6 +106,12 @@ static const ms_field stack_fields[] = {
          "memory for gathered parameters is that of the largest unit all the time, embedding "
          "and head included"},
     {.kind = MS_FIELD_BOOL,
+     .key = "adds_reduced_gradients",
+     .offset = AT(stack.adds_reduced_gradients),
+     .help =
+         "the buffer of a reduce-scatter is cleared before, and what arrives is added "
+         "to the shard"},
+    {.kind = MS_FIELD_BOOL,
      .key = "regather",
      .offset = AT(stack.regather),
      .required = true,

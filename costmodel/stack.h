@@ -65,6 +65,7 @@ typedef struct ms_stack {
         states_in_compute_type; /* the figures above are those of 16-bit types and below; ms_stack_adapt says what holds for others */
     bool
         fixed_unit_rooms; /* what is gathered goes to rooms as large as the largest unit, embedding and head included; otherwise a unit is a layer */
+    bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool
         counts_context; /* its memory figure includes CUDA context and communication buffers */

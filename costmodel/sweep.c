@@ -241,6 +241,16 @@ void ms_sweep_write(ms_jout *out, const ms_sweep *measured)
 
 /* ---- curves ---- */
 
+double ms_sweep_fastest_flop_per_s(const ms_sweep *measured)
+{
+    double fastest = 0.0;
+    for (int i = 0; i < measured->products.num; i++) {
+        const double *row = measured->products.values + i * MS_PRODUCT_COLUMNS;
+        fastest = ms_max(fastest, 2.0 * row[0] * row[1] * row[2] * row[3] / row[4]);
+    }
+    return fastest;
+}
+
 const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks)
 {
     for (int i = 0; i < measured->num_curves; i++)

@@ -49,6 +49,9 @@ typedef struct ms_sweep {
 ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out);
 void ms_sweep_write(ms_jout *out, const ms_sweep *measured);
 
+/* FLOP a second of the fastest matrix product that was measured. */
+double ms_sweep_fastest_flop_per_s(const ms_sweep *measured);
+
 /* The curve of a collective; NULL: not measured. */
 const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks);
 /* Within the measured sizes log t is linear between neighbours in log S: the rate is interpolated likewise. False outside. */

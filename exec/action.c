@@ -1,6 +1,21 @@
 /* The actions of a rank's list, one after the other. */
 #include "exec/rank_run.h"
 
+#include <math.h>
+
+ms_status ms_rank_run_go_on(ms_rank_run *r)
+{
+    const ms_runner_options *options = r->job->options;
+    const ms_rank *rank = &r->rank;
+    if (options->interrupted == NULL || *options->interrupted == 0)
+        return MS_OK;
+    double now_s = rank->backend->now_s(rank->device);
+    if (isnan(r->asked_at_s))
+        r->asked_at_s = now_s;
+    bool in_time = rank->backend->has_values && now_s - r->asked_at_s < options->grace_s;
+    return in_time ? MS_OK : MS_EINTERRUPTED;
+}
+
 static ms_rank_stage *stage_of(ms_rank_run *r, int stage)
 {
     for (int i = 0; i < r->num_stages; i++)
@@ -88,6 +103,24 @@ static void sample(ms_rank_run *r, int action, bool is_peak)
         s->bytes[i] = bytes[i];
 }
 
+static void show_progress(const ms_rank_run *r, int num_done)
+{
+    const ms_runner_options *options = r->job->options;
+    const int *first = r->rank.planned->schedule->first_action + r->pipeline_rank;
+    ms_run_position at = {r->step, num_done, first[1] - first[0], NAN};
+    if (options->progress != NULL && r->rank.place->rank == 0)
+        options->progress(options->progress_state, &at);
+}
+
+/* Beside what a failure advises. */
+static void say_where(const ms_rank_run *r, const ms_action *a)
+{
+    ms_ctx *cx = r->rank.cx;
+    const char *advice = cx->last != NULL ? cx->last->hint : NULL;
+    ms_hint(cx, "in action %s of step %ld%s%s", ms_action_text(cx->arena, a), r->step + 1,
+            advice != NULL ? "; " : "", advice != NULL ? advice : "");
+}
+
 ms_status ms_rank_run_action(ms_rank_run *r, int index)
 {
     static const ms_part_pass pass_of[MS_NUM_ACTIONS] = {
@@ -100,6 +133,7 @@ ms_status ms_rank_run_action(ms_rank_run *r, int index)
     r->recorder.action = index - first;
     r->recorder.microbatch = a->microbatch;
     r->recorder.stage = a->stage;
+    show_progress(r, index - first);
     ms_ledger_begin_action(&r->rank.ledger);
     ms_status status = a->kind == MS_OVERLAP ? run_pair(r, index)
                                              : run_alone(r, index, pass_of[a->kind]);
@@ -108,7 +142,6 @@ ms_status ms_rank_run_action(ms_rank_run *r, int index)
         sample(r, index - first, false);
         return MS_OK;
     }
-    ms_hint(r->rank.cx, "in action %s of step %ld", ms_action_text(r->rank.cx->arena, a),
-            r->step + 1);
+    say_where(r, a);
     return status;
 }

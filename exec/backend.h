@@ -63,6 +63,8 @@ size_t ms_element_bytes(ms_real_type type, ms_element element);
 ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status);
 /* What ranks wait for others when job->timeout_s is 0. */
 #define MS_DEFAULT_TIMEOUT_S 60.0
+/* ... and when the run is to stop: others may have stopped already. */
+#define MS_INTERRUPTED_WAIT_S 2.0
 
 /* Opaque: what a backend keeps of one rank. */
 typedef struct ms_device_rank ms_device_rank;
@@ -80,7 +82,9 @@ typedef struct ms_backend_job {
     ms_real_type type;
     double
         timeout_s; /* a rank that waits longer for others gives up: MS_EIO naming what it waited for; 0: the default */
-    void *state;   /* the backend's */
+    volatile const int *
+        interrupted; /* set by a signal: who waits then, waits no more than MS_INTERRUPTED_WAIT_S; NULL: never */
+    void *state;     /* the backend's */
 } ms_backend_job;
 
 struct ms_backend {

@@ -2,13 +2,24 @@
 #include "exec/gemm.h"
 
 #include <cblas.h>
-#include <stddef.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 /* Only OpenBLAS has it; it may be what is linked although its header is not the one that was found. */
 #ifndef OPENBLAS_VERSION
 extern void openblas_set_num_threads(int num_threads);
 #endif
 #pragma weak openblas_set_num_threads
+
+/* How OpenBLAS takes the buffer of a product, of BUFFER_SIZE bytes, and puts it back for the next (driver/others/memory.c). */
+extern void *blas_memory_alloc(int unused);
+extern void blas_memory_free(void *buffer);
+#pragma weak blas_memory_alloc
+#pragma weak blas_memory_free
+
+#define BUFFER_BYTES                                                                     \
+    (((size_t)128 << 20) +                                                               \
+     65536) /* 32 << 22 (common_x86_64.h, common_arm64.h), and pages at its ends */
 
 void ms_gemm_prepare(void)
 {
@@ -19,6 +30,40 @@ void ms_gemm_prepare(void)
 const char *ms_gemm_library(void)
 {
     return openblas_set_num_threads != NULL ? "openblas" : "cblas";
+}
+
+/* As many as are held at the same time are there from then on. */
+static bool take_buffers(int num_threads)
+{
+    void **buffers = calloc((size_t)num_threads, sizeof *buffers);
+    int num = 0;
+    while (buffers != NULL && num < num_threads) {
+        void *room = malloc(BUFFER_BYTES); /* whether there is any */
+        free(room);
+        if (room == NULL)
+            break;
+        buffers[num++] = blas_memory_alloc(0);
+    }
+    for (int i = 0; i < num; i++)
+        blas_memory_free(buffers[i]);
+    free(buffers);
+    return num == num_threads;
+}
+
+bool ms_gemm_reserve(int num_threads)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static int num_reserved;
+    bool enough = true;
+    if (blas_memory_alloc == NULL || blas_memory_free == NULL)
+        return true;
+    pthread_mutex_lock(&lock);
+    if (num_threads > num_reserved) {
+        enough = take_buffers(num_threads);
+        num_reserved = enough ? num_threads : num_reserved;
+    }
+    pthread_mutex_unlock(&lock);
+    return enough;
 }
 
 static long num_products(const ms_gemm *g)

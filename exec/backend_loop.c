@@ -2,6 +2,7 @@
  * that it never waits there, and takes what it gets in `wait`. Members are added in their order:
  * results are the same on all, and in every run. */
 #include "exec/backend_host.h"
+#include "exec/backend_pool.h"
 #include "exec/meeting.h"
 
 #include <assert.h>
@@ -12,6 +13,8 @@
 
 /* A transfer as it is left for the others: what it is, the counts of an all-to-all, and its data. */
 typedef struct parcel {
+    ms_pool *pool; /* whose memory it is, */
+    size_t bytes;  /* all of it */
     ms_transfer transfer;
     size_t element_bytes;
     long *counts; /* what was sent to each member */
@@ -32,6 +35,7 @@ struct ms_device_rank {
     const ms_backend_job *job;
     const ms_world *world;
     const ms_kernels *kernels;
+    ms_pool *pool; /* of all ranks */
     long rank;
     ms_event last_event;
     pending *first, **end;
@@ -41,14 +45,15 @@ struct ms_device_rank {
 
 static ms_status loop_open(ms_ctx *cx, ms_backend_job *job)
 {
-    (void)cx;
-    job->state = NULL;
-    return MS_OK;
+    job->state = ms_pool_open();
+    return job->state != NULL ? MS_OK
+                              : ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left");
 }
 
 static void loop_close(ms_backend_job *job)
 {
-    (void)job;
+    ms_pool_close(job->state);
+    job->state = NULL;
 }
 
 static bool loop_carries(const ms_backend_job *job, long rank)
@@ -67,12 +72,18 @@ static void drop_pending(ms_device_rank *device)
 
 static void complete_round(const ms_crew *crew, ms_post *posts, int size);
 
+static void drop_parcel(void *data)
+{
+    parcel *p = data;
+    ms_pool_give(p->pool, p, p->bytes);
+}
+
 static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
                           void *state)
 {
     long num_ranks = job->world->num_ranks;
     ms_arena *arena = ms_arena_open();
-    ms_crew *crew = ms_crew_open(job, (ms_crew_habits){complete_round, free, 0});
+    ms_crew *crew = ms_crew_open(job, (ms_crew_habits){complete_round, drop_parcel, 0});
     ms_device_rank *all = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank);
     ms_device_rank **devices = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank *);
     for (long rank = 0; rank < num_ranks; rank++) {
@@ -81,6 +92,7 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
                                      .job = job,
                                      .world = job->world,
                                      .kernels = ms_cpu_kernels(job->type),
+                                     .pool = job->state,
                                      .rank = rank,
                                      .end = &all[rank].first};
     }
@@ -92,7 +104,17 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
     return status;
 }
 
-/* ---- kernels, clock ---- */
+/* ---- memory, kernels, clock ---- */
+
+static void *loop_allocate(ms_device_rank *device, size_t bytes)
+{
+    return ms_pool_take(device->pool, bytes);
+}
+
+static void loop_release(ms_device_rank *device, void *memory, size_t bytes)
+{
+    ms_pool_give(device->pool, memory, bytes);
+}
 
 static ms_status loop_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
 {
@@ -196,11 +218,12 @@ static parcel *pack(const ms_device_rank *device, const ms_transfer *transfer)
     size_t each = ms_element_bytes(device->job->type, (ms_element)transfer->element);
     size_t head = sizeof(parcel) + (uneven ? (size_t)size * sizeof(long) : 0);
     head = (head + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    char *memory = malloc(head + (size_t)elements * each);
+    size_t bytes = head + (size_t)elements * each;
+    char *memory = ms_pool_take(device->pool, bytes);
     if (memory == NULL)
         return NULL;
     parcel *made = (parcel *)(void *)memory;
-    *made = (parcel){*transfer, each, NULL, memory + head};
+    *made = (parcel){device->pool, bytes, *transfer, each, NULL, memory + head};
     if (uneven) {
         made->counts = (long *)(void *)(memory + sizeof(parcel));
         copy(made->counts, transfer->send_counts, (size_t)size * sizeof(long));
@@ -329,7 +352,7 @@ static ms_status finish_receive(ms_ctx *cx, ms_device_rank *device, const pendin
         copy(p->transfer.receive, came->data,
              (size_t)p->transfer.count * came->element_bytes);
     const ms_transfer sent = came->transfer;
-    free(came);
+    drop_parcel(came);
     if (fits)
         return MS_OK;
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s of %ld elements gets %s of %ld elements",
@@ -398,7 +421,8 @@ static ms_status add_pending(ms_ctx *cx, ms_device_rank *device,
         uneven ? (size_t)members_of(device, transfer)->size * sizeof(long) : 0;
     pending *p = malloc(sizeof *p + counts_bytes);
     if (p == NULL) {
-        free(own);
+        if (own != NULL)
+            drop_parcel(own);
         return no_memory(cx, device, transfer);
     }
     *p = (pending){.event = ++device->last_event, .transfer = *transfer};
@@ -442,8 +466,8 @@ const ms_backend ms_backend_loop = {
     .run = loop_run,
     .close = loop_close,
     .carries = loop_carries,
-    .allocate = ms_host_allocate,
-    .release = ms_host_release,
+    .allocate = loop_allocate,
+    .release = loop_release,
     .kernel = loop_kernel,
     .idle = ms_host_idle,
     .mark = ms_host_mark,

@@ -3,6 +3,7 @@
  * copy, so that nobody waits for its receiver. */
 #include "exec/backend_host.h"
 #include "exec/backend_mpi_join.h"
+#include "exec/backend_pool.h"
 #include "exec/environment.h"
 
 #include <assert.h>
@@ -24,6 +25,7 @@ typedef struct pending {
     MPI_Datatype type;
     int *counts; /* of an all-to-all: what is sent, where from, what comes, where to */
     void *copy;  /* of what is sent */
+    size_t copy_bytes;
     struct pending *next;
 } pending;
 
@@ -33,6 +35,7 @@ struct ms_device_rank {
     double timeout_s;
     struct timespec began;
     const ms_kernels *kernels;
+    ms_pool *pool;
     bool initialised_here;
     bool has_joined;
     ms_mpi_joined joined; /* by torchrun's variables */
@@ -62,6 +65,16 @@ static ms_status check(ms_ctx *cx, int rc, const char *what)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "MPI could not carry out %s: %s", what, text);
 }
 
+static void *mpi_allocate(ms_device_rank *device, size_t bytes)
+{
+    return ms_pool_take(device->pool, bytes);
+}
+
+static void mpi_release(ms_device_rank *device, void *memory, size_t bytes)
+{
+    ms_pool_give(device->pool, memory, bytes);
+}
+
 static double elapsed_s(const struct timespec *since)
 {
     struct timespec now;
@@ -79,7 +92,7 @@ static void drop(ms_device_rank *device, pending **at)
     if (device->end == &p->next)
         device->end = at;
     free(p->counts);
-    free(p->copy);
+    ms_pool_give(device->pool, p->copy, p->copy_bytes);
     free(p);
 }
 
@@ -174,8 +187,14 @@ static void mpi_close(ms_backend_job *job)
         ms_mpi_leave(&device->joined);
     while (device->first != NULL)
         drop(device, &device->first);
+    ms_pool_close(device->pool);
     free(device);
     job->state = NULL;
+}
+
+static ms_status no_memory_for_mpi(ms_ctx *cx)
+{
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for MPI");
 }
 
 static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
@@ -183,14 +202,19 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     ms_device_rank *device = malloc(sizeof *device);
     job->state = device;
     if (device == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for MPI");
-    *device = (ms_device_rank){.job = job, .all = MPI_COMM_WORLD, .world = MPI_COMM_NULL};
+        return no_memory_for_mpi(cx);
+    *device = (ms_device_rank){.job = job,
+                               .all = MPI_COMM_WORLD,
+                               .world = MPI_COMM_NULL,
+                               .pool = ms_pool_open()};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         device->of_group[g] = MPI_COMM_NULL;
-    ms_status status = initialise(cx, device);
+    ms_status status = device->pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
+    if (status == MS_OK)
+        status = initialise(cx, device);
     if (status == MS_OK)
         status = check_size(cx, job);
     if (status == MS_OK)
@@ -294,6 +318,11 @@ static ms_status check_others(ms_ctx *cx, const ms_device_rank *device,
                    ms_transfer_text(cx->arena, device->job->world, transfer));
 }
 
+static bool is_interrupted(const ms_device_rank *device)
+{
+    return device->job->interrupted != NULL && *device->job->interrupted != 0;
+}
+
 /* Polls with pauses: ranks may outnumber cores. The clock is read at every poll: it costs less than one. */
 static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
@@ -313,7 +342,9 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
         if (polls % POLLS_BEFORE_YIELD != 0)
             continue;
         sched_yield();
-        if (device->has_joined)
+        if (is_interrupted(device) && elapsed_s(&began) > MS_INTERRUPTED_WAIT_S)
+            return MS_EINTERRUPTED;
+        if (device->has_joined && !is_interrupted(device))
             MS_TRY(check_others(cx, device, &p->transfer));
     }
 }
@@ -424,8 +455,9 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     const ms_transfer *t = &p->transfer;
     size_t bytes =
         (size_t)t->count * ms_element_bytes(device->job->type, (ms_element)t->element);
-    p->copy = malloc(bytes > 0 ? bytes : 1);
-    if (p->copy == NULL)
+    p->copy = ms_pool_take(device->pool, bytes);
+    p->copy_bytes = bytes;
+    if (bytes > 0 && p->copy == NULL)
         return no_memory(cx, device, t);
     if (bytes > 0)
         memcpy(p->copy, t->send, bytes);
@@ -573,7 +605,8 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     device->failed = device->failed || status != MS_OK;
     if (device->failed) {
         status = ms_rank_failed(cx, device->rank, &own, status);
-        end_others(cx, device, status);
+        if (status != MS_EINTERRUPTED) /* others may have results to print */
+            end_others(cx, device, status);
     }
     ms_arena_close(own.arena);
     return status;
@@ -586,8 +619,8 @@ const ms_backend ms_backend_mpi = {
     .run = mpi_run,
     .close = mpi_close,
     .carries = mpi_carries,
-    .allocate = ms_host_allocate,
-    .release = ms_host_release,
+    .allocate = mpi_allocate,
+    .release = mpi_release,
     .kernel = mpi_kernel,
     .idle = ms_host_idle,
     .mark = ms_host_mark,

@@ -32,4 +32,8 @@ const char *ms_gemm_library(void);
 /* Before the first product of a process: a BLAS uses one thread a call, since every rank has its own. */
 void ms_gemm_prepare(void);
 
+/* Room for products of so many threads at once, from any thread; later calls for no more threads do nothing. False: there is no memory for it. A BLAS that took its
+ * buffers in the middle of a run could not say so: OpenBLAS tries for ever. */
+bool ms_gemm_reserve(int num_threads);
+
 #endif

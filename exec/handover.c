@@ -1,6 +1,8 @@
 /* Activations and their gradients between stages: sent to another rank, or left for a stage of the same one. */
 #include "exec/rank_run.h"
 
+#include "sim/move_names.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -47,7 +49,7 @@ static ms_transfer transfer_of(const ms_walk_run *w, int from_stage, long peer,
                          .peer = peer,
                          .tag = tag_of(w->r, from_stage, w->flight->microbatch, gradient),
                          .count = (long)(bytes / real_bytes),
-                         .name = gradient ? "send gradients" : "send activations",
+                         .name = gradient ? MS_MOVE_GRADIENTS : MS_MOVE_ACTIVATIONS,
                          .predicted_s = rank->planned->pipeline.send_s};
 }
 
@@ -105,14 +107,15 @@ ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
 
 /* ---- sending ---- */
 
-static void keep_until_sent(ms_rank_run *r, ms_event done, ms_handed what)
+static void keep_until_sent(ms_rank_run *r, ms_event done, ms_handed what,
+                            const char *name)
 {
     ms_sent *sent = r->idle_sent;
     if (sent == NULL)
         sent = MS_NEW(r->rank.cx->arena, ms_sent);
     else
         r->idle_sent = sent->next;
-    *sent = (ms_sent){done, what, r->sent};
+    *sent = (ms_sent){done, what, name, r->sent};
     r->sent = sent;
 }
 
@@ -133,7 +136,7 @@ static ms_status send(ms_walk_run *w, int to, ms_event after)
     transfer.send = w->carried.data;
     on_its_way(rank, w->carried.bytes);
     MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &done));
-    keep_until_sent(w->r, done, w->carried);
+    keep_until_sent(w->r, done, w->carried, transfer.name);
     return MS_OK;
 }
 
@@ -151,13 +154,29 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after)
     return MS_OK;
 }
 
+static ms_status wait_until_sent(ms_rank_run *r, const ms_sent *sent)
+{
+    const ms_rank *rank = &r->rank;
+    double start_s = rank->backend->now_s(rank->device);
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, sent->done));
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = MS_STREAM_SEND,
+                                     .kind = MS_TASK_SEND,
+                                     .name = sent->name,
+                                     .predicted_s = NAN,
+                                     .bytes = sent->what.bytes,
+                                     .waits = true},
+                       start_s);
+    return MS_OK;
+}
+
 ms_status ms_sends_end(ms_rank_run *r)
 {
     ms_rank *rank = &r->rank;
     while (r->sent != NULL) {
         ms_sent *sent = r->sent;
         if (rank->backend->has_values)
-            MS_TRY(rank->backend->wait(rank->cx, rank->device, sent->done));
+            MS_TRY(wait_until_sent(r, sent));
         ms_rank_release_workspace(rank, sent->what.bytes, sent->what.data);
         r->sent = sent->next;
         sent->next = r->idle_sent;

@@ -20,4 +20,10 @@ const char *ms_gemm_library(void)
 void ms_gemm_prepare(void)
 {
 }
+
+bool ms_gemm_reserve(int num_threads)
+{
+    (void)num_threads;
+    return true;
+}
 #endif

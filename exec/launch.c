@@ -18,6 +18,8 @@
 #define FORCE_AFTER_S 7.0 /* ranks that were asked to stop */
 #define KILL_AFTER_S  9.0
 
+#define PROGRESS_VARIABLE "MESHSIM_PROGRESS"
+
 /* ---- the command line ---- */
 
 static const char *find_in_path(ms_arena *arena, const char *name)
@@ -44,6 +46,11 @@ bool ms_launch_is_own(void)
     return getenv(MS_LAUNCHED_VARIABLE) != NULL;
 }
 
+bool ms_launch_shows_progress(void)
+{
+    return ms_launch_is_own() && getenv(PROGRESS_VARIABLE) != NULL;
+}
+
 /* Others take what is a variable of the environment here as no more than that. */
 static const char *const always[] = {"OMPI_MCA_rmaps_base_oversubscribe=1",
                                      MS_LAUNCHED_VARIABLE "=1", NULL};
@@ -51,6 +58,7 @@ static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT=1",
                                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", NULL};
 static const char *const crowded[] = {"OMPI_MCA_mpi_yield_when_idle=1",
                                       "OMPI_MCA_hwloc_base_binding_policy=none", NULL};
+static const char *const progress[] = {PROGRESS_VARIABLE "=1", NULL};
 static const char *const threads[] = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
                                       NULL};
 
@@ -72,6 +80,8 @@ char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
     words[num++] = ms_arena_strdup(arena, "env");
     add_variables(words, &num, arena, always);
     add_variables(words, &num, arena, threads);
+    if (launch->shows_progress)
+        add_variables(words, &num, arena, progress);
     if (geteuid() == 0)
         add_variables(words, &num, arena, as_root);
     if (launch->num_ranks > launch->num_cores)
@@ -158,7 +168,7 @@ static bool read_output(const process *p, ms_launch_output *output)
     char bytes[4096];
     ssize_t num = read(p->output, bytes, sizeof bytes);
     if (num > 0)
-        ms_launch_output_add(output, bytes, num, stderr);
+        ms_launch_output_add(output, bytes, num, p->terminated ? NULL : stderr);
     return num > 0 || (num < 0 && errno == EINTR);
 }
 
@@ -222,6 +232,14 @@ static const char *own_program(ms_arena *arena)
     return ms_arena_strndup(arena, path, (size_t)length);
 }
 
+static ms_status judge_interrupted(ms_ctx *cx, const ms_launch_output *output)
+{
+    if (output->has_error)
+        return MS_EINTERRUPTED; /* told by rank 0 */
+    return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
+                   "interrupted, and no rank said how far it was");
+}
+
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
 {
     char **command = ms_launch_command(cx->arena, launch, own_program(cx->arena));
@@ -235,8 +253,8 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
     ms_status status = start(cx, command, &p);
     if (status == MS_OK) {
         wait_for(&p, &signals, &output);
-        status =
-            p.asked_at_s > 0.0 ? MS_EINTERRUPTED : ms_launch_judge(cx, &output, p.code);
+        status = p.asked_at_s > 0.0 ? judge_interrupted(cx, &output)
+                                    : ms_launch_judge(cx, &output, p.code);
     }
     (void)sigprocmask(SIG_SETMASK, &p.before, NULL);
     return status;

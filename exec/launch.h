@@ -15,10 +15,13 @@ typedef struct ms_launch_job {
     long num_cores; /* of this machine; more ranks than that share them */
     int argc;       /* of each rank, without the program's name */
     char *const *argv;
+    bool shows_progress; /* ranks are to say how far they are */
 } ms_launch_job;
 
 /* Whether this process is such a rank. */
 bool ms_launch_is_own(void);
+/* Whether it is one, and is to say how far it is. */
+bool ms_launch_shows_progress(void);
 
 /* mpiexec or mpirun in $PATH; NULL: neither. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
@@ -46,7 +49,7 @@ typedef struct ms_launch_output {
 } ms_launch_output;
 
 ms_launch_output ms_launch_output_open(void);
-/* Takes in bytes; lines of ranks go on to `out`. */
+/* Takes in bytes; lines of ranks go on to `out`; NULL: nowhere, for an mpiexec that was ended by force and fails in its clean-up (seen: Open MPI 4.1.4 with PMIx 4.2.2). */
 void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_bytes,
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);

@@ -21,6 +21,7 @@ static bool is_of_launcher(const char *line)
 {
     return strncmp(line, "mpiexec: Forwarding", 19) == 0 ||
            strncmp(line, "mpirun: Forwarding", 18) == 0 ||
+           strstr(line, "abort is already in progress") != NULL ||
            strstr(line, "more process has sent help message") != NULL ||
            strstr(line, "total processes failed to start") != NULL;
 }
@@ -68,7 +69,8 @@ static void end_line(ms_launch_output *o, FILE *out)
         add_to_block(o);
     } else {
         o->has_error = o->has_error || strstr(o->line, "error: ") != NULL;
-        fprintf(out, "%s\n", o->line);
+        if (out != NULL)
+            fprintf(out, "%s\n", o->line);
     }
     o->length = 0;
 }

@@ -31,6 +31,7 @@ static const small_model other_models[] = {
     {256, 4, 4, 64, 768, 4096, 256, 1, true},
     {512, 8, 8, 64, 1024, 2048, 256, 2, false},
 };
+static const long stream_counts[] = {1 << 21, 1 << 22, 1 << 23};
 static const long update_counts[] = {1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};
 
 typedef enum family {
@@ -117,14 +118,7 @@ static bool is_known(const ms_kernel_cases *cases, const ms_sample *sample)
 
 static void push(ms_arena *arena, ms_kernel_cases *cases, const ms_kernel_case *item)
 {
-    if (cases->num == cases->capacity) {
-        int capacity = cases->capacity == 0 ? 128 : 2 * cases->capacity;
-        ms_kernel_case *items = MS_NEW_ARRAY(arena, capacity, ms_kernel_case);
-        if (cases->num > 0)
-            memcpy(items, cases->items, (size_t)cases->num * sizeof *items);
-        cases->items = items;
-        cases->capacity = capacity;
-    }
+    MS_MAKE_ROOM(arena, cases->items, cases->num, cases->capacity, 128);
     cases->items[cases->num++] = *item;
 }
 
@@ -204,18 +198,26 @@ static ms_status add_family(maker *m, const small_model *models, size_t num, fam
     return MS_OK;
 }
 
-/* The whole pass over gradients: cleared, their squares summed, weights updated. */
-static void add_updates(maker *m)
+/* Passes over arrays of so many elements, each moving `arrays` of them. */
+static void add_passes(maker *m, const long *counts, size_t num, ms_sample sample,
+                       double arrays)
 {
     double bytes = m->how->type == MS_REAL_FP64 ? 8.0 : 4.0;
-    for (size_t i = 0; i < sizeof update_counts / sizeof *update_counts; i++) {
-        ms_kernel_case item = {.sample = {.kind = MS_SAMPLE_POINTWISE,
-                                          .what = MS_OP_ADAM,
-                                          .ranks = m->how->num_ranks},
-                               .count = update_counts[i]};
-        item.sample.size[0] = 7.0 * bytes * (double)item.count;
+    sample.ranks = m->how->num_ranks;
+    for (size_t i = 0; i < num; i++) {
+        ms_kernel_case item = {.sample = sample, .count = counts[i]};
+        item.sample.size[0] = arrays * bytes * (double)counts[i];
         push(m->cx->arena, m->cases, &item);
     }
+}
+
+/* The whole pass over gradients: cleared, their squares summed, weights updated. And one large array added to another: two read, one written. */
+static void add_all_passes(maker *m)
+{
+    const ms_sample update = {.kind = MS_SAMPLE_POINTWISE, .what = MS_OP_ADAM},
+                    stream = {.kind = MS_SAMPLE_STREAM};
+    add_passes(m, update_counts, sizeof update_counts / sizeof *update_counts, update, 7);
+    add_passes(m, stream_counts, sizeof stream_counts / sizeof *stream_counts, stream, 3);
 }
 
 ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world *world,
@@ -228,6 +230,6 @@ ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world
     size_t num = sizeof other_models / sizeof *other_models;
     MS_TRY(add_family(&m, other_models, num, EXPERTS));
     MS_TRY(add_family(&m, other_models, num, BIASED));
-    add_updates(&m);
+    add_all_passes(&m);
     return MS_OK;
 }

@@ -4,11 +4,21 @@
 #include <string.h>
 
 static const long least_bytes = 8;
-static const long most_bytes = 16L << 20;
+static const long most_bytes = 64L << 20;
+/* Messages lie anywhere in more memory than caches keep, as the parameters of many layers do. */
+static const long room_bytes = 128L << 20;
+static const size_t line_bytes = 64;
 
 static size_t real_bytes_of(const ms_measure *how)
 {
     return how->type == MS_REAL_FP64 ? sizeof(double) : sizeof(float);
+}
+
+/* The largest is always among them. */
+static long next_size(long bytes, long growth)
+{
+    bool last = bytes < most_bytes && bytes * growth > most_bytes;
+    return last ? most_bytes : bytes * growth;
 }
 
 /* Sizes as laws count them (costmodel/collective_cost.h): the whole of what is gathered or reduced, what a rank holds of an all-to-all. */
@@ -22,7 +32,7 @@ int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **case
     long least = (long)real_bytes_of(how) * how->num_ranks;
     least = least > least_bytes ? least : least_bytes;
     for (int kind = 0; kind < MS_NUM_COLLECTIVES; kind++) {
-        for (long bytes = least; bytes <= most_bytes; bytes *= growth) {
+        for (long bytes = least; bytes <= most_bytes; bytes = next_size(bytes, growth)) {
             (*cases)[num++] = (ms_sample){.kind = MS_SAMPLE_COLLECTIVE,
                                           .what = kind,
                                           .ranks = how->num_ranks,
@@ -33,12 +43,18 @@ int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **case
 }
 
 typedef struct buffers {
-    void *send, *receive;
-    long *counts; /* (ranks), for all-to-all */
+    char *send, *receive; /* room_bytes */
+    long *counts;         /* (ranks), for all-to-all */
+    ms_rng rng;
 } buffers;
 
-static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample,
-                               const buffers *b)
+static char *anywhere(char *room, buffers *b)
+{
+    uint64_t places = (uint64_t)(room_bytes - most_bytes) / line_bytes;
+    return room + line_bytes * ms_rng_below(&b->rng, places + 1);
+}
+
+static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample, buffers *b)
 {
     static const unsigned char kinds[] = {[MS_ALL_GATHER] = MS_TRANSFER_ALL_GATHER,
                                           [MS_REDUCE_SCATTER] =
@@ -52,8 +68,8 @@ static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample,
                      .element = MS_ELEMENT_REAL,
                      .group = MS_TRAFFIC_FSDP,
                      .stream = MS_STREAM_TP,
-                     .send = b->send,
-                     .receive = b->receive,
+                     .send = anywhere(b->send, b),
+                     .receive = anywhere(b->receive, b),
                      .count = whole ? count : count / m->how->num_ranks,
                      .name = "calibration"};
     for (long i = 0; i < m->how->num_ranks; i++)
@@ -72,8 +88,8 @@ static ms_status meet(const ms_measurer *m)
     return ms_measurer_most(m, &nothing, 1);
 }
 
-static ms_status measure_one(const ms_measurer *m, const ms_sample *sample,
-                             const buffers *b, double *seconds)
+static ms_status measure_one(const ms_measurer *m, const ms_sample *sample, buffers *b,
+                             double *seconds)
 {
     ms_transfer t = transfer_of(m, sample, b);
     MS_TRY(meet(m));
@@ -86,8 +102,8 @@ static ms_status measure_one(const ms_measurer *m, const ms_sample *sample,
     return MS_OK;
 }
 
-static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases,
-                                const buffers *b, ms_rounds *rounds)
+static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases, buffers *b,
+                                ms_rounds *rounds)
 {
     const int least_rounds = 3;
     const ms_backend *backend = m->how->backend;
@@ -106,14 +122,22 @@ static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases,
     return MS_OK;
 }
 
+static ms_status make_room(const ms_measurer *m, char **out)
+{
+    void *room;
+    MS_TRY(ms_measurer_allocate(m, (size_t)room_bytes, &room));
+    memset(room, 0, (size_t)room_bytes);
+    *out = room;
+    return MS_OK;
+}
+
 ms_status ms_measure_collectives(const ms_measurer *m, const ms_sample *cases, int num,
                                  double *results)
 {
-    buffers b = {.counts = MS_NEW_ARRAY(m->cx->arena, m->how->num_ranks, long)};
-    MS_TRY(ms_measurer_allocate(m, (size_t)most_bytes, &b.send));
-    MS_TRY(ms_measurer_allocate(m, (size_t)most_bytes, &b.receive));
-    memset(b.send, 0, (size_t)most_bytes);
-    memset(b.receive, 0, (size_t)most_bytes);
+    buffers b = {.counts = MS_NEW_ARRAY(m->cx->arena, m->how->num_ranks, long),
+                 .rng = ms_rng_seed(31 + (uint64_t)m->rank)};
+    MS_TRY(make_room(m, &b.send));
+    MS_TRY(make_room(m, &b.receive));
     ms_rounds rounds = ms_rounds_make(m->cx->arena, num, 1000 + (uint64_t)m->how->launch);
     MS_TRY(measure_rounds(m, cases, &b, &rounds));
     ms_rounds_results(m->cx->arena, &rounds, results);

@@ -184,7 +184,11 @@ static ms_status run_once(const ms_measurer *m, const ms_op_call *call,
 {
     if (item->node != NULL)
         return m->how->backend->kernel(m->cx, m->device, call);
-    update(ms_cpu_kernels(m->how->type), at, item->count);
+    const ms_kernels *kernels = ms_cpu_kernels(m->how->type);
+    if (item->sample.kind == MS_SAMPLE_STREAM)
+        kernels->add(at, at + (size_t)item->count * kernels->real_bytes, item->count);
+    else
+        update(kernels, at, item->count);
     return MS_OK;
 }
 

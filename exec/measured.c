@@ -51,6 +51,8 @@ static ms_measured_times times_of(const ms_recorder *recorder, long num_steps,
                                   double step_s)
 {
     ms_measured_times t = {0};
+    if (recorder->num == 0)
+        return (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
     for (long i = 0; i < recorder->num; i++)
         add_slice(&t, &recorder->slices[i]);
     t.compute_s /= (double)num_steps;
@@ -68,7 +70,7 @@ static void measure_times(ms_arena *arena, const ms_outcome *outcome, ms_measure
     double sum_s = 0.0;
     for (long i = outcome->steps_done - out->num_steps; i < outcome->steps_done; i++)
         sum_s += outcome->step_s[i];
-    for (long r = 0; r < outcome->num_ranks && out->num_steps > 0; r++)
+    for (long r = 0; r < outcome->num_ranks; r++)
         times[r] = times_of(&outcome->ranks[r].recorder, out->num_steps,
                             sum_s / (double)out->num_steps);
     out->times = times;
@@ -98,65 +100,57 @@ ms_measured_times ms_measured_stage_times(const ms_measured *measured,
 
 /* ---- kinds of nodes ---- */
 
-#define MAX_KINDS 4096 /* nodes of at most six programs */
-
-static ms_node_kind *kind_of(ms_measured *out, const ms_recorded *slice)
+static void add_slice_to_kind(ms_node_kind *kind, const ms_recorded *slice)
 {
-    for (int i = 0; i < out->num_kinds; i++) {
-        ms_node_kind *kind = &out->kinds[i];
-        if (kind->task_kind == slice->kind &&
-            (kind->name == slice->name || strcmp(kind->name, slice->name) == 0))
-            return kind;
-    }
-    if (out->num_kinds == MAX_KINDS)
-        return NULL;
-    ms_node_kind *kind = &out->kinds[out->num_kinds++];
-    *kind =
-        (ms_node_kind){.name = slice->name, .task_kind = slice->kind, .predicted_s = NAN};
-    return kind;
-}
-
-static void add_to_kind(ms_node_kind *kind, const ms_recorded *slice)
-{
-    kind->count += 1.0;
-    kind->measured_s += slice->end_s - slice->start_s;
+    double before_s = isnan(kind->measured_s) ? 0.0 : kind->measured_s;
+    kind->count += slice->goes_on ? 0.0 : 1.0;
+    kind->measured_s = before_s + slice->end_s - slice->start_s;
     if (isnan(slice->predicted_s))
         return;
-    double before_s = isnan(kind->predicted_s) ? 0.0 : kind->predicted_s;
+    before_s = isnan(kind->predicted_s) ? 0.0 : kind->predicted_s;
     kind->predicted_s = before_s + slice->predicted_s;
 }
 
-static int by_seconds(const void *left, const void *right)
+/* In place of what the records say, which does not know what hides beside compute. */
+static void take_predicted(const ms_node_kinds *predicted, ms_node_kinds *out)
 {
-    const ms_node_kind *a = left, *b = right;
-    if (a->measured_s != b->measured_s)
-        return a->measured_s > b->measured_s ? -1 : 1;
-    int order = strcmp(a->name, b->name);
-    return order != 0 ? order : a->task_kind - b->task_kind;
+    for (int i = 0; i < out->num; i++)
+        out->kinds[i].predicted_s = 0.0;
+    for (int i = 0; i < predicted->num; i++) {
+        const ms_node_kind *from = &predicted->kinds[i];
+        ms_node_kind *kind = ms_node_kinds_at(out, from->name, from->task_kind);
+        kind->predicted_s = from->predicted_s;
+        if (isnan(kind->measured_s))
+            kind->measured_s = 0.0;
+    }
 }
 
-static void collect_kinds(ms_arena *arena, const ms_outcome *outcome, ms_measured *out)
+static void collect_kinds(ms_arena *arena, const ms_outcome *outcome,
+                          const ms_node_kinds *predicted, ms_measured *out)
 {
-    out->kinds = MS_NEW_ARRAY(arena, MAX_KINDS, ms_node_kind);
+    ms_node_kinds *kinds = &out->kinds;
+    *kinds = ms_node_kinds_make(arena);
     for (long r = 0; r < outcome->num_ranks; r++) {
         const ms_recorder *recorder = &outcome->ranks[r].recorder;
         for (long i = 0; i < recorder->num; i++) {
-            ms_node_kind *kind = kind_of(out, &recorder->slices[i]);
-            if (kind != NULL)
-                add_to_kind(kind, &recorder->slices[i]);
+            const ms_recorded *slice = &recorder->slices[i];
+            add_slice_to_kind(ms_node_kinds_at(kinds, slice->name, slice->kind), slice);
         }
     }
     double steps = (double)out->num_steps;
-    for (int i = 0; i < out->num_kinds; i++) {
-        out->kinds[i].count /= steps;
-        out->kinds[i].measured_s /= steps;
-        out->kinds[i].predicted_s /= steps;
+    for (int i = 0; i < kinds->num; i++) {
+        kinds->kinds[i].count /= steps;
+        kinds->kinds[i].measured_s /= steps;
+        kinds->kinds[i].predicted_s /= steps;
     }
-    qsort(out->kinds, (size_t)out->num_kinds, sizeof *out->kinds, by_seconds);
+    if (predicted != NULL && kinds->num > 0)
+        take_predicted(predicted, kinds);
+    ms_node_kinds_sort(kinds);
 }
 
 void ms_measured_make(ms_arena *arena, const ms_outcome *outcome, long warm_up,
-                      double tokens_per_step, ms_measured *out)
+                      double tokens_per_step, const ms_node_kinds *predicted,
+                      ms_measured *out)
 {
     *out = (ms_measured){0};
     measure_steps(arena, outcome, warm_up, out);
@@ -169,5 +163,5 @@ void ms_measured_make(ms_arena *arena, const ms_outcome *outcome, long warm_up,
         out->worst_rank = rank->rank;
     }
     measure_times(arena, outcome, out);
-    collect_kinds(arena, outcome, out);
+    collect_kinds(arena, outcome, predicted, out);
 }

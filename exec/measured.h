@@ -3,6 +3,7 @@
 #define MS_EXEC_MEASURED_H
 
 #include "exec/runner.h"
+#include "sim/node_kinds.h"
 
 /* Of a rank and a step; they sum to the step. */
 typedef struct ms_measured_times {
@@ -14,15 +15,6 @@ typedef struct ms_measured_times {
         host_s; /* what was not recorded: the runner itself, and waiting for the slowest rank */
 } ms_measured_times;
 
-/* Kernels of one node, or transfers of one name: seconds of one step, added over all ranks. */
-typedef struct ms_node_kind {
-    const char *name;
-    int task_kind; /* ms_task_kind */
-    double count;  /* in a step */
-    double measured_s;
-    double predicted_s; /* NaN: no prediction */
-} ms_node_kind;
-
 typedef struct ms_measured {
     long num_steps; /* that are measured: all but the warm-up */
     double step_s;  /* median of the measured steps, each of its slowest rank */
@@ -31,13 +23,16 @@ typedef struct ms_measured {
     double peak_bytes; /* of the rank that kept most */
     long worst_rank;
     const ms_measured_times *times; /* (ranks of the outcome) */
-    int num_kinds;
-    ms_node_kind *kinds; /* most seconds first */
+    /* Most seconds first. Measured: kernels, and the time in which compute waited for a transfer; predicted: the same of the simulated step. What only
+     * one of both has is 0 in the other. */
+    ms_node_kinds kinds;
 } ms_measured;
 
-/* The first `warm_up` steps are not measured, unless there are no others. Lives in the arena. */
+/* The first `warm_up` steps are not measured, unless there are no others. `predicted`: kinds of the same plan simulated by nodes (ms_simulated_kinds); NULL:
+ * then only what records carry is predicted, which leaves out transfers beside compute. Lives in the arena. */
 void ms_measured_make(ms_arena *arena, const ms_outcome *outcome, long warm_up,
-                      double tokens_per_step, ms_measured *out);
+                      double tokens_per_step, const ms_node_kinds *predicted,
+                      ms_measured *out);
 
 /* Mean over the ranks of one place of the pipeline. */
 ms_measured_times ms_measured_stage_times(const ms_measured *measured,

@@ -5,8 +5,7 @@
 static ms_status no_memory(ms_rank *rank, double bytes)
 {
     ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
-            "rank %ld has no memory for %.0f bytes beside the %.0f that it holds",
-            rank->place->rank, bytes,
+            "no memory is left for %.0f bytes beside the %.0f that it holds", bytes,
             rank->ledger.now_total_bytes + rank->ledger.workspace_bytes);
     ms_hint(rank->cx, "take a smaller micro-batch, more recomputation or more shards");
     return MS_EIO;

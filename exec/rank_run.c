@@ -3,6 +3,8 @@
 
 #include "base/number.h"
 
+#include <math.h>
+
 /* ---- micro-batches under way ---- */
 
 /* Among all of the step: with stages placed twice each direction counts its own half. */
@@ -205,6 +207,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
     const ms_world *world = job->backend->world;
     const ms_schedule *schedule = job->planned->schedule;
     *r = (ms_rank_run){.job = job,
+                       .asked_at_s = NAN,
                        .pipeline_rank = (int)world->places[rank].pp,
                        .num_stages = schedule->num_chunks,
                        .stages =
@@ -222,6 +225,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
         most_parts += job->stages[s].num_parts;
     r->parts = MS_NEW_ARRAY(cx->arena, most_parts, ms_rank_part *);
+    r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * most_parts, ms_last_move);
     for (int chunk = 0; chunk < r->num_stages; chunk++)
         open_stage(r, chunk);
     r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
@@ -258,10 +262,19 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     r->reduced = 0;
     r->loss_sum = 0.0;
     r->num_samples = 0;
+    r->num_last_moves = 0;
     r->recorder.on = step >= r->job->options->first_recorded_step;
     *out = (ms_step_outcome){0};
+    double start_s = r->rank.backend->now_s(r->rank.device);
     for (int i = 0; i < r->num_parts; i++)
         ms_unit_clear_gradients(&r->rank, r->parts[i]->unit);
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = MS_STREAM_COMPUTE,
+                                     .kind = MS_TASK_OPTIMIZER,
+                                     .name = "optimizer",
+                                     .predicted_s = NAN,
+                                     .goes_on = true},
+                       start_s);
     MS_TRY(ms_state_gather_all(r));
     for (int a = schedule->first_action[r->pipeline_rank];
          a < schedule->first_action[r->pipeline_rank + 1]; a++)

@@ -28,8 +28,16 @@ typedef struct ms_flight {
 typedef struct ms_sent {
     ms_event done;
     ms_handed what;
+    const char *name;
     struct ms_sent *next;
 } ms_sent;
+
+/* A transfer of complete gradients that the end of the step waits for. */
+typedef struct ms_last_move {
+    const char *name; /* sim/move_names.h */
+    unsigned char stream;
+    ms_event done;
+} ms_last_move;
 
 typedef struct ms_rank_run {
     ms_rank rank;
@@ -55,7 +63,10 @@ typedef struct ms_rank_run {
     ms_event ready;      /* what the rank's next action waits for */
     ms_event part_start; /* after it the part at work began */
     ms_event reduced;    /* after the reductions that were started so far; 0: none */
-    double loss_sum;     /* of the tokens that this rank answers for */
+    int num_last_moves;  /* of parts, up to three each */
+    ms_last_move *last_moves;
+    double loss_sum;   /* of the tokens that this rank answers for */
+    double asked_at_s; /* when it first saw that the run is to stop; NaN: not yet */
     /* of the run */
     int num_samples, room_samples;
     ms_ledger_sample *samples;
@@ -111,6 +122,8 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after);
 ms_status ms_sends_end(ms_rank_run *r);
 
 /* ---- action.c ---- */
+/* MS_EINTERRUPTED, without a message, when the run is to stop and a step has had its time to end. */
+ms_status ms_rank_run_go_on(ms_rank_run *r);
 ms_status ms_rank_run_action(ms_rank_run *r, int index);
 
 /* ---- step_end.c ---- */

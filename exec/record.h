@@ -15,6 +15,7 @@ typedef struct ms_recorded {
     double predicted_s; /* NaN: not predicted */
     double bytes;       /* that a transfer moves; 0 for kernels */
     bool waits;         /* time in which compute waited for a transfer */
+    bool goes_on;       /* more of what another slice of the name counts */
 } ms_recorded;
 
 typedef struct ms_recorder {

@@ -100,7 +100,10 @@ static void write_summary(writer *w)
     ms_jout_text_field(&w->json, "backend", t->backend);
     ms_jout_number_field(&w->json, "step_s", t->step_s);
     ms_jout_number_field(&w->json, "steps", (double)t->num_steps);
-    ms_jout_text_field(&w->json, "inputs", ms_plan_inputs_text(w->arena, t->plan));
+    ms_jout_number_field(&w->json, "ranks", (double)t->num_ranks);
+    ms_node_kinds_write_json(&w->json, t->kinds, true);
+    ms_jout_text_field(&w->json, "inputs",
+                       ms_plan_inputs_text(w->arena, t->plan, "rank"));
     ms_jout_text_field(&w->json, "plan", ms_plan_text(w->arena, t->plan));
     ms_jout_end_object(&w->json);
 }

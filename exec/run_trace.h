@@ -3,6 +3,7 @@
 #define MS_EXEC_RUN_TRACE_H
 
 #include "exec/runner.h"
+#include "sim/node_kinds.h"
 
 typedef struct ms_run_trace {
     const ms_plan *plan;
@@ -11,6 +12,7 @@ typedef struct ms_run_trace {
     long num_steps; /* that the records are of */
     long num_ranks;
     const ms_rank_outcome *ranks; /* in the order of ranks */
+    const ms_node_kinds *kinds;   /* of all ranks */
 } ms_run_trace;
 
 /* `arena` is left as it was. Times begin at the first slice of any rank. */

@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "exec/collection.h"
+#include "exec/gemm.h"
 
 #include <string.h>
 
@@ -14,6 +15,9 @@ typedef struct run {
     bool *carried;              /* (ranks) */
     ms_ledger_sample **samples; /* (ranks carried): room that outlives the ranks */
     double *step_s;             /* (ranks, steps) */
+    long *steps_done;           /* (ranks) */
+    long (*slices_done)
+        [2]; /* (ranks): recorded by the end of the last steps, even and odd */
 } run;
 
 static const double *find_loaded(void *state, const char *name, int num_dims,
@@ -52,12 +56,30 @@ static ms_status initialise(const run *state, ms_rank_run *r)
     const ms_safe_file *load = options->load;
     for (int i = 0; i < r->num_parts && r->rank.backend->has_values; i++) {
         ms_param_unit *unit = r->parts[i]->unit;
+        MS_TRY(ms_rank_run_go_on(r));
         if (load != NULL)
             MS_TRY(ms_unit_load(&r->rank, unit, find_loaded, &load));
         else
             MS_TRY(ms_unit_initialise(&r->rank, unit, &options->initial));
     }
     return MS_OK;
+}
+
+static void note_step(run *state, const ms_rank_run *r, long step, double step_s)
+{
+    long rank = r->rank.place->rank, at = rank * state->job.options->num_steps + step;
+    state->step_s[at] = step_s;
+    state->slices_done[rank][step % 2] = r->recorder.num;
+    state->steps_done[rank] = step + 1;
+}
+
+static void show_progress(const ms_rank_run *r, long step, double loss)
+{
+    const ms_runner_options *options = r->job->options;
+    int num = ms_samples_of_rank(r->rank.planned->schedule, r->pipeline_rank) / 2;
+    if (options->progress != NULL)
+        options->progress(options->progress_state,
+                          &(ms_run_position){step, num, num, loss});
 }
 
 static ms_status take_steps(run *state, ms_rank_run *r)
@@ -75,9 +97,10 @@ static ms_status take_steps(run *state, ms_rank_run *r)
         if (first || !r->rank.backend->carries(state->job.backend, 0)) {
             state->out->losses[step] = outcome.loss;
             state->out->gradient_norms[step] = outcome.gradient_norm;
-            state->out->steps_done = step + 1;
         }
-        state->step_s[r->rank.place->rank * options->num_steps + step] = end_s - start_s;
+        note_step(state, r, step, end_s - start_s);
+        if (first)
+            show_progress(r, step, outcome.loss);
         start_s = end_s;
         if (outcome.interrupted)
             break;
@@ -98,18 +121,38 @@ static ms_status whole_run(run *state, ms_rank_run *r)
     return MS_OK;
 }
 
+static ms_status reserve(ms_ctx *cx, const run *state)
+{
+    int num_ranks = (int)state->out->num_ranks;
+    if (!state->job.backend->backend->has_values || ms_gemm_reserve(num_ranks))
+        return MS_OK;
+    ms_fail(
+        cx, MS_EIO, MS_NOWHERE,
+        "no memory is left for what products need: 128 MiB for each of %d rank%s of this process",
+        num_ranks, num_ranks == 1 ? "" : "s");
+    ms_hint(cx, "it is address space, which \"ulimit -v\" limits");
+    return MS_EIO;
+}
+
+/* What a rank that fails did is kept too: it may fail because another was interrupted. */
+static ms_status run_rank(ms_ctx *cx, ms_device_rank *device, long rank, run *state)
+{
+    ms_rank_run r;
+    ms_status status = ms_rank_run_open(&r, cx, &state->job, device, rank);
+    if (status == MS_OK)
+        status = whole_run(state, &r);
+    keep_outcome(state, &r);
+    ms_rank_run_close(&r);
+    return status;
+}
+
 static ms_status rank_main(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
-    run *shared = state;
-    ms_rank_run r;
-    ms_status status = ms_rank_run_open(&r, cx, &shared->job, device, rank);
+    ms_arena_name_user(ms_arena_printf(cx->arena, "rank %ld", rank));
+    ms_status status = reserve(cx, state);
     if (status == MS_OK)
-        status = whole_run(shared, &r);
-    if (status == MS_OK)
-        keep_outcome(shared, &r);
-    else
-        ms_recorder_close(&r.recorder);
-    ms_rank_run_close(&r);
+        status = run_rank(cx, device, rank, state);
+    ms_arena_name_user(NULL);
     return status;
 }
 
@@ -151,6 +194,9 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
                         .step_s = MS_NEW_ARRAY(cx->arena, num_steps, double)};
     state->out = out;
     state->step_s = MS_NEW_ARRAY(cx->arena, num_ranks * num_steps, double);
+    state->steps_done = MS_NEW_ARRAY(cx->arena, num_ranks, long);
+    state->slices_done =
+        ms_arena_array(cx->arena, (size_t)num_ranks, sizeof *state->slices_done);
     state->carried = MS_NEW_ARRAY(cx->arena, num_ranks, bool);
     for (long i = 0; i < num_ranks; i++) {
         state->carried[i] = state->job.backend->backend->carries(state->job.backend, i);
@@ -161,6 +207,23 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
     for (long i = 0; i < out->num_ranks; i++)
         state->samples[i] =
             MS_NEW_ARRAY(cx->arena, most_samples(&state->job), ms_ledger_sample);
+}
+
+/* When one rank was interrupted another may have done one step more: what belongs to it is dropped, and what belongs to a step that was not done. */
+static void keep_complete_steps(const run *state, ms_outcome *out)
+{
+    out->steps_done = state->job.options->num_steps;
+    for (long i = 0; i < out->num_ranks; i++)
+        if (state->steps_done[out->ranks[i].rank] < out->steps_done)
+            out->steps_done = state->steps_done[out->ranks[i].rank];
+    for (long i = 0; i < out->num_ranks && out->broken_off; i++) {
+        ms_rank_outcome *rank = &out->ranks[i];
+        rank->num_samples = 0;
+        rank->recorder.num =
+            out->steps_done > 0
+                ? state->slices_done[rank->rank][(out->steps_done - 1) % 2]
+                : 0;
+    }
 }
 
 /* Of the slowest rank of this process. */
@@ -196,10 +259,16 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     MS_TRY(ms_job_check_tags(cx, &state.job));
     make_collections(cx, &state);
     open_outcome(cx, &state, out);
-    MS_TRY(job->backend->run(cx, job, rank_main, &state));
+    job->interrupted = options->interrupted;
+    ms_status status = job->backend->run(cx, job, rank_main, &state);
+    out->broken_off = status == MS_EINTERRUPTED;
+    if (status != MS_OK && !out->broken_off)
+        return status;
+    keep_complete_steps(&state, out);
     find_step_times(&state, out);
     out->weights = file_of(&state.weights);
     out->gradients = file_of(&state.gradients);
     out->updated = file_of(&state.updated);
-    return out->steps_done < options->num_steps ? MS_EINTERRUPTED : MS_OK;
+    return out->broken_off || out->steps_done < options->num_steps ? MS_EINTERRUPTED
+                                                                   : MS_OK;
 }

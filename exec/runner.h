@@ -9,6 +9,14 @@
 #include "exec/safetensors.h"
 #include "exec/tokens.h"
 
+/* How far the run is. */
+typedef struct ms_run_position {
+    long step; /* from 0 */
+    int num_actions_done,
+        num_actions; /* of its actions on rank 0; all: the step is done */
+    double loss;     /* of a step that is done */
+} ms_run_position;
+
 typedef struct ms_runner_options {
     ms_real_type type;
     long num_steps;
@@ -23,6 +31,11 @@ typedef struct ms_runner_options {
     long
         first_recorded_step; /* steps before it warm up; measured and recorded from it on */
     volatile const int *interrupted; /* set by a signal; NULL: never */
+    double
+        grace_s; /* so long a step goes on after it: one that ends in time ends on all ranks */
+    void (*progress)(void *state,
+                     const ms_run_position *at); /* by rank 0; NULL: nobody asks */
+    void *progress_state;
 } ms_runner_options;
 
 /* Of one rank. */
@@ -36,7 +49,10 @@ typedef struct ms_rank_outcome {
 } ms_rank_outcome;
 
 typedef struct ms_outcome {
-    long steps_done;        /* fewer than asked for when interrupted */
+    long
+        steps_done; /* on all ranks of this process; fewer than asked for when interrupted */
+    bool
+        broken_off; /* in the middle of a step: ranks of other processes are not asked for more */
     double *losses;         /* (steps_done): mean over all tokens of the global batch */
     double *gradient_norms; /* (steps_done): before the clip */
     double *step_s;         /* (steps_done): of the slowest rank */
@@ -46,7 +62,7 @@ typedef struct ms_outcome {
 } ms_outcome;
 
 /* The plan is open (ms_planned_open) with the stack's habits; `backend` must be open on the plan's world. The outcome lives in cx->arena. MS_EIO: a rank failed (named with its action),
- * no memory, a loss that is not finite (with step and rank). MS_EINPUT: the model has something that cannot be executed. MS_EINTERRUPTED: with the steps done so far. */
+ * no memory, a loss that is not finite (with step and rank). MS_EINPUT: the model has something that cannot be executed. MS_EINTERRUPTED: with the steps done so far, perhaps none. */
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out);
 

@@ -1,6 +1,8 @@
 /* The end of a step: gradients are complete, what all ranks wait for, the update of the parameters. */
 #include "exec/rank_run.h"
 
+#include "sim/move_names.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +16,18 @@ static ms_status for_each_unit(ms_rank_run *r, unit_visit *visit)
         for (int i = 0; i < r->stages[s].num_parts; i++)
             MS_TRY(visit(r, &r->stages[s], i));
     return MS_OK;
+}
+
+static void record_wait(ms_rank_run *r, unsigned char stream, const char *name,
+                        double start_s)
+{
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = stream,
+                                     .kind = MS_TASK_COLLECTIVE,
+                                     .name = name,
+                                     .predicted_s = NAN,
+                                     .waits = true},
+                       start_s);
 }
 
 /* ---- copies of gradients on other ranks ---- */
@@ -39,8 +53,11 @@ static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
 {
     int ranks = r->rank.planned->schedule->shape.num_ranks;
     long peer = peer_on(r, ranks - 1 - r->pipeline_rank);
-    return ms_unit_exchange_twin(&r->rank, stage->parts[part].unit, peer,
-                                 tag_of_unit(r, stage, part));
+    double start_s = r->rank.backend->now_s(r->rank.device);
+    MS_TRY(ms_unit_exchange_twin(&r->rank, stage->parts[part].unit, peer,
+                                 tag_of_unit(r, stage, part)));
+    record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TWIN, start_s);
+    return MS_OK;
 }
 
 /* Both ranks in the order of the model's stages, or each would wait for the other. */
@@ -68,8 +85,11 @@ static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
         ms_split_ends_meet(split))
         return MS_OK;
     long peer = peer_on(r, which == MS_PART_EMBED ? ranks - 1 : 0);
-    return ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
-                                 (int)r->job->tags.tied);
+    double start_s = r->rank.backend->now_s(r->rank.device);
+    MS_TRY(ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
+                                 (int)r->job->tags.tied));
+    record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TIED, start_s);
+    return MS_OK;
 }
 
 /* ---- what all ranks wait for ---- */
@@ -110,21 +130,28 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
     return MS_OK;
 }
 
+/* In the order in which they were started, each as a slice of the record. */
+static ms_status wait_for_last_moves(ms_rank_run *r)
+{
+    const ms_rank *rank = &r->rank;
+    for (int i = 0; i < r->num_last_moves; i++) {
+        const ms_last_move *move = &r->last_moves[i];
+        double start_s = rank->backend->now_s(rank->device);
+        MS_TRY(rank->backend->wait(rank->cx, rank->device, move->done));
+        record_wait(r, move->stream, move->name, start_s);
+    }
+    return MS_OK;
+}
+
 static ms_status wait_for_gradients(ms_rank_run *r)
 {
     ms_rank *rank = &r->rank;
-    double start_s = rank->backend->now_s(rank->device);
     MS_TRY(rank->backend->wait(rank->cx, rank->device, r->ready));
+    if (rank->backend->has_values)
+        MS_TRY(wait_for_last_moves(r));
     MS_TRY(rank->backend->wait(rank->cx, rank->device, r->reduced));
     for (int i = 0; i < r->num_parts && rank->backend->has_values; i++)
         MS_TRY(ms_unit_wait(rank, r->parts[i]->unit));
-    ms_rank_run_record(r,
-                       (ms_recorded){.stream = MS_STREAM_REDUCE,
-                                     .kind = MS_TASK_COLLECTIVE,
-                                     .name = "reduce gradients",
-                                     .predicted_s = NAN,
-                                     .waits = true},
-                       start_s);
     return MS_OK;
 }
 
@@ -162,7 +189,7 @@ static ms_status update_all(ms_rank_run *r, double norm)
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_COMPUTE,
                                      .kind = MS_TASK_OPTIMIZER,
-                                     .name = "optimizer",
+                                     .name = MS_MOVE_OPTIMIZER,
                                      .predicted_s = update_s(r)},
                        start_s);
     return MS_OK;
@@ -196,7 +223,7 @@ ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out)
                              [SUM_OF_SQUARES] = sum_of_squares(r),
                              [INTERRUPTED] =
                                  options->interrupted != NULL && *options->interrupted};
-    MS_TRY(all_reduce(r, sums, "gradient norm", r->rank.planned->pipeline.world_sync_s));
+    MS_TRY(all_reduce(r, sums, MS_MOVE_NORM, r->rank.planned->pipeline.world_sync_s));
     const ms_plan *plan = r->rank.planned->plan;
     out->loss =
         sums[LOSS_SUM] / ((double)plan->global_batch * (double)plan->sequence_length);

@@ -5,7 +5,9 @@
 #include "base/rng.h"
 #include "exec/safetensors.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- synthetic ---- */
 
@@ -81,9 +83,14 @@ static ms_status read_word(ms_ctx *cx, token_text *text, long vocab, int *out)
             value = 10 * value + (*text->at - '0');
     }
     int width = (int)(text->at - word < 40 ? text->at - word : 40);
-    if (!digits)
-        return ms_fail(cx, MS_EINPUT, text->loc, "\"%.*s\" is no token: a whole number",
-                       width, word);
+    if (!digits) {
+        ms_fail(cx, MS_EINPUT, text->loc, "\"%.*s\" is no token: a whole number", width,
+                word);
+        ms_hint(cx,
+                "a file of tokens is whole numbers between spaces, or safetensors with "
+                "input_ids and labels");
+        return MS_EINPUT;
+    }
     if (value >= vocab)
         return ms_fail(cx, MS_EINPUT, text->loc,
                        "token %.*s, but the vocabulary ends with %ld", width, word,
@@ -162,13 +169,43 @@ static ms_status load_tensors(ms_ctx *cx, const char *path, ms_tokens *tokens)
     return MS_OK;
 }
 
-ms_status ms_tokens_load(ms_ctx *cx, const char *path, ms_tokens *tokens)
+/* ---- files ---- */
+
+/* Safetensors begin with 8 bytes of length, of which the last are 0, and a JSON object. Pipes cannot be read twice. */
+static bool begins_like_safetensors(const char *path)
+{
+    unsigned char start[9] = {0};
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return false;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return false; /* reading it tells why */
+    size_t length = fread(start, 1, sizeof start, file);
+    (void)fclose(file);
+    return length == sizeof start && start[6] == 0 && start[7] == 0 && start[8] == '{';
+}
+
+static bool is_named_safetensors(const char *path)
 {
     static const char ending[] = ".safetensors";
     size_t length = strlen(path);
-    if (length >= sizeof ending && strcmp(path + length - sizeof ending + 1, ending) == 0)
+    return length >= sizeof ending &&
+           strcmp(path + length - sizeof ending + 1, ending) == 0;
+}
+
+ms_status ms_tokens_load(ms_ctx *cx, const char *path, ms_tokens *tokens)
+{
+    if (is_named_safetensors(path) || begins_like_safetensors(path))
         return load_tensors(cx, path, tokens);
     ms_csv text;
     MS_TRY(ms_csv_load(cx, path, &text));
     return ms_tokens_read(cx, path, text.text, text.length, tokens);
+}
+
+double ms_tokens_passes(const ms_tokens *tokens, long num_steps)
+{
+    double taken = (double)num_steps * (double)tokens->global_batch *
+                   (double)tokens->sequence_length;
+    return tokens->from_file == NULL ? 0.0 : taken / (double)tokens->num_from_file;
 }

@@ -1,6 +1,8 @@
 /* Gradients on their way to where they are kept. */
 #include "exec/unit_priv.h"
 
+#include "sim/move_names.h"
+
 #include <assert.h>
 
 static double own_bytes(const ms_param_unit *unit, const ms_segment *segment)
@@ -82,7 +84,7 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
                 .send = ms_unit_at(unit, rooms->grads[s->is_expert], unit->room_first[i]),
                 .receive = arrival(unit, i),
                 .count = ms_range_length(s->own),
-                .name = "reduce gradients"}));
+                .name = MS_MOVE_REDUCE}));
     }
     return MS_OK;
 }
@@ -147,7 +149,7 @@ static ms_status all_reduce_all(ms_unit_move *move)
                                            .send = s->grads,
                                            .receive = s->grads,
                                            .count = s->count,
-                                           .name = "reduce gradients"}));
+                                           .name = MS_MOVE_REDUCE}));
     }
     return MS_OK;
 }
@@ -168,7 +170,7 @@ static ms_status scatter_all(ms_unit_move *move)
                                            .send = s->grads,
                                            .receive = s->reduced,
                                            .count = ms_range_length(s->own),
-                                           .name = "reduce gradients"}));
+                                           .name = MS_MOVE_REDUCE}));
     }
     return MS_OK;
 }
@@ -229,7 +231,7 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
         MS_TRY(all_reduce_own(&move, s, s->own,
                               (ms_transfer){.group = MS_TRAFFIC_REPLICATE,
                                             .stream = MS_STREAM_REDUCE,
-                                            .name = "reduce over replicas"}));
+                                            .name = MS_MOVE_REPLICATE}));
     }
     note_last(unit, *done);
     return MS_OK;
@@ -255,7 +257,7 @@ ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
         MS_TRY(all_reduce_own(&move, s, part,
                               (ms_transfer){.group = MS_TRAFFIC_TP,
                                             .stream = MS_STREAM_TP,
-                                            .name = "reduce over tp"}));
+                                            .name = MS_MOVE_TP_SYNC}));
     }
     note_last(unit, *done);
     return MS_OK;
@@ -305,16 +307,14 @@ static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_seg
 ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
 {
     assert(unit->matrix >= 0);
-    return exchange(
-        rank, unit, unit->segments[unit->matrix],
-        (ms_transfer){.peer = peer, .tag = tag, .name = "exchange tied embedding"});
+    return exchange(rank, unit, unit->segments[unit->matrix],
+                    (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TIED});
 }
 
 ms_status ms_unit_exchange_twin(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
-        MS_TRY(exchange(
-            rank, unit, unit->segments[i],
-            (ms_transfer){.peer = peer, .tag = tag, .name = "exchange with the copy"}));
+        MS_TRY(exchange(rank, unit, unit->segments[i],
+                        (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TWIN}));
     return MS_OK;
 }

@@ -1,6 +1,8 @@
 /* Parameters on their way to where they are used, and where a program finds them. */
 #include "exec/unit_priv.h"
 
+#include "sim/move_names.h"
+
 #include <assert.h>
 
 ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
@@ -70,7 +72,7 @@ static ms_status gather_segments(ms_unit_move *move)
                                         .send = ms_segment_param(unit, s, s->own.first),
                                         .receive = destination(unit, i),
                                         .count = ms_range_length(s->own),
-                                        .name = "gather parameters"}));
+                                        .name = MS_MOVE_GATHER}));
     }
     return MS_OK;
 }

@@ -261,6 +261,7 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
 /* `free_s`: about when compute is free, as predicted. */
 static ms_status take_entry(ms_walk_run *w, double *free_s)
 {
+    MS_TRY(ms_rank_run_go_on(w->r));
     const ms_part_entry *entry = entry_at(w);
     const ms_part_op *op = entry->op;
     if (op->moves) {

@@ -2,6 +2,7 @@
 #include "exec/rank_run.h"
 
 #include "sim/interference.h"
+#include "sim/move_names.h"
 
 #include <math.h>
 
@@ -13,6 +14,25 @@ static const ms_part_ops *ops_of(const ms_rank_part *part)
 static ms_sharding sharding_of(const ms_walk_run *w)
 {
     return w->r->rank.planned->sharding;
+}
+
+/* On CPUs compute itself sets a transfer off, and makes room for what it moves: what that took since `start_s`. The wait for it counts it. */
+static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
+                        double start_s)
+{
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = (unsigned char)stream,
+                                     .kind = MS_TASK_COLLECTIVE,
+                                     .name = name,
+                                     .predicted_s = NAN,
+                                     .waits = true,
+                                     .goes_on = true},
+                       start_s);
+}
+
+static double now_s(const ms_rank_run *r)
+{
+    return r->rank.backend->now_s(r->rank.device);
 }
 
 /* Compute waits for a transfer of parameters or gradients: with values, as a slice of the record. */
@@ -38,19 +58,25 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 ms_status ms_state_gather_all(ms_rank_run *r)
 {
+    double start_s = now_s(r);
     if (!r->job->gathers_once)
         return MS_OK;
     for (int s = 0; s < r->num_stages; s++)
         for (int i = 0; i < r->stages[s].num_parts; i++)
             MS_TRY(ms_unit_gather(&r->rank, r->stages[s].parts[i].unit, NULL, 0,
                                   &r->stages[s].gathered[i]));
+    record_work(r, MS_STREAM_GATHER, MS_MOVE_GATHER, start_s);
     return MS_OK;
 }
 
 static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num)
 {
-    return ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
-                          &w->params);
+    double start_s = now_s(w->r);
+    MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
+                          &w->params));
+    if (w->params != 0)
+        record_work(w->r, MS_STREAM_GATHER, MS_MOVE_GATHER, start_s);
+    return MS_OK;
 }
 
 /* The first gather of a forward has nothing to hide behind; that of a backward starts with the last part of the action before. */
@@ -71,7 +97,7 @@ static ms_status gather_for_part(ms_walk_run *w)
     }
     ms_walk_run_arrives(w, w->params);
     if (w->r->rank.backend->has_values) {
-        MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, "gather parameters"));
+        MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, MS_MOVE_GATHER));
         MS_TRY(ms_walk_run_settle(w));
     }
     if (!overlaps || w->part + 1 == w->stage->num_parts)
@@ -87,7 +113,7 @@ static ms_status wait_for_gathered(ms_walk_run *w)
     ms_event gathered = w->stage->gathered[part];
     ms_walk_run_arrives(w, gathered);
     return w->r->rank.backend->has_values
-               ? wait_recorded(w, gathered, MS_STREAM_GATHER, "gather parameters")
+               ? wait_recorded(w, gathered, MS_STREAM_GATHER, MS_MOVE_GATHER)
                : MS_OK;
 }
 
@@ -113,8 +139,11 @@ ms_status ms_state_before_part(ms_walk_run *w)
     w->r->part_start = w->ready;
     if (w->r->rank.backend->has_values)
         MS_TRY(ms_walk_run_settle(w));
-    if (!forward && w->weights && ms_shards_grads(sharding))
+    if (!forward && w->weights && ms_shards_grads(sharding)) {
+        double start_s = now_s(w->r);
         MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
+        record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
+    }
     return MS_OK;
 }
 
@@ -125,8 +154,11 @@ static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
 {
     const ms_rank *rank = &w->r->rank;
     if (rank->backend->has_values)
-        MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, "reduce gradients"));
-    return ms_unit_end_reduction(&w->r->rank, unit);
+        MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, MS_MOVE_REDUCE));
+    double start_s = now_s(w->r);
+    MS_TRY(ms_unit_end_reduction(&w->r->rank, unit));
+    record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
+    return MS_OK;
 }
 
 static void note_reduced(ms_walk_run *w, ms_event done)
@@ -134,20 +166,33 @@ static void note_reduced(ms_walk_run *w, ms_event done)
     w->r->reduced = done != 0 ? done : w->r->reduced;
 }
 
+/* A transfer that was set off since `start_s`; 0: there was none. */
+static void note_last(ms_walk_run *w, ms_last_move move, double start_s)
+{
+    ms_rank_run *r = w->r;
+    if (move.done == 0)
+        return;
+    note_reduced(w, move.done);
+    record_work(r, (ms_stream)move.stream, move.name, start_s);
+    r->last_moves[r->num_last_moves++] = move;
+}
+
 /* What a sharding moves once a step when the gradients are complete. */
 static ms_status reduce_last(ms_walk_run *w, const ms_rank_part *part)
 {
     ms_sharding sharding = sharding_of(w);
     ms_event done = 0;
+    double start_s = now_s(w->r);
     if (!ms_shards_grads(sharding)) {
         MS_TRY(ms_unit_reduce_last(&w->r->rank, part->unit, &w->ready, 1, &done));
-        note_reduced(w, done);
+        note_last(w, (ms_last_move){MS_MOVE_REDUCE, MS_STREAM_REDUCE, done}, start_s);
     }
     if (sharding == MS_ZERO_0)
         return MS_OK;
     done = 0;
+    start_s = now_s(w->r);
     MS_TRY(ms_unit_replicate(&w->r->rank, part->unit, &w->ready, 1, &done));
-    note_reduced(w, done);
+    note_last(w, (ms_last_move){MS_MOVE_REPLICATE, MS_STREAM_REDUCE, done}, start_s);
     return MS_OK;
 }
 
@@ -186,7 +231,9 @@ ms_status ms_state_after_part(ms_walk_run *w)
         return MS_OK;
     if (ms_shards_grads(sharding)) {
         ms_event done = 0;
+        double start_s = now_s(w->r);
         MS_TRY(ms_unit_reduce(&w->r->rank, part->unit, &w->ready, 1, &done));
+        record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
         note_reduced(w, done);
         MS_TRY(settle_reduction(w, part->unit));
         if (!job->overlaps)
@@ -207,7 +254,7 @@ static ms_status exchange_with_copy(ms_walk_run *w)
         .kind = MS_TRANSFER_SEND,
         .stream = MS_STREAM_REDUCE,
         .peer = rank->place->rank,
-        .name = "exchange with the copy",
+        .name = MS_MOVE_TWIN,
         .predicted_s = ms_twin_s(&planned->pipeline, w->stage->sums, planned->sharding)};
     ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
     if (transfer.predicted_s <= 0.0)
@@ -228,9 +275,10 @@ ms_status ms_state_after_walk(ms_walk_run *w)
     MS_TRY(exchange_with_copy(w));
     for (int i = 0; i < w->stage->num_parts; i++) {
         ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
+        double start_s = now_s(w->r);
         MS_TRY(ms_unit_reduce_over_tp(&w->r->rank, w->stage->parts[i].unit, after, 2,
                                       &done));
-        note_reduced(w, done);
+        note_last(w, (ms_last_move){MS_MOVE_TP_SYNC, MS_STREAM_TP, done}, start_s);
     }
     return MS_OK;
 }

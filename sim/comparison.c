@@ -63,6 +63,25 @@ static int join_predicted(const ms_result *run, bool run_is_b, ms_compared_node 
     return run->num_nodes;
 }
 
+/* What is left of a step; less than rounding is nothing. */
+static double left_s(double rest_s, double step_s)
+{
+    const double rounding = 1e-12;
+    return fabs(rest_s) < rounding * step_s ? 0.0 : rest_s;
+}
+
+static ms_compared_node rest_of(const ms_comparison *c)
+{
+    ms_compared_node rest = {"in no kind", c->a->step_s, c->b->step_s};
+    for (int i = 0; i < c->num_nodes; i++) {
+        rest.a_s -= isnan(c->nodes[i].a_s) ? 0.0 : c->nodes[i].a_s;
+        rest.b_s -= isnan(c->nodes[i].b_s) ? 0.0 : c->nodes[i].b_s;
+    }
+    rest.a_s = left_s(rest.a_s, c->a->step_s);
+    rest.b_s = left_s(rest.b_s, c->b->step_s);
+    return rest;
+}
+
 ms_comparison ms_comparison_make(ms_arena *arena, const ms_result *a, const ms_result *b)
 {
     ms_comparison c = {.a = a, .b = b};
@@ -79,5 +98,6 @@ ms_comparison ms_comparison_make(ms_arena *arena, const ms_result *a, const ms_r
     if (c.num_nodes > 0)
         qsort(nodes, (size_t)c.num_nodes, sizeof *nodes, by_difference);
     c.nodes = nodes;
+    c.rest = rest_of(&c);
     return c;
 }

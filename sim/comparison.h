@@ -16,6 +16,8 @@ typedef struct ms_comparison {
      * predict the same step. */
     int num_nodes;
     const ms_compared_node *nodes;
+    ms_compared_node
+        rest; /* of the step, in no kind: with it the differences of all kinds sum to that of the steps */
     bool a_is_predicted_by_b, b_is_predicted_by_a; /* for the nodes */
 } ms_comparison;
 

@@ -9,12 +9,7 @@
 void event_queue_grow(event_queue *q)
 {
     assert(q->capacity <= INT_MAX / 8);
-    int capacity = q->capacity == 0 ? 256 : 2 * q->capacity;
-    queued_event *larger = MS_NEW_ARRAY(q->arena, capacity, queued_event);
-    if (q->num > 0)
-        memcpy(larger, q->events, (size_t)q->num * sizeof *larger);
-    q->events = larger;
-    q->capacity = capacity;
+    MS_MAKE_ROOM(q->arena, q->events, q->num, q->capacity, 256);
 }
 
 void event_queue_rebuild(event_queue *q)

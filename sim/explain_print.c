@@ -99,7 +99,7 @@ static void print_sharding(FILE *out, const ms_explanation *e)
 static void print_summary(FILE *out, ms_arena *arena, const ms_explanation *e)
 {
     const ms_prediction *p = &e->prediction;
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, e->plan));
+    fprintf(out, "%s\n", ms_plan_inputs_text(arena, e->plan, p->unit));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, e->plan));
     print_sharding(out, e);
     fprintf(out,

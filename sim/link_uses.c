@@ -30,13 +30,7 @@ int ms_link_uses_kind(ms_link_uses *u, ms_use_kind kind)
     for (int i = 0; i < u->num_kinds; i++)
         if (same_kind(&u->kinds[i], &kind))
             return i;
-    if (u->num_kinds == u->capacity) {
-        u->capacity = u->capacity == 0 ? 32 : 2 * u->capacity;
-        ms_use_kind *larger = MS_NEW_ARRAY(u->arena, u->capacity, ms_use_kind);
-        if (u->num_kinds > 0)
-            memcpy(larger, u->kinds, (size_t)u->num_kinds * sizeof *larger);
-        u->kinds = larger;
-    }
+    MS_MAKE_ROOM(u->arena, u->kinds, u->num_kinds, u->capacity, 32);
     u->kinds[u->num_kinds] = kind;
     return u->num_kinds++;
 }

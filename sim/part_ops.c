@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "costmodel/ring.h"
+#include "sim/move_names.h"
 
 #include <assert.h>
 #include <math.h>
@@ -187,7 +188,7 @@ static void add_rest(list *l, const ms_part *part)
     }
     double accumulate_bytes = workload->stack->accumulate_bytes.value *
                               (l->bill->dense_params + l->bill->expert_params);
-    add_time(l, MS_TASK_BACKWARD_WEIGHT, true, "accumulate gradients",
+    add_time(l, MS_TASK_BACKWARD_WEIGHT, true, MS_MOVE_ACCUMULATE,
              ms_stream_s(&workload->pricer, accumulate_bytes));
     double weight_frac = part->backward_s > 0.0 ? part->weight_s / part->backward_s : 0.0;
     add_time(l, MS_TASK_HOST, false, "host", part->backward_host_s * (1.0 - weight_frac));
@@ -243,6 +244,8 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
             move_of(group, MS_ALL_GATHER, param_bytes * params, &links->gather[shards]);
         out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params,
                                       &links->reduce[shards]);
+        out->reduce[expert].seconds +=
+            ms_settle_gradients_s(p->workload, params, links->sync_span[shards].size);
         out->all_reduce[expert] =
             move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
                     grad_bytes * params, &links->all_reduce[all]);

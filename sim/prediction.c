@@ -115,14 +115,29 @@ static double executed_flop(const ms_planned *p)
     return flop * (double)ms_plan_microbatches(plan) * pipelines;
 }
 
+/* What is listed, unless a calibration measured more: then that is no peak. */
+static double peak_flop_per_s(const ms_workload *workload, double *measured)
+{
+    double listed = workload->cluster->device.peak_flop_per_s[workload->compute];
+    const ms_sweep *sweep = workload->profile->measured;
+    *measured = NAN;
+    if (sweep == NULL || sweep->dtype != (int)workload->compute)
+        return listed;
+    double fastest = ms_sweep_fastest_flop_per_s(sweep);
+    if (fastest > listed)
+        *measured = fastest;
+    return ms_max(fastest, listed);
+}
+
 static void predict_rates(const ms_planned *p, ms_prediction *out)
 {
     const ms_plan *plan = p->plan;
     double tokens = (double)plan->global_batch * (double)plan->sequence_length;
     double peak =
-        p->workload->cluster->device.peak_flop_per_s[plan->compute] * (double)plan->gpus;
+        (double)plan->gpus * peak_flop_per_s(p->workload, &out->measured_peak_flop_per_s);
     ms_flop_per_token flop =
         ms_model_flop_per_token(p->workload->model, (double)plan->sequence_length);
+    out->unit = p->workload->cluster->device.unit;
     out->tokens_per_s = tokens / out->step_s;
     out->tokens_per_s_per_gpu = out->tokens_per_s / (double)plan->gpus;
     out->mfu_frac = out->tokens_per_s * flop.full_flop / peak;

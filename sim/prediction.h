@@ -31,8 +31,11 @@ typedef struct ms_prediction {
     const char *engine; /* what gave step_s and its parts: "replay" or "event" */
     double replay_step_s;
     double step_s;
+    const char *unit; /* of the cluster's device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu;
     double mfu_frac, hfu_frac;
+    double
+        measured_peak_flop_per_s; /* of a device, by the fastest product of a calibration, where it is above the listed peak: MFU is of it; NaN: of the listed peak */
     /* of the rank that ends the step last; they sum to step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     bool fits;

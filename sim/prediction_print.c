@@ -35,18 +35,33 @@ ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction)
     return used;
 }
 
-char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan)
+static const char *unit_or_gpu(const char *unit)
 {
-    return ms_arena_printf(
-        arena,
-        "%s on %ld GPU%s of %s, stack %s, %ld sequence%s of %ld tokens "
-        "a step, %s",
-        plan->model, plan->gpus, plan->gpus == 1 ? "" : "s", plan->cluster, plan->stack,
-        plan->global_batch, plan->global_batch == 1 ? "" : "s", plan->sequence_length,
-        ms_dtype_names[plan->compute]);
+    return unit != NULL ? unit : "GPU";
+}
+
+char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit)
+{
+    return ms_arena_printf(arena,
+                           "%s on %ld %s%s of %s, stack %s, %ld sequence%s of %ld tokens "
+                           "a step, %s",
+                           plan->model, plan->gpus, unit_or_gpu(unit),
+                           plan->gpus == 1 ? "" : "s", plan->cluster, plan->stack,
+                           plan->global_batch, plan->global_batch == 1 ? "" : "s",
+                           plan->sequence_length, ms_dtype_names[plan->compute]);
 }
 
 /* ---- JSON ---- */
+
+void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
+                                double bubble_s, double optimizer_s, double host_s)
+{
+    ms_jout_number_field(out, "compute_s", compute_s);
+    ms_jout_number_field(out, "exposed_comm_s", exposed_comm_s);
+    ms_jout_number_field(out, "bubble_s", bubble_s);
+    ms_jout_number_field(out, "optimizer_s", optimizer_s);
+    ms_jout_number_field(out, "host_s", host_s);
+}
 
 static void write_parts(ms_jout *out, const double parts[MS_NUM_MEMORY_PARTS])
 {
@@ -112,12 +127,12 @@ static void write_times(ms_jout *out, const ms_prediction *p)
     ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
     ms_jout_number_field(out, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu);
     ms_jout_number_field(out, "mfu_frac", p->mfu_frac);
+    if (p->measured_peak_flop_per_s > 0.0)
+        ms_jout_number_field(out, "measured_peak_flop_per_s",
+                             p->measured_peak_flop_per_s);
     ms_jout_number_field(out, "hfu_frac", p->hfu_frac);
-    ms_jout_number_field(out, "compute_s", p->compute_s);
-    ms_jout_number_field(out, "exposed_comm_s", p->exposed_comm_s);
-    ms_jout_number_field(out, "bubble_s", p->bubble_s);
-    ms_jout_number_field(out, "optimizer_s", p->optimizer_s);
-    ms_jout_number_field(out, "host_s", p->host_s);
+    ms_step_parts_write_fields(out, p->compute_s, p->exposed_comm_s, p->bubble_s,
+                               p->optimizer_s, p->host_s);
 }
 
 void ms_prediction_write_fields(ms_jout *out, const ms_prediction *p)
@@ -175,7 +190,7 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
     const char *padding = "";
     if (p->padded_vocab > 0)
         padding = ms_arena_printf(arena, "; vocabulary padded to %ld", p->padded_vocab);
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, plan));
+    fprintf(out, "%s\n", ms_plan_inputs_text(arena, plan, p->unit));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, plan));
     fprintf(out,
             "assumed  states in the bytes that stack %s keeps%s; no other traffic, no "
@@ -196,17 +211,28 @@ static void print_step(FILE *out, const ms_prediction *p)
     fputc('\n', out);
 }
 
-static void print_summary(FILE *out, const ms_plan *plan, const ms_prediction *p)
+static const char *peak_text(ms_arena *arena, ms_dtype compute, const ms_prediction *p)
+{
+    char rate[64];
+    const char *dtype = ms_dtype_names[compute];
+    if (!(p->measured_peak_flop_per_s > 0.0))
+        return ms_arena_printf(arena, "the dense %s peak", dtype);
+    return ms_arena_printf(
+        arena, "the fastest %s product measured, %s (above the listed peak)", dtype,
+        ms_format_quantity(rate, sizeof rate, p->measured_peak_flop_per_s,
+                           MS_UNIT_FLOP_PER_S));
+}
+
+static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
+                          const ms_prediction *p)
 {
     double free_bytes = p->capacity_bytes - p->peak_bytes;
     print_step(out, p);
     fprintf(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
-    fprintf(out, "tokens/s/GPU  %.*f\n", ms_decimals(p->tokens_per_s_per_gpu),
-            p->tokens_per_s_per_gpu);
-    fprintf(
-        out,
-        "MFU           %.1f %% of the dense %s peak: model FLOP, all attention pairs\n",
-        100.0 * p->mfu_frac, ms_dtype_names[plan->compute]);
+    fprintf(out, "tokens/s/%-4s %.*f\n", unit_or_gpu(p->unit),
+            ms_decimals(p->tokens_per_s_per_gpu), p->tokens_per_s_per_gpu);
+    fprintf(out, "MFU           %.1f %% of %s: model FLOP, all attention pairs\n",
+            100.0 * p->mfu_frac, peak_text(arena, plan->compute, p));
     fprintf(out, "HFU           %.1f %%: executed FLOP, causal, with recomputation\n",
             100.0 * p->hfu_frac);
     fprintf(out, "peak memory   %.2f GiB of %.2f GiB: ", ms_gib(p->peak_bytes),
@@ -314,7 +340,7 @@ void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
                          const ms_prediction *prediction)
 {
     print_inputs(out, arena, plan, prediction);
-    print_summary(out, plan, prediction);
+    print_summary(out, arena, plan, prediction);
     print_times(out, arena, prediction);
     print_memory(out, arena, prediction);
     print_stages(out, arena, prediction);

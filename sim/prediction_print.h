@@ -7,6 +7,10 @@
 /* The members of meshsim.prediction/1, into an object that is open. */
 void ms_prediction_write_fields(ms_jout *out, const ms_prediction *prediction);
 
+/* What a step goes into, likewise: compute_s and so on. */
+void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
+                                double bubble_s, double optimizer_s, double host_s);
+
 /* One axis of it. */
 void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);
 
@@ -14,8 +18,8 @@ void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);
 ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction);
 
 /* "llama-3.1-70b on 512 GPUs of hgx-h100, stack generic, 512 sequences of 8192 tokens a
- * step, bf16": what was given, without the choices. */
-char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan);
+ * step, bf16": what was given, without the choices. `unit` is that of the cluster's device: "rank"; NULL: "GPU". */
+char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
 
 /* Whether the event engine gave the step time. */
 bool ms_prediction_is_by_events(const ms_prediction *prediction);

@@ -75,6 +75,43 @@ static ms_status read_parts(ms_ctx *cx, ms_jval object, const char *suffix,
     return MS_OK;
 }
 
+/* ---- kinds of nodes ---- */
+
+static ms_status read_node(ms_ctx *cx, ms_jval value, double ranks, ms_result_node *out)
+{
+    ms_jval kind, measured;
+    MS_TRY(member(cx, value, "kind", &kind));
+    MS_TRY(ms_json_text(cx, kind, &out->kind));
+    out->kind = ms_arena_strdup(cx->arena, out->kind);
+    MS_TRY(number(cx, value, "predicted_s", &out->predicted_s));
+    out->predicted_s /= ranks;
+    out->seconds = out->predicted_s;
+    if (!ms_json_member(cx, value, "measured_s", &measured))
+        return MS_OK; /* of a simulation */
+    MS_TRY(number(cx, value, "measured_s", &out->seconds));
+    out->seconds /= ranks;
+    return MS_OK;
+}
+
+static ms_status number_of_ranks(ms_ctx *cx, ms_jval object, double *out)
+{
+    ms_jval value;
+    *out = 1.0;
+    MS_TRY(member(cx, object, "ranks", &value));
+    return ms_json_number(cx, value, 1.0, MAX_BYTES, out);
+}
+
+static ms_status read_nodes(ms_ctx *cx, ms_jval object, double ranks, ms_result *out)
+{
+    ms_jval nodes;
+    MS_TRY(array(cx, object, "nodes", &nodes));
+    out->nodes = MS_NEW_ARRAY(cx->arena, ms_json_length(nodes), ms_result_node);
+    for (int i = 0; i < ms_json_length(nodes); i++)
+        MS_TRY(read_node(cx, ms_json_element(cx, nodes, i), ranks,
+                         &out->nodes[out->num_nodes++]));
+    return MS_OK;
+}
+
 /* ---- predictions and simulations ---- */
 
 static ms_status read_prediction(ms_ctx *cx, ms_jval root, ms_result *out)
@@ -112,6 +149,20 @@ static ms_status read_worst_rank(ms_ctx *cx, ms_jval root, double worst, ms_resu
     return MS_OK;
 }
 
+/* Each simulated rank stands for some. */
+static ms_status read_simulated_nodes(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    ms_jval ranks;
+    double sum = 0.0;
+    MS_TRY(array(cx, root, "ranks", &ranks));
+    for (int i = 0; i < ms_json_length(ranks); i++) {
+        double stands_for = 0.0;
+        MS_TRY(number(cx, ms_json_element(cx, ranks, i), "stands_for", &stands_for));
+        sum += stands_for;
+    }
+    return read_nodes(cx, root, sum, out);
+}
+
 static ms_status read_simulation(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     ms_jval memory;
@@ -121,7 +172,8 @@ static ms_status read_simulation(ms_ctx *cx, ms_jval root, ms_result *out)
     MS_TRY(member(cx, root, "memory", &memory));
     MS_TRY(number(cx, memory, "peak_bytes", &out->peak_bytes));
     MS_TRY(number(cx, memory, "worst_rank", &worst));
-    return read_worst_rank(cx, root, worst, out);
+    MS_TRY(read_worst_rank(cx, root, worst, out));
+    return read_simulated_nodes(cx, root, out);
 }
 
 /* ---- runs ---- */
@@ -148,32 +200,6 @@ static ms_status read_memory(ms_ctx *cx, ms_jval measured, ms_result *out)
     return read_parts(cx, ms_json_element(cx, memory, worst), "_bytes", out->memory);
 }
 
-static ms_status read_node(ms_ctx *cx, ms_jval value, double ranks, ms_result_node *out)
-{
-    ms_jval kind;
-    MS_TRY(member(cx, value, "kind", &kind));
-    MS_TRY(ms_json_text(cx, kind, &out->kind));
-    MS_TRY(number(cx, value, "measured_s", &out->seconds));
-    MS_TRY(number(cx, value, "predicted_s", &out->predicted_s));
-    out->seconds /= ranks;
-    out->predicted_s /= ranks;
-    return MS_OK;
-}
-
-static ms_status read_nodes(ms_ctx *cx, ms_jval root, ms_result *out)
-{
-    ms_jval value, nodes;
-    double ranks = 1.0;
-    MS_TRY(member(cx, root, "ranks", &value));
-    MS_TRY(ms_json_number(cx, value, 1.0, MAX_BYTES, &ranks));
-    MS_TRY(array(cx, root, "nodes", &nodes));
-    out->nodes = MS_NEW_ARRAY(cx->arena, ms_json_length(nodes), ms_result_node);
-    for (int i = 0; i < ms_json_length(nodes); i++)
-        MS_TRY(read_node(cx, ms_json_element(cx, nodes, i), ranks,
-                         &out->nodes[out->num_nodes++]));
-    return MS_OK;
-}
-
 static ms_status read_run(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     ms_jval measured, predicted;
@@ -183,74 +209,33 @@ static ms_status read_run(ms_ctx *cx, ms_jval root, ms_result *out)
     MS_TRY(read_memory(cx, measured, out));
     MS_TRY(member(cx, root, "predicted", &predicted));
     MS_TRY(number(cx, predicted, "step_s", &out->predicted_step_s));
-    return read_nodes(cx, root, out);
+    double ranks;
+    MS_TRY(number_of_ranks(cx, root, &ranks));
+    return read_nodes(cx, root, ranks, out);
 }
 
 /* ---- traces ---- */
 
-#define MAX_KINDS 4096
-
-static ms_result_node *node_of_kind(ms_ctx *cx, ms_result *out, const char *kind)
+static ms_status check_events(ms_ctx *cx, ms_jval events)
 {
-    for (int i = 0; i < out->num_nodes; i++)
-        if (strcmp(out->nodes[i].kind, kind) == 0)
-            return &out->nodes[i];
-    if (out->num_nodes == MAX_KINDS)
-        return NULL;
-    ms_result_node *node = &out->nodes[out->num_nodes++];
-    *node = (ms_result_node){ms_arena_strdup(cx->arena, kind), 0.0, NAN};
-    return node;
-}
-
-static ms_status read_slice(ms_ctx *cx, ms_jval event, ms_result *out)
-{
-    ms_jval value;
-    const char *name = "", *category = "";
-    double microseconds = 0.0;
-    MS_TRY(member(cx, event, "name", &value));
-    MS_TRY(ms_json_text(cx, value, &name));
-    MS_TRY(member(cx, event, "cat", &value));
-    MS_TRY(ms_json_text(cx, value, &category));
-    MS_TRY(number(cx, event, "dur", &microseconds));
-    ms_result_node *node =
-        node_of_kind(cx, out, ms_arena_printf(cx->arena, "%s %s", name, category));
-    if (node == NULL)
-        return ms_json_fail(cx, event, "more than %d kinds of slices", MAX_KINDS);
-    node->seconds += 1e-6 * microseconds;
-    return MS_OK;
-}
-
-/* A rank is a process that has threads; links have none. */
-static ms_status read_event(ms_ctx *cx, ms_jval event, ms_result *out, double *last_rank)
-{
-    ms_jval value;
-    const char *phase = "";
-    MS_TRY(member(cx, event, "ph", &value));
-    MS_TRY(ms_json_text(cx, value, &phase));
-    if (strcmp(phase, "X") != 0)
-        return MS_OK;
-    double pid = 0.0;
-    MS_TRY(number(cx, event, "pid", &pid));
-    *last_rank = pid > *last_rank ? pid : *last_rank;
-    return read_slice(cx, event, out);
-}
-
-static ms_status read_trace(ms_ctx *cx, ms_jval root, ms_jval events, ms_result *out)
-{
-    ms_jval data, value;
-    double steps = 1.0, ranks = 1.0;
+    ms_jval phase;
     if (!ms_json_is_array(events))
         return ms_json_fail(cx, events, "must be an array");
+    for (int i = 0; i < ms_json_length(events); i++)
+        MS_TRY(member(cx, ms_json_element(cx, events, i), "ph", &phase));
+    return MS_OK;
+}
+
+/* What its slices come to stands beside them; they are for viewers. */
+static ms_status read_trace(ms_ctx *cx, ms_jval root, ms_jval events, ms_result *out)
+{
+    ms_jval data;
+    double ranks;
+    MS_TRY(check_events(cx, events));
     MS_TRY(member(cx, root, "otherData", &data));
     MS_TRY(step_time(cx, data, &out->step_s));
-    if (ms_json_member(cx, data, "steps", &value))
-        MS_TRY(ms_json_number(cx, value, 1.0, MAX_BYTES, &steps));
-    out->nodes = MS_NEW_ARRAY(cx->arena, MAX_KINDS, ms_result_node);
-    for (int i = 0; i < ms_json_length(events); i++)
-        MS_TRY(read_event(cx, ms_json_element(cx, events, i), out, &ranks));
-    for (int i = 0; i < out->num_nodes; i++)
-        out->nodes[i].seconds /= steps * ranks;
-    return MS_OK;
+    MS_TRY(number_of_ranks(cx, data, &ranks));
+    return read_nodes(cx, data, ranks, out);
 }
 
 /* ---- any of them ---- */

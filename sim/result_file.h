@@ -25,11 +25,11 @@ typedef enum ms_result_time {
 } ms_result_time;
 extern const char *const ms_result_time_names[]; /* "compute" "exposed_comm" ..., NULL */
 
-/* Seconds of a step, mean over ranks. */
+/* Seconds of a step, mean over ranks (sim/node_kinds.h). */
 typedef struct ms_result_node {
-    const char *kind; /* "mlp.down forward" */
-    double seconds;
-    double predicted_s; /* of runs; NaN: none */
+    const char *kind;   /* "mlp.down forward" */
+    double seconds;     /* measured by a run, predicted by a simulation */
+    double predicted_s; /* NaN: not predicted */
 } ms_result_node;
 
 /* NaN: not said. */

@@ -360,14 +360,7 @@ static void read_runs(ms_ctx *cx, ms_csv *csv, const ms_run_columns *columns,
     int capacity = 0;
     ms_csv_row row;
     while (ms_csv_next(cx->arena, csv, &row)) {
-        if (out->num_runs == capacity) {
-            capacity = capacity == 0 ? 64 : 2 * capacity;
-            ms_published_run *larger =
-                MS_NEW_ARRAY(cx->arena, capacity, ms_published_run);
-            if (out->num_runs > 0)
-                memcpy(larger, out->runs, (size_t)out->num_runs * sizeof *larger);
-            out->runs = larger;
-        }
+        MS_MAKE_ROOM(cx->arena, out->runs, out->num_runs, capacity, 64);
         ms_published_run *run = &out->runs[out->num_runs++];
         ms_run_cells cells;
         run->line = row.line;

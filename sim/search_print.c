@@ -210,7 +210,8 @@ static void print_certificate(FILE *out, const ms_search_report *report)
 
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
-    fprintf(out, "%s%s%s\n\n", ms_plan_inputs_text(arena, &report->space->base),
+    fprintf(out, "%s%s%s\n\n",
+            ms_plan_inputs_text(arena, &report->space->base, report->unit),
             report->limits[0] == '\0' ? "" : "; limits: ", report->limits);
     print_plans(out, arena, report);
     print_funnel(out, report->result);

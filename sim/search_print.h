@@ -11,6 +11,7 @@
 typedef struct ms_search_report {
     const ms_space *space;
     const char *limits; /* "tp<=8, zero=1"; "" for none */
+    const char *unit;   /* of the cluster's device; NULL: "GPU" */
     const ms_search_result *result;
     int num_threads;
     const ms_plan *plans;             /* (result->num_found) */

@@ -43,6 +43,17 @@ static bool can_reshard(const attempt *a, const ms_plan *plan)
     return plan->size[MS_PP] == 1 || a->workload->stack->can_zero3_with_pp;
 }
 
+/* " --zero 1": beside another layout, with which the default may be another. ZeRO-3 is told with what it keeps gathered where the pipeline is new. */
+static const char *zero_flags(const attempt *a, const ms_plan *plan)
+{
+    bool same = plan->zero < 3 || plan->size[MS_PP] == a->plan->size[MS_PP];
+    return ms_arena_printf(a->arena, " --zero %ld%s%s", plan->zero,
+                           same ? "" : " --reshard-after-forward ",
+                           same                          ? ""
+                           : plan->reshard_after_forward ? "on"
+                                                         : "off");
+}
+
 static bool try_recompute(const attempt *a)
 {
     static const ms_recompute modes[] = {MS_RECOMPUTE_SELECTIVE, MS_RECOMPUTE_FULL};
@@ -108,9 +119,11 @@ static bool try_axis(const attempt *a, ms_plan_axis axis, const char *name)
     }
     plan.size[axis] *= 2;
     plan.size[MS_DP_SHARD] /= 2;
+    plan.reshard_after_forward = plan.reshard_after_forward && can_reshard(a, &plan);
     return try_plan(a, &plan,
-                    ms_arena_printf(a->arena, "--%s %ld --dp-shard %ld", name,
-                                    plan.size[axis], plan.size[MS_DP_SHARD]));
+                    ms_arena_printf(a->arena, "--%s %ld --dp-shard %ld%s", name,
+                                    plan.size[axis], plan.size[MS_DP_SHARD],
+                                    zero_flags(a, &plan)));
 }
 
 static bool try_axes(const attempt *a)
@@ -127,14 +140,15 @@ static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, " --global-batch %ld", plan->global_batch);
 }
 
-/* `factor` times the GPUs, all of them to dp_shard; `before` are the flags of what `plan` already changes. */
+/* `factor` times the GPUs, all of them to dp_shard; `before` are the flags of what `plan` already changes, "" when nothing. */
 static bool try_gpus(const attempt *a, ms_plan plan, long factor, const char *before)
 {
     plan.gpus *= factor;
     plan.size[MS_DP_SHARD] *= factor;
+    const char *zero = before[0] == '\0' ? zero_flags(a, &plan) : ""; /* told there */
     const char *flags =
-        ms_arena_printf(a->arena, "%s--gpus %ld --dp-shard %ld%s", before, plan.gpus,
-                        plan.size[MS_DP_SHARD], batch_flag(a->arena, &plan));
+        ms_arena_printf(a->arena, "%s--gpus %ld --dp-shard %ld%s%s", before, plan.gpus,
+                        plan.size[MS_DP_SHARD], zero, batch_flag(a->arena, &plan));
     return try_plan(a, &plan, flags);
 }
 

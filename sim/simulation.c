@@ -118,8 +118,7 @@ static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
 
 /* ---- what an actor did ---- */
 
-/* Of what a task waited for, the one that came last; 0: nothing. */
-static int last_cause(const ms_simulation *sim, int task)
+int ms_simulation_cause(const ms_simulation *sim, int task)
 {
     const ms_graph *graph = sim->graph;
     const ms_task *t = &graph->tasks[task];
@@ -141,7 +140,8 @@ static bool is_send(const ms_simulation *sim, int task)
  * that had to come before the task. */
 static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
 {
-    for (int cause = last_cause(sim, task); cause != 0; cause = last_cause(sim, cause)) {
+    for (int cause = ms_simulation_cause(sim, task); cause != 0;
+         cause = ms_simulation_cause(sim, cause)) {
         if (is_send(sim, cause))
             return ms_max(sim->end_s[cause] - from_s, 0.0);
         bool passes = sim->graph->tags[cause].kind == MS_TASK_GATHERING ||

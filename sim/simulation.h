@@ -90,6 +90,9 @@ typedef struct ms_simulation {
 ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
                       const ms_simulate_options *options, ms_simulation *out);
 
+/* Of what a task waited for, the one that came last; 0: nothing. */
+int ms_simulation_cause(const ms_simulation *simulation, int task);
+
 /* "rank=5:1.3", "link=nic 12:2" into `out`; MS_EINPUT says what is wrong. */
 ms_status ms_slow_part_read(ms_ctx *cx, const char *text, ms_slow_part *out);
 

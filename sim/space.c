@@ -328,14 +328,7 @@ typedef struct mesh_list {
 
 static void append(mesh_list *list, const ms_mesh_choice *mesh)
 {
-    if (list->num == list->capacity) {
-        int capacity = list->capacity == 0 ? 1024 : 2 * list->capacity;
-        ms_mesh_choice *more = MS_NEW_ARRAY(list->arena, capacity, ms_mesh_choice);
-        if (list->num > 0)
-            memcpy(more, list->meshes, (size_t)list->num * sizeof *more);
-        list->meshes = more;
-        list->capacity = capacity;
-    }
+    MS_MAKE_ROOM(list->arena, list->meshes, list->num, list->capacity, 1024);
     list->meshes[list->num++] = *mesh;
 }
 

@@ -93,6 +93,16 @@ static double sync_s(const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
            ms_collective_s(&laws[expert], bytes_per_param * bill->expert_params);
 }
 
+double ms_settle_gradients_s(const ms_workload *workload, double num_params,
+                             long num_shards)
+{
+    const ms_stack *stack = workload->stack;
+    if (!stack->adds_reduced_gradients || num_shards <= 1)
+        return 0.0;
+    return ms_stream_s(&workload->pricer, stack->grad_bytes.value * num_params *
+                                              (1.0 + 3.0 / (double)num_shards));
+}
+
 static void price_sync(const ms_workload *workload, const ms_bill *bill,
                        const ms_links *links, ms_part *part)
 {
@@ -101,6 +111,10 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
                             workload->stack->param_comm_bytes.value);
     part->reduce_s =
         sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
+    part->reduce_s += ms_settle_gradients_s(workload, bill->dense_params,
+                                            links->sync_span[MS_SYNC_FSDP].size) +
+                      ms_settle_gradients_s(workload, bill->expert_params,
+                                            links->sync_span[MS_SYNC_EXPERT_FSDP].size);
     part->all_reduce_s =
         sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
     double shard_bytes =

@@ -55,6 +55,11 @@ typedef struct ms_parts {
     double send_bytes;
 } ms_parts;
 
+/* What a reduce-scatter of `num_params` gradients over `num_shards` costs beside the collective where the stack adds_reduced_gradients: its buffer is cleared (one
+ * write), and what arrives is added to the shard (two reads, one write), all from memory. 0 otherwise. */
+double ms_settle_gradients_s(const ms_workload *workload, double num_params,
+                             long num_shards);
+
 /* Seconds that all collectives of one entry of a bill add to the critical path of a micro-batch. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp);

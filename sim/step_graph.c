@@ -202,7 +202,6 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
     tag.stream = MS_STREAM_SEND;
-    tag.label = s->labels[MS_TASK_SEND];
     int send = ms_step_add_beside(s, tag, send_cost(s, sender, actor, seconds));
     ms_graph_wait(s->graph, ms_step_end(s, step, sender));
     if (s->options->rendezvous)
@@ -219,7 +218,9 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
     ms_arrivals out = {0};
     if (at->cross != 0 && ms_step_is_forward(cost)) {
         int last = cost->stage - 1;
-        ms_task_tag tag = {.stage = (short)last, .microbatch = action->microbatch};
+        ms_task_tag tag = {.stage = (short)last,
+                           .microbatch = action->microbatch,
+                           .label = ms_graph_label(s->graph, MS_MOVE_ACTIVATIONS)};
         out.activation =
             add_send(s, at->cross, actor, s->times[last].send_forward_s, tag);
     }
@@ -228,7 +229,8 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
         int next = (pair ? cost->backward_stage : cost->stage) + 1;
         ms_task_tag tag = {.stage = (short)next,
                            .microbatch =
-                               pair ? action->backward_microbatch : action->microbatch};
+                               pair ? action->backward_microbatch : action->microbatch,
+                           .label = ms_graph_label(s->graph, MS_MOVE_GRADIENTS)};
         out.gradient = add_send(s, from, actor, s->times[next].send_backward_s, tag);
     }
     return out;

@@ -63,7 +63,7 @@ static ms_task_tag reduction_tag(ms_step_builder *s, int actor, int stage, bool 
                          .stream = shown ? MS_STREAM_REDUCE : MS_STREAM_COMPUTE,
                          .kind = shown ? MS_TASK_COLLECTIVE : MS_TASK_GATHERING,
                          .microbatch = -1,
-                         .label = ms_graph_label(s->graph, "reduce gradients")};
+                         .label = ms_graph_label(s->graph, MS_MOVE_REDUCE)};
 }
 
 /* On its stream, beside the last backward: all but the tail, which must follow it. */
@@ -136,7 +136,7 @@ static void show_gathers(ms_step_builder *s, int actor)
                            .stream = MS_STREAM_GATHER,
                            .kind = MS_TASK_COLLECTIVE,
                            .microbatch = -1,
-                           .label = ms_graph_label(s->graph, "gather parameters")};
+                           .label = ms_graph_label(s->graph, MS_MOVE_GATHER)};
         if (seconds > 0.0)
             ms_step_add(s, tag, ms_step_cost_of(s, seconds));
     }
@@ -152,7 +152,7 @@ static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
         ms_step_add(s, tag, ms_step_cost_of(s, tail_s));
         ms_graph_wait(s->graph, gate);
     }
-    tag.label = ms_graph_label(s->graph, "exchange with the copy");
+    tag.label = ms_graph_label(s->graph, MS_MOVE_TWIN);
     if (twin_s > 0.0) {
         ms_step_add(s, tag, ms_step_cost_of(s, twin_s));
         ms_graph_wait(s->graph, gate);

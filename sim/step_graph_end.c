@@ -20,18 +20,18 @@ static void complete_actors(ms_step_builder *s)
     }
 }
 
-/* On the ranks that have the matrix; the norm needs it, so that others wait. Returns what they wait for. */
-static int add_tied(ms_step_builder *s, int gate, double seconds)
+/* On the ranks that have the matrix; the norm needs it, so that others wait. Returns what they wait for; own[actor] becomes its task. */
+static int add_tied(ms_step_builder *s, int gate, double seconds, int *own)
 {
     const ms_split *split = s->planned->pipeline.split;
-    const char *label = "exchange tied embedding";
+    const char *label = MS_MOVE_TIED;
     int cost = ms_step_cost_of(s, seconds);
     for (int a = 0; a < s->actors->num; a++) {
         int rank = s->actors->pipeline_rank[a];
         if (!ms_split_holds(split, rank, 0) &&
             !ms_split_holds(split, rank, split->num_stages - 1))
             continue;
-        ms_step_add(s, end_tag(s, a, label), cost);
+        own[a] = ms_step_add(s, end_tag(s, a, label), cost);
         ms_graph_wait(s->graph, gate);
     }
     int exchanged = ms_step_add_beside(s, end_tag(s, -1, label), cost);
@@ -48,13 +48,15 @@ static int synchronise(ms_step_builder *s, int *norms)
     int gate = ms_step_add_gathering(s, "all gradients are there");
     for (int a = 0; a < s->actors->num; a++)
         ms_graph_wait(s->graph, s->complete[a]);
-    int before = tied_s > 0.0 ? add_tied(s, gate, tied_s) : gate;
+    int *own = MS_NEW_ARRAY(s->scratch, s->actors->num, int);
+    int before = tied_s > 0.0 ? add_tied(s, gate, tied_s, own) : gate;
     int cost = ms_step_cost_of(s, norm_s);
     for (int a = 0; a < s->actors->num; a++) {
         norms[a] = before;
         if (norm_s <= 0.0)
             continue;
-        norms[a] = ms_step_add(s, end_tag(s, a, "gradient norm"), cost);
+        norms[a] = ms_step_add(s, end_tag(s, a, MS_MOVE_NORM), cost);
+        ms_graph_wait(s->graph, own[a]);
         ms_graph_wait(s->graph, before);
     }
     return gate;
@@ -68,7 +70,7 @@ void ms_step_add_optimizer(ms_step_builder *s)
     int gate = global ? synchronise(s, s->gates) : 0;
     for (int a = 0; a < actors->num; a++) {
         double update_s = s->update_s[actors->pipeline_rank[a]] * actors->slow_factor[a];
-        ms_task_tag tag = end_tag(s, a, "optimizer");
+        ms_task_tag tag = end_tag(s, a, MS_MOVE_OPTIMIZER);
         tag.stream = MS_STREAM_COMPUTE;
         tag.kind = MS_TASK_OPTIMIZER;
         s->optimizer[a] = ms_step_add(s, tag, ms_step_cost_of(s, update_s));

@@ -2,6 +2,7 @@
 #ifndef MS_SIM_STEP_GRAPH_PRIV_H
 #define MS_SIM_STEP_GRAPH_PRIV_H
 
+#include "sim/move_names.h"
 #include "sim/part_ops.h"
 #include "sim/step_graph.h"
 

@@ -78,7 +78,7 @@ static ms_task_tag move_tag(ms_node_builder *b, const ms_walk *w, int stream,
 static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
                        const int *waits, const int *more, int *done)
 {
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_GATHER, "gather parameters");
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
     for (int i = 0; i < 2; i++)
         add_move(b, w, &part->gather[i], tag, (const int *const[]){waits, more}, done);
 }
@@ -88,7 +88,7 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_op
                           bool all)
 {
     const ms_state_move *moves = all ? part->all_reduce : part->reduce;
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "reduce gradients");
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
     for (int i = 0; i < 2; i++)
         add_move(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
                  b->s.reduced);
@@ -96,7 +96,7 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_op
 
 static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part)
 {
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "reduce over replicas");
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
     add_move(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
              b->s.reduced);
 }
@@ -266,7 +266,7 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
         ms_step_twin_s(s, ms_schedule_model_stage(&s->schedule->shape, w->stage));
     if (seconds <= 0.0)
         return;
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, "exchange with the copy");
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_TWIN);
     tag.kind = MS_TASK_COLLECTIVE;
     int cost = ms_step_cost_of(s, seconds);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
@@ -291,7 +291,7 @@ void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
     for (int i = 0; i < w->parts->num && !b->overlaps; i++)
         add_last_reductions(b, w, w->parts->parts[i]);
     add_twin(b, w);
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, "reduce over tp");
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
     for (int i = 0; i < w->parts->num; i++)
         add_move(b, w, &w->parts->parts[i]->tp_sync, tag,
                  (const int *const[]){w->ready, s->reduced}, s->reduced);

@@ -1,6 +1,7 @@
 /* Events are written as they are found, a line each. Metadata comes first, so that viewers know a track before its first event. */
 #include "sim/trace.h"
 
+#include "sim/node_kinds.h"
 #include "sim/prediction_print.h"
 #include "sim/timeline.h"
 #include "sim/trace_events.h"
@@ -230,9 +231,14 @@ static void write_summary(writer *w)
     ms_jout_text_field(&w->json, "engine", ms_engine_names[s->options.engine]);
     ms_jout_text_field(&w->json, "detail", ms_detail_names[s->options.detail]);
     ms_jout_number_field(&w->json, "step_s", s->step_s);
+    ms_jout_number_field(&w->json, "ranks", (double)s->fold.num_ranks);
+    ms_node_kinds kinds = ms_simulated_kinds(w->arena, s);
+    ms_node_kinds_write_json(&w->json, &kinds, false);
     if (s->planned != NULL) {
-        ms_jout_text_field(&w->json, "inputs",
-                           ms_plan_inputs_text(w->arena, s->planned->plan));
+        ms_jout_text_field(
+            &w->json, "inputs",
+            ms_plan_inputs_text(w->arena, s->planned->plan,
+                                s->planned->workload->cluster->device.unit));
         ms_jout_text_field(&w->json, "plan", ms_plan_text(w->arena, s->planned->plan));
     }
     ms_jout_end_object(&w->json);

@@ -25,6 +25,7 @@ double ms_dtype_bytes(ms_dtype dtype);
 typedef struct ms_device {
     const char *name;    /* "H100 SXM5 80GB" */
     const char *profile; /* name of the cost profile in configs/profiles/ */
+    const char *unit;    /* what one is called: "rank"; NULL: "GPU" */
     double memory_bytes; /* usable HBM capacity as the driver reports it */
     double hbm_bytes_per_s;
     double peak_flop_per_s[MS_NUM_DTYPES]; /* dense; NaN: not supported or unknown */

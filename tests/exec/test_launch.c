@@ -34,7 +34,7 @@ static ms_status run_script(ms_ctx *cx, const char *script)
     fclose(file);
     assert_int_equal(chmod(path, 0700), 0);
     char *argv[] = {ms_arena_strdup(cx->arena, "run")};
-    return ms_launch_run(cx, &(ms_launch_job){path, 2, 8, 1, argv});
+    return ms_launch_run(cx, &(ms_launch_job){path, 2, 8, 1, argv, false});
 }
 
 static void exit_codes_of_ranks_pass(void **state)
@@ -68,7 +68,8 @@ static void a_failing_mpiexec_is_told_with_its_own_words(void **state)
     assert_non_null(strstr(test_messages(cx), "not enough slots"));
     cx = test_cx();
     char *argv[] = {ms_arena_strdup(cx->arena, "run")};
-    ms_status status = ms_launch_run(cx, &(ms_launch_job){"/no/mpiexec", 2, 8, 1, argv});
+    ms_status status =
+        ms_launch_run(cx, &(ms_launch_job){"/no/mpiexec", 2, 8, 1, argv, false});
     assert_true(status != MS_OK);
 }
 

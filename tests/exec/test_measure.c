@@ -37,6 +37,7 @@ static void kernels_of_small_models_are_measured(void **state)
         if (!has(&samples, MS_SAMPLE_POINTWISE, ops[i]))
             fail_msg("%s is not measured", ms_op_names[ops[i]]);
     assert_true(has(&samples, MS_SAMPLE_PRODUCT, 0));
+    assert_true(has(&samples, MS_SAMPLE_STREAM, 0));
     assert_true(has(&samples, MS_SAMPLE_ATTENTION, 0));
     assert_true(has(&samples, MS_SAMPLE_ATTENTION_GRAD, 0));
     assert_false(has(&samples, MS_SAMPLE_COLLECTIVE, MS_ALL_REDUCE)); /* of one rank */

@@ -43,7 +43,7 @@ static void times_sum_to_the_step(void **state)
     double step_s[3];
     ms_outcome outcome = one_rank(&rank, step_s);
     ms_measured m;
-    ms_measured_make(test_cx()->arena, &outcome, 1, 100.0, &m);
+    ms_measured_make(test_cx()->arena, &outcome, 1, 100.0, NULL, &m);
     ASSERT_INT(m.num_steps, 2);
     ASSERT_NEAR(m.step_s, 10.0, 0.0);
     ASSERT_NEAR(m.tokens_per_s, 10.0, 0.0);
@@ -51,11 +51,11 @@ static void times_sum_to_the_step(void **state)
     ASSERT_NEAR(m.times[0].exposed_comm_s, 2.0, 1e-12);
     ASSERT_NEAR(m.times[0].optimizer_s, 1.0, 1e-12);
     ASSERT_NEAR(m.times[0].host_s, 3.0, 1e-12);
-    ASSERT_INT(m.num_kinds, 3);
-    ASSERT_TEXT(m.kinds[0].name, "mlp.down");
-    ASSERT_NEAR(m.kinds[0].measured_s, 4.0, 1e-12);
-    ASSERT_NEAR(m.kinds[0].predicted_s, 2.0, 1e-12);
-    ASSERT_NEAR(m.kinds[0].count, 1.0, 0.0);
+    ASSERT_INT(m.kinds.num, 3);
+    ASSERT_TEXT(m.kinds.kinds[0].name, "mlp.down");
+    ASSERT_NEAR(m.kinds.kinds[0].measured_s, 4.0, 1e-12);
+    ASSERT_NEAR(m.kinds.kinds[0].predicted_s, 2.0, 1e-12);
+    ASSERT_NEAR(m.kinds.kinds[0].count, 1.0, 0.0);
     ms_outcome_close(&outcome);
 }
 
@@ -96,7 +96,9 @@ static ms_result read_trace(ms_ctx *cx, const ms_outcome *outcome)
 {
     ms_plan plan = ms_plan_default(1);
     plan.model = "small";
-    ms_run_trace trace = {&plan, "loop", 10.0, 2, 1, outcome->ranks};
+    ms_measured measured;
+    ms_measured_make(cx->arena, outcome, 1, 100.0, NULL, &measured);
+    ms_run_trace trace = {&plan, "loop", 10.0, 2, 1, outcome->ranks, &measured.kinds};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_run_trace_write(file, cx->arena, &trace);
@@ -129,6 +131,8 @@ static void traces_read_back_and_differences_are_sorted(void **state)
     ASSERT_TEXT(c.nodes[0].kind, "loss forward");
     assert_true(isnan(c.nodes[0].a_s));
     ASSERT_NEAR(ms_compared_difference_s(&c.nodes[0]), 3.0, 1e-9);
+    ASSERT_NEAR(c.rest.a_s, 3.0, 1e-9);
+    ASSERT_NEAR(ms_compared_difference_s(&c.rest), -3.0, 1e-9);
     ms_outcome_close(&outcome);
     ms_outcome_close(&other);
 }
@@ -148,6 +152,8 @@ static void other_documents_are_refused(void **state)
         "{\"traceEvents\": [], \"otherData\": {\"step_s\": 0}}",
         "{\"traceEvents\": [{\"ph\": \"X\"}], \"otherData\": {\"step_s\": 1}}",
         "{\"traceEvents\": [1], \"otherData\": {\"step_s\": 1}}",
+        "{\"traceEvents\": [], \"otherData\": {\"step_s\": 1, \"ranks\": 1}}",
+        "{\"traceEvents\": [], \"otherData\": {\"step_s\": 1, \"ranks\": 0, \"nodes\": []}}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         ms_ctx *cx = test_cx();

@@ -3,21 +3,39 @@
 #include "tests/support/run_plan.h"
 #include "tests/test.h"
 
-/* Four ranks: pp 2 x dp_shard 2 under ZeRO-3. */
+#include <math.h>
+
+/* Four ranks, pp 2 x dp_shard 2 under ZeRO-3, and little work. */
 static ms_plan small_plan(void)
 {
     ms_plan plan = ms_run_base_plan();
     plan.size[MS_PP] = plan.size[MS_DP_SHARD] = 2;
     plan.gpus = 4;
     plan.zero = 3;
-    plan.microbatch = 2;
+    plan.global_batch = 4;
+    plan.microbatch = 1;
     return plan;
+}
+
+static const ms_model *small_model(ms_arena *arena)
+{
+    ms_model *model = MS_NEW(arena, ms_model);
+    *model = *ms_run_model(arena, ms_small_mixtral);
+    model->num_layers = 2;
+    return model;
+}
+
+static ms_runner_options options_of(const ms_model *model, const ms_plan *plan)
+{
+    ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP32);
+    options.wants_weights = options.wants_updated = false; /* as gradients */
+    return options;
 }
 
 static ms_status run_faulty(ms_ctx *cx, ms_faulty *faulty, const ms_plan *plan)
 {
-    const ms_model *model = ms_run_model(cx->arena, ms_small_mixtral);
-    ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP32);
+    const ms_model *model = small_model(cx->arena);
+    ms_runner_options options = options_of(model, plan);
     ms_outcome out;
     *faulty = (ms_faulty){
         .inner = &ms_backend_loop, .rank = faulty->rank, .fail_at = faulty->fail_at};
@@ -31,8 +49,8 @@ static void every_call_may_fail(void **state)
     ms_faulty faulty = {.rank = 2};
     ASSERT_OK(run_faulty(test_cx(), &faulty, &plan), test_cx());
     long num_calls = faulty.num_calls;
-    assert_true(num_calls > 500);
-    for (long k = 1; k <= num_calls; k += k < 64 ? 1 : 7) {
+    assert_true(num_calls > 300);
+    for (long k = 1; k <= num_calls; k++) {
         ms_ctx *cx = test_cx();
         faulty.fail_at = k;
         ASSERT_INT(run_faulty(cx, &faulty, &plan), MS_EIO);
@@ -40,6 +58,80 @@ static void every_call_may_fail(void **state)
         ASSERT_INT(cx->num_errors, 1);
         assert_non_null(strstr(cx->first->message, "rank 2"));
     }
+}
+
+/* Where an allocation fails the advice is told beside the action. */
+static void advice_and_action_are_told(void **state)
+{
+    (void)state;
+    ms_plan plan = small_plan();
+    ms_faulty faulty = {.rank = 2};
+    long num_both = 0;
+    ASSERT_OK(run_faulty(test_cx(), &faulty, &plan), test_cx());
+    for (long k = faulty.num_calls / 2; num_both == 0; k++) {
+        ms_ctx *cx = test_cx();
+        faulty.fail_at = k;
+        ASSERT_INT(run_faulty(cx, &faulty, &plan), MS_EIO);
+        const char *hint = cx->first->hint;
+        if (strstr(cx->first->message, "no memory is left") == NULL || hint == NULL)
+            continue;
+        assert_non_null(strstr(hint, "smaller micro-batch"));
+        num_both += strstr(hint, "in action") != NULL;
+    }
+}
+
+/* The k-th call of a rank interrupts the second of three steps: the first is kept on all ranks. */
+static void an_interrupt_breaks_a_step_off(void **state)
+{
+    (void)state;
+    ms_plan plan = small_plan();
+    ms_faulty one = {.rank = 2};
+    ASSERT_OK(run_faulty(test_cx(), &one, &plan), test_cx());
+    long num_broken_off = 0, num_none = 0;
+    for (long k = 1; k < 2 * one.num_calls; k += 17) {
+        ms_ctx *cx = test_cx();
+        const ms_model *model = small_model(cx->arena);
+        ms_runner_options options = options_of(model, &plan);
+        volatile int interrupted = 0;
+        ms_outcome out;
+        ms_faulty faulty = {.inner = &ms_backend_loop,
+                            .rank = 2,
+                            .fail_at = k,
+                            .interrupted = &interrupted};
+        options.num_steps = 3;
+        options.interrupted = &interrupted;
+        ASSERT_INT(ms_run_plan_faulty(cx, model, &plan, &faulty, &options, &out),
+                   MS_EINTERRUPTED);
+        ASSERT_INT(cx->num_errors, 0);
+        assert_true(out.steps_done < 3);
+        for (long step = 0; step < out.steps_done; step++)
+            assert_true(isfinite(out.losses[step]) && out.losses[step] > 0.0 &&
+                        out.step_s[step] > 0.0);
+        num_broken_off += out.broken_off && out.steps_done > 0;
+        num_none += out.steps_done == 0;
+    }
+    assert_true(num_broken_off > 0 && num_none > 0);
+}
+
+/* With time to end a step ends on all ranks. */
+static void a_step_may_end_after_an_interrupt(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = small_plan();
+    const ms_model *model = small_model(cx->arena);
+    ms_runner_options options = options_of(model, &plan);
+    volatile int interrupted = 0;
+    ms_outcome out;
+    ms_faulty faulty = {
+        .inner = &ms_backend_loop, .rank = 1, .fail_at = 40, .interrupted = &interrupted};
+    options.num_steps = 3;
+    options.grace_s = 1e9;
+    options.interrupted = &interrupted;
+    ASSERT_INT(ms_run_plan_faulty(cx, model, &plan, &faulty, &options, &out),
+               MS_EINTERRUPTED);
+    ASSERT_INT(out.steps_done, 1);
+    assert_false(out.broken_off);
 }
 
 static void a_loss_that_is_no_number_is_told(void **state)
@@ -68,6 +160,7 @@ static void an_interrupt_keeps_the_steps_that_are_done(void **state)
     ms_runner_options options = ms_run_options(model, &plan, MS_REAL_FP32);
     ms_outcome out;
     options.num_steps = 5;
+    options.grace_s = 1e9;
     options.interrupted = &interrupted;
     ASSERT_INT(ms_run_plan(cx, model, &plan, "generic", &ms_backend_loop, &options, &out),
                MS_EINTERRUPTED);
@@ -79,6 +172,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_may_fail),
+        cmocka_unit_test(advice_and_action_are_told),
+        cmocka_unit_test(an_interrupt_breaks_a_step_off),
+        cmocka_unit_test(a_step_may_end_after_an_interrupt),
         cmocka_unit_test(a_loss_that_is_no_number_is_told),
         cmocka_unit_test(an_interrupt_keeps_the_steps_that_are_done),
     };

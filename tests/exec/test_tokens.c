@@ -81,6 +81,7 @@ static void a_file_is_read_around_its_end(void **state)
     ms_tokens tokens = {.vocab = 10, .sequence_length = 3, .global_batch = 2};
     ASSERT_OK(read_text(cx, "  0 1 2\n3\t4\r\n\n5 6 ", &tokens), cx);
     ASSERT_INT(tokens.num_from_file, 7);
+    ASSERT_NEAR(ms_tokens_passes(&tokens, 7), 6.0, 0);
     for (long step = 0; step < 4; step++)
         for (long sequence = 0; sequence < 2; sequence++) {
             int inputs[3], targets[3];
@@ -121,16 +122,22 @@ static void wrong_tokens_name_line_and_column(void **state)
 
 /* ---- safetensors ---- */
 
-static ms_status load_tensors(ms_ctx *cx, ms_safe_tensor *tensors, int num,
-                              ms_tokens *tokens)
+static ms_status load_named(ms_ctx *cx, const char *ending, ms_safe_tensor *tensors,
+                            int num, ms_tokens *tokens)
 {
     ms_safe_file file = {.num_tensors = num, .tensors = tensors};
     const char *path =
-        ms_arena_printf(cx->arena, "build/test_tokens.%ld.safetensors", (long)getpid());
+        ms_arena_printf(cx->arena, "build/test_tokens.%ld.%s", (long)getpid(), ending);
     ASSERT_OK(ms_safetensors_write(cx, path, &file), cx);
     ms_status status = ms_tokens_load(cx, path, tokens);
     remove(path);
     return status;
+}
+
+static ms_status load_tensors(ms_ctx *cx, ms_safe_tensor *tensors, int num,
+                              ms_tokens *tokens)
+{
+    return load_named(cx, "safetensors", tensors, num, tokens);
 }
 
 static const double some_inputs[] = {1, 2, 3, 4, 5, 6},
@@ -154,6 +161,7 @@ static void labels_come_from_their_tensor(void **state)
                                  .values = some_labels}};
     ms_tokens tokens = {.vocab = 10, .sequence_length = 3, .global_batch = 3};
     ASSERT_OK(load_tensors(cx, tensors, 2, &tokens), cx);
+    ASSERT_NEAR(ms_tokens_passes(&tokens, 4), 6.0, 0);
     for (long sequence = 0; sequence < 5; sequence++) {
         int inputs[3], targets[3];
         ms_tokens_sequence(&tokens, 1, sequence, inputs, targets);
@@ -162,6 +170,37 @@ static void labels_come_from_their_tensor(void **state)
             ASSERT_INT(targets[i], some_labels[(sequence + 3) % 2 * 3 + i]);
         }
     }
+}
+
+static void safetensors_are_known_by_their_first_bytes(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_safe_tensor tensors[] = {
+        {"input_ids", MS_SAFE_I64, 2, {2, 3}, 6, some_inputs},
+        {"labels", MS_SAFE_I64, 2, {2, 3}, 6, some_labels},
+    };
+    ms_tokens tokens = {.vocab = 10, .sequence_length = 3, .global_batch = 1};
+    ASSERT_OK(load_named(cx, "bin", tensors, 2, &tokens), cx);
+    ASSERT_INT(tokens.num_from_file, 6);
+    ASSERT_INT(tokens.labels[2], 9);
+}
+
+static void text_is_known_by_its_first_bytes(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *path =
+        ms_arena_printf(cx->arena, "build/test_tokens.%ld.text", (long)getpid());
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("1 2 3 4 5 6 7 {", file);
+    assert_int_equal(fclose(file), 0);
+    ms_tokens tokens = {.vocab = 10, .sequence_length = 3, .global_batch = 1};
+    ASSERT_INT(ms_tokens_load(cx, path, &tokens), MS_EINPUT);
+    assert_non_null(strstr(cx->first->message, "\"{\" is no token"));
+    assert_non_null(strstr(cx->first->hint, "safetensors with input_ids"));
+    remove(path);
 }
 
 static void wrong_tensors_are_refused(void **state)
@@ -219,6 +258,8 @@ int main(void)
         cmocka_unit_test(a_file_is_read_around_its_end),
         cmocka_unit_test(wrong_tokens_name_line_and_column),
         cmocka_unit_test(labels_come_from_their_tensor),
+        cmocka_unit_test(safetensors_are_known_by_their_first_bytes),
+        cmocka_unit_test(text_is_known_by_its_first_bytes),
         cmocka_unit_test(wrong_tensors_are_refused),
         cmocka_unit_test(missing_files_are_errors),
     };

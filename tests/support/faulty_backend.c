@@ -30,7 +30,10 @@ static bool is_due(ms_device_rank *device)
         return false;
     bool due = ++device->faulty->num_calls == device->faulty->fail_at;
     device->faulty->failed = device->faulty->failed || due;
-    return due;
+    if (!due || device->faulty->interrupted == NULL)
+        return due;
+    *device->faulty->interrupted = 1;
+    return false;
 }
 
 static ms_status fail(ms_ctx *cx, const ms_device_rank *device, const char *what)

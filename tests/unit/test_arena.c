@@ -30,6 +30,24 @@ static void every_pointer_is_aligned_and_apart(void **state)
     ms_arena_close(arena);
 }
 
+static void lists_keep_their_items_when_they_grow(void **state)
+{
+    (void)state;
+    ms_arena *arena = ms_arena_open();
+    int *items = NULL, num = 0, capacity = 0;
+    for (; num < 100; num++) {
+        int *before = items;
+        MS_MAKE_ROOM(arena, items, num, capacity, 3);
+        assert_true(capacity > num);
+        assert_true(items == before || num == 0 || num == capacity / 2);
+        items[num] = num;
+    }
+    for (int i = 0; i < num; i++)
+        ASSERT_INT(items[i], i);
+    ASSERT_INT(capacity, 192);
+    ms_arena_close(arena);
+}
+
 static void blocks_larger_than_the_usual_one_work(void **state)
 {
     (void)state;
@@ -89,6 +107,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_zeroed_even_after_a_rewind),
         cmocka_unit_test(every_pointer_is_aligned_and_apart),
+        cmocka_unit_test(lists_keep_their_items_when_they_grow),
         cmocka_unit_test(blocks_larger_than_the_usual_one_work),
         cmocka_unit_test(a_rewind_keeps_what_was_there_before_the_mark),
         cmocka_unit_test(a_mark_of_an_empty_arena_frees_everything),

@@ -294,6 +294,35 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
     }
 }
 
+/* On other GPUs, or along another axis, the default of ZeRO may be another one. */
+static void the_proposed_layout_says_its_zero(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kept, *replaced, *zero;
+    } cases[] = {
+        {"--model 70b --tp 8 --pp 2 ", "--gpus 16 --zero 1", "--zero 1"},
+        {"--model 70b --recompute full ", "--gpus 16", "--zero 3"},
+        {"--model 70b --gpus 64 --recompute full --seq 32k ", "--zero 3",
+         "--tp 2 --dp-shard 32 --zero 3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_workload *workload;
+        ms_shortfall shortfall = shortfall_of(
+            cx, ms_arena_printf(cx->arena, "%s%s", cases[i].kept, cases[i].replaced),
+            &workload);
+        assert_non_null(strstr(shortfall.change, cases[i].zero));
+        ms_plan plan = plan_of_flags(
+            cx, ms_arena_printf(cx->arena, "%s%s", cases[i].kept, shortfall.change));
+        ms_prediction p;
+        ASSERT_OK(ms_predict(cx, workload, &plan, &p), cx);
+        ASSERT_NEAR(p.step_s, shortfall.step_s, 0.0);
+        ASSERT_NEAR(p.peak_bytes, shortfall.peak_bytes, 0.0);
+        ms_workload_close(workload);
+    }
+}
+
 static void recomputation_is_proposed_before_anything_else(void **state)
 {
     (void)state;
@@ -334,8 +363,8 @@ static ms_jval search_json(ms_ctx *cx, const searched *s, const ms_shortfall *sh
         ASSERT_OK(ms_predict(cx, s->workload, plan, &predictions[i]), cx);
         plans[i] = ms_prediction_plan(plan, &predictions[i]);
     }
-    ms_search_report report = {&s->space, "",          &s->result, 1,
-                               plans,     predictions, shortfall,  NULL};
+    ms_search_report report = {&s->space, "",          NULL,      &s->result, 1,
+                               plans,     predictions, shortfall, NULL};
     FILE *file = tmpfile();
     assert_non_null(file);
     ms_jout out = ms_jout_open(file);
@@ -487,6 +516,7 @@ int main(void)
         cmocka_unit_test(data_types_that_are_not_priced_are_named),
         cmocka_unit_test(four_digits_are_shown_at_any_size),
         cmocka_unit_test(the_proposed_change_fits_when_its_flags_are_used),
+        cmocka_unit_test(the_proposed_layout_says_its_zero),
         cmocka_unit_test(recomputation_is_proposed_before_anything_else),
         cmocka_unit_test(plans_of_a_search_read_back_predict_the_same),
         cmocka_unit_test(search_json_has_the_documented_keys),

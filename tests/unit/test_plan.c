@@ -468,12 +468,12 @@ static void one_line_says_what_matters(void **state)
         "recompute full on 2 layers, bf16");
     plan = ms_plan_default(1);
     ms_plan_settle(&plan);
-    ASSERT_TEXT(ms_plan_text(arena, &plan), "1 GPU, mbs 1, zero 0, bf16");
+    ASSERT_TEXT(ms_plan_text(arena, &plan), "1 rank, mbs 1, zero 0, bf16");
     plan.recompute = MS_RECOMPUTE_AUTO;
-    ASSERT_TEXT(ms_plan_text(arena, &plan), "1 GPU, mbs 1, zero 0, recompute auto, bf16");
+    ASSERT_TEXT(ms_plan_text(arena, &plan), "1 rank, mbs 1, zero 0, recompute auto, bf16");
     plan.recompute_budget_frac = 0.375;
     ASSERT_TEXT(ms_plan_text(arena, &plan),
-                "1 GPU, mbs 1, zero 0, recompute auto 0.375, bf16");
+                "1 rank, mbs 1, zero 0, recompute auto 0.375, bf16");
     plan.recompute = MS_RECOMPUTE_NONE;
     plan.size[MS_CP] = 4;
     plan.cp_method = MS_CP_RING;

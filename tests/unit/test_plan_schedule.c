@@ -2,6 +2,7 @@
  * it was written from. */
 #include "tests/test.h"
 
+#include "base/paths.h"
 #include "cli/plan_command.h"
 #include "cli/plan_options.h"
 #include "costmodel/schedule_csv.h"
@@ -163,6 +164,35 @@ static void files_that_do_not_match_are_refused(void **state)
     check_refused(USUAL "--global-batch 8 --schedule no_such.csv", "no_such.csv");
 }
 
+/* The plan's file beside that of its schedule, wherever the command is started; and from the working folder. */
+static void a_path_in_a_plan_is_beside_the_plan(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = plan_ok(cx, USUAL "--global-batch 8 --schedule " ZB_V);
+    FILE *csv, *file;
+    const char *schedule = open_file(cx, ".csv", &csv);
+    const ms_schedule_shape shape = ms_plan_shape(&plan);
+    ms_schedule_csv_write(csv, ms_schedule_make(cx->arena, &shape));
+    ASSERT_INT(fclose(csv), 0);
+    plan.schedule_file = strrchr(schedule, '/') + 1;
+    const char *path = open_file(cx, ".json", &file);
+    fputs(json_of(cx, &plan), file);
+    ASSERT_INT(fclose(file), 0);
+    ms_plan read = plan_ok(cx, ms_arena_printf(cx->arena, "--plan %s", path));
+    ASSERT_TEXT(read.schedule_file, schedule);
+    ASSERT_INT(read.schedule_table->num_microbatches, 4);
+    ASSERT_INT(remove(schedule), 0);
+    check_refused(ms_arena_printf(cx->arena, "--plan %s", path), plan.schedule_file);
+    ASSERT_INT(remove(path), 0);
+    ASSERT_TEXT(ms_path_beside(cx, path, "tests/data/none.csv"), "tests/data/none.csv");
+    ASSERT_TEXT(
+        ms_path_beside(cx, MS_SOURCE_DIR "/tests/data/x.json", "schedules/zb_v.csv"),
+        ZB_V);
+    ASSERT_TEXT(ms_path_beside(cx, MS_SOURCE_DIR "/tests/data/x.json", ZB_V), ZB_V);
+    ASSERT_TEXT(ms_path_beside(cx, NULL, "zb_v.csv"), "zb_v.csv");
+}
+
 static void a_flag_puts_another_schedule_in_the_place_of_a_file(void **state)
 {
     (void)state;
@@ -229,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_file_is_a_schedule),
         cmocka_unit_test(a_file_predicts_like_its_schedule),
         cmocka_unit_test(files_that_do_not_match_are_refused),
+        cmocka_unit_test(a_path_in_a_plan_is_beside_the_plan),
         cmocka_unit_test(a_flag_puts_another_schedule_in_the_place_of_a_file),
         cmocka_unit_test(a_limit_of_memory_is_kept),
         cmocka_unit_test(bad_limits_are_errors_at_their_place),

@@ -222,6 +222,30 @@ static void utilisation_is_shared_by_all_ranks(void **state)
     expect_rates(&p, &plan, SEQUENCE_FLOP);
 }
 
+/* A product of 2e6 FLOP, faster and slower than the listed peak, and of another type. */
+static void a_measured_rate_above_the_peak_replaces_it(void **state)
+{
+    (void)state;
+    static const struct {
+        double seconds, rate;
+        ms_dtype dtype;
+    } rows[] = {{1e-14, 2e20, MS_BF16}, {4e-14, NAN, MS_BF16}, {1e-14, NAN, MS_FP32}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bench *b = open_bench();
+        double products[] = {1, 100, 100, 100, 1e-9, 1, 100, 100, 100, rows[i].seconds};
+        ms_sweep measured = {.dtype = (int)rows[i].dtype, .products = {2, products}};
+        b->profile.measured = &measured;
+        ms_plan plan = make_plan(2, 2, 2, 4);
+        ms_prediction p = predict(b, &plan);
+        ASSERT_INT(isnan(p.measured_peak_flop_per_s), isnan(rows[i].rate));
+        double peak = isnan(rows[i].rate) ? PEAK : p.measured_peak_flop_per_s;
+        if (!isnan(rows[i].rate))
+            ASSERT_NEAR(peak, rows[i].rate, 1e-12);
+        ASSERT_NEAR(p.mfu_frac * p.step_s * (double)plan.gpus * peak,
+                    (double)plan.global_batch * 16 * FULL_FLOP, 1.0);
+    }
+}
+
 /* Full recomputation of the first k layers of every stage; model FLOP stay. */
 static void executed_flop_include_recomputed_layers(void **state)
 {
@@ -318,6 +342,7 @@ int main(void)
         cmocka_unit_test(stages_report_their_own_memory),
         cmocka_unit_test(utilisation_counts_model_and_executed_flop),
         cmocka_unit_test(utilisation_is_shared_by_all_ranks),
+        cmocka_unit_test(a_measured_rate_above_the_peak_replaces_it),
         cmocka_unit_test(executed_flop_include_recomputed_layers),
         cmocka_unit_test(utilisation_counts_pairs_in_the_window),
         cmocka_unit_test(the_split_is_the_habit_of_the_stack),

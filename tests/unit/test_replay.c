@@ -118,41 +118,23 @@ static void published_schedules_take_their_known_time(void **state)
     ms_stage_times times[8];
     for (int s = 0; s < 8; s++)
         times[s] = plain(1.0, 2.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_GPIPE,
-                                             .num_ranks = 4,
-                                             .num_microbatches = 8,
-                                             .virtual_stages = 1,
-                                             .group = 0},
-                         times),
-                33.0, 0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_1F1B,
-                                             .num_ranks = 4,
-                                             .num_microbatches = 8,
-                                             .virtual_stages = 1,
-                                             .group = 0},
-                         times),
-                33.0, 0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_INTERLEAVED,
-                                             .num_ranks = 4,
-                                             .num_microbatches = 8,
-                                             .virtual_stages = 2,
-                                             .group = 4},
-                         times),
-                57.0, 0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_INTERLEAVED,
-                                             .num_ranks = 4,
-                                             .num_microbatches = 10,
-                                             .virtual_stages = 2,
-                                             .group = 5},
-                         times),
-                69.0, 0.0);
-    ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_INTERLEAVED,
-                                             .num_ranks = 4,
-                                             .num_microbatches = 3,
-                                             .virtual_stages = 2,
-                                             .group = 3},
-                         times),
-                30.0, 0.0);
+    static const struct {
+        ms_schedule_kind kind;
+        int microbatches, virtual_stages, group;
+        double makespan_s;
+    } cases[] = {{MS_GPIPE, 8, 1, 0, 33.0},
+                 {MS_1F1B, 8, 1, 0, 33.0},
+                 {MS_INTERLEAVED, 8, 2, 4, 57.0},
+                 {MS_INTERLEAVED, 10, 2, 5, 69.0},
+                 {MS_INTERLEAVED, 3, 2, 3, 30.0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_schedule_shape shape = {.kind = cases[i].kind,
+                                   .num_ranks = 4,
+                                   .num_microbatches = cases[i].microbatches,
+                                   .virtual_stages = cases[i].virtual_stages,
+                                   .group = cases[i].group};
+        ASSERT_NEAR(makespan(shape, times), cases[i].makespan_s, 0.0);
+    }
 }
 
 /* 1F1B, p 4, m 8, unequal stages: the early slow stage is hidden partly by the warm-up. */

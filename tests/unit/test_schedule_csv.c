@@ -158,10 +158,14 @@ static const mistake mistakes[] = {
     {"0F0,0I0\n", 0, 0, "never runs the weight gradients of micro-batch 0", NULL},
     {"0F0,0F1,0B1\n", 0, 0, "never runs the backward of micro-batch 0", NULL},
     /* deadlocks */
-    {"0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", 0, 0,
+    {"0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", 1, 5,
      "rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1 of rank 0",
      "receives from"},
-    {"1F0,0F0,1B0,0B0\n", 0, 0, "rank 0 at 1F0 waits for 0F0 of rank 0", "receives from"},
+    {"1F0,0F0,1B0,0B0\n", 1, 1, "rank 0 at 1F0 waits for 0F0 of rank 0", "receives from"},
+    /* rank 0 waits for the circle, and is not on it */
+    {"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n2F1,2B1,2F0,2B0\n", 2, 5,
+     "rank 1 at 1B0 waits for 2B0 of rank 2, rank 2 at 2F1 waits for 1F1 of rank 1",
+     "receives from"},
 };
 
 static void mistakes_are_told_where_they_stand(void **state)

@@ -155,6 +155,24 @@ static void parameters_and_gradients_travel_over_their_groups(void **state)
     ASSERT_NEAR(layer.tp_sync_s, 0, 0);
 }
 
+/* At 100 B/s: 80 gradients of 2 bytes cleared, 20 of them added to a shard of as many; of experts 24 and 12. */
+static void reduced_gradients_are_cleared_and_added(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->stack.grad_comm_bytes.value = 4;
+    b->stack.grad_bytes.value = 2;
+    ms_links links = sync_links();
+    ms_bill bill = {.dense_params = 80, .expert_params = 24};
+    double plain_s = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE].reduce_s;
+    b->stack.adds_reduced_gradients = true;
+    ms_part layer = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE];
+    ASSERT_NEAR(layer.reduce_s - plain_s, 0.02 * (80 + 3 * 20 + 24 + 3 * 12), 1e-9);
+    links.sync_span[MS_SYNC_FSDP].size = links.sync_span[MS_SYNC_EXPERT_FSDP].size = 1;
+    layer = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE];
+    ASSERT_NEAR(layer.reduce_s, plain_s, 1e-12);
+}
+
 /* Compute 2 and 4 s, two collectives of 3 s backward, 50 bytes of accumulation for each of 8 parameters at 100 B/s. */
 static void a_pass_is_compute_and_exposed_traffic(void **state)
 {
@@ -451,6 +469,7 @@ int main(void)
         cmocka_unit_test(all_but_the_first_chunk_hides_behind_the_product),
         cmocka_unit_test(what_cannot_be_chunked_stays_exposed),
         cmocka_unit_test(parameters_and_gradients_travel_over_their_groups),
+        cmocka_unit_test(reduced_gradients_are_cleared_and_added),
         cmocka_unit_test(a_pass_is_compute_and_exposed_traffic),
         cmocka_unit_test(host_takes_a_launch_per_kernel),
         cmocka_unit_test(host_time_of_a_layer_goes_to_the_forward_by_a_third),

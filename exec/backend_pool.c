@@ -1,0 +1,159 @@
+#include "exec/backend_pool.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define ALIGNMENT 64
+
+/* Blocks of up to so many bytes are left to the heap, which keeps them itself. Under a memory checker all are, so that a use after the end is found. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HEAP_BYTES SIZE_MAX
+#else
+#define HEAP_BYTES ((size_t)64 << 10)
+#endif
+
+/* Sizes are rounded up to one of eight in every doubling: blocks of a class fit each other. */
+#define STEPS_BITS  3
+#define NUM_CLASSES (64 << STEPS_BITS)
+
+/* An idle block: the next of its class lies in its first bytes. */
+typedef struct idle {
+    struct idle *next;
+} idle;
+
+struct ms_pool {
+    pthread_mutex_t lock;
+    size_t used_bytes, most_used_bytes, idle_bytes;
+    idle *classes[NUM_CLASSES];
+};
+
+/* ---- classes of sizes ---- */
+
+static int class_of(size_t bytes)
+{
+    int doubling = 63 - __builtin_clzll((unsigned long long)bytes);
+    size_t step = (size_t)1 << (doubling - STEPS_BITS);
+    size_t above = (bytes - ((size_t)1 << doubling) + step - 1) / step;
+    return (doubling << STEPS_BITS) + (int)above;
+}
+
+static size_t bytes_of(int class)
+{
+    int doubling = class >> STEPS_BITS;
+    size_t step = (size_t)1 << (doubling - STEPS_BITS);
+    return ((size_t)1 << doubling) + step * ((size_t) class & ((1u << STEPS_BITS) - 1));
+}
+
+/* ---- open, close ---- */
+
+ms_pool *ms_pool_open(void)
+{
+    ms_pool *pool = calloc(1, sizeof *pool);
+    if (pool != NULL)
+        pthread_mutex_init(&pool->lock, NULL);
+    return pool;
+}
+
+/* Idle blocks back to the system, the largest first, until `most_bytes` are left. */
+static void trim(ms_pool *pool, size_t most_bytes)
+{
+    for (int c = NUM_CLASSES; c-- > 0 && pool->idle_bytes > most_bytes;) {
+        while (pool->classes[c] != NULL && pool->idle_bytes > most_bytes) {
+            idle *block = pool->classes[c];
+            pool->classes[c] = block->next;
+            pool->idle_bytes -= bytes_of(c);
+            free(block);
+        }
+    }
+}
+
+void ms_pool_close(ms_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    trim(pool, 0);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* ---- blocks ---- */
+
+static void *from_heap(size_t bytes)
+{
+    if (bytes > SIZE_MAX - ALIGNMENT)
+        return NULL;
+    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+}
+
+/* The most that may be used and idle together. */
+static size_t most_held(const ms_pool *pool)
+{
+    return pool->most_used_bytes + pool->most_used_bytes / 4;
+}
+
+/* Makes room for a block that is not idle yet. */
+static void make_room(ms_pool *pool)
+{
+    size_t most = most_held(pool);
+    if (pool->used_bytes + pool->idle_bytes > most)
+        trim(pool, most > pool->used_bytes ? most - pool->used_bytes : 0);
+}
+
+static void *new_block(ms_pool *pool, size_t bytes)
+{
+    void *made = from_heap(bytes);
+    if (made != NULL)
+        return made;
+    pthread_mutex_lock(&pool->lock);
+    trim(pool, 0);
+    pthread_mutex_unlock(&pool->lock);
+    made = from_heap(bytes);
+    if (made == NULL) {
+        pthread_mutex_lock(&pool->lock);
+        pool->used_bytes -= bytes;
+        pthread_mutex_unlock(&pool->lock);
+    }
+    return made;
+}
+
+void *ms_pool_take(ms_pool *pool, size_t bytes)
+{
+    if (bytes == 0)
+        return NULL;
+    if (bytes <= HEAP_BYTES || bytes > SIZE_MAX / 4)
+        return from_heap(bytes);
+    int class = class_of(bytes);
+    size_t whole = bytes_of(class);
+    pthread_mutex_lock(&pool->lock);
+    idle *block = pool->classes[class];
+    pool->used_bytes += whole;
+    if (pool->used_bytes > pool->most_used_bytes)
+        pool->most_used_bytes = pool->used_bytes;
+    if (block != NULL) {
+        pool->classes[class] = block->next;
+        pool->idle_bytes -= whole;
+    } else {
+        make_room(pool);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return block != NULL ? block : new_block(pool, whole);
+}
+
+void ms_pool_give(ms_pool *pool, void *memory, size_t bytes)
+{
+    if (memory == NULL)
+        return;
+    if (bytes <= HEAP_BYTES || bytes > SIZE_MAX / 4) {
+        free(memory);
+        return;
+    }
+    int class = class_of(bytes);
+    idle *block = memory;
+    pthread_mutex_lock(&pool->lock);
+    *block = (idle){pool->classes[class]};
+    pool->classes[class] = block;
+    pool->used_bytes -= bytes_of(class);
+    pool->idle_bytes += bytes_of(class);
+    pthread_mutex_unlock(&pool->lock);
+}
