@@ -1,4 +1,5 @@
 /* meshsim run: the steps of a plan with real numbers, measured beside predicted. */
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -44,13 +45,6 @@ typedef struct request {
 
 /* ---- progress ---- */
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool is_watched(const request *r)
 {
     return ms_launch_is_own() ? ms_launch_shows_progress()
@@ -60,7 +54,7 @@ static bool is_watched(const request *r)
 static void show_progress(void *state, const ms_run_position *at)
 {
     request *r = state;
-    double now = now_s();
+    double now = ms_clock_s();
     if (now - r->told_s < TELL_EVERY_S)
         return;
     r->told_s = now;

@@ -1,6 +1,7 @@
 /* One process a rank, over MPI: a communicator for each of the rank's groups. Transfers are non-
  * blocking; waiting polls, so that a rank that waits in vain can say so. A message is sent from a
  * copy, so that nobody waits for its receiver. */
+#include "base/clock.h"
 #include "exec/backend_host.h"
 #include "exec/backend_mpi_join.h"
 #include "exec/backend_pool.h"
@@ -33,7 +34,7 @@ struct ms_device_rank {
     const ms_backend_job *job;
     long rank;
     double timeout_s;
-    struct timespec began;
+    double began_s;
     const ms_kernels *kernels;
     ms_pool *pool;
     bool initialised_here;
@@ -73,14 +74,6 @@ static void *mpi_allocate(ms_device_rank *device, size_t bytes)
 static void mpi_release(ms_device_rank *device, void *memory, size_t bytes)
 {
     ms_pool_give(device->pool, memory, bytes);
-}
-
-static double elapsed_s(const struct timespec *since)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - since->tv_sec) +
-           1e-9 * (double)(now.tv_nsec - since->tv_nsec);
 }
 
 /* ---- open and close ---- */
@@ -127,8 +120,13 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
             size, size == 1 ? " was" : "s were");
-    ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
-            job->world->num_ranks);
+    if (size == 1 && ms_launch_environment().launcher == MS_LAUNCHER_SLURM)
+        ms_hint(cx,
+                "srun --mpi=pmix (\"srun --mpi=list\" names what there is): without it "
+                "every process is alone");
+    else
+        ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
+                job->world->num_ranks);
     return MS_EINPUT;
 }
 
@@ -242,7 +240,7 @@ static ms_status mpi_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call
 
 static double mpi_now_s(ms_device_rank *device)
 {
-    return elapsed_s(&device->began);
+    return ms_clock_s() - device->began_s;
 }
 
 /* ---- completion ---- */
@@ -261,35 +259,6 @@ static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
             at = &(*at)->next;
     }
     return MS_OK;
-}
-
-/* "rank 3", "ranks 0, 3": the others, of which MPI does not tell who is missing. */
-static const char *others(ms_arena *arena, const ms_device_rank *device,
-                          const ms_transfer *transfer)
-{
-    if (transfer->kind >= MS_TRANSFER_SEND)
-        return ms_arena_printf(arena, "rank %ld", transfer->peer);
-    const ms_members *members =
-        &device->job->world->members[transfer->group][device->rank];
-    const char *text = NULL;
-    for (int i = 0; i < members->size; i++) {
-        if (i == members->own)
-            continue;
-        long rank = members->ranks[i];
-        text = text == NULL ? ms_arena_printf(arena, "%ld", rank)
-                            : ms_arena_printf(arena, "%s, %ld", text, rank);
-    }
-    return ms_arena_printf(arena, members->size == 2 ? "rank %s" : "one of ranks %s",
-                           text);
-}
-
-static ms_status waited_in_vain(ms_ctx *cx, const ms_device_rank *device,
-                                const ms_transfer *transfer)
-{
-    return ms_fail(cx, MS_EIO, MS_NOWHERE, "waited %g s for %s: %s has not come",
-                   device->timeout_s,
-                   ms_transfer_text(cx->arena, device->job->world, transfer),
-                   others(cx->arena, device, transfer));
 }
 
 /* MPI takes a shorter message than was asked for. */
@@ -326,8 +295,7 @@ static bool is_interrupted(const ms_device_rank *device)
 /* Polls with pauses: ranks may outnumber cores. The clock is read at every poll: it costs less than one. */
 static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
-    struct timespec began;
-    clock_gettime(CLOCK_MONOTONIC, &began);
+    double began_s = ms_clock_s();
     for (long polls = 1;; polls++) {
         int is_done = 0;
         MPI_Status came;
@@ -337,27 +305,17 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
                          ms_transfer_text(cx->arena, device->job->world, &p->transfer));
         if (is_done)
             return check_length(cx, device, p, &came);
-        if (elapsed_s(&began) > device->timeout_s)
-            return waited_in_vain(cx, device, &p->transfer);
+        if (ms_clock_s() - began_s > device->timeout_s)
+            return ms_transfer_waited(cx, device->job->world, device->rank, &p->transfer,
+                                      device->timeout_s);
         if (polls % POLLS_BEFORE_YIELD != 0)
             continue;
         sched_yield();
-        if (is_interrupted(device) && elapsed_s(&began) > MS_INTERRUPTED_WAIT_S)
+        if (is_interrupted(device) && ms_clock_s() - began_s > MS_INTERRUPTED_WAIT_S)
             return MS_EINTERRUPTED;
         if (device->has_joined && !is_interrupted(device))
             MS_TRY(check_others(cx, device, &p->transfer));
     }
-}
-
-/* Transfers of one stream, and what comes from the same rank with the same tag, end in the order of their starts. */
-static bool comes_before(const pending *p, const ms_transfer *transfer)
-{
-    bool collective = transfer->kind < MS_TRANSFER_SEND;
-    if (collective)
-        return p->transfer.kind < MS_TRANSFER_SEND &&
-               p->transfer.stream == transfer->stream;
-    return p->transfer.kind == transfer->kind && p->transfer.peer == transfer->peer &&
-           p->transfer.tag == transfer->tag;
 }
 
 static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
@@ -372,7 +330,7 @@ static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
     const ms_transfer transfer = wanted->transfer;
     for (pending **at = &device->first; *at != NULL;) {
         bool is_wanted = (*at)->event == event;
-        if (!is_wanted && !comes_before(*at, &transfer)) {
+        if (!is_wanted && !ms_transfer_comes_before(&(*at)->transfer, &transfer)) {
             at = &(*at)->next;
             continue;
         }
@@ -416,13 +374,6 @@ static ms_status too_many(ms_ctx *cx, const ms_device_rank *device,
         ms_transfer_text(cx->arena, device->job->world, transfer), count, INT_MAX);
 }
 
-static ms_status no_memory(ms_ctx *cx, const ms_device_rank *device,
-                           const ms_transfer *transfer)
-{
-    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for %s",
-                   ms_transfer_text(cx->arena, device->job->world, transfer));
-}
-
 /* Counts and displacements as MPI wants them: in ints. */
 static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
@@ -430,7 +381,7 @@ static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p
     int size = device->job->world->members[t->group][device->rank].size;
     p->counts = malloc(4 * (size_t)size * sizeof *p->counts);
     if (p->counts == NULL)
-        return no_memory(cx, device, t);
+        return ms_transfer_no_memory(cx, device->job->world, t);
     int *counts[2] = {p->counts, p->counts + 2 * size};
     const long *given[2] = {t->send_counts, t->receive_counts};
     for (int way = 0; way < 2; way++) {
@@ -458,7 +409,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     p->copy = ms_pool_take(device->pool, bytes);
     p->copy_bytes = bytes;
     if (bytes > 0 && p->copy == NULL)
-        return no_memory(cx, device, t);
+        return ms_transfer_no_memory(cx, device->job->world, t);
     if (bytes > 0)
         memcpy(p->copy, t->send, bytes);
     int rc = MPI_Isend(p->copy, (int)t->count, p->type, (int)t->peer, t->tag,
@@ -530,7 +481,7 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
         return too_many(cx, device, transfer, transfer->count);
     pending *p = malloc(sizeof *p);
     if (p == NULL)
-        return no_memory(cx, device, transfer);
+        return ms_transfer_no_memory(cx, device->job->world, transfer);
     *p = (pending){.transfer = *transfer,
                    .request = MPI_REQUEST_NULL,
                    .type = type_of(device, transfer)};
@@ -597,7 +548,7 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
     device->job = job;
     ms_status status = meet_all(&own, device);
-    clock_gettime(CLOCK_MONOTONIC, &device->began);
+    device->began_s = ms_clock_s();
     if (status == MS_OK)
         status = main(&own, device, device->rank, state);
     if (status == MS_OK)

@@ -1,5 +1,7 @@
 #include "exec/rendezvous.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -12,18 +14,11 @@
 
 #define GREETING_S 5.0 /* for whoever comes to say who it is */
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- texts over a socket ---- */
 
 static bool is_ready(int socket, short what, double until_s)
 {
-    double left_s = until_s - now_s();
+    double left_s = until_s - ms_clock_s();
     struct pollfd ready = {.fd = socket, .events = what};
     int left_ms = left_s <= 0.0 ? 0 : left_s > 1e6 ? 1000000000 : (int)(1e3 * left_s) + 1;
     return poll(&ready, 1, left_ms) > 0;
@@ -63,7 +58,7 @@ static long greeted_by(const ms_rendezvous *r, int socket, double until_s, long 
 {
     char text[MS_RENDEZVOUS_TEXT];
     long rank;
-    double soon_s = now_s() + GREETING_S;
+    double soon_s = ms_clock_s() + GREETING_S;
     if (!get_text(socket, text, soon_s < until_s ? soon_s : until_s) ||
         sscanf(text, "meshsim rank %ld of %ld", &rank, size) !=
             2) /* NOLINT(cert-err34-c) */
@@ -85,7 +80,7 @@ static ms_status missing_ranks(ms_ctx *cx, const ms_rendezvous *r)
 
 static ms_status take_all(ms_ctx *cx, ms_rendezvous *r, int listener)
 {
-    double until_s = now_s() + r->timeout_s;
+    double until_s = ms_clock_s() + r->timeout_s;
     for (long num = 1; num < r->size;) {
         if (!is_ready(listener, POLLIN, until_s))
             return missing_ranks(cx, r);
@@ -146,11 +141,11 @@ static ms_status come(ms_ctx *cx, ms_rendezvous *r, const ms_meeting_point *at,
                       const struct addrinfo *found)
 {
     char text[MS_RENDEZVOUS_TEXT] = "";
-    double until_s = now_s() + r->timeout_s;
+    double until_s = ms_clock_s() + r->timeout_s;
     const struct timespec pause = {.tv_nsec = 50000000};
     int socket;
     while (!reach(found, &socket)) {
-        if (now_s() > until_s)
+        if (ms_clock_s() > until_s)
             return ms_fail(cx, MS_EIO, MS_NOWHERE,
                            "waited %g s for rank 0, which does not listen at %s, port "
                            "%ld",
@@ -205,7 +200,7 @@ ms_status ms_rendezvous_open(ms_ctx *cx, const ms_launch *launch,
 ms_status ms_rendezvous_tell(ms_ctx *cx, const ms_rendezvous *r, long rank,
                              char text[MS_RENDEZVOUS_TEXT])
 {
-    double until_s = now_s() + r->timeout_s;
+    double until_s = ms_clock_s() + r->timeout_s;
     bool told = r->rank == 0 ? put_text(r->sockets[rank], text, until_s)
                              : get_text(r->sockets[0], text, until_s);
     return told ? MS_OK
