@@ -68,7 +68,7 @@ endif
 
 LIB_DIRS  := base topo costmodel sim
 RUN_DIRS  := exec plots
-vendor    := $(if $(filter no,$(use_mpi)),exec/backend_mpi.c) $(if $(filter no,$(use_blas)),exec/backend_blas.c)
+vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backend_mpi*.c)) $(if $(filter no,$(use_blas)),exec/backend_blas.c)
 LIB_SRCS  := $(sort $(wildcard $(addsuffix /*.c,$(LIB_DIRS))))
 RUN_SRCS  := $(filter-out $(vendor),$(sort $(wildcard $(addsuffix /*.c,$(RUN_DIRS)))))
 CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(sort $(wildcard exec/*.cu)))
@@ -169,7 +169,7 @@ $B/cli/cmd_info.o: CPPFLAGS += $(info_flags)
 $B/cli/cmd_info.o: $B/features
 $B/exec/%.o: CPPFLAGS += $(features)
 $(filter $B/exec/%,$(call obj,$(RUN_SRCS) $(CU_SRCS))): $B/features
-$B/exec/backend_mpi.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
+$B/exec/backend_mpi.o $B/exec/backend_mpi_join.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))
 	@rm -f $@

@@ -1,4 +1,5 @@
 /* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
+#include "base/clock.h"
 #include "cli/calibrate_report.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -66,13 +67,6 @@ typedef struct request {
     ms_samples samples;
     double start_s;
 } request;
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* ---- what to measure ---- */
 
@@ -186,7 +180,7 @@ static void show_progress(const request *r, int launch)
 {
     if (!r->args->common.quiet && isatty(STDERR_FILENO))
         fprintf(stderr, "launch %d of %d, %.0f s\n", launch + 1, r->input.num_launches,
-                now_s() - r->start_s);
+                ms_clock_s() - r->start_s);
 }
 
 static ms_status read_samples(request *r)
@@ -335,7 +329,7 @@ static ms_status write_profile(const request *r, const ms_calibration *calibrati
 
 static ms_status write_report(const request *r, const ms_calibration *calibration)
 {
-    double elapsed_s = now_s() - r->start_s;
+    double elapsed_s = ms_clock_s() - r->start_s;
     ms_output out;
     MS_TRY(ms_output_open(r->cx, NULL, &out));
     if (r->args->common.json) {
@@ -355,7 +349,7 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, &set, 1));
     if (args->done)
         return MS_OK;
-    request r = {.cx = cx, .args = args, .options = &options, .start_s = now_s()};
+    request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};
     MS_TRY(check_options(&r));
     MS_TRY(set_up(&r));
     if (options.launch.given)

@@ -1,4 +1,5 @@
 /* meshsim run: the steps of a plan with real numbers, measured beside predicted. */
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -44,13 +45,6 @@ typedef struct request {
 
 /* ---- progress ---- */
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool is_watched(const request *r)
 {
     return ms_launch_is_own() ? ms_launch_shows_progress()
@@ -60,7 +54,7 @@ static bool is_watched(const request *r)
 static void show_progress(void *state, const ms_run_position *at)
 {
     request *r = state;
-    double now = now_s();
+    double now = ms_clock_s();
     if (now - r->told_s < TELL_EVERY_S)
         return;
     r->told_s = now;
@@ -160,6 +154,8 @@ typedef struct training {
     const ms_world *world;
     const ms_runner_options *how;
     double timeout_s;
+    bool agrees;     /* with other processes, on whether to begin */
+    ms_status found; /* by this one */
 } training;
 
 static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
@@ -171,7 +167,9 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     if (ms_interrupted)
         return MS_EINTERRUPTED;
     MS_TRY(t->backend->open(cx, &job));
-    ms_status status = ms_runner_run(cx, &job, t->planned, t->how, out);
+    ms_status status = t->agrees ? ms_run_agree(cx, &job, t->found) : MS_OK;
+    if (status == MS_OK)
+        status = ms_runner_run(cx, &job, t->planned, t->how, out);
     if ((status == MS_OK || status == MS_EINTERRUPTED) && !out->broken_off) {
         ms_status collected = ms_outcome_collect(cx, &job, out);
         status = collected == MS_OK ? status : collected;
@@ -192,8 +190,8 @@ static ms_status check_run(request *r)
     how.wants_weights = false;
     how.first_recorded_step = how.num_steps; /* nothing is recorded */
     ms_outcome reference = {0};
-    training alone = {ms_backend_find("loop"), &planned, &world, &how,
-                      r->flags.timeout_s.value};
+    training alone = {ms_backend_find("loop"),  &planned, &world, &how,
+                      r->flags.timeout_s.value, false,    MS_OK};
     r->what = "the same on one rank, ";
     ms_status status = train(cx, &alone, &reference);
     if (status == MS_OK)
@@ -287,31 +285,59 @@ static ms_status report(request *r, ms_status status)
     return write_result(r, written == MS_OK ? status : written);
 }
 
-static int num_whole_tensors(const ms_runner_options *how)
+/* Whole tensors: every process of MPI keeps its own; the reference of a check is in one of them. A file is loaded here already. */
+static long num_whole_tensors(const request *r, long num_processes)
 {
-    return how->wants_weights + how->wants_gradients + how->wants_updated;
+    const ms_runner_options *how = &r->how;
+    long kept = how->wants_weights + how->wants_gradients + how->wants_updated;
+    long of_reference = how->wants_gradients + how->wants_updated;
+    long here = r->choice.mpiexec == NULL ? 1 : 0;
+    return kept * num_processes + (r->flags.check ? of_reference : 0) +
+           (how->load != NULL ? num_processes - here : 0);
 }
 
 static ms_status write_shortfall(request *r, const ms_run_room *room)
 {
     ms_status status = ms_run_room_fail(r->cx, room);
-    if (!r->args->common.json)
+    if (!r->args->common.json || r->choice.environment.rank > 0)
         return status;
     fill_report(r, status);
     r->report.room = room;
     return write_result(r, status);
 }
 
-/* Ranks that others start are not alone on this machine, or not on it. */
+/* The first rank of each machine looks for all that are there. */
 static ms_status check_memory(request *r)
 {
+    const ms_launch *env = &r->choice.environment;
+    bool shared = ms_run_is_one_of_many(&r->choice);
     if (r->flags.force || !r->choice.backend->has_values || ms_launch_is_own() ||
-        r->choice.environment.size > 1)
+        (shared && env->local_rank > 0))
         return MS_OK;
-    int num_whole = num_whole_tensors(&r->how) * (r->flags.check ? 2 : 1);
-    ms_run_room room =
-        ms_run_room_of(r->cx, r->workload, &r->plan, &r->prediction, num_whole);
-    return room.needed_bytes <= room.available_bytes ? MS_OK : write_shortfall(r, &room);
+    if (shared && (env->local_rank < 0 || env->local_size == 0)) {
+        ms_note(r->cx, "memory is not checked: the launcher does not say how many ranks "
+                       "share this machine");
+        return MS_OK;
+    }
+    ms_run_place place = {&r->world, 0, r->plan.gpus, 0};
+    if (shared) {
+        place.first_rank = env->rank;
+        place.num_ranks = env->local_size;
+        if (env->local_size > r->plan.gpus - env->rank)
+            place.num_ranks = r->plan.gpus - env->rank;
+    }
+    bool processes = shared || r->choice.mpiexec != NULL;
+    place.num_whole = num_whole_tensors(r, processes ? place.num_ranks : 1);
+    ms_run_room room = ms_run_room_of(r->cx, r->workload, &r->prediction, &place);
+    return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
+}
+
+/* What is known to go wrong later. Ranks that were started here have nothing to add to what their launcher found. */
+static ms_status check_before(request *r)
+{
+    if (!ms_launch_is_own() && r->choice.environment.rank == 0)
+        MS_TRY(ms_run_files_check_writable(r->cx, &r->flags, r->args->common.output));
+    return check_memory(r);
 }
 
 /* Threads and started processes share the cores of this machine; a virtual clock needs none. */
@@ -329,12 +355,15 @@ static ms_status run(request *r)
     ms_ctx *cx = r->cx;
     MS_TRY(say_once(r, open_plan(r)));
     r->world = ms_world_make(cx->arena, &r->plan);
-    MS_TRY(check_memory(r));
+    ms_status found = check_before(r);
+    bool agrees = ms_run_is_one_of_many(&r->choice);
+    if (found != MS_OK && !agrees)
+        return found;
     note_cores(r);
     if (r->choice.mpiexec != NULL && !ms_interrupted)
         return launch(r);
-    training asked = {r->choice.backend, &r->planned, &r->world, &r->how,
-                      r->flags.timeout_s.value};
+    training asked = {r->choice.backend,        &r->planned, &r->world, &r->how,
+                      r->flags.timeout_s.value, agrees,      found};
     ms_status status = train(cx, &asked, &r->outcome);
     if ((status == MS_OK || status == MS_EINTERRUPTED) && r->choice.environment.rank == 0)
         status = report(r, status);

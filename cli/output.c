@@ -43,6 +43,22 @@ ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out)
     return MS_OK;
 }
 
+ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
+{
+    struct stat info;
+    ms_output out;
+    if (path == NULL || strcmp(path, "-") == 0)
+        return MS_OK;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return fail_write(cx, path, EISDIR);
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* opened, it would change */
+        return access(path, W_OK) == 0 || errno == ENOENT ? MS_OK
+                                                          : fail_write(cx, path, errno);
+    MS_TRY(ms_output_open(cx, path, &out));
+    ms_output_drop(cx, &out);
+    return MS_OK;
+}
+
 /* The folder of `path`, and what stands behind it. */
 static bool stat_folder(ms_ctx *cx, const char *path, struct stat *info,
                         const char **name)
@@ -71,22 +87,6 @@ static bool is_same(ms_ctx *cx, const char *a, const char *b)
 static bool is_path(const char *path)
 {
     return path != NULL && strcmp(path, "-") != 0;
-}
-
-ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
-{
-    struct stat info;
-    const char *name;
-    if (!is_path(path))
-        return MS_OK;
-    if (stat(path, &info) == 0) {
-        if (S_ISDIR(info.st_mode))
-            return fail_write(cx, path, EISDIR);
-        return access(path, W_OK) == 0 ? MS_OK : fail_write(cx, path, errno);
-    }
-    if (!stat_folder(cx, path, &info, &name))
-        return fail_write(cx, path, errno);
-    return S_ISDIR(info.st_mode) ? MS_OK : fail_write(cx, path, ENOTDIR);
 }
 
 ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths)

@@ -19,7 +19,7 @@ typedef struct ms_output {
  * Errors: MS_EIO. */
 ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out);
 
-/* Whether a file can be written at `path`, before work whose result it is to take: MS_EIO says why not. NULL and "-" can. */
+/* Whether a file can be written at `path`, before work whose result it is to take: MS_EIO says why not. What is there stays as it is. NULL and "-" can. */
 ms_status ms_output_check_writable(ms_ctx *cx, const char *path);
 
 /* MS_EINPUT when two of `paths` are one file: an output would replace an input or the other output. NULL counts as no

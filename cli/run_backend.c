@@ -19,11 +19,11 @@ static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *pl
 static ms_status refuse_torchrun(ms_ctx *cx, const ms_launch *env)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "started as rank %ld of %ld (RANK, WORLD_SIZE), but ranks of a run on CPUs "
-            "meet through MPI",
+            "started as rank %ld of %ld (RANK, WORLD_SIZE), but MASTER_ADDR and "
+            "MASTER_PORT do not say where ranks meet",
             env->rank, env->size);
     ms_hint(cx,
-            "mpirun -n %ld meshsim run, srun --mpi=pmix, or meshsim run alone, which "
+            "set both, or take mpirun -n %ld meshsim run, or meshsim run alone, which "
             "starts its own ranks",
             env->size);
     return MS_EINPUT;
@@ -57,8 +57,7 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
 {
     const ms_launch *env = &out->environment;
     const char *name = ms_run_backend_names[flags->backend.value];
-    if (env->launcher == MS_LAUNCHER_TORCHRUN)
-        return refuse_torchrun(cx, env);
+    ms_meeting_point at;
     if (flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL) {
         if (env->size > 1)
             return refuse_copies(cx, env, name);
@@ -67,6 +66,8 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
     }
     if (env->size != plan->gpus)
         return refuse_size(cx, env, plan);
+    if (env->launcher == MS_LAUNCHER_TORCHRUN && !ms_launch_meeting_point(&at))
+        return refuse_torchrun(cx, env);
     out->backend = ms_backend_find("mpi");
     return out->backend != NULL ? MS_OK : no_backend(cx, "mpi", "loop");
 }
@@ -109,6 +110,11 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
     *out = (ms_run_choice){.environment = ms_launch_environment()};
     if (flags->backend.value == MS_RUN_CUDA)
         return no_backend(cx, "cuda", "loop");
+    const char *unclear = ms_launch_unclear(cx->arena);
+    if (out->environment.launcher == MS_LAUNCHER_NONE && unclear != NULL)
+        ms_note(cx,
+                "%s: no launcher is known that sets these, so this is the only process",
+                unclear);
     if (!is_alone(&out->environment))
         return choose_inside(cx, flags, plan, out);
     if (flags->backend.value == MS_RUN_MPI)
@@ -120,4 +126,40 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
     const char *name = ms_run_backend_names[flags->backend.value];
     out->backend = ms_backend_find(name);
     return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
+}
+
+/* ---- together ---- */
+
+bool ms_run_is_one_of_many(const ms_run_choice *choice)
+{
+    return choice->mpiexec == NULL && choice->environment.size > 1 && !ms_launch_is_own();
+}
+
+typedef struct agreement {
+    const ms_backend *backend;
+    long worst;
+} agreement;
+
+static ms_status find_worst(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+{
+    (void)rank;
+    agreement *a = state;
+    ms_event done;
+    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
+                       .element = MS_ELEMENT_LONG,
+                       .maximum = true,
+                       .group = MS_TRAFFIC_WORLD,
+                       .send = &a->worst,
+                       .receive = &a->worst,
+                       .count = 1,
+                       .name = "all ranks"};
+    MS_TRY(a->backend->start(cx, device, &all, NULL, 0, &done));
+    return a->backend->wait(cx, device, done);
+}
+
+ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own)
+{
+    agreement a = {job->backend, (long)own};
+    MS_TRY(job->backend->run(cx, job, find_worst, &a));
+    return own != MS_OK ? own : (ms_status)a.worst;
 }

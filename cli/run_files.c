@@ -8,7 +8,7 @@
 static ms_status check_is_file(ms_ctx *cx, const char *option, const char *path)
 {
     if (path == NULL || strcmp(path, "-") != 0)
-        return ms_output_check_writable(cx, path);
+        return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is \"-\", must be a file", option);
     ms_hint(cx, "standard output is for the result");
     return MS_EINPUT;
@@ -16,7 +16,6 @@ static ms_status check_is_file(ms_ctx *cx, const char *option, const char *path)
 
 ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *f, const char *output)
 {
-    MS_TRY(ms_output_check_writable(cx, output));
     MS_TRY(check_is_file(cx, "--trace", f->trace));
     MS_TRY(check_is_file(cx, "--save-weights", f->save_weights));
     MS_TRY(check_is_file(cx, "--save-grads", f->save_grads));
@@ -26,6 +25,16 @@ ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *f, const char *outp
         (const char *const[]){f->tokens, f->load_weights, output, f->trace,
                               f->save_weights, f->save_grads, f->save_batch},
         7);
+}
+
+ms_status ms_run_files_check_writable(ms_ctx *cx, const ms_run_flags *f,
+                                      const char *output)
+{
+    const char *const paths[] = {output, f->trace, f->save_weights, f->save_grads,
+                                 f->save_batch};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        MS_TRY(ms_output_check_writable(cx, paths[i]));
+    return MS_OK;
 }
 
 static ms_safe_tensor batch_tensor(ms_arena *arena, const char *name,

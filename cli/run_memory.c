@@ -1,51 +1,16 @@
 #include "cli/run_memory.h"
 
+#include "exec/host.h"
 #include "sim/prediction_print.h"
 
-#include <math.h>
-#include <string.h>
-
-static double needed_bytes(const ms_prediction *prediction, const ms_plan *plan,
-                           const ms_model *model, int num_whole)
+static double needed_bytes(const ms_prediction *prediction, const ms_run_place *place,
+                           const ms_model *model)
 {
-    double ranks = (double)plan->gpus / (double)prediction->num_stages, sum = 0.0;
-    for (int stage = 0; stage < prediction->num_stages; stage++)
-        sum += ranks * prediction->stages[stage].peak_bytes;
-    return sum + num_whole * ms_model_params(model).total * (double)sizeof(double);
-}
-
-/* The number after `key` in a file of the system; with key NULL its first word. Negative: none. */
-static double read_number(const char *path, const char *key)
-{
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return -1.0;
-    char line[256];
-    double value = -1.0;
-    while (value < 0.0 && fgets(line, sizeof line, file) != NULL) {
-        size_t skip = key != NULL ? strlen(key) : 0;
-        if (key != NULL && strncmp(line, key, skip) != 0)
-            continue;
-        if (sscanf(line + skip, "%lf", &value) != 1) /* NOLINT(cert-err34-c): checked */
-            value = -1.0;
-        if (key == NULL)
-            break;
-    }
-    (void)fclose(file);
-    return value;
-}
-
-static double available_bytes(void)
-{
-    double available = 1024.0 * read_number("/proc/meminfo", "MemAvailable:");
-    double limit = read_number("/sys/fs/cgroup/memory.max", NULL);
-    double used = read_number("/sys/fs/cgroup/memory.current", NULL);
-    double cached = read_number("/sys/fs/cgroup/memory.stat", "inactive_file ");
-    used -= cached > 0.0 ? cached : 0.0;
-    double free_bytes = available < 0.0 ? (double)INFINITY : available;
-    if (limit >= 0.0 && used >= 0.0 && limit - used < free_bytes)
-        free_bytes = limit > used ? limit - used : 0.0;
-    return free_bytes;
+    double sum = 0.0;
+    for (long rank = place->first_rank; rank < place->first_rank + place->num_ranks;
+         rank++)
+        sum += prediction->stages[place->world->places[rank].pp].peak_bytes;
+    return sum + (double)place->num_whole * ms_model_params(model).total * sizeof(double);
 }
 
 /* ---- changes ---- */
@@ -85,44 +50,47 @@ static const change changes[] = {
     {"--recompute full --zero 3 --microbatch 1", take_all},
 };
 
-static const char *find_change(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                               double available, int num_whole)
+static const char *find_change(ms_ctx *cx, ms_workload *workload,
+                               const ms_run_place *place, double available)
 {
     ms_ctx quiet = {.arena = cx->arena};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        ms_plan changed = *plan;
+        ms_plan changed = *place->world->plan;
         changes[i].apply(&changed);
         ms_prediction prediction;
         if (ms_plan_refusal(&changed, workload->model) == MS_LEGAL &&
             ms_predict(&quiet, workload, &changed, &prediction) == MS_OK &&
-            needed_bytes(&prediction, plan, workload->model, num_whole) <= available)
+            needed_bytes(&prediction, place, workload->model) <= available)
             return changes[i].flags;
     }
     return NULL;
 }
 
 static const char *reason_of(ms_arena *arena, const ms_run_room *room,
-                             const ms_plan *plan)
+                             const ms_run_place *place)
 {
     double needed = ms_gib(room->needed_bytes), available = ms_gib(room->available_bytes);
+    long num = place->num_ranks, num_all = place->world->num_ranks;
+    const char *some = num == num_all ? "" : ms_arena_printf(arena, "%ld of ", num);
     const char *ranks =
-        plan->gpus == 1
+        num_all == 1
             ? ms_arena_printf(arena, "the rank of this plan needs %.2f GiB", needed)
-            : ms_arena_printf(arena, "the %ld ranks of this plan need %.2f GiB together",
-                              plan->gpus, needed);
+            : ms_arena_printf(arena,
+                              "%sthe %ld ranks of this plan need %.2f GiB together", some,
+                              num_all, needed);
     return ms_arena_printf(arena, "%s, this machine has %.2f GiB free: %.2f GiB short",
                            ranks, available, needed - available);
 }
 
-ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                           const ms_prediction *prediction, int num_whole)
+ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
+                           const ms_prediction *prediction, const ms_run_place *place)
 {
-    ms_run_room room = {needed_bytes(prediction, plan, workload->model, num_whole),
-                        available_bytes(), NULL, NULL};
-    if (room.needed_bytes <= room.available_bytes)
+    ms_run_room room = {.needed_bytes = needed_bytes(prediction, place, workload->model),
+                        .available_bytes = ms_host_memory_bytes()};
+    if (!(room.needed_bytes > room.available_bytes)) /* or it is not known */
         return room;
-    room.reason = reason_of(cx->arena, &room, plan);
-    room.change = find_change(cx, workload, plan, room.available_bytes, num_whole);
+    room.reason = reason_of(cx->arena, &room, place);
+    room.change = find_change(cx, workload, place, room.available_bytes);
     return room;
 }
 

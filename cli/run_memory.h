@@ -5,18 +5,25 @@
 #include "cli/run_options.h"
 #include "sim/prediction.h"
 
+/* The ranks of a plan that share this machine's memory. */
+typedef struct ms_run_place {
+    const ms_world *world;
+    long first_rank, num_ranks; /* one after the other, as launchers fill nodes */
+    long
+        num_whole; /* copies of all weights or gradients that their processes keep, or have yet to load */
+} ms_run_place;
+
 typedef struct ms_run_room {
     double
-        needed_bytes; /* predicted peaks of all ranks, and whole tensors that are asked for */
+        needed_bytes; /* predicted peaks of the ranks here, and whole tensors that are asked for */
     double
-        available_bytes; /* of this machine, not in use, within the limit of its control group; INFINITY: not known */
-    const char *change;  /* the nearest that fits, as flags; NULL: none was found */
-    const char *reason;  /* one sentence; NULL: there is room */
+        available_bytes; /* of this machine, not in use, within the limit of its control group; NaN: not known */
+    const char *change; /* the nearest that fits, as flags; NULL: none was found */
+    const char *reason; /* one sentence; NULL: there is room */
 } ms_run_room;
 
-/* `num_whole`: copies of all weights or gradients that the process of rank 0 keeps. */
-ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                           const ms_prediction *prediction, int num_whole);
+ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
+                           const ms_prediction *prediction, const ms_run_place *place);
 
 /* Records what is missing and the change as its hint: MS_ENOFIT. */
 ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room);

@@ -23,6 +23,48 @@ const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
     return ms_arena_printf(arena, "%s (%s over %s)", name, kind, group);
 }
 
+ms_status ms_transfer_no_memory(ms_ctx *cx, const ms_world *world,
+                                const ms_transfer *transfer)
+{
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for %s",
+                   ms_transfer_text(cx->arena, world, transfer));
+}
+
+/* "rank 3", "one of ranks 0, 3": the others, of which nobody knows who is missing. */
+static const char *others(ms_arena *arena, const ms_world *world, long own,
+                          const ms_transfer *transfer)
+{
+    if (transfer->kind >= MS_TRANSFER_SEND)
+        return ms_arena_printf(arena, "rank %ld", transfer->peer);
+    const ms_members *members = &world->members[transfer->group][own];
+    const char *text = NULL;
+    for (int i = 0; i < members->size; i++) {
+        if (i == members->own)
+            continue;
+        long rank = members->ranks[i];
+        text = text == NULL ? ms_arena_printf(arena, "%ld", rank)
+                            : ms_arena_printf(arena, "%s, %ld", text, rank);
+    }
+    return ms_arena_printf(arena, members->size == 2 ? "rank %s" : "one of ranks %s",
+                           text);
+}
+
+ms_status ms_transfer_waited(ms_ctx *cx, const ms_world *world, long rank,
+                             const ms_transfer *transfer, double waited_s)
+{
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "waited %g s for %s: %s has not come",
+                   waited_s, ms_transfer_text(cx->arena, world, transfer),
+                   others(cx->arena, world, rank, transfer));
+}
+
+bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then)
+{
+    if (then->kind < MS_TRANSFER_SEND)
+        return first->kind < MS_TRANSFER_SEND && first->stream == then->stream;
+    return first->kind == then->kind && first->peer == then->peer &&
+           first->tag == then->tag;
+}
+
 size_t ms_element_bytes(ms_real_type type, ms_element element)
 {
     if (element == MS_ELEMENT_LONG)

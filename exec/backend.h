@@ -52,11 +52,20 @@ typedef struct ms_transfer {
     const ms_part_op *predicted; /* of a program's node; NULL: not of a program */
 } ms_transfer;
 
-#define MS_MAX_TAG 30000
+#define MS_MAX_TAG (1 << 23) /* libraries of MPI have as many, though it promises 32767 */
 
 /* "attention.query (all-gather over tp)", "activations (send to rank 3)": for messages. */
 const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
                              const ms_transfer *transfer);
+/* MS_EIO: no memory is left for it. */
+ms_status ms_transfer_no_memory(ms_ctx *cx, const ms_world *world,
+                                const ms_transfer *transfer);
+/* MS_EIO: `rank` waited in vain, and does not know for whom of a group. */
+ms_status ms_transfer_waited(ms_ctx *cx, const ms_world *world, long rank,
+                             const ms_transfer *transfer, double waited_s);
+/* Whether `first`, which a rank started before `then`, ends before it: transfers of one stream, and what comes from the same rank with the same tag, end in
+ * the order of their starts. */
+bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then);
 size_t ms_element_bytes(ms_real_type type, ms_element element);
 /* Records what a rank that failed recorded first (what came later is of its way out), with "rank 3: "
  * before it, and returns its status. For backends. */

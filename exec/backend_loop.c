@@ -377,14 +377,6 @@ static ms_status finish(ms_ctx *cx, ms_device_rank *device, pending **at)
 
 /* Transfers of a stream end in the order of their starts; so does what comes from the same rank
  * with the same tag. */
-static bool comes_before(const pending *p, const ms_transfer *transfer)
-{
-    if (is_collective(transfer))
-        return is_collective(&p->transfer) && p->transfer.stream == transfer->stream;
-    return p->transfer.kind == transfer->kind && p->transfer.peer == transfer->peer &&
-           p->transfer.tag == transfer->tag;
-}
-
 static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
 {
     MS_TRY(ms_crew_check(cx, device->crew));
@@ -396,7 +388,7 @@ static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
     ms_transfer transfer = wanted->transfer;
     for (pending **at = &device->first; *at != NULL;) {
         bool is_wanted = (*at)->event == event;
-        if (is_wanted || comes_before(*at, &transfer))
+        if (is_wanted || ms_transfer_comes_before(&(*at)->transfer, &transfer))
             MS_TRY(finish(cx, device, at));
         else
             at = &(*at)->next;
@@ -404,13 +396,6 @@ static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
             break;
     }
     return MS_OK;
-}
-
-static ms_status no_memory(ms_ctx *cx, const ms_device_rank *device,
-                           const ms_transfer *transfer)
-{
-    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for %s",
-                   ms_transfer_text(cx->arena, device->world, transfer));
 }
 
 static ms_status add_pending(ms_ctx *cx, ms_device_rank *device,
@@ -423,7 +408,7 @@ static ms_status add_pending(ms_ctx *cx, ms_device_rank *device,
     if (p == NULL) {
         if (own != NULL)
             drop_parcel(own);
-        return no_memory(cx, device, transfer);
+        return ms_transfer_no_memory(cx, device->world, transfer);
     }
     *p = (pending){.event = ++device->last_event, .transfer = *transfer};
     if (uneven) {
@@ -451,7 +436,7 @@ static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
         return add_pending(cx, device, transfer, NULL, done);
     parcel *own = pack(device, transfer);
     if (own == NULL)
-        return no_memory(cx, device, transfer);
+        return ms_transfer_no_memory(cx, device->world, transfer);
     if (is_collective(transfer))
         return add_pending(cx, device, transfer, own, done);
     ms_crew_send(device->crew, device->rank, transfer->peer, transfer->tag,

@@ -1,7 +1,9 @@
 /* One process a rank, over MPI: a communicator for each of the rank's groups. Transfers are non-
  * blocking; waiting polls, so that a rank that waits in vain can say so. A message is sent from a
  * copy, so that nobody waits for its receiver. */
+#include "base/clock.h"
 #include "exec/backend_host.h"
+#include "exec/backend_mpi_join.h"
 #include "exec/backend_pool.h"
 #include "exec/environment.h"
 
@@ -32,12 +34,16 @@ struct ms_device_rank {
     const ms_backend_job *job;
     long rank;
     double timeout_s;
-    struct timespec began;
+    double began_s;
     const ms_kernels *kernels;
     ms_pool *pool;
     bool initialised_here;
-    bool failed;    /* it ends without MPI_Finalize, and so all ranks end */
-    MPI_Comm world; /* of sends; ranks are those of the plan */
+    bool has_joined;
+    ms_mpi_joined joined; /* by torchrun's variables */
+    bool failed;          /* it ends without MPI_Finalize, and so all ranks end */
+    MPI_Comm all;         /* of the launcher; all others come from it */
+    MPI_Comm world;       /* of sends; ranks are those of the plan */
+    int most_tag;
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
     ms_event last_event;
     pending *first, **end;
@@ -70,14 +76,6 @@ static void mpi_release(ms_device_rank *device, void *memory, size_t bytes)
     ms_pool_give(device->pool, memory, bytes);
 }
 
-static double elapsed_s(const struct timespec *since)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - since->tv_sec) +
-           1e-9 * (double)(now.tv_nsec - since->tv_nsec);
-}
-
 /* ---- open and close ---- */
 
 static void drop(ms_device_rank *device, pending **at)
@@ -93,31 +91,52 @@ static void drop(ms_device_rank *device, pending **at)
 
 static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
 {
+    ms_launch launch = ms_launch_environment();
     int is_up = 0, is_over = 0, provided = 0;
     MPI_Initialized(&is_up);
     MPI_Finalized(&is_over);
     if (is_over)
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "MPI has ended in this process and cannot begin again");
-    if (!is_up)
+    device->initialised_here = !is_up;
+    if (!is_up && launch.launcher == MS_LAUNCHER_TORCHRUN && launch.size > 1) {
+        device->has_joined = true;
+        MS_TRY(ms_mpi_join(cx, &launch, device->timeout_s, &device->joined));
+        device->all = device->joined.world;
+    } else if (!is_up) {
         MS_TRY(check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
                      "its initialisation"));
-    device->initialised_here = !is_up;
+    }
     return MS_OK;
 }
 
 static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
 {
     int size = 0;
-    MS_TRY(check(cx, MPI_Comm_size(MPI_COMM_WORLD, &size), "the count of ranks"));
+    const ms_device_rank *device = job->state;
+    MS_TRY(check(cx, MPI_Comm_size(device->all, &size), "the count of ranks"));
     if (size == job->world->num_ranks)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
             size, size == 1 ? " was" : "s were");
-    ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
-            job->world->num_ranks);
+    if (size == 1 && ms_launch_environment().launcher == MS_LAUNCHER_SLURM)
+        ms_hint(cx,
+                "srun --mpi=pmix (\"srun --mpi=list\" names what there is): without it "
+                "every process is alone");
+    else
+        ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
+                job->world->num_ranks);
     return MS_EINPUT;
+}
+
+static ms_status find_most_tag(ms_ctx *cx, ms_device_rank *device)
+{
+    int *most = NULL, is_set = 0;
+    MS_TRY(check(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
+                 "the question for its tags"));
+    device->most_tag = is_set ? *most : 32767; /* which every MPI has */
+    return MS_OK;
 }
 
 /* Every rank splits once for each kind of group; groups of one rank need no communicator of their
@@ -125,16 +144,17 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MS_TRY(check(cx, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "the numbering of ranks"));
-    MS_TRY(check(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
+    MPI_Comm_set_errhandler(device->all, MPI_ERRORS_RETURN);
+    MS_TRY(check(cx, MPI_Comm_rank(device->all, &rank), "the numbering of ranks"));
+    MS_TRY(check(cx, MPI_Comm_dup(device->all, &device->world), "a communicator"));
     device->rank = rank;
+    MS_TRY(find_most_tag(cx, device));
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
         const ms_members *members = &device->job->world->members[g][rank];
         device->of_group[g] = MPI_COMM_SELF;
         if (members->size == 1)
             continue;
-        int rc = MPI_Comm_split(MPI_COMM_WORLD, (int)members->ranks[0], members->own,
+        int rc = MPI_Comm_split(device->all, (int)members->ranks[0], members->own,
                                 &device->of_group[g]);
         MS_TRY(check(cx, rc, "the division into groups"));
     }
@@ -148,6 +168,8 @@ static void close_communicators(ms_device_rank *device)
             MPI_Comm_free(&device->of_group[g]);
     if (device->world != MPI_COMM_NULL)
         MPI_Comm_free(&device->world);
+    if (device->has_joined && device->all != MPI_COMM_NULL)
+        MPI_Barrier(device->all); /* who has left is missed */
     if (device->initialised_here)
         MPI_Finalize();
 }
@@ -159,6 +181,8 @@ static void mpi_close(ms_backend_job *job)
         return;
     if (!device->failed)
         close_communicators(device);
+    if (device->has_joined)
+        ms_mpi_leave(&device->joined);
     while (device->first != NULL)
         drop(device, &device->first);
     ms_pool_close(device->pool);
@@ -177,8 +201,10 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     job->state = device;
     if (device == NULL)
         return no_memory_for_mpi(cx);
-    *device =
-        (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .pool = ms_pool_open()};
+    *device = (ms_device_rank){.job = job,
+                               .all = MPI_COMM_WORLD,
+                               .world = MPI_COMM_NULL,
+                               .pool = ms_pool_open()};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
@@ -214,7 +240,7 @@ static ms_status mpi_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call
 
 static double mpi_now_s(ms_device_rank *device)
 {
-    return elapsed_s(&device->began);
+    return ms_clock_s() - device->began_s;
 }
 
 /* ---- completion ---- */
@@ -235,35 +261,6 @@ static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
     return MS_OK;
 }
 
-/* "rank 3", "ranks 0, 3": the others, of which MPI does not tell who is missing. */
-static const char *others(ms_arena *arena, const ms_device_rank *device,
-                          const ms_transfer *transfer)
-{
-    if (transfer->kind >= MS_TRANSFER_SEND)
-        return ms_arena_printf(arena, "rank %ld", transfer->peer);
-    const ms_members *members =
-        &device->job->world->members[transfer->group][device->rank];
-    const char *text = NULL;
-    for (int i = 0; i < members->size; i++) {
-        if (i == members->own)
-            continue;
-        long rank = members->ranks[i];
-        text = text == NULL ? ms_arena_printf(arena, "%ld", rank)
-                            : ms_arena_printf(arena, "%s, %ld", text, rank);
-    }
-    return ms_arena_printf(arena, members->size == 2 ? "rank %s" : "one of ranks %s",
-                           text);
-}
-
-static ms_status waited_in_vain(ms_ctx *cx, const ms_device_rank *device,
-                                const ms_transfer *transfer)
-{
-    return ms_fail(cx, MS_EIO, MS_NOWHERE, "waited %g s for %s: %s has not come",
-                   device->timeout_s,
-                   ms_transfer_text(cx->arena, device->job->world, transfer),
-                   others(cx->arena, device, transfer));
-}
-
 /* MPI takes a shorter message than was asked for. */
 static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                               const MPI_Status *came)
@@ -279,16 +276,26 @@ static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pe
                    p->transfer.count, count);
 }
 
+/* Without mpiexec nobody else ends a run of which one rank is gone. */
+static ms_status check_others(ms_ctx *cx, const ms_device_rank *device,
+                              const ms_transfer *transfer)
+{
+    long gone = ms_rendezvous_missing(&device->joined.meeting);
+    if (gone < 0)
+        return MS_OK;
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld has ended during %s", gone,
+                   ms_transfer_text(cx->arena, device->job->world, transfer));
+}
+
 static bool is_interrupted(const ms_device_rank *device)
 {
     return device->job->interrupted != NULL && *device->job->interrupted != 0;
 }
 
-/* Polls with pauses: ranks may outnumber cores. */
+/* Polls with pauses: ranks may outnumber cores. The clock is read at every poll: it costs less than one. */
 static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
-    struct timespec began;
-    clock_gettime(CLOCK_MONOTONIC, &began);
+    double began_s = ms_clock_s();
     for (long polls = 1;; polls++) {
         int is_done = 0;
         MPI_Status came;
@@ -298,25 +305,17 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
                          ms_transfer_text(cx->arena, device->job->world, &p->transfer));
         if (is_done)
             return check_length(cx, device, p, &came);
+        if (ms_clock_s() - began_s > device->timeout_s)
+            return ms_transfer_waited(cx, device->job->world, device->rank, &p->transfer,
+                                      device->timeout_s);
         if (polls % POLLS_BEFORE_YIELD != 0)
             continue;
         sched_yield();
-        if (is_interrupted(device) && elapsed_s(&began) > MS_INTERRUPTED_WAIT_S)
+        if (is_interrupted(device) && ms_clock_s() - began_s > MS_INTERRUPTED_WAIT_S)
             return MS_EINTERRUPTED;
-        if (elapsed_s(&began) > device->timeout_s)
-            return waited_in_vain(cx, device, &p->transfer);
+        if (device->has_joined && !is_interrupted(device))
+            MS_TRY(check_others(cx, device, &p->transfer));
     }
-}
-
-/* Transfers of one stream, and what comes from the same rank with the same tag, end in the order of their starts. */
-static bool comes_before(const pending *p, const ms_transfer *transfer)
-{
-    bool collective = transfer->kind < MS_TRANSFER_SEND;
-    if (collective)
-        return p->transfer.kind < MS_TRANSFER_SEND &&
-               p->transfer.stream == transfer->stream;
-    return p->transfer.kind == transfer->kind && p->transfer.peer == transfer->peer &&
-           p->transfer.tag == transfer->tag;
 }
 
 static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
@@ -331,7 +330,7 @@ static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
     const ms_transfer transfer = wanted->transfer;
     for (pending **at = &device->first; *at != NULL;) {
         bool is_wanted = (*at)->event == event;
-        if (!is_wanted && !comes_before(*at, &transfer)) {
+        if (!is_wanted && !ms_transfer_comes_before(&(*at)->transfer, &transfer)) {
             at = &(*at)->next;
             continue;
         }
@@ -375,13 +374,6 @@ static ms_status too_many(ms_ctx *cx, const ms_device_rank *device,
         ms_transfer_text(cx->arena, device->job->world, transfer), count, INT_MAX);
 }
 
-static ms_status no_memory(ms_ctx *cx, const ms_device_rank *device,
-                           const ms_transfer *transfer)
-{
-    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for %s",
-                   ms_transfer_text(cx->arena, device->job->world, transfer));
-}
-
 /* Counts and displacements as MPI wants them: in ints. */
 static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
@@ -389,7 +381,7 @@ static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p
     int size = device->job->world->members[t->group][device->rank].size;
     p->counts = malloc(4 * (size_t)size * sizeof *p->counts);
     if (p->counts == NULL)
-        return no_memory(cx, device, t);
+        return ms_transfer_no_memory(cx, device->job->world, t);
     int *counts[2] = {p->counts, p->counts + 2 * size};
     const long *given[2] = {t->send_counts, t->receive_counts};
     for (int way = 0; way < 2; way++) {
@@ -417,7 +409,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     p->copy = ms_pool_take(device->pool, bytes);
     p->copy_bytes = bytes;
     if (bytes > 0 && p->copy == NULL)
-        return no_memory(cx, device, t);
+        return ms_transfer_no_memory(cx, device->job->world, t);
     if (bytes > 0)
         memcpy(p->copy, t->send, bytes);
     int rc = MPI_Isend(p->copy, (int)t->count, p->type, (int)t->peer, t->tag,
@@ -481,11 +473,15 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
     for (int i = 0; i < num_after; i++)
         MS_TRY(mpi_wait(cx, device, after[i]));
     MS_TRY(collect_sent(cx, device));
+    if (transfer->kind >= MS_TRANSFER_SEND && transfer->tag > device->most_tag)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s: this MPI has tags up to %d only",
+                       ms_transfer_text(cx->arena, device->job->world, transfer),
+                       device->most_tag);
     if (transfer->count > INT_MAX && transfer->kind != MS_TRANSFER_ALL_TO_ALL)
         return too_many(cx, device, transfer, transfer->count);
     pending *p = malloc(sizeof *p);
     if (p == NULL)
-        return no_memory(cx, device, transfer);
+        return ms_transfer_no_memory(cx, device->job->world, transfer);
     *p = (pending){.transfer = *transfer,
                    .request = MPI_REQUEST_NULL,
                    .type = type_of(device, transfer)};
@@ -515,9 +511,9 @@ static void print_at_once(const ms_ctx *cx)
 /* This process ends next, with its status, and mpiexec ends the others. Open MPI's needs no
  * MPI_Abort for that, and sometimes hangs in its own clean-up after one (seen: Open MPI 4.1.4 with
  * PMIx 4.2.2). Other launchers, srun among them, may let the others go on without it. */
-static void end_others(const ms_ctx *cx, ms_status status)
+static void end_others(const ms_ctx *cx, const ms_device_rank *device, ms_status status)
 {
-    if (ms_launch_environment().by_open_mpi)
+    if (ms_launch_environment().by_open_mpi || device->has_joined)
         return;
     fflush(stdout);
     print_at_once(cx);
@@ -552,7 +548,7 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
     device->job = job;
     ms_status status = meet_all(&own, device);
-    clock_gettime(CLOCK_MONOTONIC, &device->began);
+    device->began_s = ms_clock_s();
     if (status == MS_OK)
         status = main(&own, device, device->rank, state);
     if (status == MS_OK)
@@ -561,7 +557,7 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     if (device->failed) {
         status = ms_rank_failed(cx, device->rank, &own, status);
         if (status != MS_EINTERRUPTED) /* others may have results to print */
-            end_others(cx, status);
+            end_others(cx, device, status);
     }
     ms_arena_close(own.arena);
     return status;

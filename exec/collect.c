@@ -1,14 +1,16 @@
 #include "exec/collect.h"
 
+#include "base/number.h"
+
 #include <string.h>
 
 /* ---- one rank ---- */
 
-/* Followed by samples, slices and the names of slices, whose pointers count from the start of the names. */
+/* Followed by times of steps, samples, slices and the names of slices, whose pointers count from the start of the names. */
 typedef struct header {
     long rank;
     ms_ledger ledger;
-    long num_samples, num_slices, num_text;
+    long num_steps, num_samples, num_slices, num_text;
 } header;
 
 static size_t text_length(const ms_recorder *recorder)
@@ -43,23 +45,29 @@ static void pack_slices(const ms_recorder *recorder, ms_recorded *slices, char *
     }
 }
 
-ms_packed ms_rank_outcome_pack(ms_arena *arena, const ms_rank_outcome *rank)
+ms_packed ms_rank_outcome_pack(ms_arena *arena, const ms_rank_outcome *rank,
+                               long num_steps)
 {
     size_t text = text_length(&rank->recorder);
     header head = {.rank = rank->rank,
                    .ledger = rank->ledger,
+                   .num_steps = num_steps,
                    .num_samples = rank->num_samples,
                    .num_slices = rank->recorder.num,
                    .num_text = (long)text};
     size_t samples = (size_t)rank->num_samples * sizeof(ms_ledger_sample);
     size_t slices = (size_t)rank->recorder.num * sizeof(ms_recorded);
-    size_t bytes = sizeof head + samples + slices + text;
+    size_t steps = (size_t)num_steps * sizeof(double);
+    size_t bytes = sizeof head + steps + samples + slices + text;
     bytes += (sizeof(long) - bytes % sizeof(long)) % sizeof(long);
     char *out = ms_arena_alloc(arena, bytes);
     memcpy(out, &head, sizeof head);
+    char *at = out + sizeof head;
+    if (steps > 0)
+        memcpy(at, rank->step_s, steps);
     if (samples > 0)
-        memcpy(out + sizeof head, rank->samples, samples);
-    char *at = out + sizeof head + samples;
+        memcpy(at + steps, rank->samples, samples);
+    at += steps + samples;
     pack_slices(&rank->recorder, (ms_recorded *)(void *)at, at + slices);
     return (ms_packed){bytes, out};
 }
@@ -93,6 +101,10 @@ void ms_rank_outcome_unpack(ms_arena *arena, const ms_packed *packed,
     *out = (ms_rank_outcome){
         .rank = head.rank, .ledger = head.ledger, .num_samples = (int)head.num_samples};
     const char *at = (const char *)packed->bytes + sizeof head;
+    double *step_s = MS_NEW_ARRAY(arena, head.num_steps, double);
+    memcpy(step_s, at, (size_t)head.num_steps * sizeof *step_s);
+    out->step_s = step_s;
+    at += (size_t)head.num_steps * sizeof *step_s;
     ms_ledger_sample *samples = MS_NEW_ARRAY(arena, head.num_samples, ms_ledger_sample);
     size_t bytes = (size_t)head.num_samples * sizeof *samples;
     memcpy(samples, at, bytes);
@@ -135,7 +147,7 @@ static ms_status transfer(ms_ctx *cx, const collection *c, ms_device_rank *devic
 static ms_status give(ms_ctx *cx, const collection *c, ms_device_rank *device,
                       const ms_rank_outcome *own)
 {
-    ms_packed packed = ms_rank_outcome_pack(cx->arena, own);
+    ms_packed packed = ms_rank_outcome_pack(cx->arena, own, c->outcome->steps_done);
     long count = (long)(packed.num_bytes / sizeof(long));
     ms_transfer size = longs(MS_TRANSFER_SEND, 0, SIZE_TAG, 1);
     size.send = &count;
@@ -180,6 +192,15 @@ static ms_status collect_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return MS_OK;
 }
 
+/* A step is as long as its slowest rank's. */
+static void find_step_times(ms_outcome *outcome)
+{
+    for (long r = 0; r < outcome->num_ranks; r++)
+        for (long step = 0; step < outcome->steps_done; step++)
+            outcome->step_s[step] =
+                ms_max(outcome->step_s[step], outcome->ranks[r].step_s[step]);
+}
+
 ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcome)
 {
     long num_ranks = job->world->num_ranks;
@@ -192,6 +213,7 @@ ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcom
         return MS_OK;
     outcome->ranks = c.all;
     outcome->num_ranks = num_ranks;
+    find_step_times(outcome);
     return MS_OK;
 }
 

@@ -3,13 +3,15 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *const ms_launcher_names[] = {"none", "mpi", "torchrun", "slurm", NULL};
 
-/* `also`, where there is one, tells this launcher from others that set the same variables. */
+/* `also`, where there are any, tell this launcher from others that set the same variables. */
 typedef struct launcher_names {
     ms_launcher launcher;
-    const char *rank, *size, *local_rank, *also;
+    const char *rank, *size, *local_rank, *local_size;
+    const char *also[2];
 } launcher_names;
 
 /* Open MPI: "mpirun" manual page, environment variables; MPICH: PMI-1, src/pm/hydra; PyTorch:
@@ -17,11 +19,30 @@ typedef struct launcher_names {
  * sbatch set SLURM_PROCID but for srun no SLURM_STEP_ID. */
 static const launcher_names launchers[] = {
     /* Open MPI first */
-    {MS_LAUNCHER_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK", NULL},
-    {MS_LAUNCHER_MPI, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL},
-    {MS_LAUNCHER_TORCHRUN, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_RANK"},
-    {MS_LAUNCHER_SLURM, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"},
+    {MS_LAUNCHER_MPI,
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     {NULL}},
+    {MS_LAUNCHER_MPI,
+     "PMI_RANK",
+     "PMI_SIZE",
+     "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS",
+     {NULL}},
+    {MS_LAUNCHER_TORCHRUN,
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     {"LOCAL_RANK", "MASTER_ADDR"}},
+    {MS_LAUNCHER_SLURM,
+     "SLURM_PROCID",
+     "SLURM_NTASKS",
+     "SLURM_LOCALID",
+     NULL,
+     {"SLURM_STEP_ID"}},
 };
 
 static long number(const char *name)
@@ -35,14 +56,79 @@ static long number(const char *name)
     return *end == '\0' && errno == 0 ? value : -1;
 }
 
+static bool has_any(const char *const names[2])
+{
+    return names[0] == NULL || getenv(names[0]) != NULL ||
+           (names[1] != NULL && getenv(names[1]) != NULL);
+}
+
+/* "2(x3),1": tasks of the nodes of a step, one after the other, equal ones together. */
+static long tasks_of_node(const char *text, long node)
+{
+    while (text != NULL && *text >= '0' && *text <= '9') {
+        char *end;
+        long tasks = strtol(text, &end, 10), times = 1;
+        if (end[0] == '(' && end[1] == 'x')
+            times = strtol(end + 2, &end, 10);
+        if (node < times)
+            return tasks;
+        node -= times;
+        end += *end == ')';
+        text = *end == ',' ? end + 1 : NULL;
+    }
+    return 0;
+}
+
+static long local_size(const launcher_names *names)
+{
+    if (names->launcher == MS_LAUNCHER_SLURM) {
+        long node = number("SLURM_NODEID");
+        return node < 0 ? 0 : tasks_of_node(getenv("SLURM_STEP_TASKS_PER_NODE"), node);
+    }
+    long size = number(names->local_size);
+    return size > 0 ? size : 0;
+}
+
 ms_launch ms_launch_environment(void)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const launcher_names *l = &launchers[i];
         long rank = number(l->rank), size = number(l->size);
-        bool is_it = l->also == NULL || getenv(l->also) != NULL;
-        if (is_it && rank >= 0 && rank < size)
-            return (ms_launch){l->launcher, rank, size, number(l->local_rank), i == 0};
+        if (has_any(l->also) && rank >= 0 && rank < size)
+            return (ms_launch){l->launcher,           rank,   size,
+                               number(l->local_rank), i == 0, local_size(l)};
     }
-    return (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1, false};
+    return (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1, false, 0};
+}
+
+static const char *value_text(ms_arena *arena, const char *name)
+{
+    const char *value = getenv(name);
+    return value == NULL ? ms_arena_printf(arena, "%s is not set", name)
+                         : ms_arena_printf(arena, "%s is \"%.40s\"", name, value);
+}
+
+const char *ms_launch_unclear(ms_arena *arena)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const launcher_names *l = &launchers[i];
+        if (getenv(l->rank) == NULL)
+            continue;
+        const char *text = ms_arena_printf(arena, "%s, %s", value_text(arena, l->rank),
+                                           value_text(arena, l->size));
+        return has_any(l->also) ? text
+                                : ms_arena_printf(arena, "%s, %s", text,
+                                                  value_text(arena, l->also[0]));
+    }
+    return NULL;
+}
+
+bool ms_launch_meeting_point(ms_meeting_point *out)
+{
+    const char *taken = getenv("TORCHELASTIC_USE_AGENT_STORE");
+    *out = (ms_meeting_point){getenv("MASTER_ADDR"), number("MASTER_PORT")};
+    if (taken != NULL && strcmp(taken, "True") == 0)
+        out->port++;
+    return out->address != NULL && out->address[0] != '\0' && out->port > 0 &&
+           out->port < 65536;
 }

@@ -3,12 +3,14 @@
 #ifndef MS_EXEC_ENVIRONMENT_H
 #define MS_EXEC_ENVIRONMENT_H
 
+#include "base/arena.h"
+
 #include <stdbool.h>
 
 typedef enum ms_launcher {
     MS_LAUNCHER_NONE,
     MS_LAUNCHER_MPI, /* Open MPI's mpiexec (OMPI_COMM_WORLD_*), MPICH's and Slurm's with PMI (PMI_*) */
-    MS_LAUNCHER_TORCHRUN, /* RANK, WORLD_SIZE and LOCAL_RANK */
+    MS_LAUNCHER_TORCHRUN, /* RANK and WORLD_SIZE, with LOCAL_RANK or MASTER_ADDR */
     MS_LAUNCHER_SLURM,    /* srun: SLURM_PROCID, SLURM_NTASKS, within a step */
     MS_NUM_LAUNCHERS
 } ms_launcher;
@@ -19,10 +21,23 @@ typedef struct ms_launch {
     long rank, size;  /* 0 of 1 without a launcher */
     long local_rank;  /* on its node; -1: not said */
     bool by_open_mpi; /* its own mpiexec */
+    long local_size;  /* ranks on its node; 0: not said */
 } ms_launch;
 
 /* The first launcher, in the order above, of which both rank and size are whole numbers with 0 <=
  * rank < size. A batch script of Slurm's, outside of srun, is none. */
 ms_launch ms_launch_environment(void);
+
+typedef struct ms_meeting_point {
+    const char *address; /* of the environment */
+    long port;
+} ms_meeting_point;
+
+/* Where rank 0 of torchrun listens for the others: MASTER_ADDR and MASTER_PORT, or the port after it where torchrun keeps a store of its own at this one
+ * (TORCHELASTIC_USE_AGENT_STORE). False: not said. */
+bool ms_launch_meeting_point(ms_meeting_point *out);
+
+/* "RANK is 1, WORLD_SIZE is not set": variables of a launcher that is not recognised from them, for a note; NULL: there are none. Lives in the arena. */
+const char *ms_launch_unclear(ms_arena *arena);
 
 #endif

@@ -19,8 +19,7 @@ static ms_handed *slot_of(ms_rank_run *r, ms_handed *table, int stage, int micro
 /* Of what a stage makes in one direction. */
 static int tag_of(const ms_rank_run *r, int stage, int microbatch, bool gradient)
 {
-    long which = 2 * (stage * num_microbatches(r) + microbatch) + (gradient ? 1 : 0);
-    return (int)(which % MS_MAX_TAG);
+    return (int)(2 * (stage * num_microbatches(r) + microbatch)) + (gradient ? 1 : 0);
 }
 
 static int rank_of(const ms_rank_run *r, int stage)

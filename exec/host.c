@@ -1,7 +1,5 @@
 #include "exec/host.h"
 
-#include "base/number.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,31 +27,23 @@ static double read_number(const char *path, const char *key)
 static double installed_bytes(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    return (double)pages * (double)page_bytes; /* not positive: nobody knows */
+    return pages > 0 && page_bytes > 0 ? (double)pages * (double)page_bytes : (double)NAN;
+}
+
+/* What a control group (version 2) has left; pages of files that nobody has open make room when it is needed. NaN: no limit. */
+static double left_in_group_bytes(void)
+{
+    double limit_bytes = read_number("/sys/fs/cgroup/memory.max", "");
+    double used_bytes = read_number("/sys/fs/cgroup/memory.current", "");
+    double cached_bytes = read_number("/sys/fs/cgroup/memory.stat", "inactive_file ");
+    used_bytes -= isnan(cached_bytes) ? 0.0 : cached_bytes;
+    return limit_bytes < used_bytes ? 0.0 : limit_bytes - used_bytes;
 }
 
 double ms_host_memory_bytes(void)
 {
     double available_kib = read_number("/proc/meminfo", "MemAvailable:");
-    double limit_bytes = read_number("/sys/fs/cgroup/memory.max", "");
-    double used_bytes = read_number("/sys/fs/cgroup/memory.current", "");
     double bytes = isnan(available_kib) ? installed_bytes() : 1024.0 * available_kib;
-    if (!isnan(limit_bytes) && !isnan(used_bytes))
-        bytes = ms_min(bytes, ms_max(limit_bytes - used_bytes, 0.0));
-    return bytes;
-}
-
-ms_status ms_host_cluster(ms_ctx *cx, long ranks, const ms_cluster **out)
-{
-    const ms_cluster *generic;
-    MS_TRY(ms_cluster_load(cx, "cpu", &generic));
-    ms_cluster *cluster = MS_NEW(cx->arena, ms_cluster);
-    double bytes = ms_host_memory_bytes();
-    *cluster = *generic;
-    cluster->gpus_per_node = ranks;
-    cluster->description = "the CPU cores of this machine, a rank each";
-    if (bytes > 0.0)
-        cluster->device.memory_bytes = bytes / (double)ranks;
-    *out = cluster;
-    return MS_OK;
+    double left_bytes = left_in_group_bytes();
+    return isnan(left_bytes) || left_bytes > bytes ? bytes : left_bytes;
 }

@@ -81,6 +81,31 @@ static bool gathers_once(ms_sharding sharding)
     return sharding == MS_ZERO_1 || sharding == MS_ZERO_2 || sharding == MS_ZERO_3_KEEP;
 }
 
+static ms_job_tags tags_of(const ms_planned *planned, const ms_job_stage *stages)
+{
+    const ms_schedule_shape *shape = &planned->schedule->shape;
+    int num_stages = ms_schedule_model_stages(shape);
+    ms_job_tags tags = {.parts = 1};
+    for (int s = 0; s < num_stages; s++)
+        tags.parts = stages[s].num_parts > tags.parts ? stages[s].num_parts : tags.parts;
+    tags.first_copy =
+        2L * planned->schedule->num_stages * ms_plan_microbatches(planned->plan);
+    tags.tied = tags.first_copy + (long)num_stages * tags.parts;
+    return tags;
+}
+
+ms_status ms_job_check_tags(ms_ctx *cx, const ms_job *job)
+{
+    if (job->tags.tied < MS_MAX_TAG)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "a step of this plan has %ld kinds of messages between stages, must be at "
+            "most %d",
+            job->tags.tied + 1, MS_MAX_TAG);
+    ms_hint(cx, "fewer micro-batches: a larger --microbatch or a smaller global batch");
+    return MS_EINPUT;
+}
+
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options)
 {
@@ -93,6 +118,7 @@ ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                   .positions = make_positions(arena, planned->plan),
                   .overlaps = planned->workload->stack->dp_overlap.value > 0.0,
                   .gathers_once = gathers_once(planned->sharding)};
+    job.tags = tags_of(planned, job.stages);
     place_steps(arena, planned->schedule, &job);
     return job;
 }

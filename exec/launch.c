@@ -2,6 +2,8 @@
  * a Ctrl-C reaches this process alone, which asks the ranks to stop. */
 #include "exec/launch.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -107,13 +109,6 @@ typedef struct process {
     bool terminated;
 } process;
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Ends when this process does, whatever ends it. */
 static void follow_parent(void)
 {
@@ -178,13 +173,13 @@ static void stop_when_asked(process *p, const sigset_t *signals)
     struct timespec none = {0};
     bool asked = sigtimedwait(signals, NULL, &none) > 0;
     if (asked && p->asked_at_s == 0.0) {
-        p->asked_at_s = now_s();
+        p->asked_at_s = ms_clock_s();
         (void)kill(p->pid, SIGUSR1);
         return;
     }
     if (p->asked_at_s == 0.0)
         return;
-    double waited_s = now_s() - p->asked_at_s;
+    double waited_s = ms_clock_s() - p->asked_at_s;
     if (!p->terminated && (asked || waited_s > FORCE_AFTER_S)) {
         p->terminated = true;
         (void)kill(p->pid, SIGTERM); /* mpiexec ends its ranks */

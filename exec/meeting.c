@@ -1,5 +1,7 @@
 #include "exec/meeting.h"
 
+#include "base/clock.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -56,7 +58,7 @@ struct ms_crew {
     const ms_backend_job *job;
     ms_crew_habits habits;
     double timeout_s;
-    struct timespec began;
+    double began_s;
     ms_arena *arena;
     pthread_mutex_t lock; /* of all below, and of the arena while ranks run */
     gathering *all;
@@ -110,7 +112,7 @@ ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_habits habits)
     crew->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     atomic_init(&crew->failed_rank, -1);
     pthread_mutex_init(&crew->lock, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &crew->began);
+    crew->began_s = ms_clock_s();
     open_gatherings(crew);
     crew->boxes = MS_NEW_ARRAY(arena, job->world->num_ranks, mailbox);
     for (long rank = 0; rank < job->world->num_ranks; rank++) {
@@ -153,10 +155,7 @@ const ms_backend_job *ms_crew_job(const ms_crew *crew)
 
 double ms_crew_elapsed_s(const ms_crew *crew)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - crew->began.tv_sec) +
-           1e-9 * (double)(now.tv_nsec - crew->began.tv_nsec);
+    return ms_clock_s() - crew->began_s;
 }
 
 /* ---- failures ---- */
@@ -426,7 +425,7 @@ ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
         ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
         seats[rank] = (seat){crew, rank, main, devices[rank], state, own, MS_OK, 0};
     }
-    clock_gettime(CLOCK_MONOTONIC, &crew->began);
+    crew->began_s = ms_clock_s();
     long started = start_threads(crew, seats);
     for (long rank = 0; rank < started; rank++)
         pthread_join(seats[rank].thread, NULL);

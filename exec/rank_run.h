@@ -88,7 +88,9 @@ typedef struct ms_walk_run {
     ms_handed carried; /* between parts: activations, or their gradients */
     ms_event ready;    /* its last task */
     int num_arrived;   /* and what else its next task waits for */
-    ms_event arrived[8];
+    int room_arrived;
+    ms_event
+        *arrived;    /* [0] is `ready`'s place in a list of all; in the flight's arena */
     ms_event params; /* the gather of the next part; 0: none */
     double
         when_s; /* about when the next entry can start, as predicted; to take turns in a pair */
@@ -100,8 +102,8 @@ ms_part_run ms_walk_run_at(const ms_walk_run *w);
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event);
 /* Compute waits for what the walk's next task waits for. */
 ms_status ms_walk_run_settle(ms_walk_run *w);
-/* What the next task waits for, as a list for a transfer's `after`; returns how many. */
-int ms_walk_run_after(const ms_walk_run *w, ms_event out[9]);
+/* What the next task waits for, as a list for a transfer's `after`; good until the next arrival. */
+const ms_event *ms_walk_run_after(ms_walk_run *w, int *num);
 /* On a virtual clock: compute is taken for so long. */
 ms_status ms_walk_run_spend(ms_walk_run *w, double seconds);
 ms_status ms_walk_run_alone(ms_walk_run *w);

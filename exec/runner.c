@@ -45,6 +45,7 @@ static void keep_outcome(run *state, ms_rank_run *r)
         memcpy(state->samples[at], r->samples,
                (size_t)r->num_samples * sizeof *r->samples);
     kept->samples = state->samples[at];
+    kept->step_s = state->step_s + kept->rank * state->job.options->num_steps;
 }
 
 /* ---- steps of a rank ---- */
@@ -255,6 +256,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     *out = (ms_outcome){0};
     MS_TRY(check_sync(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
+    MS_TRY(ms_job_check_tags(cx, &state.job));
     make_collections(cx, &state);
     open_outcome(cx, &state, out);
     job->interrupted = options->interrupted;

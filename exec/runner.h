@@ -44,6 +44,7 @@ typedef struct ms_rank_outcome {
     ms_ledger ledger;
     int num_samples;
     const ms_ledger_sample *samples; /* over the last step */
+    const double *step_s;            /* (steps done): its own clock's */
     ms_recorder recorder;
 } ms_rank_outcome;
 

@@ -44,9 +44,9 @@ static long peer_on(const ms_rank_run *r, int pipeline_rank)
         .ranks[pipeline_rank];
 }
 
-static int tag_of_unit(const ms_rank_stage *stage, int part)
+static int tag_of_unit(const ms_rank_run *r, const ms_rank_stage *stage, int part)
 {
-    return MS_MAX_TAG - 1 - (stage->model_stage * 97 + part) % 4096;
+    return (int)r->job->tags.first_copy + stage->model_stage * r->job->tags.parts + part;
 }
 
 static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
@@ -55,7 +55,7 @@ static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
     long peer = peer_on(r, ranks - 1 - r->pipeline_rank);
     double start_s = r->rank.backend->now_s(r->rank.device);
     MS_TRY(ms_unit_exchange_twin(&r->rank, stage->parts[part].unit, peer,
-                                 tag_of_unit(stage, part)));
+                                 tag_of_unit(r, stage, part)));
     record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TWIN, start_s);
     return MS_OK;
 }
@@ -87,8 +87,8 @@ static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
     int other = which == MS_PART_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;
     long peer = peer_on(r, ms_schedule_rank(shape, other));
     double start_s = r->rank.backend->now_s(r->rank.device);
-    MS_TRY(
-        ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer, MS_MAX_TAG - 1));
+    MS_TRY(ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
+                                 (int)r->job->tags.tied));
     record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TIED, start_s);
     return MS_OK;
 }

@@ -40,18 +40,32 @@ static const ms_part_entry *entry_at(const ms_walk_run *w)
 
 /* ---- what the next task waits for ---- */
 
-void ms_walk_run_arrives(ms_walk_run *w, ms_event event)
+static void make_room(ms_walk_run *w)
 {
-    const int room = (int)(sizeof w->arrived / sizeof *w->arrived);
-    if (event != 0 && w->num_arrived < room)
-        w->arrived[w->num_arrived++] = event;
+    int room = w->room_arrived == 0 ? 8 : 2 * w->room_arrived;
+    ms_event *arrived = MS_NEW_ARRAY(w->flight->arena, room, ms_event);
+    if (w->room_arrived > 0)
+        memcpy(arrived, w->arrived, (size_t)w->room_arrived * sizeof *arrived);
+    w->arrived = arrived;
+    w->room_arrived = room;
 }
 
-int ms_walk_run_after(const ms_walk_run *w, ms_event out[9])
+void ms_walk_run_arrives(ms_walk_run *w, ms_event event)
 {
-    out[0] = w->ready;
-    memcpy(out + 1, w->arrived, (size_t)w->num_arrived * sizeof *out);
-    return 1 + w->num_arrived;
+    if (event == 0)
+        return;
+    if (1 + w->num_arrived >= w->room_arrived)
+        make_room(w);
+    w->arrived[1 + w->num_arrived++] = event;
+}
+
+const ms_event *ms_walk_run_after(ms_walk_run *w, int *num)
+{
+    *num = 1 + w->num_arrived;
+    if (w->num_arrived == 0)
+        return &w->ready;
+    w->arrived[0] = w->ready;
+    return w->arrived;
 }
 
 ms_status ms_walk_run_settle(ms_walk_run *w)
@@ -59,7 +73,7 @@ ms_status ms_walk_run_settle(ms_walk_run *w)
     const ms_rank *rank = &w->r->rank;
     MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
     for (int i = 0; i < w->num_arrived; i++)
-        MS_TRY(rank->backend->wait(rank->cx, rank->device, w->arrived[i]));
+        MS_TRY(rank->backend->wait(rank->cx, rank->device, w->arrived[1 + i]));
     w->num_arrived = 0;
     return MS_OK;
 }
@@ -120,13 +134,14 @@ ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
 static ms_status move(ms_walk_run *w, const ms_part_op *op)
 {
     const ms_rank *rank = &w->r->rank;
-    ms_event after[9], done = 0;
+    ms_event done = 0;
+    int num;
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE, /* its time is predicted */
                             .group = (unsigned char)op->group,
                             .stream = stream_of_group[op->group],
                             .name = op->name,
                             .predicted = op};
-    int num = ms_walk_run_after(w, after);
+    const ms_event *after = ms_walk_run_after(w, &num);
     MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, after, num, &done));
     if (done != 0) {
         w->ready = done;

@@ -100,9 +100,10 @@ static bool gathers_early(const ms_walk_run *w)
 static ms_status gather_for_part(ms_walk_run *w)
 {
     bool overlaps = w->r->job->overlaps;
-    ms_event after[9];
+    const ms_event *after;
+    int num;
     if (!overlaps || (w->part == 0 && w->pass == MS_PART_FORWARD)) {
-        int num = ms_walk_run_after(w, after);
+        after = ms_walk_run_after(w, &num);
         MS_TRY(gather(w, w->part, after, num));
     }
     ms_walk_run_arrives(w, w->params);
@@ -112,7 +113,7 @@ static ms_status gather_for_part(ms_walk_run *w)
     }
     if (!overlaps || w->part + 1 == w->stage->num_parts)
         return MS_OK;
-    int num = ms_walk_run_after(w, after);
+    after = ms_walk_run_after(w, &num);
     return gather(w, w->part + 1, after, num);
 }
 

@@ -1,12 +1,12 @@
 #include "sim/search.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct task {
     ms_mesh_choice mesh;
@@ -35,13 +35,6 @@ typedef struct shared {
     int least_index;
     double open_bound_s;
 } shared;
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- collecting ---- */
 
@@ -242,7 +235,7 @@ static void report(const shared *s, ms_search_result *out)
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out)
 {
-    double start_s = now_s();
+    double start_s = ms_clock_s();
     assert(options->num_best > 0 && options->num_threads > 0);
     shared s = {.workload = workload,
                 .space = space,
@@ -259,11 +252,11 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
         run_threads(&s, bound_meshes);
         qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_bound);
         ms_log("search", "%d meshes bounded after %.3f s, %ld sets of bills", s.num_tasks,
-               now_s() - start_s, workload->num_bill_sets);
+               ms_clock_s() - start_s, workload->num_bill_sets);
     }
     run_threads(&s, explore_meshes);
     pthread_mutex_destroy(&s.lock);
     report(&s, out);
-    out->elapsed_s = now_s() - start_s;
+    out->elapsed_s = ms_clock_s() - start_s;
     return out->num_found > 0 ? MS_OK : MS_ENOFIT;
 }

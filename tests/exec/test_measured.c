@@ -70,12 +70,15 @@ static void a_rank_travels_as_bytes(void **state)
     rank.rank = 7;
     rank.samples = samples;
     rank.num_samples = 2;
-    ms_packed packed = ms_rank_outcome_pack(arena, &rank);
+    rank.step_s = (double[]){4.0, 1.0, 2.0};
+    ms_packed packed = ms_rank_outcome_pack(arena, &rank, 3);
     ASSERT_INT(packed.num_bytes % sizeof(long), 0);
     ms_rank_outcome_unpack(arena, &packed, &copy);
     ASSERT_INT(copy.rank, 7);
     ASSERT_INT(copy.num_samples, 2);
     ASSERT_INT(copy.samples[1].action, 5);
+    for (int i = 0; i < 3; i++)
+        ASSERT_NEAR(copy.step_s[i], rank.step_s[i], 0.0);
     ASSERT_NEAR(copy.ledger.peak_bytes, 640.0, 0.0);
     ASSERT_INT(copy.recorder.num, rank.recorder.num);
     for (long i = 0; i < copy.recorder.num; i++) {

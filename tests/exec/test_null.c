@@ -1,5 +1,6 @@
 /* Virtual clocks: small walks by hand, and whole steps of random plans, which must take what the simulator's replay of their nodes takes, to the last bit. */
 #include "exec/collect.h"
+#include "exec/rank_run.h"
 #include "exec/runner.h"
 #include "sim/simulation.h"
 
@@ -151,6 +152,30 @@ static void small_walks_take_what_they_should(void **state)
         run_by_hand(walks[i]);
 }
 
+/* However many transfers of a pair's other half come before its turn, a walk waits for all. */
+static void a_walk_waits_for_all_that_arrives(void **state)
+{
+    (void)state;
+    enum {
+        MANY = 100
+    };
+    ms_flight flight = {.arena = test_cx()->arena};
+    ms_walk_run walk = {.flight = &flight, .ready = 7};
+    int num;
+    const ms_event *after = ms_walk_run_after(&walk, &num);
+    ASSERT_INT(num, 1);
+    ASSERT_INT(after[0], 7);
+    for (int i = 0; i < MANY; i++) {
+        ms_walk_run_arrives(&walk, 1000 + i);
+        ms_walk_run_arrives(&walk, 0); /* has happened */
+    }
+    after = ms_walk_run_after(&walk, &num);
+    ASSERT_INT(num, 1 + MANY);
+    ASSERT_INT(after[0], 7);
+    for (int i = 0; i < MANY; i++)
+        ASSERT_INT(after[1 + i], 1000 + i);
+}
+
 /* ---- whole steps ---- */
 
 #define NUM_PLANS 20 /* of each subject */
@@ -237,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_walks_take_what_they_should),
+        cmocka_unit_test(a_walk_waits_for_all_that_arrives),
         cmocka_unit_test(random_plans_take_what_is_simulated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include "exec/environment.h"
 #include "tests/test.h"
 
+#include <string.h>
+
 #define NUM_RANKS 4
 #define NUM_PLANS 48
 
@@ -31,24 +33,54 @@ static int run_as_rank(void)
     return num_wrong > 0;
 }
 
-static void random_plans_on_processes_equal_one_rank(void **state)
+/* Such processes join once. */
+static int run_as_joined_rank(void)
 {
-    (void)state;
-    ms_mpi_skip_if_missing();
-    int code, num_done = 0;
-    const char *said = ms_mpi_launch(NUM_RANKS, own_name, "rank", &code);
+    ms_ctx *cx = test_cx();
+    ms_plan plan;
+    ms_rng rng = ms_rng_seed(43);
+    const ms_model *model = ms_run_case(cx, &rng, 0, NUM_RANKS, &plan);
+    bool agrees = ms_run_agrees(cx, model, &plan, ms_mpi_backend(), &ms_run_fp64);
+    printf("rank done, %d wrong\n", !agrees);
+    return !agrees;
+}
+
+static void check_all_done(const char *said, int code)
+{
+    int num_done = 0;
     for (const char *at = said; (at = strstr(at, "rank done, 0 wrong")) != NULL; at++)
         num_done++;
     if (code != 0 || num_done != NUM_RANKS)
         fail_msg("exit code %d, %d ranks done:\n%s", code, num_done, said);
 }
 
+static void random_plans_on_processes_equal_one_rank(void **state)
+{
+    (void)state;
+    ms_mpi_skip_if_missing();
+    int code;
+    const char *said = ms_mpi_launch(NUM_RANKS, own_name, "rank", &code);
+    check_all_done(said, code);
+}
+
+/* Ranks that find each other by the variables of torchrun. */
+static void processes_that_joined_are_ranks_as_well(void **state)
+{
+    (void)state;
+    int code;
+    ms_mpi_skip_if_missing();
+    ms_mpi_skip_if_not_joining();
+    const char *said = ms_mpi_launch_joined(NUM_RANKS, own_name, "joined", &code);
+    check_all_done(said, code);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
-        return run_as_rank();
+        return strcmp(argv[1], "joined") == 0 ? run_as_joined_rank() : run_as_rank();
     own_name = argv[0];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_plans_on_processes_equal_one_rank)};
+        cmocka_unit_test(random_plans_on_processes_equal_one_rank),
+        cmocka_unit_test(processes_that_joined_are_ranks_as_well)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,11 +157,30 @@ static void a_dropped_output_leaves_what_was_there(void **state)
     ASSERT_INT(cx->num_errors, 0);
 }
 
+static void what_can_be_written_is_known_before(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *there = path_of(cx, "there"), *fresh = path_of(cx, "fresh");
+    ASSERT_OK(ms_output_check_writable(cx, NULL), cx);
+    ASSERT_OK(ms_output_check_writable(cx, "-"), cx);
+    ASSERT_OK(ms_output_check_writable(cx, "/dev/null"), cx);
+    ASSERT_OK(ms_output_check_writable(cx, fresh), cx);
+    ASSERT_INT(access(fresh, F_OK), -1); /* nothing is left */
+    ASSERT_OK(write_text(cx, there, "kept", MS_OK), cx);
+    ASSERT_OK(ms_output_check_writable(cx, there), cx);
+    ASSERT_TEXT(content(cx, there), "kept");
+    ASSERT_INT(unlink(there), 0);
+    ASSERT_INT(ms_output_check_writable(cx, folder), MS_EIO);
+    ASSERT_INT(ms_output_check_writable(cx, path_of(cx, "missing/file")), MS_EIO);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_can_be_written_is_known_before),
         cmocka_unit_test(a_file_appears_when_it_is_complete),
         cmocka_unit_test(failures_leave_what_was_there),
         cmocka_unit_test(results_without_success_are_kept),

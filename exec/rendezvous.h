@@ -1,0 +1,32 @@
+/* Processes that a launcher started without a library between them meet at an address: rank 0 listens there, the others come to it. */
+#ifndef MS_EXEC_RENDEZVOUS_H
+#define MS_EXEC_RENDEZVOUS_H
+
+#include "base/diag.h"
+#include "exec/environment.h"
+
+#define MS_RENDEZVOUS_TEXT 2048
+
+typedef struct ms_rendezvous {
+    long rank, size;
+    double timeout_s;
+    int *
+        sockets; /* (size) of rank 0, to each of the others; of others [0], to rank 0. -1: none */
+} ms_rendezvous;
+
+/* Waits for all. MS_EIO: the address is not ours or taken, somebody does not come in time, or comes with another size. Lives in cx->arena until it is closed. */
+ms_status ms_rendezvous_open(ms_ctx *cx, const ms_launch *launch,
+                             const ms_meeting_point *at, double timeout_s,
+                             ms_rendezvous *out);
+/* Of all: `text` becomes what it is on rank 0. */
+ms_status ms_rendezvous_tell_all(ms_ctx *cx, const ms_rendezvous *r,
+                                 char text[MS_RENDEZVOUS_TEXT]);
+/* Of rank 0 and one other, which waits until it is told. */
+ms_status ms_rendezvous_tell(ms_ctx *cx, const ms_rendezvous *r, long rank,
+                             char text[MS_RENDEZVOUS_TEXT]);
+/* A rank whose process has ended or left, as far as this one knows; -1: none. */
+long ms_rendezvous_missing(const ms_rendezvous *r);
+/* Can be called twice. */
+void ms_rendezvous_close(ms_rendezvous *r);
+
+#endif
