@@ -210,7 +210,7 @@ check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(PROGRAM) ## unit, property, oracl
 	@B=$B T='$T' UPDATE='$(UPDATE)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(call tests_of,tests/golden/*.test)
 
 soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
-	@B=$B T='$T' SUMMARY=$B/soak.summary tests/run_tests.sh $(call bin,$(SOAK_SRCS))
+	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
 
 golden-update: $(PROGRAM) ## rewrite tests/golden/*.test from what the program prints now
 	@B=$B T='$T' UPDATE=1 SUMMARY=$B/golden.summary tests/run_tests.sh $(call tests_of,tests/golden/*.test)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Address space, used as it is touched. It holds the thread-local tables of the libraries too (topo/mesh.c: 5 MiB). */
+/* Address space, used as it is touched. */
 #define DEFAULT_STACK_BYTES ((size_t)16 << 20)
 
 /* Of one group of ranks. */

@@ -115,6 +115,8 @@ ms_status ms_state_gather_all(ms_rank_run *r);
 ms_status ms_state_before_part(ms_walk_run *w);
 ms_status ms_state_after_part(ms_walk_run *w);
 ms_status ms_state_after_walk(ms_walk_run *w);
+/* After the last action: what could not be reduced with the last backward of its stage. */
+ms_status ms_state_reduce_late(ms_rank_run *r);
 
 /* ---- handover.c: between stages ---- */
 ms_status ms_receive_for(ms_walk_run *w, ms_handed *out);

@@ -79,12 +79,13 @@ static ms_status exchange_copies(ms_rank_run *r)
 static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
 {
     const ms_split *split = r->rank.planned->pipeline.split;
+    const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
     int which = stage->parts[part].plan->program->key.part;
-    int ranks = r->rank.planned->schedule->shape.num_ranks;
     if (!r->rank.planned->workload->model->tied_embeddings || which == MS_PART_LAYER ||
         ms_split_ends_meet(split))
         return MS_OK;
-    long peer = peer_on(r, which == MS_PART_EMBED ? ranks - 1 : 0);
+    int other = which == MS_PART_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;
+    long peer = peer_on(r, ms_schedule_rank(shape, other));
     double start_s = r->rank.backend->now_s(r->rank.device);
     MS_TRY(ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
                                  (int)r->job->tags.tied));
@@ -205,6 +206,7 @@ static double sum_of_squares(ms_rank_run *r)
 
 ms_status ms_rank_run_complete_gradients(ms_rank_run *r)
 {
+    MS_TRY(ms_state_reduce_late(r));
     MS_TRY(wait_for_gradients(r));
     MS_TRY(ms_sends_end(r));
     if (!r->rank.backend->has_values)

@@ -56,15 +56,26 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 /* ---- parameters ---- */
 
+/* A part that has nothing to gather has come when those before it have. */
+static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
+{
+    ms_event last = 0;
+    for (int i = 0; i < stage->num_parts; i++) {
+        ms_event done;
+        MS_TRY(ms_unit_gather(&r->rank, stage->parts[i].unit, NULL, 0, &done));
+        last = done != 0 ? done : last;
+        stage->gathered[i] = last;
+    }
+    return MS_OK;
+}
+
 ms_status ms_state_gather_all(ms_rank_run *r)
 {
     double start_s = now_s(r);
     if (!r->job->gathers_once)
         return MS_OK;
     for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
-            MS_TRY(ms_unit_gather(&r->rank, r->stages[s].parts[i].unit, NULL, 0,
-                                  &r->stages[s].gathered[i]));
+        MS_TRY(gather_stage(r, &r->stages[s]));
     record_work(r, MS_STREAM_GATHER, MS_MOVE_GATHER, start_s);
     return MS_OK;
 }
@@ -161,39 +172,63 @@ static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
     return MS_OK;
 }
 
-static void note_reduced(ms_walk_run *w, ms_event done)
+static void note_reduced(ms_rank_run *r, ms_event done)
 {
-    w->r->reduced = done != 0 ? done : w->r->reduced;
+    r->reduced = done != 0 ? done : r->reduced;
 }
 
 /* A transfer that was set off since `start_s`; 0: there was none. */
-static void note_last(ms_walk_run *w, ms_last_move move, double start_s)
+static void note_last(ms_rank_run *r, ms_last_move move, double start_s)
 {
-    ms_rank_run *r = w->r;
     if (move.done == 0)
         return;
-    note_reduced(w, move.done);
+    note_reduced(r, move.done);
     record_work(r, (ms_stream)move.stream, move.name, start_s);
     r->last_moves[r->num_last_moves++] = move;
 }
 
 /* What a sharding moves once a step when the gradients are complete. */
-static ms_status reduce_last(ms_walk_run *w, const ms_rank_part *part)
+static ms_status reduce_last(ms_rank_run *r, const ms_rank_part *part, ms_event ready)
 {
-    ms_sharding sharding = sharding_of(w);
+    ms_sharding sharding = r->rank.planned->sharding;
     ms_event done = 0;
-    double start_s = now_s(w->r);
+    double start_s = now_s(r);
     if (!ms_shards_grads(sharding)) {
-        MS_TRY(ms_unit_reduce_last(&w->r->rank, part->unit, &w->ready, 1, &done));
-        note_last(w, (ms_last_move){MS_MOVE_REDUCE, MS_STREAM_REDUCE, done}, start_s);
+        MS_TRY(ms_unit_reduce_last(&r->rank, part->unit, &ready, 1, &done));
+        note_last(r, (ms_last_move){MS_MOVE_REDUCE, MS_STREAM_REDUCE, done}, start_s);
     }
     if (sharding == MS_ZERO_0)
         return MS_OK;
     done = 0;
-    start_s = now_s(w->r);
-    MS_TRY(ms_unit_replicate(&w->r->rank, part->unit, &w->ready, 1, &done));
-    note_last(w, (ms_last_move){MS_MOVE_REPLICATE, MS_STREAM_REDUCE, done}, start_s);
+    start_s = now_s(r);
+    MS_TRY(ms_unit_replicate(&r->rank, part->unit, &ready, 1, &done));
+    note_last(r, (ms_last_move){MS_MOVE_REPLICATE, MS_STREAM_REDUCE, done}, start_s);
     return MS_OK;
+}
+
+static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_part *part, ms_event ready)
+{
+    ms_event after[2] = {ready, r->reduced}, done = 0;
+    double start_s = now_s(r);
+    MS_TRY(ms_unit_reduce_over_tp(&r->rank, part->unit, after, 2, &done));
+    note_last(r, (ms_last_move){MS_MOVE_TP_SYNC, MS_STREAM_TP, done}, start_s);
+    return MS_OK;
+}
+
+/* A schedule from a file may run the last backward of a head after that of the embedding on its rank, whose matrix it shares: with values such an
+ * embedding is reduced when all actions are done. */
+static bool is_reduced_late(const ms_rank_run *r, const ms_rank_part *part)
+{
+    const ms_planned *planned = r->rank.planned;
+    return r->rank.backend->has_values && planned->schedule->shape.table != NULL &&
+           planned->workload->model->tied_embeddings &&
+           part->plan->program->key.part == MS_PART_EMBED &&
+           ms_split_ends_meet(planned->pipeline.split);
+}
+
+static ms_status reduce_last_now(ms_walk_run *w, const ms_rank_part *part)
+{
+    return is_reduced_late(w->r, part) ? MS_OK : reduce_last(w->r, part, w->ready);
 }
 
 static ms_interference interference_of(const ms_walk_run *w)
@@ -234,12 +269,12 @@ ms_status ms_state_after_part(ms_walk_run *w)
         double start_s = now_s(w->r);
         MS_TRY(ms_unit_reduce(&w->r->rank, part->unit, &w->ready, 1, &done));
         record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
-        note_reduced(w, done);
+        note_reduced(w->r, done);
         MS_TRY(settle_reduction(w, part->unit));
         if (!job->overlaps)
             MS_TRY(make_ready(w));
     }
-    return w->last_backward && job->overlaps ? reduce_last(w, part) : MS_OK;
+    return w->last_backward && job->overlaps ? reduce_last_now(w, part) : MS_OK;
 }
 
 /* With a stage placed twice each copy sends its gradients to the other; here for virtual clocks, with values when all actions are done. */
@@ -260,7 +295,7 @@ static ms_status exchange_with_copy(ms_walk_run *w)
     if (transfer.predicted_s <= 0.0)
         return MS_OK;
     MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, after, 2, &done));
-    note_reduced(w, done);
+    note_reduced(w->r, done);
     return MS_OK;
 }
 
@@ -271,14 +306,22 @@ ms_status ms_state_after_walk(ms_walk_run *w)
     if (!w->last_backward)
         return MS_OK;
     for (int i = 0; i < w->stage->num_parts && !w->r->job->overlaps; i++)
-        MS_TRY(reduce_last(w, &w->stage->parts[i]));
+        MS_TRY(reduce_last_now(w, &w->stage->parts[i]));
     MS_TRY(exchange_with_copy(w));
-    for (int i = 0; i < w->stage->num_parts; i++) {
-        ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
-        double start_s = now_s(w->r);
-        MS_TRY(ms_unit_reduce_over_tp(&w->r->rank, w->stage->parts[i].unit, after, 2,
-                                      &done));
-        note_last(w, (ms_last_move){MS_MOVE_TP_SYNC, MS_STREAM_TP, done}, start_s);
+    for (int i = 0; i < w->stage->num_parts; i++)
+        if (!is_reduced_late(w->r, &w->stage->parts[i]))
+            MS_TRY(reduce_over_tp(w->r, &w->stage->parts[i], w->ready));
+    return MS_OK;
+}
+
+ms_status ms_state_reduce_late(ms_rank_run *r)
+{
+    for (int i = 0; i < r->num_parts; i++) {
+        if (!is_reduced_late(r, r->parts[i]))
+            continue;
+        ms_event ready = r->rank.backend->mark(r->rank.device);
+        MS_TRY(reduce_last(r, r->parts[i], ready));
+        MS_TRY(reduce_over_tp(r, r->parts[i], ready));
     }
     return MS_OK;
 }

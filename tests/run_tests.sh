@@ -4,6 +4,7 @@
 #   B        build folder of the configuration; logs go to $B/logs
 #   T        what the file names were selected by, for messages
 #   SUMMARY  file that receives the last line ($B/check.summary)
+#   LIMIT_S  seconds that a program may take (600)
 set -uo pipefail
 B=${B:-build/opt}
 SUMMARY=${SUMMARY:-$B/check.summary}
@@ -36,7 +37,7 @@ run_one()
         [ $bad -eq 0 ] || rc=1
         ;;
     *)
-        timeout 600 "$item" >"$log" 2>&1 || rc=$?
+        timeout "${LIMIT_S:-600}" "$item" >"$log" 2>&1 || rc=$?
         # a test that began and neither passed nor was skipped has failed, crashes included
         awk -v rc=$rc '
             /^\[ RUN      \] /  { run[substr($0, 14)] = 1 }

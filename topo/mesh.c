@@ -7,6 +7,7 @@
 #include "topo/torus.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 ms_mesh ms_mesh_make(const char *const *names, const long *sizes, int num_axes)
@@ -150,8 +151,10 @@ static long counted_domains(const ms_group *group, long num_ranks, long domain)
     return most;
 }
 
-/* A search asks for the same few groups again and again. */
+/* A search asks for the same few groups again and again. One table for all threads: a rank of a run is a thread too,
+ * and would clear a table of its own at its start. */
 typedef struct counted {
+    atomic_bool busy; /* a thread reads or writes it */
     ms_group group;
     long num_ranks, domain, num_domains;
 } counted;
@@ -171,17 +174,24 @@ static bool same_group(const ms_group *a, const ms_group *b)
 
 static long remembered_domains(const ms_group *group, long num_ranks, long domain)
 {
-    static _Thread_local counted table[NUM_COUNTED];
+    static counted table[NUM_COUNTED];
     unsigned long hash = (unsigned long)domain;
     for (int i = 0; i < group->num_modes; i++)
         hash = hash * 1000003UL +
                (unsigned long)(group->modes[i].size * 8191 + group->modes[i].stride);
     counted *known = &table[(hash ^ (hash >> 17)) % NUM_COUNTED];
+    if (atomic_exchange_explicit(&known->busy, true, memory_order_acquire))
+        return counted_domains(group, num_ranks, domain); /* rather than wait */
     if (known->num_ranks != num_ranks || known->domain != domain ||
-        !same_group(&known->group, group))
-        *known = (counted){*group, num_ranks, domain,
-                           counted_domains(group, num_ranks, domain)};
-    return known->num_domains;
+        !same_group(&known->group, group)) {
+        known->group = *group;
+        known->num_ranks = num_ranks;
+        known->domain = domain;
+        known->num_domains = counted_domains(group, num_ranks, domain);
+    }
+    long num_domains = known->num_domains;
+    atomic_store_explicit(&known->busy, false, memory_order_release);
+    return num_domains;
 }
 
 /* For domains that groups do not fill evenly, such as 72 GPUs: the group that touches most of them has this many ranks in each. */

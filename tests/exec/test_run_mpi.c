@@ -21,14 +21,12 @@ static int run_as_rank(void)
     ms_world world = ms_world_make(cx->arena, &first);
     ms_backend_job job = {
         .backend = ms_mpi_backend(), .world = &world, .type = MS_REAL_FP32};
-    ms_rng rng = ms_rng_seed(41);
     int num_wrong = 0;
     ASSERT_OK(job.backend->open(cx, &job), cx);
     for (int i = 0; i < NUM_PLANS; i++) {
-        ms_plan plan;
-        const ms_model *model = ms_run_case(cx, &rng, i, NUM_RANKS, &plan);
-        num_wrong += !ms_run_agrees(cx, model, &plan, ms_mpi_backend(),
-                                    i % 2 == 0 ? &ms_run_fp64 : &ms_run_fp32);
+        const ms_run_tolerance *how = i % 2 == 0 ? &ms_run_fp64 : &ms_run_fp32;
+        ms_run_case c = ms_run_case_draw(cx, how, 41, i, NUM_RANKS);
+        num_wrong += !ms_run_agrees(cx, &c, ms_mpi_backend(), how);
     }
     job.backend->close(&job);
     printf("rank done, %d wrong\n", num_wrong);

@@ -1,31 +1,57 @@
-/* What the runner allocates is what the memory model says: for every rank, category and action, to the byte. */
-#include "tests/support/random_plans.h"
-#include "tests/support/run_plan.h"
+/* What the runner allocates is what the memory model says: for every rank, category and action, to the byte. Less is held where the model says less:
+ * - Activations follow the tokens that experts get: with routing by data, or too few tokens for an even one, only the other categories are compared.
+ * - States are divided by the number of shards; the runner's shards are all as large as the largest. Their difference is bounded.
+ * - Within an action there is one prediction, the most during a backward. What a forward has in between is not predicted, nor what the two of
+ *   a pair have at once (the order of their nodes is the runner's); of these only what is left after them is compared.
+ * - Asynchronous TP has what goes into a transfer and what comes out of the product beside it at once, predictions one after the other. */
+#include "base/number.h"
+#include "tests/support/run_cases.h"
 #include "tests/test.h"
 
 #include <stdlib.h>
 
-#define NUM_MODELS (MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE)
-
-static ms_make_model *model_of(int i)
-{
-    return i < MS_NUM_SMALL_DENSE ? ms_small_dense[i]
-                                  : ms_small_moe[i - MS_NUM_SMALL_DENSE];
-}
+#define NUM_CASES   120
+#define MOST_SHARDS 16
 
 typedef struct comparison {
     ms_ctx *cx;
+    const ms_model *model;
     const ms_simulation *simulation;
     const ms_rank_outcome *rank;
     const char *what;
+    bool even;   /* as many tokens for every expert, as predictions have it */
+    bool padded; /* shards of unequal size: predictions divide states exactly */
+    double
+        beside_bytes; /* asynchronous TP: what a transfer takes, while the product beside it has its result */
     double worst_bytes;
 } comparison;
+
+/* Padding of a category is less than an element of each shard, for each segment of a unit, of which there are at most three. */
+static double padding_bytes(const comparison *c, int part)
+{
+    const double most_elements = 3.0 * (double)(c->model->num_layers + 2) * MOST_SHARDS;
+    if (part == MS_MEMORY_OPTIMIZER)
+        return 8.0 * most_elements;
+    bool pads = part == MS_MEMORY_PARAMS || part == MS_MEMORY_GRADS ||
+                part == MS_MEMORY_GATHERED_PARAMS;
+    return pads ? 4.0 * most_elements : 0.0;
+}
+
+/* By how much a category is wrong. */
+static double error_bytes(const comparison *c, int part, double got, double want)
+{
+    if (part == MS_MEMORY_ACTIVATIONS && !c->even)
+        return 0.0;
+    if (c->padded && got > want)
+        return ms_max(0.0, got - want - padding_bytes(c, part));
+    return fabs(got - want);
+}
 
 static void compare(comparison *c, const ms_ledger_sample *got,
                     const ms_memory_sample *want, const char *when)
 {
     for (int part = 0; part < MS_MEMORY_CONTEXT; part++) {
-        double off = fabs(got->bytes[part] - want->bytes[part]);
+        double off = error_bytes(c, part, got->bytes[part], want->bytes[part]);
         if (off > c->worst_bytes) {
             c->worst_bytes = off;
             c->what = ms_arena_printf(
@@ -45,8 +71,11 @@ static void compare_total(comparison *c, const ms_ledger_sample *got,
         got_bytes += got->bytes[part];
         want_bytes += want->bytes[part];
     }
-    if (fabs(got_bytes - want_bytes) > c->worst_bytes) {
-        c->worst_bytes = fabs(got_bytes - want_bytes);
+    double off = fabs(got_bytes - want_bytes);
+    if (got_bytes > want_bytes)
+        off = ms_max(0.0, off - c->beside_bytes);
+    if (off > c->worst_bytes) {
+        c->worst_bytes = off;
         c->what = ms_arena_printf(
             c->cx->arena, "rank %ld, action %d, at its peak: %.0f bytes, predicted %.1f",
             c->rank->rank, got->action, got_bytes, want_bytes);
@@ -65,7 +94,7 @@ static void compare_rank(comparison *c, const ms_schedule *schedule, int pipelin
     for (int i = 0; i < num; i++) {
         int kind = schedule->actions[first + i].kind;
         if (kind != MS_FORWARD) {
-            if (kind != MS_OVERLAP)
+            if (kind != MS_OVERLAP && c->even && !c->padded)
                 compare_total(c, &c->rank->samples[2 * i], &actor->samples[at]);
             at++;
         }
@@ -89,58 +118,92 @@ static bool all_divide(const ms_model *model, const ms_planned *p)
     return all;
 }
 
-static bool agrees(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
-                   int *num_compared)
+/* A layer's activations, split by tokens. */
+static double beside_bytes(const ms_model *model, const ms_plan *plan)
 {
+    if (!plan->async_tp || plan->size[MS_TP] == 1)
+        return 0.0;
+    long ranks = plan->size[MS_CP] * plan->size[MS_TP];
+    return 4.0 * (double)(plan->microbatch * plan->sequence_length * model->hidden) /
+           (double)ranks;
+}
+
+/* Whether balanced routing gives every expert as many tokens of an ep group: where it has enough of them. */
+static bool is_even(const ms_model *model, const ms_plan *plan)
+{
+    long tokens = plan->microbatch * plan->sequence_length / plan->size[MS_CP];
+    if (model->moe.num_experts == 0 || plan->ep == 1)
+        return true;
+    tokens /= plan->etp == 1 ? plan->size[MS_TP] : 1;
+    return tokens * plan->ep * model->moe.top_k % model->moe.num_experts == 0;
+}
+
+static bool agrees(ms_ctx *cx, const ms_run_case *c, bool balanced, int *num_compared)
+{
+    const ms_model *model = c->model;
     ms_run_opened opened;
-    ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP32);
+    ms_runner_options options = ms_run_options(model, &c->plan, MS_REAL_FP32);
     ms_outcome out;
     ms_simulation simulation;
     ms_simulate_options simulate = {.engine = MS_ENGINE_REPLAY,
                                     .detail = MS_DETAIL_ACTION};
-    options.balanced_routing = true;
-    ASSERT_OK(ms_run_open(cx, model, plan, "meshsim", &opened), cx);
-    if (!all_divide(model, opened.planned)) {
-        ms_run_close(&opened);
-        return true;
-    }
-    (*num_compared)++;
+    options.balanced_routing = balanced;
+    ASSERT_OK(ms_run_open(cx, model, &c->plan, "meshsim", &opened), cx);
     ASSERT_OK(ms_simulate(cx, opened.planned, &simulate, &simulation), cx);
     ASSERT_OK(ms_run_opened_plan(cx, &opened, &ms_backend_loop, &options, &out), cx);
-    comparison c = {.cx = cx, .simulation = &simulation};
+    comparison all = {.cx = cx,
+                      .model = model,
+                      .simulation = &simulation,
+                      .padded = !all_divide(model, opened.planned),
+                      .even = (balanced && is_even(model, &c->plan)) ||
+                              model->moe.num_experts == 0,
+                      .beside_bytes = beside_bytes(model, &c->plan)};
+    *num_compared += !all.padded;
     for (long i = 0; i < out.num_ranks; i++) {
-        c.rank = &out.ranks[i];
-        compare_rank(&c, opened.planned->schedule,
+        all.rank = &out.ranks[i];
+        compare_rank(&all, opened.planned->schedule,
                      (int)opened.world->places[out.ranks[i].rank].pp);
     }
     ms_run_close(&opened);
-    if (c.worst_bytes > 1e-3)
-        printf("%s, %s, %s: %s\n", model->name, ms_plan_schedule_name(plan),
-               ms_plan_text(cx->arena, plan), c.what);
-    return c.worst_bytes <= 1e-3;
+    if (all.worst_bytes > 1e-3)
+        printf("%s, %s: %s\n", model->name, ms_plan_text(cx->arena, &c->plan), all.what);
+    return all.worst_bytes <= 1e-3;
 }
 
-static void the_ledger_is_what_was_predicted(void **state)
+static void check_cases(long first, long num, bool balanced)
 {
-    (void)state;
-    const char *asked = getenv("MESHSIM_RUNS");
-    int num = asked != NULL ? atoi(asked) : 60, num_wrong = 0, num_compared = 0;
-    ms_rng rng = ms_rng_seed(21);
-    for (int i = 0; i < num; i++) {
-        ms_ctx *cx = test_cx();
-        const ms_model *model = ms_run_model(cx->arena, model_of(i % NUM_MODELS));
-        ms_workload workload = {.model = model};
-        ms_plan base = ms_run_base_plan();
-        ms_plan plan = ms_random_plan(&rng, &workload, &base, 16);
-        num_wrong += !agrees(cx, model, &plan, &num_compared);
+    int num_wrong = 0, num_compared = 0;
+    for (long i = first; i < first + num; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 21, i, 0);
+        if (!agrees(&cx, &c, balanced, &num_compared)) {
+            printf("that was case %ld\n", i);
+            num_wrong++;
+        }
+        ms_arena_close(cx.arena);
     }
     ASSERT_INT(num_wrong, 0);
     assert_true(2 * num_compared > num);
 }
 
+/* MESHSIM_RUNS: more cases. */
+static void the_ledger_is_what_was_predicted(void **state)
+{
+    (void)state;
+    const char *asked = getenv("MESHSIM_RUNS");
+    check_cases(0, asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true);
+}
+
+static void routing_changes_only_activations(void **state)
+{
+    (void)state;
+    check_cases(0, NUM_CASES / 2, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ledger_is_what_was_predicted)};
+        cmocka_unit_test(the_ledger_is_what_was_predicted),
+        cmocka_unit_test(routing_changes_only_activations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Random plans on the loop backend give what one rank gives: the loss, every gradient of the first step, and in fp64 the weights after five steps. */
 #include "tests/support/run_cases.h"
-
+#include "tests/support/wide_plans.h"
 #include "tests/test.h"
 
 /* Sanitizers are ten times as slow; without them there are 300 in all. */
@@ -13,18 +13,45 @@
 static void random_plans_equal_one_rank_in_fp64(void **state)
 {
     (void)state;
-    ASSERT_INT(ms_run_random_plans(&ms_run_fp64, 11, NUM_PLANS), 0);
+    ASSERT_INT(ms_run_random_plans(&ms_run_fp64, 11, 0, NUM_PLANS), 0);
 }
 
 static void random_plans_equal_one_rank_in_fp32(void **state)
 {
     (void)state;
-    ASSERT_INT(ms_run_random_plans(&ms_run_fp32, 12, NUM_PLANS), 0);
+    ASSERT_INT(ms_run_random_plans(&ms_run_fp32, 12, 0, NUM_PLANS), 0);
+}
+
+/* The makers of plans reach everything that a plan may have. */
+static void every_feature_is_drawn(void **state)
+{
+    (void)state;
+    const long num_draws = 2000, least = 10;
+    long counts[100] = {0}, schedules[MS_NUM_SCHEDULES] = {0};
+    for (long i = 0; i < num_draws; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 13, i, 0);
+        schedules[c.plan.schedule]++;
+        for (int f = 0; ms_plan_features[f].name != NULL; f++)
+            counts[f] += ms_plan_features[f].has(c.model, &c.plan);
+        ms_arena_close(cx.arena);
+    }
+    int num_rare = 0;
+    for (int f = 0; ms_plan_features[f].name != NULL; f++) {
+        printf("%5ld %s\n", counts[f], ms_plan_features[f].name);
+        num_rare += counts[f] < least;
+    }
+    for (int kind = 0; kind < MS_CUSTOM; kind++) {
+        printf("%5ld %s\n", schedules[kind], ms_schedule_names[kind]);
+        num_rare += schedules[kind] < least;
+    }
+    ASSERT_INT(num_rare, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_feature_is_drawn),
         cmocka_unit_test(random_plans_equal_one_rank_in_fp64),
         cmocka_unit_test(random_plans_equal_one_rank_in_fp32),
     };

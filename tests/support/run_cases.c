@@ -1,79 +1,146 @@
 #include "tests/support/run_cases.h"
 
-#include "tests/support/random_plans.h"
+#include "base/number.h"
+#include "tests/support/wide_plans.h"
 #include "tests/test.h"
 
 #include <math.h>
 
-#define NUM_MODELS (MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE)
+#define NUM_STEPS      5
+#define NUM_MODELS     (MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE)
+#define MOST_RANKS     16
+#define MOST_SEQUENCES 16
 
-static ms_make_model *model_of(int i)
+const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-12};
+/* With eight layers and norms of queries, gradients of one rank are 1e-5 from those in fp64 as well. */
+const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
+
+/* ---- what is run ---- */
+
+/* Experts in every second layer only, or a window. */
+static void mix_kinds(ms_model *model)
 {
-    return i < MS_NUM_SMALL_DENSE ? ms_small_dense[i]
-                                  : ms_small_moe[i - MS_NUM_SMALL_DENSE];
+    model->num_kinds = 2;
+    model->kinds[1] = model->kinds[0];
+    if (model->kinds[0].moe)
+        model->kinds[1].moe = false;
+    else
+        model->kinds[1].window_tokens = model->kinds[0].window_tokens > 0 ? 0 : 7;
+    for (long i = 0; i < model->num_layers; i++)
+        model->kind_of_layer[i] = i % 2 == 1;
 }
 
-const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 5, 1e-12, 1e-12, 1e-12};
-const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 1, 1e-6, 1e-5, HUGE_VAL};
-
-/* The same sequences on one rank, at once. */
-static ms_plan serial_plan(const ms_plan *plan)
+static const ms_model *draw_model(ms_ctx *cx, ms_rng *rng, const ms_run_tolerance *how,
+                                  long number)
 {
-    ms_plan serial = ms_run_base_plan();
-    serial.global_batch = serial.microbatch = plan->global_batch;
-    return serial;
-}
-
-static ms_outcome run(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
-                      const ms_run_tolerance *how, const ms_backend *backend)
-{
-    ms_outcome out;
-    ms_runner_options options = ms_run_options(model, plan, how->type);
-    ms_plan typed = *plan;
-    typed.compute = how->type == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
-    options.num_steps = how->steps;
-    const char *stack = plan->gpus % 3 == 0 ? "megatron" : "generic";
-    ASSERT_OK(ms_run_plan(cx, model, &typed, stack, backend, &options, &out), cx);
-    return out;
-}
-
-bool ms_run_agrees(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
-                   const ms_backend *backend, const ms_run_tolerance *how)
-{
-    ms_plan serial = serial_plan(plan);
-    ms_outcome want = run(cx, model, &serial, how, &ms_backend_loop);
-    ms_outcome got = run(cx, model, plan, how, backend);
-    const char *worst = "";
-    double loss = fabs(got.losses[how->steps - 1] / want.losses[how->steps - 1] - 1.0);
-    double gradients = ms_run_difference(&got.gradients, &want.gradients, &worst);
-    double updated = ms_run_difference(&got.updated, &want.updated, NULL);
-    bool ok = loss <= how->loss && gradients <= how->gradients && updated <= how->updated;
-    if (!ok)
-        printf("%s, %s: loss %.1e, gradient of %s %.1e, weights %.1e\n", model->name,
-               ms_plan_text(cx->arena, plan), loss, worst, gradients, updated);
-    return ok;
-}
-
-const ms_model *ms_run_case(ms_ctx *cx, ms_rng *rng, int i, long gpus, ms_plan *plan)
-{
-    const ms_model *model = ms_run_model(cx->arena, model_of(i % NUM_MODELS));
-    const ms_workload workload = {.model = model};
-    const ms_plan base = ms_run_base_plan();
-    do
-        *plan = ms_random_plan(rng, &workload, &base, gpus > 0 ? gpus : 16);
-    while (gpus > 0 && plan->gpus != gpus);
+    static const long all_layers[] = {4, 4, 4, 5, 6, 8};
+    long layers = all_layers[ms_rng_below(rng, 6)];
+    int which = (int)(number % NUM_MODELS);
+    ms_model *model = MS_NEW(cx->arena, ms_model);
+    *model = which < MS_NUM_SMALL_DENSE ? ms_small_dense[which]()
+                                        : ms_small_moe[which - MS_NUM_SMALL_DENSE]();
+    model->num_layers = layers < how->most_layers ? layers : how->most_layers;
+    model->kind_of_layer = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
+    model->tied_embeddings = ms_rng_below(rng, 4) == 0;
+    if (ms_rng_below(rng, 4) == 0)
+        mix_kinds(model);
     return model;
 }
 
-int ms_run_random_plans(const ms_run_tolerance *how, uint64_t seed, int num)
+/* Axes of more than one rank; parallelism of experts counts as one. */
+static int num_axes(const ms_plan *plan)
 {
-    ms_rng rng = ms_rng_seed(seed);
+    int num = plan->ep > 1;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        num += plan->size[axis] > 1;
+    return num;
+}
+
+ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t seed,
+                             long number, long gpus)
+{
+    static const char *const stacks[] = {"generic",    "megatron", "meshsim",
+                                         "torchtitan", "nanotron", "simumax"};
+    ms_rng rng = ms_rng_split(ms_rng_seed(seed), (uint64_t)number);
+    ms_run_case c = {.model = draw_model(cx, &rng, how, number)};
+    const ms_workload workload = {.model = c.model};
+    const ms_plan base = ms_run_base_plan();
+    const bool composed = ms_rng_below(&rng, 8) == 0 && gpus == 0;
+    do
+        c.plan = ms_random_plan(&rng, &workload, &base, gpus > 0 ? gpus : MOST_RANKS);
+    while ((gpus > 0 && c.plan.gpus != gpus) || c.plan.global_batch > MOST_SEQUENCES ||
+           (composed && num_axes(&c.plan) < 4));
+    ms_widen_plan(cx, &rng, c.model, &c.plan);
+    c.stack = stacks[ms_rng_below(&rng, sizeof stacks / sizeof *stacks)];
+    return c;
+}
+
+/* The same sequences on one rank, at once. */
+static ms_run_case serial_case(const ms_run_case *c)
+{
+    ms_run_case serial = {c->model, ms_run_base_plan(), c->stack};
+    serial.plan.global_batch = serial.plan.microbatch = c->plan.global_batch;
+    return serial;
+}
+
+static ms_outcome run(ms_ctx *cx, const ms_run_case *c, const ms_run_tolerance *how,
+                      const ms_backend *backend)
+{
+    ms_outcome out;
+    ms_runner_options options = ms_run_options(c->model, &c->plan, how->type);
+    ms_plan typed = c->plan;
+    typed.compute = how->type == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    options.num_steps = NUM_STEPS;
+    ASSERT_OK(ms_run_plan(cx, c->model, &typed, c->stack, backend, &options, &out), cx);
+    return out;
+}
+
+/* ---- what is compared ---- */
+
+/* Largest over the steps from `first` up to `end`; NaN is infinitely far. */
+static double loss_difference(const ms_outcome *got, const ms_outcome *want, int first,
+                              int end)
+{
+    double most = 0.0;
+    for (int i = first; i < end; i++) {
+        double difference = fabs(got->losses[i] / want->losses[i] - 1.0);
+        most = isnan(difference) ? HUGE_VAL : ms_max(most, difference);
+    }
+    return most;
+}
+
+bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
+                   const ms_run_tolerance *how)
+{
+    ms_run_case serial = serial_case(c);
+    ms_outcome want = run(cx, &serial, how, &ms_backend_loop);
+    ms_outcome got = run(cx, c, how, backend);
+    const char *worst = "";
+    double first = loss_difference(&got, &want, 0, 1);
+    double later = loss_difference(&got, &want, 1, NUM_STEPS);
+    double gradients = ms_run_difference(&got.gradients, &want.gradients, &worst);
+    double updated = ms_run_difference(&got.updated, &want.updated, NULL);
+    ASSERT_INT(got.steps_done, NUM_STEPS);
+    bool ok = first <= how->first_loss && later <= how->later_loss &&
+              gradients <= how->gradients && updated <= how->updated;
+    if (!ok)
+        printf("%s, %s, %s: loss %.1e, later %.1e, gradient of %s %.1e, weights %.1e\n",
+               c->model->name, c->stack, ms_plan_text(cx->arena, &c->plan), first, later,
+               worst, gradients, updated);
+    return ok;
+}
+
+int ms_run_random_plans(const ms_run_tolerance *how, uint64_t seed, long first, long num)
+{
     int num_wrong = 0;
-    for (int i = 0; i < num; i++) {
-        ms_ctx *cx = test_cx();
-        ms_plan plan;
-        const ms_model *model = ms_run_case(cx, &rng, i, 0, &plan);
-        num_wrong += !ms_run_agrees(cx, model, &plan, &ms_backend_loop, how);
+    for (long i = first; i < first + num; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, how, seed, i, 0);
+        if (!ms_run_agrees(&cx, &c, &ms_backend_loop, how)) {
+            printf("that was case %ld of seed %llu\n", i, (unsigned long long)seed);
+            num_wrong++;
+        }
+        ms_arena_close(cx.arena);
     }
     return num_wrong;
 }

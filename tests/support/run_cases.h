@@ -4,25 +4,34 @@
 
 #include "tests/support/run_plan.h"
 
-/* How near a run must come to that of one rank. */
+/* How near a run of five steps must come to that of one rank. */
 typedef struct ms_run_tolerance {
     ms_real_type type;
-    long steps;
-    double loss; /* of the last step, relative */
+    long most_layers;              /* of the models: rounding grows with depth */
+    double first_loss, later_loss; /* relative */
     double gradients,
         updated; /* of the first step, and the weights after the last: of each tensor's largest */
 } ms_run_tolerance;
 
-/* In fp32 later steps are not compared: AdamW amplifies rounding. */
+/* In fp32 weights after later steps are not compared: AdamW amplifies rounding. */
 extern const ms_run_tolerance ms_run_fp32, ms_run_fp64;
 
-/* Runs `num` plans of up to 16 ranks on the loop backend; prints those that differ and returns how many. */
-int ms_run_random_plans(const ms_run_tolerance *how, uint64_t seed, int num);
+typedef struct ms_run_case {
+    const ms_model *
+        model; /* of four to eight layers, perhaps of two kinds, perhaps with a tied head */
+    ms_plan plan;
+    const char *stack;
+} ms_run_case;
 
-/* A random plan of the i-th case, of exactly `gpus` ranks if not 0. The model and the plan live in cx->arena. */
-const ms_model *ms_run_case(ms_ctx *cx, ms_rng *rng, int i, long gpus, ms_plan *plan);
-/* Whether a run of the plan on the backend comes near enough; prints what does not. */
-bool ms_run_agrees(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
-                   const ms_backend *backend, const ms_run_tolerance *how);
+/* The case `number` of a seed with models as deep as `how` has them, of exactly `gpus` ranks if not 0, else of at most 16, with at most 16 sequences a step. It depends on nothing else, and lives in
+ * cx->arena. */
+ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t seed,
+                             long number, long gpus);
+/* Whether a run of the case on the backend comes near enough; prints what does not. */
+bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
+                   const ms_run_tolerance *how);
+
+/* Runs the cases from `first` on, `num` of them, on the loop backend; prints those that differ and returns how many. */
+int ms_run_random_plans(const ms_run_tolerance *how, uint64_t seed, long first, long num);
 
 #endif
