@@ -101,7 +101,9 @@ static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
     device->initialised_here = !is_up;
     if (!is_up && launch.launcher == MS_LAUNCHER_TORCHRUN && launch.size > 1) {
         device->has_joined = true;
+        device->failed = true; /* until it has come: then there is nothing to close */
         MS_TRY(ms_mpi_join(cx, &launch, device->timeout_s, &device->joined));
+        device->failed = false;
         device->all = device->joined.world;
     } else if (!is_up) {
         MS_TRY(check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),

@@ -37,10 +37,8 @@ static int run_as_rank(void)
 static int run_as_joined_rank(void)
 {
     ms_ctx *cx = test_cx();
-    ms_plan plan;
-    ms_rng rng = ms_rng_seed(43);
-    const ms_model *model = ms_run_case(cx, &rng, 0, NUM_RANKS, &plan);
-    bool agrees = ms_run_agrees(cx, model, &plan, ms_mpi_backend(), &ms_run_fp64);
+    ms_run_case c = ms_run_case_draw(cx, &ms_run_fp64, 43, 0, NUM_RANKS);
+    bool agrees = ms_run_agrees(cx, &c, ms_mpi_backend(), &ms_run_fp64);
     printf("rank done, %d wrong\n", !agrees);
     return !agrees;
 }
