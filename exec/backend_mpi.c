@@ -101,7 +101,9 @@ static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
     device->initialised_here = !is_up;
     if (!is_up && launch.launcher == MS_LAUNCHER_TORCHRUN && launch.size > 1) {
         device->has_joined = true;
+        device->failed = true; /* until it has come: then there is nothing to close */
         MS_TRY(ms_mpi_join(cx, &launch, device->timeout_s, &device->joined));
+        device->failed = false;
         device->all = device->joined.world;
     } else if (!is_up) {
         MS_TRY(check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
@@ -120,13 +122,15 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
             size, size == 1 ? " was" : "s were");
-    if (size == 1 && ms_launch_environment().launcher == MS_LAUNCHER_SLURM)
+    bool by_srun = ms_launch_environment().launcher == MS_LAUNCHER_SLURM;
+    if (size == 1 && by_srun) {
         ms_hint(cx,
                 "srun --mpi=pmix (\"srun --mpi=list\" names what there is): without it "
                 "every process is alone");
-    else
+    } else {
         ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
                 job->world->num_ranks);
+    }
     return MS_EINPUT;
 }
 

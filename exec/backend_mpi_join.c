@@ -2,6 +2,8 @@
  * starts; MPICH's need none. */
 #include "exec/backend_mpi_join.h"
 
+#include "base/clock.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -70,8 +72,8 @@ static void start_server(ms_mpi_joined *joined, char address[MS_RENDEZVOUS_TEXT]
     joined->server = fork();
     if (joined->server == 0)
         become_server(path);
-    for (double waited_s = 0.0; joined->server > 0 && waited_s < SERVER_S;
-         waited_s += 0.02) {
+    double until_s = ms_clock_s() + SERVER_S;
+    while (joined->server > 0 && ms_clock_s() < until_s) {
         if (read_line(path, address))
             break;
         if (waitpid(joined->server, NULL, WNOHANG) != 0)

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -53,17 +54,31 @@ static bool get_text(int socket, char text[MS_RENDEZVOUS_TEXT], double until_s)
 
 /* ---- rank 0 ---- */
 
+/* The number after `word`, where the text goes on with it; -1: none. */
+static long take_number(const char **text, const char *word)
+{
+    size_t length = strlen(word);
+    const char *digits = *text + length;
+    if (strncmp(*text, word, length) != 0 || *digits < '0' || *digits > '9')
+        return -1;
+    char *end;
+    long value = strtol(digits, &end, 10);
+    *text = end;
+    return value;
+}
+
 /* The number of another rank of the same run; -1: somebody else. */
 static long greeted_by(const ms_rendezvous *r, int socket, double until_s, long *size)
 {
     char text[MS_RENDEZVOUS_TEXT];
-    long rank;
+    const char *at = text;
     double soon_s = ms_clock_s() + GREETING_S;
-    if (!get_text(socket, text, soon_s < until_s ? soon_s : until_s) ||
-        sscanf(text, "meshsim rank %ld of %ld", &rank, size) !=
-            2) /* NOLINT(cert-err34-c) */
+    if (!get_text(socket, text, soon_s < until_s ? soon_s : until_s))
         return -1;
-    return rank > 0 && rank < r->size && r->sockets[rank] < 0 ? rank : -1;
+    long rank = take_number(&at, "meshsim rank ");
+    *size = take_number(&at, " of ");
+    bool is_free = rank > 0 && rank < r->size && r->sockets[rank] < 0;
+    return is_free && *size > 0 ? rank : -1;
 }
 
 static ms_status missing_ranks(ms_ctx *cx, const ms_rendezvous *r)
@@ -145,11 +160,12 @@ static ms_status come(ms_ctx *cx, ms_rendezvous *r, const ms_meeting_point *at,
     const struct timespec pause = {.tv_nsec = 50000000};
     int socket;
     while (!reach(found, &socket)) {
-        if (ms_clock_s() > until_s)
+        if (ms_clock_s() > until_s) {
             return ms_fail(cx, MS_EIO, MS_NOWHERE,
                            "waited %g s for rank 0, which does not listen at %s, port "
                            "%ld",
                            r->timeout_s, at->address, at->port);
+        }
         nanosleep(&pause, NULL);
     }
     r->sockets[0] = socket;
