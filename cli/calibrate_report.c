@@ -26,7 +26,7 @@ static void print_machine(FILE *out, const ms_calibration *c)
         in->ranks, in->ranks == 1 ? "" : "s");
     fprintf(out,
             "spread    slowest launch %.2f times the fastest; of single cases p90 %.2f\n"
-            "          median elapsed over least time at work: %.2f\n\n",
+            "          elapsed over time at work, median: %.2f\n\n",
             c->launch_ratio, c->case_ratio_p90, c->typical_ratio);
 }
 

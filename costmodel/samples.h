@@ -23,8 +23,8 @@ typedef struct ms_sample {
     long ranks;
     int launch; /* from 0 */
     double size[MS_SAMPLE_SIZES];
-    double seconds;   /* the least of the launch, of the slowest rank: at work */
-    double typical_s; /* the median, waiting for a core included */
+    double seconds;   /* the median of the launch, of the slowest rank: at work */
+    double typical_s; /* likewise, waiting for a core included */
 } ms_sample;
 
 typedef struct ms_samples {

@@ -44,21 +44,20 @@ void ms_rounds_set(ms_rounds *rounds, int which, double seconds, double elapsed_
     rounds->elapsed[at] = elapsed_s;
 }
 
-static double quantile_of(const ms_rounds *rounds, const double *all, int which,
-                          double quantile_frac, double *scratch)
+static double median_of(const ms_rounds *rounds, const double *all, int which,
+                        double *scratch)
 {
     for (int r = 0; r < rounds->num_rounds; r++)
         scratch[r] = all[r * rounds->num_cases + which];
-    return ms_quantile(scratch, rounds->num_rounds, quantile_frac);
+    return ms_quantile(scratch, rounds->num_rounds, 0.5);
 }
 
 void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results)
 {
     double *scratch = MS_NEW_ARRAY(arena, rounds->num_rounds, double);
     for (int c = 0; c < rounds->num_cases; c++) {
-        results[c] = quantile_of(rounds, rounds->seconds, c, 0.0, scratch);
-        results[rounds->num_cases + c] =
-            quantile_of(rounds, rounds->elapsed, c, 0.5, scratch);
+        results[c] = median_of(rounds, rounds->seconds, c, scratch);
+        results[rounds->num_cases + c] = median_of(rounds, rounds->elapsed, c, scratch);
     }
 }
 

@@ -18,9 +18,9 @@ typedef struct ms_measure {
     int launch; /* number of the launch; seeds the order of cases */
 } ms_measure;
 
-/* Every case is measured in rounds; a round has all cases once, in another random order each time. A sample is the least over the rounds, of the
+/* Every case is measured in rounds; a round has all cases once, in another random order each time. A sample is the median over the rounds (steps take typical times, not the least), of the
  * slowest rank; kernels by the time that their thread was at work, so that other programs on the machine do not count. Shapes are those of the nodes of small models' layer programs, so all three forms of a product (forward, for inputs, for weights) are
- * among them; weights lie at random places of memory, activations always at the same. Collectives over all ranks of 8 B to 16 MiB, sizes doubling
+ * among them; weights and messages lie at random places of memory, activations always at the same. Collectives over all ranks of 8 B to 64 MiB, sizes doubling
  * (times 8 when quick), start together. Appends samples in the process of rank 0. Errors: those of the backend, and no memory. */
 ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples);
 

@@ -35,7 +35,7 @@ ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed);
 /* The next round's order; NULL when there is no room for another. */
 const int *ms_rounds_next(ms_rounds *rounds);
 void ms_rounds_set(ms_rounds *rounds, int which, double seconds, double elapsed_s);
-/* (2, num_cases): least at work, then median elapsed. */
+/* (2, num_cases): medians: at work, then elapsed. */
 void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results);
 
 /* Memory of the backend that a rank has. */

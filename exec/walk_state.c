@@ -234,7 +234,7 @@ static ms_status reduce_last_now(ms_walk_run *w, const ms_rank_part *part)
 static ms_interference interference_of(const ms_walk_run *w)
 {
     return (ms_interference){.part = ops_of(ms_walk_run_part(w, w->part))->part,
-                             .sum = &w->stage->sums->sum,
+                             .stage = w->stage->sums,
                              .forward = w->pass == MS_PART_FORWARD,
                              .inputs = w->inputs,
                              .weights = w->weights,

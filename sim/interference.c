@@ -23,7 +23,7 @@ double ms_part_interference_s(const ms_planned *planned, const ms_interference *
 static double stage_interference_s(const ms_planned *planned, const ms_interference *at,
                                    bool gathers_once)
 {
-    const ms_part *sum = at->sum;
+    const ms_part *sum = &at->stage->sum;
     ms_sharding sharding = planned->sharding;
     double frac = planned->workload->stack->interference_frac.value;
     if (at->forward)
@@ -32,13 +32,15 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
                    : 0.0;
     if (!at->weights)
         return 0.0;
-    double comm_s = 0.0;
+    double comm_s = 0.0, reduce_s = sum->reduce_s;
+    if (sharding == MS_ZERO_2)
+        reduce_s += at->stage->tied_reduce_s;
     if (at->last_backward) {
         comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
                  : sharding == MS_ZERO_3 ? sum->replicate_s
-                                         : sum->reduce_s + sum->replicate_s;
+                                         : reduce_s + sum->replicate_s;
     } else if (sharding == MS_ZERO_2) {
-        comm_s = sum->reduce_s;
+        comm_s = reduce_s;
     }
     return frac * ms_min(halves_s(at, sum), comm_s);
 }
@@ -46,7 +48,8 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
 double ms_action_interference_s(const ms_planned *planned, const ms_interference *at,
                                 bool gathers_once)
 {
-    double whole_s = at->forward ? at->sum->forward_s : halves_s(at, at->sum);
+    const ms_part *sum = &at->stage->sum;
+    double whole_s = at->forward ? sum->forward_s : halves_s(at, sum);
     double own_s = at->forward ? at->part->forward_s : halves_s(at, at->part);
     double share = whole_s > 0.0 ? own_s / whole_s : 0.0;
     return stage_interference_s(planned, at, gathers_once) * share;

@@ -7,7 +7,8 @@
 
 /* A part at work within an action. */
 typedef struct ms_interference {
-    const ms_part *part, *sum; /* of the part, and of its stage */
+    const ms_part *part;
+    const ms_stage *stage;
     bool forward;
     bool inputs, weights; /* halves of a backward */
     bool first_forward, last_backward;

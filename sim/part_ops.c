@@ -235,20 +235,26 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
     double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
-        double params = expert ? out->part->expert_params : out->part->dense_params;
+        double params[2]; /* gathered, reduced */
+        for (int reduces = 0; reduces < 2; reduces++)
+            params[reduces] =
+                expert ? out->part->expert_params
+                       : ms_moved_dense_params(p->workload, p->sharding, bill,
+                                               out->part->dense_params, reduces == 1);
         int shards = expert ? MS_SYNC_EXPERT_FSDP : MS_SYNC_FSDP,
             all = expert ? MS_SYNC_EXPERT_ALL : MS_SYNC_ALL;
         ms_traffic_group group = ms_traffic_state_group(p->plan, expert, true);
-        shard_params += params / (double)links->sync_span[shards].size;
-        out->gather[expert] =
-            move_of(group, MS_ALL_GATHER, param_bytes * params, &links->gather[shards]);
-        out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params,
+        double kept = expert ? out->part->expert_params : out->part->dense_params;
+        shard_params += kept / (double)links->sync_span[shards].size;
+        out->gather[expert] = move_of(group, MS_ALL_GATHER, param_bytes * params[0],
+                                      &links->gather[shards]);
+        out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
                                       &links->reduce[shards]);
         out->reduce[expert].seconds +=
-            ms_settle_gradients_s(p->workload, params, links->sync_span[shards].size);
+            ms_settle_gradients_s(p->workload, params[1], links->sync_span[shards].size);
         out->all_reduce[expert] =
             move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
-                    grad_bytes * params, &links->all_reduce[all]);
+                    grad_bytes * kept, &links->all_reduce[all]);
     }
     out->replicate =
         move_of(MS_TRAFFIC_REPLICATE, MS_ALL_REDUCE, grad_bytes * shard_params,
@@ -304,6 +310,18 @@ static ms_part_ops *end_of(ms_part_ops **made, const collection *c, const ms_par
     return *made;
 }
 
+/* With the seconds of what the sharding has it gather and reduce (ms_moved_dense_params). */
+static const ms_part *tied_head(ms_arena *arena, const ms_planned *p)
+{
+    ms_part *part = MS_NEW(arena, ms_part);
+    *part = p->parts.tied_head;
+    if (p->workload->stack->fixed_unit_rooms && p->sharding == MS_ZERO_3)
+        part->gather_s = p->parts.head.gather_s;
+    if (p->workload->stack->fixed_unit_rooms && ms_shards_grads(p->sharding))
+        part->reduce_s = p->parts.head.reduce_s;
+    return part;
+}
+
 static ms_stage_parts stage_of(collection *c, int stage)
 {
     const ms_planned *p = c->planned;
@@ -321,7 +339,7 @@ static ms_stage_parts stage_of(collection *c, int stage)
         out.parts[out.num++] = layer_of(c, stage, i);
     if (layout.has_head)
         out.parts[out.num++] = end_of(tied ? &c->tied_head : &c->head, c,
-                                      tied ? &p->parts.tied_head : &p->parts.head,
+                                      tied ? tied_head(c->arena, p) : &p->parts.head,
                                       MS_PART_HEAD, &p->bills->head);
     return out;
 }

@@ -93,6 +93,14 @@ static double sync_s(const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
            ms_collective_s(&laws[expert], bytes_per_param * bill->expert_params);
 }
 
+double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
+                             const ms_bill *bill, double dense_params, bool reduces)
+{
+    bool by_unit = reduces ? ms_shards_grads(sharding) : sharding == MS_ZERO_3;
+    return by_unit && workload->stack->fixed_unit_rooms ? bill->dense_params
+                                                        : dense_params;
+}
+
 double ms_settle_gradients_s(const ms_workload *workload, double num_params,
                              long num_shards)
 {
@@ -269,8 +277,22 @@ static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double 
     to->logits_bytes += count * bytes->logits_bytes;
 }
 
+/* `moved` tells what is gathered and reduced beside the part. */
+static void add_overlapped(const ms_stack *stack, ms_stage *stage, const ms_part *part,
+                           const ms_part *moved, double count)
+{
+    double comm_s = moved->gather_s + moved->reduce_s;
+    stage->overlapped_forward_s +=
+        count * overlap_s(stack, part->forward_s, moved->gather_s);
+    stage->overlapped_backward_s += count * overlap_s(stack, part->backward_s, comm_s);
+    stage->overlapped_input_s +=
+        count * overlap_s(stack, part->backward_s - part->weight_s, moved->gather_s);
+    stage->overlapped_weight_s +=
+        count * overlap_s(stack, part->weight_s, moved->reduce_s);
+}
+
 static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part *part,
-                     double count)
+                     const ms_part *moved, double count)
 {
     ms_part *sum = &stage->sum;
     sum->forward_s += count * part->forward_s;
@@ -291,16 +313,7 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->expert_params += count * part->expert_params;
     add_bytes(&sum->memory.saved, &part->memory.saved, count);
     add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
-    double comm_s = part->gather_s + part->reduce_s;
-    stage->overlapped_forward_s +=
-        count * overlap_s(workload->stack, part->forward_s, part->gather_s);
-    stage->overlapped_backward_s +=
-        count * overlap_s(workload->stack, part->backward_s, comm_s);
-    stage->overlapped_input_s +=
-        count *
-        overlap_s(workload->stack, part->backward_s - part->weight_s, part->gather_s);
-    stage->overlapped_weight_s +=
-        count * overlap_s(workload->stack, part->weight_s, part->reduce_s);
+    add_overlapped(workload->stack, stage, part, moved, count);
 }
 
 /* What counts once, whatever the number of layers: the largest one. */
@@ -322,7 +335,7 @@ static void add_layers(const ms_workload *workload, const ms_parts *parts,
         if (count == 0)
             continue;
         const ms_part *part = &parts->layer[kind][mode];
-        add_part(workload, stage, part, (double)count);
+        add_part(workload, stage, part, part, (double)count);
         note_largest(stage, part);
     }
 }
@@ -439,13 +452,23 @@ static void note_end_units(const ms_workload *workload, const ms_parts *parts,
     stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
 }
 
+static void add_head(const ms_workload *workload, const ms_parts *parts,
+                     const ms_stage_layout *layout, ms_stage *stage)
+{
+    const ms_part *head = head_of(workload, parts, layout);
+    const ms_part *moved = workload->stack->fixed_unit_rooms ? &parts->head : head;
+    stage->tied_gather_s = moved->gather_s - head->gather_s;
+    stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
+    add_part(workload, stage, head, moved, 1.0);
+}
+
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
                    const ms_stage_layout *layout, ms_stage *out)
 {
     memset(out, 0, sizeof *out);
     long first = layout->first_layer, last = first + layout->num_layers, middle = first;
     if (layout->has_embedding)
-        add_part(workload, out, &parts->embed, 1.0);
+        add_part(workload, out, &parts->embed, &parts->embed, 1.0);
     ms_recompute rest = layout->recompute;
     if (layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
         middle = first + (layout->recompute_layers < layout->num_layers
@@ -457,7 +480,7 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
     if (middle < last)
         add_layers(workload, parts, out, middle, last, rest);
     if (layout->has_head)
-        add_part(workload, out, head_of(workload, parts, layout), 1.0);
+        add_head(workload, parts, layout, out);
     out->num_layers = layout->num_layers;
     note_end_units(workload, parts, layout, out);
     find_transients(workload, parts, layout, out);
@@ -514,6 +537,7 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
     const ms_part *sum = &stage->sum;
     const ms_stack *stack = workload->stack;
     double shards_s = sum->reduce_s + sum->replicate_s;
+    double each_reduce_s = sum->reduce_s + stage->tied_reduce_s;
     ms_stage_times t = {.forward_s = sum->forward_s,
                         .first_forward_s = sum->forward_s,
                         .backward_s = sum->backward_s,
@@ -534,9 +558,9 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
         break;
     case MS_ZERO_2:
         gather_once(stack, stage, &t);
-        t.backward_s = overlap_s(stack, sum->backward_s, sum->reduce_s);
-        t.weight_s = overlap_s(stack, sum->weight_s, sum->reduce_s);
-        reduce_once(stack, shards_s, stage->unit_reduce_s, &t);
+        t.backward_s = overlap_s(stack, sum->backward_s, each_reduce_s);
+        t.weight_s = overlap_s(stack, sum->weight_s, each_reduce_s);
+        reduce_once(stack, each_reduce_s + sum->replicate_s, stage->unit_reduce_s, &t);
         break;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:

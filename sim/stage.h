@@ -60,6 +60,11 @@ typedef struct ms_parts {
 double ms_settle_gradients_s(const ms_workload *workload, double num_params,
                              long num_shards);
 
+/* Dense parameters of a part that a gather, or with `reduces` a reduction of gradients moves; of `dense_params` a matrix that the head shares with the embedding
+ * beside it is no part. Where the stack has fixed_unit_rooms and the sharding moves one unit after the other, such a head moves it for itself as well. */
+double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
+                             const ms_bill *bill, double dense_params, bool reduces);
+
 /* Seconds that all collectives of one entry of a bill add to the critical path of a micro-batch. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp);
@@ -87,6 +92,8 @@ typedef struct ms_stage {
     double overlapped_input_s, overlapped_weight_s; /* of a split backward */
     double unit_gather_s, unit_reduce_s,
         unit_all_reduce_s; /* of one layer: what nothing can hide */
+    /* what a head beside its embedding gathers and reduces of their matrix once more, unit by unit (ms_moved_dense_params) */
+    double tied_gather_s, tied_reduce_s;
     double unit_dense_params,
         unit_expert_params; /* the largest unit that is gathered at once */
     long num_layers;

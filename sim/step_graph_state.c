@@ -218,7 +218,7 @@ void ms_state_begin_part(ms_node_builder *b, ms_walk *w)
 static ms_interference interference_of(const ms_walk *w)
 {
     return (ms_interference){.part = ms_walk_part(w)->part,
-                             .sum = &w->sums->sum,
+                             .stage = w->sums,
                              .forward = w->pass == MS_BILL_FORWARD,
                              .inputs = w->inputs,
                              .weights = w->weights,

@@ -168,20 +168,25 @@ static void add_states(list *l, const ms_held_part *part, bool expert)
 {
     const ms_planned *p = l->planned;
     const ms_stack *stack = p->workload->stack;
-    double params = expert ? part->bill->expert_params : part->dense_params;
+    double params[2]; /* gathered, reduced */
+    for (int reduces = 0; reduces < 2; reduces++)
+        params[reduces] =
+            expert ? part->bill->expert_params
+                   : ms_moved_dense_params(p->workload, p->sharding, part->bill,
+                                           part->dense_params, reduces == 1);
     bool sharded = p->sharding != MS_ZERO_0;
     bool always = p->sharding == MS_ZERO_3;
     ms_traffic_entry gather = {.phase = MS_TRAFFIC_PARAMS,
                                .group = ms_traffic_state_group(p->plan, expert, sharded),
                                .collective = MS_ALL_GATHER,
                                .cause = MS_CAUSE_GATHER_FORWARD,
-                               .size_bytes = stack->param_comm_bytes.value * params};
+                               .size_bytes = stack->param_comm_bytes.value * params[0]};
     ms_traffic_entry reduce = {.phase = MS_TRAFFIC_GRADS,
                                .group = gather.group,
                                .collective = sharded ? MS_REDUCE_SCATTER : MS_ALL_REDUCE,
                                .cause = sharded ? MS_CAUSE_REDUCE_SCATTER
                                                 : MS_CAUSE_ALL_REDUCE,
-                               .size_bytes = stack->grad_comm_bytes.value * params};
+                               .size_bytes = stack->grad_comm_bytes.value * params[1]};
     if (sharded)
         add_sync(l, part, gather, always ? l->num_microbatches : 1.0);
     gather.cause = MS_CAUSE_GATHER_BACKWARD;

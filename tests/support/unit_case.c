@@ -61,8 +61,8 @@ static void set_largest_unit(const ms_unit_case *s, int pipeline_rank, ms_rank_l
     for (int i = 0; i < parts->num; i++) {
         const ms_part *part = parts->parts[i]->part;
         double dense = part->dense_params;
-        if (part == &s->planned.parts.tied_head)
-            dense += s->planned.parts.head_params; /* it uses the embedding's */
+        if (parts->parts[i]->program->key.part == MS_PART_HEAD)
+            dense = s->planned.parts.head.dense_params; /* a tied matrix is used too */
         load->unit_dense_params = fmax(load->unit_dense_params, dense);
         load->unit_expert_params = fmax(load->unit_expert_params, part->expert_params);
     }

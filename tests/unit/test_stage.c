@@ -307,6 +307,37 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
     ASSERT_NEAR(stage_of(b, &parts, first_two).sum.dense_params, 330, 0);
 }
 
+/* Where units move one by one, a tied head gathers and reduces the matrix for itself: part by part (ZeRO 3) it counts, once a step it does not. */
+static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->model.tied_embeddings = true;
+    b->stack.dp_overlap.value = 0;
+    ms_parts parts = make_parts();
+    parts.head.gather_s = 7;
+    parts.head.reduce_s = 8;
+    parts.tied_head = parts.head;
+    parts.tied_head.gather_s = 2;
+    parts.tied_head.reduce_s = 3;
+    ms_stage_layout both = {.num_layers = 8, .has_embedding = true, .has_head = true};
+    ms_stage once = stage_of(b, &parts, both);
+    ms_stage_times before[MS_NUM_SHARDINGS], after[MS_NUM_SHARDINGS];
+    for (int how = 0; how < MS_NUM_SHARDINGS; how++)
+        before[how] = ms_stage_durations(b->workload, &once, (ms_sharding)how, 0);
+    b->stack.fixed_unit_rooms = true;
+    ms_stage twice = stage_of(b, &parts, both);
+    for (int how = 0; how < MS_NUM_SHARDINGS; how++)
+        after[how] = ms_stage_durations(b->workload, &twice, (ms_sharding)how, 0);
+    ASSERT_NEAR(twice.sum.gather_s, once.sum.gather_s, 0);
+    for (int how = 0; how < MS_NUM_SHARDINGS; how++) {
+        double forward_s = how == MS_ZERO_3 ? 5 : 0;
+        double backward_s = how == MS_ZERO_3 ? 10 : how == MS_ZERO_2 ? 5 : 0;
+        ASSERT_NEAR(after[how].forward_s - before[how].forward_s, forward_s, 1e-12);
+        ASSERT_NEAR(after[how].backward_s - before[how].backward_s, backward_s, 1e-12);
+    }
+}
+
 /* ---- durations ---- */
 
 static ms_stage_times times_of(const bench *b, const ms_parts *parts, ms_sharding how)
@@ -475,6 +506,7 @@ int main(void)
         cmocka_unit_test(host_time_of_a_layer_goes_to_the_forward_by_a_third),
         cmocka_unit_test(a_stage_sums_its_layers_by_kind_and_recomputation),
         cmocka_unit_test(a_stage_with_both_ends_holds_a_tied_matrix_once),
+        cmocka_unit_test(a_tied_head_with_a_room_of_its_own_moves_the_matrix_again),
         cmocka_unit_test(without_sharding_gradients_are_reduced_beside_the_last_backward),
         cmocka_unit_test(gathers_of_a_step_slow_the_first_forward),
         cmocka_unit_test(long_gathers_delay_the_first_forward),
