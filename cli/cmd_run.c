@@ -163,7 +163,8 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     ms_backend_job job = {.backend = t->backend,
                           .world = t->world,
                           .type = t->how->type,
-                          .timeout_s = t->timeout_s};
+                          .timeout_s = t->timeout_s,
+                          .interrupted = t->how->interrupted};
     if (ms_interrupted)
         return MS_EINTERRUPTED;
     MS_TRY(t->backend->open(cx, &job));

@@ -102,7 +102,8 @@ static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
     if (!is_up && launch.launcher == MS_LAUNCHER_TORCHRUN && launch.size > 1) {
         device->has_joined = true;
         device->failed = true; /* until it has come: then there is nothing to close */
-        MS_TRY(ms_mpi_join(cx, &launch, device->timeout_s, &device->joined));
+        MS_TRY(ms_mpi_join(cx, &launch, device->timeout_s, device->job->interrupted,
+                           &device->joined));
         device->failed = false;
         device->all = device->joined.world;
     } else if (!is_up) {
@@ -172,9 +173,9 @@ static void close_communicators(ms_device_rank *device)
             MPI_Comm_free(&device->of_group[g]);
     if (device->world != MPI_COMM_NULL)
         MPI_Comm_free(&device->world);
-    if (device->has_joined && device->all != MPI_COMM_NULL)
-        MPI_Barrier(device->all); /* who has left is missed */
-    if (device->initialised_here)
+    /* MPI_Finalize may wait for those that never come to it */
+    bool all_done = !device->has_joined || ms_mpi_all_done(&device->joined);
+    if (device->initialised_here && all_done)
         MPI_Finalize();
 }
 

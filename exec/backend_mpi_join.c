@@ -3,9 +3,13 @@
 #include "exec/backend_mpi_join.h"
 
 #include "base/clock.h"
+#include "base/number.h"
+#include "exec/backend.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -24,6 +28,16 @@ static ms_status fail_mpi(ms_ctx *cx, int rc, const char *what)
     ms_hint(cx, "start the ranks with mpirun instead of torchrun, or meshsim run alone, "
                 "which starts its own");
     return MS_EIO;
+}
+
+static bool is_interrupted(const ms_mpi_joined *joined)
+{
+    return joined->meeting.interrupted != NULL && *joined->meeting.interrupted != 0;
+}
+
+static void rest(long milliseconds)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 1000000 * milliseconds}, NULL);
 }
 
 /* ---- Open MPI's server ---- */
@@ -59,10 +73,11 @@ static bool read_line(const char *path, char line[MS_RENDEZVOUS_TEXT])
 }
 
 /* It says where it listens in a file (its standard output is not flushed); empty when it does not begin. */
-static void start_server(ms_mpi_joined *joined, char address[MS_RENDEZVOUS_TEXT])
+static void start_server(ms_ctx *cx, ms_mpi_joined *joined,
+                         char address[MS_RENDEZVOUS_TEXT])
 {
-    char path[] = "/tmp/meshsim-server-XXXXXX";
-    const struct timespec pause = {.tv_nsec = 20000000};
+    char *path =
+        ms_arena_printf(cx->arena, "%s/meshsim-server-XXXXXX", ms_temporary_folder());
     int file = mkstemp(path);
     address[0] = '\0';
     if (file < 0)
@@ -73,12 +88,12 @@ static void start_server(ms_mpi_joined *joined, char address[MS_RENDEZVOUS_TEXT]
     if (joined->server == 0)
         become_server(path);
     double until_s = ms_clock_s() + SERVER_S;
-    while (joined->server > 0 && ms_clock_s() < until_s) {
+    while (joined->server > 0 && ms_clock_s() < until_s && !is_interrupted(joined)) {
         if (read_line(path, address))
             break;
         if (waitpid(joined->server, NULL, WNOHANG) != 0)
             joined->server = 0;
-        nanosleep(&pause, NULL);
+        rest(20);
     }
     (void)unlink(path);
 }
@@ -98,7 +113,9 @@ static ms_status find_server(ms_ctx *cx, const ms_meeting_point *at,
     char address[MS_RENDEZVOUS_TEXT] = "";
     keep_local(at);
     if (joined->meeting.rank == 0)
-        start_server(joined, address);
+        start_server(cx, joined, address);
+    if (is_interrupted(joined))
+        return MS_EINTERRUPTED;
     MS_TRY(ms_rendezvous_tell_all(cx, &joined->meeting, address));
     if (address[0] != '\0')
         return setenv("OMPI_MCA_pmix_server_uri", address, 1) == 0
@@ -122,17 +139,99 @@ static ms_status find_server(ms_ctx *cx, const ms_meeting_point *at,
 
 static void stop_server(pid_t server)
 {
-    const struct timespec pause = {.tv_nsec = 20000000};
     if (server <= 0)
         return;
     (void)kill(server, SIGTERM);
     for (int i = 0; i < 50; i++) {
         if (waitpid(server, NULL, WNOHANG) != 0)
             return;
-        nanosleep(&pause, NULL);
+        rest(20);
     }
     (void)kill(server, SIGKILL);
     (void)waitpid(server, NULL, 0);
+}
+
+/* ---- a rank that waits within MPI ---- */
+
+/* MPI_Comm_accept and MPI_Comm_connect know no limit, and do not notice that nobody will come any more: a thread beside them does. */
+typedef struct watch {
+    ms_mpi_joined *joined;
+    pthread_t thread;
+    atomic_bool is_over;
+    atomic_long next; /* who is to join */
+} watch;
+
+static _Noreturn void end_process(ms_ctx *cx, ms_mpi_joined *joined, ms_status status)
+{
+    ms_diag_print(cx, stderr);
+    fflush(NULL);
+    ms_mpi_leave(joined);
+    _exit((int)status);
+}
+
+/* What has become of the others. Ranks that are interrupted end in any order. */
+static ms_status look(ms_ctx *cx, const watch *w, double waited_s, double interrupted_s)
+{
+    const ms_rendezvous *meeting = &w->joined->meeting;
+    long next = atomic_load(&w->next);
+    if (is_interrupted(w->joined))
+        return interrupted_s < MS_INTERRUPTED_WAIT_S
+                   ? MS_OK
+                   : ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
+                             "interrupted while rank %ld of %ld joins", next,
+                             meeting->size);
+    long gone = ms_rendezvous_missing(meeting);
+    if (gone >= 0)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "rank %ld: rank %ld has ended while rank %ld joins", meeting->rank,
+                       gone, next);
+    if (waited_s > meeting->timeout_s)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "rank %ld: waited %g s for rank %ld to join", meeting->rank,
+                       meeting->timeout_s, next);
+    return MS_OK;
+}
+
+static void *watch_others(void *state)
+{
+    watch *w = state;
+    long next = atomic_load(&w->next);
+    double since_s = ms_clock_s(), asked_s = since_s;
+    ms_ctx own = {.arena = ms_arena_open()};
+    while (!atomic_load(&w->is_over)) {
+        double now_s = ms_clock_s();
+        if (next != atomic_load(&w->next))
+            since_s = now_s;
+        next = atomic_load(&w->next);
+        if (!is_interrupted(w->joined))
+            asked_s = now_s;
+        ms_status status = look(&own, w, now_s - since_s, now_s - asked_s);
+        if (status != MS_OK)
+            end_process(&own, w->joined, status);
+        rest(20);
+    }
+    ms_arena_close(own.arena);
+    return NULL;
+}
+
+/* Signals are for the thread that was there before. */
+static ms_status begin_watch(ms_ctx *cx, watch *w)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&w->thread, NULL, watch_others, w);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0
+               ? MS_OK
+               : ms_fail(cx, MS_EIO, MS_NOWHERE,
+                         "no thread can watch how the ranks join: %s", strerror(error));
+}
+
+static void end_watch(watch *w)
+{
+    atomic_store(&w->is_over, true);
+    (void)pthread_join(w->thread, NULL);
 }
 
 /* ---- growing together ---- */
@@ -160,7 +259,7 @@ static ms_status take_next(ms_ctx *cx, const char *port, long next, ms_mpi_joine
     return MS_OK;
 }
 
-static ms_status grow(ms_ctx *cx, ms_mpi_joined *joined)
+static ms_status grow(ms_ctx *cx, ms_mpi_joined *joined, watch *w)
 {
     char port[MS_RENDEZVOUS_TEXT] = "";
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -171,16 +270,28 @@ static ms_status grow(ms_ctx *cx, ms_mpi_joined *joined)
     if (rc != MPI_SUCCESS)
         return fail_mpi(cx, rc, "open a port");
     MS_TRY(ms_rendezvous_tell_all(cx, &joined->meeting, port));
-    for (long next = 1; next < joined->meeting.size; next++)
+    for (long next = 1; next < joined->meeting.size; next++) {
+        atomic_store(&w->next, next);
         if (joined->meeting.rank <= next)
             MS_TRY(take_next(cx, port, next, joined));
+    }
     if (joined->meeting.rank == 0)
         MPI_Close_port(port);
     return MS_OK;
 }
 
+static ms_status grow_watched(ms_ctx *cx, ms_mpi_joined *joined)
+{
+    watch w = {.joined = joined};
+    atomic_init(&w.next, 1);
+    MS_TRY(begin_watch(cx, &w));
+    ms_status status = grow(cx, joined, &w);
+    end_watch(&w);
+    return status;
+}
+
 ms_status ms_mpi_join(ms_ctx *cx, const ms_launch *launch, double timeout_s,
-                      ms_mpi_joined *out)
+                      volatile const int *interrupted, ms_mpi_joined *out)
 {
     int provided;
     ms_meeting_point at;
@@ -188,12 +299,35 @@ ms_status ms_mpi_join(ms_ctx *cx, const ms_launch *launch, double timeout_s,
     if (!ms_launch_meeting_point(&at))
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "MASTER_ADDR and MASTER_PORT do not say where the ranks meet");
-    MS_TRY(ms_rendezvous_open(cx, launch, &at, timeout_s, &out->meeting));
+    MS_TRY(ms_rendezvous_open(cx, launch, &at, timeout_s, interrupted, &out->meeting));
     MS_TRY(find_server(cx, &at, out));
     int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     if (rc != MPI_SUCCESS)
         return fail_mpi(cx, rc, "begin");
-    return grow(cx, out);
+    return grow_watched(cx, out);
+}
+
+/* Who is through sooner may leave before this rank sees that all were here. */
+bool ms_mpi_all_done(const ms_mpi_joined *joined)
+{
+    MPI_Request all;
+    int is_done = 0;
+    double until_s = ms_clock_s() + joined->meeting.timeout_s;
+    bool knows = false;
+    if (MPI_Ibarrier(joined->world, &all) != MPI_SUCCESS)
+        return false;
+    while (!is_done && ms_clock_s() < until_s) {
+        if (MPI_Test(&all, &is_done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return false;
+        if (!knows &&
+            (is_interrupted(joined) || ms_rendezvous_missing(&joined->meeting) >= 0)) {
+            knows = true;
+            until_s = ms_min(until_s, ms_clock_s() + MS_INTERRUPTED_WAIT_S);
+        }
+        if (!is_done)
+            rest(1);
+    }
+    return is_done;
 }
 
 void ms_mpi_leave(ms_mpi_joined *joined)

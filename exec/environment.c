@@ -132,3 +132,9 @@ bool ms_launch_meeting_point(ms_meeting_point *out)
     return out->address != NULL && out->address[0] != '\0' && out->port > 0 &&
            out->port < 65536;
 }
+
+const char *ms_temporary_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder == NULL || folder[0] == '\0' ? "/tmp" : folder;
+}

@@ -37,6 +37,9 @@ typedef struct ms_meeting_point {
  * (TORCHELASTIC_USE_AGENT_STORE). False: not said. */
 bool ms_launch_meeting_point(ms_meeting_point *out);
 
+/* $TMPDIR, or /tmp where that is not set. */
+const char *ms_temporary_folder(void);
+
 /* "RANK is 1, WORLD_SIZE is not set": variables of a launcher that is not recognised from them, for a note; NULL: there are none. Lives in the arena. */
 const char *ms_launch_unclear(ms_arena *arena);
 

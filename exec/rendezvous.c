@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,43 +14,86 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GREETING_S 5.0 /* for whoever comes to say who it is */
+#define GREETING_S 5.0 /* for whoever comes to say who it is, and to reach one address */
+#define LOOK_UP_S  0.1 /* at an interrupt */
 
-/* ---- texts over a socket ---- */
+/* ---- sockets that never block ---- */
 
-static bool is_ready(int socket, short what, double until_s)
+/* None is left to a child. -1: errno says why. */
+static int prepare(int socket)
 {
-    double left_s = until_s - ms_clock_s();
-    struct pollfd ready = {.fd = socket, .events = what};
-    int left_ms = left_s <= 0.0 ? 0 : left_s > 1e6 ? 1000000000 : (int)(1e3 * left_s) + 1;
-    return poll(&ready, 1, left_ms) > 0;
+    if (socket >= 0 && fcntl(socket, F_SETFD, FD_CLOEXEC) == 0 &&
+        fcntl(socket, F_SETFL, O_NONBLOCK) == 0)
+        return socket;
+    int error = errno;
+    if (socket >= 0)
+        (void)close(socket);
+    errno = error;
+    return -1;
 }
 
-static bool put_text(int socket, const char text[MS_RENDEZVOUS_TEXT], double until_s)
+static int open_socket(const struct addrinfo *at)
+{
+    return prepare(socket(at->ai_family, at->ai_socktype, 0));
+}
+
+static bool is_transient(int error)
+{
+    return error == EINTR || error == EAGAIN || error == EWOULDBLOCK;
+}
+
+static bool is_interrupted(const ms_rendezvous *r)
+{
+    return r->interrupted != NULL && *r->interrupted != 0;
+}
+
+/* Looks up between: another thread may have taken the signal. MS_EIO, without a message: it is too late. */
+static ms_status wait_ready(const ms_rendezvous *r, int socket, short what,
+                            double until_s)
+{
+    struct pollfd ready = {.fd = socket, .events = what};
+    for (;;) {
+        double left_s = until_s - ms_clock_s();
+        if (is_interrupted(r))
+            return MS_EINTERRUPTED;
+        if (left_s <= 0.0)
+            return MS_EIO;
+        int num =
+            poll(&ready, 1,
+                 left_s < LOOK_UP_S ? (int)(1e3 * left_s) + 1 : (int)(1e3 * LOOK_UP_S));
+        if (num > 0)
+            return MS_OK;
+        if (num < 0 && !is_transient(errno))
+            return MS_EIO;
+    }
+}
+
+/* All of a text, sent or received. MS_EIO, without a message: the other is gone or silent. */
+static ms_status put_text(const ms_rendezvous *r, int socket,
+                          const char text[MS_RENDEZVOUS_TEXT], double until_s)
 {
     for (size_t done = 0; done < MS_RENDEZVOUS_TEXT;) {
-        if (!is_ready(socket, POLLOUT, until_s))
-            return false;
+        MS_TRY(wait_ready(r, socket, POLLOUT, until_s));
         ssize_t num = send(socket, text + done, MS_RENDEZVOUS_TEXT - done, MSG_NOSIGNAL);
-        if (num <= 0 && errno != EINTR)
-            return false;
+        if (num < 0 && !is_transient(errno))
+            return MS_EIO;
         done += num > 0 ? (size_t)num : 0;
     }
-    return true;
+    return MS_OK;
 }
 
-static bool get_text(int socket, char text[MS_RENDEZVOUS_TEXT], double until_s)
+static ms_status get_text(const ms_rendezvous *r, int socket,
+                          char text[MS_RENDEZVOUS_TEXT], double until_s)
 {
     for (size_t done = 0; done < MS_RENDEZVOUS_TEXT;) {
-        if (!is_ready(socket, POLLIN, until_s))
-            return false;
+        MS_TRY(wait_ready(r, socket, POLLIN, until_s));
         ssize_t num = recv(socket, text + done, MS_RENDEZVOUS_TEXT - done, 0);
-        if (num == 0 || (num < 0 && errno != EINTR))
-            return false;
+        if (num == 0 || (num < 0 && !is_transient(errno)))
+            return MS_EIO;
         done += num > 0 ? (size_t)num : 0;
     }
     text[MS_RENDEZVOUS_TEXT - 1] = '\0';
-    return true;
+    return MS_OK;
 }
 
 /* ---- rank 0 ---- */
@@ -67,18 +111,17 @@ static long take_number(const char **text, const char *word)
     return value;
 }
 
-/* The number of another rank of the same run; -1: somebody else. */
+/* A process that says which rank of how many it is; -1: something else. */
 static long greeted_by(const ms_rendezvous *r, int socket, double until_s, long *size)
 {
     char text[MS_RENDEZVOUS_TEXT];
     const char *at = text;
     double soon_s = ms_clock_s() + GREETING_S;
-    if (!get_text(socket, text, soon_s < until_s ? soon_s : until_s))
+    if (get_text(r, socket, text, soon_s < until_s ? soon_s : until_s) != MS_OK)
         return -1;
     long rank = take_number(&at, "meshsim rank ");
     *size = take_number(&at, " of ");
-    bool is_free = rank > 0 && rank < r->size && r->sockets[rank] < 0;
-    return is_free && *size > 0 ? rank : -1;
+    return *size > 0 ? rank : -1;
 }
 
 static ms_status missing_ranks(ms_ctx *cx, const ms_rendezvous *r)
@@ -93,27 +136,39 @@ static ms_status missing_ranks(ms_ctx *cx, const ms_rendezvous *r)
                    r->timeout_s, num, r->size, first);
 }
 
+/* Who is no rank of this run, or one that is here, is sent away. */
+static ms_status take_one(ms_ctx *cx, ms_rendezvous *r, int listener, double until_s,
+                          long *num)
+{
+    long size = 0;
+    int socket = prepare(accept(listener, NULL, NULL));
+    if (socket < 0 && (is_transient(errno) || errno == ECONNABORTED))
+        return MS_OK;
+    if (socket < 0)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank 0 cannot take the others: %s",
+                       strerror(errno));
+    long rank = greeted_by(r, socket, until_s, &size);
+    if (rank > 0 && rank < r->size && size == r->size && r->sockets[rank] < 0) {
+        r->sockets[rank] = socket;
+        ++*num;
+        return MS_OK;
+    }
+    (void)close(socket);
+    if (rank < 0 || size == r->size)
+        return MS_OK;
+    return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                   "rank %ld was started as one of %ld, rank 0 as one of %ld", rank, size,
+                   r->size);
+}
+
 static ms_status take_all(ms_ctx *cx, ms_rendezvous *r, int listener)
 {
     double until_s = ms_clock_s() + r->timeout_s;
     for (long num = 1; num < r->size;) {
-        if (!is_ready(listener, POLLIN, until_s))
-            return missing_ranks(cx, r);
-        long size = 0;
-        int socket = accept(listener, NULL, NULL);
-        if (socket < 0)
-            continue;
-        long rank = greeted_by(r, socket, until_s, &size);
-        if (rank < 0) {
-            (void)close(socket);
-            continue;
-        }
-        r->sockets[rank] = socket;
-        num++;
-        if (size != r->size)
-            return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                           "rank %ld was started as one of %ld, rank 0 as one of %ld",
-                           rank, size, r->size);
+        ms_status status = wait_ready(r, listener, POLLIN, until_s);
+        if (status != MS_OK)
+            return status == MS_EINTERRUPTED ? status : missing_ranks(cx, r);
+        MS_TRY(take_one(cx, r, listener, until_s, &num));
     }
     return MS_OK;
 }
@@ -123,7 +178,8 @@ static ms_status listen_at(ms_ctx *cx, const ms_meeting_point *at,
 {
     int yes = 1, error = 0;
     for (; found != NULL; found = found->ai_next) {
-        *out = socket(found->ai_family, found->ai_socktype, 0);
+        *out = open_socket(found);
+        error = errno;
         if (*out < 0)
             continue;
         (void)setsockopt(*out, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -138,40 +194,68 @@ static ms_status listen_at(ms_ctx *cx, const ms_meeting_point *at,
 
 /* ---- others ---- */
 
-static bool reach(const struct addrinfo *found, int *out)
+/* MS_EIO: not now; `error` says why. */
+static ms_status connect_to(const ms_rendezvous *r, const struct addrinfo *at, int socket,
+                            double until_s, int *error)
 {
-    for (; found != NULL; found = found->ai_next) {
-        *out = socket(found->ai_family, found->ai_socktype, 0);
+    socklen_t length = sizeof *error;
+    double soon_s = ms_clock_s() + GREETING_S;
+    *error = connect(socket, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
+    if (*error != EINPROGRESS && *error != EINTR)
+        return *error == 0 ? MS_OK : MS_EIO;
+    *error = ETIMEDOUT;
+    MS_TRY(wait_ready(r, socket, POLLOUT, soon_s < until_s ? soon_s : until_s));
+    if (getsockopt(socket, SOL_SOCKET, SO_ERROR, error, &length) != 0)
+        *error = errno;
+    return *error == 0 ? MS_OK : MS_EIO;
+}
+
+static ms_status reach(const ms_rendezvous *r, const struct addrinfo *found,
+                       double until_s, int *out, int *error)
+{
+    ms_status status = MS_EIO;
+    for (; found != NULL && status == MS_EIO; found = found->ai_next) {
+        *out = open_socket(found);
+        *error = errno;
         if (*out < 0)
             continue;
-        if (connect(*out, found->ai_addr, found->ai_addrlen) == 0)
-            return true;
-        (void)close(*out);
+        status = connect_to(r, found, *out, until_s, error);
+        if (status != MS_OK)
+            (void)close(*out);
     }
-    return false;
+    return status;
 }
 
 /* Rank 0 may begin later. */
+static ms_status reach_later(ms_ctx *cx, const ms_rendezvous *r,
+                             const ms_meeting_point *at, const struct addrinfo *found,
+                             int *out)
+{
+    double until_s = ms_clock_s() + r->timeout_s;
+    const struct timespec pause = {.tv_nsec = 50000000};
+    int error = 0;
+    for (;;) {
+        ms_status status = reach(r, found, until_s, out, &error);
+        if (status == MS_OK || is_interrupted(r))
+            return status == MS_OK ? status : MS_EINTERRUPTED;
+        if (ms_clock_s() > until_s)
+            return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                           "waited %g s for rank 0, which does not listen at %s, port "
+                           "%ld: %s",
+                           r->timeout_s, at->address, at->port, strerror(error));
+        nanosleep(&pause, NULL);
+    }
+}
+
 static ms_status come(ms_ctx *cx, ms_rendezvous *r, const ms_meeting_point *at,
                       const struct addrinfo *found)
 {
     char text[MS_RENDEZVOUS_TEXT] = "";
-    double until_s = ms_clock_s() + r->timeout_s;
-    const struct timespec pause = {.tv_nsec = 50000000};
-    int socket;
-    while (!reach(found, &socket)) {
-        if (ms_clock_s() > until_s) {
-            return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                           "waited %g s for rank 0, which does not listen at %s, port "
-                           "%ld",
-                           r->timeout_s, at->address, at->port);
-        }
-        nanosleep(&pause, NULL);
-    }
-    r->sockets[0] = socket;
+    MS_TRY(reach_later(cx, r, at, found, &r->sockets[0]));
     snprintf(text, sizeof text, "meshsim rank %ld of %ld", r->rank, r->size);
-    if (put_text(socket, text, until_s))
-        return MS_OK;
+    ms_status status = put_text(r, r->sockets[0], text, ms_clock_s() + r->timeout_s);
+    if (status != MS_EIO)
+        return status;
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank 0 at %s, port %ld, does not listen",
                    at->address, at->port);
 }
@@ -192,13 +276,14 @@ static ms_status meet(ms_ctx *cx, ms_rendezvous *r, const ms_meeting_point *at,
 
 ms_status ms_rendezvous_open(ms_ctx *cx, const ms_launch *launch,
                              const ms_meeting_point *at, double timeout_s,
-                             ms_rendezvous *out)
+                             volatile const int *interrupted, ms_rendezvous *out)
 {
     struct addrinfo *found, want = {.ai_socktype = SOCK_STREAM};
     const char *port = ms_arena_printf(cx->arena, "%ld", at->port);
     *out = (ms_rendezvous){.rank = launch->rank,
                            .size = launch->size,
                            .timeout_s = timeout_s,
+                           .interrupted = interrupted,
                            .sockets = MS_NEW_ARRAY(cx->arena, launch->size, int)};
     for (long i = 0; i < launch->size; i++)
         out->sockets[i] = -1;
@@ -217,11 +302,12 @@ ms_status ms_rendezvous_tell(ms_ctx *cx, const ms_rendezvous *r, long rank,
                              char text[MS_RENDEZVOUS_TEXT])
 {
     double until_s = ms_clock_s() + r->timeout_s;
-    bool told = r->rank == 0 ? put_text(r->sockets[rank], text, until_s)
-                             : get_text(r->sockets[0], text, until_s);
-    return told ? MS_OK
-                : ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld is gone, or silent for %g s",
-                          r->rank == 0 ? rank : 0L, r->timeout_s);
+    ms_status status = r->rank == 0 ? put_text(r, r->sockets[rank], text, until_s)
+                                    : get_text(r, r->sockets[0], text, until_s);
+    if (status != MS_EIO)
+        return status;
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld is gone, or silent for %g s",
+                   r->rank == 0 ? rank : 0L, r->timeout_s);
 }
 
 ms_status ms_rendezvous_tell_all(ms_ctx *cx, const ms_rendezvous *r,
@@ -238,8 +324,10 @@ long ms_rendezvous_missing(const ms_rendezvous *r)
 {
     for (long i = 0; i < r->size; i++) {
         char byte;
-        if (r->sockets[i] >= 0 &&
-            recv(r->sockets[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        if (r->sockets[i] < 0)
+            continue;
+        ssize_t num = recv(r->sockets[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (num == 0 || (num < 0 && !is_transient(errno)))
             return i;
     }
     return -1;

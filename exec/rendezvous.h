@@ -10,15 +10,18 @@
 typedef struct ms_rendezvous {
     long rank, size;
     double timeout_s;
+    volatile const int
+        *interrupted; /* set by a signal: who waits then, waits no more; NULL: never */
     int *
         sockets; /* (size) of rank 0, to each of the others; of others [0], to rank 0. -1: none */
 } ms_rendezvous;
 
-/* Waits for all. MS_EIO: the address is not ours or taken, somebody does not come in time, or comes with another size. Lives in cx->arena until it is closed. */
+/* Waits for all. MS_EIO: the address is not ours or taken, somebody does not come in time, or comes with another size. MS_EINTERRUPTED, without a
+ * message: `interrupted` (may be NULL) was set. Lives in cx->arena until it is closed. */
 ms_status ms_rendezvous_open(ms_ctx *cx, const ms_launch *launch,
                              const ms_meeting_point *at, double timeout_s,
-                             ms_rendezvous *out);
-/* Of all: `text` becomes what it is on rank 0. */
+                             volatile const int *interrupted, ms_rendezvous *out);
+/* MS_EIO: somebody is gone, or silent for timeout_s; MS_EINTERRUPTED as above. Of all: `text` becomes what it is on rank 0. */
 ms_status ms_rendezvous_tell_all(ms_ctx *cx, const ms_rendezvous *r,
                                  char text[MS_RENDEZVOUS_TEXT]);
 /* Of rank 0 and one other, which waits until it is told. */
