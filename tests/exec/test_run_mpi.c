@@ -2,7 +2,8 @@
 #include "tests/support/mpi_launch.h"
 #include "tests/support/run_cases.h"
 
-#include "exec/environment.h"
+#include "base/clock.h"
+#include "exec/rendezvous.h"
 #include "tests/test.h"
 
 #include <string.h>
@@ -43,6 +44,25 @@ static int run_as_joined_rank(void)
     return !agrees;
 }
 
+/* The last one is gone when rank 0 already waits for it within MPI. */
+static int run_as_rank_that_may_leave(void)
+{
+    ms_rendezvous r;
+    ms_meeting_point at;
+    ms_launch launch = ms_launch_environment();
+    char text[MS_RENDEZVOUS_TEXT] = "";
+    if (launch.rank < NUM_RANKS - 1)
+        return run_as_joined_rank();
+    if (!ms_launch_meeting_point(&at) ||
+        ms_rendezvous_open(test_cx(), &launch, &at, 20.0, NULL, &r) != MS_OK)
+        return 1;
+    while (strcmp(text, "come") != 0)
+        if (ms_rendezvous_tell(test_cx(), &r, launch.rank, text) != MS_OK)
+            return 1;
+    printf("the last rank leaves\n");
+    return 0;
+}
+
 static void check_all_done(const char *said, int code)
 {
     int num_done = 0;
@@ -72,13 +92,35 @@ static void processes_that_joined_are_ranks_as_well(void **state)
     check_all_done(said, code);
 }
 
+static void ranks_end_when_one_leaves_before_it_joins(void **state)
+{
+    (void)state;
+    int code;
+    ms_mpi_skip_if_missing();
+    ms_mpi_skip_if_not_joining();
+    double began_s = ms_clock_s();
+    const char *said = ms_mpi_launch_joined(NUM_RANKS, own_name, "leaving", &code);
+    bool is_told = strstr(said, "rank 0: rank 3 has ended while rank 3 joins") != NULL;
+    if (code != MS_EIO || !is_told || strstr(said, "the last rank leaves") == NULL)
+        fail_msg("exit code %d:\n%s", code, said);
+    assert_true(ms_clock_s() - began_s < 0.5 * MS_DEFAULT_TIMEOUT_S);
+}
+
+static int run_as(const char *what)
+{
+    if (strcmp(what, "leaving") == 0)
+        return run_as_rank_that_may_leave();
+    return strcmp(what, "joined") == 0 ? run_as_joined_rank() : run_as_rank();
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
-        return strcmp(argv[1], "joined") == 0 ? run_as_joined_rank() : run_as_rank();
+        return run_as(argv[1]);
     own_name = argv[0];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_plans_on_processes_equal_one_rank),
-        cmocka_unit_test(processes_that_joined_are_ranks_as_well)};
+        cmocka_unit_test(processes_that_joined_are_ranks_as_well),
+        cmocka_unit_test(ranks_end_when_one_leaves_before_it_joins)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
