@@ -174,12 +174,13 @@ static ms_status look(ms_ctx *cx, const watch *w, double waited_s, double interr
 {
     const ms_rendezvous *meeting = &w->joined->meeting;
     long next = atomic_load(&w->next);
-    if (is_interrupted(w->joined))
+    if (is_interrupted(w->joined)) {
         return interrupted_s < MS_INTERRUPTED_WAIT_S
                    ? MS_OK
                    : ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
                              "interrupted while rank %ld of %ld joins", next,
                              meeting->size);
+    }
     long gone = ms_rendezvous_missing(meeting);
     if (gone >= 0)
         return ms_fail(cx, MS_EIO, MS_NOWHERE,

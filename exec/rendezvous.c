@@ -238,11 +238,12 @@ static ms_status reach_later(ms_ctx *cx, const ms_rendezvous *r,
         ms_status status = reach(r, found, until_s, out, &error);
         if (status == MS_OK || is_interrupted(r))
             return status == MS_OK ? status : MS_EINTERRUPTED;
-        if (ms_clock_s() > until_s)
+        if (ms_clock_s() > until_s) {
             return ms_fail(cx, MS_EIO, MS_NOWHERE,
                            "waited %g s for rank 0, which does not listen at %s, port "
                            "%ld: %s",
                            r->timeout_s, at->address, at->port, strerror(error));
+        }
         nanosleep(&pause, NULL);
     }
 }
