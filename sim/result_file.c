@@ -156,10 +156,14 @@ static ms_status read_simulated_nodes(ms_ctx *cx, ms_jval root, ms_result *out)
     double sum = 0.0;
     MS_TRY(array(cx, root, "ranks", &ranks));
     for (int i = 0; i < ms_json_length(ranks); i++) {
-        double stands_for = 0.0;
-        MS_TRY(number(cx, ms_json_element(cx, ranks, i), "stands_for", &stands_for));
-        sum += stands_for;
+        ms_jval stands_for;
+        double num = 0.0;
+        MS_TRY(member(cx, ms_json_element(cx, ranks, i), "stands_for", &stands_for));
+        MS_TRY(ms_json_number(cx, stands_for, 1.0, MAX_BYTES, &num));
+        sum += num;
     }
+    if (sum == 0.0)
+        return ms_json_fail(cx, ranks, "must have at least one rank");
     return read_nodes(cx, root, sum, out);
 }
 
