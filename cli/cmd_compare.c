@@ -139,6 +139,9 @@ static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
     fprintf(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
     fprintf(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
+    if (c->a->plan != NULL && c->b->plan != NULL && strcmp(c->a->plan, c->b->plan) != 0)
+        fprintf(out, "\nThey are of different plans:\nA  %s\nB  %s\n", c->a->plan,
+                c->b->plan);
     print_times(out, arena, c);
     print_memory(out, arena, c);
     print_nodes(out, arena, c);
@@ -152,6 +155,7 @@ static void write_result(ms_jout *out, const char *key, const ms_result *result)
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "file", result->path);
     ms_jout_text_field(out, "kind", ms_result_kind_names[result->kind]);
+    ms_jout_text_field(out, "plan", result->plan);
     ms_jout_number_field(out, "step_s", result->step_s);
     ms_jout_number_field(out, "peak_bytes", result->peak_bytes);
     ms_jout_end_object(out);

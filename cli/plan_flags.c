@@ -37,7 +37,8 @@ const ms_option ms_plan_option_table[] = {
          "plan to start from (meshsim.plan/1); flags override it"),
     TEXT(model, "--model", "NAME|FILE",
          "model by name (70b, mixtral-8x7b), or its config.json"),
-    TEXT(cluster, "--cluster", "NAME|FILE", "cluster by name or file (default hgx-h100)"),
+    TEXT(cluster, "--cluster", "NAME|FILE",
+         "cluster by name or file (default hgx-h100; of run: cpu)"),
     TEXT(profile, "--profile", "NAME|FILE",
          "cost profile in place of the cluster's own (\"meshsim calibrate\" writes one)"),
     RANKS(gpus, "--gpus", "number of GPUs (default: the product of the axes)"),
@@ -105,7 +106,7 @@ const ms_option ms_plan_option_table[] = {
              "default: the most that fits"},
     CHOICE(precision, "--precision", ms_dtype_names, "compute type (default bf16)"),
     TEXT(stack, "--stack", "NAME|FILE",
-         "training framework whose habits apply (default generic)"),
+         "training framework whose habits apply (default generic; of run: meshsim)"),
     MS_OPT_MISTAKE("--dp", "--dp-shard N is data parallelism (plain with --zero 0); "
                            "--dp-replicate N adds replicas"),
     MS_OPT_MISTAKE("--fsdp", "did you mean --dp-shard?"),

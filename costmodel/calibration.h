@@ -43,7 +43,8 @@ typedef struct ms_calibration {
     double
         launch_ratio; /* slowest over fastest launch, by the mean of log seconds; 1 with one */
     double case_ratio_p90; /* of single cases: slowest over fastest launch */
-    double typical_ratio;  /* median over the cases of seconds elapsed over seconds at work */
+    double
+        typical_ratio; /* median over the cases of seconds elapsed over seconds at work */
 } ms_calibration;
 
 /* Fits by relative errors, intervals by launch (costmodel/fit.h). MS_EINPUT: too few samples of a kind that cannot be done without (products, attention,

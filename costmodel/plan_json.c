@@ -422,8 +422,26 @@ static bool states_reshard(ms_ctx *cx, ms_jval root)
            ms_json_member(cx, sharding, "reshard_after_forward", &value);
 }
 
+/* What other commands wrote is told at once, instead of by its unknown keys. */
+static ms_status check_schema(ms_ctx *cx, ms_jval root)
+{
+    ms_jval value;
+    const char *schema = NULL;
+    if (!ms_json_is_object(root) || !ms_json_member(cx, root, "schema", &value) ||
+        !ms_json_is_string(value))
+        return MS_OK;
+    MS_TRY(ms_json_text(cx, value, &schema));
+    if (strcmp(schema, PLAN_SCHEMA) == 0)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, ms_json_key_loc(cx, root, "schema"),
+            "the schema is \"%s\", not \"%s\"", schema, PLAN_SCHEMA);
+    ms_hint(cx, "search --save-plan writes plans");
+    return MS_EINPUT;
+}
+
 ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
 {
+    MS_TRY(check_schema(cx, root));
     plan_file file = {.plan = ms_plan_default(1), .stored = {-1, -1, -1, -1}};
     file.plan.gpus = 0;         /* not stated */
     file.plan.global_batch = 0; /* not stated */
@@ -435,10 +453,6 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     status = worse(status, read_stage_layers(cx, root, &file.plan));
     status = worse(status, read_words(cx, root, &file));
     status = worse(status, check_recompute(cx, root, &file.plan));
-    if (file.schema != NULL && strcmp(file.schema, PLAN_SCHEMA) != 0)
-        status = worse(status, ms_fail(cx, MS_EINPUT, ms_json_key_loc(cx, root, "schema"),
-                                       "the schema is \"%s\", not \"%s\"", file.schema,
-                                       PLAN_SCHEMA));
     if (status != MS_OK)
         return status;
     MS_TRY(check_ranks(cx, root, &file.plan));

@@ -375,8 +375,6 @@ static ms_status finish(ms_ctx *cx, ms_device_rank *device, pending **at)
     return status;
 }
 
-/* Transfers of a stream end in the order of their starts; so does what comes from the same rank
- * with the same tag. */
 static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
 {
     MS_TRY(ms_crew_check(cx, device->crew));

@@ -68,6 +68,14 @@ static void trim(ms_pool *pool, size_t most_bytes)
     }
 }
 
+size_t ms_pool_held_bytes(ms_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    size_t held = pool->used_bytes + pool->idle_bytes;
+    pthread_mutex_unlock(&pool->lock);
+    return held;
+}
+
 void ms_pool_close(ms_pool *pool)
 {
     if (pool == NULL)
@@ -86,20 +94,7 @@ static void *from_heap(size_t bytes)
     return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
 }
 
-/* The most that may be used and idle together. */
-static size_t most_held(const ms_pool *pool)
-{
-    return pool->most_used_bytes + pool->most_used_bytes / 4;
-}
-
-/* Makes room for a block that is not idle yet. */
-static void make_room(ms_pool *pool)
-{
-    size_t most = most_held(pool);
-    if (pool->used_bytes + pool->idle_bytes > most)
-        trim(pool, most > pool->used_bytes ? most - pool->used_bytes : 0);
-}
-
+/* Idle blocks are given up where the system has no more. */
 static void *new_block(ms_pool *pool, size_t bytes)
 {
     void *made = from_heap(bytes);
@@ -108,13 +103,28 @@ static void *new_block(ms_pool *pool, size_t bytes)
     pthread_mutex_lock(&pool->lock);
     trim(pool, 0);
     pthread_mutex_unlock(&pool->lock);
-    made = from_heap(bytes);
-    if (made == NULL) {
-        pthread_mutex_lock(&pool->lock);
-        pool->used_bytes -= bytes;
-        pthread_mutex_unlock(&pool->lock);
-    }
-    return made;
+    return from_heap(bytes);
+}
+
+static idle *take_idle(ms_pool *pool, int class)
+{
+    idle *block = pool->classes[class];
+    if (block == NULL)
+        return NULL;
+    pool->classes[class] = block->next;
+    pool->idle_bytes -= bytes_of(class);
+    return block;
+}
+
+/* Of a block that is there; what is idle beside it may be too much now. */
+static void note_used(ms_pool *pool, size_t bytes)
+{
+    pool->used_bytes += bytes;
+    if (pool->used_bytes > pool->most_used_bytes)
+        pool->most_used_bytes = pool->used_bytes;
+    size_t most = pool->most_used_bytes + pool->most_used_bytes / 4;
+    if (pool->used_bytes + pool->idle_bytes > most)
+        trim(pool, most - pool->used_bytes);
 }
 
 void *ms_pool_take(ms_pool *pool, size_t bytes)
@@ -124,20 +134,17 @@ void *ms_pool_take(ms_pool *pool, size_t bytes)
     if (bytes <= HEAP_BYTES || bytes > SIZE_MAX / 4)
         return from_heap(bytes);
     int class = class_of(bytes);
-    size_t whole = bytes_of(class);
     pthread_mutex_lock(&pool->lock);
-    idle *block = pool->classes[class];
-    pool->used_bytes += whole;
-    if (pool->used_bytes > pool->most_used_bytes)
-        pool->most_used_bytes = pool->used_bytes;
-    if (block != NULL) {
-        pool->classes[class] = block->next;
-        pool->idle_bytes -= whole;
-    } else {
-        make_room(pool);
-    }
+    void *block = take_idle(pool, class);
     pthread_mutex_unlock(&pool->lock);
-    return block != NULL ? block : new_block(pool, whole);
+    if (block == NULL)
+        block = new_block(pool, bytes_of(class));
+    if (block == NULL)
+        return NULL;
+    pthread_mutex_lock(&pool->lock);
+    note_used(pool, bytes_of(class));
+    pthread_mutex_unlock(&pool->lock);
+    return block;
 }
 
 void ms_pool_give(ms_pool *pool, void *memory, size_t bytes)

@@ -47,7 +47,16 @@ static void add_slice(ms_measured_times *times, const ms_recorded *slice)
         times->compute_s += seconds;
 }
 
-static ms_measured_times times_of(const ms_recorder *recorder, long num_steps,
+/* Slices are of all measured steps; of one step, as the median is. */
+static double share_of_median(const ms_outcome *outcome, const ms_measured *measured)
+{
+    double sum_s = 0.0;
+    for (long i = outcome->steps_done - measured->num_steps; i < outcome->steps_done; i++)
+        sum_s += outcome->step_s[i];
+    return measured->step_s / sum_s;
+}
+
+static ms_measured_times times_of(const ms_recorder *recorder, double share,
                                   double step_s)
 {
     ms_measured_times t = {0};
@@ -55,24 +64,20 @@ static ms_measured_times times_of(const ms_recorder *recorder, long num_steps,
         return (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
     for (long i = 0; i < recorder->num; i++)
         add_slice(&t, &recorder->slices[i]);
-    t.compute_s /= (double)num_steps;
-    t.exposed_comm_s /= (double)num_steps;
-    t.bubble_s /= (double)num_steps;
-    t.optimizer_s /= (double)num_steps;
+    t.compute_s *= share;
+    t.exposed_comm_s *= share;
+    t.bubble_s *= share;
+    t.optimizer_s *= share;
     t.host_s = step_s - t.compute_s - t.exposed_comm_s - t.bubble_s - t.optimizer_s;
     return t;
 }
 
-/* Slices are of all measured steps, so the mean step is what their times add up to. */
 static void measure_times(ms_arena *arena, const ms_outcome *outcome, ms_measured *out)
 {
     ms_measured_times *times = MS_NEW_ARRAY(arena, outcome->num_ranks, ms_measured_times);
-    double sum_s = 0.0;
-    for (long i = outcome->steps_done - out->num_steps; i < outcome->steps_done; i++)
-        sum_s += outcome->step_s[i];
+    double share = share_of_median(outcome, out);
     for (long r = 0; r < outcome->num_ranks; r++)
-        times[r] = times_of(&outcome->ranks[r].recorder, out->num_steps,
-                            sum_s / (double)out->num_steps);
+        times[r] = times_of(&outcome->ranks[r].recorder, share, out->step_s);
     out->times = times;
 }
 
@@ -137,10 +142,10 @@ static void collect_kinds(ms_arena *arena, const ms_outcome *outcome,
             add_slice_to_kind(ms_node_kinds_at(kinds, slice->name, slice->kind), slice);
         }
     }
-    double steps = (double)out->num_steps;
+    double steps = (double)out->num_steps, share = share_of_median(outcome, out);
     for (int i = 0; i < kinds->num; i++) {
         kinds->kinds[i].count /= steps;
-        kinds->kinds[i].measured_s /= steps;
+        kinds->kinds[i].measured_s *= share;
         kinds->kinds[i].predicted_s /= steps;
     }
     if (predicted != NULL && kinds->num > 0)

@@ -5,7 +5,7 @@
 #include "exec/runner.h"
 #include "sim/node_kinds.h"
 
-/* Of a rank and a step; they sum to the step. */
+/* Of a rank, mean over the measured steps and scaled from the mean step to the median one: they sum to step_s. */
 typedef struct ms_measured_times {
     double compute_s;      /* kernels, recomputation included */
     double exposed_comm_s; /* compute waited for collectives */
@@ -23,7 +23,7 @@ typedef struct ms_measured {
     double peak_bytes; /* of the rank that kept most */
     long worst_rank;
     const ms_measured_times *times; /* (ranks of the outcome) */
-    /* Most seconds first. Measured: kernels, and the time in which compute waited for a transfer; predicted: the same of the simulated step. What only
+    /* Most seconds first, scaled likewise. Measured: kernels, and the time in which compute waited for a transfer; predicted: the same of the simulated step. What only
      * one of both has is 0 in the other. */
     ms_node_kinds kinds;
 } ms_measured;

@@ -2,6 +2,7 @@
 #include "exec/rank_run.h"
 
 #include "base/number.h"
+#include "sim/move_names.h"
 
 #include <math.h>
 
@@ -271,7 +272,7 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_COMPUTE,
                                      .kind = MS_TASK_OPTIMIZER,
-                                     .name = "optimizer",
+                                     .name = MS_MOVE_OPTIMIZER,
                                      .predicted_s = NAN,
                                      .goes_on = true},
                        start_s);

@@ -220,10 +220,10 @@ static void add_task(tally *t, int task)
     int before = sim->graph->tasks[task].before;
     if (tag->actor < 0 || is_gate(tag))
         return;
-    ms_node_kind *kind = kind_at(t, tag, tag->kind);
-    kind->count += ranks_of(t, tag->actor);
     if (tag->kind == MS_TASK_SEND)
         kind_at(t, tag, MS_TASK_RECEIVE)->count += ranks_of(t, tag->actor);
+    ms_node_kind *kind = kind_at(t, tag, tag->kind);
+    kind->count += ranks_of(t, tag->actor);
     if (tag->stream != MS_STREAM_COMPUTE)
         return;
     kind->predicted_s +=

@@ -236,11 +236,12 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
         double params[2]; /* gathered, reduced */
-        for (int reduces = 0; reduces < 2; reduces++)
+        for (int reduces = 0; reduces < 2; reduces++) {
             params[reduces] =
                 expert ? out->part->expert_params
                        : ms_moved_dense_params(p->workload, p->sharding, bill,
                                                out->part->dense_params, reduces == 1);
+        }
         int shards = expert ? MS_SYNC_EXPERT_FSDP : MS_SYNC_FSDP,
             all = expert ? MS_SYNC_EXPERT_ALL : MS_SYNC_ALL;
         ms_traffic_group group = ms_traffic_state_group(p->plan, expert, true);

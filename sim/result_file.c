@@ -156,10 +156,14 @@ static ms_status read_simulated_nodes(ms_ctx *cx, ms_jval root, ms_result *out)
     double sum = 0.0;
     MS_TRY(array(cx, root, "ranks", &ranks));
     for (int i = 0; i < ms_json_length(ranks); i++) {
-        double stands_for = 0.0;
-        MS_TRY(number(cx, ms_json_element(cx, ranks, i), "stands_for", &stands_for));
-        sum += stands_for;
+        ms_jval stands_for;
+        double num = 0.0;
+        MS_TRY(member(cx, ms_json_element(cx, ranks, i), "stands_for", &stands_for));
+        MS_TRY(ms_json_number(cx, stands_for, 1.0, MAX_BYTES, &num));
+        sum += num;
     }
+    if (sum == 0.0)
+        return ms_json_fail(cx, ranks, "must have at least one rank");
     return read_nodes(cx, root, sum, out);
 }
 
@@ -247,6 +251,20 @@ static ms_status refuse(ms_ctx *cx, ms_jval root)
     return MS_EINPUT;
 }
 
+static ms_status read_plan(ms_ctx *cx, ms_jval root, ms_result *out)
+{
+    ms_jval value;
+    ms_plan plan;
+    if (!ms_json_member(cx, root, "plan", &value) || !ms_json_is_object(value))
+        return MS_OK;
+    MS_TRY(ms_plan_read(cx, value, &plan));
+    out->plan = ms_arena_printf(cx->arena, "%s on %ld of %s: %s",
+                                plan.model == NULL ? "a model" : plan.model, plan.gpus,
+                                plan.cluster == NULL ? "a cluster" : plan.cluster,
+                                ms_plan_text(cx->arena, &plan));
+    return MS_OK;
+}
+
 static ms_status read_by_schema(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     typedef ms_status reader(ms_ctx *, ms_jval, ms_result *);
@@ -265,6 +283,7 @@ static ms_status read_by_schema(ms_ctx *cx, ms_jval root, ms_result *out)
                                          ms_result_kind_names[kind])) != 0)
             continue;
         out->kind = (ms_result_kind)kind;
+        MS_TRY(read_plan(cx, root, out));
         return readers[kind](cx, root, out);
     }
     return refuse(cx, root);

@@ -36,6 +36,7 @@ typedef struct ms_result_node {
 typedef struct ms_result {
     const char *path;
     ms_result_kind kind;
+    const char *plan; /* in words, with model and cluster; NULL: not in the file */
     double step_s;
     double predicted_step_s; /* of runs: their own prediction */
     double times_s[MS_NUM_RESULT_TIMES];

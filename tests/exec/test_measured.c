@@ -56,6 +56,12 @@ static void times_sum_to_the_step(void **state)
     ASSERT_NEAR(m.kinds.kinds[0].measured_s, 4.0, 1e-12);
     ASSERT_NEAR(m.kinds.kinds[0].predicted_s, 2.0, 1e-12);
     ASSERT_NEAR(m.kinds.kinds[0].count, 1.0, 0.0);
+    /* with the slow step the median is 10 s of 40 s in all */
+    ms_measured_make(test_cx()->arena, &outcome, 0, 100.0, NULL, &m);
+    ASSERT_NEAR(m.step_s, 10.0, 0.0);
+    ASSERT_NEAR(m.times[0].compute_s, 8.0 / 4.0, 1e-12);
+    ASSERT_NEAR(m.times[0].host_s, 10.0 - (8.0 + 4.0 + 2.0) / 4.0, 1e-12);
+    ASSERT_NEAR(m.kinds.kinds[0].measured_s, 8.0 / 4.0, 1e-12);
     ms_outcome_close(&outcome);
 }
 

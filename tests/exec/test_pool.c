@@ -8,7 +8,7 @@
 
 static const size_t large = (size_t)1 << 20;
 
-static void test_blocks_are_aligned_and_apart(void **state)
+static void blocks_are_aligned_and_apart(void **state)
 {
     (void)state;
     ms_pool *pool = ms_pool_open();
@@ -32,7 +32,7 @@ static void test_blocks_are_aligned_and_apart(void **state)
     ms_pool_close(pool);
 }
 
-static void test_sizes_that_cannot_be(void **state)
+static void sizes_that_cannot_be(void **state)
 {
     (void)state;
     ms_pool *pool = ms_pool_open();
@@ -48,7 +48,7 @@ static void test_sizes_that_cannot_be(void **state)
 }
 
 /* Not under a memory checker, where every block is the heap's. */
-static void test_a_block_serves_again(void **state)
+static void a_block_serves_again(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__)
@@ -66,6 +66,26 @@ static void test_a_block_serves_again(void **state)
     ms_pool_close(pool);
 }
 
+/* Blocks of ever other sizes: idle ones make way; a size that cannot be had changes nothing. */
+static void what_is_held_is_bounded(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__)
+    skip();
+#endif
+    ms_pool *pool = ms_pool_open();
+    assert_null(ms_pool_take(pool, SIZE_MAX / 4));
+    for (size_t bytes = large; bytes <= 40 * large; bytes += large) {
+        void *block = ms_pool_take(pool, bytes);
+        assert_non_null(block);
+        size_t rounded = bytes + bytes / 8;
+        assert_true(ms_pool_held_bytes(pool) >= bytes);
+        assert_true(ms_pool_held_bytes(pool) <= rounded + rounded / 4);
+        ms_pool_give(pool, block, bytes);
+    }
+    ms_pool_close(pool);
+}
+
 static void *use_often(void *shared)
 {
     for (size_t i = 0; i < 2000; i++) {
@@ -77,7 +97,7 @@ static void *use_often(void *shared)
     return NULL;
 }
 
-static void test_threads_share_a_pool(void **state)
+static void threads_share_a_pool(void **state)
 {
     (void)state;
     ms_pool *pool = ms_pool_open();
@@ -92,10 +112,11 @@ static void test_threads_share_a_pool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_are_aligned_and_apart),
-        cmocka_unit_test(test_sizes_that_cannot_be),
-        cmocka_unit_test(test_a_block_serves_again),
-        cmocka_unit_test(test_threads_share_a_pool),
+        cmocka_unit_test(blocks_are_aligned_and_apart),
+        cmocka_unit_test(sizes_that_cannot_be),
+        cmocka_unit_test(a_block_serves_again),
+        cmocka_unit_test(what_is_held_is_bounded),
+        cmocka_unit_test(threads_share_a_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -470,7 +470,8 @@ static void one_line_says_what_matters(void **state)
     ms_plan_settle(&plan);
     ASSERT_TEXT(ms_plan_text(arena, &plan), "1 rank, mbs 1, zero 0, bf16");
     plan.recompute = MS_RECOMPUTE_AUTO;
-    ASSERT_TEXT(ms_plan_text(arena, &plan), "1 rank, mbs 1, zero 0, recompute auto, bf16");
+    ASSERT_TEXT(ms_plan_text(arena, &plan),
+                "1 rank, mbs 1, zero 0, recompute auto, bf16");
     plan.recompute_budget_frac = 0.375;
     ASSERT_TEXT(ms_plan_text(arena, &plan),
                 "1 rank, mbs 1, zero 0, recompute auto 0.375, bf16");
