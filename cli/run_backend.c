@@ -4,7 +4,6 @@
 #include "exec/backends.h"
 #include "exec/launch.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- started by a launcher ---- */
@@ -110,7 +109,7 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
 /* sbatch sets what srun does, but for the step: its script runs once. */
 static void note_unclear(ms_ctx *cx, const char *unclear)
 {
-    bool is_batch = strncmp(unclear, "SLURM_", 6) == 0 && getenv("SLURM_STEP_ID") == NULL;
+    bool is_batch = strncmp(unclear, "SLURM_", 6) == 0 && ms_launch_is_batch();
     ms_note(cx, "%s: %s, so this is the only process", unclear,
             is_batch ? "Slurm's batch script and no step of srun"
                      : "no launcher is known that sets these");
