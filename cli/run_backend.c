@@ -179,9 +179,8 @@ ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own)
     ms_status status = job->backend->run(cx, job, find_failed, &a);
     if (status != MS_OK)
         return own != MS_OK ? own : status;
-    if (own != MS_OK && !a.is_told)
-        ms_diag_print(
-            cx, stderr); /* while all are here: launchers end them after the first */
+    if (own != MS_OK && !a.is_told) /* now: launchers end all when one has failed */
+        ms_diag_print(cx, stderr);
     ms_run_forget_errors(cx);
     return (ms_status)(a.found % STATUS_MODULUS);
 }
