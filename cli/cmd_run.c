@@ -68,13 +68,21 @@ static void show_progress(void *state, const ms_run_position *at)
 
 /* ---- before ---- */
 
-/* What is wrong before a run begins is wrong for all ranks: rank 0 says it. */
+static void name_rank(const request *r)
+{
+    long rank = r->choice.environment.rank;
+    for (ms_diag *error = r->cx->first; error != NULL && rank > 0; error = error->next)
+        error->message =
+            ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
+}
+
+/* What is wrong with the command line is so for all ranks: rank 0 says it. A file may be missing for one of them only. */
 static ms_status say_once(const request *r, ms_status status)
 {
-    if (status != MS_OK && r->choice.environment.rank > 0) {
-        r->cx->first = r->cx->last = NULL;
-        r->cx->num_errors = 0;
-    }
+    if (status == MS_EIO)
+        name_rank(r);
+    else if (status != MS_OK && r->choice.environment.rank > 0)
+        ms_run_forget_errors(r->cx);
     return status;
 }
 
@@ -107,6 +115,13 @@ static ms_status open_plan(request *r)
     ms_ctx *cx = r->cx;
     MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
+    r->world = ms_world_make(cx->arena, &r->plan);
+    return MS_OK;
+}
+
+static ms_status predict(request *r)
+{
+    ms_ctx *cx = r->cx;
     MS_TRY(ms_run_flags_options(cx, &r->flags, &r->plan, r->workload->model, &r->how));
     r->how.grace_s = GRACE_S;
     if (is_watched(r)) {
@@ -166,7 +181,7 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
                           .timeout_s = t->timeout_s,
                           .interrupted = t->how->interrupted};
     if (ms_interrupted)
-        return MS_EINTERRUPTED;
+        return t->found != MS_OK ? t->found : MS_EINTERRUPTED;
     MS_TRY(t->backend->open(cx, &job));
     ms_status status = t->agrees ? ms_run_agree(cx, &job, t->found) : MS_OK;
     if (status == MS_OK)
@@ -174,6 +189,7 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     if ((status == MS_OK || status == MS_EINTERRUPTED) && !out->broken_off) {
         ms_status collected = ms_outcome_collect(cx, &job, out);
         status = collected == MS_OK ? status : collected;
+        out->broken_off = collected == MS_EINTERRUPTED;
     }
     t->backend->close(&job);
     return status;
@@ -198,11 +214,12 @@ static ms_status check_run(request *r)
     if (status == MS_OK)
         ms_check_outcomes(cx->arena, &r->outcome, &reference, how.type, &r->check);
     ms_outcome_close(&reference);
-    if (status == MS_EINTERRUPTED)
+    if (status == MS_EINTERRUPTED) {
         ms_fail(cx, status, MS_NOWHERE,
                 "interrupted after step %ld of %ld of the same on one rank: nothing is "
                 "compared",
                 reference.steps_done, how.num_steps);
+    }
     MS_TRY(status);
     r->report.check = &r->check;
     if (r->check.passes)
@@ -239,7 +256,9 @@ static void fill_report(request *r, ms_status status)
     report->warm_up = r->how.first_recorded_step;
     report->outcome = &r->outcome;
     ms_measured_make(r->cx->arena, &r->outcome, report->warm_up, tokens,
-                     report->has_values ? predicted_kinds(r) : NULL, &report->measured);
+                     report->has_values && r->outcome.num_ranks > 0 ? predicted_kinds(r)
+                                                                    : NULL,
+                     &report->measured);
     report->times = ms_measured_stage_times(&report->measured, &r->outcome, &r->world,
                                             r->prediction.ending_rank);
     if (report->has_values)
@@ -263,12 +282,16 @@ static ms_status write_result(const request *r, ms_status status)
     return ms_output_close(r->cx, &out, status);
 }
 
-/* Rank 0, with what it has after an interrupt that broke a step off; launchers end all ranks when one has ended. */
-static void let_rank_0_end_first(void)
+/* Launchers end all ranks when one has failed, and rank 0 has a report to write. When it has the records of this rank it alone says how the run ended. Else it may still
+ * wait for the other ranks. */
+static ms_status leave_to_rank_0(const request *r)
 {
+    if (!r->outcome.broken_off && r->outcome.num_ranks > 0)
+        return MS_OK;
     struct timespec rest = {.tv_sec = RANK_WITHIN_S - 2};
     (void)alarm(0);
     (void)nanosleep(&rest, NULL);
+    return MS_EINTERRUPTED;
 }
 
 static ms_status report(request *r, ms_status status)
@@ -333,9 +356,10 @@ static ms_status check_memory(request *r)
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
 }
 
-/* What is known to go wrong later. Ranks that were started here have nothing to add to what their launcher found. */
-static ms_status check_before(request *r)
+/* Finds what is known to go wrong later, which may be so on one rank only. Ranks that were started here have little to add to what their launcher found. */
+static ms_status prepare(request *r)
 {
+    MS_TRY(predict(r));
     if (!ms_launch_is_own() && r->choice.environment.rank == 0)
         MS_TRY(ms_run_files_check_writable(r->cx, &r->flags, r->args->common.output));
     return check_memory(r);
@@ -355,9 +379,9 @@ static ms_status run(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(say_once(r, open_plan(r)));
-    r->world = ms_world_make(cx->arena, &r->plan);
-    ms_status found = check_before(r);
+    ms_status found = prepare(r);
     bool agrees = ms_run_is_one_of_many(&r->choice);
+    name_rank(r);
     if (found != MS_OK && !agrees)
         return found;
     note_cores(r);
@@ -369,7 +393,7 @@ static ms_status run(request *r)
     if ((status == MS_OK || status == MS_EINTERRUPTED) && r->choice.environment.rank == 0)
         status = report(r, status);
     else if (status == MS_EINTERRUPTED)
-        let_rank_0_end_first();
+        status = leave_to_rank_0(r);
     ms_outcome_close(&r->outcome);
     return status;
 }

@@ -1,21 +1,18 @@
-/* SA_RESETHAND restores the default action, so the second signal ends the program. */
 #include "cli/interrupt.h"
 
+#include "base/clock.h"
 #include "base/diag.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <unistd.h>
 
+/* Launchers and timeout(1) signal a process and then its group: the copy is not a second signal. */
+#define COPY_WITHIN_S 0.5
+
 volatile sig_atomic_t ms_interrupted;
 static volatile sig_atomic_t limit_s;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    ms_interrupted = 1;
-    if (limit_s > 0)
-        (void)alarm((unsigned)limit_s);
-}
+static _Atomic double first_at_s; /* is written before ms_interrupted */
 
 static void on_limit(int signal_number)
 {
@@ -26,11 +23,26 @@ static void on_limit(int signal_number)
     _exit(MS_EINTERRUPTED);
 }
 
+/* Only the first one sets the limit. */
+static void on_interrupt(int signal_number)
+{
+    if (!ms_interrupted) {
+        first_at_s = ms_clock_s();
+        ms_interrupted = 1;
+        if (limit_s > 0)
+            (void)alarm((unsigned)limit_s);
+    } else if (signal_number != SIGUSR1 && ms_clock_s() - first_at_s > COPY_WITHIN_S) {
+        on_limit(signal_number);
+    }
+}
+
 static void take(int signal_number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
-    action.sa_flags = (int)SA_RESETHAND;
+    const int all[] = {SIGINT, SIGTERM, SIGUSR1}; /* one at a time */
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        (void)sigaddset(&action.sa_mask, all[i]);
     (void)sigaction(signal_number, &action, NULL);
 }
 

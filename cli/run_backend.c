@@ -4,6 +4,8 @@
 #include "exec/backends.h"
 #include "exec/launch.h"
 
+#include <string.h>
+
 /* ---- started by a launcher ---- */
 
 static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *plan)
@@ -104,6 +106,15 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
     }
 }
 
+/* sbatch sets what srun does, but for the step: its script runs once. */
+static void note_unclear(ms_ctx *cx, const char *unclear)
+{
+    bool is_batch = strncmp(unclear, "SLURM_", 6) == 0 && ms_launch_is_batch();
+    ms_note(cx, "%s: %s, so this is the only process", unclear,
+            is_batch ? "Slurm's batch script and no step of srun"
+                     : "no launcher is known that sets these");
+}
+
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out)
 {
@@ -112,9 +123,7 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
         return no_backend(cx, "cuda", "loop");
     const char *unclear = ms_launch_unclear(cx->arena);
     if (out->environment.launcher == MS_LAUNCHER_NONE && unclear != NULL)
-        ms_note(cx,
-                "%s: no launcher is known that sets these, so this is the only process",
-                unclear);
+        note_unclear(cx, unclear);
     if (!is_alone(&out->environment))
         return choose_inside(cx, flags, plan, out);
     if (flags->backend.value == MS_RUN_MPI)
@@ -136,30 +145,48 @@ bool ms_run_is_one_of_many(const ms_run_choice *choice)
 }
 
 typedef struct agreement {
-    const ms_backend *backend;
-    long worst;
+    const ms_backend_job *job;
+    ms_status own;
+    long found; /* largest for the lowest rank that failed; its status is the remainder */
+    bool is_told; /* by a lower rank */
 } agreement;
 
-static ms_status find_worst(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+#define STATUS_MODULUS 256L
+
+static ms_status find_failed(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
-    (void)rank;
     agreement *a = state;
+    long own = (a->job->world->num_ranks - rank) * STATUS_MODULUS + (long)a->own;
+    a->found = a->own == MS_OK ? 0 : own;
     ms_event done;
     ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
                        .element = MS_ELEMENT_LONG,
                        .maximum = true,
                        .group = MS_TRAFFIC_WORLD,
-                       .send = &a->worst,
-                       .receive = &a->worst,
+                       .send = &a->found,
+                       .receive = &a->found,
                        .count = 1,
                        .name = "all ranks"};
-    MS_TRY(a->backend->start(cx, device, &all, NULL, 0, &done));
-    return a->backend->wait(cx, device, done);
+    MS_TRY(a->job->backend->start(cx, device, &all, NULL, 0, &done));
+    MS_TRY(a->job->backend->wait(cx, device, done));
+    a->is_told = a->own != MS_OK && a->found > own;
+    return MS_OK;
 }
 
 ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own)
 {
-    agreement a = {job->backend, (long)own};
-    MS_TRY(job->backend->run(cx, job, find_worst, &a));
-    return own != MS_OK ? own : (ms_status)a.worst;
+    agreement a = {job, own, 0, false};
+    ms_status status = job->backend->run(cx, job, find_failed, &a);
+    if (status != MS_OK)
+        return own != MS_OK ? own : status;
+    if (own != MS_OK && !a.is_told) /* now: launchers end all when one has failed */
+        ms_diag_print(cx, stderr);
+    ms_run_forget_errors(cx);
+    return (ms_status)(a.found % STATUS_MODULUS);
+}
+
+void ms_run_forget_errors(ms_ctx *cx)
+{
+    cx->first = cx->last = NULL;
+    cx->num_errors = 0;
 }

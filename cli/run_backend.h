@@ -19,7 +19,10 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
 /* Whether somebody else started this process and others beside it, which find out on their own what is wrong. */
 bool ms_run_is_one_of_many(const ms_run_choice *choice);
 
-/* On the open backend, of every process: when one of them has failed none goes on. Returns `own`, or else the status of one that failed, which says why itself. */
+/* On the open backend, of every process: when one of them has failed none goes on. Returns the status of the lowest rank that failed, which prints its errors; those of others are forgotten. */
 ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own);
+
+/* Another rank has the same to say. */
+void ms_run_forget_errors(ms_ctx *cx);
 
 #endif

@@ -224,13 +224,14 @@ static ms_status load_weights(ms_ctx *cx, const char *path, ms_runner_options *o
 static void note_passes(ms_ctx *cx, const ms_run_flags *f, const ms_tokens *tokens)
 {
     double passes = ms_tokens_passes(tokens, f->steps.value);
-    if (passes > 1.0)
+    if (passes > 1.0) {
         ms_note(cx,
                 "%s has %ld tokens, and %ld step%s of %ld take %.3g times as many: it is "
                 "read again from its start",
                 f->tokens, tokens->num_from_file, f->steps.value,
                 f->steps.value == 1 ? "" : "s",
                 tokens->global_batch * tokens->sequence_length, passes);
+    }
 }
 
 static void note_no_effect(ms_ctx *cx, const ms_run_flags *f, const ms_model *model)

@@ -201,6 +201,12 @@ static void find_step_times(ms_outcome *outcome)
                 ms_max(outcome->step_s[step], outcome->ranks[r].step_s[step]);
 }
 
+static void close_recorders(ms_rank_outcome *ranks, long num)
+{
+    for (long r = 0; r < num; r++)
+        ms_recorder_close(&ranks[r].recorder);
+}
+
 ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcome)
 {
     long num_ranks = job->world->num_ranks;
@@ -208,7 +214,11 @@ ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcom
         return MS_OK;
     collection c = {cx->arena, job, outcome,
                     MS_NEW_ARRAY(cx->arena, num_ranks, ms_rank_outcome)};
-    MS_TRY(job->backend->run(cx, job, collect_rank, &c));
+    ms_status status = job->backend->run(cx, job, collect_rank, &c);
+    if (status != MS_OK) {
+        close_recorders(c.all + 1, num_ranks - 1); /* the first is of `outcome` */
+        return status;
+    }
     if (!job->backend->carries(job, 0))
         return MS_OK;
     outcome->ranks = c.all;
@@ -219,7 +229,6 @@ ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcom
 
 void ms_outcome_close(ms_outcome *outcome)
 {
-    for (long r = 0; r < outcome->num_ranks; r++)
-        ms_recorder_close(&outcome->ranks[r].recorder);
+    close_recorders(outcome->ranks, outcome->num_ranks);
     outcome->num_ranks = 0;
 }

@@ -123,6 +123,11 @@ const char *ms_launch_unclear(ms_arena *arena)
     return NULL;
 }
 
+bool ms_launch_is_batch(void)
+{
+    return getenv("SLURM_PROCID") != NULL && getenv("SLURM_STEP_ID") == NULL;
+}
+
 bool ms_launch_meeting_point(ms_meeting_point *out)
 {
     const char *taken = getenv("TORCHELASTIC_USE_AGENT_STORE");

@@ -43,4 +43,7 @@ const char *ms_temporary_folder(void);
 /* "RANK is 1, WORLD_SIZE is not set": variables of a launcher that is not recognised from them, for a note; NULL: there are none. Lives in the arena. */
 const char *ms_launch_unclear(ms_arena *arena);
 
+/* Whether this is Slurm's batch script, which has a rank (0) without a step. */
+bool ms_launch_is_batch(void);
+
 #endif

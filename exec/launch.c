@@ -171,8 +171,8 @@ static bool read_output(const process *p, ms_launch_output *output)
 static void stop_when_asked(process *p, const sigset_t *signals)
 {
     struct timespec none = {0};
-    bool asked = sigtimedwait(signals, NULL, &none) > 0;
-    if (asked && p->asked_at_s == 0.0) {
+    int signal_number = sigtimedwait(signals, NULL, &none);
+    if (signal_number > 0 && p->asked_at_s == 0.0) {
         p->asked_at_s = ms_clock_s();
         (void)kill(p->pid, SIGUSR1);
         return;
@@ -180,7 +180,8 @@ static void stop_when_asked(process *p, const sigset_t *signals)
     if (p->asked_at_s == 0.0)
         return;
     double waited_s = ms_clock_s() - p->asked_at_s;
-    if (!p->terminated && (asked || waited_s > FORCE_AFTER_S)) {
+    bool insists = signal_number == SIGINT || signal_number == SIGTERM;
+    if (!p->terminated && (insists || waited_s > FORCE_AFTER_S)) {
         p->terminated = true;
         (void)kill(p->pid, SIGTERM); /* mpiexec ends its ranks */
     }
@@ -242,6 +243,7 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGUSR1);
     process p = {0};
     (void)sigprocmask(SIG_BLOCK, &signals, &p.before);
     ms_launch_output output = ms_launch_output_open();

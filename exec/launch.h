@@ -31,7 +31,7 @@ char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
                          const char *program);
 
 /* Runs the ranks and waits for them. Their standard output is ours; on standard error what mpiexec adds to the messages of ranks is left out when an exit
- * code says as much. SIGINT and SIGTERM ask the ranks to stop (SIGUSR1), and end them by force 7 s later: MS_EINTERRUPTED. Else the exit code of the
+ * code says as much. SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop (SIGUSR1); a second SIGINT or SIGTERM, or 7 s, ends them by force: MS_EINTERRUPTED. Else the exit code of the
  * ranks; MS_EIO when mpiexec cannot be started or fails, and when a rank dies by a signal, which is named. */
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 

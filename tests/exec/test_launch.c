@@ -88,10 +88,15 @@ static void a_rank_that_dies_is_named(void **state)
 static void an_interrupt_asks_ranks_to_stop(void **state)
 {
     (void)state;
-    ms_ctx *cx = test_cx();
-    ASSERT_INT(run_script(cx, "trap 'exit 130' USR1\nkill -INT $PPID\n"
-                              "while :; do sleep 0.05; done"),
-               MS_EINTERRUPTED);
+    const char *const names[] = {"INT", "TERM", "USR1"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ms_ctx *cx = test_cx();
+        ASSERT_INT(run_script(cx, ms_arena_printf(cx->arena,
+                                                  "trap 'exit 130' USR1\nkill -%s $PPID\n"
+                                                  "while :; do sleep 0.05; done",
+                                                  names[i])),
+                   MS_EINTERRUPTED);
+    }
 }
 
 static void a_second_one_ends_them(void **state)
@@ -101,6 +106,17 @@ static void a_second_one_ends_them(void **state)
     ASSERT_INT(run_script(cx, "trap '' USR1\nkill -INT $PPID\nsleep 0.3\n"
                               "kill -INT $PPID\nwhile :; do sleep 0.05; done"),
                MS_EINTERRUPTED);
+}
+
+static void asking_twice_is_no_force(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ASSERT_INT(run_script(cx, "trap : USR1\ntrap 'exit 0' TERM\n"
+                              "kill -USR1 $PPID\nsleep 0.3\nkill -USR1 $PPID\n"
+                              "sleep 0.3\necho error: told >&2; exit 130"),
+               MS_EINTERRUPTED);
+    ASSERT_INT(cx->num_errors, 0);
 }
 
 /* ---- output ---- */
@@ -148,6 +164,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_dies_is_named),
         cmocka_unit_test(an_interrupt_asks_ranks_to_stop),
         cmocka_unit_test(a_second_one_ends_them),
+        cmocka_unit_test(asking_twice_is_no_force),
         cmocka_unit_test(lines_of_ranks_pass_and_messages_of_mpiexec_are_kept),
         cmocka_unit_test(long_lines_do_no_harm),
     };
