@@ -107,6 +107,14 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
 }
 
 /* sbatch sets what srun does, but for the step: its script runs once. */
+/* Somebody started ranks that are to meet: another whole run in each of them would write over the others. */
+static ms_status no_rank(ms_ctx *cx, const char *unclear)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s: this is no rank of a job", unclear);
+    ms_hint(cx, "RANK counts from 0 and is below WORLD_SIZE");
+    return MS_EINPUT;
+}
+
 static void note_unclear(ms_ctx *cx, const char *unclear)
 {
     bool is_batch = strncmp(unclear, "SLURM_", 6) == 0 && ms_launch_is_batch();
@@ -122,8 +130,12 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
     if (flags->backend.value == MS_RUN_CUDA)
         return no_backend(cx, "cuda", "loop");
     const char *unclear = ms_launch_unclear(cx->arena);
-    if (out->environment.launcher == MS_LAUNCHER_NONE && unclear != NULL)
+    ms_meeting_point point;
+    if (out->environment.launcher == MS_LAUNCHER_NONE && unclear != NULL) {
+        if (ms_launch_meeting_point(&point))
+            return no_rank(cx, unclear);
         note_unclear(cx, unclear);
+    }
     if (!is_alone(&out->environment))
         return choose_inside(cx, flags, plan, out);
     if (flags->backend.value == MS_RUN_MPI)
