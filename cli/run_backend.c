@@ -106,7 +106,6 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
     }
 }
 
-/* sbatch sets what srun does, but for the step: its script runs once. */
 /* Somebody started ranks that are to meet: another whole run in each of them would write over the others. */
 static ms_status no_rank(ms_ctx *cx, const char *unclear)
 {
@@ -115,6 +114,7 @@ static ms_status no_rank(ms_ctx *cx, const char *unclear)
     return MS_EINPUT;
 }
 
+/* sbatch sets what srun does, but for the step: its script runs once. */
 static void note_unclear(ms_ctx *cx, const char *unclear)
 {
     bool is_batch = strncmp(unclear, "SLURM_", 6) == 0 && ms_launch_is_batch();
