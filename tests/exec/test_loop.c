@@ -135,6 +135,7 @@ static void transfers_start_after_events(void **state)
     ms_backend_job job = open_job(&plan, MS_REAL_FP64);
     ms_ctx *cx = test_cx();
     ASSERT_OK(job.backend->run(cx, &job, passes_on, &job), cx);
+    job.backend->close(&job);
 }
 
 /* ---- what is not transfers ---- */
@@ -185,6 +186,7 @@ static void memory_kernels_clock_and_signals(void **state)
     ASSERT_OK(job.backend->run(cx, &job, uses_the_device, &job), cx);
     assert_true(job.backend->carries(&job, 0) && job.backend->carries(&job, 1));
     assert_false(job.backend->carries(&job, 2) || job.backend->carries(&job, -1));
+    job.backend->close(&job);
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     assert_false(sigismember(&blocked, SIGINT));
