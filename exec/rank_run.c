@@ -255,6 +255,19 @@ void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s)
     ms_recorder_add(&r->recorder, slice);
 }
 
+void ms_rank_run_record_wait(ms_rank_run *r, ms_stream stream, const char *name,
+                             bool goes_on, double start_s)
+{
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = (unsigned char)stream,
+                                     .kind = MS_TASK_COLLECTIVE,
+                                     .name = name,
+                                     .predicted_s = NAN,
+                                     .waits = true,
+                                     .goes_on = goes_on},
+                       start_s);
+}
+
 ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
 {
     const ms_schedule *schedule = r->rank.planned->schedule;

@@ -153,5 +153,8 @@ void ms_flight_end(ms_rank_run *r, ms_flight *flight);
 
 /* Seconds on the rank's clock, and a slice of the record. */
 void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s);
+/* The same of time in which compute waited for a collective that is no node; `goes_on`: another slice counts it. */
+void ms_rank_run_record_wait(ms_rank_run *r, ms_stream stream, const char *name,
+                             bool goes_on, double start_s);
 
 #endif

@@ -18,18 +18,6 @@ static ms_status for_each_unit(ms_rank_run *r, unit_visit *visit)
     return MS_OK;
 }
 
-static void record_wait(ms_rank_run *r, unsigned char stream, const char *name,
-                        double start_s)
-{
-    ms_rank_run_record(r,
-                       (ms_recorded){.stream = stream,
-                                     .kind = MS_TASK_COLLECTIVE,
-                                     .name = name,
-                                     .predicted_s = NAN,
-                                     .waits = true},
-                       start_s);
-}
-
 /* ---- copies of gradients on other ranks ---- */
 
 static bool is_placed_twice(const ms_rank_run *r)
@@ -56,7 +44,7 @@ static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
     double start_s = r->rank.backend->now_s(r->rank.device);
     MS_TRY(ms_unit_exchange_twin(&r->rank, stage->parts[part].unit, peer,
                                  tag_of_unit(r, stage, part)));
-    record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TWIN, start_s);
+    ms_rank_run_record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TWIN, false, start_s);
     return MS_OK;
 }
 
@@ -89,7 +77,7 @@ static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
     double start_s = r->rank.backend->now_s(r->rank.device);
     MS_TRY(ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
                                  (int)r->job->tags.tied));
-    record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TIED, start_s);
+    ms_rank_run_record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TIED, false, start_s);
     return MS_OK;
 }
 
@@ -139,7 +127,7 @@ static ms_status wait_for_last_moves(ms_rank_run *r)
         const ms_last_move *move = &r->last_moves[i];
         double start_s = rank->backend->now_s(rank->device);
         MS_TRY(rank->backend->wait(rank->cx, rank->device, move->done));
-        record_wait(r, move->stream, move->name, start_s);
+        ms_rank_run_record_wait(r, (ms_stream)move->stream, move->name, false, start_s);
     }
     return MS_OK;
 }

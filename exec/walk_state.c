@@ -4,8 +4,6 @@
 #include "sim/interference.h"
 #include "sim/move_names.h"
 
-#include <math.h>
-
 static const ms_part_ops *ops_of(const ms_rank_part *part)
 {
     return part->plan->ops;
@@ -20,14 +18,7 @@ static ms_sharding sharding_of(const ms_walk_run *w)
 static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
                         double start_s)
 {
-    ms_rank_run_record(r,
-                       (ms_recorded){.stream = (unsigned char)stream,
-                                     .kind = MS_TASK_COLLECTIVE,
-                                     .name = name,
-                                     .predicted_s = NAN,
-                                     .waits = true,
-                                     .goes_on = true},
-                       start_s);
+    ms_rank_run_record_wait(r, stream, name, true, start_s);
 }
 
 static double now_s(const ms_rank_run *r)
@@ -44,13 +35,7 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
     if (event == 0)
         return MS_OK;
     MS_TRY(rank->backend->wait(rank->cx, rank->device, event));
-    ms_rank_run_record(w->r,
-                       (ms_recorded){.stream = (unsigned char)stream,
-                                     .kind = MS_TASK_COLLECTIVE,
-                                     .name = name,
-                                     .predicted_s = NAN,
-                                     .waits = true},
-                       start_s);
+    ms_rank_run_record_wait(w->r, stream, name, false, start_s);
     return MS_OK;
 }
 

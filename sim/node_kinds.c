@@ -39,16 +39,11 @@ static int *slot_of(const ms_node_kinds *all, const char *name, int task_kind)
 /* Twice the room; half of the slots stay free. */
 static void grow(ms_node_kinds *all)
 {
-    int room = all->room > 0 ? 2 * all->room : 256;
-    ms_node_kind *kinds = MS_NEW_ARRAY(all->arena, room, ms_node_kind);
-    if (all->num > 0)
-        memcpy(kinds, all->kinds, (size_t)all->num * sizeof *kinds);
-    all->kinds = kinds;
-    all->room = room;
-    all->num_slots = 2 * room;
+    MS_MAKE_ROOM(all->arena, all->kinds, all->num, all->room, 256);
+    all->num_slots = 2 * all->room;
     all->slots = MS_NEW_ARRAY(all->arena, all->num_slots, int);
     for (int i = 0; i < all->num; i++)
-        *slot_of(all, kinds[i].name, kinds[i].task_kind) = 1 + i;
+        *slot_of(all, all->kinds[i].name, all->kinds[i].task_kind) = 1 + i;
 }
 
 ms_node_kind *ms_node_kinds_at(ms_node_kinds *all, const char *name, int task_kind)
