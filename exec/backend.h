@@ -75,9 +75,6 @@ ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status
 /* ... and when the run is to stop: others may have stopped already. */
 #define MS_INTERRUPTED_WAIT_S 2.0
 
-/* Opaque: what a backend keeps of one rank. */
-typedef struct ms_device_rank ms_device_rank;
-
 /* What runs on every rank. `cx` is the rank's own, and ends with `run`: failures are recorded there. */
 typedef ms_status ms_rank_main(ms_ctx *cx, ms_device_rank *device, long rank,
                                void *state);

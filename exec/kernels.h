@@ -3,35 +3,9 @@
 #ifndef MS_EXEC_KERNELS_H
 #define MS_EXEC_KERNELS_H
 
-#include "exec/op_call.h"
-
-typedef enum ms_real_type {
-    MS_REAL_FP32,
-    MS_REAL_FP64
-} ms_real_type;
+#include "exec/arrays.h"
 
 typedef void ms_kernel(const ms_op_call *call);
-
-/* Attention of a rank's queries to one block of keys and values. Results of blocks are merged by their log-sum-exp, so that a ring of blocks and
- * one block of all keys agree (FlashAttention, Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
-typedef struct ms_attention_block {
-    const ms_op_call *call; /* ATTENTION or ATTENTION_GRAD: window, scale, positions */
-    const ms_local *q;      /* [b s n d] */
-    const ms_local *k,
-        *v; /* [b t g d], [b t g w]: the block; start[1] is its place in stored order */
-    /* forward: o [b s n w] and lse [b s n], those of the blocks so far; before the first lse is -inf and o is 0 */
-    ms_local *o, *lse;
-    /* backward: o and lse are final, go [b s n w]; gq, gk and gv are added to (gk, gv: of the block) */
-    const ms_local *go;
-    ms_local *gq, *gk, *gv;
-} ms_attention_block;
-
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
-typedef struct ms_adamw {
-    double learning_rate, beta1, beta2, epsilon, weight_decay;
-    long step;             /* counted from 1 */
-    double gradient_scale; /* of the clip; 1: none */
-} ms_adamw;
 
 typedef struct ms_kernels {
     ms_real_type type;

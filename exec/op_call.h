@@ -3,11 +3,13 @@
 #define MS_EXEC_OP_CALL_H
 
 #include "costmodel/program.h"
+#include "exec/scalar.h"
 #include "sim/part_ops.h"
 
-/* What a rank holds of a tensor: row-major, dims outer to inner. Elements are the run's real type (fp32 or fp64); dropout masks are bytes.
+/* What a rank holds of a tensor: row-major, dims outer to inner. Elements are of type `scalar`; dropout masks are bytes.
  * A rows tensor (MS_DIM_ROWS) has as many rows as were routed to the rank. */
 typedef struct ms_local {
+    unsigned char scalar; /* ms_scalar */
     void *data; /* NULL in runs without values, and where the rank holds nothing */
     int num_dims;
     long shape[MS_MAX_DIMS];
@@ -29,6 +31,7 @@ typedef struct ms_batch {
         positions; /* (sequence_length): position of each stored sequence index (head-tail balance over cp); NULL: the same */
     double
         num_tokens; /* of the global batch: what the gradient of the loss is divided by */
+    unsigned long number; /* of a rank's batches, each has its own from 1 on; 0: none */
 } ms_batch;
 
 /* Rows that a rank of the sparse mesh got from each rank of its ep group, and for which of its experts; made by the dispatch. */

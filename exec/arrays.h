@@ -1,0 +1,84 @@
+/* What a backend does to arrays in the memory of a rank, which the program itself cannot read or write. All of it happens in the order of the rank's compute stream,
+ * after what it was given before; only `read`, `write` and `read_sums` wait for it. Pointers are to elements of the type given with them. */
+#ifndef MS_EXEC_ARRAYS_H
+#define MS_EXEC_ARRAYS_H
+
+#include "base/diag.h"
+#include "exec/op_call.h"
+#include "exec/scalar.h"
+
+typedef struct ms_device_rank ms_device_rank;
+
+/* Copies a box of elements between two row-major arrays: `num_runs` of each outer dim (1 where there is none), each run of `run` elements that lie together. */
+#define MS_BOX_DIMS 4
+typedef struct ms_box_copy {
+    void *to;
+    const void *from;
+    long num[MS_BOX_DIMS];                                 /* outer to inner */
+    long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* elements */
+    long run;
+    size_t element_bytes;
+} ms_box_copy;
+
+/* Attention of a rank's queries to one block of keys and values. Results of blocks are merged by their log-sum-exp, so that a ring of blocks and
+ * one block of all keys agree (FlashAttention, Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
+typedef struct ms_attention_block {
+    const ms_op_call *call; /* ATTENTION or ATTENTION_GRAD: window, scale, positions */
+    const ms_local *q;      /* [b s n d] */
+    const ms_local *k,
+        *v; /* [b t g d], [b t g w]: the block; start[1] is its place in stored order */
+    /* forward: o [b s n w] and lse [b s n], those of the blocks so far; before the first lse is -inf and o is 0 */
+    ms_local *o, *lse;
+    /* backward: o and lse are final, go [b s n w]; gq, gk and gv are added to (gk, gv: of the block) */
+    const ms_local *go;
+    ms_local *gq, *gk, *gv;
+} ms_attention_block;
+
+/* AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
+typedef struct ms_adamw {
+    double learning_rate, beta1, beta2, epsilon, weight_decay;
+    long step;             /* counted from 1 */
+    double gradient_scale; /* of the clip; 1: none */
+} ms_adamw;
+
+/* Elements that an update concerns; types by ms_precision: weight `real`, gradient `gradient`, the others `state`. */
+typedef struct ms_update {
+    void *weight;
+    void *master; /* NULL where the precision has none */
+    const void *gradient;
+    void *first_moment, *second_moment;
+    long count;
+} ms_update;
+
+/* Sums that stay in the rank's memory until they are asked for. */
+#define MS_MAX_SUMS 64
+
+typedef struct ms_array_ops {
+    void (*fill)(ms_device_rank *device, ms_scalar scalar, void *to, double value,
+                 long count);
+    void (*add)(ms_device_rank *device, ms_scalar scalar, void *to, const void *from,
+                long count); /* to += from */
+    void (*scale)(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
+                  long count);
+    void (*copy)(ms_device_rank *device, void *to, const void *from, size_t bytes);
+    void (*copy_box)(ms_device_rank *device, const ms_box_copy *copy);
+    /* To and from numbers of the program. MS_EIO: what came before failed. */
+    ms_status (*read)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, double *to,
+                      const void *from, long count);
+    ms_status (*write)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, void *to,
+                       const double *from, long count);
+    /* sum `slot` (below MS_MAX_SUMS) += sum of x, or of its squares; in fp64, always in the same order */
+    void (*add_sum)(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
+                    long count);
+    void (*add_squares)(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
+                        long count);
+    /* The first `num` sums, which are 0 from then on; all are when a rank begins. */
+    ms_status (*read_sums)(ms_ctx *cx, ms_device_rank *device, double *sums, int num);
+    void (*adamw)(ms_device_rank *device, const ms_adamw *how, const ms_update *update);
+    void (*attention_block)(ms_device_rank *device, const ms_attention_block *block,
+                            void *workspace);
+    void (*attention_block_grad)(ms_device_rank *device, const ms_attention_block *block,
+                                 void *workspace);
+} ms_array_ops;
+
+#endif

@@ -1,0 +1,27 @@
+#include "exec/scalar.h"
+
+const char *const ms_scalar_names[] = {
+    [MS_SCALAR_FP32] = "fp32", [MS_SCALAR_FP64] = "fp64", [MS_SCALAR_BF16] = "bf16",
+    [MS_SCALAR_LONG] = "long", [MS_SCALAR_BYTE] = "byte", [MS_NUM_SCALARS] = NULL};
+
+size_t ms_scalar_bytes(ms_scalar scalar)
+{
+    static const size_t bytes[] = {[MS_SCALAR_FP32] = 4,
+                                   [MS_SCALAR_FP64] = 8,
+                                   [MS_SCALAR_BF16] = 2,
+                                   [MS_SCALAR_LONG] = sizeof(long),
+                                   [MS_SCALAR_BYTE] = 1};
+    return bytes[scalar];
+}
+
+ms_precision ms_precision_of(ms_real_type type)
+{
+    static const ms_precision precisions[] = {
+        [MS_REAL_FP32] = {MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
+                          false},
+        [MS_REAL_FP64] = {MS_SCALAR_FP64, MS_SCALAR_FP64, MS_SCALAR_FP64, MS_SCALAR_FP64,
+                          false},
+        [MS_REAL_BF16] = {MS_SCALAR_BF16, MS_SCALAR_FP32, MS_SCALAR_FP32, MS_SCALAR_FP32,
+                          true}};
+    return precisions[type];
+}

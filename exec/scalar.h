@@ -1,0 +1,41 @@
+/* The types of numbers in the memory of a rank, and which of them a run uses for what. */
+#ifndef MS_EXEC_SCALAR_H
+#define MS_EXEC_SCALAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum ms_scalar {
+    MS_SCALAR_FP32,
+    MS_SCALAR_FP64,
+    MS_SCALAR_BF16,
+    MS_SCALAR_LONG,
+    MS_SCALAR_BYTE,
+    MS_NUM_SCALARS
+} ms_scalar;
+extern const char *const ms_scalar_names[]; /* "fp32" "fp64" "bf16" "long" "byte", NULL */
+size_t ms_scalar_bytes(ms_scalar scalar);
+
+/* What a run computes in. */
+typedef enum ms_real_type {
+    MS_REAL_FP32,
+    MS_REAL_FP64,
+    MS_REAL_BF16, /* mixed precision (Micikevicius et al. 2018): products of bf16 with sums in fp32 */
+    MS_NUM_REAL_TYPES
+} ms_real_type;
+
+typedef struct ms_precision {
+    ms_scalar
+        real; /* activations and their gradients, and weights as kernels read them */
+    ms_scalar
+        statistic; /* what layer programs keep in fp32: log-sum-exp, losses, routing */
+    ms_scalar gradient; /* of weights: added up over micro-batches, and reduced */
+    ms_scalar state;    /* moments of the optimizer, and master weights */
+    bool
+        has_master; /* the optimizer keeps weights in `state`, and those in `real` are their copy */
+} ms_precision;
+
+/* fp32, fp64: everything is of that type. bf16: bf16, fp32, fp32, fp32 and master weights. */
+ms_precision ms_precision_of(ms_real_type type);
+
+#endif
