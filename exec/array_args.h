@@ -2,6 +2,8 @@
 #ifndef MS_EXEC_ARRAY_ARGS_H
 #define MS_EXEC_ARRAY_ARGS_H
 
+#include "exec/scalar.h"
+
 #include <stddef.h>
 
 /* Copies a box of elements between two row-major arrays: `num` of each outer dim (1 where there is none), each run of `run` elements that lie together. */
@@ -24,6 +26,7 @@ typedef struct ms_adamw {
 
 /* Elements that an update concerns; types by ms_precision: weight `real`, gradient `gradient`, the others `state`. */
 typedef struct ms_update {
+    ms_scalar scalar; /* of the weight */
     void *weight;
     void *master; /* NULL where the precision has none */
     const void *gradient;

@@ -276,8 +276,7 @@ void ms_cuda_array_add_squares(ms_cuda_stream *stream, ms_scalar scalar, double 
     MS_BY_SCALAR(scalar, T, (add_to_slot<T, true>(stream, slot, x, count, scratch)));
 }
 
-void ms_cuda_array_adamw(ms_cuda_stream *stream, ms_scalar real, const ms_adamw *how,
-                         const ms_update *u)
+void ms_cuda_array_adamw(ms_cuda_stream *stream, const ms_adamw *how, const ms_update *u)
 {
-    MS_BY_SCALAR(real, T, update<T>(stream, how, u));
+    MS_BY_SCALAR(u->scalar, T, update<T>(stream, how, u));
 }

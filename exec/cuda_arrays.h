@@ -41,8 +41,8 @@ void ms_cuda_array_add_sum(ms_cuda_stream *stream, ms_scalar scalar, double *slo
 void ms_cuda_array_add_squares(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
                                const void *x, long count, void *scratch);
 
-/* `real`: of the weights. bf16: gradient, moments and master are fp32, the weight becomes the rounded master; otherwise all are of that type, without master. */
-void ms_cuda_array_adamw(ms_cuda_stream *stream, ms_scalar real, const ms_adamw *how,
+/* Weights of bf16: gradient, moments and master are fp32, the weight becomes the rounded master; otherwise all are of the weight's type, without master. */
+void ms_cuda_array_adamw(ms_cuda_stream *stream, const ms_adamw *how,
                          const ms_update *update);
 
 #ifdef __cplusplus
