@@ -332,8 +332,8 @@ static double tolerance_of(const comparison *x, ms_scalar scalar)
     if (x->precision.real == MS_SCALAR_FP32)
         return fp32;
     if (scalar == MS_SCALAR_BF16)
-        return roundings * (0x1p-9 + fp32);
-    return fp32 + (roundings - 1) * 0x1p-9;
+        return roundings * (0x1p-8 + fp32);
+    return fp32 + (roundings - 1) * 0x1p-8;
 }
 
 static void compare_result(const comparison *x, const ms_local *got, int result)

@@ -51,7 +51,7 @@ static inline double *ms_cuda_case_values(const ms_local *operand)
 
 /* In fp32, fp64 and bf16, each with three orders of threads; of two the results must have equal bits, the third has addresses that are not aligned to
  * vectors. Operands are rounded to their types for both sides. Errors are those of the largest element, at most: fp64 1e-12 and fp32 1e-5, for sums of up to some
- * thousand terms; bf16 a rounding of the result, 2^-9. Fails the test otherwise, with `label`. */
+ * thousand terms; bf16 a rounding of the result, 2^-8. Fails the test otherwise, with `label`. */
 void ms_cuda_case_run(ms_cuda_case *c, const char *label, const ms_cuda_kernel *kernel);
 
 /* The same for every node of the operation in programs of all small models (tests/support/small_models.h). Returns how many there were. */
