@@ -20,34 +20,16 @@ template <class F> struct running {
     accumulators<F::PARTS, F::WIDTH> o;
 };
 
-/* Of a row of a warp: [b s n]. */
-__device__ __forceinline__ long lse_place(const flash &f, int query, int head)
+template <class F> __device__ __forceinline__ void begin(running<F> &r)
 {
-    return ((long)blockIdx.z * f.num_queries + query) * f.num_heads + head;
-}
-
-/* The results of earlier blocks are the state from which this one goes on: o was divided by the sum exp(lse), which is 1 relative to exp(lse). */
-template <class F>
-__device__ __forceinline__ void begin(const flash &f, running<F> &r, int first, int head)
-{
-#pragma unroll
-    for (int i = 0; i < F::PARTS; i++)
-#pragma unroll
-        for (int j = 0; j < F::WIDTH / CHUNK; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                r.o[i][j][e] = 0;
 #pragma unroll
     for (int i = 0; i < F::PARTS * 2; i++) {
-        int query = first + i * CHUNK + lane_of() / QUAD;
         r.max[i] = -INFINITY;
-        if (!f.is_first && query < f.num_queries)
-            r.max[i] = f.lse[lse_place(f, query, head)] * LOG2_E;
-        bool counts = r.max[i] > -INFINITY && lane_of() % QUAD == 0;
-        r.sum[i] = counts ? 1 : 0;
+        r.sum[i] = 0;
+#pragma unroll
+        for (int j = 0; j < F::WIDTH / CHUNK; j++)
+            r.o[i / 2][j][i % 2 * 2] = r.o[i / 2][j][i % 2 * 2 + 1] = 0;
     }
-    if (!f.is_first)
-        add_rows<F::WIDTH, F::PARTS>(r.o, 1, query_rows(f, f.o, F::WIDTH, head, first));
 }
 
 __device__ __forceinline__ float quad_max(float x)
@@ -95,21 +77,30 @@ __device__ __forceinline__ void soften(const flash &f, running<F> &r,
     }
 }
 
+/* Merges the sums of the block with lse and o, which is relative to exp(lse). */
 template <class F>
-__device__ __forceinline__ void end(const flash &f, running<F> &r, int first, int head,
-                                    bf16 *shared)
+__device__ __forceinline__ void end(const flash &f, const running<F> &r, int first,
+                                    int head, bf16 *shared)
 {
-    float factor[F::PARTS * 2];
+    factors<F::PARTS> factor;
 #pragma unroll
     for (int i = 0; i < F::PARTS * 2; i++) {
         int query = first + i * CHUNK + lane_of() / QUAD;
-        float sum = quad_sum(r.sum[i]);
-        factor[i] = sum > 0 ? 1 / sum : 0;
-        if (lane_of() % QUAD == 0 && query < f.num_queries)
-            f.lse[lse_place(f, query, head)] =
-                sum > 0 ? (r.max[i] + log2f(sum)) * LN_2 : -INFINITY;
+        bool is_there = query < f.num_queries;
+        float *lse =
+            f.lse + ((long)blockIdx.z * f.num_queries + query) * f.num_heads + head;
+        float before = is_there && !f.is_first ? *lse * LOG2_E : -INFINITY;
+        float max = fmaxf(before, r.max[i]);
+        float shift = max == -INFINITY ? 0 : max; /* minus infinity: none seen */
+        float made = power_of_2(r.max[i] - shift), old = power_of_2(before - shift);
+        float sum = quad_sum(r.sum[i]) * made + old;
+        factor.made[i] = sum > 0 ? made / sum : 0;
+        factor.old[i] = sum > 0 ? old / sum : 0;
+        __syncwarp(); /* all lanes of a row have read */
+        if (is_there && lane_of() % QUAD == 0)
+            *lse = sum > 0 ? (max + log2f(sum)) * LN_2 : -INFINITY;
     }
-    write_rows<F::WIDTH, F::PARTS>(r.o, factor, shared,
+    write_rows<F::WIDTH, F::PARTS>(r.o, factor, !f.is_first, shared,
                                    query_rows(f, f.o, F::WIDTH, head, first));
 }
 
@@ -131,7 +122,7 @@ template <class F> __global__ void __launch_bounds__(F::THREADS, 2) flash_forwar
             k, key_rows(f, f.k, F::WIDTH, kv_head, at * F::KEYS));
     cp_async_commit();
     running<F> r;
-    begin<F>(f, r, first, head);
+    begin<F>(r);
     while (at < num_tiles) {
         int key = at * F::KEYS;
         cp_async_wait<0>();
@@ -189,7 +180,7 @@ extern "C" bool ms_cuda_flash_can(const ms_cuda_attention_args *a)
 extern "C" void ms_cuda_flash(ms_cuda_stream *stream, const ms_cuda_attention_args *a)
 {
     if (a->width == 64)
-        launch<forward_shape<64, 128>>(stream, a);
+        launch<forward_shape<64, 96>>(stream, a);
     else
-        launch<forward_shape<128, 64>>(stream, a);
+        launch<forward_shape<128, 48>>(stream, a);
 }

@@ -42,9 +42,24 @@ struct flash {
 /* Rows that a warp has of the accumulators of a product, and their columns: element e of [i][j] is in row 16 i + e / 2 * 8 + lane / 4, column 8 j + lane % 4 * 2 + e % 2. */
 template <int PARTS, int COLUMNS> using accumulators = float[PARTS][COLUMNS / CHUNK][4];
 
+/* Keeps what is made of the result where it stands: instructions there, and no registers in the rest of a loop. */
+__device__ __forceinline__ int made_here(int x)
+{
+#ifndef MS_CUDA_EMULATED
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
 __device__ __forceinline__ int lane_of()
 {
-    return (int)threadIdx.x % MS_WARP;
+    return made_here((int)threadIdx.x) % MS_WARP;
+}
+
+/* The first of the rows of a block's tile that the thread's warp has, ROWS each. */
+template <int ROWS> __device__ __forceinline__ int own_row()
+{
+    return made_here((int)threadIdx.x) / MS_WARP * ROWS;
 }
 
 __device__ __forceinline__ float power_of_2(float x)
@@ -69,21 +84,23 @@ template <int WIDTH> __device__ __forceinline__ int place(int row, int chunk)
 /* Rows of a tensor: `count` are there. */
 struct rows_of {
     const bf16 *first;
-    long stride;
+    int stride;
     int count;
 };
 
 template <int ROWS, int WIDTH, int THREADS>
 __device__ __forceinline__ void load_tile(bf16 *to, const rows_of &x)
 {
-    constexpr int chunks = WIDTH / CHUNK;
-    static_assert(ROWS * chunks % THREADS == 0, "every thread copies as much");
+    constexpr int chunks = WIDTH / CHUNK, step = THREADS / chunks;
+    static_assert(ROWS % step == 0 && step % 8 == 0, "a thread's rows are in one place");
+    int thread = made_here((int)threadIdx.x), row = thread / chunks,
+        chunk = thread % chunks;
+    const bf16 *from = x.first + row * x.stride + chunk * CHUNK;
+    to += place<WIDTH>(row, chunk);
 #pragma unroll
-    for (int i = 0; i < ROWS * chunks / THREADS; i++) {
-        int at = i * THREADS + (int)threadIdx.x, row = at / chunks, chunk = at % chunks;
-        bool is_there = row < x.count;
-        const bf16 *from = x.first + (is_there ? row * x.stride : 0) + chunk * CHUNK;
-        cp_async_16(to + place<WIDTH>(row, chunk), from, is_there);
+    for (int i = 0; i < ROWS / step; i++) {
+        cp_async_16(to + i * step * WIDTH, from, row + i * step < x.count);
+        from += step * x.stride;
     }
 }
 
@@ -91,7 +108,7 @@ __device__ __forceinline__ rows_of query_rows(const flash &f, const bf16 *x, int
                                               int head, int first)
 {
     long row = (long)blockIdx.z * f.num_queries + first;
-    return {x + (row * f.num_heads + head) * width, (long)f.num_heads * width,
+    return {x + (row * f.num_heads + head) * width, f.num_heads * width,
             f.num_queries - first};
 }
 
@@ -99,7 +116,7 @@ __device__ __forceinline__ rows_of key_rows(const flash &f, const bf16 *x, int w
                                             int kv_head, int first)
 {
     long row = (long)blockIdx.z * f.num_keys + first;
-    return {x + (row * f.num_kv_heads + kv_head) * width, (long)f.num_kv_heads * width,
+    return {x + (row * f.num_kv_heads + kv_head) * width, f.num_kv_heads * width,
             f.num_keys - first};
 }
 
@@ -138,7 +155,8 @@ __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to
                                                   const accumulators<PARTS, DEPTH> &p,
                                                   const bf16 *y)
 {
-    int lane = lane_of(), y_place = place<WIDTH>(lane % PART, lane / PART);
+    int lane = lane_of();
+    int y_place = place<WIDTH>(lane % PART, lane / PART);
 #pragma unroll
     for (int k = 0; k < DEPTH; k += PART) {
         unsigned left[PARTS][4];
@@ -165,46 +183,44 @@ __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to
 
 /* ---- a warp's rows of results ---- */
 
-/* x = x factor + the rows that are there. */
-template <int WIDTH, int PARTS>
-__device__ __forceinline__ void add_rows(accumulators<PARTS, WIDTH> &x, float factor,
-                                         const rows_of &from)
+/* What the lane's rows are multiplied by, and what is there already. */
+template <int PARTS> struct factors {
+    float made[PARTS * 2], old[PARTS * 2];
+};
+
+/* Two bf16 that lie together. */
+__device__ __forceinline__ float2 two_values(const bf16 *x)
 {
-    int lane = lane_of();
-#pragma unroll
-    for (int i = 0; i < PARTS * 2; i++) {
-        int row = i * CHUNK + lane / QUAD;
-        const bf16 *at = from.first + row * from.stride + lane % QUAD * 2;
-#pragma unroll
-        for (int j = 0; j < WIDTH / CHUNK; j++) {
-            float *two = x[i / 2][j] + i % 2 * 2;
-            bool is_there = row < from.count;
-            two[0] = two[0] * factor + (is_there ? value(at[j * CHUNK]) : 0);
-            two[1] = two[1] * factor + (is_there ? value(at[j * CHUNK + 1]) : 0);
-        }
-    }
+    unsigned bits = *reinterpret_cast<const unsigned *>(x);
+    return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000U));
 }
 
-/* Writes x times a factor for each row, through rows of shared memory that no other warp uses. */
+/* Writes x times its factors, plus the old rows times theirs unless all are 0 (then they are not read), through rows of shared memory that no other warp uses. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
-                                           const float (&factor)[PARTS * 2], bf16 *shared,
-                                           const rows_of &to)
+                                           const factors<PARTS> &factor, bool reads_old,
+                                           bf16 *shared, const rows_of &to)
 {
     constexpr int chunks = WIDTH / CHUNK;
     int lane = lane_of();
 #pragma unroll
     for (int i = 0; i < PARTS * 2; i++) {
+        int row = i * CHUNK + lane / QUAD;
+        const bf16 *from = to.first + row * to.stride + lane % QUAD * 2;
 #pragma unroll
         for (int j = 0; j < chunks; j++) {
-            const float *two = x[i / 2][j] + i % 2 * 2;
-            bf16 *at =
-                shared + place<WIDTH>(i * CHUNK + lane / QUAD, j) + lane % QUAD * 2;
-            *reinterpret_cast<unsigned *>(at) =
-                two_bf16(two[0] * factor[i], two[1] * factor[i]);
+            float low = x[i / 2][j][i % 2 * 2] * factor.made[i],
+                  high = x[i / 2][j][i % 2 * 2 + 1] * factor.made[i];
+            if (reads_old && row < to.count) {
+                float2 old = two_values(from + j * CHUNK);
+                low += old.x * factor.old[i];
+                high += old.y * factor.old[i];
+            }
+            bf16 *at = shared + place<WIDTH>(row, j) + lane % QUAD * 2;
+            *reinterpret_cast<unsigned *>(at) = two_bf16(low, high);
         }
+        __syncwarp();
     }
-    __syncwarp();
 #pragma unroll 4
     for (int i = lane; i < PARTS * PART * chunks; i += MS_WARP) {
         int row = i / chunks, chunk = i % chunks;
@@ -214,19 +230,20 @@ __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
     }
 }
 
-/* Gradients of the warp's rows, times the scale of scores where it is in them, are stored or added. */
+/* Gradients of the warp's rows, times `scale`, are stored or added. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_gradient(const flash &f,
-                                               accumulators<PARTS, WIDTH> &x, float scale,
-                                               bf16 *shared, const rows_of &to)
+                                               const accumulators<PARTS, WIDTH> &x,
+                                               float scale, bf16 *shared,
+                                               const rows_of &to)
 {
-    float factor[PARTS * 2];
+    factors<PARTS> factor;
 #pragma unroll
-    for (int i = 0; i < PARTS * 2; i++)
-        factor[i] = f.is_first ? scale : 1;
-    if (!f.is_first)
-        add_rows<WIDTH, PARTS>(x, scale, to);
-    write_rows<WIDTH, PARTS>(x, factor, shared, to);
+    for (int i = 0; i < PARTS * 2; i++) {
+        factor.made[i] = scale;
+        factor.old[i] = 1;
+    }
+    write_rows<WIDTH, PARTS>(x, factor, !f.is_first, shared, to);
 }
 
 /* ---- who sees whom ---- */
