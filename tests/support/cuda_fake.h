@@ -52,11 +52,12 @@ typedef enum ms_cuda_fake_call {
 
 typedef struct ms_cuda_fake_options {
     uint64_t seed;
-    int num_devices;      /* 0: 1 */
-    double memory_bytes;  /* of each; 0: 1 GiB */
-    const char *missing;  /* find fails and says this; NULL: it finds all devices */
-    bool record_defects;  /* otherwise they end the program */
-    double stuck_seconds; /* of the clock on the wall without any work that could be done: a defect (open_comm and split: MS_EIO alone); 0: 20 */
+    int num_devices;     /* 0: 1 */
+    double memory_bytes; /* of each; 0: 1 GiB */
+    const char *missing; /* find fails and says this; NULL: it finds all devices */
+    bool record_defects; /* otherwise they end the program */
+    double
+        stuck_seconds; /* of the clock on the wall without any work that could be done: a defect (open_comm and split: MS_EIO alone); 0: 20 */
 } ms_cuda_fake_options;
 
 /* Forgets everything, what is open too, and begins anew. Before the first use. NULL: all as 0. No other thread uses the driver meanwhile. */

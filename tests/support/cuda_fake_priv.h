@@ -6,6 +6,7 @@
 #include "tests/support/cuda_fake.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define FAKE_TEXT        256
@@ -110,6 +111,7 @@ typedef struct fake_world {
     bool is_begun, is_unprotected;
     ms_rng rng;
     double clock_s;
+    struct timespec last_change;
     long num_calls[MS_NUM_FAKE_CALLS], fail_call[MS_NUM_FAKE_CALLS]; /* fail: 0 never */
     long fail_work, fail_collective, num_defects;
     int lost_rank;
@@ -125,7 +127,8 @@ typedef struct fake_world {
 
 extern fake_world fake;
 extern pthread_mutex_t fake_lock;
-extern pthread_cond_t fake_change; /* work was given or done, ranks came or were aborted */
+extern pthread_cond_t
+    fake_change; /* work was given or done, ranks came or were aborted */
 
 #define FAKE_NEW(type) ((type *)fake_zeroed(sizeof(type)))
 void *fake_zeroed(size_t bytes); /* never NULL */
@@ -146,16 +149,33 @@ void fake_protect_all(bool protect);
 void fake_free_blocks(void);
 
 /* ---- work: cuda_fake_work.c ---- */
-fake_item *fake_give(ms_cuda_stream *stream, fake_kind kind); /* at the end of the stream */
+fake_item *fake_give(ms_cuda_stream *stream,
+                     fake_kind kind); /* at the end of the stream */
 /* Does one piece of work; false: none can be done. */
 bool fake_step(void);
 /* After steps, before the lock is released. */
 void fake_steps_end(void);
-/* Waits a little for other threads. False: `since` is too long ago. */
+/* Waits a little for other threads. False: `since`, and the last work that was given or done, are too long ago. */
 bool fake_pause(struct timespec since);
 struct timespec fake_now(void);
 bool fake_uses(const ms_cuda_device *device, const fake_block *block);
 void fake_free_item(fake_item *item);
+
+/* ---- streams and events: cuda_fake_streams.c ---- */
+ms_status fake_open_stream(ms_ctx *cx, ms_cuda_device *device, ms_cuda_stream **out);
+void fake_close_stream(ms_cuda_stream *stream);
+ms_status fake_open_event(ms_ctx *cx, ms_cuda_device *device, ms_cuda_event **out);
+void fake_close_event(ms_cuda_event *event);
+ms_status fake_record(ms_ctx *cx, ms_cuda_event *event, ms_cuda_stream *stream);
+ms_status fake_wait(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event);
+ms_status fake_query(ms_ctx *cx, ms_cuda_event *event, bool *happened);
+ms_status fake_elapsed(ms_ctx *cx, ms_cuda_event *from, ms_cuda_event *to,
+                       double *seconds);
+ms_status fake_finish(ms_ctx *cx, ms_cuda_stream *stream);
+ms_status fake_copy(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
+                    size_t bytes, ms_cuda_direction direction);
+ms_status fake_clear(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
+ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product *p);
 
 /* ---- communicators: cuda_fake_comm.c ---- */
 /* Does one collective or send for all it concerns, where `item` is at the head of its stream; false: not possible yet. */
