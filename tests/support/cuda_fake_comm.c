@@ -227,6 +227,7 @@ ms_status fake_open_comm(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *i
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_OPEN_COMM);
+    *out = NULL;
     fake_expect_entered(device, "open_comm");
     fake_group *group = fails ? NULL : group_of(id, size);
     struct timespec since = fake_now();
@@ -240,6 +241,10 @@ ms_status fake_open_comm(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *i
         pthread_cond_broadcast(&fake_change);
         while (!fails && group->num_arrived < size)
             fails = !fake_pause(since);
+        if (fails && *out != NULL) {
+            (*out)->is_open = false;
+            *out = NULL;
+        }
     }
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "open_comm: a rank did not come") : MS_OK;

@@ -203,9 +203,8 @@ static bool copy_locked(ms_cuda_stream *stream, fake_item what, bool to_host,
     bool takes = from_host && fake_block_of(what.from, true) == NULL;
     if (!waits)
         is_ok = fake_expect_memory(what.to, what.bytes, to_host, "copy to");
-    if (!takes)
-        is_ok =
-            fake_expect_memory(what.from, what.bytes, from_host, "copy from") && is_ok;
+    if (!takes && is_ok)
+        is_ok = fake_expect_memory(what.from, what.bytes, from_host, "copy from");
     if (!is_ok)
         return false;
     fake_item *item = fake_give(stream, FAKE_COPY);
