@@ -55,6 +55,7 @@ static void note(void *state)
     size_t length = strlen(n->log);
     n->log[length] = n->letter;
     n->log[length + 1] = '\0';
+    free(state);
 }
 
 static void launch_note(ms_cuda_stream *stream, char *log, char letter)
@@ -73,6 +74,7 @@ static void scale(void *state)
 {
     const scale_state *s = state;
     *s->x *= s->factor;
+    free(state);
 }
 
 static void launch_scale(ms_cuda_stream *stream, float *x, float factor)
@@ -286,6 +288,7 @@ static void write_behind(void *state)
     unsigned char *x;
     memcpy(&x, state, sizeof x);
     x[10] = 0;
+    free(state);
 }
 
 typedef enum mistake {
@@ -381,6 +384,8 @@ static void every_mistake_is_found(void **state)
         unsigned char *x = driver->allocate(r.device, 10);
         make_stream_mistake(&r, (mistake)which, x);
         make_memory_mistake(&r, (mistake)which, x);
+        if (which == CLOSE_WITH_WORK) /* which may use x */
+            ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
         driver->release(r.device, x);
         if (which == RELEASE_TWICE)
             driver->release(r.device, x);

@@ -49,13 +49,15 @@ ms_status fake_failure(ms_ctx *cx, const char *what)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "fake device: %s failed", what);
 }
 
-void fake_expect_entered(const ms_cuda_device *device, const char *what)
+bool fake_expect_entered(const ms_cuda_device *device, const char *what)
 {
+    bool has_entered = entered != NULL && entered->ordinal == device->ordinal;
     if (!device->is_open)
         fake_note_defect("%s: the device is closed", what);
-    else if (entered == NULL || entered->ordinal != device->ordinal)
+    else if (!has_entered)
         fake_note_defect("%s: the thread has not entered device %d", what,
                          device->ordinal);
+    return device->is_open && has_entered;
 }
 
 void fake_enter(ms_cuda_device *device)

@@ -67,7 +67,7 @@ void ms_cuda_fake_end(void);
 
 extern const ms_cuda_driver ms_cuda_fake_driver;
 
-/* Work of a launch: `run(state)` once its turn comes, then free(state), which is from malloc; dropped after a failure of the device, freed alone. */
+/* Work of a launch: `run(state)` once its turn comes, which frees `state`. That is from malloc: where the work is dropped after a failure, the device frees it. */
 void ms_cuda_fake_enqueue(ms_cuda_stream *stream, void (*run)(void *state), void *state);
 
 /* ---- failures ---- */

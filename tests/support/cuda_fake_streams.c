@@ -6,11 +6,14 @@
 
 #define MOST_QUERY_STEPS 4
 
-static void expect_stream(const ms_cuda_stream *stream, const char *what)
+/* Otherwise the work is not taken. */
+static bool expect_stream(const ms_cuda_stream *stream, const char *what)
 {
-    fake_expect_entered(stream->device, what);
+    if (!fake_expect_entered(stream->device, what))
+        return false;
     if (!stream->is_open)
         fake_note_defect("%s: the stream is closed", what);
+    return stream->is_open;
 }
 
 static void expect_event(const ms_cuda_event *event, const char *what)
@@ -84,7 +87,7 @@ ms_status fake_record(ms_ctx *cx, ms_cuda_event *event, ms_cuda_stream *stream)
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_RECORD) || stream->device->has_failed;
-    expect_stream(stream, "record");
+    fails = !expect_stream(stream, "record") || fails;
     expect_event(event, "record");
     if (!fails) {
         fake_item *item = fake_give(stream, FAKE_RECORD);
@@ -99,7 +102,7 @@ ms_status fake_wait(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event)
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_WAIT) || stream->device->has_failed;
-    expect_stream(stream, "wait");
+    fails = !expect_stream(stream, "wait") || fails;
     expect_event(event, "wait");
     if (!fails) {
         fake_item *item = fake_give(stream, FAKE_WAIT);
@@ -170,7 +173,7 @@ ms_status fake_finish(ms_ctx *cx, ms_cuda_stream *stream)
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_FINISH);
-    expect_stream(stream, "finish");
+    fails = !expect_stream(stream, "finish") || fails;
     fails = !finish_locked(stream) || fails;
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "finish") : MS_OK;
@@ -181,8 +184,8 @@ ms_status fake_finish(ms_ctx *cx, ms_cuda_stream *stream)
 void ms_cuda_fake_enqueue(ms_cuda_stream *stream, void (*run)(void *state), void *state)
 {
     pthread_mutex_lock(&fake_lock);
-    expect_stream(stream, "a launch");
-    if (fake_call(MS_FAKE_LAUNCH) || stream->device->has_failed) {
+    if (!expect_stream(stream, "a launch") || fake_call(MS_FAKE_LAUNCH) ||
+        stream->device->has_failed) {
         stream->device->launch_failed = true;
         free(state);
     } else {
@@ -224,7 +227,7 @@ ms_status fake_copy(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *fr
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_COPY) || stream->device->has_failed;
-    expect_stream(stream, "copy");
+    fails = !expect_stream(stream, "copy") || fails;
     if (!fails)
         fails =
             !copy_locked(stream, (fake_item){.to = to, .from = from, .bytes = bytes},
@@ -237,7 +240,7 @@ ms_status fake_clear(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes)
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_CLEAR) || stream->device->has_failed;
-    expect_stream(stream, "clear");
+    fails = !expect_stream(stream, "clear") || fails;
     if (!fails && bytes > 0 && fake_expect_memory(to, bytes, false, "clear")) {
         fake_item *item = fake_give(stream, FAKE_CLEAR);
         item->to = to;
@@ -262,7 +265,7 @@ ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product
 {
     pthread_mutex_lock(&fake_lock);
     bool fails = fake_call(MS_FAKE_PRODUCT) || stream->device->has_failed;
-    expect_stream(stream, "product");
+    fails = !expect_stream(stream, "product") || fails;
     if (!is_product(p))
         fake_note_defect("product: types %d and %d, or leading dims", (int)p->type,
                          (int)p->result);

@@ -133,6 +133,7 @@ static void run(fake_item *item)
     switch (item->kind) {
     case FAKE_LAUNCH:
         item->run(item->state);
+        item->state = NULL;
         break;
     case FAKE_COPY:
         run_copy(item);
