@@ -1,24 +1,14 @@
 /* What a backend does to arrays in the memory of a rank, which the program itself cannot read or write. All of it happens in the order of the rank's compute stream,
- * after what it was given before; only `read`, `write` and `read_sums` wait for it. Pointers are to elements of the type given with them. */
+ * after what it was given before; only `read`, `write`, `count` and `read_sums` wait for it. Pointers are to elements of the type given with them. */
 #ifndef MS_EXEC_ARRAYS_H
 #define MS_EXEC_ARRAYS_H
 
 #include "base/diag.h"
+#include "exec/array_args.h"
 #include "exec/op_call.h"
 #include "exec/scalar.h"
 
 typedef struct ms_device_rank ms_device_rank;
-
-/* Copies a box of elements between two row-major arrays: `num_runs` of each outer dim (1 where there is none), each run of `run` elements that lie together. */
-#define MS_BOX_DIMS 4
-typedef struct ms_box_copy {
-    void *to;
-    const void *from;
-    long num[MS_BOX_DIMS];                                 /* outer to inner */
-    long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* elements */
-    long run;
-    size_t element_bytes;
-} ms_box_copy;
 
 /* Attention of a rank's queries to one block of keys and values. Results of blocks are merged by their log-sum-exp, so that a ring of blocks and
  * one block of all keys agree (FlashAttention, Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
@@ -33,22 +23,6 @@ typedef struct ms_attention_block {
     const ms_local *go;
     ms_local *gq, *gk, *gv;
 } ms_attention_block;
-
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
-typedef struct ms_adamw {
-    double learning_rate, beta1, beta2, epsilon, weight_decay;
-    long step;             /* counted from 1 */
-    double gradient_scale; /* of the clip; 1: none */
-} ms_adamw;
-
-/* Elements that an update concerns; types by ms_precision: weight `real`, gradient `gradient`, the others `state`. */
-typedef struct ms_update {
-    void *weight;
-    void *master; /* NULL where the precision has none */
-    const void *gradient;
-    void *first_moment, *second_moment;
-    long count;
-} ms_update;
 
 /* Sums that stay in the rank's memory until they are asked for. */
 #define MS_MAX_SUMS 64
@@ -67,6 +41,9 @@ typedef struct ms_array_ops {
                       const void *from, long count);
     ms_status (*write)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, void *to,
                        const double *from, long count);
+    /* counts[i] += the number of elements of x that are i, 0 <= i < num. */
+    ms_status (*count)(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
+                       long *counts, long num);
     /* sum `slot` (below MS_MAX_SUMS) += sum of x, or of its squares; in fp64, always in the same order */
     void (*add_sum)(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
                     long count);
