@@ -69,7 +69,8 @@ endif
 
 LIB_DIRS  := base topo costmodel sim
 RUN_DIRS  := exec plots
-vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backend_mpi*.c)) $(if $(filter no,$(use_blas)),exec/backend_blas.c)
+vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backend_mpi*.c)) $(if $(filter no,$(use_blas)),exec/backend_blas.c) \
+    $(if $(filter no,$(use_cuda)),$(wildcard exec/backend_cuda_driver*.c))
 LIB_SRCS  := $(sort $(wildcard $(addsuffix /*.c,$(LIB_DIRS))))
 RUN_SRCS  := $(filter-out $(vendor),$(sort $(wildcard $(addsuffix /*.c,$(RUN_DIRS)))))
 ALL_CU_SRCS := $(sort $(wildcard exec/*.cu))
@@ -112,7 +113,7 @@ cuda_codes := $(foreach a,$(filter-out $(last_arch),$(CUDA_ARCHS)),-gencode arch
     -gencode arch=compute_$(last_arch),code=[sm_$(last_arch)$(comma)compute_$(last_arch)]
 NVCCFLAGS ?= -O3 -std=c++17 --threads 2 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror
 features := $(if $(filter yes,$(use_mpi)),$(if $(wildcard exec/backend_mpi.c),-DMS_WITH_MPI)) \
-    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(CU_SRCS),-DMS_WITH_CUDA)
+    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(filter yes,$(use_cuda)),-DMS_WITH_CUDA)
 # what `meshsim info` reports
 have = -DMS_HAVE_$(1)=$(if $(filter yes,$(2)),1,0)
 info_flags := $(call have,CUDA,$(use_cuda)) $(call have,NCCL,$(if $(filter yes,$(use_cuda)),$(found_nccl))) \
@@ -121,7 +122,8 @@ mpi_used := $(findstring MS_WITH_MPI,$(features))
 mpi_dirs := $(if $(mpi_used),$(shell $(MPICC) --showme:incdirs 2>/dev/null))
 LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
 # OpenBLAS before gslcblas: both define cblas_*, the first one wins.
-LIBS     := $(if $(CU_SRCS),-L$(CUDA_HOME)/lib64 -lcudart -lcublasLt -lcublas -lnccl -lstdc++) \
+# The CUDA run time is in the program; cuBLASLt and NCCL are opened when they are needed, where the build found them or where the machine has them.
+LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -ldl -lrt -lstdc++) \
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
     -lcjson -lgsl -lgslcblas -lm -lpthread
 
@@ -193,6 +195,8 @@ $B/cli/cmd_info.o: CPPFLAGS += $(info_flags)
 $B/cli/cmd_info.o: $B/features
 $B/exec/%.o: CPPFLAGS += $(features)
 $(filter $B/exec/%,$(call obj,$(RUN_SRCS))): $B/features
+cuda_driver_obj := $(filter $B/exec/backend_cuda_driver%,$(call obj,$(RUN_SRCS)))
+$(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
 $B/exec/backend_mpi.o $B/exec/backend_mpi_join.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))
@@ -298,7 +302,7 @@ tidy: $(TIDY_STAMPS)
 .SECONDEXPANSION:
 build/lint/%.tidy: %.c $$(firstword $$(strip $$(call objects,$$*.c,build/opt))) .clang-tidy
 	@mkdir -p $(@D)
-	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs))) 2>$@.err \
+	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs) $(if $(CUDA_HOME),$(CUDA_HOME)/include))) 2>$@.err \
 	    || { cat $@.err >&2; echo "clang-tidy: $<" >&2; exit 1; }
 	@rm -f $@.err; touch $@
 
