@@ -2,6 +2,8 @@
 #include "base/rng.h"
 #include "exec/cuda_memory.h"
 
+#include <stdbool.h>
+
 #include "tests/test.h"
 
 #define MIB         ((size_t)1 << 20)
