@@ -91,7 +91,7 @@ static void adamw(ms_device_rank *d, const ms_adamw *how, const ms_update *updat
 {
     if (update->count == 0 || !begin(d))
         return;
-    d->kernels->adamw(d->compute, update->scalar, how, update);
+    d->kernels->adamw(d->compute, how, update);
     end(d);
 }
 

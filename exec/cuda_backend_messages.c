@@ -1,7 +1,9 @@
 /* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their order alone, a program by tags: a receiver may ask for a later message first. So each
  * message is announced through the inner backend, with its tag and length, and a receiver takes messages in the order in which they were announced: what it has not
- * asked for yet waits in memory of its own. Announcements never wait for the receiver. A receive is posted when the program waits for it, which is when it would wait
- * on a CPU; the GPU starts it as soon as what was before its start is done, so that it goes on beside compute that the program gave in between. */
+ * asked for yet waits in memory of its own. A receive is posted when the program waits for it, which is when it would wait on a CPU; the GPU starts it as soon as what
+ * was before its start is done, so that it goes on beside compute that the program gave in between.
+ *
+ * A send takes a copy on the device: NCCL ends a send when it is received, and nobody may wait for that. */
 #include "exec/cuda_backend_priv.h"
 
 #define ANNOUNCEMENT_TAG MS_MAX_TAG /* no program's */
@@ -33,23 +35,75 @@ static ms_transfer announcement(const ms_transfer *of, long *words)
 
 /* ---- send ---- */
 
-ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
-                       int lane, ms_event *done)
+/* Copies that have been received: nothing uses them, so that any work may come next. */
+static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
 {
-    const ms_cuda_lane *l = &d->lanes[lane];
+    for (ms_cuda_copy **at = &d->copies; *at != NULL;) {
+        ms_cuda_copy *copy = *at;
+        bool happened;
+        MS_TRY(d->driver->query(cx, copy->received, &happened));
+        if (!happened) {
+            at = &copy->next;
+            continue;
+        }
+        ms_cuda_memory_give(d->memory, copy->memory);
+        ms_cuda_give_event(d, copy->received);
+        *at = copy->next;
+        copy->next = d->idle_copies;
+        d->idle_copies = copy;
+    }
+    return MS_OK;
+}
+
+/* Until `stream` has done what it was given. */
+static ms_status keep_copy(ms_ctx *cx, ms_device_rank *d, void *memory,
+                           ms_cuda_stream *stream)
+{
+    ms_cuda_event *received;
+    MS_TRY(ms_cuda_take_event(cx, d, &received));
+    ms_cuda_copy *copy = d->idle_copies;
+    if (copy == NULL)
+        copy = MS_NEW(d->arena, ms_cuda_copy);
+    else
+        d->idle_copies = copy->next;
+    *copy = (ms_cuda_copy){memory, received, d->copies};
+    d->copies = copy;
+    return d->driver->record(cx, received, stream);
+}
+
+static ms_status announce(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer)
+{
     long words[NUM_WORDS] = {
         [TAG] = transfer->tag, [COUNT] = transfer->count, [SCALAR] = transfer->scalar};
     ms_transfer announced = announcement(transfer, words);
     ms_event ignored;
-    MS_TRY(d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored));
+    return d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored);
+}
+
+/* The stream for copies is behind all that the message comes after. */
+ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
+                       int lane, ms_event *done)
+{
+    const ms_cuda_lane *l = &d->lanes[lane];
+    size_t bytes = (size_t)transfer->count * ms_scalar_bytes((ms_scalar)transfer->scalar);
+    MS_TRY(drop_received(cx, d));
+    MS_TRY(announce(cx, d, transfer));
+    if (bytes == 0)
+        return MS_OK;
+    void *copy = ms_cuda_memory_take(d->memory, bytes);
+    if (copy == NULL)
+        return ms_transfer_no_memory(cx, d->job->outer->world, transfer);
+    MS_TRY(d->driver->copy(cx, d->stream[MS_STREAM_SEND], copy, transfer->send, bytes,
+                           MS_CUDA_ON_DEVICE));
+    MS_TRY(ms_cuda_point_make(cx, d, d->stream[MS_STREAM_SEND], transfer, done));
+    MS_TRY(ms_cuda_after(cx, d, l->stream, *done));
     const ms_cuda_collective one = {.kind = MS_CUDA_SEND,
                                     .scalar = (ms_scalar)transfer->scalar,
                                     .peer = RECEIVER,
-                                    .send = transfer->send,
+                                    .send = copy,
                                     .count = transfer->count};
-    if (transfer->count > 0)
-        MS_TRY(d->driver->communicate(cx, l->comm, l->stream, &one, 1));
-    return ms_cuda_point_make(cx, d, l->stream, transfer, done);
+    MS_TRY(d->driver->communicate(cx, l->comm, l->stream, &one, 1));
+    return keep_copy(cx, d, copy, l->stream);
 }
 
 /* ---- receive ---- */

@@ -381,12 +381,12 @@ void ms_cuda_forget_stamps(ms_device_rank *d)
 
 /* ---- open and close ---- */
 
-/* Groups of one kind of traffic use its stream: nothing of it is ever behind something else. */
+/* That of sends copies what is sent; messages have streams of their own. */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d)
 {
     d->points.next = d->points.first = 1;
     MS_TRY(d->driver->open_stream(cx, d->gpu, &d->compute));
-    for (int s = MS_STREAM_TP; s <= MS_STREAM_REDUCE; s++)
+    for (int s = MS_STREAM_TP; s <= MS_STREAM_SEND; s++)
         MS_TRY(d->driver->open_stream(cx, d->gpu, &d->stream[s]));
     d->stream[MS_STREAM_COMPUTE] = d->compute;
     return MS_OK;
@@ -397,11 +397,13 @@ void ms_cuda_order_close(ms_device_rank *d)
     ms_cuda_forget_stamps(d);
     for (ms_event n = d->points.first; n < d->points.next; n++)
         ms_cuda_give_event(d, d->points.ring[n & (d->points.room - 1)].event);
+    for (ms_cuda_copy *copy = d->copies; copy != NULL; copy = copy->next)
+        ms_cuda_give_event(d, copy->received);
     ms_cuda_give_event(d, d->clock.anchor);
     for (int i = 0; i < d->num_idle_events; i++)
         d->driver->close_event(d->idle_events[i]);
     d->num_idle_events = 0;
-    for (int s = MS_STREAM_TP; s <= MS_STREAM_REDUCE; s++)
+    for (int s = MS_STREAM_TP; s <= MS_STREAM_SEND; s++)
         if (d->stream[s] != NULL)
             d->driver->close_stream(d->stream[s]);
     if (d->compute != NULL)

@@ -71,6 +71,13 @@ typedef struct ms_cuda_unasked {
     struct ms_cuda_unasked *next;
 } ms_cuda_unasked;
 
+/* What is sent, until it is received. */
+typedef struct ms_cuda_copy {
+    void *memory;
+    ms_cuda_event *received;
+    struct ms_cuda_copy *next;
+} ms_cuda_copy;
+
 typedef struct ms_cuda_lane {
     long peer;
     bool sends;
@@ -118,6 +125,7 @@ struct ms_device_rank {
     ms_cuda_group groups[MS_CUDA_MAX_GROUPS];
     int num_lanes;
     ms_cuda_lane *lanes;
+    ms_cuda_copy *copies, *idle_copies;
     /* arrays and batches */
     double *sums;      /* (MS_MAX_SUMS) on the device */
     void *sum_scratch; /* on the device */

@@ -4,9 +4,9 @@
  * communicator, and (3) its counterparts' starts. The program of each rank comes to its end in the order of its calls on backends that wait in `wait` (loop), so there is
  * an order of all calls of all ranks in which each is preceded by what it waits for. (1) and what compute waits for come before a call in that order. (2) is what
  * exec/backend.h lets every backend do: members of a group start its transfers in the same order, and groups of one stream follow each other in the same order on
- * all their ranks. (3) is true because no start makes the program wait: messages whose place among those of their sender is not known yet are posted when
- * the program waits for them, and with one stream and one communicator for each pair and direction a message waits only for older ones between the same two ranks, which the receiver
- * takes in the sender's order (see cuda_backend_messages.c). */
+ * all their ranks. (3) is true because no start makes the program wait. Sends are copies, for which nothing waits but the copy: messages may lie on their lane
+ * as long as they like, since a lane is one pair of ranks, one direction, one stream and one communicator; its receiver takes them in the sender's order, and asks for the
+ * next when the program waits for one (cuda_backend_messages.c), which a CPU backend would wait for there, too. */
 #include "exec/cuda_backend_priv.h"
 
 #include <assert.h>
@@ -219,14 +219,15 @@ static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer 
     return ms_cuda_start_by_host(cx, d, t, done);
 }
 
-/* A message starts after all these; `lane` is its own. */
+/* A message starts after all these: the copy of what is sent, or (on its lane) what is received. */
 static ms_status start_message(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, int lane)
 {
-    ms_cuda_stream *stream = d->lanes[lane].stream;
+    bool sends = t->kind == MS_TRANSFER_SEND;
+    ms_cuda_stream *stream = sends ? d->stream[MS_STREAM_SEND] : d->lanes[lane].stream;
     for (int i = 0; i < num_after; i++)
         MS_TRY(ms_cuda_after(cx, d, stream, after[i]));
-    return t->kind == MS_TRANSFER_SEND ? ms_cuda_after_compute(cx, d, stream) : MS_OK;
+    return sends ? ms_cuda_after_compute(cx, d, stream) : MS_OK;
 }
 
 ms_status ms_cuda_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,

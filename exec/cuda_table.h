@@ -21,8 +21,7 @@ typedef struct ms_cuda_kernels {
     void (*add_squares)(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
                         const void *x, long count, void *scratch);
     size_t sum_bytes;
-    void (*adamw)(ms_cuda_stream *stream, ms_scalar real, const ms_adamw *how,
-                  const ms_update *update);
+    void (*adamw)(ms_cuda_stream *stream, const ms_adamw *how, const ms_update *update);
     /* call->op is block->call; the workspace is that of its node */
     ms_status (*attention_block)(const ms_cuda_call *call,
                                  const ms_attention_block *block);
