@@ -74,6 +74,7 @@ RUN_SRCS  := $(filter-out $(vendor),$(sort $(wildcard $(addsuffix /*.c,$(RUN_DIR
 CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(sort $(wildcard exec/*.cu)))
 CLI_SRCS  := $(sort $(wildcard cli/*.c))
 SRCS      := $(LIB_SRCS) $(RUN_SRCS) $(CLI_SRCS)
+STATIC_SRCS := $(wildcard base/static/*.c)
 HEADERS   := $(sort $(wildcard $(addsuffix /*.h,$(LIB_DIRS) $(RUN_DIRS) cli)))
 SUPPORT   := $(sort $(wildcard tests/support/*.c))
 # T= leaves out the test files whose name does not contain it
@@ -285,10 +286,10 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined 
 
 .PHONY: lint tidy
 lint: ## layers, lengths, forbidden calls, format, clang-tidy
-	@MAKE='$(MAKE)' tests/lint/run_lint.sh $(SRCS) $(HEADERS) $(ALL_TEST_SRCS) $(wildcard tests/*.h tests/*/*.h)
+	@MAKE='$(MAKE)' tests/lint/run_lint.sh $(SRCS) $(STATIC_SRCS) $(HEADERS) $(ALL_TEST_SRCS) $(wildcard tests/*.h tests/*/*.h)
 
 # A stamp per object: its file and headers are checked again only after a change.
-TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS))
+TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS) $(STATIC_SRCS))
 tidy: $(TIDY_STAMPS)
 # a file is checked once it compiles
 .SECONDEXPANSION:
