@@ -172,7 +172,8 @@ static ms_status find_failed(ms_ctx *cx, ms_device_rank *device, long rank, void
     a->found = a->own == MS_OK ? 0 : own;
     ms_event done;
     ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
-                       .element = MS_ELEMENT_LONG,
+                       .scalar = MS_SCALAR_LONG,
+                       .on_host = true,
                        .maximum = true,
                        .group = MS_TRAFFIC_WORLD,
                        .send = &a->found,

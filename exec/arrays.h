@@ -1,5 +1,5 @@
 /* What a backend does to arrays in the memory of a rank, which the program itself cannot read or write. All of it happens in the order of the rank's compute stream,
- * after what it was given before; only `read`, `write` and `read_sums` wait for it. Pointers are to elements of the type given with them. */
+ * after what it was given before; only `read`, `write`, `count` and `read_sums` wait for it. Pointers are to elements of the type given with them. */
 #ifndef MS_EXEC_ARRAYS_H
 #define MS_EXEC_ARRAYS_H
 
@@ -43,6 +43,7 @@ typedef struct ms_adamw {
 
 /* Elements that an update concerns; types by ms_precision: weight `real`, gradient `gradient`, the others `state`. */
 typedef struct ms_update {
+    ms_scalar scalar; /* of the weight */
     void *weight;
     void *master; /* NULL where the precision has none */
     const void *gradient;
@@ -67,6 +68,9 @@ typedef struct ms_array_ops {
                       const void *from, long count);
     ms_status (*write)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, void *to,
                        const double *from, long count);
+    /* counts[i] += the number of elements of x that are i, 0 <= i < num. */
+    ms_status (*count)(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
+                       long *counts, long num);
     /* sum `slot` (below MS_MAX_SUMS) += sum of x, or of its squares; in fp64, always in the same order */
     void (*add_sum)(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
                     long count);

@@ -65,14 +65,6 @@ bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then)
            first->tag == then->tag;
 }
 
-size_t ms_element_bytes(ms_real_type type, ms_element element)
-{
-    if (element == MS_ELEMENT_LONG)
-        return sizeof(long);
-    return element == MS_ELEMENT_REAL && type == MS_REAL_FP32 ? sizeof(float)
-                                                              : sizeof(double);
-}
-
 ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status)
 {
     const ms_diag *d = of_rank->first;

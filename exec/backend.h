@@ -27,20 +27,16 @@ typedef enum ms_transfer_kind {
 extern const char
     *const ms_transfer_kind_names[]; /* "all-gather" "reduce-scatter" ..., NULL */
 
-typedef enum ms_element {
-    MS_ELEMENT_REAL, /* of the run */
-    MS_ELEMENT_LONG,
-    MS_ELEMENT_DOUBLE
-} ms_element;
-
 typedef struct ms_transfer {
-    unsigned char kind;    /* ms_transfer_kind */
-    unsigned char element; /* ms_element */
-    bool maximum;          /* reductions: max instead of sum */
-    unsigned char group;   /* ms_traffic_group of collectives */
-    unsigned char stream;  /* ms_stream; sends and receives run beside all streams */
-    long peer;             /* rank of the world */
-    int tag;               /* of sends: what the receiver asks for; below MS_MAX_TAG */
+    unsigned char kind;   /* ms_transfer_kind */
+    unsigned char scalar; /* ms_scalar; no bytes */
+    bool
+        on_host; /* buffers are the program's own memory: counts of rows, sums of a step; otherwise the rank's */
+    bool maximum;         /* reductions: max instead of sum */
+    unsigned char group;  /* ms_traffic_group of collectives */
+    unsigned char stream; /* ms_stream; sends and receives run beside all streams */
+    long peer;            /* rank of the world */
+    int tag;              /* of sends: what the receiver asks for; below MS_MAX_TAG */
     const void *send;
     void *receive;
     long count;
@@ -66,7 +62,6 @@ ms_status ms_transfer_waited(ms_ctx *cx, const ms_world *world, long rank,
 /* Whether `first`, which a rank started before `then`, ends before it: transfers of one stream, and what comes from the same rank with the same tag, end in
  * the order of their starts. */
 bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then);
-size_t ms_element_bytes(ms_real_type type, ms_element element);
 /* Records what a rank that failed recorded first (what came later is of its way out), with "rank 3: "
  * before it, and returns its status. For backends. */
 ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status);
@@ -94,8 +89,13 @@ typedef struct ms_backend_job {
 } ms_backend_job;
 
 struct ms_backend {
-    const char *name; /* "null" "loop" "mpi" "cuda" */
-    bool has_values;  /* memory and kernels are real */
+    const char *name;           /* "null" "loop" "mpi" "cuda" */
+    bool has_values;            /* memory and kernels are real */
+    const ms_array_ops *arrays; /* NULL without values */
+    bool computes[MS_NUM_REAL_TYPES];
+    /* That a kernel needs for a node; NULL: none. */
+    size_t (*workspace_bytes)(const ms_program *program, const ms_node *node,
+                              ms_real_type type);
 
     /* Fills job->state. MS_EIO, MS_EINPUT: not possible here, with the reason. */
     ms_status (*open)(ms_ctx *cx, ms_backend_job *job);
@@ -122,8 +122,12 @@ struct ms_backend {
                        const ms_event *after, int num_after, ms_event *done);
     /* Compute waits for the event. */
     ms_status (*wait)(ms_ctx *cx, ms_device_rank *device, ms_event event);
-    /* The rank's clock when all it was given so far is done: real seconds since `run` began, or virtual ones. */
+    /* The rank's clock when all it was given so far is done: real seconds since `run` began, or virtual ones. Where the program runs ahead of the rank's compute,
+     * a stamp: a number that `read_clock` makes such seconds of. */
     double (*now_s)(ms_device_rank *device);
+    /* In place; waits until they have happened. A stamp may be read more than once until the next `forget_stamps`. NULL: there are no stamps. */
+    ms_status (*read_clock)(ms_ctx *cx, ms_device_rank *device, double *stamps, long num);
+    void (*forget_stamps)(ms_device_rank *device);
     /* All other ranks end soon: they get MS_EIO from what they call next. */
     void (*abort)(ms_device_rank *device);
 };

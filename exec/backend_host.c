@@ -1,5 +1,8 @@
 #include "exec/backend_host.h"
 
+#include <assert.h>
+#include <string.h>
+
 void ms_host_idle(ms_device_rank *device, double seconds)
 {
     (void)device;
@@ -11,3 +14,175 @@ ms_event ms_host_mark(ms_device_rank *device)
     (void)device;
     return 0;
 }
+
+size_t ms_host_workspace_bytes(const ms_program *program, const ms_node *node,
+                               ms_real_type type)
+{
+    return ms_cpu_kernels(type)->workspace_bytes(program, node);
+}
+
+/* ---- arrays ---- */
+
+static const ms_kernels *kernels_of(ms_scalar scalar)
+{
+    assert(scalar == MS_SCALAR_FP32 || scalar == MS_SCALAR_FP64);
+    return ms_cpu_kernels(scalar == MS_SCALAR_FP64 ? MS_REAL_FP64 : MS_REAL_FP32);
+}
+
+static double *sum_of(ms_device_rank *device, int slot)
+{
+    assert(slot >= 0 && slot < MS_MAX_SUMS);
+    return &((ms_host_rank *)(void *)device)->sums[slot];
+}
+
+static void fill(ms_device_rank *device, ms_scalar scalar, void *to, double value,
+                 long count)
+{
+    (void)device;
+    kernels_of(scalar)->fill(to, value, count);
+}
+
+static void add(ms_device_rank *device, ms_scalar scalar, void *to, const void *from,
+                long count)
+{
+    (void)device;
+    kernels_of(scalar)->add(to, from, count);
+}
+
+static void scale(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
+                  long count)
+{
+    (void)device;
+    kernels_of(scalar)->scale(x, factor, count);
+}
+
+static void copy(ms_device_rank *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+}
+
+/* Dims from `dim` on, whose first elements are these. */
+static void copy_from(const ms_box_copy *box, int dim, char *to, const char *from)
+{
+    if (dim == MS_BOX_DIMS) {
+        memcpy(to, from, (size_t)box->run * box->element_bytes);
+        return;
+    }
+    for (long i = 0; i < box->num[dim]; i++) {
+        copy_from(box, dim + 1, to, from);
+        to += (size_t)box->to_stride[dim] * box->element_bytes;
+        from += (size_t)box->from_stride[dim] * box->element_bytes;
+    }
+}
+
+static void copy_box(ms_device_rank *device, const ms_box_copy *box)
+{
+    (void)device;
+    copy_from(box, 0, box->to, box->from);
+}
+
+static ms_status read_array(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar,
+                            double *to, const void *from, long count)
+{
+    (void)cx;
+    (void)device;
+    kernels_of(scalar)->to_double(to, from, count);
+    return MS_OK;
+}
+
+static ms_status write_array(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar,
+                             void *to, const double *from, long count)
+{
+    (void)cx;
+    (void)device;
+    kernels_of(scalar)->from_double(to, from, count);
+    return MS_OK;
+}
+
+static ms_status count(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
+                       long *counts, long num)
+{
+    (void)cx;
+    (void)device;
+    bool is_double = x->scalar == MS_SCALAR_FP64;
+    for (long i = 0; i < x->count; i++) {
+        double value = is_double ? ((const double *)x->data)[i]
+                                 : (double)((const float *)x->data)[i];
+        assert(value >= 0 && value < (double)num);
+        counts[(long)value]++;
+    }
+    (void)num;
+    return MS_OK;
+}
+
+static void add_sum(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
+                    long num)
+{
+    double values[256], sum = 0.0;
+    size_t bytes = ms_scalar_bytes(scalar);
+    for (long done = 0; done < num; done += 256) {
+        long piece = num - done < 256 ? num - done : 256;
+        kernels_of(scalar)->to_double(values, (const char *)x + (size_t)done * bytes,
+                                      piece);
+        for (long i = 0; i < piece; i++)
+            sum += values[i];
+    }
+    *sum_of(device, slot) += sum;
+}
+
+static void add_squares(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
+                        long num)
+{
+    *sum_of(device, slot) += kernels_of(scalar)->sum_of_squares(x, num);
+}
+
+static ms_status read_sums(ms_ctx *cx, ms_device_rank *device, double *sums, int num)
+{
+    (void)cx;
+    for (int i = 0; i < num; i++) {
+        sums[i] = *sum_of(device, i);
+        *sum_of(device, i) = 0.0;
+    }
+    return MS_OK;
+}
+
+static void adamw(ms_device_rank *device, const ms_adamw *how, const ms_update *u)
+{
+    (void)device;
+    assert(u->master == NULL);
+    kernels_of(u->scalar)->adamw(how, u->weight, u->gradient, u->first_moment,
+                                 u->second_moment, u->count);
+}
+
+static void attention_block(ms_device_rank *device, const ms_attention_block *block,
+                            void *workspace)
+{
+    (void)device;
+    kernels_of(block->q->scalar)->attention_block(block, workspace);
+}
+
+static void attention_block_grad(ms_device_rank *device, const ms_attention_block *block,
+                                 void *workspace)
+{
+    (void)device;
+    kernels_of(block->q->scalar)->attention_block_grad(block, workspace);
+}
+
+const ms_array_ops ms_host_arrays = {
+    .fill = fill,
+    .add = add,
+    .scale = scale,
+    .copy = copy,
+    .copy_box = copy_box,
+    .read = read_array,
+    .write = write_array,
+    .count = count,
+    .add_sum = add_sum,
+    .add_squares = add_squares,
+    .read_sums = read_sums,
+    .adamw = adamw,
+    .attention_block = attention_block,
+    .attention_block_grad = attention_block_grad,
+};

@@ -31,6 +31,7 @@ typedef struct pending {
 } pending;
 
 struct ms_device_rank {
+    ms_host_rank host;
     ms_crew *crew;
     const ms_backend_job *job;
     const ms_world *world;
@@ -170,9 +171,9 @@ static void fold_long(long *to, const long *from, long count, bool maximum)
 static void fold(const parcel *like, void *to, const void *from, long count)
 {
     bool maximum = like->transfer.maximum;
-    if (like->transfer.element == MS_ELEMENT_LONG)
+    if (like->transfer.scalar == MS_SCALAR_LONG)
         fold_long(to, from, count, maximum);
-    else if (like->element_bytes == sizeof(float))
+    else if (like->transfer.scalar == MS_SCALAR_FP32)
         fold_float(to, from, count, maximum);
     else
         fold_double(to, from, count, maximum);
@@ -215,7 +216,7 @@ static parcel *pack(const ms_device_rank *device, const ms_transfer *transfer)
         elements = sum(transfer->send_counts, size);
     else if (transfer->kind == MS_TRANSFER_REDUCE_SCATTER)
         elements *= size;
-    size_t each = ms_element_bytes(device->job->type, (ms_element)transfer->element);
+    size_t each = ms_scalar_bytes((ms_scalar)transfer->scalar);
     size_t head = sizeof(parcel) + (uneven ? (size_t)size * sizeof(long) : 0);
     head = (head + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     size_t bytes = head + (size_t)elements * each;
@@ -234,7 +235,7 @@ static parcel *pack(const ms_device_rank *device, const ms_transfer *transfer)
 
 static bool agree(const ms_transfer *a, const ms_transfer *b)
 {
-    return a->kind == b->kind && a->element == b->element && a->maximum == b->maximum &&
+    return a->kind == b->kind && a->scalar == b->scalar && a->maximum == b->maximum &&
            (a->count == b->count || a->kind == MS_TRANSFER_ALL_TO_ALL);
 }
 
@@ -347,7 +348,7 @@ static ms_status finish_receive(ms_ctx *cx, ms_device_rank *device, const pendin
     MS_TRY(ms_crew_receive(cx, device->crew, device->rank, &p->transfer, &post));
     parcel *came = post.data;
     bool fits = came->transfer.count == p->transfer.count &&
-                came->transfer.element == p->transfer.element;
+                came->transfer.scalar == p->transfer.scalar;
     if (fits)
         copy(p->transfer.receive, came->data,
              (size_t)p->transfer.count * came->element_bytes);
@@ -445,6 +446,9 @@ static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
 const ms_backend ms_backend_loop = {
     .name = "loop",
     .has_values = true,
+    .arrays = &ms_host_arrays,
+    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true},
+    .workspace_bytes = ms_host_workspace_bytes,
     .open = loop_open,
     .run = loop_run,
     .close = loop_close,

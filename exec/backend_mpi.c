@@ -31,6 +31,7 @@ typedef struct pending {
 } pending;
 
 struct ms_device_rank {
+    ms_host_rank host;
     const ms_backend_job *job;
     long rank;
     double timeout_s;
@@ -363,12 +364,15 @@ static ms_status complete_sent(ms_ctx *cx, ms_device_rank *device)
 
 /* ---- start ---- */
 
-static MPI_Datatype type_of(const ms_device_rank *device, const ms_transfer *transfer)
+/* bf16 travels as pairs of bytes; nothing adds it here. */
+static MPI_Datatype type_of(const ms_transfer *transfer)
 {
-    if (transfer->element == MS_ELEMENT_LONG)
-        return MPI_LONG;
-    size_t bytes = ms_element_bytes(device->job->type, (ms_element)transfer->element);
-    return bytes == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
+    const MPI_Datatype types[MS_NUM_SCALARS] = {[MS_SCALAR_FP32] = MPI_FLOAT,
+                                                [MS_SCALAR_FP64] = MPI_DOUBLE,
+                                                [MS_SCALAR_BF16] = MPI_UINT16_T,
+                                                [MS_SCALAR_LONG] = MPI_LONG,
+                                                [MS_SCALAR_BYTE] = MPI_BYTE};
+    return types[transfer->scalar];
 }
 
 static ms_status too_many(ms_ctx *cx, const ms_device_rank *device,
@@ -399,7 +403,7 @@ static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p
                 return too_many(cx, device, t, at);
         }
     }
-    MPI_Datatype type = type_of(device, t);
+    MPI_Datatype type = type_of(t);
     int rc =
         MPI_Ialltoallv(t->send, counts[0], counts[0] + size, type, t->receive, counts[1],
                        counts[1] + size, type, device->of_group[t->group], &p->request);
@@ -409,8 +413,7 @@ static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p
 static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     const ms_transfer *t = &p->transfer;
-    size_t bytes =
-        (size_t)t->count * ms_element_bytes(device->job->type, (ms_element)t->element);
+    size_t bytes = (size_t)t->count * ms_scalar_bytes((ms_scalar)t->scalar);
     p->copy = ms_pool_take(device->pool, bytes);
     p->copy_bytes = bytes;
     if (bytes > 0 && p->copy == NULL)
@@ -429,7 +432,7 @@ static bool is_own_part(const ms_device_rank *device, const pending *p)
     if (t->kind != MS_TRANSFER_ALL_GATHER)
         return false;
     const ms_members *members = &device->job->world->members[t->group][device->rank];
-    size_t bytes = ms_element_bytes(device->job->type, (ms_element)t->element);
+    size_t bytes = ms_scalar_bytes((ms_scalar)t->scalar);
     return t->send ==
            (const char *)t->receive + (size_t)(members->own * t->count) * bytes;
 }
@@ -487,9 +490,8 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
     pending *p = malloc(sizeof *p);
     if (p == NULL)
         return ms_transfer_no_memory(cx, device->job->world, transfer);
-    *p = (pending){.transfer = *transfer,
-                   .request = MPI_REQUEST_NULL,
-                   .type = type_of(device, transfer)};
+    *p = (pending){
+        .transfer = *transfer, .request = MPI_REQUEST_NULL, .type = type_of(transfer)};
     if (transfer->kind != MS_TRANSFER_SEND)
         *done = p->event = ++device->last_event;
     *device->end = p;
@@ -536,7 +538,8 @@ static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
 {
     long nothing = 0;
     ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
-                       .element = MS_ELEMENT_LONG,
+                       .scalar = MS_SCALAR_LONG,
+                       .on_host = true,
                        .group = MS_TRAFFIC_WORLD,
                        .send = &nothing,
                        .receive = &nothing,
@@ -571,6 +574,9 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
 const ms_backend ms_backend_mpi = {
     .name = "mpi",
     .has_values = true,
+    .arrays = &ms_host_arrays,
+    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true},
+    .workspace_bytes = ms_host_workspace_bytes,
     .open = mpi_open,
     .run = mpi_run,
     .close = mpi_close,

@@ -1,5 +1,6 @@
 /* Virtual clocks: nothing is computed or moved, but every rank keeps a clock for each of its streams and waits for others as real ranks do. Durations are the predicted
  * ones; what follows from them does not come from the simulator, whose replay of a step's nodes must say the same to the last bit (sim/step_graph_node.c). */
+#include "exec/backend_host.h"
 #include "exec/meeting.h"
 
 #include "base/number.h"
@@ -335,6 +336,8 @@ static ms_status null_start(ms_ctx *cx, ms_device_rank *device,
 const ms_backend ms_backend_null = {
     .name = "null",
     .has_values = false,
+    .computes = {true, true, true},
+    .workspace_bytes = ms_host_workspace_bytes,
     .open = null_open,
     .run = null_run,
     .close = null_close,

@@ -127,7 +127,8 @@ typedef struct collection {
 static ms_transfer longs(ms_transfer_kind kind, long peer, int tag, long count)
 {
     return (ms_transfer){.kind = (unsigned char)kind,
-                         .element = MS_ELEMENT_LONG,
+                         .scalar = MS_SCALAR_LONG,
+                         .on_host = true,
                          .stream = kind == MS_TRANSFER_SEND ? MS_STREAM_SEND
                                                             : MS_STREAM_RECEIVE,
                          .peer = peer,

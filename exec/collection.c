@@ -119,7 +119,8 @@ static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
     for (int i = 0; i < collection->num_tensors; i++) {
         double *values = collection->values[i];
         ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
-                                .element = MS_ELEMENT_DOUBLE,
+                                .scalar = MS_SCALAR_FP64,
+                                .on_host = true,
                                 .group = MS_TRAFFIC_WORLD,
                                 .stream = MS_STREAM_REDUCE,
                                 .send = values,

@@ -44,11 +44,12 @@ static ms_transfer transfer_of(const ms_walk_run *w, int from_stage, long peer,
 {
     bool gradient = w->pass != MS_PART_FORWARD;
     const ms_rank *rank = &w->r->rank;
-    double real_bytes = rank->kernels != NULL ? (double)rank->kernels->real_bytes : 4.0;
-    return (ms_transfer){.stream = MS_STREAM_SEND,
+    ms_scalar scalar = rank->precision.real;
+    return (ms_transfer){.scalar = (unsigned char)scalar,
+                         .stream = MS_STREAM_SEND,
                          .peer = peer,
                          .tag = tag_of(w->r, from_stage, w->flight->microbatch, gradient),
-                         .count = (long)(bytes / real_bytes),
+                         .count = (long)(bytes / (double)ms_scalar_bytes(scalar)),
                          .name = gradient ? MS_MOVE_GRADIENTS : MS_MOVE_ACTIVATIONS,
                          .predicted_s = rank->planned->pipeline.send_s};
 }
@@ -64,15 +65,18 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
     transfer.kind = MS_TRANSFER_RECEIVE;
     transfer.stream = MS_STREAM_RECEIVE;
     transfer.receive = w->r->receive_buffer;
-    double start_s = rank->backend->now_s(rank->device);
-    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, NULL, 0, &done));
+    /* what was there before has been copied by compute */
+    ms_event free = rank->backend->has_values ? rank->backend->mark(rank->device) : 0;
+    double start_s = ms_rank_run_clock(w->r);
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &free, 1, &done));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, out->bytes, &out->data));
     if (!rank->backend->has_values) {
         ms_walk_run_arrives(w, done);
         return MS_OK;
     }
     MS_TRY(rank->backend->wait(rank->cx, rank->device, done));
-    memcpy(out->data, w->r->receive_buffer, (size_t)out->bytes);
+    rank->backend->arrays->copy(rank->device, out->data, w->r->receive_buffer,
+                                (size_t)out->bytes);
     ms_rank_run_record(w->r,
                        (ms_recorded){.stream = MS_STREAM_RECEIVE,
                                      .kind = MS_TASK_RECEIVE,
@@ -157,7 +161,7 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after)
 static ms_status wait_until_sent(ms_rank_run *r, const ms_sent *sent)
 {
     const ms_rank *rank = &r->rank;
-    double start_s = rank->backend->now_s(rank->device);
+    double start_s = ms_rank_run_clock(r);
     MS_TRY(rank->backend->wait(rank->cx, rank->device, sent->done));
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_SEND,

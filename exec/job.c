@@ -11,20 +11,20 @@ long ms_job_layer(const ms_job_stage *stage, int part)
 
 /* Parts that are alike are one. */
 static const ms_part_plan *plan_of(ms_arena *arena, const ms_part_ops *ops,
-                                   const ms_kernels *kernels, ms_part_plan **known,
+                                   const ms_backend_job *backend, ms_part_plan **known,
                                    int *num_known)
 {
     for (int i = 0; i < *num_known; i++)
         if (known[i]->ops == ops)
             return known[i];
-    known[*num_known] = ms_part_plan_make(arena, ops, kernels);
+    known[*num_known] = ms_part_plan_make(arena, ops, backend->backend, backend->type);
     return known[(*num_known)++];
 }
 
 #define MAX_KINDS_OF_PARTS (3 + MS_MAX_LAYER_KINDS * MS_NUM_RECOMPUTE)
 
 static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planned,
-                                       const ms_kernels *kernels)
+                                       const ms_backend_job *backend)
 {
     const ms_split *split = planned->pipeline.split;
     ms_stage_parts *parts = ms_stage_parts_make(arena, planned);
@@ -35,7 +35,7 @@ static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planne
         const ms_part_plan **list =
             MS_NEW_ARRAY(arena, parts[s].num, const ms_part_plan *);
         for (int i = 0; i < parts[s].num; i++)
-            list[i] = plan_of(arena, parts[s].parts[i], kernels, known, &num_known);
+            list[i] = plan_of(arena, parts[s].parts[i], backend, known, &num_known);
         stages[s] =
             (ms_job_stage){.num_parts = parts[s].num,
                            .parts = list,
@@ -109,12 +109,10 @@ ms_status ms_job_check_tags(ms_ctx *cx, const ms_job *job)
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options)
 {
-    const ms_kernels *kernels = ms_cpu_kernels(options->type);
     ms_job job = {.planned = planned,
                   .options = options,
                   .backend = backend,
-                  .kernels = kernels,
-                  .stages = make_stages(arena, planned, kernels),
+                  .stages = make_stages(arena, planned, backend),
                   .positions = make_positions(arena, planned->plan),
                   .overlaps = planned->workload->stack->dp_overlap.value > 0.0,
                   .gathers_once = gathers_once(planned->sharding)};

@@ -23,7 +23,6 @@ typedef struct ms_job {
     const ms_planned *planned;
     const ms_runner_options *options;
     const ms_backend_job *backend;
-    const ms_kernels *kernels;
     const ms_job_stage *stages; /* by stage of the model */
     const ms_step_cost *const
         *cost_of_action; /* by action: of its first step; of a pair the forward's half */

@@ -4,7 +4,6 @@
 #include "exec/lower_priv.h"
 
 #include <assert.h>
-#include <string.h>
 
 const ms_members *ms_lower_members(const ms_rank *rank, const ms_node_comm *comm)
 {
@@ -17,7 +16,7 @@ ms_transfer ms_lower_transfer(const ms_op_call *call, const ms_node_comm *comm)
     ms_stream stream = group == MS_TRAFFIC_TP   ? MS_STREAM_TP
                        : group == MS_TRAFFIC_CP ? MS_STREAM_CP
                                                 : MS_STREAM_EP;
-    ms_transfer transfer = {.element = MS_ELEMENT_REAL,
+    ms_transfer transfer = {.scalar = call->in[0]->scalar,
                             .group = (unsigned char)group,
                             .stream = (unsigned char)stream,
                             .name = call->node->name,
@@ -59,47 +58,49 @@ ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop)
     return rank->backend->wait(rank->cx, rank->device, hop->sent);
 }
 
-/* Element of `whole` at which the box, moved by `index`, begins. */
-static long offset_of(const ms_local *whole, const ms_local *box, const long *index)
+/* Element of `whole` at which the box begins. */
+static long first_of(const ms_local *box, const ms_local *whole)
 {
-    long offset = 0;
-    for (int i = 0; i < whole->num_dims; i++)
-        offset = offset * whole->shape[i] + box->start[i] - whole->start[i] + index[i];
-    return offset;
+    long first = 0;
+    for (int i = 0; i < box->num_dims; i++)
+        first = first * whole->shape[i] + box->start[i] - whole->start[i];
+    return first;
 }
 
-/* Moves `index` on in the first `num_dims` dims of the box; false after the last. */
-static bool next(const ms_local *box, int num_dims, long *index)
+static void set_strides(const ms_local *whole, int num, long stride[MS_BOX_DIMS])
 {
-    for (int i = num_dims - 1; i >= 0; i--) {
-        if (++index[i] < box->shape[i])
-            return true;
-        index[i] = 0;
+    long elements = 1;
+    for (int i = whole->num_dims; i-- > 0;) {
+        if (i < num)
+            stride[i] = elements;
+        elements *= whole->shape[i];
     }
-    return false;
 }
 
 /* Runs of elements that lie together on both sides: the last dims that are whole on both, and the one before them. */
-void ms_lower_copy_box(const ms_local *box, const ms_local *from, const ms_local *to,
-                       size_t element_bytes)
+void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
+                       const ms_local *to)
 {
-    int outer = box->num_dims;
-    size_t run_bytes = element_bytes;
-    bool whole = true;
-    while (outer > 0 && whole) {
-        long length = box->shape[--outer];
-        run_bytes *= (size_t)length;
-        whole = length == from->shape[outer] && length == to->shape[outer];
-    }
     if (box->count == 0)
         return;
-    long index[MS_MAX_DIMS] = {0};
-    do {
-        size_t first_to = (size_t)offset_of(to, box, index) * element_bytes;
-        size_t first_from = (size_t)offset_of(from, box, index) * element_bytes;
-        memcpy((char *)to->data + first_to, (const char *)from->data + first_from,
-               run_bytes);
-    } while (next(box, outer, index));
+    size_t element_bytes = ms_scalar_bytes((ms_scalar)from->scalar);
+    ms_box_copy copy = {
+        .to = (char *)to->data + (size_t)first_of(box, to) * element_bytes,
+        .from = (const char *)from->data + (size_t)first_of(box, from) * element_bytes,
+        .num = {1, 1, 1, 1},
+        .run = 1,
+        .element_bytes = element_bytes};
+    int outer = box->num_dims;
+    for (bool whole = true; outer > 0 && whole;) {
+        long length = box->shape[--outer];
+        copy.run *= length;
+        whole = length == from->shape[outer] && length == to->shape[outer];
+    }
+    for (int i = 0; i < outer; i++)
+        copy.num[i] = box->shape[i];
+    set_strides(to, outer, copy.to_stride);
+    set_strides(from, outer, copy.from_stride);
+    rank->backend->arrays->copy_box(rank->device, &copy);
 }
 
 typedef ms_status lowering(ms_rank *rank, const ms_op_call *call);

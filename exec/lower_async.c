@@ -78,7 +78,7 @@ static ms_local tokens_of(const chunks *c, const ms_local *x, long sequence, lon
     ms_local part = *x;
     long width = x->count / (x->shape[0] * x->shape[1]);
     size_t before = (size_t)((sequence * x->shape[1] + first) * width);
-    part.data = (char *)x->data + before * c->rank->kernels->real_bytes;
+    part.data = (char *)x->data + before * ms_scalar_bytes((ms_scalar)x->scalar);
     part.shape[0] = 1;
     part.shape[1] = c->length;
     part.start[0] += sequence;
@@ -112,8 +112,7 @@ static void copy_chunk(const chunks *c, long chunk, void *alone, const ms_local 
     part.start[1] += chunk * c->length;
     part.count = whole->count / whole->shape[1] * c->length;
     part.data = alone;
-    ms_lower_copy_box(&part, to_whole ? &part : whole, to_whole ? whole : &part,
-                      c->rank->kernels->real_bytes);
+    ms_lower_copy_box(c->rank, &part, to_whole ? &part : whole, to_whole ? whole : &part);
 }
 
 static ms_status start_hop(const chunks *c, long step, const void *send, void *receive,
@@ -161,7 +160,8 @@ static ms_status scatter(const chunks *c, const ms_op_call *change)
         void *to = step + 1 < size ? (void *)sum : out->data;
         copy_chunk(c, chunk, to, c->product->out[0], false);
         if (step > 0)
-            c->rank->kernels->add(to, arrived, out->count);
+            c->rank->backend->arrays->add(c->rank->device, (ms_scalar)out->scalar, to,
+                                          arrived, out->count);
     }
     return MS_OK;
 }
@@ -179,7 +179,7 @@ static chunks chunks_of(ms_rank *rank, const ms_op_call *change,
                 .operand = operand_by_token(change->program, product->node, tensor),
                 .transfer = ms_lower_transfer(change, &comm),
                 .length = chunk->shape[1],
-                .bytes = (double)chunk->count * (double)rank->kernels->real_bytes};
+                .bytes = (double)ms_lower_bytes(chunk, chunk->count)};
     c.transfer.count = chunk->count;
     c.transfer.predicted = NULL; /* that is of all chunks */
     c.transfer.predicted_s /= (double)c.members->size;

@@ -7,16 +7,6 @@
 
 /* ---- how many rows go where ---- */
 
-static void count_choices(const ms_rank *rank, const ms_local *choice, long *counts)
-{
-    bool is_double = rank->kernels->type == MS_REAL_FP64;
-    for (long i = 0; i < choice->count; i++) {
-        double expert = is_double ? ((const double *)choice->data)[i]
-                                  : (double)((const float *)choice->data)[i];
-        counts[(long)expert]++;
-    }
-}
-
 static ms_status exchange_counts(ms_rank *rank, const ms_op_call *call,
                                  const ms_routing *routing, long *counts)
 {
@@ -31,7 +21,8 @@ static ms_status exchange_counts(ms_rank *rank, const ms_op_call *call,
         each[i] = routing->num_experts;
     ms_transfer transfer = ms_lower_transfer(call, &comm);
     transfer.kind = MS_TRANSFER_ALL_TO_ALL;
-    transfer.element = MS_ELEMENT_LONG;
+    transfer.scalar = MS_SCALAR_LONG;
+    transfer.on_host = true;
     transfer.send = routing->sent;
     transfer.receive = counts;
     transfer.send_counts = transfer.receive_counts = each;
@@ -62,7 +53,8 @@ ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
         routing->num_rows = choice->count;
         return MS_OK;
     }
-    count_choices(rank, choice, sent);
+    MS_TRY(
+        rank->backend->arrays->count(rank->cx, rank->device, choice, sent, num_experts));
     MS_TRY(exchange_counts(rank, call, routing, counts));
     for (long i = 0; i < num_experts; i++)
         routing->num_rows += counts[i];
@@ -93,7 +85,8 @@ static void reorder(const ms_rank *rank, const ms_routing *routing, size_t row_b
             long i = source * routing->num_experts + e;
             char *block = travelling + (size_t)first[i] * row_bytes;
             size_t bytes = (size_t)routing->counts[i] * row_bytes;
-            memcpy(sort ? sorted : block, sort ? block : sorted, bytes);
+            rank->backend->arrays->copy(rank->device, sort ? sorted : block,
+                                        sort ? block : sorted, bytes);
             sorted += bytes;
         }
     }
@@ -120,7 +113,7 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
     long width = in->shape[1];
     long *dense = elements_of(rank, routing, routing->sent, width),
          *sparse = elements_of(rank, routing, routing->counts, width);
-    size_t row_bytes = (size_t)width * rank->kernels->real_bytes;
+    size_t row_bytes = ms_lower_bytes(in, width);
     if (inverse && memory != in->data)
         reorder(rank, routing, row_bytes, memory, in->data, false);
     transfer.kind = MS_TRANSFER_ALL_TO_ALL;
@@ -143,7 +136,7 @@ static ms_status exchange_rows(ms_rank *rank, const ms_op_call *call,
     if (call->routing->num_experts == 1) /* both orders are the same */
         return move_rows(rank, call, *transfer, sorted->data);
     void *memory;
-    double bytes = (double)sorted->count * (double)rank->kernels->real_bytes;
+    double bytes = (double)ms_lower_bytes(sorted, sorted->count);
     MS_TRY(ms_rank_workspace(rank, bytes, &memory));
     ms_status status = move_rows(rank, call, *transfer, memory);
     ms_rank_release_workspace(rank, bytes, memory);
@@ -161,7 +154,7 @@ ms_status ms_lower_exchange(ms_rank *rank, const ms_op_call *call)
     }
     assert(call->in[0]->count == call->out[0]->count);
     if (rank->backend->has_values && call->out[0]->count > 0)
-        memcpy(call->out[0]->data, call->in[0]->data,
-               (size_t)call->out[0]->count * rank->kernels->real_bytes);
+        rank->backend->arrays->copy(rank->device, call->out[0]->data, call->in[0]->data,
+                                    ms_lower_bytes(call->out[0], call->out[0]->count));
     return MS_OK;
 }

@@ -25,8 +25,13 @@ ms_status ms_lower_start_hop(ms_rank *rank, const ms_members *members,
 /* Nothing for a hop that was not started. */
 ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop);
 
-/* Copies a box of a tensor from one local part of it to another; both contain the box. */
-void ms_lower_copy_box(const ms_local *box, const ms_local *from, const ms_local *to,
-                       size_t element_bytes);
+/* Copies a box of a tensor from one local part of it to another; both contain the box; elements are as those of `from`. */
+void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
+                       const ms_local *to);
+/* Elements of an operand as bytes. */
+static inline size_t ms_lower_bytes(const ms_local *x, long count)
+{
+    return (size_t)count * ms_scalar_bytes((ms_scalar)x->scalar);
+}
 
 #endif

@@ -54,7 +54,7 @@ static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *pa
         b.count += b.counts[i];
     }
     b.memory = whole->data;
-    b.bytes = b.in_place ? 0.0 : (double)b.count * (double)rank->kernels->real_bytes;
+    b.bytes = b.in_place ? 0.0 : (double)ms_lower_bytes(whole, b.count);
     return b;
 }
 
@@ -72,14 +72,14 @@ static void close_blocks(ms_rank *rank, blocks *b)
 /* Between the local tensor and the blocks in their own memory. */
 static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
 {
-    size_t real_bytes = rank->kernels->real_bytes;
     char *memory = b->memory;
     for (int i = 0; i < b->num && !b->in_place; i++) {
         ms_local block = b->box[i];
         block.data = memory;
-        ms_lower_copy_box(&block, pack ? b->whole : &block, pack ? &block : b->whole,
-                          real_bytes);
-        memory += (size_t)block.count * real_bytes;
+        block.scalar = b->whole->scalar;
+        ms_lower_copy_box(rank, &block, pack ? b->whole : &block,
+                          pack ? &block : b->whole);
+        memory += ms_lower_bytes(&block, block.count);
     }
 }
 
@@ -116,11 +116,12 @@ static void change_locally(const ms_rank *rank, const ms_op_call *call)
     ms_local box = intersection(in, out);
     assert(box.count == out->count);
     if (out->data != in->data)
-        ms_lower_copy_box(&box, in, out, rank->kernels->real_bytes);
+        ms_lower_copy_box(rank, &box, in, out);
     int mesh = call->program->tensors[node->in[0]].mesh;
     long num_ranks = call->program->mesh_size[mesh][node->axis];
     if (node->to.kind == MS_PARTIAL_SUM && num_ranks > 1)
-        rank->kernels->scale(out->data, 1.0 / (double)num_ranks, out->count);
+        rank->backend->arrays->scale(rank->device, (ms_scalar)out->scalar, out->data,
+                                     1.0 / (double)num_ranks, out->count);
 }
 
 static ms_status all_reduce(ms_rank *rank, const ms_op_call *call, ms_transfer transfer)

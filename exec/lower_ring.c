@@ -46,7 +46,7 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     r->transfer.predicted = NULL; /* that is of the attention */
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
-    r->block_bytes = (size_t)r->count * rank->kernels->real_bytes;
+    r->block_bytes = ms_lower_bytes(call->in[1], r->count);
     double bytes = ms_ring_buffer_bytes(call->program, call->node);
     assert(bytes == (backward ? 3.0 : 2.0) * (double)r->block_bytes);
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
@@ -89,21 +89,30 @@ static ms_status end_hop(const ring *r, const ms_hop *hop)
 
 static char *values_in(const ring *r, char *block)
 {
-    return block + (size_t)r->key_count * r->rank->kernels->real_bytes;
+    return block + ms_lower_bytes(r->call->in[1], r->key_count);
+}
+
+static void copy(const ring *r, void *to, const void *from, size_t bytes)
+{
+    r->rank->backend->arrays->copy(r->rank->device, to, from, bytes);
+}
+
+static void fill(const ring *r, const ms_local *like, void *to, double value, long count)
+{
+    r->rank->backend->arrays->fill(r->rank->device, (ms_scalar)like->scalar, to, value,
+                                   count);
 }
 
 static void join(const ring *r, char *block, const ms_local *keys, const ms_local *values)
 {
-    size_t real_bytes = r->rank->kernels->real_bytes;
-    memcpy(block, keys->data, (size_t)keys->count * real_bytes);
-    memcpy(values_in(r, block), values->data, (size_t)values->count * real_bytes);
+    copy(r, block, keys->data, ms_lower_bytes(keys, keys->count));
+    copy(r, values_in(r, block), values->data, ms_lower_bytes(values, values->count));
 }
 
 static void part(const ring *r, char *block, ms_local *keys, ms_local *values)
 {
-    size_t real_bytes = r->rank->kernels->real_bytes;
-    memcpy(keys->data, block, (size_t)keys->count * real_bytes);
-    memcpy(values->data, values_in(r, block), (size_t)values->count * real_bytes);
+    copy(r, keys->data, block, ms_lower_bytes(keys, keys->count));
+    copy(r, values->data, values_in(r, block), ms_lower_bytes(values, values->count));
 }
 
 /* Keys and values, or their gradients, as they lie in a block of the rank whose turn it is. */
@@ -115,6 +124,8 @@ static void point(const ring *r, long step, char *block, ms_local *keys, ms_loca
     const ms_place *place = &r->rank->world->places[owner];
     *keys = ms_world_local(r->rank->world, r->call->program, node->in[1], place);
     *values = ms_world_local(r->rank->world, r->call->program, node->in[2], place);
+    keys->scalar = r->call->in[1]->scalar;
+    values->scalar = r->call->in[2]->scalar;
     keys->data = block;
     values->data = values_in(r, block);
 }
@@ -132,7 +143,7 @@ static void attend(const ring *r, long step)
                                 .v = &values,
                                 .o = call->out[0],
                                 .lse = call->out[1]};
-    r->rank->kernels->attention_block(&block, call->workspace);
+    r->rank->backend->arrays->attention_block(r->rank->device, &block, call->workspace);
 }
 
 static ms_status start_next_block(const ring *r, long step, ms_hop *out)
@@ -147,9 +158,9 @@ static ms_status start_next_block(const ring *r, long step, ms_hop *out)
 static ms_status run_forward(const ring *r)
 {
     const ms_op_call *call = r->call;
-    const ms_kernels *kernels = r->rank->kernels;
-    kernels->fill(call->out[0]->data, 0.0, call->out[0]->count);
-    kernels->fill(call->out[1]->data, -HUGE_VAL, call->out[1]->count);
+    const ms_local *o = call->out[0], *lse = call->out[1];
+    fill(r, o, o->data, 0.0, o->count);
+    fill(r, lse, lse->data, -HUGE_VAL, lse->count);
     join(r, r->block[0], call->in[1], call->in[2]);
     for (long step = 0; step < r->members->size; step++) {
         ms_hop block;
@@ -178,16 +189,16 @@ static void add_gradients(const ring *r, long step, char *gradient)
                                 .gq = call->out[0],
                                 .gk = &gk,
                                 .gv = &gv};
-    r->rank->kernels->fill(gradient, 0.0, r->count);
-    r->rank->kernels->attention_block_grad(&block, call->workspace);
+    fill(r, call->in[1], gradient, 0.0, r->count);
+    r->rank->backend->arrays->attention_block_grad(r->rank->device, &block,
+                                                   call->workspace);
 }
 
 static ms_status run_backward(const ring *r)
 {
     const ms_op_call *call = r->call;
-    const ms_kernels *kernels = r->rank->kernels;
     char *ours = r->gradient[0], *before = r->gradient[1], *others = r->gradient[2];
-    kernels->fill(call->out[0]->data, 0.0, call->out[0]->count);
+    fill(r, call->out[0], call->out[0]->data, 0.0, call->out[0]->count);
     join(r, r->block[0], call->in[1], call->in[2]);
     for (long step = 0; step < r->members->size; step++) {
         ms_hop block, gradient = {0};
@@ -197,7 +208,8 @@ static ms_status run_backward(const ring *r)
         add_gradients(r, step, ours);
         MS_TRY(end_hop(r, &gradient));
         if (step > 0)
-            kernels->add(ours, others, r->count);
+            r->rank->backend->arrays->add(r->rank->device, (ms_scalar)call->in[1]->scalar,
+                                          ours, others, r->count);
         MS_TRY(end_hop(r, &block));
         char *sent = before;
         before = ours;

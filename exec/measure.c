@@ -74,7 +74,8 @@ ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer)
 ms_status ms_measurer_most(const ms_measurer *m, double *values, long count)
 {
     return ms_measurer_move(m, &(ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
-                                              .element = MS_ELEMENT_DOUBLE,
+                                              .scalar = MS_SCALAR_FP64,
+                                              .on_host = true,
                                               .maximum = true,
                                               .group = MS_TRAFFIC_FSDP,
                                               .stream = MS_STREAM_TP,

@@ -65,7 +65,7 @@ static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample, bu
     long count = (long)(sample->size[0] / (double)real_bytes_of(m->how));
     bool whole = sample->what == MS_ALL_REDUCE || sample->what == MS_SEND;
     ms_transfer t = {.kind = kinds[sample->what],
-                     .element = MS_ELEMENT_REAL,
+                     .scalar = (unsigned char)ms_precision_of(m->how->type).real,
                      .group = MS_TRAFFIC_FSDP,
                      .stream = MS_STREAM_TP,
                      .send = anywhere(b->send, b),

@@ -118,18 +118,19 @@ bool ms_part_plan_frees(const ms_part_plan *plan, ms_part_pass pass, int tensor)
     return pass != MS_PART_BACKWARD_INPUT || !plan->delayed[tensor];
 }
 
-static size_t most_workspace(const ms_program *program, const ms_kernels *kernels)
+static size_t most_workspace(const ms_program *program, const ms_backend *backend,
+                             ms_real_type type)
 {
     size_t most = 0;
     for (int n = 0; n < program->num_nodes; n++) {
-        size_t bytes = kernels->workspace_bytes(program, &program->nodes[n]);
+        size_t bytes = backend->workspace_bytes(program, &program->nodes[n], type);
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
 ms_part_plan *ms_part_plan_make(ms_arena *arena, const ms_part_ops *ops,
-                                const ms_kernels *kernels)
+                                const ms_backend *backend, ms_real_type type)
 {
     ms_part_plan *plan = MS_NEW(arena, ms_part_plan);
     plan->ops = ops;
@@ -139,7 +140,7 @@ ms_part_plan *ms_part_plan_make(ms_arena *arena, const ms_part_ops *ops,
     for (int pass = 0; pass < MS_NUM_PART_PASSES; pass++)
         plan->last_use[pass] = find_last_uses(arena, plan->program, (ms_part_pass)pass);
     plan->delayed = find_delayed(arena, plan->program);
-    if (kernels != NULL)
-        plan->workspace_bytes = most_workspace(plan->program, kernels);
+    if (backend->workspace_bytes != NULL)
+        plan->workspace_bytes = most_workspace(plan->program, backend, type);
     return plan;
 }

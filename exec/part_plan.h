@@ -3,7 +3,7 @@
 #ifndef MS_EXEC_PART_PLAN_H
 #define MS_EXEC_PART_PLAN_H
 
-#include "exec/kernels.h"
+#include "exec/backend.h"
 #include "sim/memory.h"
 
 /* What of a part runs at once. */
@@ -32,12 +32,12 @@ typedef struct ms_part_plan {
     const bool
         *delayed; /* (num_tensors): read by gradients of weights and made before them */
     size_t
-        workspace_bytes; /* that a kernel of the part needs at the most; 0 where no kernels are given */
+        workspace_bytes; /* that a kernel of the part needs at the most; 0 without values */
 } ms_part_plan;
 
-/* Lives in the arena. `kernels` may be NULL. */
+/* Lives in the arena. */
 ms_part_plan *ms_part_plan_make(ms_arena *arena, const ms_part_ops *ops,
-                                const ms_kernels *kernels);
+                                const ms_backend *backend, ms_real_type type);
 
 bool ms_part_pass_runs(ms_part_pass pass, const ms_part_entry *entry);
 

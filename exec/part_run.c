@@ -9,11 +9,12 @@
 
 /* ---- shapes and cells ---- */
 
-static double element_bytes(const ms_rank *rank, const ms_tensor *tensor)
+/* Without values as it is priced. */
+static double element_bytes(const ms_rank *rank, const ms_program *program, int tensor)
 {
-    bool is_mask = tensor->element_bytes == 1.0;
-    return is_mask || !rank->backend->has_values ? tensor->element_bytes
-                                                 : (double)rank->kernels->real_bytes;
+    return rank->backend->has_values
+               ? (double)ms_scalar_bytes(ms_rank_scalar(rank, program, tensor))
+               : program->tensors[tensor].element_bytes;
 }
 
 const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program)
@@ -21,8 +22,8 @@ const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program)
     ms_local *shapes = MS_NEW_ARRAY(rank->cx->arena, program->num_tensors, ms_local);
     for (int t = 0; t < program->num_tensors; t++) {
         shapes[t] = ms_world_local(rank->world, program, t, rank->place);
-        shapes[t].bytes =
-            (double)shapes[t].count * element_bytes(rank, &program->tensors[t]);
+        shapes[t].scalar = (unsigned char)ms_rank_scalar(rank, program, t);
+        shapes[t].bytes = (double)shapes[t].count * element_bytes(rank, program, t);
     }
     return shapes;
 }
@@ -49,11 +50,13 @@ ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
     const ms_program *program = part->plan->program;
     for (int t = 0; t < program->num_tensors; t++)
         if (is_early(program, t))
-            part->early_bytes +=
-                (double)part->shapes[t].count * (double)rank->kernels->real_bytes;
-    MS_TRY(ms_rank_workspace(rank, part->early_bytes, &part->early));
+            part->num_early += part->shapes[t].count;
+    ms_scalar scalar = rank->precision.gradient;
+    double bytes = (double)part->num_early * (double)ms_scalar_bytes(scalar);
+    MS_TRY(ms_rank_workspace(rank, bytes, &part->early));
     if (part->early != NULL)
-        memset(part->early, 0, (size_t)part->early_bytes);
+        rank->backend->arrays->fill(rank->device, scalar, part->early, 0.0,
+                                    part->num_early);
     return MS_OK;
 }
 
@@ -61,7 +64,9 @@ ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
 static void bind_early(const ms_part_run *run)
 {
     const ms_program *program = run->part->plan->program;
-    const ms_kernels *kernels = run->rank->kernels;
+    const ms_rank *rank = run->rank;
+    const ms_array_ops *arrays = rank->backend->arrays;
+    ms_scalar scalar = rank->precision.gradient;
     char *at = run->part->early;
     for (int t = 0; at != NULL && t < program->num_tensors; t++) {
         ms_local *cell = &run->tensors->cells[t];
@@ -70,10 +75,10 @@ static void bind_early(const ms_part_run *run)
         if (run->pass == MS_PART_BACKWARD_INPUT && cell->data == NULL)
             cell->data = at;
         if (run->pass == MS_PART_BACKWARD_WEIGHT && cell->data != NULL) {
-            kernels->add(cell->data, at, cell->count);
-            kernels->fill(at, 0.0, cell->count);
+            arrays->add(rank->device, scalar, cell->data, at, cell->count);
+            arrays->fill(rank->device, scalar, at, 0.0, cell->count);
         }
-        at += (size_t)cell->count * kernels->real_bytes;
+        at += (size_t)cell->count * ms_scalar_bytes(scalar);
     }
 }
 
@@ -124,7 +129,8 @@ ms_status ms_part_take(const ms_part_run *run, int tensor, ms_handed *out)
     }
     MS_TRY(ms_rank_allocate(run->rank, MS_MEMORY_ACTIVATIONS, cell->bytes, &out->data));
     if (out->data != NULL)
-        memcpy(out->data, cell->data, (size_t)cell->bytes);
+        run->rank->backend->arrays->copy(run->rank->device, out->data, cell->data,
+                                         (size_t)cell->bytes);
     return MS_OK;
 }
 
@@ -142,7 +148,8 @@ static void size_rows(const ms_part_run *run, int tensor)
     cell->count = 1;
     for (int i = 0; i < cell->num_dims; i++)
         cell->count *= cell->shape[i];
-    cell->bytes = (double)cell->count * element_bytes(run->rank, t);
+    cell->bytes =
+        (double)cell->count * element_bytes(run->rank, run->part->plan->program, tensor);
 }
 
 /* ---- nodes ---- */

@@ -12,7 +12,7 @@ typedef struct ms_rank_part {
     const ms_local *shapes; /* (num_tensors): of this rank, without memory */
     /* Of a split backward whose whole gradients are there in the second half only: gradients of weights that the first half makes (norms), kept until then. */
     void *early;
-    double early_bytes;
+    long num_early; /* elements */
 } ms_rank_part;
 
 /* Its tensors for one micro-batch, from forward to the gradients of its weights. */

@@ -11,6 +11,18 @@ static ms_status no_memory(ms_rank *rank, double bytes)
     return MS_EIO;
 }
 
+ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor)
+{
+    const ms_tensor *t = &program->tensors[tensor];
+    const double mask_bytes = 1.0;
+    if (t->element_bytes == mask_bytes)
+        return MS_SCALAR_BYTE;
+    if (t->role == MS_ROLE_WEIGHT_GRADIENT)
+        return rank->precision.gradient;
+    return t->element_bytes == program->compute_bytes ? rank->precision.real
+                                                      : rank->precision.statistic;
+}
+
 /* ---- what is held ---- */
 
 static long place_of(const ms_rank *rank, const void *memory)

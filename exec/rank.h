@@ -18,7 +18,7 @@ typedef struct ms_rank {
     const ms_planned *planned;
     const ms_backend *backend;
     ms_device_rank *device;
-    const ms_kernels *kernels;
+    ms_precision precision;
     ms_arena *scratch; /* rewound after every action */
     ms_ledger ledger;
     long num_held, room_held; /* a power of two */
@@ -33,6 +33,9 @@ void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *mem
 /* Uncategorised: packing buffers. */
 ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
 void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);
+
+/* How the run stores a tensor of a program. */
+ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor);
 
 /* Whatever is still held. */
 void ms_rank_release_all(ms_rank *rank);

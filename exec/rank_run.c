@@ -25,7 +25,8 @@ static void make_batch(ms_rank_run *r, ms_flight *flight)
                                .num_sequences = num,
                                .sequence_length = length,
                                .positions = r->job->positions,
-                               .num_tokens = (double)plan->global_batch * (double)length};
+                               .num_tokens = (double)plan->global_batch * (double)length,
+                               .number = ++r->num_batches};
     if (!r->rank.backend->has_values)
         return;
     int *inputs = MS_NEW_ARRAY(flight->arena, num * length, int);
@@ -219,7 +220,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .planned = job->planned,
                         .backend = job->backend->backend,
                         .device = device,
-                        .kernels = job->kernels,
+                        .precision = ms_precision_of(job->options->type),
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing};
     int most_parts = 0;
@@ -246,12 +247,17 @@ void ms_rank_run_close(ms_rank_run *r)
 
 /* ---- steps ---- */
 
+double ms_rank_run_clock(const ms_rank_run *r)
+{
+    return r->recorder.on ? r->rank.backend->now_s(r->rank.device) : 0.0;
+}
+
 void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s)
 {
     if (!r->recorder.on)
         return;
     slice.start_s = start_s;
-    slice.end_s = r->rank.backend->now_s(r->rank.device);
+    slice.end_s = ms_rank_run_clock(r);
     ms_recorder_add(&r->recorder, slice);
 }
 
@@ -274,12 +280,12 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     r->step = step;
     r->ready = r->part_start = r->rank.backend->mark(r->rank.device);
     r->reduced = 0;
-    r->loss_sum = 0.0;
     r->num_samples = 0;
     r->num_last_moves = 0;
     r->recorder.on = step >= r->job->options->first_recorded_step;
     *out = (ms_step_outcome){0};
-    double start_s = r->rank.backend->now_s(r->rank.device);
+    r->first_slice = r->recorder.num;
+    double start_s = ms_rank_run_clock(r);
     for (int i = 0; i < r->num_parts; i++)
         ms_unit_clear_gradients(&r->rank, r->parts[i]->unit);
     ms_rank_run_record(r,
@@ -294,4 +300,23 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
          a < schedule->first_action[r->pipeline_rank + 1]; a++)
         MS_TRY(ms_rank_run_action(r, a));
     return ms_rank_run_complete_gradients(r);
+}
+
+ms_status ms_rank_run_read_clock(ms_rank_run *r, double *start_s, double *end_s)
+{
+    const ms_rank *rank = &r->rank;
+    const ms_backend *backend = rank->backend;
+    if (backend->read_clock == NULL)
+        return MS_OK;
+    MS_TRY(backend->read_clock(rank->cx, rank->device, start_s, 1));
+    MS_TRY(backend->read_clock(rank->cx, rank->device, end_s, 1));
+    for (long i = r->first_slice; i < r->recorder.num; i++) {
+        ms_recorded *slice = &r->recorder.slices[i];
+        MS_TRY(backend->read_clock(rank->cx, rank->device, &slice->start_s, 1));
+        MS_TRY(backend->read_clock(rank->cx, rank->device, &slice->end_s, 1));
+    }
+    for (int i = 0; i < r->num_samples; i++)
+        MS_TRY(backend->read_clock(rank->cx, rank->device, &r->samples[i].time_s, 1));
+    backend->forget_stamps(rank->device);
+    return MS_OK;
 }

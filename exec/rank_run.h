@@ -65,8 +65,10 @@ typedef struct ms_rank_run {
     ms_event reduced;    /* after the reductions that were started so far; 0: none */
     int num_last_moves;  /* of parts, up to three each */
     ms_last_move *last_moves;
-    double loss_sum;   /* of the tokens that this rank answers for */
-    double asked_at_s; /* when it first saw that the run is to stop; NaN: not yet */
+    unsigned long num_batches; /* so far */
+    double
+        asked_at_s; /* when it first saw that the run is to stop, by ms_clock_s; NaN: not yet */
+    long first_slice; /* of the recorder, in this step */
     /* of the run */
     int num_samples, room_samples;
     ms_ledger_sample *samples;
@@ -139,6 +141,11 @@ ms_status ms_rank_run_complete_gradients(ms_rank_run *r);
 ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out);
 
 /* ---- rank_run.c ---- */
+/* Makes seconds of what the step's slices and samples, and its start and end, have of the rank's clock. */
+ms_status ms_rank_run_read_clock(ms_rank_run *r, double *start_s, double *end_s);
+/* Sums of a step that stay on the device: squares of gradients, then losses by micro-batch (the last slot has all further ones). */
+#define MS_SQUARES_SLOT 0
+int ms_loss_slot(int microbatch);
 ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                            ms_device_rank *device, long rank);
 ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out);
@@ -151,7 +158,9 @@ ms_flight *ms_flight_begin(ms_rank_run *r, const ms_rank_stage *stage, int micro
 ms_flight *ms_flight_of(ms_rank_run *r, int stage, int microbatch);
 void ms_flight_end(ms_rank_run *r, ms_flight *flight);
 
-/* Seconds on the rank's clock, and a slice of the record. */
+/* The rank's clock (ms_backend.now_s) where something is recorded; otherwise 0. */
+double ms_rank_run_clock(const ms_rank_run *r);
+/* From a time of that clock until now: a slice of the record. */
 void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s);
 /* The same of time in which compute waited for a collective that is no node; `goes_on`: another slice counts it. */
 void ms_rank_run_record_wait(ms_rank_run *r, ms_stream stream, const char *name,

@@ -86,6 +86,7 @@ static ms_status take_steps(run *state, ms_rank_run *r)
 {
     const ms_runner_options *options = state->job.options;
     bool values = r->rank.backend->has_values, first = r->rank.place->rank == 0;
+    bool runs_ahead = r->rank.backend->read_clock != NULL;
     double start_s = r->rank.backend->now_s(r->rank.device);
     for (long step = 0; step < options->num_steps; step++) {
         ms_step_outcome outcome;
@@ -94,6 +95,7 @@ static ms_status take_steps(run *state, ms_rank_run *r)
             MS_TRY(ms_collection_fill(r, &state->gradients, MS_UNIT_GRADIENTS));
         MS_TRY(ms_rank_run_end_step(r, &outcome));
         double end_s = r->rank.backend->now_s(r->rank.device);
+        MS_TRY(ms_rank_run_read_clock(r, &start_s, &end_s));
         if (first || !r->rank.backend->carries(state->job.backend, 0)) {
             state->out->losses[step] = outcome.loss;
             state->out->gradient_norms[step] = outcome.gradient_norm;
@@ -101,7 +103,7 @@ static ms_status take_steps(run *state, ms_rank_run *r)
         note_step(state, r, step, end_s - start_s);
         if (first)
             show_progress(r, step, outcome.loss);
-        start_s = end_s;
+        start_s = runs_ahead ? r->rank.backend->now_s(r->rank.device) : end_s;
         if (outcome.interrupted)
             break;
     }

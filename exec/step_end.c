@@ -41,7 +41,7 @@ static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
 {
     int ranks = r->rank.planned->schedule->shape.num_ranks;
     long peer = peer_on(r, ranks - 1 - r->pipeline_rank);
-    double start_s = r->rank.backend->now_s(r->rank.device);
+    double start_s = ms_rank_run_clock(r);
     MS_TRY(ms_unit_exchange_twin(&r->rank, stage->parts[part].unit, peer,
                                  tag_of_unit(r, stage, part)));
     ms_rank_run_record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TWIN, false, start_s);
@@ -74,7 +74,7 @@ static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
         return MS_OK;
     int other = which == MS_PART_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;
     long peer = peer_on(r, ms_schedule_rank(shape, other));
-    double start_s = r->rank.backend->now_s(r->rank.device);
+    double start_s = ms_rank_run_clock(r);
     MS_TRY(ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
                                  (int)r->job->tags.tied));
     ms_rank_run_record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TIED, false, start_s);
@@ -96,7 +96,8 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
     ms_rank *rank = &r->rank;
     void *all = sums; /* written when it has been waited for */
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
-                            .element = MS_ELEMENT_DOUBLE,
+                            .scalar = MS_SCALAR_FP64,
+                            .on_host = true,
                             .group = MS_TRAFFIC_WORLD,
                             .stream = MS_STREAM_REDUCE,
                             .send = all,
@@ -105,7 +106,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
                             .name = name,
                             .predicted_s = predicted_s};
     ms_event after = rank->backend->mark(rank->device), done = 0;
-    double start_s = rank->backend->now_s(rank->device);
+    double start_s = ms_rank_run_clock(r);
     MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &done));
     MS_TRY(rank->backend->wait(rank->cx, rank->device, done));
     ms_rank_run_record(r,
@@ -125,7 +126,7 @@ static ms_status wait_for_last_moves(ms_rank_run *r)
     const ms_rank *rank = &r->rank;
     for (int i = 0; i < r->num_last_moves; i++) {
         const ms_last_move *move = &r->last_moves[i];
-        double start_s = rank->backend->now_s(rank->device);
+        double start_s = ms_rank_run_clock(r);
         MS_TRY(rank->backend->wait(rank->cx, rank->device, move->done));
         ms_rank_run_record_wait(r, (ms_stream)move->stream, move->name, false, start_s);
     }
@@ -168,7 +169,7 @@ static ms_status update_all(ms_rank_run *r, double norm)
     const ms_runner_options *options = r->job->options;
     ms_adamw how = options->optimizer;
     ms_rank *rank = &r->rank;
-    double start_s = rank->backend->now_s(rank->device);
+    double start_s = ms_rank_run_clock(r);
     how.step = r->step + 1;
     how.gradient_scale = 1.0;
     if (options->clip_norm > 0.0 && norm > options->clip_norm)
@@ -184,12 +185,31 @@ static ms_status update_all(ms_rank_run *r, double norm)
     return MS_OK;
 }
 
-static double sum_of_squares(ms_rank_run *r)
+int ms_loss_slot(int microbatch)
 {
-    double sum = 0.0;
+    int slot = MS_SQUARES_SLOT + 1 + microbatch;
+    return slot < MS_MAX_SUMS ? slot : MS_MAX_SUMS - 1;
+}
+
+/* What this rank adds to the sums of all. */
+static ms_status sum_here(ms_rank_run *r, double sums[NUM_SUMS])
+{
+    ms_rank *rank = &r->rank;
+    double slots[MS_MAX_SUMS];
     for (int i = 0; i < r->num_parts; i++)
-        sum += ms_unit_sum_of_squares(&r->rank, r->parts[i]->unit);
-    return sum;
+        ms_unit_add_squares(rank, r->parts[i]->unit, MS_SQUARES_SLOT);
+    MS_TRY(rank->backend->arrays->read_sums(rank->cx, rank->device, slots, MS_MAX_SUMS));
+    sums[SUM_OF_SQUARES] = slots[MS_SQUARES_SLOT];
+    sums[LOSS_SUM] = 0.0;
+    for (int slot = MS_SQUARES_SLOT + 1; slot < MS_MAX_SUMS; slot++) {
+        sums[LOSS_SUM] += slots[slot];
+        if (!isfinite(slots[slot]))
+            return ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
+                           "the loss of micro-batch %d%s is not finite in step %ld",
+                           slot - MS_SQUARES_SLOT - 1,
+                           slot == MS_MAX_SUMS - 1 ? " or a later one" : "", r->step + 1);
+    }
+    return MS_OK;
 }
 
 ms_status ms_rank_run_complete_gradients(ms_rank_run *r)
@@ -209,10 +229,9 @@ ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out)
     const ms_runner_options *options = r->job->options;
     if (!r->rank.backend->has_values)
         return end_on_clock(r);
-    double sums[NUM_SUMS] = {[LOSS_SUM] = r->loss_sum,
-                             [SUM_OF_SQUARES] = sum_of_squares(r),
-                             [INTERRUPTED] =
+    double sums[NUM_SUMS] = {[INTERRUPTED] =
                                  options->interrupted != NULL && *options->interrupted};
+    MS_TRY(sum_here(r, sums));
     MS_TRY(all_reduce(r, sums, MS_MOVE_NORM, r->rank.planned->pipeline.world_sync_s));
     const ms_plan *plan = r->rank.planned->plan;
     out->loss =

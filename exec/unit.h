@@ -27,7 +27,7 @@ typedef struct ms_unit_options {
         is_copy; /* the second copy of a stage that is placed twice: not counted, not visited */
 } ms_unit_options;
 
-/* Memory is allocated, zeroed and counted: params, grads, optimizer. rank->kernels says the bytes of an element, in runs without values too. The unit lives in the
+/* Memory is allocated, zeroed and counted: params, grads, optimizer. rank->precision says how elements are stored, in runs without values too. The unit lives in the
  * rank's arena, its memory until it is closed. MS_EIO: no memory. */
 ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options,
                        ms_param_unit **out);
@@ -82,9 +82,9 @@ ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, i
 ms_status ms_unit_exchange_twin(ms_rank *rank, ms_param_unit *unit, long peer, int tag);
 
 /* ---- optimizer ---- */
-/* Sum of squares of the gradients that this rank answers for: each parameter of the model is counted once over all ranks (replicas, tp copies, tied copies and
+/* Adds to a sum of the device the squares of the gradients that this rank answers for: each parameter of the model is counted once over all ranks (replicas, tp copies, tied copies and
  * twins are not counted again). */
-double ms_unit_sum_of_squares(ms_rank *rank, const ms_param_unit *unit);
+void ms_unit_add_squares(ms_rank *rank, const ms_param_unit *unit, int slot);
 /* AdamW on the rank's shard. Every weight decays, norms and biases too, as with PyTorch's AdamW over model.parameters(); weights without gradient (the correction bias of
  * a router) stay as they are. With ZeRO 1 and 2 the others' shards come with the next gather. */
 ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how);

@@ -7,7 +7,8 @@
 
 static double own_bytes(const ms_param_unit *unit, const ms_segment *segment)
 {
-    return (double)ms_range_length(segment->own) * (double)unit->real_bytes;
+    return (double)ms_range_length(segment->own) *
+           (double)ms_scalar_bytes(unit->precision.gradient);
 }
 
 void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
@@ -20,11 +21,20 @@ void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
         s->has_reduced = false;
         s->reduced = NULL;
         if (s->grads != NULL)
-            rank->kernels->fill(s->grads, 0.0, ms_range_length(s->kept_grads));
+            rank->backend->arrays->fill(rank->device, unit->precision.gradient, s->grads,
+                                        0.0, ms_range_length(s->kept_grads));
     }
 }
 
 /* ---- with every micro-batch ---- */
+
+/* Where the whole gradients of a segment are made. */
+static void *room_gradient(const ms_param_unit *unit, int segment)
+{
+    const ms_segment *s = unit->segments[segment];
+    return ms_unit_at(unit->precision.gradient, unit->rooms->grads[s->is_expert],
+                      unit->room_first[segment]);
+}
 
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
 {
@@ -36,9 +46,8 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
     for (int i = 0; i < unit->num_segments && rank->backend->has_values; i++) {
         const ms_segment *s = unit->segments[i];
         if (s->num_shards > 1)
-            rank->kernels->fill(
-                ms_unit_at(unit, rooms->grads[s->is_expert], unit->room_first[i]), 0.0,
-                s->count);
+            rank->backend->arrays->fill(rank->device, unit->precision.gradient,
+                                        room_gradient(unit, i), 0.0, s->count);
     }
     return MS_OK;
 }
@@ -47,7 +56,7 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
 static void *arrival(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
-    return ms_unit_at(unit, unit->rooms->reduced[s->is_expert],
+    return ms_unit_at(unit->precision.gradient, unit->rooms->reduced[s->is_expert],
                       unit->room_first[segment] / s->num_shards);
 }
 
@@ -75,16 +84,14 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
         const ms_segment *s = unit->segments[i];
         if (s->num_shards <= 1)
             continue;
-        MS_TRY(ms_unit_start(
-            &move, s,
-            (ms_transfer){
-                .kind = MS_TRANSFER_REDUCE_SCATTER,
-                .group = (unsigned char)s->shard_group,
-                .stream = MS_STREAM_REDUCE,
-                .send = ms_unit_at(unit, rooms->grads[s->is_expert], unit->room_first[i]),
-                .receive = arrival(unit, i),
-                .count = ms_range_length(s->own),
-                .name = MS_MOVE_REDUCE}));
+        MS_TRY(ms_unit_start(&move, s,
+                             (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
+                                           .group = (unsigned char)s->shard_group,
+                                           .stream = MS_STREAM_REDUCE,
+                                           .send = room_gradient(unit, i),
+                                           .receive = arrival(unit, i),
+                                           .count = ms_range_length(s->own),
+                                           .name = MS_MOVE_REDUCE}));
     }
     return MS_OK;
 }
@@ -97,7 +104,8 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         if (s->num_shards > 1 && s->grads != NULL)
-            rank->kernels->add(s->grads, arrival(unit, i), ms_range_length(s->own));
+            rank->backend->arrays->add(rank->device, unit->precision.gradient, s->grads,
+                                       arrival(unit, i), ms_range_length(s->own));
     }
     unit->rooms->gradient_holder = NULL;
     return MS_OK;
@@ -290,6 +298,7 @@ static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_seg
     void *own = ms_segment_gradient(unit, s, s->own.first), *other;
     MS_TRY(ms_rank_workspace(rank, own_bytes(unit, s), &other));
     transfer.count = ms_range_length(s->own);
+    transfer.scalar = (unsigned char)unit->precision.gradient;
     transfer.stream = MS_STREAM_REDUCE;
     ms_transfer transfers[2] = {transfer, transfer};
     transfers[0].kind = MS_TRANSFER_SEND;
@@ -299,7 +308,8 @@ static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_seg
     const ms_event after[2] = {rank->backend->mark(rank->device), unit->last};
     ms_status status = swap(rank, transfers, after);
     if (status == MS_OK)
-        rank->kernels->add(own, other, ms_range_length(s->own));
+        rank->backend->arrays->add(rank->device, unit->precision.gradient, own, other,
+                                   ms_range_length(s->own));
     ms_rank_release_workspace(rank, own_bytes(unit, s), other);
     return status;
 }

@@ -16,22 +16,31 @@ long ms_range_length(ms_range range)
     return range.end - range.first;
 }
 
-void *ms_unit_at(const ms_param_unit *unit, void *base, long element)
+void *ms_unit_at(ms_scalar scalar, void *base, long element)
 {
-    return base == NULL ? NULL : (char *)base + (size_t)element * unit->real_bytes;
+    return base == NULL ? NULL : (char *)base + (size_t)element * ms_scalar_bytes(scalar);
 }
 
 void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment, long element)
 {
-    return ms_unit_at(unit, segment->params, element - segment->kept_params.first);
+    return ms_unit_at(unit->precision.real, segment->params,
+                      element - segment->kept_params.first);
+}
+
+void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
+                        long element)
+{
+    return ms_unit_at(unit->precision.state, segment->master,
+                      element - segment->own.first);
 }
 
 void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
                           long element)
 {
+    ms_scalar scalar = unit->precision.gradient;
     if (segment->reduced != NULL)
-        return ms_unit_at(unit, segment->reduced, element - segment->own.first);
-    return ms_unit_at(unit, segment->grads, element - segment->kept_grads.first);
+        return ms_unit_at(scalar, segment->reduced, element - segment->own.first);
+    return ms_unit_at(scalar, segment->grads, element - segment->kept_grads.first);
 }
 
 /* ---- tensors ---- */
@@ -190,31 +199,38 @@ static void set_room_places(ms_param_unit *unit)
 
 /* ---- memory ---- */
 
-ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, long count, void **out)
+ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, ms_scalar scalar,
+                           long count, void **out)
 {
-    MS_TRY(ms_rank_allocate(rank, part, (double)count * (double)rank->kernels->real_bytes,
-                            out));
+    double bytes = (double)count * (double)ms_scalar_bytes(scalar);
+    MS_TRY(ms_rank_allocate(rank, part, bytes, out));
     if (*out != NULL)
-        rank->kernels->fill(*out, 0.0, count);
+        rank->backend->arrays->fill(rank->device, scalar, *out, 0.0, count);
     return MS_OK;
 }
 
-void ms_unit_free(ms_rank *rank, ms_memory_part part, long count, void **memory)
+void ms_unit_free(ms_rank *rank, ms_memory_part part, ms_scalar scalar, long count,
+                  void **memory)
 {
-    ms_rank_release(rank, part, (double)count * (double)rank->kernels->real_bytes,
-                    *memory);
+    double bytes = (double)count * (double)ms_scalar_bytes(scalar);
+    ms_rank_release(rank, part, bytes, *memory);
     *memory = NULL;
 }
 
 static ms_status allocate_segment(ms_rank *rank, ms_segment *segment)
 {
-    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_PARAMS, ms_range_length(segment->kept_params),
-                            &segment->params));
-    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GRADS, ms_range_length(segment->kept_grads),
-                            &segment->grads));
+    const ms_precision *p = &rank->precision;
+    long own = ms_range_length(segment->own);
+    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_PARAMS, p->real,
+                            ms_range_length(segment->kept_params), &segment->params));
+    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GRADS, p->gradient,
+                            ms_range_length(segment->kept_grads), &segment->grads));
     for (int i = 0; i < 2; i++)
-        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_OPTIMIZER, ms_range_length(segment->own),
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_OPTIMIZER, p->state, own,
                                 &segment->moments[i]));
+    if (p->has_master)
+        MS_TRY(
+            ms_unit_allocate(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->master));
     return MS_OK;
 }
 
@@ -223,7 +239,7 @@ ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_u
     ms_param_unit *unit = MS_NEW(rank->cx->arena, ms_param_unit);
     *unit = (ms_param_unit){.options = *options,
                             .sharding = rank->planned->sharding,
-                            .real_bytes = rank->kernels->real_bytes,
+                            .precision = rank->precision,
                             .matrix = -1};
     *out = unit; /* to be closed, whatever follows */
     collect_tensors(rank, unit);
@@ -237,13 +253,16 @@ ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_u
 
 static void close_segment(ms_rank *rank, ms_segment *segment)
 {
-    ms_unit_free(rank, MS_MEMORY_PARAMS, ms_range_length(segment->kept_params),
+    const ms_precision *p = &rank->precision;
+    long own = ms_range_length(segment->own);
+    ms_unit_free(rank, MS_MEMORY_PARAMS, p->real, ms_range_length(segment->kept_params),
                  &segment->params);
-    ms_unit_free(rank, MS_MEMORY_GRADS, ms_range_length(segment->kept_grads),
+    ms_unit_free(rank, MS_MEMORY_GRADS, p->gradient, ms_range_length(segment->kept_grads),
                  &segment->grads);
     for (int i = 0; i < 2; i++)
-        ms_unit_free(rank, MS_MEMORY_OPTIMIZER, ms_range_length(segment->own),
-                     &segment->moments[i]);
+        ms_unit_free(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->moments[i]);
+    if (p->has_master)
+        ms_unit_free(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->master);
 }
 
 void ms_unit_close(ms_rank *rank, ms_param_unit *unit)

@@ -9,6 +9,9 @@ ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                         ms_transfer transfer)
 {
     ms_rank *rank = move->rank;
+    const ms_precision *precision = &move->unit->precision;
+    bool gathers = transfer.kind == MS_TRANSFER_ALL_GATHER;
+    transfer.scalar = (unsigned char)(gathers ? precision->real : precision->gradient);
     transfer.predicted_s = move->predicted_s[segment->is_expert];
     move->predicted_s[segment->is_expert] = 0.0;
     if (!rank->backend->has_values && transfer.predicted_s <= 0.0)
@@ -50,7 +53,8 @@ static void *destination(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
     if (unit->sharding == MS_ZERO_3)
-        return ms_unit_at(unit, unit->rooms->params[unit->room][s->is_expert],
+        return ms_unit_at(unit->precision.real,
+                          unit->rooms->params[unit->room][s->is_expert],
                           unit->room_first[segment]);
     return unit->sharding == MS_ZERO_3_KEEP ? s->whole : s->params;
 }
@@ -125,7 +129,8 @@ static void *whole_grads(const ms_param_unit *unit, int segment)
         return s->grads;
     if (unit->rooms == NULL || unit->rooms->gradient_holder != unit)
         return NULL;
-    return ms_unit_at(unit, unit->rooms->grads[s->is_expert], unit->room_first[segment]);
+    return ms_unit_at(unit->precision.gradient, unit->rooms->grads[s->is_expert],
+                      unit->room_first[segment]);
 }
 
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells)
@@ -133,9 +138,9 @@ void ms_unit_bind(const ms_param_unit *unit, ms_local *cells)
     for (int i = 0; i < unit->num_tensors; i++) {
         const ms_unit_tensor *t = &unit->tensors[i];
         cells[t->weight].data =
-            ms_unit_at(unit, whole_params(unit, t->segment), t->first);
+            ms_unit_at(unit->precision.real, whole_params(unit, t->segment), t->first);
         if (t->gradient >= 0)
-            cells[t->gradient].data =
-                ms_unit_at(unit, whole_grads(unit, t->segment), t->first);
+            cells[t->gradient].data = ms_unit_at(unit->precision.gradient,
+                                                 whole_grads(unit, t->segment), t->first);
     }
 }

@@ -1,9 +1,8 @@
 /* The norm of the gradients, and AdamW on the rank's shard. */
 #include "exec/unit_priv.h"
 
-double ms_unit_sum_of_squares(ms_rank *rank, const ms_param_unit *unit)
+void ms_unit_add_squares(ms_rank *rank, const ms_param_unit *unit, int slot)
 {
-    double sum = 0.0;
     for (int i = 0; i < unit->num_tensors && rank->backend->has_values; i++) {
         const ms_unit_tensor *t = &unit->tensors[i];
         const ms_segment *s = unit->segments[t->segment];
@@ -11,10 +10,10 @@ double ms_unit_sum_of_squares(ms_rank *rank, const ms_param_unit *unit)
             continue;
         ms_range part =
             ms_range_overlap(s->own, (ms_range){t->first, t->first + t->local.count});
-        sum += rank->kernels->sum_of_squares(ms_segment_gradient(unit, s, part.first),
-                                             ms_range_length(part));
+        rank->backend->arrays->add_squares(rank->device, unit->precision.gradient, slot,
+                                           ms_segment_gradient(unit, s, part.first),
+                                           ms_range_length(part));
     }
-    return sum;
 }
 
 ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how)
@@ -24,11 +23,17 @@ ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how
         ms_range part = ms_range_overlap(s->own, (ms_range){0, s->num_updated});
         if (!rank->backend->has_values || ms_range_length(part) == 0)
             continue;
-        rank->kernels->adamw(how, ms_segment_param(unit, s, part.first),
-                             ms_segment_gradient(unit, s, part.first),
-                             ms_unit_at(unit, s->moments[0], part.first - s->own.first),
-                             ms_unit_at(unit, s->moments[1], part.first - s->own.first),
-                             ms_range_length(part));
+        long first = part.first - s->own.first;
+        ms_scalar state = unit->precision.state;
+        const ms_update update = {.scalar = unit->precision.real,
+                                  .weight = ms_segment_param(unit, s, part.first),
+                                  .master = ms_unit_at(state, s->master, first),
+                                  .gradient = ms_segment_gradient(unit, s, part.first),
+                                  .first_moment = ms_unit_at(state, s->moments[0], first),
+                                  .second_moment =
+                                      ms_unit_at(state, s->moments[1], first),
+                                  .count = ms_range_length(part)};
+        rank->backend->arrays->adamw(rank->device, how, &update);
     }
     return MS_OK;
 }

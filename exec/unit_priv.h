@@ -25,7 +25,7 @@ typedef struct ms_segment {
     long num_updated; /* what has a gradient */
     /* what is kept of parameters and gradients: everything, or the own shard */
     ms_range kept_params, kept_grads;
-    void *params, *grads, *moments[2];
+    void *params, *grads, *moments[2], *master;
     void *whole; /* ZeRO 3 kept: everything, gathered */
     bool has_reduced;
     void *reduced; /* the own shard of gradients that were whole, as long as it has one */
@@ -44,7 +44,7 @@ typedef struct ms_unit_tensor {
 struct ms_param_unit {
     ms_unit_options options;
     ms_sharding sharding;
-    size_t real_bytes;
+    ms_precision precision;
     int num_segments;
     ms_segment *segments[MS_MAX_SEGMENTS]; /* a borrowed one first */
     int num_borrowed;
@@ -77,16 +77,21 @@ struct ms_unit_rooms {
 };
 
 /* Memory of `count` elements, zeroed and counted. */
-ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, long count, void **out);
-void ms_unit_free(ms_rank *rank, ms_memory_part part, long count, void **memory);
+ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, ms_scalar scalar,
+                           long count, void **out);
+void ms_unit_free(ms_rank *rank, ms_memory_part part, ms_scalar scalar, long count,
+                  void **memory);
 /* Memory of one room of parameters. */
 ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room);
 void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room);
 
 /* Memory of an element; NULL in runs without values. */
-void *ms_unit_at(const ms_param_unit *unit, void *base, long element);
+void *ms_unit_at(ms_scalar scalar, void *base, long element);
 void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment,
                        long element);
+/* Of the own shard. */
+void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
+                        long element);
 /* Of the own shard, reduced or not. */
 void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
                           long element);

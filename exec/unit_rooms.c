@@ -22,13 +22,14 @@ static void measure(ms_unit_rooms *rooms, const ms_param_unit *unit)
 
 static double workspace_bytes(const ms_rank *rank, const ms_unit_rooms *rooms, int expert)
 {
-    return (double)rooms->shard_count[expert] * (double)rank->kernels->real_bytes;
+    return (double)rooms->shard_count[expert] *
+           (double)ms_scalar_bytes(rank->precision.gradient);
 }
 
 ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room)
 {
     for (int expert = 0; expert < 2; expert++)
-        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS,
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
                                 rooms->room_count[expert], &rooms->params[room][expert]));
     return MS_OK;
 }
@@ -36,14 +37,14 @@ ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room)
 void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room)
 {
     for (int expert = 0; expert < 2; expert++)
-        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
-                     &rooms->params[room][expert]);
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+                     rooms->room_count[expert], &rooms->params[room][expert]);
 }
 
 static ms_status open_gradients(ms_rank *rank, ms_unit_rooms *rooms)
 {
     for (int expert = 0; expert < 2; expert++) {
-        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS,
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
                                 rooms->room_count[expert], &rooms->grads[expert]));
         MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, rooms, expert),
                                  &rooms->reduced[expert]));
@@ -54,8 +55,8 @@ static ms_status open_gradients(ms_rank *rank, ms_unit_rooms *rooms)
 static void close_gradients(ms_rank *rank, ms_unit_rooms *rooms)
 {
     for (int expert = 0; expert < 2; expert++) {
-        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rooms->room_count[expert],
-                     &rooms->grads[expert]);
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
+                     rooms->room_count[expert], &rooms->grads[expert]);
         ms_rank_release_workspace(rank, workspace_bytes(rank, rooms, expert),
                                   rooms->reduced[expert]);
     }
@@ -67,8 +68,8 @@ static ms_status open_whole(ms_rank *rank, ms_param_unit *unit)
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         ms_segment *segment = unit->segments[i];
         if (segment->num_shards > 1)
-            MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, segment->count,
-                                    &segment->whole));
+            MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+                                    segment->count, &segment->whole));
     }
     return MS_OK;
 }
@@ -77,8 +78,8 @@ static void close_whole(ms_rank *rank, const ms_param_unit *unit)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         if (unit->segments[i]->num_shards > 1)
-            ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, unit->segments[i]->count,
-                         &unit->segments[i]->whole);
+            ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+                         unit->segments[i]->count, &unit->segments[i]->whole);
 }
 
 ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num_units,

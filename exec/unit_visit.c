@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#define PIECE 256
+#define PIECE 2048
 
 /* Elements of one tensor, and of one expert, that lie one after the other in the shard. */
 typedef struct piece {
@@ -83,6 +83,35 @@ static ms_status for_pieces(ms_rank *rank, const ms_param_unit *unit, bool count
     return MS_OK;
 }
 
+static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piece *p,
+                            const double *values)
+{
+    const ms_array_ops *arrays = rank->backend->arrays;
+    const ms_precision *precision = &unit->precision;
+    MS_TRY(arrays->write(rank->cx, rank->device, precision->real,
+                         ms_segment_param(unit, p->segment, p->first), values, p->count));
+    if (!precision->has_master)
+        return MS_OK;
+    return arrays->write(rank->cx, rank->device, precision->state,
+                         ms_segment_master(unit, p->segment, p->first), values, p->count);
+}
+
+/* The most exact weights that there are. */
+static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piece *p,
+                            ms_unit_content content, double *values)
+{
+    const ms_precision *precision = &unit->precision;
+    ms_scalar scalar = precision->gradient;
+    const void *from = ms_segment_gradient(unit, p->segment, p->first);
+    if (content == MS_UNIT_WEIGHTS) {
+        scalar = precision->has_master ? precision->state : precision->real;
+        from = precision->has_master ? ms_segment_master(unit, p->segment, p->first)
+                                     : ms_segment_param(unit, p->segment, p->first);
+    }
+    return rank->backend->arrays->read(rank->cx, rank->device, scalar, values, from,
+                                       p->count);
+}
+
 /* ---- initial values ---- */
 
 static ms_status initialise(ms_rank *rank, const ms_param_unit *unit, const piece *p,
@@ -100,9 +129,7 @@ static ms_status initialise(ms_rank *rank, const ms_param_unit *unit, const piec
                                : ms_initial_value(initial, key, p->places[i],
                                                   name->is_norm, name->is_bias);
     }
-    rank->kernels->from_double(ms_segment_param(unit, p->segment, p->first), values,
-                               p->count);
-    return MS_OK;
+    return set_values(rank, unit, p, values);
 }
 
 ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
@@ -129,12 +156,9 @@ static ms_status show(ms_rank *rank, const ms_param_unit *unit, const piece *p,
     const ms_weight_name *name = &p->tensor->name;
     if (v->content == MS_UNIT_GRADIENTS && p->tensor->gradient < 0)
         return MS_OK;
-    const void *from = v->content == MS_UNIT_WEIGHTS
-                           ? ms_segment_param(unit, p->segment, p->first)
-                           : ms_segment_gradient(unit, p->segment, p->first);
     double values[PIECE];
     long places[PIECE], count = 0;
-    rank->kernels->to_double(values, from, p->count);
+    MS_TRY(get_values(rank, unit, p, v->content, values));
     for (long i = 0; i < p->count; i++) {
         if (p->places[i] >= name->count)
             continue;
@@ -198,9 +222,7 @@ static ms_status set_loaded(ms_rank *rank, const ms_param_unit *unit, const piec
     double values[PIECE];
     for (long i = 0; i < p->count; i++)
         values[i] = p->places[i] < p->tensor->name.count ? l->values[p->places[i]] : 0.0;
-    rank->kernels->from_double(ms_segment_param(unit, p->segment, p->first), values,
-                               p->count);
-    return MS_OK;
+    return set_values(rank, unit, p, values);
 }
 
 ms_status ms_unit_load(ms_rank *rank, ms_param_unit *unit, ms_tensor_finder *find,

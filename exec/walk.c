@@ -111,7 +111,7 @@ static ms_status execute(ms_walk_run *w, const ms_part_entry *entry)
     ms_part_run run = ms_walk_run_at(w);
     if (entry->node < 0)
         return MS_OK;
-    double start_s = w->r->rank.backend->now_s(w->r->rank.device);
+    double start_s = ms_rank_run_clock(w->r);
     MS_TRY(ms_part_execute(&run, entry));
     ms_rank_run_record(w->r, slice_of(run.part->plan->program, entry), start_s);
     return MS_OK;
@@ -200,19 +200,10 @@ static ms_status take_loss(ms_walk_run *w, const ms_part_run *run)
     bool counts =
         rank->place->tp == 0 || program->tensors[program->output].at[2].kind == MS_SHARD;
     ms_handed done;
-    if (loss->data != NULL && counts) {
-        ms_arena_mark mark = ms_arena_save(rank->scratch);
-        double *values = MS_NEW_ARRAY(rank->scratch, loss->count, double), sum = 0.0;
-        rank->kernels->to_double(values, loss->data, loss->count);
-        for (long i = 0; i < loss->count; i++)
-            sum += values[i];
-        ms_arena_rewind(rank->scratch, mark);
-        w->r->loss_sum += sum;
-        if (!isfinite(sum))
-            return ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
-                           "the loss of micro-batch %d is not finite in step %ld",
-                           w->flight->microbatch, w->r->step + 1);
-    }
+    if (loss->data != NULL && counts)
+        rank->backend->arrays->add_sum(rank->device, (ms_scalar)loss->scalar,
+                                       ms_loss_slot(w->flight->microbatch), loss->data,
+                                       loss->count);
     MS_TRY(ms_part_take(run, program->output, &done));
     ms_rank_release(&w->r->rank, ms_part_category(program, program->output), done.bytes,
                     done.data);

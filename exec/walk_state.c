@@ -23,7 +23,7 @@ static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
 
 static double now_s(const ms_rank_run *r)
 {
-    return r->rank.backend->now_s(r->rank.device);
+    return ms_rank_run_clock(r);
 }
 
 /* Compute waits for a transfer of parameters or gradients: with values, as a slice of the record. */
@@ -31,7 +31,7 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
                                const char *name)
 {
     const ms_rank *rank = &w->r->rank;
-    double start_s = rank->backend->now_s(rank->device);
+    double start_s = now_s(w->r);
     if (event == 0)
         return MS_OK;
     MS_TRY(rank->backend->wait(rank->cx, rank->device, event));

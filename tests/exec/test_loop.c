@@ -64,6 +64,7 @@ static ms_transfer reduction(ms_traffic_group group, const char *name, double *x
                              long count)
 {
     return (ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
+                         .scalar = MS_SCALAR_FP64,
                          .group = (unsigned char)group,
                          .send = x,
                          .receive = x,
@@ -110,12 +111,14 @@ static ms_status passes_on(ms_ctx *cx, ms_device_rank *device, long rank, void *
     ms_event came = 0, sent = 0;
     for (long hop = 0; hop < size; hop++) {
         ms_transfer t = {.kind = MS_TRANSFER_SEND,
+                         .scalar = MS_SCALAR_FP64,
                          .peer = (rank + 1) % size,
                          .tag = 1,
                          .send = &x[hop % 2],
                          .count = 1};
         MS_TRY(ms_backend_loop.start(cx, device, &t, &came, 1, &sent));
         t = (ms_transfer){.kind = MS_TRANSFER_RECEIVE,
+                          .scalar = MS_SCALAR_FP64,
                           .peer = (rank + size - 1) % size,
                           .tag = 1,
                           .receive = &x[(hop + 1) % 2],
@@ -217,6 +220,7 @@ static ms_status nobody_sends(ms_ctx *cx, ms_device_rank *device, long rank, voi
     (void)state;
     double x[2];
     ms_transfer t = {.kind = MS_TRANSFER_RECEIVE,
+                     .scalar = MS_SCALAR_FP64,
                      .peer = 2,
                      .tag = 4,
                      .receive = x,
@@ -248,8 +252,15 @@ static ms_status rank_2_fails(ms_ctx *cx, ms_device_rank *device, long rank, voi
     double x[2] = {0};
     ms_event ignored;
     ms_transfer t = reduction(MS_TRAFFIC_WORLD, "gradient norm", x, 2),
-                receive = {.kind = MS_TRANSFER_RECEIVE, .peer = 2, .receive = x},
-                send = {.kind = MS_TRANSFER_SEND, .peer = 1, .send = x, .count = 2};
+                receive = {.kind = MS_TRANSFER_RECEIVE,
+                           .scalar = MS_SCALAR_FP64,
+                           .peer = 2,
+                           .receive = x},
+                send = {.kind = MS_TRANSFER_SEND,
+                        .scalar = MS_SCALAR_FP64,
+                        .peer = 1,
+                        .send = x,
+                        .count = 2};
     if (rank == 2) {
         MS_TRY(ms_backend_loop.start(cx, device, &send, NULL, 0, &ignored));
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the loss is %s", "nan");
@@ -299,6 +310,7 @@ static ms_status lengths_differ(ms_ctx *cx, ms_device_rank *device, long rank,
     (void)state;
     double x[5] = {0};
     ms_transfer t = {.kind = rank == 0 ? MS_TRANSFER_SEND : MS_TRANSFER_RECEIVE,
+                     .scalar = MS_SCALAR_FP64,
                      .peer = 1 - rank,
                      .send = x,
                      .receive = x,

@@ -142,10 +142,39 @@ static void faulty_abort(ms_device_rank *device)
     inner(device)->abort(device->inner);
 }
 
+/* ---- arrays: those of the backends on CPUs use the device for sums only, whose memory is the inner one's ---- */
+
+static void add_sum(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
+                    long count)
+{
+    inner(device)->arrays->add_sum(device->inner, scalar, slot, x, count);
+}
+
+static void add_squares(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
+                        long count)
+{
+    inner(device)->arrays->add_squares(device->inner, scalar, slot, x, count);
+}
+
+static ms_status read_sums(ms_ctx *cx, ms_device_rank *device, double *sums, int num)
+{
+    if (is_due(device))
+        return fail(cx, device, "read sums");
+    return inner(device)->arrays->read_sums(cx, device->inner, sums, num);
+}
+
 void ms_faulty_wrap(ms_faulty *faulty, ms_backend_job *job)
 {
+    if (faulty->inner->arrays != NULL) {
+        faulty->arrays = *faulty->inner->arrays;
+        faulty->arrays.add_sum = add_sum;
+        faulty->arrays.add_squares = add_squares;
+        faulty->arrays.read_sums = read_sums;
+    }
     faulty->table = (ms_backend){.name = faulty->inner->name,
                                  .has_values = faulty->inner->has_values,
+                                 .arrays = &faulty->arrays,
+                                 .workspace_bytes = faulty->inner->workspace_bytes,
                                  .open = faulty_open,
                                  .run = faulty_run,
                                  .close = faulty_close,

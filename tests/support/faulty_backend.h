@@ -15,6 +15,7 @@ typedef struct ms_faulty {
     long num_calls; /* of that rank */
     bool failed;    /* the call came */
     ms_backend table;
+    ms_array_ops arrays;
     ms_backend_job job; /* the inner one */
 } ms_faulty;
 

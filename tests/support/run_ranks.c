@@ -72,17 +72,24 @@ static void make_batch(walk *w)
     w->batch.targets = tokens_of(w, 1);
 }
 
-static double bytes_of(const walk *w, const ms_local *local)
+static double bytes_of(const ms_local *local)
 {
-    return (double)local->count * (double)w->rank.kernels->real_bytes;
+    return (double)local->count * (double)ms_scalar_bytes((ms_scalar)local->scalar);
+}
+
+static void fill(const walk *w, const ms_local *local, double value)
+{
+    w->rank.backend->arrays->fill(w->rank.device, (ms_scalar)local->scalar, local->data,
+                                  value, local->count);
 }
 
 static ms_status allocate(walk *w, int tensor)
 {
     ms_local *local = &w->locals[tensor];
-    MS_TRY(ms_rank_allocate(&w->rank, MS_MEMORY_ACTIVATIONS, bytes_of(w, local),
-                            &local->data));
-    w->rank.kernels->fill(local->data, NAN, local->count);
+    MS_TRY(
+        ms_rank_allocate(&w->rank, MS_MEMORY_ACTIVATIONS, bytes_of(local), &local->data));
+    if (local->scalar != MS_SCALAR_BYTE)
+        fill(w, local, NAN);
     return MS_OK;
 }
 
@@ -92,14 +99,17 @@ static ms_status allocate_given(walk *w)
     const ms_program *program = w->job->program;
     for (int t = 0; t < program->num_tensors; t++) {
         w->locals[t] = ms_world_local(w->rank.world, program, t, w->rank.place);
+        w->locals[t].scalar = (unsigned char)ms_rank_scalar(&w->rank, program, t);
         const ms_cell *cell = ms_interp_cell(w->job->like, t, w->at);
         if (program->tensors[t].producer < 0) {
             MS_TRY(allocate(w, t));
             assert(cell->count == w->locals[t].count);
-            w->rank.kernels->from_double(w->locals[t].data, cell->values, cell->count);
+            MS_TRY(w->rank.backend->arrays->write(
+                w->rank.cx, w->rank.device, (ms_scalar)w->locals[t].scalar,
+                w->locals[t].data, cell->values, cell->count));
         } else if (program->tensors[t].role == MS_ROLE_WEIGHT_GRADIENT) {
             MS_TRY(allocate(w, t));
-            w->rank.kernels->fill(w->locals[t].data, 0.0, w->locals[t].count);
+            fill(w, &w->locals[t], 0.0);
         }
     }
     return MS_OK;
@@ -154,7 +164,7 @@ static ms_status execute(walk *w, const ms_node *node)
     ms_rank *rank = &w->rank;
     ms_op_call call;
     MS_TRY(call_of(w, node, &call));
-    double bytes = (double)rank->kernels->workspace_bytes(program, node);
+    double bytes = (double)rank->backend->workspace_bytes(program, node, w->job->type);
     MS_TRY(ms_rank_workspace(rank, bytes, &call.workspace));
     ms_status status = ms_is_lowered(program, node)
                            ? ms_lower(rank, &call)
@@ -172,7 +182,7 @@ static ms_status execute_pair(walk *w, const ms_node *node)
     return ms_lower_async(&w->rank, &first, &second);
 }
 
-static void leave(walk *w, const shared *all)
+static ms_status leave(walk *w, const shared *all)
 {
     const ms_program *program = w->job->program;
     for (int t = 0; t < program->num_tensors; t++) {
@@ -183,9 +193,13 @@ static void leave(walk *w, const shared *all)
         if (local->data == NULL)
             continue;
         cell->values = MS_NEW_ARRAY(all->arenas[w->at], local->count, double);
-        w->rank.kernels->to_double(cell->values, local->data, local->count);
-        ms_rank_release(&w->rank, MS_MEMORY_ACTIVATIONS, bytes_of(w, local), local->data);
+        if (local->scalar != MS_SCALAR_BYTE)
+            MS_TRY(w->rank.backend->arrays->read(w->rank.cx, w->rank.device,
+                                                 (ms_scalar)local->scalar, cell->values,
+                                                 local->data, local->count));
+        ms_rank_release(&w->rank, MS_MEMORY_ACTIVATIONS, bytes_of(local), local->data);
     }
+    return MS_OK;
 }
 
 static ms_status walk_nodes(walk *w)
@@ -211,13 +225,14 @@ static ms_status rank_main(ms_ctx *cx, ms_device_rank *device, long rank, void *
                        .place = place,
                        .backend = all->job->backend,
                        .device = device,
-                       .kernels = ms_cpu_kernels(all->job->type),
+                       .precision = ms_precision_of(all->job->type),
                        .scratch = cx->arena},
               .at = number_of(all->world, place)};
     w.locals = MS_NEW_ARRAY(cx->arena, all->job->program->num_tensors, ms_local);
     make_batch(&w);
     ms_status status = walk_nodes(&w);
-    leave(&w, all);
+    if (status == MS_OK)
+        status = leave(&w, all);
     const ms_ledger *ledger = &w.rank.ledger;
     if (status == MS_OK && (ledger->now_total_bytes != 0 || ledger->workspace_bytes != 0))
         status = ms_fail(cx, MS_EIO, MS_NOWHERE,

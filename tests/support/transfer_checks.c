@@ -13,7 +13,7 @@ typedef struct checker {
     long rank;
     int group;
     const ms_members *members;
-    ms_element element;
+    ms_scalar scalar;
 } checker;
 
 typedef union numbers {
@@ -38,12 +38,12 @@ ms_plan ms_check_plan(const long size[MS_NUM_PLAN_AXES], long ep)
 
 static bool is_float(const checker *c)
 {
-    return ms_element_bytes(c->job->type, c->element) == sizeof(float);
+    return c->scalar == MS_SCALAR_FP32;
 }
 
 static void set(const checker *c, numbers *to, long i, double value)
 {
-    if (c->element == MS_ELEMENT_LONG)
+    if (c->scalar == MS_SCALAR_LONG)
         to->l[i] = (long)value;
     else if (is_float(c))
         to->f[i] = (float)value;
@@ -53,7 +53,7 @@ static void set(const checker *c, numbers *to, long i, double value)
 
 static double get(const checker *c, const numbers *from, long i)
 {
-    if (c->element == MS_ELEMENT_LONG)
+    if (c->scalar == MS_SCALAR_LONG)
         return (double)from->l[i];
     return is_float(c) ? (double)from->f[i] : from->d[i];
 }
@@ -85,7 +85,7 @@ static ms_status expect(const checker *c, const char *what, const numbers *got, 
 static ms_transfer transfer_of(const checker *c, ms_transfer_kind kind, const char *name)
 {
     return (ms_transfer){.kind = (unsigned char)kind,
-                         .element = (unsigned char)c->element,
+                         .scalar = (unsigned char)c->scalar,
                          .group = (unsigned char)c->group,
                          .name = name,
                          .count = COUNT};
@@ -245,7 +245,7 @@ static ms_status check_ring(const checker *c)
 /* All send first. */
 static ms_status check_large_messages(const checker *c)
 {
-    size_t bytes = MANY * ms_element_bytes(c->job->type, c->element);
+    size_t bytes = MANY * ms_scalar_bytes(c->scalar);
     const ms_backend *b = c->job->backend;
     char *mine = b->allocate(c->device, bytes), *got = b->allocate(c->device, bytes);
     memset(mine, (int)(c->rank % 100), bytes);
@@ -303,14 +303,15 @@ static ms_status check_beside_each_other(checker *c)
 ms_status ms_check_transfers(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     checker c = {.cx = cx, .job = state, .device = device, .rank = rank};
-    for (int element = MS_ELEMENT_REAL; element <= MS_ELEMENT_DOUBLE; element++) {
-        c.element = (ms_element)element;
+    static const ms_scalar scalars[] = {MS_SCALAR_FP32, MS_SCALAR_FP64, MS_SCALAR_LONG};
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+        c.scalar = scalars[i];
         for (c.group = 0; c.group < MS_NUM_TRAFFIC_GROUPS; c.group++) {
             c.members = &c.job->world->members[c.group][rank];
             MS_TRY(check_group(&c));
         }
     }
-    c.element = MS_ELEMENT_REAL;
+    c.scalar = ms_precision_of(c.job->type).real;
     c.group = MS_TRAFFIC_WORLD;
     c.members = &c.job->world->members[c.group][rank];
     MS_TRY(check_large_messages(&c));

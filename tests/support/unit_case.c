@@ -166,7 +166,7 @@ ms_status ms_held_open(ms_held *h, ms_unit_case *of, ms_ctx *cx, ms_device_rank 
                             .planned = &of->planned,
                             .backend = backend,
                             .device = device,
-                            .kernels = ms_cpu_kernels(MS_REAL_FP64)}};
+                            .precision = ms_precision_of(MS_REAL_FP64)}};
     MS_TRY(make_units(h));
     return check_ledger(h);
 }
