@@ -143,12 +143,14 @@ static double add_to(const array *x, double slot, bool squared)
 static void sums_are_added_in_one_order(void **state)
 {
     (void)state;
-    const long many = MS_CUDA_SUM_BLOCKS * 256 * 8 + 12345; /* several turns of bf16 */
+    const long many = MS_CUDA_SUM_BLOCKS * 256L * 2 * 4 + 12345; /* two turns of fp64 */
     ms_rng rng = ms_rng_seed(43);
     for (size_t c = 0; c <= NUM_COUNTS; c++) {
         long count = c < NUM_COUNTS ? counts[c] : many;
         FOR_SCALARS(s)
         {
+            if (count == many && s != MS_SCALAR_FP64)
+                continue;
             ms_arena *arena = test_cx()->arena;
             array x = make_array(arena, &rng, s, count, 0),
                   moved = make_array(arena, &rng, s, count, 1);
