@@ -312,21 +312,22 @@ template <class T, result R>
 __device__ void weigh_tile(const args &a, const tile &t, room<sum_of<T>> &r)
 {
     using S = sum_of<T>;
+    constexpr bool of_scores = R == QUERY_GRADIENT || R == KEY_GRADIENT;
     S p[PER][PER] = {}, g[PER][PER] = {};
     if (R != OUTPUT && a.probabilities != NULL)
         load_probabilities<T>(a, t, p);
     else
         probabilities<T>(a, t, r, p);
-    if (R == QUERY_GRADIENT || R == KEY_GRADIENT)
+    if (of_scores)
         multiply<T>(r, query_rows<T>(a, t, a.go, a.value_width),
                     key_rows<T>(a, t, a.v, a.value_width), a.value_width, g);
-    for_elements(g,
-                 [&](int query, int key, S &x) { x = (x - r.mean[query]) * (S)a.scale; });
     for (int i = 0; i < PER; i++) {
         for (int j = 0; j < PER; j++) {
-            S weight =
-                R == QUERY_GRADIENT || R == KEY_GRADIENT ? p[i][j] * g[i][j] : p[i][j];
-            r.weight[(threadIdx.y + i * SIDE) * PITCH + threadIdx.x + j * SIDE] = weight;
+            int query = (int)threadIdx.y + i * SIDE, key = (int)threadIdx.x + j * SIDE;
+            S weight = p[i][j];
+            if (of_scores)
+                weight *= (g[i][j] - r.mean[query]) * (S)a.scale;
+            r.weight[query * PITCH + key] = weight;
         }
     }
 }

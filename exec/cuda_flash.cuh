@@ -11,9 +11,9 @@
 namespace
 {
 
-constexpr int PART = 16;             /* rows, columns and depth of what tensor cores take */
-constexpr int CHUNK = 8;             /* elements in 16 bytes */
-constexpr int QUAD = 4;              /* lanes that have a row of accumulators */
+constexpr int PART = 16; /* rows, columns and depth of what tensor cores take */
+constexpr int CHUNK = 8; /* elements in 16 bytes */
+constexpr int QUAD = 4;  /* lanes that have a row of accumulators */
 constexpr float LOG2_E = 1.442695041F, LN_2 = 0.6931471806F;
 
 /* Positions of a tile are within. */
@@ -28,7 +28,8 @@ struct flash {
     bool is_first;
     float scale, scale_log2; /* of scores, and such that exp2 can be taken of them */
     const int *positions;
-    const span *query_spans, *key_spans; /* of tiles; NULL: positions are stored indices */
+    const span *query_spans,
+        *key_spans; /* of tiles; NULL: positions are stored indices */
     const bf16 *q, *k, *v;
     bf16 *o;
     float *lse;
@@ -249,14 +250,16 @@ __device__ __forceinline__ void write_gradient(const flash &f,
 /* ---- who sees whom ---- */
 
 template <int ROWS>
-__device__ __forceinline__ span span_of_tile(const span *spans, int first, int tile, int count)
+__device__ __forceinline__ span span_of_tile(const span *spans, int first, int tile,
+                                             int count)
 {
     if (spans != NULL)
         return spans[tile];
     return {first + tile * ROWS, first + min(tile * ROWS + ROWS, count) - 1};
 }
 
-template <int QUERIES> __device__ __forceinline__ span query_span(const flash &f, int tile)
+template <int QUERIES>
+__device__ __forceinline__ span query_span(const flash &f, int tile)
 {
     return span_of_tile<QUERIES>(f.query_spans, f.first_query, tile, f.num_queries);
 }
@@ -368,16 +371,16 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
 }
 
 /* Returns the spans, and where the workspace goes on. */
-const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count, int rows,
-                         span **workspace)
+const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
+                         int rows, span **workspace)
 {
     constexpr int threads = 64;
     long num_tiles = (count + rows - 1) / rows;
     span *spans = *workspace;
     *workspace += num_tiles;
     if (num_tiles > 0)
-        MS_LAUNCH(find_spans, dim3(ms_blocks(num_tiles, threads, LONG_MAX)), dim3(threads), 0,
-                  stream, positions, (int)count, rows, spans);
+        MS_LAUNCH(find_spans, dim3(ms_blocks(num_tiles, threads, LONG_MAX)),
+                  dim3(threads), 0, stream, positions, (int)count, rows, spans);
     return spans;
 }
 
@@ -389,8 +392,8 @@ void set_spans(ms_cuda_stream *stream, const ms_cuda_attention_args *a, int quer
         return;
     f->query_spans = launch_spans(stream, a->positions + a->first_query, a->num_queries,
                                   query_rows, workspace);
-    f->key_spans = launch_spans(stream, a->positions + a->first_key, a->num_keys, key_rows,
-                                workspace);
+    f->key_spans = launch_spans(stream, a->positions + a->first_key, a->num_keys,
+                                key_rows, workspace);
 }
 
 flash read_args(const ms_cuda_attention_args *a)

@@ -1,5 +1,5 @@
 /* Attention on tensor cores (FlashAttention-2, Dao 2023): bf16 with sums in fp32, for widths 64 and 128. Scores stay in registers; o and lse of earlier blocks are
- * merged into. Weights go into products as bf16, and o is bf16 between the blocks of a ring: each adds a rounding of 2^-9 of its size. Same numbers at
+ * merged into. Weights go into products as bf16, and o is bf16 between the blocks of a ring: each adds a rounding of at most 2^-8 of its size. Same numbers at
  * every launch. Arguments as of exec/cuda_attention_plain.h, pointers 16-byte aligned. */
 #ifndef MS_EXEC_CUDA_FLASH_H
 #define MS_EXEC_CUDA_FLASH_H

@@ -58,7 +58,8 @@ __device__ __forceinline__ long prepared_row(const flash &f, int head, int first
 
 /* Lse, then means, of COUNT queries. */
 template <int COUNT>
-__device__ __forceinline__ void load_statistics(const flash &f, int head, int first, float *to)
+__device__ __forceinline__ void load_statistics(const flash &f, int head, int first,
+                                                float *to)
 {
     constexpr int floats = 4; /* in 16 bytes */
     int thread = made_here((int)threadIdx.x);
@@ -78,7 +79,8 @@ struct step {
 
 /* The first query tile of the next head, where this one has no more. */
 template <class S>
-__device__ __forceinline__ step next_step(const flash &f, span keys, int last_head, step at)
+__device__ __forceinline__ step next_step(const flash &f, span keys, int last_head,
+                                          step at)
 {
     int num_tiles = (f.num_queries + S::OTHERS - 1) / S::OTHERS;
     at.tile = next_queries<S::OTHERS>(f, keys, at.tile);
@@ -108,9 +110,10 @@ __device__ __forceinline__ void load_queries(const flash &f, step at, bf16 *to,
 
 /* Scores of keys (rows) and queries become probabilities, gradients of probabilities those of scores without their scale. */
 template <class S>
-__device__ __forceinline__ void
-weigh_keys(const flash &f, accumulators<S::PARTS, S::OTHERS> &p,
-           accumulators<S::PARTS, S::OTHERS> &g, const float *statistics)
+__device__ __forceinline__ void weigh_keys(const flash &f,
+                                           accumulators<S::PARTS, S::OTHERS> &p,
+                                           accumulators<S::PARTS, S::OTHERS> &g,
+                                           const float *statistics)
 {
     const float *lse = statistics + lane_of() % QUAD * 2, *mean = lse + S::OTHERS;
 #pragma unroll
@@ -190,9 +193,10 @@ __device__ __forceinline__ void load_keys(const flash &f, int kv_head, int tile,
 
 /* Gradients of scores without their scale, from scores and gradients of probabilities, for rows of queries. */
 template <class S>
-__device__ __forceinline__ void
-weigh_queries(const flash &f, const accumulators<S::PARTS, S::OTHERS> &p,
-              accumulators<S::PARTS, S::OTHERS> &g, const float *statistics)
+__device__ __forceinline__ void weigh_queries(const flash &f,
+                                              const accumulators<S::PARTS, S::OTHERS> &p,
+                                              accumulators<S::PARTS, S::OTHERS> &g,
+                                              const float *statistics)
 {
     const float *lse = statistics + lane_of() / QUAD, *mean = lse + S::ROWS;
 #pragma unroll
@@ -258,12 +262,13 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(fl
 
 /* ---- launches ---- */
 
-template <int WIDTH> void launch_rows(ms_cuda_stream *stream, const flash &f, long num_batch)
+template <int WIDTH>
+void launch_rows(ms_cuda_stream *stream, const flash &f, long num_batch)
 {
     constexpr int threads = 256, rows = threads / (WIDTH / CHUNK);
     long num_rows = num_batch * f.padded * f.num_heads;
-    MS_LAUNCH((prepare_rows<WIDTH>), dim3(ms_blocks(num_rows, rows, LONG_MAX)), dim3(threads), 0,
-              stream, f, num_rows);
+    MS_LAUNCH((prepare_rows<WIDTH>), dim3(ms_blocks(num_rows, rows, LONG_MAX)),
+              dim3(threads), 0, stream, f, num_rows);
 }
 
 template <class S>
@@ -275,7 +280,8 @@ void launch_key_gradient(ms_cuda_stream *stream, const ms_cuda_attention_args *a
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
         return;
     set_spans(stream, a, S::OTHERS, S::ROWS, &f, workspace);
-    MS_LAUNCH((flash_key_gradient<S>), grid, dim3(S::THREADS), S::shared_bytes, stream, f);
+    MS_LAUNCH((flash_key_gradient<S>), grid, dim3(S::THREADS), S::shared_bytes, stream,
+              f);
 }
 
 template <class S>
@@ -312,7 +318,8 @@ void launch(ms_cuda_stream *stream, const ms_cuda_attention_args *a)
 
 } // namespace
 
-extern "C" void ms_cuda_flash_grad(ms_cuda_stream *stream, const ms_cuda_attention_args *a)
+extern "C" void ms_cuda_flash_grad(ms_cuda_stream *stream,
+                                   const ms_cuda_attention_args *a)
 {
     if (a->width == 64)
         launch<shape<64, 4, 2, 32, 2>, shape<64, 4, 2, 64, 2>>(stream, a);
