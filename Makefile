@@ -16,6 +16,7 @@ CC     ?= gcc
 ifeq ($(origin CC),default)
   CC   := gcc
 endif
+CXX    ?= g++
 CLANG  ?= clang
 AR     ?= ar
 MPICC  ?= mpicc
@@ -68,10 +69,13 @@ endif
 
 LIB_DIRS  := base topo costmodel sim
 RUN_DIRS  := exec plots
-vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backend_mpi*.c)) $(if $(filter no,$(use_blas)),exec/backend_blas.c)
+vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backend_mpi*.c)) $(if $(filter no,$(use_blas)),exec/backend_blas.c) \
+    $(if $(filter no,$(use_cuda)),$(wildcard exec/backend_cuda_driver*.c))
 LIB_SRCS  := $(sort $(wildcard $(addsuffix /*.c,$(LIB_DIRS))))
 RUN_SRCS  := $(filter-out $(vendor),$(sort $(wildcard $(addsuffix /*.c,$(RUN_DIRS)))))
-CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(sort $(wildcard exec/*.cu)))
+ALL_CU_SRCS := $(sort $(wildcard exec/*.cu))
+EMULATION := $(wildcard tests/support/*.cpp tests/support/*.cu)
+CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(ALL_CU_SRCS))
 CLI_SRCS  := $(sort $(wildcard cli/*.c))
 SRCS      := $(LIB_SRCS) $(RUN_SRCS) $(CLI_SRCS)
 STATIC_SRCS := $(wildcard base/static/*.c)
@@ -103,9 +107,14 @@ san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-f
 CPPFLAGS += -D_POSIX_C_SOURCE=200809L -I.
 CFLAGS   ?= $(OPTIMISE)
 ALL_CFLAGS = -std=c17 $(CFLAGS) $(WARNINGS) $(san_flags) -pthread
-NVCCFLAGS ?= -O2 -std=c++17 -Xcompiler -Wall,-Wextra
+# Kernels for these GPUs, and for later ones from the PTX of the last.
+CUDA_ARCHS ?= 80 90 100
+last_arch := $(lastword $(CUDA_ARCHS))
+cuda_codes := $(foreach a,$(filter-out $(last_arch),$(CUDA_ARCHS)),-gencode arch=compute_$a$(comma)code=sm_$a) \
+    -gencode arch=compute_$(last_arch),code=[sm_$(last_arch)$(comma)compute_$(last_arch)]
+NVCCFLAGS ?= -O3 -std=c++17 --threads 2 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror
 features := $(if $(filter yes,$(use_mpi)),$(if $(wildcard exec/backend_mpi.c),-DMS_WITH_MPI)) \
-    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(CU_SRCS),-DMS_WITH_CUDA)
+    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(filter yes,$(use_cuda)),-DMS_WITH_CUDA)
 # what `meshsim info` reports
 have = -DMS_HAVE_$(1)=$(if $(filter yes,$(2)),1,0)
 info_flags := $(call have,CUDA,$(use_cuda)) $(call have,NCCL,$(if $(filter yes,$(use_cuda)),$(found_nccl))) \
@@ -114,7 +123,8 @@ mpi_used := $(findstring MS_WITH_MPI,$(features))
 mpi_dirs := $(if $(mpi_used),$(shell $(MPICC) --showme:incdirs 2>/dev/null))
 LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
 # OpenBLAS before gslcblas: both define cblas_*, the first one wins.
-LIBS     := $(if $(CU_SRCS),-L$(CUDA_HOME)/lib64 -lcudart -lcublasLt -lcublas -lnccl -lstdc++) \
+# The CUDA run time is in the program; cuBLASLt and NCCL are opened when they are needed, where the build found them or where the machine has them.
+LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -ldl -lrt -lstdc++) \
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
     -lcjson -lgsl -lgslcblas -lm -lpthread
 # `make static`: all but the C library. $(call archive,NAME) is empty where there is none; Debian's cJSON comes without.
@@ -132,7 +142,12 @@ objects = $(foreach x,$(basename $(filter-out exec/cpu_%,$(1))),$(2)/$x.o) \
     $(foreach x,$(basename $(call typed,$(1))),$(2)/$x.fp32.o $(2)/$x.fp64.o)
 obj     = $(call objects,$(1),$B)
 LIB     := $B/libmeshsim.a
-RUN_LIB := $(if $(RUN_SRCS)$(CU_SRCS),$B/libmeshsim_run.a)
+# Kernels are in an archive of their own: the program takes those of nvcc, tests those for the processor (tests/support/cuda_emulated.h).
+cu_obj  = $(foreach x,$(1),$B/$x.o)
+emulated_obj = $(foreach x,$(ALL_CU_SRCS) $(EMULATION),$B/$x.emulated.o)
+RUN_LIB := $(if $(RUN_SRCS),$B/libmeshsim_run.a)
+CUDA_LIB := $(if $(CU_SRCS),$B/libmeshsim_cuda.a)
+EMULATED_LIB := $B/libmeshsim_emulated.a
 # the commands without main, so that tests can call them
 CLI_LIB := $(if $(CLI_SRCS),$B/libmeshsim_cli.a)
 PROGRAM := $(if $(CLI_SRCS),$B/meshsim)
@@ -168,23 +183,44 @@ $B/%.fp64.o: %.c
 	@mkdir -p $(@D)
 	$(call run,CC,$@)$(compile) -DMS_REAL_IS_FP64
 
-$B/%.o: %.cu
+$B/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(features) $(NVCCFLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@
+	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# No exceptions and no guards: programs in C are linked with it.
+emulate = $(CXX) $(CPPFLAGS) -x c++ -std=c++17 -O2 -g -ffp-contract=off -fno-math-errno -fno-exceptions -fno-threadsafe-statics -Wall -Wextra -Wshadow \
+    -Wno-unknown-pragmas -Werror $(san_flags) -pthread -DMS_CUDA_EMULATED -include tests/support/cuda_emulated.h -MMD -MP -c $< -o $@
+$B/%.cu.emulated.o: %.cu
+	@mkdir -p $(@D)
+	$(call run,CXX,$@)$(emulate)
+
+$B/%.cpp.emulated.o: %.cpp
+	@mkdir -p $(@D)
+	$(call run,CXX,$@)$(emulate)
 
 $B/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
 $B/tests/%.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
 $B/cli/cmd_info.o: CPPFLAGS += $(info_flags)
 $B/cli/cmd_info.o: $B/features
 $B/exec/%.o: CPPFLAGS += $(features)
-$(filter $B/exec/%,$(call obj,$(RUN_SRCS) $(CU_SRCS))): $B/features
+$(filter $B/exec/%,$(call obj,$(RUN_SRCS))): $B/features
+cuda_driver_obj := $(filter $B/exec/backend_cuda_driver%,$(call obj,$(RUN_SRCS)))
+$(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
 $B/exec/backend_mpi.o $B/exec/backend_mpi_join.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))
 	@rm -f $@
 	$(call run,AR,$@)$(AR) rcs $@ $^
 
-$B/libmeshsim_run.a: $(call obj,$(RUN_SRCS) $(CU_SRCS))
+$B/libmeshsim_run.a: $(call obj,$(RUN_SRCS))
+	@rm -f $@
+	$(call run,AR,$@)$(AR) rcs $@ $^
+
+$B/libmeshsim_cuda.a: $(call cu_obj,$(CU_SRCS))
+	@rm -f $@
+	$(call run,AR,$@)$(AR) rcs $@ $^
+
+$(EMULATED_LIB): $(emulated_obj)
 	@rm -f $@
 	$(call run,AR,$@)$(AR) rcs $@ $^
 
@@ -192,7 +228,7 @@ $B/libmeshsim_cli.a: $(filter-out $B/cli/main.o,$(call obj,$(CLI_SRCS)))
 	@rm -f $@
 	$(call run,AR,$@)$(AR) rcs $@ $^
 
-$B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+$B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(lto_link) $^ -o $@ $(LDFLAGS) $(LIBS)
 
 build/meshsim: build/opt/meshsim
@@ -229,12 +265,14 @@ $(SUPPORT_LIB): $(call obj,$(SUPPORT))
 	$(call run,AR,$@)$(AR) rcs $@ $^
 bin = $(patsubst %.c,$B/%,$(1))
 
-$(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(LIB)
-	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(no_lto) $^ -o $@ $(LDFLAGS) $(LIBS)
+# archives that need each other: kernels the device in memory of tests/support, that the program
+link_test = $(LINK) $(ALL_CFLAGS) $(no_lto) -Wl,--start-group $^ -Wl,--end-group -o $@ $(LDFLAGS)
+$(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB)
+	$(call run,LINK,$@)$(link_test) $(LIBS)
 
 $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
-$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
-	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(no_lto) $^ -o $@ $(LDFLAGS) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
 .PHONY: check soak golden-update
 check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
@@ -295,7 +333,7 @@ tidy: $(TIDY_STAMPS)
 .SECONDEXPANSION:
 build/lint/%.tidy: %.c $$(firstword $$(strip $$(call objects,$$*.c,build/opt))) .clang-tidy
 	@mkdir -p $(@D)
-	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs))) 2>$@.err \
+	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs) $(if $(CUDA_HOME),$(CUDA_HOME)/include))) 2>$@.err \
 	    || { cat $@.err >&2; echo "clang-tidy: $<" >&2; exit 1; }
 	@rm -f $@.err; touch $@
 
@@ -332,4 +370,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F':.*## ' '/^[a-z_.-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
--include $(patsubst %.o,%.d,$(call obj,$(SRCS) $(CU_SRCS) $(ALL_TEST_SRCS)))
+-include $(patsubst %.o,%.d,$(call obj,$(SRCS) $(ALL_TEST_SRCS)) $(call cu_obj,$(CU_SRCS)) $(emulated_obj))

@@ -4,21 +4,11 @@
 #define MS_EXEC_ARRAYS_H
 
 #include "base/diag.h"
+#include "exec/array_args.h"
 #include "exec/op_call.h"
 #include "exec/scalar.h"
 
 typedef struct ms_device_rank ms_device_rank;
-
-/* Copies a box of elements between two row-major arrays: `num_runs` of each outer dim (1 where there is none), each run of `run` elements that lie together. */
-#define MS_BOX_DIMS 4
-typedef struct ms_box_copy {
-    void *to;
-    const void *from;
-    long num[MS_BOX_DIMS];                                 /* outer to inner */
-    long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* elements */
-    long run;
-    size_t element_bytes;
-} ms_box_copy;
 
 /* Attention of a rank's queries to one block of keys and values. Results of blocks are merged by their log-sum-exp, so that a ring of blocks and
  * one block of all keys agree (FlashAttention, Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
@@ -33,23 +23,6 @@ typedef struct ms_attention_block {
     const ms_local *go;
     ms_local *gq, *gk, *gv;
 } ms_attention_block;
-
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
-typedef struct ms_adamw {
-    double learning_rate, beta1, beta2, epsilon, weight_decay;
-    long step;             /* counted from 1 */
-    double gradient_scale; /* of the clip; 1: none */
-} ms_adamw;
-
-/* Elements that an update concerns; types by ms_precision: weight `real`, gradient `gradient`, the others `state`. */
-typedef struct ms_update {
-    ms_scalar scalar; /* of the weight */
-    void *weight;
-    void *master; /* NULL where the precision has none */
-    const void *gradient;
-    void *first_moment, *second_moment;
-    long count;
-} ms_update;
 
 /* Sums that stay in the rank's memory until they are asked for. */
 #define MS_MAX_SUMS 64

@@ -1,0 +1,80 @@
+/* Initial values of weights: SplitMix64 (base/rng.c) and Box-Muller, as ms_initial_value (exec/names.c). */
+#include "exec/cuda_initialise.h"
+
+#include "exec/cuda_device.cuh"
+
+#include <math.h>
+
+#define THREADS 256
+
+#define PI           3.14159265358979323846
+#define GOLDEN_GAMMA 0x9E3779B97F4A7C15u
+
+namespace
+{
+
+__device__ uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+/* ms_rng_split of a generator with this seed. */
+__device__ uint64_t split(uint64_t seed, uint64_t key)
+{
+    return mix(mix(seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1));
+}
+
+__device__ double next_uniform(uint64_t *state)
+{
+    *state += GOLDEN_GAMMA;
+    return (double)(mix(*state) >> 11) * (1.0 / 9007199254740992.0); /* 2^53 */
+}
+
+__device__ double initial_value(const ms_cuda_initial &how, long place)
+{
+    uint64_t state = split(how.key, (uint64_t)place);
+    double first = next_uniform(&state);
+    if (how.is_norm || how.is_bias)
+        return (how.is_norm ? 1.0 : 0.0) + how.spread * (2.0 * first - 1.0);
+    double angle = 2.0 * PI * next_uniform(&state);
+    return how.deviation * sqrt(-2.0 * log(1.0 - first)) * cos(angle);
+}
+
+/* Of an element of the part in the tensor that has the key. */
+__device__ long place_of(const ms_cuda_initial &how, long element)
+{
+    long place = how.offset;
+    for (int d = how.num_dims - 1; d >= 0; d--) {
+        long outer = element / how.shape[d];
+        place += (how.start[d] + element - outer * how.shape[d]) * how.stride[d];
+        element = outer;
+    }
+    return place;
+}
+
+template <class T> __global__ void initialise(T *to, ms_cuda_initial how)
+{
+    long step = (long)gridDim.x * blockDim.x;
+    for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < how.number;
+         i += step) {
+        long place = place_of(how, how.first + i);
+        double x = place < how.count ? initial_value(how, place) : 0.0;
+        to[i] = stored<T>((typename number<T>::sum)x);
+    }
+}
+
+} // namespace
+
+/* ---- launches ---- */
+
+void ms_cuda_initialise(ms_cuda_stream *stream, ms_scalar scalar, void *to,
+                        const ms_cuda_initial *how)
+{
+    if (how->number <= 0)
+        return;
+    unsigned num = ms_blocks(how->number, THREADS, MS_MANY_BLOCKS);
+    MS_BY_SCALAR(scalar, T,
+                 MS_LAUNCH((initialise<T>), num, THREADS, 0, stream, (T *)to, *how));
+}

@@ -1,0 +1,65 @@
+/* PERMUTE, UNPERMUTE and their gradients: what exec/cpu_rows.c does. */
+#include "exec/cuda_permute.h"
+
+#include "exec/cuda_operands.h"
+
+/* `choice` is the last operand of all of them. */
+static ms_cuda_permute_args read_rows(const ms_cuda_call *call, const ms_local *x)
+{
+    const ms_op_call *op = call->op;
+    const ms_local *choice = op->in[op->node->num_in - 1];
+    return (ms_cuda_permute_args){.scalar = (ms_scalar)x->scalar,
+                                  .choice_scalar = (ms_scalar)choice->scalar,
+                                  .num_tokens = ms_cuda_leading(choice),
+                                  .num_chosen = ms_cuda_last(choice),
+                                  .num_experts =
+                                      (long)op->program->size[MS_DIM_EXPERTS - '0'],
+                                  .width = ms_cuda_last(x),
+                                  .choice = choice->data,
+                                  .workspace = call->workspace,
+                                  .x = x->data};
+}
+
+size_t ms_cuda_permute_bytes(const ms_program *program, const ms_node *node,
+                             const ms_precision *precision)
+{
+    (void)precision;
+    double copies = ms_tensor_local_elements(program, node->in[node->num_in - 1]);
+    return ms_cuda_permute_room((long)copies, (long)program->size[MS_DIM_EXPERTS - '0']);
+}
+
+ms_status ms_cuda_permute(const ms_cuda_call *call)
+{
+    ms_cuda_permute_args args = read_rows(call, call->op->in[0]);
+    args.rows = call->op->out[0]->data;
+    ms_cuda_permute_rows(call->stream, &args);
+    return MS_OK;
+}
+
+ms_status ms_cuda_permute_grad(const ms_cuda_call *call)
+{
+    ms_cuda_permute_args args = read_rows(call, call->op->out[0]);
+    args.rows = call->op->in[0]->data;
+    ms_cuda_permute_back(call->stream, &args);
+    return MS_OK;
+}
+
+ms_status ms_cuda_unpermute(const ms_cuda_call *call)
+{
+    ms_cuda_permute_args args = read_rows(call, call->op->out[0]);
+    args.rows = call->op->in[0]->data;
+    args.weight = call->op->in[1]->data;
+    ms_cuda_permute_back(call->stream, &args);
+    return MS_OK;
+}
+
+ms_status ms_cuda_unpermute_grad(const ms_cuda_call *call)
+{
+    ms_cuda_permute_args args = read_rows(call, call->op->in[0]);
+    args.rows = call->op->in[1]->data;
+    args.weight = call->op->in[2]->data;
+    args.grows = call->op->out[0]->data;
+    args.gweight = call->op->out[1]->data;
+    ms_cuda_permute_back_grad(call->stream, &args);
+    return MS_OK;
+}
