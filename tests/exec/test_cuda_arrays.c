@@ -179,14 +179,14 @@ static ms_box_copy random_box(ms_rng *rng, long *to_count, long *from_count)
 {
     ms_box_copy box = {.run = 1 + (long)ms_rng_below(rng, 9),
                        .element_bytes = (size_t)1 << ms_rng_below(rng, 5)};
-    if (ms_rng_below(rng, 3) == 0)
+    const long gaps[] = {0, 1, 8};
+    if (ms_rng_below(rng, 2) == 0)
         box.run *= 8;
     *to_count = *from_count = box.run;
     for (int d = MS_BOX_DIMS; d-- > 0;) {
         box.num[d] = 1 + (long)ms_rng_below(rng, 4);
-        long gap = (long)ms_rng_below(rng, 3);
-        box.to_stride[d] = *to_count + (ms_rng_below(rng, 2) == 0 ? 0 : gap);
-        box.from_stride[d] = *from_count + (ms_rng_below(rng, 2) == 0 ? 0 : 8);
+        box.to_stride[d] = *to_count + gaps[ms_rng_below(rng, 3)];
+        box.from_stride[d] = *from_count + gaps[ms_rng_below(rng, 3)];
         *to_count = box.num[d] * box.to_stride[d];
         *from_count = box.num[d] * box.from_stride[d];
     }

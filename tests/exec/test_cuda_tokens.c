@@ -63,9 +63,8 @@ static ms_batch make_batch(ms_cuda_case *c, const table_case *t)
         double u = ms_rng_uniform(&c->rng);
         tokens[i] = (int)(u * u * (double)t->vocab);
     }
-    for (long i = 0; i < length; i++) { /* turned by 2 */
+    for (long i = 0; i < length; i++)
         positions[i] = (i + 2) % length;
-    }
     return (ms_batch){.first_sequence = 5,
                       .num_sequences = sequences,
                       .sequence_length = length,
@@ -135,6 +134,10 @@ static ms_cuda_case *loss_node(ms_arena *arena, ms_op op, long width, long start
         ms_cuda_case_in(c, "bsv", shape_of(arena, 2, 3, width), MS_CASE_REAL);
     c->model.vocab = vocab;
     c->batch = make_batch(c, &t);
+    int *targets = MS_NEW_ARRAY(arena, 4 * 6, int);
+    for (int i = 0; i < 4 * 6; i++) /* some in the padding, which no rank has */
+        targets[i] = i % 4 == 3 ? (int)vocab : c->batch.tokens[i];
+    c->batch.targets = targets;
     c->program.size['v' - '0'] = (double)(start + width);
     logits->start[0] = 5 + 1;
     logits->start[1] = 2;
