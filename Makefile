@@ -320,6 +320,16 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined 
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
 	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/safetensors.c exec/tokens.c $(SUPPORT)
 
+# What ptxas says of the kernels, for each GPU; needs nvcc, no GPU.
+PTXAS_FILES := $(patsubst %.cu,build/ptxas/%.txt,$(ALL_CU_SRCS))
+build/ptxas/%.txt: %.cu $(wildcard exec/*.cuh exec/cuda_*.h) exec/scalar.h exec/array_args.h
+	@mkdir -p $(@D)
+	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -Xptxas -v -fatbin $< -o $@.fatbin >$@.new 2>&1 || { cat $@.new >&2; exit 1; }; mv $@.new $@
+
+.PHONY: cuda-report
+cuda-report: $(PTXAS_FILES) ## registers, shared memory and spills of every kernel by nvcc; fails on spills
+	@tests/cuda_report.sh $(PTXAS_FILES)
+
 # ---- lint
 
 .PHONY: lint tidy

@@ -17,6 +17,8 @@
 #define MOST_WORKSPACES        8
 #define MOST_ALIGNMENT         256
 #define FIRST_CAPACITY         256
+#define MOST_READY                                                                       \
+    16384 /* rows of experts differ from step to step: then all are forgotten */
 
 /* ---- the library ---- */
 
@@ -151,8 +153,31 @@ static ready_product *place_of(ready_product *ready, size_t capacity,
     return &ready[i];
 }
 
+static void destroy_ready(ready_product *ready)
+{
+    if (ready->a != NULL)
+        blas.layout_destroy(ready->a);
+    if (ready->b != NULL)
+        blas.layout_destroy(ready->b);
+    if (ready->c != NULL)
+        blas.layout_destroy(ready->c);
+    if (ready->desc != NULL)
+        blas.desc_destroy(ready->desc);
+    *ready = (ready_product){0};
+}
+
+static void forget_all(ms_cuda_products *p)
+{
+    for (size_t i = 0; i < p->capacity; i++)
+        if (p->ready[i].is_set)
+            destroy_ready(&p->ready[i]);
+    p->num_ready = 0;
+}
+
 static bool grow(ms_cuda_products *p)
 {
+    if (p->num_ready == MOST_READY)
+        forget_all(p);
     if (2 * (p->num_ready + 1) <= p->capacity)
         return true;
     size_t capacity = p->capacity > 0 ? 2 * p->capacity : FIRST_CAPACITY;
@@ -310,19 +335,6 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
     return MS_OK;
 }
 
-static void destroy_ready(ready_product *ready)
-{
-    if (ready->a != NULL)
-        blas.layout_destroy(ready->a);
-    if (ready->b != NULL)
-        blas.layout_destroy(ready->b);
-    if (ready->c != NULL)
-        blas.layout_destroy(ready->c);
-    if (ready->desc != NULL)
-        blas.desc_destroy(ready->desc);
-    *ready = (ready_product){0};
-}
-
 static ms_status find_ready(ms_ctx *cx, ms_cuda_products *p, const product_key *key,
                             ready_product **out)
 {
@@ -375,9 +387,7 @@ void ms_cuda_close_products(ms_cuda_products *p)
 {
     if (p == NULL)
         return;
-    for (size_t i = 0; i < p->capacity; i++)
-        if (p->ready[i].is_set)
-            destroy_ready(&p->ready[i]);
+    forget_all(p);
     for (int i = 0; i < p->num_workspaces; i++)
         (void)cudaFree(p->workspaces[i].memory);
     blas.destroy(p->handle);

@@ -189,7 +189,7 @@ static ms_local local_of(const maker *m, const ms_program *program, int tensor,
                          const ms_precision *precision)
 {
     ms_local local = ms_world_local(m->world, program, tensor, &m->world->places[0]);
-    local.scalar = (unsigned char)ms_tensor_scalar(precision, program, tensor);
+    local.scalar = (unsigned char)ms_tensor_scalar(program, tensor, precision);
     return local;
 }
 

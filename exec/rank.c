@@ -11,22 +11,9 @@ static ms_status no_memory(ms_rank *rank, double bytes)
     return MS_EIO;
 }
 
-ms_scalar ms_tensor_scalar(const ms_precision *precision, const ms_program *program,
-                           int tensor)
-{
-    const ms_tensor *t = &program->tensors[tensor];
-    const double mask_bytes = 1.0;
-    if (t->element_bytes == mask_bytes)
-        return MS_SCALAR_BYTE;
-    if (t->role == MS_ROLE_WEIGHT_GRADIENT)
-        return precision->gradient;
-    return t->element_bytes == program->compute_bytes ? precision->real
-                                                      : precision->statistic;
-}
-
 ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor)
 {
-    return ms_tensor_scalar(&rank->precision, program, tensor);
+    return ms_tensor_scalar(program, tensor, &rank->precision);
 }
 
 /* ---- what is held ---- */

@@ -35,8 +35,6 @@ ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
 void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);
 
 /* How a tensor of a program is stored. */
-ms_scalar ms_tensor_scalar(const ms_precision *precision, const ms_program *program,
-                           int tensor);
 ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor);
 
 /* Whatever is still held. */
