@@ -242,8 +242,6 @@ static void run_threads(void)
         become(m, m->order[m->num_started++]);
         m->launch->thread(m->launch->state);
         m->num_ended++;
-        if (*(volatile unsigned long *)self->stack != STACK_CANARY)
-            ms_emulated_fail("the stack of a thread overflowed");
         if (starts_another(m))
             continue;
         m->idle[m->num_idle++] = self;
@@ -528,6 +526,9 @@ void ms_emulated_run(const ms_emulated_launch *launch)
     m->dynamic = launch->shared_bytes > 0 ? new_shared(launch->shared_bytes) : NULL;
     order_threads(m, seed);
     run_blocks(m, seed);
+    for (int i = 0; i < m->num_fibers; i++)
+        if (*reinterpret_cast<unsigned long *>(m->all[i]->stack) != STACK_CANARY)
+            ms_emulated_fail("the stack of a thread overflowed");
     for (int i = 0; i < m->num_sites; i++)
         std::free(m->sites[i].memory);
     std::free(m->dynamic);
