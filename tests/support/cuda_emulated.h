@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Of launches on every thread from then on: 0 is the natural order, 1 the reverse; any other a random one. */
+/* Of launches on every thread from then on. 0: threads in their order, side by side; 1: in the reverse order, a warp goes on as long as it can; odd ones: the same in a random
+ * order; even ones: whoever can go on, at random. */
 void ms_cuda_emulated_set_seed(unsigned long seed);
 /* How many launches there were, of all threads: tests that compare kernels see that some ran. */
 unsigned long ms_cuda_emulated_num_launches(void);
