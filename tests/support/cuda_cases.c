@@ -1,6 +1,7 @@
 #include "tests/support/cuda_cases.h"
 
 #include "tests/support/cuda_emulated.h"
+#include "tests/support/cuda_fake.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/program_cases.h"
 #include "tests/support/run_program.h"
@@ -313,6 +314,8 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     d->memory[2 * MS_MAX_OPERANDS] = take_memory(bytes, 0);
     d->op.workspace = NULL;
     ms_cuda_call call = {.cx = test_cx(),
+                         .driver =
+                             &ms_cuda_fake_driver, /* no stream: all is done at once */
                          .precision = x->precision,
                          .op = &d->op,
                          .workspace = d->memory[2 * MS_MAX_OPERANDS].data};

@@ -1,0 +1,827 @@
+/* The fake device itself: what it lets happen, and the mistakes that it must find. */
+#include "tests/support/cuda_fake.h"
+#include "tests/test.h"
+
+#include "base/rng.h"
+
+#include <pthread.h>
+
+#define NUM_SEEDS 40
+
+static const ms_cuda_driver *const driver = &ms_cuda_fake_driver;
+
+typedef struct one_rank {
+    ms_ctx *cx;
+    ms_cuda_device *device;
+    ms_cuda_stream *a, *b;
+    ms_cuda_event *event;
+} one_rank;
+
+static one_rank begin(const ms_cuda_fake_options *options)
+{
+    one_rank r = {.cx = test_cx()};
+    ms_cuda_fake_begin(options);
+    ASSERT_OK(driver->open(r.cx, 0, &r.device), r.cx);
+    ASSERT_OK(driver->open_stream(r.cx, r.device, &r.a), r.cx);
+    ASSERT_OK(driver->open_stream(r.cx, r.device, &r.b), r.cx);
+    ASSERT_OK(driver->open_event(r.cx, r.device, &r.event), r.cx);
+    return r;
+}
+
+static void close_rank(one_rank *r)
+{
+    driver->close_event(r->event);
+    driver->close_stream(r->a);
+    driver->close_stream(r->b);
+    driver->close(r->device);
+}
+
+static void end(one_rank *r)
+{
+    close_rank(r);
+    ms_cuda_fake_end();
+}
+
+/* ---- launches ---- */
+
+typedef struct note_state {
+    char *log;
+    char letter;
+} note_state;
+
+static void note(void *state)
+{
+    note_state *n = state;
+    size_t length = strlen(n->log);
+    n->log[length] = n->letter;
+    n->log[length + 1] = '\0';
+    free(state);
+}
+
+static void launch_note(ms_cuda_stream *stream, char *log, char letter)
+{
+    note_state *state = malloc(sizeof *state);
+    *state = (note_state){log, letter};
+    ms_cuda_fake_enqueue(stream, note, state);
+}
+
+typedef struct scale_state {
+    float *x;
+    float factor;
+} scale_state;
+
+static void scale(void *state)
+{
+    const scale_state *s = state;
+    *s->x *= s->factor;
+    free(state);
+}
+
+static void launch_scale(ms_cuda_stream *stream, float *x, float factor)
+{
+    scale_state *state = malloc(sizeof *state);
+    *state = (scale_state){x, factor};
+    ms_cuda_fake_enqueue(stream, scale, state);
+}
+
+/* ---- order ---- */
+
+static void nothing_is_done_before_someone_waits(void **state)
+{
+    (void)state;
+    one_rank r = begin(NULL);
+    char log[16] = "";
+    launch_note(r.a, log, 'a');
+    ASSERT_OK(driver->record(r.cx, r.event, r.a), r.cx);
+    ASSERT_TEXT(log, "");
+    ASSERT_INT(ms_cuda_fake_num_pending(), 2);
+    ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
+    ASSERT_TEXT(log, "a");
+    ASSERT_INT(ms_cuda_fake_num_pending(), 0);
+    end(&r);
+}
+
+static void streams_run_in_many_orders_each_in_its_own(void **state)
+{
+    (void)state;
+    char seen[NUM_SEEDS][16];
+    int num_orders = 0;
+    for (uint64_t seed = 0; seed < NUM_SEEDS; seed++) {
+        one_rank r = begin(&(ms_cuda_fake_options){.seed = seed});
+        char log[16] = "";
+        for (int i = 0; i < 3; i++) {
+            launch_note(r.a, log, (char)('a' + i));
+            launch_note(r.b, log, (char)('x' + i));
+        }
+        ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
+        ASSERT_OK(driver->finish(r.cx, r.b), r.cx);
+        ASSERT_INT(strlen(log), 6);
+        assert_true(
+            strchr(log, 'a') < strchr(log, 'b') && strchr(log, 'b') < strchr(log, 'c') &&
+            strchr(log, 'x') < strchr(log, 'y') && strchr(log, 'y') < strchr(log, 'z'));
+        bool is_new = true;
+        for (int i = 0; i < num_orders; i++)
+            is_new = is_new && strcmp(seen[i], log) != 0;
+        if (is_new)
+            strcpy(seen[num_orders++], log);
+        end(&r);
+    }
+    assert_true(num_orders >= 4);
+}
+
+static void one_seed_gives_one_order(void **state)
+{
+    (void)state;
+    char log[2][32] = {"", ""};
+    for (int i = 0; i < 2; i++) {
+        one_rank r = begin(&(ms_cuda_fake_options){.seed = 77});
+        for (int j = 0; j < 8; j++)
+            launch_note(j % 2 == 0 ? r.a : r.b, log[i], (char)('a' + j));
+        ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
+        ASSERT_OK(driver->finish(r.cx, r.b), r.cx);
+        end(&r);
+    }
+    ASSERT_TEXT(log[0], log[1]);
+}
+
+/* x = 3 by stream a, times 2 by stream b; 6 only where b waits. */
+static bool is_product_right(uint64_t seed, bool waits)
+{
+    one_rank r = begin(&(ms_cuda_fake_options){.seed = seed});
+    float *x = driver->allocate(r.device, sizeof *x), three = 3, got = 0;
+    ASSERT_OK(driver->copy(r.cx, r.a, x, &three, sizeof three, MS_CUDA_TO_DEVICE), r.cx);
+    ASSERT_OK(driver->record(r.cx, r.event, r.a), r.cx);
+    if (waits)
+        ASSERT_OK(driver->wait(r.cx, r.b, r.event), r.cx);
+    launch_scale(r.b, x, 2);
+    ASSERT_OK(driver->finish(r.cx, r.b), r.cx);
+    ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
+    ASSERT_OK(driver->copy(r.cx, r.a, &got, x, sizeof got, MS_CUDA_TO_HOST), r.cx);
+    driver->release(r.device, x);
+    end(&r);
+    return (double)got == 6;
+}
+
+static void a_missing_wait_gives_wrong_numbers(void **state)
+{
+    (void)state;
+    int num_wrong = 0;
+    for (uint64_t seed = 0; seed < NUM_SEEDS; seed++) {
+        assert_true(is_product_right(seed, true));
+        num_wrong += !is_product_right(seed, false);
+    }
+    assert_true(num_wrong >= NUM_SEEDS / 8);
+}
+
+static void a_wait_is_for_the_last_record_before_it(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < NUM_SEEDS; seed++) {
+        one_rank r = begin(&(ms_cuda_fake_options){.seed = seed});
+        char log[16] = "";
+        ASSERT_OK(driver->wait(r.cx, r.b, r.event), r.cx); /* never recorded: goes on */
+        launch_note(r.a, log, '1');
+        ASSERT_OK(driver->record(r.cx, r.event, r.a), r.cx);
+        launch_note(r.a, log, '2');
+        ASSERT_OK(driver->record(r.cx, r.event, r.a), r.cx);
+        ASSERT_OK(driver->wait(r.cx, r.b, r.event), r.cx);
+        launch_note(r.b, log, '3');
+        ASSERT_OK(driver->record(r.cx, r.event, r.b), r.cx); /* after the wait */
+        ASSERT_OK(driver->finish(r.cx, r.b), r.cx);
+        ASSERT_TEXT(log, "123");
+        end(&r);
+    }
+}
+
+static void asking_again_and_again_sees_an_event_happen(void **state)
+{
+    (void)state;
+    one_rank r = begin(&(ms_cuda_fake_options){.seed = 5});
+    ms_cuda_event *first;
+    bool happened = false;
+    double seconds = 0;
+    char log[16] = "";
+    ASSERT_OK(driver->open_event(r.cx, r.device, &first), r.cx);
+    ASSERT_OK(driver->query(r.cx, first, &happened), r.cx);
+    assert_true(happened); /* never recorded */
+    ASSERT_OK(driver->record(r.cx, first, r.a), r.cx);
+    for (int i = 0; i < 5; i++)
+        launch_note(r.a, log, 'x');
+    ASSERT_OK(driver->record(r.cx, r.event, r.a), r.cx);
+    ASSERT_INT(driver->elapsed(r.cx, first, r.event, &seconds), MS_EIO);
+    int asked = 0;
+    for (happened = false; !happened; asked++)
+        ASSERT_OK(driver->query(r.cx, r.event, &happened), r.cx);
+    assert_true(asked > 1);
+    ASSERT_OK(driver->elapsed(r.cx, first, r.event, &seconds), r.cx);
+    ASSERT_NEAR(seconds, 6 * MS_CUDA_FAKE_WORK_S, 1e-9);
+    driver->close_event(first);
+    end(&r);
+}
+
+/* ---- memory ---- */
+
+static void memory_holds_nans_at_first(void **state)
+{
+    (void)state;
+    one_rank r = begin(NULL);
+    double *x = driver->allocate(r.device, 8 * sizeof *x), got[8];
+    assert_true((uintptr_t)x % 256 == 0);
+    ASSERT_OK(driver->copy(r.cx, r.a, got, x, sizeof got, MS_CUDA_TO_HOST), r.cx);
+    for (int i = 0; i < 8; i++)
+        assert_true(isnan(got[i]));
+    ASSERT_OK(driver->clear(r.cx, r.a, x + 1, sizeof *x), r.cx);
+    ASSERT_OK(driver->copy(r.cx, r.a, got, x, sizeof got, MS_CUDA_TO_HOST), r.cx);
+    assert_true(isnan(got[0]) && got[1] == 0 && isnan(got[2]));
+    driver->release(r.device, x);
+    end(&r);
+}
+
+static void memory_ends_and_comes_back(void **state)
+{
+    (void)state;
+    one_rank r = begin(&(ms_cuda_fake_options){.memory_bytes = 1000});
+    double free_bytes, total_bytes;
+    void *x = driver->allocate(r.device, 600);
+    assert_non_null(x);
+    assert_null(driver->allocate(r.device, 600));
+    ASSERT_OK(driver->memory(r.cx, r.device, &free_bytes, &total_bytes), r.cx);
+    ASSERT_NEAR(free_bytes, 400, 0);
+    ASSERT_NEAR(total_bytes, 1000, 0);
+    driver->release(r.device, x);
+    x = driver->allocate(r.device, 1000);
+    assert_non_null(x);
+    driver->release(r.device, x);
+    ASSERT_NEAR(ms_cuda_fake_used_bytes(0), 0, 0);
+    ASSERT_NEAR(ms_cuda_fake_most_bytes(0), 1000, 0);
+    end(&r);
+}
+
+/* From the heap: what was there at the call. From allocate_host: what is there when the copy runs. */
+static void copies_take_pageable_memory_at_the_call_and_other_memory_later(void **state)
+{
+    (void)state;
+    one_rank r = begin(NULL);
+    int *pinned = driver->allocate_host(r.device, sizeof *pinned), pageable = 1, got[2];
+    int *x = driver->allocate(r.device, 2 * sizeof *x);
+    *pinned = 1;
+    ASSERT_OK(driver->copy(r.cx, r.a, x, &pageable, sizeof *x, MS_CUDA_TO_DEVICE), r.cx);
+    ASSERT_OK(driver->copy(r.cx, r.a, x + 1, pinned, sizeof *x, MS_CUDA_TO_DEVICE), r.cx);
+    pageable = *pinned = 2;
+    ASSERT_OK(driver->copy(r.cx, r.a, got, x, sizeof got, MS_CUDA_TO_HOST), r.cx);
+    ASSERT_INT(got[0], 1);
+    ASSERT_INT(got[1], 2);
+    ASSERT_OK(driver->copy(r.cx, r.a, x + 1, x, sizeof *x, MS_CUDA_ON_DEVICE), r.cx);
+    ASSERT_OK(driver->copy(r.cx, r.a, pinned, x + 1, sizeof *x, MS_CUDA_TO_HOST), r.cx);
+    ASSERT_INT(*pinned, 2); /* not yet */
+    ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
+    ASSERT_INT(*pinned, 1);
+    driver->release_host(r.device, pinned);
+    driver->release(r.device, x);
+    end(&r);
+}
+
+/* ---- defects ---- */
+
+static void write_behind(void *state)
+{
+    unsigned char *x;
+    memcpy(&x, state, sizeof x);
+    x[10] = 0;
+    free(state);
+}
+
+typedef enum mistake {
+    RELEASE_TWICE,
+    RELEASE_IN_USE,
+    RELEASE_BEFORE_LAUNCH,
+    RELEASE_OF_A_PART,
+    COPY_BEYOND,
+    COPY_OF_RELEASED,
+    COPY_OF_PROGRAMS,
+    WRITE_BEHIND,
+    CLOSED_STREAM,
+    CLOSED_EVENT,
+    CLOSE_TWICE,
+    CLOSE_WITH_WORK,
+    OTHER_DEVICE,
+    POP_TOO_MUCH,
+    LONG_PRODUCT,
+    NUM_MISTAKES
+} mistake;
+
+static void make_stream_mistake(one_rank *r, mistake which, unsigned char *x)
+{
+    ms_cuda_stream *more = NULL;
+    ms_cuda_event *event = NULL;
+    ms_cuda_device *other = NULL;
+    ASSERT_OK(driver->open_stream(r->cx, r->device, &more), r->cx);
+    ASSERT_OK(driver->open_event(r->cx, r->device, &event), r->cx);
+    if (which == CLOSE_WITH_WORK)
+        driver->record(r->cx, event, more);
+    driver->close_stream(more);
+    driver->close_event(event);
+    if (which == CLOSED_STREAM)
+        driver->clear(r->cx, more, x, 1);
+    if (which == CLOSED_EVENT)
+        driver->record(r->cx, event, r->a);
+    if (which == CLOSE_TWICE)
+        driver->close_stream(more);
+    if (which == OTHER_DEVICE) {
+        ASSERT_OK(driver->open(r->cx, 1, &other), r->cx);
+        driver->clear(r->cx, r->a, x, 1);
+        driver->close(other);
+        driver->enter(r->device);
+    }
+    if (which == POP_TOO_MUCH) {
+        driver->push_range("outer");
+        driver->pop_range();
+        ASSERT_INT(ms_cuda_fake_num_defects(), 0);
+        driver->pop_range();
+        driver->push_range("what was too much");
+    }
+}
+
+static void make_memory_mistake(one_rank *r, mistake which, unsigned char *x)
+{
+    unsigned char here[32] = {0};
+    if (which == RELEASE_BEFORE_LAUNCH)
+        launch_scale(r->a, (float *)(void *)x, 1);
+    if (which == RELEASE_IN_USE)
+        driver->copy(r->cx, r->a, x, here, 10, MS_CUDA_TO_DEVICE);
+    if (which == RELEASE_OF_A_PART)
+        driver->release(r->device, x + 1);
+    if (which == COPY_BEYOND)
+        driver->copy(r->cx, r->a, x + 1, here, 10, MS_CUDA_TO_DEVICE);
+    if (which == COPY_OF_PROGRAMS)
+        driver->copy(r->cx, r->a, here, here, 10, MS_CUDA_ON_DEVICE);
+    if (which == WRITE_BEHIND) {
+        unsigned char **state = malloc(sizeof *state);
+        *state = x;
+        ms_cuda_fake_enqueue(r->a, write_behind, state);
+        ASSERT_OK(driver->finish(r->cx, r->a), r->cx);
+    }
+    if (which == LONG_PRODUCT)
+        driver->product(r->cx, r->a,
+                        &(ms_cuda_product){.m = 1,
+                                           .n = 2,
+                                           .k = 2,
+                                           .ld_a = 2,
+                                           .ld_b = 2,
+                                           .ld_c = 2,
+                                           .a = x,
+                                           .b = x,
+                                           .c = x});
+}
+
+static void every_mistake_is_found(void **state)
+{
+    (void)state;
+    for (int which = 0; which < NUM_MISTAKES; which++) {
+        one_rank r =
+            begin(&(ms_cuda_fake_options){.num_devices = 2, .record_defects = true});
+        unsigned char *x = driver->allocate(r.device, 10);
+        make_stream_mistake(&r, (mistake)which, x);
+        make_memory_mistake(&r, (mistake)which, x);
+        driver->release(r.device, x);
+        if (which == RELEASE_TWICE)
+            driver->release(r.device, x);
+        if (which == COPY_OF_RELEASED)
+            driver->clear(r.cx, r.a, x, 1);
+        if (ms_cuda_fake_num_defects() != 1)
+            fail_msg("mistake %d: %ld defects: %s", which, ms_cuda_fake_num_defects(),
+                     ms_cuda_fake_defect());
+        if (which != RELEASE_BEFORE_LAUNCH) {
+            ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
+            end(&r);
+            ASSERT_INT(ms_cuda_fake_num_defects(), 1);
+        }
+    }
+}
+
+static void what_is_left_open_is_found(void **state)
+{
+    (void)state;
+    one_rank r = begin(&(ms_cuda_fake_options){.record_defects = true});
+    end(&r);
+    ASSERT_INT(ms_cuda_fake_num_defects(), 0);
+    r = begin(&(ms_cuda_fake_options){.record_defects = true});
+    driver->allocate_host(r.device, 1);
+    close_rank(&r);
+    ASSERT_INT(ms_cuda_fake_num_defects(),
+               1); /* the device is closed before its memory */
+    ms_cuda_fake_end();
+    ASSERT_INT(ms_cuda_fake_num_defects(), 2);
+}
+
+static void waiting_for_ever_ends(void **state)
+{
+    (void)state;
+    one_rank r =
+        begin(&(ms_cuda_fake_options){.record_defects = true, .stuck_seconds = 0.05});
+    ms_cuda_id id;
+    ms_cuda_comm *comm;
+    float *x = driver->allocate(r.device, sizeof *x);
+    ASSERT_OK(driver->make_id(r.cx, &id), r.cx);
+    ASSERT_OK(driver->open_comm(r.cx, r.device, &id, 0, 1, &comm), r.cx);
+    ms_cuda_collective to_itself = {
+        .kind = MS_CUDA_SEND, .scalar = MS_SCALAR_FP32, .send = x, .count = 1};
+    ASSERT_OK(driver->communicate(r.cx, comm, r.a, &to_itself, 1), r.cx);
+    ASSERT_INT(driver->finish(r.cx, r.a), MS_EIO);
+    ASSERT_INT(ms_cuda_fake_num_defects(), 1);
+    driver->abort_comm(comm);
+    ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
+    driver->close_comm(comm);
+    driver->release(r.device, x);
+    end(&r);
+    ASSERT_INT(ms_cuda_fake_num_defects(), 1);
+}
+
+/* ---- failures ---- */
+
+static void calls_fail_when_they_are_told_to(void **state)
+{
+    (void)state;
+    one_rank r = begin(NULL);
+    int num_devices;
+    ms_cuda_fake_fail(MS_FAKE_FIND, 2);
+    ASSERT_OK(driver->find(r.cx, &num_devices), r.cx);
+    ASSERT_INT(driver->find(r.cx, &num_devices), MS_EIO);
+    ASSERT_OK(driver->find(r.cx, &num_devices), r.cx);
+    ASSERT_INT(ms_cuda_fake_calls(MS_FAKE_FIND), 3);
+    ms_cuda_fake_fail(MS_FAKE_ALLOCATE, 1);
+    assert_null(driver->allocate(r.device, 1));
+    char log[4] = "";
+    ms_cuda_fake_fail(MS_FAKE_LAUNCH, 1);
+    launch_note(r.a, log, 'a');
+    ASSERT_INT(driver->check(r.cx, r.device), MS_EIO);
+    ASSERT_OK(driver->check(r.cx, r.device), r.cx);
+    end(&r);
+    ms_cuda_fake_begin(&(ms_cuda_fake_options){.missing = "no driver here"});
+    ASSERT_INT(driver->find(r.cx, &num_devices), MS_EIO);
+    assert_non_null(strstr(test_messages(r.cx), "no driver here"));
+    ms_cuda_fake_end();
+}
+
+static void work_that_fails_ends_its_device(void **state)
+{
+    (void)state;
+    one_rank r = begin(NULL);
+    char log[8] = "";
+    ms_cuda_fake_fail_work(2);
+    for (int i = 0; i < 3; i++)
+        launch_note(r.a, log, (char)('a' + i));
+    ASSERT_OK(driver->check(r.cx, r.device), r.cx); /* not yet */
+    ASSERT_INT(driver->finish(r.cx, r.a), MS_EIO);
+    ASSERT_TEXT(log, "a");
+    ASSERT_INT(driver->check(r.cx, r.device), MS_EIO);
+    ASSERT_INT(driver->check(r.cx, r.device), MS_EIO);
+    ASSERT_INT(driver->record(r.cx, r.event, r.a), MS_EIO);
+    end(&r);
+}
+
+/* ---- products ---- */
+
+static uint16_t bf16_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)(bits >> 16); /* of numbers that need no rounding */
+}
+
+/* [1 2; 3 4] times [1 0; 2 1] and its transposes, added to 1. */
+static void products_are_of_bf16_too(void **state)
+{
+    (void)state;
+    const float a[] = {1, 2, 3, 4}, b[] = {1, 0, 2, 1};
+    /* a b, a times the transpose of b */
+    const double want[2][4] = {{5, 2, 11, 4}, {1, 4, 3, 10}};
+    for (int transpose = 0; transpose < 2; transpose++) {
+        one_rank r = begin(NULL);
+        uint16_t half[8];
+        float got[4], ones[4] = {1, 1, 1, 1};
+        uint16_t *x = driver->allocate(r.device, sizeof half);
+        float *c = driver->allocate(r.device, sizeof got);
+        for (int i = 0; i < 4; i++) {
+            half[i] = bf16_of(a[transpose ? i % 2 * 2 + i / 2 : i]);
+            half[4 + i] = bf16_of(b[i]);
+        }
+        ASSERT_OK(driver->copy(r.cx, r.a, x, half, sizeof half, MS_CUDA_TO_DEVICE), r.cx);
+        ASSERT_OK(driver->copy(r.cx, r.a, c, ones, sizeof ones, MS_CUDA_TO_DEVICE), r.cx);
+        ms_cuda_product p = {.type = MS_SCALAR_BF16,
+                             .result = MS_SCALAR_FP32,
+                             .transpose_a = transpose,
+                             .transpose_b = transpose,
+                             .add = true,
+                             .m = 2,
+                             .n = 2,
+                             .k = 2,
+                             .ld_a = 2,
+                             .ld_b = 2,
+                             .ld_c = 2,
+                             .a = x,
+                             .b = x + 4,
+                             .c = c};
+        ASSERT_OK(driver->product(r.cx, r.a, &p), r.cx);
+        ASSERT_OK(driver->copy(r.cx, r.a, got, c, sizeof got, MS_CUDA_TO_HOST), r.cx);
+        for (int i = 0; i < 4; i++)
+            ASSERT_NEAR((double)got[i], want[transpose][i] + 1, 0);
+        driver->release(r.device, x);
+        driver->release(r.device, c);
+        end(&r);
+    }
+}
+
+/* ---- communicators ---- */
+
+#define NUM_RANKS 4
+
+typedef struct rank_thread rank_thread;
+typedef void rank_body(rank_thread *rank, ms_cuda_comm *world);
+
+struct rank_thread {
+    pthread_t thread;
+    ms_ctx *cx;
+    ms_cuda_id id;
+    int rank;
+    rank_body *body;
+    ms_cuda_device *device;
+    ms_cuda_stream *stream;
+    double got[2 * NUM_RANKS];
+    ms_status status;
+};
+
+static void *run_rank(void *argument)
+{
+    rank_thread *r = argument;
+    ms_cuda_comm *world;
+    if (driver->open(r->cx, r->rank % 2, &r->device) != MS_OK ||
+        driver->open_stream(r->cx, r->device, &r->stream) != MS_OK ||
+        driver->open_comm(r->cx, r->device, &r->id, r->rank, NUM_RANKS, &world) != MS_OK)
+        abort();
+    r->body(r, world);
+    driver->close_comm(world);
+    driver->close_stream(r->stream);
+    driver->close(r->device);
+    return NULL;
+}
+
+/* As many threads as ranks, from begin to end. */
+static void run_ranks(rank_thread ranks[NUM_RANKS], rank_body *body,
+                      const ms_cuda_fake_options *options)
+{
+    ms_cuda_fake_options all = *options;
+    all.num_devices = 2;
+    ms_cuda_fake_begin(&all);
+    ms_cuda_id id;
+    ms_ctx *cx = test_cx();
+    ASSERT_OK(driver->make_id(cx, &id), cx);
+    for (int i = 0; i < NUM_RANKS; i++) {
+        ranks[i] = (rank_thread){.cx = test_cx(), .id = id, .rank = i, .body = body};
+    }
+    for (int i = 0; i < NUM_RANKS; i++)
+        ASSERT_INT(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+    for (int i = 0; i < NUM_RANKS; i++)
+        pthread_join(ranks[i].thread, NULL);
+    ms_cuda_fake_end();
+}
+
+/* x has 2 numbers of the rank for each rank: send to `to`, and back to `got`. */
+static ms_status collective(rank_thread *r, ms_cuda_comm *comm, ms_cuda_collective c,
+                            int size)
+{
+    double *x = driver->allocate(r->device, 4 * NUM_RANKS * sizeof *x);
+    double sent[2 * NUM_RANKS];
+    for (int i = 0; i < 2 * NUM_RANKS; i++)
+        sent[i] = 100 * r->rank + i;
+    driver->copy(r->cx, r->stream, x, sent, sizeof sent, MS_CUDA_TO_DEVICE);
+    c.scalar = MS_SCALAR_FP64;
+    c.send = x;
+    c.receive = x + 2 * NUM_RANKS;
+    ms_status status = driver->communicate(r->cx, comm, r->stream, &c, 1);
+    if (status == MS_OK)
+        status = driver->finish(r->cx, r->stream);
+    if (status == MS_OK)
+        status = driver->copy(r->cx, r->stream, r->got, c.receive,
+                              (size_t)(c.count * size) * sizeof *x, MS_CUDA_TO_HOST);
+    driver->release(r->device, x);
+    return status;
+}
+
+static void gather(rank_thread *r, ms_cuda_comm *world)
+{
+    r->status =
+        collective(r, world, (ms_cuda_collective){.kind = MS_CUDA_ALL_GATHER, .count = 2},
+                   NUM_RANKS);
+}
+
+static void scatter(rank_thread *r, ms_cuda_comm *world)
+{
+    r->status = collective(
+        r, world, (ms_cuda_collective){.kind = MS_CUDA_REDUCE_SCATTER, .count = 2}, 1);
+}
+
+static void reduce_maximum(rank_thread *r, ms_cuda_comm *world)
+{
+    r->status = collective(
+        r, world,
+        (ms_cuda_collective){.kind = MS_CUDA_ALL_REDUCE, .maximum = true, .count = 3}, 1);
+}
+
+/* Ranks of one parity, the last first. */
+static void gather_of_part(rank_thread *r, ms_cuda_comm *world)
+{
+    ms_cuda_comm *part = NULL, *none = NULL;
+    if (driver->split(r->cx, world, r->rank == 0 ? -1 : 5, 0, &none) != MS_OK ||
+        (r->rank == 0) != (none == NULL) ||
+        driver->split(r->cx, world, r->rank % 2, -r->rank, &part) != MS_OK)
+        abort();
+    r->status = collective(
+        r, part, (ms_cuda_collective){.kind = MS_CUDA_ALL_GATHER, .count = 1}, 2);
+    driver->close_comm(part);
+    driver->close_comm(none);
+}
+
+static void collectives_are_those_of_all_ranks(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        rank_thread ranks[NUM_RANKS];
+        const ms_cuda_fake_options options = {.seed = seed};
+        run_ranks(ranks, gather, &options);
+        for (int r = 0; r < NUM_RANKS; r++)
+            for (int i = 0; i < 2 * NUM_RANKS; i++)
+                ASSERT_NEAR(ranks[r].got[i], 100 * (i / 2) + i % 2, 0);
+        run_ranks(ranks, scatter, &options);
+        for (int r = 0; r < NUM_RANKS; r++)
+            for (int i = 0; i < 2; i++)
+                ASSERT_NEAR(ranks[r].got[i], 600 + 4 * (2 * r + i), 0);
+        run_ranks(ranks, reduce_maximum, &options);
+        for (int r = 0; r < NUM_RANKS; r++)
+            for (int i = 0; i < 3; i++)
+                ASSERT_NEAR(ranks[r].got[i], 300 + i, 0);
+        run_ranks(ranks, gather_of_part, &options);
+        for (int r = 0; r < NUM_RANKS; r++)
+            for (int i = 0; i < 2; i++)
+                ASSERT_NEAR(ranks[r].got[i], 100 * (i == 0 ? 2 + r % 2 : r % 2), 0);
+    }
+}
+
+/* Each rank sends to the next and receives from the one before, in one call; then the other way round, one after the other. */
+static void pass_on(rank_thread *r, ms_cuda_comm *world)
+{
+    int next = (r->rank + 1) % NUM_RANKS, before = (r->rank + NUM_RANKS - 1) % NUM_RANKS;
+    double *x = driver->allocate(r->device, 3 * sizeof *x), mine = r->rank;
+    driver->copy(r->cx, r->stream, x, &mine, sizeof mine, MS_CUDA_TO_DEVICE);
+    ms_cuda_collective both[2] = {
+        {.kind = MS_CUDA_SEND, .peer = next, .send = x, .count = 1},
+        {.kind = MS_CUDA_RECEIVE, .peer = before, .receive = x + 1, .count = 1}};
+    both[0].scalar = both[1].scalar = MS_SCALAR_FP64;
+    r->status = driver->communicate(r->cx, world, r->stream, both, 2);
+    both[0].peer = before;
+    both[1].peer = next;
+    both[1].receive = x + 2;
+    int first = r->rank % 2;
+    driver->communicate(r->cx, world, r->stream, &both[first], 1);
+    driver->communicate(r->cx, world, r->stream, &both[1 - first], 1);
+    driver->copy(r->cx, r->stream, r->got, x, 3 * sizeof *x, MS_CUDA_TO_HOST);
+    driver->release(r->device, x);
+}
+
+static void sends_meet_their_receives(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        rank_thread ranks[NUM_RANKS];
+        run_ranks(ranks, pass_on, &(ms_cuda_fake_options){.seed = seed});
+        for (int r = 0; r < NUM_RANKS; r++) {
+            ASSERT_NEAR(ranks[r].got[1], (r + NUM_RANKS - 1) % NUM_RANKS, 0);
+            ASSERT_NEAR(ranks[r].got[2], (r + 1) % NUM_RANKS, 0);
+        }
+    }
+}
+
+static void gather_other_counts(rank_thread *r, ms_cuda_comm *world)
+{
+    ms_cuda_collective c = {
+        .kind = MS_CUDA_ALL_GATHER, .scalar = MS_SCALAR_BYTE, .count = 1 + r->rank / 3};
+    unsigned char *x = driver->allocate(r->device, 64);
+    c.send = x;
+    c.receive = x + 32;
+    driver->communicate(r->cx, world, r->stream, &c, 1);
+    while (driver->check_comm(r->cx, world) == MS_OK) {
+        bool happened;
+        ms_cuda_event *event;
+        driver->open_event(r->cx, r->device, &event);
+        driver->record(r->cx, event, r->stream);
+        driver->query(r->cx, event, &happened);
+        driver->close_event(event);
+    }
+    driver->abort_comm(world);
+    r->status = driver->finish(r->cx, r->stream);
+    driver->release(r->device, x);
+}
+
+static void collectives_that_differ_are_found(void **state)
+{
+    (void)state;
+    rank_thread ranks[NUM_RANKS];
+    run_ranks(ranks, gather_other_counts,
+              &(ms_cuda_fake_options){.record_defects = true});
+    ASSERT_INT(ms_cuda_fake_num_defects(), 1);
+    assert_non_null(strstr(ms_cuda_fake_defect(), "counts 1 and 2"));
+}
+
+/* Asks until a deadline of 50 queries, then aborts: the others must be able to end. */
+static void gather_or_abort(rank_thread *r, ms_cuda_comm *world)
+{
+    ms_cuda_collective c = {
+        .kind = MS_CUDA_ALL_GATHER, .scalar = MS_SCALAR_BYTE, .count = 1};
+    unsigned char *x = driver->allocate(r->device, 64);
+    ms_cuda_event *event;
+    bool happened = false;
+    c.send = x;
+    c.receive = x + 32;
+    driver->open_event(r->cx, r->device, &event);
+    driver->communicate(r->cx, world, r->stream, &c, 1);
+    driver->record(r->cx, event, r->stream);
+    ms_status found = MS_OK;
+    for (int i = 0; i < 2000 && !happened; i++) {
+        driver->query(r->cx, event, &happened);
+        if (found == MS_OK)
+            found = driver->check_comm(r->cx, world);
+    }
+    r->got[0] = happened;
+    r->got[1] = found == MS_EIO;
+    driver->abort_comm(world);
+    r->status = driver->finish(r->cx, r->stream);
+    driver->close_event(event);
+    driver->release(r->device, x);
+}
+
+static void a_lost_rank_is_waited_for_until_the_abort(void **state)
+{
+    (void)state;
+    rank_thread ranks[NUM_RANKS];
+    for (int failure = 0; failure < 2; failure++) {
+        ms_cuda_fake_begin(&(ms_cuda_fake_options){.num_devices = 2});
+        ms_cuda_id id;
+        ms_ctx *cx = test_cx();
+        ASSERT_OK(driver->make_id(cx, &id), cx);
+        if (failure == 0)
+            ms_cuda_fake_lose_rank(2);
+        else
+            ms_cuda_fake_fail_collective(1);
+        for (int i = 0; i < NUM_RANKS; i++) {
+            ranks[i] = (rank_thread){
+                .cx = test_cx(), .id = id, .rank = i, .body = gather_or_abort};
+            pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]);
+        }
+        for (int i = 0; i < NUM_RANKS; i++) {
+            pthread_join(ranks[i].thread, NULL);
+            ASSERT_NEAR(ranks[i].got[0], 0, 0);
+            ASSERT_NEAR(ranks[i].got[1], failure, 0);
+            ASSERT_INT(ranks[i].status, MS_OK);
+        }
+        ms_cuda_fake_end();
+    }
+}
+
+static void a_rank_that_never_comes_is_told(void **state)
+{
+    (void)state;
+    one_rank r = begin(&(ms_cuda_fake_options){.stuck_seconds = 0.05});
+    ms_cuda_id id;
+    ms_cuda_comm *comm = NULL;
+    ASSERT_OK(driver->make_id(r.cx, &id), r.cx);
+    ASSERT_INT(driver->open_comm(r.cx, r.device, &id, 0, 2, &comm), MS_EIO);
+    assert_null(comm);
+    end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_done_before_someone_waits),
+        cmocka_unit_test(streams_run_in_many_orders_each_in_its_own),
+        cmocka_unit_test(one_seed_gives_one_order),
+        cmocka_unit_test(a_missing_wait_gives_wrong_numbers),
+        cmocka_unit_test(a_wait_is_for_the_last_record_before_it),
+        cmocka_unit_test(asking_again_and_again_sees_an_event_happen),
+        cmocka_unit_test(memory_holds_nans_at_first),
+        cmocka_unit_test(memory_ends_and_comes_back),
+        cmocka_unit_test(copies_take_pageable_memory_at_the_call_and_other_memory_later),
+        cmocka_unit_test(every_mistake_is_found),
+        cmocka_unit_test(what_is_left_open_is_found),
+        cmocka_unit_test(waiting_for_ever_ends),
+        cmocka_unit_test(calls_fail_when_they_are_told_to),
+        cmocka_unit_test(work_that_fails_ends_its_device),
+        cmocka_unit_test(products_are_of_bf16_too),
+        cmocka_unit_test(collectives_are_those_of_all_ranks),
+        cmocka_unit_test(sends_meet_their_receives),
+        cmocka_unit_test(collectives_that_differ_are_found),
+        cmocka_unit_test(a_lost_rank_is_waited_for_until_the_abort),
+        cmocka_unit_test(a_rank_that_never_comes_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

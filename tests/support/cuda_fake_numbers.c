@@ -1,0 +1,165 @@
+/* Matrix products and reductions of the fake device. */
+#include "exec/gemm.h"
+#include "tests/support/cuda_fake_priv.h"
+
+#include <math.h>
+#include <string.h>
+
+static float from_bf16(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+/* To the nearest, ties to even. */
+static uint16_t to_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (isnan(x))
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static double read_number(ms_scalar scalar, const void *x, long i)
+{
+    switch (scalar) {
+    case MS_SCALAR_FP32:
+        return (double)((const float *)x)[i];
+    case MS_SCALAR_FP64:
+        return ((const double *)x)[i];
+    case MS_SCALAR_BF16:
+        return (double)from_bf16(((const uint16_t *)x)[i]);
+    case MS_SCALAR_LONG:
+        return (double)((const long *)x)[i];
+    case MS_SCALAR_BYTE:
+        return (double)((const unsigned char *)x)[i];
+    case MS_NUM_SCALARS:
+        break;
+    }
+    return (double)NAN;
+}
+
+static void write_number(ms_scalar scalar, void *x, long i, double value)
+{
+    switch (scalar) {
+    case MS_SCALAR_FP32:
+        ((float *)x)[i] = (float)value;
+        break;
+    case MS_SCALAR_FP64:
+        ((double *)x)[i] = value;
+        break;
+    case MS_SCALAR_BF16:
+        ((uint16_t *)x)[i] = to_bf16((float)value);
+        break;
+    case MS_SCALAR_LONG:
+        ((long *)x)[i] = (long)value;
+        break;
+    case MS_SCALAR_BYTE:
+        ((unsigned char *)x)[i] = (unsigned char)value;
+        break;
+    case MS_NUM_SCALARS:
+        break;
+    }
+}
+
+/* ---- products ---- */
+
+static long rows_of(const ms_cuda_product *p, int operand)
+{
+    return operand == 0   ? (p->transpose_a ? p->k : p->m)
+           : operand == 1 ? (p->transpose_b ? p->n : p->k)
+                          : p->m;
+}
+
+static long cols_of(const ms_cuda_product *p, int operand)
+{
+    return operand == 0   ? (p->transpose_a ? p->m : p->k)
+           : operand == 1 ? (p->transpose_b ? p->k : p->n)
+                          : p->n;
+}
+
+size_t fake_product_bytes(const ms_cuda_product *p, int operand)
+{
+    long ld = operand == 0 ? p->ld_a : operand == 1 ? p->ld_b : p->ld_c;
+    long stride = operand == 0 ? p->stride_a : operand == 1 ? p->stride_b : p->stride_c;
+    long rows = rows_of(p, operand), cols = cols_of(p, operand);
+    long num_batch = p->num_batch > 1 ? p->num_batch : 1;
+    if (rows == 0 || cols == 0)
+        return 0;
+    return (size_t)((num_batch - 1) * stride + (rows - 1) * ld + cols) *
+           ms_scalar_bytes(operand == 2 ? p->result : p->type);
+}
+
+/* A matrix in one piece, in fp32. */
+static float *packed(const ms_cuda_product *p, int operand, const uint16_t *x, long ld)
+{
+    long rows = rows_of(p, operand), cols = cols_of(p, operand);
+    float *to = fake_zeroed((size_t)(rows * cols) * sizeof *to);
+    for (long i = 0; i < rows; i++)
+        for (long j = 0; j < cols; j++)
+            to[i * cols + j] = from_bf16(x[i * ld + j]);
+    return to;
+}
+
+/* One product of a batch, by products of fp32. */
+static void product_of_bf16(const ms_cuda_product *p, long index)
+{
+    const uint16_t *a = (const uint16_t *)p->a + index * p->stride_a,
+                   *b = (const uint16_t *)p->b + index * p->stride_b;
+    float *packed_a = packed(p, 0, a, p->ld_a), *packed_b = packed(p, 1, b, p->ld_b);
+    float *sum = fake_zeroed((size_t)(p->m * p->n) * sizeof *sum);
+    ms_gemm gemm = {.transpose_a = p->transpose_a,
+                    .transpose_b = p->transpose_b,
+                    .m = p->m,
+                    .n = p->n,
+                    .k = p->k,
+                    .ld_a = cols_of(p, 0),
+                    .ld_b = cols_of(p, 1),
+                    .ld_c = p->n};
+    ms_gemm_plain_fp32(&gemm, packed_a, packed_b, sum);
+    for (long i = 0; i < p->m; i++) {
+        for (long j = 0; j < p->n; j++) {
+            long at = index * p->stride_c + i * p->ld_c + j;
+            double was = p->add ? read_number(p->result, p->c, at) : 0;
+            write_number(p->result, p->c, at, was + (double)sum[i * p->n + j]);
+        }
+    }
+    free(packed_a);
+    free(packed_b);
+    free(sum);
+}
+
+void fake_run_product(const ms_cuda_product *p)
+{
+    ms_gemm gemm = {p->transpose_a, p->transpose_b, p->add,     p->m,    p->n,
+                    p->k,           p->ld_a,        p->ld_b,    p->ld_c, p->num_batch,
+                    p->stride_a,    p->stride_b,    p->stride_c};
+    if (p->type == MS_SCALAR_FP32)
+        ms_gemm_plain_fp32(&gemm, p->a, p->b, p->c);
+    else if (p->type == MS_SCALAR_FP64)
+        ms_gemm_plain_fp64(&gemm, p->a, p->b, p->c);
+    else
+        for (long i = 0; i < (p->num_batch > 0 ? p->num_batch : 1); i++)
+            product_of_bf16(p, i);
+}
+
+/* ---- reductions ---- */
+
+void fake_reduce(ms_scalar scalar, bool maximum, void *to, const void *const *parts,
+                 int num_parts, long count)
+{
+    for (long i = 0; i < count; i++) {
+        double sum = read_number(scalar, parts[0], i);
+        for (int part = 1; part < num_parts; part++) {
+            double x = read_number(scalar, parts[part], i);
+            sum = maximum ? (x > sum ? x : sum) : sum + x;
+            /* sums of bf16 are rounded to it once */
+            if (scalar == MS_SCALAR_FP32 || scalar == MS_SCALAR_BF16)
+                sum = (double)(float)sum;
+        }
+        write_number(scalar, to, i, sum);
+    }
+}

@@ -1,0 +1,209 @@
+/* What the files of the fake device share. All of it is used with the lock held. */
+#ifndef MS_TESTS_SUPPORT_CUDA_FAKE_PRIV_H
+#define MS_TESTS_SUPPORT_CUDA_FAKE_PRIV_H
+
+#include "base/rng.h"
+#include "tests/support/cuda_fake.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define FAKE_TEXT        256
+#define FAKE_MAX_DEVICES 16
+
+typedef struct fake_group fake_group;
+typedef struct fake_item fake_item;
+
+struct ms_cuda_device {
+    ms_cuda_device *next;
+    int ordinal;
+    bool is_open;
+    bool launch_failed; /* told once */
+    bool has_failed;    /* for ever */
+};
+
+/* Pages of its own, for memory of the device with protection. */
+typedef struct fake_block {
+    struct fake_block *next;
+    ms_cuda_device *device;
+    unsigned char *memory;
+    size_t bytes, mapped_bytes;
+    bool is_host, is_live;
+} fake_block;
+
+struct ms_cuda_stream {
+    ms_cuda_stream *next;
+    ms_cuda_device *device;
+    bool is_open;
+    fake_item *first, *last;
+    uint64_t priority; /* drawn: the highest that can go on does */
+};
+
+struct ms_cuda_event {
+    ms_cuda_event *next;
+    ms_cuda_device *device;
+    bool is_open;
+    long num_recorded, num_happened;
+    double time_s; /* of the last that happened */
+};
+
+struct ms_cuda_comm {
+    ms_cuda_comm *next;
+    ms_cuda_device *device;
+    fake_group *group;
+    int rank, world_rank;
+    int num_splits;
+    bool is_open, is_aborted;
+    fake_item *first, *last; /* its work, by next_of_comm: in the order of the calls */
+};
+
+/* Ranks call split any number of times: the n-th calls of all belong together. */
+typedef struct fake_split {
+    struct fake_split *next;
+    int number, num_arrived;
+    bool is_done;
+    int *color, *key;
+    ms_cuda_comm **made; /* by rank */
+} fake_split;
+
+/* A communicator: all of its ranks. */
+struct fake_group {
+    fake_group *next;
+    ms_cuda_id id;
+    bool has_id, has_failed;
+    int size, num_arrived;
+    ms_cuda_comm **members; /* by rank */
+    fake_split *splits;
+};
+
+typedef enum fake_kind {
+    FAKE_LAUNCH,
+    FAKE_COPY,
+    FAKE_CLEAR,
+    FAKE_PRODUCT,
+    FAKE_RECORD,
+    FAKE_WAIT,
+    FAKE_COMMUNICATE
+} fake_kind;
+
+/* A piece of work. */
+struct fake_item {
+    fake_item *next, *next_of_comm;
+    ms_cuda_stream *stream;
+    fake_kind kind;
+    void (*run)(void *state);
+    void *state; /* of a launch; what a copy took from pageable memory */
+    void *to;
+    const void *from;
+    size_t bytes;
+    ms_cuda_product product;
+    ms_cuda_event *event;
+    long number; /* of the event's records */
+    ms_cuda_comm *comm;
+    ms_cuda_collective *collectives;
+    bool *is_done;
+    int num_collectives;
+};
+
+typedef struct fake_world {
+    ms_cuda_fake_options options;
+    bool is_begun, is_unprotected;
+    ms_rng rng;
+    double clock_s;
+    struct timespec last_change;
+    long num_calls[MS_NUM_FAKE_CALLS], fail_call[MS_NUM_FAKE_CALLS]; /* fail: 0 never */
+    long fail_work, fail_collective, num_defects;
+    int lost_rank;
+    char defect[FAKE_TEXT];
+    double used_bytes[FAKE_MAX_DEVICES], most_bytes[FAKE_MAX_DEVICES];
+    ms_cuda_device *devices;
+    fake_block *blocks;
+    ms_cuda_stream *streams;
+    ms_cuda_event *events;
+    ms_cuda_comm *comms;
+    fake_group *groups;
+} fake_world;
+
+extern fake_world fake;
+extern pthread_mutex_t fake_lock;
+extern pthread_cond_t
+    fake_change; /* work was given or done, ranks came or were aborted */
+
+#define FAKE_NEW(type) ((type *)fake_zeroed(sizeof(type)))
+void *fake_zeroed(size_t bytes); /* never NULL */
+void fake_note_defect(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Counts the call; whether it is to fail. */
+bool fake_call(ms_cuda_fake_call call);
+ms_status fake_failure(ms_ctx *cx, const char *what);
+/* The device is open and the calling thread has entered it; otherwise a defect and false. */
+bool fake_expect_entered(const ms_cuda_device *device, const char *what);
+void fake_enter(ms_cuda_device *device);
+
+/* ---- memory: cuda_fake_memory.c ---- */
+/* All bytes lie in one block that is in use; otherwise a defect and false. */
+bool fake_expect_memory(const void *memory, size_t bytes, bool is_host, const char *what);
+/* NULL: in none. */
+fake_block *fake_block_of(const void *memory, bool is_host);
+void fake_protect_all(bool protect);
+void fake_free_blocks(void);
+
+/* ---- work: cuda_fake_work.c ---- */
+fake_item *fake_give(ms_cuda_stream *stream,
+                     fake_kind kind); /* at the end of the stream */
+/* Does one piece of work; false: none can be done. */
+bool fake_step(void);
+/* After steps, before the lock is released. */
+void fake_steps_end(void);
+/* Waits a little for other threads. False: `since`, and the last work that was given or done, are too long ago. */
+bool fake_pause(struct timespec since);
+struct timespec fake_now(void);
+bool fake_uses(const ms_cuda_device *device, const fake_block *block);
+void fake_free_item(fake_item *item);
+
+/* ---- streams and events: cuda_fake_streams.c ---- */
+ms_status fake_open_stream(ms_ctx *cx, ms_cuda_device *device, ms_cuda_stream **out);
+void fake_close_stream(ms_cuda_stream *stream);
+ms_status fake_open_event(ms_ctx *cx, ms_cuda_device *device, ms_cuda_event **out);
+void fake_close_event(ms_cuda_event *event);
+ms_status fake_record(ms_ctx *cx, ms_cuda_event *event, ms_cuda_stream *stream);
+ms_status fake_wait(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event);
+ms_status fake_query(ms_ctx *cx, ms_cuda_event *event, bool *happened);
+ms_status fake_elapsed(ms_ctx *cx, ms_cuda_event *from, ms_cuda_event *to,
+                       double *seconds);
+ms_status fake_finish(ms_ctx *cx, ms_cuda_stream *stream);
+ms_status fake_copy(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
+                    size_t bytes, ms_cuda_direction direction);
+ms_status fake_clear(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
+ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product *p);
+
+/* ---- communicators: cuda_fake_comm.c ---- */
+/* Does one collective or send for all it concerns, where `item` is at the head of its stream; false: not possible yet. */
+bool fake_communicate_step(fake_item *item, bool try_only);
+void fake_free_groups(void);
+ms_status fake_make_id(ms_ctx *cx, ms_cuda_id *out);
+ms_status fake_open_comm(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
+                         int rank, int size, ms_cuda_comm **out);
+ms_status fake_split_comm(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+                          ms_cuda_comm **out);
+ms_status fake_communicate(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *stream,
+                           const ms_cuda_collective *collectives, int num);
+ms_status fake_check_comm(ms_ctx *cx, ms_cuda_comm *comm);
+void fake_abort_comm(ms_cuda_comm *comm);
+void fake_close_comm(ms_cuda_comm *comm);
+
+/* ---- cuda_fake_memory.c ---- */
+void *fake_allocate(ms_cuda_device *device, size_t bytes);
+void fake_release(ms_cuda_device *device, void *memory);
+void *fake_allocate_host(ms_cuda_device *device, size_t bytes);
+void fake_release_host(ms_cuda_device *device, void *memory);
+
+/* ---- numbers: cuda_fake_numbers.c ---- */
+void fake_run_product(const ms_cuda_product *product);
+/* Elements of an operand from its first to its last. */
+size_t fake_product_bytes(const ms_cuda_product *p, int operand);
+/* to (count) = sum or maximum of the ranks' parts, in their order. */
+void fake_reduce(ms_scalar scalar, bool maximum, void *to, const void *const *parts,
+                 int num_parts, long count);
+
+#endif
