@@ -27,7 +27,7 @@ UPDATE ?=
 FUZZ_SECONDS ?= 30
 
 comma  := ,
-config := $(if $(SAN),$(subst $(comma),-,$(SAN)),opt)
+config := $(if $(SAN),$(subst $(comma),-,$(SAN)),$(if $(STATIC),static,opt))
 B      := build/$(config)
 
 bad_san := $(filter-out address undefined thread,$(subst $(comma), ,$(SAN)))
@@ -78,6 +78,7 @@ EMULATION := $(wildcard tests/support/*.cpp tests/support/*.cu)
 CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(ALL_CU_SRCS))
 CLI_SRCS  := $(sort $(wildcard cli/*.c))
 SRCS      := $(LIB_SRCS) $(RUN_SRCS) $(CLI_SRCS)
+STATIC_SRCS := $(wildcard base/static/*.c)
 HEADERS   := $(sort $(wildcard $(addsuffix /*.h,$(LIB_DIRS) $(RUN_DIRS) cli)))
 SUPPORT   := $(sort $(wildcard tests/support/*.c))
 # T= leaves out the test files whose name does not contain it
@@ -126,6 +127,14 @@ LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
 LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -ldl -lrt -lstdc++) \
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
     -lcjson -lgsl -lgslcblas -lm -lpthread
+# `make static`: all but the C library. $(call archive,NAME) is empty where there is none; Debian's cJSON comes without.
+archive   = $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))
+STATIC_CJSON := $(if $(STATIC),$(or $(call archive,cjson),$B/base/static/cjson.o))
+ifneq ($(STATIC),)
+  LIBS := $(if $(CU_SRCS),$(CUDA_HOME)/lib64/libcudart_static.a -Wl$(comma)-Bstatic -lstdc++ -Wl$(comma)-Bdynamic -ldl -lrt) \
+      $(if $(filter yes,$(use_blas)),$(call archive,openblas) $(call archive,gfortran) $(call archive,quadmath)) \
+      $(STATIC_CJSON) $(or $(call archive,gsl),$(error no libgsl.a)) $(call archive,gslcblas) -static-libgcc -lm -lpthread
+endif
 
 # kernels are compiled once for each real type (exec/real.h)
 typed   = $(filter exec/cpu_%,$(1))
@@ -221,11 +230,33 @@ $B/libmeshsim_cli.a: $(filter-out $B/cli/main.o,$(call obj,$(CLI_SRCS)))
 	@rm -f $@
 	$(call run,AR,$@)$(AR) rcs $@ $^
 
-$B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB)
+$B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(lto_link) $^ -o $@ $(LDFLAGS) $(LIBS)
 
 build/meshsim: build/opt/meshsim
 	@cp -f $< $@
+
+# One program for machines that have nothing but a C library and perhaps a GPU's driver. OpenBLAS has kernels for all processors: BLAS=1 makes it ten times as large.
+.PHONY: static bundle
+static: ## build/meshsim-static, which runs elsewhere: it needs libc alone, and configs/ beside it; BLAS=1 for fast CPU products
+	@$(MAKE) --no-print-directory STATIC=1 MPI=0 BLAS=$(or $(BLAS),0) build/meshsim-static
+
+build/meshsim-static: build/static/meshsim
+	$(call run,STRIP,$@)strip -o $@ $<
+
+# ... and the tests of kernels on a GPU, with cmocka beside them, which exists as a shared library only.
+bundle: static ## build/bundle: what tests/exec/gpu_report.sh needs on a machine that cannot build
+	@$(MAKE) --no-print-directory STATIC=1 MPI=0 BLAS=$(or $(BLAS),0) build/bundle/complete
+
+GPU_TESTS := $(patsubst tests/exec/%.c,%,$(wildcard tests/exec/test_cuda_*.c))
+build/bundle/complete: $(GPU_TESTS:%=build/bundle/%) build/meshsim-static
+	@mkdir -p $(@D)
+	@cp -f build/meshsim-static build/bundle/meshsim
+	@cp -Lf $$($(CC) -print-file-name=libcmocka.so.0) build/bundle/
+	@touch $@
+build/bundle/%: build/static/tests/exec/%
+	@mkdir -p $(@D)
+	$(call run,STRIP,$@)strip -o $@ $<
 
 # ---- tests
 
@@ -242,8 +273,8 @@ $(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(C
 	$(call run,LINK,$@)$(link_test) $(LIBS)
 
 $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
-$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB)
-	$(call run,LINK,$@)$(link_test) -lcmocka $(LIBS)
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
 .PHONY: check soak golden-update
 check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
@@ -305,10 +336,10 @@ cuda-report: $(PTXAS_FILES) ## registers, shared memory and spills of every kern
 
 .PHONY: lint tidy
 lint: ## layers, lengths, forbidden calls, format, clang-tidy
-	@MAKE='$(MAKE)' tests/lint/run_lint.sh $(SRCS) $(HEADERS) $(ALL_TEST_SRCS) $(wildcard tests/*.h tests/*/*.h)
+	@MAKE='$(MAKE)' tests/lint/run_lint.sh $(SRCS) $(STATIC_SRCS) $(HEADERS) $(ALL_TEST_SRCS) $(wildcard tests/*.h tests/*/*.h)
 
 # A stamp per object: its file and headers are checked again only after a change.
-TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS))
+TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS) $(STATIC_SRCS))
 tidy: $(TIDY_STAMPS)
 # a file is checked once it compiles
 .SECONDEXPANSION:

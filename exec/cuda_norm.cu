@@ -276,6 +276,16 @@ __global__ void __launch_bounds__(IS_WARP ? WARP_ROWS *MS_WARP : MOST_THREADS)
 
 /* ---- launches ---- */
 
+unsigned whole_warps(long threads)
+{
+    return static_cast<unsigned>((threads + MS_WARP - 1) / MS_WARP * MS_WARP);
+}
+
+unsigned plain_threads(long width)
+{
+    return whole_warps(min(width, static_cast<long>(PLAIN_THREADS)));
+}
+
 /* How rows of a width are dealt with, if they are aligned. */
 struct plan {
     bool is_warp;
@@ -289,13 +299,11 @@ plan plan_rows(ms_scalar scalar, long width)
     MS_BY_SCALAR(scalar, T, in_piece = pack<T>::SIZE);
     long pieces = width / in_piece;
     if (width % in_piece != 0 || pieces > 4L * MOST_THREADS)
-        return {false, 0, PLAIN_THREADS};
+        return {false, 0, plain_threads(width)};
     if (pieces <= 2 * MS_WARP)
         return {true, 2, WARP_ROWS * MS_WARP};
     int keep = pieces > 2L * MOST_THREADS ? 4 : 2;
-    long threads = (pieces + keep - 1) / keep;
-    return {false, keep,
-            static_cast<unsigned>((threads + MS_WARP - 1) / MS_WARP * MS_WARP)};
+    return {false, keep, whole_warps((pieces + keep - 1) / keep)};
 }
 
 /* Blocks of a backward launch. */
@@ -351,7 +359,7 @@ void ms_cuda_norm_rows(ms_cuda_stream *stream, const ms_cuda_norm_args *args)
     MS_BY_SCALAR(args->scalar, T, {
         constexpr int N = pack<T>::SIZE;
         if (p.keep == 0 || !is_all_aligned(args))
-            launch_norm<T, 1, 0, false>(stream, args, PLAIN_THREADS);
+            launch_norm<T, 1, 0, false>(stream, args, plain_threads(args->width));
         else if (p.is_warp)
             launch_norm<T, N, 2, true>(stream, args, p.threads);
         else if (p.keep == 2)
@@ -378,7 +386,7 @@ void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *arg
         if (p.keep == 0 || !is_all_aligned(args)) {
             /* as many parts as were planned for */
             blocks *= p.is_warp ? WARP_ROWS : 1;
-            launch_grad<T, 1, 0, false>(stream, args, PLAIN_THREADS, blocks);
+            launch_grad<T, 1, 0, false>(stream, args, plain_threads(args->width), blocks);
         } else if (p.is_warp) {
             launch_grad<T, N, 2, true>(stream, args, p.threads, blocks);
         } else if (p.keep == 2) {

@@ -1,0 +1,179 @@
+/* Transfers through the memory of the host, by the inner backend: what is the program's own, and, for correctness alone, data of GPUs: from there to here, across, and
+ * back. Numbers in bf16 travel, and are added, in fp32: sums are rounded once. */
+#include "exec/cuda_backend_priv.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* ---- sizes ---- */
+
+static long sum(const long *counts, int num)
+{
+    long total = 0;
+    for (int i = 0; i < num; i++)
+        total += counts[i];
+    return total;
+}
+
+long ms_cuda_num_sent(const ms_transfer *t, int size)
+{
+    if (t->kind == MS_TRANSFER_ALL_TO_ALL)
+        return sum(t->send_counts, size);
+    if (t->kind == MS_TRANSFER_RECEIVE)
+        return 0;
+    return t->kind == MS_TRANSFER_REDUCE_SCATTER ? t->count * size : t->count;
+}
+
+long ms_cuda_num_received(const ms_transfer *t, int size)
+{
+    if (t->kind == MS_TRANSFER_ALL_TO_ALL)
+        return sum(t->receive_counts, size);
+    if (t->kind == MS_TRANSFER_SEND)
+        return 0;
+    return t->kind == MS_TRANSFER_ALL_GATHER ? t->count * size : t->count;
+}
+
+/* ---- bf16 ---- */
+
+static ms_scalar scalar_on_host(ms_scalar scalar)
+{
+    return scalar == MS_SCALAR_BF16 ? MS_SCALAR_FP32 : scalar;
+}
+
+/* In place, from the last to the first: fp32 is twice as wide. */
+static void widen(void *data, long count)
+{
+    char *bytes = data;
+    for (long i = count; i-- > 0;) {
+        uint16_t half;
+        memcpy(&half, bytes + 2 * i, sizeof half);
+        uint32_t whole = (uint32_t)half << 16;
+        memcpy(bytes + 4 * i, &whole, sizeof whole);
+    }
+}
+
+/* To the nearest, ties to even; a NaN stays one. */
+static uint16_t rounded(uint32_t whole)
+{
+    if ((whole & 0x7fffffffU) > 0x7f800000U)
+        return (uint16_t)(whole >> 16 | 0x40U);
+    return (uint16_t)((whole + 0x7fffU + (whole >> 16 & 1U)) >> 16);
+}
+
+static void narrow(void *data, long count)
+{
+    char *bytes = data;
+    for (long i = 0; i < count; i++) {
+        uint32_t whole;
+        memcpy(&whole, bytes + 4 * i, sizeof whole);
+        uint16_t half = rounded(whole);
+        memcpy(bytes + 2 * i, &half, sizeof half);
+    }
+}
+
+/* ---- there and back ---- */
+
+static int size_of(const ms_device_rank *d, const ms_transfer *t)
+{
+    return t->kind >= MS_TRANSFER_SEND ? 1 : ms_cuda_members(d, t)->size;
+}
+
+static ms_status take_staging(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
+                              long count, void **out)
+{
+    size_t bytes = (size_t)count * ms_scalar_bytes(scalar_on_host((ms_scalar)t->scalar));
+    *out = bytes > 0 ? d->driver->allocate_host(d->gpu, bytes) : NULL;
+    return *out != NULL || bytes == 0
+               ? MS_OK
+               : ms_transfer_no_memory(cx, d->job->outer->world, t);
+}
+
+static void give_staging(ms_device_rank *d, void **memory)
+{
+    if (*memory != NULL)
+        d->driver->release_host(d->gpu, *memory);
+    *memory = NULL;
+}
+
+static ms_status fetch(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long count,
+                       void *to)
+{
+    size_t bytes = (size_t)count * ms_scalar_bytes((ms_scalar)t->scalar);
+    if (bytes == 0)
+        return MS_OK;
+    MS_TRY(d->driver->copy(cx, d->compute, to, t->send, bytes, MS_CUDA_TO_HOST));
+    MS_TRY(ms_cuda_finish(cx, d, d->compute));
+    if (t->scalar == MS_SCALAR_BF16)
+        widen(to, count);
+    return MS_OK;
+}
+
+static ms_status put(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long count,
+                     void *from)
+{
+    size_t bytes = (size_t)count * ms_scalar_bytes((ms_scalar)t->scalar);
+    if (bytes == 0)
+        return MS_OK;
+    if (t->scalar == MS_SCALAR_BF16)
+        narrow(from, count);
+    ms_cuda_moved(d);
+    MS_TRY(d->driver->copy(cx, d->compute, t->receive, from, bytes, MS_CUDA_TO_DEVICE));
+    return ms_cuda_finish(cx, d, d->compute);
+}
+
+/* ---- start and end ---- */
+
+static ms_status start_inner(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
+                             ms_cuda_pending *p)
+{
+    ms_transfer inner = *t;
+    if (!t->on_host) {
+        inner.on_host = true;
+        inner.scalar = (unsigned char)scalar_on_host((ms_scalar)t->scalar);
+        inner.send = p->sent;
+        inner.receive = p->received;
+    }
+    return d->job->inner->start(cx, d->inner, &inner, NULL, 0, &p->inner_event);
+}
+
+static void drop(ms_device_rank *d, ms_cuda_pending *p)
+{
+    give_staging(d, &p->sent);
+    give_staging(d, &p->received);
+    ms_cuda_pending_drop(d, p);
+}
+
+/* What is sent is in host memory when this returns. */
+ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
+                                const ms_transfer *transfer, ms_event *done)
+{
+    int size = size_of(d, transfer);
+    long sent = ms_cuda_num_sent(transfer, size);
+    long received = ms_cuda_num_received(transfer, size);
+    ms_cuda_pending *p = ms_cuda_pending_add(cx, d, transfer);
+    p->by_host = true;
+    *done = p->event;
+    ms_status status = MS_OK;
+    if (!transfer->on_host) {
+        status = take_staging(cx, d, transfer, sent, &p->sent);
+        if (status == MS_OK)
+            status = take_staging(cx, d, transfer, received, &p->received);
+        if (status == MS_OK)
+            status = fetch(cx, d, transfer, sent, p->sent);
+        p->transfer.count = received;
+    }
+    if (status == MS_OK)
+        status = start_inner(cx, d, transfer, p);
+    if (status != MS_OK || transfer->kind == MS_TRANSFER_SEND) /* inner backends copy */
+        drop(d, p);
+    return status;
+}
+
+ms_status ms_cuda_finish_by_host(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *p)
+{
+    ms_status status = d->job->inner->wait(cx, d->inner, p->inner_event);
+    if (status == MS_OK && !p->transfer.on_host)
+        status = put(cx, d, &p->transfer, p->transfer.count, p->received);
+    drop(d, p);
+    return status;
+}
