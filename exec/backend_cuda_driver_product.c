@@ -63,10 +63,10 @@ static const ms_cuda_symbol symbols[] = {
     {NULL, 0}};
 
 /* That of the headers first. */
-#define TEXT_OF(x)      #x
-#define NUMBER_OF(x)    TEXT_OF(x)
-#define FILE_OF_HEADERS "libcublasLt.so." NUMBER_OF(CUBLAS_VER_MAJOR)
-static const char *const files[] = {FILE_OF_HEADERS, "libcublasLt.so.13",
+#define TEXT_OF(x)   #x
+#define NUMBER_OF(x) TEXT_OF(x)
+static const char file_of_headers[] = "libcublasLt.so." NUMBER_OF(CUBLAS_VER_MAJOR);
+static const char *const files[] = {file_of_headers, "libcublasLt.so.13",
                                     "libcublasLt.so.12", "libcublasLt.so", NULL};
 static const ms_cuda_library library = {"cuBLASLt", files, symbols};
 
