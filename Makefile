@@ -27,7 +27,7 @@ UPDATE ?=
 FUZZ_SECONDS ?= 30
 
 comma  := ,
-config := $(if $(SAN),$(subst $(comma),-,$(SAN)),opt)
+config := $(if $(SAN),$(subst $(comma),-,$(SAN)),$(if $(STATIC),static,opt))
 B      := build/$(config)
 
 bad_san := $(filter-out address undefined thread,$(subst $(comma), ,$(SAN)))
@@ -69,7 +69,8 @@ endif
 
 LIB_DIRS  := base topo costmodel sim
 RUN_DIRS  := exec plots
-vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backend_mpi*.c)) $(if $(filter no,$(use_blas)),exec/backend_blas.c)
+vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backend_mpi*.c)) $(if $(filter no,$(use_blas)),exec/backend_blas.c) \
+    $(if $(filter no,$(use_cuda)),$(wildcard exec/backend_cuda_driver*.c))
 LIB_SRCS  := $(sort $(wildcard $(addsuffix /*.c,$(LIB_DIRS))))
 RUN_SRCS  := $(filter-out $(vendor),$(sort $(wildcard $(addsuffix /*.c,$(RUN_DIRS)))))
 ALL_CU_SRCS := $(sort $(wildcard exec/*.cu))
@@ -77,6 +78,7 @@ EMULATION := $(wildcard tests/support/*.cpp tests/support/*.cu)
 CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(ALL_CU_SRCS))
 CLI_SRCS  := $(sort $(wildcard cli/*.c))
 SRCS      := $(LIB_SRCS) $(RUN_SRCS) $(CLI_SRCS)
+STATIC_SRCS := $(wildcard base/static/*.c)
 HEADERS   := $(sort $(wildcard $(addsuffix /*.h,$(LIB_DIRS) $(RUN_DIRS) cli)))
 SUPPORT   := $(sort $(wildcard tests/support/*.c))
 # T= leaves out the test files whose name does not contain it
@@ -112,7 +114,7 @@ cuda_codes := $(foreach a,$(filter-out $(last_arch),$(CUDA_ARCHS)),-gencode arch
     -gencode arch=compute_$(last_arch),code=[sm_$(last_arch)$(comma)compute_$(last_arch)]
 NVCCFLAGS ?= -O3 -std=c++17 --threads 2 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror
 features := $(if $(filter yes,$(use_mpi)),$(if $(wildcard exec/backend_mpi.c),-DMS_WITH_MPI)) \
-    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(CU_SRCS),-DMS_WITH_CUDA)
+    $(if $(filter yes,$(use_blas)),-DMS_WITH_BLAS $(blas_flags)) $(if $(filter yes,$(use_cuda)),-DMS_WITH_CUDA)
 # what `meshsim info` reports
 have = -DMS_HAVE_$(1)=$(if $(filter yes,$(2)),1,0)
 info_flags := $(call have,CUDA,$(use_cuda)) $(call have,NCCL,$(if $(filter yes,$(use_cuda)),$(found_nccl))) \
@@ -121,9 +123,18 @@ mpi_used := $(findstring MS_WITH_MPI,$(features))
 mpi_dirs := $(if $(mpi_used),$(shell $(MPICC) --showme:incdirs 2>/dev/null))
 LINK     := $(if $(mpi_used),OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC),$(CC))
 # OpenBLAS before gslcblas: both define cblas_*, the first one wins.
-LIBS     := $(if $(CU_SRCS),-L$(CUDA_HOME)/lib64 -lcudart -lcublasLt -lcublas -lnccl -lstdc++) \
+# The CUDA run time is in the program; cuBLASLt and NCCL are opened when they are needed, where the build found them or where the machine has them.
+LIBS     := $(if $(filter yes,$(use_cuda)),-L$(CUDA_HOME)/lib64 -lcudart_static -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -ldl -lrt -lstdc++) \
     $(if $(filter yes,$(use_blas)),$(or $(shell pkg-config --libs openblas 2>/dev/null),-lopenblas)) \
     -lcjson -lgsl -lgslcblas -lm -lpthread
+# `make static`: all but the C library. $(call archive,NAME) is empty where there is none; Debian's cJSON comes without.
+archive   = $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))
+STATIC_CJSON := $(if $(STATIC),$(or $(call archive,cjson),$B/base/static/cjson.o))
+ifneq ($(STATIC),)
+  LIBS := $(if $(CU_SRCS),$(CUDA_HOME)/lib64/libcudart_static.a -Wl$(comma)-Bstatic -lstdc++ -Wl$(comma)-Bdynamic -ldl -lrt) \
+      $(if $(filter yes,$(use_blas)),$(call archive,openblas) $(call archive,gfortran) $(call archive,quadmath)) \
+      $(STATIC_CJSON) $(or $(call archive,gsl),$(error no libgsl.a)) $(call archive,gslcblas) -static-libgcc -lm -lpthread
+endif
 
 # kernels are compiled once for each real type (exec/real.h)
 typed   = $(filter exec/cpu_%,$(1))
@@ -193,6 +204,8 @@ $B/cli/cmd_info.o: CPPFLAGS += $(info_flags)
 $B/cli/cmd_info.o: $B/features
 $B/exec/%.o: CPPFLAGS += $(features)
 $(filter $B/exec/%,$(call obj,$(RUN_SRCS))): $B/features
+cuda_driver_obj := $(filter $B/exec/backend_cuda_driver%,$(call obj,$(RUN_SRCS)))
+$(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
 $B/exec/backend_mpi.o $B/exec/backend_mpi_join.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))
@@ -215,11 +228,33 @@ $B/libmeshsim_cli.a: $(filter-out $B/cli/main.o,$(call obj,$(CLI_SRCS)))
 	@rm -f $@
 	$(call run,AR,$@)$(AR) rcs $@ $^
 
-$B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB)
+$B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(lto_link) $^ -o $@ $(LDFLAGS) $(LIBS)
 
 build/meshsim: build/opt/meshsim
 	@cp -f $< $@
+
+# One program for machines that have nothing but a C library and perhaps a GPU's driver. OpenBLAS has kernels for all processors: BLAS=1 makes it ten times as large.
+.PHONY: static bundle
+static: ## build/meshsim-static, which runs elsewhere: it needs libc alone, and configs/ beside it; BLAS=1 for fast CPU products
+	@$(MAKE) --no-print-directory STATIC=1 MPI=0 BLAS=$(or $(BLAS),0) build/meshsim-static
+
+build/meshsim-static: build/static/meshsim
+	$(call run,STRIP,$@)strip -o $@ $<
+
+# ... and the tests of kernels on a GPU, with cmocka beside them, which exists as a shared library only.
+bundle: static ## build/bundle: what tests/exec/gpu_report.sh needs on a machine that cannot build
+	@$(MAKE) --no-print-directory STATIC=1 MPI=0 BLAS=$(or $(BLAS),0) build/bundle/complete
+
+GPU_TESTS := $(patsubst tests/exec/%.c,%,$(wildcard tests/exec/test_cuda_*.c))
+build/bundle/complete: $(GPU_TESTS:%=build/bundle/%) build/meshsim-static
+	@mkdir -p $(@D)
+	@cp -f build/meshsim-static build/bundle/meshsim
+	@cp -Lf $$($(CC) -print-file-name=libcmocka.so.0) build/bundle/
+	@touch $@
+build/bundle/%: build/static/tests/exec/%
+	@mkdir -p $(@D)
+	$(call run,STRIP,$@)strip -o $@ $<
 
 # ---- tests
 
@@ -236,8 +271,8 @@ $(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(C
 	$(call run,LINK,$@)$(link_test) $(LIBS)
 
 $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
-$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB)
-	$(call run,LINK,$@)$(link_test) -lcmocka $(LIBS)
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
 .PHONY: check soak golden-update
 check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
@@ -285,20 +320,30 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined 
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
 	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/safetensors.c exec/tokens.c $(SUPPORT)
 
+# What ptxas says of the kernels, for each GPU; needs nvcc, no GPU.
+PTXAS_FILES := $(patsubst %.cu,build/ptxas/%.txt,$(ALL_CU_SRCS))
+build/ptxas/%.txt: %.cu $(wildcard exec/*.cuh exec/cuda_*.h) exec/scalar.h exec/array_args.h
+	@mkdir -p $(@D)
+	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -Xptxas -v -fatbin $< -o $@.fatbin >$@.new 2>&1 || { cat $@.new >&2; exit 1; }; mv $@.new $@
+
+.PHONY: cuda-report
+cuda-report: $(PTXAS_FILES) ## registers, shared memory and spills of every kernel by nvcc; fails on spills
+	@tests/cuda_report.sh $(PTXAS_FILES)
+
 # ---- lint
 
 .PHONY: lint tidy
 lint: ## layers, lengths, forbidden calls, format, clang-tidy
-	@MAKE='$(MAKE)' tests/lint/run_lint.sh $(SRCS) $(HEADERS) $(ALL_TEST_SRCS) $(wildcard tests/*.h tests/*/*.h)
+	@MAKE='$(MAKE)' tests/lint/run_lint.sh $(SRCS) $(STATIC_SRCS) $(HEADERS) $(ALL_TEST_SRCS) $(wildcard tests/*.h tests/*/*.h)
 
 # A stamp per object: its file and headers are checked again only after a change.
-TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS))
+TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS) $(STATIC_SRCS))
 tidy: $(TIDY_STAMPS)
 # a file is checked once it compiles
 .SECONDEXPANSION:
 build/lint/%.tidy: %.c $$(firstword $$(strip $$(call objects,$$*.c,build/opt))) .clang-tidy
 	@mkdir -p $(@D)
-	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs))) 2>$@.err \
+	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs) $(if $(CUDA_HOME),$(CUDA_HOME)/include))) 2>$@.err \
 	    || { cat $@.err >&2; echo "clang-tidy: $<" >&2; exit 1; }
 	@rm -f $@.err; touch $@
 

@@ -43,12 +43,12 @@ static const char *program_folder(ms_ctx *cx)
     return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
 }
 
-/* The first that exists: `chosen` (NULL: none), then `below` in the places of an installation or of the source tree. */
+/* The first that exists: `chosen` (NULL: none), then `below` in the places of an installation, beside a program that was copied, or in the source tree. */
 static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
                              bool (*exists)(const char *path))
 {
     const char *program = program_folder(cx);
-    const char *paths[4];
+    const char *paths[5];
     int num_paths = 0;
     if (chosen != NULL)
         paths[num_paths++] = chosen;
@@ -56,6 +56,7 @@ static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
         paths[num_paths++] = ms_arena_printf(cx->arena, "%s/../%s", program, below);
         paths[num_paths++] =
             ms_arena_printf(cx->arena, "%s/../share/meshsim/%s", program, below);
+        paths[num_paths++] = ms_arena_printf(cx->arena, "%s/%s", program, below);
     }
     paths[num_paths++] = ms_arena_printf(cx->arena, "%s/%s", MS_SOURCE_DIR, below);
     for (int i = 0; i < num_paths; i++)

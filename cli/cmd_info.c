@@ -1,9 +1,10 @@
-/* meshsim info: what was built in, and where the data files are. The Makefile says
+/* meshsim info: what was built in, which GPUs can be used or why none, and where the data files are. The Makefile says
  * which optional parts it found with -DMS_HAVE_X=0 or 1. */
 #include "base/json.h"
 #include "base/paths.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "exec/cuda_driver.h"
 
 #ifndef MS_HAVE_CUDA
 #define MS_HAVE_CUDA 0
@@ -50,18 +51,88 @@ static ms_status find_folders(ms_ctx *cx, data_folder folders[NUM_KINDS])
     return MS_OK;
 }
 
-static void print_info(FILE *out, const data_folder folders[NUM_KINDS])
+/* ---- GPUs ---- */
+
+typedef struct gpus {
+    int num;
+    const ms_cuda_facts *facts;
+    const char *reason; /* why none can be used; NULL where some can */
+} gpus;
+
+/* Of a context of its own: that there is no GPU is no error here. */
+static const char *first_message(const ms_ctx *cx)
+{
+    return cx->first != NULL ? cx->first->message : "for an unknown reason";
+}
+
+static gpus find_gpus(ms_arena *arena)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    ms_ctx cx = {.arena = arena};
+    gpus found = {0};
+    if (driver == NULL)
+        return (gpus){.reason = "built without CUDA"};
+    if (driver->find(&cx, &found.num) != MS_OK)
+        return (gpus){.reason = first_message(&cx)};
+    ms_cuda_facts *facts = MS_NEW_ARRAY(arena, found.num, ms_cuda_facts);
+    for (int i = 0; i < found.num; i++)
+        if (driver->describe(&cx, i, &facts[i]) != MS_OK)
+            return (gpus){.reason = first_message(&cx)};
+    found.facts = facts;
+    return found;
+}
+
+static void print_gpus(FILE *out, const gpus *found)
+{
+    fputs("\nGPUs on this machine\n", out);
+    if (found->reason != NULL)
+        fprintf(out, "  none: %s\n", found->reason);
+    for (int i = 0; i < found->num; i++)
+        fprintf(out, "  %d  %s, compute capability %d.%d, %.1f GiB\n", i,
+                found->facts[i].name, found->facts[i].major, found->facts[i].minor,
+                found->facts[i].memory_bytes / (double)(1 << 30));
+}
+
+static void write_gpus(ms_jout *json, const gpus *found)
+{
+    ms_jout_key(json, "gpus");
+    ms_jout_begin_object(json);
+    ms_jout_number_field(json, "count", found->num);
+    ms_jout_text_field(json, "unavailable_because", found->reason);
+    ms_jout_key(json, "devices");
+    ms_jout_begin_array(json);
+    for (int i = 0; i < found->num; i++) {
+        const ms_cuda_facts *is = &found->facts[i];
+        ms_jout_begin_object(json);
+        ms_jout_text_field(json, "name", is->name);
+        ms_jout_number_field(json, "compute_capability_major", is->major);
+        ms_jout_number_field(json, "compute_capability_minor", is->minor);
+        ms_jout_number_field(json, "num_sms", is->num_sms);
+        ms_jout_number_field(json, "memory_bytes", is->memory_bytes);
+        ms_jout_number_field(json, "driver_version", is->driver_version);
+        ms_jout_number_field(json, "cublaslt_version", is->blas_version);
+        ms_jout_number_field(json, "nccl_version", is->nccl_version);
+        ms_jout_end_object(json);
+    }
+    ms_jout_end_array(json);
+    ms_jout_end_object(json);
+}
+
+/* ---- all ---- */
+
+static void print_info(FILE *out, const data_folder folders[NUM_KINDS], const gpus *found)
 {
     fputs("meshsim " MS_VERSION "\n\nfound on the machine that built it\n", out);
     for (const feature *f = features; f->name != NULL; f++)
         fprintf(out, "  %-9s %s\n", f->name, f->found ? "yes" : "no");
+    print_gpus(out, found);
     fputs("\ndata\n", out);
     for (int i = 0; i < NUM_KINDS; i++)
         fprintf(out, "  %-9s %3d  %s\n", kinds[i], folders[i].num_files,
                 folders[i].path != NULL ? folders[i].path : "not found");
 }
 
-static void write_info(FILE *out, const data_folder folders[NUM_KINDS])
+static void write_info(FILE *out, const data_folder folders[NUM_KINDS], const gpus *found)
 {
     ms_jout json = ms_jout_open(out);
     ms_jout_begin_object(&json);
@@ -72,6 +143,7 @@ static void write_info(FILE *out, const data_folder folders[NUM_KINDS])
     for (const feature *f = features; f->name != NULL; f++)
         ms_jout_bool_field(&json, f->name, f->found);
     ms_jout_end_object(&json);
+    write_gpus(&json, found);
     ms_jout_key(&json, "configs");
     ms_jout_begin_object(&json);
     for (int i = 0; i < NUM_KINDS; i++) {
@@ -93,11 +165,12 @@ ms_status ms_cmd_info(ms_ctx *cx, ms_args *args)
         return MS_OK;
     data_folder folders[NUM_KINDS] = {0};
     MS_TRY(find_folders(cx, folders));
+    gpus found = find_gpus(cx->arena);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
-        write_info(out.file, folders);
+        write_info(out.file, folders, &found);
     else
-        print_info(out.file, folders);
+        print_info(out.file, folders, &found);
     return ms_output_close(cx, &out, MS_OK);
 }

@@ -1,6 +1,8 @@
 /* Each fit evaluates the functions that price (kernel_cost.h, collective_cost.h) with the coefficients on trial, so that a law stands in one place. */
 #include "costmodel/calibration_priv.h"
 
+#include "costmodel/statistics.h"
+
 #include <math.h>
 
 /* Where the parameters of a fit are put before the law is evaluated. */
@@ -361,6 +363,27 @@ static ms_status fit_collectives(ms_calibration_work *w)
 
 /* ---- all of it ---- */
 
+/* Where kernels run in the call itself, calls are part of each kernel's overhead. */
+static void set_launch(ms_calibration_work *w)
+{
+    const ms_samples *samples = w->in->samples;
+    double *seconds = MS_NEW_ARRAY(w->cx->arena, samples->num + 1, double);
+    int num = 0;
+    for (int i = 0; i < samples->num; i++)
+        if (samples->items[i].kind == MS_SAMPLE_LAUNCH)
+            seconds[num++] = samples->items[i].seconds;
+    w->out->profile.launch_s =
+        num == 0
+            ? (ms_coefficient){0.0, MS_MEASURED,
+                               "calls are part of each kernel's overhead"}
+            : (ms_coefficient){
+                  ms_quantile(seconds, num, 0.5), MS_MEASURED,
+                  ms_arena_printf(w->cx->arena,
+                                  "%s: the host's time for one of many small kernels, "
+                                  "median of %d launches",
+                                  w->out->profile.source, num)};
+}
+
 static void start(ms_calibration_work *w)
 {
     const ms_calibration_input *in = w->in;
@@ -372,12 +395,13 @@ static void start(ms_calibration_work *w)
     profile->source = ms_arena_printf(
         w->cx->arena, "meshsim calibrate, %s, %s backend, %ld rank%s at once, %s",
         in->date, in->backend, in->ranks, in->ranks == 1 ? "" : "s",
-        in->machine.cpu == NULL ? "unknown processor" : in->machine.cpu);
+        in->machine.gpu != NULL   ? in->machine.gpu
+        : in->machine.cpu != NULL ? in->machine.cpu
+                                  : "unknown processor");
     for (int i = 0; i < MS_NUM_DTYPES; i++)
         if (i != (int)in->compute)
             profile->gemm[i].efficiency.value = NAN;
-    profile->launch_s =
-        (ms_coefficient){0.0, MS_MEASURED, "calls are part of each kernel's overhead"};
+    set_launch(w);
 }
 
 ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,

@@ -50,7 +50,8 @@ int ms_sample_point(const ms_sample *sample, double *point)
     }
     static const int sizes[] = {[MS_SAMPLE_PRODUCT] = 4,        [MS_SAMPLE_ATTENTION] = 5,
                                 [MS_SAMPLE_ATTENTION_GRAD] = 5, [MS_SAMPLE_POINTWISE] = 1,
-                                [MS_SAMPLE_COLLECTIVE] = 1,     [MS_SAMPLE_STREAM] = 1};
+                                [MS_SAMPLE_COLLECTIVE] = 1,     [MS_SAMPLE_STREAM] = 1,
+                                [MS_SAMPLE_LAUNCH] = 1};
     for (int i = 0; i < sizes[sample->kind]; i++)
         point[num++] = sample->size[i];
     point[num++] = sample->seconds;

@@ -11,6 +11,7 @@ typedef enum ms_sample_kind {
     MS_SAMPLE_POINTWISE,      /* what: ms_op; size: bytes */
     MS_SAMPLE_COLLECTIVE,     /* what: ms_collective, over `ranks`; size: bytes */
     MS_SAMPLE_STREAM, /* arrays larger than caches, one added to another; size: bytes */
+    MS_SAMPLE_LAUNCH, /* a small kernel, of the host's time alone; size: 1 */
     MS_NUM_SAMPLE_KINDS
 } ms_sample_kind;
 

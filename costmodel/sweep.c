@@ -16,14 +16,20 @@
         .kind = MS_FIELD_TEXT, .key = #member, .offset = offsetof(ms_machine, member),   \
         .help = (text)                                                                   \
     }
-const ms_field ms_machine_fields[] = {MACHINE(cpu, "model name of the processor"),
-                                      MACHINE(cores, "that the program may use"),
-                                      MACHINE(caches, "of one core, and shared"),
-                                      MACHINE(memory, "of the machine"),
-                                      MACHINE(kernel, "operating system and version"),
-                                      MACHINE(compiler, "that built the kernels"),
-                                      MACHINE(blas, "that computes matrix products"),
-                                      {0}};
+const ms_field ms_machine_fields[] = {
+    MACHINE(cpu, "model name of the processor"),
+    MACHINE(cores, "that the program may use"),
+    MACHINE(caches, "of one core, and shared"),
+    MACHINE(memory, "of the machine"),
+    MACHINE(kernel, "operating system and version"),
+    MACHINE(compiler, "that built the kernels"),
+    MACHINE(blas, "that computes matrix products"),
+    MACHINE(gpu, "its name, architecture, multiprocessors"),
+    MACHINE(gpu_memory, "of the GPU, and its L2 cache"),
+    MACHINE(gpu_clocks, "highest, of multiprocessors and memory"),
+    MACHINE(gpu_driver, "its version"),
+    MACHINE(gpu_libraries, "versions: run time, products, collectives"),
+    {0}};
 
 #define ROWS(word, text)                                                                 \
     {                                                                                    \

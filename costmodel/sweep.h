@@ -8,6 +8,8 @@
 /* What the measurement depends on, as text; NULL: not known. */
 typedef struct ms_machine {
     const char *cpu, *cores, *caches, *memory, *kernel, *compiler, *blas;
+    /* of ranks on GPUs */
+    const char *gpu, *gpu_memory, *gpu_clocks, *gpu_driver, *gpu_libraries;
 } ms_machine;
 /* "cpu" "cores" ..., for reading and writing. */
 extern const ms_field ms_machine_fields[];

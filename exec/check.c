@@ -2,11 +2,17 @@
 
 #include <math.h>
 
-ms_check_tolerance ms_check_tolerance_of(ms_real_type type)
+ms_check_tolerance ms_check_tolerance_of(ms_real_type type, bool other_kernels)
 {
-    if (type == MS_REAL_FP64)
-        return (ms_check_tolerance){1e-12, 1e-12, 1e-12, 1e-12};
-    return (ms_check_tolerance){1e-6, 1e-5, 1e-5, INFINITY};
+    static const ms_check_tolerance of_same[MS_NUM_REAL_TYPES] = {
+        [MS_REAL_FP32] = {1e-6, 1e-5, 1e-5, INFINITY},
+        [MS_REAL_FP64] = {1e-12, 1e-12, 1e-12, 1e-12},
+        [MS_REAL_BF16] = {2e-2, 2e-2, 2e-2, INFINITY}};
+    static const ms_check_tolerance of_others[MS_NUM_REAL_TYPES] = {
+        [MS_REAL_FP32] = {1e-4, 1e-4, 1e-4, INFINITY},
+        [MS_REAL_FP64] = {1e-10, 1e-10, 1e-10, 1e-10},
+        [MS_REAL_BF16] = {2e-2, 2e-2, 2e-2, INFINITY}};
+    return other_kernels ? of_others[type] : of_same[type];
 }
 
 /* False for NaN. */
@@ -145,9 +151,10 @@ static const char *find_failure(ms_arena *arena, const ms_check *c)
 }
 
 void ms_check_outcomes(ms_arena *arena, const ms_outcome *run,
-                       const ms_outcome *reference, ms_real_type type, ms_check *out)
+                       const ms_outcome *reference, const ms_check_tolerance *tolerance,
+                       ms_check *out)
 {
-    *out = (ms_check){.tolerance = ms_check_tolerance_of(type)};
+    *out = (ms_check){.tolerance = *tolerance};
     compare_losses(run, reference, out);
     out->gradients = compare_files(&run->gradients, &reference->gradients);
     if (run->steps_done == reference->steps_done) /* not when interrupted between */

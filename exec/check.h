@@ -10,8 +10,9 @@
 typedef struct ms_check_tolerance {
     double first_loss, later_loss, gradient, weight; /* INFINITY: not held */
 } ms_check_tolerance;
-/* fp32: 1e-6, 1e-5, 1e-5, none; fp64: 1e-12 each. */
-ms_check_tolerance ms_check_tolerance_of(ms_real_type type);
+/* Of two runs by the same kernels, fp32: 1e-6, 1e-5, 1e-5, none; fp64: 1e-12 each. `other_kernels`: the run is a GPU's and the reference a CPU's, which takes sums in
+ * another order and in more digits, fp32: 1e-4 each, weights not held; fp64: 1e-10; bf16 (the reference is in fp32): 2e-2. */
+ms_check_tolerance ms_check_tolerance_of(ms_real_type type, bool other_kernels);
 
 /* The worst of its kind. */
 typedef struct ms_check_worst {
@@ -35,6 +36,7 @@ typedef struct ms_check {
 
 /* Compares what both have: as many steps, and the tensors of either. Texts live in the arena, or in the outcomes. */
 void ms_check_outcomes(ms_arena *arena, const ms_outcome *run,
-                       const ms_outcome *reference, ms_real_type type, ms_check *out);
+                       const ms_outcome *reference, const ms_check_tolerance *tolerance,
+                       ms_check *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #define THREADS 256
+#define AT_ONCE 4 /* loads of a thread that wait together, in sums */
 
 namespace
 {
@@ -102,24 +103,38 @@ template <class To> void cast_to(ms_cuda_stream *stream, const ms_cuda_cast *cas
 
 /* ---- sums ---- */
 
-/* Of WIDTH elements each thread takes one in each lane, whether they can be loaded together or not: the order is the same. */
+/* Elements i .. i + WIDTH - 1; 0 beyond the end. */
+template <class T>
+__device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, bool aligned)
+{
+    const int width = pack<T>::SIZE;
+    if (aligned && i + width <= count)
+        return load_lanes<width>(x + i);
+    lanes<T, width> y;
+    for (int j = 0; j < width; j++)
+        y.at[j] = i + j < count ? x[i + j] : stored<T>(0);
+    return y;
+}
+
+/* A sum for each block: of tiles, of which a thread takes some lanes AT_ONCE times. Where these can be loaded together or not, the order is the same. */
 template <class T, bool SQUARED>
 __global__ void sum_parts(double *parts, const T *x, long count, bool aligned)
 {
     const int width = pack<T>::SIZE;
+    const long tile = (long)THREADS * width * AT_ONCE;
     double lane[width] = {0};
-    long step = (long)gridDim.x * blockDim.x * width;
-    for (long i = ((long)blockIdx.x * blockDim.x + threadIdx.x) * width; i < count;
-         i += step) {
-        lanes<T, width> y;
-        if (aligned && i + width <= count)
-            y = load_lanes<width>(x + i);
-        else
-            for (int j = 0; j < width; j++)
-                y.at[j] = i + j < count ? x[i + j] : stored<T>(0);
-        for (int j = 0; j < width; j++) {
-            double term = (double)value(y.at[j]);
-            lane[j] += SQUARED ? term * term : term;
+    for (long first = blockIdx.x * tile; first < count; first += gridDim.x * tile) {
+        lanes<T, width> y[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            y[k] = load_some(x, first + ((long)k * THREADS + threadIdx.x) * width, count,
+                             aligned);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            for (int j = 0; j < width; j++) {
+                double term = (double)value(y[k].at[j]);
+                lane[j] += SQUARED ? term * term : term;
+            }
         }
     }
     for (int half = width / 2; half > 0; half /= 2)
@@ -146,7 +161,8 @@ void add_to_slot(ms_cuda_stream *stream, double *slot, const void *x, long count
 {
     if (count <= 0)
         return;
-    unsigned num = ms_blocks(count, (long)THREADS * pack<T>::SIZE, MS_CUDA_SUM_BLOCKS);
+    unsigned num =
+        ms_blocks(count, (long)THREADS * pack<T>::SIZE * AT_ONCE, MS_CUDA_SUM_BLOCKS);
     MS_LAUNCH((sum_parts<T, SQUARED>), num, THREADS, 0, stream, (double *)scratch,
               (const T *)x, count, is_aligned(x));
     MS_LAUNCH((add_parts), 1, THREADS, 0, stream, slot, (const double *)scratch,

@@ -34,7 +34,7 @@ void ms_cuda_array_cast(ms_cuda_stream *stream, const ms_cuda_cast *cast);
 
 /* *slot += sum of x, or of its squares: in fp64, in an order that depends on `count` alone. `scratch`: MS_CUDA_SUM_BYTES on the device, 8-byte aligned,
  * in use until the stream is past the call. */
-#define MS_CUDA_SUM_BLOCKS 1024
+#define MS_CUDA_SUM_BLOCKS 512
 #define MS_CUDA_SUM_BYTES  (MS_CUDA_SUM_BLOCKS * sizeof(double))
 void ms_cuda_array_add_sum(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
                            const void *x, long count, void *scratch);

@@ -4,6 +4,8 @@
 
 #include "exec/cuda_device.cuh"
 
+#include <cstring>
+
 #define MS_PACK_BYTES 16
 
 /* N and sizeof(T) are powers of two. */
@@ -12,18 +14,60 @@ struct alignas(sizeof(T) * N < MS_PACK_BYTES ? sizeof(T) * N : MS_PACK_BYTES) la
     T at[N];
 };
 
+/* What is moved at once. nvcc 13.0 takes a store of a struct apart, also of uint4, unless it is told the instruction. */
+#ifdef MS_CUDA_EMULATED
+template <typename T, int N> using lane_word = lanes<T, N>;
+template <typename W> static inline void store_word(W *to, const W &x)
+{
+    *to = x;
+}
+#else
+template <size_t BYTES> struct word_of_bytes {
+    using type = uint4;
+};
+template <> struct word_of_bytes<8> {
+    using type = uint2;
+};
+template <> struct word_of_bytes<4> {
+    using type = unsigned;
+};
+template <> struct word_of_bytes<2> {
+    using type = unsigned short;
+};
+template <typename T, int N>
+using lane_word = typename word_of_bytes<alignof(lanes<T, N>)>::type;
+template <typename W> static __device__ __forceinline__ void store_word(W *to, W x)
+{
+    __stwb(to, x);
+}
+#endif
+
 template <int N, typename T>
 static __device__ __forceinline__ lanes<T, N> load_lanes(const T *x)
 {
+    using word = lane_word<T, N>;
+    const int num = sizeof(lanes<T, N>) / sizeof(word);
     ms_emulated_check_aligned(x, alignof(lanes<T, N>));
-    return *reinterpret_cast<const lanes<T, N> *>(x);
+    word words[num];
+    lanes<T, N> y;
+#pragma unroll
+    for (int i = 0; i < num; i++)
+        words[i] = reinterpret_cast<const word *>(x)[i];
+    memcpy(&y, words, sizeof y);
+    return y;
 }
 
 template <int N, typename T>
 static __device__ __forceinline__ void store_lanes(T *to, const lanes<T, N> &x)
 {
+    using word = lane_word<T, N>;
+    const int num = sizeof(lanes<T, N>) / sizeof(word);
     ms_emulated_check_aligned(to, alignof(lanes<T, N>));
-    *reinterpret_cast<lanes<T, N> *>(to) = x;
+    word words[num];
+    memcpy(words, &x, sizeof x);
+#pragma unroll
+    for (int i = 0; i < num; i++)
+        store_word(reinterpret_cast<word *>(to) + i, words[i]);
 }
 
 /* Whether lanes of any type can begin there. */

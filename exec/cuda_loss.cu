@@ -25,8 +25,15 @@ __device__ void for_columns(const T *row, long end, bool packed, F f)
     long last = packed ? first + (end - first) / N * N : 0;
     if (at < first)
         f(load_lanes<1>(row + at), at);
-    for (long i = first + at * N; i < last; i += (long)blockDim.x * N)
-        f(load_lanes<N>(row + i), i);
+    long step = (long)blockDim.x * N;
+    for (long i = first + at * N; i < last; i += 2 * step) { /* two loads wait together */
+        bool has_next = i + step < last;
+        lanes<T, N> x = load_lanes<N>(row + i),
+                    next = load_lanes<N>(row + (has_next ? i + step : i));
+        f(x, i);
+        if (has_next)
+            f(next, i + step);
+    }
     for (long i = last + at; i < end; i += blockDim.x)
         f(load_lanes<1>(row + i), i);
 }

@@ -6,8 +6,7 @@
 #include <assert.h>
 
 #define THREADS    256 /* and items of a chunk */
-#define DIGIT_BITS 9   /* of a pass of a sort */
-#define DIGIT_KEYS (1 << DIGIT_BITS)
+#define DIGIT_BITS 9   /* of a pass of a sort, at most */
 #define MOST_ITEMS 0x7fffffffL
 
 namespace
@@ -54,7 +53,7 @@ struct digit_keys {
 
 /* ---- scans ---- */
 
-/* Sum of the threads before; `total`: of all. Blocks of THREADS. */
+/* Sum of the threads before; `total`: of all. Blocks of at most THREADS, whole warps. */
 __device__ int block_scan(int x, int *total)
 {
     MS_SHARED(int, part, [THREADS / MS_WARP]);
@@ -68,7 +67,7 @@ __device__ int block_scan(int x, int *total)
         part[warp] = sum;
     __syncthreads();
     int before = 0, all = 0;
-    for (int w = 0; w < THREADS / MS_WARP; w++) {
+    for (int w = 0; w < (int)blockDim.x / MS_WARP; w++) {
         before += w < warp ? part[w] : 0;
         all += part[w];
     }
@@ -81,7 +80,7 @@ __device__ int block_scan(int x, int *total)
 __device__ int scan(int *out, const int *in, int num)
 {
     int sum = 0;
-    for (int first = 0; first < num; first += THREADS) {
+    for (int first = 0; first < num; first += (int)blockDim.x) {
         int i = first + (int)threadIdx.x, total;
         int before = block_scan(i < num ? in[i] : 0, &total);
         if (i < num)
@@ -166,7 +165,9 @@ void count(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
     if (chunks > 0)
         MS_LAUNCH((count_chunks<K>), (unsigned)chunks, THREADS, 0, stream, keys,
                   (int)num_items, counts, (int)num_keys);
-    MS_LAUNCH((scan_chunks), (unsigned)num_keys, THREADS, 0, stream, counts, totals,
+    int warps = chunks > 0 ? (chunks + MS_WARP - 1) / MS_WARP : 1;
+    unsigned threads = warps * MS_WARP < THREADS ? (unsigned)warps * MS_WARP : THREADS;
+    MS_LAUNCH((scan_chunks), (unsigned)num_keys, threads, 0, stream, counts, totals,
               chunks);
 }
 
@@ -211,7 +212,8 @@ void ms_cuda_order_counts(ms_cuda_stream *stream, const ms_cuda_order *order,
 
 size_t ms_cuda_sort_bytes(long num_items)
 {
-    return ms_cuda_order_bytes(num_items, DIGIT_KEYS) + (size_t)num_items * sizeof(int);
+    return ms_cuda_order_bytes(num_items, 1L << DIGIT_BITS) +
+           (size_t)num_items * sizeof(int);
 }
 
 void ms_cuda_sort_items(ms_cuda_stream *stream, const ms_cuda_sort *sort)
@@ -219,12 +221,13 @@ void ms_cuda_sort_items(ms_cuda_stream *stream, const ms_cuda_sort *sort)
     int bits = 1, *other = (int *)sort->workspace, *totals = other + sort->num_items;
     while (sort->num_keys > 1L << bits)
         bits++;
-    int passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
+    int passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS,
+        of_pass = (bits + passes - 1) / passes;
     const int *order = nullptr;
     for (int pass = 0; pass < passes; pass++) {
         int *to = (passes - pass) % 2 == 1 ? sort->sorted : other; /* the last: sorted */
-        digit_keys keys = {sort->keys, order, to, pass * DIGIT_BITS, DIGIT_KEYS - 1};
-        put(stream, keys, sort->num_items, DIGIT_KEYS, totals);
+        digit_keys keys = {sort->keys, order, to, pass * of_pass, (1 << of_pass) - 1};
+        put(stream, keys, sort->num_items, 1L << of_pass, totals);
         order = to;
     }
 }

@@ -4,7 +4,6 @@
 #include "base/number.h"
 #include "costmodel/statistics.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- rounds ---- */
@@ -37,11 +36,11 @@ const int *ms_rounds_next(ms_rounds *rounds)
     return rounds->order;
 }
 
-void ms_rounds_set(ms_rounds *rounds, int which, double seconds, double elapsed_s)
+void ms_rounds_set(ms_rounds *rounds, int which, const ms_timed *timed)
 {
     int at = (rounds->num_rounds - 1) * rounds->num_cases + which;
-    rounds->seconds[at] = seconds;
-    rounds->elapsed[at] = elapsed_s;
+    rounds->seconds[at] = timed->seconds;
+    rounds->elapsed[at] = timed->elapsed_s;
 }
 
 static double median_of(const ms_rounds *rounds, const double *all, int which,
@@ -85,15 +84,16 @@ ms_status ms_measurer_most(const ms_measurer *m, double *values, long count)
                                               .name = "calibration"});
 }
 
-ms_status ms_measurer_allocate(const ms_measurer *m, size_t bytes, void **out)
+ms_status ms_measurer_elapsed(const ms_measurer *m, double from, double to,
+                              double *seconds)
 {
-    *out = m->how->backend->allocate(m->device, bytes);
-    if (*out == NULL)
-        return ms_fail(m->cx, MS_EIO, MS_NOWHERE,
-                       "no memory is left for %zu bytes of calibration", bytes);
-    assert(m->held->num < MS_MAX_HELD);
-    m->held->memory[m->held->num] = *out;
-    m->held->bytes[m->held->num++] = bytes;
+    const ms_backend *backend = m->how->backend;
+    double stamps[] = {from, to};
+    if (backend->read_clock != NULL) {
+        MS_TRY(backend->read_clock(m->cx, m->device, stamps, 2));
+        backend->forget_stamps(m->device);
+    }
+    *seconds = stamps[1] - stamps[0];
     return MS_OK;
 }
 

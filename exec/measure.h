@@ -12,6 +12,8 @@ typedef struct ms_measure {
     long num_ranks;
     bool kernels; /* products, attention, pointwise operations, the optimizer's pass */
     bool quick;   /* fewer and smaller shapes, fewer sizes of messages */
+    bool
+        large; /* shapes that fill a GPU: of products 256 to 16384; otherwise those of small models */
     double
         kernel_s; /* how long to measure kernels, and collectives, at least 3 rounds each */
     double collective_s;
@@ -19,9 +21,12 @@ typedef struct ms_measure {
 } ms_measure;
 
 /* Every case is measured in rounds; a round has all cases once, in another random order each time. A sample is the median over the rounds (steps take typical times, not the least), of the
- * slowest rank; kernels by the time that their thread was at work, so that other programs on the machine do not count. Shapes are those of the nodes of small models' layer programs, so all three forms of a product (forward, for inputs, for weights) are
+ * slowest rank; kernels by the time that their thread was at work, so that other programs on the machine do not count. Where the program runs ahead of the rank's compute (read_clock), a case is as
+ * many calls as take a millisecond, between two stamps, behind work that keeps the device busy until the host has given it all of them; everything is warmed up for half a second; and
+ * one small kernel more is timed by the host (MS_SAMPLE_LAUNCH). Shapes are those of the nodes of small models' layer programs, so all three forms of a product (forward, for inputs, for weights) are
  * among them; weights and messages lie at random places of memory, activations always at the same. Collectives over all ranks of 8 B to 64 MiB, sizes doubling
  * (times 8 when quick), start together. Appends samples in the process of rank 0. Errors: those of the backend, and no memory. */
+ms_dtype ms_measure_dtype(ms_real_type type); /* as layer programs call it */
 ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples);
 
 /* Processor, caches, memory, kernel, compiler, BLAS of this process. No names of hosts or users. */

@@ -1,9 +1,11 @@
 /* Which kernels are measured: every node of the layer programs of some small models, each shape once. */
 #include "exec/measure_priv.h"
 
+#include "exec/rank.h"
+
 #include <string.h>
 
-/* Sizes of a model, and of a micro-batch. */
+/* Sizes of a model of one layer, and of a micro-batch. */
 typedef struct small_model {
     long hidden, heads, kv_heads, head_dim, ffn, vocab;
     long sequence, sequences;
@@ -31,8 +33,34 @@ static const small_model other_models[] = {
     {256, 4, 4, 64, 768, 4096, 256, 1, true},
     {512, 8, 8, 64, 1024, 2048, 256, 2, false},
 };
+/* For GPUs: layers of published sizes, and others that spread rows, widths and sequences over what runs have. */
+static const small_model large_plain_models[] = {
+    {256, 4, 4, 64, 1024, 4096, 256, 1, true},
+    {512, 8, 8, 64, 2048, 8192, 512, 1, false},
+    {1024, 16, 4, 64, 4096, 16384, 1024, 1, true},
+    {1024, 8, 8, 128, 2816, 8192, 8192, 1, false},
+    {2048, 32, 8, 64, 8192, 128256, 4096, 1, true}, /* Llama 3.2 1B */
+    {2048, 32, 8, 64, 8192, 32000, 2048, 4, false},
+    {2048, 16, 16, 128, 5632, 32000, 512, 8, false},
+    {3072, 24, 8, 128, 8192, 128256, 4096, 1, true}, /* Llama 3.2 3B */
+    {3072, 24, 8, 128, 8192, 32000, 4096, 2, false},
+    {4096, 32, 8, 128, 14336, 32000, 256, 1, false},
+    {4096, 32, 8, 128, 14336, 32000, 4096, 1, false}, /* Llama 3.1 8B */
+    {4096, 32, 32, 128, 11008, 32000, 2048, 2, false},
+    {6144, 48, 8, 128, 16384, 16384, 1024, 1, false},
+    {8192, 64, 8, 128, 16384, 16384, 2048, 1, false},
+    {2048, 16, 8, 128, 16384, 4096, 16384, 1, false},
+};
+static const small_model large_other_models[] = {
+    {512, 8, 8, 64, 1024, 2048, 512, 1, true},
+    {2048, 16, 16, 128, 4096, 4096, 2048, 1, true},
+    {4096, 32, 32, 128, 4096, 4096, 4096, 2, false},
+};
+/* The largest sums move gigabytes, more than any cache keeps. */
 static const long stream_counts[] = {1 << 21, 1 << 22, 1 << 23};
+static const long large_stream_counts[] = {1 << 26, 1 << 27, 1 << 28};
 static const long update_counts[] = {1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};
+static const long large_update_counts[] = {1 << 14, 1 << 18, 1 << 22, 1 << 25, 1 << 28};
 
 typedef enum family {
     PLAIN,
@@ -46,7 +74,15 @@ typedef struct maker {
     const ms_world *world;
     ms_kernel_cases *cases;
     bool has_op[MS_NUM_OPS]; /* of the families before */
+    unsigned long num_batches;
 } maker;
+
+ms_dtype ms_measure_dtype(ms_real_type type)
+{
+    static const ms_dtype dtypes[] = {
+        [MS_REAL_FP32] = MS_FP32, [MS_REAL_FP64] = MS_FP64, [MS_REAL_BF16] = MS_BF16};
+    return dtypes[type];
+}
 
 /* ---- models ---- */
 
@@ -65,15 +101,16 @@ static const char *model_text(ms_arena *arena, const small_model *m, family whic
     };
     const char *form = rest[which];
     char *number = ms_arena_printf(arena, "%ld", m->ffn);
+    long positions = m->sequence > 4096 ? m->sequence : 4096;
     const char *at = strstr(form, "%ld");
     return ms_arena_printf(
         arena,
         "{\"schema\": \"meshsim.model-config/1\", \"name\": \"small\", \"family\": "
         "\"small\", \"source\": \"calibration\", \"layers\": 1, \"hidden\": %ld, "
         "\"heads\": %ld, \"kv_heads\": %ld, \"head_dim\": %ld, \"vocab\": %ld, "
-        "\"max_positions\": 4096, \"tied_embeddings\": false, %.*s%s%s",
-        m->hidden, m->heads, m->kv_heads, m->head_dim, m->vocab, (int)(at - form), form,
-        number, at + 3);
+        "\"max_positions\": %ld, \"tied_embeddings\": false, %.*s%s%s",
+        m->hidden, m->heads, m->kv_heads, m->head_dim, m->vocab, positions,
+        (int)(at - form), form, number, at + 3);
 }
 
 static ms_status read_model(ms_ctx *cx, const small_model *m, family which,
@@ -90,7 +127,8 @@ static ms_status read_model(ms_ctx *cx, const small_model *m, family which,
     return status;
 }
 
-static const ms_batch *make_batch(ms_arena *arena, const small_model *m)
+static const ms_batch *make_batch(ms_arena *arena, const small_model *m,
+                                  unsigned long number)
 {
     long count = m->sequence * m->sequences;
     int *tokens = MS_NEW_ARRAY(arena, count, int);
@@ -102,7 +140,8 @@ static const ms_batch *make_batch(ms_arena *arena, const small_model *m)
                         .sequence_length = m->sequence,
                         .tokens = tokens,
                         .targets = tokens,
-                        .num_tokens = (double)count};
+                        .num_tokens = (double)count,
+                        .number = number};
     return batch;
 }
 
@@ -146,9 +185,18 @@ static bool describe(const ms_program *program, const ms_node *node, ms_sample *
     return ms_op_is_pointwise((ms_op)node->op) && sample->size[0] > 0.0;
 }
 
+static ms_local local_of(const maker *m, const ms_program *program, int tensor,
+                         const ms_precision *precision)
+{
+    ms_local local = ms_world_local(m->world, program, tensor, &m->world->places[0]);
+    local.scalar = (unsigned char)ms_tensor_scalar(program, tensor, precision);
+    return local;
+}
+
 static void add_node(maker *m, const ms_program *program, const ms_node *node,
                      const ms_batch *batch)
 {
+    ms_precision precision = ms_precision_of(m->how->type);
     ms_kernel_case item = {.sample = {.ranks = m->how->num_ranks},
                            .program = program,
                            .node = node,
@@ -156,11 +204,10 @@ static void add_node(maker *m, const ms_program *program, const ms_node *node,
     if (node->pass == MS_PASS_RECOMPUTE || m->has_op[node->op] ||
         !describe(program, node, &item.sample) || is_known(m->cases, &item.sample))
         return;
-    const ms_place *place = &m->world->places[0];
     for (int i = 0; i < node->num_in; i++)
-        item.in[i] = ms_world_local(m->world, program, node->in[i], place);
+        item.in[i] = local_of(m, program, node->in[i], &precision);
     for (int i = 0; i < node->num_out; i++)
-        item.out[i] = ms_world_local(m->world, program, node->out[i], place);
+        item.out[i] = local_of(m, program, node->out[i], &precision);
     push(m->cx->arena, m->cases, &item);
 }
 
@@ -168,8 +215,8 @@ static ms_status add_model(maker *m, const small_model *sizes, family which)
 {
     const ms_model *model;
     MS_TRY(read_model(m->cx, sizes, which, &model));
-    const ms_batch *batch = make_batch(m->cx->arena, sizes);
-    ms_dtype compute = m->how->type == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    const ms_batch *batch = make_batch(m->cx->arena, sizes, ++m->num_batches);
+    ms_dtype compute = ms_measure_dtype(m->how->type);
     for (int part = 0; part < MS_NUM_PARTS; part++) {
         ms_program_key key = {.part = (unsigned char)part,
                               .attention_fused = true,
@@ -202,7 +249,7 @@ static ms_status add_family(maker *m, const small_model *models, size_t num, fam
 static void add_passes(maker *m, const long *counts, size_t num, ms_sample sample,
                        double arrays)
 {
-    double bytes = m->how->type == MS_REAL_FP64 ? 8.0 : 4.0;
+    double bytes = ms_dtype_bytes(ms_measure_dtype(m->how->type));
     sample.ranks = m->how->num_ranks;
     for (size_t i = 0; i < num; i++) {
         ms_kernel_case item = {.sample = sample, .count = counts[i]};
@@ -211,13 +258,34 @@ static void add_passes(maker *m, const long *counts, size_t num, ms_sample sampl
     }
 }
 
-/* The whole pass over gradients: cleared, their squares summed, weights updated. And one large array added to another: two read, one written. */
+/* The whole pass over gradients: their squares summed, weights updated, gradients cleared. And one large array added to another: two read, one written. */
 static void add_all_passes(maker *m)
 {
     const ms_sample update = {.kind = MS_SAMPLE_POINTWISE, .what = MS_OP_ADAM},
                     stream = {.kind = MS_SAMPLE_STREAM};
-    add_passes(m, update_counts, sizeof update_counts / sizeof *update_counts, update, 7);
-    add_passes(m, stream_counts, sizeof stream_counts / sizeof *stream_counts, stream, 3);
+    bool large = m->how->large;
+    add_passes(m, large ? large_update_counts : update_counts,
+               sizeof update_counts / sizeof *update_counts, update, 7);
+    add_passes(m, large ? large_stream_counts : stream_counts,
+               sizeof stream_counts / sizeof *stream_counts, stream, 3);
+}
+
+/* The operation that moves least, again. */
+static void add_launch(maker *m)
+{
+    const ms_kernel_case *least = NULL;
+    for (int i = 0; i < m->cases->num; i++) {
+        const ms_kernel_case *item = &m->cases->items[i];
+        if (item->node != NULL && item->sample.kind == MS_SAMPLE_POINTWISE &&
+            (least == NULL || item->sample.size[0] < least->sample.size[0]))
+            least = item;
+    }
+    if (least == NULL)
+        return;
+    ms_kernel_case launch = *least;
+    launch.sample =
+        (ms_sample){.kind = MS_SAMPLE_LAUNCH, .ranks = m->how->num_ranks, .size = {1.0}};
+    push(m->cx->arena, m->cases, &launch);
 }
 
 ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world *world,
@@ -225,11 +293,16 @@ ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world
 {
     *out = (ms_kernel_cases){0};
     maker m = {.cx = cx, .how = how, .world = world, .cases = out};
-    MS_TRY(
-        add_family(&m, plain_models, sizeof plain_models / sizeof *plain_models, PLAIN));
-    size_t num = sizeof other_models / sizeof *other_models;
-    MS_TRY(add_family(&m, other_models, num, EXPERTS));
-    MS_TRY(add_family(&m, other_models, num, BIASED));
+    const small_model *plain = how->large ? large_plain_models : plain_models;
+    const small_model *other = how->large ? large_other_models : other_models;
+    size_t num_plain = how->large ? sizeof large_plain_models / sizeof *large_plain_models
+                                  : sizeof plain_models / sizeof *plain_models;
+    const size_t num_other = sizeof other_models / sizeof *other_models;
+    MS_TRY(add_family(&m, plain, num_plain, PLAIN));
+    MS_TRY(add_family(&m, other, num_other, EXPERTS));
+    MS_TRY(add_family(&m, other, num_other, BIASED));
     add_all_passes(&m);
+    if (how->backend->read_clock != NULL)
+        add_launch(&m);
     return MS_OK;
 }

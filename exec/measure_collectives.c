@@ -1,7 +1,7 @@
 /* Collectives over all ranks, and sends from even ranks to the next. */
 #include "exec/measure_priv.h"
 
-#include <string.h>
+#include "base/clock.h"
 
 static const long least_bytes = 8;
 static const long most_bytes = 64L << 20;
@@ -11,7 +11,7 @@ static const size_t line_bytes = 64;
 
 static size_t real_bytes_of(const ms_measure *how)
 {
-    return how->type == MS_REAL_FP64 ? sizeof(double) : sizeof(float);
+    return ms_scalar_bytes(ms_precision_of(how->type).real);
 }
 
 /* The largest is always among them. */
@@ -91,30 +91,29 @@ static ms_status meet(const ms_measurer *m)
 static ms_status measure_one(const ms_measurer *m, const ms_sample *sample, buffers *b,
                              double *seconds)
 {
+    const ms_backend *backend = m->how->backend;
     ms_transfer t = transfer_of(m, sample, b);
     MS_TRY(meet(m));
     MS_TRY(meet(m));
-    double start_s = m->how->backend->now_s(m->device);
+    double before = backend->now_s(m->device);
     bool alone = sample->what == MS_SEND && t.peer >= m->how->num_ranks;
     if (!alone)
         MS_TRY(ms_measurer_move(m, &t));
-    *seconds = m->how->backend->now_s(m->device) - start_s;
-    return MS_OK;
+    return ms_measurer_elapsed(m, before, backend->now_s(m->device), seconds);
 }
 
 static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases, buffers *b,
                                 ms_rounds *rounds)
 {
     const int least_rounds = 3;
-    const ms_backend *backend = m->how->backend;
-    double start_s = backend->now_s(m->device);
+    double start_s = ms_clock_s();
     for (const int *order; (order = ms_rounds_next(rounds)) != NULL;) {
         for (int i = 0; i < rounds->num_cases; i++) {
             double seconds;
             MS_TRY(measure_one(m, &cases[order[i]], b, &seconds));
-            ms_rounds_set(rounds, order[i], seconds, seconds);
+            ms_rounds_set(rounds, order[i], &(ms_timed){seconds, seconds});
         }
-        double spent_s = backend->now_s(m->device) - start_s;
+        double spent_s = ms_clock_s() - start_s;
         MS_TRY(ms_measurer_most(m, &spent_s, 1)); /* all stop after the same round */
         if (rounds->num_rounds >= least_rounds && spent_s > m->how->collective_s)
             break;
@@ -124,11 +123,8 @@ static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases, bu
 
 static ms_status make_room(const ms_measurer *m, char **out)
 {
-    void *room;
-    MS_TRY(ms_measurer_allocate(m, (size_t)room_bytes, &room));
-    memset(room, 0, (size_t)room_bytes);
-    *out = room;
-    return MS_OK;
+    return ms_measurer_filled(m, ms_precision_of(m->how->type).real, (size_t)room_bytes,
+                              out);
 }
 
 ms_status ms_measure_collectives(const ms_measurer *m, const ms_sample *cases, int num,

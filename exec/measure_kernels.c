@@ -1,24 +1,27 @@
-/* Kernels of one rank, timed one call at a time. */
+/* Kernels of one rank. Where they run in the call they are timed one call at a time; where the program runs ahead of them (a GPU), many calls between two stamps. */
 #include "exec/measure_priv.h"
 
+#include "base/clock.h"
 #include "base/number.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
-/* Memory that kernels work in. Activations lie at the start of a buffer for each operand; weights and their gradients anywhere in a large one, as in a model whose
- * layers do not fit into caches together. */
-typedef struct memory {
-    size_t real_bytes;
+/* Memory that kernels work in. Activations lie at the start of a buffer for each operand; weights and their gradients anywhere in large ones, as in a model whose
+ * layers do not fit into caches together. Kernels read what no other writes, so that numbers stay as they were filled. */
+typedef struct work_memory {
+    ms_precision precision;
     char *in[MS_MAX_OPERANDS], *out[MS_MAX_OPERANDS];
-    char *weights;
-    size_t weights_bytes;
-    char *choice; /* experts of tokens, as reals */
+    ms_region weights, gradients, states;
+    char *choice; /* experts of tokens */
     char *workspace;
+    double fills_per_s; /* elements of `states` */
 } work_memory;
 
-static const size_t least_weights_bytes = 64u << 20;
-static const size_t line_bytes = 64;
+static const size_t least_region_bytes = 64u << 20;
+static const size_t line_bytes =
+    256; /* of a GPU's transactions, and a multiple of caches' */
 
 /* The operand that holds experts of tokens; -1: none. */
 static int choice_operand(const ms_node *node)
@@ -37,103 +40,92 @@ static int choice_operand(const ms_node *node)
     }
 }
 
+static size_t rounded(size_t bytes)
+{
+    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
 /* ---- allocation ---- */
 
 typedef struct needs {
-    size_t in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS], weights, choice, workspace;
+    size_t in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS], weights, gradients, states, choice,
+        workspace;
 } needs;
 
-static void need(size_t *most, long count, size_t real_bytes)
+static void need(size_t *most, size_t bytes)
 {
-    size_t bytes = (size_t)count * real_bytes;
     *most = bytes > *most ? bytes : *most;
 }
 
-static needs needs_of(const ms_kernel_cases *cases, const ms_kernels *kernels)
+/* A weight and what the optimizer keeps of it, one array after the other. */
+static size_t update_bytes(const ms_precision *p, long count)
 {
-    needs n = {.weights = least_weights_bytes, .workspace = line_bytes};
+    size_t state = rounded((size_t)count * ms_scalar_bytes(p->state));
+    return rounded((size_t)count * ms_scalar_bytes(p->real)) +
+           rounded((size_t)count * ms_scalar_bytes(p->gradient)) + 3 * state;
+}
+
+static void add_node_needs(needs *n, const ms_measurer *m, const ms_kernel_case *item)
+{
+    const ms_backend *backend = m->how->backend;
+    for (int i = 0; i < item->node->num_in; i++) {
+        size_t bytes = ms_local_bytes(&item->in[i]);
+        need(&n->in[i], bytes);
+        need(&n->weights, 2 * bytes);
+        need(&n->choice, bytes);
+    }
+    for (int i = 0; i < item->node->num_out; i++) {
+        size_t bytes = ms_local_bytes(&item->out[i]);
+        need(&n->out[i], bytes);
+        need(&n->gradients, 2 * bytes);
+    }
+    if (backend->workspace_bytes != NULL)
+        need(&n->workspace,
+             backend->workspace_bytes(item->program, item->node, m->how->type));
+}
+
+static needs needs_of(const ms_measurer *m, const ms_kernel_cases *cases,
+                      const ms_precision *precision)
+{
+    needs n = {.weights = least_region_bytes,
+               .gradients = least_region_bytes,
+               .states = least_region_bytes,
+               .workspace = line_bytes};
     for (int c = 0; c < cases->num; c++) {
         const ms_kernel_case *item = &cases->items[c];
-        need(&n.weights, 4 * item->count, kernels->real_bytes);
-        if (item->node == NULL)
-            continue;
-        for (int i = 0; i < item->node->num_in; i++) {
-            need(&n.in[i], item->in[i].count, kernels->real_bytes);
-            need(&n.weights, 2 * item->in[i].count, kernels->real_bytes);
-            need(&n.choice, item->in[i].count, kernels->real_bytes);
+        if (item->node != NULL) {
+            add_node_needs(&n, m, item);
+        } else {
+            need(&n.states, update_bytes(precision, item->count));
+            need(&n.weights, (size_t)item->count * ms_scalar_bytes(precision->real));
         }
-        for (int i = 0; i < item->node->num_out; i++) {
-            need(&n.out[i], item->out[i].count, kernels->real_bytes);
-            need(&n.weights, 2 * item->out[i].count, kernels->real_bytes);
-        }
-        size_t workspace = kernels->workspace_bytes(item->program, item->node);
-        n.workspace = workspace > n.workspace ? workspace : n.workspace;
     }
     return n;
 }
 
-/* Positive values of about 1: no kernel meets an infinity, a logarithm of nothing, or a subnormal number. */
-static void fill(const ms_kernels *kernels, char *to, size_t bytes, ms_rng *rng)
-{
-    double values[256];
-    size_t count = bytes / kernels->real_bytes;
-    for (size_t done = 0; done < count;) {
-        long piece = (long)ms_min(256.0, (double)(count - done));
-        for (long i = 0; i < piece; i++)
-            values[i] = 0.05 + ms_rng_uniform(rng);
-        kernels->from_double(to + done * kernels->real_bytes, values, piece);
-        done += (size_t)piece;
-    }
-}
-
-static ms_status allocate_filled(const ms_measurer *m, const ms_kernels *kernels,
-                                 size_t bytes, ms_rng *rng, char **out)
-{
-    void *made = NULL;
-    *out = NULL;
-    if (bytes == 0)
-        return MS_OK;
-    MS_TRY(ms_measurer_allocate(m, bytes, &made));
-    *out = made;
-    fill(kernels, *out, bytes, rng);
-    return MS_OK;
-}
-
-/* Slot j of token t: expert (t k + j) mod 4, of the 4 with 2 slots of measure_cases.c. */
-static void fill_choice(const ms_kernels *kernels, char *to, size_t bytes)
-{
-    for (size_t i = 0; i < bytes / kernels->real_bytes; i++)
-        kernels->fill(to + i * kernels->real_bytes, (double)(i % 4), 1);
-}
-
 static ms_status make_memory(const ms_measurer *m, const ms_kernel_cases *cases,
-                             const ms_kernels *kernels, work_memory *out)
+                             work_memory *out)
 {
-    needs n = needs_of(cases, kernels);
-    ms_rng rng = ms_rng_seed(11 + (uint64_t)m->rank);
-    *out = (work_memory){.real_bytes = kernels->real_bytes, .weights_bytes = n.weights};
+    ms_precision precision = ms_precision_of(m->how->type);
+    needs n = needs_of(m, cases, &precision);
+    *out = (work_memory){.precision = precision};
     for (int i = 0; i < MS_MAX_OPERANDS; i++) {
-        MS_TRY(allocate_filled(m, kernels, n.in[i], &rng, &out->in[i]));
-        MS_TRY(allocate_filled(m, kernels, n.out[i], &rng, &out->out[i]));
+        MS_TRY(ms_measurer_filled(m, precision.real, n.in[i], &out->in[i]));
+        MS_TRY(ms_measurer_filled(m, precision.real, n.out[i], &out->out[i]));
     }
-    MS_TRY(allocate_filled(m, kernels, n.weights, &rng, &out->weights));
-    MS_TRY(allocate_filled(m, kernels, n.choice, &rng, &out->choice));
-    fill_choice(kernels, out->choice, n.choice);
-    return allocate_filled(m, kernels, n.workspace, &rng, &out->workspace);
+    MS_TRY(ms_measurer_region(m, precision.real, n.weights, &out->weights));
+    MS_TRY(ms_measurer_region(m, precision.gradient, n.gradients, &out->gradients));
+    MS_TRY(ms_measurer_region(m, precision.state, n.states, &out->states));
+    MS_TRY(ms_measurer_choice(m, precision.statistic, n.choice, &out->choice));
+    return ms_measurer_filled(m, precision.real, n.workspace, &out->workspace);
 }
 
 /* ---- calls ---- */
 
-static char *anywhere(const work_memory *memory, long count, ms_rng *rng)
+static char *anywhere(const ms_region *region, size_t bytes, ms_rng *rng)
 {
-    size_t spare = memory->weights_bytes - (size_t)count * memory->real_bytes;
-    return memory->weights + line_bytes * ms_rng_below(rng, spare / line_bytes + 1);
-}
-
-static bool is_weight(const ms_program *program, int tensor)
-{
-    unsigned char role = program->tensors[tensor].role;
-    return role == MS_ROLE_WEIGHT || role == MS_ROLE_WEIGHT_GRADIENT;
+    size_t spare = region->bytes - bytes;
+    return region->at + line_bytes * ms_rng_below(rng, spare / line_bytes + 1);
 }
 
 static void place_operands(ms_kernel_case *item, const work_memory *memory, ms_rng *rng,
@@ -146,30 +138,66 @@ static void place_operands(ms_kernel_case *item, const work_memory *memory, ms_r
                          .workspace = memory->workspace};
     int choice = choice_operand(node);
     for (int i = 0; i < node->num_in; i++) {
+        bool weight = item->program->tensors[node->in[i]].role == MS_ROLE_WEIGHT;
+        size_t bytes = ms_local_bytes(&item->in[i]);
         item->in[i].data = i == choice ? memory->choice
-                           : is_weight(item->program, node->in[i])
-                               ? anywhere(memory, item->in[i].count, rng)
-                               : memory->in[i];
+                           : weight    ? anywhere(&memory->weights, bytes, rng)
+                                       : memory->in[i];
         call->in[i] = &item->in[i];
     }
     for (int i = 0; i < node->num_out; i++) {
-        item->out[i].data = is_weight(item->program, node->out[i])
-                                ? anywhere(memory, item->out[i].count, rng)
-                                : memory->out[i];
+        bool gradient =
+            item->program->tensors[node->out[i]].role == MS_ROLE_WEIGHT_GRADIENT;
+        size_t bytes = ms_local_bytes(&item->out[i]);
+        item->out[i].data =
+            gradient ? anywhere(&memory->gradients, bytes, rng) : memory->out[i];
         call->out[i] = &item->out[i];
     }
 }
 
-static void update(const ms_kernels *kernels, char *at, long count)
+/* The whole pass over gradients: their squares summed, weights updated, gradients cleared. */
+static void update(const ms_measurer *m, const work_memory *memory, long count,
+                   ms_rng *rng)
 {
     const ms_adamw how = {1e-6, 0.9, 0.95, 1e-8, 0.0, 100, 1.0};
-    size_t bytes = (size_t)count * kernels->real_bytes;
-    char *gradient = at + bytes;
-    volatile double squares = kernels->sum_of_squares(gradient, count);
-    (void)squares;
-    kernels->adamw(&how, at, gradient, at + 2 * bytes, at + 3 * bytes, count);
-    kernels->fill(gradient, 0.5, count);
+    const ms_precision *p = &memory->precision;
+    const ms_array_ops *arrays = m->how->backend->arrays;
+    size_t state = rounded((size_t)count * ms_scalar_bytes(p->state));
+    char *at = anywhere(&memory->states, update_bytes(p, count), rng);
+    char *gradient = at + rounded((size_t)count * ms_scalar_bytes(p->real));
+    char *moments = gradient + rounded((size_t)count * ms_scalar_bytes(p->gradient));
+    arrays->add_squares(m->device, p->gradient, 0, gradient, count);
+    arrays->adamw(m->device, &how,
+                  &(ms_update){.scalar = p->real,
+                               .weight = at,
+                               .master = p->has_master ? moments + 2 * state : NULL,
+                               .gradient = gradient,
+                               .first_moment = moments,
+                               .second_moment = moments + state,
+                               .count = count});
+    arrays->fill(m->device, p->gradient, gradient, 0.5, count);
 }
+
+static ms_status run_once(const ms_measurer *m, ms_kernel_case *item,
+                          const work_memory *memory, ms_rng *rng)
+{
+    const ms_backend *backend = m->how->backend;
+    ms_scalar real = memory->precision.real;
+    size_t bytes = (size_t)item->count * ms_scalar_bytes(real);
+    if (item->node != NULL) {
+        ms_op_call call;
+        place_operands(item, memory, rng, &call);
+        return backend->kernel(m->cx, m->device, &call);
+    }
+    if (item->sample.kind == MS_SAMPLE_STREAM)
+        backend->arrays->add(m->device, real, anywhere(&memory->states, bytes, rng),
+                             anywhere(&memory->weights, bytes, rng), item->count);
+    else
+        update(m, memory, item->count, rng);
+    return MS_OK;
+}
+
+/* ---- kernels that run in the call ---- */
 
 /* Of this thread at work: a core that others use meanwhile makes long kernels look slow in every round. */
 static double busy_s(void)
@@ -179,51 +207,132 @@ static double busy_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static ms_status run_once(const ms_measurer *m, const ms_op_call *call,
-                          const ms_kernel_case *item, char *at)
-{
-    if (item->node != NULL)
-        return m->how->backend->kernel(m->cx, m->device, call);
-    const ms_kernels *kernels = ms_cpu_kernels(m->how->type);
-    if (item->sample.kind == MS_SAMPLE_STREAM)
-        kernels->add(at, at + (size_t)item->count * kernels->real_bytes, item->count);
-    else
-        update(kernels, at, item->count);
-    return MS_OK;
-}
-
-static ms_status measure_one(const ms_measurer *m, ms_kernel_case *item,
-                             const work_memory *memory, ms_rng *rng, double *seconds,
-                             double *elapsed_s)
+static ms_status measure_call(const ms_measurer *m, ms_kernel_case *item,
+                              const work_memory *memory, ms_rng *rng, ms_timed *out)
 {
     const ms_backend *backend = m->how->backend;
-    ms_op_call call;
-    if (item->node != NULL)
-        place_operands(item, memory, rng, &call);
-    char *at = anywhere(memory, 4 * item->count, rng);
     double busy_before_s = busy_s();
     double start_s = backend->now_s(m->device);
-    MS_TRY(run_once(m, &call, item, at));
-    *elapsed_s = backend->now_s(m->device) - start_s;
+    MS_TRY(run_once(m, item, memory, rng));
+    out->elapsed_s = backend->now_s(m->device) - start_s;
     /* the clock of the thread is slower to read, which matters for short kernels */
-    *seconds = ms_min(*elapsed_s, busy_s() - busy_before_s);
+    out->seconds = ms_min(out->elapsed_s, busy_s() - busy_before_s);
     return MS_OK;
 }
 
+/* ---- kernels that the program runs ahead of ---- */
+
+static const double least_timed_s = 1e-3; /* a thousand times what events resolve */
+static const long most_calls = 400;  /* streams take about a thousand before they wait */
+static const double warm_up_s = 0.5; /* until clocks and temperatures have settled */
+
+/* Work in front of what is timed: when it is done, the host has given the stream all calls, and the time between the stamps is the device's alone. */
+static void keep_busy(const ms_measurer *m, const work_memory *memory, double seconds)
+{
+    const ms_array_ops *arrays = m->how->backend->arrays;
+    ms_scalar scalar = memory->precision.state;
+    double most = (double)(memory->states.bytes / ms_scalar_bytes(scalar));
+    for (double left = seconds * memory->fills_per_s; left > 0.0; left -= most)
+        arrays->fill(m->device, scalar, memory->states.at, 0.5, (long)ms_min(left, most));
+}
+
+/* Twice: the first call is a slow one. */
+static ms_status time_fill(const ms_measurer *m, work_memory *memory)
+{
+    const ms_backend *backend = m->how->backend;
+    ms_scalar scalar = memory->precision.state;
+    long count = (long)(memory->states.bytes / ms_scalar_bytes(scalar));
+    double seconds = 1.0;
+    for (int i = 0; i < 2; i++) {
+        double before = backend->now_s(m->device);
+        backend->arrays->fill(m->device, scalar, memory->states.at, 0.5, count);
+        MS_TRY(ms_measurer_elapsed(m, before, backend->now_s(m->device), &seconds));
+    }
+    memory->fills_per_s = (double)count / ms_max(seconds, 1e-9);
+    return MS_OK;
+}
+
+/* Seconds of a call by the device, and by the host alone. */
+typedef struct queue_times {
+    double device_s, host_s;
+} queue_times;
+
+static ms_status time_calls(const ms_measurer *m, ms_kernel_case *item,
+                            const work_memory *memory, ms_rng *rng, queue_times *out)
+{
+    const ms_backend *backend = m->how->backend;
+    const double margin = 1.5;
+    keep_busy(m, memory, margin * item->host_s * (double)item->num_calls);
+    double before = backend->now_s(m->device), start_s = ms_clock_s();
+    for (long i = 0; i < item->num_calls; i++)
+        MS_TRY(run_once(m, item, memory, rng));
+    out->host_s = (ms_clock_s() - start_s) / (double)item->num_calls;
+    MS_TRY(ms_measurer_elapsed(m, before, backend->now_s(m->device), &out->device_s));
+    out->device_s /= (double)item->num_calls;
+    return MS_OK;
+}
+
+/* The first call makes what later ones find: code on the device, choices of libraries. */
+static ms_status find_num_calls(const ms_measurer *m, ms_kernel_case *item,
+                                const work_memory *memory, ms_rng *rng)
+{
+    queue_times times;
+    item->num_calls = 1;
+    item->host_s = 0.0;
+    MS_TRY(time_calls(m, item, memory, rng, &times));
+    MS_TRY(time_calls(m, item, memory, rng, &times));
+    double wanted = ceil(least_timed_s / ms_max(times.device_s, 1e-9));
+    item->num_calls = (long)ms_min(ms_max(wanted, 1.0), (double)most_calls);
+    item->host_s = times.host_s;
+    return MS_OK;
+}
+
+static ms_status warm_up(const ms_measurer *m, ms_kernel_case *items, int num,
+                         work_memory *memory, ms_rng *rng)
+{
+    double start_s = ms_clock_s();
+    MS_TRY(time_fill(m, memory));
+    queue_times times;
+    for (int i = 0; i < num; i++)
+        MS_TRY(find_num_calls(m, &items[i], memory, rng));
+    for (int i = 0; ms_clock_s() - start_s < warm_up_s; i = (i + 1) % num)
+        MS_TRY(time_calls(m, &items[i], memory, rng, &times));
+    return MS_OK;
+}
+
+static ms_status measure_queued(const ms_measurer *m, ms_kernel_case *item,
+                                const work_memory *memory, ms_rng *rng, ms_timed *out)
+{
+    queue_times times;
+    MS_TRY(time_calls(m, item, memory, rng, &times));
+    bool is_launch = item->sample.kind == MS_SAMPLE_LAUNCH;
+    out->seconds = out->elapsed_s = is_launch ? times.host_s : times.device_s;
+    return MS_OK;
+}
+
+/* ---- rounds ---- */
+
 static ms_status measure_rounds(const ms_measurer *m, ms_kernel_case *items,
-                                const work_memory *memory, ms_rounds *rounds)
+                                work_memory *memory, ms_rounds *rounds)
 {
     const int least_rounds = 3;
+    bool queued = m->how->backend->read_clock != NULL;
     ms_rng rng = ms_rng_seed(23 + (uint64_t)m->rank);
-    double start_s = m->how->backend->now_s(m->device);
+    if (queued)
+        MS_TRY(warm_up(m, items, rounds->num_cases, memory, &rng));
+    double start_s = ms_clock_s();
     for (const int *order; (order = ms_rounds_next(rounds)) != NULL;) {
         for (int i = 0; i < rounds->num_cases; i++) {
-            double seconds, elapsed_s;
-            MS_TRY(measure_one(m, &items[order[i]], memory, &rng, &seconds, &elapsed_s));
-            ms_rounds_set(rounds, order[i], seconds, elapsed_s);
+            ms_timed timed;
+            ms_kernel_case *item = &items[order[i]];
+            MS_TRY(queued ? measure_queued(m, item, memory, &rng, &timed)
+                          : measure_call(m, item, memory, &rng, &timed));
+            ms_rounds_set(rounds, order[i], &timed);
         }
-        double spent_s = m->how->backend->now_s(m->device) - start_s;
-        if (rounds->num_rounds >= least_rounds && spent_s > m->how->kernel_s)
+        double spent_s = ms_clock_s() - start_s;
+        /* another round would take as long as those before */
+        double next_s = spent_s / rounds->num_rounds;
+        if (rounds->num_rounds >= least_rounds && spent_s + next_s > m->how->kernel_s)
             break;
     }
     return MS_OK;
@@ -236,7 +345,7 @@ ms_status ms_measure_kernels(const ms_measurer *m, const ms_kernel_cases *cases,
     ms_kernel_case *own = MS_NEW_ARRAY(arena, cases->num, ms_kernel_case);
     memcpy(own, cases->items, (size_t)cases->num * sizeof *own);
     work_memory memory;
-    MS_TRY(make_memory(m, cases, ms_cpu_kernels(m->how->type), &memory));
+    MS_TRY(make_memory(m, cases, &memory));
     ms_rounds rounds = ms_rounds_make(arena, cases->num, (uint64_t)m->how->launch);
     MS_TRY(measure_rounds(m, own, &memory, &rounds));
     ms_rounds_results(arena, &rounds, results);

@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "exec/measure.h"
 
-/* A node of a program with the parts that a rank holds, or (program NULL) the optimizer's pass over `count` parameters. */
+/* A node of a program with the parts that a rank holds, or (node NULL) the optimizer's pass over `count` parameters, or a sum of as long arrays. */
 typedef struct ms_kernel_case {
     ms_sample sample; /* without seconds */
     const ms_program *program;
@@ -13,6 +13,8 @@ typedef struct ms_kernel_case {
     ms_local in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS];
     const ms_batch *batch;
     long count;
+    long num_calls; /* between two stamps */
+    double host_s;  /* that a call takes of the host */
 } ms_kernel_case;
 
 typedef struct ms_kernel_cases {
@@ -34,7 +36,10 @@ typedef struct ms_rounds {
 ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed);
 /* The next round's order; NULL when there is no room for another. */
 const int *ms_rounds_next(ms_rounds *rounds);
-void ms_rounds_set(ms_rounds *rounds, int which, double seconds, double elapsed_s);
+typedef struct ms_timed {
+    double seconds, elapsed_s;
+} ms_timed;
+void ms_rounds_set(ms_rounds *rounds, int which, const ms_timed *timed);
 /* (2, num_cases): medians: at work, then elapsed. */
 void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results);
 
@@ -61,6 +66,25 @@ ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer);
 /* The largest of each value over the ranks, on all. */
 ms_status ms_measurer_most(const ms_measurer *m, double *values, long count);
 ms_status ms_measurer_allocate(const ms_measurer *m, size_t bytes, void **out);
+
+/* Bytes of memory, not of the ledger. */
+size_t ms_local_bytes(const ms_local *local);
+/* Random numbers of a type; NULL for no bytes. */
+ms_status ms_measurer_filled(const ms_measurer *m, ms_scalar scalar, size_t bytes,
+                             char **out);
+/* Experts of tokens. */
+ms_status ms_measurer_choice(const ms_measurer *m, ms_scalar scalar, size_t bytes,
+                             char **out);
+/* ... for arrays that lie anywhere in it. */
+typedef struct ms_region {
+    char *at;
+    size_t bytes;
+} ms_region;
+ms_status ms_measurer_region(const ms_measurer *m, ms_scalar scalar, size_t bytes,
+                             ms_region *out);
+/* Seconds between two points of the rank's order. */
+ms_status ms_measurer_elapsed(const ms_measurer *m, double from, double to,
+                              double *seconds);
 
 ms_status ms_measure_kernels(const ms_measurer *m, const ms_kernel_cases *cases,
                              double *results);

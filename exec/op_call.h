@@ -44,6 +44,10 @@ typedef struct ms_routing {
     long num_rows; /* sum of counts */
 } ms_routing;
 
+/* Type of a tensor's elements in the memory of a rank: masks are bytes; what the program keeps wider than its compute type is a statistic. */
+ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,
+                           const ms_precision *precision);
+
 typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;

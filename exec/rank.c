@@ -13,14 +13,7 @@ static ms_status no_memory(ms_rank *rank, double bytes)
 
 ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor)
 {
-    const ms_tensor *t = &program->tensors[tensor];
-    const double mask_bytes = 1.0;
-    if (t->element_bytes == mask_bytes)
-        return MS_SCALAR_BYTE;
-    if (t->role == MS_ROLE_WEIGHT_GRADIENT)
-        return rank->precision.gradient;
-    return t->element_bytes == program->compute_bytes ? rank->precision.real
-                                                      : rank->precision.statistic;
+    return ms_tensor_scalar(program, tensor, &rank->precision);
 }
 
 /* ---- what is held ---- */

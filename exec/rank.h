@@ -34,7 +34,7 @@ void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *mem
 ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
 void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);
 
-/* How the run stores a tensor of a program. */
+/* How a tensor of a program is stored. */
 ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor);
 
 /* Whatever is still held. */

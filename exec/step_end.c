@@ -203,11 +203,12 @@ static ms_status sum_here(ms_rank_run *r, double sums[NUM_SUMS])
     sums[LOSS_SUM] = 0.0;
     for (int slot = MS_SQUARES_SLOT + 1; slot < MS_MAX_SUMS; slot++) {
         sums[LOSS_SUM] += slots[slot];
-        if (!isfinite(slots[slot]))
+        if (!isfinite(slots[slot])) {
             return ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
                            "the loss of micro-batch %d%s is not finite in step %ld",
                            slot - MS_SQUARES_SLOT - 1,
                            slot == MS_MAX_SUMS - 1 ? " or a later one" : "", r->step + 1);
+        }
     }
     return MS_OK;
 }

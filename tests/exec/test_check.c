@@ -34,6 +34,13 @@ static pair make_pair(void)
     return p;
 }
 
+static void compare(const ms_outcome *run, const ms_outcome *reference, ms_real_type type,
+                    ms_check *out)
+{
+    const ms_check_tolerance tolerance = ms_check_tolerance_of(type, false);
+    ms_check_outcomes(test_cx()->arena, run, reference, &tolerance, out);
+}
+
 static ms_check check(pair *p, ms_real_type type)
 {
     static const char *const names[] = {"a.weight", "b.weight"};
@@ -47,7 +54,7 @@ static ms_check check(pair *p, ms_real_type type)
                                         .updated = file};
     }
     ms_check out;
-    ms_check_outcomes(test_cx()->arena, &p->outcome[0], &p->outcome[1], type, &out);
+    compare(&p->outcome[0], &p->outcome[1], type, &out);
     return out;
 }
 
@@ -97,9 +104,9 @@ static void updated_weights_in_fp32_are_reported_only(void **state)
     ms_safe_tensor tensors[2] = {tensor("a.weight", moved, 4), p.tensors[0][1]};
     p.outcome[0].updated = (ms_safe_file){2, tensors};
     ms_check c;
-    ms_check_outcomes(test_cx()->arena, &p.outcome[0], &p.outcome[1], MS_REAL_FP32, &c);
+    compare(&p.outcome[0], &p.outcome[1], MS_REAL_FP32, &c);
     assert_true(c.passes && c.weights.relative > 0.05);
-    ms_check_outcomes(test_cx()->arena, &p.outcome[0], &p.outcome[1], MS_REAL_FP64, &c);
+    compare(&p.outcome[0], &p.outcome[1], MS_REAL_FP64, &c);
     assert_true(!c.passes && strstr(c.failure, "updated weight a.weight") != NULL);
 }
 
@@ -114,13 +121,13 @@ static void what_is_no_number_or_absent_fails(void **state)
     p = make_pair();
     (void)check(&p, MS_REAL_FP32);
     p.outcome[0].gradients.num_tensors = 1;
-    ms_check_outcomes(test_cx()->arena, &p.outcome[0], &p.outcome[1], MS_REAL_FP32, &c);
+    compare(&p.outcome[0], &p.outcome[1], MS_REAL_FP32, &c);
     assert_true(!c.passes && isinf(c.gradients.relative));
     p = make_pair();
     p.losses[0][1] = NAN;
     assert_true(!check(&p, MS_REAL_FP32).passes);
     p.outcome[0].steps_done = 0;
-    ms_check_outcomes(test_cx()->arena, &p.outcome[0], &p.outcome[1], MS_REAL_FP32, &c);
+    compare(&p.outcome[0], &p.outcome[1], MS_REAL_FP32, &c);
     assert_true(!c.passes);
 }
 

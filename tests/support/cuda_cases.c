@@ -1,6 +1,7 @@
 #include "tests/support/cuda_cases.h"
 
 #include "tests/support/cuda_emulated.h"
+#include "tests/support/cuda_fake.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/program_cases.h"
 #include "tests/support/run_program.h"
@@ -313,6 +314,8 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     d->memory[2 * MS_MAX_OPERANDS] = take_memory(bytes, 0);
     d->op.workspace = NULL;
     ms_cuda_call call = {.cx = test_cx(),
+                         .driver =
+                             &ms_cuda_fake_driver, /* no stream: all is done at once */
                          .precision = x->precision,
                          .op = &d->op,
                          .workspace = d->memory[2 * MS_MAX_OPERANDS].data};
@@ -323,34 +326,40 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     ASSERT_OK(x->kernel->op(&call), call.cx);
 }
 
-static double tolerance_of(const comparison *x, ms_scalar scalar)
+/* Greatest error of an element that should be `want`, of a result whose largest element is `scale`. */
+static double tolerance_of(const comparison *x, ms_scalar scalar, double want,
+                           double scale)
 {
-    double roundings = x->kernel->num_roundings > 0 ? x->kernel->num_roundings : 1;
-    const double fp32 = 1e-5, fp64 = 1e-12;
-    if (x->precision.real == MS_SCALAR_FP64)
-        return fp64;
-    if (x->precision.real == MS_SCALAR_FP32)
-        return fp32;
-    if (scalar == MS_SCALAR_BF16)
-        return roundings * (0x1p-9 + fp32);
-    return fp32 + (roundings - 1) * 0x1p-9;
+    const double fp64 = 1e-12, fp32 = 1e-5, of_bf16 = 0x1p-8; /* half of its last bit */
+    double before = x->kernel->num_roundings * of_bf16 * scale;
+    switch (x->precision.real == MS_SCALAR_BF16 ? scalar : x->precision.real) {
+    case MS_SCALAR_FP64:
+        return fp64 * scale;
+    case MS_SCALAR_BF16:
+        return of_bf16 * fabs(want) + before + fp32 * scale;
+    case MS_SCALAR_FP32:
+    case MS_SCALAR_LONG:
+    case MS_SCALAR_BYTE:
+    case MS_NUM_SCALARS:
+        break;
+    }
+    return fp32 * scale + (x->precision.real == MS_SCALAR_BF16 ? before : 0);
 }
 
 static void compare_result(const comparison *x, const ms_local *got, int result)
 {
     ms_scalar scalar = scalar_of(x, true, result);
     const ms_local *want = &x->out[result];
-    double scale = SMALLEST_SCALE, tolerance = tolerance_of(x, scalar);
+    double scale = SMALLEST_SCALE;
     ms_scalar of_want = scalar == MS_SCALAR_BYTE ? MS_SCALAR_BYTE : MS_SCALAR_FP64;
     for (long i = 0; i < want->count; i++) {
         double y = fabs(load_one(of_want, want->data, i));
         scale = y > scale && isfinite(y) ? y : scale;
     }
-    if (scalar == MS_SCALAR_BYTE)
-        tolerance = 0;
     for (long i = 0; i < want->count; i++) {
         double a = load_one(scalar, got->data, i), b = load_one(of_want, want->data, i);
-        if (a != b && !(fabs(a - b) <= tolerance * scale))
+        double allowed = scalar == MS_SCALAR_BYTE ? 0 : tolerance_of(x, scalar, b, scale);
+        if (a != b && !(fabs(a - b) <= allowed))
             fail_msg(
                 "%s, %s: result %d element %ld of %ld: %.9g, not %.9g (largest %.3g)",
                 x->label, ms_scalar_names[x->precision.real], result, i, want->count, a,

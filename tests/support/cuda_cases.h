@@ -31,7 +31,7 @@ typedef struct ms_cuda_case {
 typedef struct ms_cuda_kernel {
     ms_cuda_op *op;
     ms_cuda_workspace *workspace; /* NULL: none */
-    /* Of a result in bf16, in roundings of its largest element; 0: 1. Kernels that round in between have more. */
+    /* In runs in bf16: how often the kernel rounds to bf16 on its way to the result, which is rounded once more. */
     double num_roundings;
     /* In its place, where the CPU has no kernel of the operation, or another one is to be compared with. */
     ms_kernel *reference;
@@ -50,8 +50,9 @@ static inline double *ms_cuda_case_values(const ms_local *operand)
 }
 
 /* In fp32, fp64 and bf16, each with three orders of threads; of two the results must have equal bits, the third has addresses that are not aligned to
- * vectors. Operands are rounded to their types for both sides. Errors are those of the largest element, at most: fp64 1e-12 and fp32 1e-5, for sums of up to some
- * thousand terms; bf16 a rounding of the result, 2^-9. Fails the test otherwise, with `label`. */
+ * vectors. Operands are rounded to their types for both sides. Errors are at most, of the largest element: fp64 1e-12 and fp32 1e-5, for sums of up to some
+ * thousand terms; in bf16 2^-8 of the element beside it, half of its last bit, and as much of the largest for each rounding before. Fails the test otherwise, with
+ * `label`. */
 void ms_cuda_case_run(ms_cuda_case *c, const char *label, const ms_cuda_kernel *kernel);
 
 /* The same for every node of the operation in programs of all small models (tests/support/small_models.h). Returns how many there were. */

@@ -16,14 +16,17 @@
 
 #define MAX_THREADS                                                                      \
     1024 /* of a block; CUDA C++ Programming Guide, table "Technical Specifications" */
-#define WARP         32
-#define MAX_WARPS    (MAX_THREADS / WARP)
-#define MAX_GRID_YZ  65535
-#define MAX_DYNAMIC  (227 * 1024) /* of compute capability 9.0 */
-#define MAX_STATIC   (48 * 1024)
-#define MAX_SITES    32
-#define MAX_PENDING  256
-#define STACK_BYTES  (256 * 1024)
+#define WARP        32
+#define MAX_WARPS   (MAX_THREADS / WARP)
+#define MAX_GRID_YZ 65535
+#define MAX_DYNAMIC (227 * 1024) /* of compute capability 9.0 */
+#define MAX_STATIC  (48 * 1024)
+#define MAX_SITES   32
+#define MAX_PENDING 256
+#define STACK_BYTES (256 * 1024)
+#define STACK_SHIFT                                                                      \
+    832 /* stacks of unlike heights, so that not all need the same lines of a cache */
+#define STACK_SHIFTS 32768
 #define STACK_CANARY 0x5afe57ac6b0770a1UL
 #define GARBAGE      0xff /* NaN, -1 */
 
@@ -47,7 +50,7 @@ struct fiber {
     void *sanitizer;
     int thread;
     int num_pending, group;
-    pending_copy pending[MAX_PENDING];
+    pending_copy *pending; /* NULL: it has copied nothing yet */
 };
 
 struct warp {
@@ -73,8 +76,8 @@ struct machine {
     fiber *current, *previous, *next;
     fiber *idle[MAX_THREADS], *all[MAX_THREADS];
     int num_idle, num_fibers;
-    fiber *ready[MAX_THREADS];
-    int num_ready;
+    fiber *ready[MAX_THREADS]; /* a ring */
+    int num_ready, first_ready;
     int order[MAX_THREADS];
     int num_threads, num_started, num_ended;
     fiber *at_barrier[MAX_THREADS];
@@ -159,8 +162,6 @@ static void change_to(machine *m, fiber *to)
     fiber *self = m->current;
     if (to == self)
         return;
-    if (self->stack != NULL && *(volatile unsigned long *)self->stack != STACK_CANARY)
-        ms_emulated_fail("the stack of a thread overflowed");
     m->previous = self;
     m->next = to;
 #if defined(__SANITIZE_ADDRESS__)
@@ -193,15 +194,20 @@ static bool starts_another(machine *m)
     return m->num_ready == 0 || m->is_natural || draw(m, 2) == 0;
 }
 
+static fiber **ready_at(machine *m, int i)
+{
+    return &m->ready[(m->first_ready + i) % MAX_THREADS];
+}
+
 static fiber *take_ready(machine *m)
 {
-    int at = m->is_natural ? 0 : (int)draw(m, (uint64_t)m->num_ready);
-    fiber *taken = m->ready[at];
+    fiber **first = ready_at(m, 0),
+          **at =
+              m->is_natural ? first : ready_at(m, (int)draw(m, (uint64_t)m->num_ready));
+    fiber *taken = *at;
+    *at = *first;
+    m->first_ready = (m->first_ready + 1) % MAX_THREADS;
     m->num_ready--;
-    if (m->is_natural)
-        std::memmove(m->ready, m->ready + 1, (size_t)m->num_ready * sizeof *m->ready);
-    else
-        m->ready[at] = m->ready[m->num_ready];
     return taken;
 }
 
@@ -226,6 +232,8 @@ static void run_threads(void)
         become(m, m->order[m->num_started++]);
         m->launch->thread(m->launch->state);
         m->num_ended++;
+        if (*(volatile unsigned long *)self->stack != STACK_CANARY)
+            ms_emulated_fail("the stack of a thread overflowed");
         if (starts_another(m))
             continue;
         m->idle[m->num_idle++] = self;
@@ -256,7 +264,8 @@ static fiber *make_fiber(machine *m)
 #endif
 #ifdef __x86_64__
     /* popped registers, then the address to return to, and one that nothing returns to */
-    void **top = reinterpret_cast<void **>(made->stack + STACK_BYTES) - 2;
+    size_t shift = (size_t)m->num_fibers * STACK_SHIFT % STACK_SHIFTS;
+    void **top = reinterpret_cast<void **>(made->stack + STACK_BYTES - shift) - 2;
     top[0] = reinterpret_cast<void *>(run_threads);
     made->saved = top - KEPT_REGISTERS;
 #else
@@ -273,16 +282,16 @@ static fiber *make_fiber(machine *m)
 
 static void wait_for_others(machine *m)
 {
-    int thread = m->current->thread;
+    const uint3 place = threadIdx;
     change_to(m, next_fiber(m));
-    become(m, thread);
+    threadIdx = place;
 }
 
 /* Those that waited can go on, and the one that came last. */
 static void release(machine *m, fiber **waiting, int num)
 {
     for (int i = 0; i < num; i++)
-        m->ready[m->num_ready++] = waiting[i];
+        *ready_at(m, m->num_ready++) = waiting[i];
     wait_for_others(m);
 }
 
@@ -325,7 +334,7 @@ const unsigned char *ms_emulated_warp_exchange(const char *what, const void *giv
     unsigned char *slots = w->slots[w->generation % 2];
     if (bytes > MS_EMULATED_SLOT_BYTES)
         ms_emulated_fail("a lane gives too much");
-    if (w->num_arrived > 0 && strcmp(w->what, what) != 0)
+    if (w->num_arrived > 0 && w->what != what && std::strcmp(w->what, what) != 0)
         ms_emulated_fail("lanes of a warp are at different operations");
     if (bytes > 0)
         std::memcpy(slots + (size_t)ms_emulated_lane() * MS_EMULATED_SLOT_BYTES, given,
@@ -374,7 +383,10 @@ void *ms_emulated_dynamic_shared(void)
 void ms_emulated_copy_later(void *to, const void *from, size_t bytes)
 {
     fiber *self = mine->current;
-    if (self->num_pending == MAX_PENDING)
+    if (self->pending == NULL)
+        self->pending =
+            static_cast<pending_copy *>(std::calloc(MAX_PENDING, sizeof(pending_copy)));
+    if (self->pending == NULL || self->num_pending == MAX_PENDING)
         ms_emulated_fail("too many copies that nothing waits for");
     self->pending[self->num_pending++] = {to, from, bytes, self->group};
 }
@@ -410,6 +422,7 @@ static void close_machine(void *state)
         __tsan_destroy_fiber(m->all[i]->sanitizer);
 #endif
         munmap(m->all[i]->stack, STACK_BYTES);
+        std::free(m->all[i]->pending);
         std::free(m->all[i]);
     }
     std::free(m);

@@ -5,6 +5,7 @@
  * - Copies from pageable memory take it at the call, those from allocate_host when their turn comes.
  * - Memory holds NaNs after allocate and after release. The bytes behind a block are looked at when it is released.
  * - Ranks in threads share the devices. A collective runs when all ranks of its communicator have it at the head of their streams; a send when its peer has its receive there.
+ * - Without a stream (NULL) copies, clears, products and emulated launches are done at once, in any memory: for tests of single operations.
  * - Times of events count pieces of work, MS_CUDA_FAKE_WORK_S each.
  *
  * A defect is a use that a GPU would answer with wrong numbers, a crash or a hang: memory released while work uses it, closed objects, memory that is not the device's, a thread

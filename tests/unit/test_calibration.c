@@ -188,6 +188,23 @@ static void the_written_profile_prices_what_was_measured(void **state)
     ASSERT_NEAR(ms_gemm_s(&pricer, usual), ms_gemm_s(&b->pricer, usual), 0.02);
 }
 
+static void launches_of_kernels_are_measured_where_the_host_runs_ahead(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    add_kernels(b);
+    ms_calibration_input input = input_of(b);
+    ms_calibration *c = MS_NEW(b->cx->arena, ms_calibration);
+    ASSERT_OK(ms_calibration_make(b->cx, &input, c), b->cx);
+    assert_true(c->profile.launch_s.value == 0.0);
+    add(b, (ms_sample){.kind = MS_SAMPLE_LAUNCH, .ranks = 2, .size = {1}}, 3e-6);
+    input.machine.gpu = "a GPU";
+    ASSERT_OK(ms_calibration_make(b->cx, &input, c), b->cx);
+    ASSERT_NEAR(c->profile.launch_s.value, 3e-6, 0.01);
+    assert_int_equal(c->profile.launch_s.from, MS_MEASURED);
+    assert_non_null(strstr(c->profile.launch_s.source, "a GPU: the host's time"));
+}
+
 static void what_is_missing_is_named(void **state)
 {
     (void)state;
@@ -229,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coefficients_are_recovered),
         cmocka_unit_test(the_written_profile_prices_what_was_measured),
+        cmocka_unit_test(launches_of_kernels_are_measured_where_the_host_runs_ahead),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(samples_read_back),
     };

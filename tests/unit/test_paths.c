@@ -166,6 +166,27 @@ static void five_names_are_offered_at_most(void **state)
         ASSERT_INT(remove(ms_arena_printf(cx->arena, "%s/models/%s", root, names[i])), 0);
 }
 
+static void a_copied_program_finds_what_lies_beside_it(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    char program[1024];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    assert_true(length > 0);
+    program[length] = '\0';
+    *strrchr(program, '/') = '\0';
+    const char *configs = ms_arena_printf(cx->arena, "%s/configs", program);
+    const char *kind = ms_arena_printf(cx->arena, "beside-%ld", (long)getpid());
+    const char *folder = ms_arena_printf(cx->arena, "%s/%s", configs, kind);
+    assert_null(ms_config_folder(cx, kind));
+    mkdir(configs, 0700);
+    ASSERT_INT(mkdir(folder, 0700), 0);
+    const char *found = ms_config_folder(cx, kind);
+    ASSERT_INT(rmdir(folder), 0);
+    (void)rmdir(configs);
+    ASSERT_TEXT(found, folder);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +200,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_kind_without_folder_is_an_error),
         cmocka_unit_test(names_that_contain_the_word_are_offered_first),
         cmocka_unit_test(five_names_are_offered_at_most),
+        cmocka_unit_test(a_copied_program_finds_what_lies_beside_it),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

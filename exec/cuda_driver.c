@@ -1,0 +1,15 @@
+#include "exec/cuda_driver.h"
+
+#ifdef MS_WITH_CUDA
+extern const ms_cuda_driver ms_cuda_library_driver; /* exec/backend_cuda_driver.c */
+
+const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
+{
+    return &ms_cuda_library_driver;
+}
+#else
+const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
+{
+    return NULL;
+}
+#endif

@@ -1,0 +1,432 @@
+/* What the forward and backward kernels of exec/cuda_flash*.cu share: tiles in shared memory, products of a warp's rows with them, which tiles see each other. */
+#ifndef MS_EXEC_CUDA_FLASH_CUH
+#define MS_EXEC_CUDA_FLASH_CUH
+
+#include "exec/cuda_flash.h"
+
+#include "exec/cuda_device.cuh"
+
+#include <climits>
+
+namespace
+{
+
+constexpr int PART = 16; /* rows, columns and depth of what tensor cores take */
+constexpr int CHUNK = 8; /* elements in 16 bytes */
+constexpr int QUAD = 4;  /* lanes that have a row of accumulators */
+constexpr float LOG2_E = 1.442695041F, LN_2 = 0.6931471806F;
+
+/* Positions of a tile are within. */
+struct span {
+    int least, most;
+};
+
+/* Arguments as kernels take them. */
+struct flash {
+    int num_queries, num_keys, num_heads, num_kv_heads;
+    int first_query, first_key, window;
+    bool is_first;
+    float scale, scale_log2; /* of scores, and such that exp2 can be taken of them */
+    const int *positions;
+    const span *query_spans,
+        *key_spans; /* of tiles; NULL: positions are stored indices */
+    const bf16 *q, *k, *v;
+    bf16 *o;
+    float *lse;
+    const bf16 *go;
+    bf16 *gq, *gk, *gv;
+    /* backward: [b n padded], lse in powers of 2 and the mean of the gradient of probabilities; lse is infinite where nothing is seen or there is no query */
+    float *row_lse, *row_mean;
+    int padded;
+};
+
+/* Rows that a warp has of the accumulators of a product, and their columns: element e of [i][j] is in row 16 i + e / 2 * 8 + lane / 4, column 8 j + lane % 4 * 2 + e % 2. */
+template <int PARTS, int COLUMNS> using accumulators = float[PARTS][COLUMNS / CHUNK][4];
+
+/* Keeps what is made of the result where it stands: instructions there, and no registers in the rest of a loop. */
+__device__ __forceinline__ int made_here(int x)
+{
+#ifndef MS_CUDA_EMULATED
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
+__device__ __forceinline__ int lane_of()
+{
+    return made_here((int)threadIdx.x) % MS_WARP;
+}
+
+/* The first of the rows of a block's tile that the thread's warp has, ROWS each. */
+template <int ROWS> __device__ __forceinline__ int own_row()
+{
+    return made_here((int)threadIdx.x) / MS_WARP * ROWS;
+}
+
+__device__ __forceinline__ float power_of_2(float x)
+{
+#ifdef MS_CUDA_EMULATED
+    return exp2f(x);
+#else
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+
+/* ---- tiles in shared memory: rows of WIDTH elements, whose chunks change places by row so that 8 rows of one chunk are in different banks ---- */
+
+/* Of the element that begins a chunk. That of a chunk that is an even number c further than chunk 0 or 1: place ^ 8 c. */
+template <int WIDTH> __device__ __forceinline__ int place(int row, int chunk)
+{
+    return row * WIDTH + (chunk ^ row % 8) * CHUNK;
+}
+
+/* Rows of a tensor: `count` are there. */
+struct rows_of {
+    const bf16 *first;
+    int stride;
+    int count;
+};
+
+template <int ROWS, int WIDTH, int THREADS>
+__device__ __forceinline__ void load_tile(bf16 *to, const rows_of &x)
+{
+    constexpr int chunks = WIDTH / CHUNK, step = THREADS / chunks;
+    static_assert(ROWS % step == 0 && step % 8 == 0, "a thread's rows are in one place");
+    int thread = made_here((int)threadIdx.x), row = thread / chunks,
+        chunk = thread % chunks;
+    const bf16 *from = x.first + row * x.stride + chunk * CHUNK;
+    to += place<WIDTH>(row, chunk);
+#pragma unroll
+    for (int i = 0; i < ROWS / step; i++) {
+        cp_async_16(to + i * step * WIDTH, from, row + i * step < x.count);
+        from += step * x.stride;
+    }
+}
+
+__device__ __forceinline__ rows_of query_rows(const flash &f, const bf16 *x, int width,
+                                              int head, int first)
+{
+    long row = (long)blockIdx.z * f.num_queries + first;
+    return {x + (row * f.num_heads + head) * width, f.num_heads * width,
+            f.num_queries - first};
+}
+
+__device__ __forceinline__ rows_of key_rows(const flash &f, const bf16 *x, int width,
+                                            int kv_head, int first)
+{
+    long row = (long)blockIdx.z * f.num_keys + first;
+    return {x + (row * f.num_kv_heads + kv_head) * width, f.num_kv_heads * width,
+            f.num_keys - first};
+}
+
+/* ---- products ---- */
+
+/* to += x y^T: 16 PARTS rows of x, COLUMNS rows of y, both in shared memory. */
+template <int WIDTH, int PARTS, int COLUMNS>
+__device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
+                                              const bf16 *x, const bf16 *y)
+{
+    int lane = lane_of();
+    int x_place = place<WIDTH>(lane % PART, lane / PART);
+    int y_place = place<WIDTH>(lane / PART * CHUNK + lane % CHUNK, lane / CHUNK % 2);
+#pragma unroll
+    for (int k = 0; k < WIDTH; k += PART) {
+        unsigned left[PARTS][4];
+#pragma unroll
+        for (int i = 0; i < PARTS; i++)
+            ldmatrix_x4(left[i], x + i * PART * WIDTH + (x_place ^ k));
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j += PART) {
+            unsigned right[4];
+            ldmatrix_x4(right, y + j * WIDTH + (y_place ^ k));
+#pragma unroll
+            for (int i = 0; i < PARTS; i++) {
+                mma_bf16_16x8x16(to[i][j / CHUNK], left[i], right);
+                mma_bf16_16x8x16(to[i][j / CHUNK + 1], left[i], right + 2);
+            }
+        }
+    }
+}
+
+/* to += p y: weights p, as bf16, times DEPTH rows of y in shared memory. */
+template <int WIDTH, int PARTS, int DEPTH>
+__device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to,
+                                                  const accumulators<PARTS, DEPTH> &p,
+                                                  const bf16 *y)
+{
+    int lane = lane_of();
+    int y_place = place<WIDTH>(lane % PART, lane / PART);
+#pragma unroll
+    for (int k = 0; k < DEPTH; k += PART) {
+        unsigned left[PARTS][4];
+#pragma unroll
+        for (int i = 0; i < PARTS; i++) {
+            const float *low = p[i][k / CHUNK], *high = p[i][k / CHUNK + 1];
+            left[i][0] = two_bf16(low[0], low[1]);
+            left[i][1] = two_bf16(low[2], low[3]);
+            left[i][2] = two_bf16(high[0], high[1]);
+            left[i][3] = two_bf16(high[2], high[3]);
+        }
+#pragma unroll
+        for (int j = 0; j < WIDTH; j += PART) {
+            unsigned right[4];
+            ldmatrix_x4_trans(right, y + k * WIDTH + (y_place ^ j));
+#pragma unroll
+            for (int i = 0; i < PARTS; i++) {
+                mma_bf16_16x8x16(to[i][j / CHUNK], left[i], right);
+                mma_bf16_16x8x16(to[i][j / CHUNK + 1], left[i], right + 2);
+            }
+        }
+    }
+}
+
+/* ---- a warp's rows of results ---- */
+
+/* What the lane's rows are multiplied by, and what is there already. */
+template <int PARTS> struct factors {
+    float made[PARTS * 2], old[PARTS * 2];
+};
+
+/* Two bf16 that lie together. */
+__device__ __forceinline__ float2 two_values(const bf16 *x)
+{
+    unsigned bits = *reinterpret_cast<const unsigned *>(x);
+    return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000U));
+}
+
+/* Writes x times its factors, plus the old rows times theirs unless all are 0 (then they are not read), through rows of shared memory that no other warp uses. */
+template <int WIDTH, int PARTS>
+__device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
+                                           const factors<PARTS> &factor, bool reads_old,
+                                           bf16 *shared, const rows_of &to)
+{
+    constexpr int chunks = WIDTH / CHUNK;
+    int lane = lane_of();
+#pragma unroll
+    for (int i = 0; i < PARTS * 2; i++) {
+        int row = i * CHUNK + lane / QUAD;
+        const bf16 *from = to.first + row * to.stride + lane % QUAD * 2;
+#pragma unroll
+        for (int j = 0; j < chunks; j++) {
+            float low = x[i / 2][j][i % 2 * 2] * factor.made[i],
+                  high = x[i / 2][j][i % 2 * 2 + 1] * factor.made[i];
+            if (reads_old && row < to.count) {
+                float2 old = two_values(from + j * CHUNK);
+                low += old.x * factor.old[i];
+                high += old.y * factor.old[i];
+            }
+            bf16 *at = shared + place<WIDTH>(row, j) + lane % QUAD * 2;
+            *reinterpret_cast<unsigned *>(at) = two_bf16(low, high);
+        }
+        __syncwarp();
+    }
+#pragma unroll 4
+    for (int i = lane; i < PARTS * PART * chunks; i += MS_WARP) {
+        int row = i / chunks, chunk = i % chunks;
+        if (row < to.count)
+            store_pack(const_cast<bf16 *>(to.first) + row * to.stride + chunk * CHUNK,
+                       load_pack(shared + place<WIDTH>(row, chunk)));
+    }
+}
+
+/* Gradients of the warp's rows, times `scale`, are stored or added. */
+template <int WIDTH, int PARTS>
+__device__ __forceinline__ void write_gradient(const flash &f,
+                                               const accumulators<PARTS, WIDTH> &x,
+                                               float scale, bf16 *shared,
+                                               const rows_of &to)
+{
+    factors<PARTS> factor;
+#pragma unroll
+    for (int i = 0; i < PARTS * 2; i++) {
+        factor.made[i] = scale;
+        factor.old[i] = 1;
+    }
+    write_rows<WIDTH, PARTS>(x, factor, !f.is_first, shared, to);
+}
+
+/* ---- who sees whom ---- */
+
+template <int ROWS>
+__device__ __forceinline__ span span_of_tile(const span *spans, int first, int tile,
+                                             int count)
+{
+    if (spans != NULL)
+        return spans[tile];
+    return {first + tile * ROWS, first + min(tile * ROWS + ROWS, count) - 1};
+}
+
+template <int QUERIES>
+__device__ __forceinline__ span query_span(const flash &f, int tile)
+{
+    return span_of_tile<QUERIES>(f.query_spans, f.first_query, tile, f.num_queries);
+}
+
+template <int KEYS> __device__ __forceinline__ span key_span(const flash &f, int tile)
+{
+    return span_of_tile<KEYS>(f.key_spans, f.first_key, tile, f.num_keys);
+}
+
+__device__ __forceinline__ bool some_see(const flash &f, span queries, span keys)
+{
+    return keys.least <= queries.most &&
+           (f.window <= 0 || keys.most > queries.least - f.window);
+}
+
+__device__ __forceinline__ bool all_see(const flash &f, span queries, span keys)
+{
+    return keys.most <= queries.least &&
+           (f.window <= 0 || keys.least > queries.most - f.window);
+}
+
+/* The next tile of keys, from `tile` on, that some of the queries see. */
+template <int KEYS>
+__device__ __forceinline__ int next_keys(const flash &f, span queries, int tile)
+{
+    int num_tiles = (f.num_keys + KEYS - 1) / KEYS;
+    while (tile < num_tiles && !some_see(f, queries, key_span<KEYS>(f, tile)))
+        tile++;
+    return tile;
+}
+
+template <int QUERIES>
+__device__ __forceinline__ int next_queries(const flash &f, span keys, int tile)
+{
+    int num_tiles = (f.num_queries + QUERIES - 1) / QUERIES;
+    while (tile < num_tiles && !some_see(f, query_span<QUERIES>(f, tile), keys))
+        tile++;
+    return tile;
+}
+
+/* That of no query is before all keys, that of no key after all queries. */
+__device__ __forceinline__ int query_position(const flash &f, int query)
+{
+    return query < f.num_queries ? f.positions[f.first_query + query] : -1;
+}
+
+__device__ __forceinline__ int key_position(const flash &f, int key)
+{
+    return key < f.num_keys ? f.positions[f.first_key + key] : INT_MAX;
+}
+
+/* Calls for each of the lane's scores: element(score, its row and column, as constants, beside the lane's first). */
+template <int PARTS, int COLUMNS, class F>
+__device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F element)
+{
+#pragma unroll
+    for (int j = 0; j < COLUMNS / CHUNK * 2; j++)
+#pragma unroll
+        for (int i = 0; i < PARTS * 2; i++)
+            element(s[i / 2][j / 2][i % 2 * 2 + j % 2], i * CHUNK, j / 2 * CHUNK + j % 2);
+}
+
+/* Scores that are not seen become minus infinity. Rows of s are queries and columns keys, or the other way round. */
+template <bool ROWS_ARE_KEYS, int PARTS, int COLUMNS>
+__device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS> &s,
+                                     int first_row, int first_column)
+{
+    int first_query = first_row + lane_of() / QUAD,
+        first_key = first_column + lane_of() % QUAD * 2;
+    if (ROWS_ARE_KEYS) {
+        first_query = first_column + lane_of() % QUAD * 2;
+        first_key = first_row + lane_of() / QUAD;
+    }
+    if (f.positions == NULL) {
+        /* by how much keys may be further from the first than queries; most, and least */
+        int most = f.first_query + first_query - f.first_key - first_key;
+        int least = f.window > 0 ? most - f.window : INT_MIN;
+        int left = f.num_keys - first_key;
+        for_scores<PARTS, COLUMNS>(s, [&](float &score, int row, int column) {
+            int key = ROWS_ARE_KEYS ? row : column,
+                distance = ROWS_ARE_KEYS ? row - column : column - row;
+            if (distance > most || distance <= least || key >= left)
+                score = -INFINITY;
+        });
+        return;
+    }
+    for_scores<PARTS, COLUMNS>(s, [&](float &score, int row, int column) {
+        int query = query_position(f, first_query + (ROWS_ARE_KEYS ? column : row)),
+            key = key_position(f, first_key + (ROWS_ARE_KEYS ? row : column));
+        if (key > query || (f.window > 0 && key <= query - f.window))
+            score = -INFINITY;
+    });
+}
+
+/* ---- arguments ---- */
+
+/* A thread for each tile of `rows` positions. */
+__global__ void find_spans(const int *positions, int count, int rows, span *spans)
+{
+    int tile = (int)(blockIdx.x * blockDim.x + threadIdx.x), first = tile * rows;
+    if (first >= count)
+        return;
+    span s = {INT_MAX, INT_MIN};
+    for (int i = first; i < min(first + rows, count); i++) {
+        s.least = min(s.least, positions[i]);
+        s.most = max(s.most, positions[i]);
+    }
+    spans[tile] = s;
+}
+
+/* Returns the spans, and where the workspace goes on. */
+const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
+                         int rows, span **workspace)
+{
+    constexpr int threads = 64;
+    long num_tiles = (count + rows - 1) / rows;
+    span *spans = *workspace;
+    *workspace += num_tiles;
+    if (num_tiles > 0)
+        MS_LAUNCH(find_spans, dim3(ms_blocks(num_tiles, threads, LONG_MAX)),
+                  dim3(threads), 0, stream, positions, (int)count, rows, spans);
+    return spans;
+}
+
+/* Spans of tiles, where positions are not stored indices. */
+void set_spans(ms_cuda_stream *stream, const ms_cuda_attention_args *a, int query_rows,
+               int key_rows, flash *f, span **workspace)
+{
+    if (a->positions == NULL)
+        return;
+    f->query_spans = launch_spans(stream, a->positions + a->first_query, a->num_queries,
+                                  query_rows, workspace);
+    f->key_spans = launch_spans(stream, a->positions + a->first_key, a->num_keys,
+                                key_rows, workspace);
+}
+
+flash read_args(const ms_cuda_attention_args *a)
+{
+    flash f = {};
+    f.num_queries = (int)a->num_queries;
+    f.num_keys = (int)a->num_keys;
+    f.num_heads = (int)a->num_heads;
+    f.num_kv_heads = (int)a->num_kv_heads;
+    f.first_query = (int)a->first_query;
+    f.first_key = (int)a->first_key;
+    f.window = a->window < INT_MAX ? (int)a->window : 0;
+    f.is_first = a->is_first;
+    f.scale = (float)a->scale;
+    f.scale_log2 = (float)(a->scale * (double)LOG2_E);
+    f.positions = a->positions;
+    f.q = (const bf16 *)a->q;
+    f.k = (const bf16 *)a->k;
+    f.v = (const bf16 *)a->v;
+    f.o = (bf16 *)a->o;
+    f.lse = (float *)a->lse;
+    f.go = (const bf16 *)a->go;
+    f.gq = (bf16 *)a->gq;
+    f.gk = (bf16 *)a->gk;
+    f.gv = (bf16 *)a->gv;
+    return f;
+}
+
+unsigned tiles_of(long count, int rows)
+{
+    return ms_blocks(count, rows, LONG_MAX);
+}
+
+} // namespace
+
+#endif

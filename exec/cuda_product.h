@@ -1,0 +1,15 @@
+/* EINSUM and GROUPED on a GPU: matrix products by the driver, as exec/cpu_product.c computes them. Biases are in exec/cuda_norm.h. */
+#ifndef MS_EXEC_CUDA_PRODUCT_H
+#define MS_EXEC_CUDA_PRODUCT_H
+
+#include "exec/cuda_call.h"
+
+/* Operands of unlike types are multiplied in the wider one: the narrow operand is cast into the workspace, and so is the result where it is narrower than the sums
+ * (router logits are fp32 among bf16: their gradient times weights, and times activations). MS_EIO: an einsum that is no product of matrices, which no layer program has. */
+ms_cuda_op ms_cuda_einsum;
+ms_cuda_workspace ms_cuda_einsum_bytes;
+
+/* One product for each expert. Operands are of one type; a weight's gradient may be fp32 of bf16. */
+ms_cuda_op ms_cuda_grouped;
+
+#endif

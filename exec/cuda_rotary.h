@@ -1,0 +1,52 @@
+/* ROTARY, MLA_KEYS and MLA_KEYS_GRAD on a GPU. */
+#ifndef MS_EXEC_CUDA_ROTARY_H
+#define MS_EXEC_CUDA_ROTARY_H
+
+#include "exec/scalar.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#else
+#include "exec/cuda_call.h"
+ms_cuda_op ms_cuda_rotary, ms_cuda_mla_keys, ms_cuda_mla_keys_grad;
+ms_cuda_workspace ms_cuda_rotary_bytes;
+#endif
+
+typedef struct ms_cuda_stream ms_cuda_stream;
+
+/* x (outer, length, heads, width), whose last 2 count elements are turned, halves against each other. */
+typedef struct ms_cuda_rotary_args {
+    ms_scalar scalar;
+    long outer, length;
+    int heads, width, count;
+    const void *x;
+    void *out;
+    double base;
+    bool is_inverse;
+    long first_stored;    /* stored index of the first of `length` */
+    const int *positions; /* of stored indices; NULL: the same */
+    void *angles;         /* (length, 2, count) fp32, fp64 for fp64: cosines and sines */
+} ms_cuda_rotary_args;
+
+void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
+
+/* up (num_tokens, heads, nope + value), rope (num_tokens, rope), k (num_tokens, heads, nope + rope), v (num_tokens, heads, value). Forward from up and rope to k and v; backward
+ * from the gradients of k and v to those of up and rope. */
+typedef struct ms_cuda_mla_args {
+    ms_scalar scalar;
+    long num_tokens;
+    int heads, nope, rope, value;
+    void *up, *shared, *k, *v;
+} ms_cuda_mla_args;
+
+void ms_cuda_join_keys(ms_cuda_stream *stream, const ms_cuda_mla_args *args);
+void ms_cuda_join_keys_grad(ms_cuda_stream *stream, const ms_cuda_mla_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

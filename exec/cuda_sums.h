@@ -1,0 +1,49 @@
+/* BIAS and SUM_TO on a GPU, and sums over rows that the gradients of weights need. */
+#ifndef MS_EXEC_CUDA_SUMS_H
+#define MS_EXEC_CUDA_SUMS_H
+
+#include "exec/scalar.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#else
+#include "exec/cuda_call.h"
+ms_cuda_op ms_cuda_bias, ms_cuda_sum_to;
+ms_cuda_workspace ms_cuda_sum_to_bytes;
+#endif
+
+typedef struct ms_cuda_stream ms_cuda_stream;
+
+/* out = x + bias for every row; all of `scalar`. */
+typedef struct ms_cuda_bias_args {
+    ms_scalar scalar;
+    long num_rows, width;
+    const void *x, *bias;
+    void *out;
+} ms_cuda_bias_args;
+
+void ms_cuda_add_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *args);
+
+/* out (width) = sum of the rows of x (num_rows, width) [+ out]. Sums are in fp32, in fp64 for fp64; out is of that type or of x's. */
+typedef struct ms_cuda_sum_args {
+    ms_scalar scalar, out_scalar;
+    long num_rows, width;
+    const void *x;
+    void *out;
+    bool is_added;
+    void *
+        workspace; /* ms_cuda_sum_workspace, 8-byte aligned; not needed where that is 0 */
+} ms_cuda_sum_args;
+
+/* Of any type. 0: few rows are summed at once. */
+size_t ms_cuda_sum_workspace(long num_rows, long width);
+void ms_cuda_sum_rows(ms_cuda_stream *stream, const ms_cuda_sum_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

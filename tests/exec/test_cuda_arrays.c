@@ -1,0 +1,507 @@
+/* Work of GPUs on arrays, emulated: element by element the numbers of the CPU, bit by bit. */
+#include "exec/cuda_arrays.h"
+#include "exec/cuda_initialise.h"
+#include "exec/cuda_order.h"
+#include "exec/kernels.h"
+#include "exec/names.h"
+#include "tests/support/cuda_cases.h"
+#include "tests/support/cuda_emulated.h"
+#include "tests/test.h"
+
+#define FOR_SCALARS(s)                                                                   \
+    for (ms_scalar s = MS_SCALAR_FP32; s <= MS_SCALAR_BF16; s = (ms_scalar)(s + 1))
+
+static const long counts[] = {0, 1, 3, 8, 61, 1024, 4099};
+#define NUM_COUNTS (sizeof counts / sizeof *counts)
+
+/* Numbers in a device's memory, `shift` elements behind a multiple of 256 bytes; they end where the memory ends. */
+typedef struct array {
+    ms_scalar scalar;
+    long count;
+    void *data;
+    double *values; /* as they were rounded */
+} array;
+
+static array make_array(ms_arena *arena, ms_rng *rng, ms_scalar scalar, long count,
+                        long shift)
+{
+    size_t bytes = ms_scalar_bytes(scalar);
+    array x = {.scalar = scalar,
+               .count = count,
+               .values = MS_NEW_ARRAY(arena, count + 1, double)};
+    char *block = ms_arena_alloc(arena, (size_t)(count + shift) * bytes + 256);
+    x.data = block + (256 - (uintptr_t)block % 256) % 256 + (size_t)shift * bytes;
+    for (long i = 0; i < count; i++)
+        x.values[i] = 4 * ms_rng_uniform(rng) - 2;
+    ms_case_store(scalar, x.data, x.values, count);
+    ms_case_load(scalar, x.values, x.data, count);
+    return x;
+}
+
+/* In the type that sums of the scalar are made in. */
+static double in_sums(ms_scalar scalar, double x)
+{
+    return scalar == MS_SCALAR_FP64 ? x : (double)(float)x;
+}
+
+/* `want` rounded to the type. */
+static void expect(ms_arena *arena, const array *x, const double *want)
+{
+    double *got = MS_NEW_ARRAY(arena, x->count + 1, double),
+           *rounded = MS_NEW_ARRAY(arena, x->count + 1, double);
+    void *memory = MS_NEW_ARRAY(arena, x->count + 1, double);
+    ms_case_load(x->scalar, got, x->data, x->count);
+    ms_case_store(x->scalar, memory, want, x->count);
+    ms_case_load(x->scalar, rounded, memory, x->count);
+    for (long i = 0; i < x->count; i++)
+        if (got[i] != rounded[i])
+            fail_msg("%s, element %ld of %ld: %.17g, not %.17g",
+                     ms_scalar_names[x->scalar], i, x->count, got[i], rounded[i]);
+}
+
+/* ---- element by element ---- */
+
+static void fills_and_scales(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(41);
+    for (size_t c = 0; c < NUM_COUNTS; c++) {
+        for (long shift = 0; shift < 2; shift++) {
+            FOR_SCALARS(s)
+            {
+                ms_arena *arena = test_cx()->arena;
+                array x = make_array(arena, &rng, s, counts[c], shift);
+                double factor = 1.0 / 3;
+                ms_cuda_array_scale(NULL, s, x.data, factor, x.count);
+                for (long i = 0; i < x.count; i++)
+                    x.values[i] = in_sums(s, x.values[i] * in_sums(s, factor));
+                expect(arena, &x, x.values);
+                ms_cuda_array_fill(NULL, s, x.data, factor, x.count);
+                for (long i = 0; i < x.count; i++)
+                    x.values[i] = in_sums(s, factor);
+                expect(arena, &x, x.values);
+            }
+        }
+    }
+}
+
+static void additions_and_casts(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(42);
+    for (size_t c = 0; c < NUM_COUNTS; c++) {
+        for (long shift = 0; shift < 2; shift++) {
+            FOR_SCALARS(s)
+            {
+                ms_arena *arena = test_cx()->arena;
+                array x = make_array(arena, &rng, s, counts[c], 0),
+                      y = make_array(arena, &rng, s, counts[c], shift);
+                FOR_SCALARS(to)
+                {
+                    array z = make_array(arena, &rng, to, counts[c], shift);
+                    ms_cuda_array_cast(NULL, &(ms_cuda_cast){.to_scalar = to,
+                                                             .from_scalar = s,
+                                                             .to = z.data,
+                                                             .from = x.data,
+                                                             .count = x.count});
+                    expect(arena, &z, x.values);
+                }
+                ms_cuda_array_add(NULL, s, x.data, y.data, x.count);
+                for (long i = 0; i < x.count; i++)
+                    x.values[i] = in_sums(s, x.values[i] + y.values[i]);
+                expect(arena, &x, x.values);
+            }
+        }
+    }
+}
+
+/* ---- sums ---- */
+
+/* Of all elements, by addition in two halves (pairwise), which rounds least. */
+static double sum_of(const double *x, long count, bool squared)
+{
+    if (count == 0)
+        return 0;
+    if (count == 1)
+        return squared ? *x * *x : *x;
+    return sum_of(x, count / 2, squared) +
+           sum_of(x + count / 2, count - count / 2, squared);
+}
+
+static double add_to(const array *x, double slot, bool squared)
+{
+    double scratch[MS_CUDA_SUM_BLOCKS];
+    memset(scratch, 0xff, sizeof scratch);
+    assert_int_equal(sizeof scratch, MS_CUDA_SUM_BYTES);
+    if (squared)
+        ms_cuda_array_add_squares(NULL, x->scalar, &slot, x->data, x->count, scratch);
+    else
+        ms_cuda_array_add_sum(NULL, x->scalar, &slot, x->data, x->count, scratch);
+    return slot;
+}
+
+static void sums_are_added_in_one_order(void **state)
+{
+    (void)state;
+    const long many = MS_CUDA_SUM_BLOCKS * 256L * 2 * 4 + 12345; /* two turns of fp64 */
+    ms_rng rng = ms_rng_seed(43);
+    for (size_t c = 0; c <= NUM_COUNTS; c++) {
+        long count = c < NUM_COUNTS ? counts[c] : many;
+        FOR_SCALARS(s)
+        {
+            if (count == many && s != MS_SCALAR_FP64)
+                continue;
+            ms_arena *arena = test_cx()->arena;
+            array x = make_array(arena, &rng, s, count, 0),
+                  moved = make_array(arena, &rng, s, count, 1);
+            memcpy(moved.data, x.data, (size_t)count * ms_scalar_bytes(s));
+            for (int squared = 0; squared < 2; squared++) {
+                double want = 1 + sum_of(x.values, count, squared == 1);
+                ms_cuda_emulated_set_seed(0);
+                double got = add_to(&x, 1, squared == 1);
+                /* partial sums grow like sqrt(count); each addition rounds by 2^-53 of them */
+                double scale = 1 + 2 * sqrt((double)count) + fabs(want);
+                if (!(fabs(got - want) <= 1e-14 * scale))
+                    fail_msg("%s, %ld: %.17g, not %.17g", ms_scalar_names[s], count, got,
+                             want);
+                ms_cuda_emulated_set_seed(99);
+                assert_true(add_to(&x, 1, squared == 1) == got);
+                assert_true(add_to(&moved, 1, squared == 1) == got);
+            }
+        }
+    }
+}
+
+/* ---- boxes ---- */
+
+/* A box of random size and place in two arrays; some dims lie without gaps. */
+static ms_box_copy random_box(ms_rng *rng, long *to_count, long *from_count)
+{
+    ms_box_copy box = {.run = 1 + (long)ms_rng_below(rng, 9),
+                       .element_bytes = (size_t)1 << ms_rng_below(rng, 5)};
+    const long gaps[] = {0, 1, 8};
+    if (ms_rng_below(rng, 2) == 0)
+        box.run *= 8;
+    *to_count = *from_count = box.run;
+    for (int d = MS_BOX_DIMS; d-- > 0;) {
+        box.num[d] = 1 + (long)ms_rng_below(rng, 4);
+        box.to_stride[d] = *to_count + gaps[ms_rng_below(rng, 3)];
+        box.from_stride[d] = *from_count + gaps[ms_rng_below(rng, 3)];
+        *to_count = box.num[d] * box.to_stride[d];
+        *from_count = box.num[d] * box.from_stride[d];
+    }
+    return box;
+}
+
+static void copy_naively(const ms_box_copy *box, char *to, const char *from)
+{
+    size_t bytes = box->element_bytes;
+    for (long a = 0; a < box->num[0]; a++)
+        for (long b = 0; b < box->num[1]; b++)
+            for (long c = 0; c < box->num[2]; c++)
+                for (long d = 0; d < box->num[3]; d++) {
+                    long t = a * box->to_stride[0] + b * box->to_stride[1] +
+                             c * box->to_stride[2] + d * box->to_stride[3],
+                         f = a * box->from_stride[0] + b * box->from_stride[1] +
+                             c * box->from_stride[2] + d * box->from_stride[3];
+                    memcpy(to + (size_t)t * bytes, from + (size_t)f * bytes,
+                           (size_t)box->run * bytes);
+                }
+}
+
+static char *bytes_at(ms_arena *arena, size_t count, size_t shift)
+{
+    char *block = ms_arena_alloc(arena, count + shift + 256);
+    return block + (256 - (uintptr_t)block % 256) % 256 + shift;
+}
+
+static void boxes_are_copied(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(44);
+    for (int i = 0; i < 300; i++) {
+        ms_arena *arena = test_cx()->arena;
+        long to_count, from_count;
+        ms_box_copy box = random_box(&rng, &to_count, &from_count);
+        size_t bytes = (size_t)to_count * box.element_bytes,
+               given = (size_t)from_count * box.element_bytes,
+               shift = i % 2 == 0 ? 0 : box.element_bytes;
+        char *to = bytes_at(arena, bytes, shift), *want = bytes_at(arena, bytes, 0),
+             *from = bytes_at(arena, given, 0);
+        for (size_t j = 0; j < given; j++)
+            from[j] = (char)ms_rng_below(&rng, 256);
+        memset(to, 0x55, bytes);
+        memset(want, 0x55, bytes);
+        box.to = to;
+        box.from = from;
+        ms_cuda_array_copy_box(NULL, &box);
+        copy_naively(&box, want, from);
+        assert_memory_equal(to, want, bytes);
+    }
+}
+
+static void an_empty_box_is_no_work(void **state)
+{
+    (void)state;
+    unsigned long before = ms_cuda_emulated_num_launches();
+    ms_box_copy box = {.num = {1, 0, 1, 1}, .run = 4, .element_bytes = 4};
+    ms_cuda_array_copy_box(NULL, &box);
+    box = (ms_box_copy){.num = {1, 1, 1, 1}, .run = 0, .element_bytes = 4};
+    ms_cuda_array_copy_box(NULL, &box);
+    assert_true(ms_cuda_emulated_num_launches() == before);
+}
+
+/* ---- the optimizer ---- */
+
+typedef struct optimizer {
+    array weight, gradient, first, second;
+} optimizer;
+
+static optimizer make_optimizer(ms_arena *arena, ms_rng *rng, ms_scalar scalar,
+                                long count, long shift)
+{
+    optimizer o = {make_array(arena, rng, scalar, count, shift),
+                   make_array(arena, rng, scalar, count, 0),
+                   make_array(arena, rng, scalar, count, shift),
+                   make_array(arena, rng, scalar, count, 0)};
+    memset(o.first.data, 0, (size_t)count * ms_scalar_bytes(scalar));
+    memset(o.second.data, 0, (size_t)count * ms_scalar_bytes(scalar));
+    return o;
+}
+
+static ms_update update_of(const optimizer *o)
+{
+    return (ms_update){.scalar = o->weight.scalar,
+                       .weight = o->weight.data,
+                       .gradient = o->gradient.data,
+                       .first_moment = o->first.data,
+                       .second_moment = o->second.data,
+                       .count = o->weight.count};
+}
+
+static void same_bytes(const array *a, const array *b)
+{
+    assert_memory_equal(a->data, b->data, (size_t)a->count * ms_scalar_bytes(a->scalar));
+}
+
+/* The emulation fuses no operations, so that both round alike. */
+static void steps_of_the_optimizer_are_those_of_cpus(void **state)
+{
+    (void)state;
+    for (ms_real_type type = 0; type < MS_NUM_REAL_TYPES; type++) {
+        for (size_t c = 1; c < NUM_COUNTS; c++) {
+            ms_precision precision = ms_precision_of(type);
+            const ms_kernels *cpu = ms_cpu_kernels(
+                precision.state == MS_SCALAR_FP64 ? MS_REAL_FP64 : MS_REAL_FP32);
+            ms_arena *arena = test_cx()->arena;
+            ms_rng one = ms_rng_seed(45), two = one;
+            long shift = (long)c % 2;
+            optimizer gpu =
+                          make_optimizer(arena, &one, precision.state, counts[c], shift),
+                      want = make_optimizer(arena, &two, precision.state, counts[c], 0);
+            array rounded = make_array(arena, &one, precision.real, counts[c], shift);
+            ms_update update = update_of(&gpu);
+            update.scalar = precision.real;
+            if (precision.has_master) {
+                update.master = gpu.weight.data;
+                update.weight = rounded.data;
+            }
+            for (long step = 1; step <= 4; step++) {
+                const ms_adamw how = {.learning_rate = 0.01,
+                                      .beta1 = 0.9,
+                                      .beta2 = 0.95,
+                                      .epsilon = 1e-8,
+                                      .weight_decay = 0.1,
+                                      .step = step,
+                                      .gradient_scale = 0.7};
+                ms_cuda_array_adamw(NULL, &how, &update);
+                cpu->adamw(&how, want.weight.data, want.gradient.data, want.first.data,
+                           want.second.data, counts[c]);
+            }
+            same_bytes(&gpu.weight, &want.weight);
+            same_bytes(&gpu.first, &want.first);
+            same_bytes(&gpu.second, &want.second);
+            ms_case_load(precision.state, want.weight.values, want.weight.data,
+                         counts[c]);
+            if (precision.has_master)
+                expect(arena, &rounded, want.weight.values);
+        }
+    }
+}
+
+/* ---- initial values ---- */
+
+static double value_at(const ms_cuda_initial *how, const ms_initial *initial,
+                       long element)
+{
+    long place = how->offset;
+    for (int d = how->num_dims; d-- > 0;) {
+        place += how->stride[d] * (how->start[d] + element % how->shape[d]);
+        element /= how->shape[d];
+    }
+    return place < how->count
+               ? ms_initial_value(initial, how->key, place, how->is_norm, how->is_bias)
+               : 0;
+}
+
+static void initial_values_are_those_of_the_names(void **state)
+{
+    (void)state;
+    const ms_initial initial = {.seed = 7, .deviation = 0.02, .spread = 0.3};
+    uint64_t key = ms_initial_key(&initial, "model.layers.3.mlp.up_proj.weight");
+    const ms_cuda_initial pieces[] = {
+        {.num_dims = 2, .shape = {30, 70}, .stride = {70, 1}, .number = 2100},
+        /* columns of a transposed tensor, from the middle of a row on, with padding */
+        {.num_dims = 2,
+         .shape = {9, 40},
+         .start = {4, 10},
+         .stride = {1, 100},
+         .offset = 50,
+         .count = 4000,
+         .first = 77,
+         .number = 200},
+        {.num_dims = 1, .shape = {33}, .stride = {1}, .number = 33, .is_norm = true},
+        {.num_dims = 1,
+         .shape = {33},
+         .start = {33},
+         .stride = {1},
+         .first = 5,
+         .number = 28,
+         .is_bias = true},
+        /* one expert of three */
+        {.num_dims = 4,
+         .shape = {3, 2, 5, 4},
+         .start = {6, 0, 5, 0},
+         .stride = {0, 40, 4, 1},
+         .first = 40,
+         .number = 40},
+        {.num_dims = 4,
+         .shape = {2, 3, 4, 5},
+         .stride = {1L << 40, 60, 5, 1},
+         .number = 120},
+        {.num_dims = 1, .shape = {5}, .stride = {1}, .number = 0},
+    };
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        FOR_SCALARS(s)
+        {
+            ms_arena *arena = test_cx()->arena;
+            ms_rng rng = ms_rng_seed(46);
+            ms_cuda_initial how = pieces[i];
+            how.key = key;
+            how.deviation = initial.deviation;
+            how.spread = initial.spread;
+            how.count = how.count > 0 ? how.count : 1L << 50;
+            array x = make_array(arena, &rng, s, how.number, 0);
+            ms_cuda_initialise(NULL, s, x.data, &how);
+            for (long j = 0; j < how.number; j++)
+                x.values[j] = value_at(&how, &initial, how.first + j);
+            expect(arena, &x, x.values);
+        }
+    }
+}
+
+/* ---- orders ---- */
+
+static void orders_by_key_are_stable(void **state)
+{
+    (void)state;
+    const long items[] = {1, 2, 255, 256, 257, 3000}, keys[] = {1, 2, 8, 300, 4096};
+    ms_rng rng = ms_rng_seed(47);
+    for (size_t n = 0; n < 6; n++) {
+        for (size_t k = 0; k < 5; k++) {
+            /* 4096 keys in bf16 would not be whole numbers */
+            ms_scalar s = k < 2   ? MS_SCALAR_BF16
+                          : k < 4 ? MS_SCALAR_FP32
+                                  : MS_SCALAR_FP64;
+            ms_arena *arena = test_cx()->arena;
+            array x = make_array(arena, &rng, s, items[n], 0);
+            for (long i = 0; i < items[n]; i++)
+                x.values[i] = (double)ms_rng_below(&rng, (uint64_t)keys[k]);
+            ms_case_store(s, x.data, x.values, items[n]);
+            int *place = MS_NEW_ARRAY(arena, items[n], int);
+            long *got = MS_NEW_ARRAY(arena, keys[k], long),
+                 *next = MS_NEW_ARRAY(arena, keys[k] + 1, long);
+            const ms_cuda_order order = {
+                .scalar = s,
+                .keys = x.data,
+                .num_items = items[n],
+                .num_keys = keys[k],
+                .place = place,
+                .workspace =
+                    ms_arena_alloc(arena, ms_cuda_order_bytes(items[n], keys[k]))};
+            ms_cuda_emulated_set_seed(n);
+            ms_cuda_order_places(NULL, &order);
+            ms_cuda_order_counts(NULL, &order, got);
+            for (long i = 0; i < items[n]; i++)
+                next[(long)x.values[i] + 1]++;
+            for (long i = 0; i < keys[k]; i++)
+                ASSERT_INT(got[i], next[i + 1]);
+            for (long i = 0; i < keys[k]; i++)
+                next[i + 1] += next[i];
+            for (long i = 0; i < items[n]; i++)
+                ASSERT_INT(place[i], next[(long)x.values[i]]++);
+        }
+    }
+}
+
+static void no_items_have_no_keys(void **state)
+{
+    (void)state;
+    long got[3] = {5, 6, 7};
+    int room[8];
+    ms_cuda_order order = {.num_keys = 3, .workspace = room};
+    assert_true(ms_cuda_order_bytes(0, 3) <= sizeof room);
+    ms_cuda_order_places(NULL, &order);
+    ms_cuda_order_counts(NULL, &order, got);
+    for (int i = 0; i < 3; i++)
+        ASSERT_INT(got[i], 0);
+}
+
+static void sorts_by_many_keys_are_stable(void **state)
+{
+    (void)state;
+    const long items[] = {1, 256, 700}, keys[] = {1, 2, 512, 513, 262144, 262145};
+    ms_rng rng = ms_rng_seed(48);
+    for (size_t n = 0; n < 3; n++) {
+        for (size_t k = 0; k < 6; k++) {
+            ms_arena *arena = test_cx()->arena;
+            int *key = MS_NEW_ARRAY(arena, items[n], int),
+                *sorted = MS_NEW_ARRAY(arena, items[n], int);
+            for (long i = 0; i < items[n]; i++) {
+                uint64_t bound = ms_rng_below(&rng, 2) == 0 ? 20 : (uint64_t)keys[k];
+                key[i] = (int)(keys[k] - 1 - (long)ms_rng_below(&rng, bound) % keys[k]);
+                sorted[i] = -1;
+            }
+            const ms_cuda_sort sort = {
+                .keys = key,
+                .num_items = items[n],
+                .num_keys = keys[k],
+                .sorted = sorted,
+                .workspace = ms_arena_alloc(arena, ms_cuda_sort_bytes(items[n]))};
+            ms_cuda_sort_items(NULL, &sort);
+            for (long i = 1; i < items[n]; i++) {
+                int a = sorted[i - 1], b = sorted[i];
+                assert_true(a >= 0 && a < items[n] && b >= 0 && b < items[n]);
+                assert_true(key[a] < key[b] || (key[a] == key[b] && a < b));
+            }
+            ASSERT_INT(sorted[0] >= 0 && sorted[0] < items[n], 1);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fills_and_scales),
+        cmocka_unit_test(additions_and_casts),
+        cmocka_unit_test(sums_are_added_in_one_order),
+        cmocka_unit_test(boxes_are_copied),
+        cmocka_unit_test(an_empty_box_is_no_work),
+        cmocka_unit_test(steps_of_the_optimizer_are_those_of_cpus),
+        cmocka_unit_test(initial_values_are_those_of_the_names),
+        cmocka_unit_test(orders_by_key_are_stable),
+        cmocka_unit_test(no_items_have_no_keys),
+        cmocka_unit_test(sorts_by_many_keys_are_stable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
