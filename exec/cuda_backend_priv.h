@@ -129,6 +129,8 @@ struct ms_device_rank {
     ms_cuda_staging *idle_staging;
     /* communicators */
     ms_cuda_comm *world;
+    ms_cuda_comm
+        *waits_on; /* in a call that waits for other ranks; under the job's lock */
     int num_groups;
     ms_cuda_group groups[MS_CUDA_MAX_GROUPS];
     int num_lanes;
@@ -159,7 +161,8 @@ struct ms_cuda_job {
     bool failed;
     ms_cuda_used *used;
     bool *was_used;       /* (num_ranks) */
-    pthread_mutex_t lock; /* of `world` of all ranks, which others may abort */
+    pthread_mutex_t lock; /* of these: */
+    bool opening_failed;
     ms_rank_main *main;
     void *main_state;
 };
