@@ -186,10 +186,22 @@ static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
     return MS_EINPUT;
 }
 
+/* Ranks are threads of a process that is alone, unless MPI's launcher started it. NULL: processes that nothing brings together. */
+static const ms_backend *inner_as_started(void)
+{
+    ms_launch launch = ms_launch_environment();
+    bool is_alone = launch.launcher == MS_LAUNCHER_NONE ||
+                    (launch.size == 1 && launch.launcher != MS_LAUNCHER_MPI);
+    return is_alone ? &ms_backend_loop : ms_mpi_backend();
+}
+
 static ms_status open_inner(ms_ctx *cx, ms_cuda_job *job)
 {
     ms_backend_job *outer = job->outer;
-    job->inner = job->backend->inner != NULL ? job->backend->inner : &ms_backend_loop;
+    job->inner = job->backend->inner != NULL ? job->backend->inner : inner_as_started();
+    if (job->inner == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "ranks in several processes need MPI, which this build lacks");
     job->inner_job = (ms_backend_job){.backend = job->inner,
                                       .world = outer->world,
                                       .type = outer->type == MS_REAL_FP64 ? MS_REAL_FP64
