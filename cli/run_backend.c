@@ -54,6 +54,26 @@ static ms_status no_backend(ms_ctx *cx, const char *name, const char *instead)
     return MS_EIO;
 }
 
+/* Before anything is prepared for them. */
+static ms_status find_gpus(ms_ctx *cx)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    int num;
+    if (ms_cuda_backend_by(MS_CUDA_BY_NCCL) == NULL || driver == NULL)
+        return no_backend(cx, "cuda", "loop");
+    ms_status status = driver->find(cx, &num);
+    if (status != MS_OK)
+        ms_hint(cx, "--backend loop needs no GPU");
+    return status;
+}
+
+static const ms_backend *find_backend(const ms_run_flags *flags, const char *name)
+{
+    return flags->backend.value == MS_RUN_CUDA
+               ? ms_cuda_backend_by((ms_cuda_transport)flags->transport.value)
+               : ms_backend_find(name);
+}
+
 static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                                ms_run_choice *out)
 {
@@ -70,8 +90,11 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
         return refuse_size(cx, env, plan);
     if (env->launcher == MS_LAUNCHER_TORCHRUN && !ms_launch_meeting_point(&at))
         return refuse_torchrun(cx, env);
-    out->backend = ms_backend_find("mpi");
-    return out->backend != NULL ? MS_OK : no_backend(cx, "mpi", "loop");
+    if (ms_backend_find("mpi") == NULL)
+        return no_backend(cx, "mpi", "loop");
+    out->backend =
+        find_backend(flags, flags->backend.value == MS_RUN_CUDA ? "cuda" : "mpi");
+    return MS_OK;
 }
 
 /* ---- alone ---- */
@@ -128,7 +151,7 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
 {
     *out = (ms_run_choice){.environment = ms_launch_environment()};
     if (flags->backend.value == MS_RUN_CUDA)
-        return no_backend(cx, "cuda", "loop");
+        MS_TRY(find_gpus(cx));
     const char *unclear = ms_launch_unclear(cx->arena);
     ms_meeting_point point;
     if (out->environment.launcher == MS_LAUNCHER_NONE && unclear != NULL) {
@@ -145,7 +168,7 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
         return MS_OK;
     }
     const char *name = ms_run_backend_names[flags->backend.value];
-    out->backend = ms_backend_find(name);
+    out->backend = find_backend(flags, name);
     return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
 }
 

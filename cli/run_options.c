@@ -2,6 +2,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "exec/backends.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,7 @@ const char *const ms_run_backend_names[] = {
     [MS_RUN_MPI] = "mpi",   [MS_RUN_CUDA] = "cuda", NULL};
 
 static const char *const dtype_names[] = {
-    [MS_REAL_FP32] = "fp32", [MS_REAL_FP64] = "fp64", NULL};
+    [MS_REAL_FP32] = "fp32", [MS_REAL_FP64] = "fp64", [MS_REAL_BF16] = "bf16", NULL};
 
 #define ROW(row, member, ...) row(ms_run_flags, member, __VA_ARGS__)
 #define NUMBER(member_of, option, most, text)                                            \
@@ -25,14 +26,18 @@ static const char *const dtype_names[] = {
 
 const ms_option ms_run_option_table[] = {
     ROW(MS_OPT_CHOICE, backend, "--backend", ms_run_backend_names,
-        "null: virtual clock, no numbers; loop: a thread a rank; mpi: a process a rank "
-        "(default auto: mpi where it can, else loop)"),
+        "null: virtual clock, no numbers; loop: a thread a rank; mpi: a process a rank; "
+        "cuda: a GPU a rank (default auto: mpi where it can, else loop)"),
+    ROW(MS_OPT_CHOICE, transport, "--transport", ms_cuda_transport_names,
+        "of backend cuda: nccl between GPUs, or host, through memory of the host, for "
+        "tests of correctness with several ranks on a GPU (default nccl)"),
     ROW(MS_OPT_INTEGER, steps, "--steps", "N", 1, MAX_STEPS,
         "training steps, warm-up included (default 5; 1 with null)"),
     ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
         "first steps that are not measured (default 1; 0 with null)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "of all numbers; replaces the plan's precision (default fp32)"),
+        "of all numbers, bf16 with sums and states in fp32; replaces the plan's precision "
+        "(default fp32; bf16 with cuda)"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
         "of initial weights and synthetic tokens (default 0)"),
     ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
@@ -133,6 +138,24 @@ static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
     return MS_OK;
 }
 
+/* What the backend computes in. */
+static ms_status settle_dtype(ms_ctx *cx, ms_run_flags *f)
+{
+    bool on_gpu = f->backend.value == MS_RUN_CUDA;
+    if (!f->dtype.given) {
+        f->dtype.value = on_gpu ? MS_REAL_BF16 : MS_REAL_FP32;
+        ms_note_default(cx, "--dtype %s", dtype_names[f->dtype.value]);
+    }
+    if (f->transport.given && !on_gpu)
+        ms_note(cx, "--transport has no effect: it is of backend cuda");
+    if (f->dtype.value != MS_REAL_BF16 || on_gpu || f->backend.value == MS_RUN_NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in bf16",
+            ms_run_backend_names[f->backend.value]);
+    ms_hint(cx, "--backend cuda does");
+    return MS_EINPUT;
+}
+
 ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
 {
     MS_TRY(check_limits(cx, f));
@@ -140,8 +163,7 @@ ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
     MS_TRY(check_values(cx, f));
     if (!f->backend.given)
         ms_note_default(cx, "--backend auto");
-    if (!f->dtype.given)
-        ms_note_default(cx, "--dtype %s", dtype_names[MS_REAL_FP32]);
+    MS_TRY(settle_dtype(cx, f));
     bool virtual_clock = f->backend.value == MS_RUN_NULL; /* which needs no warm-up */
     f->steps.value = integer_or(cx, f->steps, "--steps", virtual_clock ? 1 : 5);
     f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", virtual_clock ? 0 : 1);
@@ -180,7 +202,9 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
     }
     if (options->precision.given)
         ms_note(cx, "--precision has no effect: a run computes in --dtype");
-    int compute = flags->dtype.value == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    static const ms_dtype computes_in[MS_NUM_REAL_TYPES] = {
+        [MS_REAL_FP32] = MS_FP32, [MS_REAL_FP64] = MS_FP64, [MS_REAL_BF16] = MS_BF16};
+    int compute = (int)computes_in[flags->dtype.value];
     options->precision = (ms_opt_choice){true, compute, ms_dtype_names[compute]};
     MS_TRY(ms_plan_from_options(cx, options, out));
     out->param_dtype = out->grad_dtype = NULL;

@@ -17,7 +17,7 @@ extern const char
     *const ms_run_backend_names[]; /* "auto" "null" "loop" "mpi" "cuda", NULL */
 
 typedef struct ms_run_flags {
-    ms_opt_choice backend, dtype;
+    ms_opt_choice backend, transport, dtype;
     ms_opt_integer steps, warm_up, seed;
     const char *tokens, *load_weights;
     const char *save_weights, *save_grads, *save_batch, *trace;

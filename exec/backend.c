@@ -14,10 +14,14 @@ const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
 {
     const char *name = transfer->name != NULL ? transfer->name : "a transfer";
     const char *kind = ms_transfer_kind_names[transfer->kind];
-    if (transfer->kind >= MS_TRANSFER_SEND)
-        return ms_arena_printf(arena, "%s (%s %s rank %ld, tag %d)", name, kind,
+    if (transfer->kind >= MS_TRANSFER_SEND) {
+        const char *tag = transfer->tag < MS_MAX_TAG /* a backend's own is none */
+                              ? ms_arena_printf(arena, ", tag %d", transfer->tag)
+                              : "";
+        return ms_arena_printf(arena, "%s (%s %s rank %ld%s)", name, kind,
                                transfer->kind == MS_TRANSFER_SEND ? "to" : "from",
-                               transfer->peer, transfer->tag);
+                               transfer->peer, tag);
+    }
     const char *group =
         ms_traffic_group_name(world->plan, (ms_traffic_group)transfer->group);
     return ms_arena_printf(arena, "%s (%s over %s)", name, kind, group);

@@ -15,5 +15,5 @@ const ms_backend *ms_backend_find(const char *name)
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
         if (strcmp(backends[i]->name, name) == 0)
             return backends[i];
-    return NULL;
+    return strcmp(name, "cuda") == 0 ? ms_cuda_backend_by(MS_CUDA_BY_NCCL) : NULL;
 }

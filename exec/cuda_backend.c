@@ -8,8 +8,10 @@
 const char *const ms_cuda_transport_names[] = {
     [MS_CUDA_BY_NCCL] = "nccl", [MS_CUDA_BY_HOST] = "host", NULL};
 
-/* So much of a GPU at a time, unless a test has less. */
+/* So much of a GPU at a time, in pages of its own size, unless a test has less. */
 #define LEAST_BLOCK_BYTES ((size_t)256 << 20)
+#define GPU_PAGE_BYTES    ((size_t)2 << 20)
+#define SMALL_PAGE_BYTES  ((size_t)4 << 10)
 
 static ms_cuda_job *job_of(const ms_backend_job *job)
 {
@@ -34,7 +36,8 @@ static void open_memory(ms_device_rank *d)
 {
     size_t least = d->job->backend->least_block_bytes;
     const ms_cuda_memory_source source = {allocate_block, release_block, d,
-                                          least > 0 ? least : LEAST_BLOCK_BYTES};
+                                          least > 0 ? least : LEAST_BLOCK_BYTES,
+                                          least > 0 ? SMALL_PAGE_BYTES : GPU_PAGE_BYTES};
     d->memory = ms_cuda_memory_open(d->arena, &source);
 }
 
@@ -78,14 +81,7 @@ static void close_rank(ms_device_rank *d)
             (void)d->driver->finish(&ignored, d->stream[s]);
     if (d->compute != NULL)
         (void)d->driver->finish(&ignored, d->compute);
-    while (d->first_pending != NULL) {
-        ms_cuda_pending *p = d->first_pending;
-        if (p->sent != NULL)
-            d->driver->release_host(d->gpu, p->sent);
-        if (p->received != NULL)
-            d->driver->release_host(d->gpu, p->received);
-        ms_cuda_pending_drop(d, p);
-    }
+    ms_cuda_host_close(d);
     ms_cuda_comms_close(d);
     ms_cuda_kernels_close(d);
     ms_cuda_order_close(d);
@@ -190,10 +186,22 @@ static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
     return MS_EINPUT;
 }
 
+/* Ranks are threads of a process that is alone, unless MPI's launcher started it. NULL: processes that nothing brings together. */
+static const ms_backend *inner_as_started(void)
+{
+    ms_launch launch = ms_launch_environment();
+    bool is_alone = launch.launcher == MS_LAUNCHER_NONE ||
+                    (launch.size == 1 && launch.launcher != MS_LAUNCHER_MPI);
+    return is_alone ? &ms_backend_loop : ms_mpi_backend();
+}
+
 static ms_status open_inner(ms_ctx *cx, ms_cuda_job *job)
 {
     ms_backend_job *outer = job->outer;
-    job->inner = job->backend->inner != NULL ? job->backend->inner : &ms_backend_loop;
+    job->inner = job->backend->inner != NULL ? job->backend->inner : inner_as_started();
+    if (job->inner == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "ranks in several processes need MPI, which this build lacks");
     job->inner_job = (ms_backend_job){.backend = job->inner,
                                       .world = outer->world,
                                       .type = outer->type == MS_REAL_FP64 ? MS_REAL_FP64

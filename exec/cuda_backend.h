@@ -14,7 +14,8 @@
 
 typedef enum ms_cuda_transport {
     MS_CUDA_BY_NCCL,
-    MS_CUDA_BY_HOST
+    MS_CUDA_BY_HOST,
+    MS_NUM_CUDA_TRANSPORTS
 } ms_cuda_transport;
 extern const char *const ms_cuda_transport_names[]; /* "nccl" "host", NULL */
 

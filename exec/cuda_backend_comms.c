@@ -39,16 +39,48 @@ static ms_status agree_on_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
     return MS_OK;
 }
 
+/* Calls that wait for other ranks see no failure of theirs: who fails aborts the communicator that the others wait on, and nobody begins to wait after that. */
+static ms_status begin_call(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm)
+{
+    pthread_mutex_lock(&d->job->lock);
+    bool too_late = d->job->opening_failed;
+    d->waits_on = too_late ? NULL : comm;
+    pthread_mutex_unlock(&d->job->lock);
+    return too_late ? ms_fail(cx, MS_EIO, MS_NOWHERE, "another rank has failed") : MS_OK;
+}
+
+static void end_call(ms_device_rank *d)
+{
+    pthread_mutex_lock(&d->job->lock);
+    d->waits_on = NULL;
+    pthread_mutex_unlock(&d->job->lock);
+}
+
+static void abort_who_waits(ms_cuda_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    job->opening_failed = true;
+    for (long rank = 0; rank < job->outer->world->num_ranks; rank++)
+        if (job->ranks[rank].waits_on != NULL)
+            job->driver->abort_comm(job->ranks[rank].waits_on);
+    pthread_mutex_unlock(&job->lock);
+}
+
 static ms_status open_world(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_id id;
-    ms_cuda_comm *made = NULL;
     MS_TRY(agree_on_id(cx, d, &id));
-    ms_status status = d->driver->open_comm(cx, d->gpu, &id, (int)d->rank,
-                                            (int)d->job->outer->world->num_ranks, &made);
-    pthread_mutex_lock(&d->job->lock);
-    d->world = made;
-    pthread_mutex_unlock(&d->job->lock);
+    return d->driver->open_comm(cx, d->gpu, &id, (int)d->rank,
+                                (int)d->job->outer->world->num_ranks, &d->world);
+}
+
+static ms_status split_world(ms_ctx *cx, ms_device_rank *d, int color, int key,
+                             ms_cuda_comm **out)
+{
+    *out = NULL;
+    MS_TRY(begin_call(cx, d, d->world));
+    ms_status status = d->driver->split(cx, d->world, color, key, out);
+    end_call(d);
     return status;
 }
 
@@ -57,7 +89,10 @@ static ms_status open_world(ms_ctx *cx, ms_device_rank *d)
 static ms_status carry_out(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
                            const ms_cuda_collective *all, int num)
 {
-    return d->driver->communicate(cx, comm, d->compute, all, num);
+    MS_TRY(begin_call(cx, d, comm));
+    ms_status status = d->driver->communicate(cx, comm, d->compute, all, num);
+    end_call(d);
+    return status;
 }
 
 /* Of every kind that comes on it. `scratch` has a number for every member, twice. */
@@ -113,9 +148,8 @@ static ms_status open_groups(ms_ctx *cx, ms_device_rank *d, double *scratch)
         const ms_members *members = &d->job->outer->world->members[kind->group][d->rank];
         ms_cuda_comm *comm = d->world;
         if (!kind->is_world)
-            MS_TRY(d->driver->split(cx, d->world,
-                                    members->size > 1 ? (int)members->ranks[0] : -1,
-                                    members->own, &comm));
+            MS_TRY(split_world(cx, d, members->size > 1 ? (int)members->ranks[0] : -1,
+                               members->own, &comm));
         d->groups[d->num_groups++] = (ms_cuda_group){comm, NULL};
         if (comm != NULL)
             MS_TRY(use_group(cx, d, comm, members, scratch));
@@ -129,7 +163,7 @@ static ms_status open_lane(ms_ctx *cx, ms_device_rank *d, long channel, double *
     bool sends = c->from == d->rank;
     ms_cuda_lane *lane = &d->lanes[d->num_lanes];
     *lane = (ms_cuda_lane){.peer = sends ? c->to : c->from, .sends = sends};
-    MS_TRY(d->driver->split(cx, d->world, (int)channel, sends ? 0 : 1, &lane->comm));
+    MS_TRY(split_world(cx, d, (int)channel, sends ? 0 : 1, &lane->comm));
     d->num_lanes++;
     MS_TRY(d->driver->open_stream(cx, d->gpu, &lane->stream));
     return use_lane(cx, d, lane, scratch);
@@ -145,7 +179,7 @@ static ms_status open_lanes(ms_ctx *cx, ms_device_rank *d, double *scratch)
         if (channel >= 0)
             MS_TRY(open_lane(cx, d, channel, scratch));
         else
-            MS_TRY(d->driver->split(cx, d->world, -1, 0, &none));
+            MS_TRY(split_world(cx, d, -1, 0, &none));
     }
     return MS_OK;
 }
@@ -170,16 +204,6 @@ static ms_status open_all(ms_ctx *cx, ms_device_rank *d)
     return status;
 }
 
-/* Who waits for this rank in a split does not see that it has failed. */
-static void abort_worlds(ms_cuda_job *job)
-{
-    pthread_mutex_lock(&job->lock);
-    for (long rank = 0; rank < job->outer->world->num_ranks; rank++)
-        if (job->ranks[rank].world != NULL)
-            job->driver->abort_comm(job->ranks[rank].world);
-    pthread_mutex_unlock(&job->lock);
-}
-
 ms_status ms_cuda_comms_open(ms_ctx *cx, ms_device_rank *d)
 {
     if (d->job->backend->transport != MS_CUDA_BY_NCCL ||
@@ -189,7 +213,7 @@ ms_status ms_cuda_comms_open(ms_ctx *cx, ms_device_rank *d)
     if (status == MS_OK)
         status = open_all(cx, d);
     if (status != MS_OK)
-        abort_worlds(d->job);
+        abort_who_waits(d->job);
     return status;
 }
 
@@ -203,10 +227,8 @@ void ms_cuda_comms_abort(ms_device_rank *d)
     for (int i = 0; i < d->num_groups; i++)
         if (d->groups[i].comm != NULL && d->groups[i].comm != d->world)
             d->driver->abort_comm(d->groups[i].comm);
-    pthread_mutex_lock(&d->job->lock);
     if (d->world != NULL)
         d->driver->abort_comm(d->world);
-    pthread_mutex_unlock(&d->job->lock);
 }
 
 void ms_cuda_comms_close(ms_device_rank *d)
@@ -221,11 +243,9 @@ void ms_cuda_comms_close(ms_device_rank *d)
         if (d->groups[i].comm != NULL && d->groups[i].comm != d->world)
             d->driver->close_comm(d->groups[i].comm);
     d->num_lanes = d->num_groups = 0;
-    pthread_mutex_lock(&d->job->lock);
     if (d->world != NULL)
         d->driver->close_comm(d->world);
     d->world = NULL;
-    pthread_mutex_unlock(&d->job->lock);
 }
 
 ms_status ms_cuda_comms_check(ms_ctx *cx, ms_device_rank *d)

@@ -78,46 +78,95 @@ static int size_of(const ms_device_rank *d, const ms_transfer *t)
     return t->kind >= MS_TRANSFER_SEND ? 1 : ms_cuda_members(d, t)->size;
 }
 
-static ms_status take_staging(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
-                              long count, void **out)
+/* Host memory that copies go on beside is slow to get: it is used again. Sizes are powers of two. */
+#define LEAST_STAGING_BYTES ((size_t)4 << 10)
+
+static size_t rounded_size(size_t bytes)
 {
-    size_t bytes = (size_t)count * ms_scalar_bytes(scalar_on_host((ms_scalar)t->scalar));
-    *out = bytes > 0 ? d->driver->allocate_host(d->gpu, bytes) : NULL;
-    return *out != NULL || bytes == 0
-               ? MS_OK
-               : ms_transfer_no_memory(cx, d->job->outer->world, t);
+    size_t size = LEAST_STAGING_BYTES;
+    while (size < bytes)
+        size *= 2;
+    return size;
 }
 
-static void give_staging(ms_device_rank *d, void **memory)
+static ms_cuda_staging *idle_staging(ms_device_rank *d, size_t bytes)
 {
-    if (*memory != NULL)
-        d->driver->release_host(d->gpu, *memory);
-    *memory = NULL;
+    ms_cuda_staging **at = &d->idle_staging;
+    while (*at != NULL && (*at)->bytes != bytes)
+        at = &(*at)->next;
+    ms_cuda_staging *found = *at;
+    if (found != NULL)
+        *at = found->next;
+    return found;
+}
+
+static ms_status take_staging(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
+                              long count, ms_cuda_staging **out)
+{
+    size_t bytes = (size_t)count * ms_scalar_bytes(scalar_on_host((ms_scalar)t->scalar));
+    *out = NULL;
+    if (bytes == 0)
+        return MS_OK;
+    bytes = rounded_size(bytes);
+    *out = idle_staging(d, bytes);
+    if (*out != NULL)
+        return MS_OK;
+    void *memory = d->driver->allocate_host(d->gpu, bytes);
+    if (memory == NULL)
+        return ms_transfer_no_memory(cx, d->job->outer->world, t);
+    *out = MS_NEW(d->arena, ms_cuda_staging);
+    **out = (ms_cuda_staging){memory, bytes, NULL};
+    return MS_OK;
+}
+
+static void give_staging(ms_device_rank *d, ms_cuda_staging *staging)
+{
+    if (staging == NULL)
+        return;
+    staging->next = d->idle_staging;
+    d->idle_staging = staging;
+}
+
+static void drop(ms_device_rank *d, ms_cuda_pending *p)
+{
+    give_staging(d, p->sent);
+    give_staging(d, p->received);
+    ms_cuda_pending_drop(d, p);
+}
+
+/* Nothing is on its way. */
+void ms_cuda_host_close(ms_device_rank *d)
+{
+    while (d->first_pending != NULL)
+        drop(d, d->first_pending);
+    for (; d->idle_staging != NULL; d->idle_staging = d->idle_staging->next)
+        d->driver->release_host(d->gpu, d->idle_staging->memory);
 }
 
 static ms_status fetch(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long count,
-                       void *to)
+                       const ms_cuda_staging *to)
 {
     size_t bytes = (size_t)count * ms_scalar_bytes((ms_scalar)t->scalar);
     if (bytes == 0)
         return MS_OK;
-    MS_TRY(d->driver->copy(cx, d->compute, to, t->send, bytes, MS_CUDA_TO_HOST));
+    MS_TRY(d->driver->copy(cx, d->compute, to->memory, t->send, bytes, MS_CUDA_TO_HOST));
     MS_TRY(ms_cuda_finish(cx, d, d->compute));
     if (t->scalar == MS_SCALAR_BF16)
-        widen(to, count);
+        widen(to->memory, count);
     return MS_OK;
 }
 
 static ms_status put(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long count,
-                     void *from)
+                     const ms_cuda_staging *from)
 {
     size_t bytes = (size_t)count * ms_scalar_bytes((ms_scalar)t->scalar);
     if (bytes == 0)
         return MS_OK;
     if (t->scalar == MS_SCALAR_BF16)
-        narrow(from, count);
+        narrow(from->memory, count);
     ms_cuda_moved(d);
-    MS_TRY(d->driver->copy(cx, d->compute, t->receive, from, bytes, MS_CUDA_TO_DEVICE));
+    MS_TRY(d->driver->copy(cx, d->compute, t->receive, from->memory, bytes,
+                           MS_CUDA_TO_DEVICE));
     return ms_cuda_finish(cx, d, d->compute);
 }
 
@@ -130,17 +179,10 @@ static ms_status start_inner(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t
     if (!t->on_host) {
         inner.on_host = true;
         inner.scalar = (unsigned char)scalar_on_host((ms_scalar)t->scalar);
-        inner.send = p->sent;
-        inner.receive = p->received;
+        inner.send = p->sent != NULL ? p->sent->memory : NULL;
+        inner.receive = p->received != NULL ? p->received->memory : NULL;
     }
     return d->job->inner->start(cx, d->inner, &inner, NULL, 0, &p->inner_event);
-}
-
-static void drop(ms_device_rank *d, ms_cuda_pending *p)
-{
-    give_staging(d, &p->sent);
-    give_staging(d, &p->received);
-    ms_cuda_pending_drop(d, p);
 }
 
 /* What is sent is in host memory when this returns. */

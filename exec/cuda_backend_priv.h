@@ -16,12 +16,19 @@ typedef struct ms_cuda_pending {
     /* through host memory */
     bool by_host;
     ms_event inner_event;
-    void *sent, *received; /* staging; NULL: none */
+    struct ms_cuda_staging *sent, *received; /* NULL: none */
     /* a receive */
     int channel;
     ms_event before; /* it starts after */
     struct ms_cuda_pending *next;
 } ms_cuda_pending;
+
+/* Host memory on its way. */
+typedef struct ms_cuda_staging {
+    void *memory;
+    size_t bytes;
+    struct ms_cuda_staging *next;
+} ms_cuda_staging;
 
 /* A point in the rank's order. */
 typedef struct ms_cuda_point {
@@ -119,8 +126,11 @@ struct ms_device_rank {
     ms_cuda_points points;
     ms_cuda_clock clock;
     ms_cuda_pending *first_pending, **end_pending, *idle_pending;
+    ms_cuda_staging *idle_staging;
     /* communicators */
     ms_cuda_comm *world;
+    ms_cuda_comm
+        *waits_on; /* in a call that waits for other ranks; under the job's lock */
     int num_groups;
     ms_cuda_group groups[MS_CUDA_MAX_GROUPS];
     int num_lanes;
@@ -151,7 +161,8 @@ struct ms_cuda_job {
     bool failed;
     ms_cuda_used *used;
     bool *was_used;       /* (num_ranks) */
-    pthread_mutex_t lock; /* of `world` of all ranks, which others may abort */
+    pthread_mutex_t lock; /* of these: */
+    bool opening_failed;
     ms_rank_main *main;
     void *main_state;
 };
@@ -222,6 +233,7 @@ ms_status ms_cuda_receive_settle(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending 
 ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
                                 const ms_transfer *transfer, ms_event *done);
 ms_status ms_cuda_finish_by_host(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *p);
+void ms_cuda_host_close(ms_device_rank *d);
 /* Elements that a rank gives and gets. */
 long ms_cuda_num_sent(const ms_transfer *transfer, int size);
 long ms_cuda_num_received(const ms_transfer *transfer, int size);

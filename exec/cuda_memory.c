@@ -8,7 +8,6 @@
 #define STEPS_BITS 3
 #define NUM_LISTS  (64 << STEPS_BITS)
 #define FIRST_ROOM 256
-#define PAGE_BYTES ((size_t)2 << 20) /* of a GPU: blocks are whole ones */
 
 /* Of a block, in use or free. */
 typedef struct piece {
@@ -194,8 +193,8 @@ static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;
     wanted = wanted > m->source.least_block_bytes ? wanted : m->source.least_block_bytes;
-    wanted = round_up(wanted > least ? wanted : least, PAGE_BYTES);
-    size_t exact = round_up(least, PAGE_BYTES);
+    wanted = round_up(wanted > least ? wanted : least, m->source.page_bytes);
+    size_t exact = round_up(least, m->source.page_bytes);
     *bytes = wanted;
     void *memory = m->source.allocate(m->source.state, wanted);
     if (memory != NULL)

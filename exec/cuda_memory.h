@@ -15,6 +15,7 @@ typedef struct ms_cuda_memory_source {
     void (*release)(void *state, void *memory);
     void *state;
     size_t least_block_bytes; /* of a block, where the device has so much */
+    size_t page_bytes;        /* blocks are whole pages */
 } ms_cuda_memory_source;
 
 typedef struct ms_cuda_memory_figures {

@@ -52,9 +52,9 @@ static void device_release(void *state, void *memory)
 static ms_cuda_memory *open_on(device *d, size_t bytes, size_t least_block_bytes)
 {
     *d = (device){.bytes = bytes};
-    return ms_cuda_memory_open(
-        test_cx()->arena,
-        &(ms_cuda_memory_source){device_allocate, device_release, d, least_block_bytes});
+    return ms_cuda_memory_open(test_cx()->arena,
+                               &(ms_cuda_memory_source){device_allocate, device_release,
+                                                        d, least_block_bytes, 2 * MIB});
 }
 
 /* ---- by hand ---- */
