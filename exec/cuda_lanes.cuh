@@ -34,6 +34,9 @@ template <> struct word_of_bytes<4> {
 template <> struct word_of_bytes<2> {
     using type = unsigned short;
 };
+template <> struct word_of_bytes<1> {
+    using type = unsigned char;
+};
 template <typename T, int N>
 using lane_word = typename word_of_bytes<alignof(lanes<T, N>)>::type;
 template <typename W> static __device__ __forceinline__ void store_word(W *to, W x)
