@@ -237,7 +237,7 @@ __device__ __forceinline__ void store_sums(const column_sums<S, N, KEEP> &sums,
 }
 
 template <typename T, int N, int KEEP, bool IS_WARP, bool HAS_BIAS>
-__global__ void __launch_bounds__(IS_WARP ? WARP_ROWS *MS_WARP : MOST_THREADS)
+__global__ void __launch_bounds__(IS_WARP ? WARP_ROWS *MS_WARP : MOST_THREADS, 1)
     norm_grad(shape s, gradient<T> g)
 {
     using S = typename number<T>::sum;

@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(MOST_THREADS) join_keys_grad(latent<T> l)
     for (int piece = static_cast<int>(threadIdx.x); piece < l.rope;
          piece += static_cast<int>(blockDim.x)) {
         S sum[N] = {};
-#pragma unroll 8
+#pragma unroll 4
         for (int head = 0; head < l.heads; head++) {
             long row = token * l.heads + head;
             const lanes<T, N> x =
