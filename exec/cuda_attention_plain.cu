@@ -385,7 +385,20 @@ __device__ void write_result(const args &a, const tile &t, long first, long widt
     }
 }
 
-/* Block (tile, head, batch and columns) of queries for o and gq, of keys for gk and gv, whose heads are those of keys. */
+/* The tile that a block is at: `outer` is its own, of queries for o and gq, of keys for gk and gv. */
+template <result R>
+__device__ void move_to(const args &a, tile &t, long head, long outer, long inner)
+{
+    constexpr bool by_keys = R == KEY_GRADIENT || R == VALUE_GRADIENT;
+    t.head = head;
+    t.kv_head = head / (a.num_heads / a.num_kv_heads);
+    t.first_query = by_keys ? inner : outer;
+    t.first_key = by_keys ? outer : inner;
+    t.num_queries = left_of(a.num_queries, t.first_query);
+    t.num_keys = left_of(a.num_keys, t.first_key);
+}
+
+/* Block (tile, head, batch and columns); the head is one of keys for gk and gv, which are summed over its query heads. */
 template <class T, result R> __global__ void sum_rows(args a)
 {
     using S = sum_of<T>;
@@ -395,20 +408,15 @@ template <class T, result R> __global__ void sum_rows(args a)
     room<S> &r = *shared;
     long width = of_values ? a.value_width : a.width;
     long first = (long)(blockIdx.z / a.num_batch) * COLUMNS;
-    long group = a.num_heads / a.num_kv_heads;
+    long num_heads = by_keys ? a.num_heads / a.num_kv_heads : 1;
+    long first_head = blockIdx.y * num_heads, outer = (long)blockIdx.x * TILE;
     tile t = {};
     t.batch = blockIdx.z % a.num_batch;
     S sum[PER][PER_COLUMNS] = {};
-    for (long i = 0; i < (by_keys ? group : 1); i++) {
-        t.head = by_keys ? blockIdx.y * group + i : blockIdx.y;
-        t.kv_head = t.head / group;
-        long count = by_keys ? a.num_queries : a.num_keys;
-        for (long inner = 0; inner < count; inner += TILE) {
-            long outer = (long)blockIdx.x * TILE;
-            t.first_query = by_keys ? inner : outer;
-            t.first_key = by_keys ? outer : inner;
-            t.num_queries = left_of(a.num_queries, t.first_query);
-            t.num_keys = left_of(a.num_keys, t.first_key);
+    for (long i = 0; i < num_heads; i++) {
+        for (long inner = 0; inner < (by_keys ? a.num_queries : a.num_keys);
+             inner += TILE) {
+            move_to<R>(a, t, first_head + i, outer, inner);
             if (!begin_tile(a, t, r))
                 continue;
             read_statistics<T, R>(a, t, r);
@@ -419,13 +427,7 @@ template <class T, result R> __global__ void sum_rows(args a)
             add_weighted<by_keys, T>(r, x, first, width, sum);
         }
     }
-    /* where no tile was: what write_result asks of it */
-    t.first_query = by_keys ? 0 : (long)blockIdx.x * TILE;
-    t.first_key = by_keys ? (long)blockIdx.x * TILE : 0;
-    t.num_queries = left_of(a.num_queries, t.first_query);
-    t.num_keys = left_of(a.num_keys, t.first_key);
-    t.head = by_keys ? blockIdx.y * group : blockIdx.y;
-    t.kv_head = t.head / group;
+    move_to<R>(a, t, first_head, outer, 0); /* also where there was no tile */
     write_result<T, R>(a, t, first, width, sum);
 }
 

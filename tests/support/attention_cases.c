@@ -225,10 +225,10 @@ static void add_pairs(const trial *t)
 
 /* ---- the device ---- */
 
-static void *take_memory(trial *t, size_t bytes)
+static void *take_memory(trial *t, size_t bytes, bool is_aligned)
 {
     void *block;
-    size_t shift = t->c->is_not_aligned ? sizeof(double) : 0;
+    size_t shift = is_aligned ? 0 : sizeof(double);
     assert_true(t->num_blocks < (int)(sizeof t->blocks / sizeof *t->blocks));
     assert_int_equal(posix_memalign(&block, ALIGNMENT, bytes + shift), 0);
     memset(block, 0xff, bytes + shift);
@@ -255,7 +255,7 @@ static ms_local take_part(trial *t, int tensor, long first, long length, bool wi
         part.count = whole->count / whole->shape[1] * length;
     }
     size_t bytes = ms_scalar_bytes(scalar);
-    part.data = take_memory(t, (size_t)part.count * bytes);
+    part.data = take_memory(t, (size_t)part.count * bytes, !t->c->is_not_aligned);
     long row = part.count / part.shape[0], whole_row = whole->count / part.shape[0];
     long skipped = tensor != P ? whole_row / whole->shape[1] * first : 0;
     for (long b = 0; with_values && b < part.shape[0]; b++)
@@ -290,18 +290,11 @@ static ms_cuda_call make_call(trial *t, ms_op_call *op, int pass)
     *op = (ms_op_call){.program = &t->program, .node = &t->node[pass]};
     size_t bytes =
         ms_cuda_attention_workspace(&t->program, &t->node[pass], &t->precision);
-    bool is_not_aligned = t->c->is_not_aligned;
-    ms_attention_case aligned = *t->c;
-    aligned.is_not_aligned = false;
-    const ms_attention_case *c = t->c;
-    t->c = is_not_aligned ? &aligned : c;
-    void *workspace = take_memory(t, bytes);
-    t->c = c;
     return (ms_cuda_call){.cx = test_cx(),
                           .precision = t->precision,
                           .op = op,
                           .batch = &t->batch,
-                          .workspace = workspace};
+                          .workspace = take_memory(t, bytes, true)};
 }
 
 static void run_whole(trial *t, int pass, double *got[NUM_TENSORS])

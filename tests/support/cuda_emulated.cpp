@@ -388,6 +388,15 @@ void *ms_emulated_dynamic_shared(void)
     return mine->dynamic;
 }
 
+static void copy_now(const pending_copy &copy)
+{
+    if (copy.from != NULL)
+        std::memcpy(copy.to, copy.from, copy.bytes);
+    else
+        std::memset(copy.to, 0, copy.bytes);
+}
+
+/* A GPU may copy as soon as it is asked to; the random order has both. */
 void ms_emulated_copy_later(void *to, const void *from, size_t bytes)
 {
     fiber *self = mine->current;
@@ -397,6 +406,8 @@ void ms_emulated_copy_later(void *to, const void *from, size_t bytes)
     if (self->pending == NULL || self->num_pending == MAX_PENDING)
         ms_emulated_fail("too many copies that nothing waits for");
     self->pending[self->num_pending++] = {to, from, bytes, self->group};
+    if (mine->policy == ANY && draw(mine, 2) == 0)
+        copy_now(self->pending[--self->num_pending]);
 }
 
 void ms_emulated_commit(void)
@@ -412,10 +423,8 @@ void ms_emulated_wait(int num_left)
         const pending_copy &copy = self->pending[i];
         if (copy.group >= self->group - num_left)
             self->pending[kept++] = copy;
-        else if (copy.from != NULL)
-            std::memcpy(copy.to, copy.from, copy.bytes);
         else
-            std::memset(copy.to, 0, copy.bytes);
+            copy_now(copy);
     }
     self->num_pending = kept;
 }

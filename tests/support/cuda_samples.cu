@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(MS_WARP)
     unsigned short *tile_b = tile + 16 * 16;
     cp_async_16(tile + lane * 8, a + lane * 8);
     cp_async_commit();
-    cp_async_16(tile_b + lane % 16 * 8, b + lane % 16 * 8, lane < 16);
+    cp_async_16(tile_b + lane * 8, b + lane % 16 * 8, lane < 16); /* zeros behind b */
     if (lane < 16)
         cp_async_commit();
     if (waits) {
