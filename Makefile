@@ -206,6 +206,8 @@ $B/exec/%.o: CPPFLAGS += $(features)
 $(filter $B/exec/%,$(call obj,$(RUN_SRCS))): $B/features
 cuda_driver_obj := $(filter $B/exec/backend_cuda_driver%,$(call obj,$(RUN_SRCS)))
 $(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
+# their code with libraries made by the tests: headers are enough
+$(if $(CUDA_HOME),$B/tests/exec/test_cuda_blas.o $B/tests/exec/test_cuda_nccl.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
 $B/exec/backend_mpi.o $B/exec/backend_mpi_join.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))
@@ -236,6 +238,7 @@ build/meshsim: build/opt/meshsim
 
 # One program for machines that have nothing but a C library and perhaps a GPU's driver. OpenBLAS has kernels for all processors: BLAS=1 makes it ten times as large.
 .PHONY: static bundle
+.SECONDEXPANSION:
 static: ## build/meshsim-static, which runs elsewhere: it needs libc alone, and configs/ beside it; BLAS=1 for fast CPU products
 	@$(MAKE) --no-print-directory STATIC=1 MPI=0 BLAS=$(or $(BLAS),0) build/meshsim-static
 
@@ -246,13 +249,12 @@ build/meshsim-static: build/static/meshsim
 bundle: static ## build/bundle: what tests/exec/gpu_report.sh needs on a machine that cannot build
 	@$(MAKE) --no-print-directory STATIC=1 MPI=0 BLAS=$(or $(BLAS),0) build/bundle/complete
 
-GPU_TESTS := $(patsubst tests/exec/%.c,%,$(wildcard tests/exec/test_cuda_*.c))
-build/bundle/complete: $(GPU_TESTS:%=build/bundle/%) build/meshsim-static
+build/bundle/complete: $$(patsubst $$B/gpu/%,build/bundle/%,$$(gpu_tests)) build/meshsim-static
 	@mkdir -p $(@D)
 	@cp -f build/meshsim-static build/bundle/meshsim
 	@cp -Lf $$($(CC) -print-file-name=libcmocka.so.0) build/bundle/
 	@touch $@
-build/bundle/%: build/static/tests/exec/%
+build/bundle/test_%: build/static/gpu/test_%
 	@mkdir -p $(@D)
 	$(call run,STRIP,$@)strip -o $@ $<
 
@@ -274,9 +276,20 @@ $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
 $(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
 	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
+# Tests of kernels once more, with what nvcc makes of them: on a GPU, or skipped.
+KERNEL_TESTS := $(patsubst tests/exec/%.c,%,$(filter-out %_emulated.c,$(filter $(TEST_SRCS),$(shell grep -lE 'cuda_cases\.h|attention_cases\.h' tests/exec/test_cuda_*.c))))
+gpu_tests := $(if $(CU_SRCS),$(KERNEL_TESTS:%=$B/gpu/%))
+$B/tests/exec/gpu_memory.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(gpu_tests): $B/gpu/%: $B/tests/exec/%.o $B/tests/exec/gpu_memory.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+	@mkdir -p $(@D)
+	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
+
+.PHONY: gpu-tests
+gpu-tests: $(gpu_tests) ## build/opt/gpu: tests of kernels that run on a GPU
+
 .PHONY: check soak golden-update
-check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
-	@B=$B T='$T' UPDATE='$(UPDATE)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(call tests_of,tests/golden/*.test)
+check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
+	@B=$B T='$T' UPDATE='$(UPDATE)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test)
 
 soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
 	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
@@ -340,7 +353,6 @@ lint: ## layers, lengths, forbidden calls, format, clang-tidy
 TIDY_STAMPS := $(patsubst %.c,build/lint/%.tidy,$(SRCS) $(STATIC_SRCS))
 tidy: $(TIDY_STAMPS)
 # a file is checked once it compiles
-.SECONDEXPANSION:
 build/lint/%.tidy: %.c $$(firstword $$(strip $$(call objects,$$*.c,build/opt))) .clang-tidy
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- -std=c17 $(CPPFLAGS) $(if $(filter exec/%,$<),$(features) $(addprefix -isystem ,$(mpi_dirs) $(if $(CUDA_HOME),$(CUDA_HOME)/include))) 2>$@.err \

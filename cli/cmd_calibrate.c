@@ -1,5 +1,6 @@
 /* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
 #include "base/clock.h"
+#include "base/number.h"
 #include "cli/calibrate_report.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -19,12 +20,20 @@
 #define DEFAULT_CLUSTER    "cpu"
 #define STACK              "meshsim"
 
+/* All launches on GPUs together: the last one has what those before have left. */
+#define GPU_BUDGET_S     285.0 /* of five minutes; fits take some seconds */
+#define GPU_LAUNCH_S     70.0
+#define GPU_QUICK_S      12.0
+#define GPU_OPENING_S    5.0 /* libraries, memory, first calls of a launch */
+#define GPU_NUM_LAUNCHES 3
+
 typedef enum backend_choice {
     BACKEND_LOOP,
-    BACKEND_MPI
+    BACKEND_MPI,
+    BACKEND_CUDA
 } backend_choice;
-static const char *const backend_names[] = {"loop", "mpi", NULL};
-static const char *const dtype_names[] = {"fp32", "fp64", NULL};
+static const char *const backend_names[] = {"loop", "mpi", "cuda", NULL};
+static const char *const dtype_names[] = {"fp32", "fp64", "bf16", NULL};
 
 typedef struct calibrate_options {
     ms_opt_choice backend, dtype;
@@ -39,18 +48,21 @@ typedef struct calibrate_options {
 #define ROW(kind, member, ...) kind(calibrate_options, member, __VA_ARGS__)
 static const ms_option calibrate_table[] = {
     ROW(MS_OPT_CHOICE, backend, "--backend", backend_names,
-        "what carries out kernels and transfers: threads, or processes (default loop)"),
+        "what carries out kernels and transfers: threads, processes, or a GPU a rank "
+        "(default loop)"),
     ROW(MS_OPT_INTEGER, ranks, "--ranks", "N", 1, MAX_RANKS,
-        "ranks at work at once, at most one a core (default: the cores)"),
-    ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names, "of the kernels (default fp32)"),
+        "ranks at work at once, at most one a core (default: the cores; of cuda: 1)"),
+    ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
+        "of the kernels; bf16 is for cuda, as its default (default fp32)"),
     ROW(MS_OPT_INTEGER, launches, "--launches", "N", 1, 100,
         "times to start afresh: launches differ more than rounds within one (default 5, "
-        "with --quick 3)"),
-    ROW(MS_OPT_FLAG, quick, "--quick", "fewer shapes and rounds: at most 30 s"),
+        "with --quick and with cuda 3)"),
+    ROW(MS_OPT_FLAG, quick, "--quick",
+        "fewer shapes and rounds: at most 30 s, with cuda a minute"),
     ROW(MS_OPT_FLAG, force, "--force", "more ranks than cores: times mean little"),
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
         "that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
-        ")"),
+        "; of cuda: by the name of the GPU)"),
     ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
     ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
     {0},
@@ -65,6 +77,7 @@ typedef struct request {
     const char *mpiexec;      /* NULL: ranks are threads */
     const char *samples_path; /* by which ranks hand over what they measured */
     ms_samples samples;
+    ms_cuda_facts gpu; /* that ranks are on */
     double start_s;
 } request;
 
@@ -95,7 +108,8 @@ static ms_status check_options(request *r)
         ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
         return MS_EINPUT;
     }
-    if (o->ranks.given && o->ranks.value > cores && !o->force) {
+    if (o->backend.value != BACKEND_CUDA && o->ranks.given && o->ranks.value > cores &&
+        !o->force) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                 "%ld ranks would share %ld core%s, and their times would say nothing",
                 o->ranks.value, cores, cores == 1 ? "" : "s");
@@ -122,6 +136,61 @@ static ms_status no_mpi(const request *r, const char *reason)
     return MS_EIO;
 }
 
+static bool is_on_gpus(const request *r)
+{
+    return r->options->backend.value == BACKEND_CUDA;
+}
+
+static ms_status no_cuda(const request *r, const char *reason)
+{
+    ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
+    ms_hint(r->cx, "\"meshsim info\" says what was found here and by the build");
+    return MS_EIO;
+}
+
+/* The first GPU: ranks are on GPUs of one kind. */
+static ms_status describe_gpu(request *r)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    int num_devices;
+    if (driver == NULL)
+        return no_cuda(r, "this program was built without CUDA");
+    MS_TRY(driver->find(r->cx, &num_devices));
+    return driver->describe(r->cx, 0, &r->gpu);
+}
+
+/* The cluster whose devices have the GPU's name. */
+static ms_status cluster_of_gpu(const request *r, const char **name)
+{
+    static const char *const clusters[][2] = {
+        {"H200", "hgx-h200"},     {"H100", "hgx-h100"},
+        {"H800", "hgx-h800"},     {"B200", "hgx-b200"},
+        {"B300", "hgx-b300"},     {"A100-SXM4-40", "hgx-a100-40g"},
+        {"A100", "hgx-a100-80g"}, {"4090", "workstation-rtx4090"}};
+    for (size_t i = 0; i < sizeof clusters / sizeof *clusters; i++) {
+        if (strstr(r->gpu.name, clusters[i][0]) == NULL)
+            continue;
+        *name = clusters[i][1];
+        if (r->cx->verbosity > 0)
+            ms_note_default(r->cx, "--cluster %s", *name);
+        return MS_OK;
+    }
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no cluster is known whose devices are \"%s\"",
+            r->gpu.name);
+    ms_hint(r->cx, "--cluster NAME|FILE, with the rates that its data sheet lists");
+    return MS_EINPUT;
+}
+
+static ms_status check_dtype(const request *r)
+{
+    if (r->measure.backend->computes[r->measure.type])
+        return MS_OK;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--backend %s has no kernels of --dtype %s",
+            r->measure.backend->name, dtype_names[r->measure.type]);
+    ms_hint(r->cx, "--dtype fp32");
+    return MS_EINPUT;
+}
+
 static ms_status choose_backend(request *r)
 {
     bool is_rank = ms_launch_is_own();
@@ -134,6 +203,9 @@ static ms_status choose_backend(request *r)
         return MS_EINPUT;
     }
     r->measure.backend = ms_backend_find(backend_names[r->options->backend.value]);
+    if (is_on_gpus(r))
+        return r->measure.backend != NULL ? describe_gpu(r)
+                                          : no_cuda(r, "this build has no backend cuda");
     if (r->measure.backend == NULL)
         return no_mpi(r, "this program was built without MPI");
     if (r->options->backend.value == BACKEND_LOOP || is_rank)
@@ -150,21 +222,34 @@ static ms_status set_up(request *r)
     ms_ctx *cx = r->cx;
     ms_calibration_input *in = &r->input;
     const char *cluster = o->cluster != NULL ? o->cluster : DEFAULT_CLUSTER;
+    r->measure.type = o->dtype.given  ? (ms_real_type)o->dtype.value
+                      : is_on_gpus(r) ? MS_REAL_BF16
+                                      : MS_REAL_FP32;
     MS_TRY(choose_backend(r));
+    MS_TRY(check_dtype(r));
+    if (is_on_gpus(r) && o->cluster == NULL)
+        MS_TRY(cluster_of_gpu(r, &cluster));
     MS_TRY(ms_cluster_load(cx, cluster, &in->cluster));
     MS_TRY(ms_profile_load(cx, in->cluster->device.profile, &in->assumed));
     MS_TRY(ms_stack_load(cx, STACK, &in->stack));
-    in->ranks = o->ranks.given ? o->ranks.value : ms_machine_cores();
-    in->num_launches = o->launches.given ? (int)o->launches.value : o->quick ? 3 : 5;
-    in->compute = o->dtype.value == MS_REAL_FP64 ? MS_FP64 : MS_FP32;
+    in->ranks = o->ranks.given ? o->ranks.value : is_on_gpus(r) ? 1 : ms_machine_cores();
+    in->num_launches = o->launches.given ? (int)o->launches.value
+                       : is_on_gpus(r)   ? GPU_NUM_LAUNCHES
+                       : o->quick        ? 3
+                                         : 5;
+    in->compute = ms_measure_dtype(r->measure.type);
     in->machine = ms_machine_here(cx->arena);
+    if (is_on_gpus(r))
+        ms_machine_add_gpu(cx->arena, &r->gpu, &in->machine);
     in->date = today(cx->arena);
     in->backend = r->measure.backend->name;
     in->samples = &r->samples;
-    r->measure.type = (ms_real_type)o->dtype.value;
     r->measure.quick = o->quick;
+    r->measure.large = is_on_gpus(r);
     r->measure.kernel_s = o->quick ? 4.0 : 22.0;
     r->measure.collective_s = o->quick ? 1.5 : 6.0;
+    if (is_on_gpus(r))
+        r->measure.kernel_s = o->quick ? GPU_QUICK_S : GPU_LAUNCH_S;
     if (cx->verbosity > 0) {
         if (!o->ranks.given)
             ms_note_default(cx, "--ranks %ld", in->ranks);
@@ -235,6 +320,14 @@ static ms_status measure_once(request *r, const ms_measure *how)
                               : ms_measure_launch(r->cx, how, &r->samples);
 }
 
+/* What is left of the time, equally for the launches that are left. */
+static void share_budget(const request *r, int launch, ms_measure *how)
+{
+    double left_s = GPU_BUDGET_S - (ms_clock_s() - r->start_s);
+    double share_s = left_s / (double)(r->input.num_launches - launch) - GPU_OPENING_S;
+    how->kernel_s = ms_max(0.0, ms_min(how->kernel_s, share_s - how->collective_s));
+}
+
 /* Collectives also over fewer ranks, by powers of two: groups of a mesh are smaller than the world. */
 static ms_status measure_launch(request *r, int launch)
 {
@@ -242,6 +335,8 @@ static ms_status measure_launch(request *r, int launch)
     how.launch = launch;
     how.num_ranks = r->input.ranks;
     how.kernels = true;
+    if (is_on_gpus(r))
+        share_budget(r, launch, &how);
     MS_TRY(measure_once(r, &how));
     how.kernels = false;
     for (how.num_ranks = 2; how.num_ranks < r->input.ranks; how.num_ranks *= 2)
@@ -313,7 +408,7 @@ static void warn(const request *r, const ms_calibration *calibration)
                 "with other programs, and a run will take longer than predicted",
                 calibration->typical_ratio);
     }
-    if (r->input.ranks > ms_machine_cores())
+    if (!is_on_gpus(r) && r->input.ranks > ms_machine_cores())
         ms_note(r->cx, "%ld ranks shared %ld cores", r->input.ranks, ms_machine_cores());
 }
 

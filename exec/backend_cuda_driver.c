@@ -83,11 +83,12 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     if (error == cudaErrorInsufficientDriver && driver == 0)
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "no NVIDIA driver on this machine (libcuda.so.1)");
-    if (error == cudaErrorInsufficientDriver)
+    if (error == cudaErrorInsufficientDriver) {
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "the NVIDIA driver is for CUDA %d.%d, this program needs %d.%d",
                        driver / 1000, driver % 1000 / 10, runtime / 1000,
                        runtime % 1000 / 10);
+    }
     if (error == cudaSuccess || error == cudaErrorNoDevice)
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "an NVIDIA driver (CUDA %d.%d), but no GPU that it may use",

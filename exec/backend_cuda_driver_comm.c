@@ -81,12 +81,12 @@ static void load(void)
     int found = 0;
     if (!ms_cuda_library_open(&library, &nccl, load_reason))
         return;
-    if (nccl.get_version(&found) != ncclSuccess || found < LEAST_VERSION)
-        snprintf(load_reason, sizeof load_reason,
-                 "NCCL is too old: its version is %d, %d is needed", found,
-                 LEAST_VERSION);
-    else
+    if (nccl.get_version(&found) == ncclSuccess && found >= LEAST_VERSION) {
         version = found;
+        return;
+    }
+    snprintf(load_reason, sizeof load_reason,
+             "NCCL is too old: its version is %d, %d is needed", found, LEAST_VERSION);
 }
 
 int ms_cuda_comm_version(char reason[MS_CUDA_REASON])

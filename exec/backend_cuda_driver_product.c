@@ -65,9 +65,9 @@ static const ms_cuda_symbol symbols[] = {
 /* That of the headers first. */
 #define TEXT_OF(x)   #x
 #define NUMBER_OF(x) TEXT_OF(x)
-static const char *const files[] = {"libcublasLt.so." NUMBER_OF(CUBLAS_VER_MAJOR),
-                                    "libcublasLt.so.13", "libcublasLt.so.12",
-                                    "libcublasLt.so", NULL};
+static const char file_of_headers[] = "libcublasLt.so." NUMBER_OF(CUBLAS_VER_MAJOR);
+static const char *const files[] = {file_of_headers, "libcublasLt.so.13",
+                                    "libcublasLt.so.12", "libcublasLt.so", NULL};
 static const ms_cuda_library library = {"cuBLASLt", files, symbols};
 
 static blas_table blas;
@@ -324,26 +324,28 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
                                     ready->c, preference, 1, &found, &num_found);
     blas.preference_destroy(preference);
     MS_TRY(status);
-    if (answer != CUBLAS_STATUS_SUCCESS || num_found == 0)
+    if (answer != CUBLAS_STATUS_SUCCESS || num_found == 0) {
         return ms_fail(
             cx, MS_EIO, MS_NOWHERE,
             "cuBLASLt has no algorithm for %s to %s, m %ld, n %ld, k %ld, batch %ld: %s",
             ms_scalar_names[k->type], ms_scalar_names[k->result], k->m, k->n, k->k,
             k->num_batch, blas.status_string(answer));
+    }
     ready->algorithm = found.algo;
     ready->workspace_bytes = found.workspaceSize;
     return MS_OK;
 }
 
-static ms_status find_ready(ms_ctx *cx, ms_cuda_products *p, const product_key *key,
-                            ready_product **out)
+/* NULL: an error. */
+static ready_product *find_ready(ms_ctx *cx, ms_cuda_products *p, const product_key *key)
 {
-    if (!grow(p))
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory for a matrix product");
+    if (!grow(p)) {
+        ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory for a matrix product");
+        return NULL;
+    }
     ready_product *ready = place_of(p->ready, p->capacity, key);
-    *out = ready;
     if (ready->is_set)
-        return MS_OK;
+        return ready;
     ready->key = *key;
     ms_status status = make_desc(cx, ready);
     if (status == MS_OK)
@@ -352,11 +354,11 @@ static ms_status find_ready(ms_ctx *cx, ms_cuda_products *p, const product_key *
         status = choose_algorithm(cx, p, ready);
     if (status != MS_OK) {
         destroy_ready(ready);
-        return status;
+        return NULL;
     }
     ready->is_set = true;
     p->num_ready++;
-    return MS_OK;
+    return ready;
 }
 
 /* ---- of a device ---- */
@@ -430,13 +432,14 @@ static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_produc
 static ms_status run_locked(ms_ctx *cx, ms_cuda_products *products, cudaStream_t stream,
                             const ms_cuda_product *p)
 {
-    ready_product *ready = NULL;
     void *memory = NULL;
     product_key key = key_of(p);
     float one = 1, beta = p->add ? 1 : 0;
     double one_fp64 = 1, beta_fp64 = p->add ? 1 : 0;
     bool is_double = p->type == MS_SCALAR_FP64;
-    MS_TRY(find_ready(cx, products, &key, &ready));
+    const ready_product *ready = find_ready(cx, products, &key);
+    if (ready == NULL)
+        return MS_EIO;
     MS_TRY(workspace_of(cx, products, stream, &memory));
     TRY_BLAS(cx, blas.matmul(products->handle, ready->desc,
                              is_double ? (const void *)&one_fp64 : (const void *)&one,

@@ -3,12 +3,15 @@
 
 #include "exec/cuda_operands.h"
 
+#include <assert.h>
+
 static ms_cuda_embed_args read_rows(const ms_cuda_call *call, const ms_local *x,
                                     const ms_local *table)
 {
     const ms_op_call *op = call->op;
     const ms_cuda_batch *batch = call->batch;
     bool by_token = !op->node->by_position;
+    assert(batch != NULL);
     return (ms_cuda_embed_args){
         .scalar = (ms_scalar)x->scalar,
         .x = x->data,
@@ -18,9 +21,9 @@ static ms_cuda_embed_args read_rows(const ms_cuda_call *call, const ms_local *x,
         .length = x->shape[1],
         .first_sequence = by_token ? x->start[0] - op->batch->first_sequence : 0,
         .first_stored = x->start[1],
-        .sequence_length = batch != NULL ? batch->sequence_length : 0,
+        .sequence_length = batch->sequence_length,
         .tokens = by_token ? batch->tokens : NULL,
-        .positions = batch != NULL ? batch->positions : NULL,
+        .positions = batch->positions,
         .table_start = table->start[0],
         .table_rows = table->shape[0]};
 }

@@ -32,6 +32,12 @@ template <class F> __device__ __forceinline__ void begin(running<F> &r)
     }
 }
 
+/* Minus infinity, where nothing was seen, cannot be subtracted. */
+__device__ __forceinline__ float shift_of(float max)
+{
+    return max == -INFINITY ? 0 : max;
+}
+
 __device__ __forceinline__ float quad_max(float x)
 {
     x = fmaxf(x, __shfl_xor_sync(MS_ALL_LANES, x, 1));
@@ -44,11 +50,14 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(MS_ALL_LANES, x, 2);
 }
 
-/* Scores become probabilities relative to the largest so far, and what was summed before is made relative to it. */
+/* Takes the largest score so far, and makes what was summed before relative to it; nothing is left to do when all of a warp's rows keep theirs, as they mostly do after
+ * the first tiles. */
 template <class F>
-__device__ __forceinline__ void soften(const flash &f, running<F> &r,
-                                       accumulators<F::PARTS, F::KEYS> &s)
+__device__ __forceinline__ void raise_max(const flash &f, running<F> &r,
+                                          const accumulators<F::PARTS, F::KEYS> &s)
 {
+    float before[F::PARTS * 2];
+    bool rises = false;
 #pragma unroll
     for (int i = 0; i < F::PARTS * 2; i++) {
         float most = -INFINITY;
@@ -57,23 +66,39 @@ __device__ __forceinline__ void soften(const flash &f, running<F> &r,
             const float *two = s[i / 2][j] + i % 2 * 2;
             most = fmaxf(most, fmaxf(two[0], two[1]));
         }
-        float max = fmaxf(r.max[i], quad_max(most) * f.scale_log2);
-        float shift = max == -INFINITY ? 0 : max; /* minus infinity: none seen */
-        float factor = power_of_2(r.max[i] - shift), sum = r.sum[i] * factor;
+        before[i] = r.max[i];
+        r.max[i] = fmaxf(r.max[i], quad_max(most) * f.scale_log2);
+        rises = rises || r.max[i] > before[i];
+    }
+    if (!__any_sync(MS_ALL_LANES, rises))
+        return;
 #pragma unroll
-        for (int j = 0; j < F::KEYS / CHUNK; j++) {
-            float *two = s[i / 2][j] + i % 2 * 2;
-            two[0] = power_of_2(fmaf(two[0], f.scale_log2, -shift));
-            two[1] = power_of_2(fmaf(two[1], f.scale_log2, -shift));
-            sum += two[0] + two[1];
-        }
+    for (int i = 0; i < F::PARTS * 2; i++) {
+        float factor = power_of_2(before[i] - shift_of(r.max[i]));
+        r.sum[i] *= factor;
 #pragma unroll
         for (int j = 0; j < F::WIDTH / CHUNK; j++) {
             r.o[i / 2][j][i % 2 * 2] *= factor;
             r.o[i / 2][j][i % 2 * 2 + 1] *= factor;
         }
-        r.max[i] = max;
-        r.sum[i] = sum;
+    }
+}
+
+/* Scores become probabilities relative to 2^max. */
+template <class F>
+__device__ __forceinline__ void soften(const flash &f, running<F> &r,
+                                       accumulators<F::PARTS, F::KEYS> &s)
+{
+#pragma unroll
+    for (int i = 0; i < F::PARTS * 2; i++) {
+        float shift = shift_of(r.max[i]);
+#pragma unroll
+        for (int j = 0; j < F::KEYS / CHUNK; j++) {
+            float *two = s[i / 2][j] + i % 2 * 2;
+            two[0] = power_of_2(fmaf(two[0], f.scale_log2, -shift));
+            two[1] = power_of_2(fmaf(two[1], f.scale_log2, -shift));
+            r.sum[i] += two[0] + two[1];
+        }
     }
 }
 
@@ -91,7 +116,7 @@ __device__ __forceinline__ void end(const flash &f, const running<F> &r, int fir
             f.lse + ((long)blockIdx.z * f.num_queries + query) * f.num_heads + head;
         float before = is_there && !f.is_first ? *lse * LOG2_E : -INFINITY;
         float max = fmaxf(before, r.max[i]);
-        float shift = max == -INFINITY ? 0 : max; /* minus infinity: none seen */
+        float shift = shift_of(max);
         float made = power_of_2(r.max[i] - shift), old = power_of_2(before - shift);
         float sum = quad_sum(r.sum[i]) * made + old;
         factor.made[i] = sum > 0 ? made / sum : 0;
@@ -141,6 +166,7 @@ template <class F> __global__ void __launch_bounds__(F::THREADS, 2) flash_forwar
             load_tile<F::KEYS, F::WIDTH, F::THREADS>(
                 k, key_rows(f, f.k, F::WIDTH, kv_head, at * F::KEYS));
         cp_async_commit();
+        raise_max<F>(f, r, s);
         soften<F>(f, r, s);
         add_weighted_rows<F::WIDTH, F::PARTS, F::KEYS>(r.o, s, v);
     }

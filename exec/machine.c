@@ -70,3 +70,38 @@ ms_machine ms_machine_here(ms_arena *arena)
         .blas = ms_gemm_library(),
     };
 }
+
+/* As CUDA, cuBLAS and NCCL count their versions; "none" of what is not there. */
+static const char *version_text(ms_arena *arena, int version, int major, int minor)
+{
+    return version == 0 ? "none"
+                        : ms_arena_printf(arena, "%d.%d.%d", version / major,
+                                          version % major / minor, version % minor);
+}
+
+static const char *clock_text(ms_arena *arena, double hz)
+{
+    const double mega = 1e6;
+    return hz > 0.0 ? ms_arena_printf(arena, "%.0f MHz", hz / mega) : "not told";
+}
+
+void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine *machine)
+{
+    const double gib = 1024.0 * 1024.0 * 1024.0, mib = 1024.0 * 1024.0;
+    machine->gpu =
+        ms_arena_printf(arena, "%s, compute capability %d.%d, %d multiprocessors",
+                        facts->name, facts->major, facts->minor, facts->num_sms);
+    machine->gpu_memory = ms_arena_printf(
+        arena, "%.1f GiB over %.0f bits, L2 cache %.0f MiB", facts->memory_bytes / gib,
+        facts->bus_bits, facts->l2_bytes / mib);
+    machine->gpu_clocks = ms_arena_printf(arena, "multiprocessors %s, memory %s",
+                                          clock_text(arena, facts->clock_hz),
+                                          clock_text(arena, facts->memory_clock_hz));
+    machine->gpu_driver = ms_arena_printf(
+        arena, "for CUDA %s", version_text(arena, facts->driver_version, 1000, 10));
+    machine->gpu_libraries =
+        ms_arena_printf(arena, "CUDA %s, cuBLASLt %s, NCCL %s",
+                        version_text(arena, facts->runtime_version, 1000, 10),
+                        version_text(arena, facts->blas_version, 10000, 100),
+                        version_text(arena, facts->nccl_version, 10000, 100));
+}

@@ -4,6 +4,7 @@
 
 #include "costmodel/calibration.h"
 #include "exec/backend.h"
+#include "exec/cuda_driver.h"
 
 /* One launch: a world of ranks that measures once. */
 typedef struct ms_measure {
@@ -31,6 +32,8 @@ ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *sampl
 
 /* Processor, caches, memory, kernel, compiler, BLAS of this process. No names of hosts or users. */
 ms_machine ms_machine_here(ms_arena *arena);
+/* ... and the GPU that ranks are on. */
+void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine *machine);
 long ms_machine_cores(void); /* that this process may use */
 
 #endif

@@ -185,11 +185,8 @@ build_programs()
         limited 240 "$logs/build.log" make -j "$(nproc)" all || return 1
         program=$repository/build/meshsim
     fi
-    if [ -z "$tests" ] && compgen -G 'tests/exec/test_cuda_*.c' >/dev/null; then
-        local names=()
-        for file in tests/exec/test_cuda_*.c; do names+=("build/opt/${file%.c}"); done
-        tests=$repository/build/opt/tests/exec
-        limited 240 "$logs/build.log" make -j "$(nproc)" "${names[@]}" || tests=
+    if [ -z "$tests" ] && [ "$backend" = cuda ] && limited 240 "$logs/build.log" make -j "$(nproc)" gpu-tests; then
+        tests=$repository/build/opt/gpu
     fi
     "$program" version >>"$logs/build.log" 2>&1
 }
@@ -200,7 +197,7 @@ part_kernels()
 {
     local passed=0 failed=0 skipped=0 bad="" found=0
     : >"$work/tests"
-    for test in "$tests"/test_cuda_*; do
+    for test in "${tests:-none}"/test_cuda_*; do
         [ -x "$test" ] && [ ! -d "$test" ] || continue
         case "$test" in *.*) continue ;; esac
         found=1
@@ -223,6 +220,8 @@ part_kernels()
     done
     if [ $found -eq 0 ]; then
         result kernels "not measured" "" "" "" "no test programs"
+    elif [ $((passed + failed)) -eq 0 ]; then
+        result kernels "not measured" "" "" "" "skipped: $(tail -n 1 "$log")"
     elif [ $failed -gt 0 ]; then
         result kernels failed $passed tests "" "$failed failed in$bad; $skipped skipped"
     else

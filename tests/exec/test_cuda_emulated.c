@@ -49,6 +49,36 @@ static void a_missing_barrier_gives_wrong_numbers(void **state)
     }
 }
 
+static bool are_sums(bool has_barrier)
+{
+    enum {
+        NUM = 5,
+        THREADS = 96
+    };
+    int from[NUM * THREADS], want[NUM] = {0}, got[NUM];
+    ms_rng rng = rng_of_test(3);
+    for (int i = 0; i < NUM * THREADS; i++)
+        want[i / THREADS] += from[i] = (int)ms_rng_below(&rng, 1000);
+    ms_sample_rounds(got, from, NUM, THREADS, has_barrier);
+    return memcmp(got, want, sizeof got) == 0;
+}
+
+/* Only where a warp is far ahead of the others. */
+static void memory_that_is_used_again_too_early_gives_wrong_numbers(void **state)
+{
+    (void)state;
+    int num_seen = 0;
+    for (unsigned long seed = 0; seed < NUM_SEEDS; seed++) {
+        ms_cuda_emulated_set_seed(seed);
+        assert_true(are_sums(true));
+        bool is_seen = !are_sums(false);
+        num_seen += is_seen;
+        if (seed == 1)
+            assert_true(is_seen);
+    }
+    assert_true(num_seen > 1);
+}
+
 static void threads_have_their_places(void **state)
 {
     (void)state;
@@ -274,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_barrier_gives_wrong_numbers),
+        cmocka_unit_test(memory_that_is_used_again_too_early_gives_wrong_numbers),
         cmocka_unit_test(threads_have_their_places),
         cmocka_unit_test(fresh_shared_memory_is_no_number),
         cmocka_unit_test(sums_and_votes_are_of_all_threads),

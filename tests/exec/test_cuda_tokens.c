@@ -213,7 +213,7 @@ static void a_gradient_in_the_memory_of_the_logits(void **state)
     };
     static float apart[COUNT + 1];
     static _Alignas(16) float logits[COUNT], elsewhere[COUNT + 1];
-    const float max[ROWS] = {1, 2, 1.5F}, sum[ROWS] = {3, 4, 5};
+    float max[ROWS] = {1, 2, 1.5F}, sum[ROWS] = {3, 4, 5};
     const int targets[ROWS] = {0, 1354, 77};
     ms_rng rng = ms_rng_seed(34);
     for (int i = 0; i < COUNT; i++)
@@ -227,8 +227,8 @@ static void a_gradient_in_the_memory_of_the_logits(void **state)
                               .length = ROWS,
                               .sequence_length = ROWS,
                               .num_tokens = ROWS,
-                              .max = (void *)(uintptr_t)max,
-                              .sum = (void *)(uintptr_t)sum,
+                              .max = max,
+                              .sum = sum,
                               .gradient = apart};
     ms_cuda_loss_row_grad(NULL, &args);
     args.gradient = elsewhere + 1;

@@ -458,7 +458,7 @@ static void compare(const trial *t, int tensor, const double *got)
 static void compare_pass(trial *t, int pass)
 {
     const ms_node *node = &t->node[pass];
-    const unsigned long seeds[] = {0, 77};
+    const unsigned long seeds[] = {1, 77};
     double *got[2][NUM_TENSORS];
     for (int order = 0; order < 2; order++) {
         ms_cuda_emulated_set_seed(seeds[order]);

@@ -9,7 +9,7 @@
 
 #define WEIGHT_GRADIENT_START 0.25
 #define SMALLEST_SCALE        1e-2 /* below it errors are absolute: sums that cancel */
-#define RANDOM_ORDER          77
+#define RANDOM_ORDER          78
 #define GUARD                 64 /* bytes before an operand */
 
 /* ---- numbers ---- */

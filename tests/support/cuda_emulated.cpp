@@ -67,11 +67,18 @@ struct shared_site {
     size_t bytes;
 };
 
+/* Which of those that can go on is next. */
+enum order_of_fibers {
+    FIRST_COME, /* all are at about the same place */
+    LAST_COME,  /* a warp goes on as long as it can, far ahead of the others */
+    ANY
+};
+
 /* What one thread of the program runs kernels with. */
 struct machine {
     const ms_emulated_launch *launch;
     uint64_t random;
-    bool is_natural;
+    order_of_fibers policy;
     fiber caller;
     fiber *current, *previous, *next;
     fiber *idle[MAX_THREADS], *all[MAX_THREADS];
@@ -189,9 +196,9 @@ static uint64_t draw(machine *m, uint64_t bound)
 
 static bool starts_another(machine *m)
 {
-    if (m->num_started == m->num_threads)
-        return false;
-    return m->num_ready == 0 || m->is_natural || draw(m, 2) == 0;
+    if (m->num_started == m->num_threads || m->num_ready == 0)
+        return m->num_started < m->num_threads;
+    return m->policy == FIRST_COME || (m->policy == ANY && draw(m, 2) == 0);
 }
 
 static fiber **ready_at(machine *m, int i)
@@ -201,13 +208,16 @@ static fiber **ready_at(machine *m, int i)
 
 static fiber *take_ready(machine *m)
 {
-    fiber **first = ready_at(m, 0),
-          **at =
-              m->is_natural ? first : ready_at(m, (int)draw(m, (uint64_t)m->num_ready));
-    fiber *taken = *at;
-    *at = *first;
-    m->first_ready = (m->first_ready + 1) % MAX_THREADS;
-    m->num_ready--;
+    fiber **last = ready_at(m, --m->num_ready), **taken_at = last;
+    if (m->policy == FIRST_COME) {
+        taken_at = ready_at(m, 0);
+        m->first_ready = (m->first_ready + 1) % MAX_THREADS;
+        return *taken_at;
+    }
+    if (m->policy == ANY)
+        taken_at = ready_at(m, (int)draw(m, (uint64_t)m->num_ready + 1));
+    fiber *taken = *taken_at;
+    *taken_at = *last;
     return taken;
 }
 
@@ -232,8 +242,6 @@ static void run_threads(void)
         become(m, m->order[m->num_started++]);
         m->launch->thread(m->launch->state);
         m->num_ended++;
-        if (*(volatile unsigned long *)self->stack != STACK_CANARY)
-            ms_emulated_fail("the stack of a thread overflowed");
         if (starts_another(m))
             continue;
         m->idle[m->num_idle++] = self;
@@ -462,14 +470,13 @@ static void check_launch(const ms_emulated_launch *launch)
         ms_emulated_fail("a launch with too much shared memory");
 }
 
-/* Natural, reverse, or random. */
 static void order_threads(machine *m, unsigned long seed)
 {
-    m->is_natural = seed <= 1;
+    m->policy = seed == 0 ? FIRST_COME : seed % 2 == 1 ? LAST_COME : ANY;
     m->random = (seed + 1) * 0x9e3779b97f4a7c15UL;
     for (int i = 0; i < m->num_threads; i++)
         m->order[i] = seed == 1 ? m->num_threads - 1 - i : i;
-    for (int i = m->num_threads - 1; i > 0 && !m->is_natural; i--) {
+    for (int i = m->num_threads - 1; i > 0 && seed > 1; i--) {
         int other = (int)draw(m, (uint64_t)i + 1), kept = m->order[i];
         m->order[i] = m->order[other];
         m->order[other] = kept;
@@ -519,6 +526,9 @@ void ms_emulated_run(const ms_emulated_launch *launch)
     m->dynamic = launch->shared_bytes > 0 ? new_shared(launch->shared_bytes) : NULL;
     order_threads(m, seed);
     run_blocks(m, seed);
+    for (int i = 0; i < m->num_fibers; i++)
+        if (*reinterpret_cast<unsigned long *>(m->all[i]->stack) != STACK_CANARY)
+            ms_emulated_fail("the stack of a thread overflowed");
     for (int i = 0; i < m->num_sites; i++)
         std::free(m->sites[i].memory);
     std::free(m->dynamic);

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Of launches on every thread from then on: 0 is the natural order, 1 the reverse; any other a random one. */
+/* Of launches on every thread from then on. 0: threads in their order, side by side; 1: in the reverse order, a warp goes on as long as it can; odd ones: the same in a random
+ * order; even ones: whoever can go on, at random. */
 void ms_cuda_emulated_set_seed(unsigned long seed);
 /* How many launches there were, of all threads: tests that compare kernels see that some ran. */
 unsigned long ms_cuda_emulated_num_launches(void);
@@ -311,11 +312,15 @@ static inline unsigned ms_emulated_word(const unsigned char *slots, int lane, in
     return x;
 }
 
-static inline float ms_emulated_half(const unsigned char *slots, int lane, int word,
-                                     int half)
+/* The 8 numbers that four lanes from `lane` on gave as one word each. */
+static inline void ms_emulated_eight(const unsigned char *slots, int lane, int word,
+                                     float *to)
 {
-    unsigned bits = ms_emulated_word(slots, lane, word);
-    return __uint_as_float(half != 0 ? bits & 0xffff0000U : bits << 16);
+    for (int i = 0; i < 4; i++) {
+        unsigned bits = ms_emulated_word(slots, lane + i, word);
+        to[2 * i] = __uint_as_float(bits << 16);
+        to[2 * i + 1] = __uint_as_float(bits & 0xffff0000U);
+    }
 }
 
 /* PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". */
@@ -326,16 +331,18 @@ static inline void mma_bf16_16x8x16(float c[4], const unsigned a[4], const unsig
     int lane = ms_emulated_lane();
     if (ms_emulated_num_lanes() != 32)
         ms_emulated_fail("mma without 32 lanes");
-    for (int i = 0; i < 4; i++) {
-        int col = lane % 4 * 2 + i % 2, high = i / 2;
-        float sum = 0;
-        for (int k = 0; k < 16; k++) {
-            int owner = lane / 4 * 4 + k % 8 / 2, giver = col * 4 + k % 8 / 2;
-            sum += ms_emulated_half(slots, owner, high + k / 8 * 2, k % 2) *
-                   ms_emulated_half(slots, giver, 4 + k / 8, k % 2);
+    float row[2][16], col[2][16], sum[4] = {};
+    for (int i = 0; i < 2; i++) {
+        for (int half = 0; half < 2; half++) {
+            ms_emulated_eight(slots, lane / 4 * 4, i + 2 * half, &row[i][8 * half]);
+            ms_emulated_eight(slots, (lane % 4 * 2 + i) * 4, 4 + half, &col[i][8 * half]);
         }
-        c[i] += sum;
     }
+    for (int k = 0; k < 16; k++)
+        for (int i = 0; i < 4; i++)
+            sum[i] += row[i / 2][k] * col[i % 2][k];
+    for (int i = 0; i < 4; i++)
+        c[i] += sum[i];
 }
 
 /* Lane i gives row i % 8 of matrix i / 8: 8 elements of 16 bits. */

@@ -1,4 +1,6 @@
 /* Matrix products and reductions of the fake device. */
+#include "tests/support/cuda_fake_numbers.h"
+
 #include "exec/gemm.h"
 #include "tests/support/cuda_fake_priv.h"
 
@@ -23,7 +25,7 @@ static uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static double read_number(ms_scalar scalar, const void *x, long i)
+double fake_number(ms_scalar scalar, const void *x, long i)
 {
     switch (scalar) {
     case MS_SCALAR_FP32:
@@ -42,7 +44,7 @@ static double read_number(ms_scalar scalar, const void *x, long i)
     return (double)NAN;
 }
 
-static void write_number(ms_scalar scalar, void *x, long i, double value)
+void fake_set_number(ms_scalar scalar, void *x, long i, double value)
 {
     switch (scalar) {
     case MS_SCALAR_FP32:
@@ -123,8 +125,8 @@ static void product_of_bf16(const ms_cuda_product *p, long index)
     for (long i = 0; i < p->m; i++) {
         for (long j = 0; j < p->n; j++) {
             long at = index * p->stride_c + i * p->ld_c + j;
-            double was = p->add ? read_number(p->result, p->c, at) : 0;
-            write_number(p->result, p->c, at, was + (double)sum[i * p->n + j]);
+            double was = p->add ? fake_number(p->result, p->c, at) : 0;
+            fake_set_number(p->result, p->c, at, was + (double)sum[i * p->n + j]);
         }
     }
     free(packed_a);
@@ -152,14 +154,14 @@ void fake_reduce(ms_scalar scalar, bool maximum, void *to, const void *const *pa
                  int num_parts, long count)
 {
     for (long i = 0; i < count; i++) {
-        double sum = read_number(scalar, parts[0], i);
+        double sum = fake_number(scalar, parts[0], i);
         for (int part = 1; part < num_parts; part++) {
-            double x = read_number(scalar, parts[part], i);
+            double x = fake_number(scalar, parts[part], i);
             sum = maximum ? (x > sum ? x : sum) : sum + x;
             /* sums of bf16 are rounded to it once */
             if (scalar == MS_SCALAR_FP32 || scalar == MS_SCALAR_BF16)
                 sum = (double)(float)sum;
         }
-        write_number(scalar, to, i, sum);
+        fake_set_number(scalar, to, i, sum);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "tests/support/cuda_fake.h"
+#include "tests/support/cuda_fake_numbers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -197,13 +198,5 @@ void *fake_allocate(ms_cuda_device *device, size_t bytes);
 void fake_release(ms_cuda_device *device, void *memory);
 void *fake_allocate_host(ms_cuda_device *device, size_t bytes);
 void fake_release_host(ms_cuda_device *device, void *memory);
-
-/* ---- numbers: cuda_fake_numbers.c ---- */
-void fake_run_product(const ms_cuda_product *product);
-/* Elements of an operand from its first to its last. */
-size_t fake_product_bytes(const ms_cuda_product *p, int operand);
-/* to (count) = sum or maximum of the ranks' parts, in their order. */
-void fake_reduce(ms_scalar scalar, bool maximum, void *to, const void *const *parts,
-                 int num_parts, long count);
 
 #endif

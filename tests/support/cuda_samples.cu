@@ -18,6 +18,23 @@ __global__ void reverse(int *to, const int *from, bool has_barrier)
     to[first + threadIdx.x] = kept[blockDim.x - 1 - threadIdx.x];
 }
 
+__global__ void rounds(int *to, const int *from, int num_rounds, bool has_barrier)
+{
+    MS_SHARED(int, part, [MS_MAX_WARPS]);
+    for (int round = 0; round < num_rounds; round++) {
+        int x = warp_sum(from[round * blockDim.x + threadIdx.x]), sum = 0;
+        if (threadIdx.x % MS_WARP == 0)
+            part[threadIdx.x / MS_WARP] = x;
+        __syncthreads();
+        for (unsigned warp = 0; warp < blockDim.x / MS_WARP; warp++)
+            sum += part[warp];
+        if (has_barrier)
+            __syncthreads();
+        if (threadIdx.x == 0)
+            to[round] = sum;
+    }
+}
+
 __global__ void sums(double *to, const double *from)
 {
     double x = from[threadIdx.x], all = block_sum(x), largest = block_max(x);
@@ -121,6 +138,12 @@ void ms_sample_reverse(int *to, const int *from, int num_blocks, int threads,
                        bool has_barrier)
 {
     MS_LAUNCH(reverse, num_blocks, threads, 0, NULL, to, from, has_barrier);
+}
+
+void ms_sample_rounds(int *to, const int *from, int num_rounds, int threads,
+                      bool has_barrier)
+{
+    MS_LAUNCH(rounds, 1, threads, 0, NULL, to, from, num_rounds, has_barrier);
 }
 
 void ms_sample_sums(double *to, const double *from, int threads)

@@ -14,6 +14,9 @@ extern "C" {
 /* Each block of `threads` turns its elements round in shared memory; without the barrier the result is a matter of luck. */
 void ms_sample_reverse(int *to, const int *from, int num_blocks, int threads,
                        bool has_barrier);
+/* to[i] = sum over round i of from[i threads + t], by block sums one after another, with and without the barrier that keeps a warp from writing what others still read. */
+void ms_sample_rounds(int *to, const int *from, int num_rounds, int threads,
+                      bool has_barrier);
 /* to[0]: sum over all threads of one block, by block_sum, to[1]: by shuffles down, to[2]: largest, to[3]: of thread 5, to[4]: votes for positive numbers in the first warp. */
 void ms_sample_sums(double *to, const double *from, int threads);
 /* c (16, 8) = a (16, 16) b (16, 8), all row-major, a and b bf16: fragments from ldmatrix, of b transposed, through copies that are waited for or not. */

@@ -27,7 +27,7 @@ typedef struct ms_run_case {
  * cx->arena. */
 ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t seed,
                              long number, long gpus);
-/* Whether a run of the case on the backend comes near enough; prints what does not. */
+/* Whether a run of the case on the backend comes near enough to that of one rank of the loop backend (of bf16 in fp32); prints what does not. */
 bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how);
 

@@ -1,0 +1,248 @@
+/* Tests of kernels, run on a GPU: the same programs that run them emulated, linked with what nvcc made of them and with this file. Kernels are given addresses of the
+ * program's own memory, and the GPU reads and writes it there: heap, variables and stack are registered with the driver, which makes their addresses the GPU's as well (CUDA
+ * C++ Programming Guide, "Mapped Memory"). Launches wait (CUDA_LAUNCH_BLOCKING), so that a test reads results after the call, as it does where kernels are emulated. Slow, and
+ * enough to compare numbers.
+ *
+ * Without a GPU the program says that it is skipped, with the reason. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "tests/support/cuda_emulated.h"
+
+#include <cuda_runtime_api.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- the heap: one region, parts of powers of two ---- */
+
+#define HEAP_BYTES   ((size_t)1 << 36) /* of addresses */
+#define CHUNK_BYTES  ((size_t)1 << 29) /* that are registered together */
+#define LEAST_CLASS  7                 /* 128 bytes */
+#define MOST_CLASS   28                /* less than a chunk */
+#define HEADER_BYTES 64                /* keeps what follows aligned to it */
+
+typedef struct header {
+    struct header *next; /* free: of its class */
+    unsigned char class;
+    char *part;
+} header;
+
+static char *heap, *heap_end, *unused;
+static char *registered; /* up to here; NULL: there is no GPU yet */
+static bool is_registering;
+static header *free_parts[MOST_CLASS + 1];
+static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static char *open_heap(void)
+{
+    void *memory = mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    heap = unused = memory;
+    heap_end = heap + HEAP_BYTES;
+    return heap;
+}
+
+static header *header_of(void *memory)
+{
+    return (header *)(void *)((char *)memory - HEADER_BYTES);
+}
+
+/* NULL: no memory. */
+static char *take_part(int class)
+{
+    header *found = free_parts[class];
+    if (found != NULL) {
+        free_parts[class] = found->next;
+        return found->part;
+    }
+    if ((heap == NULL && open_heap() == NULL) ||
+        (size_t)(heap_end - unused) < (size_t)1 << class)
+        return NULL;
+    char *part = unused;
+    unused += (size_t)1 << class;
+    return part;
+}
+
+static void share(const char *what, char *from, char *to);
+
+/* One chunk ahead of what is in use. Registering allocates, too. */
+static bool must_register(void)
+{
+    return registered != NULL && !is_registering && unused + CHUNK_BYTES > registered;
+}
+
+static void register_more(void)
+{
+    while (registered < heap_end && unused + CHUNK_BYTES > registered) {
+        share("the heap", registered, registered + CHUNK_BYTES);
+        registered += CHUNK_BYTES;
+    }
+    is_registering = false;
+}
+
+static void *allocate(size_t bytes, size_t alignment)
+{
+    int class = LEAST_CLASS;
+    alignment = alignment < HEADER_BYTES ? HEADER_BYTES : alignment;
+    while (class <= MOST_CLASS && bytes + alignment + HEADER_BYTES > (size_t)1 << class)
+        class ++;
+    pthread_mutex_lock(&heap_lock);
+    char *part = class <= MOST_CLASS ? take_part(class) : NULL;
+    bool more = must_register();
+    is_registering = is_registering || more;
+    pthread_mutex_unlock(&heap_lock);
+    if (more)
+        register_more();
+    if (part == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    uintptr_t first = (uintptr_t)part + HEADER_BYTES;
+    char *memory = part + HEADER_BYTES + (alignment - first % alignment) % alignment;
+    *header_of(memory) = (header){NULL, (unsigned char)class, part};
+    return memory;
+}
+
+static size_t room_of(void *memory)
+{
+    const header *h = header_of(memory);
+    return (size_t)(h->part + ((size_t)1 << h->class) - (char *)memory);
+}
+
+void *malloc(size_t bytes)
+{
+    return allocate(bytes, 1);
+}
+
+void free(void *memory)
+{
+    if (memory == NULL)
+        return;
+    /* the header moves to the part's beginning, where the next one to take it looks */
+    header kept = *header_of(memory);
+    header *at = (header *)(void *)kept.part;
+    pthread_mutex_lock(&heap_lock);
+    *at = (header){free_parts[kept.class], kept.class, kept.part};
+    free_parts[kept.class] = at;
+    pthread_mutex_unlock(&heap_lock);
+}
+
+void *calloc(size_t num, size_t bytes)
+{
+    if (bytes != 0 && num > SIZE_MAX / bytes)
+        return NULL;
+    void *memory = allocate(num * bytes, 1);
+    return memory != NULL ? memset(memory, 0, num * bytes) : NULL;
+}
+
+void *realloc(void *memory, size_t bytes)
+{
+    if (memory != NULL && bytes <= room_of(memory))
+        return memory;
+    void *grown = allocate(bytes, 1);
+    if (grown != NULL && memory != NULL) {
+        memcpy(grown, memory, room_of(memory));
+        free(memory);
+    }
+    return grown;
+}
+
+int posix_memalign(void **out, size_t alignment, size_t bytes)
+{
+    *out = allocate(bytes, alignment);
+    return *out != NULL ? 0 : ENOMEM;
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    return allocate(bytes, alignment);
+}
+
+void *memalign(size_t alignment, size_t bytes);
+void *memalign(size_t alignment, size_t bytes)
+{
+    return allocate(bytes, alignment);
+}
+
+size_t malloc_usable_size(void *memory);
+size_t malloc_usable_size(void *memory)
+{
+    return memory != NULL ? room_of(memory) : 0;
+}
+
+/* ---- the GPU ---- */
+
+extern char __data_start, _end;       /* of the program, by the linker */
+#define STACK_BYTES ((size_t)1 << 20) /* below the first frame */
+
+static void leave(const char *how, const char *why)
+{
+    printf("[ RUN      ] on a GPU\n[  %s ] on a GPU\n%s\n", how, why);
+    fflush(stdout);
+    _exit(strcmp(how, "SKIPPED") == 0 ? 0 : 1);
+}
+
+static void share(const char *what, char *from, char *to)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    char text[256];
+    char *first = from - (uintptr_t)from % page;
+    size_t bytes = (size_t)(to - first) + (page - (uintptr_t)to % page) % page;
+    cudaError_t error = cudaHostRegister(first, bytes, cudaHostRegisterDefault);
+    if (error == cudaSuccess)
+        return;
+    snprintf(text, sizeof text, "the GPU cannot use %s: %s", what,
+             cudaGetErrorString(error));
+    leave("FAILED ", text);
+}
+
+/* Its pages exist once they are touched. */
+static void share_stack(void)
+{
+    char below[STACK_BYTES];
+    volatile char *touched = below;
+    for (size_t i = 0; i < STACK_BYTES; i += 1024)
+        touched[i] = 0;
+    unsigned long from, to;
+    char line[256], name[64];
+    FILE *file = fopen("/proc/self/maps", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %63s", &from, &to, name) == 3 &&
+            strcmp(name, "[stack]") == 0)
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): addresses as text */
+            share("the stack", (char *)(uintptr_t)from, (char *)(uintptr_t)to);
+    }
+    if (file != NULL)
+        fclose(file);
+}
+
+__attribute__((constructor)) static void share_all(void)
+{
+    int num_gpus = 0, same_address = 0;
+    setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+    free(malloc(1)); /* opens the heap */
+    cudaError_t error = cudaGetDeviceCount(&num_gpus);
+    if (error != cudaSuccess || num_gpus == 0)
+        leave("SKIPPED", error != cudaSuccess ? cudaGetErrorString(error) : "no GPU");
+    (void)cudaDeviceGetAttribute(&same_address,
+                                 cudaDevAttrCanUseHostPointerForRegisteredMem, 0);
+    if (same_address == 0)
+        leave("SKIPPED", "this GPU has other addresses for the program's memory");
+    registered = heap;
+    free(malloc(1));
+    share("variables", &__data_start, &_end);
+    share_stack();
+}
+
+/* There is one order of threads, and nobody knows it. */
+void ms_cuda_emulated_set_seed(unsigned long seed)
+{
+    (void)seed;
+}
