@@ -38,6 +38,7 @@ typedef struct request {
     ms_world world;
     ms_outcome outcome;
     ms_check check;
+    ms_cuda_used device; /* of rank 0, where it is a GPU */
     ms_run_report report;
     const char *what; /* is run, for messages */
     double told_s;    /* when something was told last */
@@ -169,9 +170,25 @@ typedef struct training {
     const ms_world *world;
     const ms_runner_options *how;
     double timeout_s;
-    bool agrees;     /* with other processes, on whether to begin */
-    ms_status found; /* by this one */
+    bool agrees;         /* with other processes, on whether to begin */
+    ms_status found;     /* by this one */
+    ms_run_report *used; /* is told which device rank 0 has; NULL: nobody asks */
+    ms_cuda_used *device;
 } training;
+
+static bool is_cuda(const ms_backend *backend)
+{
+    return strcmp(backend->name, "cuda") == 0;
+}
+
+static void note_device(const training *t, const ms_backend_job *job)
+{
+    if (t->used == NULL || !is_cuda(t->backend))
+        return;
+    t->used->transport = ms_cuda_transport_names[ms_cuda_job_transport(job)];
+    if (ms_cuda_job_used(job, 0, t->device))
+        t->used->device = t->device;
+}
 
 static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
 {
@@ -191,6 +208,7 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
         status = collected == MS_OK ? status : collected;
         out->broken_off = collected == MS_EINTERRUPTED;
     }
+    note_device(t, &job);
     t->backend->close(&job);
     return status;
 }
@@ -207,13 +225,16 @@ static ms_status check_run(request *r)
     how.wants_weights = false;
     how.first_recorded_step = how.num_steps; /* nothing is recorded */
     const ms_backend *backend = ms_backend_find("loop");
-    bool other_kernels = strcmp(r->choice.backend->name, "cuda") == 0;
+    bool other_kernels = is_cuda(r->choice.backend);
     const ms_check_tolerance tolerance = ms_check_tolerance_of(how.type, other_kernels);
     if (!backend->computes[how.type])
         how.type = MS_REAL_FP32;
     ms_outcome reference = {0};
-    training alone = {backend, &planned, &world, &how, r->flags.timeout_s.value,
-                      false,   MS_OK};
+    training alone = {.backend = backend,
+                      .planned = &planned,
+                      .world = &world,
+                      .how = &how,
+                      .timeout_s = r->flags.timeout_s.value};
     r->what = "the same on one rank, ";
     ms_status status = train(cx, &alone, &reference);
     if (status == MS_OK)
@@ -392,8 +413,15 @@ static ms_status run(request *r)
     note_cores(r);
     if (r->choice.mpiexec != NULL && !ms_interrupted)
         return launch(r);
-    training asked = {r->choice.backend,        &r->planned, &r->world, &r->how,
-                      r->flags.timeout_s.value, agrees,      found};
+    training asked = {.backend = r->choice.backend,
+                      .planned = &r->planned,
+                      .world = &r->world,
+                      .how = &r->how,
+                      .timeout_s = r->flags.timeout_s.value,
+                      .agrees = agrees,
+                      .found = found,
+                      .used = &r->report,
+                      .device = &r->device};
     ms_status status = train(cx, &asked, &r->outcome);
     if ((status == MS_OK || status == MS_EINTERRUPTED) && r->choice.environment.rank == 0)
         status = report(r, status);

@@ -13,11 +13,38 @@ static void write_numbers(ms_jout *out, const char *key, const double *values, l
     ms_jout_end_array(out);
 }
 
+/* What rank 0 ran on, and how much of its memory is in use: by anybody, and in the blocks of its arena. */
+static void write_device(ms_jout *out, const ms_cuda_used *used)
+{
+    const ms_cuda_facts *facts = &used->facts;
+    ms_jout_key(out, "device");
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "name", facts->name);
+    ms_jout_number_field(out, "ordinal", used->ordinal);
+    ms_jout_number_field(out, "compute_capability_major", facts->major);
+    ms_jout_number_field(out, "compute_capability_minor", facts->minor);
+    ms_jout_number_field(out, "num_sms", facts->num_sms);
+    ms_jout_number_field(out, "driver_version", facts->driver_version);
+    ms_jout_number_field(out, "runtime_version", facts->runtime_version);
+    ms_jout_number_field(out, "blas_version", facts->blas_version);
+    ms_jout_number_field(out, "nccl_version", facts->nccl_version);
+    ms_jout_number_field(out, "total_bytes", used->device_total_bytes);
+    ms_jout_number_field(out, "used_bytes", used->device_used_bytes);
+    ms_jout_number_field(out, "arena_bytes", used->memory.most_held_bytes);
+    ms_jout_number_field(out, "arena_used_bytes", used->memory.most_used_bytes);
+    ms_jout_number_field(out, "arena_fragmentation", used->memory.fragmentation);
+    ms_jout_end_object(out);
+}
+
 static void write_head(ms_jout *out, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
     ms_jout_text_field(out, "schema", "meshsim.run/1");
     ms_jout_text_field(out, "backend", r->backend);
+    if (r->transport != NULL)
+        ms_jout_text_field(out, "transport", r->transport);
+    if (r->device != NULL)
+        write_device(out, r->device);
     ms_jout_number_field(out, "ranks", (double)r->world->num_ranks);
     ms_jout_text_field(out, "dtype", r->dtype);
     ms_jout_number_field(out, "steps", (double)outcome->steps_done);

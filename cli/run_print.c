@@ -4,6 +4,7 @@
 #include "sim/prediction_print.h"
 
 #include <math.h>
+#include <string.h>
 
 #define MAX_STEPS 12 /* that are listed */
 #define MAX_RANKS 16
@@ -30,6 +31,21 @@ static void ratio_cell(ms_table *table, double measured, double predicted)
 
 /* ---- what ran ---- */
 
+static void print_device(FILE *out, const ms_run_report *r)
+{
+    const ms_cuda_used *used = r->device;
+    const double gib = 1 << 30;
+    if (used == NULL)
+        return;
+    fprintf(out, "device   %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
+            used->facts.name, used->device_used_bytes / gib,
+            used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
+    if (strcmp(r->transport, "host") == 0 && r->world->num_ranks > 1)
+        fputs("         between ranks through host memory: for correctness only, times "
+              "say nothing\n",
+              out);
+}
+
 static void print_inputs(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
@@ -37,6 +53,7 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_run_report *r)
     fprintf(out, "plan     %s\n", ms_plan_text(arena, r->plan));
     fprintf(out, "backend  %s: %ld rank%s, %s\n", r->backend, r->world->num_ranks,
             r->world->num_ranks == 1 ? "" : "s", r->dtype);
+    print_device(out, r);
     fprintf(out, "steps    %ld", outcome->steps_done);
     if (r->interrupted)
         fprintf(out, " of %ld, then interrupted", r->num_steps);

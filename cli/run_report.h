@@ -4,6 +4,7 @@
 
 #include "cli/run_memory.h"
 #include "exec/check.h"
+#include "exec/cuda_backend.h"
 #include "exec/measured.h"
 #include "sim/prediction.h"
 
@@ -12,7 +13,9 @@ typedef struct ms_run_report {
     const ms_prediction *prediction;
     const ms_world *world;
     const char *backend, *dtype;
-    bool has_values; /* losses are numbers */
+    const char *transport;      /* of backend cuda; NULL: another */
+    const ms_cuda_used *device; /* of rank 0; NULL: no GPU */
+    bool has_values;            /* losses are numbers */
     bool interrupted;
     long num_steps, warm_up;   /* asked for */
     const ms_outcome *outcome; /* of all ranks */
