@@ -19,6 +19,10 @@ typedef struct ms_measure {
         kernel_s; /* how long to measure kernels, and collectives, at least 3 rounds each */
     double collective_s;
     int launch; /* number of the launch; seeds the order of cases */
+    /* For tests on devices that are slow and have odd clocks; 0: as the text below says. */
+    long most_calls;           /* between two stamps */
+    int most_shapes;           /* of a kind of sample and operation */
+    size_t least_region_bytes; /* of memory in which weights lie anywhere */
 } ms_measure;
 
 /* Every case is measured in rounds; a round has all cases once, in another random order each time. A sample is the median over the rounds (steps take typical times, not the least), of the

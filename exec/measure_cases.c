@@ -147,12 +147,17 @@ static const ms_batch *make_batch(ms_arena *arena, const small_model *m,
 
 /* ---- cases ---- */
 
-static bool is_known(const ms_kernel_cases *cases, const ms_sample *sample)
+static bool is_enough(const ms_measure *how, const ms_kernel_cases *cases,
+                      const ms_sample *sample)
 {
-    for (int i = 0; i < cases->num; i++)
-        if (ms_samples_alike(&cases->items[i].sample, sample))
+    int num = 0;
+    for (int i = 0; i < cases->num; i++) {
+        const ms_sample *other = &cases->items[i].sample;
+        if (ms_samples_alike(other, sample))
             return true;
-    return false;
+        num += other->kind == sample->kind && other->what == sample->what;
+    }
+    return how->most_shapes > 0 && num >= how->most_shapes;
 }
 
 static void push(ms_arena *arena, ms_kernel_cases *cases, const ms_kernel_case *item)
@@ -202,7 +207,8 @@ static void add_node(maker *m, const ms_program *program, const ms_node *node,
                            .node = node,
                            .batch = batch};
     if (node->pass == MS_PASS_RECOMPUTE || m->has_op[node->op] ||
-        !describe(program, node, &item.sample) || is_known(m->cases, &item.sample))
+        !describe(program, node, &item.sample) ||
+        is_enough(m->how, m->cases, &item.sample))
         return;
     for (int i = 0; i < node->num_in; i++)
         item.in[i] = local_of(m, program, node->in[i], &precision);
@@ -254,7 +260,8 @@ static void add_passes(maker *m, const long *counts, size_t num, ms_sample sampl
     for (size_t i = 0; i < num; i++) {
         ms_kernel_case item = {.sample = sample, .count = counts[i]};
         item.sample.size[0] = arrays * bytes * (double)counts[i];
-        push(m->cx->arena, m->cases, &item);
+        if (!is_enough(m->how, m->cases, &item.sample))
+            push(m->cx->arena, m->cases, &item);
     }
 }
 

@@ -87,10 +87,10 @@ static void add_node_needs(needs *n, const ms_measurer *m, const ms_kernel_case 
 static needs needs_of(const ms_measurer *m, const ms_kernel_cases *cases,
                       const ms_precision *precision)
 {
-    needs n = {.weights = least_region_bytes,
-               .gradients = least_region_bytes,
-               .states = least_region_bytes,
-               .workspace = line_bytes};
+    size_t least = m->how->least_region_bytes;
+    least = least > 0 ? least : least_region_bytes;
+    needs n = {
+        .weights = least, .gradients = least, .states = least, .workspace = line_bytes};
     for (int c = 0; c < cases->num; c++) {
         const ms_kernel_case *item = &cases->items[c];
         if (item->node != NULL) {
@@ -282,7 +282,8 @@ static ms_status find_num_calls(const ms_measurer *m, ms_kernel_case *item,
     MS_TRY(time_calls(m, item, memory, rng, &times));
     MS_TRY(time_calls(m, item, memory, rng, &times));
     double wanted = ceil(least_timed_s / ms_max(times.device_s, 1e-9));
-    item->num_calls = (long)ms_min(ms_max(wanted, 1.0), (double)most_calls);
+    long most = m->how->most_calls > 0 ? m->how->most_calls : most_calls;
+    item->num_calls = (long)ms_min(ms_max(wanted, 1.0), (double)most);
     item->host_s = times.host_s;
     return MS_OK;
 }
