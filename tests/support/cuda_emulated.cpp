@@ -396,7 +396,7 @@ static void copy_now(const pending_copy &copy)
         std::memset(copy.to, 0, copy.bytes);
 }
 
-/* A GPU may copy as soon as it is asked to; the random order has both. */
+/* A GPU may copy as soon as it is asked to: half of the copies are, but in the natural order of threads. */
 void ms_emulated_copy_later(void *to, const void *from, size_t bytes)
 {
     fiber *self = mine->current;
@@ -406,7 +406,7 @@ void ms_emulated_copy_later(void *to, const void *from, size_t bytes)
     if (self->pending == NULL || self->num_pending == MAX_PENDING)
         ms_emulated_fail("too many copies that nothing waits for");
     self->pending[self->num_pending++] = {to, from, bytes, self->group};
-    if (mine->policy == ANY && draw(mine, 2) == 0)
+    if (mine->policy != FIRST_COME && draw(mine, 2) == 0)
         copy_now(self->pending[--self->num_pending]);
 }
 

@@ -286,7 +286,7 @@ static inline void __threadfence(void)
 #define MS_DYNAMIC_SHARED(type, name)                                                    \
     type *name = static_cast<type *>(ms_emulated_dynamic_shared())
 
-/* Copied when it is waited for, and not before; in a random order of threads some of it at once. */
+/* Copied when it is waited for, and not before; but in the natural order of threads half of it at once. */
 static inline void cp_async_16(void *to, const void *from, bool is_there = true)
 {
     ms_emulated_check_aligned(to, 16);
