@@ -256,10 +256,13 @@ static ms_status write_array(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar, vo
 }
 
 /* What is done with the elements of a piece. */
-typedef void use(ms_scalar scalar, const char *piece, long num, void *state);
+typedef struct use {
+    void (*piece)(ms_scalar scalar, const char *piece, long num, void *state);
+    void *state;
+} use;
 
 static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
-                             const void *from, long count, use *each_piece, void *state)
+                             const void *from, long count, use with)
 {
     size_t each = ms_scalar_bytes(scalar);
     long most = (long)(STAGING_BYTES / each);
@@ -272,7 +275,7 @@ static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
                                (const char *)from + (size_t)done * each,
                                (size_t)num * each, MS_CUDA_TO_HOST));
         MS_TRY(ms_cuda_finish(cx, d, d->compute));
-        each_piece(scalar, d->staging[0], num, state);
+        with.piece(scalar, d->staging[0], num, with.state);
     }
     return MS_OK;
 }
@@ -287,7 +290,7 @@ static void keep_values(ms_scalar scalar, const char *piece, long num, void *sta
 static ms_status read_array(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar, double *to,
                             const void *from, long count)
 {
-    return read_pieces(cx, d, scalar, from, count, keep_values, &to);
+    return read_pieces(cx, d, scalar, from, count, (use){keep_values, &to});
 }
 
 typedef struct counting {
@@ -307,8 +310,10 @@ static void count_values(ms_scalar scalar, const char *piece, long num, void *st
 static ms_status count_array(ms_ctx *cx, ms_device_rank *d, const ms_local *x,
                              long *counts, long num)
 {
-    counting c = {counts, num};
-    return read_pieces(cx, d, (ms_scalar)x->scalar, x->data, x->count, count_values, &c);
+    counting c = {.num = num};
+    c.counts = counts;
+    return read_pieces(cx, d, (ms_scalar)x->scalar, x->data, x->count,
+                       (use){count_values, &c});
 }
 
 static ms_status read_sums(ms_ctx *cx, ms_device_rank *d, double *sums, int num)

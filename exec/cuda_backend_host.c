@@ -147,7 +147,7 @@ static ms_status fetch(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long
                        const ms_cuda_staging *to)
 {
     size_t bytes = (size_t)count * ms_scalar_bytes((ms_scalar)t->scalar);
-    if (bytes == 0)
+    if (bytes == 0 || to == NULL)
         return MS_OK;
     MS_TRY(d->driver->copy(cx, d->compute, to->memory, t->send, bytes, MS_CUDA_TO_HOST));
     MS_TRY(ms_cuda_finish(cx, d, d->compute));
@@ -160,7 +160,7 @@ static ms_status put(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long c
                      const ms_cuda_staging *from)
 {
     size_t bytes = (size_t)count * ms_scalar_bytes((ms_scalar)t->scalar);
-    if (bytes == 0)
+    if (bytes == 0 || from == NULL)
         return MS_OK;
     if (t->scalar == MS_SCALAR_BF16)
         narrow(from->memory, count);

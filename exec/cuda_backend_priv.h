@@ -241,7 +241,7 @@ long ms_cuda_num_received(const ms_transfer *transfer, int size);
 /* ---- kernels and arrays: cuda_backend_kernels.c, cuda_backend_arrays.c ---- */
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_kernels_close(ms_device_rank *d);
-ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call);
+ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op);
 /* The micro-batch of a call, on the device; `out` is filled where call->batch is. */
 ms_status ms_cuda_batch_of(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call,
                            ms_cuda_batch *out);
