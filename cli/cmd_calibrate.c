@@ -216,46 +216,64 @@ static ms_status choose_backend(request *r)
                : no_mpi(r, "there is no mpiexec in $PATH to start the ranks");
 }
 
-static ms_status set_up(request *r)
+static void choose_counts(request *r)
 {
     const calibrate_options *o = r->options;
+    ms_calibration_input *in = &r->input;
+    in->ranks = is_on_gpus(r) ? 1 : ms_machine_cores();
+    if (o->ranks.given)
+        in->ranks = o->ranks.value;
+    in->num_launches = is_on_gpus(r) ? GPU_NUM_LAUNCHES : o->quick ? 3 : 5;
+    if (o->launches.given)
+        in->num_launches = (int)o->launches.value;
+    if (r->cx->verbosity > 0 && !o->ranks.given)
+        ms_note_default(r->cx, "--ranks %ld", in->ranks);
+    if (r->cx->verbosity > 0 && !o->launches.given)
+        ms_note_default(r->cx, "--launches %d", in->num_launches);
+}
+
+static void choose_times(request *r)
+{
+    ms_measure *how = &r->measure;
+    how->quick = r->options->quick;
+    how->large = is_on_gpus(r);
+    how->kernel_s = how->quick ? 4.0 : 22.0;
+    how->collective_s = how->quick ? 1.5 : 6.0;
+    if (is_on_gpus(r))
+        how->kernel_s = how->quick ? GPU_QUICK_S : GPU_LAUNCH_S;
+}
+
+static void choose_type(request *r)
+{
+    r->measure.type = is_on_gpus(r) ? MS_REAL_BF16 : MS_REAL_FP32;
+    if (r->options->dtype.given)
+        r->measure.type = (ms_real_type)r->options->dtype.value;
+    r->input.compute = ms_measure_dtype(r->measure.type);
+}
+
+static ms_status set_up(request *r)
+{
     ms_ctx *cx = r->cx;
     ms_calibration_input *in = &r->input;
-    const char *cluster = o->cluster != NULL ? o->cluster : DEFAULT_CLUSTER;
-    r->measure.type = o->dtype.given  ? (ms_real_type)o->dtype.value
-                      : is_on_gpus(r) ? MS_REAL_BF16
-                                      : MS_REAL_FP32;
+    const char *cluster = r->options->cluster;
+    choose_type(r);
     MS_TRY(choose_backend(r));
     MS_TRY(check_dtype(r));
-    if (is_on_gpus(r) && o->cluster == NULL)
+    if (cluster == NULL && is_on_gpus(r))
         MS_TRY(cluster_of_gpu(r, &cluster));
+    else if (cluster == NULL)
+        cluster = DEFAULT_CLUSTER;
     MS_TRY(ms_cluster_load(cx, cluster, &in->cluster));
     MS_TRY(ms_profile_load(cx, in->cluster->device.profile, &in->assumed));
     MS_TRY(ms_stack_load(cx, STACK, &in->stack));
-    in->ranks = o->ranks.given ? o->ranks.value : is_on_gpus(r) ? 1 : ms_machine_cores();
-    in->num_launches = o->launches.given ? (int)o->launches.value
-                       : is_on_gpus(r)   ? GPU_NUM_LAUNCHES
-                       : o->quick        ? 3
-                                         : 5;
-    in->compute = ms_measure_dtype(r->measure.type);
+    choose_counts(r);
+    choose_times(r);
     in->machine = ms_machine_here(cx->arena);
     if (is_on_gpus(r))
         ms_machine_add_gpu(cx->arena, &r->gpu, &in->machine);
     in->date = today(cx->arena);
     in->backend = r->measure.backend->name;
     in->samples = &r->samples;
-    r->measure.quick = o->quick;
-    r->measure.large = is_on_gpus(r);
-    r->measure.kernel_s = o->quick ? 4.0 : 22.0;
-    r->measure.collective_s = o->quick ? 1.5 : 6.0;
-    if (is_on_gpus(r))
-        r->measure.kernel_s = o->quick ? GPU_QUICK_S : GPU_LAUNCH_S;
-    if (cx->verbosity > 0) {
-        if (!o->ranks.given)
-            ms_note_default(cx, "--ranks %ld", in->ranks);
-        if (!o->launches.given)
-            ms_note_default(cx, "--launches %d", in->num_launches);
-    }
     return MS_OK;
 }
 

@@ -231,9 +231,10 @@ static void keep_busy(const ms_measurer *m, const work_memory *memory, double se
 {
     const ms_array_ops *arrays = m->how->backend->arrays;
     ms_scalar scalar = memory->precision.state;
-    double most = (double)(memory->states.bytes / ms_scalar_bytes(scalar));
-    for (double left = seconds * memory->fills_per_s; left > 0.0; left -= most)
-        arrays->fill(m->device, scalar, memory->states.at, 0.5, (long)ms_min(left, most));
+    long most = (long)(memory->states.bytes / ms_scalar_bytes(scalar));
+    for (long left = (long)(seconds * memory->fills_per_s); left > 0; left -= most)
+        arrays->fill(m->device, scalar, memory->states.at, 0.5,
+                     left < most ? left : most);
 }
 
 /* Twice: the first call is a slow one. */
