@@ -30,7 +30,8 @@ static ms_status spread(const ms_measurer *m, ms_scalar scalar, const double *bl
 {
     const ms_array_ops *arrays = m->how->backend->arrays;
     size_t element = ms_scalar_bytes(scalar);
-    long first = (long)ms_min((double)BLOCK_ELEMENTS, (double)(bytes / element));
+    size_t count = bytes / element;
+    long first = count < BLOCK_ELEMENTS ? (long)count : BLOCK_ELEMENTS;
     MS_TRY(arrays->write(m->cx, m->device, scalar, to, block, first));
     for (size_t done = (size_t)first * element; done > 0 && done < bytes;) {
         size_t piece = done < bytes - done ? done : bytes - done;

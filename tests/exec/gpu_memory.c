@@ -246,3 +246,9 @@ void ms_cuda_emulated_set_seed(unsigned long seed)
 {
     (void)seed;
 }
+
+/* A GPU is not asked: that no work is launched for nothing is shown where kernels are emulated. */
+unsigned long ms_cuda_emulated_num_launches(void)
+{
+    return 0;
+}

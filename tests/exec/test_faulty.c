@@ -44,7 +44,8 @@ static void every_call_can_fail(void **state)
         char want[64];
         snprintf(want, sizeof want, "error: rank 2: call %ld (", k);
         const char *said = test_messages(r.cx);
-        if (strncmp(said, want, strlen(want)) != 0)
+        bool of_memory = strcmp(said, "error: rank 2: no memory\n") == 0;
+        if (strncmp(said, want, strlen(want)) != 0 && !of_memory)
             fail_msg("%ld: %s", k, said);
     }
     ASSERT_OK(run_with(&r, num_calls + 1, ms_check_transfers), r.cx);

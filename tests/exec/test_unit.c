@@ -167,14 +167,16 @@ static ms_status complete_gradients(ms_held *h)
     return exchange_copies(h);
 }
 
-static void add_squares(ms_held *h)
+static ms_status add_squares(ms_held *h)
 {
     double sum = 0.0;
     for (int i = 0; i < h->num; i++)
-        sum += ms_unit_sum_of_squares(&h->rank, h->units[i]);
+        ms_unit_add_squares(&h->rank, h->units[i], 0);
+    MS_TRY(h->rank.backend->arrays->read_sums(h->rank.cx, h->rank.device, &sum, 1));
     pthread_mutex_lock(&h->of->lock);
     h->of->sum_of_squares += sum;
     pthread_mutex_unlock(&h->of->lock);
+    return MS_OK;
 }
 
 static ms_status take_step(ms_held *h, int step)
@@ -190,7 +192,7 @@ static ms_status take_step(ms_held *h, int step)
     }
     MS_TRY(complete_gradients(h));
     MS_TRY(look(h, MS_UNIT_GRADIENTS, PHASE_GRADIENTS + step));
-    add_squares(h);
+    MS_TRY(add_squares(h));
     for (int i = 0; i < h->num; i++)
         MS_TRY(ms_unit_update(&h->rank, h->units[i], &how));
     return MS_OK;
