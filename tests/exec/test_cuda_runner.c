@@ -5,6 +5,8 @@
 
 #include "tests/test.h"
 
+#include <math.h>
+
 static void check_case(const ms_run_tolerance *how, ms_cuda_transport transport,
                        uint64_t seed, long gpus)
 {
@@ -17,6 +19,17 @@ static void check_case(const ms_run_tolerance *how, ms_cuda_transport transport,
     if (!ms_run_agrees(cx, &c, &backend.table, how))
         fail_msg("seed %ld", (long)seed);
     ms_cuda_fake_end();
+}
+
+/* bf16 has 8 bits: what four layers of random weights make of 2^-9 of each activation. */
+static const ms_run_tolerance in_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 5e-2, HUGE_VAL};
+
+static void ranks_in_bf16(void **state)
+{
+    (void)state;
+    check_case(&in_bf16, MS_CUDA_BY_NCCL, 51, 1);
+    check_case(&in_bf16, MS_CUDA_BY_NCCL, 52, 2);
+    check_case(&in_bf16, MS_CUDA_BY_HOST, 53, 2);
 }
 
 static void one_rank(void **state)
@@ -50,6 +63,7 @@ int main(void)
         cmocka_unit_test(one_rank),
         cmocka_unit_test(ranks_by_nccl),
         cmocka_unit_test(ranks_through_host_memory),
+        cmocka_unit_test(ranks_in_bf16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

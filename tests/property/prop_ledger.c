@@ -5,13 +5,16 @@
  *   a pair have at once (the order of their nodes is the runner's); of these only what is left after them is compared.
  * - Asynchronous TP has what goes into a transfer and what comes out of the product beside it at once, predictions one after the other. */
 #include "base/number.h"
+#include "tests/support/cuda_backend.h"
+#include "tests/support/cuda_fake.h"
 #include "tests/support/run_cases.h"
 #include "tests/test.h"
 
 #include <stdlib.h>
 
-#define NUM_CASES   120
-#define MOST_SHARDS 16
+#define NUM_CASES      120
+#define NUM_BF16_CASES 6
+#define MOST_SHARDS    16
 
 typedef struct comparison {
     ms_ctx *cx;
@@ -19,7 +22,8 @@ typedef struct comparison {
     const ms_simulation *simulation;
     const ms_rank_outcome *rank;
     const char *what;
-    bool even;   /* as many tokens for every expert, as predictions have it */
+    bool even; /* as many tokens for every expert, as predictions have it */
+    bool is_bf16;
     bool padded; /* shards of unequal size: predictions divide states exactly */
     double
         beside_bytes; /* asynchronous TP: what a transfer takes, while the product beside it has its result */
@@ -31,7 +35,7 @@ static double padding_bytes(const comparison *c, int part)
 {
     const double most_elements = 3.0 * (double)(c->model->num_layers + 2) * MOST_SHARDS;
     if (part == MS_MEMORY_OPTIMIZER)
-        return 8.0 * most_elements;
+        return c->is_bf16 ? 12.0 * most_elements : 8.0 * most_elements;
     bool pads = part == MS_MEMORY_PARAMS || part == MS_MEMORY_GRADS ||
                 part == MS_MEMORY_GATHERED_PARAMS;
     return pads ? 4.0 * most_elements : 0.0;
@@ -121,10 +125,12 @@ static bool all_divide(const ms_model *model, const ms_planned *p)
 /* A layer's activations, split by tokens. */
 static double beside_bytes(const ms_model *model, const ms_plan *plan)
 {
+    double element_bytes = ms_dtype_bytes(plan->compute);
     if (!plan->async_tp || plan->size[MS_TP] == 1)
         return 0.0;
     long ranks = plan->size[MS_CP] * plan->size[MS_TP];
-    return 4.0 * (double)(plan->microbatch * plan->sequence_length * model->hidden) /
+    return element_bytes *
+           (double)(plan->microbatch * plan->sequence_length * model->hidden) /
            (double)ranks;
 }
 
@@ -138,24 +144,32 @@ static bool is_even(const ms_model *model, const ms_plan *plan)
     return tokens * plan->ep * model->moe.top_k % model->moe.num_experts == 0;
 }
 
-static bool agrees(ms_ctx *cx, const ms_run_case *c, bool balanced, int *num_compared)
+/* What is run: on which backend, how numbers are stored, and whether experts are chosen in turn. */
+typedef struct habits {
+    const ms_backend *backend;
+    ms_real_type type;
+    bool balanced;
+} habits;
+
+static bool agrees(ms_ctx *cx, const ms_run_case *c, const habits *how, int *num_compared)
 {
     const ms_model *model = c->model;
     ms_run_opened opened;
-    ms_runner_options options = ms_run_options(model, &c->plan, MS_REAL_FP32);
+    ms_runner_options options = ms_run_options(model, &c->plan, how->type);
     ms_outcome out;
     ms_simulation simulation;
     ms_simulate_options simulate = {.engine = MS_ENGINE_REPLAY,
                                     .detail = MS_DETAIL_ACTION};
-    options.balanced_routing = balanced;
+    options.balanced_routing = how->balanced;
     ASSERT_OK(ms_run_open(cx, model, &c->plan, "meshsim", &opened), cx);
     ASSERT_OK(ms_simulate(cx, opened.planned, &simulate, &simulation), cx);
-    ASSERT_OK(ms_run_opened_plan(cx, &opened, &ms_backend_loop, &options, &out), cx);
+    ASSERT_OK(ms_run_opened_plan(cx, &opened, how->backend, &options, &out), cx);
     comparison all = {.cx = cx,
                       .model = model,
                       .simulation = &simulation,
                       .padded = !all_divide(model, opened.planned),
-                      .even = (balanced && is_even(model, &c->plan)) ||
+                      .is_bf16 = how->type == MS_REAL_BF16,
+                      .even = (how->balanced && is_even(model, &c->plan)) ||
                               model->moe.num_experts == 0,
                       .beside_bytes = beside_bytes(model, &c->plan)};
     *num_compared += !all.padded;
@@ -176,7 +190,8 @@ static void check_cases(long first, long num, bool balanced)
     for (long i = first; i < first + num; i++) {
         ms_ctx cx = {.arena = ms_arena_open()};
         ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 21, i, 0);
-        if (!agrees(&cx, &c, balanced, &num_compared)) {
+        const habits how = {&ms_backend_loop, MS_REAL_FP32, balanced};
+        if (!agrees(&cx, &c, &how, &num_compared)) {
             printf("that was case %ld\n", i);
             num_wrong++;
         }
@@ -194,6 +209,29 @@ static void the_ledger_is_what_was_predicted(void **state)
     check_cases(0, asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true);
 }
 
+/* On a device in memory: parameters in bf16 with master weights, gradients in fp32. */
+static void the_ledger_in_bf16_is_what_was_predicted(void **state)
+{
+    (void)state;
+    ms_cuda_backend cuda = ms_test_cuda_backend(MS_CUDA_BY_HOST);
+    const habits how = {&cuda.table, MS_REAL_BF16, true};
+    int num_wrong = 0, num_compared = 0;
+    for (long i = 0; i < NUM_BF16_CASES; i++) {
+        ms_ctx cx = {.arena = ms_arena_open()};
+        ms_run_case c = ms_run_case_draw(&cx, &ms_run_fp64, 22, i, 0);
+        c.plan.compute = MS_BF16;
+        ms_cuda_fake_begin(&(ms_cuda_fake_options){.seed = (uint64_t)i});
+        if (!agrees(&cx, &c, &how, &num_compared)) {
+            printf("that was case %ld in bf16\n", i);
+            num_wrong++;
+        }
+        ms_cuda_fake_end();
+        ms_arena_close(cx.arena);
+    }
+    ASSERT_INT(num_wrong, 0);
+    assert_true(num_compared > 0);
+}
+
 static void routing_changes_only_activations(void **state)
 {
     (void)state;
@@ -204,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ledger_is_what_was_predicted),
+        cmocka_unit_test(the_ledger_in_bf16_is_what_was_predicted),
         cmocka_unit_test(routing_changes_only_activations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
