@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #elif defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -437,6 +438,9 @@ static void close_machine(void *state)
     for (int i = 0; i < m->num_fibers; i++) {
 #if defined(__SANITIZE_THREAD__)
         __tsan_destroy_fiber(m->all[i]->sanitizer);
+#elif defined(__SANITIZE_ADDRESS__)
+        /* what is mapped there next is no stack */
+        __asan_unpoison_memory_region(m->all[i]->stack, STACK_BYTES);
 #endif
         munmap(m->all[i]->stack, STACK_BYTES);
         std::free(m->all[i]->pending);

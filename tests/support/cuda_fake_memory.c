@@ -7,6 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #define ALIGNMENT 256  /* bytes behind a block that must not be written */
 #define GARBAGE   0xff /* a NaN in every type of floating-point numbers */
 #define BEHIND    0xa5
@@ -48,6 +52,9 @@ static void *new_block(ms_cuda_device *device, size_t bytes, bool is_host)
     *block = (fake_block){fake.blocks, device, memory, bytes, mapped, is_host, true};
     fake.blocks = block;
     protect(block, false);
+#ifdef __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(memory, mapped); /* a stack may have been there */
+#endif
     memset(memory, GARBAGE, bytes);
     memset((unsigned char *)memory + bytes, BEHIND, mapped - bytes);
     if (!is_host)
