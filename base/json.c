@@ -13,20 +13,27 @@
 #define MAX_FILE_BYTES ((size_t)64 << 20)
 #define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
 
-/* The element read last: cJSON keeps lists, so walking a container by index would be quadratic. */
+/* The element of a container that was read last: cJSON keeps lists, so walking one by index would be quadratic. */
 typedef struct cursor {
     const cJSON *container;
     const cJSON *child;
     int index;
-    const cJSON *counted; /* container whose length is known */
-    int length;
+    int length; /* -1: not counted yet */
+    unsigned long used_at;
 } cursor;
+
+/* Containers that are walked at the same time, each inside an element of another. */
+#define MAX_CURSORS 8
+struct cursors {
+    cursor of[MAX_CURSORS];
+    unsigned long num_uses;
+};
 
 struct ms_jdoc {
     char *name;
     char *text; /* ends with a zero byte */
     cJSON *root;
-    cursor *last;
+    struct cursors *walked;
 };
 
 static const cJSON *node_of(ms_jval value)
@@ -43,7 +50,7 @@ void ms_json_close(ms_jdoc *doc)
     cJSON_Delete(doc->root);
     free(doc->name);
     free(doc->text);
-    free(doc->last);
+    free(doc->walked);
     free(doc);
 }
 
@@ -186,7 +193,7 @@ static ms_status open_doc(ms_ctx *cx, const char *name, char *text, size_t lengt
     opened->name = allocate(strlen(name) + 1);
     memcpy(opened->name, name, strlen(name) + 1);
     opened->text = text;
-    opened->last = allocate(sizeof *opened->last);
+    opened->walked = allocate(sizeof *opened->walked);
     ms_status status = parse_text(cx, opened, length);
     if (status != MS_OK) {
         ms_json_close(opened);
@@ -306,22 +313,39 @@ bool ms_json_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
     return true;
 }
 
+/* That of the container, else the one that was used longest ago. */
+static cursor *cursor_of(ms_jval container)
+{
+    cursor *all = container.doc->walked->of, *found = all;
+    for (cursor *c = all; c < all + MAX_CURSORS; c++) {
+        if (c->container == container.node) {
+            found = c;
+            break;
+        }
+        if (c->used_at < found->used_at)
+            found = c;
+    }
+    if (found->container != container.node)
+        *found = (cursor){.container = container.node,
+                          .child = node_of(container)->child,
+                          .length = -1};
+    found->used_at = ++container.doc->walked->num_uses;
+    return found;
+}
+
 int ms_json_length(ms_jval container)
 {
-    cursor *last = container.doc->last;
-    if (last->counted != container.node) {
-        last->counted = container.node;
-        last->length = cJSON_GetArraySize(node_of(container));
-    }
-    return last->length;
+    cursor *at = cursor_of(container);
+    if (at->length < 0)
+        at->length = cJSON_GetArraySize(node_of(container));
+    return at->length;
 }
 
 static const cJSON *child_at(ms_jval container, int index)
 {
-    cursor *last = container.doc->last;
+    cursor *last = cursor_of(container);
     assert(index >= 0);
-    if (last->container != container.node || last->index > index) {
-        last->container = container.node;
+    if (last->index > index) {
         last->child = node_of(container)->child;
         last->index = 0;
     }
