@@ -53,15 +53,25 @@ static void measure_kernels(ms_real_type type)
                         samples.items[i].seconds <= 50 * MS_CUDA_FAKE_WORK_S);
 }
 
+/* Minutes under sanitizers, which see the kernels (test_cuda_*) and the measurement (test_measure) apart. */
+static void skip_if_slow(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip();
+#endif
+}
+
 static void kernels_in_fp32(void **state)
 {
     (void)state;
+    skip_if_slow();
     measure_kernels(MS_REAL_FP32);
 }
 
 static void kernels_in_bf16(void **state)
 {
     (void)state;
+    skip_if_slow();
     measure_kernels(MS_REAL_BF16);
 }
 

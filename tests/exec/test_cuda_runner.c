@@ -7,6 +7,13 @@
 
 #include <math.h>
 
+/* Sanitizers are ten times as slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NUM_SEEDS 1
+#else
+#define NUM_SEEDS 2
+#endif
+
 static void check_case(const ms_run_tolerance *how, ms_cuda_transport transport,
                        uint64_t seed, long gpus)
 {
@@ -35,7 +42,7 @@ static void ranks_in_bf16(void **state)
 static void one_rank(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 2; seed++) {
+    for (uint64_t seed = 1; seed <= NUM_SEEDS; seed++) {
         check_case(&ms_run_fp64, MS_CUDA_BY_NCCL, seed, 1);
         check_case(&ms_run_fp32, MS_CUDA_BY_NCCL, seed, 1);
     }
@@ -44,7 +51,7 @@ static void one_rank(void **state)
 static void ranks_by_nccl(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 2; seed++) {
+    for (uint64_t seed = 1; seed <= NUM_SEEDS; seed++) {
         check_case(&ms_run_fp64, MS_CUDA_BY_NCCL, 10 + seed, 4);
         check_case(&ms_run_fp32, MS_CUDA_BY_NCCL, 20 + seed, 2);
     }
