@@ -58,8 +58,7 @@ ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop)
     return rank->backend->wait(rank->cx, rank->device, hop->sent);
 }
 
-/* Element of `whole` at which the box begins. */
-static long first_of(const ms_local *box, const ms_local *whole)
+long ms_lower_first_of(const ms_local *box, const ms_local *whole)
 {
     long first = 0;
     for (int i = 0; i < box->num_dims; i++)
@@ -84,12 +83,13 @@ void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local 
     if (box->count == 0)
         return;
     size_t element_bytes = ms_scalar_bytes((ms_scalar)from->scalar);
-    ms_box_copy copy = {
-        .to = (char *)to->data + (size_t)first_of(box, to) * element_bytes,
-        .from = (const char *)from->data + (size_t)first_of(box, from) * element_bytes,
-        .num = {1, 1, 1, 1},
-        .run = 1,
-        .element_bytes = element_bytes};
+    ms_box_copy copy = {.to = (char *)to->data +
+                              (size_t)ms_lower_first_of(box, to) * element_bytes,
+                        .from = (const char *)from->data +
+                                (size_t)ms_lower_first_of(box, from) * element_bytes,
+                        .num = {1, 1, 1, 1},
+                        .run = 1,
+                        .element_bytes = element_bytes};
     int outer = box->num_dims;
     for (bool whole = true; outer > 0 && whole;) {
         long length = box->shape[--outer];

@@ -25,6 +25,8 @@ ms_status ms_lower_start_hop(ms_rank *rank, const ms_members *members,
 /* Nothing for a hop that was not started. */
 ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop);
 
+/* Element of `whole` with which the box begins. */
+long ms_lower_first_of(const ms_local *box, const ms_local *whole);
 /* Copies a box of a tensor from one local part of it to another; both contain the box; elements are as those of `from`. */
 void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
                        const ms_local *to);

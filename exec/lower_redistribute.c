@@ -29,15 +29,6 @@ static ms_local intersection(const ms_local *a, const ms_local *b)
     return box;
 }
 
-/* Element of `whole` with which the box begins. */
-static long first_of(const ms_local *box, const ms_local *whole)
-{
-    long offset = 0;
-    for (int i = 0; i < box->num_dims; i++)
-        offset = offset * whole->shape[i] + box->start[i] - whole->start[i];
-    return offset;
-}
-
 /* Blocks are equal parts of one dim: each lies in one piece if each begins where the one before it ends. */
 static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *parts,
                   int num)
@@ -49,7 +40,7 @@ static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *pa
                 .in_place = true};
     for (int i = 0; i < num; i++) {
         b.box[i] = intersection(whole, &parts[i]);
-        b.in_place = b.in_place && first_of(&b.box[i], whole) == b.count;
+        b.in_place = b.in_place && ms_lower_first_of(&b.box[i], whole) == b.count;
         b.counts[i] = b.box[i].count;
         b.count += b.counts[i];
     }
