@@ -5,6 +5,7 @@
 #include "exec/scalar.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Copies a box of elements between two row-major arrays: `num` of each outer dim (1 where there is none), each run of `run` elements that lie together. */
 #define MS_BOX_DIMS 4
@@ -33,5 +34,21 @@ typedef struct ms_update {
     void *first_moment, *second_moment;
     long count;
 } ms_update;
+
+/* Initial values (exec/names.h) of a piece of a rank's part of a weight: elements first .. first + number - 1 of the part, row-major over `shape`, which lie together in memory.
+ * Element i[] of the part is at place offset + sum over dims of stride[d] (start[d] + i[d]) of the tensor that has the key; a weight of several experts, each with its own
+ * key, takes a call for each. */
+#define MS_INITIAL_DIMS 4
+typedef struct ms_initial_piece {
+    uint64_t key; /* ms_initial_key */
+    double deviation, spread;
+    bool is_norm, is_bias;
+    bool in_bf16; /* values are rounded to bf16, whatever they are stored as */
+    int num_dims;
+    long shape[MS_INITIAL_DIMS], start[MS_INITIAL_DIMS], stride[MS_INITIAL_DIMS];
+    long offset;
+    long count; /* of the tensor: places from here on are padding, and 0 */
+    long first, number;
+} ms_initial_piece;
 
 #endif

@@ -36,7 +36,10 @@ typedef struct ms_array_ops {
                   long count);
     void (*copy)(ms_device_rank *device, void *to, const void *from, size_t bytes);
     void (*copy_box)(ms_device_rank *device, const ms_box_copy *copy);
-    /* To and from numbers of the program. MS_EIO: what came before failed. */
+    /* Initial values, made where they are to be. Types: those of weights; bf16 is rounded from fp32, as from master weights. */
+    void (*initialise)(ms_device_rank *device, ms_scalar scalar, void *to,
+                       const ms_initial_piece *piece);
+    /* To and from numbers of the program, in pieces of up to MS_MOST_AT_ONCE_BYTES. MS_EIO: what came before failed. */
     ms_status (*read)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, double *to,
                       const void *from, long count);
     ms_status (*write)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, void *to,

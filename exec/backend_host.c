@@ -1,5 +1,7 @@
 #include "exec/backend_host.h"
 
+#include "exec/names.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -81,6 +83,22 @@ static void copy_box(ms_device_rank *device, const ms_box_copy *box)
 {
     (void)device;
     copy_from(box, 0, box->to, box->from);
+}
+
+static void initialise(ms_device_rank *device, ms_scalar scalar, void *to,
+                       const ms_initial_piece *piece)
+{
+    (void)device;
+    enum {
+        AT_ONCE = 256
+    };
+    double values[AT_ONCE];
+    for (long done = 0, num; done < piece->number; done += num) {
+        num = piece->number - done < AT_ONCE ? piece->number - done : AT_ONCE;
+        ms_initial_values(piece, done, num, values);
+        kernels_of(scalar)->from_double(
+            (char *)to + (size_t)done * ms_scalar_bytes(scalar), values, num);
+    }
 }
 
 static ms_status read_array(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar,
@@ -176,6 +194,7 @@ const ms_array_ops ms_host_arrays = {
     .scale = scale,
     .copy = copy,
     .copy_box = copy_box,
+    .initialise = initialise,
     .read = read_array,
     .write = write_array,
     .count = count,

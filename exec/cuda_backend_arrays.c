@@ -5,8 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Numbers of the program pass through two pieces of host memory in turn. */
-#define STAGING_BYTES ((size_t)4 << 20)
+/* Numbers of the program pass through two pieces of host memory in turn. Most are as large as a bus is busy with; sums need few. */
+#define STAGING_BYTES ((size_t)16 << 20)
+#define FEW_BYTES     ((size_t)64 << 10)
 
 /* ---- what the program does not wait for ---- */
 
@@ -64,6 +65,15 @@ static void copy_box(ms_device_rank *d, const ms_box_copy *box)
     if (!begin(d))
         return;
     d->kernels->copy_box(d->compute, box);
+    end(d);
+}
+
+static void initialise(ms_device_rank *d, ms_scalar scalar, void *to,
+                       const ms_initial_piece *piece)
+{
+    if (piece->number == 0 || !begin(d))
+        return;
+    d->kernels->initialise(d->compute, scalar, to, piece);
     end(d);
 }
 
@@ -131,33 +141,39 @@ static void attention_block_grad(ms_device_rank *d, const ms_attention_block *bl
 
 /* ---- numbers of the program ---- */
 
-static double value_at(ms_scalar scalar, const char *from, long i)
+/* One loop for each type. */
+#define LOAD(type, expression)                                                           \
+    for (long i = 0; i < num; i++) {                                                     \
+        type x;                                                                          \
+        memcpy(&x, from + (size_t)i * sizeof x, sizeof x);                               \
+        to[i] = (expression);                                                            \
+    }                                                                                    \
+    return
+
+static double of_bf16(uint16_t half)
 {
     float single;
-    double value = 0.0;
-    uint16_t half;
-    long whole;
+    memcpy(&single, &(uint32_t){(uint32_t)half << 16}, sizeof single);
+    return (double)single;
+}
+
+static void load_values(ms_scalar scalar, double *to, const char *from, long num)
+{
     switch (scalar) {
     case MS_SCALAR_FP32:
-        memcpy(&single, from + (size_t)i * sizeof single, sizeof single);
-        return (double)single;
+        LOAD(float, (double)x);
     case MS_SCALAR_FP64:
-        memcpy(&value, from + (size_t)i * sizeof value, sizeof value);
-        return value;
+        LOAD(double, x);
     case MS_SCALAR_BF16:
-        memcpy(&half, from + (size_t)i * sizeof half, sizeof half);
-        memcpy(&single, &(uint32_t){(uint32_t)half << 16}, sizeof single);
-        return (double)single;
+        LOAD(uint16_t, of_bf16(x));
     case MS_SCALAR_LONG:
-        memcpy(&whole, from + (size_t)i * sizeof whole, sizeof whole);
-        return (double)whole;
+        LOAD(long, (double)x);
     case MS_SCALAR_BYTE:
-        return (double)(unsigned char)from[i];
+        LOAD(unsigned char, (double)x);
     case MS_NUM_SCALARS:
         break;
     }
     assert(false);
-    return value;
 }
 
 /* To the nearest bf16, ties to even, from fp64 at once: by way of fp32 it would be rounded twice. */
@@ -179,27 +195,26 @@ static uint16_t bf16_of(double value)
     return (uint16_t)((narrow + 0x7fffU + (narrow >> 16 & 1U)) >> 16);
 }
 
-static void put_value(ms_scalar scalar, char *to, long i, double value)
+#define STORE(type, expression)                                                          \
+    for (long i = 0; i < num; i++) {                                                     \
+        type x = (expression);                                                           \
+        memcpy(to + (size_t)i * sizeof x, &x, sizeof x);                                 \
+    }                                                                                    \
+    return
+
+static void store_values(ms_scalar scalar, char *to, const double *from, long num)
 {
-    float single = (float)value;
-    long whole = (long)value;
-    uint16_t half = bf16_of(value);
     switch (scalar) {
     case MS_SCALAR_FP32:
-        memcpy(to + (size_t)i * sizeof single, &single, sizeof single);
-        return;
+        STORE(float, (float)from[i]);
     case MS_SCALAR_FP64:
-        memcpy(to + (size_t)i * sizeof value, &value, sizeof value);
-        return;
+        STORE(double, from[i]);
     case MS_SCALAR_BF16:
-        memcpy(to + (size_t)i * sizeof half, &half, sizeof half);
-        return;
+        STORE(uint16_t, bf16_of(from[i]));
     case MS_SCALAR_LONG:
-        memcpy(to + (size_t)i * sizeof whole, &whole, sizeof whole);
-        return;
+        STORE(long, (long)from[i]);
     case MS_SCALAR_BYTE:
-        to[i] = (char)(unsigned char)value;
-        return;
+        STORE(unsigned char, (unsigned char)from[i]);
     case MS_NUM_SCALARS:
         break;
     }
@@ -208,23 +223,28 @@ static void put_value(ms_scalar scalar, char *to, long i, double value)
 
 /* ---- there and back ---- */
 
-static ms_status open_staging(ms_ctx *cx, ms_device_rank *d, int which)
-{
-    if (d->staging[which] != NULL)
-        return MS_OK;
-    d->staging[which] = d->driver->allocate_host(d->gpu, STAGING_BYTES);
-    if (d->staging[which] == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                       "no host memory is left for copies from and to GPU %d",
-                       d->ordinal);
-    return MS_OK;
-}
-
 /* What left it last has arrived. */
 static ms_status free_staging(ms_ctx *cx, ms_device_rank *d, int which)
 {
     return d->staged[which] != NULL ? ms_cuda_finish_event(cx, d, d->staged[which])
                                     : MS_OK;
+}
+
+static ms_status open_staging(ms_ctx *cx, ms_device_rank *d, int which, size_t bytes)
+{
+    if (d->staging_bytes[which] >= bytes)
+        return free_staging(cx, d, which);
+    size_t room = bytes <= FEW_BYTES ? FEW_BYTES : STAGING_BYTES;
+    MS_TRY(free_staging(cx, d, which));
+    if (d->staging[which] != NULL)
+        d->driver->release_host(d->gpu, d->staging[which]);
+    d->staging[which] = d->driver->allocate_host(d->gpu, room);
+    d->staging_bytes[which] = d->staging[which] != NULL ? room : 0;
+    if (d->staging[which] == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "no host memory is left for copies from and to GPU %d",
+                       d->ordinal);
+    return MS_OK;
 }
 
 static ms_status note_staged(ms_ctx *cx, ms_device_rank *d, int which)
@@ -243,10 +263,8 @@ static ms_status write_array(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar, vo
     for (long done = 0, num; done < count; done += num) {
         int which = (int)(done / most % 2);
         num = count - done < most ? count - done : most;
-        MS_TRY(open_staging(cx, d, which));
-        MS_TRY(free_staging(cx, d, which));
-        for (long i = 0; i < num; i++)
-            put_value(scalar, d->staging[which], i, from[done + i]);
+        MS_TRY(open_staging(cx, d, which, (size_t)num * each));
+        store_values(scalar, d->staging[which], from + done, num);
         ms_cuda_moved(d);
         MS_TRY(d->driver->copy(cx, d->compute, (char *)to + (size_t)done * each,
                                d->staging[which], (size_t)num * each, MS_CUDA_TO_DEVICE));
@@ -261,21 +279,34 @@ typedef struct use {
     void *state;
 } use;
 
+static ms_status begin_read(ms_ctx *cx, ms_device_rank *d, const void *from, size_t bytes,
+                            int which)
+{
+    MS_TRY(open_staging(cx, d, which, bytes));
+    MS_TRY(
+        d->driver->copy(cx, d->compute, d->staging[which], from, bytes, MS_CUDA_TO_HOST));
+    return note_staged(cx, d, which);
+}
+
+/* While one piece is used the next is on its way. */
 static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
                              const void *from, long count, use with)
 {
-    size_t each = ms_scalar_bytes(scalar);
-    long most = (long)(STAGING_BYTES / each);
+    size_t each = ms_scalar_bytes(scalar), bytes = (size_t)count * each, begun = 0;
     MS_TRY(ms_cuda_check_rank(cx, d));
-    for (long done = 0, num; done < count; done += num) {
-        num = count - done < most ? count - done : most;
-        MS_TRY(open_staging(cx, d, 0));
-        MS_TRY(free_staging(cx, d, 0));
-        MS_TRY(d->driver->copy(cx, d->compute, d->staging[0],
-                               (const char *)from + (size_t)done * each,
-                               (size_t)num * each, MS_CUDA_TO_HOST));
-        MS_TRY(ms_cuda_finish(cx, d, d->compute));
-        with.piece(scalar, d->staging[0], num, with.state);
+    for (size_t done = 0; done < bytes;) {
+        while (begun < bytes && begun < done + 2 * STAGING_BYTES) {
+            size_t most = bytes - begun;
+            most = most < STAGING_BYTES ? most : STAGING_BYTES;
+            MS_TRY(begin_read(cx, d, (const char *)from + begun, most,
+                              (int)(begun / STAGING_BYTES % 2)));
+            begun += most;
+        }
+        int which = (int)(done / STAGING_BYTES % 2);
+        size_t here = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+        MS_TRY(free_staging(cx, d, which));
+        with.piece(scalar, d->staging[which], (long)(here / each), with.state);
+        done += here;
     }
     return MS_OK;
 }
@@ -283,8 +314,8 @@ static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
 static void keep_values(ms_scalar scalar, const char *piece, long num, void *state)
 {
     double **to = state;
-    for (long i = 0; i < num; i++)
-        *(*to)++ = value_at(scalar, piece, i);
+    load_values(scalar, *to, piece, num);
+    *to += num;
 }
 
 static ms_status read_array(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar, double *to,
@@ -299,11 +330,18 @@ typedef struct counting {
 
 static void count_values(ms_scalar scalar, const char *piece, long num, void *state)
 {
+    enum {
+        AT_ONCE = 256
+    };
     const counting *c = state;
-    for (long i = 0; i < num; i++) {
-        long value = (long)value_at(scalar, piece, i);
-        assert(value >= 0 && value < c->num);
-        c->counts[value]++;
+    double values[AT_ONCE];
+    for (long done = 0, here; done < num; done += here) {
+        here = num - done < AT_ONCE ? num - done : AT_ONCE;
+        load_values(scalar, values, piece + (size_t)done * ms_scalar_bytes(scalar), here);
+        for (long i = 0; i < here; i++) {
+            assert(values[i] >= 0 && values[i] < (double)c->num);
+            c->counts[(long)values[i]]++;
+        }
     }
 }
 
@@ -329,6 +367,7 @@ const ms_array_ops ms_cuda_arrays = {
     .scale = scale,
     .copy = copy,
     .copy_box = copy_box,
+    .initialise = initialise,
     .read = read_array,
     .write = write_array,
     .count = count_array,

@@ -187,6 +187,7 @@ void ms_cuda_kernels_close(ms_device_rank *d)
             d->driver->release_host(d->gpu, d->staging[i]);
         ms_cuda_give_event(d, d->staged[i]);
         d->staging[i] = NULL;
+        d->staging_bytes[i] = 0;
         d->staged[i] = NULL;
     }
 }

@@ -140,6 +140,7 @@ struct ms_device_rank {
     double *sums;      /* (MS_MAX_SUMS) on the device */
     void *sum_scratch; /* on the device */
     char *staging[2];  /* of reads and writes, in host memory */
+    size_t staging_bytes[2];
     ms_cuda_event *staged[2];
     ms_cuda_kept_batch batches[MS_CUDA_BATCHES];
     unsigned long num_uses;

@@ -32,7 +32,7 @@ __device__ double next_uniform(uint64_t *state)
     return (double)(mix(*state) >> 11) * (1.0 / 9007199254740992.0); /* 2^53 */
 }
 
-__device__ double initial_value(const ms_cuda_initial &how, long place)
+__device__ double initial_value(const ms_initial_piece &how, long place)
 {
     uint64_t state = split(how.key, (uint64_t)place);
     double first = next_uniform(&state);
@@ -43,7 +43,7 @@ __device__ double initial_value(const ms_cuda_initial &how, long place)
 }
 
 /* Of an element of the part in the tensor that has the key. */
-__device__ long place_of(const ms_cuda_initial &how, long element)
+__device__ long place_of(const ms_initial_piece &how, long element)
 {
     long place = how.offset;
     for (int d = how.num_dims - 1; d >= 0; d--) {
@@ -54,13 +54,15 @@ __device__ long place_of(const ms_cuda_initial &how, long element)
     return place;
 }
 
-template <class T> __global__ void initialise(T *to, ms_cuda_initial how)
+template <class T> __global__ void initialise(T *to, ms_initial_piece how)
 {
     long step = (long)gridDim.x * blockDim.x;
     for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < how.number;
          i += step) {
         long place = place_of(how, how.first + i);
         double x = place < how.count ? initial_value(how, place) : 0.0;
+        if (how.in_bf16)
+            x = (double)value(stored<bf16>((float)x));
         to[i] = stored<T>((typename number<T>::sum)x);
     }
 }
@@ -70,11 +72,11 @@ template <class T> __global__ void initialise(T *to, ms_cuda_initial how)
 /* ---- launches ---- */
 
 void ms_cuda_initialise(ms_cuda_stream *stream, ms_scalar scalar, void *to,
-                        const ms_cuda_initial *how)
+                        const ms_initial_piece *piece)
 {
-    if (how->number <= 0)
+    if (piece->number <= 0)
         return;
-    unsigned num = ms_blocks(how->number, THREADS, MS_MANY_BLOCKS);
+    unsigned num = ms_blocks(piece->number, THREADS, MS_MANY_BLOCKS);
     MS_BY_SCALAR(scalar, T,
-                 MS_LAUNCH((initialise<T>), num, THREADS, 0, stream, (T *)to, *how));
+                 MS_LAUNCH((initialise<T>), num, THREADS, 0, stream, (T *)to, *piece));
 }

@@ -4,6 +4,7 @@
 #include "exec/cuda_arrays.h"
 #include "exec/cuda_attention.h"
 #include "exec/cuda_embed.h"
+#include "exec/cuda_initialise.h"
 #include "exec/cuda_loss.h"
 #include "exec/cuda_norm.h"
 #include "exec/cuda_permute.h"
@@ -63,6 +64,7 @@ const ms_cuda_kernels ms_cuda_all_kernels = {
     .add = ms_cuda_array_add,
     .scale = ms_cuda_array_scale,
     .copy_box = ms_cuda_array_copy_box,
+    .initialise = ms_cuda_initialise,
     .add_sum = ms_cuda_array_add_sum,
     .add_squares = ms_cuda_array_add_squares,
     .sum_bytes = MS_CUDA_SUM_BYTES,

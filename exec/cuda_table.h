@@ -15,6 +15,8 @@ typedef struct ms_cuda_kernels {
     void (*scale)(ms_cuda_stream *stream, ms_scalar scalar, void *x, double factor,
                   long count);
     void (*copy_box)(ms_cuda_stream *stream, const ms_box_copy *copy);
+    void (*initialise)(ms_cuda_stream *stream, ms_scalar scalar, void *to,
+                       const ms_initial_piece *piece);
     /* *slot += sum; `scratch` on the device, as many bytes as sum_bytes */
     void (*add_sum)(ms_cuda_stream *stream, ms_scalar scalar, double *slot, const void *x,
                     long count, void *scratch);

@@ -347,3 +347,30 @@ double ms_initial_value(const ms_initial *initial, uint64_t key, long element,
     double angle = 2.0 * PI * ms_rng_uniform(&rng);
     return initial->deviation * sqrt(-2.0 * log(1.0 - first)) * cos(angle);
 }
+
+static long place_in(const ms_initial_piece *piece, const long index[MS_INITIAL_DIMS])
+{
+    long place = piece->offset;
+    for (int d = 0; d < piece->num_dims; d++)
+        place += piece->stride[d] * (piece->start[d] + index[d]);
+    return place;
+}
+
+void ms_initial_values(const ms_initial_piece *piece, long first, long num, double *out)
+{
+    const ms_initial initial = {.deviation = piece->deviation, .spread = piece->spread};
+    long index[MS_INITIAL_DIMS], element = piece->first + first;
+    for (int d = piece->num_dims; d-- > 0;) {
+        index[d] = element % piece->shape[d];
+        element /= piece->shape[d];
+    }
+    for (long i = 0; i < num; i++) {
+        long place = place_in(piece, index);
+        double x = place < piece->count ? ms_initial_value(&initial, piece->key, place,
+                                                           piece->is_norm, piece->is_bias)
+                                        : 0.0;
+        out[i] = piece->in_bf16 ? ms_rounded_to_bf16((float)x) : x;
+        for (int d = piece->num_dims; d-- > 0 && ++index[d] == piece->shape[d];)
+            index[d] = 0;
+    }
+}

@@ -4,6 +4,7 @@
 #define MS_EXEC_NAMES_H
 
 #include "costmodel/program.h"
+#include "exec/array_args.h"
 
 #include <stdint.h>
 
@@ -45,5 +46,8 @@ typedef struct ms_initial {
 uint64_t ms_initial_key(const ms_initial *initial, const char *name);
 double ms_initial_value(const ms_initial *initial, uint64_t key, long element,
                         bool is_norm, bool is_bias);
+
+/* Values of elements first .. first + num - 1 of the piece; padding is 0. */
+void ms_initial_values(const ms_initial_piece *piece, long first, long num, double *out);
 
 #endif

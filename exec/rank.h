@@ -24,6 +24,7 @@ typedef struct ms_rank {
     long num_held, room_held; /* a power of two */
     ms_held_memory *held;     /* (room_held): hashed by address, with linear probing */
     bool balanced_routing;
+    bool weights_in_bf16; /* they begin as numbers of bf16 */
 } ms_rank;
 
 /* Memory of the backend, counted in the ledger under a category. MS_EIO: there is none left (names rank and bytes). Without values data stays NULL,

@@ -222,7 +222,8 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .device = device,
                         .precision = ms_precision_of(job->options->type),
                         .scratch = ms_arena_open(),
-                        .balanced_routing = job->options->balanced_routing};
+                        .balanced_routing = job->options->balanced_routing,
+                        .weights_in_bf16 = job->options->weights_in_bf16};
     int most_parts = 0;
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
         most_parts += job->stages[s].num_parts;

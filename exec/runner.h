@@ -25,6 +25,8 @@ typedef struct ms_runner_options {
     ms_adamw optimizer; /* gradient_scale and step are set by the runner */
     double clip_norm;   /* of all gradients; 0: no clip */
     bool balanced_routing;
+    bool
+        weights_in_bf16; /* they begin rounded to bf16: a reference of runs in bf16, which compute with such, has the same */
     bool wants_weights, wants_gradients,
         wants_updated; /* whole tensors in the outcome: before the first step, of the first step, after the last */
     const ms_safe_file *load; /* weights to begin with; NULL: initial values */

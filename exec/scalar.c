@@ -1,5 +1,8 @@
 #include "exec/scalar.h"
 
+#include <stdint.h>
+#include <string.h>
+
 const char *const ms_scalar_names[] = {
     [MS_SCALAR_FP32] = "fp32", [MS_SCALAR_FP64] = "fp64", [MS_SCALAR_BF16] = "bf16",
     [MS_SCALAR_LONG] = "long", [MS_SCALAR_BYTE] = "byte", [MS_NUM_SCALARS] = NULL};
@@ -12,6 +15,16 @@ size_t ms_scalar_bytes(ms_scalar scalar)
                                    [MS_SCALAR_LONG] = sizeof(long),
                                    [MS_SCALAR_BYTE] = 1};
     return bytes[scalar];
+}
+
+double ms_rounded_to_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (x == x) /* NaN stays one */
+        bits = (bits + 0x7fffU + (bits >> 16 & 1U)) & 0xffff0000U;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
 }
 
 ms_precision ms_precision_of(ms_real_type type)

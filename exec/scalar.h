@@ -15,6 +15,8 @@ typedef enum ms_scalar {
 } ms_scalar;
 extern const char *const ms_scalar_names[]; /* "fp32" "fp64" "bf16" "long" "byte", NULL */
 size_t ms_scalar_bytes(ms_scalar scalar);
+/* To the nearest bf16, ties to even. */
+double ms_rounded_to_bf16(float x);
 
 /* What a run computes in. */
 typedef enum ms_real_type {

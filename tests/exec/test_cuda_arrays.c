@@ -357,7 +357,7 @@ static void steps_of_the_optimizer_are_those_of_cpus(void **state)
 
 /* ---- initial values ---- */
 
-static double value_at(const ms_cuda_initial *how, const ms_initial *initial,
+static double value_at(const ms_initial_piece *how, const ms_initial *initial,
                        long element)
 {
     long place = how->offset;
@@ -375,7 +375,7 @@ static void initial_values_are_those_of_the_names(void **state)
     (void)state;
     const ms_initial initial = {.seed = 7, .deviation = 0.02, .spread = 0.3};
     uint64_t key = ms_initial_key(&initial, "model.layers.3.mlp.up_proj.weight");
-    const ms_cuda_initial pieces[] = {
+    const ms_initial_piece pieces[] = {
         {.num_dims = 2, .shape = {30, 70}, .stride = {70, 1}, .number = 2100},
         /* columns of a transposed tensor, from the middle of a row on, with padding */
         {.num_dims = 2,
@@ -411,7 +411,7 @@ static void initial_values_are_those_of_the_names(void **state)
         for (size_t s = 0; s < NUM_SCALARS; s++) {
             ms_arena *arena = test_cx()->arena;
             ms_rng rng = ms_rng_seed(46);
-            ms_cuda_initial how = pieces[i];
+            ms_initial_piece how = pieces[i];
             how.key = key;
             how.deviation = initial.deviation;
             how.spread = initial.spread;
