@@ -186,6 +186,7 @@ static void note_device(const training *t, const ms_backend_job *job)
     if (t->used == NULL || !is_cuda(t->backend))
         return;
     t->used->transport = ms_cuda_transport_names[ms_cuda_job_transport(job)];
+    t->used->shares_gpus = ms_cuda_job_shares_gpus(job);
     if (ms_cuda_job_used(job, 0, t->device))
         t->used->device = t->device;
 }

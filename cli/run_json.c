@@ -43,6 +43,9 @@ static void write_head(ms_jout *out, const ms_run_report *r)
     ms_jout_text_field(out, "backend", r->backend);
     if (r->transport != NULL)
         ms_jout_text_field(out, "transport", r->transport);
+    const char *restriction = ms_run_restriction(r);
+    if (restriction != NULL)
+        ms_jout_text_field(out, "restriction", restriction);
     if (r->device != NULL)
         write_device(out, r->device);
     ms_jout_number_field(out, "ranks", (double)r->world->num_ranks);

@@ -31,19 +31,29 @@ static void ratio_cell(ms_table *table, double measured, double predicted)
 
 /* ---- what ran ---- */
 
+const char *ms_run_restriction(const ms_run_report *r)
+{
+    if (r->transport == NULL || r->world->num_ranks == 1)
+        return NULL;
+    if (strcmp(r->transport, "host") == 0)
+        return "correctness only";
+    return r->shares_gpus ? "functional only" : NULL;
+}
+
 static void print_device(FILE *out, const ms_run_report *r)
 {
     const ms_cuda_used *used = r->device;
     const double gib = 1 << 30;
+    const char *restriction = ms_run_restriction(r);
     if (used == NULL)
         return;
     fprintf(out, "device   %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
             used->facts.name, used->device_used_bytes / gib,
             used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
-    if (strcmp(r->transport, "host") == 0 && r->world->num_ranks > 1)
-        fputs("         between ranks through host memory: for correctness only, times "
-              "say nothing\n",
-              out);
+    if (restriction != NULL)
+        fprintf(out, "         between ranks %s: %s, times say nothing\n",
+                r->shares_gpus ? "on one GPU by NCCL" : "through host memory",
+                restriction);
 }
 
 static void print_inputs(FILE *out, ms_arena *arena, const ms_run_report *r)

@@ -14,6 +14,7 @@ typedef struct ms_run_report {
     const ms_world *world;
     const char *backend, *dtype;
     const char *transport;      /* of backend cuda; NULL: another */
+    bool shares_gpus;           /* among ranks, by NCCL */
     const ms_cuda_used *device; /* of rank 0; NULL: no GPU */
     bool has_values;            /* losses are numbers */
     bool interrupted;
@@ -30,6 +31,8 @@ void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
 /* meshsim.run/1 */
 void ms_run_write_json(ms_jout *out, const ms_run_report *report);
 
+/* What alone the run shows, where ranks did not exchange over links: "correctness only" (through host memory), "functional only" (ranks share a GPU by NCCL). NULL: its times count. */
+const char *ms_run_restriction(const ms_run_report *report);
 /* Peak that is predicted for a rank: of its pipeline rank. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);
 

@@ -161,6 +161,44 @@ static ms_status find_devices(ms_ctx *cx, ms_cuda_job *job)
                                 : ms_fail(cx, MS_EIO, MS_NOWHERE, "there is no GPU");
 }
 
+#define SHARING_VERSION 23000 /* of NCCL, as it counts: 2.30.0 */
+
+static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%ld ranks share %d GPU%s, and NCCL gives a GPU to one rank only", num_here,
+            job->num_devices, job->num_devices == 1 ? "" : "s");
+    ms_hint(cx,
+            "--transport host exchanges through host memory, for tests of correctness; "
+            "NCCL 2.30 and later shares them with NCCL_MULTI_RANK_GPU_ENABLE=1");
+    return MS_EINPUT;
+}
+
+/* Where the program's user asked NCCL for it. */
+static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
+{
+    const int major = 10000, minor = 100; /* of NCCL's count */
+    ms_cuda_facts facts;
+    if (!ms_nccl_shares_gpus())
+        return refuse_sharing(cx, job, num_here);
+    MS_TRY(job->driver->describe(cx, 0, &facts));
+    job->shares_gpus = facts.nccl_version >= SHARING_VERSION;
+    if (job->shares_gpus)
+        return MS_OK;
+    int version = facts.nccl_version;
+    const char *here =
+        version == 0 ? "there is none here"
+                     : ms_arena_printf(cx->arena, "%d.%d.%d is here", version / major,
+                                       version % major / minor, version % minor);
+    ms_fail(
+        cx, MS_EINPUT, MS_NOWHERE,
+        "%ld ranks share %d GPU%s: NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %s",
+        num_here, job->num_devices, job->num_devices == 1 ? "" : "s", here);
+    ms_hint(cx,
+            "--transport host exchanges through host memory, for tests of correctness");
+    return MS_EINPUT;
+}
+
 /* Ranks of one machine in turn. */
 static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
 {
@@ -178,12 +216,7 @@ static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
     if (num_here <= job->num_devices || num_ranks == 1 ||
         job->backend->transport == MS_CUDA_BY_HOST)
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "%ld ranks share %d GPU%s, and NCCL gives a GPU to one rank only", num_here,
-            job->num_devices, job->num_devices == 1 ? "" : "s");
-    ms_hint(cx,
-            "--transport host exchanges through host memory, for tests of correctness");
-    return MS_EINPUT;
+    return share_gpus(cx, job, num_here);
 }
 
 /* Ranks are threads of a process that is alone, unless MPI's launcher started it. NULL: processes that nothing brings together. */
@@ -305,6 +338,11 @@ static bool cuda_carries(const ms_backend_job *outer, long rank)
 ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job)
 {
     return ((const ms_cuda_backend *)(const void *)job->backend)->transport;
+}
+
+bool ms_cuda_job_shares_gpus(const ms_backend_job *job)
+{
+    return job_of(job)->shares_gpus;
 }
 
 bool ms_cuda_job_used(const ms_backend_job *outer, long rank, ms_cuda_used *out)

@@ -41,6 +41,8 @@ typedef struct ms_cuda_used {
     double device_total_bytes;
 } ms_cuda_used;
 ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job);
+/* Whether ranks on this machine share GPUs by NCCL (NCCL_MULTI_RANK_GPU_ENABLE): that they exchange something can be tried, how fast cannot. The job is open. */
+bool ms_cuda_job_shares_gpus(const ms_backend_job *job);
 /* False: the rank is not of this process, or has not run. */
 bool ms_cuda_job_used(const ms_backend_job *job, long rank, ms_cuda_used *out);
 

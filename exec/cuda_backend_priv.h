@@ -156,6 +156,7 @@ struct ms_cuda_job {
     ms_backend_job inner_job;
     double timeout_s;
     int num_devices;
+    bool shares_gpus; /* among ranks, by NCCL */
     ms_arena *arena;
     ms_cuda_channels channels;
     ms_device_rank *ranks; /* (num_ranks) */

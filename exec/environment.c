@@ -143,3 +143,8 @@ const char *ms_temporary_folder(void)
     const char *folder = getenv("TMPDIR");
     return folder == NULL || folder[0] == '\0' ? "/tmp" : folder;
 }
+
+bool ms_nccl_shares_gpus(void)
+{
+    return number("NCCL_MULTI_RANK_GPU_ENABLE") > 0;
+}

@@ -46,4 +46,7 @@ const char *ms_launch_unclear(ms_arena *arena);
 /* Whether this is Slurm's batch script, which has a rank (0) without a step. */
 bool ms_launch_is_batch(void);
 
+/* Whether NCCL_MULTI_RANK_GPU_ENABLE, by which NCCL of 2.30 and later lets ranks share a GPU, is a number other than 0. */
+bool ms_nccl_shares_gpus(void);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "costmodel/statistics.h"
+#include "exec/cuda_backend.h"
 
 #include <string.h>
 
@@ -179,6 +180,18 @@ static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
     return MS_OK;
 }
 
+/* What ranks on one GPU exchange goes over no link. */
+static ms_status refuse_shared(ms_ctx *cx, const ms_backend_job *job)
+{
+    if (strcmp(job->backend->name, "cuda") != 0 || !ms_cuda_job_shares_gpus(job))
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "ranks share a GPU by NCCL_MULTI_RANK_GPU_ENABLE: what they exchange says "
+            "nothing about links");
+    ms_hint(cx, "take as many ranks as there are GPUs, or --ranks 1 for kernels alone");
+    return MS_EINPUT;
+}
+
 ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples)
 {
     ms_plan plan = ms_plan_default(how->num_ranks);
@@ -190,7 +203,9 @@ ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *sampl
     l.num_collectives = ms_collective_cases(cx->arena, how, &l.collectives);
     ms_backend_job job = {.backend = how->backend, .world = &world, .type = how->type};
     MS_TRY(how->backend->open(cx, &job));
-    ms_status status = run_launch(cx, &l, &job, samples);
+    ms_status status = l.num_collectives > 0 ? refuse_shared(cx, &job) : MS_OK;
+    if (status == MS_OK)
+        status = run_launch(cx, &l, &job, samples);
     how->backend->close(&job);
     return status;
 }

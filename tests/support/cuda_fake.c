@@ -255,7 +255,8 @@ static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
                            .memory_bytes = fake.options.memory_bytes,
                            .shared_bytes = 1 << 16,
                            .l2_bytes = 1 << 20,
-                           .clock_hz = 1e9};
+                           .clock_hz = 1e9,
+                           .nccl_version = fake.options.nccl_version};
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "describe") : MS_OK;
 }

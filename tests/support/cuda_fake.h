@@ -55,6 +55,7 @@ typedef struct ms_cuda_fake_options {
     uint64_t seed;
     int num_devices;     /* 0: 1 */
     double memory_bytes; /* of each; 0: 1 GiB */
+    int nccl_version;    /* as facts have it */
     const char *missing; /* find fails and says this; NULL: it finds all devices */
     bool record_defects; /* otherwise they end the program */
     double
