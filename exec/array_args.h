@@ -35,6 +35,14 @@ typedef struct ms_update {
     long count;
 } ms_update;
 
+/* to = from + plus, rounded: `from` is in the type that sums of `scalar` are made in (fp32 for bf16), the others in `scalar`. */
+typedef struct ms_rounded_sum {
+    ms_scalar scalar;
+    void *to;
+    const void *from, *plus; /* plus NULL: 0 */
+    long count;
+} ms_rounded_sum;
+
 /* Initial values (exec/names.h) of a piece of a rank's part of a weight: elements first .. first + number - 1 of the part, row-major over `shape`, which lie together in memory.
  * Element i[] of the part is at place offset + sum over dims of stride[d] (start[d] + i[d]) of the tensor that has the key; a weight of several experts, each with its own
  * key, takes a call for each. */

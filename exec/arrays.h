@@ -17,9 +17,10 @@ typedef struct ms_attention_block {
     const ms_local *q;      /* [b s n d] */
     const ms_local *k,
         *v; /* [b t g d], [b t g w]: the block; start[1] is its place in stored order */
+    /* In the type that sums are made in (fp32 for bf16), since every block is added to them: */
     /* forward: o [b s n w] and lse [b s n], those of the blocks so far; before the first lse is -inf and o is 0 */
     ms_local *o, *lse;
-    /* backward: o and lse are final, go [b s n w]; gq, gk and gv are added to (gk, gv: of the block) */
+    /* backward: o, which is rounded then, and lse are final, go [b s n w]; gq, gk and gv are added to (gk, gv: of the block) */
     const ms_local *go;
     ms_local *gq, *gk, *gv;
 } ms_attention_block;
@@ -32,6 +33,7 @@ typedef struct ms_array_ops {
                  long count);
     void (*add)(ms_device_rank *device, ms_scalar scalar, void *to, const void *from,
                 long count); /* to += from */
+    void (*round_sum)(ms_device_rank *device, const ms_rounded_sum *sum);
     void (*scale)(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
                   long count);
     void (*copy)(ms_device_rank *device, void *to, const void *from, size_t bytes);

@@ -51,6 +51,16 @@ static void add(ms_device_rank *device, ms_scalar scalar, void *to, const void *
     kernels_of(scalar)->add(to, from, count);
 }
 
+/* Sums are made in the type itself. */
+static void round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
+{
+    (void)device;
+    if (sum->count > 0)
+        memcpy(sum->to, sum->from, (size_t)sum->count * ms_scalar_bytes(sum->scalar));
+    if (sum->plus != NULL)
+        kernels_of(sum->scalar)->add(sum->to, sum->plus, sum->count);
+}
+
 static void scale(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
                   long count)
 {
@@ -191,6 +201,7 @@ static void attention_block_grad(ms_device_rank *device, const ms_attention_bloc
 const ms_array_ops ms_host_arrays = {
     .fill = fill,
     .add = add,
+    .round_sum = round_sum,
     .scale = scale,
     .copy = copy,
     .copy_box = copy_box,

@@ -65,6 +65,29 @@ template <class T> struct adding {
     }
 };
 
+template <class T> struct rounding {
+    typedef typename number<T>::sum S;
+    static const int WIDTH = pack<T>::SIZE;
+    T *to;
+    const S *from;
+    const T *plus;
+    template <int N> __device__ void at(long i) const
+    {
+        /* sums of as many elements may be more than a vector */
+        const int each = N < pack<S>::SIZE ? N : pack<S>::SIZE;
+        lanes<T, N> y = {};
+        if (plus != nullptr)
+            y = load_lanes<N>(plus + i);
+        for (int first = 0; first < N; first += each) {
+            lanes<S, each> x = load_lanes<each>(from + i + first);
+            for (int j = 0; j < each; j++)
+                y.at[first + j] = stored<T>(
+                    plus != nullptr ? x.at[j] + value(y.at[first + j]) : x.at[j]);
+        }
+        store_lanes<N>(to + i, y);
+    }
+};
+
 template <class T> struct scaling {
     static const int WIDTH = pack<T>::SIZE;
     T *x;
@@ -263,6 +286,17 @@ void ms_cuda_array_add(ms_cuda_stream *stream, ms_scalar scalar, void *to,
     MS_BY_SCALAR(scalar, T, {
         adding<T> f = {(T *)to, (const T *)from};
         run(stream, f, is_aligned(to) && is_aligned(from), count);
+    });
+}
+
+void ms_cuda_array_round_sum(ms_cuda_stream *stream, const ms_rounded_sum *sum)
+{
+    MS_BY_SCALAR(sum->scalar, T, {
+        rounding<T> f = {(T *)sum->to, (const typename number<T>::sum *)sum->from,
+                         (const T *)sum->plus};
+        run(stream, f,
+            is_aligned(sum->to) && is_aligned(sum->from) && is_aligned(sum->plus),
+            sum->count);
     });
 }
 

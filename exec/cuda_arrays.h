@@ -18,6 +18,7 @@ void ms_cuda_array_fill(ms_cuda_stream *stream, ms_scalar scalar, void *to, doub
 /* to += from */
 void ms_cuda_array_add(ms_cuda_stream *stream, ms_scalar scalar, void *to,
                        const void *from, long count);
+void ms_cuda_array_round_sum(ms_cuda_stream *stream, const ms_rounded_sum *sum);
 void ms_cuda_array_scale(ms_cuda_stream *stream, ms_scalar scalar, void *x, double factor,
                          long count);
 /* Boxes that do not overlap; elements of 1, 2, 4, 8 or 16 bytes. */

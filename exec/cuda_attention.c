@@ -80,7 +80,7 @@ ms_status ms_cuda_attention(const ms_cuda_call *call)
                                 .o = op->out[0],
                                 .lse = op->out[1]};
     ms_cuda_attention_args args = read_block(call, &block);
-    args.is_first = true;
+    args.is_whole = true;
     attend(call, &args);
     if (op->node->num_out > 2 && op->out[2]->data != NULL) {
         args.probabilities = op->out[2]->data;
@@ -105,7 +105,7 @@ ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
                                 .gk = op->out[1],
                                 .gv = op->out[2]};
     ms_cuda_attention_args args = read_block(call, &block);
-    args.is_first = true;
+    args.is_whole = true;
     args.probabilities = op->node->num_in > 6 ? op->in[6]->data : NULL;
     attend_grad(call, &args);
     return MS_OK;

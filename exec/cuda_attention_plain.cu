@@ -280,7 +280,7 @@ template <class T> __global__ void merge_lse(args a)
     int query = thread_of_block();
     bool has_row = query < t.num_queries;
     S *lse = (S *)a.lse + statistic(a, t, query);
-    S before = has_row && !a.is_first ? *lse : -(S)INFINITY;
+    S before = has_row && !a.is_whole ? *lse : -(S)INFINITY;
     running<S> x = {before, before == -(S)INFINITY ? (S)0 : (S)1};
     for (; t.first_key < a.num_keys; t.first_key += TILE) {
         t.num_keys = left_of(a.num_keys, t.first_key);
@@ -379,8 +379,13 @@ __device__ void write_result(const args &a, const tile &t, long first, long widt
             long column = first + threadIdx.x + j * SIDE;
             if (column >= width)
                 break;
-            T *x = (T *)to.first + row * to.stride + column;
-            *x = stored<T>(a.is_first ? sum[i][j] : sum[i][j] + factor * value(*x));
+            long place = to.first - (T *)target<R>(a) + row * to.stride + column;
+            if (a.is_whole) {
+                ((T *)target<R>(a))[place] = stored<T>(sum[i][j]);
+                continue;
+            }
+            S *x = (S *)target<R>(a) + place;
+            *x = sum[i][j] + factor * *x;
         }
     }
 }

@@ -16,19 +16,19 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 
 /* Queries of a rank and one block of keys and values; all in the device's memory. Sums, lse and the workspace are fp64 for fp64, otherwise fp32. */
 typedef struct ms_cuda_attention_args {
-    ms_scalar scalar; /* of everything but lse */
+    ms_scalar scalar; /* of everything but lse, and the results of blocks */
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads;
     long width, value_width;     /* d and w */
     long first_query, first_key; /* their stored indices */
     long window;                 /* keys a query sees, itself too; 0: all before it */
     const int *positions;        /* of stored indices; NULL: the same */
     double scale;                /* of scores */
-    /* forward: o and lse are only written; backward: gradients are written, not added to */
-    bool is_first;
+    /* The block has all keys: o, lse and gradients are only written. Otherwise they are merged with, or added to, what there is, which is in the type of sums: for bf16 fp32. */
+    bool is_whole;
     const void *q, *k, *v; /* [b s n d], [b t g d], [b t g w] */
     void *o, *lse;         /* [b s n w], [b s n]; backward: only read */
     const void *go;        /* [b s n w] */
-    void *gq, *gk, *gv;    /* as q, k and v */
+    void *gq, *gk, *gv;    /* shaped as q, k and v */
     void *probabilities;   /* [b n s t] of unfused attention; NULL: not stored */
     void *workspace;
 } ms_cuda_attention_args;

@@ -45,6 +45,14 @@ static void add(ms_device_rank *d, ms_scalar scalar, void *to, const void *from,
     end(d);
 }
 
+static void round_sum(ms_device_rank *d, const ms_rounded_sum *sum)
+{
+    if (sum->count == 0 || !begin(d))
+        return;
+    d->kernels->round_sum(d->compute, sum);
+    end(d);
+}
+
 static void scale(ms_device_rank *d, ms_scalar scalar, void *x, double factor, long count)
 {
     if (count == 0 || !begin(d))
@@ -364,6 +372,7 @@ static ms_status read_sums(ms_ctx *cx, ms_device_rank *d, double *sums, int num)
 const ms_array_ops ms_cuda_arrays = {
     .fill = fill,
     .add = add,
+    .round_sum = round_sum,
     .scale = scale,
     .copy = copy,
     .copy_box = copy_box,

@@ -114,7 +114,7 @@ __device__ __forceinline__ void end(const flash &f, const running<F> &r, int fir
         bool is_there = query < f.num_queries;
         float *lse =
             f.lse + ((long)blockIdx.z * f.num_queries + query) * f.num_heads + head;
-        float before = is_there && !f.is_first ? *lse * LOG2_E : -INFINITY;
+        float before = is_there && !f.is_whole ? *lse * LOG2_E : -INFINITY;
         float max = fmaxf(before, r.max[i]);
         float shift = shift_of(max);
         float made = power_of_2(r.max[i] - shift), old = power_of_2(before - shift);
@@ -125,8 +125,8 @@ __device__ __forceinline__ void end(const flash &f, const running<F> &r, int fir
         if (is_there && lane_of() % QUAD == 0)
             *lse = sum > 0 ? (max + log2f(sum)) * LN_2 : -INFINITY;
     }
-    write_rows<F::WIDTH, F::PARTS>(r.o, factor, !f.is_first, shared,
-                                   query_rows(f, f.o, F::WIDTH, head, first));
+    write_result<F::WIDTH, F::PARTS>(f, r.o, factor, shared, f.o,
+                                     query_rows(f, f.o, F::WIDTH, head, first));
 }
 
 /* Block: (head, tile of queries, batch); last tiles first, which have the most work. */

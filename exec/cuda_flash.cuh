@@ -25,7 +25,7 @@ struct span {
 struct flash {
     int num_queries, num_keys, num_heads, num_kv_heads;
     int first_query, first_key, window;
-    bool is_first;
+    bool is_whole; /* otherwise o, gq, gk and gv point to fp32, and are added to */
     float scale, scale_log2; /* of scores, and such that exp2 can be taken of them */
     const int *positions;
     const span *query_spans,
@@ -196,27 +196,21 @@ __device__ __forceinline__ float2 two_values(const bf16 *x)
     return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000U));
 }
 
-/* Writes x times its factors, plus the old rows times theirs unless all are 0 (then they are not read), through rows of shared memory that no other warp uses. */
+/* Writes x times its factors through rows of shared memory that no other warp uses. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
-                                           const factors<PARTS> &factor, bool reads_old,
-                                           bf16 *shared, const rows_of &to)
+                                           const factors<PARTS> &factor, bf16 *shared,
+                                           const rows_of &to)
 {
     constexpr int chunks = WIDTH / CHUNK;
     int lane = lane_of();
 #pragma unroll
     for (int i = 0; i < PARTS * 2; i++) {
         int row = i * CHUNK + lane / QUAD;
-        const bf16 *from = to.first + row * to.stride + lane % QUAD * 2;
 #pragma unroll
         for (int j = 0; j < chunks; j++) {
             float low = x[i / 2][j][i % 2 * 2] * factor.made[i],
                   high = x[i / 2][j][i % 2 * 2 + 1] * factor.made[i];
-            if (reads_old && row < to.count) {
-                float2 old = two_values(from + j * CHUNK);
-                low += old.x * factor.old[i];
-                high += old.y * factor.old[i];
-            }
             bf16 *at = shared + place<WIDTH>(row, j) + lane % QUAD * 2;
             *reinterpret_cast<unsigned *>(at) = two_bf16(low, high);
         }
@@ -231,11 +225,49 @@ __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
     }
 }
 
-/* Gradients of the warp's rows, times `scale`, are stored or added. */
+/* Old rows times their factors, plus x times its factors; in fp32. */
+template <int WIDTH, int PARTS>
+__device__ __forceinline__ void add_rows(const accumulators<PARTS, WIDTH> &x,
+                                         const factors<PARTS> &factor, float *first,
+                                         int stride, int count)
+{
+    int lane = lane_of();
+#pragma unroll
+    for (int i = 0; i < PARTS * 2; i++) {
+        int row = i * CHUNK + lane / QUAD;
+        if (row >= count)
+            break;
+        float *to = first + row * stride + lane % QUAD * 2;
+#pragma unroll
+        for (int j = 0; j < WIDTH / CHUNK; j++) {
+            float2 *at = reinterpret_cast<float2 *>(to + j * CHUNK), sum = *at;
+            sum.x = x[i / 2][j][i % 2 * 2] * factor.made[i] + sum.x * factor.old[i];
+            sum.y = x[i / 2][j][i % 2 * 2 + 1] * factor.made[i] + sum.y * factor.old[i];
+            *at = sum;
+        }
+    }
+}
+
+/* Rows of a result that begins at `whole`. */
+template <int WIDTH, int PARTS>
+__device__ __forceinline__ void write_result(const flash &f,
+                                             const accumulators<PARTS, WIDTH> &x,
+                                             const factors<PARTS> &factor, bf16 *shared,
+                                             bf16 *whole, const rows_of &to)
+{
+    if (f.is_whole)
+        write_rows<WIDTH, PARTS>(x, factor, shared, to);
+    else
+        add_rows<WIDTH, PARTS>(x, factor,
+                               reinterpret_cast<float *>(whole) + (to.first - whole),
+                               to.stride, to.count);
+}
+
+/* Gradients of the warp's rows, times `scale`. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_gradient(const flash &f,
                                                const accumulators<PARTS, WIDTH> &x,
-                                               float scale, bf16 *shared,
+                                               float scale, bf16 *shared, bf16 *whole,
                                                const rows_of &to)
 {
     factors<PARTS> factor;
@@ -244,7 +276,7 @@ __device__ __forceinline__ void write_gradient(const flash &f,
         factor.made[i] = scale;
         factor.old[i] = 1;
     }
-    write_rows<WIDTH, PARTS>(x, factor, !f.is_first, shared, to);
+    write_result<WIDTH, PARTS>(f, x, factor, shared, whole, to);
 }
 
 /* ---- who sees whom ---- */
@@ -406,7 +438,7 @@ flash read_args(const ms_cuda_attention_args *a)
     f.first_query = (int)a->first_query;
     f.first_key = (int)a->first_key;
     f.window = a->window < INT_MAX ? (int)a->window : 0;
-    f.is_first = a->is_first;
+    f.is_whole = a->is_whole;
     f.scale = (float)a->scale;
     f.scale_log2 = (float)(a->scale * (double)LOG2_E);
     f.positions = a->positions;

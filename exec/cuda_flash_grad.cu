@@ -174,9 +174,9 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flas
     int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
     cp_async_wait<0>();
     __syncthreads(); /* also where there was no tile: keys are not copied any more */
-    write_gradient<S::WIDTH, S::PARTS>(f, gk, f.scale, k + own * S::WIDTH,
+    write_gradient<S::WIDTH, S::PARTS>(f, gk, f.scale, k + own * S::WIDTH, f.gk,
                                        key_rows(f, f.gk, S::WIDTH, kv_head, first));
-    write_gradient<S::WIDTH, S::PARTS>(f, gv, 1, v + own * S::WIDTH,
+    write_gradient<S::WIDTH, S::PARTS>(f, gv, 1, v + own * S::WIDTH, f.gv,
                                        key_rows(f, f.gv, S::WIDTH, kv_head, first));
 }
 
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(fl
     int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
     cp_async_wait<0>();
     __syncthreads(); /* also where there was no tile: queries are not copied any more */
-    write_gradient<S::WIDTH, S::PARTS>(f, gq, f.scale, q + own * S::WIDTH,
+    write_gradient<S::WIDTH, S::PARTS>(f, gq, f.scale, q + own * S::WIDTH, f.gq,
                                        query_rows(f, f.gq, S::WIDTH, head, first));
 }
 

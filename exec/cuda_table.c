@@ -62,6 +62,7 @@ const ms_cuda_kernels ms_cuda_all_kernels = {
         },
     .fill = ms_cuda_array_fill,
     .add = ms_cuda_array_add,
+    .round_sum = ms_cuda_array_round_sum,
     .scale = ms_cuda_array_scale,
     .copy_box = ms_cuda_array_copy_box,
     .initialise = ms_cuda_initialise,

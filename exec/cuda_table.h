@@ -12,6 +12,7 @@ typedef struct ms_cuda_kernels {
                  long count);
     void (*add)(ms_cuda_stream *stream, ms_scalar scalar, void *to, const void *from,
                 long count);
+    void (*round_sum)(ms_cuda_stream *stream, const ms_rounded_sum *sum);
     void (*scale)(ms_cuda_stream *stream, ms_scalar scalar, void *x, double factor,
                   long count);
     void (*copy_box)(ms_cuda_stream *stream, const ms_box_copy *copy);

@@ -28,9 +28,42 @@ typedef struct ring {
     char *block[2];
     /* what this rank adds to a block, what was added to the one before it, and what was added to this one by other ranks */
     char *gradient[3];
+    /* Where sums have a wider type: of o or gradients of queries, over the steps; and what the rank adds to a block before it is rounded. Otherwise the result, and gradient[0]. */
+    bool is_wide;
+    ms_local sums;
+    char *own;
 } ring;
 
 /* ---- memory ---- */
+
+#define ALIGNMENT 256.0 /* of parts of the workspace */
+
+static double aligned_bytes(ms_scalar scalar, long count)
+{
+    return ceil((double)count * (double)ms_scalar_bytes(scalar) / ALIGNMENT) * ALIGNMENT;
+}
+
+/* Sums over blocks come first: predictions count none of them, as they do not count what kernels of whole sequences add up in. */
+static ms_status open_workspace(ring *r, bool backward)
+{
+    ms_scalar wide = r->rank->precision.statistic;
+    r->sums = *r->call->out[0];
+    r->is_wide = (ms_scalar)r->sums.scalar != wide;
+    double sums_bytes = r->is_wide ? aligned_bytes(wide, r->sums.count) : 0.0;
+    double own_bytes = r->is_wide && backward ? aligned_bytes(wide, r->count) : 0.0;
+    r->workspace_bytes =
+        sums_bytes + own_bytes + (backward ? 2.0 * (double)r->block_bytes : 0.0);
+    MS_TRY(ms_rank_workspace(r->rank, r->workspace_bytes, &r->workspace));
+    char *first = r->workspace;
+    if (r->is_wide) {
+        r->sums.scalar = (unsigned char)wide;
+        r->sums.data = first;
+        r->own = first + (size_t)sums_bytes;
+    }
+    r->gradient[1] = first + (size_t)(sums_bytes + own_bytes);
+    r->gradient[2] = r->gradient[1] + r->block_bytes;
+    return MS_OK;
+}
 
 /* Predictions count both blocks and one gradient. */
 static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
@@ -51,17 +84,11 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     assert(bytes == (backward ? 3.0 : 2.0) * (double)r->block_bytes);
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
     r->counted_bytes = bytes;
-    bytes = backward ? 2.0 * (double)r->block_bytes : 0.0;
-    MS_TRY(ms_rank_workspace(rank, bytes, &r->workspace));
-    r->workspace_bytes = bytes;
     for (int i = 0; i < 2; i++)
         r->block[i] = (char *)r->counted + (size_t)i * r->block_bytes;
-    if (!backward)
-        return MS_OK;
-    r->gradient[0] = (char *)r->counted + 2 * r->block_bytes;
-    r->gradient[1] = r->workspace;
-    r->gradient[2] = (char *)r->workspace + r->block_bytes;
-    return MS_OK;
+    if (backward)
+        r->gradient[0] = (char *)r->counted + 2 * r->block_bytes;
+    return open_workspace(r, backward);
 }
 
 static void close_ring(const ring *r)
@@ -103,6 +130,21 @@ static void fill(const ring *r, const ms_local *like, void *to, double value, lo
                                    count);
 }
 
+static void round_to(const ring *r, void *to, const void *from, const void *plus,
+                     long count)
+{
+    ms_scalar scalar = (ms_scalar)r->call->out[0]->scalar;
+    r->rank->backend->arrays->round_sum(r->rank->device,
+                                        &(ms_rounded_sum){scalar, to, from, plus, count});
+}
+
+/* Once for all steps. */
+static void round_sums(const ring *r)
+{
+    if (r->is_wide)
+        round_to(r, r->call->out[0]->data, r->sums.data, NULL, r->sums.count);
+}
+
 static void join(const ring *r, char *block, const ms_local *keys, const ms_local *values)
 {
     copy(r, block, keys->data, ms_lower_bytes(keys, keys->count));
@@ -135,13 +177,13 @@ static void point(const ring *r, long step, char *block, ms_local *keys, ms_loca
 static void attend(const ring *r, long step)
 {
     const ms_op_call *call = r->call;
-    ms_local keys, values;
+    ms_local keys, values, sums = r->sums;
     point(r, step, r->block[step % 2], &keys, &values);
     ms_attention_block block = {.call = call,
                                 .q = call->in[0],
                                 .k = &keys,
                                 .v = &values,
-                                .o = call->out[0],
+                                .o = &sums,
                                 .lse = call->out[1]};
     r->rank->backend->arrays->attention_block(r->rank->device, &block, call->workspace);
 }
@@ -158,8 +200,8 @@ static ms_status start_next_block(const ring *r, long step, ms_hop *out)
 static ms_status run_forward(const ring *r)
 {
     const ms_op_call *call = r->call;
-    const ms_local *o = call->out[0], *lse = call->out[1];
-    fill(r, o, o->data, 0.0, o->count);
+    const ms_local *lse = call->out[1];
+    fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
     fill(r, lse, lse->data, -HUGE_VAL, lse->count);
     join(r, r->block[0], call->in[1], call->in[2]);
     for (long step = 0; step < r->members->size; step++) {
@@ -168,17 +210,21 @@ static ms_status run_forward(const ring *r)
         attend(r, step);
         MS_TRY(end_hop(r, &block));
     }
+    round_sums(r);
     return MS_OK;
 }
 
 /* ---- backward ---- */
 
-static void add_gradients(const ring *r, long step, char *gradient)
+/* Of this rank alone, in the type of sums. */
+static void make_gradients(const ring *r, long step, char *gradient)
 {
     const ms_op_call *call = r->call;
-    ms_local keys, values, gk, gv, o = *call->in[3], lse = *call->in[4];
+    ms_local keys, values, gk, gv, o = *call->in[3], lse = *call->in[4], gq = r->sums;
     point(r, step, r->block[step % 2], &keys, &values);
     point(r, step, gradient, &gk, &gv);
+    gk.scalar = gv.scalar = gq.scalar;
+    gv.data = gradient + ms_lower_bytes(&gk, r->key_count);
     ms_attention_block block = {.call = call,
                                 .q = call->in[0],
                                 .k = &keys,
@@ -186,30 +232,38 @@ static void add_gradients(const ring *r, long step, char *gradient)
                                 .o = &o,
                                 .lse = &lse,
                                 .go = call->in[5],
-                                .gq = call->out[0],
+                                .gq = &gq,
                                 .gk = &gk,
                                 .gv = &gv};
-    fill(r, call->in[1], gradient, 0.0, r->count);
+    fill(r, &gk, gradient, 0.0, r->count);
     r->rank->backend->arrays->attention_block_grad(r->rank->device, &block,
                                                    call->workspace);
+}
+
+/* What other ranks have added (NULL: none has) and this one: rounded once for each rank, to the type that it travels in. */
+static void add_others(const ring *r, char *ours, const char *others)
+{
+    if (r->is_wide)
+        round_to(r, ours, r->own, others, r->count);
+    else if (others != NULL)
+        r->rank->backend->arrays->add(r->rank->device, (ms_scalar)r->sums.scalar, ours,
+                                      others, r->count);
 }
 
 static ms_status run_backward(const ring *r)
 {
     const ms_op_call *call = r->call;
     char *ours = r->gradient[0], *before = r->gradient[1], *others = r->gradient[2];
-    fill(r, call->out[0], call->out[0]->data, 0.0, call->out[0]->count);
+    fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
     join(r, r->block[0], call->in[1], call->in[2]);
     for (long step = 0; step < r->members->size; step++) {
         ms_hop block, gradient = {0};
         MS_TRY(start_next_block(r, step, &block));
         if (step > 0)
             MS_TRY(start_hop(r, step, TAG_GRADIENT, before, others, &gradient));
-        add_gradients(r, step, ours);
+        make_gradients(r, step, r->is_wide ? r->own : ours);
         MS_TRY(end_hop(r, &gradient));
-        if (step > 0)
-            r->rank->backend->arrays->add(r->rank->device, (ms_scalar)call->in[1]->scalar,
-                                          ours, others, r->count);
+        add_others(r, ours, step > 0 ? others : NULL);
         MS_TRY(end_hop(r, &block));
         char *sent = before;
         before = ours;
@@ -219,6 +273,7 @@ static ms_status run_backward(const ring *r)
     MS_TRY(start_hop(r, 0, TAG_GRADIENT, before, others, &home));
     MS_TRY(end_hop(r, &home));
     part(r, others, call->out[1], call->out[2]);
+    round_sums(r);
     return MS_OK;
 }
 

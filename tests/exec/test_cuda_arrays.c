@@ -123,6 +123,27 @@ static void additions(void **state)
     for_arrays(42, add);
 }
 
+static void round_sum(const array_case *at)
+{
+    ms_scalar sums = at->scalar == MS_SCALAR_BF16 ? MS_SCALAR_FP32 : at->scalar;
+    array x = make_for(at, sums, at->shift), plus = make_for(at, at->scalar, 0),
+          y = make_for(at, at->scalar, 0);
+    ms_rounded_sum sum = {at->scalar, y.data, x.data, NULL, x.count};
+    ms_cuda_array_round_sum(NULL, &sum);
+    expect(at->arena, &y, x.values);
+    sum.plus = plus.data;
+    ms_cuda_array_round_sum(NULL, &sum);
+    for (long i = 0; i < x.count; i++)
+        x.values[i] = in_sums(at->scalar, x.values[i] + plus.values[i]);
+    expect(at->arena, &y, x.values);
+}
+
+static void sums_are_rounded(void **state)
+{
+    (void)state;
+    for_arrays(50, round_sum);
+}
+
 static void cast(const array_case *at)
 {
     array x = make_for(at, at->scalar, 0);
@@ -526,6 +547,7 @@ int main(void)
         cmocka_unit_test(fills_and_scales),
         cmocka_unit_test(additions),
         cmocka_unit_test(casts),
+        cmocka_unit_test(sums_are_rounded),
         cmocka_unit_test(sums_are_added_in_one_order),
         cmocka_unit_test(boxes_are_copied),
         cmocka_unit_test(an_empty_box_is_no_work),

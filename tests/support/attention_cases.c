@@ -246,7 +246,8 @@ static void release_from(trial *t, int first)
 static ms_local take_part(trial *t, int tensor, long first, long length, bool with_values)
 {
     const ms_local *whole = &t->whole[tensor];
-    ms_scalar scalar = scalar_of(t, tensor);
+    bool is_sum = t->c->num_ranks > 0 && !with_values; /* results of blocks */
+    ms_scalar scalar = is_sum ? t->precision.statistic : scalar_of(t, tensor);
     ms_local part = *whole;
     part.scalar = (unsigned char)scalar;
     if (tensor != P) {
@@ -428,7 +429,7 @@ static double tolerance_of(const trial *t, int tensor, long i)
     const ms_attention_case *c = t->c;
     double of_sums = 4 * (double)(c->width + c->value_width + c->sequence) *
                      unit[t->precision.statistic];
-    double num_writes = c->num_ranks > 0 ? c->num_ranks : 1;
+    double num_writes = c->num_ranks > 0 ? 0 : 1;
     if (tensor == LSE)
         return of_sums * (1 + fabs(values(&t->whole[LSE])[i]));
     if (tensor == P)

@@ -18,7 +18,7 @@ typedef struct ms_attention_case {
 /*
  * Forward, then backward from the reference's o and lse, in two orders of threads, whose results must have equal bits. Fails the test where an element differs by
  * more than roundings explain. With u a rounding of the type of reals (bf16: 2^-8), weights of a product are rounded to it, and results as often as they are
- * written: o once for each block, a gradient once for each rank that adds to it. An element that is a sum of terms t may then differ by
+ * written: once, but not those of blocks, which are sums in fp32. An element that is a sum of terms t may then differ by
  *     u (1 + number of writes) sum |t|
  * and, since weights themselves come from sums in fp32 (fp64) of d products, and sums have as many terms as the sequence is long, by
  *     4 (d + w + s) 2^-24 (2^-53) sum |t'|
