@@ -214,7 +214,7 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
-/* On one rank of this process, whatever the backend; in fp32 what CPUs do not compute in. */
+/* On one rank of this process, whatever the backend; in fp32, with the same rounded weights, what CPUs do not compute in. */
 static ms_status check_run(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -228,6 +228,7 @@ static ms_status check_run(request *r)
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = is_cuda(r->choice.backend);
     const ms_check_tolerance tolerance = ms_check_tolerance_of(how.type, other_kernels);
+    how.weights_in_bf16 = how.type == MS_REAL_BF16;
     if (!backend->computes[how.type])
         how.type = MS_REAL_FP32;
     ms_outcome reference = {0};

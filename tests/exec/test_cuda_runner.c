@@ -28,8 +28,8 @@ static void check_case(const ms_run_tolerance *how, ms_cuda_transport transport,
     ms_cuda_fake_end();
 }
 
-/* bf16 has 8 bits: what four layers of random weights make of 2^-9 of each activation. */
-static const ms_run_tolerance in_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 5e-2, HUGE_VAL};
+/* bf16 has 8 bits: what four layers of random weights make of 2^-9 of each activation (test_cuda_bf16 says why). */
+static const ms_run_tolerance in_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 2e-2, HUGE_VAL};
 
 static void ranks_in_bf16(void **state)
 {

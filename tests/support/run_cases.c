@@ -83,8 +83,9 @@ static ms_run_case serial_case(const ms_run_case *c)
     return serial;
 }
 
+/* `weights_in_bf16`: they begin rounded. */
 static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
-                      const ms_backend *backend)
+                      bool weights_in_bf16, const ms_backend *backend)
 {
     static const ms_dtype compute[MS_NUM_REAL_TYPES] = {
         [MS_REAL_FP32] = MS_FP32, [MS_REAL_FP64] = MS_FP64, [MS_REAL_BF16] = MS_BF16};
@@ -93,6 +94,7 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     ms_plan typed = c->plan;
     typed.compute = compute[type];
     options.num_steps = NUM_STEPS;
+    options.weights_in_bf16 = weights_in_bf16;
     ASSERT_OK(ms_run_plan(cx, c->model, &typed, c->stack, backend, &options, &out), cx);
     return out;
 }
@@ -117,12 +119,14 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
     ms_run_case serial = serial_case(c);
     bool is_bf16 = how->type == MS_REAL_BF16; /* CPUs compute in fp32 and fp64 */
     ms_outcome want =
-        run(cx, &serial, is_bf16 ? MS_REAL_FP32 : how->type, &ms_backend_loop);
-    ms_outcome got = run(cx, c, how->type, backend);
+        run(cx, &serial, is_bf16 ? MS_REAL_FP32 : how->type, is_bf16, &ms_backend_loop);
+    ms_outcome got = run(cx, c, how->type, false, backend);
     const char *worst = "";
     double first = loss_difference(&got, &want, 0, 1);
     double later = loss_difference(&got, &want, 1, NUM_STEPS);
-    double gradients = ms_run_difference(&got.gradients, &want.gradients, &worst);
+    double gradients = is_bf16
+                           ? ms_run_relative_norm(&got.gradients, &want.gradients)
+                           : ms_run_difference(&got.gradients, &want.gradients, &worst);
     double updated = ms_run_difference(&got.updated, &want.updated, NULL);
     ASSERT_INT(got.steps_done, NUM_STEPS);
     bool ok = first <= how->first_loss && later <= how->later_loss &&

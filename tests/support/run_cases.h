@@ -10,7 +10,7 @@ typedef struct ms_run_tolerance {
     long most_layers;              /* of the models: rounding grows with depth */
     double first_loss, later_loss; /* relative */
     double gradients,
-        updated; /* of the first step, and the weights after the last: of each tensor's largest */
+        updated; /* of the first step, and the weights after the last: of each tensor's largest; gradients in bf16: by ms_run_relative_norm */
 } ms_run_tolerance;
 
 /* In fp32 weights after later steps are not compared: AdamW amplifies rounding. */
@@ -27,7 +27,7 @@ typedef struct ms_run_case {
  * cx->arena. */
 ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t seed,
                              long number, long gpus);
-/* Whether a run of the case on the backend comes near enough to that of one rank of the loop backend (of bf16 in fp32); prints what does not. */
+/* Whether a run of the case on the backend comes near enough to that of one rank of the loop backend (of bf16 in fp32, with the same rounded weights); prints what does not. */
 bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how);
 

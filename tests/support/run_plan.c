@@ -154,3 +154,22 @@ double ms_run_difference(const ms_safe_file *got, const ms_safe_file *want,
     }
     return most;
 }
+
+double ms_run_relative_norm(const ms_safe_file *got, const ms_safe_file *want)
+{
+    double squares = 0.0, of_difference = 0.0;
+    if (got->num_tensors != want->num_tensors)
+        return HUGE_VAL;
+    for (int i = 0; i < want->num_tensors; i++) {
+        const ms_safe_tensor *x = &got->tensors[i], *y = &want->tensors[i];
+        if (strcmp(x->name, y->name) != 0 || x->count != y->count)
+            return HUGE_VAL;
+        for (long j = 0; j < y->count; j++) {
+            double difference = x->values[j] - y->values[j];
+            squares += y->values[j] * y->values[j];
+            of_difference += difference * difference;
+        }
+    }
+    double relative = sqrt(of_difference / squares);
+    return isnan(relative) ? HUGE_VAL : relative;
+}

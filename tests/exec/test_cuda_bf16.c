@@ -1,0 +1,135 @@
+/* Gradients in bf16 on GPUs, which here are memory, against fp32 on one CPU rank that begins with the same rounded weights.
+ *
+ * Each of n roundings of activations on the way to a gradient changes it by up to 2^-9 of it, either way: together by about 2^-9 root(n / 3), 0.01 for a hundred. That is also about
+ * what rounding all weights once does, since every product has one weight for one activation: this is measured here, by two references in fp32 with weights that are
+ * rounded or not, and a run in bf16 may be no more than twice as far away. */
+#include "tests/support/cuda_backend.h"
+#include "tests/support/cuda_fake.h"
+#include "tests/support/run_plan.h"
+
+#include "base/number.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+#define LIMIT 2e-2
+
+/* Sanitizers are ten times as slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NUM_DENSE 2
+#define NUM_MOE   1
+#else
+#define NUM_DENSE MS_NUM_SMALL_DENSE
+#define NUM_MOE   MS_NUM_SMALL_MOE
+#endif
+
+typedef struct mesh {
+    long size[MS_NUM_PLAN_AXES]; /* pp, dp_replicate, dp_shard, cp, tp */
+    long zero;
+    ms_cp_method cp_method;
+} mesh;
+
+/* Experts are given tokens in turn: rounding changes which of nearly equal logits are chosen. */
+static ms_runner_options options_of(const ms_model *model, const ms_plan *plan)
+{
+    ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP32);
+    options.balanced_routing = model->moe.num_experts > 0;
+    options.wants_weights = options.wants_updated = false;
+    return options;
+}
+
+static ms_outcome run_serial(const ms_model *model, bool weights_in_bf16)
+{
+    ms_outcome out;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = ms_run_base_plan();
+    ms_runner_options options = options_of(model, &plan);
+    options.weights_in_bf16 = weights_in_bf16;
+    ASSERT_OK(ms_run_plan(cx, model, &plan, "generic", &ms_backend_loop, &options, &out),
+              cx);
+    return out;
+}
+
+static ms_outcome run_in_bf16(const ms_model *model, const mesh *on)
+{
+    ms_outcome out;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = ms_run_base_plan();
+    memcpy(plan.size, on->size, sizeof plan.size);
+    plan.gpus = 1;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        plan.gpus *= on->size[axis];
+    plan.microbatch = 2;
+    plan.zero = on->zero;
+    plan.cp_method = on->cp_method;
+    plan.compute = MS_BF16;
+    ms_plan_settle(&plan);
+    ms_runner_options options = options_of(model, &plan);
+    options.type = MS_REAL_BF16;
+    ms_cuda_fake_begin(&(ms_cuda_fake_options){.seed = 3, .num_devices = (int)plan.gpus});
+    ms_cuda_backend cuda = ms_test_cuda_backend(MS_CUDA_BY_NCCL);
+    ASSERT_OK(ms_run_plan(cx, model, &plan, "generic", &cuda.table, &options, &out), cx);
+    ms_cuda_fake_end();
+    return out;
+}
+
+/* The measure of `run --check`: in each tensor the largest difference over the largest value. */
+static void check_each_tensor(ms_make_model *make, const mesh *on)
+{
+    ms_ctx *cx = test_cx();
+    ms_model *model = MS_NEW(cx->arena, ms_model);
+    const char *worst = "";
+    *model = *ms_run_model(cx->arena, make);
+    model->num_layers = 2;
+    ms_outcome want = run_serial(model, true), got = run_in_bf16(model, on);
+    double relative = ms_run_difference(&got.gradients, &want.gradients, &worst);
+    if (relative > LIMIT)
+        fail_msg("%s: gradient of %s %.2e", model->name, worst, relative);
+    ASSERT_NEAR(got.losses[0], want.losses[0], LIMIT * want.losses[0]);
+}
+
+static void two_layers_differ_by_less_than_the_limit_in_every_tensor(void **state)
+{
+    (void)state;
+    static const mesh meshes[] = {{{1, 1, 1, 1, 1}, 0, MS_CP_ALL_GATHER},
+                                  {{1, 1, 1, 4, 1}, 1, MS_CP_RING},
+                                  {{1, 1, 2, 1, 1}, 3, MS_CP_ALL_GATHER}};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        check_each_tensor(ms_small_llama, &meshes[i]);
+        check_each_tensor(ms_small_gpt, &meshes[i]);
+        if (meshes[i].size[MS_CP] == 1)
+            check_each_tensor(ms_small_mixtral, &meshes[i]);
+    }
+}
+
+static void check_all_together(ms_make_model *make, const mesh *on)
+{
+    const ms_model *model = ms_run_model(test_cx()->arena, make);
+    ms_outcome unrounded = run_serial(model, false), want = run_serial(model, true),
+               got = run_in_bf16(model, on);
+    double relative = ms_run_relative_norm(&got.gradients, &want.gradients),
+           of_weights = ms_run_relative_norm(&unrounded.gradients, &want.gradients);
+    if (relative > LIMIT || relative > 2.0 * of_weights)
+        fail_msg("%s: %.2e, rounding weights %.2e", model->name, relative, of_weights);
+}
+
+/* All kinds of models, whose single tensors differ by up to 0.09 where terms of either sign cancel: by as much as when only the weights are rounded. */
+static void four_layers_differ_by_what_rounding_does(void **state)
+{
+    (void)state;
+    static const mesh alone = {{1, 1, 1, 1, 1}, 0, MS_CP_ALL_GATHER},
+                      ring = {{1, 1, 1, 4, 1}, 0, MS_CP_RING};
+    for (int i = 0; i < NUM_DENSE; i++)
+        check_all_together(ms_small_dense[i], i % 2 == 0 ? &alone : &ring);
+    for (int i = 0; i < NUM_MOE; i++)
+        check_all_together(ms_small_moe[i], &alone);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_layers_differ_by_less_than_the_limit_in_every_tensor),
+        cmocka_unit_test(four_layers_differ_by_what_rounding_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
