@@ -232,11 +232,11 @@ template <class T, class S> struct updating {
                     ms = load_lanes<N>(first + i), vs = load_lanes<N>(second + i);
         lanes<T, N> rounded;
         for (int j = 0; j < N; j++) {
-            S g = gs.at[j] * s.gradient_scale;
-            S m = ms.at[j] + (g - ms.at[j]) * s.towards;
-            S v = vs.at[j] * s.beta2 + s.one_minus_beta2 * g * g;
+            S g = times(gs.at[j], s.gradient_scale);
+            S m = ms.at[j] + times(g - ms.at[j], s.towards);
+            S v = times(vs.at[j], s.beta2) + times(times(s.one_minus_beta2, g), g);
             S root = sqrt(v) / s.root_correction + s.epsilon;
-            w.at[j] = w.at[j] * s.kept - s.step_size * (m / root);
+            w.at[j] = times(w.at[j], s.kept) - times(s.step_size, m / root);
             ms.at[j] = m;
             vs.at[j] = v;
             rounded.at[j] = stored<T>(w.at[j]);

@@ -37,7 +37,7 @@ __device__ double initial_value(const ms_initial_piece &how, long place)
     uint64_t state = split(how.key, (uint64_t)place);
     double first = next_uniform(&state);
     if (how.is_norm || how.is_bias)
-        return (how.is_norm ? 1.0 : 0.0) + how.spread * (2.0 * first - 1.0);
+        return (how.is_norm ? 1.0 : 0.0) + times(how.spread, 2.0 * first - 1.0);
     double angle = 2.0 * PI * next_uniform(&state);
     return how.deviation * sqrt(-2.0 * log(1.0 - first)) * cos(angle);
 }
