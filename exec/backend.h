@@ -13,7 +13,7 @@
 #include "sim/graph.h"
 
 /* A point in a rank's own order; 0 has always happened. */
-typedef int ms_event;
+typedef long ms_event;
 
 typedef enum ms_transfer_kind {
     MS_TRANSFER_ALL_GATHER, /* count: of each member; receive holds size x count, in the order of members */
