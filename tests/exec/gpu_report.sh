@@ -8,10 +8,10 @@
 #
 #   --dry        nothing is run: every line says "not measured"
 #   --rehearse   on CPU cores, by the backend loop and with small models: tries this script where there is no GPU
-#   --only       of: kernels models meshes steps predictions calibrate sanitizer torch
+#   --only       of: kernels models meshes steps predictions calibrate sanitizer torch; one alone has all the time
 #
 # Needs build/bundle (`make bundle`, made anywhere), or nvcc and what the build needs: then it builds. MESHSIM names another program, TESTS another
-# folder of test programs, PYTHON another python3. Exit status: 0 when all was measured and within its limits (or --dry), 1 otherwise.
+# folder of test programs, PYTHON another python3. cuBLASLt and NCCL of pip's packages are found where the loader has none. Exit status: 0 when all was measured and within its limits (or --dry), 1 otherwise.
 set -uo pipefail
 repository=$(cd "$(dirname "$0")/../.." && pwd)
 out=${OUT:-$repository/build/gpu-report}
@@ -34,6 +34,9 @@ done
 for part in $parts; do
     case " $all_parts " in *" $part "*) ;; *) echo "there is no part \"$part\": $all_parts" >&2 && exit 2 ;; esac
 done
+# a program that was copied looks for them where it was built
+export MESHSIM_CONFIGS=${MESHSIM_CONFIGS:-$repository/configs}
+PATH=$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$repository" || exit 1
@@ -101,17 +104,27 @@ result()
 
 # ---- time
 
+# At most, where others are to come: a part that hangs leaves them their time.
+declare -A seconds_of=([kernels]=120 [models]=70 [meshes]=110 [steps]=150 [predictions]=10 [calibrate]=310 [sanitizer]=100 [torch]=200)
+end_of_part_s=$budget_s
+
 left()
 {
     echo $((budget_s - SECONDS > 0 ? budget_s - SECONDS : 0))
 }
 
-# limited SECONDS LOG COMMAND...: its exit status; 124 when it takes longer than that, or than what is left in all
+left_of_part()
+{
+    local end_s=$((end_of_part_s < budget_s ? end_of_part_s : budget_s))
+    echo $((end_s - SECONDS > 0 ? end_s - SECONDS : 0))
+}
+
+# limited SECONDS LOG COMMAND...: its exit status; 124 when it takes longer than that, or than what is left of the part or in all
 limited()
 {
     local seconds=$1 log=$2 most rc=0
     shift 2
-    most=$(left)
+    most=$(left_of_part)
     [ "$most" -gt 0 ] || { echo "no time was left" >>"$log" && return 124; }
     [ "$seconds" -lt "$most" ] || seconds=$most
     echo "\$ $*" >>"$log"
@@ -171,6 +184,31 @@ find_gpu()
 {
     gpu_text=$(nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit --format=csv,noheader 2>/dev/null | head -1)
     [ -n "$gpu_text" ]
+}
+
+# library NAME: whether the loader finds it, or meshsim in CUDA's folders
+library()
+{
+    local folder
+    while read -r folder; do
+        ! compgen -G "${folder:-/usr/local/cuda/lib64}/$1.so.*" >/dev/null || return 0
+    done < <(printf '/usr/local/cuda/lib64\n/usr/local/cuda/targets/x86_64-linux/lib\n' && tr ':' '\n' <<<"${LD_LIBRARY_PATH:-}")
+    ldconfig -p 2>/dev/null | grep "$1\.so\." >/dev/null
+}
+
+# Folders of pip's packages go to the loader where it lacks a library.
+find_libraries()
+{
+    local python folders name
+    for python in ${PYTHON:-} python3 /usr/bin/python3; do
+        folders=$("$python" -c 'import glob, nvidia; print("\n".join(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null) && break
+    done
+    for name in libcublasLt libnccl; do
+        library $name && continue
+        while read -r folder; do
+            ! compgen -G "$folder/$name.so.*" >/dev/null || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+        done <<<"$folders"
+    done
 }
 
 build_programs()
@@ -388,7 +426,11 @@ part_calibrate()
     local profile=$out/gpu_report_profile.json log=$logs/calibrate.log rc=0 quick=() start=$SECONDS size
     [ $backend = cuda ] || return
     # the whole grid takes up to 300 s; what follows needs some, too
-    [ "$(left)" -gt 400 ] || quick=(--quick)
+    local needed=310 part
+    for part in sanitizer torch; do
+        case " $parts " in *" $part "*) needed=$((needed + seconds_of[$part])) ;; esac
+    done
+    [ "$(left)" -ge $needed ] || quick=(--quick)
     limited 310 "$log" "$program" calibrate --backend $backend --dtype $dtype --cluster $cluster "${quick[@]}" -o "$profile" || rc=$?
     if [ $rc -ne 0 ]; then
         result calibrate failed "" "" "" "$(why "$log" $rc)"
@@ -414,13 +456,15 @@ part_calibrate()
 
 sanitize()
 {
-    local tool=$1 model=$2 rc=0 sanitizer
+    local tool=$1 model=$2 rc=0 sanitizer options=()
     local id=sanitizer.$1.$2 log=$logs/sanitizer.$1.$2.log
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null) || {
         result "$id" "not measured" "" "" "" "there is no compute-sanitizer"
         return
     }
-    limited 60 "$log" "$sanitizer" --tool "$tool" --error-exitcode 99 "$program" run --backend $backend --dtype bf16 \
+    # an event that has not happened yet is no error, though its query says so
+    [ "$tool" != memcheck ] || options=(--report-api-errors no)
+    limited 60 "$log" "$sanitizer" --tool "$tool" "${options[@]}" --error-exitcode 99 "$program" run --backend $backend --dtype bf16 \
         --model "tests/data/gpu/$model.json" --seq 192 --global-batch 1 --steps 1 || rc=$?
     local summary
     summary=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -n 1)
@@ -593,6 +637,7 @@ if ! find_gpu && [ $backend = cuda ]; then
     finish true
 fi
 [ $backend = cuda ] || gpu_text=
+[ $backend != cuda ] || find_libraries
 if ! build_programs; then
     echo "there is no program to run: neither build/bundle (make bundle) nor a build here" >&2
     tail -n 20 "$logs/build.log" >&2
@@ -600,6 +645,8 @@ if ! build_programs; then
 fi
 limited 20 "$logs/info.log" "$program" info
 for part in $parts; do
+    # one that is asked for alone has all
+    [ "$parts" = "$part" ] || end_of_part_s=$((SECONDS + seconds_of[$part]))
     "part_$part"
 done
 finish true

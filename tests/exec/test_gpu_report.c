@@ -26,6 +26,7 @@ static const char meshsim[] =
     "out=; last=; what=$1\n"
     "for word in \"$@\"; do [ \"$last\" != -o ] || out=$word; last=$word; done\n"
     "gradient=3e-6; loss=1e-7\n"
+    "[ -d \"$MESHSIM_CONFIGS/models\" ] || { echo 'error: no configs' >&2; exit 1; }\n"
     "case \" $* \" in\n"
     "*' --pp 2 '*) echo 'error: out of memory on GPU 0' >&2; exit 1 ;;\n"
     "*' --ep 2 '*) gradient=null ;;\n"
