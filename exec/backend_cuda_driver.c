@@ -108,10 +108,17 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
+/* Streams that share one of the GPU's queues wait for each other: what a send waits for may then be behind it. The most that there are, and before the first call. */
+static void ask_for_queues(void)
+{
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 static ms_status find(ms_ctx *cx, int *num_devices)
 {
     char reason[MS_CUDA_REASON];
     *num_devices = 0;
+    ask_for_queues();
     cudaError_t error = cudaGetDeviceCount(num_devices);
     if (error != cudaSuccess || *num_devices == 0)
         return no_devices(cx, error);
