@@ -8,7 +8,8 @@
 #
 #   --dry        nothing is run: every line says "not measured"
 #   --rehearse   on CPU cores, by the backend loop and with small models: tries this script where there is no GPU
-#   --only       of: kernels models meshes steps predictions calibrate sanitizer torch; one alone has all the time
+#   --only       of: kernels models meshes steps predictions calibrate sanitizer torch; one alone has all the time, and calibrate
+#                then measures its whole grid
 #
 # Needs build/bundle (`make bundle`, made anywhere), or nvcc and what the build needs: then it builds. MESHSIM names another program, TESTS another
 # folder of test programs, PYTHON another python3. cuBLASLt and NCCL of pip's packages are found where the loader has none. Exit status: 0 when all was measured and within its limits (or --dry), 1 otherwise.
@@ -105,7 +106,7 @@ result()
 # ---- time
 
 # At most, where others are to come: a part that hangs leaves them their time.
-declare -A seconds_of=([kernels]=120 [models]=70 [meshes]=110 [steps]=150 [predictions]=10 [calibrate]=310 [sanitizer]=100 [torch]=200)
+declare -A seconds_of=([kernels]=120 [models]=70 [meshes]=110 [steps]=150 [predictions]=10 [calibrate]=310 [sanitizer]=160 [torch]=200)
 end_of_part_s=$budget_s
 
 left()
