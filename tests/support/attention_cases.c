@@ -213,14 +213,17 @@ static void add_pair(const trial *t, long b, long n, long query, long key)
 static void add_pairs(const trial *t)
 {
     const ms_attention_case *c = t->c;
-    for (long b = 0; b < c->batch; b++)
-        for (long n = 0; n < c->heads; n++)
-            for (long i = 0; i < c->sequence; i++)
+    for (long b = 0; b < c->batch; b++) {
+        for (long n = 0; n < c->heads; n++) {
+            for (long i = 0; i < c->sequence; i++) {
                 for (long j = 0; j < c->sequence; j++) {
                     long distance = t->positions[i] - t->positions[j];
                     if (distance >= 0 && (c->window == 0 || distance < c->window))
                         add_pair(t, b, n, i, j);
                 }
+            }
+        }
+    }
 }
 
 /* ---- the device ---- */
