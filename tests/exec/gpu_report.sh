@@ -9,9 +9,11 @@
 #   --dry        nothing is run: every line says "not measured"
 #   --rehearse   on CPU cores, by the backend loop and with small models: tries this script where there is no GPU
 #   --only       of: kernels models meshes steps predictions calibrate sanitizer torch
+#   --seconds    that all may take, 540
 #
 # Needs build/bundle (`make bundle`, made anywhere), or nvcc and what the build needs: then it builds. MESHSIM names another program, TESTS another
-# folder of test programs, PYTHON another python3. Exit status: 0 when all was measured and within its limits (or --dry), 1 otherwise.
+# folder of test programs, PYTHON another python3. Exit status: 0 when all was measured and within its limits (or --dry), 2 for wrong usage, 1
+# otherwise.
 set -uo pipefail
 repository=$(cd "$(dirname "$0")/../.." && pwd)
 out=${OUT:-$repository/build/gpu-report}
@@ -24,9 +26,15 @@ while [ $# -gt 0 ]; do
     case "$1" in
     --dry) dry=1 ;;
     --rehearse) backend=loop ;;
-    --only) parts=${2//,/ } && shift ;;
-    --out) out=$2 && shift ;;
-    --seconds) budget_s=$2 && shift ;;
+    --only | --out | --seconds)
+        [ $# -gt 1 ] || { echo "$1 needs a value" >&2 && exit 2; }
+        case "$1" in
+        --only) parts=${2//,/ } ;;
+        --out) out=$2 ;;
+        --seconds) budget_s=$2 ;;
+        esac
+        shift
+        ;;
     *) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2 && exit 2 ;;
     esac
     shift
@@ -34,8 +42,9 @@ done
 for part in $parts; do
     case " $all_parts " in *" $part "*) ;; *) echo "there is no part \"$part\": $all_parts" >&2 && exit 2 ;; esac
 done
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
+[[ "$budget_s" =~ ^[1-9][0-9]*$ ]] || { echo "--seconds is \"$budget_s\", must be a whole number above 0" >&2 && exit 2; }
+# before minutes of measuring
+mkdir -p "$out" && out=$(cd "$out" && pwd) && [ -w "$out" ] || { echo "no results can be written to $out" >&2 && exit 1; }
 cd "$repository" || exit 1
 work=$(mktemp -d)
 logs=$work/logs
@@ -304,7 +313,7 @@ part_meshes()
 
 # ---- full steps
 
-cluster=hgx-h200
+cluster=hgx-h200 # or that of the GPU, as `meshsim info` has it; "": none is known, so that nothing can be said about its peak
 sequence=4096
 batch=8
 microbatch=2
@@ -317,13 +326,14 @@ if [ $backend != cuda ]; then
 fi
 plan_of()
 {
-    echo "--model ${model_of[$1]} --seq $sequence --global-batch $batch --microbatch $microbatch --cluster $cluster --gpus 1 --stack meshsim"
+    echo "--model ${model_of[$1]} --seq $sequence --global-batch $batch --microbatch $microbatch --cluster ${cluster:-cpu} --gpus 1 --stack meshsim"
 }
 
 # mfu SIZE TOKENS_PER_S: model FLOP with all attention pairs over the cluster's dense peak, as `meshsim predict` counts it
 mfu()
 {
     local json=$work/mfu.$1.json
+    [ -n "$cluster" ] || return
     # shellcheck disable=SC2046
     [ -s "$json" ] || limited 20 "$logs/predict.log" "$program" predict $(plan_of "$1") --precision $dtype --json -o "$json"
     local fraction rate
@@ -371,7 +381,7 @@ part_predictions()
     local size json
     for size in 1b 3b; do
         json=$work/run.$size.json
-        [ -s "$json" ] || continue
+        [ -s "$json" ] && [ -n "$cluster" ] || continue
         result predictions.$size.step measured \
             "$(calculate "$(field "$json" predicted.step_s) / $(field "$json" measured.step_s)")" "of it" "" \
             "predicted $(calculate "1e3 * $(field "$json" predicted.step_s)") ms"
@@ -387,6 +397,7 @@ part_calibrate()
 {
     local profile=$out/gpu_report_profile.json log=$logs/calibrate.log rc=0 quick=() start=$SECONDS size
     [ $backend = cuda ] || return
+    [ -n "$cluster" ] || { result calibrate "not measured" "" "" "" "no cluster of this GPU is known" && return; }
     # the whole grid takes up to 300 s; what follows needs some, too
     [ "$(left)" -gt 400 ] || quick=(--quick)
     limited 310 "$log" "$program" calibrate --backend $backend --dtype $dtype --cluster $cluster "${quick[@]}" -o "$profile" || rc=$?
@@ -599,6 +610,10 @@ if ! build_programs; then
     finish
 fi
 limited 20 "$logs/info.log" "$program" info
+limited 20 "$logs/info.log" "$program" info --json -o "$work/info.json"
+if [ $backend = cuda ] && grep -q '"cluster": ' "$work/info.json" 2>/dev/null; then
+    cluster=$(sed -nE 's/^ *"cluster": "(.*)".*/\1/p;/"cluster": null/q' "$work/info.json" | head -n 1)
+fi
 for part in $parts; do
     "part_$part"
 done

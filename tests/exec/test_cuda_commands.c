@@ -287,6 +287,7 @@ static void info_lists_gpus(void **state)
     ASSERT_INT(ms_json_length(at(cx, root, "gpus.devices")), 2);
     ASSERT_TEXT(text(cx, root, "gpus.devices.1.name"), "fake device");
     ASSERT_NEAR(number(cx, root, "gpus.devices.1.memory_bytes"), 1073741824.0, 0.0);
+    assert_true(ms_json_is_null(at(cx, root, "gpus.devices.1.cluster")));
     ms_json_close(doc);
 }
 
