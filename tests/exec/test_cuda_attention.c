@@ -109,6 +109,41 @@ static void windows_and_rings(void **state)
     run_in_all_types(cases, sizeof cases / sizeof *cases);
 }
 
+/* Context parallelism that gathers keys: fewer queries than keys, which begin elsewhere. */
+static void parts_of_queries_see_all_keys(void **state)
+{
+    (void)state;
+    const ms_attention_case cases[] = {
+        {.batch = 2,
+         .sequence = 66,
+         .heads = 2,
+         .kv_heads = 1,
+         .width = 9,
+         .value_width = 9,
+         .num_ranks = 2,
+         .is_gathered = true},
+        {.batch = 1,
+         .sequence = 75,
+         .heads = 2,
+         .kv_heads = 2,
+         .width = 5,
+         .value_width = 5,
+         .num_ranks = 3,
+         .is_gathered = true,
+         .window = 50},
+        {.batch = 1,
+         .sequence = 68,
+         .heads = 2,
+         .kv_heads = 1,
+         .width = 5,
+         .value_width = 5,
+         .num_ranks = 2,
+         .is_gathered = true,
+         .head_tail = true},
+    };
+    run_in_all_types(cases, sizeof cases / sizeof *cases);
+}
+
 static void probabilities_are_stored(void **state)
 {
     (void)state;
@@ -191,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_widths_and_lengths),
         cmocka_unit_test(windows_and_rings),
+        cmocka_unit_test(parts_of_queries_see_all_keys),
         cmocka_unit_test(probabilities_are_stored),
         cmocka_unit_test(addresses_that_tensor_cores_cannot_use),
         cmocka_unit_test(tensor_cores_are_used_where_they_can),

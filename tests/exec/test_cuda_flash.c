@@ -166,6 +166,41 @@ static void rings_equal_one_block(void **state)
     run(cases, sizeof cases / sizeof *cases);
 }
 
+/* Context parallelism that gathers keys: fewer queries than keys, which begin elsewhere. */
+static void parts_of_queries_see_all_keys(void **state)
+{
+    (void)state;
+    const ms_attention_case cases[] = {
+        {.batch = 2,
+         .sequence = 132,
+         .heads = 2,
+         .kv_heads = 1,
+         .width = 64,
+         .value_width = 64,
+         .num_ranks = 2,
+         .is_gathered = true},
+        {.batch = 1,
+         .sequence = 258,
+         .heads = 2,
+         .kv_heads = 2,
+         .width = 128,
+         .value_width = 128,
+         .num_ranks = 3,
+         .is_gathered = true,
+         .window = 50},
+        {.batch = 1,
+         .sequence = 140,
+         .heads = 2,
+         .kv_heads = 1,
+         .width = 128,
+         .value_width = 128,
+         .num_ranks = 2,
+         .is_gathered = true,
+         .head_tail = true},
+    };
+    run(cases, sizeof cases / sizeof *cases);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +208,7 @@ int main(void)
         cmocka_unit_test(heads_that_share_keys),
         cmocka_unit_test(windows),
         cmocka_unit_test(rings_equal_one_block),
+        cmocka_unit_test(parts_of_queries_see_all_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,13 @@ static ms_scalar scalar_of(const trial *t, int tensor)
     return tensor == LSE ? t->precision.statistic : t->precision.real;
 }
 
+/* Every rank has all of it. */
+static bool is_whole(const trial *t, int tensor)
+{
+    bool of_keys = tensor == K || tensor == V || tensor == GK || tensor == GV;
+    return t->c->num_ranks == 0 || (t->c->is_gathered && of_keys);
+}
+
 /* ---- operands ---- */
 
 static void make_local(trial *t, int tensor)
@@ -71,7 +78,7 @@ static void make_local(trial *t, int tensor)
     t->rounded[tensor] = MS_NEW_ARRAY(t->arena, x->count + 1, double);
     t->summed[tensor] = MS_NEW_ARRAY(t->arena, x->count + 1, double);
     memcpy(t->tensors[tensor].dims, dims[tensor], strlen(dims[tensor]) + 1);
-    if (t->c->num_ranks > 0)
+    if (t->c->num_ranks > 0 && !is_whole(t, tensor))
         t->tensors[tensor].at[1] = (ms_placement){.kind = MS_SHARD, .dim = 's'};
 }
 
@@ -297,24 +304,47 @@ static ms_cuda_call make_call(trial *t, ms_op_call *op, int pass)
                           .workspace = take_memory(t, bytes, true)};
 }
 
-static void run_whole(trial *t, int pass, double *got[NUM_TENSORS])
+static ms_local take_own(trial *t, int tensor, int rank, bool with_values)
+{
+    long length = t->c->sequence / (is_whole(t, tensor) ? 1 : t->c->num_ranks);
+    return take_part(t, tensor, is_whole(t, tensor) ? 0 : rank * length, length,
+                     with_values);
+}
+
+/* One operation: of all queries, or of a rank that has all keys. Gradients of keys are sums over such ranks. */
+static void run_one(trial *t, int pass, int rank, double *got[NUM_TENSORS])
 {
     const ms_node *node = &t->node[pass];
     ms_op_call op;
     ms_cuda_call call = make_call(t, &op, pass);
     ms_local part[NUM_TENSORS];
     for (int i = 0; i < node->num_in; i++) {
-        part[node->in[i]] = take_part(t, node->in[i], 0, t->c->sequence, true);
+        part[node->in[i]] = take_own(t, node->in[i], rank, true);
         op.in[i] = &part[node->in[i]];
     }
     for (int i = 0; i < node->num_out; i++) {
-        part[node->out[i]] = take_part(t, node->out[i], 0, t->c->sequence, false);
+        part[node->out[i]] = take_own(t, node->out[i], rank, false);
         op.out[i] = &part[node->out[i]];
     }
     ASSERT_OK(pass == 0 ? ms_cuda_attention(&call) : ms_cuda_attention_grad(&call),
               call.cx);
-    for (int i = 0; i < node->num_out; i++)
-        put_part(op.out[i], &t->whole[node->out[i]], got[node->out[i]]);
+    for (int i = 0; i < node->num_out; i++) {
+        const ms_local *whole = &t->whole[node->out[i]];
+        double *own = MS_NEW_ARRAY(t->arena, whole->count + 1, double);
+        put_part(op.out[i], whole, own);
+        for (long j = 0; j < whole->count; j++)
+            got[node->out[i]][j] += own[j];
+    }
+}
+
+static void run_ranks(trial *t, int pass, double *got[NUM_TENSORS])
+{
+    int num_ranks = t->c->num_ranks > 0 ? t->c->num_ranks : 1;
+    assert_true(t->c->sequence % num_ranks == 0);
+    for (int rank = 0; rank < num_ranks; rank++) {
+        run_one(t, pass, rank, got);
+        release_from(t, 0);
+    }
 }
 
 /* ---- rings ---- */
@@ -413,10 +443,11 @@ static const char *describe(const trial *t)
 {
     const ms_attention_case *c = t->c;
     return ms_arena_printf(
-        t->arena, "b %ld s %ld n %ld g %ld d %ld w %ld window %ld ranks %d%s%s%s, %s",
+        t->arena, "b %ld s %ld n %ld g %ld d %ld w %ld window %ld ranks %d%s%s%s%s, %s",
         c->batch, c->sequence, c->heads, c->kv_heads, c->width, c->value_width, c->window,
-        c->num_ranks, c->head_tail ? " head-tail" : "", c->is_unfused ? " unfused" : "",
-        c->is_not_aligned ? " not aligned" : "", ms_scalar_names[t->precision.real]);
+        c->num_ranks, c->is_gathered ? " gathered" : "", c->head_tail ? " head-tail" : "",
+        c->is_unfused ? " unfused" : "", c->is_not_aligned ? " not aligned" : "",
+        ms_scalar_names[t->precision.real]);
 }
 
 /* lse: its scores' error is absolute, as log of a sum of positive terms it has no other. */
@@ -457,10 +488,10 @@ static void compare_pass(trial *t, int pass)
         ms_cuda_emulated_set_seed(seeds[order]);
         for (int i = 0; i < NUM_TENSORS; i++)
             got[order][i] = MS_NEW_ARRAY(t->arena, t->whole[i].count + 1, double);
-        if (t->c->num_ranks > 0)
+        if (t->c->num_ranks > 0 && !t->c->is_gathered)
             run_ring(t, pass, got[order]);
         else
-            run_whole(t, pass, got[order]);
+            run_ranks(t, pass, got[order]);
         release_from(t, 0);
     }
     for (int i = 0; i < node->num_out; i++) {

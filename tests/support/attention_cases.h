@@ -10,6 +10,7 @@ typedef struct ms_attention_case {
     long batch, sequence, heads, kv_heads, width, value_width, window;
     /* 0: one operation for the whole. Otherwise every rank has its part of queries, and attends to its own block first, then to those of the ranks before it. */
     int num_ranks;
+    bool is_gathered;    /* ranks have their part of queries, and all keys at once */
     bool head_tail;      /* positions in balanced order, for that many ranks or 2 */
     bool is_unfused;     /* probabilities are stored, and read in backward */
     bool is_not_aligned; /* to vectors */
