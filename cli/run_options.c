@@ -201,12 +201,13 @@ static const char *cluster_of_gpu(const ms_ctx *cx)
         driver->describe(&apart, 0, &gpu) != MS_OK)
         return NULL;
     const char *name = ms_machine_cluster_of_gpu(gpu.name);
-    if (name == NULL)
-        ms_note(cx,
-                "no cluster is known whose devices are \"%s\": predictions are those for "
-                "CPU cores; --cluster NAME|FILE",
-                gpu.name);
-    return name;
+    if (name != NULL)
+        return name;
+    ms_note(cx,
+            "no cluster is known whose devices are \"%s\": predictions are those for CPU "
+            "cores; --cluster NAME|FILE",
+            gpu.name);
+    return NULL;
 }
 
 /* This machine: by its GPU, or its cores. */
