@@ -10,9 +10,11 @@
 #   --rehearse   on CPU cores, by the backend loop and with small models: tries this script where there is no GPU
 #   --only       of: kernels models meshes steps predictions calibrate sanitizer torch; one alone has all the time, and calibrate
 #                then measures its whole grid
+#   --seconds    that all may take, 540
 #
 # Needs build/bundle (`make bundle`, made anywhere), or nvcc and what the build needs: then it builds. MESHSIM names another program, TESTS another
-# folder of test programs, PYTHON another python3. cuBLASLt and NCCL of pip's packages are found where the loader has none. Exit status: 0 when all was measured and within its limits (or --dry), 1 otherwise.
+# folder of test programs, PYTHON another python3. cuBLASLt and NCCL of pip's packages are found where the loader has none. Exit status: 0 when all
+# was measured and within its limits (or --dry), 2 for wrong usage, 1 otherwise.
 set -uo pipefail
 repository=$(cd "$(dirname "$0")/../.." && pwd)
 out=${OUT:-$repository/build/gpu-report}
@@ -25,9 +27,15 @@ while [ $# -gt 0 ]; do
     case "$1" in
     --dry) dry=1 ;;
     --rehearse) backend=loop ;;
-    --only) parts=${2//,/ } && shift ;;
-    --out) out=$2 && shift ;;
-    --seconds) budget_s=$2 && shift ;;
+    --only | --out | --seconds)
+        [ $# -gt 1 ] || { echo "$1 needs a value" >&2 && exit 2; }
+        case "$1" in
+        --only) parts=${2//,/ } ;;
+        --out) out=$2 ;;
+        --seconds) budget_s=$2 ;;
+        esac
+        shift
+        ;;
     *) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2 && exit 2 ;;
     esac
     shift
@@ -38,8 +46,9 @@ done
 # a program that was copied looks for them where it was built
 export MESHSIM_CONFIGS=${MESHSIM_CONFIGS:-$repository/configs}
 PATH=$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
+[[ "$budget_s" =~ ^[1-9][0-9]*$ ]] || { echo "--seconds is \"$budget_s\", must be a whole number above 0" >&2 && exit 2; }
+# before minutes of measuring
+mkdir -p "$out" && out=$(cd "$out" && pwd) && [ -w "$out" ] || { echo "no results can be written to $out" >&2 && exit 1; }
 cd "$repository" || exit 1
 work=$(mktemp -d)
 logs=$work/logs
@@ -343,7 +352,7 @@ part_meshes()
 
 # ---- full steps
 
-cluster=hgx-h200
+cluster=hgx-h200 # or that of the GPU, as `meshsim info` has it; "": none is known, so that nothing can be said about its peak
 sequence=4096
 batch=8
 microbatch=2
@@ -356,13 +365,14 @@ if [ $backend != cuda ]; then
 fi
 plan_of()
 {
-    echo "--model ${model_of[$1]} --seq $sequence --global-batch $batch --microbatch $microbatch --cluster $cluster --gpus 1 --stack meshsim"
+    echo "--model ${model_of[$1]} --seq $sequence --global-batch $batch --microbatch $microbatch --cluster ${cluster:-cpu} --gpus 1 --stack meshsim"
 }
 
 # mfu SIZE TOKENS_PER_S: model FLOP with all attention pairs over the cluster's dense peak, as `meshsim predict` counts it
 mfu()
 {
     local json=$work/mfu.$1.json
+    [ -n "$cluster" ] || return
     # shellcheck disable=SC2046
     [ -s "$json" ] || limited 20 "$logs/predict.log" "$program" predict $(plan_of "$1") --precision $dtype --json -o "$json"
     local fraction rate
@@ -410,7 +420,7 @@ part_predictions()
     local size json
     for size in 1b 3b; do
         json=$work/run.$size.json
-        [ -s "$json" ] || continue
+        [ -s "$json" ] && [ -n "$cluster" ] || continue
         result predictions.$size.step measured \
             "$(calculate "$(field "$json" predicted.step_s) / $(field "$json" measured.step_s)")" "of it" "" \
             "predicted $(calculate "1e3 * $(field "$json" predicted.step_s)") ms"
@@ -426,6 +436,7 @@ part_calibrate()
 {
     local profile=$out/gpu_report_profile.json log=$logs/calibrate.log rc=0 quick=() start=$SECONDS size
     [ $backend = cuda ] || return
+    [ -n "$cluster" ] || { result calibrate "not measured" "" "" "" "no cluster of this GPU is known" && return; }
     # the whole grid takes up to 300 s; what follows needs some, too
     local needed=310 part
     for part in sanitizer torch; do
@@ -645,6 +656,10 @@ if ! build_programs; then
     finish
 fi
 limited 20 "$logs/info.log" "$program" info
+limited 20 "$logs/info.log" "$program" info --json -o "$work/info.json"
+if [ $backend = cuda ] && grep -q '"cluster": ' "$work/info.json" 2>/dev/null; then
+    cluster=$(sed -nE 's/^ *"cluster": "(.*)".*/\1/p;/"cluster": null/q' "$work/info.json" | head -n 1)
+fi
 for part in $parts; do
     # one that is asked for alone has all
     [ "$parts" = "$part" ] || end_of_part_s=$((SECONDS + seconds_of[$part]))
