@@ -1,5 +1,6 @@
 #include "exec/backend_parcel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define ALIGNMENT 64
@@ -56,11 +57,15 @@ ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size)
     return made;
 }
 
-ms_parcel *ms_parcel_part_of(ms_pool *pool, const ms_transfer *transfer, long count)
+ms_parcel *ms_parcel_portion(ms_pool *pool, const ms_transfer *transfer, long count,
+                             const char *name)
 {
     ms_parcel *made = make(pool, transfer, count, 0);
-    if (made != NULL)
-        made->is_part = true;
+    if (made == NULL)
+        return NULL;
+    made->is_part = true;
+    snprintf(made->name, sizeof made->name, "%s", name);
+    made->transfer.name = made->name[0] != '\0' ? made->name : NULL;
     return made;
 }
 

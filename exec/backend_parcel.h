@@ -8,6 +8,8 @@
 
 #include <stdatomic.h>
 
+#define MS_PARCEL_NAME 40
+
 typedef struct ms_parcel {
     ms_pool *pool; /* whose memory it is, */
     size_t bytes;  /* all of it */
@@ -17,6 +19,7 @@ typedef struct ms_parcel {
     long count;   /* elements of `data` */
     long *counts; /* of a whole all-to-all: what each member gets of it */
     char *data;
+    char name[MS_PARCEL_NAME]; /* of a part, whose transfer was another process's */
 } ms_parcel;
 
 /* What a member gets of a parcel. */
@@ -27,8 +30,9 @@ typedef struct ms_portion {
 
 /* A copy of what is sent, in a group of `size`. NULL: no memory is left. */
 ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size);
-/* To be filled with `count` elements. NULL: no memory is left. */
-ms_parcel *ms_parcel_part_of(ms_pool *pool, const ms_transfer *transfer, long count);
+/* What one member gets: `count` elements, to be filled in. NULL: no memory is left. */
+ms_parcel *ms_parcel_portion(ms_pool *pool, const ms_transfer *transfer, long count,
+                             const char *name);
 /* For one more, who drops it, too. From any thread. */
 void ms_parcel_hold(ms_parcel *parcel);
 void ms_parcel_drop(void *parcel);

@@ -157,6 +157,11 @@ const ms_backend_job *ms_crew_job(const ms_crew *crew)
     return crew->job;
 }
 
+void ms_crew_begin_clock(ms_crew *crew)
+{
+    crew->began_s = ms_clock_s();
+}
+
 double ms_crew_elapsed_s(const ms_crew *crew)
 {
     return ms_clock_s() - crew->began_s;
@@ -446,7 +451,7 @@ ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
         ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
         seats[rank] = (seat){crew, rank, main, devices[rank], state, own, MS_OK, 0};
     }
-    crew->began_s = ms_clock_s();
+    ms_crew_begin_clock(crew);
     long started = start_threads(crew, seats);
     for (long rank = 0; rank < started; rank++)
         pthread_join(seats[rank].thread, NULL);

@@ -40,7 +40,8 @@ const ms_backend_job *ms_crew_job(const ms_crew *crew);
  * crew runs once. */
 ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
                       ms_device_rank *const *devices, void *state);
-/* Seconds since run began, by CLOCK_MONOTONIC. */
+/* Seconds since run, or the clock, began, by CLOCK_MONOTONIC. */
+void ms_crew_begin_clock(ms_crew *crew);
 double ms_crew_elapsed_s(const ms_crew *crew);
 
 /* The rank has failed: whoever waits, now or later, gets MS_EIO. Only the first failure counts. */

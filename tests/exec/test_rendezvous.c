@@ -54,7 +54,7 @@ static int run_rank(ms_ctx *cx, long rank, long port)
     ms_rendezvous r;
     ms_launch launch = rank_of(rank);
     const long last = NUM_RANKS - 1;
-    const ms_meeting_point at = {"127.0.0.1", port};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = port};
     if (ms_rendezvous_open(cx, &launch, &at, 20.0, NULL, &r) != MS_OK)
         return 10;
     int wrong = act(cx, &r);
@@ -88,7 +88,7 @@ static void who_waits_in_vain_says_so(void **state)
 {
     (void)state;
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     for (long rank = 0; rank < 2; rank++) {
         ms_ctx *cx = test_cx();
         ms_launch launch = rank_of(rank);
@@ -105,7 +105,7 @@ static void other_sizes_are_told_at_once(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     pid_t other = fork();
     if (other == 0) {
         ms_launch launch = rank_of(NUM_RANKS - 1);
@@ -141,7 +141,7 @@ static void who_is_interrupted_waits_no_more(void **state)
 {
     (void)state;
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     for (long rank = 0; rank < 2; rank++) {
         ms_ctx *cx = test_cx();
         ms_launch launch = rank_of(rank);
@@ -160,7 +160,7 @@ static void other_signals_change_nothing(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     ms_launch launch = rank_of(0);
     take_alarm_after_1_s();
     ASSERT_INT(ms_rendezvous_open(cx, &launch, &at, 1.5, NULL, &r), MS_EIO);
@@ -174,7 +174,7 @@ static void who_has_no_descriptors_left_says_so(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     pid_t other = fork();
     if (other == 0) {
         ms_launch launch = rank_of(1);
