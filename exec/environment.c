@@ -133,9 +133,12 @@ const char *ms_launch_unclear(ms_arena *arena)
             continue;
         const char *text = ms_arena_printf(arena, "%s, %s", value_text(arena, l->rank),
                                            value_text(arena, l->size));
-        return has_any(l->also) ? text
-                                : ms_arena_printf(arena, "%s, %s", text,
-                                                  value_text(arena, l->also[0]));
+        const char *also = l->also[0];
+        if (l->launcher == MS_LAUNCHER_HAND && is_set(STORE_VARIABLE))
+            also = STORE_VARIABLE;
+        return also == NULL || (also == l->also[0] && has_any(l->also))
+                   ? text
+                   : ms_arena_printf(arena, "%s, %s", text, value_text(arena, also));
     }
     return NULL;
 }

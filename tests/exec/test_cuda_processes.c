@@ -12,6 +12,7 @@
 #include "tests/test.h"
 
 #include <signal.h>
+#include <time.h>
 
 #define NUM_RANKS 4
 #define NUM_PLANS 3
@@ -108,7 +109,9 @@ static ms_status say_id(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id
     *out = NULL;
     for (int i = 0; i < MS_CUDA_ID_BYTES; i++)
         sum = sum * 31 + id->bytes[i];
-    return ms_fail(cx, MS_EIO, MS_NOWHERE, "the id is %lx", sum);
+    printf("the id is %lx\n", sum);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* others come, too */
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "this was all");
 }
 
 static ms_cuda_driver driver;
@@ -201,7 +204,7 @@ static void a_rank_that_is_killed_ends_all(void **state)
     assert_true(ms_clock_s() - began_s < 0.5 * MS_DEFAULT_TIMEOUT_S);
 }
 
-/* Whoever fails first is told to the others, so that not all may say theirs. */
+/* The first to fail ends the others: on a very slow machine not all may come to say theirs. */
 static void all_ranks_get_the_id_of_rank_0(void **state)
 {
     (void)state;
@@ -215,10 +218,10 @@ static void all_ranks_get_the_id_of_rank_0(void **state)
         ms_test_expect(&all, rank, MS_EIO, NULL);
         num_said += said != NULL;
         if (said != NULL && first != NULL)
-            ASSERT_TEXT(said, first);
+            assert_int_equal(strncmp(said, first, strcspn(first, "\n") + 1), 0);
         first = said != NULL ? said : first;
     }
-    assert_true(num_said > 0);
+    assert_true(num_said > 1);
 }
 
 int main(int argc, char **argv)
