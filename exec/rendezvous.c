@@ -3,7 +3,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,148 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WELCOME "meshsim welcome "
-#define REFUSAL "meshsim refuses: "
-
 ms_patience ms_rendezvous_patience(const ms_rendezvous *r)
 {
     return ms_patience_for(r->timeout_s, r->interrupted);
-}
-
-static ms_status put_text(const ms_patience *patience, int socket,
-                          const char text[MS_RENDEZVOUS_TEXT])
-{
-    return ms_socket_put(patience, socket, text, MS_RENDEZVOUS_TEXT);
-}
-
-static ms_status get_text(const ms_patience *patience, int socket,
-                          char text[MS_RENDEZVOUS_TEXT])
-{
-    MS_TRY(ms_socket_get(patience, socket, text, MS_RENDEZVOUS_TEXT));
-    text[MS_RENDEZVOUS_TEXT - 1] = '\0';
-    return MS_OK;
-}
-
-/* Whether the other end of a socket has been closed. */
-static bool is_gone(int socket)
-{
-    char byte;
-    ssize_t num = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return num == 0 || (num < 0 && !ms_socket_is_transient(errno));
-}
-
-/* ---- who listens ---- */
-
-/* The number after `word`, where the text goes on with it; -1: none. */
-static long take_number(const char **text, const char *word)
-{
-    size_t length = strlen(word);
-    const char *digits = *text + length;
-    if (strncmp(*text, word, length) != 0 || *digits < '0' || *digits > '9')
-        return -1;
-    char *end;
-    long value = strtol(digits, &end, 10);
-    *text = end;
-    return value;
-}
-
-/* A process that says which rank of how many it is; -1: something else. */
-static long greeted_by(const ms_rendezvous *r, const ms_patience *patience, int socket,
-                       long *size, bool knows_nonce)
-{
-    char text[MS_RENDEZVOUS_TEXT];
-    const char *at = text;
-    ms_patience soon = ms_patience_within(patience, MS_GREETING_S);
-    if (get_text(&soon, socket, text) != MS_OK)
-        return -1;
-    long rank = take_number(&at, "meshsim rank ");
-    *size = take_number(&at, " of ");
-    if (*size <= 0 || *at != ' ' || (knows_nonce && strcmp(at + 1, r->nonce) != 0))
-        return -1;
-    return rank;
-}
-
-static void answer(const ms_patience *patience, int socket, const char *what,
-                   const char *text)
-{
-    char all[MS_RENDEZVOUS_TEXT] = "";
-    ms_patience soon = ms_patience_within(patience, MS_GREETING_S);
-    snprintf(all, sizeof all, "%s%s", what, text);
-    (void)put_text(&soon, socket, all);
-}
-
-/* Without a message. MS_EIO: it was sent away. */
-static ms_status welcome(ms_rendezvous *r, const ms_patience *patience, long rank,
-                         int socket)
-{
-    if (r->sockets[rank] >= 0 && is_gone(r->sockets[rank])) { /* it comes once more */
-        (void)close(r->sockets[rank]);
-        r->sockets[rank] = -1;
-    }
-    if (r->sockets[rank] >= 0) {
-        char text[80];
-        snprintf(text, sizeof text, "rank %ld is here already", rank);
-        answer(patience, socket, REFUSAL, text);
-        return MS_EIO;
-    }
-    r->sockets[rank] = socket;
-    answer(patience, socket, WELCOME, r->nonce);
-    return MS_OK;
-}
-
-/* Who is no rank of this run is sent away. */
-static ms_status take_one(ms_ctx *cx, ms_rendezvous *r, int listener,
-                          const ms_patience *patience, bool knows_nonce)
-{
-    long size = 0;
-    int socket = ms_socket_prepare(accept(listener, NULL, NULL));
-    if (socket < 0 && (ms_socket_is_transient(errno) || errno == ECONNABORTED))
-        return MS_OK;
-    if (socket < 0)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld cannot take the others: %s",
-                       r->rank, strerror(errno));
-    long rank = greeted_by(r, patience, socket, &size, knows_nonce);
-    bool is_other = rank >= 0 && rank != r->rank;
-    if (is_other && size == r->size && rank < size &&
-        welcome(r, patience, rank, socket) == MS_OK)
-        return MS_OK;
-    ms_status status = MS_OK;
-    if (is_other && size != r->size) {
-        status = ms_fail(cx, MS_EIO, MS_NOWHERE,
-                         "rank %ld was started as one of %ld, rank %ld as one of %ld",
-                         rank, size, r->rank, r->size);
-        answer(patience, socket, REFUSAL, cx->last->message);
-    }
-    (void)close(socket);
-    return status;
-}
-
-static long num_missing(const ms_rendezvous *r, long from, long *first)
-{
-    long num = 0;
-    for (long rank = r->size - 1; rank >= from; rank--) {
-        num += r->sockets[rank] < 0;
-        *first = r->sockets[rank] < 0 ? rank : *first;
-    }
-    return num;
-}
-
-ms_status ms_rendezvous_take_all(ms_ctx *cx, ms_rendezvous *r, int listener, long from,
-                                 bool knows_nonce)
-{
-    long num, first = 0;
-    ms_patience patience = ms_rendezvous_patience(r);
-    while ((num = num_missing(r, from, &first)) > 0) {
-        ms_status status = ms_socket_wait(&patience, listener, POLLIN);
-        if (status == MS_EIO)
-            return ms_fail(
-                cx, MS_EIO, MS_NOWHERE,
-                "waited %g s for all ranks: %ld of %ld did not come, rank %ld first",
-                r->timeout_s, num, r->size, first);
-        MS_TRY(status);
-        MS_TRY(take_one(cx, r, listener, &patience, knows_nonce));
-    }
-    return MS_OK;
 }
 
 /* ---- rank 0 ---- */
@@ -245,14 +105,15 @@ ms_status ms_rendezvous_greet(const ms_rendezvous *r, const ms_patience *patienc
     char text[MS_RENDEZVOUS_TEXT] = "";
     snprintf(text, sizeof text, "meshsim rank %ld of %ld %s", r->rank, r->size, nonce);
     said[0] = '\0';
-    MS_TRY(put_text(patience, socket, text));
-    MS_TRY(get_text(patience, socket, text));
-    if (strncmp(text, WELCOME, strlen(WELCOME)) == 0) {
-        snprintf(nonce, MS_NONCE_TEXT, "%.*s", MS_NONCE_TEXT - 1, text + strlen(WELCOME));
+    MS_TRY(ms_rendezvous_put_text(patience, socket, text));
+    MS_TRY(ms_rendezvous_get_text(patience, socket, text));
+    if (strncmp(text, MS_WELCOME, strlen(MS_WELCOME)) == 0) {
+        snprintf(nonce, MS_NONCE_TEXT, "%.*s", MS_NONCE_TEXT - 1,
+                 text + strlen(MS_WELCOME));
         return MS_OK;
     }
-    if (strncmp(text, REFUSAL, strlen(REFUSAL)) == 0)
-        memmove(said, text + strlen(REFUSAL), strlen(text + strlen(REFUSAL)) + 1);
+    if (strncmp(text, MS_REFUSAL, strlen(MS_REFUSAL)) == 0)
+        memmove(said, text + strlen(MS_REFUSAL), strlen(text + strlen(MS_REFUSAL)) + 1);
     return MS_EIO;
 }
 
@@ -388,8 +249,9 @@ ms_status ms_rendezvous_tell(ms_ctx *cx, const ms_rendezvous *r, long rank,
                              char text[MS_RENDEZVOUS_TEXT])
 {
     ms_patience patience = ms_rendezvous_patience(r);
-    ms_status status = r->rank == 0 ? put_text(&patience, r->sockets[rank], text)
-                                    : get_text(&patience, r->sockets[0], text);
+    ms_status status = r->rank == 0
+                           ? ms_rendezvous_put_text(&patience, r->sockets[rank], text)
+                           : ms_rendezvous_get_text(&patience, r->sockets[0], text);
     if (status != MS_EIO)
         return status;
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld is gone, or silent for %g s",
@@ -409,7 +271,7 @@ ms_status ms_rendezvous_tell_all(ms_ctx *cx, const ms_rendezvous *r,
 long ms_rendezvous_missing(const ms_rendezvous *r)
 {
     for (long i = 0; i < r->size; i++)
-        if (r->sockets[i] >= 0 && is_gone(r->sockets[i]))
+        if (r->sockets[i] >= 0 && ms_rendezvous_is_gone(r->sockets[i]))
             return i;
     return -1;
 }

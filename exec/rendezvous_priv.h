@@ -5,6 +5,17 @@
 #include "exec/rendezvous.h"
 #include "exec/sockets.h"
 
+/* What a rank is told after it has said who it is; with the run's word, or why it is sent away. */
+#define MS_WELCOME "meshsim welcome "
+#define MS_REFUSAL "meshsim refuses: "
+
+ms_status ms_rendezvous_put_text(const ms_patience *patience, int socket,
+                                 const char text[MS_RENDEZVOUS_TEXT]);
+ms_status ms_rendezvous_get_text(const ms_patience *patience, int socket,
+                                 char text[MS_RENDEZVOUS_TEXT]);
+/* Whether the other end of a socket has been closed. */
+bool ms_rendezvous_is_gone(int socket);
+
 /* Takes all ranks from `first` on, each at its socket. Who does not know the run's word (where it is to), is no rank of this run, or is here already, is sent away. */
 ms_status ms_rendezvous_take_all(ms_ctx *cx, ms_rendezvous *r, int listener, long first,
                                  bool knows_nonce);
