@@ -244,8 +244,8 @@ static void expect_all(const ms_test_processes *all, int code, const char *text)
 
 static void every_transfer_over_every_group(void **state)
 {
-    static const ms_test_launcher launchers[] = {MS_TEST_TORCHRUN, MS_TEST_SLURM,
-                                                 MS_TEST_STORE};
+    static const ms_test_launcher launchers[] = {MS_TEST_TORCHRUN, MS_TEST_NETWORK,
+                                                 MS_TEST_SLURM, MS_TEST_STORE};
     ms_test_processes all;
     (void)state;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {

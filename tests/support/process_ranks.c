@@ -1,10 +1,13 @@
 #include "tests/support/process_ranks.h"
 
 #include "base/clock.h"
+#include "exec/sockets.h"
 #include "tests/support/mpi_launch.h"
 #include "tests/test.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -20,16 +23,33 @@ static void set_number(const char *name, long value)
     setenv(name, text, 1);
 }
 
+static void set_address(bool is_local)
+{
+    char text[MS_HOST_TEXT] = "127.0.0.1";
+    struct ifaddrs *all = NULL;
+    const struct ifaddrs *one = NULL;
+    if (!is_local && getifaddrs(&all) == 0)
+        one = all;
+    for (; one != NULL && ms_host_is_local(text); one = one->ifa_next)
+        if (one->ifa_addr != NULL && one->ifa_addr->sa_family == AF_INET)
+            (void)getnameinfo(one->ifa_addr, sizeof(struct sockaddr_in), text,
+                              sizeof text, NULL, 0, NI_NUMERICHOST);
+    if (all != NULL)
+        freeifaddrs(all);
+    setenv("MASTER_ADDR", text, 1);
+}
+
 static void set_variables(ms_test_launcher launcher, int num, int rank, long where)
 {
     char text[80];
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     switch (launcher) {
     case MS_TEST_TORCHRUN:
+    case MS_TEST_NETWORK:
         set_number("RANK", rank);
         set_number("WORLD_SIZE", num);
         set_number("LOCAL_RANK", rank);
-        setenv("MASTER_ADDR", "127.0.0.1", 1);
+        set_address(launcher == MS_TEST_TORCHRUN);
         set_number("MASTER_PORT", where);
         break;
     case MS_TEST_SLURM:
@@ -73,7 +93,8 @@ static void start(ms_test_process *process, ms_test_launcher launcher, int num, 
 void ms_test_start(ms_test_processes *processes, ms_test_launcher launcher, int num,
                    int missing, const char *argument)
 {
-    long where = launcher == MS_TEST_TORCHRUN ? ms_mpi_free_port() : (long)getpid();
+    bool at_address = launcher == MS_TEST_TORCHRUN || launcher == MS_TEST_NETWORK;
+    long where = at_address ? ms_mpi_free_port() : (long)getpid();
     *processes = (ms_test_processes){.num = num - missing};
     assert_true(num <= MS_TEST_PROCESSES);
     fflush(NULL);

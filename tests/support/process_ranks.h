@@ -7,7 +7,8 @@
 #define MS_TEST_PROCESSES 8
 
 typedef enum ms_test_launcher {
-    MS_TEST_TORCHRUN,
+    MS_TEST_TORCHRUN, /* at this machine's own address */
+    MS_TEST_NETWORK,  /* ... at one that others reach, where it has one */
     MS_TEST_SLURM,
     MS_TEST_STORE /* by hand, with a file */
 } ms_test_launcher;
