@@ -19,6 +19,7 @@ typedef struct tcp_job {
     ms_wire *wire;
     ms_pool *pool;
     ms_device_rank device;
+    bool has_run;
     /* why another rank, or this one, ended; written by the wire's thread before it says so */
     const char *why, *own_why;
 } tcp_job;
@@ -98,6 +99,8 @@ static void tcp_close(ms_backend_job *job)
     if (tcp == NULL)
         return;
     bool failed = tcp->crew != NULL && ms_crew_failed(tcp->crew) >= 0;
+    if (tcp->wire != NULL && !tcp->has_run) /* who opened it has failed since */
+        ms_wire_send_failure(tcp->wire, tcp->meeting.rank);
     ms_wire_close(tcp->wire, failed ? FAILED_LEAVE_S : LEAVE_S);
     ms_rendezvous_close(&tcp->meeting);
     ms_crew_rank_close(&tcp->device);
@@ -208,6 +211,7 @@ static ms_status tcp_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     tcp_job *tcp = job->state;
     ms_device_rank *device = &tcp->device;
     ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
+    tcp->has_run = true;
     ms_status status = ms_host_meet_all(&own, &ms_backend_tcp, device);
     ms_crew_begin_clock(tcp->crew);
     if (status == MS_OK)
