@@ -4,7 +4,6 @@
 #include "exec/sockets.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -41,7 +40,7 @@ void ms_wire_send_waiting(ms_peer *p)
         size_t of_data = l->sent - (sizeof l->head - of_head);
         struct iovec parts[2] = {
             {(char *)&l->head + (sizeof l->head - of_head), of_head},
-            {(char *)(uintptr_t)l->data + of_data, l->bytes - of_data}};
+            {l->bytes > 0 ? l->data + of_data : NULL, l->bytes - of_data}};
         struct msghdr what = {.msg_iov = parts, .msg_iovlen = l->bytes > 0 ? 2 : 1};
         ssize_t num = sendmsg(p->socket, &what, MSG_NOSIGNAL);
         if (num < 0 && errno == EINTR)
@@ -101,7 +100,7 @@ bool ms_wire_send(ms_wire *wire, long to, ms_parcel *parcel, ms_portion portion)
                                .count = t->count,
                                .num = portion.count},
                       .parcel = parcel,
-                      .data = portion.data};
+                      .data = parcel->data + (portion.data - parcel->data)};
     what.bytes = (size_t)portion.count * ms_scalar_bytes((ms_scalar)t->scalar);
     snprintf(what.head.name, sizeof what.head.name, "%s", t->name != NULL ? t->name : "");
     return post(wire, to, &what);

@@ -28,7 +28,7 @@ typedef struct ms_wire_head {
 typedef struct ms_letter {
     ms_wire_head head;
     ms_parcel *parcel; /* NULL: a head alone */
-    const char *data;
+    char *data;
     size_t bytes, sent; /* of the data; of head and data */
     struct ms_letter *next;
 } ms_letter;

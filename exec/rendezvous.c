@@ -82,9 +82,10 @@ static ms_status meet_by_file(ms_ctx *cx, ms_rendezvous *r, const char *path)
     int error = 0;
     ms_meeting_file_remove(path);
     int listener = ms_socket_listen_anywhere(false, &port, &error);
-    if (listener < 0)
+    if (listener < 0) {
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank 0 cannot listen: %s",
                        strerror(error));
+    }
     ms_status status = ms_meeting_file_write(cx, path, port, r->nonce);
     if (status == MS_OK) {
         status = ms_rendezvous_take_all(cx, r, listener, 1, true);
@@ -139,11 +140,12 @@ static ms_status reach_later(ms_ctx *cx, ms_rendezvous *r, const ms_patience *pa
         if (status == MS_OK)
             return MS_OK;
         status = pause_before_next(r, patience);
-        if (status == MS_EIO)
+        if (status == MS_EIO) {
             return ms_fail(cx, MS_EIO, MS_NOWHERE,
                            "waited %g s for rank 0, which does not listen at %s, port "
                            "%ld: %s",
                            r->timeout_s, at->address, at->port, strerror(error));
+        }
         MS_TRY(status);
     }
 }
@@ -203,16 +205,18 @@ static ms_status come_by_file(ms_ctx *cx, ms_rendezvous *r, const char *path)
             ms_status status = try_address(r, &patience, &file, file.addresses[i], said);
             if (status != MS_EIO)
                 return status;
-            if (said[0] != '\0')
+            if (said[0] != '\0') {
                 return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank 0 sends this one away: %s",
                                said);
+            }
         }
         ms_status status = pause_before_next(r, &patience);
-        if (status == MS_EIO)
+        if (status == MS_EIO) {
             return ms_fail(cx, MS_EIO, MS_NOWHERE, "waited %g s for rank 0: %s %s",
                            r->timeout_s, path,
                            is_there ? "says where it is, but it does not answer there"
                                     : "does not say where it is");
+        }
         MS_TRY(status);
     }
 }

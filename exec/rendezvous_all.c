@@ -86,9 +86,10 @@ static ms_status connect_others(ms_ctx *cx, ms_rendezvous *r, bool is_local)
     int error = 0, listener = -1;
     if (r->rank > 0) {
         listener = ms_socket_listen_anywhere(is_local, &all[r->rank].port, &error);
-        if (listener < 0)
+        if (listener < 0) {
             return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld cannot listen: %s", r->rank,
                            strerror(error));
+        }
     }
     ms_status status = share_places(cx, r, all);
     for (long rank = 1; rank < r->rank && status == MS_OK; rank++)

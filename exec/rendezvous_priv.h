@@ -16,14 +16,14 @@ ms_status ms_rendezvous_get_text(const ms_patience *patience, int socket,
 /* Whether the other end of a socket has been closed. */
 bool ms_rendezvous_is_gone(int socket);
 
-/* Takes all ranks from `first` on, each at its socket. Who does not know the run's word (where it is to), is no rank of this run, or is here already, is sent away. */
-ms_status ms_rendezvous_take_all(ms_ctx *cx, ms_rendezvous *r, int listener, long first,
+/* Takes all ranks from `from` on, each at its socket. Who does not know the run's word (where it is to), is no rank of this run, or is here already, is sent away. */
+ms_status ms_rendezvous_take_all(ms_ctx *cx, ms_rendezvous *r, int listener, long from,
                                  bool knows_nonce);
 /* Says who comes, and waits to be welcome; `nonce` (may be "") is what it knows, and becomes the run's. Without a message: MS_EIO: it is sent away, or nobody answers;
- * `answer` says why if it was told. */
+ * `said` is why if it was told. */
 ms_status ms_rendezvous_greet(const ms_rendezvous *r, const ms_patience *patience,
                               int socket, char nonce[MS_NONCE_TEXT],
-                              char answer[MS_RENDEZVOUS_TEXT]);
+                              char said[MS_RENDEZVOUS_TEXT]);
 ms_patience ms_rendezvous_patience(const ms_rendezvous *r);
 
 /* ---- the file (rendezvous_file.c) ---- */

@@ -99,9 +99,10 @@ static ms_status take_one(ms_ctx *cx, ms_rendezvous *r, int listener,
     int socket = ms_socket_prepare(accept(listener, NULL, NULL));
     if (socket < 0 && (ms_socket_is_transient(errno) || errno == ECONNABORTED))
         return MS_OK;
-    if (socket < 0)
+    if (socket < 0) {
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld cannot take the others: %s",
                        r->rank, strerror(errno));
+    }
     long rank = greeted_by(r, patience, socket, &size, knows_nonce);
     bool is_other = rank >= 0 && rank != r->rank;
     if (is_other && size == r->size && rank < size &&
@@ -135,11 +136,12 @@ ms_status ms_rendezvous_take_all(ms_ctx *cx, ms_rendezvous *r, int listener, lon
     ms_patience patience = ms_rendezvous_patience(r);
     while ((num = num_missing(r, from, &first)) > 0) {
         ms_status status = ms_socket_wait(&patience, listener, POLLIN);
-        if (status == MS_EIO)
+        if (status == MS_EIO) {
             return ms_fail(
                 cx, MS_EIO, MS_NOWHERE,
                 "waited %g s for all ranks: %ld of %ld did not come, rank %ld first",
                 r->timeout_s, num, r->size, first);
+        }
         MS_TRY(status);
         MS_TRY(take_one(cx, r, listener, &patience, knows_nonce));
     }
