@@ -33,7 +33,7 @@ typedef enum backend_choice {
     BACKEND_CUDA
 } backend_choice;
 static const char *const backend_names[] = {"loop", "mpi", "cuda", NULL};
-static const char *const dtype_names[] = {"fp32", "fp64", "bf16", NULL};
+static const char *const dtype_names[] = {"fp32", "fp64", "bf16", "fp8", NULL};
 
 typedef struct calibrate_options {
     ms_opt_choice backend, dtype;

@@ -1,6 +1,7 @@
 #include "exec/cuda_backend_priv.h"
 
 #include "exec/backend_host.h"
+#include "exec/cuda_fp8.h"
 #include "exec/environment.h"
 
 #include <assert.h>
@@ -254,6 +255,8 @@ static ms_status cuda_open(ms_ctx *cx, ms_backend_job *outer)
     outer->state = job;
     make_ranks(job);
     ms_status status = find_devices(cx, job);
+    if (status == MS_OK && ms_precision_of(outer->type).has_fp8)
+        status = ms_cuda_fp8_check(cx, job->driver, job->num_devices);
     if (status == MS_OK)
         status = open_inner(cx, job);
     if (status == MS_OK) {
@@ -321,7 +324,10 @@ const ms_backend ms_cuda_backend_table = {
     .name = "cuda",
     .has_values = true,
     .arrays = &ms_cuda_arrays,
-    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true, [MS_REAL_BF16] = true},
+    .computes = {[MS_REAL_FP32] = true,
+                 [MS_REAL_FP64] = true,
+                 [MS_REAL_BF16] = true,
+                 [MS_REAL_FP8] = true},
     .open = cuda_open,
     .run = cuda_run,
     .close = cuda_close,

@@ -153,6 +153,8 @@ static double value_at(ms_scalar scalar, const char *from, long i)
         return (double)whole;
     case MS_SCALAR_BYTE:
         return (double)(unsigned char)from[i];
+    case MS_SCALAR_E4M3: /* in workspaces of products alone */
+    case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
     }
@@ -200,6 +202,8 @@ static void put_value(ms_scalar scalar, char *to, long i, double value)
     case MS_SCALAR_BYTE:
         to[i] = (char)(unsigned char)value;
         return;
+    case MS_SCALAR_E4M3: /* in workspaces of products alone */
+    case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
     }

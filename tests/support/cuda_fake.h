@@ -55,6 +55,7 @@ typedef struct ms_cuda_fake_options {
     uint64_t seed;
     int num_devices;     /* 0: 1 */
     double memory_bytes; /* of each; 0: 1 GiB */
+    int capability;      /* of compute, ten times the major number and the minor; 0: 90 */
     const char *missing; /* find fails and says this; NULL: it finds all devices */
     bool record_defects; /* otherwise they end the program */
     double
