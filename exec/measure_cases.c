@@ -257,7 +257,7 @@ static ms_status add_family(maker *m, const small_model *models, size_t num, fam
 static void add_passes(maker *m, const long *counts, size_t num, ms_sample sample,
                        double arrays)
 {
-    double bytes = (double)ms_scalar_bytes(ms_precision_of(m->how->type).real);
+    double bytes = ms_stored_bytes(ms_measure_dtype(m->how->type));
     sample.ranks = m->how->num_ranks;
     for (size_t i = 0; i < num; i++) {
         ms_kernel_case item = {.sample = sample, .count = counts[i]};
