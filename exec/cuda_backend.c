@@ -1,7 +1,6 @@
 #include "exec/cuda_backend_priv.h"
 
 #include "exec/backend_host.h"
-#include "exec/cuda_fp8.h"
 #include "exec/environment.h"
 
 #include <assert.h>
@@ -162,6 +161,26 @@ static ms_status find_devices(ms_ctx *cx, ms_cuda_job *job)
                                 : ms_fail(cx, MS_EIO, MS_NOWHERE, "there is no GPU");
 }
 
+/* Ada is the first to have it (cuBLAS documentation, cublasLtMatmul()). */
+static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
+{
+    const int first_major = 8, first_minor = 9;
+    for (int i = 0; i < job->num_devices; i++) {
+        ms_cuda_facts facts;
+        MS_TRY(job->driver->describe(cx, i, &facts));
+        if (facts.major > first_major ||
+            (facts.major == first_major && facts.minor >= first_minor))
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "fp8 needs a GPU of compute capability %d.%d or later, and GPU %d, "
+                "\"%s\", has %d.%d",
+                first_major, first_minor, i, facts.name, facts.major, facts.minor);
+        ms_hint(cx, "--dtype bf16");
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
 /* Ranks of one machine in turn. */
 static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
 {
@@ -256,7 +275,7 @@ static ms_status cuda_open(ms_ctx *cx, ms_backend_job *outer)
     make_ranks(job);
     ms_status status = find_devices(cx, job);
     if (status == MS_OK && ms_precision_of(outer->type).has_fp8)
-        status = ms_cuda_fp8_check(cx, job->driver, job->num_devices);
+        status = check_fp8(cx, job);
     if (status == MS_OK)
         status = open_inner(cx, job);
     if (status == MS_OK) {

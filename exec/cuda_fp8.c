@@ -141,25 +141,3 @@ bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *p, boo
     *status = call->driver->product(call->cx, call->stream, &product);
     return true;
 }
-
-/* ---- GPUs ---- */
-
-ms_status ms_cuda_fp8_check(ms_ctx *cx, const ms_cuda_driver *driver, int num_devices)
-{
-    const int first_major = 8, first_minor = 9; /* Ada */
-    for (int i = 0; i < num_devices; i++) {
-        ms_cuda_facts facts;
-        MS_TRY(driver->describe(cx, i, &facts));
-        if (facts.major > first_major ||
-            (facts.major == first_major && facts.minor >= first_minor))
-            continue;
-        ms_fail(
-            cx, MS_EINPUT, MS_NOWHERE,
-            "fp8 needs a GPU of compute capability %d.%d or later, and GPU %d, \"%s\", "
-            "has %d.%d",
-            first_major, first_minor, i, facts.name, facts.major, facts.minor);
-        ms_hint(cx, "--dtype bf16");
-        return MS_EINPUT;
-    }
-    return MS_OK;
-}

@@ -22,8 +22,6 @@ ms_cuda_workspace ms_cuda_fp8_bytes;
  * routing gives to all of the rank's) operands that are larger than the workspace; then it is one of bf16. `swapped`: the product's a is the node's second operand. */
 bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *product,
                          bool swapped, ms_status *status);
-/* MS_EINPUT: a GPU that has no FP8, by its name and compute capability. */
-ms_status ms_cuda_fp8_check(ms_ctx *cx, const ms_cuda_driver *driver, int num_devices);
 #endif
 
 typedef struct ms_cuda_stream ms_cuda_stream;
