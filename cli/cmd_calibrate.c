@@ -33,7 +33,7 @@ typedef enum backend_choice {
     BACKEND_CUDA
 } backend_choice;
 static const char *const backend_names[] = {"loop", "mpi", "cuda", NULL};
-static const char *const dtype_names[] = {"fp32", "fp64", "bf16", NULL};
+static const char *const dtype_names[] = {"fp32", "fp64", "bf16", "fp8", NULL};
 
 typedef struct calibrate_options {
     ms_opt_choice backend, dtype;
@@ -53,7 +53,7 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_INTEGER, ranks, "--ranks", "N", 1, MAX_RANKS,
         "ranks at work at once, at most one a core (default: the cores; of cuda: 1)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "of the kernels; bf16 is for cuda, as its default (default fp32)"),
+        "of the kernels; bf16 and fp8 are for cuda, bf16 its default (default fp32)"),
     ROW(MS_OPT_INTEGER, launches, "--launches", "N", 1, 100,
         "times to start afresh: launches differ more than rounds within one (default 5, "
         "with --quick and with cuda 3)"),

@@ -228,7 +228,7 @@ static ms_status check_run(request *r)
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = is_cuda(r->choice.backend);
     const ms_check_tolerance tolerance = ms_check_tolerance_of(how.type, other_kernels);
-    how.weights_in_bf16 = how.type == MS_REAL_BF16;
+    how.weights_in_bf16 = how.type == MS_REAL_BF16 || how.type == MS_REAL_FP8;
     if (!backend->computes[how.type])
         how.type = MS_REAL_FP32;
     ms_outcome reference = {0};

@@ -14,8 +14,11 @@ const char *const ms_run_backend_names[] = {
     [MS_RUN_AUTO] = "auto", [MS_RUN_NULL] = "null", [MS_RUN_LOOP] = "loop",
     [MS_RUN_MPI] = "mpi",   [MS_RUN_CUDA] = "cuda", NULL};
 
-static const char *const dtype_names[] = {
-    [MS_REAL_FP32] = "fp32", [MS_REAL_FP64] = "fp64", [MS_REAL_BF16] = "bf16", NULL};
+static const char *const dtype_names[] = {[MS_REAL_FP32] = "fp32",
+                                          [MS_REAL_FP64] = "fp64",
+                                          [MS_REAL_BF16] = "bf16",
+                                          [MS_REAL_FP8] = "fp8",
+                                          NULL};
 
 #define ROW(row, member, ...) row(ms_run_flags, member, __VA_ARGS__)
 #define NUMBER(member_of, option, most, text)                                            \
@@ -37,8 +40,8 @@ const ms_option ms_run_option_table[] = {
     ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
         "first steps that are not measured (default 1; 0 with null)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "of all numbers, bf16 with sums and states in fp32; replaces the plan's precision "
-        "(default fp32; bf16 with cuda)"),
+        "of all numbers, bf16 with sums and states in fp32, fp8 as bf16 but products with "
+        "weights; replaces the plan's precision (default fp32; bf16 with cuda)"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
         "of initial weights and synthetic tokens (default 0)"),
     ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
@@ -149,10 +152,11 @@ static ms_status settle_dtype(ms_ctx *cx, ms_run_flags *f)
     }
     if (f->transport.given && !on_gpu)
         ms_note(cx, "--transport has no effect: it is of backend cuda");
-    if (f->dtype.value != MS_REAL_BF16 || on_gpu || f->backend.value == MS_RUN_NULL)
+    bool on_cpu = f->dtype.value == MS_REAL_FP32 || f->dtype.value == MS_REAL_FP64;
+    if (on_cpu || on_gpu || f->backend.value == MS_RUN_NULL)
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in bf16",
-            ms_run_backend_names[f->backend.value]);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in %s",
+            ms_run_backend_names[f->backend.value], dtype_names[f->dtype.value]);
     ms_hint(cx, "--backend cuda does");
     return MS_EINPUT;
 }
@@ -233,8 +237,10 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
         options->cluster = cluster_here(cx, flags);
     if (options->precision.given)
         ms_note(cx, "--precision has no effect: a run computes in --dtype");
-    static const ms_dtype computes_in[MS_NUM_REAL_TYPES] = {
-        [MS_REAL_FP32] = MS_FP32, [MS_REAL_FP64] = MS_FP64, [MS_REAL_BF16] = MS_BF16};
+    static const ms_dtype computes_in[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
+                                                            [MS_REAL_FP64] = MS_FP64,
+                                                            [MS_REAL_BF16] = MS_BF16,
+                                                            [MS_REAL_FP8] = MS_FP8};
     int compute = (int)computes_in[flags->dtype.value];
     options->precision = (ms_opt_choice){true, compute, ms_dtype_names[compute]};
     MS_TRY(ms_plan_from_options(cx, options, out));

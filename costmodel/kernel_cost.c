@@ -73,7 +73,7 @@ static const ms_residuals *product_residuals(ms_arena *arena, const ms_sweep *me
                                              const ms_pricer *pricer)
 {
     ms_residuals *residuals = ms_residuals_make(arena, measured->products.num);
-    double bytes = ms_dtype_bytes(pricer->compute);
+    double bytes = ms_stored_bytes(pricer->compute);
     for (int i = 0; i < measured->products.num; i++) {
         const double *row = measured->products.values + i * MS_PRODUCT_COLUMNS;
         ms_gemm_shape shape = {row[0], row[1], row[2], row[3], bytes, bytes};
@@ -185,7 +185,7 @@ double ms_update_s(const ms_pricer *pricer, double num_params)
 {
     const ms_pointwise_profile *adam = ms_pricer_pointwise(pricer, MS_OP_ADAM);
     if (adam != NULL)
-        return ms_pointwise_s(adam, 7.0 * ms_dtype_bytes(pricer->compute) * num_params);
+        return ms_pointwise_s(adam, 7.0 * ms_stored_bytes(pricer->compute) * num_params);
     return ms_stream_s(pricer, num_params * pricer->stack->optimizer_bytes.value);
 }
 

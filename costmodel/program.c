@@ -174,7 +174,7 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
     ms_program *program = MS_NEW(arena, ms_program);
     program->model = model;
     program->key = *key;
-    program->compute_bytes = ms_dtype_bytes(compute == MS_FP8 ? MS_BF16 : compute);
+    program->compute_bytes = ms_stored_bytes(compute);
     program->input = program->output = program->input_gradient =
         program->output_gradient = -1;
     set_token_sizes(program, sequence_length, data_parallel);

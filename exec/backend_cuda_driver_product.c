@@ -106,7 +106,7 @@ static ms_status blas_failed(ms_ctx *cx, cublasStatus_t status, const char *call
 typedef struct product_key {
     long m, n, k, ld_a, ld_b, ld_c, num_batch, stride_a, stride_b, stride_c;
     long align_a, align_b, align_c;
-    long type, result, transpose_a, transpose_b, add;
+    long type, type_b, result, transpose_a, transpose_b, add, fast;
 } product_key;
 
 typedef struct ready_product {
@@ -205,7 +205,8 @@ static long alignment(const void *x, long stride, long num_batch, ms_scalar scal
 static product_key key_of(const ms_cuda_product *p)
 {
     long num_batch = p->num_batch > 1 ? p->num_batch : 1;
-    bool has_strides = num_batch > 1;
+    bool has_strides = num_batch > 1, is_fp8 = ms_scalar_is_fp8(p->type);
+    ms_scalar type_b = is_fp8 ? p->type_b : p->type;
     return (product_key){.m = p->m,
                          .n = p->n,
                          .k = p->k,
@@ -217,13 +218,15 @@ static product_key key_of(const ms_cuda_product *p)
                          .stride_b = has_strides ? p->stride_b : 0,
                          .stride_c = has_strides ? p->stride_c : 0,
                          .align_a = alignment(p->a, p->stride_a, num_batch, p->type),
-                         .align_b = alignment(p->b, p->stride_b, num_batch, p->type),
+                         .align_b = alignment(p->b, p->stride_b, num_batch, type_b),
                          .align_c = alignment(p->c, p->stride_c, num_batch, p->result),
                          .type = p->type,
+                         .type_b = type_b,
                          .result = p->result,
                          .transpose_a = p->transpose_a,
                          .transpose_b = p->transpose_b,
-                         .add = p->add};
+                         .add = p->add,
+                         .fast = is_fp8 && p->fast};
 }
 
 /* ---- making one ready ---- */
@@ -232,6 +235,8 @@ static cudaDataType_t data_type(long scalar)
 {
     return scalar == MS_SCALAR_BF16   ? CUDA_R_16BF
            : scalar == MS_SCALAR_FP64 ? CUDA_R_64F
+           : scalar == MS_SCALAR_E4M3 ? CUDA_R_8F_E4M3
+           : scalar == MS_SCALAR_E5M2 ? CUDA_R_8F_E5M2
                                       : CUDA_R_32F;
 }
 
@@ -260,12 +265,24 @@ static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
                        k->ld_b};
     const long c[3] = {k->m, k->n, k->ld_c};
     MS_TRY(make_layout(cx, &ready->a, k->type, a, k, k->stride_a));
-    MS_TRY(make_layout(cx, &ready->b, k->type, b, k, k->stride_b));
+    MS_TRY(make_layout(cx, &ready->b, k->type_b, b, k, k->stride_b));
     return make_layout(cx, &ready->c, k->result, c, k, k->stride_c);
 }
 
-/* The library's a is our b. */
-static ms_status make_desc(ms_ctx *cx, ready_product *ready)
+/* FP8: the factors are in the device's memory, each launch may have others. The library's a is our b. */
+static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc,
+                            const ms_cuda_product *p)
+{
+    if (!ms_scalar_is_fp8(p->type))
+        return MS_OK;
+    TRY_BLAS(cx, blas.desc_set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p->scale_b,
+                               sizeof p->scale_b));
+    TRY_BLAS(cx, blas.desc_set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p->scale_a,
+                               sizeof p->scale_a));
+    return MS_OK;
+}
+
+static ms_status make_desc(ms_ctx *cx, ready_product *ready, const ms_cuda_product *p)
 {
     const product_key *k = &ready->key;
     bool is_double = k->type == MS_SCALAR_FP64;
@@ -279,7 +296,11 @@ static ms_status make_desc(ms_ctx *cx, ready_product *ready)
              blas.desc_set(ready->desc, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a));
     TRY_BLAS(cx,
              blas.desc_set(ready->desc, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b));
-    return MS_OK;
+    int8_t fast = 1;
+    if (k->fast)
+        TRY_BLAS(cx, blas.desc_set(ready->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
+                                   sizeof fast));
+    return set_scales(cx, ready->desc, p);
 }
 
 static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preference,
@@ -337,17 +358,19 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
 }
 
 /* NULL: an error. */
-static ready_product *find_ready(ms_ctx *cx, ms_cuda_products *p, const product_key *key)
+static ready_product *find_ready(ms_ctx *cx, ms_cuda_products *p,
+                                 const ms_cuda_product *product)
 {
+    product_key key = key_of(product);
     if (!grow(p)) {
         ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory for a matrix product");
         return NULL;
     }
-    ready_product *ready = place_of(p->ready, p->capacity, key);
+    ready_product *ready = place_of(p->ready, p->capacity, &key);
     if (ready->is_set)
         return ready;
-    ready->key = *key;
-    ms_status status = make_desc(cx, ready);
+    ready->key = key;
+    ms_status status = make_desc(cx, ready, product);
     if (status == MS_OK)
         status = make_layouts(cx, ready);
     if (status == MS_OK)
@@ -433,14 +456,14 @@ static ms_status run_locked(ms_ctx *cx, ms_cuda_products *products, cudaStream_t
                             const ms_cuda_product *p)
 {
     void *memory = NULL;
-    product_key key = key_of(p);
     float one = 1, beta = p->add ? 1 : 0;
     double one_fp64 = 1, beta_fp64 = p->add ? 1 : 0;
     bool is_double = p->type == MS_SCALAR_FP64;
-    const ready_product *ready = find_ready(cx, products, &key);
+    const ready_product *ready = find_ready(cx, products, p);
     if (ready == NULL)
         return MS_EIO;
     MS_TRY(workspace_of(cx, products, stream, &memory));
+    MS_TRY(set_scales(cx, ready->desc, p));
     TRY_BLAS(cx, blas.matmul(products->handle, ready->desc,
                              is_double ? (const void *)&one_fp64 : (const void *)&one,
                              p->b, ready->b, p->a, ready->a,

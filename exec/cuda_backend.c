@@ -199,6 +199,26 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
     return MS_EINPUT;
 }
 
+/* Ada is the first to have it (cuBLAS documentation, cublasLtMatmul()). */
+static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
+{
+    const int first_major = 8, first_minor = 9;
+    for (int i = 0; i < job->num_devices; i++) {
+        ms_cuda_facts facts;
+        MS_TRY(job->driver->describe(cx, i, &facts));
+        if (facts.major > first_major ||
+            (facts.major == first_major && facts.minor >= first_minor))
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "fp8 needs a GPU of compute capability %d.%d or later, and GPU %d, "
+                "\"%s\", has %d.%d",
+                first_major, first_minor, i, facts.name, facts.major, facts.minor);
+        ms_hint(cx, "--dtype bf16");
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
 /* Ranks of one machine in turn. */
 static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
 {
@@ -285,6 +305,8 @@ static ms_status cuda_open(ms_ctx *cx, ms_backend_job *outer)
     outer->state = job;
     make_ranks(job);
     ms_status status = find_devices(cx, job);
+    if (status == MS_OK && ms_precision_of(outer->type).has_fp8)
+        status = check_fp8(cx, job);
     if (status == MS_OK)
         status = open_inner(cx, job);
     if (status == MS_OK) {
@@ -357,7 +379,10 @@ const ms_backend ms_cuda_backend_table = {
     .name = "cuda",
     .has_values = true,
     .arrays = &ms_cuda_arrays,
-    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true, [MS_REAL_BF16] = true},
+    .computes = {[MS_REAL_FP32] = true,
+                 [MS_REAL_FP64] = true,
+                 [MS_REAL_BF16] = true,
+                 [MS_REAL_FP8] = true},
     .open = cuda_open,
     .run = cuda_run,
     .close = cuda_close,

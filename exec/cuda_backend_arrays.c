@@ -178,6 +178,8 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
         LOAD(long, (double)x);
     case MS_SCALAR_BYTE:
         LOAD(unsigned char, (double)x);
+    case MS_SCALAR_E4M3: /* in workspaces of products alone */
+    case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
     }
@@ -223,6 +225,8 @@ static void store_values(ms_scalar scalar, char *to, const double *from, long nu
         STORE(long, (long)from[i]);
     case MS_SCALAR_BYTE:
         STORE(unsigned char, (unsigned char)from[i]);
+    case MS_SCALAR_E4M3: /* in workspaces of products alone */
+    case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
     }

@@ -108,6 +108,24 @@ static __device__ __forceinline__ unsigned ms_round_two_to_bf16(float low, float
     return bits;
 }
 
+/* GPUs of compute capability 8.9 and later have instructions that round to FP8 (PTX ISA 9.0, cvt). */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define MS_HAS_FP8 1
+/* Two at a time; e4m3 and e5m2 below say how. */
+static __device__ __forceinline__ unsigned ms_round_two_to_e4m3(float low, float high)
+{
+    unsigned short bits;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(high), "f"(low));
+    return bits;
+}
+static __device__ __forceinline__ unsigned ms_round_two_to_e5m2(float low, float high)
+{
+    unsigned short bits;
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(high), "f"(low));
+    return bits;
+}
+#endif
+
 static __device__ __forceinline__ void ms_emulated_check_aligned(const void *, size_t)
 {
 }
@@ -197,6 +215,59 @@ static __device__ __forceinline__ unsigned two_bf16(float low, float high)
 {
     return ms_round_two_to_bf16(low, high);
 }
+
+/* FP8: sign, exponent, FRACTION_BITS. Source: Micikevicius et al. 2022, "FP8 Formats for Deep Learning", table 1. */
+struct e4m3 {
+    unsigned char bits;
+    static constexpr int FRACTION_BITS = 3, BIAS = 7;
+    static constexpr float LARGEST = 448;
+    static constexpr unsigned LARGEST_BITS = 0x7e, NAN_BITS = 0x7f;
+};
+struct e5m2 {
+    unsigned char bits;
+    static constexpr int FRACTION_BITS = 2, BIAS = 15;
+    static constexpr float LARGEST = 57344;
+    static constexpr unsigned LARGEST_BITS = 0x7b, NAN_BITS = 0x7f;
+};
+
+/* To the nearest, ties to even; what is larger than the largest number, infinity too, becomes it; NaN stays. As the instructions do it, for GPUs without. */
+template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
+{
+    const int of_float = 23, float_bias = 127, dropped = of_float - F::FRACTION_BITS;
+    unsigned bits = __float_as_uint(x), sign = bits >> 24 & 0x80U;
+    unsigned positive = bits & 0x7fffffffU;
+    if (positive > 0x7f800000U)
+        return sign | F::NAN_BITS;
+    if (positive >= __float_as_uint(F::LARGEST))
+        return sign | F::LARGEST_BITS;
+    if (positive >> of_float < 1 + float_bias - F::BIAS) {
+        /* subnormal: units of the last bit are those of a sum with such a number */
+        const unsigned unit_of = (of_float + 1 - F::BIAS - F::FRACTION_BITS + float_bias);
+        unsigned large = unit_of << of_float;
+        float sum = __uint_as_float(positive) + __uint_as_float(large);
+        return sign | (__float_as_uint(sum) - large);
+    }
+    unsigned is_odd = positive >> dropped & 1U;
+    unsigned rounded = (positive + (1U << (dropped - 1)) - 1U + is_odd) >> dropped;
+    return sign | (rounded - ((unsigned)(float_bias - F::BIAS) << F::FRACTION_BITS));
+}
+
+/* Two of them, `low` in the lower byte. */
+template <class F>
+static __device__ __forceinline__ unsigned two_fp8(float low, float high)
+{
+    return fp8_bits<F>(low) | fp8_bits<F>(high) << 8;
+}
+#ifdef MS_HAS_FP8
+template <> __device__ __forceinline__ unsigned two_fp8<e4m3>(float low, float high)
+{
+    return ms_round_two_to_e4m3(low, high);
+}
+template <> __device__ __forceinline__ unsigned two_fp8<e5m2>(float low, float high)
+{
+    return ms_round_two_to_e5m2(low, high);
+}
+#endif
 
 /* exp of what sums are made in. */
 static __device__ __forceinline__ float exp_of(float x)

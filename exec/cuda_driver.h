@@ -33,10 +33,14 @@ typedef struct ms_cuda_facts {
 } ms_cuda_facts;
 
 /* c (m, n) = a (m, k) b (k, n) [+ c], all row-major with leading dims ld_*: rows of the matrix as it lies, before it is transposed; `num_batch` products (0 and 1: one)
- * that lie stride_* elements apart. Sums are in fp32, in fp64 for fp64. */
+ * that lie stride_* elements apart. Sums are in fp32, in fp64 for fp64.
+ *
+ * Of FP8 (compute capability 8.9 and later) the library has a product as it lies in both operands along k alone: transpose_b without transpose_a; one product; k and n multiples of
+ * 16, addresses and leading dims of 16 bytes; not both operands e5m2. Source: cuBLAS documentation 13.0, cublasLtMatmul(), "To use FP8 kernels", and its section Tensor Core Usage. */
 typedef struct ms_cuda_product {
-    ms_scalar type;   /* of a and b */
-    ms_scalar result; /* of c: type, or fp32 for bf16 */
+    ms_scalar type;   /* of a and b; FP8: of a */
+    ms_scalar type_b; /* FP8: of b; otherwise not looked at */
+    ms_scalar result; /* of c: type, or fp32 for bf16; of FP8 bf16 or fp32 */
     bool transpose_a, transpose_b;
     bool add;
     long m, n, k;
@@ -44,6 +48,9 @@ typedef struct ms_cuda_product {
     long num_batch, stride_a, stride_b, stride_c;
     const void *a, *b;
     void *c;
+    /* FP8: what elements of a and of b stand for is their value times this, on the device; looked at when its turn comes. */
+    const float *scale_a, *scale_b;
+    bool fast; /* FP8: sums stay in the digits of the tensor cores, fewer than fp32's */
 } ms_cuda_product;
 
 #define MS_CUDA_ID_BYTES 128

@@ -1,6 +1,7 @@
 #include "exec/cuda_product.h"
 
 #include "exec/cuda_arrays.h"
+#include "exec/cuda_fp8.h"
 #include "exec/einsum.h"
 
 #define ALIGNMENT 256 /* of operands in the workspace: any algorithm takes them */
@@ -40,11 +41,13 @@ size_t ms_cuda_einsum_bytes(const ms_program *program, const ms_node *node,
                             const ms_precision *precision)
 {
     const int tensor[3] = {node->in[0], node->in[1], node->out[0]};
+    size_t bytes = ms_cuda_fp8_bytes(program, node, precision);
+    if (bytes > 0) /* then nothing is cast between types */
+        return bytes;
     ms_scalar scalar[3];
     for (int i = 0; i < 3; i++)
         scalar[i] = ms_tensor_scalar(program, tensor[i], precision);
     types t = types_of(scalar[0], scalar[1], scalar[2]);
-    size_t bytes = 0;
     for (int i = 0; i < 3; i++)
         if (t.casts[i])
             bytes += round_up((size_t)ms_tensor_local_elements(program, tensor[i]) *
@@ -90,7 +93,10 @@ static ms_status multiply(const ms_cuda_call *call, const ms_einsum *e, const op
                                .a = p.swapped ? x->b : x->a,
                                .b = p.swapped ? x->a : x->b,
                                .c = x->c};
-    return call->driver->product(call->cx, call->stream, &product);
+    ms_status status;
+    return ms_cuda_fp8_product(call, &product, p.swapped, &status)
+               ? status
+               : call->driver->product(call->cx, call->stream, &product);
 }
 
 static types types_of_call(const ms_op_call *op)

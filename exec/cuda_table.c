@@ -4,6 +4,7 @@
 #include "exec/cuda_arrays.h"
 #include "exec/cuda_attention.h"
 #include "exec/cuda_embed.h"
+#include "exec/cuda_fp8.h"
 #include "exec/cuda_initialise.h"
 #include "exec/cuda_loss.h"
 #include "exec/cuda_norm.h"
@@ -49,6 +50,7 @@ const ms_cuda_kernels ms_cuda_all_kernels = {
     .workspace =
         {
             [MS_OP_EINSUM] = ms_cuda_einsum_bytes,
+            [MS_OP_GROUPED] = ms_cuda_fp8_bytes,
             [MS_OP_SUM_TO] = ms_cuda_sum_to_bytes,
             [MS_OP_NORM_GRAD] = ms_cuda_norm_grad_bytes,
             [MS_OP_ROTARY] = ms_cuda_rotary_bytes,

@@ -79,8 +79,10 @@ typedef struct maker {
 
 ms_dtype ms_measure_dtype(ms_real_type type)
 {
-    static const ms_dtype dtypes[] = {
-        [MS_REAL_FP32] = MS_FP32, [MS_REAL_FP64] = MS_FP64, [MS_REAL_BF16] = MS_BF16};
+    static const ms_dtype dtypes[] = {[MS_REAL_FP32] = MS_FP32,
+                                      [MS_REAL_FP64] = MS_FP64,
+                                      [MS_REAL_BF16] = MS_BF16,
+                                      [MS_REAL_FP8] = MS_FP8};
     return dtypes[type];
 }
 
@@ -255,7 +257,7 @@ static ms_status add_family(maker *m, const small_model *models, size_t num, fam
 static void add_passes(maker *m, const long *counts, size_t num, ms_sample sample,
                        double arrays)
 {
-    double bytes = ms_dtype_bytes(ms_measure_dtype(m->how->type));
+    double bytes = ms_stored_bytes(ms_measure_dtype(m->how->type));
     sample.ranks = m->how->num_ranks;
     for (size_t i = 0; i < num; i++) {
         ms_kernel_case item = {.sample = sample, .count = counts[i]};

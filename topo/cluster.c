@@ -21,6 +21,11 @@ double ms_dtype_bytes(ms_dtype dtype)
     return bytes[dtype];
 }
 
+double ms_stored_bytes(ms_dtype compute)
+{
+    return ms_dtype_bytes(compute == MS_FP8 ? MS_BF16 : compute);
+}
+
 const char *const ms_topology_names[] = {"switch", "mesh", "torus", NULL};
 
 static const char *const cluster_aliases[] = {"h100",        "hgx-h100",

@@ -65,6 +65,8 @@ models.moe.fp32|small MoE, fp32
 models.moe.bf16|small MoE, bf16, balanced routing
 models.gpt.fp32|small GPT-2, fp32
 models.gpt.bf16|small GPT-2, bf16
+models.llama.fp8|small Llama, loss alone, fp8
+models.gpt.fp8|small GPT-2, loss alone, fp8
 meshes.tp2|tp 2 through the host against serial
 meshes.pp2|pp 2
 meshes.cp2-ring|cp 2, ring
@@ -279,15 +281,20 @@ part_kernels()
 
 # ---- small models and meshes: a run, and the same on one CPU rank
 
-# check ID DTYPE LIMIT OPTIONS...: passes when losses and gradients differ by no more than LIMIT
+# check ID DTYPE LIMIT OPTIONS...: passes when losses and gradients, in fp8 losses, differ by no more than LIMIT
 check()
 {
     local id=$1 dtype=$2 limit=$3 rc=0
     shift 3
     local json=$work/$id.json log=$logs/$id.log
     limited 40 "$log" "$program" run --backend $backend --dtype "$dtype" --seq 192 --global-batch 4 --steps 2 --check --json -o "$json" "$@" || rc=$?
-    local most=0 value key
-    for key in check.loss.relative check.gradients.relative; do
+    if grep -q "fp8 needs a GPU" "$log"; then
+        result "$id" "not measured" "" "" "$limit" "$(why "$log" $rc)"
+        return
+    fi
+    local most=0 value key keys="check.loss.relative check.gradients.relative"
+    [ "$dtype" != fp8 ] || keys=check.loss.relative
+    for key in $keys; do
         value=$(field "$json" $key)
         if ! is_number "$value"; then
             result "$id" failed "" "" "$limit" "$(why "$log" $rc)"
@@ -308,6 +315,7 @@ check()
 
 fp32_limit=1e-4
 bf16_limit=2e-2
+fp8_limit=5e-2
 
 part_models()
 {
@@ -321,6 +329,9 @@ part_models()
         # rounding to bf16 changes which experts nearly equal logits choose
         [ $model != moe ] || options=(--balanced-routing)
         check models.$model.bf16 bf16 $bf16_limit --model tests/data/gpu/$model.json "${options[@]}"
+    done
+    for model in llama gpt; do
+        check models.$model.fp8 fp8 $fp8_limit --model tests/data/gpu/$model.json
     done
 }
 

@@ -110,6 +110,22 @@ static void updated_weights_in_fp32_are_reported_only(void **state)
     assert_true(!c.passes && strstr(c.failure, "updated weight a.weight") != NULL);
 }
 
+/* FP8 moves single elements by any amount, and losses by little. */
+static void gradients_in_fp8_are_reported_only(void **state)
+{
+    (void)state;
+    pair p = make_pair();
+    p.values[0][0][1] *= 2;
+    p.losses[0][1] *= 1.04;
+    ms_check c = check(&p, MS_REAL_FP8);
+    assert_true(c.passes && c.gradients.relative > 0.1);
+    p.losses[0][0] *= 1.06;
+    assert_true(!check(&p, MS_REAL_FP8).passes);
+    p.losses[0][0] /= 1.06;
+    p.values[0][0][1] = NAN;
+    assert_true(!check(&p, MS_REAL_FP8).passes);
+}
+
 static void what_is_no_number_or_absent_fails(void **state)
 {
     (void)state;
@@ -138,6 +154,7 @@ int main(void)
         cmocka_unit_test(worst_gradient_is_named_by_its_largest_value),
         cmocka_unit_test(losses_have_their_tolerances),
         cmocka_unit_test(updated_weights_in_fp32_are_reported_only),
+        cmocka_unit_test(gradients_in_fp8_are_reported_only),
         cmocka_unit_test(what_is_no_number_or_absent_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

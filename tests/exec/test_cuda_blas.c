@@ -64,6 +64,8 @@ typedef struct desc {
     cublasComputeType_t compute;
     cudaDataType scale;
     int32_t transpose_a, transpose_b;
+    int8_t fast;
+    const float *scale_a, *scale_b;
 } desc;
 
 typedef struct preference {
@@ -127,13 +129,24 @@ static cublasStatus_t desc_set(cublasLtMatmulDesc_t of,
                                size_t bytes)
 {
     desc *d = (desc *)(void *)of;
-    int32_t *to = what == CUBLASLT_MATMUL_DESC_TRANSA   ? &d->transpose_a
-                  : what == CUBLASLT_MATMUL_DESC_TRANSB ? &d->transpose_b
-                                                        : NULL;
-    if (to == NULL || bytes != sizeof *to)
-        return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(to, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
+    const struct {
+        cublasLtMatmulDescAttributes_t what;
+        void *to;
+        size_t bytes;
+    } known[] = {
+        {CUBLASLT_MATMUL_DESC_TRANSA, &d->transpose_a, sizeof d->transpose_a},
+        {CUBLASLT_MATMUL_DESC_TRANSB, &d->transpose_b, sizeof d->transpose_b},
+        {CUBLASLT_MATMUL_DESC_FAST_ACCUM, &d->fast, sizeof d->fast},
+        {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &d->scale_a, sizeof d->scale_a},
+        {CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &d->scale_b, sizeof d->scale_b},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (known[i].what != what || known[i].bytes != bytes)
+            continue;
+        memcpy(known[i].to, value, bytes);
+        return CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
 }
 
 static cublasStatus_t layout_create(cublasLtMatrixLayout_t *out, cudaDataType type,
@@ -197,26 +210,47 @@ static cublasStatus_t preference_set(cublasLtMatmulPreference_t of,
     return CUBLAS_STATUS_SUCCESS;
 }
 
+static ms_scalar scalar_of(cudaDataType type)
+{
+    return type == CUDA_R_16BF      ? MS_SCALAR_BF16
+           : type == CUDA_R_32F     ? MS_SCALAR_FP32
+           : type == CUDA_R_8F_E4M3 ? MS_SCALAR_E4M3
+           : type == CUDA_R_8F_E5M2 ? MS_SCALAR_E5M2
+                                    : MS_SCALAR_FP64;
+}
+
+/* What the documentation of cublasLtMatmul() asks of FP8 kernels, on Hopper and Ada. */
+static bool is_supported(const desc *d, const layout *a, const layout *b, const layout *c)
+{
+    ms_scalar of_a = scalar_of(a->type), of_b = scalar_of(b->type),
+              of_c = scalar_of(c->type);
+    if (!ms_scalar_is_fp8(of_a))
+        return !ms_scalar_is_fp8(of_b) && d->scale_a == NULL && d->scale_b == NULL;
+    return ms_scalar_is_fp8(of_b) && (of_a == MS_SCALAR_E4M3 || of_b == MS_SCALAR_E4M3) &&
+           (of_c == MS_SCALAR_BF16 || of_c == MS_SCALAR_FP32) &&
+           d->transpose_a == CUBLAS_OP_T && d->transpose_b == CUBLAS_OP_N &&
+           d->compute == CUBLAS_COMPUTE_32F && d->scale == CUDA_R_32F &&
+           a->rows % 16 == 0 && a->cols % 16 == 0 && b->rows % 16 == 0 &&
+           a->ld % 16 == 0 && b->ld % 16 == 0 && c->ld % 16 == 0 && d->scale_a != NULL &&
+           d->scale_b != NULL;
+}
+
 static cublasStatus_t get_heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t d,
                                     cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t to,
                                     cublasLtMatmulPreference_t p, int most,
                                     cublasLtMatmulHeuristicResult_t *out, int *num)
 {
-    (void)handle, (void)a, (void)b, (void)c, (void)to;
+    (void)handle, (void)to;
+    if (!is_supported((const desc *)(void *)d, (const layout *)(void *)a,
+                      (const layout *)(void *)b, (const layout *)(void *)c))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     memcpy(&preferred, (void *)p, sizeof preferred);
     memcpy(&last_desc, (void *)d, sizeof last_desc);
     *num = heuristic_fails ? 0 : most;
     out->algo.data[0] = (uint64_t)++num_heuristics;
     out->workspaceSize = 64;
     return heuristic_fails ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
-}
-
-static ms_scalar scalar_of(cudaDataType type)
-{
-    return type == CUDA_R_16BF  ? MS_SCALAR_BF16
-           : type == CUDA_R_32F ? MS_SCALAR_FP32
-                                : MS_SCALAR_FP64;
 }
 
 static double element(const layout *l, const void *x, int64_t batch, uint64_t row,
@@ -241,7 +275,7 @@ static cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t of,
     uint64_t terms = d->transpose_a == CUBLAS_OP_T ? x->rows : x->cols;
     (void)handle, (void)stream;
     if (lto != lc || c != to || algo->data[0] == 0 || memory == NULL || bytes != 64 ||
-        fake_number(scale, alpha, 0) != 1)
+        fake_number(scale, alpha, 0) != 1 || !is_supported(d, x, y, z))
         return CUBLAS_STATUS_INVALID_VALUE;
     num_products++;
     for (int64_t i = 0; i < z->num_batch; i++) {
@@ -253,6 +287,8 @@ static cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t of,
                                                           : element(x, a, i, row, k)) *
                            (d->transpose_b == CUBLAS_OP_T ? element(y, b, i, col, k)
                                                           : element(y, b, i, k, col));
+                if (d->scale_a != NULL)
+                    sum *= (double)*d->scale_a * (double)*d->scale_b;
                 sum += factor != 0 ? factor * element(z, c, i, row, col) : 0;
                 fake_set_number(scalar_of(z->type), to,
                                 i * z->offset + (int64_t)col * z->ld + (int64_t)row, sum);
@@ -446,6 +482,53 @@ static void algorithms_are_chosen_once_for_each_shape(void **state)
     free(x);
 }
 
+/* Scales differ from call to call, and the algorithm stays. */
+static void products_of_fp8_have_scales(void **state)
+{
+    (void)state;
+    const ms_scalar types[3][3] = {{MS_SCALAR_E4M3, MS_SCALAR_E4M3, MS_SCALAR_BF16},
+                                   {MS_SCALAR_E5M2, MS_SCALAR_E4M3, MS_SCALAR_BF16},
+                                   {MS_SCALAR_E4M3, MS_SCALAR_E5M2, MS_SCALAR_FP32}};
+    ms_ctx *cx = test_cx();
+    ms_rng rng = ms_rng_seed(21);
+    arrays *x = MS_NEW(cx->arena, arrays);
+    num_heuristics = 0;
+    for (int i = 0; i < 6; i++) {
+        const ms_scalar *type = types[i % 3];
+        float scales[2] = {0.25F, 0x1p-9F * (float)(i + 1)};
+        ms_cuda_product p = {.type = type[0],
+                             .type_b = type[1],
+                             .result = type[2],
+                             .transpose_b = true,
+                             .add = i % 3 == 2,
+                             .fast = i % 3 == 0,
+                             .m = 5,
+                             .n = 32,
+                             .k = 48,
+                             .ld_a = 64,
+                             .ld_b = 48,
+                             .ld_c = 32,
+                             .scale_a = &scales[0],
+                             .scale_b = &scales[1]};
+        fill(x, &p, &rng); /* c alone */
+        for (size_t j = 0; j < sizeof x->a; j++) {
+            ((unsigned char *)x->a)[j] = (unsigned char)ms_rng_below(&rng, 0x50);
+            ((unsigned char *)x->b)[j] = (unsigned char)(0x80 + ms_rng_below(&rng, 0x50));
+        }
+        compare(p, x);
+        ASSERT_INT(num_heuristics, i < 3 ? i + 1 : 3);
+        assert_true(i > 2 || last_desc.fast == (i == 0));
+    }
+    float scale = 1;
+    ms_cuda_product p = plain(x, MS_SCALAR_E4M3);
+    p.type_b = MS_SCALAR_E4M3;
+    p.result = MS_SCALAR_BF16;
+    p.scale_a = p.scale_b = &scale;
+    ASSERT_INT(ms_cuda_library_product(cx, stream(1), &p), MS_EIO);
+    assert_non_null(strstr(test_messages(cx), "no algorithm for e4m3 to bf16"));
+    close_products();
+}
+
 static void thousands_of_shapes_are_forgotten(void **state)
 {
     (void)state;
@@ -492,6 +575,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(row_major_products_are_told_in_columns),
         cmocka_unit_test(algorithms_are_chosen_once_for_each_shape),
+        cmocka_unit_test(products_of_fp8_have_scales),
         cmocka_unit_test(thousands_of_shapes_are_forgotten),
         cmocka_unit_test(failures_are_told),
     };

@@ -75,6 +75,13 @@ static void kernels_in_bf16(void **state)
     measure_kernels(MS_REAL_BF16);
 }
 
+static void kernels_in_fp8(void **state)
+{
+    (void)state;
+    skip_if_slow();
+    measure_kernels(MS_REAL_FP8);
+}
+
 static void the_gpu_is_described(void **state)
 {
     (void)state;
@@ -104,6 +111,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_in_fp32),
         cmocka_unit_test(kernels_in_bf16),
+        cmocka_unit_test(kernels_in_fp8),
         cmocka_unit_test(the_gpu_is_described),
     };
     if (argc > 1)

@@ -249,9 +249,11 @@ static void close_device(ms_cuda_device *device)
 static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
 {
     pthread_mutex_lock(&fake_lock);
+    int capability = fake.options.capability > 0 ? fake.options.capability : 90;
     bool fails = fake_call(MS_FAKE_DESCRIBE) || ordinal >= fake.options.num_devices;
     *out = (ms_cuda_facts){.name = "fake device",
-                           .major = 9,
+                           .major = capability / 10,
+                           .minor = capability % 10,
                            .num_sms = 4,
                            .memory_bytes = fake.options.memory_bytes,
                            .shared_bytes = 1 << 16,

@@ -56,6 +56,7 @@ typedef struct ms_cuda_fake_options {
     int num_devices;     /* 0: 1 */
     double memory_bytes; /* of each; 0: 1 GiB */
     int nccl_version;    /* as facts have it */
+    int capability;      /* of compute, ten times the major number and the minor; 0: 90 */
     const char *missing; /* find fails and says this; NULL: it finds all devices */
     bool record_defects; /* otherwise they end the program */
     double

@@ -25,6 +25,21 @@ static uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* As the formats are defined (Micikevicius et al. 2022, table 1): e4m3 has no infinity and one NaN of each sign. */
+static double from_fp8(ms_scalar scalar, unsigned char bits)
+{
+    bool is_e4m3 = scalar == MS_SCALAR_E4M3;
+    int num_fraction = is_e4m3 ? 3 : 2, bias = is_e4m3 ? 7 : 15;
+    int fraction = bits & ((1 << num_fraction) - 1),
+        exponent = bits >> num_fraction & (is_e4m3 ? 15 : 31);
+    double sign = bits >> 7 ? -1 : 1;
+    if (is_e4m3 ? (bits & 0x7f) == 0x7f : exponent == 31)
+        return fraction == 0 ? sign * HUGE_VAL : (double)NAN;
+    return exponent == 0 ? sign * ldexp(fraction, 1 - bias - num_fraction)
+                         : sign * ldexp(fraction + (1 << num_fraction),
+                                        exponent - bias - num_fraction);
+}
+
 double fake_number(ms_scalar scalar, const void *x, long i)
 {
     switch (scalar) {
@@ -38,6 +53,9 @@ double fake_number(ms_scalar scalar, const void *x, long i)
         return (double)((const long *)x)[i];
     case MS_SCALAR_BYTE:
         return (double)((const unsigned char *)x)[i];
+    case MS_SCALAR_E4M3:
+    case MS_SCALAR_E5M2:
+        return from_fp8(scalar, ((const unsigned char *)x)[i]);
     case MS_NUM_SCALARS:
         break;
     }
@@ -62,6 +80,8 @@ void fake_set_number(ms_scalar scalar, void *x, long i, double value)
     case MS_SCALAR_BYTE:
         ((unsigned char *)x)[i] = (unsigned char)value;
         break;
+    case MS_SCALAR_E4M3: /* kernels alone write them */
+    case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
     }
@@ -83,6 +103,12 @@ static long cols_of(const ms_cuda_product *p, int operand)
                           : p->n;
 }
 
+/* Of a or b. */
+static ms_scalar type_of(const ms_cuda_product *p, int operand)
+{
+    return operand == 1 && ms_scalar_is_fp8(p->type) ? p->type_b : p->type;
+}
+
 size_t fake_product_bytes(const ms_cuda_product *p, int operand)
 {
     long ld = operand == 0 ? p->ld_a : operand == 1 ? p->ld_b : p->ld_c;
@@ -92,26 +118,29 @@ size_t fake_product_bytes(const ms_cuda_product *p, int operand)
     if (rows == 0 || cols == 0)
         return 0;
     return (size_t)((num_batch - 1) * stride + (rows - 1) * ld + cols) *
-           ms_scalar_bytes(operand == 2 ? p->result : p->type);
+           ms_scalar_bytes(operand == 2 ? p->result : type_of(p, operand));
 }
 
 /* A matrix in one piece, in fp32. */
-static float *packed(const ms_cuda_product *p, int operand, const uint16_t *x, long ld)
+static float *packed(const ms_cuda_product *p, int operand, const void *x, long first,
+                     long ld)
 {
+    ms_scalar type = type_of(p, operand);
     long rows = rows_of(p, operand), cols = cols_of(p, operand);
     float *to = fake_zeroed((size_t)(rows * cols) * sizeof *to);
     for (long i = 0; i < rows; i++)
         for (long j = 0; j < cols; j++)
-            to[i * cols + j] = from_bf16(x[i * ld + j]);
+            to[i * cols + j] = (float)fake_number(type, x, first + i * ld + j);
     return to;
 }
 
 /* One product of a batch, by products of fp32. */
-static void product_of_bf16(const ms_cuda_product *p, long index)
+static void product_by_fp32(const ms_cuda_product *p, long index)
 {
-    const uint16_t *a = (const uint16_t *)p->a + index * p->stride_a,
-                   *b = (const uint16_t *)p->b + index * p->stride_b;
-    float *packed_a = packed(p, 0, a, p->ld_a), *packed_b = packed(p, 1, b, p->ld_b);
+    bool is_fp8 = ms_scalar_is_fp8(p->type);
+    double scale = is_fp8 ? (double)*p->scale_a * (double)*p->scale_b : 1;
+    float *packed_a = packed(p, 0, p->a, index * p->stride_a, p->ld_a),
+          *packed_b = packed(p, 1, p->b, index * p->stride_b, p->ld_b);
     float *sum = fake_zeroed((size_t)(p->m * p->n) * sizeof *sum);
     ms_gemm gemm = {.transpose_a = p->transpose_a,
                     .transpose_b = p->transpose_b,
@@ -126,7 +155,7 @@ static void product_of_bf16(const ms_cuda_product *p, long index)
         for (long j = 0; j < p->n; j++) {
             long at = index * p->stride_c + i * p->ld_c + j;
             double was = p->add ? fake_number(p->result, p->c, at) : 0;
-            fake_set_number(p->result, p->c, at, was + (double)sum[i * p->n + j]);
+            fake_set_number(p->result, p->c, at, was + scale * (double)sum[i * p->n + j]);
         }
     }
     free(packed_a);
@@ -145,7 +174,7 @@ void fake_run_product(const ms_cuda_product *p)
         ms_gemm_plain_fp64(&gemm, p->a, p->b, p->c);
     else
         for (long i = 0; i < (p->num_batch > 0 ? p->num_batch : 1); i++)
-            product_of_bf16(p, i);
+            product_by_fp32(p, i);
 }
 
 /* ---- reductions ---- */

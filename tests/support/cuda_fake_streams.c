@@ -261,9 +261,22 @@ ms_status fake_clear(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes)
     return fails ? fake_failure(cx, "clear") : MS_OK;
 }
 
+/* What cuBLASLt has of FP8. */
+static bool is_fp8_product(const ms_cuda_product *p)
+{
+    return ms_scalar_is_fp8(p->type_b) &&
+           (p->type == MS_SCALAR_E4M3 || p->type_b == MS_SCALAR_E4M3) &&
+           (p->result == MS_SCALAR_BF16 || p->result == MS_SCALAR_FP32) &&
+           p->num_batch <= 1 && !p->transpose_a && p->transpose_b && p->k % 16 == 0 &&
+           p->n % 16 == 0 && p->ld_a % 16 == 0 && p->ld_b % 16 == 0 &&
+           (uintptr_t)p->a % 16 == 0 && (uintptr_t)p->b % 16 == 0 &&
+           (uintptr_t)p->c % 16 == 0 && p->scale_a != NULL && p->scale_b != NULL;
+}
+
 static bool is_product(const ms_cuda_product *p)
 {
-    bool types = p->result == p->type
+    bool types = ms_scalar_is_fp8(p->type) ? is_fp8_product(p)
+                 : p->result == p->type
                      ? p->type == MS_SCALAR_FP32 || p->type == MS_SCALAR_FP64 ||
                            p->type == MS_SCALAR_BF16
                      : p->type == MS_SCALAR_BF16 && p->result == MS_SCALAR_FP32;
@@ -289,7 +302,10 @@ ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product
     if (!fails &&
         fake_expect_memory(p->a, fake_product_bytes(p, 0), false, "product: a") &&
         fake_expect_memory(p->b, fake_product_bytes(p, 1), false, "product: b") &&
-        fake_expect_memory(p->c, fake_product_bytes(p, 2), false, "product: c"))
+        fake_expect_memory(p->c, fake_product_bytes(p, 2), false, "product: c") &&
+        (!ms_scalar_is_fp8(p->type) ||
+         (fake_expect_memory(p->scale_a, sizeof(float), false, "product: scale") &&
+          fake_expect_memory(p->scale_b, sizeof(float), false, "product: scale"))))
         fake_give(stream, FAKE_PRODUCT)->product = *p;
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "product") : MS_OK;

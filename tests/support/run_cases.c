@@ -87,8 +87,10 @@ static ms_run_case serial_case(const ms_run_case *c)
 static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
                       bool weights_in_bf16, const ms_backend *backend)
 {
-    static const ms_dtype compute[MS_NUM_REAL_TYPES] = {
-        [MS_REAL_FP32] = MS_FP32, [MS_REAL_FP64] = MS_FP64, [MS_REAL_BF16] = MS_BF16};
+    static const ms_dtype compute[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
+                                                        [MS_REAL_FP64] = MS_FP64,
+                                                        [MS_REAL_BF16] = MS_BF16,
+                                                        [MS_REAL_FP8] = MS_FP8};
     ms_outcome out;
     ms_runner_options options = ms_run_options(c->model, &c->plan, type);
     ms_plan typed = c->plan;
@@ -117,9 +119,9 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how)
 {
     ms_run_case serial = serial_case(c);
-    bool is_bf16 = how->type == MS_REAL_BF16; /* CPUs compute in fp32 and fp64 */
+    bool on_cpu = how->type == MS_REAL_FP32 || how->type == MS_REAL_FP64;
     ms_outcome want =
-        run(cx, &serial, is_bf16 ? MS_REAL_FP32 : how->type, is_bf16, &ms_backend_loop);
+        run(cx, &serial, on_cpu ? how->type : MS_REAL_FP32, !on_cpu, &ms_backend_loop);
     ms_outcome got = run(cx, c, how->type, false, backend);
     const char *worst = "";
     double first = loss_difference(&got, &want, 0, 1);

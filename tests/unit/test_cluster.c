@@ -215,6 +215,8 @@ static void element_sizes_match_their_names(void **state)
     static const double bytes[] = {8, 4, 4, 2, 2, 1, 0.5};
     for (int i = 0; i < MS_NUM_DTYPES; i++)
         ASSERT_NEAR(ms_dtype_bytes((ms_dtype)i), bytes[i], 0);
+    ASSERT_NEAR(ms_stored_bytes(MS_FP8), 2, 0);
+    ASSERT_NEAR(ms_stored_bytes(MS_FP32), 4, 0);
     ASSERT_TEXT(ms_dtype_names[MS_FP8], "fp8");
     assert_null(ms_dtype_names[MS_NUM_DTYPES]);
 }
