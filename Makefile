@@ -184,8 +184,6 @@ $B/%.fp64.o: %.c
 	@mkdir -p $(@D)
 	$(call run,CC,$@)$(compile) -DMS_REAL_IS_FP64
 
-# The optimizer rounds as on CPUs, bit for bit; memory is what it waits for.
-$B/exec/cuda_arrays.cu.o: NVCCFLAGS += -fmad=false
 $B/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
