@@ -144,7 +144,7 @@ static int small_number(const char *word)
 /* A letter of the tensor, or the position of a dim. */
 static ms_status read_dim(reader *r, char *letter)
 {
-    char word[MAX_WORD];
+    char word[MAX_WORD] = "";
     MS_TRY(read_argument(r, word, "a dim"));
     int position = small_number(word);
     if (word[1] == '\0' && ms_global_tensor_dim(r->tensor, word[0]) >= 0)
@@ -160,7 +160,7 @@ static ms_status read_dim(reader *r, char *letter)
 
 static ms_status read_factor(reader *r, int *factor)
 {
-    char word[MAX_WORD];
+    char word[MAX_WORD] = "";
     MS_TRY(want(r, ','));
     MS_TRY(read_argument(r, word, "a split factor"));
     *factor = small_number(word);
@@ -173,7 +173,7 @@ static ms_status read_factor(reader *r, int *factor)
 
 static ms_status read_reduction(reader *r, unsigned char *kind)
 {
-    char word[MAX_WORD];
+    char word[MAX_WORD] = "";
     if (accept(r, ')'))
         return MS_OK; /* Partial() is a sum */
     MS_TRY(read_argument(r, word, "a reduction"));
@@ -199,7 +199,7 @@ static ms_status read_shard(reader *r, bool is_strided, ms_placement *out)
 
 static ms_status read_placement(reader *r, ms_placement *out)
 {
-    char word[MAX_WORD];
+    char word[MAX_WORD] = "";
     *out = ms_replicate;
     if (!read_word(r, word))
         return expected(r, "a placement");

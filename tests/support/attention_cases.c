@@ -66,8 +66,10 @@ static attention_case read_case(ms_arena *arena, const char *text)
             i++;
         const char *number =
             i < NUM_WORDS && words[i].has_number ? strtok_r(NULL, " ", &rest) : "1";
-        if (i == NUM_WORDS || number == NULL)
+        if (i == NUM_WORDS || number == NULL) {
             fail_msg("\"%s\" of \"%s\"", word, text);
+            break;
+        }
         *(long *)(void *)((char *)&c + words[i].offset) = strtol(number, NULL, 10);
     }
     return c;

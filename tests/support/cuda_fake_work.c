@@ -74,11 +74,12 @@ static bool item_uses(const fake_item *item, const fake_block *block)
             overlaps(c->receive, c->receive != NULL, block))
             return true;
     }
-    if (item->kind == FAKE_PRODUCT)
+    if (item->kind == FAKE_PRODUCT) {
         return overlaps(item->product.a, 1, block) ||
                overlaps(item->product.b, 1, block) ||
                overlaps(item->product.c, 1, block) ||
                overlaps(item->product.scale_a, item->product.scale_a != NULL, block);
+    }
     return overlaps(item->to, item->bytes, block) ||
            overlaps(item->from, item->bytes, block);
 }

@@ -126,7 +126,7 @@ bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
     const char *worst = "";
     double first = loss_difference(&got, &want, 0, 1);
     double later = loss_difference(&got, &want, 1, NUM_STEPS);
-    double gradients = is_bf16
+    double gradients = how->type == MS_REAL_BF16
                            ? ms_run_relative_norm(&got.gradients, &want.gradients)
                            : ms_run_difference(&got.gradients, &want.gradients, &worst);
     double updated = ms_run_difference(&got.updated, &want.updated, NULL);
