@@ -9,7 +9,7 @@
 /* How a framework distributes layers over pipeline stages by default. */
 typedef enum ms_layer_split {
     MS_SPLIT_BALANCED, /* stage times as equal as possible, embedding and head counted */
-    MS_SPLIT_EVEN,     /* equal numbers of layers where they divide; otherwise balanced */
+    MS_SPLIT_EVEN,     /* equal numbers of layers where they divide, else with embedding and head as a layer each where that divides; otherwise balanced */
     MS_SPLIT_BY_PARAMETERS /* nanotron: a stage ends when its share of 4 h^2 + 3 h f per layer and V h of the head is reached */
 } ms_layer_split;
 extern const char

@@ -476,6 +476,8 @@ static void an_even_split_gives_every_stage_the_same(void **state)
     expect_split(b, MS_SPLIT_EVEN, 1, (const long[]){8});
     expect_split(b, MS_SPLIT_EVEN, 4, (const long[]){2, 2, 2, 2});
     expect_split(b, MS_SPLIT_EVEN, 8, (const long[]){1, 1, 1, 1, 1, 1, 1, 1});
+    /* 8 + 2 divides: embedding and head count */
+    expect_split(b, MS_SPLIT_EVEN, 5, (const long[]){1, 2, 2, 2, 1});
 }
 
 /* A layer counts 4 x 100 + 3 x 10 x 20 = 1000, the head 400 x 10 = 4000, all 12000: a stage ends with the layer that exceeds its share. */
