@@ -241,7 +241,8 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all. Where that leaves none
+/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all (the Playbook's 1B
+ * reaches it exactly after 10 of 16 layers with two stages, and its memory is that of 10). Where that leaves none
  * for the last stages, these take one each from the stages before. */
 static void split_by_parameters(const ms_model *model, int num_stages, long *layers)
 {
@@ -252,7 +253,7 @@ static void split_by_parameters(const ms_model *model, int num_stages, long *lay
     for (long i = 0; i < model->num_layers; i++) {
         layers[stage]++;
         double share = total * (double)(stage + 1) / (double)num_stages;
-        if ((double)(i + 1) * layer > share && stage + 1 < num_stages)
+        if ((double)(i + 1) * layer >= share && stage + 1 < num_stages)
             stage++;
     }
     for (int s = num_stages - 1; s > 0 && layers[s] < 1; s--) {

@@ -82,7 +82,9 @@ static void parameters_on_one_rank_are_not_gathered(void **state)
 {
     (void)state;
     const ms_memory_part gathered = MS_MEMORY_GATHERED_PARAMS;
-    const ms_shard_sizes no_dense = {1, 2, 1}, no_expert = {4, 1, 1}, none = {1, 1, 1};
+    const ms_shard_sizes no_dense = {.dense = 1, .expert = 2},
+                         no_expert = {.dense = 4, .expert = 1},
+                         none = {.dense = 1, .expert = 1};
     ASSERT_NEAR(part_of(MS_ZERO_3, &no_dense, gathered), 60 * 4 + 2 * 60 * 2, 0);
     ASSERT_NEAR(part_of(MS_ZERO_3, &no_expert, gathered), 100 * 4 + 2 * 100 * 2, 0);
     ASSERT_NEAR(part_of(MS_ZERO_3_KEEP, &no_expert, gathered), 2000, 0);
