@@ -284,6 +284,14 @@ bool ms_stack_keeps_gathers(const ms_stack *stack, long stages)
     return !stack->regather || (stack->keeps_gathers_alone && stages == 1);
 }
 
+ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept)
+{
+    ms_stack settled = *stack;
+    settled.regather = !kept;
+    settled.keeps_gathers_alone = false;
+    return settled;
+}
+
 void ms_stack_figures(ms_figures *list)
 {
     static const ms_field end = {0};

@@ -73,7 +73,7 @@ typedef struct ms_stack {
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool
-        keeps_gathers_alone; /* without a pipeline they are kept all the same; whether such a stack keeps them is known only to be either (ms_stack_gathers) */
+        keeps_gathers_alone; /* without a pipeline they are kept all the same; whether such a stack keeps them is known only to be either (ms_stack_with_gathers) */
     bool
         keeps_gate; /* of a gated MLP the activated gate, too: activation and product are two operations */
     bool keeps_unrotated; /* queries and keys before the rotary embedding, too */
@@ -98,6 +98,8 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
  * Other stacks as they are. */
 /* Whether a layer keeps the inputs that it gathered over tp until its backward, with `stages` pipeline ranks. */
 bool ms_stack_keeps_gathers(const ms_stack *stack, long stages);
+/* The stack with it settled, for every number of stages. */
+ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Its coefficients, by the table that reads them; switches and words are none. */
 void ms_stack_figures(ms_figures *list);
