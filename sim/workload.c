@@ -186,8 +186,7 @@ static bool same_key(const ms_bill_key *a, const ms_bill_key *b)
            a->microbatch == b->microbatch &&
            a->sequence_parallel == b->sequence_parallel &&
            a->loss_parallel == b->loss_parallel && a->cp_unbalanced == b->cp_unbalanced &&
-           a->keeps_gathers == b->keeps_gathers &&
-           a->cp_method == b->cp_method;
+           a->keeps_gathers == b->keeps_gathers && a->cp_method == b->cp_method;
 }
 
 static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key,

@@ -350,8 +350,9 @@ static void nanotron_keeps_what_eager_operations_make(void **state)
         const nanotron_row *row = &nanotron_rows[i];
         const ms_prediction p = nanotron_prediction(row, 1);
         const ms_stage_prediction *first = &p.stages[0];
-        double layer = (20.0 * (double)row->hidden + 8.0 * (double)row->ffn + 4.0 * 32.0) *
-                       4096.0 * (double)row->microbatch;
+        double layer =
+            (20.0 * (double)row->hidden + 8.0 * (double)row->ffn + 4.0 * 32.0) * 4096.0 *
+            (double)row->microbatch;
         double kept = layer * (double)(row->first_layers * first->live_microbatches);
         ASSERT_INT(first->num_layers, row->first_layers);
         assert_true(first->memory[MS_MEMORY_ACTIVATIONS] >= kept);
@@ -554,12 +555,8 @@ static void stacks_keep_the_published_bytes(void **state)
     const struct {
         const char *stack;
         double total;
-    } rows[] = {{"megatron-2021", 16},
-                {"nanotron", 20},
-                {"torchtitan", 16},
-                {"torchtitan-2024", 16},
-                {"simumax", 18},
-                {"megatron", 18}};
+    } rows[] = {{"megatron-2021", 16},   {"nanotron", 20}, {"torchtitan", 16},
+                {"torchtitan-2024", 16}, {"simumax", 18},  {"megatron", 18}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_ctx *cx = test_cx();
         const ms_stack *stack;
