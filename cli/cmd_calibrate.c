@@ -155,24 +155,18 @@ static ms_status describe_gpu(request *r)
     int num_devices;
     if (driver == NULL)
         return no_cuda(r, "this program was built without CUDA");
-    MS_TRY(driver->find(r->cx, &num_devices));
-    return driver->describe(r->cx, 0, &r->gpu);
+    ms_status status = driver->find(r->cx, &num_devices);
+    if (status != MS_OK)
+        ms_hint(r->cx, "--backend loop measures the cores of this machine");
+    return status != MS_OK ? status : driver->describe(r->cx, 0, &r->gpu);
 }
 
 /* The cluster whose devices have the GPU's name. */
 static ms_status cluster_of_gpu(const request *r, const char **name)
 {
-    static const char *const clusters[][2] = {
-        {"H200", "hgx-h200"},     {"H100", "hgx-h100"},
-        {"H800", "hgx-h800"},     {"B200", "hgx-b200"},
-        {"B300", "hgx-b300"},     {"A100-SXM4-40", "hgx-a100-40g"},
-        {"A100", "hgx-a100-80g"}, {"4090", "workstation-rtx4090"}};
-    for (size_t i = 0; i < sizeof clusters / sizeof *clusters; i++) {
-        if (strstr(r->gpu.name, clusters[i][0]) == NULL)
-            continue;
-        *name = clusters[i][1];
-        if (r->cx->verbosity > 0)
-            ms_note_default(r->cx, "--cluster %s", *name);
+    *name = ms_machine_cluster_of_gpu(r->gpu.name);
+    if (*name != NULL) {
+        ms_note_default(r->cx, "--cluster %s", *name);
         return MS_OK;
     }
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no cluster is known whose devices are \"%s\"",

@@ -4,7 +4,7 @@
 #include "base/paths.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "exec/cuda_driver.h"
+#include "exec/measure.h"
 
 #ifndef MS_HAVE_CUDA
 #define MS_HAVE_CUDA 0
@@ -87,10 +87,14 @@ static void print_gpus(FILE *out, const gpus *found)
     fputs("\nGPUs on this machine\n", out);
     if (found->reason != NULL)
         fprintf(out, "  none: %s\n", found->reason);
-    for (int i = 0; i < found->num; i++)
-        fprintf(out, "  %d  %s, compute capability %d.%d, %.1f GiB\n", i,
+    for (int i = 0; i < found->num; i++) {
+        const char *cluster = ms_machine_cluster_of_gpu(found->facts[i].name);
+        fprintf(out, "  %d  %s, compute capability %d.%d, %.1f GiB, %s%s\n", i,
                 found->facts[i].name, found->facts[i].major, found->facts[i].minor,
-                found->facts[i].memory_bytes / (double)(1 << 30));
+                found->facts[i].memory_bytes / (double)(1 << 30),
+                cluster == NULL ? "of no cluster that is known" : "as in cluster ",
+                cluster == NULL ? "" : cluster);
+    }
 }
 
 static void write_gpus(ms_jout *json, const gpus *found)
@@ -112,6 +116,7 @@ static void write_gpus(ms_jout *json, const gpus *found)
         ms_jout_number_field(json, "driver_version", is->driver_version);
         ms_jout_number_field(json, "cublaslt_version", is->blas_version);
         ms_jout_number_field(json, "nccl_version", is->nccl_version);
+        ms_jout_text_field(json, "cluster", ms_machine_cluster_of_gpu(is->name));
         ms_jout_end_object(json);
     }
     ms_jout_end_array(json);

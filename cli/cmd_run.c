@@ -356,6 +356,28 @@ static ms_status write_shortfall(request *r, const ms_run_room *room)
     return write_result(r, status);
 }
 
+/* GPUs have memory of their own, and the machine holds what is beside them. */
+static void place_on_gpus(const request *r, ms_run_place *place)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    ms_ctx apart = {.arena = r->cx->arena, .verbosity = -1};
+    ms_cuda_facts facts;
+    int num_gpus;
+    if (driver == NULL || driver->find(&apart, &num_gpus) != MS_OK ||
+        driver->describe(&apart, 0, &facts) != MS_OK)
+        return;
+    place->num_gpus = num_gpus;
+    place->gpu_bytes = facts.memory_bytes;
+    if (!r->flags.check)
+        return;
+    ms_plan plan = ms_run_reference_plan(&r->plan);
+    if (!ms_backend_find("loop")->computes[r->how.type])
+        plan.compute = MS_FP32;
+    ms_prediction *reference = MS_NEW(r->cx->arena, ms_prediction);
+    if (ms_predict(&apart, r->workload, &plan, reference) == MS_OK)
+        place->reference = reference;
+}
+
 /* The first rank of each machine looks for all that are there. */
 static ms_status check_memory(request *r)
 {
@@ -369,7 +391,7 @@ static ms_status check_memory(request *r)
                        "share this machine");
         return MS_OK;
     }
-    ms_run_place place = {&r->world, 0, r->plan.gpus, 0};
+    ms_run_place place = {.world = &r->world, .num_ranks = r->plan.gpus};
     if (shared) {
         place.first_rank = env->rank;
         place.num_ranks = env->local_size;
@@ -378,6 +400,8 @@ static ms_status check_memory(request *r)
     }
     bool processes = shared || r->choice.mpiexec != NULL;
     place.num_whole = num_whole_tensors(r, processes ? place.num_ranks : 1);
+    if (is_cuda(r->choice.backend))
+        place_on_gpus(r, &place);
     ms_run_room room = ms_run_room_of(r->cx, r->workload, &r->prediction, &place);
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
 }
@@ -391,12 +415,12 @@ static ms_status prepare(request *r)
     return check_memory(r);
 }
 
-/* Threads and started processes share the cores of this machine; a virtual clock needs none. */
+/* Threads and started processes share the cores of this machine; a virtual clock needs none, and GPUs little. */
 static void note_cores(const request *r)
 {
     long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;
     if (num_ranks > num_cores && r->choice.backend->has_values &&
-        r->choice.environment.size == 1)
+        !is_cuda(r->choice.backend) && r->choice.environment.size == 1)
         ms_note(r->cx, "%ld ranks share %ld core%s: times say little", num_ranks,
                 num_cores, num_cores == 1 ? "" : "s");
 }

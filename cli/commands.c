@@ -33,7 +33,7 @@ const ms_command ms_commands[] = {
         "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
     COMMAND(
         "run", ms_cmd_run, "[PLAN.json]", 1,
-        "train for some steps by a plan, on this machine's CPUs: measured beside "
+        "train for some steps by a plan, on CPUs or GPUs: measured beside "
         "predicted",
         "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
         "--check"),

@@ -40,6 +40,19 @@ static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *bac
     return MS_EINPUT;
 }
 
+static ms_status refuse_hand(ms_ctx *cx, const ms_launch *env)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "started as rank %ld of %ld (MESHSIM_RANK, MESHSIM_SIZE), by which ranks of "
+            "--backend cuda alone meet",
+            env->rank, env->size);
+    ms_hint(cx,
+            "mpirun -n %ld meshsim run, or meshsim run alone, which starts its own "
+            "ranks",
+            env->size);
+    return MS_EINPUT;
+}
+
 static bool is_alone(const ms_launch *env)
 {
     return env->launcher == MS_LAUNCHER_NONE ||
@@ -88,12 +101,17 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
     }
     if (env->size != plan->gpus)
         return refuse_size(cx, env, plan);
+    if (flags->backend.value == MS_RUN_CUDA) {
+        out->backend = find_backend(flags, name);
+        return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
+    }
+    if (env->launcher == MS_LAUNCHER_HAND)
+        return refuse_hand(cx, env);
     if (env->launcher == MS_LAUNCHER_TORCHRUN && !ms_launch_meeting_point(&at))
         return refuse_torchrun(cx, env);
     if (ms_backend_find("mpi") == NULL)
         return no_backend(cx, "mpi", "loop");
-    out->backend =
-        find_backend(flags, flags->backend.value == MS_RUN_CUDA ? "cuda" : "mpi");
+    out->backend = ms_backend_find("mpi");
     return MS_OK;
 }
 
@@ -130,10 +148,11 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
 }
 
 /* Somebody started ranks that are to meet: another whole run in each of them would write over the others. */
-static ms_status no_rank(ms_ctx *cx, const char *unclear)
+static ms_status no_rank(ms_ctx *cx, const char *unclear, bool by_hand)
 {
+    const char *own = by_hand ? "MESHSIM_" : "", *size = by_hand ? "SIZE" : "WORLD_SIZE";
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s: this is no rank of a job", unclear);
-    ms_hint(cx, "RANK counts from 0 and is below WORLD_SIZE");
+    ms_hint(cx, "%sRANK counts from 0 and is below %s%s", own, own, size);
     return MS_EINPUT;
 }
 
@@ -146,19 +165,30 @@ static void note_unclear(ms_ctx *cx, const char *unclear)
                      : "no launcher is known that sets these");
 }
 
+/* What is wrong with it is wrong with or without GPUs. */
+static ms_status check_environment(ms_ctx *cx, const ms_run_flags *flags,
+                                   const ms_launch *env)
+{
+    ms_meeting_point point;
+    const char *unclear = ms_launch_unclear(cx->arena);
+    if (env->launcher == MS_LAUNCHER_NONE && unclear != NULL) {
+        bool by_hand = strncmp(unclear, "MESHSIM_", 8) == 0;
+        if (by_hand || ms_launch_meeting_point(&point))
+            return no_rank(cx, unclear, by_hand);
+        note_unclear(cx, unclear);
+    }
+    bool meets = flags->backend.value == MS_RUN_CUDA && !is_alone(env) &&
+                 ms_cuda_inner_backend(env) == &ms_backend_tcp;
+    return meets ? ms_launch_meeting(cx, env, &point) : MS_OK;
+}
+
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out)
 {
     *out = (ms_run_choice){.environment = ms_launch_environment()};
+    MS_TRY(check_environment(cx, flags, &out->environment));
     if (flags->backend.value == MS_RUN_CUDA)
         MS_TRY(find_gpus(cx));
-    const char *unclear = ms_launch_unclear(cx->arena);
-    ms_meeting_point point;
-    if (out->environment.launcher == MS_LAUNCHER_NONE && unclear != NULL) {
-        if (ms_launch_meeting_point(&point))
-            return no_rank(cx, unclear);
-        note_unclear(cx, unclear);
-    }
     if (!is_alone(&out->environment))
         return choose_inside(cx, flags, plan, out);
     if (flags->backend.value == MS_RUN_MPI)

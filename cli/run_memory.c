@@ -3,14 +3,45 @@
 #include "exec/host.h"
 #include "sim/prediction_print.h"
 
-static double needed_bytes(const ms_prediction *prediction, const ms_run_place *place,
-                           const ms_model *model)
+static double peak_bytes(const ms_prediction *prediction, const ms_run_place *place,
+                         long rank)
 {
-    double sum = 0.0;
-    for (long rank = place->first_rank; rank < place->first_rank + place->num_ranks;
-         rank++)
-        sum += prediction->stages[place->world->places[rank].pp].peak_bytes;
-    return sum + (double)place->num_whole * ms_model_params(model).total * sizeof(double);
+    return prediction->stages[place->world->places[rank].pp].peak_bytes;
+}
+
+/* In the memory of the machine, beside GPUs or without. */
+static double host_bytes(const ms_prediction *prediction, const ms_run_place *place,
+                         const ms_model *model)
+{
+    double sum = (double)place->num_whole * ms_model_params(model).total * sizeof(double);
+    if (place->reference != NULL)
+        sum += place->reference->stages[0].peak_bytes;
+    for (long i = 0; i < place->num_ranks && place->num_gpus == 0; i++)
+        sum += peak_bytes(prediction, place, place->first_rank + i);
+    return sum;
+}
+
+/* Of the GPU that needs most; 0 without any. */
+static double gpu_bytes(const ms_prediction *prediction, const ms_run_place *place,
+                        int *most)
+{
+    double largest = 0.0;
+    for (int gpu = 0; gpu < place->num_gpus; gpu++) {
+        double sum = 0.0;
+        for (long i = gpu; i < place->num_ranks; i += place->num_gpus)
+            sum += peak_bytes(prediction, place, place->first_rank + i);
+        *most = sum > largest ? gpu : *most;
+        largest = sum > largest ? sum : largest;
+    }
+    return largest;
+}
+
+static bool fits(const ms_prediction *prediction, const ms_run_place *place,
+                 const ms_model *model, double available_bytes)
+{
+    int most;
+    return !(host_bytes(prediction, place, model) > available_bytes) &&
+           gpu_bytes(prediction, place, &most) <= place->gpu_bytes;
 }
 
 /* ---- changes ---- */
@@ -60,15 +91,40 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
         ms_prediction prediction;
         if (ms_plan_refusal(&changed, workload->model) == MS_LEGAL &&
             ms_predict(&quiet, workload, &changed, &prediction) == MS_OK &&
-            needed_bytes(&prediction, place, workload->model) <= available)
+            fits(&prediction, place, workload->model, available))
             return changes[i].flags;
     }
     return NULL;
 }
 
+static const char *reason_on_gpu(ms_arena *arena, const ms_run_room *room,
+                                 const ms_run_place *place, int gpu)
+{
+    double needed = ms_gib(room->needed_bytes), has = ms_gib(room->available_bytes);
+    long num = (place->num_ranks - gpu + place->num_gpus - 1) / place->num_gpus;
+    const char *ranks =
+        num == 1 ? "the rank" : ms_arena_printf(arena, "the %ld ranks", num);
+    return ms_arena_printf(
+        arena,
+        "%s of this plan on GPU %d need%s %.2f GiB, it has %.2f GiB: %.2f GiB short",
+        ranks, gpu, num == 1 ? "s" : "", needed, has, needed - has);
+}
+
+static const char *reason_beside_gpus(ms_arena *arena, const ms_run_room *room)
+{
+    double needed = ms_gib(room->needed_bytes), has = ms_gib(room->available_bytes);
+    return ms_arena_printf(
+        arena,
+        "whole tensors and the rank to compare with need %.2f GiB beside "
+        "the GPUs, this machine has %.2f GiB free: %.2f GiB short",
+        needed, has, needed - has);
+}
+
 static const char *reason_of(ms_arena *arena, const ms_run_room *room,
                              const ms_run_place *place)
 {
+    if (place->num_gpus > 0)
+        return reason_beside_gpus(arena, room);
     double needed = ms_gib(room->needed_bytes), available = ms_gib(room->available_bytes);
     long num = place->num_ranks, num_all = place->world->num_ranks;
     const char *some = num == num_all ? "" : ms_arena_printf(arena, "%ld of ", num);
@@ -85,12 +141,20 @@ static const char *reason_of(ms_arena *arena, const ms_run_room *room,
 ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
                            const ms_prediction *prediction, const ms_run_place *place)
 {
-    ms_run_room room = {.needed_bytes = needed_bytes(prediction, place, workload->model),
-                        .available_bytes = ms_host_memory_bytes()};
-    if (!(room.needed_bytes > room.available_bytes)) /* or it is not known */
-        return room;
-    room.reason = reason_of(cx->arena, &room, place);
-    room.change = find_change(cx, workload, place, room.available_bytes);
+    double available_bytes = ms_host_memory_bytes();
+    int gpu = 0;
+    ms_run_room room = {.needed_bytes = gpu_bytes(prediction, place, &gpu),
+                        .available_bytes = place->gpu_bytes};
+    if (room.needed_bytes > room.available_bytes) {
+        room.reason = reason_on_gpu(cx->arena, &room, place, gpu);
+    } else {
+        room.needed_bytes = host_bytes(prediction, place, workload->model);
+        room.available_bytes = available_bytes;
+        if (!(room.needed_bytes > room.available_bytes)) /* or it is not known */
+            return room;
+        room.reason = reason_of(cx->arena, &room, place);
+    }
+    room.change = find_change(cx, workload, place, available_bytes);
     return room;
 }
 

@@ -5,19 +5,22 @@
 #include "cli/run_options.h"
 #include "sim/prediction.h"
 
-/* The ranks of a plan that share this machine's memory. */
+/* The ranks of a plan that share this machine's memory, or that of its GPUs. */
 typedef struct ms_run_place {
     const ms_world *world;
     long first_rank, num_ranks; /* one after the other, as launchers fill nodes */
     long
         num_whole; /* copies of all weights or gradients that their processes keep, or have yet to load */
+    int num_gpus; /* that ranks are on in turn; 0: they are in the memory of this machine */
+    double gpu_bytes; /* of each, in use or not */
+    /* of the one rank on CPUs that those on GPUs are compared with; NULL: none */
+    const ms_prediction *reference;
 } ms_run_place;
 
+/* Of this machine: predicted peaks of the ranks in it, and whole tensors that are asked for, beside what is not in use within the limit of its control group (NaN: not known). Or of
+ * the GPU that needs most: the peaks of its ranks beside all its memory. */
 typedef struct ms_run_room {
-    double
-        needed_bytes; /* predicted peaks of the ranks here, and whole tensors that are asked for */
-    double
-        available_bytes; /* of this machine, not in use, within the limit of its control group; NaN: not known */
+    double needed_bytes, available_bytes;
     const char *change; /* the nearest that fits, as flags; NULL: none was found */
     const char *reason; /* one sentence; NULL: there is room */
 } ms_run_room;

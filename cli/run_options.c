@@ -3,6 +3,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "exec/backends.h"
+#include "exec/measure.h"
 
 #include <math.h>
 #include <string.h>
@@ -189,6 +190,38 @@ ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
 
 /* ---- plans ---- */
 
+/* Of the first GPU; that there is none, the choice of a backend says. */
+static const char *cluster_of_gpu(const ms_ctx *cx)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    ms_ctx apart = {.arena = cx->arena, .verbosity = -1};
+    ms_cuda_facts gpu;
+    int num;
+    if (driver == NULL || driver->find(&apart, &num) != MS_OK ||
+        driver->describe(&apart, 0, &gpu) != MS_OK)
+        return NULL;
+    const char *name = ms_machine_cluster_of_gpu(gpu.name);
+    if (name != NULL)
+        return name;
+    ms_note(cx,
+            "no cluster is known whose devices are \"%s\": predictions are those for CPU "
+            "cores; --cluster NAME|FILE",
+            gpu.name);
+    return NULL;
+}
+
+/* This machine: by its GPU, or its cores. */
+static const char *cluster_here(const ms_ctx *cx, const ms_run_flags *flags)
+{
+    const char *name = NULL;
+    /* no shipped profile of a GPU has coefficients of products in fp64 */
+    if (flags->backend.value == MS_RUN_CUDA && flags->dtype.value != MS_REAL_FP64)
+        name = cluster_of_gpu(cx);
+    name = name != NULL ? name : "cpu";
+    ms_note_default(cx, "--cluster %s (this machine)", name);
+    return name;
+}
+
 ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
                             ms_plan_options *options, ms_plan *out)
 {
@@ -196,10 +229,8 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
         options->stack = "meshsim";
         ms_note_default(cx, "--stack meshsim (this runner)");
     }
-    if (options->cluster == NULL) {
-        options->cluster = "cpu";
-        ms_note_default(cx, "--cluster cpu (this machine)");
-    }
+    if (options->cluster == NULL)
+        options->cluster = cluster_here(cx, flags);
     if (options->precision.given)
         ms_note(cx, "--precision has no effect: a run computes in --dtype");
     static const ms_dtype computes_in[MS_NUM_REAL_TYPES] = {

@@ -1,6 +1,6 @@
 /* What carries out a step: kernels, memory, transfers between ranks and clocks, behind one table of functions. The runner (exec/runner.h) decides what
  * happens in which order; a backend only does it. null: virtual clocks, no values. loop: all ranks in this process, a thread each. mpi: a process
- * a rank. cuda: a GPU a rank.
+ * a rank. tcp: the same without MPI. cuda: a GPU a rank.
  *
  * Order. Kernels of a rank run one after the other (the compute stream). A transfer starts when its `after` events have happened and the transfer before
  * it on its stream has ended; compute goes on beside it until it waits. Backends may be stricter: CPU backends run kernels in the call, and may run a
@@ -134,6 +134,8 @@ struct ms_backend {
 
 extern const ms_backend ms_backend_loop;
 extern const ms_backend ms_backend_null;
+extern const ms_backend
+    ms_backend_tcp; /* of ranks that cuda has in several processes; no name asks for it */
 #ifdef MS_WITH_MPI
 extern const ms_backend ms_backend_mpi;
 #endif

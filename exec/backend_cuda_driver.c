@@ -38,19 +38,31 @@ ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call)
 
 /* ---- libraries ---- */
 
+/* Where CUDA and its packages put libraries that the loader may not know of; first: where the loader looks. */
+static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
+                                      "/usr/local/cuda/targets/x86_64-linux/lib/",
+                                      "/usr/local/cuda/targets/sbsa-linux/lib/", NULL};
+
+/* The error of the first file is told: others have names of other versions. */
 static void *open_one_of(const ms_cuda_library *library, char reason[MS_CUDA_REASON])
 {
-    char first_error[MS_CUDA_REASON / 2] = "";
-    for (int i = 0; library->files[i] != NULL; i++) {
-        void *opened = dlopen(library->files[i], RTLD_NOW | RTLD_LOCAL);
-        if (opened != NULL)
-            return opened;
-        const char *error = dlerror();
-        if (i == 0 && error != NULL)
-            snprintf(first_error, sizeof first_error, "%s", error);
+    char first_error[MS_CUDA_REASON / 2] = "", path[MS_CUDA_REASON / 2];
+    for (int folder = 0; folders[folder] != NULL; folder++) {
+        for (int i = 0; library->files[i] != NULL; i++) {
+            snprintf(path, sizeof path, "%s%s", folders[folder], library->files[i]);
+            void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            if (opened != NULL)
+                return opened;
+            const char *error = dlerror();
+            if (first_error[0] == '\0' && error != NULL)
+                snprintf(first_error, sizeof first_error, "%s", error);
+        }
     }
-    snprintf(reason, MS_CUDA_REASON, "%s cannot be opened: %s", library->what,
-             first_error);
+    snprintf(
+        reason, MS_CUDA_REASON,
+        "%s cannot be opened: %s (LD_LIBRARY_PATH names other folders, such as those "
+        "of pip's packages nvidia/*/lib)",
+        library->what, first_error);
     return NULL;
 }
 
@@ -96,10 +108,17 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
+/* Streams that share one of the GPU's queues wait for each other: what a send waits for may then be behind it. The most that there are, and before the first call. */
+static void ask_for_queues(void)
+{
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 static ms_status find(ms_ctx *cx, int *num_devices)
 {
     char reason[MS_CUDA_REASON];
     *num_devices = 0;
+    ask_for_queues();
     cudaError_t error = cudaGetDeviceCount(num_devices);
     if (error != cudaSuccess || *num_devices == 0)
         return no_devices(cx, error);

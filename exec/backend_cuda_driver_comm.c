@@ -255,6 +255,8 @@ ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int k
     ms_status status = is_accepted(result)
                            ? settle(cx, comm, OPEN_DEADLINE_S, "ncclCommSplit")
                            : nccl_failed(cx, result, "ncclCommSplit");
+    if (status != MS_OK && state_of(comm) == ncclInProgress)
+        return status; /* a thread of the library still writes to `made`, which stays */
     if (status == MS_OK && made->handle != NULL)
         status = settle(cx, made, OPEN_DEADLINE_S, "ncclCommSplit");
     if (status != MS_OK || made->handle == NULL) {

@@ -21,6 +21,22 @@ size_t ms_host_workspace_bytes(const ms_program *program, const ms_node *node,
     return ms_cpu_kernels(type)->workspace_bytes(program, node);
 }
 
+ms_status ms_host_meet_all(ms_ctx *cx, const ms_backend *backend, ms_device_rank *device)
+{
+    long nothing = 0;
+    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
+                       .scalar = MS_SCALAR_LONG,
+                       .on_host = true,
+                       .group = MS_TRAFFIC_WORLD,
+                       .send = &nothing,
+                       .receive = &nothing,
+                       .count = 1,
+                       .name = "all ranks"};
+    ms_event done;
+    MS_TRY(backend->start(cx, device, &all, NULL, 0, &done));
+    return backend->wait(cx, device, done);
+}
+
 /* ---- arrays ---- */
 
 static const ms_kernels *kernels_of(ms_scalar scalar)

@@ -13,6 +13,9 @@ void ms_host_idle(ms_device_rank *device, double seconds); /* does nothing */
 ms_event ms_host_mark(
     ms_device_rank *device); /* kernels have run when their call returns */
 
+/* Returns when all ranks are there: clocks begin then. */
+ms_status ms_host_meet_all(ms_ctx *cx, const ms_backend *backend, ms_device_rank *device);
+
 size_t ms_host_workspace_bytes(const ms_program *program, const ms_node *node,
                                ms_real_type type);
 /* Of the kernels' types, fp32 and fp64; of others only what moves bytes. */

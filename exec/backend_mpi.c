@@ -533,29 +533,12 @@ static void mpi_abort(ms_device_rank *device)
     device->failed = true;
 }
 
-/* Clocks begin when all ranks are there. */
-static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
-{
-    long nothing = 0;
-    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
-                       .scalar = MS_SCALAR_LONG,
-                       .on_host = true,
-                       .group = MS_TRAFFIC_WORLD,
-                       .send = &nothing,
-                       .receive = &nothing,
-                       .count = 1,
-                       .name = "all ranks"};
-    ms_event done;
-    MS_TRY(mpi_start(cx, device, &all, NULL, 0, &done));
-    return mpi_wait(cx, device, done);
-}
-
 static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, void *state)
 {
     ms_device_rank *device = job->state;
     ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
     device->job = job;
-    ms_status status = meet_all(&own, device);
+    ms_status status = ms_host_meet_all(&own, &ms_backend_mpi, device);
     device->began_s = ms_clock_s();
     if (status == MS_OK)
         status = main(&own, device, device->rank, state);

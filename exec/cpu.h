@@ -68,28 +68,6 @@ static inline ms_real *ms_cpu_out(const ms_op_call *call, int result)
     return call->out[result]->data;
 }
 
-/* Length of the last dim. */
-static inline long ms_cpu_last(const ms_local *x)
-{
-    return x->shape[x->num_dims - 1];
-}
-
-/* Elements before the last dim. */
-static inline long ms_cpu_leading(const ms_local *x)
-{
-    long count = 1;
-    for (int i = 0; i + 1 < x->num_dims; i++)
-        count *= x->shape[i];
-    return count;
-}
-
-/* Gradients of weights are added to what is there. */
-static inline bool ms_cpu_is_added(const ms_op_call *call, int result)
-{
-    return call->program->tensors[call->node->out[result]].role ==
-           MS_ROLE_WEIGHT_GRADIENT;
-}
-
 /* Position of an index of the sequence in stored order. */
 static inline long ms_cpu_position(const ms_op_call *call, long stored)
 {

@@ -199,7 +199,7 @@ void MS_TYPED(ms_cpu_gate)(const ms_op_call *call)
 {
     const ms_real *x = ms_cpu_in(call, 0), *gate = ms_cpu_in(call, 1);
     ms_real *out = ms_cpu_out(call, 0);
-    long width = ms_cpu_last(call->in[0]);
+    long width = ms_local_last(call->in[0]);
     for (long row = 0; row < call->in[1]->count; row++) {
         ms_real open = ms_real_sigmoid(gate[row]);
         for (long i = row * width; i < (row + 1) * width; i++)
@@ -212,7 +212,7 @@ void MS_TYPED(ms_cpu_gate_grad)(const ms_op_call *call)
     const ms_real *x = ms_cpu_in(call, 0), *gate = ms_cpu_in(call, 1),
                   *gout = ms_cpu_in(call, 2);
     ms_real *gx = ms_cpu_out(call, 0), *ggate = ms_cpu_out(call, 1);
-    long width = ms_cpu_last(call->in[0]);
+    long width = ms_local_last(call->in[0]);
     for (long row = 0; row < call->in[1]->count; row++) {
         double open = 1 / (1 + exp(-(double)gate[row])), sum = 0;
         for (long i = row * width; i < (row + 1) * width; i++) {

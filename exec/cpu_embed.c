@@ -23,8 +23,8 @@ void MS_TYPED(ms_cpu_embed)(const ms_op_call *call)
     const ms_local *x = call->out[0], *table = call->in[0];
     const ms_real *from = table->data;
     ms_real *to = x->data;
-    long width = ms_cpu_last(x);
-    for (long row = 0; row < ms_cpu_leading(x); row++, to += width) {
+    long width = ms_local_last(x);
+    for (long row = 0; row < ms_local_leading(x); row++, to += width) {
         long at = table_row(call, x, table, row);
         if (at >= 0)
             memcpy(to, from + at * width, (size_t)width * sizeof *to);
@@ -38,12 +38,12 @@ void MS_TYPED(ms_cpu_embed_grad)(const ms_op_call *call)
     const ms_local *gx = call->in[0], *gtable = call->out[0];
     const ms_real *from = gx->data;
     ms_real *to = gtable->data;
-    long width = ms_cpu_last(gx);
+    long width = ms_local_last(gx);
     if (to == NULL)
         return;
-    if (!ms_cpu_is_added(call, 0))
+    if (!ms_op_is_added(call, 0))
         memset(to, 0, (size_t)gtable->count * sizeof *to);
-    for (long row = 0; row < ms_cpu_leading(gx); row++, from += width) {
+    for (long row = 0; row < ms_local_leading(gx); row++, from += width) {
         long at = table_row(call, gx, gtable, row);
         if (at >= 0)
             MS_TYPED(ms_cpu_vector_add)(to + at * width, from, width);

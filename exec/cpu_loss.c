@@ -15,11 +15,11 @@ typedef struct rows {
 static rows read_rows(const ms_op_call *call)
 {
     const ms_local *logits = call->in[0];
-    long width = ms_cpu_last(logits);
+    long width = ms_local_last(logits);
     long left = call->program->model->vocab - logits->start[2];
     return (rows){.call = call,
                   .logits = logits,
-                  .num_rows = ms_cpu_leading(logits),
+                  .num_rows = ms_local_leading(logits),
                   .width = width,
                   .num_real = left < 0 ? 0 : ms_cpu_smaller(width, left)};
 }

@@ -15,7 +15,7 @@ typedef struct norm {
 static norm read_norm(const ms_op_call *call)
 {
     const ms_model *model = call->program->model;
-    return (norm){.width = ms_cpu_last(call->in[0]),
+    return (norm){.width = ms_local_last(call->in[0]),
                   .is_centred = model->norm == MS_NORM_LAYER,
                   .epsilon =
                       model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON};
@@ -133,7 +133,7 @@ static void store_sum(const ms_op_call *call, int result, const double *sum, lon
     ms_real *out = ms_cpu_out(call, result);
     if (out == NULL)
         return;
-    bool add = ms_cpu_is_added(call, result);
+    bool add = ms_op_is_added(call, result);
     for (long i = 0; i < width; i++)
         out[i] = (ms_real)(sum[i] + (add ? (double)out[i] : 0));
 }

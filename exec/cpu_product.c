@@ -105,7 +105,7 @@ void MS_TYPED(ms_cpu_einsum)(const ms_op_call *call)
         return;
     ms_einsum e = ms_einsum_of(call);
     multiply(&e, ms_cpu_in(call, 0), ms_cpu_in(call, 1), ms_cpu_out(call, 0),
-             ms_cpu_is_added(call, 0));
+             ms_op_is_added(call, 0));
 }
 
 /* ---- one product for each expert ---- */
@@ -118,7 +118,7 @@ void MS_TYPED(ms_cpu_grouped)(const ms_op_call *call)
     ms_grouped g = ms_grouped_begin(call);
     while (ms_grouped_next(&g, at))
         multiply(&g.einsum, ms_cpu_in(call, 0) + at[0], ms_cpu_in(call, 1) + at[1],
-                 ms_cpu_out(call, 0) + at[2], ms_cpu_is_added(call, 0));
+                 ms_cpu_out(call, 0) + at[2], ms_op_is_added(call, 0));
 }
 
 /* ---- biases ---- */
@@ -155,7 +155,7 @@ void MS_TYPED(ms_cpu_sum_to)(const ms_op_call *call)
     if (out == NULL || width == 0)
         return;
     sum_rows(sum, ms_cpu_in(call, 0), call->in[0]->count, width);
-    bool add = ms_cpu_is_added(call, 0);
+    bool add = ms_op_is_added(call, 0);
     for (long i = 0; i < width; i++)
         out[i] = (ms_real)(sum[i] + (add ? (double)out[i] : 0));
 }

@@ -89,7 +89,7 @@ void MS_TYPED(ms_cpu_rotary)(const ms_op_call *call)
 {
     const ms_local *x = call->in[0];
     const char *dims = call->program->tensors[call->node->in[0]].dims;
-    long axis = strchr(dims, MS_DIM_SEQUENCE) - dims, width = ms_cpu_last(x);
+    long axis = strchr(dims, MS_DIM_SEQUENCE) - dims, width = ms_local_last(x);
     long outer = 1, length = x->shape[axis], inner = 1;
     for (long i = 0; i < axis; i++)
         outer *= x->shape[i];
@@ -114,12 +114,12 @@ typedef struct latent {
 
 static latent read_latent(const ms_local *k, const ms_local *v, const ms_local *rope)
 {
-    long width = ms_cpu_last(rope);
-    return (latent){.num_rows = ms_cpu_leading(k),
+    long width = ms_local_last(rope);
+    return (latent){.num_rows = ms_local_leading(k),
                     .num_heads = k->shape[2],
-                    .nope = ms_cpu_last(k) - width,
+                    .nope = ms_local_last(k) - width,
                     .rope = width,
-                    .value = ms_cpu_last(v)};
+                    .value = ms_local_last(v)};
 }
 
 static void copy(ms_real *to, const ms_real *from, long count)

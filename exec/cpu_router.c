@@ -20,9 +20,9 @@ static router read_router(const ms_op_call *call)
 {
     const ms_local *logits = call->in[0];
     return (router){.model = call->program->model,
-                    .num_experts = ms_cpu_last(logits),
+                    .num_experts = ms_local_last(logits),
                     .num_chosen = (long)call->program->size[MS_DIM_CHOICES - '0'],
-                    .num_tokens = ms_cpu_leading(logits),
+                    .num_tokens = ms_local_leading(logits),
                     .scratch = call->workspace};
 }
 

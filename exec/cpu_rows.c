@@ -13,8 +13,8 @@ static order read_order(const ms_op_call *call, const ms_local *choice, long wid
 {
     long num_experts = (long)call->program->size[MS_DIM_EXPERTS - '0'], begin = 0;
     order o = {.choice = choice->data,
-               .num_chosen = ms_cpu_last(choice),
-               .num_tokens = ms_cpu_leading(choice),
+               .num_chosen = ms_local_last(choice),
+               .num_tokens = ms_local_leading(choice),
                .width = width,
                .next = call->workspace};
     memset(o.next, 0, (size_t)num_experts * sizeof *o.next);
@@ -36,7 +36,7 @@ static long next_row(order *o, long token, long slot)
 
 void MS_TYPED(ms_cpu_permute)(const ms_op_call *call)
 {
-    order o = read_order(call, call->in[1], ms_cpu_last(call->in[0]));
+    order o = read_order(call, call->in[1], ms_local_last(call->in[0]));
     const ms_real *x = ms_cpu_in(call, 0);
     ms_real *rows = ms_cpu_out(call, 0);
     for (long token = 0; token < o.num_tokens; token++)
@@ -47,7 +47,7 @@ void MS_TYPED(ms_cpu_permute)(const ms_op_call *call)
 
 void MS_TYPED(ms_cpu_permute_grad)(const ms_op_call *call)
 {
-    order o = read_order(call, call->in[1], ms_cpu_last(call->out[0]));
+    order o = read_order(call, call->in[1], ms_local_last(call->out[0]));
     const ms_real *grows = ms_cpu_in(call, 0);
     ms_real *gx = ms_cpu_out(call, 0);
     for (long token = 0; token < o.num_tokens; token++, gx += o.width) {
@@ -66,7 +66,7 @@ MS_WIDE static void add_scaled(ms_real *restrict to, const ms_real *restrict fro
 
 void MS_TYPED(ms_cpu_unpermute)(const ms_op_call *call)
 {
-    order o = read_order(call, call->in[2], ms_cpu_last(call->out[0]));
+    order o = read_order(call, call->in[2], ms_local_last(call->out[0]));
     const ms_real *rows = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1);
     ms_real *y = ms_cpu_out(call, 0);
     memset(y, 0, (size_t)call->out[0]->count * sizeof *y);
@@ -94,7 +94,7 @@ MS_WIDE static double scale_and_dot(ms_real *restrict to, const ms_real *restric
 
 void MS_TYPED(ms_cpu_unpermute_grad)(const ms_op_call *call)
 {
-    order o = read_order(call, call->in[3], ms_cpu_last(call->in[0]));
+    order o = read_order(call, call->in[3], ms_local_last(call->in[0]));
     const ms_real *gy = ms_cpu_in(call, 0), *rows = ms_cpu_in(call, 1),
                   *weight = ms_cpu_in(call, 2);
     ms_real *grows = ms_cpu_out(call, 0), *gweight = ms_cpu_out(call, 1);

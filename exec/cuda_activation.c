@@ -1,8 +1,6 @@
 /* Element-wise operations: what exec/cpu_activation.c does. */
 #include "exec/cuda_activation.h"
 
-#include "exec/cuda_operands.h"
-
 static ms_cuda_curve curve_of(const ms_model *model)
 {
     switch (model->activation) {
@@ -80,7 +78,7 @@ static ms_cuda_gate_args read_gate(const ms_op_call *op)
 {
     return (ms_cuda_gate_args){.scalar = (ms_scalar)op->in[0]->scalar,
                                .num_rows = op->in[1]->count,
-                               .width = ms_cuda_last(op->in[0]),
+                               .width = ms_local_last(op->in[0]),
                                .x = op->in[0]->data,
                                .gate = op->in[1]->data};
 }

@@ -169,7 +169,7 @@ static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
     if (!job->inner->carries(&job->inner_job, 0) ||
         (num_ranks > 1 && !job->inner->carries(&job->inner_job, num_ranks - 1))) {
         num_here = launch.local_size > 0 ? launch.local_size : 1;
-        first = launch.local_rank >= 0 ? launch.rank - launch.local_rank : launch.rank;
+        first = launch.local_rank >= 0 ? launch.rank - launch.local_rank : 0;
     }
     for (long rank = 0; rank < num_ranks; rank++)
         job->ranks[rank].ordinal =
@@ -186,22 +186,20 @@ static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
     return MS_EINPUT;
 }
 
-/* Ranks are threads of a process that is alone, unless MPI's launcher started it. NULL: processes that nothing brings together. */
-static const ms_backend *inner_as_started(void)
+const ms_backend *ms_cuda_inner_backend(const ms_launch *launch)
 {
-    ms_launch launch = ms_launch_environment();
-    bool is_alone = launch.launcher == MS_LAUNCHER_NONE ||
-                    (launch.size == 1 && launch.launcher != MS_LAUNCHER_MPI);
-    return is_alone ? &ms_backend_loop : ms_mpi_backend();
+    const ms_backend *mpi = launch->launcher == MS_LAUNCHER_MPI ? ms_mpi_backend() : NULL;
+    if (mpi != NULL)
+        return mpi;
+    return launch->size == 1 ? &ms_backend_loop : &ms_backend_tcp;
 }
 
 static ms_status open_inner(ms_ctx *cx, ms_cuda_job *job)
 {
     ms_backend_job *outer = job->outer;
-    job->inner = job->backend->inner != NULL ? job->backend->inner : inner_as_started();
-    if (job->inner == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                       "ranks in several processes need MPI, which this build lacks");
+    ms_launch launch = ms_launch_environment();
+    job->inner = job->backend->inner != NULL ? job->backend->inner
+                                             : ms_cuda_inner_backend(&launch);
     job->inner_job = (ms_backend_job){.backend = job->inner,
                                       .world = outer->world,
                                       .type = outer->type == MS_REAL_FP64 ? MS_REAL_FP64

@@ -1,8 +1,8 @@
 /* The backend "cuda": a GPU a rank, behind a driver (exec/cuda_driver.h), so that tests run it on a device in memory.
  *
- * Who carries the ranks is another backend, the inner one: loop, where they are threads of this process, or mpi, a process a rank. It runs them, tells them of each other's
- * failures, and moves what is the program's own (counts of rows, sums of a step, and how long messages between GPUs are). Processes that were started without MPI
- * have none (exec/cuda_bootstrap.h), and the communication library carries that, too.
+ * Who carries the ranks is another backend, the inner one: loop, where they are threads of this process, or a process a rank: mpi, where its launcher started them, else
+ * tcp (exec/backend_tcp.c). It runs them, tells them of each other's failures, and moves what is the program's own (counts of rows, sums of a step, and how long messages
+ * between GPUs are).
  *
  * Between GPUs data goes by NCCL, or through the memory of the hosts by the inner backend: that is for tests of correctness, with several ranks on a GPU, or without NCCL. */
 #ifndef MS_EXEC_CUDA_BACKEND_H
@@ -11,6 +11,7 @@
 #include "exec/backend.h"
 #include "exec/cuda_memory.h"
 #include "exec/cuda_table.h"
+#include "exec/environment.h"
 
 typedef enum ms_cuda_transport {
     MS_CUDA_BY_NCCL,
@@ -28,6 +29,9 @@ typedef struct ms_cuda_backend {
     const ms_backend *inner;  /* NULL: as this process was started */
     size_t least_block_bytes; /* of the arenas; 0: as is good for a GPU */
 } ms_cuda_backend;
+
+/* The inner one of a process that was started so. */
+const ms_backend *ms_cuda_inner_backend(const ms_launch *launch);
 
 /* Functions of the table but for `workspace_bytes`, which knows the kernels. */
 extern const ms_backend ms_cuda_backend_table;

@@ -29,10 +29,15 @@ template <typename... P, typename... A>
 static void ms_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
                       ms_cuda_stream *stream, A... args)
 {
-    if (shared_bytes > MS_SHARED_BYTES_WITHOUT_ASKING)
-        (void)cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
-                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+    if (shared_bytes > MS_SHARED_BYTES_WITHOUT_ASKING) {
+        const void *function = reinterpret_cast<const void *>(kernel);
+        (void)cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(shared_bytes));
+        /* as much as an SM has: as many blocks as registers allow, whatever the driver would leave to L1 */
+        (void)cudaFuncSetAttribute(function,
+                                   cudaFuncAttributePreferredSharedMemoryCarveout,
+                                   cudaSharedmemCarveoutMaxShared);
+    }
     kernel<<<grid, block, shared_bytes, reinterpret_cast<cudaStream_t>(stream)>>>(
         static_cast<P>(args)...);
 }

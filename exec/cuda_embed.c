@@ -1,8 +1,6 @@
 /* EMBED and EMBED_GRAD: what exec/cpu_embed.c does. */
 #include "exec/cuda_embed.h"
 
-#include "exec/cuda_operands.h"
-
 #include <assert.h>
 
 static ms_cuda_embed_args read_rows(const ms_cuda_call *call, const ms_local *x,
@@ -16,8 +14,8 @@ static ms_cuda_embed_args read_rows(const ms_cuda_call *call, const ms_local *x,
         .scalar = (ms_scalar)x->scalar,
         .x = x->data,
         .table = table->data,
-        .num_rows = ms_cuda_leading(x),
-        .width = ms_cuda_last(x),
+        .num_rows = ms_local_leading(x),
+        .width = ms_local_last(x),
         .length = x->shape[1],
         .first_sequence = by_token ? x->start[0] - op->batch->first_sequence : 0,
         .first_stored = x->start[1],
@@ -51,7 +49,7 @@ ms_status ms_cuda_embed_grad(const ms_cuda_call *call)
     if (table->data == NULL)
         return MS_OK;
     ms_cuda_embed_args args = read_rows(call, call->op->in[0], table);
-    if (!ms_cuda_is_added(call->op, 0))
+    if (!ms_op_is_added(call->op, 0))
         MS_TRY(call->driver->clear(call->cx, call->stream, table->data,
                                    (size_t)table->count *
                                        ms_scalar_bytes((ms_scalar)table->scalar)));

@@ -1,18 +1,16 @@
 /* LOSS_MAX, LOSS_SUM, LOSS and LOSS_GRAD: what exec/cpu_loss.c does. */
 #include "exec/cuda_loss.h"
 
-#include "exec/cuda_operands.h"
-
 static ms_cuda_loss_args read_rows(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;
     const ms_cuda_batch *batch = call->batch;
     const ms_local *logits = op->in[0];
-    long width = ms_cuda_last(logits);
+    long width = ms_local_last(logits);
     long left = op->program->model->vocab - logits->start[2];
     return (ms_cuda_loss_args){.scalar = (ms_scalar)logits->scalar,
                                .logits = logits->data,
-                               .num_rows = ms_cuda_leading(logits),
+                               .num_rows = ms_local_leading(logits),
                                .width = width,
                                .num_real = left < 0 ? 0 : (left < width ? left : width),
                                .targets = batch->targets,

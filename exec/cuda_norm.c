@@ -1,7 +1,6 @@
 /* NORM and NORM_GRAD: what exec/cpu_norm.c does. */
 #include "exec/cuda_norm.h"
 
-#include "exec/cuda_operands.h"
 #include "exec/cuda_sums.h"
 
 #define DEFAULT_EPSILON 1e-6
@@ -10,7 +9,7 @@ static ms_cuda_norm_args read_norm(const ms_op_call *op)
 {
     const ms_model *model = op->program->model;
     const ms_local *x = op->in[0];
-    long width = ms_cuda_last(x);
+    long width = ms_local_last(x);
     return (ms_cuda_norm_args){.scalar = (ms_scalar)x->scalar,
                                .is_centred = model->norm == MS_NORM_LAYER,
                                .epsilon = model->norm_epsilon > 0 ? model->norm_epsilon
@@ -72,7 +71,7 @@ static void add_parts(const ms_cuda_call *call, int result, const void *parts,
                             .width = out->count,
                             .x = parts,
                             .out = out->data,
-                            .is_added = ms_cuda_is_added(call->op, result),
+                            .is_added = ms_op_is_added(call->op, result),
                             .workspace = (char *)call->workspace + 2 * r->parts_bytes});
 }
 

@@ -1,8 +1,6 @@
 /* PERMUTE, UNPERMUTE and their gradients: what exec/cpu_rows.c does. */
 #include "exec/cuda_permute.h"
 
-#include "exec/cuda_operands.h"
-
 /* `choice` is the last operand of all of them. */
 static ms_cuda_permute_args read_rows(const ms_cuda_call *call, const ms_local *x)
 {
@@ -10,11 +8,11 @@ static ms_cuda_permute_args read_rows(const ms_cuda_call *call, const ms_local *
     const ms_local *choice = op->in[op->node->num_in - 1];
     return (ms_cuda_permute_args){.scalar = (ms_scalar)x->scalar,
                                   .choice_scalar = (ms_scalar)choice->scalar,
-                                  .num_tokens = ms_cuda_leading(choice),
-                                  .num_chosen = ms_cuda_last(choice),
+                                  .num_tokens = ms_local_leading(choice),
+                                  .num_chosen = ms_local_last(choice),
                                   .num_experts =
                                       (long)op->program->size[MS_DIM_EXPERTS - '0'],
-                                  .width = ms_cuda_last(x),
+                                  .width = ms_local_last(x),
                                   .choice = choice->data,
                                   .workspace = call->workspace,
                                   .x = x->data};

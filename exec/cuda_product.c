@@ -1,7 +1,6 @@
 #include "exec/cuda_product.h"
 
 #include "exec/cuda_arrays.h"
-#include "exec/cuda_operands.h"
 #include "exec/einsum.h"
 
 #define ALIGNMENT 256 /* of operands in the workspace: any algorithm takes them */
@@ -134,7 +133,7 @@ ms_status ms_cuda_einsum(const ms_cuda_call *call)
                   .b = op->in[1]->data,
                   .c = out->data,
                   .types = types_of_call(op),
-                  .add = ms_cuda_is_added(op, 0)};
+                  .add = ms_op_is_added(op, 0)};
     if (x.types.casts[0])
         x.a = widened(call, op->in[0], x.types.product, &workspace);
     if (x.types.casts[1])
@@ -171,7 +170,7 @@ ms_status ms_cuda_grouped(const ms_cuda_call *call)
             .b = (const unsigned char *)op->in[1]->data + (size_t)at[1] * element,
             .c = (unsigned char *)op->out[0]->data + (size_t)at[2] * sum,
             .types = t,
-            .add = ms_cuda_is_added(op, 0)};
+            .add = ms_op_is_added(op, 0)};
         MS_TRY(multiply(call, &g.einsum, &x));
     }
     return MS_OK;

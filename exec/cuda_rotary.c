@@ -1,8 +1,6 @@
 /* Rotary positions and the keys of multi-head latent attention: what exec/cpu_rotary.c does. */
 #include "exec/cuda_rotary.h"
 
-#include "exec/cuda_operands.h"
-
 #include <string.h>
 
 #define DEFAULT_BASE 10000.0
@@ -27,7 +25,7 @@ ms_status ms_cuda_rotary(const ms_cuda_call *call)
     const ms_local *x = op->in[0];
     double base = op->program->model->rotary_base;
     int axis = sequence_axis(op->program, op->node->in[0]);
-    long outer = 1, inner = 1, width = ms_cuda_last(x);
+    long outer = 1, inner = 1, width = ms_local_last(x);
     for (int i = 0; i < axis; i++)
         outer *= x->shape[i];
     for (int i = axis + 1; i < x->num_dims; i++)
@@ -57,13 +55,13 @@ ms_status ms_cuda_rotary(const ms_cuda_call *call)
 static ms_cuda_mla_args read_latent(const ms_local *up, const ms_local *rope,
                                     const ms_local *k, const ms_local *v)
 {
-    int width = (int)ms_cuda_last(rope);
+    int width = (int)ms_local_last(rope);
     return (ms_cuda_mla_args){.scalar = (ms_scalar)k->scalar,
                               .num_tokens = k->shape[0] * k->shape[1],
                               .heads = (int)k->shape[2],
-                              .nope = (int)ms_cuda_last(k) - width,
+                              .nope = (int)ms_local_last(k) - width,
                               .rope = width,
-                              .value = (int)ms_cuda_last(v),
+                              .value = (int)ms_local_last(v),
                               .up = up->data,
                               .shared = rope->data,
                               .k = k->data,

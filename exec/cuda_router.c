@@ -1,8 +1,6 @@
 /* ROUTE and ROUTE_GRAD: what exec/cpu_router.c does. */
 #include "exec/cuda_router.h"
 
-#include "exec/cuda_operands.h"
-
 static ms_cuda_router_args read_router(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;
@@ -10,8 +8,8 @@ static ms_cuda_router_args read_router(const ms_cuda_call *call)
     const ms_model *model = op->program->model;
     return (ms_cuda_router_args){
         .scalar = (ms_scalar)logits->scalar,
-        .num_tokens = ms_cuda_leading(logits),
-        .num_experts = ms_cuda_last(logits),
+        .num_tokens = ms_local_leading(logits),
+        .num_experts = ms_local_last(logits),
         .num_chosen = (long)op->program->size[MS_DIM_CHOICES - '0'],
         .is_sigmoid = model->moe.router == MS_ROUTER_SIGMOID,
         .renormalised =

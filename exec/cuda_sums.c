@@ -1,8 +1,6 @@
 /* BIAS and SUM_TO: what exec/cpu_product.c does. */
 #include "exec/cuda_sums.h"
 
-#include "exec/cuda_operands.h"
-
 ms_status ms_cuda_bias(const ms_cuda_call *call)
 {
     const ms_local *x = call->op->in[0], *bias = call->op->in[1];
@@ -41,7 +39,7 @@ ms_status ms_cuda_sum_to(const ms_cuda_call *call)
                                          .width = out->count,
                                          .x = x->data,
                                          .out = out->data,
-                                         .is_added = ms_cuda_is_added(call->op, 0),
+                                         .is_added = ms_op_is_added(call->op, 0),
                                          .workspace = call->workspace});
     return MS_OK;
 }

@@ -65,4 +65,26 @@ typedef struct ms_op_call {
         *predicted; /* of the node in sim/part_ops.h; NULL: it takes no time there */
 } ms_op_call;
 
+/* Length of the last dim. */
+static inline long ms_local_last(const ms_local *x)
+{
+    return x->shape[x->num_dims - 1];
+}
+
+/* Elements before the last dim. */
+static inline long ms_local_leading(const ms_local *x)
+{
+    long count = 1;
+    for (int i = 0; i + 1 < x->num_dims; i++)
+        count *= x->shape[i];
+    return count;
+}
+
+/* Gradients of weights are added to what is there. */
+static inline bool ms_op_is_added(const ms_op_call *call, int result)
+{
+    return call->program->tensors[call->node->out[result]].role ==
+           MS_ROLE_WEIGHT_GRADIENT;
+}
+
 #endif

@@ -1,17 +1,38 @@
 #!/bin/bash
-# Runs test programs, fuzz corpora and golden cases, two at a time, and ends with the line
-# `N passed, N failed, N skipped`. Arguments: programs (build/...) and golden files (*.test).
+# Runs test programs, fuzz corpora and golden cases, one more at a time than there are cores, since
+# some wait, and ends with the line `N passed, N failed, N skipped`. Arguments: programs (build/...) and golden files (*.test).
 #   B        build folder of the configuration; logs go to $B/logs
 #   T        what the file names were selected by, for messages
 #   SUMMARY  file that receives the last line ($B/check.summary)
 #   LIMIT_S  seconds that a program may take (600)
+#   JOBS     how many run at once
+#   TIMES    1: the times of the ten slowest are printed, wall and processor
 set -uo pipefail
+# These take longest, in this order: they begin first, so that no core is idle at the end.
+SLOW="prop_search test_cuda_runner test_run_mpi prop_run prop_ledger test_torch_oracle test_cuda_measure
+    test_cuda_transfers test_cuda_fake_ranks test_cuda_faults test_gpu_report test_measure test_cuda_norm test_cuda_flash"
+
 B=${B:-build/opt}
 SUMMARY=${SUMMARY:-$B/check.summary}
 LOGS=$B/logs
 export B UPDATE="${UPDATE:-}" LOGS MESHSIM="$B/meshsim"
 rm -rf "$LOGS"
 mkdir -p "$LOGS"
+
+# The arguments, each on a line: those of SLOW first.
+slow_first()
+{
+    local item name rank at
+    for item in "$@"; do
+        name=${item##*/}
+        rank=99 at=10
+        for slow in $SLOW; do
+            [ "$slow" != "$name" ] || rank=$at
+            at=$((at + 1))
+        done
+        echo "$rank $item"
+    done | sort -s -n -k 1,1 | cut -d ' ' -f 2-
+}
 
 # One argument: writes $LOGS/NAME.log and "passed failed skipped" to $LOGS/NAME.count.
 run_one()
@@ -65,7 +86,9 @@ if [ $# -eq 0 ] && [ -n "${T:-}" ]; then
     echo "no test file's name contains \"$T\"" >&2
     exit 2
 fi
-[ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 -n 1 -P 2 bash -c 'run_one "$0"'
+[ $# -eq 0 ] || slow_first "$@" | tr '\n' '\0' |
+    xargs -0 -n 1 -P "${JOBS:-$(($(nproc) + 1))}" bash -c 'TIMEFORMAT="%R %U %S $0"; { time run_one "$0" 2>&3; } 3>&2 2>>"$LOGS/times"'
+[ -z "${TIMES:-}" ] || { echo "slowest: wall, user, system seconds"; sort -rn "$LOGS/times" | head; }
 
 line=$(cat "$LOGS"/*.count /dev/null 2>/dev/null |
     awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped", p, f, s }')

@@ -8,10 +8,13 @@
 #
 #   --dry        nothing is run: every line says "not measured"
 #   --rehearse   on CPU cores, by the backend loop and with small models: tries this script where there is no GPU
-#   --only       of: kernels models meshes steps predictions calibrate sanitizer torch
+#   --only       of: kernels models meshes steps predictions calibrate sanitizer torch; one alone has all the time, and calibrate
+#                then measures its whole grid
+#   --seconds    that all may take, 540
 #
 # Needs build/bundle (`make bundle`, made anywhere), or nvcc and what the build needs: then it builds. MESHSIM names another program, TESTS another
-# folder of test programs, PYTHON another python3. Exit status: 0 when all was measured and within its limits (or --dry), 1 otherwise.
+# folder of test programs, PYTHON another python3. cuBLASLt and NCCL of pip's packages are found where the loader has none. Exit status: 0 when all
+# was measured and within its limits (or --dry), 2 for wrong usage, 1 otherwise.
 set -uo pipefail
 repository=$(cd "$(dirname "$0")/../.." && pwd)
 out=${OUT:-$repository/build/gpu-report}
@@ -24,9 +27,15 @@ while [ $# -gt 0 ]; do
     case "$1" in
     --dry) dry=1 ;;
     --rehearse) backend=loop ;;
-    --only) parts=${2//,/ } && shift ;;
-    --out) out=$2 && shift ;;
-    --seconds) budget_s=$2 && shift ;;
+    --only | --out | --seconds)
+        [ $# -gt 1 ] || { echo "$1 needs a value" >&2 && exit 2; }
+        case "$1" in
+        --only) parts=${2//,/ } ;;
+        --out) out=$2 ;;
+        --seconds) budget_s=$2 ;;
+        esac
+        shift
+        ;;
     *) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2 && exit 2 ;;
     esac
     shift
@@ -34,8 +43,12 @@ done
 for part in $parts; do
     case " $all_parts " in *" $part "*) ;; *) echo "there is no part \"$part\": $all_parts" >&2 && exit 2 ;; esac
 done
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
+# a program that was copied looks for them where it was built
+export MESHSIM_CONFIGS=${MESHSIM_CONFIGS:-$repository/configs}
+PATH=$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin
+[[ "$budget_s" =~ ^[1-9][0-9]*$ ]] || { echo "--seconds is \"$budget_s\", must be a whole number above 0" >&2 && exit 2; }
+# before minutes of measuring
+mkdir -p "$out" && out=$(cd "$out" && pwd) && [ -w "$out" ] || { echo "no results can be written to $out" >&2 && exit 1; }
 cd "$repository" || exit 1
 work=$(mktemp -d)
 logs=$work/logs
@@ -101,17 +114,27 @@ result()
 
 # ---- time
 
+# At most, where others are to come: a part that hangs leaves them their time.
+declare -A seconds_of=([kernels]=120 [models]=70 [meshes]=110 [steps]=150 [predictions]=10 [calibrate]=310 [sanitizer]=160 [torch]=200)
+end_of_part_s=$budget_s
+
 left()
 {
     echo $((budget_s - SECONDS > 0 ? budget_s - SECONDS : 0))
 }
 
-# limited SECONDS LOG COMMAND...: its exit status; 124 when it takes longer than that, or than what is left in all
+left_of_part()
+{
+    local end_s=$((end_of_part_s < budget_s ? end_of_part_s : budget_s))
+    echo $((end_s - SECONDS > 0 ? end_s - SECONDS : 0))
+}
+
+# limited SECONDS LOG COMMAND...: its exit status; 124 when it takes longer than that, or than what is left of the part or in all
 limited()
 {
     local seconds=$1 log=$2 most rc=0
     shift 2
-    most=$(left)
+    most=$(left_of_part)
     [ "$most" -gt 0 ] || { echo "no time was left" >>"$log" && return 124; }
     [ "$seconds" -lt "$most" ] || seconds=$most
     echo "\$ $*" >>"$log"
@@ -171,6 +194,31 @@ find_gpu()
 {
     gpu_text=$(nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit --format=csv,noheader 2>/dev/null | head -1)
     [ -n "$gpu_text" ]
+}
+
+# library NAME: whether the loader finds it, or meshsim in CUDA's folders
+library()
+{
+    local folder
+    while read -r folder; do
+        ! compgen -G "${folder:-/usr/local/cuda/lib64}/$1.so.*" >/dev/null || return 0
+    done < <(printf '/usr/local/cuda/lib64\n/usr/local/cuda/targets/x86_64-linux/lib\n' && tr ':' '\n' <<<"${LD_LIBRARY_PATH:-}")
+    ldconfig -p 2>/dev/null | grep "$1\.so\." >/dev/null
+}
+
+# Folders of pip's packages go to the loader where it lacks a library.
+find_libraries()
+{
+    local python folders name
+    for python in ${PYTHON:-} python3 /usr/bin/python3; do
+        folders=$("$python" -c 'import glob, nvidia; print("\n".join(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null) && break
+    done
+    for name in libcublasLt libnccl; do
+        library $name && continue
+        while read -r folder; do
+            ! compgen -G "$folder/$name.so.*" >/dev/null || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+        done <<<"$folders"
+    done
 }
 
 build_programs()
@@ -304,7 +352,7 @@ part_meshes()
 
 # ---- full steps
 
-cluster=hgx-h200
+cluster=hgx-h200 # or that of the GPU, as `meshsim info` has it; "": none is known, so that nothing can be said about its peak
 sequence=4096
 batch=8
 microbatch=2
@@ -317,13 +365,14 @@ if [ $backend != cuda ]; then
 fi
 plan_of()
 {
-    echo "--model ${model_of[$1]} --seq $sequence --global-batch $batch --microbatch $microbatch --cluster $cluster --gpus 1 --stack meshsim"
+    echo "--model ${model_of[$1]} --seq $sequence --global-batch $batch --microbatch $microbatch --cluster ${cluster:-cpu} --gpus 1 --stack meshsim"
 }
 
 # mfu SIZE TOKENS_PER_S: model FLOP with all attention pairs over the cluster's dense peak, as `meshsim predict` counts it
 mfu()
 {
     local json=$work/mfu.$1.json
+    [ -n "$cluster" ] || return
     # shellcheck disable=SC2046
     [ -s "$json" ] || limited 20 "$logs/predict.log" "$program" predict $(plan_of "$1") --precision $dtype --json -o "$json"
     local fraction rate
@@ -371,7 +420,7 @@ part_predictions()
     local size json
     for size in 1b 3b; do
         json=$work/run.$size.json
-        [ -s "$json" ] || continue
+        [ -s "$json" ] && [ -n "$cluster" ] || continue
         result predictions.$size.step measured \
             "$(calculate "$(field "$json" predicted.step_s) / $(field "$json" measured.step_s)")" "of it" "" \
             "predicted $(calculate "1e3 * $(field "$json" predicted.step_s)") ms"
@@ -387,8 +436,13 @@ part_calibrate()
 {
     local profile=$out/gpu_report_profile.json log=$logs/calibrate.log rc=0 quick=() start=$SECONDS size
     [ $backend = cuda ] || return
+    [ -n "$cluster" ] || { result calibrate "not measured" "" "" "" "no cluster of this GPU is known" && return; }
     # the whole grid takes up to 300 s; what follows needs some, too
-    [ "$(left)" -gt 400 ] || quick=(--quick)
+    local needed=310 part
+    for part in sanitizer torch; do
+        case " $parts " in *" $part "*) needed=$((needed + seconds_of[$part])) ;; esac
+    done
+    [ "$(left)" -ge $needed ] || quick=(--quick)
     limited 310 "$log" "$program" calibrate --backend $backend --dtype $dtype --cluster $cluster "${quick[@]}" -o "$profile" || rc=$?
     if [ $rc -ne 0 ]; then
         result calibrate failed "" "" "" "$(why "$log" $rc)"
@@ -414,13 +468,15 @@ part_calibrate()
 
 sanitize()
 {
-    local tool=$1 model=$2 rc=0 sanitizer
+    local tool=$1 model=$2 rc=0 sanitizer options=()
     local id=sanitizer.$1.$2 log=$logs/sanitizer.$1.$2.log
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null) || {
         result "$id" "not measured" "" "" "" "there is no compute-sanitizer"
         return
     }
-    limited 60 "$log" "$sanitizer" --tool "$tool" --error-exitcode 99 "$program" run --backend $backend --dtype bf16 \
+    # an event that has not happened yet is no error, though its query says so
+    [ "$tool" != memcheck ] || options=(--report-api-errors no)
+    limited 60 "$log" "$sanitizer" --tool "$tool" "${options[@]}" --error-exitcode 99 "$program" run --backend $backend --dtype bf16 \
         --model "tests/data/gpu/$model.json" --seq 192 --global-batch 1 --steps 1 || rc=$?
     local summary
     summary=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -n 1)
@@ -593,13 +649,20 @@ if ! find_gpu && [ $backend = cuda ]; then
     finish true
 fi
 [ $backend = cuda ] || gpu_text=
+[ $backend != cuda ] || find_libraries
 if ! build_programs; then
     echo "there is no program to run: neither build/bundle (make bundle) nor a build here" >&2
     tail -n 20 "$logs/build.log" >&2
     finish
 fi
 limited 20 "$logs/info.log" "$program" info
+limited 20 "$logs/info.log" "$program" info --json -o "$work/info.json"
+if [ $backend = cuda ] && grep -q '"cluster": ' "$work/info.json" 2>/dev/null; then
+    cluster=$(sed -nE 's/^ *"cluster": "(.*)".*/\1/p;/"cluster": null/q' "$work/info.json" | head -n 1)
+fi
 for part in $parts; do
+    # one that is asked for alone has all
+    [ "$parts" = "$part" ] || end_of_part_s=$((SECONDS + seconds_of[$part]))
     "part_$part"
 done
 finish true

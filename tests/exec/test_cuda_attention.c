@@ -5,145 +5,64 @@
 #include "tests/support/cuda_cases.h"
 #include "tests/test.h"
 
-static void run_in_all_types(const ms_attention_case *cases, size_t num)
+static void run_in_all_types(const char *const *cases)
 {
-    for (size_t i = 0; i < num; i++)
-        for (int type = 0; type < MS_NUM_REAL_TYPES; type++)
-            ms_attention_case_run(&cases[i], (ms_real_type)type);
+    for (int type = 0; type < MS_NUM_REAL_TYPES; type++)
+        ms_attention_cases_run(cases, (ms_real_type)type);
 }
 
 static void any_widths_and_lengths(void **state)
 {
     (void)state;
-    const ms_attention_case cases[] = {
-        {.batch = 1,
-         .sequence = 1,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 1,
-         .value_width = 1},
-        {.batch = 2,
-         .sequence = 17,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 8,
-         .value_width = 8},
-        {.batch = 1,
-         .sequence = 33,
-         .heads = 4,
-         .kv_heads = 2,
-         .width = 48,
-         .value_width = 32},
-        {.batch = 1,
-         .sequence = 100,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 192,
-         .value_width = 128},
-        {.batch = 1,
-         .sequence = 65,
-         .heads = 3,
-         .kv_heads = 3,
-         .width = 7,
-         .value_width = 67},
-        {.batch = 1,
-         .sequence = 129,
-         .heads = 8,
-         .kv_heads = 1,
-         .width = 5,
-         .value_width = 3},
-    };
-    run_in_all_types(cases, sizeof cases / sizeof *cases);
+    static const char *const cases[] = {"b 1 s 1 n 1 g 1 d 1 w 1",
+                                        "b 2 s 17 n 2 g 1 d 8 w 8",
+                                        "b 1 s 33 n 4 g 2 d 48 w 32",
+                                        "b 1 s 100 n 1 g 1 d 192 w 128",
+                                        "b 1 s 65 n 3 g 3 d 7 w 67",
+                                        "b 1 s 129 n 8 g 1 d 5 w 3",
+                                        NULL};
+    run_in_all_types(cases);
 }
 
 static void windows_and_rings(void **state)
 {
     (void)state;
-    const ms_attention_case cases[] = {
-        {.batch = 1,
-         .sequence = 90,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 9,
-         .value_width = 12,
-         .window = 1},
-        {.batch = 1,
-         .sequence = 90,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 9,
-         .value_width = 12,
-         .window = 40},
-        {.batch = 2,
-         .sequence = 68,
-         .heads = 2,
-         .kv_heads = 2,
-         .width = 12,
-         .value_width = 9,
-         .head_tail = true},
-        {.batch = 1,
-         .sequence = 66,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 16,
-         .value_width = 16,
-         .num_ranks = 2},
-        {.batch = 2,
-         .sequence = 78,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 16,
-         .value_width = 8,
-         .num_ranks = 3,
-         .head_tail = true},
-        {.batch = 1,
-         .sequence = 136,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 8,
-         .value_width = 16,
-         .window = 30,
-         .num_ranks = 4,
-         .head_tail = true},
-    };
-    run_in_all_types(cases, sizeof cases / sizeof *cases);
+    static const char *const cases[] = {
+        "b 1 s 90 n 2 g 1 d 9 w 12 window 1",
+        "b 1 s 90 n 2 g 1 d 9 w 12 window 40",
+        "b 2 s 68 n 2 g 2 d 12 w 9 head-tail",
+        "b 1 s 66 n 2 g 1 d 16 w 16 ranks 2",
+        "b 2 s 78 n 2 g 1 d 16 w 8 ranks 3 head-tail",
+        "b 1 s 136 n 1 g 1 d 8 w 16 window 30 ranks 4 head-tail",
+        NULL};
+    run_in_all_types(cases);
+}
+
+/* Context parallelism that gathers keys: fewer queries than keys, which begin elsewhere. */
+static void parts_of_queries_see_all_keys(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "b 2 s 66 n 2 g 1 d 9 w 9 ranks 2 gathered",
+        "b 1 s 75 n 2 g 2 d 5 w 5 window 50 ranks 3 gathered",
+        "b 1 s 68 n 2 g 1 d 5 w 5 ranks 2 gathered head-tail", NULL};
+    run_in_all_types(cases);
 }
 
 static void probabilities_are_stored(void **state)
 {
     (void)state;
-    const ms_attention_case cases[] = {
-        {.batch = 2,
-         .sequence = 37,
-         .heads = 4,
-         .kv_heads = 2,
-         .width = 10,
-         .value_width = 6,
-         .is_unfused = true},
-        {.batch = 1,
-         .sequence = 68,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64,
-         .window = 20,
-         .is_unfused = true,
-         .head_tail = true},
-    };
-    run_in_all_types(cases, sizeof cases / sizeof *cases);
+    static const char *const cases[] = {
+        "b 2 s 37 n 4 g 2 d 10 w 6 unfused",
+        "b 1 s 68 n 1 g 1 d 64 w 64 window 20 head-tail unfused", NULL};
+    run_in_all_types(cases);
 }
 
 static void addresses_that_tensor_cores_cannot_use(void **state)
 {
     (void)state;
-    const ms_attention_case c = {.batch = 1,
-                                 .sequence = 45,
-                                 .heads = 2,
-                                 .kv_heads = 1,
-                                 .width = 64,
-                                 .value_width = 64,
-                                 .is_not_aligned = true};
-    ms_attention_case_run(&c, MS_REAL_BF16);
+    static const char *const cases[] = {"b 1 s 45 n 2 g 1 d 64 w 64 unaligned", NULL};
+    ms_attention_cases_run(cases, MS_REAL_BF16);
 }
 
 static void tensor_cores_are_used_where_they_can(void **state)
@@ -191,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_widths_and_lengths),
         cmocka_unit_test(windows_and_rings),
+        cmocka_unit_test(parts_of_queries_see_all_keys),
         cmocka_unit_test(probabilities_are_stored),
         cmocka_unit_test(addresses_that_tensor_cores_cannot_use),
         cmocka_unit_test(tensor_cores_are_used_where_they_can),

@@ -2,168 +2,59 @@
 #include "tests/support/attention_cases.h"
 #include "tests/test.h"
 
-static void run(const ms_attention_case *cases, size_t num)
-{
-    for (size_t i = 0; i < num; i++)
-        ms_attention_case_run(&cases[i], MS_REAL_BF16);
-}
-
 static void lengths_that_end_within_tiles(void **state)
 {
     (void)state;
-    const ms_attention_case cases[] = {
-        {.batch = 1,
-         .sequence = 1,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64},
-        {.batch = 2,
-         .sequence = 17,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 128,
-         .value_width = 128},
-        {.batch = 1,
-         .sequence = 100,
-         .heads = 2,
-         .kv_heads = 2,
-         .width = 64,
-         .value_width = 64},
-        {.batch = 1,
-         .sequence = 257,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 128,
-         .value_width = 128},
-        {.batch = 1,
-         .sequence = 257,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64},
-    };
-    run(cases, sizeof cases / sizeof *cases);
+    static const char *const cases[] = {
+        "b 1 s 1 n 1 g 1 d 64 w 64",   "b 2 s 17 n 2 g 1 d 128 w 128",
+        "b 1 s 100 n 2 g 2 d 64 w 64", "b 1 s 257 n 1 g 1 d 128 w 128",
+        "b 1 s 257 n 1 g 1 d 64 w 64", NULL};
+    ms_attention_cases_run(cases, MS_REAL_BF16);
 }
 
 static void heads_that_share_keys(void **state)
 {
     (void)state;
-    const ms_attention_case cases[] = {
-        {.batch = 2,
-         .sequence = 33,
-         .heads = 8,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64},
-        {.batch = 1,
-         .sequence = 70,
-         .heads = 8,
-         .kv_heads = 2,
-         .width = 128,
-         .value_width = 128},
-        {.batch = 2,
-         .sequence = 65,
-         .heads = 4,
-         .kv_heads = 2,
-         .width = 64,
-         .value_width = 64},
-    };
-    run(cases, sizeof cases / sizeof *cases);
+    static const char *const cases[] = {"b 2 s 33 n 8 g 1 d 64 w 64",
+                                        "b 1 s 70 n 8 g 2 d 128 w 128",
+                                        "b 2 s 65 n 4 g 2 d 64 w 64", NULL};
+    ms_attention_cases_run(cases, MS_REAL_BF16);
 }
 
 static void windows(void **state)
 {
     (void)state;
-    const ms_attention_case cases[] = {
-        {.batch = 1,
-         .sequence = 200,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64,
-         .window = 1},
-        {.batch = 1,
-         .sequence = 200,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 128,
-         .value_width = 128,
-         .window = 50},
-        {.batch = 1,
-         .sequence = 130,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 128,
-         .value_width = 128,
-         .window = 1000},
-        {.batch = 1,
-         .sequence = 200,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64,
-         .window = 70,
-         .head_tail = true},
-    };
-    run(cases, sizeof cases / sizeof *cases);
+    static const char *const cases[] = {
+        "b 1 s 200 n 2 g 1 d 64 w 64 window 1", "b 1 s 200 n 1 g 1 d 128 w 128 window 50",
+        "b 1 s 130 n 1 g 1 d 128 w 128 window 1000",
+        "b 1 s 200 n 1 g 1 d 64 w 64 window 70 head-tail", NULL};
+    ms_attention_cases_run(cases, MS_REAL_BF16);
 }
 
 /* Blocks before, at and after the queries; with head-tail balance each block is partly both. */
 static void rings_equal_one_block(void **state)
 {
     (void)state;
-    const ms_attention_case cases[] = {
-        {.batch = 1,
-         .sequence = 66,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64,
-         .num_ranks = 2},
-        {.batch = 2,
-         .sequence = 268,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64,
-         .num_ranks = 2,
-         .head_tail = true},
-        {.batch = 1,
-         .sequence = 234,
-         .heads = 2,
-         .kv_heads = 1,
-         .width = 128,
-         .value_width = 128,
-         .num_ranks = 3,
-         .head_tail = true},
-        {.batch = 1,
-         .sequence = 264,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 128,
-         .value_width = 128,
-         .num_ranks = 4,
-         .head_tail = true},
-        {.batch = 1,
-         .sequence = 132,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 64,
-         .value_width = 64,
-         .window = 40,
-         .num_ranks = 4},
-        {.batch = 1,
-         .sequence = 136,
-         .heads = 1,
-         .kv_heads = 1,
-         .width = 128,
-         .value_width = 128,
-         .window = 30,
-         .num_ranks = 4,
-         .head_tail = true},
-    };
-    run(cases, sizeof cases / sizeof *cases);
+    static const char *const cases[] = {
+        "b 1 s 66 n 2 g 1 d 64 w 64 ranks 2",
+        "b 2 s 268 n 1 g 1 d 64 w 64 ranks 2 head-tail",
+        "b 1 s 234 n 2 g 1 d 128 w 128 ranks 3 head-tail",
+        "b 1 s 264 n 1 g 1 d 128 w 128 ranks 4 head-tail",
+        "b 1 s 132 n 1 g 1 d 64 w 64 window 40 ranks 4",
+        "b 1 s 136 n 1 g 1 d 128 w 128 window 30 ranks 4 head-tail",
+        NULL};
+    ms_attention_cases_run(cases, MS_REAL_BF16);
+}
+
+/* Context parallelism that gathers keys: fewer queries than keys, which begin elsewhere. */
+static void parts_of_queries_see_all_keys(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "b 2 s 132 n 2 g 1 d 64 w 64 ranks 2 gathered",
+        "b 1 s 258 n 2 g 2 d 128 w 128 window 50 ranks 3 gathered",
+        "b 1 s 140 n 2 g 1 d 128 w 128 ranks 2 gathered head-tail", NULL};
+    ms_attention_cases_run(cases, MS_REAL_BF16);
 }
 
 int main(void)
@@ -173,6 +64,7 @@ int main(void)
         cmocka_unit_test(heads_that_share_keys),
         cmocka_unit_test(windows),
         cmocka_unit_test(rings_equal_one_block),
+        cmocka_unit_test(parts_of_queries_see_all_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,11 +21,12 @@ static void write_script(const char *name, const char *text)
     ASSERT_INT(chmod(path, 0700), 0);
 }
 
-/* A meshsim that says what it is told to: with --cp-method ring a gradient too far off, with --pp nothing, with ep no number. */
+/* A meshsim that says what it is told to: with --cp-method ring a gradient too far off, with --pp nothing, with ep no number. $INFO: what it knows of the GPU. */
 static const char meshsim[] =
     "out=; last=; what=$1\n"
     "for word in \"$@\"; do [ \"$last\" != -o ] || out=$word; last=$word; done\n"
     "gradient=3e-6; loss=1e-7\n"
+    "[ -d \"$MESHSIM_CONFIGS/models\" ] || { echo 'error: no configs' >&2; exit 1; }\n"
     "case \" $* \" in\n"
     "*' --pp 2 '*) echo 'error: out of memory on GPU 0' >&2; exit 1 ;;\n"
     "*' --ep 2 '*) gradient=null ;;\n"
@@ -33,6 +34,7 @@ static const char meshsim[] =
     "*llama-3.2-3b*'--steps'*) sleep 100 ;;\n"
     "esac\n"
     "case $what in\n"
+    "info) [ -z \"$out\" ] || printf '    \"cluster\": %s\\n' \"${INFO:-\\\"hgx-h200\\\"}\" >\"$out\" ;;\n"
     "run) printf '{\\n  \"measured\": {\\n    \"step_s\": 0.5,\\n    \"least_step_s\": 0.4,\\n"
     "    \"tokens_per_s\": 65536,\\n    \"peak_bytes\": [\\n      1073741824,\\n"
     "      2147483648\\n    ],\\n    \"other\": 1\\n  },\\n  \"predicted\": {\\n"
@@ -189,6 +191,37 @@ static void unknown_words_are_refused(void **state)
     (void)state;
     ASSERT_INT(report("a-gpu", "--quick"), 2);
     ASSERT_INT(report("a-gpu", "--only kernels,colours"), 2);
+    ASSERT_INT(report("a-gpu", "--only"), 2);
+    ASSERT_INT(report("a-gpu", "--seconds many"), 2);
+}
+
+/* Nothing is measured, and nothing lands elsewhere. */
+static void a_folder_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    ASSERT_INT(report("a-gpu", "--out /proc/no-folder"), 1);
+    char line[256] = "";
+    snprintf(line, sizeof line, "%s/log", folder);
+    FILE *log = fopen(line, "r");
+    assert_non_null(log);
+    while (fgets(line, sizeof line, log) != NULL)
+        ;
+    fclose(log);
+    ASSERT_TEXT(line, "no results can be written to /proc/no-folder\n");
+}
+
+/* What has no peak has no MFU: that of another GPU would be a false figure. */
+static void an_unknown_gpu_has_no_predictions(void **state)
+{
+    (void)state;
+    ASSERT_INT(setenv("INFO", "null", 1), 0);
+    ASSERT_INT(report("a-gpu", "--only steps,predictions,calibrate --seconds 4"), 1);
+    ASSERT_INT(unsetenv("INFO"), 0);
+    result r = read_result(test_cx());
+    assert_row(&r, "steps.1b.tokens", "measured", 65536);
+    assert_row(&r, "steps.1b.mfu", "not measured", NAN);
+    assert_row(&r, "predictions.1b.step", "not measured", NAN);
+    assert_row(&r, "calibrate", "not measured", NAN);
 }
 
 static void parts_fail_alone(void **state)
@@ -250,6 +283,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_dry_report_measures_nothing),
         cmocka_unit_test(without_a_gpu_nothing_is_measured),
         cmocka_unit_test(unknown_words_are_refused),
+        cmocka_unit_test(a_folder_that_cannot_be_is_refused),
+        cmocka_unit_test(an_unknown_gpu_has_no_predictions),
         cmocka_unit_test(parts_fail_alone),
         cmocka_unit_test(a_failing_test_program_is_named),
         cmocka_unit_test(steps_are_measured_until_no_time_is_left),

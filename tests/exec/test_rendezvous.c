@@ -2,13 +2,16 @@
 #include "exec/rendezvous.h"
 
 #include "base/clock.h"
+#include "exec/sockets.h"
 #include "tests/support/mpi_launch.h"
 #include "tests/test.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,13 +52,12 @@ static long wait_for_missing(const ms_rendezvous *r)
 }
 
 /* The last rank leaves without a word: rank 0 sees it and leaves, which the others see. */
-static int run_rank(ms_ctx *cx, long rank, long port)
+static int run_rank(ms_ctx *cx, long rank, const ms_meeting_point *at)
 {
     ms_rendezvous r;
     ms_launch launch = rank_of(rank);
     const long last = NUM_RANKS - 1;
-    const ms_meeting_point at = {"127.0.0.1", port};
-    if (ms_rendezvous_open(cx, &launch, &at, 20.0, NULL, &r) != MS_OK)
+    if (ms_rendezvous_open(cx, &launch, at, 20.0, NULL, &r) != MS_OK)
         return 10;
     int wrong = act(cx, &r);
     if (wrong == 0 && rank < last && wait_for_missing(&r) != (rank == 0 ? last : 0))
@@ -64,18 +66,18 @@ static int run_rank(ms_ctx *cx, long rank, long port)
     return wrong;
 }
 
-static void ranks_meet_talk_and_are_missed(void **state)
+/* Rank 0 comes last, `late_ns` after the others. */
+static void meet_at(const ms_meeting_point *at, long late_ns)
 {
-    (void)state;
     ms_ctx *cx = test_cx();
     pid_t others[NUM_RANKS];
-    long port = ms_mpi_free_port();
     for (long rank = 1; rank < NUM_RANKS; rank++) {
         others[rank] = fork();
         if (others[rank] == 0)
-            _exit(run_rank(cx, rank, port));
+            _exit(run_rank(cx, rank, at));
     }
-    ASSERT_INT(run_rank(cx, 0, port), 0);
+    nanosleep(&(struct timespec){.tv_nsec = late_ns}, NULL);
+    ASSERT_INT(run_rank(cx, 0, at), 0);
     for (long rank = 1; rank < NUM_RANKS; rank++) {
         int status;
         ASSERT_INT(waitpid(others[rank], &status, 0), others[rank]);
@@ -84,11 +86,92 @@ static void ranks_meet_talk_and_are_missed(void **state)
     }
 }
 
+static void ranks_meet_talk_and_are_missed(void **state)
+{
+    (void)state;
+    meet_at(&(ms_meeting_point){.address = "127.0.0.1", .port = ms_mpi_free_port()}, 0);
+}
+
+static const char *path_of_file(void)
+{
+    return ms_arena_printf(test_cx()->arena, "/tmp/meshsim-test-meeting-%ld",
+                           (long)getpid());
+}
+
+static void write_file(const char *path, long port)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "meshsim meeting 1\n0123456789abcdef\n%ld\nanother\n127.0.0.1\n", port);
+    ASSERT_INT(fclose(file), 0);
+}
+
+/* What an earlier run left says a port that nobody has, or nothing. The file is gone in the end. */
+static void ranks_meet_by_a_file(void **state)
+{
+    (void)state;
+    const char *path = path_of_file();
+    const ms_meeting_point at = {.file = path};
+    meet_at(&at, 0);
+    ASSERT_INT(access(path, F_OK), -1);
+    write_file(path, ms_mpi_free_port());
+    meet_at(&at, 300000000);
+    ASSERT_INT(access(path, F_OK), -1);
+    write_file(path, 1L << 20); /* and what is none */
+    meet_at(&at, 100000000);
+    ASSERT_INT(access(path, F_OK), -1);
+}
+
+/* Where it says, somebody else is now. */
+static void a_stale_file_leads_to_nobody(void **state)
+{
+    (void)state;
+    long port;
+    int error;
+    const char *path = path_of_file();
+    int listener = ms_socket_listen_anywhere(true, &port, &error);
+    assert_true(listener >= 0);
+    pid_t stranger = fork();
+    while (stranger == 0) { /* ends what comes */
+        (void)poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, -1);
+        (void)close(accept(listener, NULL, NULL));
+    }
+    write_file(path, port);
+    meet_at(&(ms_meeting_point){.file = path}, 300000000);
+    ASSERT_INT(kill(stranger, SIGKILL), 0);
+    ASSERT_INT(waitpid(stranger, NULL, 0), stranger);
+    ASSERT_INT(close(listener), 0);
+}
+
+static void who_waits_in_vain_for_a_file_says_so(void **state)
+{
+    (void)state;
+    ms_rendezvous r;
+    const char *path = path_of_file();
+    const ms_meeting_point at = {.file = path}, nowhere = {.file = "/no/folder/file"};
+    ms_ctx *cx = test_cx();
+    ms_launch launch = rank_of(1);
+    ASSERT_INT(ms_rendezvous_open(cx, &launch, &at, 0.2, NULL, &r), MS_EIO);
+    assert_non_null(strstr(cx->first->message, "does not say where it is"));
+    cx = test_cx();
+    write_file(path, ms_mpi_free_port());
+    ASSERT_INT(ms_rendezvous_open(cx, &launch, &at, 0.2, NULL, &r), MS_EIO);
+    assert_non_null(strstr(cx->first->message, "but it does not answer there"));
+    cx = test_cx();
+    launch = rank_of(0);
+    ASSERT_INT(ms_rendezvous_open(cx, &launch, &at, 0.2, NULL, &r), MS_EIO);
+    assert_non_null(strstr(cx->first->message, "3 of 4 did not come, rank 1 first"));
+    ASSERT_INT(access(path, F_OK), -1);
+    cx = test_cx();
+    ASSERT_INT(ms_rendezvous_open(cx, &launch, &nowhere, 0.2, NULL, &r), MS_EIO);
+    assert_non_null(strstr(cx->first->message, "cannot write /no/folder/file"));
+}
+
 static void who_waits_in_vain_says_so(void **state)
 {
     (void)state;
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     for (long rank = 0; rank < 2; rank++) {
         ms_ctx *cx = test_cx();
         ms_launch launch = rank_of(rank);
@@ -105,7 +188,7 @@ static void other_sizes_are_told_at_once(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     pid_t other = fork();
     if (other == 0) {
         ms_launch launch = rank_of(NUM_RANKS - 1);
@@ -141,7 +224,7 @@ static void who_is_interrupted_waits_no_more(void **state)
 {
     (void)state;
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     for (long rank = 0; rank < 2; rank++) {
         ms_ctx *cx = test_cx();
         ms_launch launch = rank_of(rank);
@@ -160,7 +243,7 @@ static void other_signals_change_nothing(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     ms_launch launch = rank_of(0);
     take_alarm_after_1_s();
     ASSERT_INT(ms_rendezvous_open(cx, &launch, &at, 1.5, NULL, &r), MS_EIO);
@@ -174,7 +257,7 @@ static void who_has_no_descriptors_left_says_so(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_rendezvous r;
-    const ms_meeting_point at = {"127.0.0.1", ms_mpi_free_port()};
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
     pid_t other = fork();
     if (other == 0) {
         ms_launch launch = rank_of(1);
@@ -202,6 +285,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_meet_talk_and_are_missed),
+        cmocka_unit_test(ranks_meet_by_a_file),
+        cmocka_unit_test(a_stale_file_leads_to_nobody),
+        cmocka_unit_test(who_waits_in_vain_for_a_file_says_so),
         cmocka_unit_test(who_waits_in_vain_says_so),
         cmocka_unit_test(other_sizes_are_told_at_once),
         cmocka_unit_test(who_is_interrupted_waits_no_more),

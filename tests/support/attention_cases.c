@@ -29,10 +29,55 @@ static const char *const names[] = {"q",   "k",           "v",  "go", "o",
 static const char *const dims[] = {"bsnd", "bsgd", "bsgw", "bsnw", "bsnw",
                                    "bsn",  "bnst", "bsnd", "bsgd", "bsgw"};
 
+typedef struct attention_case {
+    long batch, sequence, heads, kv_heads, width, value_width, window;
+    long num_ranks; /* 0: one operation for the whole */
+    long is_gathered, head_tail, is_unfused, is_not_aligned; /* 0 or 1 */
+} attention_case;
+
+static const struct {
+    const char *word;
+    size_t offset;
+    bool has_number;
+} words[] = {
+    {"b", offsetof(attention_case, batch), true},
+    {"s", offsetof(attention_case, sequence), true},
+    {"n", offsetof(attention_case, heads), true},
+    {"g", offsetof(attention_case, kv_heads), true},
+    {"d", offsetof(attention_case, width), true},
+    {"w", offsetof(attention_case, value_width), true},
+    {"window", offsetof(attention_case, window), true},
+    {"ranks", offsetof(attention_case, num_ranks), true},
+    {"gathered", offsetof(attention_case, is_gathered), false},
+    {"head-tail", offsetof(attention_case, head_tail), false},
+    {"unfused", offsetof(attention_case, is_unfused), false},
+    {"unaligned", offsetof(attention_case, is_not_aligned), false},
+};
+#define NUM_WORDS (sizeof words / sizeof *words)
+
+static attention_case read_case(ms_arena *arena, const char *text)
+{
+    attention_case c = {0};
+    char *rest, *copy = ms_arena_strdup(arena, text);
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        size_t i = 0;
+        while (i < NUM_WORDS && strcmp(word, words[i].word) != 0)
+            i++;
+        const char *number =
+            i < NUM_WORDS && words[i].has_number ? strtok_r(NULL, " ", &rest) : "1";
+        if (i == NUM_WORDS || number == NULL)
+            fail_msg("\"%s\" of \"%s\"", word, text);
+        *(long *)(void *)((char *)&c + words[i].offset) = strtol(number, NULL, 10);
+    }
+    return c;
+}
+
 /* One case in one type: whole tensors in fp64, and what their elements may differ by. */
 typedef struct trial {
     ms_arena *arena;
-    const ms_attention_case *c;
+    const char *text;
+    const attention_case *c;
     ms_precision precision;
     ms_program program;
     ms_tensor tensors[NUM_TENSORS];
@@ -56,6 +101,13 @@ static ms_scalar scalar_of(const trial *t, int tensor)
     return tensor == LSE ? t->precision.statistic : t->precision.real;
 }
 
+/* Every rank has all of it. */
+static bool is_whole(const trial *t, int tensor)
+{
+    bool of_keys = tensor == K || tensor == V || tensor == GK || tensor == GV;
+    return t->c->num_ranks == 0 || (t->c->is_gathered && of_keys);
+}
+
 /* ---- operands ---- */
 
 static void make_local(trial *t, int tensor)
@@ -71,7 +123,7 @@ static void make_local(trial *t, int tensor)
     t->rounded[tensor] = MS_NEW_ARRAY(t->arena, x->count + 1, double);
     t->summed[tensor] = MS_NEW_ARRAY(t->arena, x->count + 1, double);
     memcpy(t->tensors[tensor].dims, dims[tensor], strlen(dims[tensor]) + 1);
-    if (t->c->num_ranks > 0)
+    if (t->c->num_ranks > 0 && !is_whole(t, tensor))
         t->tensors[tensor].at[1] = (ms_placement){.kind = MS_SHARD, .dim = 's'};
 }
 
@@ -85,7 +137,7 @@ static void round_to_type(const trial *t, int tensor)
 
 static void make_program(trial *t)
 {
-    const ms_attention_case *c = t->c;
+    const attention_case *c = t->c;
     const char letters[] = "bsngdw";
     const long sizes[] = {c->batch,    c->sequence, c->heads,
                           c->kv_heads, c->width,    c->value_width};
@@ -113,7 +165,7 @@ static void make_program(trial *t)
 
 static void make_positions(trial *t)
 {
-    const ms_attention_case *c = t->c;
+    const attention_case *c = t->c;
     t->positions = MS_NEW_ARRAY(t->arena, c->sequence + 1, long);
     t->device_positions = MS_NEW_ARRAY(t->arena, c->sequence + 1, int);
     if (c->head_tail)
@@ -192,7 +244,7 @@ static void add_terms(const trial *t, const pair *x)
 
 static void add_pair(const trial *t, long b, long n, long query, long key)
 {
-    const ms_attention_case *c = t->c;
+    const attention_case *c = t->c;
     long row = (b * c->sequence + query) * c->heads + n,
          kv_row = (b * c->sequence + key) * c->kv_heads + n / (c->heads / c->kv_heads);
     pair x = {.row = row,
@@ -212,15 +264,18 @@ static void add_pair(const trial *t, long b, long n, long query, long key)
 
 static void add_pairs(const trial *t)
 {
-    const ms_attention_case *c = t->c;
-    for (long b = 0; b < c->batch; b++)
-        for (long n = 0; n < c->heads; n++)
-            for (long i = 0; i < c->sequence; i++)
+    const attention_case *c = t->c;
+    for (long b = 0; b < c->batch; b++) {
+        for (long n = 0; n < c->heads; n++) {
+            for (long i = 0; i < c->sequence; i++) {
                 for (long j = 0; j < c->sequence; j++) {
                     long distance = t->positions[i] - t->positions[j];
                     if (distance >= 0 && (c->window == 0 || distance < c->window))
                         add_pair(t, b, n, i, j);
                 }
+            }
+        }
+    }
 }
 
 /* ---- the device ---- */
@@ -297,31 +352,54 @@ static ms_cuda_call make_call(trial *t, ms_op_call *op, int pass)
                           .workspace = take_memory(t, bytes, true)};
 }
 
-static void run_whole(trial *t, int pass, double *got[NUM_TENSORS])
+static ms_local take_own(trial *t, int tensor, int rank, bool with_values)
+{
+    long length = t->c->sequence / (is_whole(t, tensor) ? 1 : t->c->num_ranks);
+    return take_part(t, tensor, is_whole(t, tensor) ? 0 : rank * length, length,
+                     with_values);
+}
+
+/* One operation: of all queries, or of a rank that has all keys. Gradients of keys are sums over such ranks. */
+static void run_one(trial *t, int pass, int rank, double *got[NUM_TENSORS])
 {
     const ms_node *node = &t->node[pass];
     ms_op_call op;
     ms_cuda_call call = make_call(t, &op, pass);
     ms_local part[NUM_TENSORS];
     for (int i = 0; i < node->num_in; i++) {
-        part[node->in[i]] = take_part(t, node->in[i], 0, t->c->sequence, true);
+        part[node->in[i]] = take_own(t, node->in[i], rank, true);
         op.in[i] = &part[node->in[i]];
     }
     for (int i = 0; i < node->num_out; i++) {
-        part[node->out[i]] = take_part(t, node->out[i], 0, t->c->sequence, false);
+        part[node->out[i]] = take_own(t, node->out[i], rank, false);
         op.out[i] = &part[node->out[i]];
     }
     ASSERT_OK(pass == 0 ? ms_cuda_attention(&call) : ms_cuda_attention_grad(&call),
               call.cx);
-    for (int i = 0; i < node->num_out; i++)
-        put_part(op.out[i], &t->whole[node->out[i]], got[node->out[i]]);
+    for (int i = 0; i < node->num_out; i++) {
+        const ms_local *whole = &t->whole[node->out[i]];
+        double *own = MS_NEW_ARRAY(t->arena, whole->count + 1, double);
+        put_part(op.out[i], whole, own);
+        for (long j = 0; j < whole->count; j++)
+            got[node->out[i]][j] += own[j];
+    }
+}
+
+static void run_ranks(trial *t, int pass, double *got[NUM_TENSORS])
+{
+    int num_ranks = t->c->num_ranks > 0 ? (int)t->c->num_ranks : 1;
+    assert_true(t->c->sequence % num_ranks == 0);
+    for (int rank = 0; rank < num_ranks; rank++) {
+        run_one(t, pass, rank, got);
+        release_from(t, 0);
+    }
 }
 
 /* ---- rings ---- */
 
 static void run_forward_of(trial *t, int rank, double *got[NUM_TENSORS])
 {
-    int num_ranks = t->c->num_ranks;
+    int num_ranks = (int)t->c->num_ranks;
     long length = t->c->sequence / num_ranks, first = rank * length;
     ms_op_call op;
     ms_cuda_call call = make_call(t, &op, 0);
@@ -348,7 +426,7 @@ static void run_forward_of(trial *t, int rank, double *got[NUM_TENSORS])
 static void run_backward_of(trial *t, int rank, ms_local *gk, ms_local *gv,
                             double *got[NUM_TENSORS])
 {
-    int num_ranks = t->c->num_ranks;
+    int num_ranks = (int)t->c->num_ranks;
     long length = t->c->sequence / num_ranks, first = rank * length;
     ms_op_call op;
     ms_cuda_call call = make_call(t, &op, 1);
@@ -384,7 +462,7 @@ static void run_ring(trial *t, int pass, double *got[NUM_TENSORS])
         MOST = 8
     };
     ms_local gk[MOST], gv[MOST];
-    int num_ranks = t->c->num_ranks;
+    int num_ranks = (int)t->c->num_ranks;
     long length = t->c->sequence / num_ranks;
     assert_true(num_ranks <= MOST && length * num_ranks == t->c->sequence);
     for (int rank = 0; pass == 1 && rank < num_ranks; rank++) {
@@ -411,12 +489,8 @@ static void run_ring(trial *t, int pass, double *got[NUM_TENSORS])
 
 static const char *describe(const trial *t)
 {
-    const ms_attention_case *c = t->c;
-    return ms_arena_printf(
-        t->arena, "b %ld s %ld n %ld g %ld d %ld w %ld window %ld ranks %d%s%s%s, %s",
-        c->batch, c->sequence, c->heads, c->kv_heads, c->width, c->value_width, c->window,
-        c->num_ranks, c->head_tail ? " head-tail" : "", c->is_unfused ? " unfused" : "",
-        c->is_not_aligned ? " not aligned" : "", ms_scalar_names[t->precision.real]);
+    return ms_arena_printf(t->arena, "%s, %s", t->text,
+                           ms_scalar_names[t->precision.real]);
 }
 
 /* lse: its scores' error is absolute, as log of a sum of positive terms it has no other. */
@@ -425,10 +499,10 @@ static double tolerance_of(const trial *t, int tensor, long i)
     const double unit[] = {[MS_SCALAR_FP32] = 0x1p-24,
                            [MS_SCALAR_FP64] = 0x1p-53,
                            [MS_SCALAR_BF16] = 0x1p-8};
-    const ms_attention_case *c = t->c;
+    const attention_case *c = t->c;
     double of_sums = 4 * (double)(c->width + c->value_width + c->sequence) *
                      unit[t->precision.statistic];
-    double num_writes = c->num_ranks > 0 ? c->num_ranks : 1;
+    double num_writes = c->num_ranks > 0 ? (double)c->num_ranks : 1;
     if (tensor == LSE)
         return of_sums * (1 + fabs(values(&t->whole[LSE])[i]));
     if (tensor == P)
@@ -457,10 +531,10 @@ static void compare_pass(trial *t, int pass)
         ms_cuda_emulated_set_seed(seeds[order]);
         for (int i = 0; i < NUM_TENSORS; i++)
             got[order][i] = MS_NEW_ARRAY(t->arena, t->whole[i].count + 1, double);
-        if (t->c->num_ranks > 0)
+        if (t->c->num_ranks > 0 && !t->c->is_gathered)
             run_ring(t, pass, got[order]);
         else
-            run_whole(t, pass, got[order]);
+            run_ranks(t, pass, got[order]);
         release_from(t, 0);
     }
     for (int i = 0; i < node->num_out; i++) {
@@ -473,11 +547,13 @@ static void compare_pass(trial *t, int pass)
     }
 }
 
-void ms_attention_case_run(const ms_attention_case *c, ms_real_type type)
+static void run_case(const char *text, ms_real_type type)
 {
     ms_arena *arena = ms_arena_open();
+    const attention_case read = read_case(arena, text), *c = &read;
     trial *t = MS_NEW(arena, trial);
-    *t = (trial){.arena = arena, .c = c, .precision = ms_precision_of(type)};
+    *t =
+        (trial){.arena = arena, .text = text, .c = c, .precision = ms_precision_of(type)};
     ms_rng rng = ms_rng_seed((uint64_t)(c->sequence * 1000 + c->heads * 10 + c->width));
     make_program(t);
     make_positions(t);
@@ -499,4 +575,10 @@ void ms_attention_case_run(const ms_attention_case *c, ms_real_type type)
     run_reference(t, 1);
     compare_pass(t, 1);
     ms_arena_close(arena);
+}
+
+void ms_attention_cases_run(const char *const *cases, ms_real_type type)
+{
+    for (; *cases != NULL; cases++)
+        run_case(*cases, type);
 }

@@ -4,18 +4,15 @@
 
 #include "exec/scalar.h"
 
-#include <stdbool.h>
-
-typedef struct ms_attention_case {
-    long batch, sequence, heads, kv_heads, width, value_width, window;
-    /* 0: one operation for the whole. Otherwise every rank has its part of queries, and attends to its own block first, then to those of the ranks before it. */
-    int num_ranks;
-    bool head_tail;      /* positions in balanced order, for that many ranks or 2 */
-    bool is_unfused;     /* probabilities are stored, and read in backward */
-    bool is_not_aligned; /* to vectors */
-} ms_attention_case;
-
 /*
+ * Cases are texts, NULL ends them: "b 2 s 17 n 4 g 2 d 8 w 6" (batch, sequence, heads, heads of keys, width, width of values) and, if wanted, behind that
+ *     window N      of keys
+ *     ranks N       have their part of queries, and attend to their own block of keys first, then to those of the ranks before them
+ *     gathered      those ranks have all keys at once
+ *     head-tail     positions are in balanced order, for that many ranks or 2
+ *     unfused       probabilities are stored, and read in backward
+ *     unaligned     to vectors
+ *
  * Forward, then backward from the reference's o and lse, in two orders of threads, whose results must have equal bits. Fails the test where an element differs by
  * more than roundings explain. With u a rounding of the type of reals (bf16: 2^-8), weights of a product are rounded to it, and results as often as they are
  * written: o once for each block, a gradient once for each rank that adds to it. An element that is a sum of terms t may then differ by
@@ -24,6 +21,6 @@ typedef struct ms_attention_case {
  *     4 (d + w + s) 2^-24 (2^-53) sum |t'|
  * where t' is t with all the products in it by magnitude.
  */
-void ms_attention_case_run(const ms_attention_case *c, ms_real_type type);
+void ms_attention_cases_run(const char *const *cases, ms_real_type type);
 
 #endif

@@ -140,11 +140,12 @@ ms_local *ms_cuda_case_in(ms_cuda_case *c, const char *dims, const char *shape,
     ms_local *x = make_operand(c, i, dims, shape, numbers);
     c->node.in[i] = i;
     c->call.in[i] = x;
-    for (long j = 0; j < x->count; j++)
+    for (long j = 0; j < x->count; j++) {
         store_one((ms_scalar)x->scalar, x->data,
                   numbers == MS_CASE_MASK ? (double)ms_rng_below(&c->rng, 2)
                                           : 2 * ms_rng_uniform(&c->rng) - 1,
                   j);
+    }
     return x;
 }
 
@@ -359,11 +360,12 @@ static void compare_result(const comparison *x, const ms_local *got, int result)
     for (long i = 0; i < want->count; i++) {
         double a = load_one(scalar, got->data, i), b = load_one(of_want, want->data, i);
         double allowed = scalar == MS_SCALAR_BYTE ? 0 : tolerance_of(x, scalar, b, scale);
-        if (a != b && !(fabs(a - b) <= allowed))
+        if (a != b && !(fabs(a - b) <= allowed)) {
             fail_msg(
                 "%s, %s: result %d element %ld of %ld: %.9g, not %.9g (largest %.3g)",
                 x->label, ms_scalar_names[x->precision.real], result, i, want->count, a,
                 b, scale);
+        }
     }
 }
 
@@ -388,12 +390,13 @@ static void compare_in(comparison *x)
             if (x->out[i].data != NULL)
                 compare_result(x, &calls[order].out[i], i);
     }
-    for (int i = 0; i < node->num_out; i++)
+    for (int i = 0; i < node->num_out; i++) {
         if (x->out[i].data != NULL &&
             memcmp(calls[0].out[i].data, calls[1].out[i].data,
                    (size_t)x->out[i].count * ms_scalar_bytes(scalar_of(x, true, i))) != 0)
             fail_msg("%s, %s: result %d depends on the order of threads", x->label,
                      ms_scalar_names[x->precision.real], i);
+    }
     for (int order = 0; order < 3; order++)
         release_call(&calls[order]);
 }

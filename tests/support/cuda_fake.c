@@ -76,12 +76,13 @@ void fake_enter(ms_cuda_device *device)
 
 static void free_everything(void)
 {
-    for (ms_cuda_stream *s = fake.streams; s != NULL; s = s->next)
+    for (ms_cuda_stream *s = fake.streams; s != NULL; s = s->next) {
         while (s->first != NULL) {
             fake_item *item = s->first;
             s->first = item->next;
             fake_free_item(item);
         }
+    }
     fake_free_groups();
     fake_free_blocks();
     FREE_ALL(fake.streams);

@@ -143,11 +143,12 @@ bool fake_communicate_step(fake_item *item, bool try_only)
 {
     if (current(item->comm) != item)
         return false;
-    for (int i = 0; i < item->num_collectives; i++)
+    for (int i = 0; i < item->num_collectives; i++) {
         if (!item->is_done[i] &&
             (is_of_all(&item->collectives[i]) ? step_for_all(item, try_only)
                                               : step_to_peer(item, i, try_only)))
             return true;
+    }
     return false;
 }
 

@@ -146,7 +146,7 @@ void fake_enter(ms_cuda_device *device);
 bool fake_expect_memory(const void *memory, size_t bytes, bool is_host, const char *what);
 /* NULL: in none. */
 fake_block *fake_block_of(const void *memory, bool is_host);
-void fake_protect_all(bool protect);
+void fake_protect_all(bool is_protected);
 void fake_free_blocks(void);
 
 /* ---- work: cuda_fake_work.c ---- */

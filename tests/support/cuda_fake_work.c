@@ -1,6 +1,7 @@
 /* Work of streams: which piece can be done, and in which order they are. */
 #include "tests/support/cuda_fake_priv.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define REDRAW_ONE_IN                                                                    \
@@ -46,10 +47,9 @@ static void take_from_comm(fake_item *item)
         comm->last = before;
 }
 
-/* The first of its stream. */
-static void take(fake_item *item)
+static void take_first(ms_cuda_stream *stream)
 {
-    ms_cuda_stream *stream = item->stream;
+    fake_item *item = stream->first;
     stream->first = item->next;
     if (stream->first == NULL)
         stream->last = NULL;
@@ -120,6 +120,7 @@ static bool can_run(fake_item *item)
 static void run_copy(fake_item *item)
 {
     const void *from = item->state != NULL ? item->state : item->from;
+    assert(from != NULL);
     bool from_host = item->state == NULL && item->from != NULL &&
                      fake_block_of(item->from, true) != NULL;
     /* what was there at the call may have been released since */
@@ -176,7 +177,7 @@ static void do_item(fake_item *item)
     if (!is_dropped)
         run(item);
     if (is_dropped || is_done(item))
-        take(item);
+        take_first(item->stream);
 }
 
 static void draw_priorities(void)
@@ -206,7 +207,7 @@ bool fake_step(void)
     for (ms_cuda_stream *s = fake.streams; s != NULL; s = s->next)
         while (s->first != NULL && s->first->kind == FAKE_COMMUNICATE &&
                is_done(s->first))
-            take(s->first);
+            take_first(s);
     return true;
 }
 

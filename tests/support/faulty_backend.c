@@ -100,11 +100,12 @@ static ms_status faulty_start(ms_ctx *cx, ms_device_rank *device,
                               const ms_transfer *transfer, const ms_event *after,
                               int num_after, ms_event *done)
 {
-    if (is_due(device))
+    if (is_due(device)) {
         return fail(cx, device,
                     ms_arena_printf(cx->arena, "%s %s",
                                     ms_transfer_kind_names[transfer->kind],
                                     transfer->name));
+    }
     return inner(device)->start(cx, device->inner, transfer, after, num_after, done);
 }
 

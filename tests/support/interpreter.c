@@ -121,16 +121,18 @@ ms_box ms_interp_box(ms_interp *run, int tensor, int rank)
     ms_box box = {.num_dims = (int)strlen(t->dims)};
     for (int i = 0; i < box.num_dims; i++)
         box.len[i] = ms_interp_size(run, t->dims[i]);
-    for (int strided = 0; strided < 2; strided++)
+    for (int strided = 0; strided < 2; strided++) {
         for (int axis = 0; axis < MS_MESH_AXES; axis++)
             if (t->at[axis].kind == MS_SHARD &&
                 (t->at[axis].split_factor > 1) == (strided == 1))
                 split_box(run, t, axis, rank, &box);
-    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+    }
+    for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (t->at[axis].kind == MS_SHARD && t->at[axis].split_factor > 1 &&
             t->at[axis].split_factor != later_pieces(run, t, axis))
             ms_interp_fail(run, NULL, "%s[%s]: axis %d takes a part of each of %d pieces",
                            t->name, t->dims, axis, t->at[axis].split_factor);
+    }
     return box;
 }
 

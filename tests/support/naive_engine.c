@@ -8,13 +8,14 @@
 static double link_level(const ms_maxmin_problem *p, const double *rate, int link)
 {
     double taken = 0.0, weight = 0.0;
-    for (int v = 0; v < p->num_flows; v++)
+    for (int v = 0; v < p->num_flows; v++) {
         for (int i = p->first_use[v]; i < p->first_use[v + 1]; i++) {
             if (p->uses[i].link != link)
                 continue;
             taken += rate[v] >= 0.0 ? p->uses[i].weight * rate[v] : 0.0;
             weight += rate[v] >= 0.0 ? 0.0 : p->uses[i].weight;
         }
+    }
     return weight > 0.0 ? fmax(0.0, p->capacity[link] - taken) / weight : HUGE_VAL;
 }
 

@@ -25,11 +25,12 @@ static void make_local(ms_program_run *run, int tensor)
     }
     local->bytes = (double)local->count * t->element_bytes;
     local->data = ms_arena_alloc(run->arena, (size_t)local->count * sizeof(double));
-    if (!is_mask(run->program, tensor))
+    if (!is_mask(run->program, tensor)) {
         run->kernels->fill(local->data,
                            t->role == MS_ROLE_WEIGHT_GRADIENT ? MS_RUN_GRADIENT_START
                                                               : (double)NAN,
                            local->count);
+    }
 }
 
 static const int *make_tokens(ms_program_run *run, const ms_interp *interp, int stream)

@@ -30,7 +30,7 @@ long ms_global_tensor_elements(const ms_global_tensor *tensor);
 /* Row-major offset in the whole tensor of the element-th of a rank's local array. */
 long ms_shard_part_offset(const ms_sharded_tensor *sharded, long rank, long element);
 /* For each rank and element of the whole: its place in the rank's local array, -1 when it is not held. */
-long **ms_sharded_tensor_where(ms_arena *arena, const ms_sharded_tensor *sharded);
+long **ms_sharded_tensor_where(ms_arena *arena, const ms_sharded_tensor *held);
 /* a and b reduced: MS_PARTIAL_SUM (and AVG, before it is divided), MS_PARTIAL_MAX, MS_PARTIAL_MIN. */
 double ms_reduce_pair(int kind, double a, double b);
 

@@ -146,11 +146,12 @@ static void check_metadata(checker *c, const event *e, ms_jval args)
         name_process(c, e, name);
     else if (is_name)
         name_thread(c, e, name);
-    else
+    else {
         need(c, e,
              is_process ? find_process(c, e) != NULL
                         : find_track(c->threads, c->num_threads, e, NULL) >= 0,
              "an order for what has no name");
+    }
 }
 
 static void check_slice(checker *c, const event *e)
@@ -181,7 +182,7 @@ static void check_counter(checker *c, const event *e, ms_jval args)
          "a counter needs values");
     ms_trace_process *process = find_process(c, e);
     need(c, e, process != NULL, "a counter of no process");
-    if (c->wrong != NULL)
+    if (c->wrong != NULL || process == NULL)
         return;
     for (int i = 0; i < ms_json_length(args); i++) {
         const char *key;
@@ -221,7 +222,7 @@ static void check_arrow(checker *c, const event *e, bool is_end)
          "the end of an arrow needs bp e");
     int thread = find_track(c->threads, c->num_threads, e, NULL);
     need(c, e, thread >= 0, "an arrow on a thread without a name");
-    if (c->wrong != NULL)
+    if (c->wrong != NULL || e->cat == NULL)
         return;
     arrow *a = &c->arrows[e->id];
     bool is_first = a->num_begins + a->num_ends == 0;

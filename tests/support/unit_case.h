@@ -42,7 +42,7 @@ ms_model ms_unit_case_model(ms_arena *arena, ms_make_model *make, bool tied, lon
 ms_unit_case *ms_unit_case_open(ms_ctx *cx, const ms_model *model,
                                 const ms_unit_layout *layout, ms_sharding sharding);
 /* On the loop backend; `state` of each rank is the case. */
-ms_status ms_unit_case_run(ms_ctx *cx, ms_unit_case *of, ms_rank_main *main);
+ms_status ms_unit_case_run(ms_ctx *cx, ms_unit_case *s, ms_rank_main *main);
 
 /* ---- units of a rank ---- */
 
