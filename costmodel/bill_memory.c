@@ -11,7 +11,9 @@
 
 typedef struct lifetimes {
     const ms_program *program;
-    double logit_bytes;        /* of the stack, per logit */
+    const ms_stack *stack;
+    /* what the stack keeps as long as a tensor and beside it */
+    double beside_bytes[MAX_TENSORS];
     bool delayed[MAX_TENSORS]; /* read by gradients of weights and made before them */
 } lifetimes;
 
@@ -39,12 +41,12 @@ static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
         return (ms_tensor_bytes){0};
     double stored_bytes = ms_tensor_local_bytes(l->program, t);
     if (!is_logits(tensor))
-        return (ms_tensor_bytes){.activation_bytes = stored_bytes};
+        return (ms_tensor_bytes){.activation_bytes = stored_bytes + l->beside_bytes[t]};
     bool whole =
         tensor->role == MS_ROLE_ACTIVATION || is_made_in_place(l->program, tensor);
     if (half == MS_BILL_WEIGHT_HALF || !whole)
         return (ms_tensor_bytes){.logits_bytes = stored_bytes};
-    return (ms_tensor_bytes){.logits_bytes = l->logit_bytes *
+    return (ms_tensor_bytes){.logits_bytes = l->stack->logit_bytes.value *
                                              ms_tensor_local_elements(l->program, t)};
 }
 
@@ -64,6 +66,36 @@ static bool runs_in(ms_bill_half half, const ms_node *node)
     if (node->pass == MS_PASS_OPTIMIZER)
         return false;
     return half == MS_BILL_WHOLE || is_weight_node(node) == (half == MS_BILL_WEIGHT_HALF);
+}
+
+static bool runs_again(const ms_program *program, int forward)
+{
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++)
+        if (program->nodes[n].pass == MS_PASS_RECOMPUTE &&
+            program->nodes[n].forward == forward)
+            return true;
+    return false;
+}
+
+/* Eager frameworks run a gated activation as two operations and a rotary embedding as several: their results in between stay, the activated gate
+ * as long as the gate (or, computed again, the product), the unrotated heads as long as the rotated ones. */
+static void find_beside(lifetimes *l)
+{
+    const ms_program *program = l->program;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        bool again = node->pass == MS_PASS_RECOMPUTE;
+        if (node->pass != MS_PASS_FORWARD && !again)
+            continue;
+        int with = -1;
+        if (l->stack->keeps_unrotated && node->op == MS_OP_ROTARY)
+            with = node->out[0];
+        if (l->stack->keeps_gate && node->op == MS_OP_ACTIVATION && node->num_in == 2 &&
+            (again || !runs_again(program, n)))
+            with = again ? node->out[0] : node->in[0];
+        if (with >= 0)
+            l->beside_bytes[with] += ms_tensor_local_bytes(program, with);
+    }
 }
 
 static void find_delayed(lifetimes *l)
@@ -157,11 +189,12 @@ static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
     return sum_of(w.most, kept, -1.0);
 }
 
-void ms_bill_add_memory(const ms_program *program, double logit_bytes, ms_bill *bill)
+void ms_bill_add_memory(const ms_program *program, const ms_stack *stack, ms_bill *bill)
 {
-    lifetimes l = {.program = program, .logit_bytes = logit_bytes};
+    lifetimes l = {.program = program, .stack = stack};
     ms_bill_memory *memory = &bill->memory;
     assert(program->num_tensors <= MAX_TENSORS);
+    find_beside(&l);
     find_delayed(&l);
     for (int t = 0; t < program->num_tensors; t++) {
         if (program->tensors[t].saved)

@@ -31,6 +31,13 @@ typedef struct stack_file {
         .help = (text)                                                                   \
     }
 
+/* 0 where the file has none. */
+#define OPTIONAL(member, keyword, most, text)                                            \
+    {                                                                                    \
+        .kind = MS_FIELD_ANY, .key = (keyword), .offset = AT(stack.member), .low = 0,    \
+        .high = (most), .unit = MS_UNIT_COUNT, .help = (text)                            \
+    }
+
 #define CAN_CP(method, keyword, text)                                                    \
     {                                                                                    \
         .kind = MS_FIELD_BOOL, .key = (keyword), .offset = AT(stack.can_cp[method]),     \
@@ -85,11 +92,17 @@ static const ms_field stack_fields[] = {
     FIGURE(loss_bytes, "loss_bytes", 0, 200, "memory traffic per local logit"),
     FIGURE(param_bytes, "param_bytes", 0.5, 16, "per parameter between steps"),
     FIGURE(grad_bytes, "grad_bytes", 0.5, 16, "per parameter, accumulation included"),
+    OPTIONAL(bucket_bytes, "bucket_bytes", 16,
+             "copies of gradients, per parameter, when data parallel"),
+    OPTIONAL(late_grad_bytes, "late_grad_bytes", 16,
+             "gradients of the micro-batch before, per parameter, in a pipeline"),
     FIGURE(master_bytes, "master_bytes", 0, 16, "fp32 copy of the optimizer"),
     FIGURE(moment_bytes, "moment_bytes", 0, 16, "Adam's m and v"),
     FIGURE(logit_bytes, "logit_bytes", 0, 64, "alive per local logit at the loss"),
     FIGURE(head_grad_bytes, "head_grad_bytes", 0, 64,
            "alive per local head parameter at its backward"),
+    OPTIONAL(workspace_bytes, "workspace", 1e12,
+             "of libraries, from the framework's allocator"),
     FIGURE(fragmentation_frac, "fragmentation", 0, 1, "reserved over allocated, minus 1"),
     FIGURE(grad_comm_bytes, "grad_comm_bytes", 0.5, 8,
            "per parameter in gradient reductions"),
@@ -116,6 +129,18 @@ static const ms_field stack_fields[] = {
      .offset = AT(stack.regather),
      .required = true,
      .help = "gathered layer inputs are gathered again in backward"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "keeps_gathers_alone",
+     .offset = AT(stack.keeps_gathers_alone),
+     .help = "without a pipeline gathered layer inputs are kept all the same"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "keeps_gate",
+     .offset = AT(stack.keeps_gate),
+     .help = "the activated gate of a gated MLP is kept beside gate and product"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "keeps_unrotated",
+     .offset = AT(stack.keeps_unrotated),
+     .help = "queries and keys are kept before and after the rotary embedding"},
     {.kind = MS_FIELD_BOOL,
      .key = "counts_context",
      .offset = AT(stack.counts_context),
@@ -201,7 +226,10 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
 
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 {
-    stack_file file = {0};
+    const ms_coefficient none = {0.0, MS_SPEC, "nothing of the kind"};
+    stack_file file = {.stack = {.bucket_bytes = none,
+                                 .late_grad_bytes = none,
+                                 .workspace_bytes = none}};
     MS_TRY(ms_coefficients_read(cx, root, stack_fields, &file));
     *out = file.stack;
     out->attention = (ms_attention_kernel)file.attention;
@@ -249,6 +277,19 @@ ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)
                              "states, messages and logits are in the compute type"};
     adapted.states_in_compute_type = false;
     return adapted;
+}
+
+bool ms_stack_keeps_gathers(const ms_stack *stack, long stages)
+{
+    return !stack->regather || (stack->keeps_gathers_alone && stages == 1);
+}
+
+ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept)
+{
+    ms_stack settled = *stack;
+    settled.regather = !kept;
+    settled.keeps_gathers_alone = false;
+    return settled;
 }
 
 void ms_stack_figures(ms_figures *list)

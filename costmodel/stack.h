@@ -9,7 +9,7 @@
 /* How a framework distributes layers over pipeline stages by default. */
 typedef enum ms_layer_split {
     MS_SPLIT_BALANCED, /* stage times as equal as possible, embedding and head counted */
-    MS_SPLIT_EVEN,     /* equal numbers of layers where they divide; otherwise balanced */
+    MS_SPLIT_EVEN, /* equal numbers of layers where they divide, else with embedding and head as a layer each where that divides; otherwise balanced */
     MS_SPLIT_BY_PARAMETERS /* nanotron: a stage ends when its share of 4 h^2 + 3 h f per layer and V h of the head is reached */
 } ms_layer_split;
 extern const char
@@ -53,11 +53,16 @@ typedef struct ms_stack {
         param_bytes; /* per parameter, as stored between steps (bf16: 2; FSDP2 keeps fp32 shards: 4) */
     ms_coefficient grad_bytes; /* per parameter, accumulation included */
     ms_coefficient
+        bucket_bytes; /* per parameter, copies of gradients that data parallelism adds */
+    ms_coefficient
+        late_grad_bytes; /* per parameter, gradients of the micro-batch before that are still there at the peak of a pipeline rank */
+    ms_coefficient
         master_bytes; /* fp32 copy kept by the optimizer; 0 when the parameters are fp32 */
     ms_coefficient moment_bytes; /* Adam m and v */
     ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
     ms_coefficient
         head_grad_bytes; /* bytes per local head parameter alive at the head's backward */
+    ms_coefficient workspace_bytes;    /* of libraries, from the framework's allocator */
     ms_coefficient fragmentation_frac; /* reserved over allocated, minus 1 */
     ms_coefficient grad_comm_bytes;    /* per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;   /* per parameter in gathers */
@@ -67,6 +72,11 @@ typedef struct ms_stack {
         fixed_unit_rooms; /* what is gathered goes to rooms as large as the largest unit, embedding and head included; otherwise a unit is a layer */
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
+    bool
+        keeps_gathers_alone; /* without a pipeline they are kept all the same; whether such a stack keeps them is known only to be either (ms_stack_with_gathers) */
+    bool
+        keeps_gate; /* of a gated MLP the activated gate, too: activation and product are two operations */
+    bool keeps_unrotated; /* queries and keys before the rotary embedding, too */
     bool
         counts_context; /* its memory figure includes CUDA context and communication buffers */
     /* defaults and what it can run */
@@ -86,6 +96,10 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
  * logits are in that type, and parameters need no master copy; Adam reads gradient, parameter and moments, writes parameter and moments, and the gradient
  * was read for its norm (8 elements a parameter); the loss reads logits three times and writes them once (4). The result is adapted: it does not change again.
  * Other stacks as they are. */
+/* Whether a layer keeps the inputs that it gathered over tp until its backward, with `stages` pipeline ranks. */
+bool ms_stack_keeps_gathers(const ms_stack *stack, long stages);
+/* The stack with it settled, for every number of stages. */
+ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Its coefficients, by the table that reads them; switches and words are none. */
 void ms_stack_figures(ms_figures *list);

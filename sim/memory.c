@@ -175,8 +175,11 @@ void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
 
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links)
 {
-    ms_shard_sizes sizes = {(double)links->sync_span[MS_SYNC_FSDP].size,
-                            (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size, 1};
+    ms_shard_sizes sizes = {.dense = (double)links->sync_span[MS_SYNC_FSDP].size,
+                            .expert = (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size,
+                            .num_communicators = 1,
+                            .data_parallel = links->sync_span[MS_SYNC_ALL].size > 1,
+                            .pipeline = links->pipeline_span.size > 1};
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
         sizes.num_communicators += links->span[axis].size > 1;
     sizes.num_communicators += links->sync_span[MS_SYNC_FSDP].size > 1;
@@ -220,6 +223,18 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
     return total;
 }
 
+/* Gradients of the rank's parameters beside those that are accumulated. */
+static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
+                                   const ms_shard_sizes *shards)
+{
+    double bytes = 0.0;
+    if (shards->data_parallel)
+        bytes += stack->bucket_bytes.value;
+    if (shards->pipeline)
+        bytes += stack->late_grad_bytes.value;
+    return bytes * ms_rank_params(load, shards, false);
+}
+
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_PARTS])
@@ -230,21 +245,22 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
         stack->param_bytes.value * ms_rank_params(load, shards, params_sharded);
     parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
                                  ms_rank_params(load, shards, ms_shards_grads(sharding)) +
-                             load->head_grad_bytes;
+                             load->head_grad_bytes +
+                             more_gradients_bytes(stack, load, shards);
     parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
                                  ms_rank_params(load, shards, sharding >= MS_ZERO_1);
     parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
     parts[MS_MEMORY_LOGITS] = load->logits_bytes;
     parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);
     parts[MS_MEMORY_COMM_BUFFERS] = load->buffer_bytes;
-    parts[MS_MEMORY_CONTEXT] = 0.0;
+    parts[MS_MEMORY_CONTEXT] = stack->workspace_bytes.value;
     double allocated = 0.0;
-    for (int i = 0; i < MS_MEMORY_CONTEXT; i++)
+    for (int i = 0; i <= MS_MEMORY_CONTEXT; i++)
         allocated += parts[i];
     parts[MS_MEMORY_FRAGMENTATION] = stack->fragmentation_frac.value * allocated;
     if (stack->counts_context) {
         parts[MS_MEMORY_COMM_BUFFERS] +=
             shards->num_communicators * workload->profile->communicator_bytes.value;
-        parts[MS_MEMORY_CONTEXT] = workload->profile->context_bytes.value;
+        parts[MS_MEMORY_CONTEXT] += workload->profile->context_bytes.value;
     }
 }

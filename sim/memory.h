@@ -68,6 +68,7 @@ ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
 typedef struct ms_shard_sizes {
     double dense, expert;
     int num_communicators;
+    bool data_parallel, pipeline; /* more than one rank of either */
 } ms_shard_sizes;
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 

@@ -16,7 +16,9 @@ static void open_bills(ms_planned *p)
                        .sequence_parallel = plan->sequence_parallel,
                        .loss_parallel = plan->loss_parallel,
                        .cp_method = (unsigned char)ms_plan_cp_method(plan),
-                       .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
+                       .cp_unbalanced = ms_plan_has_unequal_ranks(plan),
+                       .keeps_gathers =
+                           ms_stack_keeps_gathers(p->workload->stack, plan->size[MS_PP])};
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(plan, p->workload->cluster, p->workload->profile);

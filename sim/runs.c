@@ -330,7 +330,8 @@ static void measure(const ms_run_cells *c, ms_published_run *run)
         run->measured_step_s = (double)run->plan.global_batch *
                                (double)run->plan.sequence_length /
                                (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
-    run->measured_peak_bytes = c->peak_mem_gib * BYTES_PER_GIB;
+    run->measured_peak_bytes =
+        c->peak_mem_gib * (ms_run_memory_is_decimal(c) ? 1e9 : BYTES_PER_GIB);
 }
 
 static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,

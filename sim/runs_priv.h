@@ -63,6 +63,8 @@ bool ms_stack_uses_dropout(const char *stack);
  * share; a layer costs 4 h^2 + 3 h f, the head V h. False when a rank would be left without layers. */
 /* Its memory figure is that of the first rank. */
 bool ms_stack_reports_first_rank(const char *stack);
+/* Whether the row's memory is in units of 1e9 bytes, whatever its column is called. */
+bool ms_run_memory_is_decimal(const ms_run_cells *cells);
 bool ms_run_changes_mathematics(const ms_run_cells *cells);
 /* False: a reason is written instead. */
 bool ms_run_dtype(const char *precision, ms_dtype *out, const char **reason);

@@ -226,16 +226,23 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     ms_arena_close(scratch);
 }
 
+/* Equal stages, or such that embedding and head count as a layer each: what Megatron-LM's account-for-embedding-in-pipeline-split and
+ * account-for-loss-in-pipeline-split do, and the models of Qi et al. 2023 (arXiv 2401.10241) and Llama 3 405B were cut so. */
 static bool split_evenly(long num_layers, int num_stages, long *layers)
 {
-    if (num_layers % num_stages != 0)
+    bool ends_count = num_layers % num_stages != 0;
+    long counted = num_layers + (ends_count ? 2 : 0), each = counted / num_stages;
+    if (counted % num_stages != 0 || each <= (ends_count ? 1 : 0))
         return false;
     for (int s = 0; s < num_stages; s++)
-        layers[s] = num_layers / num_stages;
+        layers[s] = each;
+    layers[0] -= ends_count;
+    layers[num_stages - 1] -= ends_count;
     return true;
 }
 
-/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all. Where that leaves none
+/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all (the Playbook's 1B
+ * reaches it exactly after 10 of 16 layers with two stages, and its memory is that of 10). Where that leaves none
  * for the last stages, these take one each from the stages before. */
 static void split_by_parameters(const ms_model *model, int num_stages, long *layers)
 {
@@ -246,7 +253,7 @@ static void split_by_parameters(const ms_model *model, int num_stages, long *lay
     for (long i = 0; i < model->num_layers; i++) {
         layers[stage]++;
         double share = total * (double)(stage + 1) / (double)num_stages;
-        if ((double)(i + 1) * layer > share && stage + 1 < num_stages)
+        if ((double)(i + 1) * layer >= share && stage + 1 < num_stages)
             stage++;
     }
     for (int s = num_stages - 1; s > 0 && layers[s] < 1; s--) {

@@ -47,12 +47,20 @@ static double signed_error(double predicted, double measured)
     return predicted / measured - 1.0;
 }
 
+static double measured_rank_bytes(const ms_published_run *run,
+                                  const ms_prediction *prediction)
+{
+    bool first = run->memory_of_first_rank && prediction->num_stages > 0;
+    return first ? prediction->stages[0].peak_bytes : prediction->peak_bytes;
+}
+
 static ms_run_score score_of(const ms_published_run *run, const ms_prediction *prediction)
 {
-    double peak_bytes = prediction->peak_bytes;
-    if (run->memory_of_first_rank && prediction->num_stages > 0)
-        peak_bytes = prediction->stages[0].peak_bytes;
-    ms_run_score score = {.step_s = prediction->step_s, .peak_bytes = peak_bytes};
+    double peak_bytes = measured_rank_bytes(run, prediction);
+    ms_run_score score = {.step_s = prediction->step_s,
+                          .peak_bytes = peak_bytes,
+                          .peak_low_bytes = peak_bytes,
+                          .peak_high_bytes = peak_bytes};
     score.step_error_frac = signed_error(score.step_s, run->measured_step_s);
     score.peak_error_frac = signed_error(score.peak_bytes, run->measured_peak_bytes);
     score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
@@ -60,16 +68,72 @@ static ms_run_score score_of(const ms_published_run *run, const ms_prediction *p
     return score;
 }
 
-static ms_status predict_run(ms_ctx *cx, kept_workload **list, ms_arena *scratch,
-                             const ms_published_run *run, ms_run_score *out)
+typedef struct predictor {
+    kept_workload *list;
+    ms_arena *scratch;
+} predictor;
+
+static ms_status predict_run(ms_ctx *cx, predictor *p, const ms_published_run *run,
+                             ms_prediction *out)
 {
     ms_workload *workload = NULL;
-    MS_TRY(find_workload(cx, list, run, &workload));
-    ms_ctx inner = {.arena = scratch};
-    ms_prediction prediction;
-    MS_TRY(ms_predict(&inner, workload, &run->plan, &prediction));
-    *out = score_of(run, &prediction);
+    MS_TRY(find_workload(cx, &p->list, run, &workload));
+    ms_ctx inner = {.arena = p->scratch};
+    return ms_predict(&inner, workload, &run->plan, out);
+}
+
+/* The same object for the same stack: workloads are shared by it. */
+static const ms_stack *settled_stack(ms_ctx *cx, const predictor *p,
+                                     const ms_stack *stack, bool kept)
+{
+    for (const kept_workload *at = p->list; at != NULL; at = at->next)
+        if (at->first->stack != stack && at->first->stack->regather == !kept &&
+            !at->first->stack->keeps_gathers_alone &&
+            strcmp(at->first->stack->name, stack->name) == 0)
+            return at->first->stack;
+    ms_stack *settled = MS_NEW(cx->arena, ms_stack);
+    *settled = ms_stack_with_gathers(stack, kept);
+    return settled;
+}
+
+/* Activations of a micro-batch more than the schedule has in flight, if there are so many: a host that is ahead of its GPU begins the next forward before a
+ * backward has given up what it had. */
+static double one_more_bytes(const ms_published_run *run, const ms_prediction *prediction)
+{
+    const ms_stage_prediction *stage = &prediction->stages[0];
+    bool more = ms_plan_microbatches(&run->plan) > stage->live_microbatches;
+    return more && stage->live_microbatches > 0
+               ? stage->memory[MS_MEMORY_ACTIVATIONS] / stage->live_microbatches
+               : 0.0;
+}
+
+/* Peaks of a stack that keeps what it gathered or not: without, and with all of it and one micro-batch more. */
+static ms_status predict_range(ms_ctx *cx, predictor *p, const ms_published_run *run,
+                               ms_run_score *score)
+{
+    double *const ends[] = {&score->peak_low_bytes, &score->peak_high_bytes};
+    if (!run->stack->keeps_gathers_alone || run->plan.size[MS_TP] == 1)
+        return MS_OK;
+    for (int kept = 0; kept < 2; kept++) {
+        ms_published_run *settled = MS_NEW(cx->arena, ms_published_run);
+        *settled = *run;
+        settled->stack = settled_stack(cx, p, run->stack, kept == 1);
+        ms_prediction prediction;
+        MS_TRY(predict_run(cx, p, settled, &prediction));
+        *ends[kept] = measured_rank_bytes(run, &prediction);
+        if (kept == 1)
+            *ends[kept] += one_more_bytes(run, &prediction);
+    }
     return MS_OK;
+}
+
+static ms_status score_run(ms_ctx *cx, predictor *p, const ms_published_run *run,
+                           ms_run_score *out)
+{
+    ms_prediction prediction;
+    MS_TRY(predict_run(cx, p, run, &prediction));
+    *out = score_of(run, &prediction);
+    return isnan(run->measured_peak_bytes) ? MS_OK : predict_range(cx, p, run, out);
 }
 
 static const ms_run_score unpriced = {.step_s = (double)NAN,
@@ -80,24 +144,23 @@ static const ms_run_score unpriced = {.step_s = (double)NAN,
 ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
 {
     ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_run_score);
-    kept_workload *list = NULL;
-    ms_arena *scratch = ms_arena_open();
-    ms_arena_mark empty = ms_arena_save(scratch);
+    predictor p = {.scratch = ms_arena_open()};
+    ms_arena_mark empty = ms_arena_save(p.scratch);
     for (int i = 0; i < runs->num_runs; i++) {
         ms_published_run *run = &runs->runs[i];
         scores[i] = unpriced;
         if (run->reason != NULL)
             continue;
         ms_ctx quiet = {.arena = cx->arena};
-        if (predict_run(&quiet, &list, scratch, run, &scores[i]) != MS_OK)
+        if (score_run(&quiet, &p, run, &scores[i]) != MS_OK)
             run->reason = "prediction failed";
         else if (!scores[i].priced)
             run->reason = "prediction: not finite";
-        ms_arena_rewind(scratch, empty);
+        ms_arena_rewind(p.scratch, empty);
     }
-    ms_arena_close(scratch);
-    for (; list != NULL; list = list->next)
-        ms_workload_close(list->workload);
+    ms_arena_close(p.scratch);
+    for (; p.list != NULL; p.list = p.list->next)
+        ms_workload_close(p.list->workload);
     ms_validation_summarise(cx->arena, runs, scores, out);
     return MS_OK;
 }
@@ -167,6 +230,32 @@ static int score_sources(ms_arena *arena, const error_entry *entries, int num_en
     return num_sources;
 }
 
+/* Whether a peak is a range, not a point, and how the measurement lies to it. */
+static void count_ranges(const ms_published_runs *runs, const ms_run_score *scores,
+                         ms_error_summary *out)
+{
+    int num_under = 0, num_held = 0;
+    for (int i = 0; i < runs->num_runs; i++) {
+        double error = scores[i].peak_error_frac,
+               measured = runs->runs[i].measured_peak_bytes;
+        if (isnan(error))
+            continue;
+        bool range = scores[i].peak_high_bytes > scores[i].peak_low_bytes;
+        if (!range) {
+            num_under += error < -MS_UNDER_FRAC;
+            continue;
+        }
+        bool under = signed_error(scores[i].peak_high_bytes, measured)<
+            -MS_UNDER_FRAC, over = signed_error(scores[i].peak_low_bytes, measured)>
+            MS_UNDER_FRAC;
+        out->num_ranges++;
+        num_under += under;
+        num_held += !under && !over;
+    }
+    out->under_frac = (double)num_under / out->num_runs;
+    out->range_cover_frac = (double)num_held / out->num_ranges;
+}
+
 static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs,
                                   const ms_run_score *scores, bool of_memory)
 {
@@ -176,16 +265,14 @@ static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs
     ms_source_score *sources = MS_NEW_ARRAY(arena, out.num_runs, ms_source_score);
     out.num_sources = score_sources(arena, entries, out.num_runs, sources);
     out.sources = sources;
-    int num_under = 0;
-    for (int i = 0; i < out.num_runs; i++)
-        num_under += entries[i].error_frac < -MS_UNDER_FRAC;
+    if (of_memory)
+        count_ranges(runs, scores, &out);
     for (int i = 0; i < out.num_sources; i++) {
         out.macro_median_ape_frac += sources[i].median_ape_frac;
         out.macro_p90_ape_frac += sources[i].p90_ape_frac;
     }
     out.macro_median_ape_frac /= out.num_sources; /* 0 / 0 is NaN: undefined */
     out.macro_p90_ape_frac /= out.num_sources;
-    out.under_frac = (double)num_under / out.num_runs;
     return out;
 }
 

@@ -7,7 +7,9 @@
 /* Prediction of one run; NaN where it was not predicted or not measured. */
 typedef struct ms_run_score {
     double step_s;
-    double peak_bytes;      /* of the rank whose memory was measured */
+    double peak_bytes; /* of the rank whose memory was measured */
+    /* where the stack keeps gathered inputs or not, one cannot say which (ms_stack's keeps_gathers_alone): without them, and with them and one micro-batch more; otherwise both peak_bytes */
+    double peak_low_bytes, peak_high_bytes;
     double step_error_frac; /* (predicted - measured) / measured */
     double peak_error_frac;
     bool priced;      /* at least one error is known */
@@ -26,7 +28,11 @@ typedef struct ms_error_summary {
     int num_runs;
     double macro_median_ape_frac; /* mean over sources of their medians */
     double macro_p90_ape_frac;
-    double under_frac; /* rows predicted more than 2 % below the measurement */
+    double
+        under_frac; /* rows predicted more than 2 % below the measurement; of peaks that are a range the upper end counts */
+    int num_ranges; /* of peaks */
+    double
+        range_cover_frac; /* of them that hold the measurement, 2 % beyond either end included; NaN: none */
     int num_sources;
     const ms_source_score *sources; /* by name, "pooled" last */
 } ms_error_summary;

@@ -60,6 +60,8 @@ static void write_memory(ms_jout *out, const ms_error_summary *summary)
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
     ms_jout_number_field(out, "under_frac", summary->under_frac);
+    ms_jout_number_field(out, "ranges", summary->num_ranges);
+    ms_jout_number_field(out, "range_coverage_frac", summary->range_cover_frac);
     write_sources(out, summary);
     ms_jout_end_object(out);
 }
@@ -94,6 +96,8 @@ static void write_run(ms_jout *out, const ms_published_run *run,
     ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
     ms_jout_number_field(out, "measured_peak_bytes", run->measured_peak_bytes);
     ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
+    ms_jout_number_field(out, "predicted_peak_low_bytes", score->peak_low_bytes);
+    ms_jout_number_field(out, "predicted_peak_high_bytes", score->peak_high_bytes);
     ms_jout_number_field(out, "peak_error_frac", score->peak_error_frac);
     ms_jout_end_object(out);
 }
@@ -263,6 +267,11 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     if (v->memory.num_runs > 0)
         fprintf(out, "more than 2 %% below the measurement: %.1f %% of the runs\n",
                 100.0 * v->memory.under_frac);
+    if (v->memory.num_ranges > 0)
+        fprintf(
+            out,
+            "peaks that are a range: %d, of which %.1f %% hold the measurement within 2 %%\n",
+            v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
     print_ranking(out, arena, v);
     print_skipped(out, arena, v->runs);
 }

@@ -1,5 +1,5 @@
 /* Peak memory against published runs: SimuMax's Megatron-LM runs on B200 (github.com/MooreThreads/SimuMax, allocated
- * bytes), TorchTitan's Llama 3.1 8B benchmarks (pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md, reserved bytes), the
+ * bytes), TorchTitan's Llama 3.1 8B benchmarks (pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md and llama3-8b_h200_202506_trainy-whitefiber.md, reserved bytes), the
  * Zero Bubble paper's 1F1B rows (arXiv 2401.10241, tables 3 and 4), and states per parameter as in ZeRO
  * (Rajbhandari et al. 2020) and the Ultra-Scale Playbook's tables and plots (Hugging Face 2025).
  *
@@ -225,16 +225,23 @@ static void simumax_pipeline_peaks_on_its_first_stage(void **state)
 /* ---- TorchTitan ---- */
 
 typedef struct titan_row {
+    const char *stack, *cluster;
     long gpus, microbatch;
     ms_recompute recompute;
-    double states, activations, formula_gib, measured_gib;
+    double states, activations, logit_bytes, formula_gib, measured_gib;
 } titan_row;
 
-/* 16 bytes a parameter over the shards; 63,616 or 2h bytes a token and layer; 14.6 bytes a logit; 4 bytes per parameter of the head. */
+#define H100_2024 "torchtitan-2024", "h100-96g-500w"
+#define H200_2025 "torchtitan", "hgx-h200"
+
+/* 16 bytes a parameter over the shards; 63,616 or 2h bytes a token and layer; 14 bytes a logit, 4 where the loss is compiled; and for the
+ * largest unit, the head, two rooms of gathered bf16, its bf16 gradient and the fp32 buffer of its reduction: 10 bytes a parameter. */
 static const titan_row titan_rows[] = {
-    {8, 2, MS_RECOMPUTE_PER_OP, 16060522496, 33353105408, 76.55, 77.0},
-    {8, 4, MS_RECOMPUTE_FULL, 16060522496, 8589934592, 82.06, 83.9},
-    {128, 2, MS_RECOMPUTE_PER_OP, 1003782656, 33353105408, 62.53, 62.0},
+    {H100_2024, 8, 2, MS_RECOMPUTE_PER_OP, 16060522496, 33353105408, 14, 78.31, 77.0},
+    {H100_2024, 8, 4, MS_RECOMPUTE_FULL, 16060522496, 8589934592, 14, 82.64, 83.9},
+    {H100_2024, 128, 2, MS_RECOMPUTE_PER_OP, 1003782656, 33353105408, 14, 64.29, 62.0},
+    {H200_2025, 32, 2, MS_RECOMPUTE_PER_OP, 4015130624, 33353105408, 4, 47.52, 47.96},
+    {H200_2025, 64, 2, MS_RECOMPUTE_PER_OP, 2007565312, 33353105408, 4, 45.65, 46.97},
 };
 
 static ms_prediction titan_prediction(const titan_row *row)
@@ -244,8 +251,8 @@ static ms_prediction titan_prediction(const titan_row *row)
     ASSERT_OK(ms_model_load(cx, "llama-3.1-8b", &model), cx);
     ms_plan plan = ms_plan_default(row->gpus);
     plan.model = "llama-3.1-8b";
-    plan.cluster = "h100-96g-500w";
-    plan.stack = "torchtitan";
+    plan.cluster = row->cluster;
+    plan.stack = row->stack;
     plan.size[MS_DP_SHARD] = row->gpus;
     plan.sequence_length = 8192;
     plan.microbatch = row->microbatch;
@@ -259,8 +266,8 @@ static ms_prediction titan_prediction(const titan_row *row)
 static void torchtitan_states_and_logits_are_exact(void **state)
 {
     (void)state;
-    const double head_bytes = 4.0 * 128256.0 * 4096.0;
-    for (int i = 0; i < 3; i++) {
+    const double head_bytes = 2.0 * 128256.0 * 4096.0;
+    for (size_t i = 0; i < sizeof titan_rows / sizeof *titan_rows; i++) {
         const titan_row *row = &titan_rows[i];
         ms_prediction p = titan_prediction(row);
         double states = p.memory[MS_MEMORY_PARAMS] + p.memory[MS_MEMORY_GRADS] +
@@ -269,20 +276,114 @@ static void torchtitan_states_and_logits_are_exact(void **state)
             states - row->states; /* the head's gradient, if it is alive at the peak */
         assert_true(extra >= -1.0 && extra <= head_bytes + 1.0);
         ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS],
-                    14.6 * 128256.0 * 8192.0 * (double)row->microbatch, 1e-12);
+                    row->logit_bytes * 128256.0 * 8192.0 * (double)row->microbatch,
+                    1e-12);
         assert_true(p.memory[MS_MEMORY_ACTIVATIONS] >= row->activations);
     }
 }
 
-/* The ledger has a layer's gathered parameters beside the head, which the formula has not: 1.6 GiB, 2-3 %. */
+/* The ledger has log-sum-exp and what else a backward makes, which the formula has not: below 1 %. */
 static void torchtitan_peaks_are_within_5_percent(void **state)
 {
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof titan_rows / sizeof *titan_rows; i++) {
         double gib = titan_prediction(&titan_rows[i]).peak_bytes / GIB;
-        ASSERT_NEAR(gib, titan_rows[i].formula_gib, 0.035);
+        ASSERT_NEAR(gib, titan_rows[i].formula_gib, 0.01);
         ASSERT_NEAR(gib, titan_rows[i].measured_gib, 0.05);
     }
+}
+
+/* ---- nanotron: Llama of 1B and 8B, eager, ZeRO-0, TP 1, sequences of 4096, vocabulary 131072 ---- */
+
+typedef struct nanotron_row {
+    long layers, hidden, ffn, stages, data_parallel, microbatch, global_batch;
+    long first_layers; /* of the first stage, whose memory was logged */
+    bool tied;
+    double measured_gib; /* max_memory_allocated of rank 0 over 1024^3 */
+} nanotron_row;
+
+/* Runs of the Ultra-Scale Playbook's interactive benchmark. */
+static const nanotron_row nanotron_rows[] = {
+    {16, 2048, 8192, 1, 8, 1, 256, 16, true, 36.7},
+    {16, 2048, 8192, 1, 128, 2, 256, 16, true, 48.5},
+    {16, 2048, 8192, 2, 4, 1, 256, 10, false, 26.8},
+    {16, 2048, 8192, 8, 1, 1, 256, 3, false, 18.4},
+    {32, 4096, 14336, 8, 1, 1, 256, 5, false, 62.5},
+    {32, 4096, 14336, 8, 2, 1, 256, 5, false, 65.9},
+    {32, 4096, 14336, 16, 8, 1, 256, 3, false, 62.6},
+};
+
+static ms_prediction nanotron_prediction(const nanotron_row *row, long tp)
+{
+    ms_ctx *cx = test_cx();
+    const ms_model *base;
+    ASSERT_OK(ms_model_load(cx, "llama-2-7b", &base), cx);
+    ms_model model = *base;
+    model.num_layers = row->layers;
+    model.kind_of_layer = MS_NEW_ARRAY(cx->arena, row->layers, unsigned char);
+    model.hidden = row->hidden;
+    model.num_heads = model.num_kv_heads = 32;
+    model.head_dim = model.value_head_dim = row->hidden / 32;
+    model.ffn_hidden = row->ffn;
+    model.vocab = 131072;
+    model.tied_embeddings = row->tied;
+    ms_plan plan = ms_plan_default(row->stages * row->data_parallel * tp);
+    plan.cluster = "h100-efa";
+    plan.stack = "nanotron";
+    plan.size[MS_TP] = tp;
+    plan.size[MS_PP] = row->stages;
+    plan.size[MS_DP_SHARD] = row->data_parallel;
+    plan.sequence_length = 4096;
+    plan.microbatch = row->microbatch;
+    plan.global_batch = row->global_batch;
+    plan.zero = 0;
+    plan.sequence_parallel = tp > 1;
+    return predict(cx, &plan, &model);
+}
+
+/* Kept bytes of the first stage: 20h + 8f a token and layer and the log-sum-exp, of as many micro-batches as it has in flight. A micro-batch's
+ * backward makes more for a while: below one layer's. */
+static void nanotron_keeps_what_eager_operations_make(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof nanotron_rows / sizeof *nanotron_rows; i++) {
+        const nanotron_row *row = &nanotron_rows[i];
+        const ms_prediction p = nanotron_prediction(row, 1);
+        const ms_stage_prediction *first = &p.stages[0];
+        double layer =
+            (20.0 * (double)row->hidden + 8.0 * (double)row->ffn + 4.0 * 32.0) * 4096.0 *
+            (double)row->microbatch;
+        double kept = layer * (double)(row->first_layers * first->live_microbatches);
+        ASSERT_INT(first->num_layers, row->first_layers);
+        assert_true(first->memory[MS_MEMORY_ACTIVATIONS] >= kept);
+        assert_true(first->memory[MS_MEMORY_ACTIVATIONS] <= kept + layer);
+    }
+}
+
+/* Printed to 0.1 GiB. The 1B with two stages is 3 % above: its bf16 gradients are not all there at the peak. */
+static void nanotron_first_stages_are_within_4_percent(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof nanotron_rows / sizeof *nanotron_rows; i++) {
+        const ms_prediction p = nanotron_prediction(&nanotron_rows[i], 1);
+        ASSERT_NEAR(p.stages[0].peak_bytes / GIB, nanotron_rows[i].measured_gib, 0.04);
+    }
+}
+
+/* 1B on one stage, TP 16, DP 8, micro-batch 32 of a batch of 256: 41.0 GiB measured. With two gathered inputs of 2h bytes a token and layer kept, less their
+ * own sixteenth, which is kept in any case; and the head's input and its gradient, whole. */
+static void nanotron_without_a_pipeline_keeps_what_it_gathered(void **state)
+{
+    (void)state;
+    const nanotron_row row = {16, 2048, 8192, 1, 8, 32, 256, 16, true, 41.0};
+    const ms_prediction p = nanotron_prediction(&row, 16);
+    double tokens = 32.0 * 4096.0,
+           gathered = 2.0 * 2.0 * 2048.0 * 16.0 * tokens * 15.0 / 16.0,
+           split = (20.0 * 2048.0 + 8.0 * 8192.0) / 16.0 * 16.0 * tokens,
+           of_head = 2.0 * 2.0 * 2048.0 * tokens;
+    ASSERT_NEAR(p.stages[0].memory[MS_MEMORY_ACTIVATIONS], gathered + split + of_head,
+                0.005);
+    ASSERT_NEAR(p.stages[0].peak_bytes / GIB, row.measured_gib, 0.04);
 }
 
 /* ---- Zero Bubble: Megatron-LM, 1F1B, dropout, attention scores kept ---- */
@@ -379,7 +480,7 @@ static double states_bytes(double params, const double bytes[4], ms_sharding sha
                       .moment_bytes = {.value = bytes[3]}};
     ms_workload workload = {.stack = &stack};
     ms_rank_load load = {.dense_params = params};
-    ms_shard_sizes sizes = {shards, shards, 1};
+    ms_shard_sizes sizes = {.dense = shards, .expert = shards};
     ms_rank_memory(&workload, &load, sharding, &sizes, parts);
     double sum = 0.0;
     for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
@@ -454,17 +555,15 @@ static void stacks_keep_the_published_bytes(void **state)
     const struct {
         const char *stack;
         double total;
-    } rows[] = {{"megatron-2021", 16},
-                {"nanotron", 20},
-                {"torchtitan", 16},
-                {"simumax", 18},
-                {"megatron", 18}};
+    } rows[] = {{"megatron-2021", 16},   {"nanotron", 20}, {"torchtitan", 16},
+                {"torchtitan-2024", 16}, {"simumax", 18},  {"megatron", 18}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_ctx *cx = test_cx();
         const ms_stack *stack;
         ASSERT_OK(ms_stack_load(cx, rows[i].stack, &stack), cx);
         ASSERT_NEAR(stack->param_bytes.value + stack->grad_bytes.value +
-                        stack->master_bytes.value + stack->moment_bytes.value,
+                        stack->bucket_bytes.value + stack->master_bytes.value +
+                        stack->moment_bytes.value,
                     rows[i].total, 0);
     }
 }
@@ -478,6 +577,9 @@ int main(void)
         cmocka_unit_test(simumax_pipeline_peaks_on_its_first_stage),
         cmocka_unit_test(torchtitan_states_and_logits_are_exact),
         cmocka_unit_test(torchtitan_peaks_are_within_5_percent),
+        cmocka_unit_test(nanotron_keeps_what_eager_operations_make),
+        cmocka_unit_test(nanotron_first_stages_are_within_4_percent),
+        cmocka_unit_test(nanotron_without_a_pipeline_keeps_what_it_gathered),
         cmocka_unit_test(zero_bubble_1f1b_rows),
         cmocka_unit_test(zero_stages_divide_the_states),
         cmocka_unit_test(zero_formulas),

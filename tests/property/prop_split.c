@@ -46,7 +46,8 @@ static ms_bill_set *bills_of(ms_workload *workload, short tp)
                        .etp = 1,
                        .microbatch = 1,
                        .sequence_parallel = tp > 1,
-                       .loss_parallel = true};
+                       .loss_parallel = true,
+                       .keeps_gathers = !workload->stack->regather};
     return ms_workload_bills(workload, &key);
 }
 

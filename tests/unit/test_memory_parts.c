@@ -82,7 +82,9 @@ static void parameters_on_one_rank_are_not_gathered(void **state)
 {
     (void)state;
     const ms_memory_part gathered = MS_MEMORY_GATHERED_PARAMS;
-    const ms_shard_sizes no_dense = {1, 2, 1}, no_expert = {4, 1, 1}, none = {1, 1, 1};
+    const ms_shard_sizes no_dense = {.dense = 1, .expert = 2},
+                         no_expert = {.dense = 4, .expert = 1},
+                         none = {.dense = 1, .expert = 1};
     ASSERT_NEAR(part_of(MS_ZERO_3, &no_dense, gathered), 60 * 4 + 2 * 60 * 2, 0);
     ASSERT_NEAR(part_of(MS_ZERO_3, &no_expert, gathered), 100 * 4 + 2 * 100 * 2, 0);
     ASSERT_NEAR(part_of(MS_ZERO_3_KEEP, &no_expert, gathered), 2000, 0);
@@ -106,6 +108,27 @@ static void fragmentation_is_a_share_of_what_is_allocated(void **state)
     ASSERT_NEAR(parts[MS_MEMORY_FRAGMENTATION], 3660, 1e-12);
     ASSERT_NEAR(parts[MS_MEMORY_COMM_BUFFERS], 300 + 3 * 50, 0);
     ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], 900, 0);
+}
+
+/* Of 1600 parameters, whole with every sharding: 2 bytes in buckets when data parallel, 3 late in a pipeline; 70 bytes of libraries. */
+static void buckets_and_late_gradients_come_with_their_ranks(void **state)
+{
+    (void)state;
+    ms_stack habits = stack;
+    habits.bucket_bytes.value = 2;
+    habits.late_grad_bytes.value = 3;
+    habits.workspace_bytes.value = 70;
+    ms_workload *workload = make_workload(&habits);
+    for (int i = 0; i < 4; i++) {
+        ms_shard_sizes sizes = shards;
+        sizes.data_parallel = i % 2 == 1;
+        sizes.pipeline = i >= 2;
+        double parts[MS_NUM_MEMORY_PARTS];
+        ms_rank_memory(workload, &load, MS_ZERO_1, &sizes, parts);
+        double more = (sizes.data_parallel ? 2 : 0) + (sizes.pipeline ? 3 : 0);
+        ASSERT_NEAR(parts[MS_MEMORY_GRADS], (4 + more) * 1600, 0);
+        ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], 70, 0);
+    }
 }
 
 /* ---- communicators ---- */
@@ -133,7 +156,12 @@ static void a_dense_plan_opens_a_communicator_per_group(void **state)
     links.sync_span[MS_SYNC_FSDP].size = 8;
     ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 4);
     links.sync_span[MS_SYNC_REPLICATE].size = 2;
+    assert_false(ms_shard_sizes_of(&links).data_parallel);
+    assert_false(ms_shard_sizes_of(&links).pipeline);
     links.pipeline_span.size = 4;
+    links.sync_span[MS_SYNC_ALL].size = 16;
+    assert_true(ms_shard_sizes_of(&links).data_parallel);
+    assert_true(ms_shard_sizes_of(&links).pipeline);
     ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 6);
     links.sync_span[MS_SYNC_EXPERT_FSDP].size = 16;
     ms_shard_sizes sizes = ms_shard_sizes_of(&links);
@@ -187,6 +215,7 @@ int main(void)
         cmocka_unit_test(units_are_gathered_as_the_sharding_asks),
         cmocka_unit_test(parameters_on_one_rank_are_not_gathered),
         cmocka_unit_test(fragmentation_is_a_share_of_what_is_allocated),
+        cmocka_unit_test(buckets_and_late_gradients_come_with_their_ranks),
         cmocka_unit_test(a_dense_plan_opens_a_communicator_per_group),
         cmocka_unit_test(the_optimizer_takes_what_the_fullest_rank_owns),
     };

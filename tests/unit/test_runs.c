@@ -39,7 +39,7 @@ static void a_stated_row_is_taken_as_it_is(void **state)
     ASSERT_TEXT(run->reason, NULL);
     assert_true(run->complete);
     ASSERT_TEXT(run->plan.cluster, "h100-96g-500w");
-    ASSERT_TEXT(run->plan.stack, "torchtitan");
+    ASSERT_TEXT(run->plan.stack, "torchtitan-2024"); /* December 2024 */
     ASSERT_INT(run->plan.size[MS_DP_SHARD], 8);
     ASSERT_INT(run->plan.zero, 3);
     ASSERT_INT(run->plan.recompute, MS_RECOMPUTE_PER_OP);
@@ -49,6 +49,16 @@ static void a_stated_row_is_taken_as_it_is(void **state)
     /* 16 sequences of 8192 tokens at 6667 tokens per second on each of 8 GPUs */
     ASSERT_NEAR(run->measured_step_s, 16 * 8192.0 / (6667 * 8.0), 1e-9);
     ASSERT_NEAR(run->measured_peak_bytes, 77.0 * 1073741824.0, 1e-12);
+}
+
+/* The Zero Bubble paper's GB are 1e9 bytes, whatever the column is called. */
+static void gigabytes_are_those_of_the_source(void **state)
+{
+    (void)state;
+    const ms_published_run *run = sample_row(test_cx(), "zb-001");
+    ASSERT_NEAR(run->measured_peak_bytes, 59e9, 1e-15);
+    ASSERT_NEAR(sample_row(test_cx(), "tt-009")->measured_peak_bytes, 62.0 * 1073741824.0,
+                1e-15);
 }
 
 static void shard_groups_with_context_parallelism_are_taken_apart(void **state)
@@ -222,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stated_row_is_taken_as_it_is),
+        cmocka_unit_test(gigabytes_are_those_of_the_source),
         cmocka_unit_test(shard_groups_with_context_parallelism_are_taken_apart),
         cmocka_unit_test(a_truncated_model_keeps_its_kind),
         cmocka_unit_test(what_is_left_open_is_filled_and_listed),

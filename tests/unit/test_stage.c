@@ -476,10 +476,12 @@ static void an_even_split_gives_every_stage_the_same(void **state)
     expect_split(b, MS_SPLIT_EVEN, 1, (const long[]){8});
     expect_split(b, MS_SPLIT_EVEN, 4, (const long[]){2, 2, 2, 2});
     expect_split(b, MS_SPLIT_EVEN, 8, (const long[]){1, 1, 1, 1, 1, 1, 1, 1});
+    /* 8 + 2 divides: embedding and head count */
+    expect_split(b, MS_SPLIT_EVEN, 5, (const long[]){1, 2, 2, 2, 1});
 }
 
-/* A layer counts 4 x 100 + 3 x 10 x 20 = 1000, the head 400 x 10 = 4000, all 12000: a stage ends with the layer that exceeds its share. */
-static void a_split_by_parameters_ends_beyond_each_share(void **state)
+/* A layer counts 4 x 100 + 3 x 10 x 20 = 1000, the head 400 x 10 = 4000, all 12000: a stage ends with the layer that reaches its share. */
+static void a_split_by_parameters_ends_where_a_share_is_reached(void **state)
 {
     (void)state;
     bench *b = open_bench();
@@ -487,9 +489,9 @@ static void a_split_by_parameters_ends_beyond_each_share(void **state)
     b->model.ffn_hidden = 20;
     b->model.vocab = 400;
     expect_split(b, MS_SPLIT_BY_PARAMETERS, 1, (const long[]){8});
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 2, (const long[]){7, 1});
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 3, (const long[]){5, 2, 1});
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 4, (const long[]){4, 2, 1, 1});
+    expect_split(b, MS_SPLIT_BY_PARAMETERS, 2, (const long[]){6, 2});
+    expect_split(b, MS_SPLIT_BY_PARAMETERS, 3, (const long[]){4, 3, 1});
+    expect_split(b, MS_SPLIT_BY_PARAMETERS, 4, (const long[]){3, 3, 1, 1});
 }
 
 int main(void)
@@ -513,7 +515,7 @@ int main(void)
         cmocka_unit_test(resharding_gathers_and_reduces_part_by_part),
         cmocka_unit_test(without_overlap_traffic_adds_to_compute),
         cmocka_unit_test(an_even_split_gives_every_stage_the_same),
-        cmocka_unit_test(a_split_by_parameters_ends_beyond_each_share),
+        cmocka_unit_test(a_split_by_parameters_ends_where_a_share_is_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

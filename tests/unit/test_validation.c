@@ -76,6 +76,25 @@ static void memory_below_the_truth_is_counted(void **state)
     ASSERT_NEAR(v.memory.under_frac, 1.0 / 3.0, 1e-12);
 }
 
+/* Measured 100 each: held by 90-110, more than 2 % above 80-97 and below 103-120, within 2 % of 101-104. */
+static void peaks_that_are_ranges_are_judged_by_their_ends(void **state)
+{
+    (void)state;
+    static const double ends[4][2] = {{90, 110}, {80, 97}, {103, 120}, {101, 104}};
+    made m = {0};
+    for (int i = 0; i < 4; i++) {
+        add(&m, "s", 1, 1.0, 1.0);
+        m.runs[i].measured_peak_bytes = 100;
+        m.scores[i].peak_bytes = m.scores[i].peak_low_bytes = ends[i][0];
+        m.scores[i].peak_high_bytes = ends[i][1];
+        m.scores[i].peak_error_frac = ends[i][0] / 100 - 1;
+    }
+    ms_validation v = summarise(&m);
+    ASSERT_INT(v.memory.num_ranges, 4);
+    ASSERT_NEAR(v.memory.under_frac, 0.25, 1e-15);
+    ASSERT_NEAR(v.memory.range_cover_frac, 0.5, 1e-15);
+}
+
 static void repeats_of_a_layout_are_averaged(void **state)
 {
     (void)state;
@@ -174,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_sources_are_pooled_and_medians_averaged),
         cmocka_unit_test(memory_below_the_truth_is_counted),
+        cmocka_unit_test(peaks_that_are_ranges_are_judged_by_their_ends),
         cmocka_unit_test(repeats_of_a_layout_are_averaged),
         cmocka_unit_test(a_file_is_predicted_from_end_to_end),
         cmocka_unit_test(json_has_the_keys_of_the_contract),
