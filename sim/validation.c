@@ -2,102 +2,27 @@
 #include "sim/validation.h"
 
 #include "costmodel/statistics.h"
-#include "sim/prediction.h"
+#include "sim/run_prices.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- predictions ---- */
-
-/* Workloads that rows share, so that layer programs are priced once. */
-typedef struct kept_workload {
-    const ms_published_run *first; /* the run it was made for */
-    ms_workload *workload;
-    struct kept_workload *next;
-} kept_workload;
-
-static bool same_workload(const ms_published_run *a, const ms_published_run *b)
-{
-    return a->model == b->model && a->cluster == b->cluster && a->stack == b->stack &&
-           a->plan.sequence_length == b->plan.sequence_length &&
-           a->plan.global_batch == b->plan.global_batch &&
-           a->plan.compute == b->plan.compute;
-}
-
-static ms_status find_workload(ms_ctx *cx, kept_workload **list,
-                               const ms_published_run *run, ms_workload **out)
-{
-    for (kept_workload *at = *list; at != NULL; at = at->next) {
-        if (same_workload(at->first, run)) {
-            *out = at->workload;
-            return MS_OK;
-        }
-    }
-    const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
-    MS_TRY(ms_workload_make(cx, &parts, &run->plan, out));
-    kept_workload *made = MS_NEW(cx->arena, kept_workload);
-    *made = (kept_workload){.first = run, .workload = *out, .next = *list};
-    *list = made;
-    return MS_OK;
-}
-
-static double signed_error(double predicted, double measured)
-{
-    return predicted / measured - 1.0;
-}
-
-static ms_run_score score_of(const ms_published_run *run, const ms_prediction *prediction)
-{
-    double peak_bytes = prediction->peak_bytes;
-    if (run->memory_of_first_rank && prediction->num_stages > 0)
-        peak_bytes = prediction->stages[0].peak_bytes;
-    ms_run_score score = {.step_s = prediction->step_s, .peak_bytes = peak_bytes};
-    score.step_error_frac = signed_error(score.step_s, run->measured_step_s);
-    score.peak_error_frac = signed_error(score.peak_bytes, run->measured_peak_bytes);
-    score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
-    score.over_memory = score.priced && !prediction->fits;
-    return score;
-}
-
-static ms_status predict_run(ms_ctx *cx, kept_workload **list, ms_arena *scratch,
-                             const ms_published_run *run, ms_run_score *out)
-{
-    ms_workload *workload = NULL;
-    MS_TRY(find_workload(cx, list, run, &workload));
-    ms_ctx inner = {.arena = scratch};
-    ms_prediction prediction;
-    MS_TRY(ms_predict(&inner, workload, &run->plan, &prediction));
-    *out = score_of(run, &prediction);
-    return MS_OK;
-}
-
-static const ms_run_score unpriced = {.step_s = (double)NAN,
-                                      .peak_bytes = (double)NAN,
-                                      .step_error_frac = (double)NAN,
-                                      .peak_error_frac = (double)NAN};
-
 ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
 {
     ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_run_score);
-    kept_workload *list = NULL;
-    ms_arena *scratch = ms_arena_open();
-    ms_arena_mark empty = ms_arena_save(scratch);
+    ms_run_prices *prices = ms_run_prices_open();
     for (int i = 0; i < runs->num_runs; i++) {
         ms_published_run *run = &runs->runs[i];
-        scores[i] = unpriced;
+        scores[i] = ms_run_unpriced;
         if (run->reason != NULL)
             continue;
-        ms_ctx quiet = {.arena = cx->arena};
-        if (predict_run(&quiet, &list, scratch, run, &scores[i]) != MS_OK)
+        if (ms_run_price(prices, run, &scores[i]) != MS_OK)
             run->reason = "prediction failed";
         else if (!scores[i].priced)
             run->reason = "prediction: not finite";
-        ms_arena_rewind(scratch, empty);
     }
-    ms_arena_close(scratch);
-    for (; list != NULL; list = list->next)
-        ms_workload_close(list->workload);
+    ms_run_prices_close(prices);
     ms_validation_summarise(cx->arena, runs, scores, out);
     return MS_OK;
 }
