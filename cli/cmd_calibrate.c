@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "cli/calibrate_report.h"
+#include "cli/calibrate_runs.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -40,6 +41,7 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
+    ms_calibrate_runs runs;
     /* of ranks that calibrate starts: they measure once and write samples; collectives alone */
     ms_opt_integer launch;
     bool collectives;
@@ -63,6 +65,12 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
         "that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
         "; of cuda: by the name of the GPU)"),
+    ROW(MS_OPT_TEXT, runs.runs, "--from", "RUNS.csv",
+        "fit the constants that published runs tell, and measure nothing"),
+    ROW(MS_OPT_TEXT, runs.constants, "--constants", "NAME|FILE",
+        "that are fitted (default step-time)"),
+    ROW(MS_OPT_FLAG, runs.holdout, "--holdout",
+        "errors of each source by constants that were fitted without it"),
     ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
     ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
     {0},
@@ -456,6 +464,8 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, &set, 1));
     if (args->done)
         return MS_OK;
+    if (options.runs.runs != NULL)
+        return ms_calibrate_from_runs(cx, args, &options.runs);
     request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};
     MS_TRY(check_options(&r));
     MS_TRY(set_up(&r));

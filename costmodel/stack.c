@@ -73,6 +73,14 @@ static const ms_field stack_fields[] = {
      .unit = MS_UNIT_SECONDS,
      .help =
          "host time of one layer and micro-batch, forward and backward; null: kernels x launch"},
+    {.kind = MS_FIELD_ANY,
+     .key = "host_per_layer_pipelined_per_tp",
+     .offset = AT(stack.host_s_pipelined_per_tp),
+     .low = 0,
+     .high = 1,
+     .unit = MS_UNIT_SECONDS,
+     .help = "what each tensor-parallel rank adds to host_per_layer where pipeline stages "
+             "lie on several nodes; left out: nothing"},
     FIGURE(launch_frac, "launch_frac", 0, 10,
            "of the launch time that remains per kernel"),
     FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,

@@ -32,6 +32,8 @@ typedef struct ms_stack {
     ms_coefficient
         host_s_per_layer; /* forward + backward of one layer and micro-batch on the host; NaN: kernels x launch_s */
     ms_coefficient
+        host_s_pipelined_per_tp; /* what each tensor-parallel rank adds to that where pipeline stages lie on several nodes */
+    ms_coefficient
         launch_frac; /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
     ms_coefficient
         tp_overlap_frac; /* share of TP traffic that hides behind its matrix product without async TP */

@@ -75,12 +75,22 @@ static double pass_exposed_s(const ms_workload *workload, const ms_bill *bill, i
     return seconds;
 }
 
-/* Host time of a pass: the stack's measured floor per layer, a third of it forward; or a launch per kernel. */
-static double host_s(const ms_workload *workload, const ms_bill *bill, int pass)
+/* Host time of one layer and micro-batch by the stack's floor; NaN: it states none. */
+static double floor_s(const ms_stack *stack, const ms_links *links)
 {
-    double floor_s = workload->stack->host_s_per_layer.value;
-    if (!isnan(floor_s))
-        return floor_s * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
+    bool pipelined = links->pipeline_span.size > 1 && links->pipeline_span.tier > 0;
+    double ranks = ms_max((double)links->span[MS_BILL_TP].size, 1.0);
+    return stack->host_s_per_layer.value +
+           (pipelined ? stack->host_s_pipelined_per_tp.value * ranks : 0.0);
+}
+
+/* Host time of a pass: the stack's measured floor per layer, a third of it forward; or a launch per kernel. */
+static double host_s(const ms_workload *workload, const ms_bill *bill,
+                     const ms_links *links, int pass)
+{
+    double seconds = floor_s(workload->stack, links);
+    if (!isnan(seconds))
+        return seconds * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
     return bill->kernels[pass] * workload->profile->launch_s.value *
            workload->stack->launch_frac.value;
 }
@@ -157,8 +167,8 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
     double backward = part.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
-    part.forward_s = ms_with_host_s(forward, host_s(workload, bill, MS_BILL_FORWARD));
-    part.backward_s = ms_with_host_s(backward, host_s(workload, bill, MS_BILL_BACKWARD));
+    part.forward_s = ms_with_host_s(forward, host_s(workload, bill, links, MS_BILL_FORWARD));
+    part.backward_s = ms_with_host_s(backward, host_s(workload, bill, links, MS_BILL_BACKWARD));
     /* waiting for the host is shared in proportion */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);

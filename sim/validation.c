@@ -2,165 +2,28 @@
 #include "sim/validation.h"
 
 #include "costmodel/statistics.h"
-#include "sim/prediction.h"
+#include "sim/run_prices.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- predictions ---- */
-
-/* Workloads that rows share, so that layer programs are priced once. */
-typedef struct kept_workload {
-    const ms_published_run *first; /* the run it was made for */
-    ms_workload *workload;
-    struct kept_workload *next;
-} kept_workload;
-
-static bool same_workload(const ms_published_run *a, const ms_published_run *b)
-{
-    return a->model == b->model && a->cluster == b->cluster && a->stack == b->stack &&
-           a->plan.sequence_length == b->plan.sequence_length &&
-           a->plan.global_batch == b->plan.global_batch &&
-           a->plan.compute == b->plan.compute;
-}
-
-static ms_status find_workload(ms_ctx *cx, kept_workload **list,
-                               const ms_published_run *run, ms_workload **out)
-{
-    for (kept_workload *at = *list; at != NULL; at = at->next) {
-        if (same_workload(at->first, run)) {
-            *out = at->workload;
-            return MS_OK;
-        }
-    }
-    const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
-    MS_TRY(ms_workload_make(cx, &parts, &run->plan, out));
-    kept_workload *made = MS_NEW(cx->arena, kept_workload);
-    *made = (kept_workload){.first = run, .workload = *out, .next = *list};
-    *list = made;
-    return MS_OK;
-}
-
-static double signed_error(double predicted, double measured)
-{
-    return predicted / measured - 1.0;
-}
-
-static double measured_rank_bytes(const ms_published_run *run,
-                                  const ms_prediction *prediction)
-{
-    bool first = run->memory_of_first_rank && prediction->num_stages > 0;
-    return first ? prediction->stages[0].peak_bytes : prediction->peak_bytes;
-}
-
-static ms_run_score score_of(const ms_published_run *run, const ms_prediction *prediction)
-{
-    double peak_bytes = measured_rank_bytes(run, prediction);
-    ms_run_score score = {.step_s = prediction->step_s,
-                          .peak_bytes = peak_bytes,
-                          .peak_low_bytes = peak_bytes,
-                          .peak_high_bytes = peak_bytes};
-    score.step_error_frac = signed_error(score.step_s, run->measured_step_s);
-    score.peak_error_frac = signed_error(score.peak_bytes, run->measured_peak_bytes);
-    score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
-    score.over_memory = score.priced && !prediction->fits;
-    return score;
-}
-
-typedef struct predictor {
-    kept_workload *list;
-    ms_arena *scratch;
-} predictor;
-
-static ms_status predict_run(ms_ctx *cx, predictor *p, const ms_published_run *run,
-                             ms_prediction *out)
-{
-    ms_workload *workload = NULL;
-    MS_TRY(find_workload(cx, &p->list, run, &workload));
-    ms_ctx inner = {.arena = p->scratch};
-    return ms_predict(&inner, workload, &run->plan, out);
-}
-
-/* The same object for the same stack: workloads are shared by it. */
-static const ms_stack *settled_stack(ms_ctx *cx, const predictor *p,
-                                     const ms_stack *stack, bool kept)
-{
-    for (const kept_workload *at = p->list; at != NULL; at = at->next)
-        if (at->first->stack != stack && at->first->stack->regather == !kept &&
-            !at->first->stack->keeps_gathers_alone &&
-            strcmp(at->first->stack->name, stack->name) == 0)
-            return at->first->stack;
-    ms_stack *settled = MS_NEW(cx->arena, ms_stack);
-    *settled = ms_stack_with_gathers(stack, kept);
-    return settled;
-}
-
-/* Activations of a micro-batch more than the schedule has in flight, if there are so many: a host that is ahead of its GPU begins the next forward before a
- * backward has given up what it had. */
-static double one_more_bytes(const ms_published_run *run, const ms_prediction *prediction)
-{
-    const ms_stage_prediction *stage = &prediction->stages[0];
-    bool more = ms_plan_microbatches(&run->plan) > stage->live_microbatches;
-    return more && stage->live_microbatches > 0
-               ? stage->memory[MS_MEMORY_ACTIVATIONS] / stage->live_microbatches
-               : 0.0;
-}
-
-/* Peaks of a stack that keeps what it gathered or not: without, and with all of it and one micro-batch more. */
-static ms_status predict_range(ms_ctx *cx, predictor *p, const ms_published_run *run,
-                               ms_run_score *score)
-{
-    double *const ends[] = {&score->peak_low_bytes, &score->peak_high_bytes};
-    if (!run->stack->keeps_gathers_alone || run->plan.size[MS_TP] == 1)
-        return MS_OK;
-    for (int kept = 0; kept < 2; kept++) {
-        ms_published_run *settled = MS_NEW(cx->arena, ms_published_run);
-        *settled = *run;
-        settled->stack = settled_stack(cx, p, run->stack, kept == 1);
-        ms_prediction prediction;
-        MS_TRY(predict_run(cx, p, settled, &prediction));
-        *ends[kept] = measured_rank_bytes(run, &prediction);
-        if (kept == 1)
-            *ends[kept] += one_more_bytes(run, &prediction);
-    }
-    return MS_OK;
-}
-
-static ms_status score_run(ms_ctx *cx, predictor *p, const ms_published_run *run,
-                           ms_run_score *out)
-{
-    ms_prediction prediction;
-    MS_TRY(predict_run(cx, p, run, &prediction));
-    *out = score_of(run, &prediction);
-    return isnan(run->measured_peak_bytes) ? MS_OK : predict_range(cx, p, run, out);
-}
-
-static const ms_run_score unpriced = {.step_s = (double)NAN,
-                                      .peak_bytes = (double)NAN,
-                                      .step_error_frac = (double)NAN,
-                                      .peak_error_frac = (double)NAN};
-
 ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
 {
     ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_run_score);
-    predictor p = {.scratch = ms_arena_open()};
-    ms_arena_mark empty = ms_arena_save(p.scratch);
+    ms_run_prices *prices = ms_run_prices_open();
     for (int i = 0; i < runs->num_runs; i++) {
         ms_published_run *run = &runs->runs[i];
-        scores[i] = unpriced;
+        scores[i] = ms_run_unpriced;
         if (run->reason != NULL)
             continue;
-        ms_ctx quiet = {.arena = cx->arena};
-        if (score_run(&quiet, &p, run, &scores[i]) != MS_OK)
+        if (ms_run_price(prices, run, &scores[i]) != MS_OK ||
+            ms_run_price_range(prices, run, &scores[i]) != MS_OK)
             run->reason = "prediction failed";
         else if (!scores[i].priced)
             run->reason = "prediction: not finite";
-        ms_arena_rewind(p.scratch, empty);
     }
-    ms_arena_close(p.scratch);
-    for (; p.list != NULL; p.list = p.list->next)
-        ms_workload_close(p.list->workload);
+    ms_run_prices_close(prices);
     ms_validation_summarise(cx->arena, runs, scores, out);
     return MS_OK;
 }

@@ -1,0 +1,17 @@
+/* meshsim calibrate --from RUNS.csv: constants fitted on published runs. */
+#ifndef MS_CLI_CALIBRATE_RUNS_H
+#define MS_CLI_CALIBRATE_RUNS_H
+
+#include "cli/commands.h"
+
+typedef struct ms_calibrate_runs {
+    const char *runs;      /* file of published runs */
+    const char *constants; /* name in configs/fits/, or a file */
+    bool
+        holdout; /* errors of each source by constants that were fitted without it, too */
+} ms_calibrate_runs;
+
+ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
+                                 const ms_calibrate_runs *options);
+
+#endif

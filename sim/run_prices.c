@@ -1,0 +1,180 @@
+#include "sim/run_prices.h"
+
+#include "sim/prediction.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Workloads that rows share, so that layer programs are priced once. */
+typedef struct kept_workload {
+    const ms_published_run *first; /* the run it was made for */
+    ms_workload *workload;
+    struct kept_workload *next;
+} kept_workload;
+
+struct ms_run_prices {
+    ms_arena *arena;     /* of all that is kept */
+    ms_arena *scratch;   /* of one prediction */
+    ms_arena_mark empty; /* of `arena` */
+    kept_workload *first;
+};
+
+static bool same_workload(const ms_published_run *a, const ms_published_run *b)
+{
+    return a->model == b->model && a->cluster == b->cluster && a->stack == b->stack &&
+           a->plan.sequence_length == b->plan.sequence_length &&
+           a->plan.global_batch == b->plan.global_batch &&
+           a->plan.compute == b->plan.compute;
+}
+
+static ms_status find_workload(ms_run_prices *prices, const ms_published_run *run,
+                               ms_workload **out)
+{
+    for (kept_workload *at = prices->first; at != NULL; at = at->next) {
+        if (same_workload(at->first, run)) {
+            *out = at->workload;
+            return MS_OK;
+        }
+    }
+    ms_ctx kept = {.arena = prices->arena};
+    const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
+    MS_TRY(ms_workload_make(&kept, &parts, &run->plan, out));
+    kept_workload *made = MS_NEW(prices->arena, kept_workload);
+    *made = (kept_workload){.first = run, .workload = *out, .next = prices->first};
+    prices->first = made;
+    return MS_OK;
+}
+
+static double signed_error(double predicted, double measured)
+{
+    return predicted / measured - 1.0;
+}
+
+static double measured_rank_bytes(const ms_published_run *run,
+                                  const ms_prediction *prediction)
+{
+    bool first = run->memory_of_first_rank && prediction->num_stages > 0;
+    return first ? prediction->stages[0].peak_bytes : prediction->peak_bytes;
+}
+
+static ms_run_score score_of(const ms_published_run *run, const ms_prediction *prediction)
+{
+    double peak_bytes = measured_rank_bytes(run, prediction);
+    ms_run_score score = {.step_s = prediction->step_s,
+                          .peak_bytes = peak_bytes,
+                          .peak_low_bytes = peak_bytes,
+                          .peak_high_bytes = peak_bytes};
+    score.step_error_frac = signed_error(score.step_s, run->measured_step_s);
+    score.peak_error_frac = signed_error(score.peak_bytes, run->measured_peak_bytes);
+    score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
+    score.over_memory = score.priced && !prediction->fits;
+    return score;
+}
+
+static ms_status predict(ms_run_prices *prices, const ms_published_run *run,
+                         ms_prediction *out)
+{
+    ms_workload *workload = NULL;
+    MS_TRY(find_workload(prices, run, &workload));
+    ms_ctx inner = {.arena = prices->scratch};
+    return ms_predict(&inner, workload, &run->plan, out);
+}
+
+ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
+                       ms_run_score *out)
+{
+    ms_prediction prediction;
+    ms_arena_mark empty = ms_arena_save(prices->scratch);
+    ms_status status = predict(prices, run, &prediction);
+    if (status == MS_OK)
+        *out = score_of(run, &prediction);
+    ms_arena_rewind(prices->scratch, empty);
+    return status;
+}
+
+/* ---- ranges ---- */
+
+/* The same object for the same stack: workloads are shared by it. */
+static const ms_stack *settled_stack(const ms_run_prices *prices, const ms_stack *stack,
+                                     bool kept)
+{
+    for (const kept_workload *at = prices->first; at != NULL; at = at->next)
+        if (at->first->stack != stack && at->first->stack->regather == !kept &&
+            !at->first->stack->keeps_gathers_alone &&
+            strcmp(at->first->stack->name, stack->name) == 0)
+            return at->first->stack;
+    ms_stack *settled = MS_NEW(prices->arena, ms_stack);
+    *settled = ms_stack_with_gathers(stack, kept);
+    return settled;
+}
+
+/* Activations of a micro-batch more than the schedule has in flight, if there are so many: a host that is ahead of its GPU begins the next forward before a
+ * backward has given up what it had. */
+static double one_more_bytes(const ms_published_run *run, const ms_prediction *prediction)
+{
+    const ms_stage_prediction *stage = &prediction->stages[0];
+    bool more = ms_plan_microbatches(&run->plan) > stage->live_microbatches;
+    return more && stage->live_microbatches > 0
+               ? stage->memory[MS_MEMORY_ACTIVATIONS] / stage->live_microbatches
+               : 0.0;
+}
+
+static ms_status find_range(ms_run_prices *prices, const ms_published_run *run,
+                            ms_run_score *score)
+{
+    double *const ends[] = {&score->peak_low_bytes, &score->peak_high_bytes};
+    for (int kept = 0; kept < 2; kept++) {
+        ms_published_run *settled = MS_NEW(prices->arena, ms_published_run);
+        *settled = *run;
+        settled->stack = settled_stack(prices, run->stack, kept == 1);
+        ms_prediction prediction;
+        MS_TRY(predict(prices, settled, &prediction));
+        *ends[kept] = measured_rank_bytes(run, &prediction);
+        if (kept == 1)
+            *ends[kept] += one_more_bytes(run, &prediction);
+    }
+    return MS_OK;
+}
+
+ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
+                             ms_run_score *score)
+{
+    if (isnan(run->measured_peak_bytes) || !run->stack->keeps_gathers_alone ||
+        run->plan.size[MS_TP] == 1)
+        return MS_OK;
+    ms_arena_mark empty = ms_arena_save(prices->scratch);
+    ms_status status = find_range(prices, run, score);
+    ms_arena_rewind(prices->scratch, empty);
+    return status;
+}
+
+/* ---- open and close ---- */
+
+ms_run_prices *ms_run_prices_open(void)
+{
+    ms_arena *arena = ms_arena_open();
+    ms_run_prices *prices = MS_NEW(arena, ms_run_prices);
+    *prices = (ms_run_prices){.arena = arena, .scratch = ms_arena_open()};
+    prices->empty = ms_arena_save(arena);
+    return prices;
+}
+
+void ms_run_prices_forget(ms_run_prices *prices)
+{
+    for (kept_workload *at = prices->first; at != NULL; at = at->next)
+        ms_workload_close(at->workload);
+    prices->first = NULL;
+    ms_arena_rewind(prices->arena, prices->empty);
+}
+
+void ms_run_prices_close(ms_run_prices *prices)
+{
+    ms_run_prices_forget(prices);
+    ms_arena_close(prices->scratch);
+    ms_arena_close(prices->arena);
+}
+
+const ms_run_score ms_run_unpriced = {.step_s = (double)NAN,
+                                      .peak_bytes = (double)NAN,
+                                      .step_error_frac = (double)NAN,
+                                      .peak_error_frac = (double)NAN};

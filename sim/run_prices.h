@@ -1,0 +1,24 @@
+/* Predictions of published runs, each beside its measurement. */
+#ifndef MS_SIM_RUN_PRICES_H
+#define MS_SIM_RUN_PRICES_H
+
+#include "sim/validation.h"
+
+/* Keeps the layer programs that runs share. */
+typedef struct ms_run_prices ms_run_prices;
+
+ms_run_prices *ms_run_prices_open(void);
+/* The run has no reason. Anything but MS_OK: it cannot be predicted. */
+ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
+                       ms_run_score *out);
+/* Of a run whose peak was measured, and whose stack may keep what it gathered or not: its peak without, and with all of it and one micro-batch more. Of others nothing changes. */
+ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
+                             ms_run_score *score);
+/* Coefficients have changed: nothing that was kept holds any more. */
+void ms_run_prices_forget(ms_run_prices *prices);
+void ms_run_prices_close(ms_run_prices *prices);
+
+/* Of a run that is not predicted. */
+extern const ms_run_score ms_run_unpriced;
+
+#endif

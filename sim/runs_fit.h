@@ -1,0 +1,56 @@
+/* Constants that only published runs tell: sustained rates, habits of frameworks. Each is one number for one or several figures of profiles and stacks,
+ * and configs/fits/ lists them. They are fitted together: the least mean over sources of a robust error of the predicted step time. What a source's
+ * own error is worth is told by constants that were fitted without it. */
+#ifndef MS_SIM_RUNS_FIT_H
+#define MS_SIM_RUNS_FIT_H
+
+#include "sim/validation.h"
+
+#define MS_MAX_FIT_CONSTANTS 64
+
+/* A figure of a file in configs/: of the runs' own copy of it. */
+typedef struct ms_fit_target {
+    const char *name; /* "profiles/h100-sxm gemm.bf16.sustained" */
+    double *value;    /* NULL: no run uses the file */
+    double shipped;
+} ms_fit_target;
+
+typedef struct ms_fit_constant {
+    const char *name;
+    double low, high; /* that are tried */
+    double unknown;   /* its value where no run is left that would tell */
+    const char *unknown_source;
+    int num_targets;
+    ms_fit_target *targets;
+    /* of the last fit */
+    double value;
+    int num_rows, num_sources; /* whose prediction it changes */
+    const int *rows;           /* (num_rows): indices of runs */
+} ms_fit_constant;
+
+typedef struct ms_runs_fit {
+    ms_published_runs *runs;
+    struct ms_run_prices *prices;
+    int num_constants;
+    ms_fit_constant *constants;
+    int num_sources;
+    const char **sources; /* by name */
+    const int
+        *source_of; /* (num_runs); -1: the run has no step time, or cannot be predicted */
+    const double *
+        weight_of; /* (num_runs): all rows of a source weigh as one, of small sources as many as they have */
+} ms_runs_fit;
+
+/* Reads a list of constants and binds it to the runs, whose profiles and stacks become copies that the fit changes. Everything lives in cx->arena. MS_EINPUT: malformed, or
+ * a figure that its file does not have. */
+ms_status ms_runs_fit_open(ms_ctx *cx, const char *path, ms_published_runs *runs,
+                           ms_runs_fit *out);
+void ms_runs_fit_close(ms_runs_fit *fit);
+
+/* All constants from the runs of all sources but `left_out` (-1: none). A constant whose rows are then gone takes its unknown value. The same result every time. */
+void ms_runs_fit_make(ms_runs_fit *fit, int left_out);
+
+/* Scores of every run, each by constants that were fitted without its source; the fit of all sources stands afterwards. */
+ms_status ms_runs_fit_cross_validate(ms_ctx *cx, ms_runs_fit *fit, ms_run_score *scores);
+
+#endif

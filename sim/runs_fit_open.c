@@ -1,0 +1,295 @@
+/* Reads constants to be fitted, and binds them to the runs' profiles and stacks. */
+#include "base/figure.h"
+#include "base/json.h"
+#include "sim/runs_fit_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL_SOURCES 8    /* rows; smaller sources weigh as their rows */
+#define CHANGE        1e-3 /* of a prediction over the range of a constant: less is none */
+
+/* ---- sources ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_measured(const ms_published_run *run)
+{
+    return run->reason == NULL && !isnan(run->measured_step_s);
+}
+
+static void find_sources(ms_arena *arena, ms_runs_fit *fit)
+{
+    const ms_published_runs *runs = fit->runs;
+    const char **names = MS_NEW_ARRAY(arena, runs->num_runs, const char *);
+    int num = 0;
+    for (int i = 0; i < runs->num_runs; i++)
+        if (is_measured(&runs->runs[i]))
+            names[num++] = runs->runs[i].source;
+    if (num > 1)
+        qsort(names, (size_t)num, sizeof *names, compare_names);
+    for (int i = 0; i < num; i++)
+        if (fit->num_sources == 0 || strcmp(names[fit->num_sources - 1], names[i]) != 0)
+            names[fit->num_sources++] = names[i];
+    fit->sources = names;
+}
+
+static void weigh(ms_arena *arena, ms_runs_fit *fit)
+{
+    const ms_published_runs *runs = fit->runs;
+    int *source_of = MS_NEW_ARRAY(arena, runs->num_runs, int);
+    int *num_rows = MS_NEW_ARRAY(arena, fit->num_sources, int);
+    double *weight_of = MS_NEW_ARRAY(arena, runs->num_runs, double);
+    for (int i = 0; i < runs->num_runs; i++) {
+        source_of[i] = -1;
+        for (int s = 0; s < fit->num_sources && is_measured(&runs->runs[i]); s++)
+            if (strcmp(fit->sources[s], runs->runs[i].source) == 0)
+                source_of[i] = s;
+        if (source_of[i] >= 0)
+            num_rows[source_of[i]]++;
+    }
+    for (int i = 0; i < runs->num_runs; i++)
+        if (source_of[i] >= 0)
+            weight_of[i] = 1.0 / fmax(num_rows[source_of[i]], SMALL_SOURCES);
+    fit->source_of = source_of;
+    fit->weight_of = weight_of;
+}
+
+/* ---- files ---- */
+
+/* A profile or stack of the runs and the copy that the fit changes. */
+typedef struct copied {
+    const void *original;
+    void *copy;
+    const char *name; /* "profiles/h100-sxm" */
+    ms_figures figures;
+    struct copied *next;
+} copied;
+
+static copied *find_original(copied *list, const void *original)
+{
+    while (list != NULL && list->original != original)
+        list = list->next;
+    return list;
+}
+
+static copied *copy_profile(ms_arena *arena, const ms_profile *profile, copied *next)
+{
+    ms_profile *copy = MS_NEW(arena, ms_profile);
+    copied *made = MS_NEW(arena, copied);
+    *copy = *profile;
+    *made = (copied){profile,
+                     copy,
+                     ms_arena_printf(arena, "profiles/%s", profile->name),
+                     {.arena = arena},
+                     next};
+    ms_profile_figures(copy, &made->figures);
+    return made;
+}
+
+static copied *copy_stack(ms_arena *arena, const ms_stack *stack, copied *next)
+{
+    ms_stack *copy = MS_NEW(arena, ms_stack);
+    copied *made = MS_NEW(arena, copied);
+    *copy = *stack;
+    *made = (copied){stack,
+                     copy,
+                     ms_arena_printf(arena, "stacks/%s", stack->name),
+                     {.arena = arena},
+                     next};
+    ms_stack_figures(&made->figures);
+    return made;
+}
+
+static copied *copy_files(ms_arena *arena, ms_published_runs *runs)
+{
+    copied *list = NULL;
+    for (int i = 0; i < runs->num_runs; i++) {
+        ms_published_run *run = &runs->runs[i];
+        if (run->reason != NULL)
+            continue;
+        if (find_original(list, run->profile) == NULL)
+            list = copy_profile(arena, run->profile, list);
+        if (find_original(list, run->stack) == NULL)
+            list = copy_stack(arena, run->stack, list);
+        run->profile = find_original(list, run->profile)->copy;
+        run->stack = find_original(list, run->stack)->copy;
+    }
+    return list;
+}
+
+/* ---- constants ---- */
+
+static const ms_figure *find_figure(const copied *file, const char *key)
+{
+    for (int i = 0; i < file->figures.num; i++)
+        if (strcmp(file->figures.items[i].key, key) == 0)
+            return &file->figures.items[i];
+    return NULL;
+}
+
+/* "profiles/h100-sxm gemm.bf16.sustained". Files that no run uses are not looked at. */
+static ms_status bind_target(ms_ctx *cx, ms_jval at, copied *files, ms_fit_target *out)
+{
+    const char *text = NULL;
+    MS_TRY(ms_json_text(cx, at, &text));
+    size_t length = strcspn(text, " ");
+    *out = (ms_fit_target){.name = text, .shipped = (double)NAN};
+    if (text[length] == '\0')
+        return ms_json_fail(cx, at,
+                            "\"%s\" is no file and figure, as in "
+                            "\"stacks/nemo tp_overlap\"",
+                            text);
+    for (copied *file = files; file != NULL; file = file->next) {
+        if (strlen(file->name) != length || strncmp(file->name, text, length) != 0)
+            continue;
+        const ms_figure *figure = find_figure(file, text + length + 1);
+        if (figure == NULL || !figure->is_coefficient)
+            return ms_json_fail(cx, at, "%s has no coefficient \"%s\"", file->name,
+                                text + length + 1);
+        out->value = (double *)(void *)((char *)file->copy + figure->offset);
+        out->shipped = *out->value;
+    }
+    return MS_OK;
+}
+
+static const ms_field constant_fields[] = {
+    {.kind = MS_FIELD_TEXT,
+     .key = "name",
+     .offset = offsetof(ms_fit_constant, name),
+     .required = true,
+     .help = "what it is"},
+    {.kind = MS_FIELD_ANY,
+     .key = "of",
+     .required = true,
+     .help = "figures of files, as in \"stacks/nemo tp_overlap\""},
+    {.kind = MS_FIELD_NUMBER,
+     .key = "low",
+     .offset = offsetof(ms_fit_constant, low),
+     .required = true,
+     .low = -1e18,
+     .high = 1e18,
+     .help = "the least that is tried, in the figure's base unit"},
+    {.kind = MS_FIELD_NUMBER,
+     .key = "high",
+     .offset = offsetof(ms_fit_constant, high),
+     .required = true,
+     .low = -1e18,
+     .high = 1e18,
+     .help = "the most"},
+    {.kind = MS_FIELD_NUMBER,
+     .key = "unknown",
+     .offset = offsetof(ms_fit_constant, unknown),
+     .required = true,
+     .low = -1e18,
+     .high = 1e18,
+     .help = "what is taken where no run tells"},
+    {.kind = MS_FIELD_TEXT,
+     .key = "unknown_source",
+     .offset = offsetof(ms_fit_constant, unknown_source),
+     .required = true,
+     .help = "where that is from"},
+    {0}};
+
+static ms_status read_constant(ms_ctx *cx, ms_jval at, copied *files,
+                               ms_fit_constant *out)
+{
+    ms_jval of;
+    MS_TRY(ms_json_read(cx, at, constant_fields, out));
+    if (out->low >= out->high || out->unknown < out->low || out->unknown > out->high)
+        return ms_json_fail(cx, at, "\"low\", \"unknown\" and \"high\" do not ascend");
+    (void)ms_json_member(cx, at, "of", &of);
+    out->num_targets = ms_json_is_array(of) ? ms_json_length(of) : 0;
+    if (out->num_targets == 0)
+        return ms_json_fail(cx, of, "\"of\" is no list of figures");
+    out->targets = MS_NEW_ARRAY(cx->arena, out->num_targets, ms_fit_target);
+    for (int i = 0; i < out->num_targets; i++)
+        MS_TRY(bind_target(cx, ms_json_element(cx, of, i), files, &out->targets[i]));
+    out->value = out->unknown;
+    for (int i = out->num_targets - 1; i >= 0; i--)
+        if (out->targets[i].value != NULL)
+            out->value = out->targets[i].shipped;
+    return MS_OK;
+}
+
+static ms_status read_constants(ms_ctx *cx, ms_jval root, copied *files, ms_runs_fit *fit)
+{
+    static const ms_field fields[] = {{.kind = MS_FIELD_ANY, .key = "schema", .help = ""},
+                                      {.kind = MS_FIELD_ANY,
+                                       .key = "constants",
+                                       .required = true,
+                                       .help = "list of constants"},
+                                      {0}};
+    ms_jval list;
+    MS_TRY(ms_json_read(cx, root, fields, fit));
+    (void)ms_json_member(cx, root, "constants", &list);
+    int num = ms_json_is_array(list) ? ms_json_length(list) : 0;
+    if (num == 0 || num > MS_MAX_FIT_CONSTANTS)
+        return ms_json_fail(cx, list, "\"constants\" is no list of 1 to %d constants",
+                            MS_MAX_FIT_CONSTANTS);
+    fit->constants = MS_NEW_ARRAY(cx->arena, num, ms_fit_constant);
+    for (fit->num_constants = 0; fit->num_constants < num; fit->num_constants++)
+        MS_TRY(read_constant(cx, ms_json_element(cx, list, fit->num_constants), files,
+                             &fit->constants[fit->num_constants]));
+    return MS_OK;
+}
+
+/* ---- rows ---- */
+
+static void price_all(ms_runs_fit *fit, double *step_s)
+{
+    for (int i = 0; i < fit->runs->num_runs; i++) {
+        ms_run_score score = ms_run_unpriced;
+        if (fit->source_of[i] >= 0 &&
+            ms_run_price(fit->prices, &fit->runs->runs[i], &score) != MS_OK)
+            score = ms_run_unpriced;
+        step_s[i] = score.step_s;
+    }
+    ms_run_prices_forget(fit->prices);
+}
+
+static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
+{
+    int num_runs = fit->runs->num_runs;
+    double *low_s = MS_NEW_ARRAY(arena, num_runs, double);
+    double *high_s = MS_NEW_ARRAY(arena, num_runs, double);
+    int *rows = MS_NEW_ARRAY(arena, num_runs, int);
+    double value = c->value;
+    ms_fit_constant_set(c, c->low);
+    price_all(fit, low_s);
+    ms_fit_constant_set(c, c->high);
+    price_all(fit, high_s);
+    ms_fit_constant_set(c, value);
+    for (int i = 0; i < num_runs; i++)
+        if (fabs(high_s[i] / low_s[i] - 1.0) > CHANGE) /* NaN: no */
+            rows[c->num_rows++] = i;
+    c->rows = rows;
+}
+
+ms_status ms_runs_fit_open(ms_ctx *cx, const char *path, ms_published_runs *runs,
+                           ms_runs_fit *out)
+{
+    ms_jdoc *doc = NULL;
+    ms_jval root;
+    *out = (ms_runs_fit){.runs = runs};
+    copied *files = copy_files(cx->arena, runs);
+    MS_TRY(ms_json_load(cx, path, &doc, &root));
+    ms_status status = read_constants(cx, root, files, out);
+    ms_json_close(doc);
+    MS_TRY(status);
+    find_sources(cx->arena, out);
+    weigh(cx->arena, out);
+    out->prices = ms_run_prices_open();
+    for (int i = 0; i < out->num_constants; i++)
+        find_rows(cx->arena, out, &out->constants[i]);
+    return MS_OK;
+}
+
+void ms_runs_fit_close(ms_runs_fit *fit)
+{
+    ms_run_prices_close(fit->prices);
+}
