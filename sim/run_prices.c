@@ -45,7 +45,7 @@ static ms_status find_workload(ms_run_prices *prices, const ms_published_run *ru
     return MS_OK;
 }
 
-static double signed_error(double predicted, double measured)
+double ms_run_error_frac(double predicted, double measured)
 {
     return predicted / measured - 1.0;
 }
@@ -64,8 +64,8 @@ static ms_run_score score_of(const ms_published_run *run, const ms_prediction *p
                           .peak_bytes = peak_bytes,
                           .peak_low_bytes = peak_bytes,
                           .peak_high_bytes = peak_bytes};
-    score.step_error_frac = signed_error(score.step_s, run->measured_step_s);
-    score.peak_error_frac = signed_error(score.peak_bytes, run->measured_peak_bytes);
+    score.step_error_frac = ms_run_error_frac(score.step_s, run->measured_step_s);
+    score.peak_error_frac = ms_run_error_frac(score.peak_bytes, run->measured_peak_bytes);
     score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
     score.over_memory = score.priced && !prediction->fits;
     return score;

@@ -18,6 +18,9 @@ ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
 void ms_run_prices_forget(ms_run_prices *prices);
 void ms_run_prices_close(ms_run_prices *prices);
 
+/* (predicted - measured) / measured. */
+double ms_run_error_frac(double predicted, double measured);
+
 /* Of a run that is not predicted. */
 extern const ms_run_score ms_run_unpriced;
 

@@ -108,8 +108,8 @@ static void count_ranges(const ms_published_runs *runs, const ms_run_score *scor
             num_under += error < -MS_UNDER_FRAC;
             continue;
         }
-        bool under = signed_error(scores[i].peak_high_bytes, measured)<
-            -MS_UNDER_FRAC, over = signed_error(scores[i].peak_low_bytes, measured)>
+        bool under = ms_run_error_frac(scores[i].peak_high_bytes, measured)<
+            -MS_UNDER_FRAC, over = ms_run_error_frac(scores[i].peak_low_bytes, measured)>
             MS_UNDER_FRAC;
         out->num_ranges++;
         num_under += under;
