@@ -77,10 +77,11 @@ static void name_rank(const request *r)
             ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
 }
 
-/* What is wrong with the command line is so for all ranks: rank 0 says it. A file may be missing for one of them only. */
+/* What is wrong with the command line is so for all ranks of a launcher: rank 0 says it. A file may be missing for one of them only, and each that is started by
+ * hand has a command line and variables of its own. */
 static ms_status say_once(const request *r, ms_status status)
 {
-    if (status == MS_EIO)
+    if (status == MS_EIO || r->choice.environment.launcher == MS_LAUNCHER_HAND)
         name_rank(r);
     else if (status != MS_OK && r->choice.environment.rank > 0)
         ms_run_forget_errors(r->cx);
