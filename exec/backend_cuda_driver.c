@@ -411,6 +411,7 @@ const ms_cuda_driver ms_cuda_library_driver = {
     .copy = copy,
     .clear = clear,
     .product = ms_cuda_library_product,
+    .has_product = ms_cuda_library_has_product,
     .make_id = ms_cuda_library_make_id,
     .open_comm = ms_cuda_library_open_comm,
     .split = ms_cuda_library_split,
