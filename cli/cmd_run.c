@@ -182,14 +182,18 @@ static bool is_cuda(const ms_backend *backend)
     return strcmp(backend->name, "cuda") == 0;
 }
 
-static void note_device(const training *t, const ms_backend_job *job)
+static void note_device(const ms_ctx *cx, const training *t, const ms_backend_job *job)
 {
     if (t->used == NULL || !is_cuda(t->backend))
         return;
     t->used->transport = ms_cuda_transport_names[ms_cuda_job_transport(job)];
     t->used->shares_gpus = ms_cuda_job_shares_gpus(job);
-    if (ms_cuda_job_used(job, 0, t->device))
-        t->used->device = t->device;
+    if (!ms_cuda_job_used(job, 0, t->device))
+        return;
+    t->used->device = t->device;
+    if (t->device->lacks_fp8)
+        ms_note(cx, "cuBLASLt has no FP8 for some products of this plan: they were made "
+                    "in bf16");
 }
 
 static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
@@ -210,7 +214,7 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
         status = collected == MS_OK ? status : collected;
         out->broken_off = collected == MS_EINTERRUPTED;
     }
-    note_device(t, &job);
+    note_device(cx, t, &job);
     t->backend->close(&job);
     return status;
 }
