@@ -216,11 +216,12 @@ ms_status ms_rendezvous_take_all(ms_ctx *cx, ms_rendezvous *r, int listener, lon
     while (status == MS_OK && (num = num_missing(r, from, &first)) > 0) {
         int num_errors = cx->num_errors;
         status = look_at_door(cx, r, &patience, d);
-        if (status == MS_EIO && cx->num_errors == num_errors)
+        if (status == MS_EIO && cx->num_errors == num_errors) {
             (void)ms_fail(
                 cx, MS_EIO, MS_NOWHERE,
                 "waited %g s for all ranks: %ld of %ld did not come, rank %ld first",
                 r->timeout_s, num, r->size, first);
+        }
     }
     for (int i = 0; i < MOST_GUESTS; i++)
         send_away(&d->guests[i]);
