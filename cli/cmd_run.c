@@ -77,10 +77,11 @@ static void name_rank(const request *r)
             ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
 }
 
-/* What is wrong with the command line is so for all ranks: rank 0 says it. A file may be missing for one of them only. */
+/* What is wrong with the command line is so for all ranks of a launcher: rank 0 says it. A file may be missing for one of them only, and each that is started by
+ * hand has a command line and variables of its own. */
 static ms_status say_once(const request *r, ms_status status)
 {
-    if (status == MS_EIO)
+    if (status == MS_EIO || r->choice.environment.launcher == MS_LAUNCHER_HAND)
         name_rank(r);
     else if (status != MS_OK && r->choice.environment.rank > 0)
         ms_run_forget_errors(r->cx);
@@ -181,14 +182,18 @@ static bool is_cuda(const ms_backend *backend)
     return strcmp(backend->name, "cuda") == 0;
 }
 
-static void note_device(const training *t, const ms_backend_job *job)
+static void note_device(const ms_ctx *cx, const training *t, const ms_backend_job *job)
 {
     if (t->used == NULL || !is_cuda(t->backend))
         return;
     t->used->transport = ms_cuda_transport_names[ms_cuda_job_transport(job)];
     t->used->shares_gpus = ms_cuda_job_shares_gpus(job);
-    if (ms_cuda_job_used(job, 0, t->device))
-        t->used->device = t->device;
+    if (!ms_cuda_job_used(job, 0, t->device))
+        return;
+    t->used->device = t->device;
+    if (t->device->lacks_fp8)
+        ms_note(cx, "cuBLASLt has no FP8 for some products of this plan: they were made "
+                    "in bf16");
 }
 
 static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
@@ -209,7 +214,7 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
         status = collected == MS_OK ? status : collected;
         out->broken_off = collected == MS_EINTERRUPTED;
     }
-    note_device(t, &job);
+    note_device(cx, t, &job);
     t->backend->close(&job);
     return status;
 }

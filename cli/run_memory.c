@@ -26,6 +26,7 @@ static double gpu_bytes(const ms_prediction *prediction, const ms_run_place *pla
                         int *most)
 {
     double largest = 0.0;
+    *most = 0;
     for (int gpu = 0; gpu < place->num_gpus; gpu++) {
         double sum = 0.0;
         for (long i = gpu; i < place->num_ranks; i += place->num_gpus)
@@ -142,7 +143,7 @@ ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
                            const ms_prediction *prediction, const ms_run_place *place)
 {
     double available_bytes = ms_host_memory_bytes();
-    int gpu = 0;
+    int gpu;
     ms_run_room room = {.needed_bytes = gpu_bytes(prediction, place, &gpu),
                         .available_bytes = place->gpu_bytes};
     if (room.needed_bytes > room.available_bytes) {

@@ -1,5 +1,6 @@
 /* Devices, memory, streams, events and copies by the CUDA run time, which is linked statically: the program starts where there is no CUDA, and says why. */
 #include "exec/backend_cuda_driver_priv.h"
+#include "exec/environment.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -114,11 +115,20 @@ static void ask_for_queues(void)
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
+/* Kernels that are loaded when they are first launched may wait for all that the GPU does (CUDA C++ Programming Guide, "Lazy Loading"): for a collective of one rank, while
+ * the launch is on the way of another rank on the same GPU to it. */
+static void load_at_once(void)
+{
+    if (ms_nccl_shares_gpus())
+        (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
 static ms_status find(ms_ctx *cx, int *num_devices)
 {
     char reason[MS_CUDA_REASON];
     *num_devices = 0;
     ask_for_queues();
+    load_at_once();
     cudaError_t error = cudaGetDeviceCount(num_devices);
     if (error != cudaSuccess || *num_devices == 0)
         return no_devices(cx, error);
@@ -401,6 +411,7 @@ const ms_cuda_driver ms_cuda_library_driver = {
     .copy = copy,
     .clear = clear,
     .product = ms_cuda_library_product,
+    .has_product = ms_cuda_library_has_product,
     .make_id = ms_cuda_library_make_id,
     .open_comm = ms_cuda_library_open_comm,
     .split = ms_cuda_library_split,

@@ -63,6 +63,8 @@ int ms_cuda_comm_version(char reason[MS_CUDA_REASON]);
 
 ms_status ms_cuda_library_product(ms_ctx *cx, ms_cuda_stream *stream,
                                   const ms_cuda_product *product);
+ms_status ms_cuda_library_has_product(ms_ctx *cx, const ms_cuda_product *product,
+                                      bool *has);
 void ms_cuda_close_products(ms_cuda_products *products);
 
 ms_status ms_cuda_library_make_id(ms_ctx *cx, ms_cuda_id *out);

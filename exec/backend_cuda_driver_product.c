@@ -114,6 +114,7 @@ typedef struct ready_product {
     product_key key;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, c;
+    cublasStatus_t answer; /* of the heuristic: whether there is an algorithm */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
 } ready_product;
@@ -330,6 +331,7 @@ static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preferenc
     return MS_OK;
 }
 
+/* That there is none is an answer, too, and kept. */
 static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
                                   ready_product *ready)
 {
@@ -345,13 +347,12 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
                                     ready->c, preference, 1, &found, &num_found);
     blas.preference_destroy(preference);
     MS_TRY(status);
-    if (answer != CUBLAS_STATUS_SUCCESS || num_found == 0) {
-        return ms_fail(
-            cx, MS_EIO, MS_NOWHERE,
-            "cuBLASLt has no algorithm for %s to %s, m %ld, n %ld, k %ld, batch %ld: %s",
-            ms_scalar_names[k->type], ms_scalar_names[k->result], k->m, k->n, k->k,
-            k->num_batch, blas.status_string(answer));
-    }
+    if (answer == CUBLAS_STATUS_SUCCESS)
+        answer = num_found > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (answer != CUBLAS_STATUS_SUCCESS && answer != CUBLAS_STATUS_NOT_SUPPORTED &&
+        answer != CUBLAS_STATUS_INVALID_VALUE)
+        return blas_failed(cx, answer, "cublasLtMatmulAlgoGetHeuristic");
+    ready->answer = answer;
     ready->algorithm = found.algo;
     ready->workspace_bytes = found.workspaceSize;
     return MS_OK;
@@ -389,6 +390,8 @@ static ready_product *find_ready(ms_ctx *cx, ms_cuda_products *p,
 static ms_status open_products(ms_ctx *cx, ms_cuda_device *device)
 {
     char reason[MS_CUDA_REASON];
+    if (device == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "the thread has entered no GPU");
     if (device->products != NULL)
         return MS_OK;
     if (ms_cuda_product_version(reason) == 0)
@@ -439,6 +442,16 @@ static ms_status workspace_of(ms_ctx *cx, ms_cuda_products *p, cudaStream_t stre
 
 /* ---- a product ---- */
 
+static ms_status no_algorithm(ms_ctx *cx, const ready_product *ready)
+{
+    const product_key *k = &ready->key;
+    return ms_fail(
+        cx, MS_EIO, MS_NOWHERE,
+        "cuBLASLt has no algorithm for %s to %s, m %ld, n %ld, k %ld, batch %ld: %s",
+        ms_scalar_names[k->type], ms_scalar_names[k->result], k->m, k->n, k->k,
+        k->num_batch, blas.status_string(ready->answer));
+}
+
 /* Of no terms: zeros, or what is there. */
 static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_product *p)
 {
@@ -462,6 +475,8 @@ static ms_status run_locked(ms_ctx *cx, ms_cuda_products *products, cudaStream_t
     const ready_product *ready = find_ready(cx, products, p);
     if (ready == NULL)
         return MS_EIO;
+    if (ready->answer != CUBLAS_STATUS_SUCCESS)
+        return no_algorithm(cx, ready);
     MS_TRY(workspace_of(cx, products, stream, &memory));
     MS_TRY(set_scales(cx, ready->desc, p));
     TRY_BLAS(cx, blas.matmul(products->handle, ready->desc,
@@ -481,11 +496,24 @@ ms_status ms_cuda_library_product(ms_ctx *cx, ms_cuda_stream *stream,
         return MS_OK;
     if (p->k == 0)
         return run_empty(cx, ms_cuda_stream_of(stream), p);
-    if (device == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "the thread has entered no GPU");
     MS_TRY(open_products(cx, device));
     pthread_mutex_lock(&device->products->lock);
     ms_status status = run_locked(cx, device->products, ms_cuda_stream_of(stream), p);
     pthread_mutex_unlock(&device->products->lock);
     return status;
+}
+
+ms_status ms_cuda_library_has_product(ms_ctx *cx, const ms_cuda_product *p, bool *has)
+{
+    ms_cuda_device *device = ms_cuda_entered();
+    *has = true;
+    if (p->m == 0 || p->n == 0 || p->k == 0)
+        return MS_OK;
+    MS_TRY(open_products(cx, device));
+    pthread_mutex_lock(&device->products->lock);
+    const ready_product *ready = find_ready(cx, device->products, p);
+    if (ready != NULL)
+        *has = ready->answer == CUBLAS_STATUS_SUCCESS;
+    pthread_mutex_unlock(&device->products->lock);
+    return ready != NULL ? MS_OK : MS_EIO;
 }

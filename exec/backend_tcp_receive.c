@@ -3,7 +3,10 @@
 #include "exec/sockets.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/socket.h>
+
+#define MOST_ELEMENTS (LONG_MAX / 16) /* whose bytes can be counted */
 
 static void lose(ms_wire *wire, ms_peer *p, const char *why)
 {
@@ -60,7 +63,11 @@ static void take_head(ms_wire *wire, ms_peer *p)
     h->name[sizeof h->name - 1] = '\0';
     bool is_known = h->first_word == MS_WIRE_FIRST_WORD && h->message <= MS_WIRE_LEAVES &&
                     h->kind < MS_NUM_TRANSFER_KINDS && h->scalar < MS_NUM_SCALARS &&
-                    h->group < MS_NUM_TRAFFIC_GROUPS && h->count >= 0 && h->num >= 0;
+                    h->group < MS_NUM_TRAFFIC_GROUPS && h->count >= 0 && h->num >= 0 &&
+                    h->num <= MOST_ELEMENTS;
+    /* whoever combines parts relies on it; those of an all-to-all are compared there */
+    if (is_known && h->message == MS_WIRE_PART && h->kind != MS_TRANSFER_ALL_TO_ALL)
+        is_known = h->num == h->count;
     if (!is_known) {
         lose(wire, p, "sends what is no message");
     } else if (h->message == MS_WIRE_PART) {

@@ -20,9 +20,11 @@ static void wait_ready(ms_wire *wire)
     pthread_mutex_lock(&wire->lock);
     for (long i = 0; i < wire->size; i++) {
         const ms_peer *p = &wire->peers[i];
-        int events = POLLIN | (p->first != NULL ? POLLOUT : 0);
-        wire->ready[i] = (struct pollfd){.fd = atomic_load(&p->is_over) ? -1 : p->socket,
-                                         .events = (short)events};
+        /* who says no more may still take what it is sent */
+        int reads = atomic_load(&p->is_over) ? 0 : POLLIN;
+        int events = reads | (p->first != NULL ? POLLOUT : 0);
+        wire->ready[i] =
+            (struct pollfd){.fd = events != 0 ? p->socket : -1, .events = (short)events};
     }
     pthread_mutex_unlock(&wire->lock);
     (void)poll(wire->ready, (nfds_t)wire->size + 1, -1);
@@ -39,12 +41,13 @@ static void *carry(void *state)
                 continue;
         for (long i = 0; i < wire->size; i++) {
             ms_peer *p = &wire->peers[i];
-            if ((wire->ready[i].revents & POLLOUT) != 0) {
+            if ((wire->ready[i].revents & (POLLOUT | POLLHUP | POLLERR)) != 0) {
                 pthread_mutex_lock(&wire->lock);
                 ms_wire_send_waiting(p);
                 pthread_mutex_unlock(&wire->lock);
             }
-            bool may_read = (wire->ready[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+            bool may_read = !atomic_load(&p->is_over) &&
+                            (wire->ready[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
             for (int n = 0; n < READS_AT_ONCE && may_read; n++)
                 may_read = ms_wire_read(wire, p);
         }

@@ -109,6 +109,7 @@ static void note_use(ms_device_rank *d)
     ms_cuda_used *used = &d->job->used[d->rank];
     double free_bytes;
     used->ordinal = d->ordinal;
+    used->lacks_fp8 = d->lacks_fp8;
     used->memory = ms_cuda_memory_look(d->memory);
     used->device_used_bytes = used->device_total_bytes = 0.0;
     if (d->driver->memory(&apart, d->gpu, &free_bytes, &used->device_total_bytes) ==

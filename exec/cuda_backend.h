@@ -43,6 +43,7 @@ typedef struct ms_cuda_used {
     ms_cuda_memory_figures memory; /* of the arena */
     double device_used_bytes;      /* by anybody, when the last run ended; 0: not known */
     double device_total_bytes;
+    bool lacks_fp8; /* some products of a run in fp8 were made in bf16 */
 } ms_cuda_used;
 ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job);
 /* Whether ranks on this machine share GPUs by NCCL (NCCL_MULTI_RANK_GPU_ENABLE): that they exchange something can be tried, how fast cannot. The job is open. */

@@ -141,6 +141,7 @@ struct ms_device_rank {
     void *sum_scratch; /* on the device */
     char *staging[2];  /* of reads and writes, in host memory */
     size_t staging_bytes[2];
+    bool lacks_fp8; /* some products that were to be in FP8 were made in bf16 */
     ms_cuda_event *staged[2];
     ms_cuda_kept_batch batches[MS_CUDA_BATCHES];
     unsigned long num_uses;

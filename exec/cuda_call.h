@@ -23,6 +23,7 @@ typedef struct ms_cuda_call {
     const ms_op_call *op; /* operands are in the device's memory; each has its scalar */
     const ms_cuda_batch *batch; /* NULL where op->batch is */
     void *workspace;            /* on the device: as many bytes as its function says */
+    bool *lacks_fp8; /* NULL or: becomes true where the library has no such product */
 } ms_cuda_call;
 
 /* MS_EIO: from the driver. Launches themselves are looked at by the caller. */

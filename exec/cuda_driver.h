@@ -128,6 +128,8 @@ typedef struct ms_cuda_driver {
     ms_status (*clear)(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
     ms_status (*product)(ms_ctx *cx, ms_cuda_stream *stream,
                          const ms_cuda_product *product);
+    /* Whether the library can make it on the GPU that the thread has entered; known by its shapes, types and addresses, and kept: asking again is cheap. */
+    ms_status (*has_product)(ms_ctx *cx, const ms_cuda_product *product, bool *has);
 
     /* ---- communicators ---- */
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);

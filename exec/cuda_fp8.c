@@ -100,6 +100,17 @@ static bool is_possible(const ms_cuda_call *call, const ms_cuda_product *p)
                ms_cuda_fp8_bytes(op->program, op->node, &call->precision);
 }
 
+/* Whether the library has it; false, too, where it fails. */
+static bool is_there(const ms_cuda_call *call, const ms_cuda_product *product,
+                     ms_status *status)
+{
+    bool has = false;
+    *status = call->driver->has_product(call->cx, product, &has);
+    if (*status == MS_OK && !has && call->lacks_fp8 != NULL)
+        *call->lacks_fp8 = true;
+    return *status == MS_OK && has;
+}
+
 bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *p, bool swapped,
                          ms_status *status)
 {
@@ -124,9 +135,6 @@ bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *p, boo
          .transpose = !p->transpose_b,
          .format = wide[1] ? MS_SCALAR_E5M2 : MS_SCALAR_E4M3,
          .to = memory.b}};
-    ms_cuda_fp8_find_scales(call->stream, memory.scales, memory.parts, matrices);
-    for (int i = 0; i < 2; i++)
-        ms_cuda_fp8_cast(call->stream, &matrices[i], memory.scales, i);
     ms_cuda_product product = *p;
     product.type = matrices[0].format;
     product.type_b = matrices[1].format;
@@ -138,6 +146,11 @@ bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *p, boo
     product.scale_a = &memory.scales->from_fp8[0];
     product.scale_b = &memory.scales->from_fp8[1];
     product.fast = !wide[0] && !wide[1];
+    if (!is_there(call, &product, status))
+        return *status != MS_OK;
+    ms_cuda_fp8_find_scales(call->stream, memory.scales, memory.parts, matrices);
+    for (int i = 0; i < 2; i++)
+        ms_cuda_fp8_cast(call->stream, &matrices[i], memory.scales, i);
     *status = call->driver->product(call->cx, call->stream, &product);
     return true;
 }

@@ -19,7 +19,8 @@ extern "C" {
 ms_cuda_workspace ms_cuda_fp8_bytes;
 /* The product of an EINSUM or GROUPED node, which the node's operands are given to as they are. True: it was made in FP8, or failed (*status). False: nothing was done, as it
  * is none of a layer's weights, has fewer than 16 terms, a result whose rows are no multiple of 16 elements or that is not at 16 bytes, or (experts with more rows than balanced
- * routing gives to all of the rank's) operands that are larger than the workspace; then it is one of bf16. `swapped`: the product's a is the node's second operand. */
+ * routing gives to all of the rank's) operands that are larger than the workspace, or as the library has no algorithm for it (*call->lacks_fp8); then it is one of bf16.
+ * `swapped`: the product's a is the node's second operand. */
 bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *product,
                          bool swapped, ms_status *status);
 #endif

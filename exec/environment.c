@@ -199,7 +199,8 @@ static bool slurm_meeting_point(ms_arena *arena, ms_meeting_point *out)
         out->address = first_host(arena, list);
     if (!is_set("MASTER_PORT"))
         out->port = slurm_port();
-    return out->address != NULL && out->address[0] != '\0' && out->port > 0;
+    return out->address != NULL && out->address[0] != '\0' && out->port > 0 &&
+           out->port < 65536;
 }
 
 /* Both a launcher and MESHSIM_RANK may say which rank this is. */

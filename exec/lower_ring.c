@@ -60,6 +60,8 @@ static ms_status open_workspace(ring *r, bool backward)
         r->sums.data = first;
         r->own = first + (size_t)sums_bytes;
     }
+    if (!backward) /* there may be no workspace */
+        return MS_OK;
     r->gradient[1] = first + (size_t)(sums_bytes + own_bytes);
     r->gradient[2] = r->gradient[1] + r->block_bytes;
     return MS_OK;

@@ -80,7 +80,7 @@ static ms_status meet_by_file(ms_ctx *cx, ms_rendezvous *r, const char *path)
 {
     long port = 0;
     int error = 0;
-    ms_meeting_file_remove(path);
+    MS_TRY(ms_meeting_file_clear(cx, path));
     int listener = ms_socket_listen_anywhere(false, &port, &error);
     if (listener < 0) {
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank 0 cannot listen: %s",
@@ -89,7 +89,7 @@ static ms_status meet_by_file(ms_ctx *cx, ms_rendezvous *r, const char *path)
     ms_status status = ms_meeting_file_write(cx, path, port, r->nonce);
     if (status == MS_OK) {
         status = ms_rendezvous_take_all(cx, r, listener, 1, true);
-        ms_meeting_file_remove(path);
+        ms_meeting_file_remove(path, r->nonce);
     }
     (void)close(listener);
     return status;
@@ -119,7 +119,7 @@ ms_status ms_rendezvous_greet(const ms_rendezvous *r, const ms_patience *patienc
 }
 
 /* Rank 0 may begin later. MS_EIO, without a message: the time is over. */
-static ms_status pause_before_next(const ms_rendezvous *r, const ms_patience *patience)
+static ms_status pause_before_next(const ms_patience *patience)
 {
     const struct timespec pause = {.tv_nsec = MOST_PAUSE_NS};
     if (ms_patience_interrupted(patience))
@@ -127,7 +127,6 @@ static ms_status pause_before_next(const ms_rendezvous *r, const ms_patience *pa
     if (ms_clock_s() > patience->until_s)
         return MS_EIO;
     nanosleep(&pause, NULL);
-    (void)r;
     return MS_OK;
 }
 
@@ -139,7 +138,7 @@ static ms_status reach_later(ms_ctx *cx, ms_rendezvous *r, const ms_patience *pa
         ms_status status = ms_socket_reach(patience, found, &r->sockets[0], &error);
         if (status == MS_OK)
             return MS_OK;
-        status = pause_before_next(r, patience);
+        status = pause_before_next(patience);
         if (status == MS_EIO) {
             return ms_fail(cx, MS_EIO, MS_NOWHERE,
                            "waited %g s for rank 0, which does not listen at %s, port "
@@ -210,7 +209,7 @@ static ms_status come_by_file(ms_ctx *cx, ms_rendezvous *r, const char *path)
                                said);
             }
         }
-        ms_status status = pause_before_next(r, &patience);
+        ms_status status = pause_before_next(&patience);
         if (status == MS_EIO) {
             return ms_fail(cx, MS_EIO, MS_NOWHERE, "waited %g s for rank 0: %s %s",
                            r->timeout_s, path,

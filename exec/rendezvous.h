@@ -1,6 +1,6 @@
 /* Processes that a launcher started without a library between them meet at an address, or by a file that all of them see: rank 0 listens, the others come to it.
  *
- * The file is for the ranks of one run. Rank 0 removes what is there when it begins, writes its addresses and a random word at once (under another name, then
+ * The file is for the ranks of one run. Rank 0 removes what an earlier run left there when it begins, but nothing else, writes its addresses and a random word at once (under another name, then
  * renamed), and removes it when all have come. What an earlier run left misleads nobody: where it says, nobody answers, or somebody who does not know its word; who
  * came there reads the file again until the time is over. */
 #ifndef MS_EXEC_RENDEZVOUS_H

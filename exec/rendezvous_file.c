@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FIRST_LINE "meshsim meeting 1"
@@ -76,12 +77,7 @@ ms_status ms_meeting_file_write(ms_ctx *cx, const char *path, long port,
     return status;
 }
 
-void ms_meeting_file_remove(const char *path)
-{
-    (void)unlink(path);
-}
-
-/* ---- others ---- */
+/* ---- both ---- */
 
 /* Without its end; false: there is none, or it is too long. */
 static bool read_line(FILE *file, char *line, int room)
@@ -94,9 +90,46 @@ static bool read_line(FILE *file, char *line, int room)
     return whole;
 }
 
+/* Whether such a file is there, by the run whose word this is; NULL: by any. */
+static bool is_by(const char *path, const char *nonce)
+{
+    char line[MS_HOST_TEXT], word[MS_NONCE_TEXT];
+    FILE *file = fopen(path, "r");
+    bool is_one = file != NULL && read_line(file, line, sizeof line) &&
+                  strcmp(line, FIRST_LINE) == 0;
+    if (nonce != NULL)
+        is_one = is_one && read_line(file, word, sizeof word) && strcmp(word, nonce) == 0;
+    if (file != NULL)
+        (void)fclose(file);
+    return is_one;
+}
+
+ms_status ms_meeting_file_clear(ms_ctx *cx, const char *path)
+{
+    struct stat at;
+    if (stat(path, &at) != 0)
+        return MS_OK;
+    if (S_ISREG(at.st_mode) && (at.st_size == 0 || is_by(path, NULL))) {
+        (void)unlink(path);
+        return MS_OK;
+    }
+    return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                   "rank 0 does not write over %s, where ranks are to meet: it is "
+                   "something else",
+                   path);
+}
+
+void ms_meeting_file_remove(const char *path, const char nonce[MS_NONCE_TEXT])
+{
+    if (is_by(path, nonce))
+        (void)unlink(path);
+}
+
+/* ---- others ---- */
+
 static bool read_all(FILE *file, ms_meeting_file *out)
 {
-    char line[MS_HOST_TEXT], host[MS_HOST_TEXT];
+    char line[MS_HOST_TEXT + 1], host[MS_HOST_TEXT]; /* names may fill theirs */
     if (!read_line(file, line, sizeof line) || strcmp(line, FIRST_LINE) != 0 ||
         !read_line(file, out->nonce, sizeof out->nonce) ||
         !read_line(file, line, sizeof line))

@@ -41,7 +41,10 @@ typedef struct ms_meeting_file {
 /* At once. MS_EIO: it cannot be written. */
 ms_status ms_meeting_file_write(ms_ctx *cx, const char *path, long port,
                                 const char nonce[MS_NONCE_TEXT]);
-void ms_meeting_file_remove(const char *path);
+/* Before it is written: removes what an earlier run left there, or an empty file. MS_EIO: it is something else, which is kept. */
+ms_status ms_meeting_file_clear(ms_ctx *cx, const char *path);
+/* Unless another run has written it since. */
+void ms_meeting_file_remove(const char *path, const char nonce[MS_NONCE_TEXT]);
 /* False: it is not there, or is something else. */
 bool ms_meeting_file_read(const char *path, ms_meeting_file *out);
 

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,24 +59,33 @@ bool ms_socket_is_transient(int error)
     return error == EINTR || error == EAGAIN || error == EWOULDBLOCK;
 }
 
+bool ms_socket_is_of_comer(int error)
+{
+    return ms_socket_is_transient(error) || error == ECONNABORTED || error == EPROTO ||
+           error == ENETDOWN || error == ENETUNREACH || error == EHOSTUNREACH;
+}
+
+ms_status ms_socket_look(const ms_patience *patience, struct pollfd *sockets, nfds_t num)
+{
+    double left_s = patience->until_s - ms_clock_s();
+    if (ms_patience_interrupted(patience))
+        return MS_EINTERRUPTED;
+    if (left_s <= 0.0)
+        return MS_EIO;
+    int most_ms = left_s < LOOK_UP_S ? (int)(1e3 * left_s) + 1 : (int)(1e3 * LOOK_UP_S);
+    int found = poll(sockets, num, most_ms);
+    for (nfds_t i = 0; i < num && found < 0; i++)
+        sockets[i].revents = 0;
+    return found >= 0 || ms_socket_is_transient(errno) ? MS_OK : MS_EIO;
+}
+
 /* Looks up between: another thread may have taken the signal. */
 ms_status ms_socket_wait(const ms_patience *patience, int socket, short what)
 {
     struct pollfd ready = {.fd = socket, .events = what};
-    for (;;) {
-        double left_s = patience->until_s - ms_clock_s();
-        if (ms_patience_interrupted(patience))
-            return MS_EINTERRUPTED;
-        if (left_s <= 0.0)
-            return MS_EIO;
-        int num =
-            poll(&ready, 1,
-                 left_s < LOOK_UP_S ? (int)(1e3 * left_s) + 1 : (int)(1e3 * LOOK_UP_S));
-        if (num > 0)
-            return MS_OK;
-        if (num < 0 && !ms_socket_is_transient(errno))
-            return MS_EIO;
-    }
+    while (ready.revents == 0)
+        MS_TRY(ms_socket_look(patience, &ready, 1));
+    return MS_OK;
 }
 
 ms_status ms_socket_put(const ms_patience *patience, int socket, const void *bytes,
@@ -121,6 +129,18 @@ static ms_status connect_to(const ms_patience *patience, const struct addrinfo *
     return *error == 0 ? MS_OK : MS_EIO;
 }
 
+/* Who comes to a port of its own machine at which nobody listens may be given this very port, and then meets itself. */
+static bool is_its_own_peer(int socket)
+{
+    struct sockaddr_storage own, other;
+    memset(&own, 0, sizeof own);
+    memset(&other, 0, sizeof other);
+    socklen_t own_length = sizeof own, other_length = sizeof other;
+    return getsockname(socket, (struct sockaddr *)&own, &own_length) == 0 &&
+           getpeername(socket, (struct sockaddr *)&other, &other_length) == 0 &&
+           own_length == other_length && memcmp(&own, &other, own_length) == 0;
+}
+
 ms_status ms_socket_reach(const ms_patience *patience, const struct addrinfo *found,
                           int *out, int *error)
 {
@@ -131,6 +151,10 @@ ms_status ms_socket_reach(const ms_patience *patience, const struct addrinfo *fo
         if (*out < 0)
             continue;
         status = connect_to(patience, found, *out, error);
+        if (status == MS_OK && is_its_own_peer(*out)) {
+            *error = ECONNREFUSED;
+            status = MS_EIO;
+        }
         if (status != MS_OK)
             (void)close(*out);
     }

@@ -220,7 +220,8 @@ static void ranks_do_not_share_a_gpu_by_nccl(void **state)
     ASSERT_TEXT(test_messages(cx),
                 "error: 4 ranks share 3 GPUs, and NCCL gives a GPU to one rank only\n"
                 "  hint: --transport host exchanges through host memory, for tests of "
-                "correctness\n");
+                "correctness; NCCL 2.30 and later shares them with "
+                "NCCL_MULTI_RANK_GPU_ENABLE=1\n");
 }
 
 /* The fake GPU has 1 GiB. Two of three ranks are on the first of two. */

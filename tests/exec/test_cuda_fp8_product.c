@@ -35,11 +35,25 @@ static ms_status noted_product(ms_ctx *cx, ms_cuda_stream *stream,
     return ms_cuda_fake_driver.product(cx, stream, p);
 }
 
+/* What the library is asked before: whether it has an algorithm. */
+static bool has_none, fails_to_say;
+
+static ms_status answer(ms_ctx *cx, const ms_cuda_product *p, bool *has)
+{
+    if (fails_to_say)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no answer");
+    MS_TRY(ms_cuda_fake_driver.has_product(cx, p, has));
+    assert_true(*has && ms_scalar_is_fp8(p->type));
+    *has = !has_none;
+    return MS_OK;
+}
+
 static const ms_cuda_driver *noting_driver(void)
 {
     static ms_cuda_driver driver;
     driver = ms_cuda_fake_driver;
     driver.product = noted_product;
+    driver.has_product = answer;
     return &driver;
 }
 
@@ -97,17 +111,24 @@ static void make_operand(product_run *r, const product_case *c, int i, const cha
     ms_case_load((ms_scalar)x->scalar, r->values[i], x->data, x->count);
 }
 
-static void multiply(product_run *r, ms_real_type type)
+static bool was_lacking; /* FP8, in the last product */
+
+static ms_status try_multiply(product_run *r, ms_real_type type)
 {
+    was_lacking = false;
     ms_cuda_call call = {.cx = test_cx(),
                          .driver = noting_driver(),
                          .precision = ms_precision_of(type),
                          .op = &r->op,
-                         .workspace = r->memory[3]};
+                         .workspace = r->memory[3],
+                         .lacks_fp8 = &was_lacking};
     num_fp8 = num_others = 0;
-    ASSERT_OK(r->node.op == MS_OP_GROUPED ? ms_cuda_grouped(&call)
-                                          : ms_cuda_einsum(&call),
-              call.cx);
+    return r->node.op == MS_OP_GROUPED ? ms_cuda_grouped(&call) : ms_cuda_einsum(&call);
+}
+
+static void multiply(product_run *r, ms_real_type type)
+{
+    ASSERT_OK(try_multiply(r, type), test_cx());
 }
 
 static product_run *run_product(const product_case *c, uint64_t seed)
@@ -277,6 +298,7 @@ static void products_are_those_of_rounded_operands(void **state)
         product_run *r = run_product(c, 300 + i);
         ASSERT_INT(num_fp8, 1);
         ASSERT_INT(num_others, 0);
+        ASSERT_INT(was_lacking, false);
         ASSERT_INT(last.fast, is_forward);
         assert_true(is_forward || last.type == MS_SCALAR_E5M2 ||
                     last.type_b == MS_SCALAR_E5M2);
@@ -379,6 +401,36 @@ static void too_many_rows_are_multiplied_in_bf16(void **state)
     end_product(r);
 }
 
+/* The library has no algorithm for them in FP8: the bits of bf16, and nothing written to the workspace. */
+static void what_the_library_lacks_is_multiplied_in_bf16(void **state)
+{
+    (void)state;
+    const product_case cases[] = {
+        {"bsh,hf->bsf", {ACT, WEI, ACT}, "b2 s9 h32 f48", NULL, 0},
+        {"bsh,bsf->hf", {ACT, GRA, WGRA}, "b2 s17 h33 f48", NULL, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        has_none = true;
+        product_run *r = run_product(&cases[i], 600 + i);
+        has_none = false;
+        ASSERT_INT(num_fp8, 0);
+        ASSERT_INT(num_others, 1);
+        ASSERT_INT(was_lacking, true);
+        ASSERT_INT(*(unsigned char *)r->memory[3], 0xff);
+        const double *got = take_result(r);
+        multiply(r, MS_REAL_BF16);
+        ASSERT_INT(was_lacking, false);
+        const double *want = take_result(r);
+        for (long j = 0; j < r->local[2].count; j++)
+            ASSERT_NEAR(got[j], want[j], 0);
+        fails_to_say = true;
+        ASSERT_INT(try_multiply(r, MS_REAL_FP8), MS_EIO);
+        fails_to_say = false;
+        ASSERT_INT(num_fp8 + num_others, 0);
+        end_product(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +439,7 @@ int main(void)
         cmocka_unit_test(products_of_nothing_stay_nothing),
         cmocka_unit_test(experts_have_products_of_their_own),
         cmocka_unit_test(too_many_rows_are_multiplied_in_bf16),
+        cmocka_unit_test(what_the_library_lacks_is_multiplied_in_bf16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,11 +23,21 @@ static ms_status counted_product(ms_ctx *cx, ms_cuda_stream *stream,
     return ms_cuda_fake_driver.product(cx, stream, p);
 }
 
+static bool has_none; /* no product in FP8 */
+
+static ms_status answer(ms_ctx *cx, const ms_cuda_product *p, bool *has)
+{
+    MS_TRY(ms_cuda_fake_driver.has_product(cx, p, has));
+    *has = *has && !has_none;
+    return MS_OK;
+}
+
 static const ms_cuda_driver *counting_driver(void)
 {
     static ms_cuda_driver driver;
     driver = ms_cuda_fake_driver;
     driver.product = counted_product;
+    driver.has_product = answer;
     return &driver;
 }
 
@@ -145,6 +155,23 @@ static void experts_learn(void **state)
     assert_true(got.losses[NUM_STEPS - 1] < 0.8 * got.losses[0]);
 }
 
+/* A library without algorithms for FP8: the run is one in bf16, to the bit. */
+static void runs_without_algorithms_are_in_bf16(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = small_plan();
+    const ms_model *model = wide_model(cx, ms_small_llama);
+    has_none = true;
+    ms_outcome got = train(cx, model, &plan, MS_REAL_FP8);
+    has_none = false;
+    ASSERT_INT(num_fp8, 0);
+    ms_outcome want = train(cx, model, &plan, MS_REAL_BF16);
+    for (int i = 0; i < NUM_STEPS; i++)
+        ASSERT_NEAR(got.losses[i], want.losses[i], 0);
+    ASSERT_NEAR(distance(&got.gradients, &want.gradients), 0, 0);
+}
+
 /* ---- what is refused ---- */
 
 static ms_status open_on(ms_ctx *cx, int capability, ms_real_type type)
@@ -182,6 +209,7 @@ int main(void)
         cmocka_unit_test(losses_are_near_those_of_bf16),
         cmocka_unit_test(ranks_share_the_work),
         cmocka_unit_test(experts_learn),
+        cmocka_unit_test(runs_without_algorithms_are_in_bf16),
         cmocka_unit_test(gpus_without_fp8_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

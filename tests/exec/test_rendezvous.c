@@ -143,6 +143,94 @@ static void a_stale_file_leads_to_nobody(void **state)
     ASSERT_INT(close(listener), 0);
 }
 
+/* Who named the wrong file does not lose it; a file that another run has written since stays. */
+static void files_of_others_are_kept(void **state)
+{
+    (void)state;
+    ms_rendezvous r;
+    ms_ctx *cx = test_cx();
+    const char *path = path_of_file();
+    const ms_meeting_point at = {.file = path};
+    ms_launch launch = rank_of(0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "a model\n");
+    ASSERT_INT(fclose(file), 0);
+    ASSERT_INT(ms_rendezvous_open(cx, &launch, &at, 0.2, NULL, &r), MS_EIO);
+    assert_non_null(strstr(cx->first->message, "it is something else"));
+    ASSERT_INT(truncate(path, 0), 0);
+    pid_t other = fork();
+    if (other == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+        write_file(path, 1);
+        _exit(0);
+    }
+    cx = test_cx();
+    ASSERT_INT(ms_rendezvous_open(cx, &launch, &at, 1.5, NULL, &r), MS_EIO);
+    assert_non_null(strstr(cx->first->message, "did not come"));
+    ASSERT_INT(waitpid(other, NULL, 0), other);
+    ASSERT_INT(unlink(path), 0);
+}
+
+#define NUM_STRANGERS 20
+
+/* They come before all ranks, and stay: one has begun to speak, the others are silent. */
+static int come_after_strangers(const ms_meeting_point *at)
+{
+    const char *why;
+    int error, strangers[NUM_STRANGERS], wrong = 0;
+    ms_patience patience = ms_patience_for(10.0, NULL);
+    struct addrinfo *found = ms_host_find(at->address, at->port, &why);
+    for (int i = 0; i < NUM_STRANGERS; i++)
+        while (ms_socket_reach(&patience, found, &strangers[i], &error) != MS_OK)
+            if (ms_clock_s() > patience.until_s)
+                return 20;
+    if (ms_socket_put(&patience, strangers[0], "meshsim rank 1", 10) != MS_OK)
+        return 21;
+    for (long rank = 1; rank < NUM_RANKS; rank++)
+        if (fork() == 0)
+            _exit(run_rank(test_cx(), rank, at));
+    for (long rank = 1; rank < NUM_RANKS; rank++) {
+        int status;
+        (void)wait(&status);
+        wrong = wrong != 0 || !WIFEXITED(status) ? 22 : WEXITSTATUS(status);
+    }
+    freeaddrinfo(found);
+    return wrong;
+}
+
+static void strangers_keep_no_rank_waiting(void **state)
+{
+    (void)state;
+    const ms_meeting_point at = {.address = "127.0.0.1", .port = ms_mpi_free_port()};
+    int status;
+    double began_s = ms_clock_s();
+    pid_t others = fork();
+    if (others == 0)
+        _exit(come_after_strangers(&at));
+    ASSERT_INT(run_rank(test_cx(), 0, &at), 0);
+    ASSERT_INT(waitpid(others, &status, 0), others);
+    assert_true(WIFEXITED(status));
+    ASSERT_INT(WEXITSTATUS(status), 0);
+    assert_true(ms_clock_s() - began_s < MS_GREETING_S);
+}
+
+/* A port that the system gives to who connects is given to each of them in turn: some would meet themselves. */
+static void nobody_meets_itself(void **state)
+{
+    (void)state;
+    const char *why;
+    int error = 0, out;
+    ms_patience patience = ms_patience_for(60.0, NULL);
+    struct addrinfo *found = ms_host_find("127.0.0.1", ms_mpi_free_port() & ~1L, &why);
+    assert_non_null(found);
+    for (int i = 0; i < 40000; i++)
+        if (ms_socket_reach(&patience, found, &out, &error) == MS_OK)
+            fail_msg("it meets itself after %d others", i);
+    ASSERT_INT(error, ECONNREFUSED);
+    freeaddrinfo(found);
+}
+
 static void who_waits_in_vain_for_a_file_says_so(void **state)
 {
     (void)state;
@@ -287,6 +375,9 @@ int main(void)
         cmocka_unit_test(ranks_meet_talk_and_are_missed),
         cmocka_unit_test(ranks_meet_by_a_file),
         cmocka_unit_test(a_stale_file_leads_to_nobody),
+        cmocka_unit_test(files_of_others_are_kept),
+        cmocka_unit_test(strangers_keep_no_rank_waiting),
+        cmocka_unit_test(nobody_meets_itself),
         cmocka_unit_test(who_waits_in_vain_for_a_file_says_so),
         cmocka_unit_test(who_waits_in_vain_says_so),
         cmocka_unit_test(other_sizes_are_told_at_once),

@@ -329,6 +329,7 @@ const ms_cuda_driver ms_cuda_fake_driver = {
     .copy = fake_copy,
     .clear = fake_clear,
     .product = fake_product,
+    .has_product = fake_has_product,
     .make_id = fake_make_id,
     .open_comm = fake_open_comm,
     .split = fake_split_comm,

@@ -177,6 +177,7 @@ ms_status fake_copy(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *fr
                     size_t bytes, ms_cuda_direction direction);
 ms_status fake_clear(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
 ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product *p);
+ms_status fake_has_product(ms_ctx *cx, const ms_cuda_product *p, bool *has);
 
 /* ---- communicators: cuda_fake_comm.c ---- */
 /* Does one collective or send for all it concerns, where `item` is at the head of its stream; false: not possible yet. */

@@ -310,3 +310,10 @@ ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "product") : MS_OK;
 }
+
+ms_status fake_has_product(ms_ctx *cx, const ms_cuda_product *p, bool *has)
+{
+    (void)cx;
+    *has = is_product(p);
+    return MS_OK;
+}
