@@ -79,8 +79,9 @@ static const ms_field stack_fields[] = {
      .low = 0,
      .high = 1,
      .unit = MS_UNIT_SECONDS,
-     .help = "what each tensor-parallel rank adds to host_per_layer where pipeline stages "
-             "lie on several nodes; left out: nothing"},
+     .help =
+         "what each tensor-parallel rank adds to host_per_layer where pipeline stages "
+         "lie on several nodes; left out: nothing"},
     FIGURE(launch_frac, "launch_frac", 0, 10,
            "of the launch time that remains per kernel"),
     FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,

@@ -98,11 +98,12 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
 static const ms_stack *settled_stack(const ms_run_prices *prices, const ms_stack *stack,
                                      bool kept)
 {
-    for (const kept_workload *at = prices->first; at != NULL; at = at->next)
-        if (at->first->stack != stack && at->first->stack->regather == !kept &&
-            !at->first->stack->keeps_gathers_alone &&
-            strcmp(at->first->stack->name, stack->name) == 0)
-            return at->first->stack;
+    for (const kept_workload *at = prices->first; at != NULL; at = at->next) {
+        const ms_stack *found = at->first->stack;
+        if (found != stack && found->regather == !kept && !found->keeps_gathers_alone &&
+            strcmp(found->name, stack->name) == 0)
+            return found;
+    }
     ms_stack *settled = MS_NEW(prices->arena, ms_stack);
     *settled = ms_stack_with_gathers(stack, kept);
     return settled;

@@ -1,17 +1,15 @@
 /* Coordinate descent over constants: a grid that finds the valley, then Brent's method in it (GSL). Each step prices only the runs that the constant changes. */
 #include "sim/runs_fit.h"
 
+#include "costmodel/minimum.h"
 #include "sim/runs_fit_priv.h"
 
-#include <gsl/gsl_errno.h>
-#include <gsl/gsl_min.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NUM_SWEEPS   6
 #define NUM_GRID     9
-#define MAX_STEPS    20
 #define TOLERANCE    1e-3 /* of the range of a constant */
 #define LEAST_GAIN   1e-5 /* of the objective, by a sweep */
 #define LEAST_ROWS   2    /* that tell a constant */
@@ -80,26 +78,6 @@ static double grid_point(const ms_fit_constant *c, int i)
     return c->low + (c->high - c->low) * i / (NUM_GRID - 1);
 }
 
-/* The least of a bracket by Brent's method; the middle where it brackets none. */
-static double refine(problem *p, double low, double middle, double high)
-{
-    gsl_function f = {.function = objective, .params = p};
-    gsl_min_fminimizer *m = gsl_min_fminimizer_alloc(gsl_min_fminimizer_brent);
-    double least = middle;
-    double tolerance = TOLERANCE * (p->constant->high - p->constant->low);
-    if (gsl_min_fminimizer_set(m, &f, middle, low, high) == GSL_SUCCESS)
-        for (int i = 0; i < MAX_STEPS && gsl_min_fminimizer_iterate(m) == GSL_SUCCESS;
-             i++) {
-            least = gsl_min_fminimizer_x_minimum(m);
-            if (gsl_min_test_interval(gsl_min_fminimizer_x_lower(m),
-                                      gsl_min_fminimizer_x_upper(m), tolerance,
-                                      0.0) == GSL_SUCCESS)
-                break;
-        }
-    gsl_min_fminimizer_free(m);
-    return least;
-}
-
 /* Returns what the objective gained. */
 static double fit_constant(problem *p)
 {
@@ -114,8 +92,10 @@ static double fit_constant(problem *p)
         }
     }
     double step = (c->high - c->low) / (NUM_GRID - 1);
-    double found =
-        refine(p, fmax(least - step, c->low), least, fmin(least + step, c->high));
+    const ms_bracket bracket = {fmax(least - step, c->low), least,
+                                fmin(least + step, c->high),
+                                TOLERANCE * (c->high - c->low)};
+    double found = ms_minimum(objective, p, &bracket);
     double at_found = objective(found, p);
     if (at_found < at_least) {
         at_least = at_found;
@@ -140,7 +120,6 @@ static void note_sources(ms_runs_fit *fit, ms_fit_constant *c, int left_out)
 
 void ms_runs_fit_make(ms_runs_fit *fit, int left_out)
 {
-    gsl_error_handler_t *handler = gsl_set_error_handler_off();
     problem p = {.fit = fit, .left_out = left_out};
     for (int i = 0; i < fit->num_constants; i++) {
         p.constant = &fit->constants[i];
@@ -157,7 +136,6 @@ void ms_runs_fit_make(ms_runs_fit *fit, int left_out)
                 gain += fit_constant(&p);
         }
     }
-    gsl_set_error_handler(handler);
 }
 
 /* ---- cross-validation ---- */

@@ -4,6 +4,7 @@
 #ifndef MS_SIM_RUNS_FIT_H
 #define MS_SIM_RUNS_FIT_H
 
+#include "base/json.h"
 #include "sim/validation.h"
 
 #define MS_MAX_FIT_CONSTANTS 64
@@ -41,9 +42,12 @@ typedef struct ms_runs_fit {
         weight_of; /* (num_runs): all rows of a source weigh as one, of small sources as many as they have */
 } ms_runs_fit;
 
-/* Reads a list of constants and binds it to the runs, whose profiles and stacks become copies that the fit changes. Everything lives in cx->arena. MS_EINPUT: malformed, or
- * a figure that its file does not have. */
-ms_status ms_runs_fit_open(ms_ctx *cx, const char *path, ms_published_runs *runs,
+/* Reads a list of constants, by its name in configs/fits/ or a path, and binds it to the runs, whose profiles and stacks become copies that the fit changes. Everything lives in
+ * cx->arena but what ms_runs_fit_close closes after MS_OK. MS_EIO, MS_EINPUT: unknown, malformed, or a figure that its file does not have; files that no run uses are not looked at. */
+ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs,
+                           ms_runs_fit *out);
+/* The same from a document. */
+ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
                            ms_runs_fit *out);
 void ms_runs_fit_close(ms_runs_fit *fit);
 

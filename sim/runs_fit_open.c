@@ -1,6 +1,7 @@
 /* Reads constants to be fitted, and binds them to the runs' profiles and stacks. */
 #include "base/figure.h"
 #include "base/json.h"
+#include "base/paths.h"
 #include "sim/runs_fit_priv.h"
 
 #include <math.h>
@@ -133,17 +134,19 @@ static const ms_figure *find_figure(const copied *file, const char *key)
 }
 
 /* "profiles/h100-sxm gemm.bf16.sustained". Files that no run uses are not looked at. */
-static ms_status bind_target(ms_ctx *cx, ms_jval at, copied *files, ms_fit_target *out)
+static ms_status bind_target(ms_ctx *cx, ms_jval at, copied *files,
+                             const ms_fit_constant *constant, ms_fit_target *out)
 {
     const char *text = NULL;
     MS_TRY(ms_json_text(cx, at, &text));
     size_t length = strcspn(text, " ");
     *out = (ms_fit_target){.name = text, .shipped = (double)NAN};
-    if (text[length] == '\0')
+    if (text[length] == '\0') {
         return ms_json_fail(cx, at,
                             "\"%s\" is no file and figure, as in "
                             "\"stacks/nemo tp_overlap\"",
                             text);
+    }
     for (copied *file = files; file != NULL; file = file->next) {
         if (strlen(file->name) != length || strncmp(file->name, text, length) != 0)
             continue;
@@ -151,6 +154,10 @@ static ms_status bind_target(ms_ctx *cx, ms_jval at, copied *files, ms_fit_targe
         if (figure == NULL || !figure->is_coefficient)
             return ms_json_fail(cx, at, "%s has no coefficient \"%s\"", file->name,
                                 text + length + 1);
+        if (constant->low < figure->low || constant->high > figure->high)
+            return ms_json_fail(
+                cx, at, "%s is between %g and %g, and %g to %g is to be tried", text,
+                figure->low, figure->high, constant->low, constant->high);
         out->value = (double *)(void *)((char *)file->copy + figure->offset);
         out->shipped = *out->value;
     }
@@ -208,7 +215,7 @@ static ms_status read_constant(ms_ctx *cx, ms_jval at, copied *files,
         return ms_json_fail(cx, of, "\"of\" is no list of figures");
     out->targets = MS_NEW_ARRAY(cx->arena, out->num_targets, ms_fit_target);
     for (int i = 0; i < out->num_targets; i++)
-        MS_TRY(bind_target(cx, ms_json_element(cx, of, i), files, &out->targets[i]));
+        MS_TRY(bind_target(cx, ms_json_element(cx, of, i), files, out, &out->targets[i]));
     out->value = out->unknown;
     for (int i = out->num_targets - 1; i >= 0; i--)
         if (out->targets[i].value != NULL)
@@ -270,23 +277,31 @@ static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
     c->rows = rows;
 }
 
-ms_status ms_runs_fit_open(ms_ctx *cx, const char *path, ms_published_runs *runs,
+ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
                            ms_runs_fit *out)
 {
-    ms_jdoc *doc = NULL;
-    ms_jval root;
     *out = (ms_runs_fit){.runs = runs};
     copied *files = copy_files(cx->arena, runs);
-    MS_TRY(ms_json_load(cx, path, &doc, &root));
-    ms_status status = read_constants(cx, root, files, out);
-    ms_json_close(doc);
-    MS_TRY(status);
+    MS_TRY(read_constants(cx, root, files, out));
     find_sources(cx->arena, out);
     weigh(cx->arena, out);
     out->prices = ms_run_prices_open();
     for (int i = 0; i < out->num_constants; i++)
         find_rows(cx->arena, out, &out->constants[i]);
     return MS_OK;
+}
+
+ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs,
+                           ms_runs_fit *out)
+{
+    ms_jdoc *doc = NULL;
+    ms_jval root;
+    const char *path = NULL;
+    MS_TRY(ms_config_resolve(cx, "fits", "list of constants", name, NULL, &path));
+    MS_TRY(ms_json_load(cx, path, &doc, &root));
+    ms_status status = ms_runs_fit_read(cx, root, runs, out);
+    ms_json_close(doc);
+    return status;
 }
 
 void ms_runs_fit_close(ms_runs_fit *fit)

@@ -167,8 +167,10 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
     double backward = part.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
-    part.forward_s = ms_with_host_s(forward, host_s(workload, bill, links, MS_BILL_FORWARD));
-    part.backward_s = ms_with_host_s(backward, host_s(workload, bill, links, MS_BILL_BACKWARD));
+    part.forward_s =
+        ms_with_host_s(forward, host_s(workload, bill, links, MS_BILL_FORWARD));
+    part.backward_s =
+        ms_with_host_s(backward, host_s(workload, bill, links, MS_BILL_BACKWARD));
     /* waiting for the host is shared in proportion */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);

@@ -267,11 +267,12 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     if (v->memory.num_runs > 0)
         fprintf(out, "more than 2 %% below the measurement: %.1f %% of the runs\n",
                 100.0 * v->memory.under_frac);
-    if (v->memory.num_ranges > 0)
+    if (v->memory.num_ranges > 0) {
         fprintf(
             out,
             "peaks that are a range: %d, of which %.1f %% hold the measurement within 2 %%\n",
             v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
+    }
     print_ranking(out, arena, v);
     print_skipped(out, arena, v->runs);
 }

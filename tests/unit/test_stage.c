@@ -226,6 +226,21 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
     ASSERT_NEAR(layer.backward_s, 6 * pow(2, 0.4), 1e-12);
 }
 
+static void pipelines_over_nodes_keep_the_host_longer(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_links links = {.pipeline_span = {.size = 4}};
+    links.span[MS_BILL_TP].size = 2;
+    b->stack.host_s_per_layer.value = 9;
+    b->stack.host_s_pipelined_per_tp.value = 3;
+    ms_bill bill = {0};
+    ASSERT_NEAR(price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE].backward_s, 6, 1e-12);
+    links.pipeline_span.tier = 1;
+    ASSERT_NEAR(price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE].backward_s, 10,
+                1e-12);
+}
+
 /* ---- stages ---- */
 
 /* An embedding and layers of one cost. A stage of the embedding and two layers has forward 9, backward 17, gathers 7, reductions 10,
@@ -506,6 +521,7 @@ int main(void)
         cmocka_unit_test(a_pass_is_compute_and_exposed_traffic),
         cmocka_unit_test(host_takes_a_launch_per_kernel),
         cmocka_unit_test(host_time_of_a_layer_goes_to_the_forward_by_a_third),
+        cmocka_unit_test(pipelines_over_nodes_keep_the_host_longer),
         cmocka_unit_test(a_stage_sums_its_layers_by_kind_and_recomputation),
         cmocka_unit_test(a_stage_with_both_ends_holds_a_tied_matrix_once),
         cmocka_unit_test(a_tied_head_with_a_room_of_its_own_moves_the_matrix_again),

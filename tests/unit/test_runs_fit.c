@@ -1,0 +1,134 @@
+/* Constants are found again in runs whose times were predicted with them; what no run tells stays unknown; lists that are no lists. */
+#include "sim/run_prices.h"
+#include "sim/runs_fit.h"
+
+#include "tests/test.h"
+
+#include <string.h>
+
+#define SAMPLE MS_SOURCE_DIR "/tests/data/runs_fit.csv"
+
+/* H100 of three sources, one of them nanotron. */
+static const char *const constants =
+    "{\"schema\": \"meshsim.fits/1\", \"constants\": ["
+    "{\"name\": \"H100\", \"of\": [\"profiles/h100-sxm gemm.bf16.sustained\"],"
+    " \"low\": 0.5, \"high\": 1.0, \"unknown\": 0.7, \"unknown_source\": \"a test\"},"
+    "{\"name\": \"host\", \"of\": [\"stacks/nanotron host_per_layer\"],"
+    " \"low\": 0, \"high\": 0.02, \"unknown\": 0.001, \"unknown_source\": \"a test\"}]}";
+
+static void load(ms_ctx *cx, const char *text, ms_published_runs *runs, ms_runs_fit *fit)
+{
+    ms_jdoc *doc;
+    ms_jval root;
+    ASSERT_OK(ms_runs_load(cx, SAMPLE, runs), cx);
+    ASSERT_OK(ms_json_parse(cx, "list", text, strlen(text), &doc, &root), cx);
+    ASSERT_OK(ms_runs_fit_read(cx, root, runs, fit), cx);
+    ms_json_close(doc);
+}
+
+static void set(ms_fit_constant *c, double value)
+{
+    for (int i = 0; i < c->num_targets; i++)
+        *c->targets[i].value = value;
+    c->value = value;
+}
+
+/* As if the runs had been measured where the constants are these. */
+static void measure_with(ms_runs_fit *fit, double rate, double host_s)
+{
+    set(&fit->constants[0], rate);
+    set(&fit->constants[1], host_s);
+    for (int i = 0; i < fit->runs->num_runs; i++) {
+        ms_run_score score;
+        if (fit->source_of[i] < 0)
+            continue;
+        assert_int_equal(ms_run_price(fit->prices, &fit->runs->runs[i], &score), MS_OK);
+        fit->runs->runs[i].measured_step_s = score.step_s;
+    }
+    ms_run_prices_forget(fit->prices);
+    set(&fit->constants[0], 0.7);
+    set(&fit->constants[1], 0.001);
+}
+
+static void constants_are_found_again(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs;
+    ms_runs_fit fit;
+    load(cx, constants, &runs, &fit);
+    assert_true(fit.constants[0].num_rows >= 2 && fit.constants[1].num_rows >= 2);
+    measure_with(&fit, 0.83, 0.0072);
+    ms_runs_fit_make(&fit, -1);
+    /* away from them the prior pulls by a part of what the errors do */
+    ASSERT_NEAR(fit.constants[0].value, 0.83, 0.01);
+    ASSERT_NEAR(fit.constants[1].value, 0.0072, 0.0004);
+    ms_runs_fit_close(&fit);
+}
+
+static void what_no_other_source_tells_is_unknown(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs;
+    ms_runs_fit fit;
+    load(cx, constants, &runs, &fit);
+    measure_with(&fit, 0.83, 0.0072);
+    int only = fit.source_of[fit.constants[1].rows[0]];
+    ms_runs_fit_make(&fit, only);
+    ASSERT_INT(fit.constants[1].num_sources, 0);
+    ASSERT_NEAR(fit.constants[1].value, 0.001, 1e-12);
+    ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs.num_runs, ms_run_score);
+    ms_runs_fit_make(&fit, -1);
+    double all = fit.constants[1].value;
+    ASSERT_OK(ms_runs_fit_cross_validate(cx, &fit, scores), cx);
+    ASSERT_NEAR(fit.constants[1].value, all, 0.0);
+    double error = scores[fit.constants[1].rows[0]].step_error_frac;
+    assert_true(error < -0.05); /* of a host that seemed faster than it is */
+    ms_runs_fit_close(&fit);
+}
+
+static void lists_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{}", "constants"},
+        {"{\"constants\": []}", "no list of 1 to"},
+        {"{\"constants\": [{\"name\": \"x\"}]}", "\"of\""},
+        {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron\"], \"low\": 0, "
+         "\"high\": 1, \"unknown\": 0, \"unknown_source\": \"t\"}]}",
+         "is no file and figure"},
+        {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron speed\"], "
+         "\"low\": 0, \"high\": 1, \"unknown\": 0, \"unknown_source\": \"t\"}]}",
+         "has no coefficient \"speed\""},
+        {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
+         "\"low\": 1, \"high\": 0, \"unknown\": 0, \"unknown_source\": \"t\"}]}",
+         "do not ascend"},
+        {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
+         "\"low\": 0, \"high\": 2, \"unknown\": 0, \"unknown_source\": \"t\"}]}",
+         "tp_overlap is between 0 and 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_ctx *cx = test_cx();
+        ms_published_runs runs;
+        ms_runs_fit fit;
+        ms_jdoc *doc;
+        ms_jval root;
+        ASSERT_OK(ms_runs_load(cx, SAMPLE, &runs), cx);
+        ASSERT_OK(
+            ms_json_parse(cx, "list", cases[i][0], strlen(cases[i][0]), &doc, &root), cx);
+        ASSERT_INT(ms_runs_fit_read(cx, root, &runs, &fit), MS_EINPUT);
+        assert_non_null(strstr(test_messages(cx), cases[i][1]));
+        ms_json_close(doc);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(constants_are_found_again),
+        cmocka_unit_test(what_no_other_source_tells_is_unknown),
+        cmocka_unit_test(lists_that_are_none_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
