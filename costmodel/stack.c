@@ -235,10 +235,7 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
 
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 {
-    const ms_coefficient none = {0.0, MS_SPEC, "nothing of the kind"};
-    stack_file file = {.stack = {.bucket_bytes = none,
-                                 .late_grad_bytes = none,
-                                 .workspace_bytes = none}};
+    stack_file file = {0}; /* what is left out is 0 and has no source */
     MS_TRY(ms_coefficients_read(cx, root, stack_fields, &file));
     *out = file.stack;
     out->attention = (ms_attention_kernel)file.attention;

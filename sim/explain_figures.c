@@ -107,6 +107,20 @@ static bool find_effect(study *s, part_kind file, const ms_figure *figure, doubl
 
 /* ---- the list ---- */
 
+static ms_coefficient coefficient_of(study *s, part_kind file, const ms_figure *figure)
+{
+    ms_coefficient coefficient;
+    memcpy(&coefficient, (const char *)file_of(s, file) + figure->offset,
+           sizeof coefficient);
+    return coefficient;
+}
+
+/* Coefficients that the file leaves out have no source. */
+static bool is_stated(study *s, part_kind file, const ms_figure *figure)
+{
+    return !figure->is_coefficient || coefficient_of(s, file, figure).source != NULL;
+}
+
 static void add_figure(study *s, part_kind file, const ms_figure *figure, double value,
                        const outcome *o)
 {
@@ -126,9 +140,7 @@ static void add_figure(study *s, part_kind file, const ms_figure *figure, double
         .memory_effect =
             (o->peak_bytes / s->out->prediction.peak_bytes - 1.0) / o->change};
     if (figure->is_coefficient) {
-        ms_coefficient coefficient;
-        memcpy(&coefficient, (const char *)file_of(s, file) + figure->offset,
-               sizeof coefficient);
+        ms_coefficient coefficient = coefficient_of(s, file, figure);
         to->from = ms_provenance_names[coefficient.from];
         to->source = coefficient.source;
     }
@@ -147,6 +159,8 @@ static void study_file(study *s, part_kind file, const ms_figures *figures)
         double value = ms_figure_value(figure, file_of(s, file));
         outcome o = {NAN, NAN, NAN};
         bool counted = figure->is_integer && strncmp(figure->key, "device.", 7) != 0;
+        if (!is_stated(s, file, figure))
+            continue;
         bool used = counted ? shapes_groups(figure) && value > 0.0
                             : !isnan(value) && find_effect(s, file, figure, value, &o);
         if (used)

@@ -142,9 +142,13 @@ void ms_runs_fit_make(ms_runs_fit *fit, int left_out)
 
 static ms_status score_source(ms_runs_fit *fit, int source, ms_run_score *scores)
 {
-    for (int i = 0; i < fit->runs->num_runs; i++)
-        if (fit->source_of[i] == source)
-            MS_TRY(ms_run_price(fit->prices, &fit->runs->runs[i], &scores[i]));
+    for (int i = 0; i < fit->runs->num_runs; i++) {
+        const ms_published_run *run = &fit->runs->runs[i];
+        if (fit->source_of[i] != source)
+            continue;
+        MS_TRY(ms_run_price(fit->prices, run, &scores[i]));
+        MS_TRY(ms_run_price_range(fit->prices, run, &scores[i]));
+    }
     ms_run_prices_forget(fit->prices);
     return MS_OK;
 }
