@@ -9,7 +9,7 @@
 #   TIMES    1: the times of the ten slowest are printed, wall and processor
 set -uo pipefail
 # These take longest, in this order: they begin first, so that no core is idle at the end.
-SLOW="prop_search test_cuda_runner test_run_mpi prop_run prop_ledger test_torch_oracle test_cuda_measure
+SLOW="prop_search test_cuda_runner test_run_mpi test_gpu_report prop_run prop_ledger test_torch_oracle test_cuda_measure
     test_cuda_transfers test_cuda_fake_ranks test_cuda_faults test_gpu_report test_measure test_cuda_norm test_cuda_flash"
 
 B=${B:-build/opt}

@@ -215,7 +215,7 @@ static void an_unknown_gpu_has_no_predictions(void **state)
 {
     (void)state;
     ASSERT_INT(setenv("INFO", "null", 1), 0);
-    ASSERT_INT(report("a-gpu", "--only steps,predictions,calibrate --seconds 4"), 1);
+    ASSERT_INT(report("a-gpu", "--only steps,predictions,calibrate --seconds 12"), 1);
     ASSERT_INT(unsetenv("INFO"), 0);
     result r = read_result(test_cx());
     assert_row(&r, "steps.1b.tokens", "measured", 65536);
@@ -263,7 +263,7 @@ static void a_failing_test_program_is_named(void **state)
 static void steps_are_measured_until_no_time_is_left(void **state)
 {
     (void)state;
-    ASSERT_INT(report("a-gpu", "--only steps,predictions,models --seconds 4"), 1);
+    ASSERT_INT(report("a-gpu", "--only steps,predictions,models --seconds 12"), 1);
     result r = read_result(test_cx());
     assert_row(&r, "steps.1b.seconds", "measured", 500);
     assert_row(&r, "steps.1b.tokens", "measured", 65536);
