@@ -43,8 +43,7 @@ static double objective(const ms_runs_fit *fit, const double *log_error,
         sum += prior(&fit->constants[i], fit->constants[i].value);
     for (int i = 0; i < fit->runs->num_runs; i++)
         if (!isnan(log_error[i]))
-            sum +=
-                weights[fit->source_of[i]] * fit->weight_of[i] * robust(log_error[i]);
+            sum += weights[fit->source_of[i]] * fit->weight_of[i] * robust(log_error[i]);
     return sum;
 }
 
@@ -85,9 +84,8 @@ static void move(problem *p, double value)
     const ms_fit_constant *c = &p->fit->constants[p->constant];
     const ms_response *response = &p->around->responses[p->constant];
     for (int i = 0; i < c->num_rows; i++)
-        p->log_error[c->rows[i]] +=
-            ms_response_at(response, i, value) -
-            ms_response_at(response, i, p->values[p->constant]);
+        p->log_error[c->rows[i]] += ms_response_at(response, i, value) -
+                                    ms_response_at(response, i, p->values[p->constant]);
     p->values[p->constant] = value;
 }
 
@@ -96,8 +94,7 @@ static double fit_constant(problem *p)
 {
     const ms_fit_constant *c = &p->fit->constants[p->constant];
     const double *points = p->around->responses[p->constant].points;
-    double least = p->values[p->constant], before = at_value(least, p),
-           at_least = before;
+    double least = p->values[p->constant], before = at_value(least, p), at_least = before;
     for (int i = 0; i < MS_RESPONSE_POINTS; i++) {
         double at = at_value(points[i], p);
         if (at < at_least) {

@@ -26,8 +26,8 @@ typedef struct ms_fit_constant {
     /* of the last fit */
     double value;
     double value_low, value_high; /* 90 % (ms_runs_fit_intervals); NaN: not asked for */
-    int num_rows, num_sources; /* whose prediction it changes */
-    const int *rows;           /* (num_rows): indices of runs */
+    int num_rows, num_sources;    /* whose prediction it changes */
+    const int *rows;              /* (num_rows): indices of runs */
 } ms_fit_constant;
 
 typedef struct ms_runs_fit {

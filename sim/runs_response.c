@@ -50,10 +50,10 @@ static ms_response respond(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c
 
 ms_expansion ms_fit_expand(ms_arena *arena, ms_runs_fit *fit, double width_frac)
 {
-    ms_expansion made = {
-        .values = MS_NEW_ARRAY(arena, fit->num_constants, double),
-        .log_error = ms_fit_log_errors(arena, fit),
-        .responses = MS_NEW_ARRAY(arena, fit->num_constants, ms_response)};
+    ms_expansion made = {.values = MS_NEW_ARRAY(arena, fit->num_constants, double),
+                         .log_error = ms_fit_log_errors(arena, fit),
+                         .responses =
+                             MS_NEW_ARRAY(arena, fit->num_constants, ms_response)};
     for (int i = 0; i < fit->num_constants; i++) {
         made.values[i] = fit->constants[i].value;
         made.responses[i] =
