@@ -13,11 +13,12 @@ typedef struct ms_run_keys {
     int keys[MS_MAX_JOINED_KEYS];
 } ms_run_keys;
 
-/* "pp, tp" for help. */
-const char *ms_run_keys_known(ms_arena *arena);
 /* "gpus,pp+tp": a list of keys, of which + makes one. MS_EINPUT: an unknown one, by the name of `option`. */
 ms_status ms_run_keys_parse(ms_ctx *cx, const char *option, const char *text,
                             ms_run_keys **out, int *num);
+/* "H100, bf16" of a run that is predicted. */
+const char *ms_run_keys_value(ms_arena *arena, const ms_run_keys *keys,
+                              const ms_published_run *run);
 
 /* Errors by the values of a key, in their natural order. */
 typedef struct ms_run_grouping {

@@ -295,21 +295,8 @@ static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *r
     ms_table_print(table, out);
 }
 
-void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
+static void print_memory_facts(FILE *out, const ms_validation *v)
 {
-    if (rows && v->num_priced > 0)
-        print_rows(out, arena, v);
-    fprintf(out, "%d rows, %d complete, %d predicted", v->runs->num_runs, v->num_complete,
-            v->num_priced);
-    if (v->num_complete > 0)
-        fprintf(out, " (%.1f %% of the complete ones)",
-                100.0 * v->num_priced / v->num_complete);
-    if (v->num_changed_mathematics > 0)
-        fprintf(out, ", %d that change the model's mathematics left out",
-                v->num_changed_mathematics);
-    fputc('\n', out);
-    print_sources(out, arena, "step time", &v->time);
-    print_sources(out, arena, "peak memory", &v->memory);
     if (v->num_over_memory > 0)
         fprintf(out, "predicted not to fit the GPU they ran on: %d runs\n",
                 v->num_over_memory);
@@ -325,6 +312,24 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
             "peaks that are a range: %d, of which %.1f %% hold the measurement within 2 %%\n",
             v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
     }
+}
+
+void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
+{
+    if (rows && v->num_priced > 0)
+        print_rows(out, arena, v);
+    fprintf(out, "%d rows, %d complete, %d predicted", v->runs->num_runs, v->num_complete,
+            v->num_priced);
+    if (v->num_complete > 0)
+        fprintf(out, " (%.1f %% of the complete ones)",
+                100.0 * v->num_priced / v->num_complete);
+    if (v->num_changed_mathematics > 0)
+        fprintf(out, ", %d that change the model's mathematics left out",
+                v->num_changed_mathematics);
+    fputc('\n', out);
+    print_sources(out, arena, "step time", &v->time);
+    print_sources(out, arena, "peak memory", &v->memory);
+    print_memory_facts(out, v);
     print_ranking(out, arena, v);
     print_ranking_summaries(out, arena, v);
     ms_run_groupings_print(out, arena, v);

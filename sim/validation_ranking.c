@@ -119,11 +119,12 @@ void ms_validation_rank(ms_arena *arena, ms_validation *out)
     const ms_run_score *scores = out->scores;
     ranked_run *ranked = MS_NEW_ARRAY(arena, runs->num_runs, ranked_run);
     int num_ranked = 0;
-    for (int i = 0; i < runs->num_runs; i++)
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
         if (!isnan(scores[i].step_error_frac))
             ranked[num_ranked++] =
-                (ranked_run){ms_run_workload_text(arena, &runs->runs[i]), &runs->runs[i],
-                             scores[i].step_s};
+                (ranked_run){ms_run_workload_text(arena, run), run, scores[i].step_s};
+    }
     if (num_ranked > 1)
         qsort(ranked, (size_t)num_ranked, sizeof *ranked, by_group);
     ms_ranking_group *groups = MS_NEW_ARRAY(arena, num_ranked, ms_ranking_group);

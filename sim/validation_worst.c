@@ -144,7 +144,7 @@ void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
     if (v->num_worst == 0)
         return;
     fprintf(out,
-            "\nthe %d worst step times, and where the predicted time goes; MFU as "
+            "\nthe worst step times (%d), and where the predicted time goes; MFU as "
             "measured; others: measured of the same layout, seconds\n",
             v->num_worst);
     const char *header = "<id|measured (s)|predicted (s)|error (%)|MFU (%)|others";

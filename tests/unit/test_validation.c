@@ -213,6 +213,51 @@ static void the_worst_come_first(void **state)
     ASSERT_INT(v.num_worst, 3);
 }
 
+static const char *json_of(ms_ctx *cx, const ms_validation *v)
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    ms_jout out = ms_jout_open(file);
+    ms_validation_write_json(&out, v);
+    ms_jout_close(&out);
+    return test_read_back(cx->arena, file);
+}
+
+/* Two thirds compute of 1.5 s at an MFU of 40 %, where 1 s was measured: 60 %. Another run of the layout took 1.25 s. */
+static void what_was_asked_for_is_shown(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    made m = {0};
+    add(&m, "s", 4, 1.0, 1.5);
+    add(&m, "s", 4, 1.25, 1.5);
+    add(&m, "other", 4, 3.0, 3.0);
+    m.scores[0].compute_s = 1.0;
+    m.scores[0].host_s = 0.5;
+    m.scores[0].mfu_frac = 0.4;
+    ms_validation v = summarise(&m);
+    ms_run_keys *keys;
+    int num_keys;
+    ASSERT_OK(ms_run_keys_parse(cx, "--by", "source", &keys, &num_keys), cx);
+    ms_validation_group(cx->arena, keys, num_keys, &v);
+    ms_validation_find_worst(cx->arena, 1, &v);
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    ms_validation_print(file, cx->arena, &v, false);
+    const char *text = test_read_back(cx->arena, file);
+    assert_non_null(strstr(text, "step time by source\n"));
+    const char *worst = strstr(text, "the worst step times (1)");
+    assert_non_null(worst);
+    assert_non_null(strstr(worst, " +50.0     60.0    1.25         66.7 "));
+    const char *json = json_of(cx, &v);
+    assert_non_null(strstr(json, "\"key\": \"source\""));
+    assert_non_null(strstr(json, "\"value\": \"other\""));
+    assert_non_null(strstr(json, "\"repeats\": 1,"));
+    assert_non_null(strstr(json, "\"repeats_least_step_s\": 1.25,"));
+    assert_non_null(strstr(json, "\"measured_mfu_frac\": 0.6"));
+    assert_non_null(strstr(json, "\"layout\": \""));
+}
+
 static void a_file_is_predicted_from_end_to_end(void **state)
 {
     (void)state;
@@ -244,16 +289,6 @@ static void a_file_is_predicted_from_end_to_end(void **state)
         }
     }
     ASSERT_INT(num_zero_bubble, 1);
-}
-
-static const char *json_of(ms_ctx *cx, const ms_validation *v)
-{
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    ms_jout out = ms_jout_open(file);
-    ms_validation_write_json(&out, v);
-    ms_jout_close(&out);
-    return test_read_back(cx->arena, file);
 }
 
 static void json_has_the_keys_of_the_contract(void **state)
@@ -306,6 +341,7 @@ int main(void)
         cmocka_unit_test(errors_are_grouped_by_what_runs_share),
         cmocka_unit_test(unknown_keys_are_refused_with_the_nearest),
         cmocka_unit_test(the_worst_come_first),
+        cmocka_unit_test(what_was_asked_for_is_shown),
         cmocka_unit_test(a_file_is_predicted_from_end_to_end),
         cmocka_unit_test(json_has_the_keys_of_the_contract),
         cmocka_unit_test(nothing_gives_undefined_scores),
