@@ -300,12 +300,13 @@ static void print_memory_facts(FILE *out, const ms_validation *v)
     if (v->num_over_memory > 0)
         fprintf(out, "predicted not to fit the GPU they ran on: %d runs\n",
                 v->num_over_memory);
-    if (v->memory.num_runs > 0)
+    if (v->memory.num_runs > 0) {
         fprintf(
             out,
             "more than 2 %% below the measurement: %.1f %% of the runs; more than 3 %% "
             "below: %.1f %%\n",
             100.0 * v->memory.under_frac, 100.0 * v->memory.under_3_frac);
+    }
     if (v->memory.num_ranges > 0) {
         fprintf(
             out,
