@@ -47,6 +47,7 @@ typedef struct setting {
         link_bytes_per_s; /* listed rate at which a rank sends to its ranks of the innermost level */
     double
         nic_bytes_per_s; /* per GPU over the slowest level the group crosses; 0 inside one domain */
+    double wire_frac; /* of an all-to-all's copies between domains */
 } setting;
 
 static void add(ms_collective_law *law, const char *name, double alpha_s,
@@ -235,8 +236,11 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
                      profile->all_to_all_step_s.value * log2(s->ranks) +
                      s->network->step_s.value * log2(s->nodes);
     double link_rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
-    double wire = (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
+    double wire =
+        s->wire_frac * (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
     double link = (s->per_node - own_step(s)) / (s->ranks * link_rate);
+    if (s->wire_frac < 1.0) /* what arrives is handed on to the ranks of its experts */
+        link = (s->per_node - own_step(s)) / (s->per_node * link_rate);
     if (s->torus != NULL && s->per_node > 1.0)
         link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
     add(law, "direct", alpha_s, ms_max(wire, link), s->network->ramp.value);
@@ -297,14 +301,15 @@ static void add_across(ms_collective_law *law, const setting *s, const ms_span *
         add_network_tree(law, s);
 }
 
-ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
-                                         const ms_cluster *cluster,
-                                         const ms_profile *profile)
+static ms_collective_law make_law(ms_collective collective, const ms_span *span,
+                                  const ms_cluster *cluster, const ms_profile *profile,
+                                  double wire_frac)
 {
-    ms_collective_law law = {0};
+    ms_collective_law law = {.wire_frac = wire_frac};
     if (span->size <= 1)
         return law;
     setting s = {.collective = collective,
+                 .wire_frac = wire_frac,
                  .ranks = (double)span->size,
                  .per_node = (double)span->per_domain[0],
                  .tier = span->tier,
@@ -327,6 +332,27 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
     if (profile->measured != NULL && cluster->num_levels == 1)
         law.measured = ms_sweep_find(profile->measured, (int)collective, span->size);
     return law;
+}
+
+ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
+                                         const ms_cluster *cluster,
+                                         const ms_profile *profile)
+{
+    return make_law(collective, span, cluster, profile, 1.0);
+}
+
+ms_collective_law ms_token_exchange_law_make(const ms_span *span,
+                                             const ms_cluster *cluster,
+                                             const ms_profile *profile, double wire_frac)
+{
+    return make_law(MS_ALL_TO_ALL, span, cluster, profile, wire_frac);
+}
+
+double ms_shared_copies_frac(const ms_span *span, long top_k)
+{
+    double domains = ceil((double)span->size / (double)span->per_domain[0]);
+    double copies = (double)top_k;
+    return domains * (1.0 - pow(1.0 - 1.0 / domains, copies)) / copies;
 }
 
 static inline double algorithm_s(const ms_collective_law *law, int i, double size_bytes)

@@ -31,12 +31,21 @@ typedef struct ms_collective_law {
         const char *name;
     } algorithm[3];
     const ms_sweep_curve *measured; /* NULL: none */
+    double
+        wire_frac; /* of an all-to-all's bytes between domains that are sent: below 1 where ranks of a domain share copies */
 } ms_collective_law;
 
 /* Ring within a level and across levels, tree and in-switch (NVLS) for all-reduce. MS_SEND: between neighbours of the group. */
 ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
                                          const ms_cluster *cluster,
                                          const ms_profile *profile);
+/* All-to-all of tokens to their experts that sends a token to a domain once, however many of its experts are there, and hands it on over the links: DeepEP's
+ * internode kernels (deepseek-ai/DeepEP README), Megatron's flex dispatcher. `wire_frac` of the copies cross domains. */
+ms_collective_law ms_token_exchange_law_make(const ms_span *span,
+                                             const ms_cluster *cluster,
+                                             const ms_profile *profile, double wire_frac);
+/* Copies of a token that go to different domains over all its copies, when its top_k experts are drawn evenly: N (1 - (1 - 1/N)^k) / k with N domains. */
+double ms_shared_copies_frac(const ms_span *span, long top_k);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);
 /* Name of the algorithm that ms_collective_s takes; "" for a group of one rank. */

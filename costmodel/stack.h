@@ -77,6 +77,8 @@ typedef struct ms_stack {
     bool
         keeps_gathers_alone; /* without a pipeline they are kept all the same; whether such a stack keeps them is known only to be either (ms_stack_with_gathers) */
     bool
+        shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
+    bool
         keeps_gate; /* of a gated MLP the activated gate, too: activation and product are two operations */
     bool keeps_unrotated; /* queries and keys before the rotary embedding, too */
     bool

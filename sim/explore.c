@@ -200,8 +200,7 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh)
     mesh_bound bound = {.least_s = INFINITY};
     ms_counts counts =
         explorer->counts; /* refusals are counted when the mesh is explored */
-    bound.ideal =
-        ms_links_ideal(&l.plan, explorer->workload->cluster, explorer->workload->profile);
+    bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
     visit_batches(&l, bound_batch, &bound);
     explorer->counts = counts;
     return bound.least_s;
@@ -235,7 +234,7 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
     ms_explore_level l = {.explorer = &all, .plan = ms_space_plan(explorer->space, mesh)};
     ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
     ms_space_orders(explorer->space, &l.plan, workload->cluster, orders);
-    ms_links links = ms_links_make(&l.plan, workload->cluster, workload->profile);
+    ms_links links = ms_links_make(workload, &l.plan);
     mesh_count count = {.num_orders = orders->num, .links = &links};
     visit_batches(&l, count_batch, &count);
     ms_arena_rewind(explorer->scratch, mark);
@@ -341,10 +340,10 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
         .orders = orders,
         .of_order = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_links),
         .priced = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_priced_parts)};
-    links.ideal = ms_links_ideal(&l->plan, workload->cluster, workload->profile);
+    links.ideal = ms_links_ideal(workload, &l->plan);
     for (int i = 0; i < orders->num; i++) {
         memcpy(l->plan.order, orders->order[i], sizeof l->plan.order);
-        links.of_order[i] = ms_links_make(&l->plan, workload->cluster, workload->profile);
+        links.of_order[i] = ms_links_make(workload, &l->plan);
     }
     memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
     explorer->num_found = 0;

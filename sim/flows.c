@@ -7,6 +7,7 @@
 ms_link_load ms_link_load_open(ms_arena *arena, const ms_fabric *fabric)
 {
     return (ms_link_load){.fabric = fabric,
+                          .wire_frac = 1.0,
                           .bytes = MS_NEW_ARRAY(arena, fabric->num_links, double),
                           .loaded = MS_NEW_ARRAY(arena, fabric->num_links, int),
                           .scratch = MS_NEW_ARRAY(arena, fabric->num_gpus, long)};
@@ -308,7 +309,7 @@ static void add_direct(ms_link_load *load, const long *ranks, long num_ranks,
         i += here.num;
     }
     if (torus || part_at(load->fabric, ranks, num_ranks, 0).num < num_ranks)
-        add_pairs(load, ranks, num_ranks, pair_bytes, torus);
+        add_pairs(load, ranks, num_ranks, load->wire_frac * pair_bytes, torus);
 }
 
 void ms_flows_add(ms_link_load *load, ms_collective collective, const char *algorithm,

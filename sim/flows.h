@@ -8,7 +8,9 @@
 /* A sparse sum of bytes per link of a fabric, reused from call to call. */
 typedef struct ms_link_load {
     const ms_fabric *fabric;
-    double *bytes;  /* (num_links); 0 where nothing was added */
+    double *bytes; /* (num_links); 0 where nothing was added */
+    double
+        wire_frac; /* of an all-to-all's bytes between domains that are sent (ms_collective_law) */
     int num_loaded; /* links with bytes, in the order of first use */
     int *loaded;    /* (num_links) */
     long *scratch;  /* (num_gpus) */

@@ -21,7 +21,7 @@ ms_link_uses *ms_link_uses_open(ms_arena *arena, const ms_plan *plan,
 static bool same_kind(const ms_use_kind *a, const ms_use_kind *b)
 {
     return a->group == b->group && a->collective == b->collective && a->ring == b->ring &&
-           a->from == b->from && a->to == b->to &&
+           a->from == b->from && a->wire_frac == b->wire_frac && a->to == b->to &&
            strcmp(a->algorithm, b->algorithm) == 0;
 }
 
@@ -57,6 +57,7 @@ static void add_load(const ms_link_uses *u, const ms_use_kind *kind, long group,
     const ms_fold_axis *axis = &u->axis[kind->group];
     const long *ranks = axis->ranks + group * axis->size;
     long ends[2] = {ranks[kind->from], ranks[kind->to]};
+    load->wire_frac = kind->wire_frac;
     if (kind->group == MS_TRAFFIC_PP) {
         ms_flows_add(load, MS_SEND, kind->algorithm, ends, 2, 1.0);
         return;

@@ -11,8 +11,9 @@ typedef struct ms_use_kind {
     ms_traffic_group group;
     ms_collective collective;
     const char *algorithm;
-    bool ring;    /* sends around a closed ring */
-    int from, to; /* MS_TRAFFIC_PP: pipeline ranks */
+    double wire_frac; /* as ms_link_load has it */
+    bool ring;        /* sends around a closed ring */
+    int from, to;     /* MS_TRAFFIC_PP: pipeline ranks */
 } ms_use_kind;
 
 /* Bytes on each link of a class, per byte of the collective's size. */

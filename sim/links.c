@@ -117,19 +117,37 @@ static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *clu
     return links;
 }
 
-ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster,
-                       const ms_profile *profile)
+/* Where the stack sends tokens to each domain once, whichever of their experts are there. */
+static bool shares_copies(const ms_workload *workload, const ms_span *span,
+                          ms_collective collective, int axis)
+{
+    return axis == MS_BILL_EP && collective == MS_ALL_TO_ALL && span->tier > 0 &&
+           workload->stack->shares_token_copies;
+}
+
+static ms_collective_law exchange_law(const ms_workload *workload, const ms_span *span)
+{
+    double frac = ms_shared_copies_frac(span, workload->model->moe.top_k);
+    return ms_token_exchange_law_make(span, workload->cluster, workload->profile, frac);
+}
+
+ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
 {
     ms_span spans[MS_NUM_SPANS];
-    ms_links_spans(plan, cluster, spans);
-    return laws_of(spans, cluster, profile);
+    ms_links_spans(plan, workload->cluster, spans);
+    ms_links links = laws_of(spans, workload->cluster, workload->profile);
+    const ms_span *experts = &links.span[MS_BILL_EP];
+    if (experts->size > 1 && shares_copies(workload, experts, MS_ALL_TO_ALL, MS_BILL_EP))
+        links.law[MS_BILL_EP][MS_ALL_TO_ALL] = exchange_law(workload, experts);
+    return links;
 }
 
 /* A law below that of every placement of a collective: the least latency, wire time and ramp over all algorithms and over all numbers of ranks per
  * domain are taken together. */
-static ms_collective_law least_law(ms_collective collective, const ms_span *ideal,
-                                   const ms_cluster *cluster, const ms_profile *profile)
+static ms_collective_law least_law(const ms_workload *workload, int axis,
+                                   ms_collective collective, const ms_span *ideal)
 {
+    const ms_cluster *cluster = workload->cluster;
     ms_collective_law least = {.num_algorithms = 1};
     least.algorithm[0].alpha_s = least.algorithm[0].beta_s_per_byte =
         least.algorithm[0].ramp = INFINITY;
@@ -140,7 +158,9 @@ static ms_collective_law least_law(ms_collective collective, const ms_span *idea
         if (per_domain < ideal->size && span.tier == 0)
             span.tier = cluster->num_levels > 1;
         ms_collective_law law =
-            ms_collective_law_make(collective, &span, cluster, profile);
+            shares_copies(workload, &span, collective, axis)
+                ? exchange_law(workload, &span)
+                : ms_collective_law_make(collective, &span, cluster, workload->profile);
         if (law.measured != NULL)
             return law; /* of one level: the same wherever the ranks are */
         for (int i = 0; i < law.num_algorithms; i++) {
@@ -156,44 +176,50 @@ static ms_collective_law least_law(ms_collective collective, const ms_span *idea
 }
 
 /* Algorithms of an all-reduce differ in what they gain from ranks that share a domain. */
-static void relax_all_reduces(ms_links *links, const ms_cluster *cluster,
-                              const ms_profile *profile)
+static void relax_all_reduces(const ms_workload *workload, ms_links *links)
 {
     for (int axis = 0; axis < MS_BILL_EP; axis++)
         if (links->span[axis].size > 1)
             links->law[axis][MS_ALL_REDUCE] =
-                least_law(MS_ALL_REDUCE, &links->span[axis], cluster, profile);
+                least_law(workload, axis, MS_ALL_REDUCE, &links->span[axis]);
     for (int i = 0; i < MS_NUM_SYNC_GROUPS; i++)
         if (links->sync_span[i].size > 1)
             links->all_reduce[i] =
-                least_law(MS_ALL_REDUCE, &links->sync_span[i], cluster, profile);
+                least_law(workload, -1, MS_ALL_REDUCE, &links->sync_span[i]);
 }
 
 /* On a mesh a few ranks of a node have a few of its wires, and may be faster over NICs of their own. */
-static void relax_meshes(ms_links *links, const ms_cluster *cluster,
-                         const ms_profile *profile)
+static void relax_meshes(const ms_workload *workload, ms_links *links)
 {
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {
         for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
             if (links->law[axis][c].num_algorithms > 0)
                 links->law[axis][c] =
-                    least_law((ms_collective)c, &links->span[axis], cluster, profile);
+                    least_law(workload, axis, (ms_collective)c, &links->span[axis]);
     }
     for (int i = 0; i < MS_NUM_SYNC_GROUPS; i++) {
         if (links->sync_span[i].size <= 1)
             continue;
-        links->gather[i] =
-            least_law(MS_ALL_GATHER, &links->sync_span[i], cluster, profile);
+        links->gather[i] = least_law(workload, -1, MS_ALL_GATHER, &links->sync_span[i]);
         links->reduce[i] =
-            least_law(MS_REDUCE_SCATTER, &links->sync_span[i], cluster, profile);
+            least_law(workload, -1, MS_REDUCE_SCATTER, &links->sync_span[i]);
     }
     if (links->pipeline_span.size > 1)
-        links->send = least_law(MS_SEND, &links->pipeline_span, cluster, profile);
+        links->send = least_law(workload, -1, MS_SEND, &links->pipeline_span);
 }
 
-ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
-                        const ms_profile *profile)
+/* Fewer ranks of a domain have fewer copies to hand on. */
+static void relax_shared_copies(const ms_workload *workload, ms_links *links)
 {
+    const ms_span *experts = &links->span[MS_BILL_EP];
+    if (experts->size > 1 && workload->stack->shares_token_copies)
+        links->law[MS_BILL_EP][MS_ALL_TO_ALL] =
+            least_law(workload, MS_BILL_EP, MS_ALL_TO_ALL, experts);
+}
+
+ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
+{
+    const ms_cluster *cluster = workload->cluster;
     ms_span spans[MS_NUM_SPANS];
     ms_links_spans(plan, cluster, spans);
     for (int i = 0; i < MS_NUM_SPANS; i++) {
@@ -203,9 +229,10 @@ ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
         if (cluster->levels[0].topology == MS_TORUS && spans[i].size > 1)
             spans[i].torus = ms_torus_span_least(&cluster->levels[0], spans[i].size);
     }
-    ms_links links = laws_of(spans, cluster, profile);
-    relax_all_reduces(&links, cluster, profile);
+    ms_links links = laws_of(spans, cluster, workload->profile);
+    relax_all_reduces(workload, &links);
+    relax_shared_copies(workload, &links);
     if (cluster->levels[0].topology == MS_FULL_MESH)
-        relax_meshes(&links, cluster, profile);
+        relax_meshes(workload, &links);
     return links;
 }

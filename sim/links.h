@@ -2,7 +2,7 @@
 #ifndef MS_SIM_LINKS_H
 #define MS_SIM_LINKS_H
 
-#include "costmodel/bill.h"
+#include "sim/workload.h"
 
 /* Groups along which gradients and parameters travel. */
 typedef enum ms_sync_group {
@@ -26,13 +26,11 @@ typedef struct ms_links {
     ms_collective_law world; /* all-reduce over all ranks: the gradient norm */
 } ms_links;
 
-/* Laws of a plan's groups in its axis order. */
-ms_links ms_links_make(const ms_plan *plan, const ms_cluster *cluster,
-                       const ms_profile *profile);
+/* Laws of a plan's groups in its axis order. The plan need not be the workload's own. */
+ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan);
 
 /* A relaxation: every group as if it lay alone, innermost on the cluster. No order of axes is faster. */
-ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
-                        const ms_profile *profile);
+ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan);
 
 #define MS_NUM_SPANS (MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS + 2)
 

@@ -364,6 +364,7 @@ static int note_use(const ms_planned *p, ms_link_uses *uses, ms_traffic_group gr
     ms_use_kind kind = {.group = group,
                         .collective = collective,
                         .algorithm = ms_collective_algorithm(law, size_bytes),
+                        .wire_frac = law->wire_frac,
                         .ring = ring};
     return ms_link_uses_kind(uses, kind);
 }

@@ -21,7 +21,7 @@ static void open_bills(ms_planned *p)
                            ms_stack_keeps_gathers(p->workload->stack, plan->size[MS_PP])};
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
-    p->links = ms_links_make(plan, p->workload->cluster, p->workload->profile);
+    p->links = ms_links_make(p->workload, plan);
     ms_parts_price(p->workload, p->bills, &p->links, plan->async_tp, modes_of(plan),
                    &p->parts);
 }

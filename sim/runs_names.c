@@ -110,7 +110,7 @@ static const name_rule framework_rules[] = {
     {"torchtitan", "torch.compile", "2024-", "torchtitan-2024"},
     {"torchtitan", "torch.compile", NULL, "torchtitan"},
     {"torchtitan", NULL, NULL, "torchtitan-eager"},
-    {"AutoModel", NULL, NULL, "torchtitan"},
+    {"AutoModel", NULL, NULL, "automodel"},
     {"nanotron", NULL, NULL, "nanotron"},
     {"llm-foundry", NULL, NULL, "llm-foundry"},
     {"Composer", NULL, NULL, "llm-foundry"},

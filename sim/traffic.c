@@ -111,8 +111,9 @@ static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
     entry.one_s = ms_collective_s(law, entry.size_bytes);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    entry.nic_bytes = entry.wire_bytes *
-                      ms_wire_nic_frac(entry.collective, entry.algorithm, span, !chain);
+    double nic_frac = ms_wire_nic_frac(entry.collective, entry.algorithm, span, !chain);
+    entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
+    entry.wire_bytes -= (1.0 - law->wire_frac) * nic_frac * entry.wire_bytes;
     entry.num_chunks = entry.num_chunks > 1 ? entry.num_chunks : 1;
     ms_traffic_entry *to = &l->traffic->entries[l->traffic->num_entries++];
     *to = entry;

@@ -468,8 +468,8 @@ static void check_law(plan_source *s, const ms_plan *plan, const char *name,
 static void check_links(plan_source *s, const ms_plan *plan)
 {
     const ms_workload *w = s->workload;
-    ms_links ideal = ms_links_ideal(plan, w->cluster, w->profile);
-    ms_links real = ms_links_make(plan, w->cluster, w->profile);
+    ms_links ideal = ms_links_ideal(w, plan);
+    ms_links real = ms_links_make(w, plan);
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
         for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
             check_law(s, plan,

@@ -241,6 +241,26 @@ static void all_to_all_is_bound_by_one_nic_each(void **state)
     ASSERT_NEAR(seconds(&system, MS_ALL_TO_ALL, 16, 1e12), 0.5e12 / (0.85 * 50e9), 0.01);
 }
 
+/* Top 8 of experts on 4 nodes: 4 (1 - 0.75^8) = 3.6 nodes have one, of which 3/4 are others; 8 copies would cross 6 times. Inside a node nothing changes. */
+static void nodes_share_the_copies_of_a_token(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    system_under_test system = load(cx, "hgx-h100");
+    ms_collective_law plain = law_of(&system, MS_ALL_TO_ALL, 32, 1);
+    ms_span span = {.size = 32, .tier = 1, .per_domain = {8, 32}};
+    double frac = ms_shared_copies_frac(&span, 8);
+    ASSERT_NEAR(frac, 4 * (1 - 0.10011291503906250) / 8, 1e-12);
+    ms_collective_law shared =
+        ms_token_exchange_law_make(&span, &system.cluster, system.profile, frac);
+    ASSERT_NEAR(ms_collective_s(&shared, 1e12) / ms_collective_s(&plain, 1e12), frac,
+                0.001);
+    ASSERT_NEAR(shared.wire_frac, frac, 0);
+    ms_span node = {.size = 8, .per_domain = {8}};
+    ASSERT_NEAR(ms_shared_copies_frac(&node, 8), 1.0 / 8, 1e-12);
+    ASSERT_NEAR(plain.wire_frac, 1, 0);
+}
+
 static void send_uses_the_tier_of_its_group(void **state)
 {
     (void)state;
@@ -354,6 +374,7 @@ int main(void)
         cmocka_unit_test(group_uses_the_nics_of_its_ranks),
         cmocka_unit_test(oversubscribed_level_slows_groups_that_cross_it),
         cmocka_unit_test(all_to_all_is_bound_by_one_nic_each),
+        cmocka_unit_test(nodes_share_the_copies_of_a_token),
         cmocka_unit_test(send_uses_the_tier_of_its_group),
         cmocka_unit_test(mi300x_uses_the_wires_of_its_group),
         cmocka_unit_test(a_torus_follows_the_laws_of_rings),

@@ -51,7 +51,10 @@ static void set_order(ms_plan *plan, const ms_plan_axis order[MS_NUM_PLAN_AXES])
 
 static ms_links make_links(const ms_plan *plan)
 {
-    return ms_links_make(plan, &cluster, &profile);
+    static const ms_stack stack = {0};
+    const ms_workload workload = {
+        .cluster = &cluster, .profile = &profile, .stack = &stack};
+    return ms_links_make(&workload, plan);
 }
 
 static void expect_span(const ms_span *span, long size, long per_node)
