@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 const char *const ms_collective_names[] = {"all-gather", "reduce-scatter", "all-reduce",
                                            "all-to-all", "send",           NULL};
@@ -363,6 +364,15 @@ double ms_collective_s(const ms_collective_law *law, double size_bytes)
     if (law->measured != NULL)
         return measured_s(law, size_bytes);
     return fitted_s(law, size_bytes);
+}
+
+double ms_collective_by_s(const ms_collective_law *law, const char *algorithm,
+                          double size_bytes)
+{
+    for (int i = 0; i < law->num_algorithms; i++)
+        if (strcmp(law->algorithm[i].name, algorithm) == 0)
+            return algorithm_s(law, i, size_bytes);
+    return (double)NAN;
 }
 
 const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes)

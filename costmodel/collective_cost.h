@@ -39,6 +39,9 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
                                          const ms_profile *profile);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);
+/* The same by the algorithm of this name alone, without measured curves; NaN when the law has none such. */
+double ms_collective_by_s(const ms_collective_law *law, const char *algorithm,
+                          double size_bytes);
 /* Name of the algorithm that ms_collective_s takes; "" for a group of one rank. */
 const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes);
 

@@ -1,10 +1,8 @@
 /* A validation as meshsim.validation/1 and as tables for people. */
-#include "base/table.h"
+#include "sim/score_print.h"
 #include "sim/validation.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define BYTES_PER_GIB 1073741824.0
 
@@ -134,19 +132,6 @@ static void number_cell(ms_table *table, const char *suffix, int digits, double 
         ms_table_cell(table, "%.*f%s", digits, value, suffix);
 }
 
-static void percent_cell(ms_table *table, double frac)
-{
-    number_cell(table, "", 1, 100.0 * frac);
-}
-
-static void signed_cell(ms_table *table, double frac)
-{
-    if (isnan(frac))
-        ms_table_cell(table, "-");
-    else
-        ms_table_cell(table, "%+.1f", 100.0 * frac);
-}
-
 static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     ms_table *table = ms_table_new(arena, "<id|measured (s)|predicted (s)|error (%)|"
@@ -159,10 +144,10 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
         ms_table_cell(table, "%s", run->id);
         number_cell(table, "", 4, run->measured_step_s);
         number_cell(table, "", 4, score->step_s);
-        signed_cell(table, score->step_error_frac);
+        ms_signed_percent_cell(table, score->step_error_frac);
         number_cell(table, "", 2, run->measured_peak_bytes / BYTES_PER_GIB);
         number_cell(table, "", 2, score->peak_bytes / BYTES_PER_GIB);
-        signed_cell(table, score->peak_error_frac);
+        ms_signed_percent_cell(table, score->peak_error_frac);
     }
     ms_table_print(table, out);
     fputc('\n', out);
@@ -184,9 +169,9 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
         const ms_source_score *source = &summary->sources[i];
         ms_table_cell(table, "%s", source->source);
         ms_table_cell(table, "%d", source->num_runs);
-        percent_cell(table, source->median_ape_frac);
-        signed_cell(table, source->bias_frac);
-        percent_cell(table, source->p90_ape_frac);
+        ms_percent_cell(table, source->median_ape_frac);
+        ms_signed_percent_cell(table, source->bias_frac);
+        ms_percent_cell(table, source->p90_ape_frac);
     }
     ms_table_print(table, out);
 }
@@ -211,17 +196,12 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
         ms_table_cell(table, "%s", group->group);
         ms_table_cell(table, "%d", group->num_layouts);
         number_cell(table, "", 2, group->kendall_tau);
-        percent_cell(table, group->top1_regret_frac);
+        ms_percent_cell(table, group->top1_regret_frac);
     }
     ms_table_print(table, out);
     if (num_small > 0)
         fprintf(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
                 MIN_SHOWN_LAYOUTS);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *runs)
@@ -231,19 +211,7 @@ static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *r
     for (int i = 0; i < runs->num_runs; i++)
         if (runs->runs[i].reason != NULL)
             reasons[num_reasons++] = runs->runs[i].reason;
-    if (num_reasons == 0)
-        return;
-    qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
-    fprintf(out, "\nskipped\n");
-    ms_table *table = ms_table_new(arena, "<reason|rows");
-    for (int first = 0, end; first < num_reasons; first = end) {
-        end = first + 1;
-        while (end < num_reasons && strcmp(reasons[first], reasons[end]) == 0)
-            end++;
-        ms_table_cell(table, "%s", reasons[first]);
-        ms_table_cell(table, "%d", end - first);
-    }
-    ms_table_print(table, out);
+    ms_skipped_print(out, arena, reasons, num_reasons);
 }
 
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
