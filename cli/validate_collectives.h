@@ -2,7 +2,7 @@
 #ifndef MS_CLI_VALIDATE_COLLECTIVES_H
 #define MS_CLI_VALIDATE_COLLECTIVES_H
 
-#include "cli/options.h"
+#include "cli/commands.h"
 
 ms_status ms_validate_collectives_command(ms_ctx *cx, const ms_args *args,
                                           const char *path);

@@ -20,7 +20,7 @@ ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
                            const ms_profile *profile);
 
 /* The law of a collective over one group, affine-root in its bytes, resolved once per (collective, span):
- *   t(S) = min over algorithms of alpha + S * beta + ramp * sqrt(alpha * S * beta).
+ *   t(S) = min over algorithms of alpha + S * beta + min(ramp * sqrt(alpha * S * beta), most_ramp).
  * S is the nccl-tests size: the total of the gathered or reduced tensor; for all-to-all what one rank holds.
  * With a measured curve, on a cluster of one level: the curve's seconds within its sizes, outside those of the form above times
  * measured over fitted at the nearer end. */
@@ -28,6 +28,7 @@ typedef struct ms_collective_law {
     int num_algorithms; /* 0: group of one rank, takes no time */
     struct {
         double alpha_s, beta_s_per_byte, ramp;
+        double most_ramp_s; /* INFINITY: no limit */
         const char *name;
     } algorithm[3];
     const ms_sweep_curve *measured; /* NULL: none */

@@ -104,14 +104,9 @@ static bool is_fitted(ms_arena *arena, const ms_collective_row *row)
 {
     const ms_profile *p = row->profile;
     const ms_network_profile *network = ms_profile_network(p, row->cluster->network);
-    const ms_coefficient *inside[] = {&p->link_base_s,
-                                      &p->link_step_s,
-                                      &p->link_frac,
-                                      &p->nvls_base_s,
-                                      &p->nvls_bytes_per_s,
-                                      &p->all_to_all_base_s,
-                                      &p->all_to_all_frac,
-                                      &p->p2p_base_s};
+    const ms_coefficient *inside[] = {
+        &p->link_base_s,      &p->link_step_s,       &p->link_frac,       &p->nvls_base_s,
+        &p->nvls_bytes_per_s, &p->all_to_all_base_s, &p->all_to_all_frac, &p->p2p_base_s};
     const char *key = ms_arena_strndup(arena, row->source, key_length(row->source));
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (names_source(inside[i], key))
@@ -121,7 +116,10 @@ static bool is_fitted(ms_arena *arena, const ms_collective_row *row)
     return names_source(&network->base_s, key) || names_source(&network->step_s, key) ||
            names_source(&network->rank_step_s, key) ||
            names_source(&network->bandwidth_frac, key) ||
-           names_source(&network->tree_frac, key) || names_source(&network->ramp, key);
+           names_source(&network->send_frac, key) ||
+           names_source(&network->tree_frac, key) ||
+           names_source(&network->tree_serial, key) ||
+           names_source(&network->ramp, key) || names_source(&network->tree_ramp, key);
 }
 
 /* ---- one row ---- */
@@ -141,7 +139,8 @@ static const char *set_algorithm(const char *text, ms_collective_row *row)
         return NULL;
     row->algorithm = strcmp(text, "nvlstree") == 0 ? "tree" : text;
     ms_collective_law law = ms_collective_row_law(row);
-    return has_algorithm(&law, row->algorithm) ? NULL : "algorithm: there is no law for it";
+    return has_algorithm(&law, row->algorithm) ? NULL
+                                               : "algorithm: there is no law for it";
 }
 
 static const char *set_system(ms_ctx *cx, ms_run_store *store, ms_collective_row *row)

@@ -51,7 +51,8 @@ static ms_collective_score score_of(ms_arena *arena, const entry *entries,
 static int by_system(const entry *a, const entry *b)
 {
     int order = strcmp(a->row->system, b->row->system);
-    if (order == 0) /* one system may be priced as two clusters: inside and across nodes */
+    if (order ==
+        0) /* one system may be priced as two clusters: inside and across nodes */
         order = strcmp(a->row->cluster->name, b->row->cluster->name);
     return order;
 }

@@ -7,7 +7,8 @@
 
 /* ---- JSON ---- */
 
-static void write_errors(ms_jout *out, const char *key, const ms_collective_errors *errors)
+static void write_errors(ms_jout *out, const char *key,
+                         const ms_collective_errors *errors)
 {
     ms_jout_key(out, key);
     ms_jout_begin_object(out);
@@ -77,8 +78,7 @@ static void write_skipped(ms_jout *out, const ms_collective_rows *rows)
         ms_jout_begin_object(out);
         ms_jout_number_field(out, "line", row->line);
         ms_jout_text_field(out, "system", row->system);
-        ms_jout_text_field(out, "reason",
-                           row->fault != NULL ? row->fault : row->reason);
+        ms_jout_text_field(out, "reason", row->fault != NULL ? row->fault : row->reason);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
@@ -125,9 +125,9 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_collective_score *
 {
     ms_table *table = ms_table_new(
         arena, detail ? "<system|<collective|nodes|>= 1 MiB|median (%)|bias (%)|p90 (%)|"
-                        "< 1 MiB|median (%)|bias (%)|p90 (%)"
+                        "below|median (%)|bias (%)|p90 (%)"
                       : "<system|<cluster|<fitted|>= 1 MiB|median (%)|bias (%)|p90 (%)|"
-                        "< 1 MiB|median (%)|bias (%)|p90 (%)");
+                        "below|median (%)|bias (%)|p90 (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_collective_score *score = &scores[i];
         ms_table_cell(table, "%s", score->system);

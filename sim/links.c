@@ -132,7 +132,7 @@ static ms_collective_law least_law(ms_collective collective, const ms_span *idea
 {
     ms_collective_law least = {.num_algorithms = 1};
     least.algorithm[0].alpha_s = least.algorithm[0].beta_s_per_byte =
-        least.algorithm[0].ramp = INFINITY;
+        least.algorithm[0].ramp = least.algorithm[0].most_ramp_s = INFINITY;
     least.algorithm[0].name = "least";
     for (long per_domain = 1; per_domain <= ideal->per_domain[0]; per_domain++) {
         ms_span span = *ideal;
@@ -150,6 +150,8 @@ static ms_collective_law least_law(ms_collective collective, const ms_span *idea
                 least.algorithm[0].beta_s_per_byte, law.algorithm[i].beta_s_per_byte);
             least.algorithm[0].ramp =
                 ms_min(least.algorithm[0].ramp, law.algorithm[i].ramp);
+            least.algorithm[0].most_ramp_s =
+                ms_min(least.algorithm[0].most_ramp_s, law.algorithm[i].most_ramp_s);
         }
     }
     return least;
