@@ -171,9 +171,20 @@ static void relax_all_reduces(ms_links *links, const ms_cluster *cluster,
                 least_law(MS_ALL_REDUCE, &links->sync_span[i], cluster, profile);
 }
 
-/* On a mesh a few ranks of a node have a few of its wires, and may be faster over NICs of their own. */
-static void relax_meshes(ms_links *links, const ms_cluster *cluster,
-                         const ms_profile *profile)
+/* Whether a group may be faster in two domains than in one: on a mesh a few ranks have a few of its wires, and where half a domain has NICs about as fast
+ * as its links (NVL72) their ramps differ. */
+static bool may_gain_outside(const ms_cluster *cluster)
+{
+    const ms_level *inner = &cluster->levels[0];
+    if (inner->topology == MS_FULL_MESH)
+        return true;
+    double half = 0.5 * (double)inner->gpus_per_domain;
+    return cluster->num_levels > 1 && half * cluster->levels[1].bandwidth_bytes_per_s >
+                                          0.5 * inner->bandwidth_bytes_per_s;
+}
+
+static void relax_rings(ms_links *links, const ms_cluster *cluster,
+                        const ms_profile *profile)
 {
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {
         for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
@@ -207,7 +218,7 @@ ms_links ms_links_ideal(const ms_plan *plan, const ms_cluster *cluster,
     }
     ms_links links = laws_of(spans, cluster, profile);
     relax_all_reduces(&links, cluster, profile);
-    if (cluster->levels[0].topology == MS_FULL_MESH)
-        relax_meshes(&links, cluster, profile);
+    if (may_gain_outside(cluster))
+        relax_rings(&links, cluster, profile);
     return links;
 }
