@@ -2,6 +2,7 @@
 #include "base/csv.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/validate_collectives.h"
 #include "cli/validate_plot.h"
 #include "sim/validation_by.h"
 #include "sim/validation_worst.h"
@@ -142,6 +143,9 @@ typedef struct table_kind {
 /* All that are no published runs. A row:
  *     {"collectives", {"system", "collective", "algo", "time_us"}, ms_validate_collectives_command}, */
 static const table_kind table_kinds[] = {
+    {"collectives",
+     {"system", "collective", "algo", "time_us"},
+     ms_validate_collectives_command},
     {0},
 };
 

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 const char *const ms_collective_names[] = {"all-gather", "reduce-scatter", "all-reduce",
                                            "all-to-all", "send",           NULL};
@@ -54,10 +55,23 @@ static void add(ms_collective_law *law, const char *name, double alpha_s,
                 double beta_s_per_byte, double ramp)
 {
     int i = law->num_algorithms++;
+    law->algorithm[i].most_ramp_s = INFINITY;
     law->algorithm[i].name = name;
     law->algorithm[i].alpha_s = alpha_s;
     law->algorithm[i].beta_s_per_byte = beta_s_per_byte;
     law->algorithm[i].ramp = ramp;
+}
+
+/* Between nodes the ramp ends where NCCL has left LL for Simple, whose step over a network takes 14 us where LL takes 2.7
+ * (NCCL 2.28.9 src/graph/tuning.cc, ring): latency grows by this multiple of itself at most. */
+#define SIMPLE_EXTRA_LATENCIES (14.0 / 2.7 - 1.0)
+
+static void add_between_nodes(ms_collective_law *law, const char *name, double alpha_s,
+                              double beta_s_per_byte, double ramp)
+{
+    add(law, name, alpha_s, beta_s_per_byte, ramp);
+    law->algorithm[law->num_algorithms - 1].most_ramp_s =
+        SIMPLE_EXTRA_LATENCIES * alpha_s;
 }
 
 /* Steps of a ring over n ranks: all-reduce is a reduce-scatter followed by an all-gather. */
@@ -165,6 +179,12 @@ static void add_nvls(ms_collective_law *law, const setting *s)
         2.0 * (s->ranks - 1.0) / (s->ranks * rate), 0.0);
 }
 
+/* What a rank keeps counts half through a switch, and not at all beside the slow wires of a mesh. */
+static double own_step(const setting *s)
+{
+    return s->cluster->levels[0].topology == MS_FULL_MESH ? 1.0 : 0.5;
+}
+
 /* Ring over several nodes: consecutive ranks of a node are neighbours, so nodes - 1 of n - 1 steps cross. A group
  * with p ranks in a node leaves it over p NICs at once (rail wiring), as fast as the slower of these and the
  * links. A step takes at least rank_step_s on networks where chunks, not wires, set the pace. */
@@ -182,37 +202,44 @@ static void add_network_ring(ms_collective_law *law, const setting *s,
             ms_max(s->profile->link_step_s.value, network->rank_step_s.value) +
         rounds * upper_level_hops_s(s, span);
     double link_rate = s->link_bytes_per_s * s->profile->link_frac.value;
-    double rate = s->per_node > 1.0 ? ms_min(link_rate, s->per_node * s->nic_bytes_per_s)
-                                    : s->nic_bytes_per_s;
-    add(law, "ring", alpha_s, (steps + 0.5) / (s->ranks * rate), network->ramp.value);
+    double wire = steps / (s->ranks * s->per_node * s->nic_bytes_per_s);
+    double link =
+        s->per_node > 1.0 ? (steps + 1.0 - own_step(s)) / (s->ranks * link_rate) : 0.0;
+    add_between_nodes(law, "ring", alpha_s, ms_max(wire, link), network->ramp.value);
 }
 
-/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes) levels. From three nodes on a node sends 2 S,
- * up once and down twice in one tree, up once in the other, over its p NICs at tree_frac of their rate. Two nodes exchange their sums once each
- * way, S; then the reduction inside the node binds: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. */
+/* Whether the ranks of a node are reduced in its switch. */
+static bool reduces_in_switch(const setting *s)
+{
+    return !isnan(s->profile->nvls_bytes_per_s.value) &&
+           s->per_node >= s->profile->nvls_min_ranks.value;
+}
+
+/* Seconds a byte of an all-reduce inside the nodes of a tree: in the switch, or up and down a chain. */
+static double tree_inside_s(const setting *s)
+{
+    double rate = s->link_bytes_per_s * s->profile->link_frac.value;
+    if (reduces_in_switch(s))
+        rate = ms_min(s->profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
+    return s->per_node > 1.0 ? 2.0 * (s->ranks - 1.0) / (s->ranks * rate) : 0.0;
+}
+
+/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes) levels. A node sends 2 S, up once and down twice in
+ * one tree, up once in the other, over its p NICs at tree_frac of their rate; levels that store and forward add up. Two nodes exchange their sums
+ * once each way, S; then the reduction inside the node binds: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach.
+ * Nodes with chains do not gain from that, since NCCL takes its ring there: 190 GB/s published for two nodes of A100. */
 static void add_network_tree(ms_collective_law *law, const setting *s)
 {
-    const ms_profile *profile = s->profile;
-    double alpha_s = s->network->base_s.value +
-                     2.0 * ceil(log2(s->nodes)) * s->network->step_s.value +
-                     2.0 * (s->per_node - 1.0) * profile->link_step_s.value;
-    double inside = s->link_bytes_per_s * profile->link_frac.value;
-    if (!isnan(profile->nvls_bytes_per_s.value) &&
-        s->per_node >= profile->nvls_min_ranks.value)
-        inside = ms_min(profile->nvls_bytes_per_s.value, 2.0 * s->link_bytes_per_s);
-    double share = s->nodes <= 2.0 ? 2.0 : s->network->tree_frac.value;
-    double out = s->per_node * s->nic_bytes_per_s * share;
-    double beta_s_per_byte = 2.0 / out;
-    if (s->per_node > 1.0)
-        beta_s_per_byte =
-            ms_max(beta_s_per_byte, 2.0 * (s->ranks - 1.0) / (s->ranks * inside));
-    add(law, "tree", alpha_s, beta_s_per_byte, profile->ramp.value);
-}
-
-/* What a rank keeps counts half through a switch, and not at all beside the slow wires of a mesh. */
-static double own_step(const setting *s)
-{
-    return s->cluster->levels[0].topology == MS_FULL_MESH ? 1.0 : 0.5;
+    const ms_network_profile *network = s->network;
+    double levels = ceil(log2(s->nodes));
+    double alpha_s = network->base_s.value + 2.0 * levels * network->step_s.value +
+                     2.0 * (s->per_node - 1.0) * s->profile->link_step_s.value;
+    bool pair = s->nodes <= 2.0 && (s->per_node <= 1.0 || reduces_in_switch(s));
+    double share = pair ? 2.0 : network->tree_frac.value;
+    double serial = 1.0 + network->tree_serial.value * (levels - 1.0);
+    double out_s = 2.0 * serial / (s->per_node * s->nic_bytes_per_s * share);
+    add_between_nodes(law, "tree", alpha_s, ms_max(out_s, tree_inside_s(s)),
+                      network->tree_ramp.value);
 }
 
 /* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
@@ -243,7 +270,7 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
         link = (s->per_node - own_step(s)) / (s->per_node * link_rate);
     if (s->torus != NULL && s->per_node > 1.0)
         link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
-    add(law, "direct", alpha_s, ms_max(wire, link), s->network->ramp.value);
+    add_between_nodes(law, "direct", alpha_s, ms_max(wire, link), s->network->ramp.value);
 }
 
 /* The rate of one rank to the next in a domain: on a mesh one wire, on a torus a wire that all groups whose hops pass it share. */
@@ -263,6 +290,8 @@ static void add_send(ms_collective_law *law, const setting *s)
 {
     double rate = s->tier > 0 ? s->nic_bytes_per_s
                               : neighbour_rate(s) * s->profile->link_frac.value;
+    if (s->tier > 0 && s->network->send_frac.value > 0.0)
+        rate *= s->network->send_frac.value / s->network->bandwidth_frac.value;
     double alpha_s = s->profile->p2p_base_s.value + s->cluster->levels[s->tier].latency_s;
     add(law, "send", alpha_s, 1.0 / rate, 0.0);
 }
@@ -359,7 +388,8 @@ static inline double algorithm_s(const ms_collective_law *law, int i, double siz
 {
     double alpha_s = law->algorithm[i].alpha_s;
     double wire_s = law->algorithm[i].beta_s_per_byte * size_bytes;
-    return alpha_s + wire_s + law->algorithm[i].ramp * sqrt(alpha_s * wire_s);
+    double ramp_s = law->algorithm[i].ramp * sqrt(alpha_s * wire_s);
+    return alpha_s + wire_s + ms_min(ramp_s, law->algorithm[i].most_ramp_s);
 }
 
 static inline double fitted_s(const ms_collective_law *law, double size_bytes)
@@ -389,6 +419,15 @@ double ms_collective_s(const ms_collective_law *law, double size_bytes)
     if (law->measured != NULL)
         return measured_s(law, size_bytes);
     return fitted_s(law, size_bytes);
+}
+
+double ms_collective_by_s(const ms_collective_law *law, const char *algorithm,
+                          double size_bytes)
+{
+    for (int i = 0; i < law->num_algorithms; i++)
+        if (strcmp(law->algorithm[i].name, algorithm) == 0)
+            return algorithm_s(law, i, size_bytes);
+    return (double)NAN;
 }
 
 const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes)

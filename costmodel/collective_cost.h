@@ -20,7 +20,7 @@ ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
                            const ms_profile *profile);
 
 /* The law of a collective over one group, affine-root in its bytes, resolved once per (collective, span):
- *   t(S) = min over algorithms of alpha + S * beta + ramp * sqrt(alpha * S * beta).
+ *   t(S) = min over algorithms of alpha + S * beta + min(ramp * sqrt(alpha * S * beta), most_ramp).
  * S is the nccl-tests size: the total of the gathered or reduced tensor; for all-to-all what one rank holds.
  * With a measured curve, on a cluster of one level: the curve's seconds within its sizes, outside those of the form above times
  * measured over fitted at the nearer end. */
@@ -28,6 +28,7 @@ typedef struct ms_collective_law {
     int num_algorithms; /* 0: group of one rank, takes no time */
     struct {
         double alpha_s, beta_s_per_byte, ramp;
+        double most_ramp_s; /* INFINITY: no limit */
         const char *name;
     } algorithm[3];
     const ms_sweep_curve *measured; /* NULL: none */
@@ -48,6 +49,9 @@ ms_collective_law ms_token_exchange_law_make(const ms_span *span,
 double ms_shared_copies_frac(const ms_span *span, long top_k);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);
+/* The same by the algorithm of this name alone, without measured curves; NaN when the law has none such. */
+double ms_collective_by_s(const ms_collective_law *law, const char *algorithm,
+                          double size_bytes);
 /* Name of the algorithm that ms_collective_s takes; "" for a group of one rank. */
 const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes);
 

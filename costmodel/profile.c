@@ -209,15 +209,28 @@ static const ms_field nvls_fields[] = {
              "smallest group that uses it"),
     {0}};
 
+/* A plain number that may be left out. */
+#define OPTIONAL(type, member, name, most, text)                                         \
+    {                                                                                    \
+        .kind = MS_FIELD_ANY, .key = (name), .offset = offsetof(type, member), .low = 0, \
+        .high = (most), .unit = MS_UNIT_COUNT, .help = (text)                            \
+    }
+
 const ms_field ms_network_fields[] = {
     SECONDS(ms_network_profile, base_s, "base", "of a collective over several nodes"),
     SECONDS(ms_network_profile, step_s, "step", "of a step that crosses nodes"),
     SECONDS(ms_network_profile, rank_step_s, "rank_step", "least time of any ring step"),
     FRACTION(ms_network_profile, bandwidth_frac, "bandwidth_frac",
              "of the NICs' list rate"),
+    OPTIONAL(ms_network_profile, send_frac, "send_frac", 1,
+             "of the NICs' list rate, by one pair of ranks; left out: as bandwidth_frac"),
     FRACTION(ms_network_profile, tree_frac, "tree_frac",
-             "of a tree over three or more nodes, of that"),
+             "of a tree over three or more nodes, of bandwidth_frac"),
+    OPTIONAL(ms_network_profile, tree_serial, "tree_serial", 1,
+             "of a tree level's time, for which the next waits; left out: 0"),
     COEFFICIENT(ms_network_profile, ramp, "ramp", MS_UNIT_COUNT, 0, 10, "gamma of rings"),
+    OPTIONAL(ms_network_profile, tree_ramp, "tree_ramp", 10,
+             "gamma of trees; left out: 0"),
     {0}};
 
 static const ms_field memory_fields[] = {

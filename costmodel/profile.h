@@ -71,9 +71,15 @@ typedef struct ms_network_profile {
         step_s; /* one step of a ring or tree that crosses nodes, small messages */
     ms_coefficient
         rank_step_s; /* least time of any ring step, inside nodes too (pipelining in chunks); 0: none */
-    ms_coefficient bandwidth_frac; /* reached of the NICs' list rate */
-    ms_coefficient tree_frac;      /* tree's share of that from three nodes on */
-    ms_coefficient ramp;           /* gamma of rings over this network */
+    ms_coefficient
+        bandwidth_frac; /* reached of the NICs' list rate by large collectives: bus bandwidth */
+    ms_coefficient
+        send_frac; /* the same of one pair that sends and receives; value 0: left out of the file, as bandwidth_frac */
+    ms_coefficient tree_frac; /* tree's share of bandwidth_frac */
+    ms_coefficient
+        tree_serial; /* part of a tree level's time for which the next waits: 0 pipelined, 1 stored and forwarded; left out: 0 */
+    ms_coefficient ramp;      /* gamma of rings over this network */
+    ms_coefficient tree_ramp; /* the same of trees; left out: 0 */
 } ms_network_profile;
 
 #define MS_MAX_NETWORKS 8

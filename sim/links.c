@@ -150,7 +150,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
     const ms_cluster *cluster = workload->cluster;
     ms_collective_law least = {.num_algorithms = 1};
     least.algorithm[0].alpha_s = least.algorithm[0].beta_s_per_byte =
-        least.algorithm[0].ramp = INFINITY;
+        least.algorithm[0].ramp = least.algorithm[0].most_ramp_s = INFINITY;
     least.algorithm[0].name = "least";
     for (long per_domain = 1; per_domain <= ideal->per_domain[0]; per_domain++) {
         ms_span span = *ideal;
@@ -170,6 +170,8 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
                 least.algorithm[0].beta_s_per_byte, law.algorithm[i].beta_s_per_byte);
             least.algorithm[0].ramp =
                 ms_min(least.algorithm[0].ramp, law.algorithm[i].ramp);
+            least.algorithm[0].most_ramp_s =
+                ms_min(least.algorithm[0].most_ramp_s, law.algorithm[i].most_ramp_s);
         }
     }
     return least;
@@ -188,8 +190,19 @@ static void relax_all_reduces(const ms_workload *workload, ms_links *links)
                 least_law(workload, -1, MS_ALL_REDUCE, &links->sync_span[i]);
 }
 
-/* On a mesh a few ranks of a node have a few of its wires, and may be faster over NICs of their own. */
-static void relax_meshes(const ms_workload *workload, ms_links *links)
+/* Whether a group may be faster in two domains than in one: on a mesh a few ranks have a few of its wires, and where half a domain has NICs about as fast
+ * as its links (NVL72) their ramps differ. */
+static bool may_gain_outside(const ms_cluster *cluster)
+{
+    const ms_level *inner = &cluster->levels[0];
+    if (inner->topology == MS_FULL_MESH)
+        return true;
+    double half = 0.5 * (double)inner->gpus_per_domain;
+    return cluster->num_levels > 1 && half * cluster->levels[1].bandwidth_bytes_per_s >
+                                          0.5 * inner->bandwidth_bytes_per_s;
+}
+
+static void relax_rings(const ms_workload *workload, ms_links *links)
 {
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {
         for (int c = 0; c < MS_NUM_COLLECTIVES; c++)
@@ -232,7 +245,7 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
     ms_links links = laws_of(spans, cluster, workload->profile);
     relax_all_reduces(workload, &links);
     relax_shared_copies(workload, &links);
-    if (cluster->levels[0].topology == MS_FULL_MESH)
-        relax_meshes(workload, &links);
+    if (may_gain_outside(cluster))
+        relax_rings(workload, &links);
     return links;
 }

@@ -273,13 +273,9 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *runs)
+void ms_validation_print_skipped(FILE *out, ms_arena *arena, const char **reasons,
+                                 int num_reasons)
 {
-    const char **reasons = MS_NEW_ARRAY(arena, runs->num_runs, const char *);
-    int num_reasons = 0;
-    for (int i = 0; i < runs->num_runs; i++)
-        if (runs->runs[i].reason != NULL)
-            reasons[num_reasons++] = runs->runs[i].reason;
     if (num_reasons == 0)
         return;
     qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
@@ -293,6 +289,16 @@ static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *r
         ms_table_cell(table, "%d", end - first);
     }
     ms_table_print(table, out);
+}
+
+static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *runs)
+{
+    const char **reasons = MS_NEW_ARRAY(arena, runs->num_runs, const char *);
+    int num_reasons = 0;
+    for (int i = 0; i < runs->num_runs; i++)
+        if (runs->runs[i].reason != NULL)
+            reasons[num_reasons++] = runs->runs[i].reason;
+    ms_validation_print_skipped(out, arena, reasons, num_reasons);
 }
 
 static void print_memory_facts(FILE *out, const ms_validation *v)

@@ -1,8 +1,10 @@
-/* CSV files of published runs from arbitrary bytes: no crash, lines only grow, and every row has a plan that is legal or
- * a reason. */
+/* CSV files of published runs and of measured collectives from arbitrary bytes: no crash, lines only grow, and every run has a plan that is legal or
+ * a reason, every collective a time or a reason. */
 #include "base/csv.h"
+#include "sim/collective_validation.h"
 #include "sim/runs.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -26,12 +28,30 @@ static void read_rows(ms_arena *arena, const char *text, size_t size)
     }
 }
 
+static void read_collectives(ms_arena *arena, const char *text, size_t size)
+{
+    ms_ctx cx = {.arena = arena};
+    ms_collective_rows rows;
+    if (ms_collective_rows_read(&cx, "fuzz", text, size, &rows) != MS_OK) {
+        require(cx.num_errors > 0);
+        return;
+    }
+    ms_collective_validation v;
+    ms_collective_validate(&cx, &rows, &v);
+    for (int i = 0; i < rows.num_rows; i++) {
+        require(rows.rows[i].fault == NULL || rows.rows[i].reason != NULL);
+        require(isnan(v.predicted_s[i]) == (rows.rows[i].reason != NULL));
+        require(rows.rows[i].reason != NULL || v.predicted_s[i] > 0.0);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ms_arena *arena = ms_arena_open();
     ms_ctx cx = {.arena = arena};
     const char *text = (const char *)data;
     read_rows(arena, text, size);
+    read_collectives(arena, text, size);
     ms_published_runs runs;
     if (ms_runs_read(&cx, "fuzz", text, size, &runs) == MS_OK) {
         for (int i = 0; i < runs.num_runs; i++) {

@@ -50,10 +50,10 @@ static void one_domain_matches_published_sweeps(void **state)
         int log2_bytes;
         double law_us, measured_us;
     } rows[] = {
-        {"hgx-a100-80g", MS_ALL_GATHER, 8, 26, 341.2, 351.6},
-        {"hgx-a100-80g", MS_ALL_REDUCE, 8, 13, 22.3, 21.3},
-        {"hgx-a100-80g", MS_ALL_REDUCE, 4, 28, 1958, 1927},
-        {"hgx-a100-80g", MS_REDUCE_SCATTER, 2, 29, 1779, 1612},
+        {"hgx-a100-80g", MS_ALL_GATHER, 8, 26, 353.2, 351.6},
+        {"hgx-a100-80g", MS_ALL_REDUCE, 8, 13, 22.6, 21.3},
+        {"hgx-a100-80g", MS_ALL_REDUCE, 4, 28, 1988.8, 1927},
+        {"hgx-a100-80g", MS_REDUCE_SCATTER, 2, 29, 1802, 1612},
         {"hgx-h100", MS_ALL_REDUCE, 8, 12, 16.1, 16.0},
         {"hgx-h100", MS_ALL_REDUCE, 8, 21, 39.1, 38.2},
         {"hgx-h100", MS_ALL_REDUCE, 8, 29, 2112, 2111},
@@ -92,8 +92,55 @@ static void all_gather_on_efa_matches_the_published_series(void **state)
     }
 }
 
+/* The same, all-reduce: levels of a tree that store and forward. 64 nodes take twice as long as that. */
+static void all_reduce_on_efa_matches_the_published_series(void **state)
+{
+    (void)state;
+    static const double bus_gbytes_per_s[] = {361.7, 160.1, 99.6, 84.7, 64.9};
+    ms_ctx *cx = test_cx();
+    system_under_test system = load(cx, "h100-efa");
+    for (int i = 0; i < 5; i++) {
+        long ranks = 16L << i;
+        double wire_bytes = ms_collective_wire_bytes(MS_ALL_REDUCE, ranks, 256e6);
+        ASSERT_NEAR(seconds(&system, MS_ALL_REDUCE, ranks, 256e6),
+                    wire_bytes / (bus_gbytes_per_s[i] * 1e9), 0.16);
+    }
+}
+
+/* Microseconds over several nodes of 8: GoogleCloudPlatform/cluster-toolkit examples/gke-a3-megagpu and -a3-highgpu, stas00/ml-engineering
+ * network/README.md (4 x 8 B200), aws-samples/awsome-distributed-training (16 x 8 H200), oracle-quickstart/oci-hpc and oci-hpc-oke. */
+static void fabrics_match_published_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cluster;
+        ms_collective collective;
+        long ranks;
+        double bytes, us;
+    } rows[] = {
+        {"h100-tcpxo", MS_ALL_GATHER, 16, 1024, 85.27},
+        {"h100-tcpxo", MS_ALL_GATHER, 16, 8388608, 166.11},
+        {"h100-tcpxo", MS_ALL_GATHER, 16, 8589934592.0, 42668.7},
+        {"h100-tcpx", MS_ALL_GATHER, 16, 8388608, 1007.2},
+        {"h100-tcpx", MS_ALL_GATHER, 16, 536870912, 7098.6},
+        {"b200-efa", MS_ALL_REDUCE, 32, 1048576, 378.3},
+        {"b200-efa", MS_ALL_REDUCE, 32, 17179869184.0, 87181.8},
+        {"h200-efa", MS_ALL_REDUCE, 128, 16, 167.3},
+        {"h200-efa", MS_ALL_REDUCE, 128, 17179869184.0, 92173.0},
+        {"a100-roce", MS_ALL_REDUCE, 16, 1073741824, 10887.4},
+        {"h100-roce", MS_ALL_REDUCE, 16, 8589934592.0, 34280},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        system_under_test system = load(cx, rows[i].cluster);
+        ASSERT_NEAR(
+            1e6 * seconds(&system, rows[i].collective, rows[i].ranks, rows[i].bytes),
+            rows[i].us, 0.14);
+    }
+}
+
 /* Microseconds, 2 x 8 H100 on EFA: aws-samples/awsome-distributed-training micro-benchmarks/nccl-tests README
- * (p5). Latency is taken from the smallest size; nothing else from these rows. Middle sizes scatter most. */
+ * (p5). Latency is taken from the smallest size, the ramp from all of them. */
 static void two_node_all_reduce_on_efa_matches_the_published_sweep(void **state)
 {
     (void)state;
@@ -110,7 +157,7 @@ static void two_node_all_reduce_on_efa_matches_the_published_sweep(void **state)
     system_under_test system = load(cx, "h100-efa");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ASSERT_NEAR(1e6 * seconds(&system, MS_ALL_REDUCE, 16, rows[i].bytes), rows[i].us,
-                    0.27);
+                    0.12);
 }
 
 /* 2 x 8 H20 on InfiniBand, 46.3-47.8 us up to 512 B: NVIDIA/nccl issue 1244. The base latency comes from here. */
@@ -158,9 +205,9 @@ static void wire_bytes_are_the_ring_bounds(void **state)
     ASSERT_NEAR(ms_collective_wire_bytes(MS_SEND, 8, 800), 800, 0);
 }
 
-static const char *const systems[] = {"hgx-a100-80g", "hgx-h100",    "h100-efa",
-                                      "hgx-b200",     "gb200-nvl72", "h100-96g-500w",
-                                      "mi300x",       "tpu-v5p"};
+static const char *const systems[] = {
+    "b200-efa", "h100-tcpxo",  "h100-tcpx",     "hgx-a100-80g", "hgx-h100", "h100-efa",
+    "hgx-b200", "gb200-nvl72", "h100-96g-500w", "mi300x",       "tpu-v5p"};
 #define NUM_SYSTEMS (sizeof systems / sizeof *systems)
 
 static void more_bytes_are_never_faster(void **state)
@@ -218,7 +265,7 @@ static void group_uses_the_nics_of_its_ranks(void **state)
     ms_collective_law one = law_of(&system, MS_ALL_GATHER, 16, 8);
     ms_collective_law two = law_of(&system, MS_ALL_GATHER, 16, 4);
     ASSERT_NEAR(ms_collective_s(&one, bytes) / ms_collective_s(&two, bytes), 2.0, 0.01);
-    ASSERT_NEAR(ms_collective_s(&one, bytes), 15.5 / 16.0 * bytes / (0.85 * 50e9), 0.01);
+    ASSERT_NEAR(ms_collective_s(&one, bytes), 15.0 / 16.0 * bytes / (0.93 * 50e9), 0.01);
 }
 
 static void oversubscribed_level_slows_groups_that_cross_it(void **state)
@@ -238,7 +285,7 @@ static void all_to_all_is_bound_by_one_nic_each(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     system_under_test system = load(cx, "hgx-h100");
-    ASSERT_NEAR(seconds(&system, MS_ALL_TO_ALL, 16, 1e12), 0.5e12 / (0.85 * 50e9), 0.01);
+    ASSERT_NEAR(seconds(&system, MS_ALL_TO_ALL, 16, 1e12), 0.5e12 / (0.93 * 50e9), 0.01);
 }
 
 /* Top 8 of experts on 4 nodes: 4 (1 - 0.75^8) = 3.6 nodes have one, of which 3/4 are others; 8 copies would cross 6 times. Inside a node nothing changes. */
@@ -271,7 +318,8 @@ static void send_uses_the_tier_of_its_group(void **state)
     /* microsoft/vidur data/profiling/network h100_dgx send_recv: 5-8 us inside, 17-20 us between nodes */
     ASSERT_NEAR(1e6 * ms_collective_s(&inside, 1), 7.2, 0.01);
     ASSERT_NEAR(1e6 * ms_collective_s(&across, 1), 18.0, 0.01);
-    ASSERT_NEAR(ms_collective_s(&across, 1e12), 1e12 / (0.85 * 50e9), 0.001);
+    /* 67108864 bytes in 1871 us */
+    ASSERT_NEAR(ms_collective_s(&across, 67108864), 1871e-6, 0.02);
 }
 
 /* All-reduces of one node, bus bandwidth: stas00/ml-engineering network/README.md. The rate was fitted to these two: this holds the form, which has
@@ -356,7 +404,10 @@ static void two_ranks_cannot_reduce_faster_than_they_exchange(void **state)
     ms_ctx *cx = test_cx();
     system_under_test system = load(cx, "hgx-h100");
     ms_collective_law law = law_of(&system, MS_ALL_REDUCE, 2, 8);
-    ASSERT_NEAR(ms_collective_s(&law, 1e12), 1e12 / (0.85 * 50e9), 1e-2);
+    assert_true(isnan(ms_collective_by_s(&law, "nvls", 1e12)));
+    ASSERT_NEAR(ms_collective_by_s(&law, "tree", 1e12), ms_collective_s(&law, 1e12),
+                1e-2);
+    ASSERT_NEAR(ms_collective_s(&law, 1e12), 1e12 / (0.93 * 50e9), 1e-2);
 }
 
 int main(void)
@@ -364,6 +415,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_domain_matches_published_sweeps),
         cmocka_unit_test(all_gather_on_efa_matches_the_published_series),
+        cmocka_unit_test(all_reduce_on_efa_matches_the_published_series),
+        cmocka_unit_test(fabrics_match_published_sizes),
         cmocka_unit_test(two_node_all_reduce_on_efa_matches_the_published_sweep),
         cmocka_unit_test(small_all_reduce_on_infiniband_has_its_latency),
         cmocka_unit_test(rack_of_72_reduces_at_its_published_rate),

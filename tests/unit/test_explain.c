@@ -398,7 +398,7 @@ static void differences_that_round_to_nothing_have_no_sign(void **state)
     plan.size[MS_DP_SHARD] = 128;
     plan.ep = 64;
     plan.sequence_length = 4096;
-    plan.global_batch = 15360;
+    plan.global_batch = 16256;
     plan.recompute = MS_RECOMPUTE_FULL;
     ms_explain_options options = {.rank = -1, .answers = true};
     const ms_explanation *e = explain(cx, &plan, &options);

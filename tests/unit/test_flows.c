@@ -185,13 +185,18 @@ static long fewest_in_domain(const place *p, const long *ranks, long size)
 }
 
 /* Laws of groups that lie unevenly take the mean number of ranks in a domain, rounded up; the domain with the fewest has fewer NICs for rings and
- * trees, and more peers outside for an all-to-all. A tree over three domains is taken for one over two. By so much they ask for too much. */
+ * trees, and more peers outside for an all-to-all. A tree over three domains is taken for one over two. By so much they ask for too much. A group may also lie in fewer domains
+ * than the one that the law describes: then its chains in nodes are longer. */
 static double granted_ratio(const ms_span *span, ms_collective collective, long fewest)
 {
     double n = (double)span->size, p = (double)span->per_domain[0],
            least = (double)fewest;
-    if (collective == MS_SEND || least >= p)
+    if (collective == MS_SEND || least == p)
         return 1.0;
+    if (least > p)
+        return collective == MS_ALL_REDUCE && p > 1.0
+                   ? (1.0 - 1.0 / least) / (1.0 - 1.0 / p)
+                   : 1.0;
     if (collective == MS_ALL_TO_ALL)
         return (n - least) / (n - p);
     bool pair = collective == MS_ALL_REDUCE && n <= 2.0 * p; /* taken for two domains */

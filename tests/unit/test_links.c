@@ -166,9 +166,9 @@ static void groups_across_nodes_use_their_nics(void **state)
     (void)state;
     ms_plan plan = make_plan();
     ms_links links = make_links(&plan);
-    expect_law(&links.gather[MS_SYNC_FSDP], 10 + 2 + 6, 7.5 / (8 * 40));
-    expect_law(&links.reduce[MS_SYNC_FSDP], 10 + 2 + 6, 7.5 / (8 * 40));
-    expect_law(&links.all_reduce[MS_SYNC_REPLICATE], 10 + 2 * 2, 2.5 / (2 * 10));
+    expect_law(&links.gather[MS_SYNC_FSDP], 10 + 2 + 6, 7.0 / (8 * 40));
+    expect_law(&links.reduce[MS_SYNC_FSDP], 10 + 2 + 6, 7.0 / (8 * 40));
+    expect_law(&links.all_reduce[MS_SYNC_REPLICATE], 10 + 2 * 2, 2.0 / (2 * 10));
     expect_law(&links.world, 10 + 14 * 2 + 112, 126.5 / (64 * 50));
     expect_law(&links.send, 4 + 0.5, 1.0 / 10);
 }

@@ -1,0 +1,33 @@
+#include "cli/validate_collectives.h"
+
+#include "cli/output.h"
+#include "sim/collective_validation.h"
+
+static void note_faults(const ms_ctx *cx, const ms_collective_rows *rows)
+{
+    for (int i = 0; i < rows->num_rows; i++)
+        if (rows->rows[i].fault != NULL)
+            ms_note(cx, "line %d is skipped: %s", rows->rows[i].line,
+                    rows->rows[i].fault);
+}
+
+ms_status ms_validate_collectives_command(ms_ctx *cx, const ms_args *args,
+                                          const char *path)
+{
+    ms_collective_rows rows;
+    MS_TRY(ms_collective_rows_load(cx, path, &rows));
+    note_faults(cx, &rows);
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    ms_collective_validation validation;
+    ms_collective_validate(cx, &rows, &validation);
+    if (args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_collective_validation_write_json(&json, &validation);
+        ms_jout_close(&json);
+    } else {
+        ms_collective_validation_print(out.file, cx->arena, &validation,
+                                       !args->common.quiet);
+    }
+    return ms_output_close(cx, &out, MS_OK);
+}

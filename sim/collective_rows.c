@@ -1,0 +1,232 @@
+/* Rows of measured collectives. */
+#include "sim/collective_rows.h"
+
+#include "base/cells.h"
+#include "sim/collective_rows_priv.h"
+#include "sim/runs_priv.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct row_cells {
+    const char *source, *system, *collective, *algo;
+    long gpus, nodes;
+    double bytes, time_us;
+} row_cells;
+
+static const ms_cell_rule columns[] = {
+    {"source", MS_CELL_TEXT, offsetof(row_cells, source)},
+    {"system", MS_CELL_TEXT, offsetof(row_cells, system)},
+    {"collective", MS_CELL_TEXT, offsetof(row_cells, collective)},
+    {"algo", MS_CELL_TEXT, offsetof(row_cells, algo)},
+    {"gpus", MS_CELL_COUNT, offsetof(row_cells, gpus)},
+    {"nodes", MS_CELL_COUNT, offsetof(row_cells, nodes)},
+    {"bytes", MS_CELL_POSITIVE, offsetof(row_cells, bytes)},
+    {"time_us", MS_CELL_POSITIVE, offsetof(row_cells, time_us)},
+};
+
+/* Words of the file and what they mean here. */
+typedef struct word {
+    const char *text;
+    int collective;
+} word;
+
+static const word collective_words[] = {
+    {"all_gather", MS_ALL_GATHER}, {"reduce_scatter", MS_REDUCE_SCATTER},
+    {"all_reduce", MS_ALL_REDUCE}, {"alltoall", MS_ALL_TO_ALL},
+    {"all_to_all", MS_ALL_TO_ALL}, {"sendrecv", MS_SEND},
+    {"send_recv", MS_SEND},
+};
+
+static bool find_collective(const char *text, ms_collective *out)
+{
+    for (size_t i = 0; i < sizeof collective_words / sizeof collective_words[0]; i++) {
+        if (strcmp(text, collective_words[i].text) == 0) {
+            *out = (ms_collective)collective_words[i].collective;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *fault_of(const row_cells *c)
+{
+    if (c->source == NULL || c->system == NULL)
+        return "source or system is empty";
+    if (c->gpus < 1 || c->nodes < 1)
+        return "gpus or nodes is not stated";
+    if (isnan(c->bytes))
+        return "bytes is not stated";
+    return NULL;
+}
+
+/* ---- groups ---- */
+
+/* Ranks side by side in each node; nodes one after the other. */
+static ms_span span_of(const ms_collective_row *row)
+{
+    long per_node = row->gpus / row->nodes;
+    long node = row->cluster->gpus_per_node;
+    ms_group group = {.size = row->gpus, .num_modes = 1};
+    group.modes[0] = (ms_mode){row->gpus, 1};
+    if (row->nodes > 1 && per_node < node) {
+        group.num_modes = per_node > 1 ? 2 : 1;
+        group.modes[0] = (ms_mode){row->nodes, node};
+        group.modes[1] = (ms_mode){per_node, 1};
+    }
+    return ms_group_span(&group, row->nodes * node, row->cluster);
+}
+
+ms_collective_law ms_collective_row_law(const ms_collective_row *row)
+{
+    ms_span span = span_of(row);
+    return ms_collective_law_make(row->collective, &span, row->cluster, row->profile);
+}
+
+/* ---- provenance ---- */
+
+/* A source up to its revision or remark: "owner/repository", or a whole address. */
+static size_t key_length(const char *source)
+{
+    if (strncmp(source, "http", 4) == 0)
+        return strcspn(source, " ");
+    return strcspn(source, "@: ");
+}
+
+static bool names_source(const ms_coefficient *c, const char *key)
+{
+    return c->source != NULL && (c->from == MS_FITTED || c->from == MS_MEASURED) &&
+           strstr(c->source, key) != NULL;
+}
+
+/* Whether a coefficient of the law was fitted on rows of the same source, or measured there. */
+static bool is_fitted(ms_arena *arena, const ms_collective_row *row)
+{
+    const ms_profile *p = row->profile;
+    const ms_network_profile *network = ms_profile_network(p, row->cluster->network);
+    const ms_coefficient *inside[] = {
+        &p->link_base_s,      &p->link_step_s,       &p->link_frac,       &p->nvls_base_s,
+        &p->nvls_bytes_per_s, &p->all_to_all_base_s, &p->all_to_all_frac, &p->p2p_base_s,
+        &p->ramp};
+    const char *key = ms_arena_strndup(arena, row->source, key_length(row->source));
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+        if (names_source(inside[i], key))
+            return true;
+    if (row->gpus <= row->cluster->levels[0].gpus_per_domain || network == NULL)
+        return false;
+    return names_source(&network->base_s, key) || names_source(&network->step_s, key) ||
+           names_source(&network->rank_step_s, key) ||
+           names_source(&network->bandwidth_frac, key) ||
+           names_source(&network->send_frac, key) ||
+           names_source(&network->tree_frac, key) ||
+           names_source(&network->tree_serial, key) ||
+           names_source(&network->ramp, key) || names_source(&network->tree_ramp, key);
+}
+
+/* ---- one row ---- */
+
+static bool has_algorithm(const ms_collective_law *law, const char *name)
+{
+    for (int i = 0; i < law->num_algorithms; i++)
+        if (strcmp(law->algorithm[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* NULL, or a reason. The tuner's own choice is "auto" or nothing; NVLSTree is a tree whose nodes reduce in the switch, as the law's tree. */
+static const char *set_algorithm(const char *text, ms_collective_row *row)
+{
+    if (text == NULL || strcmp(text, "auto") == 0)
+        return NULL;
+    row->algorithm = strcmp(text, "nvlstree") == 0 ? "tree" : text;
+    ms_collective_law law = ms_collective_row_law(row);
+    return has_algorithm(&law, row->algorithm) ? NULL
+                                               : "algorithm: there is no law for it";
+}
+
+static const char *set_system(ms_ctx *cx, ms_run_store *store, ms_collective_row *row)
+{
+    const char *reason = NULL;
+    const char *name = ms_collective_system_cluster(row->system, row->nodes, &reason);
+    if (name == NULL)
+        return reason;
+    row->cluster = ms_run_store_cluster(cx, store, name);
+    row->profile = row->cluster == NULL
+                       ? NULL
+                       : ms_run_store_profile(cx, store, row->cluster->device.profile);
+    ms_ctx quiet = {.arena = cx->arena};
+    if (row->profile == NULL ||
+        ms_network_check(&quiet, row->cluster, row->profile) != MS_OK)
+        return "system: its cluster or profile cannot be read";
+    if (row->gpus < 2 || row->gpus % row->nodes != 0 ||
+        row->gpus / row->nodes > row->cluster->gpus_per_node)
+        return "gpus: not spread evenly over nodes that can hold them";
+    if (row->cluster->max_gpus > 0 && row->gpus > row->cluster->max_gpus)
+        return "gpus: more than the cluster has";
+    return NULL;
+}
+
+static void read_row(ms_ctx *cx, ms_run_store *store, const row_cells *c,
+                     ms_collective_row *row)
+{
+    row->source = c->source;
+    row->system = c->system;
+    row->gpus = c->gpus;
+    row->nodes = c->nodes;
+    row->size_bytes = c->bytes;
+    row->measured_s = c->time_us * 1e-6;
+    row->reason = set_system(cx, store, row);
+    if (row->reason == NULL &&
+        (c->collective == NULL || !find_collective(c->collective, &row->collective)))
+        row->reason = "collective: there is no law for it";
+    if (row->reason == NULL)
+        row->reason = ms_collective_row_defect(row);
+    if (row->reason == NULL)
+        row->reason = set_algorithm(c->algo, row);
+    if (row->reason == NULL)
+        row->fitted = is_fitted(cx->arena, row);
+}
+
+static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,
+                          ms_collective_rows *out)
+{
+    *out = (ms_collective_rows){0};
+    ms_csv_row header, row;
+    ms_cell_columns found;
+    if (!ms_csv_next(cx->arena, csv, &header))
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
+                       "the file is empty, it must begin with a header");
+    MS_TRY(ms_cells_find(cx, name, &header, columns, sizeof columns / sizeof columns[0],
+                         &found));
+    ms_run_store *store = ms_run_store_open(cx->arena);
+    int capacity = 0;
+    while (ms_csv_next(cx->arena, csv, &row)) {
+        MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);
+        ms_collective_row *to = &out->rows[out->num_rows++];
+        *to = (ms_collective_row){
+            .line = row.line, .source = "?", .system = "?", .measured_s = (double)NAN};
+        row_cells cells = {0};
+        to->fault = ms_cells_read(cx->arena, &found, &row, &cells);
+        if (to->fault == NULL)
+            to->fault = fault_of(&cells);
+        if (to->fault == NULL)
+            read_row(cx, store, &cells, to);
+        else
+            to->reason = "malformed";
+    }
+    return MS_OK;
+}
+
+ms_status ms_collective_rows_load(ms_ctx *cx, const char *path, ms_collective_rows *out)
+{
+    ms_csv csv;
+    MS_TRY(ms_csv_load(cx, path, &csv));
+    return read_csv(cx, strcmp(path, "-") == 0 ? "standard input" : path, &csv, out);
+}
+
+ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
+                                  size_t length, ms_collective_rows *out)
+{
+    ms_csv csv = ms_csv_open(text, length);
+    return read_csv(cx, name, &csv, out);
+}

@@ -1,0 +1,121 @@
+#include "sim/collective_validation.h"
+
+#include "costmodel/statistics.h"
+#include "sim/run_prices.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- scores ---- */
+
+typedef struct entry {
+    const ms_collective_row *row;
+    double error_frac;
+} entry;
+
+static ms_collective_errors errors_of(ms_arena *arena, const entry *entries,
+                                      int num_entries, bool large)
+{
+    double *signs = MS_NEW_ARRAY(arena, num_entries, double);
+    double *sizes = MS_NEW_ARRAY(arena, num_entries, double);
+    ms_collective_errors out = {0};
+    for (int i = 0; i < num_entries; i++) {
+        if ((entries[i].row->size_bytes >= MS_LARGE_COLLECTIVE_BYTES) != large)
+            continue;
+        signs[out.num_rows] = entries[i].error_frac;
+        sizes[out.num_rows++] = fabs(entries[i].error_frac);
+    }
+    out.median_ape_frac = ms_quantile(sizes, out.num_rows, 0.5);
+    out.p90_ape_frac = ms_quantile(sizes, out.num_rows, 0.9);
+    out.bias_frac = ms_quantile(signs, out.num_rows, 0.5);
+    return out;
+}
+
+static ms_collective_score score_of(ms_arena *arena, const entry *entries,
+                                    int num_entries, bool detail)
+{
+    const ms_collective_row *first = entries[0].row;
+    ms_collective_score out = {.system = first->system, .cluster = first->cluster->name};
+    if (detail) {
+        out.collective = ms_collective_names[first->collective];
+        out.nodes = first->nodes;
+    }
+    for (int i = 0; i < num_entries; i++)
+        out.num_fitted += entries[i].row->fitted;
+    out.large = errors_of(arena, entries, num_entries, true);
+    out.small = errors_of(arena, entries, num_entries, false);
+    return out;
+}
+
+static int by_system(const entry *a, const entry *b)
+{
+    int order = strcmp(a->row->system, b->row->system);
+    if (order ==
+        0) /* one system may be priced as two clusters: inside and across nodes */
+        order = strcmp(a->row->cluster->name, b->row->cluster->name);
+    return order;
+}
+
+static int by_detail(const entry *a, const entry *b)
+{
+    int order = by_system(a, b);
+    if (order == 0)
+        order = (a->row->collective > b->row->collective) -
+                (a->row->collective < b->row->collective);
+    if (order == 0)
+        order = (a->row->nodes > b->row->nodes) - (a->row->nodes < b->row->nodes);
+    return order;
+}
+
+static int by_detail_and_line(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    int order = by_detail(x, y);
+    return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
+}
+
+/* Scores of runs of entries that compare equal. */
+static const ms_collective_score *score(ms_arena *arena, const entry *entries,
+                                        int num_entries, bool detail, int *num_scores)
+{
+    ms_collective_score *scores = MS_NEW_ARRAY(arena, num_entries, ms_collective_score);
+    *num_scores = 0;
+    for (int first = 0, end; first < num_entries; first = end) {
+        end = first + 1;
+        while (end < num_entries &&
+               (detail ? by_detail : by_system)(&entries[first], &entries[end]) == 0)
+            end++;
+        scores[(*num_scores)++] = score_of(arena, &entries[first], end - first, detail);
+    }
+    return scores;
+}
+
+static double predict(const ms_collective_row *row)
+{
+    ms_collective_law law = ms_collective_row_law(row);
+    return row->algorithm == NULL
+               ? ms_collective_s(&law, row->size_bytes)
+               : ms_collective_by_s(&law, row->algorithm, row->size_bytes);
+}
+
+void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
+                            ms_collective_validation *out)
+{
+    double *predicted_s = MS_NEW_ARRAY(cx->arena, rows->num_rows, double);
+    entry *entries = MS_NEW_ARRAY(cx->arena, rows->num_rows, entry);
+    *out = (ms_collective_validation){.rows = rows, .predicted_s = predicted_s};
+    for (int i = 0; i < rows->num_rows; i++) {
+        const ms_collective_row *row = &rows->rows[i];
+        predicted_s[i] = (double)NAN;
+        if (row->reason != NULL)
+            continue;
+        predicted_s[i] = predict(row);
+        entries[out->num_priced++] =
+            (entry){row, ms_run_error_frac(predicted_s[i], row->measured_s)};
+    }
+    if (out->num_priced > 1)
+        qsort(entries, (size_t)out->num_priced, sizeof *entries, by_detail_and_line);
+    out->systems = score(cx->arena, entries, out->num_priced, false, &out->num_systems);
+    out->details = score(cx->arena, entries, out->num_priced, true, &out->num_details);
+}
