@@ -71,6 +71,8 @@ static const ms_option calibrate_table[] = {
         "that are fitted (default step-time)"),
     ROW(MS_OPT_FLAG, runs.holdout, "--holdout",
         "errors of each source by constants that were fitted without it"),
+    ROW(MS_OPT_TEXT, runs.spread, "--spread", "FILE",
+        "write what intervals are made of: errors where nothing was fitted"),
     ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
     ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
     {0},

@@ -120,8 +120,8 @@ static void write_times(ms_jout *out, const ms_prediction *p)
 {
     ms_jout_text_field(out, "engine", p->engine);
     ms_jout_number_field(out, "step_s", p->step_s);
-    ms_jout_number_field(out, "step_s_low", NAN); /* null: there are no intervals yet */
-    ms_jout_number_field(out, "step_s_high", NAN);
+    ms_jout_number_field(out, "step_s_low", p->step_low_s);
+    ms_jout_number_field(out, "step_s_high", p->step_high_s);
     ms_jout_number_field(out, "bound_s", p->bound_s);
     ms_jout_number_field(out, "replay_step_s", p->replay_step_s);
     ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
@@ -208,6 +208,9 @@ static void print_step(FILE *out, const ms_prediction *p)
     if (by_events)
         fprintf(out, ", %+.2f %% against the %.*f s by replay",
                 100.0 * (p->step_s / p->replay_step_s - 1.0), decimals, p->replay_step_s);
+    if (!isnan(p->step_low_s) && !isnan(p->step_high_s))
+        fprintf(out, "; 90 %% interval %.*f to %.*f s", decimals, p->step_low_s, decimals,
+                p->step_high_s);
     fputc('\n', out);
 }
 

@@ -26,7 +26,7 @@ static void write_skipped(ms_jout *out, const ms_published_runs *runs)
     ms_jout_end_array(out);
 }
 
-static void write_sources(ms_jout *out, const ms_error_summary *summary)
+static void write_sources(ms_jout *out, const ms_error_summary *summary, bool of_time)
 {
     ms_jout_key(out, "by_source");
     ms_jout_begin_array(out);
@@ -37,6 +37,8 @@ static void write_sources(ms_jout *out, const ms_error_summary *summary)
         ms_jout_number_field(out, "n", source->num_runs);
         ms_jout_number_field(out, "median_ape", source->median_ape_frac);
         ms_jout_number_field(out, "bias", source->bias_frac);
+        if (of_time)
+            ms_jout_number_field(out, "interval_coverage_frac", source->coverage_frac);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
@@ -48,9 +50,10 @@ static void write_time(ms_jout *out, const ms_error_summary *summary)
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
     ms_jout_number_field(out, "p90_ape", summary->macro_p90_ape_frac);
-    ms_jout_key(out, "interval_coverage_frac"); /* until predictions have intervals */
-    ms_jout_null(out);
-    write_sources(out, summary);
+    ms_jout_number_field(out, "interval_coverage_frac", summary->macro_coverage_frac);
+    ms_jout_number_field(out, "interval_coverage_of_runs_frac",
+                         summary->run_coverage_frac);
+    write_sources(out, summary, true);
     ms_jout_end_object(out);
 }
 
@@ -62,7 +65,7 @@ static void write_memory(ms_jout *out, const ms_error_summary *summary)
     ms_jout_number_field(out, "under_frac", summary->under_frac);
     ms_jout_number_field(out, "ranges", summary->num_ranges);
     ms_jout_number_field(out, "range_coverage_frac", summary->range_cover_frac);
-    write_sources(out, summary);
+    write_sources(out, summary, false);
     ms_jout_end_object(out);
 }
 
@@ -93,6 +96,8 @@ static void write_run(ms_jout *out, const ms_published_run *run,
     ms_jout_text_field(out, "defaults", run->defaults);
     ms_jout_number_field(out, "measured_step_s", run->measured_step_s);
     ms_jout_number_field(out, "predicted_step_s", score->step_s);
+    ms_jout_number_field(out, "predicted_step_low_s", score->step_low_s);
+    ms_jout_number_field(out, "predicted_step_high_s", score->step_high_s);
     ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
     ms_jout_number_field(out, "measured_peak_bytes", run->measured_peak_bytes);
     ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
@@ -178,8 +183,10 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
     fprintf(out, "\n%s by source; mean over sources: median error %.1f %%, p90 %.1f %%\n",
             what, 100.0 * summary->macro_median_ape_frac,
             100.0 * summary->macro_p90_ape_frac);
-    ms_table *table =
-        ms_table_new(arena, "<source|runs|median error (%)|bias (%)|p90 (%)");
+    bool covered = !isnan(summary->macro_coverage_frac);
+    ms_table *table = ms_table_new(
+        arena, covered ? "<source|runs|median error (%)|bias (%)|p90 (%)|in interval (%)"
+                       : "<source|runs|median error (%)|bias (%)|p90 (%)");
     for (int i = 0; i < summary->num_sources; i++) {
         const ms_source_score *source = &summary->sources[i];
         ms_table_cell(table, "%s", source->source);
@@ -187,8 +194,18 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
         percent_cell(table, source->median_ape_frac);
         signed_cell(table, source->bias_frac);
         percent_cell(table, source->p90_ape_frac);
+        if (covered)
+            percent_cell(table, source->coverage_frac);
     }
     ms_table_print(table, out);
+    if (covered)
+        fprintf(
+            out,
+            "90 %% intervals, without the errors of the run's own source: they hold "
+            "%.1f %% of the measurements as a mean over sources (%.1f to %.1f had there been other such "
+            "sources), %.1f %% of all runs\n",
+            100.0 * summary->macro_coverage_frac, 100.0 * summary->macro_coverage.low,
+            100.0 * summary->macro_coverage.high, 100.0 * summary->run_coverage_frac);
 }
 
 /* Smaller groups say little each, and are many. */
