@@ -1,5 +1,5 @@
 /* The distribution of a plan's error is a mixture: of errors at its stack and scale, of errors of its stack, of all errors. Each class weighs by what its
- * sources tell, against the wider class as one source. Sources, not runs, are the sample: runs of a source share what was done and how it was measured. */
+ * sources tell, against the wider class as a few more sources. Sources, not runs, are the sample: runs of a source share what was done and how it was measured. */
 #include "costmodel/error_spread.h"
 
 #include "costmodel/statistics.h"
@@ -102,9 +102,10 @@ static double find_shares(const ms_error_spread *spread, const ms_error_class *c
             out->num_runs[level] += num_runs;
             out->num_sources[level] += num_runs > 0;
         }
-        double weight =
-            level == MS_ERRORS_OF_ALL ? out->num_sources[level] : shares[level].weight;
-        shares[level].frac = left * weight / (weight + 1.0);
+        bool all = level == MS_ERRORS_OF_ALL;
+        double weight = all ? out->num_sources[level] : shares[level].weight;
+        shares[level].frac =
+            left * weight / (weight + (all ? 1.0 : spread->prior_sources));
         left -= shares[level].frac;
     }
     return left;
@@ -258,12 +259,12 @@ static double correlation(ms_arena *arena, const ms_error_row *const *rows,
 }
 
 ms_error_spread ms_error_spread_make(ms_arena *arena, const ms_error_row *rows,
-                                     int num_rows)
+                                     int num_rows, double prior_sources)
 {
     const ms_error_row **sorted = MS_NEW_ARRAY(arena, num_rows, const ms_error_row *);
     ms_error_source *sources = MS_NEW_ARRAY(arena, num_rows, ms_error_source);
     int *source_of = MS_NEW_ARRAY(arena, num_rows, int);
-    ms_error_spread out = {.sources = sources};
+    ms_error_spread out = {.sources = sources, .prior_sources = prior_sources};
     for (int i = 0; i < num_rows; i++)
         sorted[i] = &rows[i];
     if (num_rows > 1)

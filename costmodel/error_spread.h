@@ -38,6 +38,8 @@ typedef struct ms_error_spread {
     const char *source; /* what it was made from */
     double
         source_correlation; /* of errors of the same source: how little its second run tells beside its first */
+    double
+        prior_sources; /* that the wider class weighs as, beside the sources of a narrower one */
     int num_sources;
     const ms_error_source *sources;
 } ms_error_spread;
@@ -67,7 +69,7 @@ long ms_error_scale(long gpus);
 
 /* From rows in any order, without NaN; the same result every time. Lives in the arena with the names of the rows. */
 ms_error_spread ms_error_spread_make(ms_arena *arena, const ms_error_row *rows,
-                                     int num_rows);
+                                     int num_rows, double prior_sources);
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
                                            const ms_error_class *class);
 /* Whether the run is among those that it was made from. */

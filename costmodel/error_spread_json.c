@@ -130,6 +130,13 @@ ms_status ms_error_spread_read(ms_ctx *cx, ms_jval root, ms_error_spread *out)
          .low = 0.01,
          .high = 1.0,
          .help = "of errors of the same source"},
+        {.kind = MS_FIELD_NUMBER,
+         .key = "prior_sources",
+         .offset = offsetof(file, spread) + offsetof(ms_error_spread, prior_sources),
+         .required = true,
+         .low = 0.01,
+         .high = 1000.0,
+         .help = "that the wider class weighs as"},
         {.kind = MS_FIELD_ANY,
          .key = "sources",
          .required = true,
@@ -203,6 +210,7 @@ void ms_error_spread_write_json(ms_jout *out, const ms_error_spread *spread)
     ms_jout_text_field(out, "schema", "meshsim.spread/1");
     ms_jout_text_field(out, "source", spread->source);
     ms_jout_number_field(out, "source_correlation", spread->source_correlation);
+    ms_jout_number_field(out, "prior_sources", spread->prior_sources);
     ms_jout_key(out, "sources");
     ms_jout_begin_array(out);
     for (int s = 0; s < spread->num_sources; s++) {

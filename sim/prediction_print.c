@@ -51,6 +51,34 @@ char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit
                            plan->sequence_length, ms_dtype_names[plan->compute]);
 }
 
+static char *runs_text(ms_arena *arena, const ms_error_interval *interval,
+                       ms_error_level level)
+{
+    int runs = interval->num_runs[level], sources = interval->num_sources[level];
+    return ms_arena_printf(arena, "%d run%s of %d source%s", runs, runs == 1 ? "" : "s",
+                           sources, sources == 1 ? "" : "s");
+}
+
+char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
+                       const ms_prediction *prediction)
+{
+    const ms_error_interval *interval = &prediction->interval;
+    if (isnan(prediction->step_low_s) || isnan(prediction->step_high_s))
+        return NULL;
+    const char *all = runs_text(arena, interval, MS_ERRORS_OF_ALL);
+    if (interval->num_runs[MS_ERRORS_OF_STACK] == 0)
+        return ms_arena_printf(arena,
+                               "90 %% interval of the step time by the errors of %s "
+                               "(spreads/%s), none with stack %s",
+                               all, MS_STEP_SPREAD, plan->stack);
+    return ms_arena_printf(
+        arena,
+        "90 %% interval of the step time by the errors of %s (spreads/%s), %s with stack "
+        "%s, %s of these at this scale (up to %ld GPUs)",
+        all, MS_STEP_SPREAD, runs_text(arena, interval, MS_ERRORS_OF_STACK), plan->stack,
+        runs_text(arena, interval, MS_ERRORS_OF_SCALE), ms_error_scale(plan->gpus));
+}
+
 /* ---- JSON ---- */
 
 void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,

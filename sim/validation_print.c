@@ -173,6 +173,17 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
     fputc('\n', out);
 }
 
+void ms_coverage_print(FILE *out, const ms_error_summary *summary)
+{
+    fprintf(out, "%.1f %% of the measurements lie in theirs as a mean over sources",
+            100.0 * summary->macro_coverage_frac);
+    if (!isnan(summary->macro_coverage.low))
+        fprintf(out, " (%.1f to %.1f with sources drawn again)",
+                100.0 * summary->macro_coverage.low,
+                100.0 * summary->macro_coverage.high);
+    fprintf(out, ", %.1f %% of all\n", 100.0 * summary->run_coverage_frac);
+}
+
 static void print_sources(FILE *out, ms_arena *arena, const char *what,
                           const ms_error_summary *summary)
 {
@@ -198,14 +209,10 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
             percent_cell(table, source->coverage_frac);
     }
     ms_table_print(table, out);
-    if (covered)
-        fprintf(
-            out,
-            "90 %% intervals, without the errors of the run's own source: they hold "
-            "%.1f %% of the measurements as a mean over sources (%.1f to %.1f had there been other such "
-            "sources), %.1f %% of all runs\n",
-            100.0 * summary->macro_coverage_frac, 100.0 * summary->macro_coverage.low,
-            100.0 * summary->macro_coverage.high, 100.0 * summary->run_coverage_frac);
+    if (covered) {
+        fputs("90 % intervals, without the errors of a fitted run's source: ", out);
+        ms_coverage_print(out, summary);
+    }
 }
 
 /* Smaller groups say little each, and are many. */
