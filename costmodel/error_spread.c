@@ -1,5 +1,5 @@
-/* The distribution of a plan's error is a mixture: of errors at its stack and scale, of errors of its stack, of all errors. Each class weighs by what its
- * sources tell, against the wider class as a few more sources. Sources, not runs, are the sample: runs of a source share what was done and how it was measured. */
+/* The distribution of a plan's error is a mixture: of errors of its stack at its scale, of its stack, at its scale, and of all. Each class weighs by what its
+ * sources tell, against the classes before it as a few more sources. Sources, not runs, are the sample: runs of a source share what was done and how it was measured. */
 #include "costmodel/error_spread.h"
 
 #include "costmodel/statistics.h"
@@ -27,11 +27,10 @@ long ms_error_scale(long gpus)
 static bool is_in(const ms_error_cell *cell, const ms_error_class *class,
                   ms_error_level level)
 {
-    if (level == MS_ERRORS_OF_ALL)
-        return true;
-    return strcmp(cell->stack, class->stack) == 0 &&
-           (level == MS_ERRORS_OF_STACK ||
-            cell->most_gpus == ms_error_scale(class->gpus));
+    bool of_scale = level == MS_ERRORS_OF_SCALE || level == MS_ERRORS_OF_BOTH,
+         of_stack = level == MS_ERRORS_OF_STACK || level == MS_ERRORS_OF_BOTH;
+    return (!of_scale || cell->most_gpus == ms_error_scale(class->gpus)) &&
+           (!of_stack || strcmp(cell->stack, class->stack) == 0);
 }
 
 static int count_runs(const ms_error_source *source, const ms_error_class *class,
@@ -84,7 +83,7 @@ static void add_level(const ms_error_spread *spread, const ms_error_class *class
             share->frac * source_weight(spread, num_runs) / share->weight / num_runs;
         for (int i = 0; i < source->num_cells && num_runs > 0; i++)
             if (is_in(&source->cells[i], class, level))
-                add_cell(&source->cells[i], level != MS_ERRORS_OF_ALL,
+                add_cell(&source->cells[i], level >= MS_ERRORS_OF_STACK,
                          weight * source->cells[i].num_runs, out);
     }
 }

@@ -44,11 +44,12 @@ typedef struct ms_error_spread {
     const ms_error_source *sources;
 } ms_error_spread;
 
-/* Wider classes first; a plan's error is like those of all its classes. */
+/* The last ones tell most; a plan's error is like those of all its classes. */
 typedef enum ms_error_level {
     MS_ERRORS_OF_ALL,
+    MS_ERRORS_OF_SCALE, /* at the plan's number of GPUs */
     MS_ERRORS_OF_STACK,
-    MS_ERRORS_OF_SCALE, /* of the stack at the plan's number of GPUs */
+    MS_ERRORS_OF_BOTH, /* of the stack at the number of GPUs */
     MS_NUM_ERROR_LEVELS
 } ms_error_level;
 

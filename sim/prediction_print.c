@@ -66,17 +66,14 @@ char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
     if (isnan(prediction->step_low_s) || isnan(prediction->step_high_s))
         return NULL;
     const char *all = runs_text(arena, interval, MS_ERRORS_OF_ALL);
-    if (interval->num_runs[MS_ERRORS_OF_STACK] == 0)
-        return ms_arena_printf(arena,
-                               "90 %% interval of the step time by the errors of %s "
-                               "(spreads/%s), none with stack %s",
-                               all, MS_STEP_SPREAD, plan->stack);
     return ms_arena_printf(
         arena,
-        "90 %% interval of the step time by the errors of %s (spreads/%s), %s with stack "
-        "%s, %s of these at this scale (up to %ld GPUs)",
-        all, MS_STEP_SPREAD, runs_text(arena, interval, MS_ERRORS_OF_STACK), plan->stack,
-        runs_text(arena, interval, MS_ERRORS_OF_SCALE), ms_error_scale(plan->gpus));
+        "90 %% interval by the errors of %s (spreads/%s); at this scale (up to %ld GPUs) %s; with "
+        "stack %s %s, %s of them at this scale",
+        all, MS_STEP_SPREAD, ms_error_scale(plan->gpus),
+        runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
+        runs_text(arena, interval, MS_ERRORS_OF_STACK),
+        runs_text(arena, interval, MS_ERRORS_OF_BOTH));
 }
 
 /* ---- JSON ---- */

@@ -160,7 +160,7 @@ ms_error_spread ms_runs_spread_make(ms_arena *arena, const ms_published_runs *ru
     const problem p = {arena, runs, fold_of, new_scores, known_scores};
     double best = 1.0, least = INFINITY;
     ms_runs_fold(runs, fold_of);
-    for (double prior = 1.0; prior <= 16.0; prior *= 2.0) {
+    for (int prior = 1; prior <= 16; prior *= 2) {
         (void)make_and_apply(&p, prior);
         double score = ms_runs_interval_score(runs, new_scores) +
                        ms_runs_interval_score(runs, known_scores);

@@ -77,7 +77,7 @@ void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
 /* meshsim.validation/1, with the rows under "runs". Errors are fractions. */
 void ms_validation_write_json(ms_jout *out, const ms_validation *validation);
 /* How many measurements lie in their intervals, as the end of a line. */
-void ms_coverage_print(FILE *out, const ms_error_summary *time);
+void ms_coverage_print(FILE *out, const ms_error_summary *summary);
 /* Tables for people; with `rows` one line per predicted run before them. */
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
                          bool rows);
