@@ -9,6 +9,8 @@ typedef struct ms_calibrate_runs {
     const char *constants; /* name in configs/fits/, or a file */
     bool
         holdout; /* errors of each source by constants that were fitted without it, too */
+    const char
+        *spread; /* file that the spread of held-out errors is written to; NULL: none */
 } ms_calibrate_runs;
 
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,

@@ -77,6 +77,8 @@ static const ms_option from_table[] = {
              "that are fitted (default step-time)"),
     FROM_ROW(MS_OPT_FLAG, holdout, "--holdout",
              "errors of each source by constants that were fitted without it"),
+    FROM_ROW(MS_OPT_TEXT, spread, "--spread", "FILE",
+             "write what intervals are made of: errors where nothing was fitted"),
     {0},
 };
 

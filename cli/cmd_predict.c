@@ -42,6 +42,9 @@ static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
     ms_prediction prediction;
     MS_TRY(by_events ? ms_predict_by_events(cx, workload, plan, &prediction)
                      : ms_predict(cx, workload, plan, &prediction));
+    const char *interval = ms_interval_text(cx->arena, plan, &prediction);
+    if (interval != NULL)
+        ms_note_default(cx, "%s", interval);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_shortfall shortfall;

@@ -1,5 +1,6 @@
 #include "costmodel/statistics.h"
 
+#include <gsl/gsl_rng.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -43,4 +44,51 @@ ms_rank_agreement ms_rank_agree(const double *measured, const double *predicted,
         out.kendall_tau = (double)sum / (double)out.num_pairs;
     out.top1_regret = measured[first] / measured[best] - 1.0;
     return out;
+}
+
+double ms_intraclass_correlation(const double *values, const int *group_of,
+                                 int num_values)
+{
+    double mean = 0.0, between = 0.0, within = 0.0, squares = 0.0;
+    int num_groups = 0;
+    for (int i = 0; i < num_values; i++)
+        mean += values[i] / num_values;
+    for (int first = 0, end; first < num_values; first = end) {
+        double sum = 0.0;
+        for (end = first; end < num_values && group_of[end] == group_of[first]; end++)
+            sum += values[end];
+        double size = end - first, own = sum / size;
+        for (int i = first; i < end; i++)
+            within += (values[i] - own) * (values[i] - own);
+        between += size * (own - mean) * (own - mean);
+        squares += size * size / num_values;
+        num_groups++;
+    }
+    if (num_groups < 2 || num_groups == num_values)
+        return (double)NAN;
+    between /= num_groups - 1;
+    within /= num_values - num_groups;
+    double size = (num_values - squares) / (num_groups - 1);
+    return (between - within) / (between + (size - 1.0) * within); /* 0 / 0 is NaN */
+}
+
+#define BOOTSTRAP_DRAWS 2000
+#define BOOTSTRAP_SEED  1
+
+ms_mean_interval ms_bootstrap_mean(const double *values, int num_values)
+{
+    double means[BOOTSTRAP_DRAWS];
+    if (num_values < 2)
+        return (ms_mean_interval){(double)NAN, (double)NAN};
+    gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(rng, BOOTSTRAP_SEED);
+    for (int draw = 0; draw < BOOTSTRAP_DRAWS; draw++) {
+        double sum = 0.0;
+        for (int i = 0; i < num_values; i++)
+            sum += values[gsl_rng_uniform_int(rng, (unsigned long)num_values)];
+        means[draw] = sum / num_values;
+    }
+    gsl_rng_free(rng);
+    double low = ms_quantile(means, BOOTSTRAP_DRAWS, 0.05);
+    return (ms_mean_interval){low, ms_quantile(means, BOOTSTRAP_DRAWS, 0.95)};
 }

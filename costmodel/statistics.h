@@ -20,4 +20,18 @@ typedef struct ms_rank_agreement {
 ms_rank_agreement ms_rank_agree(const double *measured, const double *predicted,
                                 int num_values, double tie_frac);
 
+/* How alike values of a group are: the share of their variance that lies between groups (one-way analysis of variance with groups of unequal size, Donner
+ * 1986, formula 2.1); below 0 where groups are more alike than chance makes them. `group_of` ascends from 0. NaN with fewer than two groups or
+ * no two values in one. */
+double ms_intraclass_correlation(const double *values, const int *group_of,
+                                 int num_values);
+
+/* An interval of a mean. */
+typedef struct ms_mean_interval {
+    double low, high; /* 5 % and 95 % */
+} ms_mean_interval;
+
+/* Of means of values drawn again with replacement (Efron 1979; GSL's generator with a fixed seed): the same every time. NaN with fewer than two values. */
+ms_mean_interval ms_bootstrap_mean(const double *values, int num_values);
+
 #endif

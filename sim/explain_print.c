@@ -107,6 +107,10 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_explanation *e)
             "%.1f %%\n",
             ms_decimals(p->step_s), p->step_s, 100.0 * p->compute_s / p->step_s,
             100.0 * p->exposed_comm_s / p->step_s, 100.0 * p->bubble_s / p->step_s);
+    const char *interval = ms_interval_text(arena, e->plan, p);
+    if (interval != NULL)
+        fprintf(out, "         %.*f to %.*f s: %s\n", ms_decimals(p->step_s),
+                p->step_low_s, ms_decimals(p->step_s), p->step_high_s, interval);
     fprintf(out, "memory   peak %.2f GiB of %.2f GiB%s\n", ms_gib(p->peak_bytes),
             ms_gib(p->capacity_bytes), p->fits ? "" : ": DOES NOT FIT");
     if (p->num_stages > 1)

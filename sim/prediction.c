@@ -129,6 +129,17 @@ static double peak_flop_per_s(const ms_workload *workload, double *measured)
     return ms_max(fastest, listed);
 }
 
+static void predict_interval(const ms_planned *p, ms_prediction *out)
+{
+    const ms_error_class class = {p->workload->stack->name, p->plan->gpus, NULL};
+    out->interval =
+        (ms_error_interval){.low_frac = (double)NAN, .high_frac = (double)NAN};
+    if (p->workload->spread != NULL)
+        out->interval = ms_error_spread_interval(p->workload->spread, &class);
+    out->step_low_s = out->step_s * out->interval.low_frac;
+    out->step_high_s = out->step_s * out->interval.high_frac;
+}
+
 static void predict_rates(const ms_planned *p, ms_prediction *out)
 {
     const ms_plan *plan = p->plan;
@@ -234,6 +245,7 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     *out = (ms_prediction){.engine = ms_engine_names[MS_ENGINE_REPLAY]};
     predict_time(cx, planned, out);
     out->replay_step_s = out->step_s;
+    predict_interval(planned, out);
     predict_rates(planned, out);
     predict_memory(cx, planned, out);
     ms_traffic traffic = predict_axes(cx, planned, out);
@@ -259,6 +271,7 @@ static void take_times(const ms_simulation *simulation, ms_prediction *out)
     const ms_actor *last = &simulation->actors[simulation->last_actor];
     out->engine = ms_engine_names[MS_ENGINE_EVENT];
     out->step_s = simulation->step_s;
+    out->step_low_s = out->step_high_s = (double)NAN; /* known of replay only */
     out->compute_s = last->compute_s;
     out->exposed_comm_s = last->exposed_comm_s;
     out->bubble_s = last->bubble_s;

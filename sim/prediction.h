@@ -31,7 +31,10 @@ typedef struct ms_prediction {
     const char *engine; /* what gave step_s and its parts: "replay" or "event" */
     double replay_step_s;
     double step_s;
-    const char *unit; /* of the cluster's device; NULL: "GPU" */
+    double step_low_s,
+        step_high_s; /* 90 % interval of what is measured; NaN: none (of events, on CPUs, by a calibrated profile) */
+    ms_error_interval interval; /* what it is from */
+    const char *unit;           /* of the cluster's device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu;
     double mfu_frac, hfu_frac;
     double
@@ -71,7 +74,7 @@ ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan 
 int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
                     ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS]);
 
-/* meshsim.prediction/1; step_s_low and step_s_high are null until there are intervals. */
+/* meshsim.prediction/1. */
 void ms_prediction_write_json(ms_jout *out, const ms_prediction *prediction);
 /* A page of text: the plan, step time and its parts, memory per stage and by category, traffic per axis. */
 void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,

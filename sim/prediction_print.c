@@ -51,6 +51,31 @@ char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit
                            plan->sequence_length, ms_dtype_names[plan->compute]);
 }
 
+static char *runs_text(ms_arena *arena, const ms_error_interval *interval,
+                       ms_error_level level)
+{
+    int runs = interval->num_runs[level], sources = interval->num_sources[level];
+    return ms_arena_printf(arena, "%d run%s of %d source%s", runs, runs == 1 ? "" : "s",
+                           sources, sources == 1 ? "" : "s");
+}
+
+char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
+                       const ms_prediction *prediction)
+{
+    const ms_error_interval *interval = &prediction->interval;
+    if (isnan(prediction->step_low_s) || isnan(prediction->step_high_s))
+        return NULL;
+    const char *all = runs_text(arena, interval, MS_ERRORS_OF_ALL);
+    return ms_arena_printf(
+        arena,
+        "90 %% interval by the errors of %s (spreads/%s); at this scale (up to %ld GPUs) %s; with "
+        "stack %s %s, %s of them at this scale",
+        all, MS_STEP_SPREAD, ms_error_scale(plan->gpus),
+        runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
+        runs_text(arena, interval, MS_ERRORS_OF_STACK),
+        runs_text(arena, interval, MS_ERRORS_OF_BOTH));
+}
+
 /* ---- JSON ---- */
 
 void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
@@ -120,8 +145,8 @@ static void write_times(ms_jout *out, const ms_prediction *p)
 {
     ms_jout_text_field(out, "engine", p->engine);
     ms_jout_number_field(out, "step_s", p->step_s);
-    ms_jout_number_field(out, "step_s_low", NAN); /* null: there are no intervals yet */
-    ms_jout_number_field(out, "step_s_high", NAN);
+    ms_jout_number_field(out, "step_s_low", p->step_low_s);
+    ms_jout_number_field(out, "step_s_high", p->step_high_s);
     ms_jout_number_field(out, "bound_s", p->bound_s);
     ms_jout_number_field(out, "replay_step_s", p->replay_step_s);
     ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
@@ -208,6 +233,9 @@ static void print_step(FILE *out, const ms_prediction *p)
     if (by_events)
         fprintf(out, ", %+.2f %% against the %.*f s by replay",
                 100.0 * (p->step_s / p->replay_step_s - 1.0), decimals, p->replay_step_s);
+    if (!isnan(p->step_low_s) && !isnan(p->step_high_s))
+        fprintf(out, "; 90 %% interval %.*f to %.*f s", decimals, p->step_low_s, decimals,
+                p->step_high_s);
     fputc('\n', out);
 }
 

@@ -21,6 +21,10 @@ ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction)
  * step, bf16": what was given, without the choices. `unit` is that of the cluster's device: "rank"; NULL: "GPU". */
 char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
 
+/* What the interval of the step time is made of, in one line; NULL without one. */
+char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
+                       const ms_prediction *prediction);
+
 /* Whether the event engine gave the step time. */
 bool ms_prediction_is_by_events(const ms_prediction *prediction);
 

@@ -61,6 +61,8 @@ static ms_run_score score_of(const ms_published_run *run, const ms_prediction *p
 {
     double peak_bytes = measured_rank_bytes(run, prediction);
     ms_run_score score = {.step_s = prediction->step_s,
+                          .step_low_s = (double)NAN,
+                          .step_high_s = (double)NAN,
                           .peak_bytes = peak_bytes,
                           .peak_low_bytes = peak_bytes,
                           .peak_high_bytes = peak_bytes,
@@ -182,6 +184,8 @@ void ms_run_prices_close(ms_run_prices *prices)
 }
 
 const ms_run_score ms_run_unpriced = {.step_s = (double)NAN,
+                                      .step_low_s = (double)NAN,
+                                      .step_high_s = (double)NAN,
                                       .peak_bytes = (double)NAN,
                                       .step_error_frac = (double)NAN,
                                       .peak_error_frac = (double)NAN,

@@ -3,6 +3,7 @@
 
 #include "costmodel/statistics.h"
 #include "sim/run_prices.h"
+#include "sim/runs_spread.h"
 #include "sim/validation_priv.h"
 
 #include <math.h>
@@ -12,6 +13,8 @@
 ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
 {
     ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_run_score);
+    const ms_error_spread *spread;
+    MS_TRY(ms_error_spread_load(cx, MS_STEP_SPREAD, &spread));
     ms_run_prices *prices = ms_run_prices_open();
     for (int i = 0; i < runs->num_runs; i++) {
         ms_published_run *run = &runs->runs[i];
@@ -25,6 +28,8 @@ ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
             run->reason = "prediction: not finite";
     }
     ms_run_prices_close(prices);
+    if (spread != NULL)
+        ms_runs_spread_apply(runs, spread, scores);
     ms_validation_summarise(cx->arena, runs, scores, out);
     return MS_OK;
 }
@@ -34,7 +39,30 @@ ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
 typedef struct error_entry {
     const char *source;
     double error_frac;
+    double covered; /* 1: in its interval, 0: not; NaN: it has none */
 } error_entry;
+
+static double is_covered(const ms_published_run *run, const ms_run_score *score)
+{
+    if (isnan(score->step_low_s) || isnan(score->step_high_s))
+        return (double)NAN;
+    return score->step_low_s <= run->measured_step_s &&
+           run->measured_step_s <= score->step_high_s;
+}
+
+/* The mean of those that are known. */
+static double coverage(const error_entry *entries, int num_entries)
+{
+    double sum = 0.0;
+    int num = 0;
+    for (int i = 0; i < num_entries; i++) {
+        if (isnan(entries[i].covered))
+            continue;
+        sum += entries[i].covered;
+        num++;
+    }
+    return sum / num; /* 0 / 0 is NaN: undefined */
+}
 
 static int by_source(const void *a, const void *b)
 {
@@ -46,7 +74,8 @@ ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double 
                                 int num_errors)
 {
     double *sorted = MS_NEW_ARRAY(arena, num_errors, double), sum = 0;
-    ms_source_score score = {.source = name, .num_runs = num_errors};
+    ms_source_score score = {
+        .source = name, .num_runs = num_errors, .coverage_frac = (double)NAN};
     for (int i = 0; i < num_errors; i++)
         sorted[i] = errors[i];
     score.bias_frac = ms_quantile(sorted, num_errors, 0.5);
@@ -66,7 +95,9 @@ static ms_source_score source_score(ms_arena *arena, const char *source,
     double *errors = MS_NEW_ARRAY(arena, num_entries, double);
     for (int i = 0; i < num_entries; i++)
         errors[i] = entries[i].error_frac;
-    return ms_score_errors(arena, source, errors, num_entries);
+    ms_source_score score = ms_score_errors(arena, source, errors, num_entries);
+    score.coverage_frac = coverage(entries, num_entries);
+    return score;
 }
 
 static int gather_errors(const ms_published_runs *runs, const ms_run_score *scores,
@@ -76,7 +107,9 @@ static int gather_errors(const ms_published_runs *runs, const ms_run_score *scor
     for (int i = 0; i < runs->num_runs; i++) {
         double error = of_memory ? scores[i].peak_error_frac : scores[i].step_error_frac;
         if (!isnan(error))
-            entries[num_entries++] = (error_entry){runs->runs[i].source, error};
+            entries[num_entries++] = (error_entry){
+                runs->runs[i].source, error,
+                of_memory ? (double)NAN : is_covered(&runs->runs[i], &scores[i])};
     }
     if (num_entries > 1)
         qsort(entries, (size_t)num_entries, sizeof *entries, by_source);
@@ -130,6 +163,22 @@ static void count_ranges(const ms_published_runs *runs, const ms_run_score *scor
     out->range_cover_frac = (double)num_held / out->num_ranges;
 }
 
+static void summarise_coverage(ms_arena *arena, const error_entry *entries,
+                               ms_error_summary *out)
+{
+    double *covered = MS_NEW_ARRAY(arena, out->num_sources, double);
+    int num = 0;
+    for (int i = 0; i < out->num_sources; i++)
+        if (!isnan(out->sources[i].coverage_frac))
+            covered[num++] = out->sources[i].coverage_frac;
+    double sum = 0.0;
+    for (int i = 0; i < num; i++)
+        sum += covered[i];
+    out->macro_coverage_frac = sum / num; /* 0 / 0 is NaN: undefined */
+    out->macro_coverage = ms_bootstrap_mean(covered, num);
+    out->run_coverage_frac = coverage(entries, out->num_runs);
+}
+
 static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs,
                                   const ms_run_score *scores, bool of_memory)
 {
@@ -147,6 +196,7 @@ static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs
     }
     out.macro_median_ape_frac /= out.num_sources; /* 0 / 0 is NaN: undefined */
     out.macro_p90_ape_frac /= out.num_sources;
+    summarise_coverage(arena, entries, &out);
     return out;
 }
 

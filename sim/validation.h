@@ -2,11 +2,14 @@
 #ifndef MS_SIM_VALIDATION_H
 #define MS_SIM_VALIDATION_H
 
+#include "costmodel/statistics.h"
 #include "sim/runs.h"
 
 /* Prediction of one run; NaN where it was not predicted or not measured. */
 typedef struct ms_run_score {
     double step_s;
+    double step_low_s,
+        step_high_s; /* the interval that is to hold the measurement (sim/runs_spread.h); NaN: none */
     double peak_bytes; /* of the rank whose memory was measured */
     /* where the stack keeps gathered inputs or not, one cannot say which (ms_stack's keeps_gathers_alone): without them, and with them and one micro-batch more; otherwise both peak_bytes */
     double peak_low_bytes, peak_high_bytes;
@@ -25,12 +28,18 @@ typedef struct ms_source_score {
     int num_runs;
     double mean_ape_frac, median_ape_frac, p90_ape_frac;
     double bias_frac; /* median signed error */
+    double
+        coverage_frac; /* of measurements in their intervals; NaN: no intervals, or of memory */
 } ms_source_score;
 
 typedef struct ms_error_summary {
     int num_runs;
     double macro_median_ape_frac; /* mean over sources of their medians */
     double macro_p90_ape_frac;
+    double macro_coverage_frac,
+        run_coverage_frac; /* mean over sources, share of all runs; NaN: no intervals */
+    ms_mean_interval
+        macro_coverage; /* of the mean, had there been other sources like these */
     double
         under_frac; /* rows predicted more than 2 % below the measurement; of peaks that are a range the upper end counts */
     double under_3_frac; /* the same with 3 % */
@@ -80,7 +89,7 @@ typedef struct ms_validation {
 #define MS_RANKING_TIE_FRAC 0.05
 #define MS_RANKING_LAYOUTS  8 /* groups with fewer say little each, and are many */
 
-/* Predicts every run without a reason. A run that cannot be predicted gets a reason in `runs`. Lives in cx->arena. */
+/* Predicts every run without a reason, with the interval that configs/spreads/step-time.json gives, left out the sources of its own runs. A run that cannot be predicted gets a reason in `runs`. Lives in cx->arena. */
 ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out);
 /* The scores from errors that are known already; `scores` has one entry per run. */
 void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
@@ -91,6 +100,8 @@ ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double 
 
 /* meshsim.validation/1, with the rows under "runs". Errors are fractions. */
 void ms_validation_write_json(ms_jout *out, const ms_validation *validation);
+/* How many measurements lie in their intervals, as the end of a line. */
+void ms_coverage_print(FILE *out, const ms_error_summary *summary);
 /* Tables for people; with `rows` one line per predicted run before them. */
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
                          bool rows);

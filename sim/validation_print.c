@@ -41,6 +41,8 @@ void ms_validation_write_scores(ms_jout *out, const char *key, const char *name_
         ms_jout_number_field(out, "median_ape", score->median_ape_frac);
         ms_jout_number_field(out, "bias", score->bias_frac);
         ms_jout_number_field(out, "p90_ape", score->p90_ape_frac);
+        if (!isnan(score->coverage_frac))
+            ms_jout_number_field(out, "interval_coverage_frac", score->coverage_frac);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
@@ -58,8 +60,9 @@ static void write_time(ms_jout *out, const ms_error_summary *summary)
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
     ms_jout_number_field(out, "p90_ape", summary->macro_p90_ape_frac);
-    ms_jout_key(out, "interval_coverage_frac"); /* until predictions have intervals */
-    ms_jout_null(out);
+    ms_jout_number_field(out, "interval_coverage_frac", summary->macro_coverage_frac);
+    ms_jout_number_field(out, "interval_coverage_of_runs_frac",
+                         summary->run_coverage_frac);
     write_sources(out, summary);
     ms_jout_end_object(out);
 }
@@ -116,6 +119,8 @@ static void write_run(ms_jout *out, const ms_published_run *run,
     ms_jout_text_field(out, "defaults", run->defaults);
     ms_jout_number_field(out, "measured_step_s", run->measured_step_s);
     ms_jout_number_field(out, "predicted_step_s", score->step_s);
+    ms_jout_number_field(out, "predicted_step_low_s", score->step_low_s);
+    ms_jout_number_field(out, "predicted_step_high_s", score->step_high_s);
     ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
     ms_jout_number_field(out, "measured_peak_bytes", run->measured_peak_bytes);
     ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
@@ -192,13 +197,33 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
     fputc('\n', out);
 }
 
+void ms_coverage_print(FILE *out, const ms_error_summary *summary)
+{
+    fprintf(out, "%.1f %% of the measurements lie in theirs as a mean over sources",
+            100.0 * summary->macro_coverage_frac);
+    if (!isnan(summary->macro_coverage.low))
+        fprintf(out, " (%.1f to %.1f with sources drawn again)",
+                100.0 * summary->macro_coverage.low,
+                100.0 * summary->macro_coverage.high);
+    fprintf(out, ", %.1f %% of all\n", 100.0 * summary->run_coverage_frac);
+}
+
+static bool any_covered(const ms_source_score *scores, int num_scores)
+{
+    for (int i = 0; i < num_scores; i++)
+        if (!isnan(scores[i].coverage_frac))
+            return true;
+    return false;
+}
+
 void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
                                 const ms_source_score *scores, int num_scores)
 {
+    bool covered = any_covered(scores, num_scores);
     ms_table *table = ms_table_new(
-        arena,
-        ms_arena_printf(arena, "<%s|runs|median error (%%)|mean (%%)|bias (%%)|p90 (%%)",
-                        shared));
+        arena, ms_arena_printf(
+                   arena, "<%s|runs|median error (%%)|mean (%%)|bias (%%)|p90 (%%)%s",
+                   shared, covered ? "|in interval (%)" : ""));
     for (int i = 0; i < num_scores; i++) {
         const ms_source_score *score = &scores[i];
         ms_table_cell(table, "%s", score->source);
@@ -207,6 +232,8 @@ void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
         ms_validation_percent_cell(table, score->mean_ape_frac);
         ms_validation_signed_cell(table, score->bias_frac);
         ms_validation_percent_cell(table, score->p90_ape_frac);
+        if (covered)
+            ms_validation_percent_cell(table, score->coverage_frac);
     }
     ms_table_print(table, out);
 }
@@ -223,6 +250,10 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
             100.0 * summary->macro_p90_ape_frac);
     ms_validation_print_scores(out, arena, "source", summary->sources,
                                summary->num_sources);
+    if (any_covered(summary->sources, summary->num_sources)) {
+        fputs("90 % intervals, without the errors of a fitted run's source: ", out);
+        ms_coverage_print(out, summary);
+    }
 }
 
 static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validation *v)

@@ -50,16 +50,32 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
     return MS_OK;
 }
 
+/* Published runs are of GPUs, and predicted by the profiles of configs/; of what a calibration of this machine predicts they tell nothing. */
+static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts,
+                             const ms_error_spread **out)
+{
+    const ms_profile *profile = parts->profile;
+    bool calibrated = profile->measured != NULL || profile->pointwise != NULL;
+    *out = NULL;
+    if (calibrated || parts->cluster->device.unit != NULL)
+        return MS_OK;
+    return ms_error_spread_load(cx, MS_STEP_SPREAD, out);
+}
+
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
     ms_workload_parts parts;
+    const ms_error_spread *spread;
     MS_TRY(ms_model_load(cx, plan->model, &parts.model));
     MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
     MS_TRY(ms_profile_load(
         cx, plan->profile != NULL ? plan->profile : parts.cluster->device.profile,
         &parts.profile));
     MS_TRY(ms_stack_load(cx, plan->stack, &parts.stack));
-    return ms_workload_make(cx, &parts, plan, out);
+    MS_TRY(load_spread(cx, &parts, &spread));
+    MS_TRY(ms_workload_make(cx, &parts, plan, out));
+    (*out)->spread = spread;
+    return MS_OK;
 }
 
 void ms_workload_close(ms_workload *workload)

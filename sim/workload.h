@@ -4,6 +4,7 @@
 #define MS_SIM_WORKLOAD_H
 
 #include "costmodel/bill.h"
+#include "costmodel/error_spread.h"
 #include "costmodel/keep.h"
 #include "costmodel/schedule.h"
 
@@ -68,6 +69,8 @@ typedef struct ms_workload {
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
+    const ms_error_spread *
+        spread; /* of errors of step times; NULL: what is known is not about its devices or profile */
     const ms_stack *stack; /* adapted to the compute type (ms_stack_adapt) */
     ms_pricer pricer;
     long sequence_length, global_batch;

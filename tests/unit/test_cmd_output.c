@@ -138,8 +138,8 @@ static void prediction_json_has_the_documented_keys(void **state)
     ms_jdoc *doc;
     ms_jval root = prediction_json(cx, &p, &doc);
     ASSERT_NEAR(number(cx, root, "step_s"), p.step_s, 0.0);
-    assert_true(ms_json_is_null(member(cx, root, "step_s_low")));
-    assert_true(ms_json_is_null(member(cx, root, "step_s_high")));
+    assert_true(number(cx, root, "step_s_low") <= p.step_s);
+    assert_true(number(cx, root, "step_s_high") >= p.step_s);
     double tokens = 8192.0 * (double)plan.global_batch;
     ASSERT_NEAR(number(cx, root, "tokens_per_s"), tokens / p.step_s, 1e-12);
     ASSERT_NEAR(number(cx, root, "tokens_per_s_per_gpu"), tokens / p.step_s / 16.0,

@@ -66,6 +66,34 @@ static void without_pairs_tau_is_undefined(void **state)
     assert_true(isnan(ms_rank_agree(NULL, NULL, 0, 0.05).top1_regret));
 }
 
+/* Two groups of two, by hand: between 4 x 1 / 1 = 4, within (0.5 + 0.5) / 2 = 0.5, of size 2: (4 - 0.5) / (4 + 0.5). */
+static void groups_share_variance(void **state)
+{
+    (void)state;
+    const double values[] = {0.5, 1.5, 2.5, 3.5}, alike[] = {1, 2, 1, 2};
+    const int group_of[] = {0, 0, 1, 1}, apart[] = {0, 1, 2, 3}, one[] = {0, 0, 0, 0};
+    ASSERT_NEAR(ms_intraclass_correlation(values, group_of, 4), 3.5 / 4.5, 1e-12);
+    ASSERT_NEAR(ms_intraclass_correlation(alike, group_of, 4), -1.0, 1e-12);
+    assert_true(isnan(ms_intraclass_correlation(values, apart, 4)));
+    assert_true(isnan(ms_intraclass_correlation(values, one, 4)));
+}
+
+/* The mean of 100 zeros and ones has a standard error of 0.05; 90 % lie within 1.645 of them. */
+static void means_drawn_again_spread_as_they_should(void **state)
+{
+    (void)state;
+    double values[100];
+    for (int i = 0; i < 100; i++)
+        values[i] = i % 2;
+    ms_mean_interval got = ms_bootstrap_mean(values, 100),
+                     again = ms_bootstrap_mean(values, 100);
+    ASSERT_NEAR(0.5 - got.low, 1.645 * 0.05, 0.1);
+    ASSERT_NEAR(got.high - 0.5, 1.645 * 0.05, 0.1);
+    ASSERT_NEAR(again.low, got.low, 0.0);
+    ASSERT_NEAR(again.high, got.high, 0.0);
+    assert_true(isnan(ms_bootstrap_mean(values, 1).low));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +102,8 @@ int main(void)
         cmocka_unit_test(near_measurements_are_ties_and_not_counted),
         cmocka_unit_test(equal_predictions_are_neither_right_nor_wrong),
         cmocka_unit_test(without_pairs_tau_is_undefined),
+        cmocka_unit_test(groups_share_variance),
+        cmocka_unit_test(means_drawn_again_spread_as_they_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

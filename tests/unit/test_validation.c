@@ -27,6 +27,8 @@ static void add(made *m, const char *source, long tp, double measured_s,
                                     .plan = ms_plan_default(8)};
     m->runs[i].plan.size[MS_TP] = tp;
     m->scores[i] = (ms_run_score){.step_s = predicted_s,
+                                  .step_low_s = (double)NAN,
+                                  .step_high_s = (double)NAN,
                                   .step_error_frac = predicted_s / measured_s - 1.0,
                                   .peak_error_frac = (double)NAN,
                                   .priced = true};
@@ -37,6 +39,28 @@ static ms_validation summarise(made *m)
     ms_validation v;
     ms_validation_summarise(test_cx()->arena, &m->list, m->scores, &v);
     return v;
+}
+
+/* 6 of 8 and 1 of 2, of which one has no interval: 0.75 and 1 as a mean of sources, 7 of 9 of runs. */
+static void measurements_in_intervals_are_counted(void **state)
+{
+    (void)state;
+    made m = {0};
+    for (int i = 0; i < 8; i++)
+        add(&m, "big", 1, 1.0, 0.9 + 0.1 * i);
+    add(&m, "small", 1, 1.0, 0.9);
+    add(&m, "tiny", 1, 1.0, 0.5);
+    for (int i = 0; i < 10; i++) {
+        m.scores[i].step_low_s = 0.68 * m.scores[i].step_s;
+        m.scores[i].step_high_s = 1.5 * m.scores[i].step_s;
+    }
+    m.scores[9].step_low_s = m.scores[9].step_high_s = (double)NAN;
+    ms_validation v = summarise(&m);
+    ASSERT_NEAR(v.time.sources[0].coverage_frac, 0.75, 1e-12); /* of 1.6 and 1.5 s: no */
+    ASSERT_NEAR(v.time.sources[1].coverage_frac, 1.0, 1e-12);
+    ASSERT_NEAR(v.time.macro_coverage_frac, 0.875, 1e-12);
+    ASSERT_NEAR(v.time.run_coverage_frac, 7.0 / 9.0, 1e-12);
+    assert_true(isnan(v.memory.macro_coverage_frac));
 }
 
 static void small_sources_are_pooled_and_medians_averaged(void **state)
@@ -313,7 +337,7 @@ static void json_has_the_keys_of_the_contract(void **state)
     ASSERT_NEAR(number, 1.0, 1e-12);
     assert_true(ms_json_member(cx, time, "p90_ape", &value));
     assert_true(ms_json_member(cx, time, "interval_coverage_frac", &value));
-    assert_true(ms_json_is_null(value));
+    assert_true(ms_json_is_null(value)); /* these predictions have no intervals */
     assert_true(ms_json_member(cx, root, "memory", &time));
     assert_true(ms_json_member(cx, time, "under_frac", &value));
     assert_true(ms_json_is_null(value)); /* no memory was measured */
@@ -334,6 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_sources_are_pooled_and_medians_averaged),
+        cmocka_unit_test(measurements_in_intervals_are_counted),
         cmocka_unit_test(memory_below_the_truth_is_counted),
         cmocka_unit_test(peaks_that_are_ranges_are_judged_by_their_ends),
         cmocka_unit_test(repeats_of_a_layout_are_averaged),
