@@ -84,11 +84,21 @@ static double floor_s(const ms_stack *stack, const ms_links *links)
            (pipelined ? stack->host_s_pipelined_per_tp.value * ranks : 0.0);
 }
 
-/* Host time of a pass: the stack's measured floor per layer, a third of it forward; or a launch per kernel. */
-static double host_s(const ms_workload *workload, const ms_bill *bill,
-                     const ms_links *links, int pass)
+/* What the host launches in a forward pass. */
+static double num_launches(const ms_bill *bill)
 {
-    double seconds = floor_s(workload->stack, links);
+    double launches = bill->kernels[MS_BILL_FORWARD];
+    for (int i = 0; i < bill->num_comms[MS_BILL_FORWARD]; i++)
+        launches += bill->comms[MS_BILL_FORWARD][i].count;
+    return launches;
+}
+
+/* Host time of a pass: the stack's measured floor per layer, a third of it forward, as many times as the part launches what a layer does; or a launch per
+ * kernel. */
+static double host_s(const ms_workload *workload, const ms_bill *bill,
+                     const ms_links *links, double layers, int pass)
+{
+    double seconds = layers * floor_s(workload->stack, links);
     if (!isnan(seconds))
         return seconds * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
     return bill->kernels[pass] * workload->profile->launch_s.value *
@@ -151,8 +161,9 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
                            bill->segments.exchange_bytes[exchange]);
 }
 
+/* `layers`: how many layers the host is as busy for. */
 static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
-                          const ms_links *links, bool async_tp)
+                          const ms_links *links, bool async_tp, double layers)
 {
     ms_part part = {.dense_params = bill->dense_params,
                     .expert_params = bill->expert_params,
@@ -168,9 +179,9 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
     double backward = part.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
     part.forward_s =
-        ms_with_host_s(forward, host_s(workload, bill, links, MS_BILL_FORWARD));
+        ms_with_host_s(forward, host_s(workload, bill, links, layers, MS_BILL_FORWARD));
     part.backward_s =
-        ms_with_host_s(backward, host_s(workload, bill, links, MS_BILL_BACKWARD));
+        ms_with_host_s(backward, host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
     /* waiting for the host is shared in proportion */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
@@ -250,11 +261,28 @@ static ms_part without_matrix(const ms_workload *workload, const ms_bill *head,
     return part;
 }
 
+/* A layer's bill that is there; forward, recomputation changes nothing. */
+static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
+{
+    int mode = 0;
+    while ((modes >> mode & 1U) == 0)
+        mode++;
+    return bills->layer[0][mode];
+}
+
+static double share_of(double launches, double of)
+{
+    return of > 0.0 ? launches / of : 1.0;
+}
+
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
                     const ms_links *links, bool async_tp, unsigned modes, ms_parts *out)
 {
-    out->embed = price_part(workload, &bills->embed, links, async_tp);
-    out->head = price_part(workload, &bills->head, links, async_tp);
+    double launches = num_launches(layer_of(bills, modes));
+    out->embed = price_part(workload, &bills->embed, links, async_tp,
+                            share_of(num_launches(&bills->embed), launches));
+    out->head = price_part(workload, &bills->head, links, async_tp,
+                           share_of(num_launches(&bills->head), launches));
     if (workload->model->tied_embeddings)
         out->tied_head = without_matrix(workload, &bills->head, links, out->head);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
@@ -262,7 +290,7 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
             continue;
         for (int kind = 0; kind < workload->model->num_kinds; kind++) {
             const ms_bill *bill = bills->layer[kind][mode];
-            out->layer[kind][mode] = price_part(workload, bill, links, async_tp);
+            out->layer[kind][mode] = price_part(workload, bill, links, async_tp, 1.0);
             price_pair(bill, links, &out->layer[kind][mode],
                        &out->pair_forward[kind][mode], &out->pair_backward[kind][mode]);
         }
