@@ -104,15 +104,21 @@ static void what_cannot_be_chunked_stays_exposed(void **state)
 
 /* ---- pricing parts ---- */
 
-static ms_parts price(const bench *b, const ms_bill *bill, const ms_links *links)
+static ms_parts price_parts(const bench *b, const ms_bill *embed, const ms_bill *layer,
+                            const ms_bill *head, const ms_links *links)
 {
-    ms_bill_set bills = {.embed = *bill, .head = *bill};
+    ms_bill_set bills = {.embed = *embed, .head = *head};
     for (int kind = 0; kind < 2; kind++)
-        bills.layer[kind][MS_RECOMPUTE_NONE] = bill;
+        bills.layer[kind][MS_RECOMPUTE_NONE] = layer;
     ms_parts parts;
     memset(&parts, 0, sizeof parts);
     ms_parts_price(b->workload, &bills, links, false, 1U << MS_RECOMPUTE_NONE, &parts);
     return parts;
+}
+
+static ms_parts price(const bench *b, const ms_bill *bill, const ms_links *links)
+{
+    return price_parts(b, bill, bill, bill, links);
 }
 
 /* Each group has a rate of its own; every collective takes 1 s more. */
@@ -196,7 +202,7 @@ static void a_pass_is_compute_and_exposed_traffic(void **state)
     ASSERT_NEAR(parts.send_s, 1 + 2 * 6, 1e-12);
 }
 
-/* 6 and 9 kernels, half of a launch of 1 s each; equal times of both sides together take 2^(1/2.5) of one. */
+/* 6 and 9 kernels, half of a launch of 1 s each; equal times of both sides together take 2^(1/6) of one. */
 static void host_takes_a_launch_per_kernel(void **state)
 {
     (void)state;
@@ -206,8 +212,8 @@ static void host_takes_a_launch_per_kernel(void **state)
     b->stack.launch_frac.value = 0.5;
     ms_bill bill = {.kernels = {6, 9}, .compute_s = {3, 0}};
     ms_part head = price(b, &bill, &links).head;
-    ASSERT_NEAR(head.forward_s, 3 * pow(2, 0.4), 1e-12);
-    ASSERT_NEAR(head.forward_host_s, 3 * pow(2, 0.4) - 3, 1e-12);
+    ASSERT_NEAR(head.forward_s, 3 * pow(2, 1.0 / 6), 1e-12);
+    ASSERT_NEAR(head.forward_host_s, 3 * pow(2, 1.0 / 6) - 3, 1e-12);
     ASSERT_NEAR(head.backward_s, 4.5, 1e-12);
     ASSERT_NEAR(head.backward_host_s, 4.5, 1e-12);
 }
@@ -223,7 +229,43 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
     ms_bill bill = {.kernels = {100, 100}, .compute_s = {0, 6}};
     ms_part layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.forward_s, 3, 1e-12);
-    ASSERT_NEAR(layer.backward_s, 6 * pow(2, 0.4), 1e-12);
+    ASSERT_NEAR(layer.backward_s, 6 * pow(2, 1.0 / 6), 1e-12);
+}
+
+/* A layer launches 6 kernels and 2 collectives forward, the embedding 2. */
+static void the_host_is_with_other_parts_for_their_share_of_launches(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_links links = {0};
+    b->stack.host_s_per_layer.value = 12;
+    ms_bill embed = {.kernels = {2, 50}}, head = {.kernels = {12, 1}};
+    ms_bill layer = {.kernels = {6, 9},
+                     .num_comms = {1, 0},
+                     .comms[MS_BILL_FORWARD][0] = two_of(MS_BILL_CP, MS_ALL_GATHER, 0)};
+    ms_parts parts = price_parts(b, &embed, &layer, &head, &links);
+    ASSERT_NEAR(parts.embed.forward_s, 4 * 0.25, 1e-12);
+    ASSERT_NEAR(parts.embed.backward_s, 8 * 0.25, 1e-12);
+    ASSERT_NEAR(parts.layer[1][MS_RECOMPUTE_NONE].forward_s, 4, 1e-12);
+    ASSERT_NEAR(parts.head.backward_s, 8 * 1.5, 1e-12);
+}
+
+/* 1 - 0.9^n passes a half between 6 and 7 nodes. */
+static void messages_stall_where_a_stalling_node_is_likely(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->stack.message_stall_s.value = 5;
+    b->stack.stalling_node_frac.value = 0.1;
+    ms_links links = {.send = line(1, 2),
+                      .pipeline_span.size = 2,
+                      .world_span = {.size = 48, .per_domain = {8}}};
+    ms_bill bill = {.output_bytes = 6};
+    ASSERT_NEAR(price(b, &bill, &links).send_s, 13, 1e-12);
+    links.world_span.size = 56;
+    ASSERT_NEAR(price(b, &bill, &links).send_s, 13 + 5, 1e-12);
+    links.pipeline_span.size = 1;
+    ASSERT_NEAR(price(b, &bill, &links).send_s, 13, 1e-12);
 }
 
 static void pipelines_over_nodes_keep_the_host_longer(void **state)
@@ -473,6 +515,24 @@ static void without_overlap_traffic_adds_to_compute(void **state)
     ASSERT_NEAR(t.reduce_tail_s, 2.5, 1e-12);
 }
 
+/* Without sharding the gradients travel beside the last backward, as shards after it. */
+static void traffic_of_shards_may_be_exposed_alone(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_parts parts = make_parts();
+    ms_stage_times hidden = times_of(b, &parts, MS_ZERO_0);
+    b->stack.exposes_shards = true;
+    expect_times(times_of(b, &parts, MS_ZERO_0), hidden);
+    ms_stage_times exposed[MS_NUM_SHARDINGS];
+    for (int how = 1; how < MS_NUM_SHARDINGS; how++)
+        exposed[how] = times_of(b, &parts, (ms_sharding)how);
+    b->stack.dp_overlap.value = 0;
+    for (int how = 1; how < MS_NUM_SHARDINGS; how++)
+        expect_times(times_of(b, &parts, (ms_sharding)how), exposed[how]);
+    assert_true(times_of(b, &parts, MS_ZERO_0).reduce_tail_s > hidden.reduce_tail_s);
+}
+
 /* ---- splits that need no times ---- */
 
 static void expect_split(bench *b, ms_layer_split how, int num_stages, const long *want)
@@ -521,6 +581,8 @@ int main(void)
         cmocka_unit_test(a_pass_is_compute_and_exposed_traffic),
         cmocka_unit_test(host_takes_a_launch_per_kernel),
         cmocka_unit_test(host_time_of_a_layer_goes_to_the_forward_by_a_third),
+        cmocka_unit_test(the_host_is_with_other_parts_for_their_share_of_launches),
+        cmocka_unit_test(messages_stall_where_a_stalling_node_is_likely),
         cmocka_unit_test(pipelines_over_nodes_keep_the_host_longer),
         cmocka_unit_test(a_stage_sums_its_layers_by_kind_and_recomputation),
         cmocka_unit_test(a_stage_with_both_ends_holds_a_tied_matrix_once),
@@ -530,6 +592,7 @@ int main(void)
         cmocka_unit_test(long_gathers_delay_the_first_forward),
         cmocka_unit_test(resharding_gathers_and_reduces_part_by_part),
         cmocka_unit_test(without_overlap_traffic_adds_to_compute),
+        cmocka_unit_test(traffic_of_shards_may_be_exposed_alone),
         cmocka_unit_test(an_even_split_gives_every_stage_the_same),
         cmocka_unit_test(a_split_by_parameters_ends_where_a_share_is_reached),
     };
