@@ -104,21 +104,15 @@ static void what_cannot_be_chunked_stays_exposed(void **state)
 
 /* ---- pricing parts ---- */
 
-static ms_parts price_parts(const bench *b, const ms_bill *embed, const ms_bill *layer,
-                            const ms_bill *head, const ms_links *links)
+static ms_parts price(const bench *b, const ms_bill *bill, const ms_links *links)
 {
-    ms_bill_set bills = {.embed = *embed, .head = *head};
+    ms_bill_set bills = {.embed = *bill, .head = *bill};
     for (int kind = 0; kind < 2; kind++)
-        bills.layer[kind][MS_RECOMPUTE_NONE] = layer;
+        bills.layer[kind][MS_RECOMPUTE_NONE] = bill;
     ms_parts parts;
     memset(&parts, 0, sizeof parts);
     ms_parts_price(b->workload, &bills, links, false, 1U << MS_RECOMPUTE_NONE, &parts);
     return parts;
-}
-
-static ms_parts price(const bench *b, const ms_bill *bill, const ms_links *links)
-{
-    return price_parts(b, bill, bill, bill, links);
 }
 
 /* Each group has a rate of its own; every collective takes 1 s more. */
@@ -230,42 +224,6 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
     ms_part layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.forward_s, 3, 1e-12);
     ASSERT_NEAR(layer.backward_s, 6 * pow(2, 1.0 / 6), 1e-12);
-}
-
-/* A layer launches 6 kernels and 2 collectives forward, the embedding 2. */
-static void the_host_is_with_other_parts_for_their_share_of_launches(void **state)
-{
-    (void)state;
-    bench *b = open_bench();
-    ms_links links = {0};
-    b->stack.host_s_per_layer.value = 12;
-    ms_bill embed = {.kernels = {2, 50}}, head = {.kernels = {12, 1}};
-    ms_bill layer = {.kernels = {6, 9},
-                     .num_comms = {1, 0},
-                     .comms[MS_BILL_FORWARD][0] = two_of(MS_BILL_CP, MS_ALL_GATHER, 0)};
-    ms_parts parts = price_parts(b, &embed, &layer, &head, &links);
-    ASSERT_NEAR(parts.embed.forward_s, 4 * 0.25, 1e-12);
-    ASSERT_NEAR(parts.embed.backward_s, 8 * 0.25, 1e-12);
-    ASSERT_NEAR(parts.layer[1][MS_RECOMPUTE_NONE].forward_s, 4, 1e-12);
-    ASSERT_NEAR(parts.head.backward_s, 8 * 1.5, 1e-12);
-}
-
-/* 1 - 0.9^n passes a half between 6 and 7 nodes. */
-static void messages_stall_where_a_stalling_node_is_likely(void **state)
-{
-    (void)state;
-    bench *b = open_bench();
-    b->stack.message_stall_s.value = 5;
-    b->stack.stalling_node_frac.value = 0.1;
-    ms_links links = {.send = line(1, 2),
-                      .pipeline_span.size = 2,
-                      .world_span = {.size = 48, .per_domain = {8}}};
-    ms_bill bill = {.output_bytes = 6};
-    ASSERT_NEAR(price(b, &bill, &links).send_s, 13, 1e-12);
-    links.world_span.size = 56;
-    ASSERT_NEAR(price(b, &bill, &links).send_s, 13 + 5, 1e-12);
-    links.pipeline_span.size = 1;
-    ASSERT_NEAR(price(b, &bill, &links).send_s, 13, 1e-12);
 }
 
 static void pipelines_over_nodes_keep_the_host_longer(void **state)
@@ -397,9 +355,12 @@ static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **sta
 
 /* ---- durations ---- */
 
+/* As if no other stage were before or after it. */
 static ms_stage_times times_of(const bench *b, const ms_parts *parts, ms_sharding how)
 {
     ms_stage stage = stage_of(b, parts, first_two);
+    assert_true(stage.pipelined);
+    stage.pipelined = false;
     return ms_stage_durations(b->workload, &stage, how, 0.125);
 }
 
@@ -448,6 +409,27 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
     expect_times(times_of(b, &parts, MS_ZERO_3_KEEP), want);
     want.backward_s = 17 + 0.25 * 10; /* every micro-batch reduces */
     expect_times(times_of(b, &parts, MS_ZERO_2), want);
+}
+
+/* Neither the first forward nor the last backward hands on what traffic of its own stage costs; it counts after the last backward. */
+static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_parts parts = make_parts();
+    ms_stage stage = stage_of(b, &parts, first_two);
+    ms_stage_times want = {.forward_s = 9,
+                           .first_forward_s = 9,
+                           .backward_s = 17,
+                           .last_backward_s = 17,
+                           .release_s = 2,
+                           .reduce_s = 12.5,
+                           .reduce_tail_s = 3 + 0.5 + 0.25 * 12.5};
+    expect_times(ms_stage_durations(b->workload, &stage, MS_ZERO_1, 0.125), want);
+    want.release_s = 0;
+    want.reduce_s = 17;
+    want.reduce_tail_s = 5 + 0.5 + 0.25 * 17;
+    expect_times(ms_stage_durations(b->workload, &stage, MS_ZERO_0, 0.125), want);
 }
 
 /* Gathers of 3 + 2 x 10 s: the forward of 9 + 0.25 x 9 ends with a third of 9 after them. Reductions of 3 x 10 + 2.5 s outlast the
@@ -581,8 +563,6 @@ int main(void)
         cmocka_unit_test(a_pass_is_compute_and_exposed_traffic),
         cmocka_unit_test(host_takes_a_launch_per_kernel),
         cmocka_unit_test(host_time_of_a_layer_goes_to_the_forward_by_a_third),
-        cmocka_unit_test(the_host_is_with_other_parts_for_their_share_of_launches),
-        cmocka_unit_test(messages_stall_where_a_stalling_node_is_likely),
         cmocka_unit_test(pipelines_over_nodes_keep_the_host_longer),
         cmocka_unit_test(a_stage_sums_its_layers_by_kind_and_recomputation),
         cmocka_unit_test(a_stage_with_both_ends_holds_a_tied_matrix_once),
@@ -590,6 +570,7 @@ int main(void)
         cmocka_unit_test(without_sharding_gradients_are_reduced_beside_the_last_backward),
         cmocka_unit_test(gathers_of_a_step_slow_the_first_forward),
         cmocka_unit_test(long_gathers_delay_the_first_forward),
+        cmocka_unit_test(stages_of_a_pipeline_do_not_wait_for_each_others_traffic),
         cmocka_unit_test(resharding_gathers_and_reduces_part_by_part),
         cmocka_unit_test(without_overlap_traffic_adds_to_compute),
         cmocka_unit_test(traffic_of_shards_may_be_exposed_alone),
