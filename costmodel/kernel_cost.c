@@ -234,6 +234,6 @@ double ms_with_host_s(double gpu_s, double host_s)
         return host_s;
     double longer = ms_max(gpu_s, host_s);
     double ratio = ms_min(gpu_s, host_s) / longer;
-    double power = ratio * ratio * sqrt(ratio); /* q = 2.5 without the library's power */
-    return longer * pow(1.0 + power, 1.0 / 2.5);
+    double cube = ratio * ratio * ratio; /* q = 6 */
+    return longer * pow(1.0 + cube * cube, 1.0 / 6.0);
 }

@@ -59,7 +59,7 @@ typedef struct ms_attention_shape {
 } ms_attention_shape;
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
-/* Layer time when the host must launch its kernels: (gpu^q + host^q)^(1/q), q = 2.5. */
+/* Layer time when the host must launch its kernels: (gpu^q + host^q)^(1/q), q = 6. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif

@@ -82,6 +82,16 @@ static const ms_field stack_fields[] = {
      .help =
          "what each tensor-parallel rank adds to host_per_layer where pipeline stages "
          "lie on several nodes; left out: nothing"},
+    {.kind = MS_FIELD_ANY,
+     .key = "message_stall",
+     .offset = AT(stack.message_stall_s),
+     .low = 0,
+     .high = 10,
+     .unit = MS_UNIT_SECONDS,
+     .help = "what a message between pipeline stages takes more in a run that stalls; "
+             "left out: nothing"},
+    OPTIONAL(stalling_node_frac, "stalling_nodes", 1,
+             "share of nodes that make a run stall"),
     FIGURE(launch_frac, "launch_frac", 0, 10,
            "of the launch time that remains per kernel"),
     FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,
@@ -127,6 +137,10 @@ static const ms_field stack_fields[] = {
      .help =
          "memory for gathered parameters is that of the largest unit all the time, embedding "
          "and head included"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "exposes_shards",
+     .offset = AT(stack.exposes_shards),
+     .help = "with dp_overlap, all-reduces of ZeRO-0 overlap alone"},
     {.kind = MS_FIELD_BOOL,
      .key = "adds_reduced_gradients",
      .offset = AT(stack.adds_reduced_gradients),

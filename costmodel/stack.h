@@ -34,6 +34,10 @@ typedef struct ms_stack {
     ms_coefficient
         host_s_pipelined_per_tp; /* what each tensor-parallel rank adds to that where pipeline stages lie on several nodes */
     ms_coefficient
+        message_stall_s; /* what a message between pipeline stages takes more in a run that stalls */
+    ms_coefficient
+        stalling_node_frac; /* nodes that make a run stall, a share of all: a run of n nodes stalls with probability 1 - (1 - this)^n */
+    ms_coefficient
         launch_frac; /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
     ms_coefficient
         tp_overlap_frac; /* share of TP traffic that hides behind its matrix product without async TP */
@@ -72,6 +76,8 @@ typedef struct ms_stack {
         states_in_compute_type; /* the figures above are those of 16-bit types and below; ms_stack_adapt says what holds for others */
     bool
         fixed_unit_rooms; /* what is gathered goes to rooms as large as the largest unit, embedding and head included; otherwise a unit is a layer */
+    bool
+        exposes_shards; /* with dp_overlap, all-reduces of ZeRO-0 overlap alone: reductions to shards and gathers wait */
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool

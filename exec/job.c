@@ -114,7 +114,8 @@ ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                   .backend = backend,
                   .stages = make_stages(arena, planned, backend),
                   .positions = make_positions(arena, planned->plan),
-                  .overlaps = planned->workload->stack->dp_overlap.value > 0.0,
+                  .overlaps =
+                      ms_overlaps_sync(planned->workload->stack, planned->sharding),
                   .gathers_once = gathers_once(planned->sharding)};
     job.tags = tags_of(planned, job.stages);
     place_steps(arena, planned->schedule, &job);

@@ -1,9 +1,9 @@
 #include "sim/stage.h"
 
 #include "base/number.h"
+#include "sim/host.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 ms_sharding ms_plan_sharding(const ms_plan *plan)
@@ -16,6 +16,12 @@ ms_sharding ms_plan_sharding(const ms_plan *plan)
 bool ms_shards_grads(ms_sharding sharding)
 {
     return sharding == MS_ZERO_2 || sharding == MS_ZERO_3;
+}
+
+bool ms_overlaps_sync(const ms_stack *stack, ms_sharding sharding)
+{
+    return stack->dp_overlap.value > 0.0 &&
+           (sharding == MS_ZERO_0 || !stack->exposes_shards);
 }
 
 /* ---- pricing parts ---- */
@@ -75,26 +81,6 @@ static double pass_exposed_s(const ms_workload *workload, const ms_bill *bill, i
     return seconds;
 }
 
-/* Host time of one layer and micro-batch by the stack's floor; NaN: it states none. */
-static double floor_s(const ms_stack *stack, const ms_links *links)
-{
-    bool pipelined = links->pipeline_span.size > 1 && links->pipeline_span.tier > 0;
-    double ranks = ms_max((double)links->span[MS_BILL_TP].size, 1.0);
-    return stack->host_s_per_layer.value +
-           (pipelined ? stack->host_s_pipelined_per_tp.value * ranks : 0.0);
-}
-
-/* Host time of a pass: the stack's measured floor per layer, a third of it forward; or a launch per kernel. */
-static double host_s(const ms_workload *workload, const ms_bill *bill,
-                     const ms_links *links, int pass)
-{
-    double seconds = floor_s(workload->stack, links);
-    if (!isnan(seconds))
-        return seconds * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
-    return bill->kernels[pass] * workload->profile->launch_s.value *
-           workload->stack->launch_frac.value;
-}
-
 static double sync_s(const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
                      const ms_bill *bill, ms_sync_group dense, ms_sync_group expert,
                      double bytes_per_param)
@@ -151,8 +137,9 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
                            bill->segments.exchange_bytes[exchange]);
 }
 
+/* `layers`: how many layers the host is as busy for. */
 static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
-                          const ms_links *links, bool async_tp)
+                          const ms_links *links, bool async_tp, double layers)
 {
     ms_part part = {.dense_params = bill->dense_params,
                     .expert_params = bill->expert_params,
@@ -167,10 +154,10 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
     double backward = part.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
-    part.forward_s =
-        ms_with_host_s(forward, host_s(workload, bill, links, MS_BILL_FORWARD));
-    part.backward_s =
-        ms_with_host_s(backward, host_s(workload, bill, links, MS_BILL_BACKWARD));
+    part.forward_s = ms_with_host_s(
+        forward, ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD));
+    part.backward_s = ms_with_host_s(
+        backward, ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
     /* waiting for the host is shared in proportion */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
@@ -250,11 +237,22 @@ static ms_part without_matrix(const ms_workload *workload, const ms_bill *head,
     return part;
 }
 
+/* A layer's bill that is there; forward, recomputation changes nothing. */
+static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
+{
+    for (int mode = 0;; mode++)
+        if ((modes >> mode & 1U) != 0)
+            return bills->layer[0][mode];
+}
+
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
                     const ms_links *links, bool async_tp, unsigned modes, ms_parts *out)
 {
-    out->embed = price_part(workload, &bills->embed, links, async_tp);
-    out->head = price_part(workload, &bills->head, links, async_tp);
+    const ms_bill *layer = layer_of(bills, modes);
+    out->embed = price_part(workload, &bills->embed, links, async_tp,
+                            ms_host_layers(&bills->embed, layer));
+    out->head = price_part(workload, &bills->head, links, async_tp,
+                           ms_host_layers(&bills->head, layer));
     if (workload->model->tied_embeddings)
         out->tied_head = without_matrix(workload, &bills->head, links, out->head);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
@@ -262,22 +260,23 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
             continue;
         for (int kind = 0; kind < workload->model->num_kinds; kind++) {
             const ms_bill *bill = bills->layer[kind][mode];
-            out->layer[kind][mode] = price_part(workload, bill, links, async_tp);
+            out->layer[kind][mode] = price_part(workload, bill, links, async_tp, 1.0);
             price_pair(bill, links, &out->layer[kind][mode],
                        &out->pair_forward[kind][mode], &out->pair_backward[kind][mode]);
         }
     }
     out->head_params = bills->head.head_params;
     out->send_bytes = bills->embed.output_bytes;
-    out->send_s = ms_collective_s(&links->send, out->send_bytes);
+    out->send_s = ms_collective_s(&links->send, out->send_bytes) +
+                  ms_stall_s(workload->stack, links);
 }
 
 /* ---- summing parts into stages ---- */
 
-/* Compute with communication beside it: the longer of the two, and the interference that the shorter one causes. */
+/* Compute with communication of shards beside it: the longer of the two, and the interference that the shorter one causes. */
 static double overlap_s(const ms_stack *stack, double compute_s, double comm_s)
 {
-    if (stack->dp_overlap.value <= 0.0)
+    if (!ms_overlaps_sync(stack, MS_ZERO_3))
         return compute_s + comm_s;
     return ms_max(compute_s, comm_s) +
            stack->interference_frac.value * ms_min(compute_s, comm_s);
@@ -502,52 +501,52 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
 /* ---- durations ---- */
 
 /* What communication beside an action of `compute_s` adds to it, once it runs on a stream of its own. */
-static double interference_s(const ms_stack *stack, double compute_s, double comm_s)
+static double interference_s(const ms_stack *stack, bool overlaps, double compute_s,
+                             double comm_s)
 {
-    return stack->dp_overlap.value > 0.0
-               ? stack->interference_frac.value * ms_min(compute_s, comm_s)
-               : 0.0;
+    return overlaps ? stack->interference_frac.value * ms_min(compute_s, comm_s) : 0.0;
 }
 
 /* Parameters of the whole step are gathered from its start. All ranks of a pipeline gather at once, while most of them wait for their first input. */
 static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
 {
     const ms_part *sum = &stage->sum;
+    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
     double unit_s = sum->forward_s / (double)(stage->num_layers + 1);
     if (!stage->pipelined)
-        t->first_forward_s += interference_s(stack, sum->forward_s, sum->gather_s);
+        t->first_forward_s +=
+            interference_s(stack, overlaps, sum->forward_s, sum->gather_s);
     t->release_s =
         ms_max(sum->gather_s + unit_s - t->first_forward_s, stage->unit_gather_s);
-    if (stack->dp_overlap.value <= 0.0)
+    if (!overlaps)
         t->release_s = sum->gather_s;
 }
 
 /* Gradients of the whole step are reduced beside the last backward and after it; of one unit nothing can hide. */
-static void reduce_once(const ms_stack *stack, double reduce_s, double unit_s,
-                        ms_stage_times *t)
+static void reduce_once(const ms_stack *stack, bool overlaps, double reduce_s,
+                        double unit_s, ms_stage_times *t)
 {
     t->reduce_s = reduce_s;
-    t->last_backward_s += interference_s(stack, t->last_backward_s, reduce_s);
-    t->last_weight_s += interference_s(stack, t->last_weight_s, reduce_s);
-    t->reduce_tail_s = stack->dp_overlap.value > 0.0 ? unit_s : reduce_s;
+    t->last_backward_s += interference_s(stack, overlaps, t->last_backward_s, reduce_s);
+    t->last_weight_s += interference_s(stack, overlaps, t->last_weight_s, reduce_s);
+    t->reduce_tail_s = overlaps ? unit_s : reduce_s;
 }
 
 /* The same of a pipeline: a stage's reduction slows what its rank does after its last backward, so that the stages before do not wait for it one after the other; what is
  * slowed counts at the end of each rank. */
-static void reduce_beside(const ms_stack *stack, double reduce_s, double unit_s,
-                          ms_stage_times *t)
+static void reduce_beside(const ms_stack *stack, bool overlaps, double reduce_s,
+                          double unit_s, ms_stage_times *t)
 {
+    double slowed_s = interference_s(stack, overlaps, t->last_backward_s, reduce_s);
     t->reduce_s = reduce_s;
-    t->reduce_tail_s = stack->dp_overlap.value > 0.0
-                           ? unit_s + interference_s(stack, t->last_backward_s, reduce_s)
-                           : reduce_s;
+    t->reduce_tail_s = overlaps ? unit_s + slowed_s : reduce_s;
 }
 
 /* Every layer waits for its parameters, and the first has nothing to hide their gather behind. */
 static void gather_always(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
 {
     t->forward_s = stage->overlapped_forward_s;
-    if (stack->dp_overlap.value > 0.0)
+    if (ms_overlaps_sync(stack, MS_ZERO_3))
         t->forward_s += stage->unit_gather_s;
     t->first_forward_s = t->forward_s;
     t->backward_s = t->last_backward_s = stage->overlapped_backward_s;
@@ -560,9 +559,10 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
 {
     const ms_part *sum = &stage->sum;
     const ms_stack *stack = workload->stack;
+    bool overlaps = ms_overlaps_sync(stack, sharding);
     double shards_s = sum->reduce_s + sum->replicate_s;
     double each_reduce_s = sum->reduce_s + stage->tied_reduce_s;
-    void (*reduce)(const ms_stack *, double, double, ms_stage_times *) =
+    void (*reduce)(const ms_stack *, bool, double, double, ms_stage_times *) =
         stage->pipelined ? reduce_beside : reduce_once;
     ms_stage_times t = {.forward_s = sum->forward_s,
                         .first_forward_s = sum->forward_s,
@@ -575,23 +575,24 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .send_backward_s = send_s};
     switch (sharding) {
     case MS_ZERO_0:
-        reduce(stack, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
+        reduce(stack, overlaps, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
         break;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
-        reduce(stack, shards_s, stage->unit_reduce_s, &t);
+        reduce(stack, overlaps, shards_s, stage->unit_reduce_s, &t);
         break;
     case MS_ZERO_2:
         gather_once(stack, stage, &t);
         t.backward_s = overlap_s(stack, sum->backward_s, each_reduce_s);
         t.weight_s = overlap_s(stack, sum->weight_s, each_reduce_s);
-        reduce_once(stack, each_reduce_s + sum->replicate_s, stage->unit_reduce_s, &t);
+        reduce_once(stack, overlaps, each_reduce_s + sum->replicate_s,
+                    stage->unit_reduce_s, &t);
         break;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:
         gather_always(stack, stage, &t);
-        reduce_once(stack, sum->replicate_s, stage->unit_reduce_s, &t);
+        reduce_once(stack, overlaps, sum->replicate_s, stage->unit_reduce_s, &t);
         break;
     }
     t.reduce_tail_s += sum->tp_sync_s;

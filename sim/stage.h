@@ -22,6 +22,8 @@ typedef enum ms_sharding {
 ms_sharding ms_plan_sharding(const ms_plan *plan);
 /* Whether gradients are reduced with every micro-batch and kept as shards. */
 bool ms_shards_grads(ms_sharding sharding);
+/* Whether parameters and gradients travel beside compute. */
+bool ms_overlaps_sync(const ms_stack *stack, ms_sharding sharding);
 
 /* One part of the model and one micro-batch, on the plan's links. */
 typedef struct ms_part {

@@ -405,9 +405,10 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
                               const ms_simulate_options *options, const ms_actors *actors,
                               ms_link_uses *uses, ms_step_graph *out)
 {
-    ms_node_builder b = {.s = ms_step_builder_open(cx, planned, options, actors),
-                         .shares = uses != NULL,
-                         .overlaps = planned->workload->stack->dp_overlap.value > 0.0};
+    ms_node_builder b = {
+        .s = ms_step_builder_open(cx, planned, options, actors),
+        .shares = uses != NULL,
+        .overlaps = ms_overlaps_sync(planned->workload->stack, planned->sharding)};
     b.begun = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     b.part_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     prepare_parts(&b);

@@ -3,6 +3,7 @@
 #include "sim/traffic.h"
 
 #include "base/number.h"
+#include "sim/host.h"
 
 #include <math.h>
 #include <string.h>
@@ -109,6 +110,8 @@ static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
                  p->pipeline.split->num_stages <= p->pipeline.split->num_ranks;
     entry.algorithm = ms_collective_algorithm(law, entry.size_bytes);
     entry.one_s = ms_collective_s(law, entry.size_bytes);
+    if (entry.collective == MS_SEND && entry.group == MS_TRAFFIC_PP)
+        entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
     double nic_frac = ms_wire_nic_frac(entry.collective, entry.algorithm, span, !chain);

@@ -549,6 +549,7 @@ static void faster_machines_take_less_time_in_proportion(void **state)
         ms_stack stack = *w->stack;
         scale(&stack.host_s_per_layer, 1.0 / k);
         scale(&stack.host_s_pipelined_per_tp, 1.0 / k);
+        scale(&stack.message_stall_s, 1.0 / k);
         ms_workload_parts parts = {w->model, &cluster, &profile, &stack};
         ms_workload *faster;
         ASSERT_OK(ms_workload_make(s.cx, &parts, &s.space.base, &faster), s.cx);

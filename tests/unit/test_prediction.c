@@ -97,19 +97,24 @@ static ms_prediction predict(bench *b, const ms_plan *plan)
 
 /* ---- times ---- */
 
-/* Stages of embedding or head and two layers: 3 s and 6 s; m + p - 1 slots of 9 s. */
+/* The embedding launches 1 kernel forward and the head 5, a layer 15. */
+static const double embed_layers = 1.0 / 15, head_layers = 5.0 / 15;
+
+/* Stages of embedding or head and two layers of 1 s and 2 s: the head's, 4 times, between a forward and a backward of the other. */
 static void a_step_is_counted_in_slots(void **state)
 {
     (void)state;
     bench *b = open_bench();
     ms_plan plan = make_plan(2, 1, 1, 4);
     ms_prediction p = predict(b, &plan);
-    ASSERT_NEAR(p.step_s, 5 * 9, 1e-9);
-    ASSERT_NEAR(p.host_s, 4 * 9, 1e-9);
-    ASSERT_NEAR(p.bubble_s, 9, 1e-9);
+    double first_s = 3 * (2 + embed_layers), last_s = 3 * (2 + head_layers);
+    double step_s = first_s + 4 * last_s;
+    ASSERT_NEAR(p.step_s, step_s, 1e-9);
+    ASSERT_NEAR(p.host_s, 4 * last_s, 1e-9);
+    ASSERT_NEAR(p.bubble_s, first_s, 1e-9);
     assert_true(p.compute_s < 1e-9 && p.exposed_comm_s < 1e-9 && p.optimizer_s < 1e-9);
-    ASSERT_NEAR(p.tokens_per_s, 4 * 16 / 45.0, 1e-9);
-    ASSERT_NEAR(p.tokens_per_s_per_gpu, 2 * 16 / 45.0, 1e-9);
+    ASSERT_NEAR(p.tokens_per_s, 4 * 16 / step_s, 1e-9);
+    ASSERT_NEAR(p.tokens_per_s_per_gpu, 2 * 16 / step_s, 1e-9);
 }
 
 static void stages_report_their_own_seconds(void **state)
@@ -126,12 +131,14 @@ static void stages_report_their_own_seconds(void **state)
         const ms_stage_prediction *stage = &p.stages[rank];
         ASSERT_INT(stage->rank, rank);
         ASSERT_INT(stage->num_layers, uneven[rank]);
-        ASSERT_NEAR(stage->forward_s, 1 + (double)uneven[rank], 1e-9);
-        ASSERT_NEAR(stage->backward_s, 2 * (1 + (double)uneven[rank]), 1e-9);
-        ASSERT_NEAR(stage->busy_s, 4 * 3 * (1 + (double)uneven[rank]), 1e-9);
+        double forward_s =
+            (double)uneven[rank] + (rank == 0 ? embed_layers : head_layers);
+        ASSERT_NEAR(stage->forward_s, forward_s, 1e-9);
+        ASSERT_NEAR(stage->backward_s, 2 * forward_s, 1e-9);
+        ASSERT_NEAR(stage->busy_s, 4 * 3 * forward_s, 1e-9);
     }
-    /* rank 1 works from 2 s on without a pause for 48 s, and rank 0's last backward follows */
-    ASSERT_NEAR(p.step_s, 2 + 48 + 4, 1e-9);
+    /* rank 1 works without a pause after rank 0's first forward, and rank 0's last backward follows */
+    ASSERT_NEAR(p.step_s, 3 * (1 + embed_layers) + 12 * (3 + head_layers), 1e-9);
 }
 
 /* Chunks of one layer on two ranks: rank 0 holds embedding and two layers, rank 1 two layers and the head; slots of the longest chunks. */
@@ -146,9 +153,10 @@ static void stages_sum_their_chunks(void **state)
     ASSERT_INT(p.num_stage_layers, 4);
     for (int rank = 0; rank < 2; rank++) {
         ASSERT_INT(p.stages[rank].num_layers, 2);
-        ASSERT_NEAR(p.stages[rank].forward_s, 3, 1e-9);
-        ASSERT_NEAR(p.stages[rank].backward_s, 6, 1e-9);
-        ASSERT_NEAR(p.stages[rank].busy_s, 36, 1e-9);
+        double forward_s = 2 + (rank == 0 ? embed_layers : head_layers);
+        ASSERT_NEAR(p.stages[rank].forward_s, forward_s, 1e-9);
+        ASSERT_NEAR(p.stages[rank].backward_s, 2 * forward_s, 1e-9);
+        ASSERT_NEAR(p.stages[rank].busy_s, 12 * forward_s, 1e-9);
         ASSERT_INT(p.layers_per_stage[rank], 1);
     }
     ASSERT_INT(p.stages[0].live_microbatches, 5); /* 2 (p - 1) + (v - 1) p, and one */
@@ -205,7 +213,7 @@ static void utilisation_counts_model_and_executed_flop(void **state)
     bench *b = open_bench();
     ms_plan plan = make_plan(1, 1, 1, 3);
     ms_prediction p = predict(b, &plan);
-    ASSERT_NEAR(p.step_s, 3 * 18, 1e-9);
+    ASSERT_NEAR(p.step_s, 3 * 3 * (4 + embed_layers + head_layers), 1e-9);
     expect_rates(&p, &plan, SEQUENCE_FLOP);
 }
 
@@ -329,7 +337,8 @@ static void stages_may_all_differ(void **state)
     ms_prediction p = predict(b, &plan);
     ASSERT_INT(p.stages[NUM_STAGES - 1].num_layers, NUM_STAGES);
     /* one micro-batch passes every layer, the embedding and the head */
-    ASSERT_NEAR(p.step_s, 3.0 * ((double)b->model.num_layers + 2.0), 1e-6);
+    double layers_alike = (double)b->model.num_layers + embed_layers + head_layers;
+    ASSERT_NEAR(p.step_s, 3.0 * layers_alike, 1e-6);
     assert_true(p.bound_s <= p.step_s);
 }
 

@@ -4,6 +4,7 @@
 
 #include "tests/test.h"
 
+#include <math.h>
 #include <string.h>
 
 #define SAMPLE MS_SOURCE_DIR "/tests/data/runs_fit.csv"
@@ -83,7 +84,9 @@ static void what_no_other_source_tells_is_unknown(void **state)
     double all = fit.constants[1].value;
     ASSERT_OK(ms_runs_fit_cross_validate(cx, &fit, scores), cx);
     ASSERT_NEAR(fit.constants[1].value, all, 0.0);
-    double error = scores[fit.constants[1].rows[0]].step_error_frac;
+    double error = 0.0; /* of the run that waits longest */
+    for (int i = 0; i < fit.constants[1].num_rows; i++)
+        error = fmin(error, scores[fit.constants[1].rows[i]].step_error_frac);
     assert_true(error < -0.05); /* of a host that seemed faster than it is */
     ms_runs_fit_close(&fit);
 }

@@ -196,7 +196,7 @@ static void a_pass_is_compute_and_exposed_traffic(void **state)
     ASSERT_NEAR(parts.send_s, 1 + 2 * 6, 1e-12);
 }
 
-/* 6 and 9 kernels, half of a launch of 1 s each; equal times of both sides together take 2^(1/2.5) of one. */
+/* 6 and 9 kernels, half of a launch of 1 s each; equal times of both sides together take 2^(1/6) of one. */
 static void host_takes_a_launch_per_kernel(void **state)
 {
     (void)state;
@@ -206,8 +206,8 @@ static void host_takes_a_launch_per_kernel(void **state)
     b->stack.launch_frac.value = 0.5;
     ms_bill bill = {.kernels = {6, 9}, .compute_s = {3, 0}};
     ms_part head = price(b, &bill, &links).head;
-    ASSERT_NEAR(head.forward_s, 3 * pow(2, 0.4), 1e-12);
-    ASSERT_NEAR(head.forward_host_s, 3 * pow(2, 0.4) - 3, 1e-12);
+    ASSERT_NEAR(head.forward_s, 3 * pow(2, 1.0 / 6), 1e-12);
+    ASSERT_NEAR(head.forward_host_s, 3 * pow(2, 1.0 / 6) - 3, 1e-12);
     ASSERT_NEAR(head.backward_s, 4.5, 1e-12);
     ASSERT_NEAR(head.backward_host_s, 4.5, 1e-12);
 }
@@ -223,7 +223,7 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
     ms_bill bill = {.kernels = {100, 100}, .compute_s = {0, 6}};
     ms_part layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.forward_s, 3, 1e-12);
-    ASSERT_NEAR(layer.backward_s, 6 * pow(2, 0.4), 1e-12);
+    ASSERT_NEAR(layer.backward_s, 6 * pow(2, 1.0 / 6), 1e-12);
 }
 
 static void pipelines_over_nodes_keep_the_host_longer(void **state)
@@ -497,6 +497,24 @@ static void without_overlap_traffic_adds_to_compute(void **state)
     ASSERT_NEAR(t.reduce_tail_s, 2.5, 1e-12);
 }
 
+/* Without sharding the gradients travel beside the last backward, as shards after it. */
+static void traffic_of_shards_may_be_exposed_alone(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_parts parts = make_parts();
+    ms_stage_times hidden = times_of(b, &parts, MS_ZERO_0);
+    b->stack.exposes_shards = true;
+    expect_times(times_of(b, &parts, MS_ZERO_0), hidden);
+    ms_stage_times exposed[MS_NUM_SHARDINGS];
+    for (int how = 1; how < MS_NUM_SHARDINGS; how++)
+        exposed[how] = times_of(b, &parts, (ms_sharding)how);
+    b->stack.dp_overlap.value = 0;
+    for (int how = 1; how < MS_NUM_SHARDINGS; how++)
+        expect_times(times_of(b, &parts, (ms_sharding)how), exposed[how]);
+    assert_true(times_of(b, &parts, MS_ZERO_0).reduce_tail_s > hidden.reduce_tail_s);
+}
+
 /* ---- splits that need no times ---- */
 
 static void expect_split(bench *b, ms_layer_split how, int num_stages, const long *want)
@@ -555,6 +573,7 @@ int main(void)
         cmocka_unit_test(stages_of_a_pipeline_do_not_wait_for_each_others_traffic),
         cmocka_unit_test(resharding_gathers_and_reduces_part_by_part),
         cmocka_unit_test(without_overlap_traffic_adds_to_compute),
+        cmocka_unit_test(traffic_of_shards_may_be_exposed_alone),
         cmocka_unit_test(an_even_split_gives_every_stage_the_same),
         cmocka_unit_test(a_split_by_parameters_ends_where_a_share_is_reached),
     };

@@ -1,0 +1,51 @@
+/* What a step waits for hosts, with round figures. */
+#include "sim/host.h"
+
+#include "tests/test.h"
+
+/* 4 kernels and two collectives, twice each, make 8 launches; backward does not count. */
+static void a_part_is_as_many_layers_as_it_launches(void **state)
+{
+    (void)state;
+    ms_bill layer = {.kernels = {4, 9}, .num_comms = {2, 1}};
+    layer.comms[MS_BILL_FORWARD][0].count = layer.comms[MS_BILL_FORWARD][1].count = 2;
+    ms_bill embed = {.kernels = {2, 50}}, none = {0};
+    ASSERT_NEAR(ms_host_layers(&embed, &layer), 0.25, 0);
+    ASSERT_NEAR(ms_host_layers(&layer, &embed), 4, 0);
+    ASSERT_NEAR(ms_host_layers(&embed, &none), 1, 0);
+}
+
+static void the_host_is_with_a_part_for_its_layers(void **state)
+{
+    (void)state;
+    ms_stack stack = {.host_s_per_layer.value = 12};
+    ms_workload workload = {.stack = &stack};
+    ms_bill bill = {0};
+    ms_links links = {0};
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_FORWARD), 1, 1e-12);
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_BACKWARD), 2, 1e-12);
+}
+
+/* 1 - 0.9^n passes a half between 6 and 7 nodes. */
+static void messages_stall_where_a_stalling_node_is_likely(void **state)
+{
+    (void)state;
+    ms_stack stack = {.message_stall_s.value = 5, .stalling_node_frac.value = 0.1};
+    ms_links links = {.pipeline_span.size = 2,
+                      .world_span = {.size = 48, .per_domain = {8}}};
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
+    links.world_span.size = 49; /* a node for one more */
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 5, 0);
+    links.pipeline_span.size = 1;
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_is_as_many_layers_as_it_launches),
+        cmocka_unit_test(the_host_is_with_a_part_for_its_layers),
+        cmocka_unit_test(messages_stall_where_a_stalling_node_is_likely),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
