@@ -9,6 +9,7 @@
 typedef enum cell_kind {
     CELL_TEXT,
     CELL_COUNT,   /* >= 0, without fraction */
+    CELL_OPTIONAL_COUNT, /* the same, in a column that may be missing */
     CELL_POSITIVE /* a measurement */
 } cell_kind;
 
@@ -25,6 +26,10 @@ typedef struct column_rule {
 #define COUNT(member)                                                                    \
     {                                                                                    \
 #member, CELL_COUNT, offsetof(ms_run_cells, member)                              \
+    }
+#define OPTIONAL(member)                                                                 \
+    {                                                                                    \
+#member, CELL_OPTIONAL_COUNT, offsetof(ms_run_cells, member)                     \
     }
 #define POSITIVE(title, member)                                                          \
     {                                                                                    \
@@ -60,6 +65,8 @@ static const column_rule columns[] = {
     COUNT(mbs),
     COUNT(gbs_seqs),
     COUNT(gpus),
+    OPTIONAL(gpus_per_node),
+    OPTIONAL(flash_attention),
     COUNT(dp_replicate),
     COUNT(dp_shard),
     COUNT(tp),
@@ -116,7 +123,7 @@ ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *he
                                  columns[i].name);
             out->place[i] = j;
         }
-        if (out->place[i] >= 0)
+        if (out->place[i] >= 0 || columns[i].kind == CELL_OPTIONAL_COUNT)
             continue;
         status = ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is missing", columns[i].name);
         hint_column(cx, columns[i].name, header);
@@ -159,7 +166,7 @@ static const char *read_number(ms_arena *arena, const column_rule *column,
     const double most = 16777216.0; /* products of three stay exact */
     char *end = NULL;
     *out = strtod(text, &end);
-    bool is_count = column->kind == CELL_COUNT;
+    bool is_count = column->kind != CELL_POSITIVE;
     bool in_range = is_count ? *out >= 0 && *out <= most && *out == floor(*out)
                              : *out > 0 && *out <= 1e18;
     if (end != text && *end == '\0' && strpbrk(text, "xXnN") == NULL && in_range)
@@ -184,6 +191,7 @@ static const char *read_cell(ms_arena *arena, const column_rule *column, const c
         *(const char **)(void *)target = empty ? NULL : text;
         break;
     case CELL_COUNT:
+    case CELL_OPTIONAL_COUNT:
         if (!empty)
             fault = read_number(arena, column, text, &number);
         *(long *)(void *)target = empty || fault != NULL ? -1 : (long)number;
@@ -208,8 +216,8 @@ const char *ms_run_cells_read(ms_arena *arena, const ms_run_columns *found,
                                found->num_columns);
     const char *first_fault = NULL;
     for (int i = 0; i < MS_NUM_RUN_COLUMNS; i++) {
-        const char *fault =
-            read_cell(arena, &columns[i], row->cells[found->place[i]], out);
+        const char *text = found->place[i] < 0 ? "" : row->cells[found->place[i]];
+        const char *fault = read_cell(arena, &columns[i], text, out);
         if (first_fault == NULL)
             first_fault = fault;
     }
