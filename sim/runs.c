@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define BYTES_PER_GIB 1073741824.0
 
@@ -81,7 +80,8 @@ static const char *contradiction(ms_arena *arena, const ms_run_cells *c)
             arena, "tp %ld x pp %ld x cp %ld leaves %ld of %ld GPUs for dp, not %ld", tp,
             pp, cp, dp, c->gpus, stated);
     if (c->experts > 0 && c->ep > 0 && (dp * cp * tp) % c->ep != 0)
-        return ms_arena_printf(arena, "ep %ld does not divide the %ld GPUs of a stage",
+        return ms_arena_printf(arena,
+                               "ep %ld does not divide the %ld GPUs of a pipeline rank",
                                c->ep, dp * cp * tp);
     return NULL;
 }
@@ -92,7 +92,8 @@ static void set_data_parallel(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
-    long cp = plan->size[MS_CP], dp = plan->gpus / plan->size[MS_TP] / plan->size[MS_PP] / cp;
+    long cp = plan->size[MS_CP],
+         dp = plan->gpus / plan->size[MS_TP] / plan->size[MS_PP] / cp;
     long replicate = or_one(c->dp_replicate), shard = or_one(c->dp_shard);
     if (replicate * shard == dp * cp && shard % cp == 0)
         shard /= cp;
@@ -164,6 +165,23 @@ static const char *set_interleaved(row_reader *r, long virtual_stages)
     return NULL;
 }
 
+/* A layer in each chunk; where that comes out so, embedding and head count as a layer each and are alone in the first chunk and the last (arXiv 2401.10241
+ * section 4). */
+static const char *set_single_layers(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    long num_layers = r->run->model->num_layers, pp = plan->size[MS_PP];
+    bool ends_alone = num_layers % pp != 0 && (num_layers + 2) % pp == 0;
+    if (ends_alone) {
+        long *layers = MS_NEW_ARRAY(r->cx->arena, num_layers + 2, long);
+        for (long i = 1; i <= num_layers; i++)
+            layers[i] = 1;
+        plan->layers_per_stage = layers;
+        plan->num_stage_layers = num_layers + 2;
+    }
+    return set_interleaved(r, (num_layers + (ends_alone ? 2 : 0)) / pp);
+}
+
 static const char *set_schedule(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -179,14 +197,10 @@ static const char *set_schedule(row_reader *r)
     const char *plain = ms_plain_text(r->cx->arena, text);
     long stages = virtual_stages_in(plain);
     bool is_plain = strcmp(plain, "none") == 0 || strcmp(plain, "n/a") == 0;
-    /* the embedding and the head count as a layer each (arXiv 2401.10241 section 4) */
-    if (strncasecmp(text, "1F1B-I", 6) == 0) {
-        bool single = strstr(text, "1 layer per chunk") != NULL;
-        long chunks = (r->run->model->num_layers + 2) / plan->size[MS_PP];
-        return set_interleaved(r, single ? chunks : stages);
-    }
+    if (strstr(plain, "1layerperchunk") != NULL)
+        return set_single_layers(r);
     if ((strstr(plain, "interleave") != NULL && strstr(plain, "zb") == NULL) ||
-        strncmp(plain, "vpp", 3) == 0)
+        strncmp(plain, "vpp", 3) == 0 || strncmp(plain, "1f1bi", 5) == 0)
         return set_interleaved(r, stages);
     if (is_plain)
         return NULL;
@@ -232,13 +246,20 @@ static const struct {
     const char *part;
     ms_recompute mode;
 } recompute_words[] = {
-    {"perop", MS_RECOMPUTE_PER_OP},     {"select", MS_RECOMPUTE_SELECTIVE},
-    {"core", MS_RECOMPUTE_SELECTIVE},   {"attn", MS_RECOMPUTE_SELECTIVE},
-    {"attention", MS_RECOMPUTE_SELECTIVE}, {"full", MS_RECOMPUTE_FULL},
-    {"uniform", MS_RECOMPUTE_FULL},     {"block", MS_RECOMPUTE_FULL},
-    {"yes", MS_RECOMPUTE_FULL},         {"on", MS_RECOMPUTE_FULL},
-    {"1", MS_RECOMPUTE_FULL},           {"off", MS_RECOMPUTE_NONE},
-    {"no", MS_RECOMPUTE_NONE},          {"0", MS_RECOMPUTE_NONE},
+    {"perop", MS_RECOMPUTE_PER_OP},
+    {"select", MS_RECOMPUTE_SELECTIVE},
+    {"core", MS_RECOMPUTE_SELECTIVE},
+    {"attn", MS_RECOMPUTE_SELECTIVE},
+    {"attention", MS_RECOMPUTE_SELECTIVE},
+    {"full", MS_RECOMPUTE_FULL},
+    {"uniform", MS_RECOMPUTE_FULL},
+    {"block", MS_RECOMPUTE_FULL},
+    {"yes", MS_RECOMPUTE_FULL},
+    {"on", MS_RECOMPUTE_FULL},
+    {"1", MS_RECOMPUTE_FULL},
+    {"off", MS_RECOMPUTE_NONE},
+    {"no", MS_RECOMPUTE_NONE},
+    {"0", MS_RECOMPUTE_NONE},
 };
 
 static bool parse_recompute(ms_arena *arena, const char *text, ms_recompute *out)
@@ -312,8 +333,8 @@ static const char *find_device(row_reader *r)
         return "device: its profile cannot be read";
     if (cluster->max_gpus > 0 && r->cells->gpus > cluster->max_gpus)
         return "device: its cluster has fewer GPUs";
-    run->cluster = ms_run_store_cluster_of(r->store, cluster, run->profile, r->cells,
-                                           &r->notes);
+    run->cluster =
+        ms_run_store_cluster_of(r->store, cluster, run->profile, r->cells, &r->notes);
     return NULL;
 }
 
@@ -329,8 +350,8 @@ static const char *find_stack(row_reader *r)
     if (run->stack == NULL)
         return "framework: its stack cannot be read";
     if (r->cells->flash_attention >= 0)
-        run->stack = ms_run_store_attention(r->store, run->stack,
-                                            r->cells->flash_attention > 0);
+        run->stack =
+            ms_run_store_attention(r->store, run->stack, r->cells->flash_attention > 0);
     run->memory_of_first_rank = ms_stack_reports_first_rank(name);
     return NULL;
 }
@@ -382,8 +403,8 @@ static const char *resolve(row_reader *r)
         return reason;
     start_plan(r);
     set_data_parallel(r);
-    static const char *(*const steps[])(row_reader *) = {
-        set_batch, set_schedule, set_recompute, set_precision};
+    static const char *(*const steps[])(row_reader *) = {set_batch, set_schedule,
+                                                         set_recompute, set_precision};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         reason = steps[i](r);
         if (reason != NULL)
@@ -417,7 +438,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     if (run->reason == NULL)
         run->fault = contradiction(cx->arena, cells);
     if (run->fault != NULL)
-        run->reason = "layout: it contradicts itself";
+        run->reason = "layout: its product is not the number of GPUs";
     else if (run->changes_mathematics)
         run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;

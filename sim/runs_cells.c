@@ -8,9 +8,9 @@
 
 typedef enum cell_kind {
     CELL_TEXT,
-    CELL_COUNT,   /* >= 0, without fraction */
+    CELL_COUNT,          /* >= 0, without fraction */
     CELL_OPTIONAL_COUNT, /* the same, in a column that may be missing */
-    CELL_POSITIVE /* a measurement */
+    CELL_POSITIVE        /* a measurement */
 } cell_kind;
 
 typedef struct column_rule {

@@ -130,10 +130,9 @@ const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster 
     if (notes->text == before)
         return cluster;
     const ms_level *inner = &described.levels[0], *outer = &described.levels[1];
-    const char *key =
-        ms_arena_printf(store->arena, "%s/%ld/%ld/%s/%g", cluster->name,
-                        described.gpus_per_node, inner->gpus_per_domain,
-                        described.network, outer->bandwidth_bytes_per_s);
+    const char *key = ms_arena_printf(store->arena, "%s/%ld/%ld/%s/%g", cluster->name,
+                                      described.gpus_per_node, inner->gpus_per_domain,
+                                      described.network, outer->bandwidth_bytes_per_s);
     const stored *found = find_stored(store->clusters, key);
     if (found != NULL)
         return found->object;

@@ -16,6 +16,10 @@
 /* Shapes that a row states replace those of the base. Vocabularies: Grok-1 from xai-org/grok-1 run.py, Nemotron-4
  * from arXiv 2402.16819 section 2, GPT from GPT-2's tokenizer. */
 static const ms_known_model known_models[] = {
+    {.pattern = "nemotron340b",
+     .base = "gpt3-175b",
+     .vocab = 256000,
+     .style = MS_STYLE_NEMOTRON},
     {.pattern = "nemotron3", .unsupported = MAMBA},
     {.pattern = "nemotronv3", .unsupported = MAMBA},
     {.pattern = "nemotronh", .unsupported = MAMBA},

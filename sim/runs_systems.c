@@ -72,8 +72,8 @@ const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells)
     const char *device = ms_plain_text(arena, cells->gpu_type);
     const char *network = ms_plain_text(arena, cells->network);
     for (const device_rule *rule = device_rules; rule->part != NULL; rule++)
-        if (has_part(device, rule->part) && (has_part(device, rule->other_part) ||
-                                             has_part(network, rule->other_part)))
+        if (has_part(device, rule->part) &&
+            (has_part(device, rule->other_part) || has_part(network, rule->other_part)))
             return rule->name;
     return NULL;
 }
@@ -179,14 +179,14 @@ ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
         return out;
     double own = cluster->levels[1].bandwidth_bytes_per_s;
     bool of_gpu = strstr(text, "pergpu") != NULL || strstr(text, "/gpu") != NULL;
-    bool of_node = rate.count > 1.0 || strstr(text, "node") != NULL ||
-                   rate.bytes_per_s > 1.01 * own;
+    bool of_node =
+        rate.count > 1.0 || strstr(text, "node") != NULL || rate.bytes_per_s > 1.01 * own;
     double bytes_per_s = rate.bytes_per_s * rate.count;
     bool of_wires = strstr(text, "nvl") != NULL; /* NVLink, not the network */
     if (!of_wires)
-        out.bytes_per_s_per_gpu =
-            of_gpu || !of_node ? bytes_per_s
-                               : bytes_per_s / (double)cluster->gpus_per_node;
+        out.bytes_per_s_per_gpu = of_gpu || !of_node
+                                      ? bytes_per_s
+                                      : bytes_per_s / (double)cluster->gpus_per_node;
     return out;
 }
 
@@ -341,10 +341,10 @@ typedef struct dtype_rule {
 
 /* The compute type of most products comes first in such texts' order here: "bf16 with fp8 GEMMs" is fp8. */
 static const dtype_rule dtype_rules[] = {
-    {"fp8", MS_FP8},      {"float8", MS_FP8},     {"e4m3", MS_FP8},  {"fp4", MS_FP4},
-    {"bf16", MS_BF16},    {"bfloat16", MS_BF16},  {"fp16", MS_FP16}, {"float16", MS_FP16},
-    {"half", MS_FP16},    {"amp", MS_FP16},       {"mixed", MS_BF16}, {"16bit", MS_BF16},
-    {"tf32", MS_TF32},    {"fp32", MS_FP32},      {"float32", MS_FP32},
+    {"fp8", MS_FP8},   {"float8", MS_FP8},    {"e4m3", MS_FP8},     {"fp4", MS_FP4},
+    {"bf16", MS_BF16}, {"bfloat16", MS_BF16}, {"fp16", MS_FP16},    {"float16", MS_FP16},
+    {"half", MS_FP16}, {"amp", MS_FP16},      {"mixed", MS_BF16},   {"16bit", MS_BF16},
+    {"tf32", MS_TF32}, {"fp32", MS_FP32},     {"float32", MS_FP32},
 };
 
 bool ms_run_dtype(ms_arena *arena, const char *precision, ms_dtype *out)

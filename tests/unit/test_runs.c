@@ -153,8 +153,8 @@ static void words_are_mapped_or_refused(void **state)
     reason_is(GPT_ROW("a", "8",
                       "2,,2,0,,2,interleaved vpp=2,1,1,1,half,bf16,,Megatron-LM,,1.5,"),
               "recompute: not available");
-    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,fp4,,Megatron-LM,,1.5,"),
-              "precision: neither bf16, fp16 nor fp8");
+    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,int8,,Megatron-LM,,1.5,"),
+              "precision: no type of that name");
     reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,fp8,,Megatron-LM,,1.5,"),
               "precision: the device has no coefficients for it");
     reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,MegaScale,,1.5,"),
