@@ -102,10 +102,22 @@ static void set_data_parallel(row_reader *r)
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
 }
 
+/* "DeepSpeed ZeRO-3", "zero stage 2"; -1: none is named. */
+static long zero_in(const char *framework)
+{
+    const char *at = strstr(framework, "zero");
+    if (at == NULL)
+        return -1;
+    at += strspn(at, "zerostage=");
+    return *at >= '0' && *at <= '3' ? *at - '0' : -1;
+}
+
 static void set_zero(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     plan->zero = r->cells->zero_stage;
+    if (plan->zero < 0)
+        plan->zero = zero_in(ms_plain_text(r->cx->arena, r->cells->framework));
     if (plan->zero < 0) {
         plan->zero = r->run->stack->default_zero;
         if (plan->zero < 0)
@@ -215,6 +227,19 @@ static const char *set_schedule(row_reader *r)
 
 /* ---- batch, recomputation, precision ---- */
 
+/* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan and FSDP loops do not accumulate gradients unless told to (torchtitan
+ * config/job_config.py, global_batch_size -1). */
+static long default_microbatch(const row_reader *r)
+{
+    const ms_plan *plan = &r->run->plan;
+    const char *stack = r->run->stack->name;
+    long dp = ms_plan_data_parallel(plan);
+    bool whole =
+        (strncmp(stack, "torchtitan", 10) == 0 || strcmp(stack, "fms-fsdp") == 0) &&
+        plan->size[MS_PP] == 1 && r->cells->gbs_seqs > 0 && r->cells->gbs_seqs % dp == 0;
+    return whole ? r->cells->gbs_seqs / dp : 1;
+}
+
 static const char *set_batch(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
@@ -223,8 +248,8 @@ static const char *set_batch(row_reader *r)
     plan->microbatch = c->mbs;
     plan->global_batch = c->gbs_seqs;
     if (c->mbs <= 0) {
-        plan->microbatch = 1;
-        ms_run_note(&r->notes, "micro-batch 1");
+        plan->microbatch = default_microbatch(r);
+        ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
     }
     if (c->gbs_seqs > 0)
         return NULL;

@@ -262,18 +262,6 @@ static void apply_style(ms_model_style style, ms_model *model)
     switch (style) {
     case MS_STYLE_AS_BASE:
         break;
-    case MS_STYLE_NEMOTRON: /* arXiv 2402.16819 section 2 */
-        model->activation = MS_ACT_RELU2;
-        model->position = MS_POSITION_ROTARY;
-        model->tied_embeddings = false;
-        model->qkv_bias = model->attention_out_bias = model->mlp_bias = false;
-        model->dropout = false;
-        break;
-    case MS_STYLE_GPT_OSS: /* huggingface.co/openai/gpt-oss-120b config.json */
-        model->qk_norm = false;
-        model->qkv_bias = model->attention_out_bias = true;
-        model->moe.router = MS_ROUTER_TOPK_SOFTMAX;
-        break;
     case MS_STYLE_LLAMA4: /* huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json */
         model->moe.router = MS_ROUTER_SIGMOID;
         model->moe.norm_topk = false;
@@ -284,8 +272,6 @@ static void apply_style(ms_model_style style, ms_model *model)
 static ms_layer_kind layer_of(const ms_model *base, ms_model_style style,
                               const ms_model *model, long i)
 {
-    if (style == MS_STYLE_GPT_OSS)
-        return (ms_layer_kind){.moe = true, .window_tokens = i % 2 == 0 ? 128 : 0};
     if (style == MS_STYLE_LLAMA4)
         return (ms_layer_kind){.moe = i % 2 == 1, .window_tokens = i % 4 == 3 ? 0 : 8192};
     long like = i < base->num_layers ? i : base->num_layers - 1;

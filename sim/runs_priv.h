@@ -27,8 +27,6 @@ const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
 
 typedef enum ms_model_style {
     MS_STYLE_AS_BASE,
-    MS_STYLE_NEMOTRON, /* squared ReLU, rotary, layer norms, no biases */
-    MS_STYLE_GPT_OSS,  /* biases; every second layer attends to 128 tokens */
     MS_STYLE_LLAMA4 /* experts in every second layer; attention in chunks of 8192 in three of four */
 } ms_model_style;
 

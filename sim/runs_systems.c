@@ -134,7 +134,7 @@ static stated_rate find_rate(const char *text)
         char *end = NULL;
         double value = strtod(at, &end), unit = rate_unit(end);
         at = end;
-        if (is_count(end)) {
+        if (*end == 'x') {
             rate.count = value;
             at++;
         } else if (unit > 0.0 && value > 0.0 && value < 1e5) {
