@@ -137,9 +137,10 @@ static void set_tensor(row_reader *r)
     const ms_run_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     bool many = plan->size[MS_TP] > 1;
-    plan->sequence_parallel = many && c->sp != 0;
+    bool divides = c->seq % (plan->size[MS_TP] * plan->size[MS_CP]) == 0;
+    plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && divides));
     if (many && c->sp < 0)
-        ms_run_note(&r->notes, "sequence parallel");
+        ms_run_note(&r->notes, "%ssequence parallel", divides ? "" : "not ");
     plan->async_tp = many && c->async_tp > 0;
     if (many && c->async_tp < 0)
         ms_run_note(&r->notes, "no asynchronous tp");
