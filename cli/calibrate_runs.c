@@ -35,6 +35,10 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_runs_fit *fit)
         ms_table_cell(table, "%.4g", c->unknown);
     }
     ms_table_print(table, out);
+    int num_runs = 0;
+    for (int i = 0; i < fit->runs->num_runs; i++)
+        num_runs += fit->source_of[i] >= 0;
+    fprintf(out, "%d constants from %d runs\n", fit->num_constants, num_runs);
 }
 
 static void print_report(FILE *out, ms_arena *arena, const ms_runs_fit *fit,

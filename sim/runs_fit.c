@@ -15,7 +15,7 @@
 #define LEAST_GAIN    1e-5 /* of the objective, by a sweep */
 #define LEAST_ROWS    2    /* that tell a constant */
 #define KNEE          0.3 /* errors well above it count little more than it: stalled runs */
-#define PRIOR_WEIGHT  0.05 /* of the squared distance to the unknown value, in ranges */
+#define PRIOR_WEIGHT  0.3 /* of the squared distance to the unknown value, in ranges */
 #define NUM_HALVINGS  4
 #define NUM_RESAMPLES 200
 
