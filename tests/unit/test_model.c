@@ -54,26 +54,8 @@ static void totals_are_those_of_the_checkpoints(void **state)
         {"mpt-7b", 6649286656.0},
         {"falcon-7b", 6921720704.0},
         {"falcon-40b", 41303293952.0},
-        {"falcon-180b", 179522565120.0},
-        {"bloom-560m", 559214592.0},
-        {"bloom-1b1", 1065314304.0},
-        {"bloom-1b7", 1722408960.0},
-        {"bloom-3b", 3002557440.0},
-        {"opt-2.7b", 2651596800.0},
-        {"phi-2", 2779683840.0},
-        {"phi-3-mini", 3821079552.0},
-        {"phi-3-medium", 13960238080.0},
-        {"yi-6b", 6061035520.0},
+        {"falcon-180b", 179522565120.0}, /* as quoted, not read again; so are the next */
         {"yi-34b", 34388917248.0},
-        {"llama-2-34b", 33743970304.0},
-        {"llama-3.3-70b", 70553706496.0},
-        {"qwen2-7b", 7615616512.0},
-        {"qwen2-72b", 72706203648.0},
-        {"internlm-7b", 7321948160.0},
-        {"internlm2-7b", 7737708544.0},
-        {"internlm2-20b", 19861149696.0},
-        {"deepseek-llm-7b", 6910365696.0},
-        {"deepseek-llm-67b", 67425001472.0},
         {"dbrx", 131596523520.0},
         {"kimi-k2", 1026408232448.0},
     };
@@ -82,6 +64,28 @@ static void totals_are_those_of_the_checkpoints(void **state)
         if (fabs(total - known[i].total) > 0.0)
             fail_msg("%s: got %.0f, want %.0f", known[i].name, total, known[i].total);
     }
+}
+
+/* What these files give, kept: their totals were not compared with headers of checkpoints, only found to be near the sizes in their names. */
+static void other_totals_stay_as_they_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double total;
+    } known[] = {
+        {"bloom-560m", 559214592.0},       {"bloom-1b1", 1065314304.0},
+        {"bloom-1b7", 1722408960.0},       {"bloom-3b", 3002557440.0},
+        {"opt-2.7b", 2651596800.0},        {"phi-2", 2779683840.0},
+        {"phi-3-mini", 3821079552.0},      {"phi-3-medium", 13960238080.0},
+        {"yi-6b", 6061035520.0},           {"llama-2-34b", 33743970304.0},
+        {"llama-3.3-70b", 70553706496.0},  {"qwen2-7b", 7615616512.0},
+        {"qwen2-72b", 72706203648.0},      {"internlm-7b", 7321948160.0},
+        {"internlm2-7b", 7737708544.0},    {"internlm2-20b", 19861149696.0},
+        {"deepseek-llm-7b", 6910365696.0}, {"deepseek-llm-67b", 67425001472.0},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        ASSERT_NEAR(ms_model_params(load(known[i].name)).total, known[i].total, 0.0);
 }
 
 /* In billions, as their papers and cards print them: arXiv 2104.04473 table 1, 2205.05198 table 3, 2204.02311 table 1, 2402.16819 (12.5 + 3.2 of embeddings),
@@ -484,6 +488,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_are_those_of_the_checkpoints),
+        cmocka_unit_test(other_totals_stay_as_they_are),
         cmocka_unit_test(totals_are_those_of_the_papers),
         cmocka_unit_test(gpt3_has_about_175e9_parameters),
         cmocka_unit_test(kinds_of_parameters_sum_to_the_total),

@@ -395,7 +395,7 @@ static void contradictions_and_repeats_are_named_by_line(void **state)
     assert_false(runs.runs[3].complete);
 }
 
-/* Rows copied by hand from papers, each with its table: nothing is fitted to them. All state enough. */
+/* Figures of papers, quoted without having the papers at hand: nothing is fitted to them. All state enough. */
 static void rows_of_papers_are_complete(void **state)
 {
     (void)state;
