@@ -55,7 +55,7 @@ ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
         return ms_fail(cx, MS_EINPUT, loc, "malformed header: %s", header->fault);
     for (int i = 0; i < num_rules; i++) {
         out->place[i] = find_column(cx, loc, header, rules[i].name);
-        if (out->place[i] >= 0)
+        if (out->place[i] >= 0 || rules[i].kind == MS_CELL_OPTIONAL_COUNT)
             continue;
         ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is missing", rules[i].name);
         hint_column(cx, out, rules[i].name, header);
@@ -98,7 +98,7 @@ static const char *read_number(ms_arena *arena, const ms_cell_rule *column,
     const double most = 16777216.0; /* products of three stay exact */
     char *end = NULL;
     *out = strtod(text, &end);
-    bool is_count = column->kind == MS_CELL_COUNT;
+    bool is_count = column->kind != MS_CELL_POSITIVE;
     bool in_range = is_count ? *out >= 0 && *out <= most && *out == floor(*out)
                              : *out > 0 && *out <= 1e18;
     if (end != text && *end == '\0' && strpbrk(text, "xXnN") == NULL && in_range)
@@ -123,6 +123,7 @@ static const char *read_cell(ms_arena *arena, const ms_cell_rule *column,
         *(const char **)(void *)target = empty ? NULL : text;
         break;
     case MS_CELL_COUNT:
+    case MS_CELL_OPTIONAL_COUNT:
         if (!empty)
             fault = read_number(arena, column, text, &number);
         *(long *)(void *)target = empty || fault != NULL ? -1 : (long)number;
@@ -146,7 +147,7 @@ const char *ms_cells_read(ms_arena *arena, const ms_cell_columns *columns,
                                columns->num_columns);
     const char *first_fault = NULL;
     for (int i = 0; i < columns->num_rules; i++) {
-        const char *text = row->cells[columns->place[i]];
+        const char *text = columns->place[i] < 0 ? "" : row->cells[columns->place[i]];
         const char *fault = read_cell(arena, &columns->rules[i], text, out);
         if (first_fault == NULL)
             first_fault = fault;

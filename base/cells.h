@@ -5,9 +5,10 @@
 #include "base/csv.h"
 
 typedef enum ms_cell_kind {
-    MS_CELL_TEXT,    /* const char *; NULL: empty */
-    MS_CELL_COUNT,   /* long, >= 0, without fraction; -1: empty */
-    MS_CELL_POSITIVE /* double, a measurement; NaN: empty */
+    MS_CELL_TEXT,           /* const char *; NULL: empty */
+    MS_CELL_COUNT,          /* long, >= 0, without fraction; -1: empty */
+    MS_CELL_OPTIONAL_COUNT, /* the same in a column that a file may lack */
+    MS_CELL_POSITIVE        /* double, a measurement; NaN: empty */
 } ms_cell_kind;
 
 /* One column that is read, into the struct at `offset`. */

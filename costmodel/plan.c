@@ -407,24 +407,22 @@ static bool experts_divide(const ms_plan *plan, const ms_model *model)
 
 static bool layers_fit(const ms_plan *plan, const ms_model *model)
 {
-    long pp = plan->size[MS_PP];
-    if (plan->virtual_stages < 1 || plan->virtual_stages > model->num_layers ||
-        pp > model->num_layers || pp * plan->virtual_stages > model->num_layers)
-        return false;
-    if (plan->recompute_layers < 0 || plan->recompute_layers > model->num_layers)
+    long pp = plan->size[MS_PP], v = plan->virtual_stages, most = model->num_layers;
+    if (v < 1 || plan->recompute_layers < 0 || plan->recompute_layers > most)
         return false;
     if (plan->num_stage_layers == 0)
-        return true;
-    if (plan->num_stage_layers != pp * plan->virtual_stages)
+        return v <= most && pp <= most && pp * v <= most;
+    long stages = plan->num_stage_layers;
+    if (pp > stages || v > stages || stages != pp * v)
         return false;
     long sum = 0;
     for (long i = 0; i < plan->num_stage_layers; i++) {
         long layers = plan->layers_per_stage[i];
-        if (layers < 1 || layers > model->num_layers)
+        if (layers < 0 || layers > most)
             return false;
         sum += layers;
     }
-    return sum == model->num_layers;
+    return sum == most;
 }
 
 const char *ms_plan_schedule_name(const ms_plan *plan)

@@ -279,7 +279,7 @@ static ms_status read_stage_layers(ms_ctx *cx, ms_jval root, ms_plan *plan)
                             num_stages, MAX_STAGES);
     long *layers = MS_NEW_ARRAY(cx->arena, num_stages, long);
     for (int i = 0; i < num_stages; i++)
-        MS_TRY(ms_json_integer(cx, ms_json_element(cx, list, i), 1, (long)MAX_LAYERS,
+        MS_TRY(ms_json_integer(cx, ms_json_element(cx, list, i), 0, (long)MAX_LAYERS,
                                &layers[i]));
     plan->num_stage_layers = num_stages;
     plan->layers_per_stage = layers;

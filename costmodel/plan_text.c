@@ -114,7 +114,7 @@ static ms_status fail_layers(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
                              ms_loc loc)
 {
     long pp = plan->size[MS_PP], v = plan->virtual_stages;
-    if (v < 1 || v > model->num_layers / pp) {
+    if (v < 1 || (plan->num_stage_layers == 0 && v > model->num_layers / pp)) {
         return ms_fail(
             cx, MS_EINPUT, loc,
             "pp %ld with %ld virtual stage%s per rank is more than the model's %ld layers",
@@ -130,11 +130,9 @@ static ms_status fail_layers(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
                        plan->num_stage_layers, pp * v);
     double sum = 0.0;
     for (long i = 0; i < plan->num_stage_layers; i++) {
-        if (plan->layers_per_stage[i] < 1) {
-            return ms_fail(cx, MS_EINPUT, loc,
-                           "stage %ld has %ld layers, at least 1 is needed", i,
+        if (plan->layers_per_stage[i] < 0)
+            return ms_fail(cx, MS_EINPUT, loc, "stage %ld has %ld layers", i,
                            plan->layers_per_stage[i]);
-        }
         sum += (double)plan->layers_per_stage[i];
     }
     return ms_fail(cx, MS_EINPUT, loc,

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define BYTES_PER_GIB 1073741824.0
 
@@ -59,36 +58,66 @@ static const char *gap_of(const ms_ctx *cx, const ms_run_cells *c)
 
 /* ---- layout ---- */
 
+static bool divides_out(long *rest, long size)
+{
+    if (*rest % size != 0)
+        return false;
+    *rest /= size;
+    return true;
+}
+
+/* NULL, or how the layout contradicts itself: such a row states none. */
+static const char *contradiction(ms_arena *arena, const ms_run_cells *c)
+{
+    long tp = c->tp, pp = c->pp, cp = or_one(c->cp), dp = c->gpus;
+    if (!divides_out(&dp, tp) || !divides_out(&dp, pp) || !divides_out(&dp, cp))
+        return ms_arena_printf(arena, "tp %ld x pp %ld x cp %ld does not divide %ld GPUs",
+                               tp, pp, cp, c->gpus);
+    long stated = or_one(c->dp_replicate) * or_one(c->dp_shard);
+    bool states_dp = c->dp_replicate > 0 || c->dp_shard > 0;
+    if (states_dp && stated != dp && stated != dp * cp)
+        return ms_arena_printf(
+            arena, "tp %ld x pp %ld x cp %ld leaves %ld of %ld GPUs for dp, not %ld", tp,
+            pp, cp, dp, c->gpus, stated);
+    if (c->experts > 0 && c->ep > 0 && (dp * cp * tp) % c->ep != 0)
+        return ms_arena_printf(arena,
+                               "ep %ld does not divide the %ld GPUs of a pipeline rank",
+                               c->ep, dp * cp * tp);
+    return NULL;
+}
+
 /* Data-parallel ranks over both axes. Megatron's tables put them all into one column; sharding needs them on dp_shard, where ZeRO 0
  * is plain data parallelism. torchtitan's shard groups contain context parallelism. */
-static const char *set_data_parallel(row_reader *r)
+static void set_data_parallel(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
-    static const char mismatch[] = "layout: its product is not the number of GPUs";
-    static const ms_plan_axis inner[] = {MS_TP, MS_PP, MS_CP};
-    long dp = plan->gpus;
-    for (size_t i = 0; i < sizeof inner / sizeof inner[0]; i++) {
-        if (dp % plan->size[inner[i]] != 0)
-            return mismatch;
-        dp /= plan->size[inner[i]];
-    }
+    long cp = plan->size[MS_CP],
+         dp = plan->gpus / plan->size[MS_TP] / plan->size[MS_PP] / cp;
     long replicate = or_one(c->dp_replicate), shard = or_one(c->dp_shard);
-    bool counts_cp = replicate * shard == dp * plan->size[MS_CP] && plan->size[MS_CP] > 1;
-    if (counts_cp && shard % plan->size[MS_CP] == 0)
-        shard /= plan->size[MS_CP];
-    if ((c->dp_replicate > 0 || c->dp_shard > 0) && replicate * shard != dp)
-        return mismatch;
-    bool is_hybrid = c->dp_replicate > 1 && c->dp_shard > 1;
+    if (replicate * shard == dp * cp && shard % cp == 0)
+        shard /= cp;
+    bool is_hybrid = replicate > 1 && shard > 1 && replicate * shard == dp;
     plan->size[MS_DP_REPLICATE] = is_hybrid ? replicate : 1;
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
-    return NULL;
+}
+
+/* "DeepSpeed ZeRO-3", "zero stage 2"; -1: none is named. */
+static long zero_in(const char *framework)
+{
+    const char *at = strstr(framework, "zero");
+    if (at == NULL)
+        return -1;
+    at += strspn(at, "zerostage=");
+    return *at >= '0' && *at <= '3' ? *at - '0' : -1;
 }
 
 static void set_zero(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     plan->zero = r->cells->zero_stage;
+    if (plan->zero < 0)
+        plan->zero = zero_in(ms_plain_text(r->cx->arena, r->cells->framework));
     if (plan->zero < 0) {
         plan->zero = r->run->stack->default_zero;
         if (plan->zero < 0)
@@ -108,9 +137,10 @@ static void set_tensor(row_reader *r)
     const ms_run_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     bool many = plan->size[MS_TP] > 1;
-    plan->sequence_parallel = many && c->sp != 0;
+    bool divides = c->seq % (plan->size[MS_TP] * plan->size[MS_CP]) == 0;
+    plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && divides));
     if (many && c->sp < 0)
-        ms_run_note(&r->notes, "sequence parallel");
+        ms_run_note(&r->notes, "%ssequence parallel", divides ? "" : "not ");
     plan->async_tp = many && c->async_tp > 0;
     if (many && c->async_tp < 0)
         ms_run_note(&r->notes, "no asynchronous tp");
@@ -118,23 +148,25 @@ static void set_tensor(row_reader *r)
 
 /* ---- schedule ---- */
 
-/* The number after "vpp=" or "v="; 0: none. */
-static long virtual_stages_in(const char *text)
+/* The number after "vpp" or "v", as in "interleaved vpp=2", "VPP 4", "v=2"; 0: none. */
+static long virtual_stages_in(const char *plain)
 {
-    const char *at = strstr(text, "v=");
-    if (at == NULL)
-        at = strstr(text, "pp=");
-    if (at == NULL)
-        return 0;
-    long v = strtol(strchr(at, '=') + 1, NULL, 10);
-    return v >= 1 && v <= 1000 ? v : 0;
+    for (const char *at = strchr(plain, 'v'); at != NULL; at = strchr(at + 1, 'v')) {
+        const char *digits = at + 1 + strspn(at + 1, "pstages=:");
+        long v = strtol(digits, NULL, 10);
+        if (v >= 1 && v <= 1000)
+            return v;
+    }
+    return 0;
 }
 
 static const char *set_interleaved(row_reader *r, long virtual_stages)
 {
     ms_plan *plan = &r->run->plan;
-    if (virtual_stages <= 0)
-        return "schedule: number of virtual stages not stated";
+    if (virtual_stages <= 0) { /* the least that interleaves, torchtitan's default */
+        virtual_stages = 2;
+        ms_run_note(&r->notes, "2 virtual stages");
+    }
     plan->virtual_stages = virtual_stages;
     if (virtual_stages == 1)
         return NULL;
@@ -144,6 +176,23 @@ static const char *set_interleaved(row_reader *r, long virtual_stages)
     if (microbatches % plan->size[MS_PP] == 0)
         plan->microbatch_group = plan->size[MS_PP];
     return NULL;
+}
+
+/* A layer in each chunk; where that comes out so, embedding and head count as a layer each and are alone in the first chunk and the last (arXiv 2401.10241
+ * section 4). */
+static const char *set_single_layers(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    long num_layers = r->run->model->num_layers, pp = plan->size[MS_PP];
+    bool ends_alone = num_layers % pp != 0 && (num_layers + 2) % pp == 0;
+    if (ends_alone) {
+        long *layers = MS_NEW_ARRAY(r->cx->arena, num_layers + 2, long);
+        for (long i = 1; i <= num_layers; i++)
+            layers[i] = 1;
+        plan->layers_per_stage = layers;
+        plan->num_stage_layers = num_layers + 2;
+    }
+    return set_interleaved(r, (num_layers + (ends_alone ? 2 : 0)) / pp);
 }
 
 static const char *set_schedule(row_reader *r)
@@ -158,14 +207,16 @@ static const char *set_schedule(row_reader *r)
         ms_run_note(&r->notes, "schedule 1f1b");
         return NULL;
     }
-    if (strncasecmp(text, "interleaved", 11) == 0 || strncasecmp(text, "vpp", 3) == 0)
-        return set_interleaved(r, virtual_stages_in(text));
-    /* the embedding and the head count as a layer each (arXiv 2401.10241 section 4) */
-    if (strncasecmp(text, "1F1B-I", 6) == 0) {
-        bool single = strstr(text, "1 layer per chunk") != NULL;
-        long chunks = (r->run->model->num_layers + 2) / plan->size[MS_PP];
-        return set_interleaved(r, single ? chunks : virtual_stages_in(text));
-    }
+    const char *plain = ms_plain_text(r->cx->arena, text);
+    long stages = virtual_stages_in(plain);
+    bool is_plain = strcmp(plain, "none") == 0 || strcmp(plain, "n/a") == 0;
+    if (strstr(plain, "1layerperchunk") != NULL)
+        return set_single_layers(r);
+    if ((strstr(plain, "interleave") != NULL && strstr(plain, "zb") == NULL) ||
+        strncmp(plain, "vpp", 3) == 0 || strncmp(plain, "1f1bi", 5) == 0)
+        return set_interleaved(r, stages);
+    if (is_plain)
+        return NULL;
     if (!ms_schedule_parse(text, &plan->schedule))
         return "schedule: unknown name";
     ms_schedule_traits traits = ms_schedule_traits_of(plan->schedule);
@@ -177,6 +228,19 @@ static const char *set_schedule(row_reader *r)
 
 /* ---- batch, recomputation, precision ---- */
 
+/* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan and FSDP loops do not accumulate gradients unless told to (torchtitan
+ * config/job_config.py, global_batch_size -1). */
+static long default_microbatch(const row_reader *r)
+{
+    const ms_plan *plan = &r->run->plan;
+    const char *stack = r->run->stack->name;
+    long dp = ms_plan_data_parallel(plan);
+    bool whole =
+        (strncmp(stack, "torchtitan", 10) == 0 || strcmp(stack, "fms-fsdp") == 0) &&
+        plan->size[MS_PP] == 1 && r->cells->gbs_seqs > 0 && r->cells->gbs_seqs % dp == 0;
+    return whole ? r->cells->gbs_seqs / dp : 1;
+}
+
 static const char *set_batch(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
@@ -185,11 +249,16 @@ static const char *set_batch(row_reader *r)
     plan->microbatch = c->mbs;
     plan->global_batch = c->gbs_seqs;
     if (c->mbs <= 0) {
-        plan->microbatch = 1;
-        ms_run_note(&r->notes, "micro-batch 1");
+        plan->microbatch = default_microbatch(r);
+        ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
     }
     if (c->gbs_seqs > 0)
         return NULL;
+    plan->global_batch = ms_run_default_batch(r->cx->arena, c);
+    if (plan->global_batch > 0) {
+        ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+        return NULL;
+    }
     /* one micro-batch tells nothing about a pipeline; without one the rate hardly depends on their number */
     if (plan->size[MS_PP] > 1 || c->mbs <= 0 || isnan(c->tokens_per_s_per_gpu))
         return "batch: not stated";
@@ -198,11 +267,37 @@ static const char *set_batch(row_reader *r)
     return NULL;
 }
 
-static bool parse_recompute(const char *text, ms_recompute *out)
+/* What tables write for the modes, as parts of the plain text; the first that matches holds. */
+static const struct {
+    const char *part;
+    ms_recompute mode;
+} recompute_words[] = {
+    {"perop", MS_RECOMPUTE_PER_OP},
+    {"select", MS_RECOMPUTE_SELECTIVE},
+    {"core", MS_RECOMPUTE_SELECTIVE},
+    {"attn", MS_RECOMPUTE_SELECTIVE},
+    {"attention", MS_RECOMPUTE_SELECTIVE},
+    {"full", MS_RECOMPUTE_FULL},
+    {"uniform", MS_RECOMPUTE_FULL},
+    {"block", MS_RECOMPUTE_FULL},
+    {"yes", MS_RECOMPUTE_FULL},
+    {"on", MS_RECOMPUTE_FULL},
+    {"1", MS_RECOMPUTE_FULL},
+    {"off", MS_RECOMPUTE_NONE},
+    {"no", MS_RECOMPUTE_NONE},
+    {"0", MS_RECOMPUTE_NONE},
+};
+
+static bool parse_recompute(ms_arena *arena, const char *text, ms_recompute *out)
 {
-    for (int i = 0; i < MS_RECOMPUTE_AUTO; i++) { /* a run states what it kept */
-        if (strcasecmp(text, ms_recompute_names[i]) == 0) {
-            *out = (ms_recompute)i;
+    const char *plain = ms_plain_text(arena, text);
+    for (size_t i = 0; i < sizeof recompute_words / sizeof *recompute_words; i++) {
+        const char *part = recompute_words[i].part;
+        bool whole = strlen(part) < 4; /* "on" is in "none" */
+        if (whole && strncmp(part, "no", 2) == 0)
+            whole = strncmp(plain, "no", 2) != 0;
+        if (whole ? strcmp(plain, part) == 0 : strstr(plain, part) != NULL) {
+            *out = recompute_words[i].mode;
             return true;
         }
     }
@@ -218,52 +313,72 @@ static const char *set_recompute(row_reader *r)
         text = r->run->stack->recompute;
         ms_run_note(&r->notes, "recompute %s", text);
     }
-    /* what fms-fsdp calls selective is a share of whole layers, which its table does not print */
-    if (strcmp(stack, "fms-fsdp") == 0 && strcasecmp(text, "selective") == 0)
-        return "recompute: selective, share of layers not stated";
-    return parse_recompute(text, &plan->recompute) ? NULL : "recompute: not available";
+    if (!parse_recompute(r->cx->arena, text, &plan->recompute))
+        return "recompute: not available";
+    /* what fms-fsdp calls selective is a share of whole layers, all by default (fms_fsdp/config/training.py, selective_checkpointing = 1) */
+    if (strcmp(stack, "fms-fsdp") == 0 && plan->recompute == MS_RECOMPUTE_SELECTIVE) {
+        plan->recompute = MS_RECOMPUTE_FULL;
+        ms_run_note(&r->notes, "recompute of all layers");
+    }
+    return NULL;
 }
 
+/* fp16 runs at the rates and sizes of bf16 where a device has both. */
 static const char *set_precision(row_reader *r)
 {
-    const char *reason = NULL;
     ms_plan *plan = &r->run->plan;
-    if (!ms_run_dtype(r->cells->precision, &plan->compute, &reason))
-        return reason;
+    const ms_profile *profile = r->run->profile;
+    if (!ms_run_dtype(r->cx->arena, r->cells->precision, &plan->compute))
+        return "precision: no type of that name";
     if (r->cells->precision == NULL)
         ms_run_note(&r->notes, "precision bf16");
-    if (isnan(r->run->profile->gemm[plan->compute].efficiency.value))
+    bool has_bf16 = !isnan(profile->gemm[MS_BF16].efficiency.value);
+    if (plan->compute == MS_FP16 && has_bf16)
+        plan->compute = MS_BF16;
+    if (plan->compute == MS_BF16 && !has_bf16 && r->cells->precision == NULL)
+        plan->compute = MS_FP16;
+    if (isnan(profile->gemm[plan->compute].efficiency.value))
         return "precision: the device has no coefficients for it";
     return NULL;
 }
 
 /* ---- one row ---- */
 
-static const char *find_configs(row_reader *r)
+static const char *find_device(row_reader *r)
 {
     ms_published_run *run = r->run;
-    const char *cluster = ms_run_cluster_name(r->cells);
+    const char *name = ms_run_cluster_name(r->cx->arena, r->cells);
+    if (name == NULL)
+        return ms_arena_printf(r->cx->arena, "device: no configuration for \"%.40s\"",
+                               r->cells->gpu_type);
+    const ms_cluster *cluster = ms_run_store_cluster(r->cx, r->store, name);
     if (cluster == NULL)
-        return "device: no configuration for it";
-    const char *stack = ms_run_stack_name(r->cells);
-    if (stack == NULL) {
-        stack = "generic";
-        ms_run_note(&r->notes, "stack generic");
-    }
-    run->cluster = ms_run_store_cluster(r->cx, r->store, cluster);
-    run->stack = ms_run_store_stack(r->cx, r->store, stack);
-    if (run->cluster == NULL || run->stack == NULL)
-        return "device or framework: its configuration cannot be read";
-    run->profile = ms_run_store_profile(r->cx, r->store, run->cluster->device.profile);
+        return "device: its cluster cannot be read";
+    run->profile = ms_run_store_profile(r->cx, r->store, cluster->device.profile);
     if (run->profile == NULL)
         return "device: its profile cannot be read";
-    const ms_cluster *whole = run->cluster;
-    run->cluster = ms_run_store_share(r->cx, r->store, whole, r->cells->gpus);
-    if (run->cluster != whole)
-        ms_run_note(&r->notes, "%ld of %ld GPUs in a domain",
-                    run->cluster->levels[0].gpus_per_domain,
-                    whole->levels[0].gpus_per_domain);
-    run->memory_of_first_rank = ms_stack_reports_first_rank(stack);
+    if (cluster->max_gpus > 0 && r->cells->gpus > cluster->max_gpus)
+        return "device: its cluster has fewer GPUs";
+    run->cluster =
+        ms_run_store_cluster_of(r->store, cluster, run->profile, r->cells, &r->notes);
+    return NULL;
+}
+
+static const char *find_stack(row_reader *r)
+{
+    ms_published_run *run = r->run;
+    const char *name = ms_run_stack_name(r->cx->arena, r->cells);
+    if (name == NULL) {
+        name = "generic";
+        ms_run_note(&r->notes, "stack generic");
+    }
+    run->stack = ms_run_store_stack(r->cx, r->store, name);
+    if (run->stack == NULL)
+        return "framework: its stack cannot be read";
+    if (r->cells->flash_attention >= 0)
+        run->stack =
+            ms_run_store_attention(r->store, run->stack, r->cells->flash_attention > 0);
+    run->memory_of_first_rank = ms_stack_reports_first_rank(name);
     return NULL;
 }
 
@@ -303,7 +418,9 @@ static const char *resolve(row_reader *r)
         ms_known_model_find(r->cx->arena, r->cells->model, r->cells->gated_ffn != 0);
     const char *reason = known->unsupported;
     if (reason == NULL)
-        reason = find_configs(r);
+        reason = find_device(r);
+    if (reason == NULL)
+        reason = find_stack(r);
     if (reason != NULL)
         return reason;
     r->run->model =
@@ -311,8 +428,9 @@ static const char *resolve(row_reader *r)
     if (r->run->model == NULL)
         return reason;
     start_plan(r);
-    static const char *(*const steps[])(row_reader *) = {
-        set_data_parallel, set_batch, set_schedule, set_recompute, set_precision};
+    set_data_parallel(r);
+    static const char *(*const steps[])(row_reader *) = {set_batch, set_schedule,
+                                                         set_recompute, set_precision};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         reason = steps[i](r);
         if (reason != NULL)
@@ -323,7 +441,7 @@ static const char *resolve(row_reader *r)
     return check_plan(r);
 }
 
-static void measure(const ms_run_cells *c, ms_published_run *run)
+static void measure(ms_arena *arena, const ms_run_cells *c, ms_published_run *run)
 {
     run->measured_step_s = c->step_s;
     if (isnan(c->step_s) && !isnan(c->tokens_per_s_per_gpu) && run->reason == NULL)
@@ -331,7 +449,7 @@ static void measure(const ms_run_cells *c, ms_published_run *run)
                                (double)run->plan.sequence_length /
                                (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
     run->measured_peak_bytes =
-        c->peak_mem_gib * (ms_run_memory_is_decimal(c) ? 1e9 : BYTES_PER_GIB);
+        c->peak_mem_gib * (ms_run_memory_is_decimal(arena, c) ? 1e9 : BYTES_PER_GIB);
 }
 
 static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
@@ -343,9 +461,13 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     run->precision = cells->precision;
     run->framework = cells->framework;
     run->network = cells->network;
-    run->changes_mathematics = ms_run_changes_mathematics(cells);
+    run->changes_mathematics = ms_run_changes_mathematics(cx->arena, cells);
     run->reason = gap_of(cx, cells);
-    if (run->changes_mathematics)
+    if (run->reason == NULL)
+        run->fault = contradiction(cx->arena, cells);
+    if (run->fault != NULL)
+        run->reason = "layout: its product is not the number of GPUs";
+    else if (run->changes_mathematics)
         run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;
     if (run->complete) {
@@ -353,7 +475,34 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
         run->reason = resolve(&r);
         run->defaults = r.notes.text;
     }
-    measure(cells, run);
+    measure(cx->arena, cells, run);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const ms_published_run *x = *(ms_published_run *const *)a;
+    const ms_published_run *y = *(ms_published_run *const *)b;
+    int order = strcmp(x->id, y->id);
+    return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+/* A run that stands twice would count twice. */
+static void fault_repeats(ms_arena *arena, ms_published_runs *runs)
+{
+    ms_published_run **sorted = MS_NEW_ARRAY(arena, runs->num_runs, ms_published_run *);
+    for (int i = 0; i < runs->num_runs; i++)
+        sorted[i] = &runs->runs[i];
+    if (runs->num_runs > 1)
+        qsort(sorted, (size_t)runs->num_runs, sizeof(ms_published_run *), by_id);
+    for (int i = 1; i < runs->num_runs; i++) {
+        ms_published_run *run = sorted[i];
+        if (strcmp(run->id, sorted[i - 1]->id) != 0)
+            continue;
+        run->fault =
+            ms_arena_printf(arena, "its id is that of line %d", sorted[i - 1]->line);
+        run->reason = "malformed";
+        run->complete = false;
+    }
 }
 
 static void read_runs(ms_ctx *cx, ms_csv *csv, const ms_cell_columns *columns,
@@ -377,6 +526,7 @@ static void read_runs(ms_ctx *cx, ms_csv *csv, const ms_cell_columns *columns,
         else
             run->reason = "malformed";
     }
+    fault_repeats(cx->arena, out);
 }
 
 static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,

@@ -9,6 +9,10 @@
     {                                                                                    \
 #member, MS_CELL_COUNT, offsetof(ms_run_cells, member)                           \
     }
+#define OPTIONAL(member)                                                                 \
+    {                                                                                    \
+#member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_run_cells, member)                  \
+    }
 #define POSITIVE(title, member)                                                          \
     {                                                                                    \
         title, MS_CELL_POSITIVE, offsetof(ms_run_cells, member)                          \
@@ -43,6 +47,8 @@ static const ms_cell_rule columns[] = {
     COUNT(mbs),
     COUNT(gbs_seqs),
     COUNT(gpus),
+    OPTIONAL(gpus_per_node),
+    OPTIONAL(flash_attention),
     COUNT(dp_replicate),
     COUNT(dp_shard),
     COUNT(tp),

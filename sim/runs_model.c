@@ -2,6 +2,7 @@
 #include "costmodel/model.h"
 #include "sim/runs_priv.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -69,22 +70,91 @@ const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *
     LOAD_ONCE(ms_stack, stacks, ms_stack_load);
 }
 
-const ms_cluster *ms_run_store_share(ms_ctx *cx, ms_run_store *store,
-                                     const ms_cluster *cluster, long gpus)
+/* ---- clusters and stacks as rows describe them ---- */
+
+static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster *cluster)
 {
-    long domain = cluster->levels[0].gpus_per_domain;
+    ms_level *inner = &cluster->levels[0];
+    long stated = cells->gpus_per_node;
+    bool is_node = inner->gpus_per_domain == cluster->gpus_per_node;
+    if (!is_node || stated < 1 || stated > 64 || stated == cluster->gpus_per_node)
+        return;
+    for (int i = 1; i < cluster->num_levels - 1; i++)
+        cluster->levels[i].gpus_per_domain =
+            cluster->levels[i].gpus_per_domain / cluster->gpus_per_node * stated;
+    cluster->gpus_per_node = inner->gpus_per_domain = stated;
+    for (int i = 1; i < cluster->num_levels; i++)
+        cluster->levels[i].rails = cluster->levels[i].rails > 0 ? stated : 0;
+    ms_run_note(notes, "%ld GPUs a node", stated);
+}
+
+static void set_network(const ms_run_cells *cells, const ms_profile *profile,
+                        ms_run_notes *notes, ms_cluster *cluster)
+{
+    ms_run_network said = ms_run_network_of(notes->arena, cells, cluster);
+    if (said.name != NULL && strcmp(said.name, cluster->network) != 0 &&
+        ms_profile_network(profile, said.name) != NULL) {
+        cluster->network = said.name;
+        ms_run_note(notes, "network %s", said.name);
+    }
+    double own = cluster->levels[1].bandwidth_bytes_per_s;
+    if (isnan(said.bytes_per_s_per_gpu) ||
+        fabs(said.bytes_per_s_per_gpu - own) <= 0.01 * own)
+        return;
+    for (int i = 1; i < cluster->num_levels; i++)
+        cluster->levels[i].bandwidth_bytes_per_s = said.bytes_per_s_per_gpu;
+    ms_run_note(notes, "network of %g GB/s a GPU", said.bytes_per_s_per_gpu / 1e9);
+}
+
+static void set_share(long gpus, ms_run_notes *notes, ms_cluster *cluster)
+{
+    long whole = cluster->levels[0].gpus_per_domain, domain = whole;
     if (domain <= 1 || gpus <= domain || gpus % domain == 0)
-        return cluster;
+        return;
     while (gpus % domain != 0)
         domain--;
-    const char *key = ms_arena_printf(cx->arena, "%s/%ld", cluster->name, domain);
+    cluster->levels[0].gpus_per_domain = domain;
+    ms_run_note(notes, "%ld of %ld GPUs in a domain", domain, whole);
+}
+
+const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster *cluster,
+                                          const ms_profile *profile,
+                                          const ms_run_cells *cells, ms_run_notes *notes)
+{
+    const char *before = notes->text;
+    ms_cluster described = *cluster;
+    set_node(cells, notes, &described);
+    if (cluster->num_levels > 1)
+        set_network(cells, profile, notes, &described);
+    set_share(cells->gpus, notes, &described);
+    if (notes->text == before)
+        return cluster;
+    const ms_level *inner = &described.levels[0], *outer = &described.levels[1];
+    const char *key = ms_arena_printf(store->arena, "%s/%ld/%ld/%s/%g", cluster->name,
+                                      described.gpus_per_node, inner->gpus_per_domain,
+                                      described.network, outer->bandwidth_bytes_per_s);
     const stored *found = find_stored(store->clusters, key);
     if (found != NULL)
         return found->object;
-    ms_cluster *share = MS_NEW(cx->arena, ms_cluster);
-    *share = *cluster;
-    share->levels[0].gpus_per_domain = domain;
-    return keep(store, &store->clusters, key, share);
+    ms_cluster *made = MS_NEW(store->arena, ms_cluster);
+    *made = described;
+    return keep(store, &store->clusters, key, made);
+}
+
+const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stack,
+                                       bool flash)
+{
+    if (flash == (stack->attention != MS_ATTENTION_UNFUSED))
+        return stack;
+    const char *key =
+        ms_arena_printf(store->arena, "%s/%s", stack->name, flash ? "flash" : "unfused");
+    const stored *found = find_stored(store->stacks, key);
+    if (found != NULL)
+        return found->object;
+    ms_stack *made = MS_NEW(store->arena, ms_stack);
+    *made = *stack;
+    made->attention = flash ? MS_ATTENTION_FA2 : MS_ATTENTION_UNFUSED;
+    return keep(store, &store->stacks, key, made);
 }
 
 static const ms_model *load_base(ms_ctx *cx, ms_run_store *store, const char *name)
@@ -108,10 +178,13 @@ void ms_run_note(ms_run_notes *notes, const char *format, ...)
 
 const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *known)
 {
-    if (known->has_shapes || known->unsupported != NULL)
+    if (known->has_shapes)
         return NULL;
     if (cells->layers <= 0 || cells->hidden <= 0 || cells->heads <= 0)
-        return "incomplete: architecture";
+        return known->unsupported != NULL ? known->unsupported
+                                          : "incomplete: architecture";
+    if (known->unsupported != NULL)
+        return NULL;
     bool has_mlp = cells->ffn_hidden > 0 ||
                    (cells->experts > 0 && cells->moe_ffn_hidden > 0) ||
                    (known->four_hidden && cells->experts <= 0);
@@ -127,6 +200,16 @@ static void take(long *value, long stated)
 {
     if (stated > 0)
         *value = stated;
+}
+
+/* With fewer heads of keys than tensor-parallel ranks each rank holds a copy of the one that it needs. */
+static void share_kv_heads(long tp, ms_run_notes *notes, ms_model *model)
+{
+    if (tp <= model->num_kv_heads || tp % model->num_kv_heads != 0 ||
+        model->num_heads % tp != 0)
+        return;
+    model->num_kv_heads = tp;
+    ms_run_note(notes, "kv heads copied to %ld", tp);
 }
 
 static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
@@ -145,6 +228,7 @@ static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
     if (!known->has_shapes && cells->head_dim <= 0)
         model->head_dim = model->hidden / model->num_heads;
     model->value_head_dim = model->head_dim;
+    share_kv_heads(cells->tp, notes, model);
 }
 
 static void take_experts(const ms_run_cells *cells, ms_model *model)
@@ -189,18 +273,6 @@ static void apply_style(ms_model_style style, ms_model *model)
     switch (style) {
     case MS_STYLE_AS_BASE:
         break;
-    case MS_STYLE_NEMOTRON: /* arXiv 2402.16819 section 2 */
-        model->activation = MS_ACT_RELU2;
-        model->position = MS_POSITION_ROTARY;
-        model->tied_embeddings = false;
-        model->qkv_bias = model->attention_out_bias = model->mlp_bias = false;
-        model->dropout = false;
-        break;
-    case MS_STYLE_GPT_OSS: /* huggingface.co/openai/gpt-oss-120b config.json */
-        model->qk_norm = false;
-        model->qkv_bias = model->attention_out_bias = true;
-        model->moe.router = MS_ROUTER_TOPK_SOFTMAX;
-        break;
     case MS_STYLE_LLAMA4: /* huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json */
         model->moe.router = MS_ROUTER_SIGMOID;
         model->moe.norm_topk = false;
@@ -211,8 +283,6 @@ static void apply_style(ms_model_style style, ms_model *model)
 static ms_layer_kind layer_of(const ms_model *base, ms_model_style style,
                               const ms_model *model, long i)
 {
-    if (style == MS_STYLE_GPT_OSS)
-        return (ms_layer_kind){.moe = true, .window_tokens = i % 2 == 0 ? 128 : 0};
     if (style == MS_STYLE_LLAMA4)
         return (ms_layer_kind){.moe = i % 2 == 1, .window_tokens = i % 4 == 3 ? 0 : 8192};
     long like = i < base->num_layers ? i : base->num_layers - 1;

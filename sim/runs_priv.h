@@ -11,6 +11,7 @@ typedef struct ms_run_cells {
         *precision, *compile, *framework;
     long layers, hidden, heads, kv_heads, head_dim, ffn_hidden, gated_ffn, vocab,
         tied_embeddings, experts, top_k, moe_ffn_hidden, shared_experts;
+    long gpus_per_node, flash_attention; /* of columns that a file may lack */
     long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
         zero_stage;
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;
@@ -26,8 +27,6 @@ const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
 
 typedef enum ms_model_style {
     MS_STYLE_AS_BASE,
-    MS_STYLE_NEMOTRON, /* squared ReLU, rotary, layer norms, no biases */
-    MS_STYLE_GPT_OSS,  /* biases; every second layer attends to 128 tokens */
     MS_STYLE_LLAMA4 /* experts in every second layer; attention in chunks of 8192 in three of four */
 } ms_model_style;
 
@@ -43,35 +42,38 @@ typedef struct ms_known_model {
 } ms_known_model;
 const ms_known_model *ms_known_model_find(ms_arena *arena, const char *name, bool gated);
 
+/* In lower case without ' ', '-' and '_'; NULL is "". */
+const char *ms_plain_text(ms_arena *arena, const char *text);
+
 /* Names in configs/; NULL: unknown. */
-const char *ms_run_cluster_name(const ms_run_cells *cells);
-const char *ms_run_stack_name(const ms_run_cells *cells);
+const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells);
+const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells);
+/* Sequences a step in the framework's published configurations; 0: none known. */
+long ms_run_default_batch(ms_arena *arena, const ms_run_cells *cells);
+
+/* What a row says about its network beyond what its cluster has. */
+typedef struct ms_run_network {
+    const char *name;           /* key of a profile's networks; NULL: not said */
+    double bytes_per_s_per_gpu; /* NaN: not said */
+} ms_run_network;
+/* A rate is a GPU's or a node's by the text's own words; without them one above the cluster's own rate of a GPU is a
+ * node's. */
+ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
+                                 const ms_cluster *cluster);
+
 /* The vocabulary is padded to a multiple of 128 tp. */
 bool ms_stack_pads_vocab(const char *stack);
 /* Dropout was on in its published runs. */
 bool ms_stack_uses_dropout(const char *stack);
-/* Layers go to pipeline ranks by nanotron's rule (src/nanotron/trainer.py): a rank takes blocks until their cost reaches its
- * share; a layer costs 4 h^2 + 3 h f, the head V h. False when a rank would be left without layers. */
 /* Its memory figure is that of the first rank. */
 bool ms_stack_reports_first_rank(const char *stack);
 /* Whether the row's memory is in units of 1e9 bytes, whatever its column is called. */
-bool ms_run_memory_is_decimal(const ms_run_cells *cells);
-bool ms_run_changes_mathematics(const ms_run_cells *cells);
-/* False: a reason is written instead. */
-bool ms_run_dtype(const char *precision, ms_dtype *out, const char **reason);
+bool ms_run_memory_is_decimal(ms_arena *arena, const ms_run_cells *cells);
+bool ms_run_changes_mathematics(ms_arena *arena, const ms_run_cells *cells);
+/* NULL is bf16. False: a name that nothing is known of. */
+bool ms_run_dtype(ms_arena *arena, const char *precision, ms_dtype *out);
 
 /* ---- configurations and models, each made once ---- */
-
-typedef struct ms_run_store ms_run_store;
-ms_run_store *ms_run_store_open(ms_arena *arena);
-/* NULL with a reason when it cannot be loaded. */
-const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name);
-/* The same with racks of which a job of `gpus` takes equal shares: the largest divisor of `gpus` that fits in the innermost
- * domain. Schedulers fill 64 of the 72 GPUs of an NVL72 rack. */
-const ms_cluster *ms_run_store_share(ms_ctx *cx, ms_run_store *store,
-                                     const ms_cluster *cluster, long gpus);
-const ms_profile *ms_run_store_profile(ms_ctx *cx, ms_run_store *store, const char *name);
-const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *name);
 
 /* Text about what was filled in, comma-separated. */
 typedef struct ms_run_notes {
@@ -80,6 +82,21 @@ typedef struct ms_run_notes {
 } ms_run_notes;
 void ms_run_note(ms_run_notes *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+typedef struct ms_run_store ms_run_store;
+ms_run_store *ms_run_store_open(ms_arena *arena);
+/* NULL with a reason when it cannot be loaded. */
+const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name);
+/* The same as a row describes it: its GPUs a node where domains are nodes, its network where `profile` has coefficients for it, and racks of which a job of
+ * that many GPUs takes equal shares, the largest divisor of it that fits in the innermost domain: schedulers fill 64 of the 72 GPUs of an NVL72 rack. */
+const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster *cluster,
+                                          const ms_profile *profile,
+                                          const ms_run_cells *cells, ms_run_notes *notes);
+const ms_profile *ms_run_store_profile(ms_ctx *cx, ms_run_store *store, const char *name);
+const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *name);
+/* The same with the attention that a row states: unfused, or at least FlashAttention 2. */
+const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stack,
+                                       bool flash);
 
 /* NULL, or what the row does not state about the architecture. */
 const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *known);

@@ -242,8 +242,8 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
 }
 
 /* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all (the Playbook's 1B
- * reaches it exactly after 10 of 16 layers with two stages, and its memory is that of 10). Where that leaves none
- * for the last stages, these take one each from the stages before. */
+ * reaches it exactly after 10 of 16 layers with two stages, and its memory is that of 10). What is left when the layers are given out, the
+ * head, stays with the last of them, and the stages after it are empty. Here the head lies on the last stage: the empty ones stand before it, which leaves as many hops. */
 static void split_by_parameters(const ms_model *model, int num_stages, long *layers)
 {
     double hidden = (double)model->hidden;
@@ -256,9 +256,9 @@ static void split_by_parameters(const ms_model *model, int num_stages, long *lay
         if ((double)(i + 1) * layer >= share && stage + 1 < num_stages)
             stage++;
     }
-    for (int s = num_stages - 1; s > 0 && layers[s] < 1; s--) {
-        layers[s - 1] -= 1 - layers[s];
-        layers[s] = 1;
+    if (stage + 1 < num_stages) {
+        layers[num_stages - 1] = layers[stage];
+        layers[stage] = 0;
     }
 }
 

@@ -346,19 +346,21 @@ static void experts_divide_by_ep_and_their_mesh_by_both(void **state)
     expect_refusal(&plan, &dense, MS_REFUSE_EXPERTS);
 }
 
-static void layers_must_fill_every_stage(void **state)
+static void layers_of_stages_add_up_to_the_model(void **state)
 {
     (void)state;
     ms_model model = dense_model();
     ms_plan plan = dense_plan();
     const long good[] = {19, 21, 21, 19}, short_of[] = {19, 21, 21, 18},
-               empty[] = {0, 40, 20, 20};
+               empty[] = {0, 40, 20, 20}, negative[] = {-1, 41, 20, 20};
     plan.num_stage_layers = 4;
     plan.layers_per_stage = good;
     expect_refusal(&plan, &model, MS_LEGAL);
     plan.layers_per_stage = short_of;
     expect_refusal(&plan, &model, MS_REFUSE_LAYERS);
-    plan.layers_per_stage = empty;
+    plan.layers_per_stage = empty; /* the embedding alone */
+    expect_refusal(&plan, &model, MS_LEGAL);
+    plan.layers_per_stage = negative;
     expect_refusal(&plan, &model, MS_REFUSE_LAYERS);
     plan.layers_per_stage = good;
     plan.num_stage_layers = 3;
@@ -504,7 +506,7 @@ int main(void)
         cmocka_unit_test(sequences_divide_by_tp_and_twice_cp),
         cmocka_unit_test(the_batch_divides_by_data_parallel_and_microbatch),
         cmocka_unit_test(experts_divide_by_ep_and_their_mesh_by_both),
-        cmocka_unit_test(layers_must_fill_every_stage),
+        cmocka_unit_test(layers_of_stages_add_up_to_the_model),
         cmocka_unit_test(schedules_refuse_what_they_cannot_run),
         cmocka_unit_test(zero_has_four_stages),
         cmocka_unit_test(expert_meshes_need_their_axes_innermost_in_order),

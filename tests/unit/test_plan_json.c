@@ -204,7 +204,7 @@ static void bad_plans_are_errors_at_their_place(void **state)
          "/pipeline/schedule"},
         {"{\"model\": \"x\", \"pipeline\": {\"layers_per_stage\": 4}}",
          "/pipeline/layers_per_stage"},
-        {"{\"model\": \"x\", \"pipeline\": {\"layers_per_stage\": [4, 0]}}",
+        {"{\"model\": \"x\", \"pipeline\": {\"layers_per_stage\": [4, -1]}}",
          "/pipeline/layers_per_stage/1"},
         {"{\"model\": \"x\", \"sharding\": {\"zero\": 4}}", "/sharding/zero"},
         {"{\"model\": \"x\", \"recompute\": {\"mode\": \"none\", \"layers\": 4}}",

@@ -153,8 +153,8 @@ static void words_are_mapped_or_refused(void **state)
     reason_is(GPT_ROW("a", "8",
                       "2,,2,0,,2,interleaved vpp=2,1,1,1,half,bf16,,Megatron-LM,,1.5,"),
               "recompute: not available");
-    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,fp4,,Megatron-LM,,1.5,"),
-              "precision: neither bf16, fp16 nor fp8");
+    reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,int8,,Megatron-LM,,1.5,"),
+              "precision: no type of that name");
     reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,fp8,,Megatron-LM,,1.5,"),
               "precision: the device has no coefficients for it");
     reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,MegaScale,,1.5,"),
@@ -203,6 +203,214 @@ static void equal_models_are_one_object(void **state)
     assert_ptr_equal(runs.runs[0].cluster, runs.runs[1].cluster);
 }
 
+/* ---- names as publications write them ---- */
+
+static void frameworks_are_known_whatever_their_spelling(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *framework, *stack;
+    } known[] = {
+        {"Megatron-DeepSpeed (BLOOM)", "megatron-deepspeed"},
+        {"GPT-NeoX", "megatron-deepspeed"},
+        {"DeepSpeed ZeRO-3", "deepspeed"},
+        {"Colossal-AI", "deepspeed"},
+        {"InternEvo", "internevo"},
+        {"PaLM / Pax (JAX)", "maxtext"},
+        {"MaxText", "maxtext"},
+        {"levanter", "maxtext"},
+        {"LLM Foundry", "llm-foundry"},
+        {"Composer", "llm-foundry"},
+        {"Megatron-Core MoE", "megatron"},
+        {"Megatron-LM (2022)", "megatron-2021"},
+        {"Megatron-LM (baseline of MegaScale)", "megatron"},
+        {"FairScale / metaseq", "megatron-2021"},
+        {"torchtune", "torchtitan-eager"},
+        {"HF Accelerate FSDP", "torchtitan-eager"},
+        {"axolotl", "torchtitan-eager"},
+        {"veScale", "torchtitan-eager"},
+        {"OLMo", "fms-fsdp"},
+        {"OLMo-core", "torchtitan"},
+        {"HAI-LLM", "generic"},
+        {"something new", "generic"},
+        {"\"a \"\"quoted\"\" one\"", "generic"},
+        {"", "generic"},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena, GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,%s,,1.5,"),
+            known[i].framework);
+        ms_published_runs runs = read_text(cx, row);
+        ASSERT_TEXT(runs.runs[0].reason, NULL);
+        ASSERT_TEXT(runs.runs[0].stack->name, known[i].stack);
+    }
+}
+
+static ms_published_run device_row(ms_ctx *cx, const char *device, const char *network,
+                                   const char *precision)
+{
+    const char *row = ms_arena_printf(
+        cx->arena,
+        "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,16,%s,%s,2,,"
+        "4,0,,2,1F1B,1,1,1,none,%s,,Megatron-LM,,1.5,\n",
+        device, network, precision);
+    return read_text(cx, row).runs[0];
+}
+
+static void devices_are_known_whatever_their_spelling(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *device, *cluster, *precision;
+    } known[] = {
+        {"A100-SXM4-40GB", "hgx-a100-40g", "bf16"},
+        {"NVIDIA A100 80GB", "hgx-a100-80g", "fp16"},
+        {"A100 PCIe", "a100-pcie-80g", "bf16"},
+        {"A800", "hgx-a800-80g", "bf16"},
+        {"H800 SXM", "hgx-h800", "fp8"},
+        {"H20", "hgx-h20", "bf16"},
+        {"H200", "hgx-h200", "FP8 (E4M3)"},
+        {"H100 PCIe", "h100-pcie", "bf16"},
+        {"GH200", "gh200", "bf16"},
+        {"B200", "hgx-b200", "nvfp4"},
+        {"MI250X", "mi250x", "bf16"},
+        {"MI325X", "mi325x", "bf16"},
+        {"AMD Instinct MI355X", "mi355x", "mxfp8"},
+        {"V100", "hgx-v100", "fp16"},
+        {"V100", "hgx-v100", ""},
+        {"L40S", "pcie-l40s", "bf16-mixed"},
+        {"RTX 4090", "pcie-rtx4090", "bf16"},
+        {"TPU v4", "tpu-v4", "bf16"},
+        {"TPU v5e", "tpu-v5e", "bfloat16"},
+        {"TPU v6e (Trillium)", "tpu-v6e", "bf16"},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const ms_published_run run =
+            device_row(cx, known[i].device, "", known[i].precision);
+        ASSERT_TEXT(run.reason, NULL);
+        ASSERT_TEXT(run.plan.cluster, known[i].cluster);
+    }
+    ASSERT_TEXT(device_row(cx, "Gaudi 2", "", "bf16").reason,
+                "device: no configuration for \"Gaudi 2\"");
+    ASSERT_TEXT(device_row(cx, "V100", "", "fp8").reason,
+                "precision: the device has no coefficients for it");
+}
+
+/* A GPU of hgx-h100 has 50 GB/s of InfiniBand, one of hgx-a100-80g 25. */
+static void networks_are_those_that_the_row_states(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *device, *text, *network;
+        double gb_per_s;
+    } known[] = {
+        {"H100", "", "infiniband", 50},
+        {"H100", "400 Gb/s", "infiniband", 50},
+        {"H100", "3200 Gb/s EFA", "efa", 50},
+        {"H100", "3.2 Tb/s", "infiniband", 50},
+        {"H100", "RoCE 8x400G", "roce", 50},
+        {"H100", "50 GB/s per GPU", "infiniband", 50},
+        {"H100", "TCPX 4 x 200 Gbps per node", "ethernet", 12.5},
+        {"H100", "200 Gb/s per GPU", "infiniband", 25},
+        {"A100 80GB", "InfiniBand HDR 200G x8", "infiniband", 25},
+        {"A100 80GB", "4 x HDR 200 Gb/s", "infiniband", 12.5},
+        {"A100 80GB", "4x100G Omni-Path", "infiniband", 6.25},
+        {"A100 80GB", "1600 Gb/s node-node RoCE", "roce", 25},
+        {"A100 80GB", "EFA 400 Gb/s", "efa", 6.25},
+        {"A100 80GB", "ConnectX-7", "infiniband", 25},
+        {"A100 80GB", "NVLink only 600 GB/s", "infiniband", 25},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const ms_published_run run =
+            device_row(cx, known[i].device, known[i].text, "bf16");
+        ASSERT_TEXT(run.reason, NULL);
+        ASSERT_TEXT(run.cluster->network, known[i].network);
+        for (int l = 1; l < run.cluster->num_levels; l++)
+            ASSERT_NEAR(run.cluster->levels[l].bandwidth_bytes_per_s,
+                        known[i].gb_per_s * 1e9, 1e-12);
+    }
+}
+
+static void stated_attention_and_nodes_replace_those_of_the_configurations(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    char *header = ms_arena_strdup(cx->arena, columns);
+    *strchr(header, '\n') = '\0';
+    const char *text = ms_arena_printf(
+        cx->arena,
+        "%s,gpus_per_node,flash_attention\n"
+        "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,2,,2,"
+        "0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,,4,0\n"
+        "b,Test,2021-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,2,,2,"
+        "0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,,8,1\n",
+        header);
+    ms_published_runs runs;
+    ASSERT_OK(ms_runs_read(cx, "runs.csv", text, strlen(text), &runs), cx);
+    ASSERT_TEXT(runs.runs[0].stack->name, "megatron");
+    ASSERT_INT(runs.runs[0].stack->attention, MS_ATTENTION_UNFUSED);
+    ASSERT_INT(runs.runs[0].cluster->levels[0].gpus_per_domain, 4);
+    ASSERT_TEXT(runs.runs[1].stack->name, "megatron-2021");
+    ASSERT_INT(runs.runs[1].stack->attention, MS_ATTENTION_FA2);
+    ASSERT_INT(runs.runs[1].cluster->levels[0].gpus_per_domain, 8);
+}
+
+/* Qi et al. 2023: 22 layers in 24 chunks, the first of which has the embedding alone and the last the head. */
+static void ends_of_the_model_can_be_alone(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs = read_text(
+        cx,
+        "a,Test,2023-11,GPT 1.5B,22,2304,24,24,96,,,,,,,,,1024,6,144,8,A100 80GB,,1,1,1,"
+        "0,,8,1F1B-I (1 layer per chunk),1,1,,,,,Megatron-LM fork (zero-bubble),,,40\n");
+    const ms_plan *plan = &runs.runs[0].plan;
+    ASSERT_TEXT(runs.runs[0].reason, NULL);
+    ASSERT_INT(plan->virtual_stages, 3);
+    ASSERT_INT(plan->num_stage_layers, 24);
+    ASSERT_INT(plan->layers_per_stage[0], 0);
+    ASSERT_INT(plan->layers_per_stage[1], 1);
+    ASSERT_INT(plan->layers_per_stage[23], 0);
+}
+
+static void contradictions_and_repeats_are_named_by_line(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs = read_text(
+        cx, GPT_ROW("a", "9", ",,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,")
+                GPT_ROW("b", "8", "4,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,")
+                    GPT_ROW("c", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,")
+                        GPT_ROW("c", "8",
+                                "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
+    ASSERT_TEXT(runs.runs[0].fault, "tp 2 x pp 2 x cp 1 does not divide 9 GPUs");
+    assert_false(runs.runs[0].complete);
+    ASSERT_TEXT(runs.runs[1].fault,
+                "tp 2 x pp 2 x cp 1 leaves 2 of 8 GPUs for dp, not 4");
+    ASSERT_TEXT(runs.runs[2].fault, NULL);
+    ASSERT_TEXT(runs.runs[3].fault, "its id is that of line 4");
+    assert_false(runs.runs[3].complete);
+}
+
+/* Figures of papers, quoted without having the papers at hand: nothing is fitted to them. All state enough. */
+static void rows_of_papers_are_complete(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs;
+    ASSERT_OK(ms_runs_load(cx, MS_SOURCE_DIR "/tests/data/runs_cited.csv", &runs), cx);
+    ASSERT_INT(runs.num_runs, 40);
+    for (int i = 0; i < runs.num_runs; i++) {
+        const ms_published_run *run = &runs.runs[i];
+        assert_true(run->complete);
+        ASSERT_TEXT(run->reason, NULL);
+        assert_true(run->measured_step_s > 0.1 && run->measured_step_s < 200.0);
+    }
+}
+
 static void malformed_rows_are_named_by_line(void **state)
 {
     (void)state;
@@ -243,6 +451,13 @@ int main(void)
         cmocka_unit_test(interleaving_follows_megatron),
         cmocka_unit_test(racks_are_shared_evenly),
         cmocka_unit_test(equal_models_are_one_object),
+        cmocka_unit_test(frameworks_are_known_whatever_their_spelling),
+        cmocka_unit_test(devices_are_known_whatever_their_spelling),
+        cmocka_unit_test(networks_are_those_that_the_row_states),
+        cmocka_unit_test(stated_attention_and_nodes_replace_those_of_the_configurations),
+        cmocka_unit_test(ends_of_the_model_can_be_alone),
+        cmocka_unit_test(contradictions_and_repeats_are_named_by_line),
+        cmocka_unit_test(rows_of_papers_are_complete),
         cmocka_unit_test(malformed_rows_are_named_by_line),
         cmocka_unit_test(missing_columns_are_bad_input),
     };

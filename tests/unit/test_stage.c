@@ -547,8 +547,10 @@ static void a_split_by_parameters_ends_where_a_share_is_reached(void **state)
     b->model.vocab = 400;
     expect_split(b, MS_SPLIT_BY_PARAMETERS, 1, (const long[]){8});
     expect_split(b, MS_SPLIT_BY_PARAMETERS, 2, (const long[]){6, 2});
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 3, (const long[]){4, 3, 1});
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 4, (const long[]){3, 3, 1, 1});
+    expect_split(b, MS_SPLIT_BY_PARAMETERS, 3, (const long[]){4, 4, 0});
+    /* 8 layers do not reach the share of the third, which keeps the head too; the fourth is empty, here before it */
+    expect_split(b, MS_SPLIT_BY_PARAMETERS, 4, (const long[]){3, 3, 0, 2});
+    expect_split(b, MS_SPLIT_BY_PARAMETERS, 8, (const long[]){2, 1, 2, 1, 2, 0, 0, 0});
 }
 
 int main(void)

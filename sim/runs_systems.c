@@ -1,0 +1,363 @@
+/* Names that publications use for devices, networks, frameworks and precisions, as tables of substrings; the first rule that
+ * matches holds. Texts are compared in lower case without ' ', '-' and '_'. */
+#include "sim/runs_priv.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *ms_plain_text(ms_arena *arena, const char *text)
+{
+    char *out = ms_arena_strdup(arena, text == NULL ? "" : text);
+    char *end = out;
+    for (const char *at = out; *at != '\0'; at++)
+        if (*at != ' ' && *at != '-' && *at != '_')
+            *end++ = (char)tolower((unsigned char)*at);
+    *end = '\0';
+    return out;
+}
+
+static bool has_part(const char *text, const char *part)
+{
+    return part == NULL || strstr(text, part) != NULL;
+}
+
+/* ---- devices ---- */
+
+/* A cluster by parts of the device's name, or of the device's and the network's; a NULL part matches everything. */
+typedef struct device_rule {
+    const char *part, *other_part;
+    const char *name; /* in configs/clusters/; NULL: there is none */
+} device_rule;
+
+static const device_rule device_rules[] = {
+    {"tpuv5p", NULL, "tpu-v5p"},
+    {"tpuv5e", NULL, "tpu-v5e"},
+    {"tpuv5lite", NULL, "tpu-v5e"},
+    {"tpuv6e", NULL, "tpu-v6e"},
+    {"trillium", NULL, "tpu-v6e"},
+    {"tpuv4", NULL, "tpu-v4"},
+    {"tpu", NULL, NULL},
+    {"gb300", NULL, "gb300-nvl72"},
+    {"gb200", NULL, "gb200-nvl72"},
+    {"gh200", NULL, "gh200"},
+    {"b300", NULL, "hgx-b300"},
+    {"b200", NULL, "hgx-b200"},
+    {"b100", NULL, NULL},
+    {"h200", NULL, "hgx-h200"},
+    {"h800", NULL, "hgx-h800"},
+    {"h100", "96gb", "h100-96g-500w"},
+    {"h100", "pcie", "h100-pcie"},
+    {"h100", "efa", "h100-efa"},
+    {"h100", NULL, "hgx-h100"},
+    {"h20", NULL, "hgx-h20"},
+    {"a800", NULL, "hgx-a800-80g"},
+    {"a100", "pcie", "a100-pcie-80g"},
+    {"a100", "40g", "hgx-a100-40g"},
+    {"a100", NULL, "hgx-a100-80g"},
+    {"mi355", NULL, "mi355x"},
+    {"mi325", NULL, "mi325x"},
+    {"mi300a", NULL, NULL},
+    {"mi300", NULL, "mi300x"},
+    {"mi250", NULL, "mi250x"},
+    {"v100", NULL, "hgx-v100"},
+    {"l40s", NULL, "pcie-l40s"},
+    {"4090", NULL, "pcie-rtx4090"},
+    {NULL, NULL, NULL},
+};
+
+const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells)
+{
+    const char *device = ms_plain_text(arena, cells->gpu_type);
+    const char *network = ms_plain_text(arena, cells->network);
+    for (const device_rule *rule = device_rules; rule->part != NULL; rule++)
+        if (has_part(device, rule->part) &&
+            (has_part(device, rule->other_part) || has_part(network, rule->other_part)))
+            return rule->name;
+    return NULL;
+}
+
+/* ---- networks ---- */
+
+typedef struct network_rule {
+    const char *part;
+    const char *name; /* key of a profile's networks; NULL: nothing is said about it */
+} network_rule;
+
+/* Slingshot and Omni-Path carry messages without the host, as InfiniBand does: assumed to cost the same. */
+static const network_rule network_rules[] = {
+    {"efa", "efa"},
+    {"tcp", "ethernet"},
+    {"roce", "roce"},
+    {"infiniband", "infiniband"},
+    {"hdr", "infiniband"},
+    {"ndr", "infiniband"},
+    {"xdr", "infiniband"},
+    {"edr", "infiniband"},
+    {"omnipath", "infiniband"},
+    {"slingshot", "infiniband"},
+    {"rdma", NULL},
+    {"ethernet", "ethernet"},
+    {NULL, NULL},
+};
+
+/* What a text about a network states. */
+typedef struct stated_rate {
+    double count;       /* of adapters beside the rate: "8 x 200G", "HDR 200 Gb/s x8" */
+    double bytes_per_s; /* of one; 0: none stated */
+} stated_rate;
+
+/* Bytes per second of one of the units that a rate is written in; 0: it is none of them. */
+static double rate_unit(const char *unit)
+{
+    double prefix = *unit == 'G' || *unit == 'g' ? 1e9 : *unit == 'T' ? 1e12 : 0.0;
+    bool is_bytes = unit[0] != '\0' && unit[1] == 'B' && unit[2] != 'i';
+    bool is_volume = unit[0] != '\0' && strncmp(unit + 1, "iB", 2) == 0;
+    bool is_bare_t = *unit == 'T' && unit[1] != 'b' && unit[1] != 'B';
+    return is_volume || is_bare_t ? 0.0 : is_bytes ? prefix : prefix / 8.0;
+}
+
+static bool is_count(const char *times)
+{
+    return times[0] == 'x' && isdigit((unsigned char)times[1]);
+}
+
+static stated_rate find_rate(const char *text)
+{
+    stated_rate rate = {1.0, 0.0};
+    for (const char *at = text; *at != '\0';) {
+        if (!isdigit((unsigned char)*at)) {
+            at++;
+            continue;
+        }
+        char *end = NULL;
+        double value = strtod(at, &end), unit = rate_unit(end);
+        at = end;
+        if (*end == 'x') {
+            rate.count = value;
+            at++;
+        } else if (unit > 0.0 && value > 0.0 && value < 1e5) {
+            rate.bytes_per_s = value * unit;
+            const char *times = end + strcspn(end, "x");
+            if (is_count(times))
+                rate.count = strtod(times + 1, NULL);
+            break;
+        }
+    }
+    if (!(rate.count >= 1.0 && rate.count <= 64.0))
+        rate.count = 1.0;
+    return rate;
+}
+
+static const char *without_blanks(ms_arena *arena, const char *text)
+{
+    char *out = ms_arena_strdup(arena, text);
+    char *end = out;
+    for (const char *at = out; *at != '\0'; at++)
+        if (*at != ' ')
+            *end++ = *at;
+    *end = '\0';
+    return out;
+}
+
+ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
+                                 const ms_cluster *cluster)
+{
+    ms_run_network out = {.name = NULL, .bytes_per_s_per_gpu = (double)NAN};
+    if (cells->network == NULL || cluster->num_levels < 2)
+        return out;
+    const char *text = ms_plain_text(arena, cells->network);
+    for (const network_rule *rule = network_rules; rule->part != NULL; rule++) {
+        if (has_part(text, rule->part)) {
+            out.name = rule->name;
+            break;
+        }
+    }
+    stated_rate rate = find_rate(without_blanks(arena, cells->network));
+    if (!(rate.bytes_per_s > 0.0))
+        return out;
+    double own = cluster->levels[1].bandwidth_bytes_per_s;
+    bool of_gpu = strstr(text, "pergpu") != NULL || strstr(text, "/gpu") != NULL;
+    bool of_node =
+        rate.count > 1.0 || strstr(text, "node") != NULL || rate.bytes_per_s > 1.01 * own;
+    double bytes_per_s = rate.bytes_per_s * rate.count;
+    bool of_wires = strstr(text, "nvl") != NULL; /* NVLink, not the network */
+    if (!of_wires)
+        out.bytes_per_s_per_gpu = of_gpu || !of_node
+                                      ? bytes_per_s
+                                      : bytes_per_s / (double)cluster->gpus_per_node;
+    return out;
+}
+
+/* ---- frameworks ---- */
+
+/* A stack by parts of the framework's name, of the compiler flags or of the framework's name, and by the first year that is too late; NULL and 0 match
+ * everything. */
+typedef struct stack_rule {
+    const char *part, *flag;
+    long before; /* year */
+    const char *name;
+    long global_batch; /* that its published configurations have; 0: none */
+} stack_rule;
+
+/* Frameworks without a file of their own run what they are built on: GPT-NeoX is Megatron with DeepSpeed (EleutherAI/gpt-neox README), metaseq is
+ * FairScale's FSDP with Megatron's layers (OPT, arXiv 2205.01068 section 2.3), OLMo's first trainer and lit-gpt are FSDP1, torchtune, Accelerate,
+ * axolotl and veScale are FSDP2 or eager FSDP, OLMo-core is FSDP2 compiled, Pax, T5X, Levanter and Alpa are XLA as MaxText is. 2048 sequences: NeMo-Megatron-Launcher
+ * launcher_scripts/conf/training/gpt3/175b.yaml. */
+static const stack_rule stack_rules[] = {
+    {"torchtitan", "torch.compile", 2025, "torchtitan-2024", 0},
+    {"torchtitan", "compile", 0, "torchtitan", 0},
+    {"torchtitan", NULL, 0, "torchtitan-eager", 0},
+    {"automodel", NULL, 0, "automodel", 0},
+    {"nanotron", NULL, 0, "nanotron", 0},
+    {"llmfoundry", NULL, 0, "llm-foundry", 0},
+    {"composer", NULL, 0, "llm-foundry", 0},
+    {"mosaic", NULL, 0, "llm-foundry", 0},
+    {"fmsfsdp", NULL, 0, "fms-fsdp", 0},
+    {"fsdp1", NULL, 0, "fms-fsdp", 0},
+    {"fsdp2", NULL, 0, "torchtitan", 0},
+    {"olmocore", NULL, 0, "torchtitan", 0},
+    {"olmo", NULL, 0, "fms-fsdp", 0},
+    {"maxtext", NULL, 0, "maxtext", 0},
+    {"paxml", NULL, 0, "maxtext", 0},
+    {"/pax", NULL, 0, "maxtext", 0},
+    {"t5x", NULL, 0, "maxtext", 0},
+    {"levanter", NULL, 0, "maxtext", 0},
+    {"easylm", NULL, 0, "maxtext", 0},
+    {"alpa", NULL, 0, "maxtext", 0},
+    {"jax", NULL, 0, "maxtext", 0},
+    {"xla", NULL, 0, "maxtext", 0},
+    {"simumax", NULL, 0, "simumax", 0},
+    {"23e00ed", NULL, 0, "simumax", 0},
+    {"internevo", NULL, 0, "internevo", 0},
+    {"internlm", NULL, 0, "internevo", 0},
+    {"nemomegatron", NULL, 0, "megatron-2021", 2048},
+    {"nemo", NULL, 0, "nemo", 0},
+    {"gptneox", NULL, 0, "megatron-deepspeed", 0},
+    {"megatrondeepspeed", NULL, 0, "megatron-deepspeed", 0},
+    {"deepspeed", "megatron", 0, "megatron-deepspeed", 0},
+    {"deepspeed", NULL, 0, "deepspeed", 0},
+    {"colossal", NULL, 0, "deepspeed", 0},
+    {"zerobubble", NULL, 0, "megatron-2021", 0},
+    {"metaseq", NULL, 0, "megatron-2021", 0},
+    {"fairscale", NULL, 0, "megatron-2021", 0},
+    {"fairseq", NULL, 0, "megatron-2021", 0},
+    {"megatron", NULL, 2023, "megatron-2021", 0},
+    {"megatron", "(2021)", 0, "megatron-2021", 0},
+    {"megatron", "(2022)", 0, "megatron-2021", 0},
+    {"megatron", NULL, 0, "megatron", 0},
+    {"megascale", NULL, 0, "megatron", 0},
+    {"mcore", NULL, 0, "megatron", 0},
+    {"torchtune", "compile", 0, "torchtitan", 0},
+    {"torchtune", NULL, 0, "torchtitan-eager", 0},
+    {"accelerate", NULL, 0, "torchtitan-eager", 0},
+    {"transformers", NULL, 0, "torchtitan-eager", 0},
+    {"hftrainer", NULL, 0, "torchtitan-eager", 0},
+    {"axolotl", NULL, 0, "torchtitan-eager", 0},
+    {"litgpt", NULL, 0, "fms-fsdp", 0},
+    {"vescale", NULL, 0, "torchtitan-eager", 0},
+    {"fsdp", "compile", 0, "torchtitan", 0},
+    {"fsdp", NULL, 0, "torchtitan-eager", 0},
+    {"pytorch", "compile", 0, "torchtitan", 0},
+    {"pytorch", NULL, 0, "torchtitan-eager", 0},
+    {NULL, NULL, 0, NULL, 0},
+};
+
+static const stack_rule *find_stack(ms_arena *arena, const ms_run_cells *cells)
+{
+    const char *framework = ms_plain_text(arena, cells->framework);
+    const char *flags = ms_plain_text(arena, cells->compile);
+    long year = cells->date == NULL ? 0 : strtol(cells->date, NULL, 10);
+    for (const stack_rule *rule = stack_rules; rule->part != NULL; rule++) {
+        bool in_time = rule->before == 0 || (year > 0 && year < rule->before);
+        if (in_time && has_part(framework, rule->part) &&
+            (has_part(flags, rule->flag) || has_part(framework, rule->flag)))
+            return rule;
+    }
+    return NULL;
+}
+
+const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells)
+{
+    const stack_rule *rule = find_stack(arena, cells);
+    return rule == NULL ? NULL : rule->name;
+}
+
+long ms_run_default_batch(ms_arena *arena, const ms_run_cells *cells)
+{
+    const stack_rule *rule = find_stack(arena, cells);
+    return rule == NULL ? 0 : rule->global_batch;
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (strcmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+/* --make-vocab-size-divisible-by is 128 in every Megatron. */
+bool ms_stack_pads_vocab(const char *stack)
+{
+    static const char *const names[] = {"megatron", "megatron-2021", "megatron-deepspeed",
+                                        "nemo",     "simumax",       NULL};
+    return is_one_of(stack, names);
+}
+
+bool ms_stack_uses_dropout(const char *stack)
+{
+    static const char *const names[] = {"megatron-2021", "megatron-deepspeed", NULL};
+    return is_one_of(stack, names);
+}
+
+/* nanotron's benchmark logs rank 0's max_memory_allocated (src/nanotron/trainer.py). */
+bool ms_stack_reports_first_rank(const char *stack)
+{
+    return strcmp(stack, "nanotron") == 0;
+}
+
+/* Qi et al. 2023 print "GB" without saying which. Read as 1e9 bytes, 16 bytes a parameter and whole layers kept are right for models of 1.5 and 28.3
+ * billion parameters at once (-4 to +1 %); read as GiB, what fits the one is 7 to 10 % off the other. */
+bool ms_run_memory_is_decimal(ms_arena *arena, const ms_run_cells *cells)
+{
+    return has_part(ms_plain_text(arena, cells->framework), "zerobubble");
+}
+
+/* MegaScale (arXiv 2402.15627) section 3.1: parallel blocks, sliding windows. Its Megatron-LM rows do not. */
+bool ms_run_changes_mathematics(ms_arena *arena, const ms_run_cells *cells)
+{
+    const char *framework = ms_plain_text(arena, cells->framework);
+    return has_part(framework, "megascale") && !has_part(framework, "megatron");
+}
+
+/* ---- precision ---- */
+
+typedef struct dtype_rule {
+    const char *part;
+    ms_dtype dtype;
+} dtype_rule;
+
+/* The compute type of most products comes first in such texts' order here: "bf16 with fp8 GEMMs" is fp8. */
+static const dtype_rule dtype_rules[] = {
+    {"fp8", MS_FP8},   {"float8", MS_FP8},    {"e4m3", MS_FP8},     {"fp4", MS_FP4},
+    {"bf16", MS_BF16}, {"bfloat16", MS_BF16}, {"fp16", MS_FP16},    {"float16", MS_FP16},
+    {"half", MS_FP16}, {"amp", MS_FP16},      {"mixed", MS_BF16},   {"16bit", MS_BF16},
+    {"tf32", MS_TF32}, {"fp32", MS_FP32},     {"float32", MS_FP32},
+};
+
+bool ms_run_dtype(ms_arena *arena, const char *precision, ms_dtype *out)
+{
+    *out = MS_BF16;
+    if (precision == NULL)
+        return true;
+    const char *text = ms_plain_text(arena, precision);
+    for (size_t i = 0; i < sizeof dtype_rules / sizeof *dtype_rules; i++) {
+        if (has_part(text, dtype_rules[i].part)) {
+            *out = dtype_rules[i].dtype;
+            return true;
+        }
+    }
+    return false;
+}
