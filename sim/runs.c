@@ -354,7 +354,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     measure(cells, run);
 }
 
-static void read_runs(ms_ctx *cx, ms_csv *csv, const ms_run_columns *columns,
+static void read_runs(ms_ctx *cx, ms_csv *csv, const ms_cell_columns *columns,
                       ms_published_runs *out)
 {
     ms_run_store *store = ms_run_store_open(cx->arena);
@@ -385,7 +385,7 @@ static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,
     if (!ms_csv_next(cx->arena, csv, &header))
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
                        "the file is empty, it must begin with a header");
-    ms_run_columns columns = {0};
+    ms_cell_columns columns;
     MS_TRY(ms_run_columns_find(cx, name, &header, &columns));
     read_runs(cx, csv, &columns, out);
     return MS_OK;

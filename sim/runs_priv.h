@@ -2,11 +2,8 @@
 #ifndef MS_SIM_RUNS_PRIV_H
 #define MS_SIM_RUNS_PRIV_H
 
-#include "base/csv.h"
+#include "base/cells.h"
 #include "sim/runs.h"
-
-#define MS_MAX_RUN_COLUMNS 256
-#define MS_NUM_RUN_COLUMNS 40 /* that are read; others may be there */
 
 /* Cells by name. Absent: NULL, -1, NaN. */
 typedef struct ms_run_cells {
@@ -19,16 +16,10 @@ typedef struct ms_run_cells {
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;
 } ms_run_cells;
 
-/* Where the columns that are read stand in a file. */
-typedef struct ms_run_columns {
-    int num_columns;
-    int place[MS_NUM_RUN_COLUMNS];
-} ms_run_columns;
-
 ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
-                              ms_run_columns *out);
+                              ms_cell_columns *out);
 /* NULL, or what is malformed in the row. */
-const char *ms_run_cells_read(ms_arena *arena, const ms_run_columns *found,
+const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
                               const ms_csv_row *row, ms_run_cells *out);
 
 /* ---- names ---- */

@@ -1,0 +1,155 @@
+#include "base/cells.h"
+
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_read(const ms_cell_columns *columns, const char *name)
+{
+    for (int i = 0; i < columns->num_rules; i++)
+        if (strcmp(columns->rules[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Names the header's own columns that nobody reads: one of them may be the missing one, misspelt. */
+static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *missing,
+                        const ms_csv_row *header)
+{
+    const char **unread = MS_NEW_ARRAY(cx->arena, header->num_cells, const char *);
+    int num_unread = 0;
+    for (int i = 0; i < header->num_cells; i++)
+        if (!is_read(columns, header->cells[i]))
+            unread[num_unread++] = header->cells[i];
+    const char *nearest = ms_nearest(missing, unread, num_unread);
+    if (nearest != NULL)
+        ms_hint(cx, "is it the one called \"%s\"?", nearest);
+}
+
+/* Which of the header's cells is called `name`; -1: none. Twice is an error. */
+static int find_column(ms_ctx *cx, ms_loc loc, const ms_csv_row *header, const char *name)
+{
+    int place = -1;
+    for (int j = 0; j < header->num_cells; j++) {
+        if (strcmp(header->cells[j], name) != 0)
+            continue;
+        if (place >= 0)
+            ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is there twice", name);
+        place = j;
+    }
+    return place;
+}
+
+ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
+                        const ms_cell_rule *rules, int num_rules, ms_cell_columns *out)
+{
+    int num_errors = cx->num_errors;
+    ms_loc loc = {.file = file, .line = header->line};
+    assert(num_rules <= MS_MAX_CELL_RULES);
+    *out = (ms_cell_columns){
+        .rules = rules, .num_rules = num_rules, .num_columns = header->num_cells};
+    if (header->fault != NULL)
+        return ms_fail(cx, MS_EINPUT, loc, "malformed header: %s", header->fault);
+    for (int i = 0; i < num_rules; i++) {
+        out->place[i] = find_column(cx, loc, header, rules[i].name);
+        if (out->place[i] >= 0)
+            continue;
+        ms_fail(cx, MS_EINPUT, loc, "column \"%s\" is missing", rules[i].name);
+        hint_column(cx, out, rules[i].name, header);
+    }
+    return cx->num_errors > num_errors ? MS_EINPUT : MS_OK;
+}
+
+/* Foreign bytes in messages and tables: control characters and what is no UTF-8 as \xNN, at most 40 characters. */
+static const char *printable(ms_arena *arena, const char *text)
+{
+    const size_t most = 40;
+    size_t length = strlen(text), at = 0;
+    const char *out = "";
+    for (size_t num = 0; at < length && num < most; num++) {
+        size_t step = ms_utf8_step(text + at, length - at);
+        unsigned char byte = (unsigned char)text[at];
+        if (step == 0 || byte < 0x20 || byte == 0x7f)
+            out = ms_arena_printf(arena, "%s\\x%02X", out, byte);
+        else
+            out = ms_arena_printf(arena, "%s%.*s", out, (int)step, text + at);
+        at += step == 0 ? 1 : step;
+    }
+    return at < length ? ms_arena_printf(arena, "%s...", out) : out;
+}
+
+static bool is_printable(const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t at = 0, step; at < length; at += step) {
+        step = ms_utf8_step(text + at, length - at);
+        if (step == 0 || (unsigned char)text[at] < 0x20 || text[at] == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static const char *read_number(ms_arena *arena, const ms_cell_rule *column,
+                               const char *text, double *out)
+{
+    const double most = 16777216.0; /* products of three stay exact */
+    char *end = NULL;
+    *out = strtod(text, &end);
+    bool is_count = column->kind == MS_CELL_COUNT;
+    bool in_range = is_count ? *out >= 0 && *out <= most && *out == floor(*out)
+                             : *out > 0 && *out <= 1e18;
+    if (end != text && *end == '\0' && strpbrk(text, "xXnN") == NULL && in_range)
+        return NULL;
+    return ms_arena_printf(
+        arena, "%s is \"%s\", must be %s", column->name, printable(arena, text),
+        is_count ? "a whole number from 0 to 16777216" : "a positive number");
+}
+
+static const char *read_cell(ms_arena *arena, const ms_cell_rule *column,
+                             const char *text, void *out)
+{
+    char *target = (char *)out + column->offset;
+    bool empty = text[0] == '\0';
+    double number = (double)NAN;
+    const char *fault = NULL;
+    switch (column->kind) {
+    case MS_CELL_TEXT:
+        if (!is_printable(text))
+            fault = ms_arena_printf(arena, "%s holds foreign bytes: \"%s\"", column->name,
+                                    printable(arena, text));
+        *(const char **)(void *)target = empty ? NULL : text;
+        break;
+    case MS_CELL_COUNT:
+        if (!empty)
+            fault = read_number(arena, column, text, &number);
+        *(long *)(void *)target = empty || fault != NULL ? -1 : (long)number;
+        break;
+    case MS_CELL_POSITIVE:
+        if (!empty)
+            fault = read_number(arena, column, text, &number);
+        *(double *)(void *)target = number;
+        break;
+    }
+    return fault;
+}
+
+const char *ms_cells_read(ms_arena *arena, const ms_cell_columns *columns,
+                          const ms_csv_row *row, void *out)
+{
+    if (row->fault != NULL)
+        return row->fault;
+    if (row->num_cells != columns->num_columns)
+        return ms_arena_printf(arena, "%d fields, but the header has %d", row->num_cells,
+                               columns->num_columns);
+    const char *first_fault = NULL;
+    for (int i = 0; i < columns->num_rules; i++) {
+        const char *text = row->cells[columns->place[i]];
+        const char *fault = read_cell(arena, &columns->rules[i], text, out);
+        if (first_fault == NULL)
+            first_fault = fault;
+    }
+    return first_fault;
+}

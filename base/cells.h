@@ -1,0 +1,37 @@
+/* The cells of a CSV row as a struct: which columns are read, where they stand in a file, and what is malformed in a row. */
+#ifndef MS_BASE_CELLS_H
+#define MS_BASE_CELLS_H
+
+#include "base/csv.h"
+
+typedef enum ms_cell_kind {
+    MS_CELL_TEXT,    /* const char *; NULL: empty */
+    MS_CELL_COUNT,   /* long, >= 0, without fraction; -1: empty */
+    MS_CELL_POSITIVE /* double, a measurement; NaN: empty */
+} ms_cell_kind;
+
+/* One column that is read, into the struct at `offset`. */
+typedef struct ms_cell_rule {
+    const char *name;
+    ms_cell_kind kind;
+    size_t offset;
+} ms_cell_rule;
+
+#define MS_MAX_CELL_RULES 64
+
+/* Where the columns that are read stand in a file; others may be there. */
+typedef struct ms_cell_columns {
+    const ms_cell_rule *rules;
+    int num_rules;
+    int num_columns;
+    int place[MS_MAX_CELL_RULES];
+} ms_cell_columns;
+
+/* Errors: MS_EINPUT, all of them: the header is malformed, lacks a column or has one twice. `rules` must live as long as `out`. */
+ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
+                        const ms_cell_rule *rules, int num_rules, ms_cell_columns *out);
+/* NULL, or what is malformed in the row, first fault first. Cells that are read stand in *out all the same when the row has as many as the header. */
+const char *ms_cells_read(ms_arena *arena, const ms_cell_columns *columns,
+                          const ms_csv_row *row, void *out);
+
+#endif
