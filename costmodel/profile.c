@@ -9,7 +9,8 @@
 #include <string.h>
 
 const char *const ms_provenance_names[] = {"spec", "measured", "fitted", "assumed", NULL};
-const char *const ms_attention_kernel_names[] = {"unfused", "triton", "fa2", "fa3", NULL};
+const char *const ms_attention_kernel_names[] = {"unfused", "triton", "fa2",
+                                                 "cudnn",   "fa3",    NULL};
 
 typedef struct coefficient_text {
     int from;
@@ -103,6 +104,11 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
         .required = true, .nullable = true, .low = (least), .high = (most),              \
         .unit = (quantity), .help = (text)                                               \
     }
+#define OPTIONAL(type, member, keyword, quantity, most, text)                            \
+    {                                                                                    \
+        .kind = MS_FIELD_ANY, .key = (keyword), .offset = offsetof(type, member),        \
+        .low = 0, .high = (most), .unit = (quantity), .help = (text)                     \
+    }
 #define FRACTION(type, member, keyword, text)                                            \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1.5, text)
 /* Of a listed rate, which for CPU cores is a guess: caches can be much faster than the memory that is listed. */
@@ -127,6 +133,10 @@ const ms_field ms_profile_fields[] = {
                 "rows of an output tile"),
     COEFFICIENT(ms_profile, tile_n, "tile_n", MS_UNIT_COUNT, 1, 4096,
                 "columns of an output tile"),
+    OPTIONAL(ms_profile, wave_frac, "wave", MS_UNIT_COUNT, 1,
+             "idle time of the last wave of tiles that is lost; left out: none"),
+    OPTIONAL(ms_profile, small_tile_loss, "small_tile", MS_UNIT_COUNT, 10,
+             "what a tile of twice the traffic takes longer; left out: nothing"),
     RATE_FRACTION(ms_profile, hbm_frac, "hbm_frac", "of the listed memory rate"),
     SECONDS(ms_profile, launch_s, "launch", "host time to launch one kernel"),
     SECONDS(ms_profile, p2p_base_s, "p2p_base",
@@ -157,6 +167,14 @@ const ms_field ms_gemm_fields[] = {
     COEFFICIENT(ms_gemm_profile, k_half, "k_half", MS_UNIT_COUNT, 0, 1e5,
                 "depth of the prologue"),
     SECONDS(ms_gemm_profile, overhead_s, "overhead", "launch and drain of one kernel"),
+    OPTIONAL(ms_gemm_profile, hbm_frac, "hbm_frac", MS_UNIT_COUNT, 1.5,
+             "of the listed memory rate, operands; left out: as streaming kernels"),
+    OPTIONAL(ms_gemm_profile, depth_s, "depth", MS_UNIT_SECONDS, 1e-3,
+             "time of a block along one element of depth; left out: none"),
+    OPTIONAL(ms_gemm_profile, quantise_overhead_s, "quantise_overhead", MS_UNIT_SECONDS,
+             1, "of making operands of 8 bits or less; left out: none"),
+    OPTIONAL(ms_gemm_profile, quantise_frac, "quantise", MS_UNIT_COUNT, 1.5,
+             "of the listed memory rate, making such operands; left out: free"),
     FRACTION(ms_gemm_profile, sustained_frac, "sustained",
              "clocks in training, of isolated kernels"),
     {0}};
