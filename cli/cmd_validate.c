@@ -2,6 +2,7 @@
 #include "base/csv.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/validate_kernels.h"
 #include "sim/validation.h"
 
 #include <string.h>
@@ -114,6 +115,7 @@ typedef struct table_kind {
 /* All that are no published runs. A row:
  *     {"collectives", {"system", "collective", "algo", "time_us"}, ms_validate_collectives_command}, */
 static const table_kind table_kinds[] = {
+    {"kernels", {"gpu", "op", "k_or_seq", "tflops"}, ms_validate_kernels_command},
     {0},
 };
 
