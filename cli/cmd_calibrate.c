@@ -1,6 +1,7 @@
 /* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
 #include "base/clock.h"
 #include "base/number.h"
+#include "cli/calibrate_kernels.h"
 #include "cli/calibrate_report.h"
 #include "cli/calibrate_runs.h"
 #include "cli/commands.h"
@@ -10,6 +11,7 @@
 #include "exec/environment.h"
 #include "exec/launch.h"
 #include "exec/measure.h"
+#include "sim/kernel_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -464,6 +466,8 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, &set, 1));
     if (args->done)
         return MS_OK;
+    if (options.runs.runs != NULL && ms_kernel_rows_recognise(cx, options.runs.runs))
+        return ms_calibrate_from_kernels(cx, args, options.runs.runs);
     if (options.runs.runs != NULL)
         return ms_calibrate_from_runs(cx, args, &options.runs);
     request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};

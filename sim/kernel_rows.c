@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const ms_cell_rule columns[] = {
     {"source", MS_CELL_TEXT, offsetof(ms_kernel_cells, source)},
@@ -99,11 +100,22 @@ static bool in_first_half(ms_arena *arena, const ms_kernel_cells *c)
     return (hash >> 20 & 1) != 0;
 }
 
-/* "owner/repository" of "owner/repository@revision:file", or a whole address. */
+/* "owner/repository" of "owner/repository@revision:file", or an address without its last part. */
 static size_t key_length(const char *source)
 {
-    return strncmp(source, "http", 4) == 0 ? strcspn(source, " ")
-                                           : strcspn(source, "@: ");
+    if (strncmp(source, "http", 4) != 0)
+        return strcspn(source, "@: ");
+    size_t length = strcspn(source, " ");
+    while (length > 0 && source[length - 1] != '/')
+        length--;
+    return length;
+}
+
+static const char *origin_of(ms_arena *arena, const char *source)
+{
+    return strncmp(source, "http", 4) == 0
+               ? source
+               : ms_arena_strndup(arena, source, strcspn(source, ":"));
 }
 
 static bool names_source(const ms_coefficient *c, const char *source)
@@ -117,11 +129,9 @@ static bool names_source(const ms_coefficient *c, const char *source)
     return false;
 }
 
-static bool is_fitted(const ms_kernel_row *row)
+static bool is_of_fitted_source(const ms_kernel_row *row)
 {
     const ms_attention_profile *attention = &row->profile->attention[row->kernel];
-    if (!row->in_half)
-        return false;
     if (!row->is_attention)
         return names_source(&row->profile->gemm[row->dtype].efficiency, row->source);
     return names_source(row->passes == MS_KERNEL_BACKWARD
@@ -169,11 +179,13 @@ static void read_row(row_reader *r, const ms_cell_columns *found,
         return;
     }
     row->source = cells.source;
+    row->origin = origin_of(r->cx->arena, cells.source);
     row->gpu = cells.gpu;
     row->op = cells.op;
     row->reason = resolve(r, &cells, row);
     row->in_half = in_first_half(r->cx->arena, &cells);
-    row->fitted = row->reason == NULL && is_fitted(row);
+    row->of_fitted_source = row->reason == NULL && is_of_fitted_source(row);
+    row->fitted = row->of_fitted_source && row->in_half;
 }
 
 static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv, ms_kernel_rows *out)
@@ -208,4 +220,23 @@ ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
 {
     ms_csv csv = ms_csv_open(text, length);
     return read_csv(cx, name, &csv, out);
+}
+
+bool ms_kernel_rows_recognise(ms_ctx *cx, const char *path)
+{
+    static const char *const telling[] = {"gpu", "op", "k_or_seq", "tflops"};
+    const int num_telling = (int)(sizeof telling / sizeof telling[0]);
+    struct stat facts;
+    ms_csv csv;
+    ms_csv_row header;
+    ms_ctx trial = {.arena = cx->arena};
+    if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) ||
+        ms_csv_load(&trial, path, &csv) != MS_OK ||
+        !ms_csv_next(cx->arena, &csv, &header))
+        return false;
+    int num_found = 0;
+    for (int i = 0; i < header.num_cells; i++)
+        for (int j = 0; j < num_telling; j++)
+            num_found += strcmp(header.cells[i], telling[j]) == 0;
+    return num_found >= num_telling;
 }

@@ -11,11 +11,13 @@ enum { MS_KERNEL_FORWARD = 1, MS_KERNEL_BACKWARD = 2 };
 typedef struct ms_kernel_row {
     int line;
     const char *source, *gpu, *op;
+    const char *origin; /* the source without the file: "owner/repository@revision" */
     const char *reason; /* why it is not priced; NULL: it is */
     const char *fault;  /* what is malformed; NULL: nothing */
     double measured_s;
     bool in_half; /* that coefficients may be fitted on: by a hash of the shape alone */
-    bool fitted;  /* in that half, and its coefficients name the source */
+    bool of_fitted_source; /* its coefficients name the source */
+    bool fitted;           /* both */
     /* only without reason */
     const ms_cluster *cluster;
     const ms_profile *profile; /* with the rates of kernels in isolation */
@@ -34,6 +36,8 @@ typedef struct ms_kernel_rows {
     ms_kernel_row *rows; /* in the order of the file */
 } ms_kernel_rows;
 
+/* Whether the file at `path` begins with the header of such a table; what can be read only once does not. */
+bool ms_kernel_rows_recognise(ms_ctx *cx, const char *path);
 /* Reads the file ("-" is standard input); everything lives in cx->arena. Malformed rows are rows with a fault. Errors: MS_EIO, and
  * MS_EINPUT for a header that lacks a column, or has one twice, and for an empty file. */
 ms_status ms_kernel_rows_load(ms_ctx *cx, const char *path, ms_kernel_rows *out);

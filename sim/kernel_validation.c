@@ -82,34 +82,44 @@ static void adapt(ms_ctx *cx, const entry *entries, int num_entries, ms_kernel_s
 
 /* ---- scores ---- */
 
+ms_kernel_errors ms_kernel_errors_of(ms_arena *arena, const ms_kernel_row *const *rows,
+                                     const double *predicted_s, int num_rows)
+{
+    double *signs = MS_NEW_ARRAY(arena, num_rows, double);
+    double *sizes = MS_NEW_ARRAY(arena, num_rows, double);
+    for (int i = 0; i < num_rows; i++) {
+        signs[i] = ms_run_error_frac(predicted_s[i], rows[i]->measured_s);
+        sizes[i] = fabs(signs[i]);
+    }
+    return (ms_kernel_errors){num_rows, ms_quantile(sizes, num_rows, 0.5),
+                              ms_quantile(sizes, num_rows, 0.9),
+                              ms_quantile(signs, num_rows, 0.5)};
+}
+
+/* Of the rows that count; priced at the source's rate if `adapted`. */
 static ms_kernel_errors errors_of(ms_arena *arena, const entry *entries, int num_entries,
                                   bool (*counts)(const ms_kernel_row *),
                                   const ms_kernel_score *adapted)
 {
-    double *signs = MS_NEW_ARRAY(arena, num_entries, double);
-    double *sizes = MS_NEW_ARRAY(arena, num_entries, double);
-    ms_kernel_errors out = {0};
+    const ms_kernel_row **rows = MS_NEW_ARRAY(arena, num_entries, const ms_kernel_row *);
+    double *predicted_s = MS_NEW_ARRAY(arena, num_entries, double);
+    int num_rows = 0;
     for (int i = 0; i < num_entries; i++) {
-        double predicted_s = entries[i].predicted_s;
         if (!counts(entries[i].row))
             continue;
-        if (adapted != NULL)
-            predicted_s = adapted_s(predicted_s, adapted);
-        signs[out.num_rows] = ms_run_error_frac(predicted_s, entries[i].row->measured_s);
-        sizes[out.num_rows] = fabs(signs[out.num_rows]);
-        out.num_rows++;
+        rows[num_rows] = entries[i].row;
+        predicted_s[num_rows++] = adapted == NULL
+                                      ? entries[i].predicted_s
+                                      : adapted_s(entries[i].predicted_s, adapted);
     }
-    out.median_ape_frac = ms_quantile(sizes, out.num_rows, 0.5);
-    out.p90_ape_frac = ms_quantile(sizes, out.num_rows, 0.9);
-    out.bias_frac = ms_quantile(signs, out.num_rows, 0.5);
-    return out;
+    return ms_kernel_errors_of(arena, rows, predicted_s, num_rows);
 }
 
 static ms_kernel_score score_of(ms_ctx *cx, const entry *entries, int num_entries,
                                 bool detail)
 {
     const ms_kernel_row *first = entries[0].row;
-    ms_kernel_score out = {.gpu = first->gpu, .source = first->source};
+    ms_kernel_score out = {.gpu = first->gpu, .source = first->origin};
     if (detail) {
         out.op = first->op;
         out.dtype = ms_dtype_names[first->dtype];
@@ -125,10 +135,11 @@ static ms_kernel_score score_of(ms_ctx *cx, const entry *entries, int num_entrie
 }
 
 
+/* Files of one revision of a repository are one source. */
 static int by_source(const entry *a, const entry *b)
 {
     int order = strcmp(a->row->gpu, b->row->gpu);
-    return order != 0 ? order : strcmp(a->row->source, b->row->source);
+    return order != 0 ? order : strcmp(a->row->origin, b->row->origin);
 }
 
 static int by_detail(const entry *a, const entry *b)

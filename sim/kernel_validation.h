@@ -35,6 +35,12 @@ typedef struct ms_kernel_validation {
 ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
                              ms_kernel_validation *out);
 
+/* Errors of predictions of some rows. */
+ms_kernel_errors ms_kernel_errors_of(ms_arena *arena, const ms_kernel_row *const *rows,
+                                     const double *predicted_s, int num_rows);
+/* An object. */
+void ms_kernel_errors_write(ms_jout *out, const ms_kernel_errors *errors);
+
 /* meshsim.validation-kernels/1. Errors are fractions. */
 void ms_kernel_validation_write_json(ms_jout *out,
                                      const ms_kernel_validation *validation);

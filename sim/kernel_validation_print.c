@@ -4,19 +4,23 @@
 #include "sim/score_print.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- JSON ---- */
 
-static void write_errors(ms_jout *out, const char *key, const ms_kernel_errors *errors)
+void ms_kernel_errors_write(ms_jout *out, const ms_kernel_errors *errors)
 {
-    ms_jout_key(out, key);
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "n", errors->num_rows);
     ms_jout_number_field(out, "median_ape", errors->median_ape_frac);
     ms_jout_number_field(out, "bias", errors->bias_frac);
     ms_jout_number_field(out, "p90_ape", errors->p90_ape_frac);
     ms_jout_end_object(out);
+}
+
+static void write_errors(ms_jout *out, const char *key, const ms_kernel_errors *errors)
+{
+    ms_jout_key(out, key);
+    ms_kernel_errors_write(out, errors);
 }
 
 static void write_scores(ms_jout *out, const char *key, const ms_kernel_score *scores,
@@ -113,15 +117,6 @@ static void adapted_cells(ms_table *table, const ms_kernel_score *score)
     ms_percent_cell(table, score->adapted.median_ape_frac);
 }
 
-/* "owner/repository" of "owner/repository@revision:file". */
-static const char *short_source(ms_arena *arena, const char *source)
-{
-    const size_t most = 48;
-    size_t length =
-        strncmp(source, "http", 4) == 0 ? strlen(source) : strcspn(source, ":");
-    return ms_arena_strndup(arena, source, length < most ? length : most);
-}
-
 #define ERROR_COLUMNS                                                                    \
     "fitted|median (%)|bias (%)|p90 (%)|not fitted|median (%)|bias (%)|p90 (%)|rate|"    \
     "launch (us)|median (%)"
@@ -135,7 +130,7 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scor
     for (int i = 0; i < num_scores; i++) {
         const ms_kernel_score *score = &scores[i];
         ms_table_cell(table, "%s", score->gpu);
-        ms_table_cell(table, "%s", short_source(arena, score->source));
+        ms_table_cell(table, "%.48s", score->source);
         if (detail) {
             ms_table_cell(table, "%s", score->op);
             ms_table_cell(table, "%s", score->dtype);
