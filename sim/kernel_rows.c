@@ -60,8 +60,9 @@ static const char *cluster_name(const char *gpu)
     static const struct {
         const char *part, *name;
     } rules[] = {
-        {"A100-PCIe", "a100-pcie"}, {"H100-PCIe", NULL},    {"GH200", NULL},
-        {"SM100", "hgx-b200"},      {"MI300X", "mi300x"},
+        {"A100-PCIe", "a100-pcie-80g"}, {"H100-PCIe", "h100-pcie"}, {"GH200", "gh200"},
+        {"SM100", "hgx-b200"},          {"MI300X", "mi300x"},       {"MI325X", "mi325x"},
+        {"MI355X", "mi355x"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strstr(gpu, rules[i].part) != NULL)

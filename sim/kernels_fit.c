@@ -24,19 +24,22 @@ typedef struct trial {
 typedef struct law_parameter {
     const char *key;
     ms_unit unit;
-    double *target;
+    ms_coefficient *target;
     double start;
     bool optional;
 } law_parameter;
 
+/* What the profile only assumes stays as it is. */
 static void add(ms_fit_problem *problem, trial *t, ms_kernel_fit *out,
                 const law_parameter *p)
 {
-    int i = problem->num_parameters++;
-    problem->parameters[i] = (ms_fit_parameter){p->key, p->start, p->optional};
-    out->values[out->num_values++] =
-        (ms_kernel_fit_value){.key = p->key, .unit = p->unit, .shipped = *p->target};
-    t->targets[t->num_targets++] = p->target;
+    if (p->target->source == NULL || p->target->from == MS_ASSUMED)
+        return;
+    problem->parameters[problem->num_parameters++] =
+        (ms_fit_parameter){p->key, p->start, p->optional};
+    out->values[out->num_values++] = (ms_kernel_fit_value){
+        .key = p->key, .unit = p->unit, .shipped = p->target->value};
+    t->targets[t->num_targets++] = &p->target->value;
 }
 
 /* Six at most: types below 16 bits take the launch of 16-bit products and the wave of the device as they are, since every row makes its operands. */
@@ -45,17 +48,16 @@ static void add_product(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
     const ms_kernel_row *row = t->rows[0];
     ms_gemm_profile *gemm = &t->profile.gemm[row->dtype];
     const law_parameter common[] = {
-        {"efficiency", MS_UNIT_COUNT, &gemm->efficiency.value, 0.7, false},
-        {"k_half", MS_UNIT_COUNT, &gemm->k_half.value, 100.0, true},
-        {"hbm_frac", MS_UNIT_COUNT, &gemm->hbm_frac.value, 0.8, false},
-        {"depth", MS_UNIT_SECONDS, &gemm->depth_s.value, 0.5e-9, true}};
+        {"efficiency", MS_UNIT_COUNT, &gemm->efficiency, 0.7, false},
+        {"k_half", MS_UNIT_COUNT, &gemm->k_half, 100.0, true},
+        {"hbm_frac", MS_UNIT_COUNT, &gemm->hbm_frac, 0.8, false},
+        {"depth", MS_UNIT_SECONDS, &gemm->depth_s, 0.5e-9, true}};
     const law_parameter plain[] = {
-        {"overhead", MS_UNIT_SECONDS, &gemm->overhead_s.value, 4e-6, true},
-        {"wave", MS_UNIT_COUNT, &t->profile.wave_frac.value, 0.2, true}};
-    const law_parameter made[] = {{"quantise_overhead", MS_UNIT_SECONDS,
-                                   &gemm->quantise_overhead_s.value, 8e-6, true},
-                                  {"quantise", MS_UNIT_COUNT, &gemm->quantise_frac.value,
-                                   0.4, false}};
+        {"overhead", MS_UNIT_SECONDS, &gemm->overhead_s, 4e-6, true},
+        {"wave", MS_UNIT_COUNT, &t->profile.wave_frac, 0.2, true}};
+    const law_parameter made[] = {
+        {"quantise_overhead", MS_UNIT_SECONDS, &gemm->quantise_overhead_s, 8e-6, true},
+        {"quantise", MS_UNIT_COUNT, &gemm->quantise_frac, 0.4, false}};
     for (int i = 0; i < 4; i++)
         add(problem, t, out, &common[i]);
     for (int i = 0; i < 2; i++)
@@ -79,6 +81,16 @@ static bool any_small_head(const trial *t, int num_rows)
     return false;
 }
 
+/* Long kernels do not tell their launch from a ramp over the sequence. */
+static bool any_short(const trial *t, int num_rows)
+{
+    const double short_s = 1e-3;
+    for (int i = 0; i < num_rows; i++)
+        if (t->rows[i]->measured_s < short_s)
+            return true;
+    return false;
+}
+
 static void add_attention(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
 {
     const ms_kernel_row *row = t->rows[0];
@@ -86,15 +98,15 @@ static void add_attention(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
     int num_rows = problem->num_points;
     double rate = 0.5 * row->cluster->device.peak_flop_per_s[row->dtype];
     const law_parameter forward = {"forward", MS_UNIT_FLOP_PER_S,
-                                   &attention->forward_flop_per_s.value, rate, false};
+                                   &attention->forward_flop_per_s, rate, false};
     const law_parameter backward = {"backward", MS_UNIT_FLOP_PER_S,
-                                    &attention->backward_flop_per_s.value, rate, false};
+                                    &attention->backward_flop_per_s, rate, false};
     const law_parameter small = {"small_head", MS_UNIT_COUNT,
-                                 &attention->small_head_frac.value, 0.8, false};
+                                 &attention->small_head_frac, 0.8, false};
     const law_parameter half = {"half_sequence", MS_UNIT_COUNT,
-                                &attention->half_sequence.value, 500.0, true};
-    const law_parameter launch = {"overhead", MS_UNIT_SECONDS,
-                                  &attention->overhead_s.value, 1e-5, true};
+                                &attention->half_sequence, 500.0, true};
+    ms_coefficient *overhead = &attention->overhead_s;
+    const law_parameter launch = {"overhead", MS_UNIT_SECONDS, overhead, 1e-5, true};
     bool alone = any_passes(t, num_rows, MS_KERNEL_FORWARD),
          back = any_passes(t, num_rows, MS_KERNEL_BACKWARD),
          both = any_passes(t, num_rows, MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD);
@@ -106,7 +118,11 @@ static void add_attention(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
     if (any_small_head(t, num_rows))
         add(problem, t, out, &small);
     add(problem, t, out, &half);
-    add(problem, t, out, &launch);
+    if (any_short(t, num_rows)) { /* of the source's host, whether shipped or not */
+        overhead->source = "host";
+        overhead->from = MS_FITTED;
+        add(problem, t, out, &launch);
+    }
 }
 
 /* The pricer follows what it was made from. */
@@ -123,7 +139,8 @@ static void set_rates(trial *t, const ms_kernel_row *row)
                 .value;
         p->attention_small_head_frac = attention->small_head_frac.value;
         p->attention_half_sequence = attention->half_sequence.value;
-        p->attention_overhead_s = attention->overhead_s.value;
+        p->attention_overhead_s =
+            isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value;
         return;
     }
     p->gemm_flop_per_s = device->peak_flop_per_s[row->dtype] * gemm->efficiency.value;
