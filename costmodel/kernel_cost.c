@@ -184,9 +184,9 @@ static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *sha
     double results = shape->batch * shape->m * shape->n;
     double wider_bytes =
         ms_max(shape->result_bytes - ms_max(shape->element_bytes, 2.0), 0.0);
-    double compute_s =
-        flop / pricer->gemm_flop_per_s +
-        unhidden_result_frac * wider_bytes * results / pricer->gemm_hbm_bytes_per_s;
+    double compute_s = flop / pricer->gemm_flop_per_s + unhidden_result_frac *
+                                                            wider_bytes * results /
+                                                            pricer->gemm_hbm_bytes_per_s;
     double operand_bytes = /* kept in 16 bits, multiplied in fewer */
         ms_min(shape->element_bytes, ms_dtype_bytes(pricer->compute));
     double traffic_bytes =
@@ -218,8 +218,7 @@ double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
         return seconds;
     double bytes = shape.batch * shape.m * shape.k *
                    (2.0 + ms_dtype_bytes(pricer->compute)); /* read, written */
-    return seconds +
-           pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
+    return seconds + pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
            bytes / pricer->quantise_bytes_per_s;
 }
 

@@ -12,10 +12,10 @@ typedef struct ms_pricer {
     const ms_profile *profile;
     const ms_stack *stack;
     ms_dtype compute;
-    double gemm_flop_per_s; /* peak * efficiency * sustained */
-    double gemm_hbm_bytes_per_s;      /* list * gemm.hbm_frac */
-    double quantise_bytes_per_s;      /* list * gemm.quantise; 0: free */
-    double hbm_bytes_per_s; /* list * hbm_frac */
+    double gemm_flop_per_s;      /* peak * efficiency * sustained */
+    double gemm_hbm_bytes_per_s; /* list * gemm.hbm_frac */
+    double quantise_bytes_per_s; /* list * gemm.quantise; 0: free */
+    double hbm_bytes_per_s;      /* list * hbm_frac */
     double
         attention_forward_flop_per_s; /* sustained, head dimension >= 128, s -> infinity */
     double attention_backward_flop_per_s;

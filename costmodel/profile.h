@@ -34,7 +34,7 @@ typedef struct ms_gemm_profile {
     ms_coefficient overhead_s; /* t0: launch and drain of one kernel */
     ms_coefficient
         hbm_frac; /* b: of the listed HBM rate that operands reach; 0: the profile's */
-    ms_coefficient depth_s;    /* ck: one block along one element of depth; 0: nothing */
+    ms_coefficient depth_s; /* ck: one block along one element of depth; 0: nothing */
     /* making operands of 8 bits and less from 16 bits */
     ms_coefficient quantise_overhead_s;
     ms_coefficient

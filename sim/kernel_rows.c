@@ -22,7 +22,9 @@ static const ms_cell_rule columns[] = {
     {"dtype", MS_CELL_TEXT, offsetof(ms_kernel_cells, dtype)},
     {"tflops", MS_CELL_POSITIVE, offsetof(ms_kernel_cells, tflops)},
 };
-enum { NUM_COLUMNS = sizeof columns / sizeof columns[0] };
+enum {
+    NUM_COLUMNS = sizeof columns / sizeof columns[0]
+};
 
 /* ---- devices ---- */
 

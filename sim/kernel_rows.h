@@ -6,7 +6,10 @@
 #include "costmodel/kernel_cost.h"
 
 /* What a row runs, once each. */
-enum { MS_KERNEL_FORWARD = 1, MS_KERNEL_BACKWARD = 2 };
+enum {
+    MS_KERNEL_FORWARD = 1,
+    MS_KERNEL_BACKWARD = 2
+};
 
 typedef struct ms_kernel_row {
     int line;

@@ -89,8 +89,8 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
     if (!read_count(c->n, &n) || c->m <= 0 || c->k <= 0)
         return "shape: m, n or k not stated";
     double element_bytes = ms_dtype_bytes(row->dtype);
-    row->product = (ms_gemm_shape){
-        1.0, (double)c->m, n, (double)c->k, element_bytes, result_bytes(row->op)};
+    row->product = (ms_gemm_shape){1.0,          (double)c->m,  n,
+                                   (double)c->k, element_bytes, result_bytes(row->op)};
     row->sequence = 1.0;
     /* TensorRT-LLM's operation makes its operand from bf16 (aiconfigurator collector) */
     row->quantises = has(row->op, "torch_flow") && element_bytes < 2.0;

@@ -134,7 +134,6 @@ static ms_kernel_score score_of(ms_ctx *cx, const entry *entries, int num_entrie
     return out;
 }
 
-
 /* Files of one revision of a repository are one source. */
 static int by_source(const entry *a, const entry *b)
 {

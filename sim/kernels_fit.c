@@ -101,10 +101,10 @@ static void add_attention(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
                                    &attention->forward_flop_per_s, rate, false};
     const law_parameter backward = {"backward", MS_UNIT_FLOP_PER_S,
                                     &attention->backward_flop_per_s, rate, false};
-    const law_parameter small = {"small_head", MS_UNIT_COUNT,
-                                 &attention->small_head_frac, 0.8, false};
-    const law_parameter half = {"half_sequence", MS_UNIT_COUNT,
-                                &attention->half_sequence, 500.0, true};
+    const law_parameter small = {"small_head", MS_UNIT_COUNT, &attention->small_head_frac,
+                                 0.8, false};
+    const law_parameter half = {"half_sequence", MS_UNIT_COUNT, &attention->half_sequence,
+                                500.0, true};
     ms_coefficient *overhead = &attention->overhead_s;
     const law_parameter launch = {"overhead", MS_UNIT_SECONDS, overhead, 1e-5, true};
     bool alone = any_passes(t, num_rows, MS_KERNEL_FORWARD),
