@@ -1,6 +1,7 @@
 /* CSV files of published runs from arbitrary bytes: no crash, lines only grow, and every row has a plan that is legal or
  * a reason. */
 #include "base/csv.h"
+#include "sim/kernel_rows.h"
 #include "sim/runs.h"
 
 #include <stdint.h>
@@ -26,6 +27,23 @@ static void read_rows(ms_arena *arena, const char *text, size_t size)
     }
 }
 
+static void read_kernels(ms_ctx *cx, const char *text, size_t size)
+{
+    ms_kernel_rows rows;
+    if (ms_kernel_rows_read(cx, "fuzz", text, size, &rows) != MS_OK)
+        return;
+    for (int i = 0; i < rows.num_rows; i++) {
+        const ms_kernel_row *row = &rows.rows[i];
+        ms_pricer pricer;
+        require(row->fault == NULL || row->reason != NULL);
+        if (row->reason != NULL)
+            continue;
+        require(row->measured_s > 0.0);
+        require(ms_kernel_row_pricer(cx, row, &pricer) == MS_OK);
+        require(ms_kernel_row_s(&pricer, row) > 0.0);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ms_arena *arena = ms_arena_open();
@@ -43,6 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         require(cx.num_errors > 0);
     }
+    ms_ctx other = {.arena = arena};
+    read_kernels(&other, text, size);
     ms_arena_close(arena);
     return 0;
 }
