@@ -23,7 +23,7 @@ static double shipped_value(const ms_fit_constant *c)
 static void print_constants(FILE *out, ms_arena *arena, const ms_runs_fit *fit)
 {
     ms_table *table =
-        ms_table_new(arena, "constant|runs|sources|shipped|fitted|without runs");
+        ms_table_new(arena, "constant|runs|sources|shipped|fitted|90 %|without runs");
     for (int i = 0; i < fit->num_constants; i++) {
         const ms_fit_constant *c = &fit->constants[i];
         ms_table_cell(table, "%s", c->name);
@@ -31,9 +31,14 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_runs_fit *fit)
         ms_table_cell(table, "%d", c->num_sources);
         ms_table_cell(table, "%.4g", shipped_value(c));
         ms_table_cell(table, "%.4g", c->value);
+        ms_table_cell(table, "%.4g to %.4g", c->value_low, c->value_high);
         ms_table_cell(table, "%.4g", c->unknown);
     }
     ms_table_print(table, out);
+    int num_runs = 0;
+    for (int i = 0; i < fit->runs->num_runs; i++)
+        num_runs += fit->source_of[i] >= 0;
+    fprintf(out, "%d constants from %d runs\n", fit->num_constants, num_runs);
 }
 
 static void print_report(FILE *out, ms_arena *arena, const ms_runs_fit *fit,
@@ -61,6 +66,8 @@ static void write_constant(ms_jout *out, const ms_fit_constant *c)
     ms_jout_number_field(out, "sources", c->num_sources);
     ms_jout_number_field(out, "shipped", shipped_value(c));
     ms_jout_number_field(out, "fitted", c->value);
+    ms_jout_number_field(out, "fitted_low", c->value_low);
+    ms_jout_number_field(out, "fitted_high", c->value_high);
     ms_jout_number_field(out, "unknown", c->unknown);
     ms_jout_text_field(out, "unknown_source", c->unknown_source);
     ms_jout_end_object(out);
@@ -102,6 +109,7 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, ms_runs_fit *fi
 {
     ms_validation held_out;
     ms_runs_fit_make(fit, -1);
+    ms_runs_fit_intervals(fit);
     if (holdout)
         MS_TRY(hold_out(cx, fit, &held_out));
     if (args->common.json)

@@ -43,7 +43,6 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
-    ms_calibrate_runs runs;
     /* of ranks that calibrate starts: they measure once and write samples; collectives alone */
     ms_opt_integer launch;
     bool collectives;
@@ -67,14 +66,19 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
         "that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
         "; of cuda: by the name of the GPU)"),
-    ROW(MS_OPT_TEXT, runs.runs, "--from", "RUNS.csv",
-        "fit the constants that published runs tell, and measure nothing"),
-    ROW(MS_OPT_TEXT, runs.constants, "--constants", "NAME|FILE",
-        "that are fitted (default step-time)"),
-    ROW(MS_OPT_FLAG, runs.holdout, "--holdout",
-        "errors of each source by constants that were fitted without it"),
     ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
     ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
+    {0},
+};
+
+#define FROM_ROW(kind, member, ...) kind(ms_calibrate_runs, member, __VA_ARGS__)
+static const ms_option from_table[] = {
+    FROM_ROW(MS_OPT_TEXT, runs, "--from", "RUNS.csv",
+             "fit the constants that published runs tell, and measure nothing"),
+    FROM_ROW(MS_OPT_TEXT, constants, "--constants", "NAME|FILE",
+             "that are fitted (default step-time)"),
+    FROM_ROW(MS_OPT_FLAG, holdout, "--holdout",
+             "errors of each source by constants that were fitted without it"),
     {0},
 };
 
@@ -459,17 +463,38 @@ static ms_status write_report(const request *r, const ms_calibration *calibratio
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
+/* Either measures or reads published runs: what belongs to the other has no effect, and is refused. */
+static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
+                             const ms_option_set *from, bool has_runs)
+{
+    const char *idle = ms_options_given(has_runs ? measure : from, "--from");
+    if (idle == NULL)
+        return MS_OK;
+    if (has_runs)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "%s is for measuring, and with --from nothing is measured", idle);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%s is for constants from published runs, and no runs are given", idle);
+    ms_hint(cx, "--from RUNS.csv");
+    return MS_EINPUT;
+}
+
 ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
 {
     calibrate_options options = {0};
-    const ms_option_set set = {"calibrate", calibrate_table, &options};
-    MS_TRY(ms_args_read(cx, args, &set, 1));
+    ms_calibrate_runs runs = {0};
+    const ms_option_set sets[] = {
+        {"measuring this machine", calibrate_table, &options},
+        {"constants from published runs", from_table, &runs},
+    };
+    MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)
         return MS_OK;
-    if (options.runs.runs != NULL && ms_kernel_rows_recognise(cx, options.runs.runs))
-        return ms_calibrate_from_kernels(cx, args, options.runs.runs);
-    if (options.runs.runs != NULL)
-        return ms_calibrate_from_runs(cx, args, &options.runs);
+    MS_TRY(check_which(cx, &sets[0], &sets[1], runs.runs != NULL));
+    if (runs.runs != NULL && ms_kernel_rows_recognise(cx, runs.runs))
+        return ms_calibrate_from_kernels(cx, args, runs.runs);
+    if (runs.runs != NULL)
+        return ms_calibrate_from_runs(cx, args, &runs);
     request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};
     MS_TRY(check_options(&r));
     MS_TRY(set_up(&r));

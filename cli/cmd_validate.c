@@ -3,7 +3,9 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/validate_kernels.h"
-#include "sim/validation.h"
+#include "cli/validate_plot.h"
+#include "sim/validation_by.h"
+#include "sim/validation_worst.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -13,12 +15,26 @@
 typedef struct validate_options {
     const char *source;
     const char *id;
+    const char *by;
+    ms_opt_integer worst;
+    const char *plot;
 } validate_options;
+
+#define MAX_WORST 1000000
 
 static const ms_option validate_table[] = {
     MS_OPT_TEXT(validate_options, source, "--source", "TEXT",
                 "only rows whose source contains TEXT"),
     MS_OPT_TEXT(validate_options, id, "--id", "ID", "only the row with this id"),
+    MS_OPT_TEXT(validate_options, by, "--by", "KEY,...",
+                "errors by framework, gpu_type, model, precision, gpus, pp, tp, ... too; "
+                "gpu_type+precision is by both"),
+    MS_OPT_INTEGER(
+        validate_options, worst, "--worst", "N", 1, MAX_WORST,
+        "the N largest errors of step time, and where the predicted time goes"),
+    MS_OPT_TEXT(
+        validate_options, plot, "--plot", "FILE",
+        "a picture of predicted against measured; FILE ends in .png, .svg or .pdf"),
     {0},
 };
 
@@ -86,6 +102,13 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
                                const validate_options *options, const char *path)
 {
     ms_published_runs runs;
+    ms_run_keys *keys = NULL;
+    int num_keys = 0;
+    if (options->by != NULL)
+        MS_TRY(ms_run_keys_parse(cx, "--by", options->by, &keys, &num_keys));
+    ms_plot_target picture = {0};
+    if (options->plot != NULL)
+        MS_TRY(ms_validate_plot_open(cx, args, options->plot, path, &picture));
     MS_TRY(ms_runs_load(cx, path, &runs));
     filter(options, &runs);
     note_faults(cx, &runs);
@@ -97,8 +120,13 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
         ms_output_drop(cx, &out);
         return status;
     }
+    ms_validation_group(cx->arena, keys, num_keys, &validation);
+    if (options->worst.given)
+        ms_validation_find_worst(cx->arena, (int)options->worst.value, &validation);
     note_defaults(cx, &runs);
-    return write_result(cx, args, &out, &validation);
+    MS_TRY(write_result(cx, args, &out, &validation));
+    return options->plot == NULL ? MS_OK
+                                 : ms_validate_plot_write(cx, &picture, &validation);
 }
 
 /* ---- tables of other measurements ---- */

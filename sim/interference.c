@@ -27,7 +27,7 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
     ms_sharding sharding = planned->sharding;
     double frac = planned->workload->stack->interference_frac.value;
     if (at->forward)
-        return at->first_forward && gathers_once
+        return at->first_forward && gathers_once && !at->stage->pipelined
                    ? frac * ms_min(sum->forward_s, sum->gather_s)
                    : 0.0;
     if (!at->weights)
@@ -35,6 +35,9 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
     double comm_s = 0.0, reduce_s = sum->reduce_s;
     if (sharding == MS_ZERO_2)
         reduce_s += at->stage->tied_reduce_s;
+    if (at->last_backward && at->stage->pipelined && sharding != MS_ZERO_2 &&
+        sharding != MS_ZERO_3)
+        return 0.0; /* counts at the end of the rank */
     if (at->last_backward) {
         comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
                  : sharding == MS_ZERO_3 ? sum->replicate_s

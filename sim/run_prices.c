@@ -63,7 +63,13 @@ static ms_run_score score_of(const ms_published_run *run, const ms_prediction *p
     ms_run_score score = {.step_s = prediction->step_s,
                           .peak_bytes = peak_bytes,
                           .peak_low_bytes = peak_bytes,
-                          .peak_high_bytes = peak_bytes};
+                          .peak_high_bytes = peak_bytes,
+                          .compute_s = prediction->compute_s,
+                          .exposed_comm_s = prediction->exposed_comm_s,
+                          .bubble_s = prediction->bubble_s,
+                          .optimizer_s = prediction->optimizer_s,
+                          .host_s = prediction->host_s,
+                          .mfu_frac = prediction->mfu_frac};
     score.step_error_frac = ms_run_error_frac(score.step_s, run->measured_step_s);
     score.peak_error_frac = ms_run_error_frac(score.peak_bytes, run->measured_peak_bytes);
     score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
@@ -178,4 +184,10 @@ void ms_run_prices_close(ms_run_prices *prices)
 const ms_run_score ms_run_unpriced = {.step_s = (double)NAN,
                                       .peak_bytes = (double)NAN,
                                       .step_error_frac = (double)NAN,
-                                      .peak_error_frac = (double)NAN};
+                                      .peak_error_frac = (double)NAN,
+                                      .compute_s = (double)NAN,
+                                      .exposed_comm_s = (double)NAN,
+                                      .bubble_s = (double)NAN,
+                                      .optimizer_s = (double)NAN,
+                                      .host_s = (double)NAN,
+                                      .mfu_frac = (double)NAN};

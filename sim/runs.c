@@ -341,6 +341,8 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     run->model_text = cells->model;
     run->gpu_type = cells->gpu_type;
     run->precision = cells->precision;
+    run->framework = cells->framework;
+    run->network = cells->network;
     run->changes_mathematics = ms_run_changes_mathematics(cells);
     run->reason = gap_of(cx, cells);
     if (run->changes_mathematics)

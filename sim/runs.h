@@ -16,10 +16,11 @@ typedef struct ms_published_run {
     bool changes_mathematics; /* of the model: not comparable, reported apart */
     const char
         *defaults; /* what was filled in: "zero 1, recompute none"; NULL: nothing */
-    /* what ranking groups share besides the plan's numbers, as the file writes it */
+    /* what ranking groups share besides the plan's numbers, as the file writes it; NULL: not stated */
     const char *model_text, *gpu_type, *precision;
-    double measured_step_s;     /* NaN: not measured */
-    double measured_peak_bytes; /* NaN: not measured */
+    const char *framework, *network; /* likewise */
+    double measured_step_s;          /* NaN: not measured */
+    double measured_peak_bytes;      /* NaN: not measured */
     bool
         memory_of_first_rank; /* what was measured is the first pipeline rank, not the worst one */
     /* only without reason */

@@ -1,20 +1,23 @@
-/* Coordinate descent over constants: a grid that finds the valley, then Brent's method in it (GSL). Each step prices only the runs that the constant changes. */
+/* Coordinate descent over constants in a model of the predictions that is made anew around what it found: each constant's response by points, between
+ * them Brent's method (GSL). */
 #include "sim/runs_fit.h"
 
+#include "base/rng.h"
 #include "costmodel/minimum.h"
-#include "sim/runs_fit_priv.h"
+#include "costmodel/statistics.h"
+#include "sim/runs_response.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define NUM_SWEEPS   6
-#define NUM_GRID     9
-#define TOLERANCE    1e-3 /* of the range of a constant */
-#define LEAST_GAIN   1e-5 /* of the objective, by a sweep */
-#define LEAST_ROWS   2    /* that tell a constant */
-#define KNEE         0.3 /* errors well above it count little more than it: stalled runs */
-#define PRIOR_WEIGHT 0.01 /* of the squared distance to the unknown value, in ranges */
+#define NUM_SWEEPS    40
+#define TOLERANCE     1e-3 /* of the range of a constant */
+#define LEAST_GAIN    1e-5 /* of the objective, by a sweep */
+#define LEAST_ROWS    2    /* that tell a constant */
+#define KNEE          0.3 /* errors well above it count little more than it: stalled runs */
+#define PRIOR_WEIGHT  0.3 /* of the squared distance to the unknown value, in ranges */
+#define NUM_HALVINGS  4
+#define NUM_RESAMPLES 200
 
 /* ---- the objective ---- */
 
@@ -25,117 +28,239 @@ static double robust(double error)
     return size / (1.0 + size / KNEE);
 }
 
-static double prior(const ms_fit_constant *c)
+static double prior(const ms_fit_constant *c, double value)
 {
-    double away = (c->value - c->unknown) / (c->high - c->low);
+    double away = (value - c->unknown) / (c->high - c->low);
     return PRIOR_WEIGHT * away * away;
 }
 
-void ms_fit_constant_set(ms_fit_constant *c, double value)
+/* Of predictions as they are; `weights` of sources. */
+static double objective(const ms_runs_fit *fit, const double *log_error,
+                        const double *weights)
 {
-    c->value = value;
-    for (int i = 0; i < c->num_targets; i++)
-        if (c->targets[i].value != NULL)
-            *c->targets[i].value = value;
-}
-
-typedef struct problem {
-    ms_runs_fit *fit;
-    ms_fit_constant *constant;
-    int left_out;
-} problem;
-
-static double objective(double value, void *state)
-{
-    problem *p = state;
-    ms_fit_constant *c = p->constant;
-    ms_fit_constant_set(c, value);
-    double sum = prior(c);
-    for (int i = 0; i < c->num_rows; i++) {
-        int run = c->rows[i];
-        if (p->fit->source_of[run] == p->left_out)
-            continue;
-        ms_run_score score = ms_run_unpriced;
-        if (ms_run_price(p->fit->prices, &p->fit->runs->runs[run], &score) == MS_OK)
-            sum += p->fit->weight_of[run] * robust(log1p(score.step_error_frac));
-    }
-    ms_run_prices_forget(p->fit->prices);
+    double sum = 0.0;
+    for (int i = 0; i < fit->num_constants; i++)
+        sum += prior(&fit->constants[i], fit->constants[i].value);
+    for (int i = 0; i < fit->runs->num_runs; i++)
+        if (!isnan(log_error[i]))
+            sum += weights[fit->source_of[i]] * fit->weight_of[i] * robust(log_error[i]);
     return sum;
 }
 
-/* ---- one constant ---- */
+/* ---- one constant, in an expansion ---- */
 
-static int count_rows(const problem *p)
+typedef struct problem {
+    ms_runs_fit *fit;
+    const ms_expansion *around;
+    const double *weights; /* (sources): how often each counts */
+    double *log_error;     /* (runs) at `values` */
+    double *values;        /* (constants) */
+    int constant;
+} problem;
+
+static double row_weight(const problem *p, int run)
 {
-    int num = 0;
-    for (int i = 0; i < p->constant->num_rows; i++)
-        num += p->fit->source_of[p->constant->rows[i]] != p->left_out;
-    return num;
+    return p->weights[p->fit->source_of[run]] * p->fit->weight_of[run];
 }
 
-static double grid_point(const ms_fit_constant *c, int i)
+static double at_value(double value, void *state)
 {
-    return c->low + (c->high - c->low) * i / (NUM_GRID - 1);
+    const problem *p = state;
+    const ms_fit_constant *c = &p->fit->constants[p->constant];
+    const ms_response *response = &p->around->responses[p->constant];
+    double now = p->values[p->constant], sum = prior(c, value);
+    for (int i = 0; i < c->num_rows; i++) {
+        int run = c->rows[i];
+        double change =
+            ms_response_at(response, i, value) - ms_response_at(response, i, now);
+        if (!isnan(p->log_error[run]) && !isnan(change))
+            sum += row_weight(p, run) * robust(p->log_error[run] + change);
+    }
+    return sum;
+}
+
+static void move(problem *p, double value)
+{
+    const ms_fit_constant *c = &p->fit->constants[p->constant];
+    const ms_response *response = &p->around->responses[p->constant];
+    for (int i = 0; i < c->num_rows; i++)
+        p->log_error[c->rows[i]] += ms_response_at(response, i, value) -
+                                    ms_response_at(response, i, p->values[p->constant]);
+    p->values[p->constant] = value;
 }
 
 /* Returns what the objective gained. */
 static double fit_constant(problem *p)
 {
-    ms_fit_constant *c = p->constant;
-    double before = c->value, at_before = objective(before, p);
-    double least = before, at_least = at_before;
-    for (int i = 0; i < NUM_GRID; i++) {
-        double at = objective(grid_point(c, i), p);
+    const ms_fit_constant *c = &p->fit->constants[p->constant];
+    const double *points = p->around->responses[p->constant].points;
+    double least = p->values[p->constant], before = at_value(least, p), at_least = before;
+    for (int i = 0; i < MS_RESPONSE_POINTS; i++) {
+        double at = at_value(points[i], p);
         if (at < at_least) {
             at_least = at;
-            least = grid_point(c, i);
+            least = points[i];
         }
     }
-    double step = (c->high - c->low) / (NUM_GRID - 1);
-    const ms_bracket bracket = {fmax(least - step, c->low), least,
-                                fmin(least + step, c->high),
+    double step = points[1] - points[0];
+    const ms_bracket bracket = {fmax(least - step, points[0]), least,
+                                fmin(least + step, points[MS_RESPONSE_POINTS - 1]),
                                 TOLERANCE * (c->high - c->low)};
-    double found = ms_minimum(objective, p, &bracket);
-    double at_found = objective(found, p);
+    double found = ms_minimum(at_value, p, &bracket);
+    double at_found = at_value(found, p);
     if (at_found < at_least) {
         at_least = at_found;
         least = found;
     }
-    ms_fit_constant_set(c, least);
-    return at_before - at_least;
+    move(p, least);
+    return before - at_least;
 }
 
-/* ---- all constants ---- */
+static int count_rows(const problem *p, const ms_fit_constant *c)
+{
+    int num = 0;
+    for (int i = 0; i < c->num_rows; i++)
+        num += p->weights[p->fit->source_of[c->rows[i]]] > 0.0;
+    return num;
+}
 
-static void note_sources(ms_runs_fit *fit, ms_fit_constant *c, int left_out)
+/* All constants, in the expansion; those that too few rows tell become unknown. */
+static void fit_expanded(problem *p)
+{
+    double gain = 1.0;
+    for (int sweep = 0; sweep < NUM_SWEEPS && gain > LEAST_GAIN; sweep++) {
+        gain = 0.0;
+        for (p->constant = 0; p->constant < p->fit->num_constants; p->constant++) {
+            const ms_fit_constant *c = &p->fit->constants[p->constant];
+            if (count_rows(p, c) >= LEAST_ROWS)
+                gain += fit_constant(p);
+            else
+                move(p, c->unknown);
+        }
+    }
+}
+
+static problem begin(ms_arena *arena, ms_runs_fit *fit, const ms_expansion *around,
+                     const double *weights)
+{
+    problem p = {.fit = fit,
+                 .around = around,
+                 .weights = weights,
+                 .log_error = MS_NEW_ARRAY(arena, fit->runs->num_runs, double),
+                 .values = MS_NEW_ARRAY(arena, fit->num_constants, double)};
+    memcpy(p.log_error, around->log_error,
+           sizeof *p.log_error * (size_t)fit->runs->num_runs);
+    memcpy(p.values, around->values, sizeof *p.values * (size_t)fit->num_constants);
+    return p;
+}
+
+/* ---- rounds ---- */
+
+static void set_all(ms_runs_fit *fit, const double *values)
+{
+    for (int i = 0; i < fit->num_constants; i++)
+        ms_fit_constant_set(&fit->constants[i], values[i]);
+}
+
+/* To what the expansion holds best, or nearer to where it was made when predictions do not agree. */
+static void step(ms_arena *arena, ms_runs_fit *fit, const ms_expansion *around,
+                 const double *weights)
+{
+    problem p = begin(arena, fit, around, weights);
+    double before = objective(fit, around->log_error, weights);
+    fit_expanded(&p);
+    for (int i = 0; i < NUM_HALVINGS; i++) {
+        set_all(fit, p.values);
+        if (objective(fit, ms_fit_log_errors(arena, fit), weights) <= before)
+            return;
+        for (int c = 0; c < fit->num_constants; c++)
+            p.values[c] = 0.5 * (p.values[c] + around->values[c]);
+    }
+    set_all(fit, around->values);
+}
+
+static void note_sources(ms_runs_fit *fit, ms_fit_constant *c, const double *weights)
 {
     c->num_sources = 0;
     for (int s = 0; s < fit->num_sources; s++) {
         bool tells = false;
         for (int i = 0; i < c->num_rows && !tells; i++)
-            tells = fit->source_of[c->rows[i]] == s && s != left_out;
+            tells = fit->source_of[c->rows[i]] == s && weights[s] > 0.0;
         c->num_sources += tells;
     }
 }
 
+/* From the unknown values, around which `first` was made. */
+static void fit_from(ms_runs_fit *fit, const ms_expansion *first, const double *weights)
+{
+    static const double widths[] = {0.3, 0.1}; /* of the rounds after the first */
+    ms_arena_mark mark = ms_arena_save(fit->arena);
+    step(fit->arena, fit, first, weights);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        ms_expansion around = ms_fit_expand(fit->arena, fit, widths[i]);
+        step(fit->arena, fit, &around, weights);
+    }
+    ms_arena_rewind(fit->arena, mark);
+    for (int i = 0; i < fit->num_constants; i++)
+        note_sources(fit, &fit->constants[i], weights);
+}
+
+static ms_expansion expand_unknown(ms_runs_fit *fit)
+{
+    for (int i = 0; i < fit->num_constants; i++)
+        ms_fit_constant_set(&fit->constants[i], fit->constants[i].unknown);
+    return ms_fit_expand(fit->arena, fit, 1.0);
+}
+
+/* Every source once, but `left_out`. */
+static double *all_but(ms_runs_fit *fit, int left_out)
+{
+    double *weights = MS_NEW_ARRAY(fit->arena, fit->num_sources, double);
+    for (int s = 0; s < fit->num_sources; s++)
+        weights[s] = s != left_out;
+    return weights;
+}
+
 void ms_runs_fit_make(ms_runs_fit *fit, int left_out)
 {
-    problem p = {.fit = fit, .left_out = left_out};
-    for (int i = 0; i < fit->num_constants; i++) {
-        p.constant = &fit->constants[i];
-        if (count_rows(&p) < LEAST_ROWS)
-            ms_fit_constant_set(p.constant, p.constant->unknown);
-        note_sources(fit, p.constant, left_out);
+    ms_arena_mark mark = ms_arena_save(fit->arena);
+    ms_expansion first = expand_unknown(fit);
+    fit_from(fit, &first, all_but(fit, left_out));
+    ms_arena_rewind(fit->arena, mark);
+}
+
+/* ---- intervals ---- */
+
+static void draw_sources(ms_rng *rng, double *weights, int num_sources)
+{
+    for (int s = 0; s < num_sources; s++)
+        weights[s] = 0.0;
+    for (int s = 0; s < num_sources; s++)
+        weights[ms_rng_below(rng, (uint64_t)num_sources)] += 1.0;
+}
+
+void ms_runs_fit_intervals(ms_runs_fit *fit)
+{
+    ms_arena_mark mark = ms_arena_save(fit->arena);
+    ms_expansion around = ms_fit_expand(fit->arena, fit, 1.0);
+    double *weights = all_but(fit, -1);
+    double *drawn = MS_NEW_ARRAY(fit->arena, fit->num_constants * NUM_RESAMPLES, double);
+    ms_rng rng = ms_rng_seed(1);
+    for (int r = 0; r < NUM_RESAMPLES; r++) {
+        ms_arena_mark inner = ms_arena_save(fit->arena);
+        draw_sources(&rng, weights, fit->num_sources);
+        problem p = begin(fit->arena, fit, &around, weights);
+        fit_expanded(&p);
+        for (int c = 0; c < fit->num_constants; c++)
+            drawn[c * NUM_RESAMPLES + r] = p.values[c];
+        ms_arena_rewind(fit->arena, inner);
     }
-    double gain = 1.0;
-    for (int sweep = 0; sweep < NUM_SWEEPS && gain > LEAST_GAIN; sweep++) {
-        gain = 0.0;
-        for (int i = 0; i < fit->num_constants; i++) {
-            p.constant = &fit->constants[i];
-            if (count_rows(&p) >= LEAST_ROWS)
-                gain += fit_constant(&p);
-        }
+    for (int c = 0; c < fit->num_constants; c++) {
+        double *values = drawn + c * NUM_RESAMPLES;
+        fit->constants[c].value_low = ms_quantile(values, NUM_RESAMPLES, 0.05);
+        fit->constants[c].value_high = ms_quantile(values, NUM_RESAMPLES, 0.95);
     }
+    ms_arena_rewind(fit->arena, mark);
 }
 
 /* ---- cross-validation ---- */
@@ -158,15 +283,16 @@ ms_status ms_runs_fit_cross_validate(ms_ctx *cx, ms_runs_fit *fit, ms_run_score 
     double *all = MS_NEW_ARRAY(cx->arena, fit->num_constants, double);
     for (int i = 0; i < fit->num_constants; i++)
         all[i] = fit->constants[i].value;
+    ms_arena_mark mark = ms_arena_save(fit->arena);
+    ms_expansion first = expand_unknown(fit);
     for (int source = 0; source < fit->num_sources; source++) {
-        for (int i = 0; i < fit->num_constants; i++)
-            ms_fit_constant_set(&fit->constants[i], all[i]);
-        ms_runs_fit_make(fit, source);
+        set_all(fit, first.values);
+        fit_from(fit, &first, all_but(fit, source));
         MS_TRY(score_source(fit, source, scores));
     }
-    for (int i = 0; i < fit->num_constants; i++) {
-        ms_fit_constant_set(&fit->constants[i], all[i]);
-        note_sources(fit, &fit->constants[i], -1);
-    }
+    set_all(fit, all);
+    for (int i = 0; i < fit->num_constants; i++)
+        note_sources(fit, &fit->constants[i], all_but(fit, -1));
+    ms_arena_rewind(fit->arena, mark);
     return MS_OK;
 }

@@ -25,13 +25,15 @@ typedef struct ms_fit_constant {
     ms_fit_target *targets;
     /* of the last fit */
     double value;
-    int num_rows, num_sources; /* whose prediction it changes */
-    const int *rows;           /* (num_rows): indices of runs */
+    double value_low, value_high; /* 90 % (ms_runs_fit_intervals); NaN: not asked for */
+    int num_rows, num_sources;    /* whose prediction it changes */
+    const int *rows;              /* (num_rows): indices of runs */
 } ms_fit_constant;
 
 typedef struct ms_runs_fit {
     ms_published_runs *runs;
     struct ms_run_prices *prices;
+    ms_arena *arena; /* of work in progress */
     int num_constants;
     ms_fit_constant *constants;
     int num_sources;
@@ -51,8 +53,12 @@ ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
                            ms_runs_fit *out);
 void ms_runs_fit_close(ms_runs_fit *fit);
 
-/* All constants from the runs of all sources but `left_out` (-1: none). A constant whose rows are then gone takes its unknown value. The same result every time. */
+/* All constants from the runs of all sources but `left_out` (-1: none), beginning at their unknown values. A constant whose rows are then gone keeps its own. The same result every time. */
 void ms_runs_fit_make(ms_runs_fit *fit, int left_out);
+
+/* After a fit of all sources: intervals of its constants, the 5th and 95th percentile of 200 fits to sources drawn again with replacement (cluster bootstrap: Efron and
+ * Tibshirani 1993, chapter 8) in the predictions' responses around the fit. A constant that a draw does not tell is then its unknown value. The same result every time. */
+void ms_runs_fit_intervals(ms_runs_fit *fit);
 
 /* Scores of every run, each by constants that were fitted without its source; the fit of all sources stands afterwards. */
 ms_status ms_runs_fit_cross_validate(ms_ctx *cx, ms_runs_fit *fit, ms_run_score *scores);

@@ -2,7 +2,7 @@
 #include "base/figure.h"
 #include "base/json.h"
 #include "base/paths.h"
-#include "sim/runs_fit_priv.h"
+#include "sim/runs_response.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -217,6 +217,7 @@ static ms_status read_constant(ms_ctx *cx, ms_jval at, copied *files,
     for (int i = 0; i < out->num_targets; i++)
         MS_TRY(bind_target(cx, ms_json_element(cx, of, i), files, out, &out->targets[i]));
     out->value = out->unknown;
+    out->value_low = out->value_high = (double)NAN;
     for (int i = out->num_targets - 1; i >= 0; i--)
         if (out->targets[i].value != NULL)
             out->value = out->targets[i].shipped;
@@ -286,6 +287,7 @@ ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
     find_sources(cx->arena, out);
     weigh(cx->arena, out);
     out->prices = ms_run_prices_open();
+    out->arena = ms_arena_open();
     for (int i = 0; i < out->num_constants; i++)
         find_rows(cx->arena, out, &out->constants[i]);
     return MS_OK;
@@ -307,4 +309,5 @@ ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs
 void ms_runs_fit_close(ms_runs_fit *fit)
 {
     ms_run_prices_close(fit->prices);
+    ms_arena_close(fit->arena);
 }

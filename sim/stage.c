@@ -494,6 +494,7 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
     if (layout->has_head)
         add_head(workload, parts, layout, out);
     out->num_layers = layout->num_layers;
+    out->pipelined = !(layout->has_embedding && layout->has_head);
     note_end_units(workload, parts, layout, out);
     find_transients(workload, parts, layout, out);
 }
@@ -508,13 +509,13 @@ static double interference_s(const ms_stack *stack, double compute_s, double com
                : 0.0;
 }
 
-/* Parameters of the whole step are gathered from its start. */
+/* Parameters of the whole step are gathered from its start. All ranks of a pipeline gather at once, while most of them wait for their first input. */
 static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
 {
     const ms_part *sum = &stage->sum;
     double unit_s = sum->forward_s / (double)(stage->num_layers + 1);
-    t->first_forward_s =
-        sum->forward_s + interference_s(stack, sum->forward_s, sum->gather_s);
+    if (!stage->pipelined)
+        t->first_forward_s += interference_s(stack, sum->forward_s, sum->gather_s);
     t->release_s =
         ms_max(sum->gather_s + unit_s - t->first_forward_s, stage->unit_gather_s);
     if (stack->dp_overlap.value <= 0.0)
@@ -529,6 +530,17 @@ static void reduce_once(const ms_stack *stack, double reduce_s, double unit_s,
     t->last_backward_s += interference_s(stack, t->last_backward_s, reduce_s);
     t->last_weight_s += interference_s(stack, t->last_weight_s, reduce_s);
     t->reduce_tail_s = stack->dp_overlap.value > 0.0 ? unit_s : reduce_s;
+}
+
+/* The same of a pipeline: a stage's reduction slows what its rank does after its last backward, so that the stages before do not wait for it one after the other; what is
+ * slowed counts at the end of each rank. */
+static void reduce_beside(const ms_stack *stack, double reduce_s, double unit_s,
+                          ms_stage_times *t)
+{
+    t->reduce_s = reduce_s;
+    t->reduce_tail_s = stack->dp_overlap.value > 0.0
+                           ? unit_s + interference_s(stack, t->last_backward_s, reduce_s)
+                           : reduce_s;
 }
 
 /* Every layer waits for its parameters, and the first has nothing to hide their gather behind. */
@@ -550,6 +562,8 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
     const ms_stack *stack = workload->stack;
     double shards_s = sum->reduce_s + sum->replicate_s;
     double each_reduce_s = sum->reduce_s + stage->tied_reduce_s;
+    void (*reduce)(const ms_stack *, double, double, ms_stage_times *) =
+        stage->pipelined ? reduce_beside : reduce_once;
     ms_stage_times t = {.forward_s = sum->forward_s,
                         .first_forward_s = sum->forward_s,
                         .backward_s = sum->backward_s,
@@ -561,12 +575,12 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .send_backward_s = send_s};
     switch (sharding) {
     case MS_ZERO_0:
-        reduce_once(stack, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
+        reduce(stack, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
         break;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
-        reduce_once(stack, shards_s, stage->unit_reduce_s, &t);
+        reduce(stack, shards_s, stage->unit_reduce_s, &t);
         break;
     case MS_ZERO_2:
         gather_once(stack, stage, &t);

@@ -3,6 +3,7 @@
 
 #include "costmodel/statistics.h"
 #include "sim/run_prices.h"
+#include "sim/validation_priv.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,19 +42,31 @@ static int by_source(const void *a, const void *b)
     return strcmp(x->source, y->source);
 }
 
+ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double *errors,
+                                int num_errors)
+{
+    double *sorted = MS_NEW_ARRAY(arena, num_errors, double), sum = 0;
+    ms_source_score score = {.source = name, .num_runs = num_errors};
+    for (int i = 0; i < num_errors; i++)
+        sorted[i] = errors[i];
+    score.bias_frac = ms_quantile(sorted, num_errors, 0.5);
+    for (int i = 0; i < num_errors; i++) {
+        sorted[i] = fabs(errors[i]);
+        sum += sorted[i];
+    }
+    score.mean_ape_frac = sum / num_errors; /* 0 / 0 is NaN: undefined */
+    score.median_ape_frac = ms_quantile(sorted, num_errors, 0.5);
+    score.p90_ape_frac = ms_quantile(sorted, num_errors, 0.9);
+    return score;
+}
+
 static ms_source_score source_score(ms_arena *arena, const char *source,
                                     const error_entry *entries, int num_entries)
 {
     double *errors = MS_NEW_ARRAY(arena, num_entries, double);
     for (int i = 0; i < num_entries; i++)
         errors[i] = entries[i].error_frac;
-    ms_source_score score = {.source = source, .num_runs = num_entries};
-    score.bias_frac = ms_quantile(errors, num_entries, 0.5);
-    for (int i = 0; i < num_entries; i++)
-        errors[i] = fabs(errors[i]);
-    score.median_ape_frac = ms_quantile(errors, num_entries, 0.5);
-    score.p90_ape_frac = ms_quantile(errors, num_entries, 0.9);
-    return score;
+    return ms_score_errors(arena, source, errors, num_entries);
 }
 
 static int gather_errors(const ms_published_runs *runs, const ms_run_score *scores,
@@ -97,25 +110,23 @@ static int score_sources(ms_arena *arena, const error_entry *entries, int num_en
 static void count_ranges(const ms_published_runs *runs, const ms_run_score *scores,
                          ms_error_summary *out)
 {
-    int num_under = 0, num_held = 0;
+    int num_under = 0, num_under_3 = 0, num_held = 0;
     for (int i = 0; i < runs->num_runs; i++) {
         double error = scores[i].peak_error_frac,
                measured = runs->runs[i].measured_peak_bytes;
         if (isnan(error))
             continue;
         bool range = scores[i].peak_high_bytes > scores[i].peak_low_bytes;
-        if (!range) {
-            num_under += error < -MS_UNDER_FRAC;
-            continue;
-        }
-        bool under = ms_run_error_frac(scores[i].peak_high_bytes, measured)<
-            -MS_UNDER_FRAC, over = ms_run_error_frac(scores[i].peak_low_bytes, measured)>
-            MS_UNDER_FRAC;
-        out->num_ranges++;
-        num_under += under;
-        num_held += !under && !over;
+        double high =
+                   range ? ms_run_error_frac(scores[i].peak_high_bytes, measured) : error,
+               low = ms_run_error_frac(scores[i].peak_low_bytes, measured);
+        num_under += high < -MS_UNDER_FRAC;
+        num_under_3 += high < -MS_UNDER_3_FRAC;
+        out->num_ranges += range;
+        num_held += range && high >= -MS_UNDER_FRAC && low <= MS_UNDER_FRAC;
     }
     out->under_frac = (double)num_under / out->num_runs;
+    out->under_3_frac = (double)num_under_3 / out->num_runs;
     out->range_cover_frac = (double)num_held / out->num_ranges;
 }
 
@@ -139,94 +150,6 @@ static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs
     return out;
 }
 
-/* ---- ranking ---- */
-
-typedef struct ranked_run {
-    const char *group;
-    const ms_published_run *run;
-    double predicted_s;
-} ranked_run;
-
-static const char *or_unstated(const char *text)
-{
-    return text == NULL ? "-" : text;
-}
-
-static const char *group_of(ms_arena *arena, const ms_published_run *run)
-{
-    return ms_arena_printf(arena, "%s: %s, %ld x %s, %s, seq %ld, batch %ld", run->source,
-                           run->model_text, run->plan.gpus, run->gpu_type,
-                           or_unstated(run->precision), run->plan.sequence_length,
-                           run->plan.global_batch);
-}
-
-static int by_group(const void *a, const void *b)
-{
-    const ranked_run *x = a, *y = b;
-    int order = strcmp(x->group, y->group);
-    return order != 0 ? order : (x->run > y->run) - (x->run < y->run);
-}
-
-/* Sums of the runs that repeat the layout of run `first`; 0 when an earlier run has it. */
-static int sum_repeats(const ranked_run *runs, int num_runs, int first, double *measured,
-                       double *predicted)
-{
-    const ms_plan *plan = &runs[first].run->plan;
-    int num_repeats = 0;
-    for (int i = 0; i < num_runs; i++) {
-        if (!ms_plan_equal(&runs[i].run->plan, plan))
-            continue;
-        if (i < first)
-            return 0;
-        *measured += runs[i].run->measured_step_s;
-        *predicted += runs[i].predicted_s;
-        num_repeats++;
-    }
-    return num_repeats;
-}
-
-static ms_ranking_group rank_group(ms_arena *arena, const ranked_run *runs, int num_runs)
-{
-    double *measured = MS_NEW_ARRAY(arena, num_runs, double);
-    double *predicted = MS_NEW_ARRAY(arena, num_runs, double);
-    int num_layouts = 0;
-    for (int i = 0; i < num_runs; i++) {
-        double sum_measured = 0, sum_predicted = 0;
-        int num_repeats = sum_repeats(runs, num_runs, i, &sum_measured, &sum_predicted);
-        if (num_repeats == 0)
-            continue;
-        measured[num_layouts] = sum_measured / num_repeats;
-        predicted[num_layouts++] = sum_predicted / num_repeats;
-    }
-    ms_rank_agreement agreement =
-        ms_rank_agree(measured, predicted, num_layouts, MS_RANKING_TIE_FRAC);
-    return (ms_ranking_group){runs->group, num_layouts, agreement.kendall_tau,
-                              agreement.top1_regret};
-}
-
-static void rank(ms_arena *arena, const ms_published_runs *runs,
-                 const ms_run_score *scores, ms_validation *out)
-{
-    ranked_run *ranked = MS_NEW_ARRAY(arena, runs->num_runs, ranked_run);
-    int num_ranked = 0;
-    for (int i = 0; i < runs->num_runs; i++)
-        if (!isnan(scores[i].step_error_frac))
-            ranked[num_ranked++] = (ranked_run){group_of(arena, &runs->runs[i]),
-                                                &runs->runs[i], scores[i].step_s};
-    if (num_ranked > 1)
-        qsort(ranked, (size_t)num_ranked, sizeof *ranked, by_group);
-    ms_ranking_group *groups = MS_NEW_ARRAY(arena, num_ranked, ms_ranking_group);
-    for (int first = 0, end; first < num_ranked; first = end) {
-        end = first + 1;
-        while (end < num_ranked && strcmp(ranked[first].group, ranked[end].group) == 0)
-            end++;
-        ms_ranking_group group = rank_group(arena, &ranked[first], end - first);
-        if (group.num_layouts > 1)
-            groups[out->num_groups++] = group;
-    }
-    out->groups = groups;
-}
-
 void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
                              const ms_run_score *scores, ms_validation *out)
 {
@@ -239,5 +162,5 @@ void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
     }
     out->time = summarise(arena, runs, scores, false);
     out->memory = summarise(arena, runs, scores, true);
-    rank(arena, runs, scores, out);
+    ms_validation_rank(arena, out);
 }

@@ -1,6 +1,7 @@
 /* A validation as meshsim.validation/1 and as tables for people. */
-#include "base/table.h"
-#include "sim/validation.h"
+#include "sim/validation_by.h"
+#include "sim/validation_priv.h"
+#include "sim/validation_worst.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,20 +27,29 @@ static void write_skipped(ms_jout *out, const ms_published_runs *runs)
     ms_jout_end_array(out);
 }
 
-static void write_sources(ms_jout *out, const ms_error_summary *summary)
+void ms_validation_write_scores(ms_jout *out, const char *key, const char *name_key,
+                                const ms_source_score *scores, int num_scores)
 {
-    ms_jout_key(out, "by_source");
+    ms_jout_key(out, key);
     ms_jout_begin_array(out);
-    for (int i = 0; i < summary->num_sources; i++) {
-        const ms_source_score *source = &summary->sources[i];
+    for (int i = 0; i < num_scores; i++) {
+        const ms_source_score *score = &scores[i];
         ms_jout_begin_object(out);
-        ms_jout_text_field(out, "source", source->source);
-        ms_jout_number_field(out, "n", source->num_runs);
-        ms_jout_number_field(out, "median_ape", source->median_ape_frac);
-        ms_jout_number_field(out, "bias", source->bias_frac);
+        ms_jout_text_field(out, name_key, score->source);
+        ms_jout_number_field(out, "n", score->num_runs);
+        ms_jout_number_field(out, "mean_ape", score->mean_ape_frac);
+        ms_jout_number_field(out, "median_ape", score->median_ape_frac);
+        ms_jout_number_field(out, "bias", score->bias_frac);
+        ms_jout_number_field(out, "p90_ape", score->p90_ape_frac);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
+}
+
+static void write_sources(ms_jout *out, const ms_error_summary *summary)
+{
+    ms_validation_write_scores(out, "by_source", "source", summary->sources,
+                               summary->num_sources);
 }
 
 static void write_time(ms_jout *out, const ms_error_summary *summary)
@@ -60,6 +70,7 @@ static void write_memory(ms_jout *out, const ms_error_summary *summary)
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
     ms_jout_number_field(out, "under_frac", summary->under_frac);
+    ms_jout_number_field(out, "under_3_frac", summary->under_3_frac);
     ms_jout_number_field(out, "ranges", summary->num_ranges);
     ms_jout_number_field(out, "range_coverage_frac", summary->range_cover_frac);
     write_sources(out, summary);
@@ -77,6 +88,18 @@ static void write_ranking(ms_jout *out, const ms_validation *v)
         ms_jout_number_field(out, "n", group->num_layouts);
         ms_jout_number_field(out, "kendall_tau", group->kendall_tau);
         ms_jout_number_field(out, "top1_regret", group->top1_regret_frac);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+    ms_jout_key(out, "ranking_summary");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < v->num_summaries; i++) {
+        const ms_ranking_summary *summary = &v->summaries[i];
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "source", summary->source);
+        ms_jout_number_field(out, "groups", summary->num_groups);
+        ms_jout_number_field(out, "mean_kendall_tau", summary->mean_kendall_tau);
+        ms_jout_number_field(out, "median_top1_regret", summary->median_regret_frac);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
@@ -114,6 +137,8 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
     write_time(out, &v->time);
     write_memory(out, &v->memory);
     write_ranking(out, v);
+    ms_run_groupings_write_json(out, v);
+    ms_worst_write_json(out, v);
     ms_jout_key(out, "runs");
     ms_jout_begin_array(out);
     for (int i = 0; i < v->runs->num_runs; i++)
@@ -125,21 +150,20 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
 
 /* ---- text ---- */
 
-/* A number, or a dash for an undefined one. */
-static void number_cell(ms_table *table, const char *suffix, int digits, double value)
+void ms_validation_cell(ms_table *table, int digits, double value)
 {
     if (isnan(value))
         ms_table_cell(table, "-");
     else
-        ms_table_cell(table, "%.*f%s", digits, value, suffix);
+        ms_table_cell(table, "%.*f", digits, value);
 }
 
-static void percent_cell(ms_table *table, double frac)
+void ms_validation_percent_cell(ms_table *table, double frac)
 {
-    number_cell(table, "", 1, 100.0 * frac);
+    ms_validation_cell(table, 1, 100.0 * frac);
 }
 
-static void signed_cell(ms_table *table, double frac)
+void ms_validation_signed_cell(ms_table *table, double frac)
 {
     if (isnan(frac))
         ms_table_cell(table, "-");
@@ -157,15 +181,34 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
         if (!score->priced)
             continue;
         ms_table_cell(table, "%s", run->id);
-        number_cell(table, "", 4, run->measured_step_s);
-        number_cell(table, "", 4, score->step_s);
-        signed_cell(table, score->step_error_frac);
-        number_cell(table, "", 2, run->measured_peak_bytes / BYTES_PER_GIB);
-        number_cell(table, "", 2, score->peak_bytes / BYTES_PER_GIB);
-        signed_cell(table, score->peak_error_frac);
+        ms_validation_cell(table, 4, run->measured_step_s);
+        ms_validation_cell(table, 4, score->step_s);
+        ms_validation_signed_cell(table, score->step_error_frac);
+        ms_validation_cell(table, 2, run->measured_peak_bytes / BYTES_PER_GIB);
+        ms_validation_cell(table, 2, score->peak_bytes / BYTES_PER_GIB);
+        ms_validation_signed_cell(table, score->peak_error_frac);
     }
     ms_table_print(table, out);
     fputc('\n', out);
+}
+
+void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
+                                const ms_source_score *scores, int num_scores)
+{
+    ms_table *table = ms_table_new(
+        arena,
+        ms_arena_printf(arena, "<%s|runs|median error (%%)|mean (%%)|bias (%%)|p90 (%%)",
+                        shared));
+    for (int i = 0; i < num_scores; i++) {
+        const ms_source_score *score = &scores[i];
+        ms_table_cell(table, "%s", score->source);
+        ms_table_cell(table, "%d", score->num_runs);
+        ms_validation_percent_cell(table, score->median_ape_frac);
+        ms_validation_percent_cell(table, score->mean_ape_frac);
+        ms_validation_signed_cell(table, score->bias_frac);
+        ms_validation_percent_cell(table, score->p90_ape_frac);
+    }
+    ms_table_print(table, out);
 }
 
 static void print_sources(FILE *out, ms_arena *arena, const char *what,
@@ -178,21 +221,27 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
     fprintf(out, "\n%s by source; mean over sources: median error %.1f %%, p90 %.1f %%\n",
             what, 100.0 * summary->macro_median_ape_frac,
             100.0 * summary->macro_p90_ape_frac);
-    ms_table *table =
-        ms_table_new(arena, "<source|runs|median error (%)|bias (%)|p90 (%)");
-    for (int i = 0; i < summary->num_sources; i++) {
-        const ms_source_score *source = &summary->sources[i];
-        ms_table_cell(table, "%s", source->source);
-        ms_table_cell(table, "%d", source->num_runs);
-        percent_cell(table, source->median_ape_frac);
-        signed_cell(table, source->bias_frac);
-        percent_cell(table, source->p90_ape_frac);
+    ms_validation_print_scores(out, arena, "source", summary->sources,
+                               summary->num_sources);
+}
+
+static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    if (v->num_summaries == 0)
+        return;
+    fprintf(out, "\nover the groups of a source that have at least %d layouts\n",
+            MS_RANKING_LAYOUTS);
+    ms_table *table = ms_table_new(
+        arena, "<source|groups|mean Kendall tau|first choice above the best, median (%)");
+    for (int i = 0; i < v->num_summaries; i++) {
+        const ms_ranking_summary *summary = &v->summaries[i];
+        ms_table_cell(table, "%s", summary->source);
+        ms_table_cell(table, "%d", summary->num_groups);
+        ms_validation_cell(table, 2, summary->mean_kendall_tau);
+        ms_validation_percent_cell(table, summary->median_regret_frac);
     }
     ms_table_print(table, out);
 }
-
-/* Smaller groups say little each, and are many. */
-#define MIN_SHOWN_LAYOUTS 8
 
 static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
 {
@@ -204,19 +253,19 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
     int num_small = 0;
     for (int i = 0; i < v->num_groups; i++) {
         const ms_ranking_group *group = &v->groups[i];
-        if (group->num_layouts < MIN_SHOWN_LAYOUTS) {
+        if (group->num_layouts < MS_RANKING_LAYOUTS) {
             num_small++;
             continue;
         }
         ms_table_cell(table, "%s", group->group);
         ms_table_cell(table, "%d", group->num_layouts);
-        number_cell(table, "", 2, group->kendall_tau);
-        percent_cell(table, group->top1_regret_frac);
+        ms_validation_cell(table, 2, group->kendall_tau);
+        ms_validation_percent_cell(table, group->top1_regret_frac);
     }
     ms_table_print(table, out);
     if (num_small > 0)
         fprintf(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
-                MIN_SHOWN_LAYOUTS);
+                MS_RANKING_LAYOUTS);
 }
 
 static int by_text(const void *a, const void *b)
@@ -246,6 +295,26 @@ static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *r
     ms_table_print(table, out);
 }
 
+static void print_memory_facts(FILE *out, const ms_validation *v)
+{
+    if (v->num_over_memory > 0)
+        fprintf(out, "predicted not to fit the GPU they ran on: %d runs\n",
+                v->num_over_memory);
+    if (v->memory.num_runs > 0) {
+        fprintf(
+            out,
+            "more than 2 %% below the measurement: %.1f %% of the runs; more than 3 %% "
+            "below: %.1f %%\n",
+            100.0 * v->memory.under_frac, 100.0 * v->memory.under_3_frac);
+    }
+    if (v->memory.num_ranges > 0) {
+        fprintf(
+            out,
+            "peaks that are a range: %d, of which %.1f %% hold the measurement within 2 %%\n",
+            v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
+    }
+}
+
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
 {
     if (rows && v->num_priced > 0)
@@ -261,18 +330,10 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     fputc('\n', out);
     print_sources(out, arena, "step time", &v->time);
     print_sources(out, arena, "peak memory", &v->memory);
-    if (v->num_over_memory > 0)
-        fprintf(out, "predicted not to fit the GPU they ran on: %d runs\n",
-                v->num_over_memory);
-    if (v->memory.num_runs > 0)
-        fprintf(out, "more than 2 %% below the measurement: %.1f %% of the runs\n",
-                100.0 * v->memory.under_frac);
-    if (v->memory.num_ranges > 0) {
-        fprintf(
-            out,
-            "peaks that are a range: %d, of which %.1f %% hold the measurement within 2 %%\n",
-            v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
-    }
+    print_memory_facts(out, v);
     print_ranking(out, arena, v);
+    print_ranking_summaries(out, arena, v);
+    ms_run_groupings_print(out, arena, v);
+    ms_worst_print(out, arena, v);
     print_skipped(out, arena, v->runs);
 }

@@ -355,9 +355,12 @@ static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **sta
 
 /* ---- durations ---- */
 
+/* As if no other stage were before or after it. */
 static ms_stage_times times_of(const bench *b, const ms_parts *parts, ms_sharding how)
 {
     ms_stage stage = stage_of(b, parts, first_two);
+    assert_true(stage.pipelined);
+    stage.pipelined = false;
     return ms_stage_durations(b->workload, &stage, how, 0.125);
 }
 
@@ -406,6 +409,27 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
     expect_times(times_of(b, &parts, MS_ZERO_3_KEEP), want);
     want.backward_s = 17 + 0.25 * 10; /* every micro-batch reduces */
     expect_times(times_of(b, &parts, MS_ZERO_2), want);
+}
+
+/* Neither the first forward nor the last backward hands on what traffic of its own stage costs; it counts after the last backward. */
+static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_parts parts = make_parts();
+    ms_stage stage = stage_of(b, &parts, first_two);
+    ms_stage_times want = {.forward_s = 9,
+                           .first_forward_s = 9,
+                           .backward_s = 17,
+                           .last_backward_s = 17,
+                           .release_s = 2,
+                           .reduce_s = 12.5,
+                           .reduce_tail_s = 3 + 0.5 + 0.25 * 12.5};
+    expect_times(ms_stage_durations(b->workload, &stage, MS_ZERO_1, 0.125), want);
+    want.release_s = 0;
+    want.reduce_s = 17;
+    want.reduce_tail_s = 5 + 0.5 + 0.25 * 17;
+    expect_times(ms_stage_durations(b->workload, &stage, MS_ZERO_0, 0.125), want);
 }
 
 /* Gathers of 3 + 2 x 10 s: the forward of 9 + 0.25 x 9 ends with a third of 9 after them. Reductions of 3 x 10 + 2.5 s outlast the
@@ -528,6 +552,7 @@ int main(void)
         cmocka_unit_test(without_sharding_gradients_are_reduced_beside_the_last_backward),
         cmocka_unit_test(gathers_of_a_step_slow_the_first_forward),
         cmocka_unit_test(long_gathers_delay_the_first_forward),
+        cmocka_unit_test(stages_of_a_pipeline_do_not_wait_for_each_others_traffic),
         cmocka_unit_test(resharding_gathers_and_reduces_part_by_part),
         cmocka_unit_test(without_overlap_traffic_adds_to_compute),
         cmocka_unit_test(an_even_split_gives_every_stage_the_same),

@@ -1,0 +1,73 @@
+#include "sim/runs_response.h"
+
+#include <math.h>
+
+void ms_fit_constant_set(ms_fit_constant *c, double value)
+{
+    c->value = value;
+    for (int i = 0; i < c->num_targets; i++)
+        if (c->targets[i].value != NULL)
+            *c->targets[i].value = value;
+}
+
+/* NaN where it cannot be predicted. */
+static double log_error(ms_runs_fit *fit, int run)
+{
+    ms_run_score score = ms_run_unpriced;
+    if (fit->source_of[run] < 0 ||
+        ms_run_price(fit->prices, &fit->runs->runs[run], &score) != MS_OK)
+        return (double)NAN;
+    return log1p(score.step_error_frac);
+}
+
+double *ms_fit_log_errors(ms_arena *arena, ms_runs_fit *fit)
+{
+    double *errors = MS_NEW_ARRAY(arena, fit->runs->num_runs, double);
+    for (int i = 0; i < fit->runs->num_runs; i++)
+        errors[i] = log_error(fit, i);
+    ms_run_prices_forget(fit->prices);
+    return errors;
+}
+
+static ms_response respond(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c,
+                           const double *errors, double width_frac)
+{
+    double value = c->value, width = width_frac * (c->high - c->low);
+    double low = fmax(c->low, value - width), high = fmin(c->high, value + width);
+    ms_response response = {
+        .log_ratio = MS_NEW_ARRAY(arena, c->num_rows * MS_RESPONSE_POINTS, double)};
+    for (int p = 0; p < MS_RESPONSE_POINTS; p++) {
+        response.points[p] = low + (high - low) * p / (MS_RESPONSE_POINTS - 1);
+        ms_fit_constant_set(c, response.points[p]);
+        for (int i = 0; i < c->num_rows; i++)
+            response.log_ratio[i * MS_RESPONSE_POINTS + p] =
+                log_error(fit, c->rows[i]) - errors[c->rows[i]];
+        ms_run_prices_forget(fit->prices);
+    }
+    ms_fit_constant_set(c, value);
+    return response;
+}
+
+ms_expansion ms_fit_expand(ms_arena *arena, ms_runs_fit *fit, double width_frac)
+{
+    ms_expansion made = {.values = MS_NEW_ARRAY(arena, fit->num_constants, double),
+                         .log_error = ms_fit_log_errors(arena, fit),
+                         .responses =
+                             MS_NEW_ARRAY(arena, fit->num_constants, ms_response)};
+    for (int i = 0; i < fit->num_constants; i++) {
+        made.values[i] = fit->constants[i].value;
+        made.responses[i] =
+            respond(arena, fit, &fit->constants[i], made.log_error, width_frac);
+    }
+    return made;
+}
+
+double ms_response_at(const ms_response *response, int row, double value)
+{
+    const double *ratio = response->log_ratio + row * MS_RESPONSE_POINTS;
+    double low = response->points[0], high = response->points[MS_RESPONSE_POINTS - 1];
+    double at = (value - low) / (high - low) * (MS_RESPONSE_POINTS - 1);
+    at = fmin(fmax(at, 0.0), MS_RESPONSE_POINTS - 1);
+    int before = (int)fmin(at, MS_RESPONSE_POINTS - 2);
+    return ratio[before] + (at - before) * (ratio[before + 1] - ratio[before]);
+}
