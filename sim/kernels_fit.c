@@ -257,9 +257,9 @@ static int by_name(const void *a, const void *b)
 ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows, ms_kernels_fit *out)
 {
     const int least_rows = 7;
-    ms_kernel_fit *fits = NULL;
+    ms_kernel_fit *fits = MS_NEW_ARRAY(cx->arena, 1, ms_kernel_fit);
     const ms_kernel_row **done = NULL;
-    int fits_capacity = 0, done_capacity = 0, num_done = 0;
+    int fits_capacity = 1, done_capacity = 0, num_done = 0;
     *out = (ms_kernels_fit){0};
     for (int i = 0; i < rows->num_rows; i++) {
         const ms_kernel_row *row = &rows->rows[i];
