@@ -1,6 +1,7 @@
 /* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
 #include "base/clock.h"
 #include "base/number.h"
+#include "cli/calibrate_kernels.h"
 #include "cli/calibrate_report.h"
 #include "cli/calibrate_runs.h"
 #include "cli/commands.h"
@@ -10,6 +11,7 @@
 #include "exec/environment.h"
 #include "exec/launch.h"
 #include "exec/measure.h"
+#include "sim/kernel_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -479,6 +481,14 @@ static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
     return MS_EINPUT;
 }
 
+static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
+                                const ms_calibrate_runs *runs)
+{
+    return ms_kernel_rows_recognise(cx, runs->runs)
+               ? ms_calibrate_from_kernels(cx, args, runs->runs)
+               : ms_calibrate_from_runs(cx, args, runs);
+}
+
 ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
 {
     calibrate_options options = {0};
@@ -492,7 +502,7 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
         return MS_OK;
     MS_TRY(check_which(cx, &sets[0], &sets[1], runs.runs != NULL));
     if (runs.runs != NULL)
-        return ms_calibrate_from_runs(cx, args, &runs);
+        return calibrate_from(cx, args, &runs);
     request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};
     MS_TRY(check_options(&r));
     MS_TRY(set_up(&r));

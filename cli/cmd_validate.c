@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/validate_collectives.h"
+#include "cli/validate_kernels.h"
 #include "cli/validate_plot.h"
 #include "sim/validation_by.h"
 #include "sim/validation_worst.h"
@@ -146,6 +147,7 @@ static const table_kind table_kinds[] = {
     {"collectives",
      {"system", "collective", "algo", "time_us"},
      ms_validate_collectives_command},
+    {"kernels", {"gpu", "op", "k_or_seq", "tflops"}, ms_validate_kernels_command},
     {0},
 };
 

@@ -35,9 +35,14 @@ static double attention_s(void *state, const double *parameters, const double *p
     const trial *t = state;
     set_targets(t, parameters);
     return ms_attention_s(&t->work->pricer,
-                          (ms_attention_shape){point[1], point[2], point[3], point[4],
-                                               point[5],
-                                               point[0] == MS_SAMPLE_ATTENTION_GRAD});
+                          (ms_attention_shape){
+                              .flop = point[1],
+                              .key_tokens = point[2],
+                              .head_dim = point[3],
+                              .score_elements = point[4],
+                              .traffic_bytes = point[5],
+                              .backward = point[0] == MS_SAMPLE_ATTENTION_GRAD,
+                          });
 }
 
 static double pointwise_s(void *state, const double *parameters, const double *point)

@@ -89,7 +89,12 @@ static const ms_residuals *attention_residuals(ms_arena *arena, const ms_sweep_r
     ms_residuals *residuals = ms_residuals_make(arena, rows->num);
     for (int i = 0; i < rows->num; i++) {
         const double *row = rows->values + i * MS_ATTENTION_COLUMNS;
-        ms_attention_shape shape = {row[0], row[1], row[2], row[3], row[4], backward};
+        ms_attention_shape shape = {.flop = row[0],
+                                    .key_tokens = row[1],
+                                    .head_dim = row[2],
+                                    .score_elements = row[3],
+                                    .traffic_bytes = row[4],
+                                    .backward = backward};
         ms_residuals_add(residuals, row, row[5] / ms_attention_s(pricer, shape));
     }
     return residuals;
@@ -121,6 +126,11 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .gemm_flop_per_s = cluster->device.peak_flop_per_s[compute] *
                            gemm->efficiency.value * gemm->sustained_frac.value,
         .hbm_bytes_per_s = cluster->device.hbm_bytes_per_s * profile->hbm_frac.value,
+        .gemm_hbm_bytes_per_s =
+            cluster->device.hbm_bytes_per_s *
+            (gemm->hbm_frac.value > 0.0 ? gemm->hbm_frac : profile->hbm_frac).value,
+        .quantise_bytes_per_s =
+            cluster->device.hbm_bytes_per_s * gemm->quantise_frac.value,
         .attention_forward_flop_per_s =
             attention->forward_flop_per_s.value * attention->sustained_frac.value,
         .attention_backward_flop_per_s =
@@ -136,31 +146,80 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* Share of the multiprocessors that work, over all waves of output tiles: one block computes one tile. */
-static double wave_utilisation(const ms_pricer *pricer, ms_gemm_shape shape)
+/* Tiles that a library chooses among, relative to the largest one: 128 x 256 both ways, 128 x 128, 64 x 64. */
+typedef struct tile_choice {
+    bool turned;
+    double of_m, of_n;
+} tile_choice;
+static const tile_choice tile_choices[] = {
+    {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
+
+/* Result bytes beyond those of 16 bits that the main loop does not hide: fp32 sums that are read, added to and written. */
+static const double unhidden_result_frac = 0.5;
+
+static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
+                         const tile_choice *choice)
 {
-    double tiles = shape.batch * ceil(shape.m / pricer->profile->tile_m.value) *
-                   ceil(shape.n / pricer->profile->tile_n.value);
-    double num_sms = (double)pricer->device->num_sms;
-    return tiles / (ceil(tiles / num_sms) * num_sms);
+    const ms_profile *profile = pricer->profile;
+    double largest_m = profile->tile_m.value, largest_n = profile->tile_n.value;
+    double m = ms_max(choice->turned ? largest_n : largest_m * choice->of_m, 1.0);
+    double n = ms_max(choice->turned ? largest_m : largest_n * choice->of_n, 1.0);
+    double sms = (double)pricer->device->num_sms;
+    double waves = shape->batch * ceil(shape->m / m) * ceil(shape->n / n) / sms;
+    double lost = profile->wave_frac.value * (ceil(waves) - waves);
+    /* operand elements per FLOP, of those of the largest tile */
+    double traffic =
+        (1.0 / m + 1.0 / n) * largest_m * largest_n / (largest_m + largest_n);
+    double depth = shape->k + pricer->profile->gemm[pricer->compute].k_half.value;
+    return (waves + lost) * sms * 2.0 * m * n * depth *
+           (1.0 + profile->small_tile_loss.value * (traffic - 1.0));
 }
 
-double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
+static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *shape)
+{
+    const ms_gemm_profile *gemm = &pricer->profile->gemm[pricer->compute];
+    double flop = tiled_flop(pricer, shape, &tile_choices[0]);
+    for (size_t i = 1; i < sizeof tile_choices / sizeof *tile_choices; i++)
+        flop = ms_min(flop, tiled_flop(pricer, shape, &tile_choices[i]));
+    double results = shape->batch * shape->m * shape->n;
+    double wider_bytes =
+        ms_max(shape->result_bytes - ms_max(shape->element_bytes, 2.0), 0.0);
+    double compute_s = flop / pricer->gemm_flop_per_s + unhidden_result_frac *
+                                                            wider_bytes * results /
+                                                            pricer->gemm_hbm_bytes_per_s;
+    double operand_bytes = /* kept in 16 bits, multiplied in fewer */
+        ms_min(shape->element_bytes, ms_dtype_bytes(pricer->compute));
+    double traffic_bytes =
+        shape->batch * operand_bytes * shape->k * (shape->m + shape->n) +
+        shape->result_bytes * results;
+    double x = compute_s * compute_s;
+    double y = traffic_bytes / pricer->gemm_hbm_bytes_per_s;
+    double z = gemm->depth_s.value * shape->k;
+    y *= y;
+    z *= z;
+    return gemm->overhead_s.value + sqrt(sqrt(x * x + y * y + z * z));
+}
+
+double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape)
 {
     if (shape.batch <= 0.0 || shape.m <= 0.0 || shape.n <= 0.0 || shape.k <= 0.0)
         return 0.0;
-    const ms_gemm_profile *gemm = &pricer->profile->gemm[pricer->compute];
-    double flop = 2.0 * shape.batch * shape.m * shape.n * (shape.k + gemm->k_half.value);
-    double compute_s = flop / (pricer->gemm_flop_per_s * wave_utilisation(pricer, shape));
-    double traffic_bytes =
-        shape.batch * (shape.element_bytes * shape.k * (shape.m + shape.n) +
-                       shape.result_bytes * shape.m * shape.n);
-    double seconds =
-        ms_max(compute_s, ms_stream_s(pricer, traffic_bytes)) + gemm->overhead_s.value;
+    double seconds = fitted_product_s(pricer, &shape);
     if (pricer->products == NULL)
         return seconds;
     return seconds * ms_residuals_ratio(pricer->products,
                                         (const double[3]){shape.m, shape.n, shape.k});
+}
+
+double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
+{
+    double seconds = ms_product_s(pricer, shape);
+    if (pricer->quantise_bytes_per_s <= 0.0 || seconds <= 0.0)
+        return seconds;
+    double bytes = shape.batch * shape.m * shape.k *
+                   (2.0 + ms_dtype_bytes(pricer->compute)); /* read, written */
+    return seconds + pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
+           bytes / pricer->quantise_bytes_per_s;
 }
 
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes)
@@ -199,13 +258,33 @@ static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape s
            (shape.key_tokens + pricer->attention_half_sequence);
 }
 
+/* Blocks are as high as those of FlashAttention 2 (Dao 2023, section 3.3); fewer of them than multiprocessors leave some idle. */
+static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape shape)
+{
+    const double block_rows = 128.0;
+    if (shape.query_rows <= 0.0 || pricer->device->num_sms <= 1)
+        return 1.0;
+    double idle = (double)pricer->device->num_sms * block_rows / shape.query_rows;
+    idle *= idle;
+    return sqrt(sqrt(1.0 + idle * idle));
+}
+
+/* Fused kernels pad values to the width of keys. */
+static double attention_padding_factor(ms_attention_shape shape)
+{
+    double keys = shape.head_dim, values = shape.value_dim;
+    return values <= 0.0 ? 1.0 : 2.0 * ms_max(keys, values) / (keys + values);
+}
+
 static double attention_fitted_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double rate = shape.backward ? pricer->attention_backward_flop_per_s
                                  : pricer->attention_forward_flop_per_s;
     double compute_s = shape.flop / (rate * attention_shape_frac(pricer, shape));
     if (pricer->attention_fused)
-        return ms_max(compute_s, ms_stream_s(pricer, shape.traffic_bytes));
+        return ms_max(compute_s * attention_padding_factor(shape) *
+                          attention_idle_factor(pricer, shape),
+                      ms_stream_s(pricer, shape.traffic_bytes));
     double per_score_bytes =
         shape.backward ? unfused_backward_bytes : unfused_forward_bytes;
     return compute_s + ms_stream_s(pricer, shape.traffic_bytes +

@@ -12,8 +12,10 @@ typedef struct ms_pricer {
     const ms_profile *profile;
     const ms_stack *stack;
     ms_dtype compute;
-    double gemm_flop_per_s; /* peak * efficiency * sustained */
-    double hbm_bytes_per_s; /* list * hbm_frac */
+    double gemm_flop_per_s;      /* peak * efficiency * sustained */
+    double gemm_hbm_bytes_per_s; /* list * gemm.hbm_frac */
+    double quantise_bytes_per_s; /* list * gemm.quantise; 0: free */
+    double hbm_bytes_per_s;      /* list * hbm_frac */
     double
         attention_forward_flop_per_s; /* sustained, head dimension >= 128, s -> infinity */
     double attention_backward_flop_per_s;
@@ -30,13 +32,17 @@ typedef struct ms_pricer {
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
-/* A batch of equal matrix products m x k by k x n with elements of `element_bytes`, and results of `result_bytes`:
- *   t = max(2 m n k (k + k0)/k / (rate q), traffic / hbm) + t0,   q = tiles / (waves * SMs),
- * tiles = batch ceil(m/tile_m) ceil(n/tile_n), waves = ceil(tiles / SMs); times measured over fitted where products were measured. */
+/* A batch of equal matrix products m x k by k x n with elements of `element_bytes`, and results of `result_bytes`, in one kernel:
+ *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
+ *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v = tiles of the result / SMs
+ *   Y = traffic / hbm,  Z = ck k;
+ * times measured over fitted where products were measured. Operands are there in the compute type. */
 typedef struct ms_gemm_shape {
     double batch, m, n, k;
     double element_bytes, result_bytes;
 } ms_gemm_shape;
+double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
+/* The same, and the first operand made from 16 bits where the compute type has fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
 
 /* A kernel limited by HBM traffic. */
@@ -52,10 +58,15 @@ double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_byte
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
 /* Attention forward or backward. flop counts executed (causal) FLOP of this rank; key_tokens is the length of the
- * keys each query block walks; score_elements = batch * heads * queries * keys (unfused kernels move them through HBM, 12 B forward, 24 B backward). */
+ * keys that causal queries walk, twice the mean; score_elements = batch * heads * queries * keys (unfused kernels move them through HBM, 12 B forward, 24 B
+ * backward). Fused:
+ *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
+ * p = 2 max(d, w) / (d + w) for values narrower than keys, o = SMs / blocks of 128 queries. */
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;
     bool backward;
+    double query_rows; /* batch * heads * queries; 0: enough of them */
+    double value_dim;  /* 0: as head_dim */
 } ms_attention_shape;
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 

@@ -158,6 +158,8 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
         .score_elements = rows * s,
         .traffic_bytes = ms_node_traffic_bytes(program, node),
         .backward = node->op == MS_OP_ATTENTION_GRAD,
+        .query_rows = rows,
+        .value_dim = program->size[MS_DIM_VALUE - '0'],
     };
 }
 

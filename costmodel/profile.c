@@ -9,7 +9,8 @@
 #include <string.h>
 
 const char *const ms_provenance_names[] = {"spec", "measured", "fitted", "assumed", NULL};
-const char *const ms_attention_kernel_names[] = {"unfused", "triton", "fa2", "fa3", NULL};
+const char *const ms_attention_kernel_names[] = {"unfused", "triton", "fa2",
+                                                 "cudnn",   "fa3",    NULL};
 
 typedef struct coefficient_text {
     int from;
@@ -103,6 +104,11 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
         .required = true, .nullable = true, .low = (least), .high = (most),              \
         .unit = (quantity), .help = (text)                                               \
     }
+#define OPTIONAL(type, member, keyword, quantity, most, text)                            \
+    {                                                                                    \
+        .kind = MS_FIELD_ANY, .key = (keyword), .offset = offsetof(type, member),        \
+        .low = 0, .high = (most), .unit = (quantity), .help = (text)                     \
+    }
 #define FRACTION(type, member, keyword, text)                                            \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1.5, text)
 /* Of a listed rate, which for CPU cores is a guess: caches can be much faster than the memory that is listed. */
@@ -127,6 +133,10 @@ const ms_field ms_profile_fields[] = {
                 "rows of an output tile"),
     COEFFICIENT(ms_profile, tile_n, "tile_n", MS_UNIT_COUNT, 1, 4096,
                 "columns of an output tile"),
+    OPTIONAL(ms_profile, wave_frac, "wave", MS_UNIT_COUNT, 1,
+             "idle time of the last wave of tiles that is lost; left out: none"),
+    OPTIONAL(ms_profile, small_tile_loss, "small_tile", MS_UNIT_COUNT, 10,
+             "what a tile of twice the traffic takes longer; left out: nothing"),
     RATE_FRACTION(ms_profile, hbm_frac, "hbm_frac", "of the listed memory rate"),
     SECONDS(ms_profile, launch_s, "launch", "host time to launch one kernel"),
     SECONDS(ms_profile, p2p_base_s, "p2p_base",
@@ -157,6 +167,14 @@ const ms_field ms_gemm_fields[] = {
     COEFFICIENT(ms_gemm_profile, k_half, "k_half", MS_UNIT_COUNT, 0, 1e5,
                 "depth of the prologue"),
     SECONDS(ms_gemm_profile, overhead_s, "overhead", "launch and drain of one kernel"),
+    OPTIONAL(ms_gemm_profile, hbm_frac, "hbm_frac", MS_UNIT_COUNT, 1.5,
+             "of the listed memory rate, operands; left out: as streaming kernels"),
+    OPTIONAL(ms_gemm_profile, depth_s, "depth", MS_UNIT_SECONDS, 1e-3,
+             "time of a block along one element of depth; left out: none"),
+    OPTIONAL(ms_gemm_profile, quantise_overhead_s, "quantise_overhead", MS_UNIT_SECONDS,
+             1, "of making operands of 8 bits or less; left out: none"),
+    OPTIONAL(ms_gemm_profile, quantise_frac, "quantise", MS_UNIT_COUNT, 1.5,
+             "of the listed memory rate, making such operands; left out: free"),
     FRACTION(ms_gemm_profile, sustained_frac, "sustained",
              "clocks in training, of isolated kernels"),
     {0}};
@@ -209,27 +227,20 @@ static const ms_field nvls_fields[] = {
              "smallest group that uses it"),
     {0}};
 
-/* A plain number that may be left out. */
-#define OPTIONAL(type, member, name, most, text)                                         \
-    {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (name), .offset = offsetof(type, member), .low = 0, \
-        .high = (most), .unit = MS_UNIT_COUNT, .help = (text)                            \
-    }
-
 const ms_field ms_network_fields[] = {
     SECONDS(ms_network_profile, base_s, "base", "of a collective over several nodes"),
     SECONDS(ms_network_profile, step_s, "step", "of a step that crosses nodes"),
     SECONDS(ms_network_profile, rank_step_s, "rank_step", "least time of any ring step"),
     FRACTION(ms_network_profile, bandwidth_frac, "bandwidth_frac",
              "of the NICs' list rate"),
-    OPTIONAL(ms_network_profile, send_frac, "send_frac", 1,
+    OPTIONAL(ms_network_profile, send_frac, "send_frac", MS_UNIT_COUNT, 1,
              "of the NICs' list rate, by one pair of ranks; left out: as bandwidth_frac"),
     FRACTION(ms_network_profile, tree_frac, "tree_frac",
              "of a tree over three or more nodes, of bandwidth_frac"),
-    OPTIONAL(ms_network_profile, tree_serial, "tree_serial", 1,
+    OPTIONAL(ms_network_profile, tree_serial, "tree_serial", MS_UNIT_COUNT, 1,
              "of a tree level's time, for which the next waits; left out: 0"),
     COEFFICIENT(ms_network_profile, ramp, "ramp", MS_UNIT_COUNT, 0, 10, "gamma of rings"),
-    OPTIONAL(ms_network_profile, tree_ramp, "tree_ramp", 10,
+    OPTIONAL(ms_network_profile, tree_ramp, "tree_ramp", MS_UNIT_COUNT, 10,
              "gamma of trees; left out: 0"),
     {0}};
 

@@ -33,6 +33,13 @@ typedef struct ms_gemm_profile {
     ms_coefficient k_half;     /* k0: depth that costs as much as the prologue */
     ms_coefficient overhead_s; /* t0: launch and drain of one kernel */
     ms_coefficient
+        hbm_frac; /* b: of the listed HBM rate that operands reach; 0: the profile's */
+    ms_coefficient depth_s; /* ck: one block along one element of depth; 0: nothing */
+    /* making operands of 8 bits and less from 16 bits */
+    ms_coefficient quantise_overhead_s;
+    ms_coefficient
+        quantise_frac; /* of the listed HBM rate; 0: operands are made at no cost */
+    ms_coefficient
         sustained_frac; /* clocks under a training load's power draw, relative to isolated kernels */
 } ms_gemm_profile;
 
@@ -40,11 +47,12 @@ typedef enum ms_attention_kernel {
     MS_ATTENTION_UNFUSED,
     MS_ATTENTION_TRITON,
     MS_ATTENTION_FA2,
-    MS_ATTENTION_FA3 /* or cuDNN: the best the device has */,
+    MS_ATTENTION_CUDNN, /* or the library of the device's maker */
+    MS_ATTENTION_FA3,
     MS_NUM_ATTENTION_KERNELS
 } ms_attention_kernel;
 extern const char
-    *const ms_attention_kernel_names[]; /* "unfused" "triton" "fa2" "fa3", NULL */
+    *const ms_attention_kernel_names[]; /* "unfused" "triton" "fa2" "cudnn" "fa3", NULL */
 
 typedef struct ms_attention_profile {
     ms_coefficient
@@ -89,7 +97,11 @@ typedef struct ms_profile {
     const char *source;
     ms_gemm_profile
         gemm[MS_NUM_DTYPES]; /* efficiency.value NaN: no coefficients for that type */
-    ms_coefficient tile_m, tile_n; /* output tile of one block */
+    ms_coefficient tile_m, tile_n; /* largest output tile of one block */
+    ms_coefficient
+        wave_frac; /* share of the multiprocessors' idle time in the last wave that is lost; 0: work spreads evenly */
+    ms_coefficient
+        small_tile_loss; /* what a tile of twice the traffic per FLOP takes longer */
     ms_attention_profile attention[MS_NUM_ATTENTION_KERNELS];
     ms_coefficient hbm_frac; /* of the listed HBM rate that streaming kernels reach */
     ms_coefficient launch_s; /* host time to launch one kernel */

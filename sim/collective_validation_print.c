@@ -1,6 +1,7 @@
 /* Errors of collectives as meshsim.validation-collectives/1 and as tables for people. */
 #include "sim/collective_validation.h"
 #include "sim/run_prices.h"
+#include "sim/score_print.h"
 #include "sim/validation_priv.h"
 
 #include <math.h>
@@ -107,9 +108,9 @@ void ms_collective_validation_write_json(ms_jout *out, const ms_collective_valid
 static void errors_cells(ms_table *table, const ms_collective_errors *errors)
 {
     ms_table_cell(table, "%d", errors->num_rows);
-    ms_validation_percent_cell(table, errors->median_ape_frac);
-    ms_validation_signed_cell(table, errors->bias_frac);
-    ms_validation_percent_cell(table, errors->p90_ape_frac);
+    ms_percent_cell(table, errors->median_ape_frac);
+    ms_signed_percent_cell(table, errors->bias_frac);
+    ms_percent_cell(table, errors->p90_ape_frac);
 }
 
 static const char *fitted_word(const ms_collective_score *score)
@@ -162,8 +163,8 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_collective_validatio
         ms_table_cell(table, "%.0f", row->size_bytes);
         ms_table_cell(table, "%.1f", 1e6 * row->measured_s);
         ms_table_cell(table, "%.1f", 1e6 * v->predicted_s[i]);
-        ms_validation_signed_cell(table,
-                                  ms_run_error_frac(v->predicted_s[i], row->measured_s));
+        ms_signed_percent_cell(table,
+                               ms_run_error_frac(v->predicted_s[i], row->measured_s));
     }
     ms_table_print(table, out);
     fputc('\n', out);
@@ -176,7 +177,7 @@ static void print_skipped(FILE *out, ms_arena *arena, const ms_collective_rows *
     for (int i = 0; i < rows->num_rows; i++)
         if (rows->rows[i].reason != NULL)
             reasons[num_reasons++] = rows->rows[i].reason;
-    ms_validation_print_skipped(out, arena, reasons, num_reasons);
+    ms_skipped_print(out, arena, reasons, num_reasons);
 }
 
 void ms_collective_validation_print(FILE *out, ms_arena *arena,

@@ -1,4 +1,5 @@
 /* A validation as meshsim.validation/1 and as tables for people. */
+#include "sim/score_print.h"
 #include "sim/validation_by.h"
 #include "sim/validation_priv.h"
 #include "sim/validation_worst.h"
@@ -155,27 +156,6 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
 
 /* ---- text ---- */
 
-void ms_validation_cell(ms_table *table, int digits, double value)
-{
-    if (isnan(value))
-        ms_table_cell(table, "-");
-    else
-        ms_table_cell(table, "%.*f", digits, value);
-}
-
-void ms_validation_percent_cell(ms_table *table, double frac)
-{
-    ms_validation_cell(table, 1, 100.0 * frac);
-}
-
-void ms_validation_signed_cell(ms_table *table, double frac)
-{
-    if (isnan(frac))
-        ms_table_cell(table, "-");
-    else
-        ms_table_cell(table, "%+.1f", 100.0 * frac);
-}
-
 static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     ms_table *table = ms_table_new(arena, "<id|measured (s)|predicted (s)|error (%)|"
@@ -186,12 +166,12 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
         if (!score->priced)
             continue;
         ms_table_cell(table, "%s", run->id);
-        ms_validation_cell(table, 4, run->measured_step_s);
-        ms_validation_cell(table, 4, score->step_s);
-        ms_validation_signed_cell(table, score->step_error_frac);
-        ms_validation_cell(table, 2, run->measured_peak_bytes / BYTES_PER_GIB);
-        ms_validation_cell(table, 2, score->peak_bytes / BYTES_PER_GIB);
-        ms_validation_signed_cell(table, score->peak_error_frac);
+        ms_number_cell(table, 4, run->measured_step_s);
+        ms_number_cell(table, 4, score->step_s);
+        ms_signed_percent_cell(table, score->step_error_frac);
+        ms_number_cell(table, 2, run->measured_peak_bytes / BYTES_PER_GIB);
+        ms_number_cell(table, 2, score->peak_bytes / BYTES_PER_GIB);
+        ms_signed_percent_cell(table, score->peak_error_frac);
     }
     ms_table_print(table, out);
     fputc('\n', out);
@@ -228,12 +208,12 @@ void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
         const ms_source_score *score = &scores[i];
         ms_table_cell(table, "%s", score->source);
         ms_table_cell(table, "%d", score->num_runs);
-        ms_validation_percent_cell(table, score->median_ape_frac);
-        ms_validation_percent_cell(table, score->mean_ape_frac);
-        ms_validation_signed_cell(table, score->bias_frac);
-        ms_validation_percent_cell(table, score->p90_ape_frac);
+        ms_percent_cell(table, score->median_ape_frac);
+        ms_percent_cell(table, score->mean_ape_frac);
+        ms_signed_percent_cell(table, score->bias_frac);
+        ms_percent_cell(table, score->p90_ape_frac);
         if (covered)
-            ms_validation_percent_cell(table, score->coverage_frac);
+            ms_percent_cell(table, score->coverage_frac);
     }
     ms_table_print(table, out);
 }
@@ -268,8 +248,8 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
         const ms_ranking_summary *summary = &v->summaries[i];
         ms_table_cell(table, "%s", summary->source);
         ms_table_cell(table, "%d", summary->num_groups);
-        ms_validation_cell(table, 2, summary->mean_kendall_tau);
-        ms_validation_percent_cell(table, summary->median_regret_frac);
+        ms_number_cell(table, 2, summary->mean_kendall_tau);
+        ms_percent_cell(table, summary->median_regret_frac);
     }
     ms_table_print(table, out);
 }
@@ -290,36 +270,13 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
         }
         ms_table_cell(table, "%s", group->group);
         ms_table_cell(table, "%d", group->num_layouts);
-        ms_validation_cell(table, 2, group->kendall_tau);
-        ms_validation_percent_cell(table, group->top1_regret_frac);
+        ms_number_cell(table, 2, group->kendall_tau);
+        ms_percent_cell(table, group->top1_regret_frac);
     }
     ms_table_print(table, out);
     if (num_small > 0)
         fprintf(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
                 MS_RANKING_LAYOUTS);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-void ms_validation_print_skipped(FILE *out, ms_arena *arena, const char **reasons,
-                                 int num_reasons)
-{
-    if (num_reasons == 0)
-        return;
-    qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
-    fprintf(out, "\nskipped\n");
-    ms_table *table = ms_table_new(arena, "<reason|rows");
-    for (int first = 0, end; first < num_reasons; first = end) {
-        end = first + 1;
-        while (end < num_reasons && strcmp(reasons[first], reasons[end]) == 0)
-            end++;
-        ms_table_cell(table, "%s", reasons[first]);
-        ms_table_cell(table, "%d", end - first);
-    }
-    ms_table_print(table, out);
 }
 
 static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *runs)
@@ -329,7 +286,7 @@ static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *r
     for (int i = 0; i < runs->num_runs; i++)
         if (runs->runs[i].reason != NULL)
             reasons[num_reasons++] = runs->runs[i].reason;
-    ms_validation_print_skipped(out, arena, reasons, num_reasons);
+    ms_skipped_print(out, arena, reasons, num_reasons);
 }
 
 static void print_memory_facts(FILE *out, const ms_validation *v)

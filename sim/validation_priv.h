@@ -20,14 +20,6 @@ void ms_validation_write_scores(ms_jout *out, const char *key, const char *name_
 
 /* ---- text ---- */
 
-/* A number, or a dash for an undefined one. */
-void ms_validation_cell(ms_table *table, int digits, double value);
-/* In percent; signed: with its sign. */
-void ms_validation_percent_cell(ms_table *table, double frac);
-void ms_validation_signed_cell(ms_table *table, double frac);
-/* How often each reason occurs, by name. Sorts `reasons`; nothing for none. */
-void ms_validation_print_skipped(FILE *out, ms_arena *arena, const char **reasons,
-                                 int num_reasons);
 /* One line per score, below what they share. */
 void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
                                 const ms_source_score *scores, int num_scores);

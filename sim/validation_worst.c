@@ -1,5 +1,6 @@
 #include "sim/validation_worst.h"
 
+#include "sim/score_print.h"
 #include "sim/validation_priv.h"
 
 #include <math.h>
@@ -156,13 +157,13 @@ void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
         const ms_published_run *run = &v->runs->runs[v->worst[i]];
         const ms_run_score *score = &v->scores[v->worst[i]];
         ms_table_cell(table, "%s", run->id);
-        ms_validation_cell(table, 2, run->measured_step_s);
-        ms_validation_cell(table, 2, score->step_s);
-        ms_validation_signed_cell(table, score->step_error_frac);
-        ms_validation_percent_cell(table, measured_mfu_frac(v, v->worst[i]));
+        ms_number_cell(table, 2, run->measured_step_s);
+        ms_number_cell(table, 2, score->step_s);
+        ms_signed_percent_cell(table, score->step_error_frac);
+        ms_percent_cell(table, measured_mfu_frac(v, v->worst[i]));
         print_repeats(table, repeats_of(v, v->worst[i]));
         for (int part = 0; part < NUM_PARTS; part++)
-            ms_validation_percent_cell(table, part_frac(score, part));
+            ms_percent_cell(table, part_frac(score, part));
         ms_table_cell(table, "%s, %ld x %s, batch %ld", run->model_text, run->plan.gpus,
                       run->gpu_type, run->plan.global_batch);
         ms_table_cell(table, "%s", ms_plan_text(arena, &run->plan));

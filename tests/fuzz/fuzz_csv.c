@@ -1,7 +1,8 @@
-/* CSV files of published runs and of measured collectives from arbitrary bytes: no crash, lines only grow, and every run has a plan that is legal or
+/* CSV files of published runs and of measured collectives and kernels from arbitrary bytes: no crash, lines only grow, and every run has a plan that is legal or
  * a reason, every collective a time or a reason. */
 #include "base/csv.h"
 #include "sim/collective_validation.h"
+#include "sim/kernel_rows.h"
 #include "sim/runs.h"
 
 #include <math.h>
@@ -45,6 +46,23 @@ static void read_collectives(ms_arena *arena, const char *text, size_t size)
     }
 }
 
+static void read_kernels(ms_ctx *cx, const char *text, size_t size)
+{
+    ms_kernel_rows rows;
+    if (ms_kernel_rows_read(cx, "fuzz", text, size, &rows) != MS_OK)
+        return;
+    for (int i = 0; i < rows.num_rows; i++) {
+        const ms_kernel_row *row = &rows.rows[i];
+        ms_pricer pricer;
+        require(row->fault == NULL || row->reason != NULL);
+        if (row->reason != NULL)
+            continue;
+        require(row->measured_s > 0.0);
+        require(ms_kernel_row_pricer(cx, row, &pricer) == MS_OK);
+        require(ms_kernel_row_s(&pricer, row) > 0.0);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ms_arena *arena = ms_arena_open();
@@ -63,6 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         require(cx.num_errors > 0);
     }
+    ms_ctx other = {.arena = arena};
+    read_kernels(&other, text, size);
     ms_arena_close(arena);
     return 0;
 }

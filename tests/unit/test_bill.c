@@ -19,7 +19,7 @@ static bench *open_bench(void)
     bench *b = MS_NEW(cx->arena, bench);
     b->hand = ms_hand_open(cx->arena);
     b->device.num_sms = 1;
-    b->profile.tile_m.value = b->profile.tile_n.value = 128;
+    b->profile.tile_m.value = b->profile.tile_n.value = 1;
     b->stack.loss_bytes.value = 16;
     b->stack.unfused_traffic.value = 1.5;
     b->pricer = (ms_pricer){.device = &b->device,
@@ -27,7 +27,8 @@ static bench *open_bench(void)
                             .stack = &b->stack,
                             .compute = MS_BF16,
                             .gemm_flop_per_s = 1,
-                            .hbm_bytes_per_s = 100};
+                            .hbm_bytes_per_s = 100,
+                            .gemm_hbm_bytes_per_s = 1e12};
     return b;
 }
 
@@ -143,6 +144,7 @@ static void a_product_takes_its_local_shape(void **state)
     ms_hand_set_mesh(b->hand, MS_DENSE_MESH, 1, 1, 2);
     ASSERT_NEAR(seconds_of(b, product), 640, 1e-12);
     b->pricer.gemm_flop_per_s = 1e9; /* now traffic binds: 128 + 40 + 160 bytes */
+    b->pricer.gemm_hbm_bytes_per_s = 100;
     ASSERT_NEAR(seconds_of(b, product), 3.28, 1e-12);
 }
 

@@ -22,13 +22,14 @@ static bench *open_bench(void)
     b->hand = ms_hand_open(cx->arena);
     ms_hand_set_size(b->hand, MS_DIM_FFN, 10);
     b->device.num_sms = 1;
-    b->profile.tile_m.value = b->profile.tile_n.value = 128;
+    b->profile.tile_m.value = b->profile.tile_n.value = 1;
     b->pricer = (ms_pricer){.device = &b->device,
                             .profile = &b->profile,
                             .stack = &b->stack,
                             .compute = MS_BF16,
                             .gemm_flop_per_s = 1,
-                            .hbm_bytes_per_s = 100};
+                            .hbm_bytes_per_s = 100,
+                            .gemm_hbm_bytes_per_s = 1e12};
     return b;
 }
 

@@ -69,8 +69,12 @@ static void add_kernels(bench *b)
     for (double s = 256; s <= 4096; s *= 2)
         for (double d = 64; d <= 128; d *= 2)
             for (int backward = 0; backward < 2; backward++) {
-                ms_attention_shape shape = {
-                    (4 + 6 * backward) * d * s * s, s, d, s * s, s * d, backward == 1};
+                ms_attention_shape shape = {.flop = (4 + 6 * backward) * d * s * s,
+                                            .key_tokens = s,
+                                            .head_dim = d,
+                                            .score_elements = s * s,
+                                            .traffic_bytes = s * d,
+                                            .backward = backward == 1};
                 add(b,
                     (ms_sample){.kind = MS_SAMPLE_ATTENTION + backward,
                                 .ranks = 2,

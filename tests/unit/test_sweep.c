@@ -162,7 +162,12 @@ static void measured_kernels_take_what_was_measured(void **state)
     ASSERT_OK(ms_pricer_make(cx, &s.cluster, &s.plain, s.stack, MS_BF16, &plain), cx);
     ASSERT_OK(ms_pricer_make(cx, &s.cluster, &s.profile, s.stack, MS_FP8, &other), cx);
     ASSERT_NEAR(ms_gemm_s(&pricer, (ms_gemm_shape){1, 256, 64, 1024, 2, 2}), 3e-6, 1e-6);
-    ms_attention_shape shape = {2e9, 1024, 128, 1e6, 2e6, true};
+    ms_attention_shape shape = {.flop = 2e9,
+                                .key_tokens = 1024,
+                                .head_dim = 128,
+                                .score_elements = 1e6,
+                                .traffic_bytes = 2e6,
+                                .backward = true};
     ASSERT_NEAR(ms_attention_s(&pricer, shape), 3e-3, 1e-6);
     /* far from all of them: the law; of another data type: the law */
     ms_gemm_shape far = {1, 1e6, 1e6, 1e6, 2, 2};

@@ -1,0 +1,31 @@
+#include "cli/validate_kernels.h"
+
+#include "cli/output.h"
+#include "sim/kernel_validation.h"
+
+static ms_status report(ms_ctx *cx, const ms_args *args, const ms_kernel_rows *rows,
+                        FILE *out)
+{
+    ms_kernel_validation validation;
+    MS_TRY(ms_kernel_validate(cx, rows, &validation));
+    if (args->common.json) {
+        ms_jout json = ms_jout_open(out);
+        ms_kernel_validation_write_json(&json, &validation);
+        ms_jout_close(&json);
+    } else {
+        ms_kernel_validation_print(out, cx->arena, &validation, !args->common.quiet);
+    }
+    return MS_OK;
+}
+
+ms_status ms_validate_kernels_command(ms_ctx *cx, const ms_args *args, const char *path)
+{
+    ms_kernel_rows rows;
+    ms_output out;
+    MS_TRY(ms_kernel_rows_load(cx, path, &rows));
+    for (int i = 0; i < rows.num_rows; i++)
+        if (rows.rows[i].fault != NULL)
+            ms_note(cx, "line %d is skipped: %s", rows.rows[i].line, rows.rows[i].fault);
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    return ms_output_close(cx, &out, report(cx, args, &rows, out.file));
+}

@@ -1,0 +1,245 @@
+/* Reads rows of measured kernels: cells, then what they say about the device and the shape. */
+#include "sim/kernel_rows.h"
+
+#include "base/cells.h"
+#include "sim/kernel_rows_priv.h"
+#include "sim/runs_priv.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const ms_cell_rule columns[] = {
+    {"source", MS_CELL_TEXT, offsetof(ms_kernel_cells, source)},
+    {"gpu", MS_CELL_TEXT, offsetof(ms_kernel_cells, gpu)},
+    {"op", MS_CELL_TEXT, offsetof(ms_kernel_cells, op)},
+    {"m", MS_CELL_COUNT, offsetof(ms_kernel_cells, m)},
+    {"n", MS_CELL_TEXT, offsetof(ms_kernel_cells, n)},
+    {"k_or_seq", MS_CELL_COUNT, offsetof(ms_kernel_cells, k)},
+    {"head_dim", MS_CELL_TEXT, offsetof(ms_kernel_cells, head_dim)},
+    {"causal", MS_CELL_COUNT, offsetof(ms_kernel_cells, causal)},
+    {"dtype", MS_CELL_TEXT, offsetof(ms_kernel_cells, dtype)},
+    {"tflops", MS_CELL_POSITIVE, offsetof(ms_kernel_cells, tflops)},
+};
+enum {
+    NUM_COLUMNS = sizeof columns / sizeof columns[0]
+};
+
+/* ---- devices ---- */
+
+typedef struct row_reader {
+    ms_ctx *cx;
+    ms_run_store *store;
+    /* profiles of kernels in isolation, beside those that they are made of */
+    const ms_profile **shipped;
+    ms_profile **isolated;
+    int num_profiles, shipped_capacity, isolated_capacity;
+} row_reader;
+
+/* The same without what training takes off the rates. */
+static const ms_profile *isolate(row_reader *r, const ms_profile *shipped)
+{
+    for (int i = 0; i < r->num_profiles; i++)
+        if (r->shipped[i] == shipped)
+            return r->isolated[i];
+    MS_MAKE_ROOM(r->cx->arena, r->shipped, r->num_profiles, r->shipped_capacity, 8);
+    MS_MAKE_ROOM(r->cx->arena, r->isolated, r->num_profiles, r->isolated_capacity, 8);
+    ms_profile *copy = MS_NEW(r->cx->arena, ms_profile);
+    *copy = *shipped;
+    for (int i = 0; i < MS_NUM_DTYPES; i++)
+        copy->gemm[i].sustained_frac.value = 1.0;
+    for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++)
+        copy->attention[i].sustained_frac.value = 1.0;
+    r->shipped[r->num_profiles] = shipped;
+    r->isolated[r->num_profiles++] = copy;
+    return copy;
+}
+
+/* Names of GPUs in tables of kernels, first match; others are those of published runs. */
+static const char *cluster_name(const char *gpu)
+{
+    static const struct {
+        const char *part, *name;
+    } rules[] = {
+        {"A100-PCIe", "a100-pcie-80g"}, {"H100-PCIe", "h100-pcie"}, {"GH200", "gh200"},
+        {"SM100", "hgx-b200"},          {"MI300X", "mi300x"},       {"MI325X", "mi325x"},
+        {"MI355X", "mi355x"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strstr(gpu, rules[i].part) != NULL)
+            return rules[i].name;
+    ms_run_cells cells = {.gpu_type = gpu};
+    return ms_run_cluster_name(&cells);
+}
+
+static const char *find_device(row_reader *r, ms_kernel_row *row)
+{
+    const char *name = cluster_name(row->gpu);
+    if (name == NULL)
+        return ms_arena_printf(r->cx->arena, "gpu: no description of %s", row->gpu);
+    row->cluster = ms_run_store_cluster(r->cx, r->store, name);
+    if (row->cluster == NULL)
+        return "gpu: its description cannot be loaded";
+    const ms_profile *profile =
+        ms_run_store_profile(r->cx, r->store, row->cluster->device.profile);
+    if (profile == NULL)
+        return "gpu: its profile cannot be loaded";
+    row->profile = isolate(r, profile);
+    return NULL;
+}
+
+/* ---- halves ---- */
+
+/* FNV-1a (Fowler, Noll and Vo 1991) of what names the shape, so that every source has the same shapes in the same half. */
+static bool in_first_half(ms_arena *arena, const ms_kernel_cells *c)
+{
+    const char *shape = ms_arena_printf(
+        arena, "%ld %s %ld%s%s", c->m, c->n == NULL ? "" : c->n, c->k,
+        c->head_dim == NULL ? "" : " ", c->head_dim == NULL ? "" : c->head_dim);
+    uint64_t hash = 14695981039346656037ULL;
+    for (const char *at = shape; *at != '\0'; at++)
+        hash = (hash ^ (unsigned char)*at) * 1099511628211ULL;
+    return (hash >> 20 & 1) != 0;
+}
+
+/* "owner/repository" of "owner/repository@revision:file", or an address without its last part. */
+static size_t key_length(const char *source)
+{
+    if (strncmp(source, "http", 4) != 0)
+        return strcspn(source, "@: ");
+    size_t length = strcspn(source, " ");
+    while (length > 0 && source[length - 1] != '/')
+        length--;
+    return length;
+}
+
+static const char *origin_of(ms_arena *arena, const char *source)
+{
+    return strncmp(source, "http", 4) == 0
+               ? source
+               : ms_arena_strndup(arena, source, strcspn(source, ":"));
+}
+
+static bool names_source(const ms_coefficient *c, const char *source)
+{
+    if (c->source == NULL || (c->from != MS_FITTED && c->from != MS_MEASURED))
+        return false;
+    size_t length = key_length(source);
+    for (const char *at = c->source; (at = strchr(at, source[0])) != NULL; at++)
+        if (strncmp(at, source, length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_fitted_source(const ms_kernel_row *row)
+{
+    const ms_attention_profile *attention = &row->profile->attention[row->kernel];
+    if (!row->is_attention)
+        return names_source(&row->profile->gemm[row->dtype].efficiency, row->source);
+    return names_source(row->passes == MS_KERNEL_BACKWARD
+                            ? &attention->backward_flop_per_s
+                            : &attention->forward_flop_per_s,
+                        row->source);
+}
+
+/* ---- rows ---- */
+
+static const char *fault_of(const ms_kernel_cells *c)
+{
+    if (c->source == NULL || c->gpu == NULL || c->op == NULL)
+        return "source, gpu or op is empty";
+    if (isnan(c->tflops))
+        return "tflops is not stated";
+    return NULL;
+}
+
+static const char *resolve(row_reader *r, const ms_kernel_cells *c, ms_kernel_row *row)
+{
+    const char *reason = find_device(r, row);
+    ms_pricer pricer;
+    if (reason == NULL)
+        reason = ms_kernel_shape_read(c, row);
+    if (reason != NULL)
+        return reason;
+    ms_ctx trial = {.arena = r->cx->arena};
+    if (ms_kernel_row_pricer(&trial, row, &pricer) != MS_OK)
+        return "the device has no coefficients for it";
+    return NULL;
+}
+
+static void read_row(row_reader *r, const ms_cell_columns *found,
+                     const ms_csv_row *csv_row, ms_kernel_row *row)
+{
+    ms_kernel_cells cells = {0};
+    row->line = csv_row->line;
+    row->measured_s = (double)NAN;
+    row->fault = ms_cells_read(r->cx->arena, found, csv_row, &cells);
+    if (row->fault == NULL)
+        row->fault = fault_of(&cells);
+    if (row->fault != NULL) {
+        row->reason = "malformed";
+        return;
+    }
+    row->source = cells.source;
+    row->origin = origin_of(r->cx->arena, cells.source);
+    row->gpu = cells.gpu;
+    row->op = cells.op;
+    row->reason = resolve(r, &cells, row);
+    row->in_half = in_first_half(r->cx->arena, &cells);
+    row->of_fitted_source = row->reason == NULL && is_of_fitted_source(row);
+    row->fitted = row->of_fitted_source && row->in_half;
+}
+
+static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv, ms_kernel_rows *out)
+{
+    *out = (ms_kernel_rows){0};
+    ms_csv_row row;
+    ms_cell_columns found;
+    if (!ms_csv_next(cx->arena, csv, &row))
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
+                       "the file is empty, it must begin with a header");
+    MS_TRY(ms_cells_find(cx, name, &row, columns, NUM_COLUMNS, &found));
+    row_reader r = {.cx = cx, .store = ms_run_store_open(cx->arena)};
+    int capacity = 0;
+    while (ms_csv_next(cx->arena, csv, &row)) {
+        MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);
+        ms_kernel_row *to = &out->rows[out->num_rows++];
+        *to = (ms_kernel_row){0};
+        read_row(&r, &found, &row, to);
+    }
+    return MS_OK;
+}
+
+ms_status ms_kernel_rows_load(ms_ctx *cx, const char *path, ms_kernel_rows *out)
+{
+    ms_csv csv;
+    MS_TRY(ms_csv_load(cx, path, &csv));
+    return read_csv(cx, strcmp(path, "-") == 0 ? "standard input" : path, &csv, out);
+}
+
+ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
+                              size_t length, ms_kernel_rows *out)
+{
+    ms_csv csv = ms_csv_open(text, length);
+    return read_csv(cx, name, &csv, out);
+}
+
+bool ms_kernel_rows_recognise(ms_ctx *cx, const char *path)
+{
+    static const char *const telling[] = {"gpu", "op", "k_or_seq", "tflops"};
+    const int num_telling = (int)(sizeof telling / sizeof telling[0]);
+    struct stat facts;
+    ms_csv csv;
+    ms_csv_row header;
+    ms_ctx trial = {.arena = cx->arena};
+    if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) ||
+        ms_csv_load(&trial, path, &csv) != MS_OK ||
+        !ms_csv_next(cx->arena, &csv, &header))
+        return false;
+    int num_found = 0;
+    for (int i = 0; i < header.num_cells; i++)
+        for (int j = 0; j < num_telling; j++)
+            num_found += strcmp(header.cells[i], telling[j]) == 0;
+    return num_found >= num_telling;
+}

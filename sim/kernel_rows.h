@@ -1,0 +1,56 @@
+/* Measured matrix products and attention from a CSV file: each row becomes a kernel of a known device with its time, or a reason why it
+ * cannot be priced. Kernels run alone: rates are those in isolation, without the derate of training. */
+#ifndef MS_SIM_KERNEL_ROWS_H
+#define MS_SIM_KERNEL_ROWS_H
+
+#include "costmodel/kernel_cost.h"
+
+/* What a row runs, once each. */
+enum {
+    MS_KERNEL_FORWARD = 1,
+    MS_KERNEL_BACKWARD = 2
+};
+
+typedef struct ms_kernel_row {
+    int line;
+    const char *source, *gpu, *op;
+    const char *origin; /* the source without the file: "owner/repository@revision" */
+    const char *reason; /* why it is not priced; NULL: it is */
+    const char *fault;  /* what is malformed; NULL: nothing */
+    double measured_s;
+    bool in_half; /* that coefficients may be fitted on: by a hash of the shape alone */
+    bool of_fitted_source; /* its coefficients name the source */
+    bool fitted;           /* both */
+    /* only without reason */
+    const ms_cluster *cluster;
+    const ms_profile *profile; /* with the rates of kernels in isolation */
+    ms_dtype dtype;
+    bool is_attention;
+    int passes;                 /* of attention: MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD */
+    ms_attention_kernel kernel; /* that it is; the device may price it by a lower one */
+    ms_attention_shape attention; /* forward */
+    ms_gemm_shape product;
+    double sequence; /* products of `product`, one after the other */
+    bool quantises;  /* the first operand, within the measured time */
+} ms_kernel_row;
+
+typedef struct ms_kernel_rows {
+    int num_rows;
+    ms_kernel_row *rows; /* in the order of the file */
+} ms_kernel_rows;
+
+/* Whether the file at `path` begins with the header of such a table; what can be read only once does not. */
+bool ms_kernel_rows_recognise(ms_ctx *cx, const char *path);
+/* Reads the file ("-" is standard input); everything lives in cx->arena. Malformed rows are rows with a fault. Errors: MS_EIO, and
+ * MS_EINPUT for a header that lacks a column, or has one twice, and for an empty file. */
+ms_status ms_kernel_rows_load(ms_ctx *cx, const char *path, ms_kernel_rows *out);
+/* The same from memory; `name` stands for the file in messages. */
+ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
+                              size_t length, ms_kernel_rows *out);
+
+/* What the row's kernels are priced with. The row has no reason. */
+ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *out);
+/* Predicted time of the row by such a pricer, perhaps with other coefficients. */
+double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row);
+
+#endif

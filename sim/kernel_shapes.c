@@ -1,0 +1,250 @@
+/* What the words of a row of measured kernels mean: "gemm_NT_accT_fp32", "attn_fwdbwd_fa2", "h64kv8", "192/128". */
+#include "sim/kernel_rows_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+static bool begins(const char *text, const char *part)
+{
+    return strncmp(text, part, strlen(part)) == 0;
+}
+
+/* A whole number above 0 at *text, which moves behind it. */
+static bool take_count(const char **text, double *out)
+{
+    const double most = 16777216.0;
+    char *end;
+    if (**text < '0' || **text > '9')
+        return false;
+    *out = strtod(*text, &end);
+    *text = end;
+    return *out >= 1.0 && *out <= most && *out == floor(*out);
+}
+
+static bool read_count(const char *text, double *out)
+{
+    return text != NULL && take_count(&text, out) && *text == '\0';
+}
+
+static bool read_dtype(const char *text, ms_dtype *out)
+{
+    *out = MS_BF16; /* where it is not stated; fp16 runs at the same rates */
+    if (text == NULL || strcmp(text, "bf16") == 0 || strcmp(text, "fp16") == 0)
+        return true;
+    *out = has(text, "fp8") ? MS_FP8 : MS_FP4;
+    return strcmp(text, "fp8") == 0 || strcmp(text, "mxfp8") == 0 ||
+           strcmp(text, "nvfp4") == 0;
+}
+
+/* ---- products ---- */
+
+/* Bytes of a result as it goes through memory: fp32 sums are read, added to and written, sums of 16 bits likewise. Of grouped gradients of weights SimuMax
+ * has two rows a shape, and does not tell fp32 sums from 16 bits: between both. */
+static double result_bytes(const char *op)
+{
+    if (has(op, "accT_fp32"))
+        return 8.0;
+    return has(op, "accT_bf16") || has(op, "grad_w") ? 4.0 : 2.0;
+}
+
+static void turn(ms_gemm_shape *shape, const char *op)
+{
+    ms_gemm_shape was = *shape;
+    if (has(op, "grad_w")) { /* n x m by m x k */
+        shape->m = was.n;
+        shape->n = was.k;
+        shape->k = was.m;
+    } else if (has(op, "grad_act")) { /* m x n by n x k */
+        shape->n = was.k;
+        shape->k = was.n;
+    }
+}
+
+/* "gemm_grouped_g40_fwd": 40 products of m rows each, one kernel a product; "contiguous" and "masked" are one kernel for all (DeepGEMM). */
+static const char *read_grouped(ms_kernel_row *row)
+{
+    const char *number = strstr(row->op, "_g");
+    while (number != NULL && (number[2] < '0' || number[2] > '9'))
+        number = strstr(number + 1, "_g");
+    double groups;
+    if (number == NULL || (number += 2, !take_count(&number, &groups)))
+        return "op: number of groups not stated";
+    turn(&row->product, row->op);
+    if (has(row->op, "contiguous") || has(row->op, "masked"))
+        row->product.batch = groups;
+    else
+        row->sequence = groups;
+    return NULL;
+}
+
+static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
+{
+    double n;
+    if (!read_count(c->n, &n) || c->m <= 0 || c->k <= 0)
+        return "shape: m, n or k not stated";
+    double element_bytes = ms_dtype_bytes(row->dtype);
+    row->product = (ms_gemm_shape){1.0,          (double)c->m,  n,
+                                   (double)c->k, element_bytes, result_bytes(row->op)};
+    row->sequence = 1.0;
+    /* TensorRT-LLM's operation makes its operand from bf16 (aiconfigurator collector) */
+    row->quantises = has(row->op, "torch_flow") && element_bytes < 2.0;
+    if (has(row->op, "grouped")) {
+        const char *reason = read_grouped(row);
+        if (reason != NULL)
+            return reason;
+    }
+    double flop = 2.0 * row->sequence * row->product.batch * row->product.m *
+                  row->product.n * row->product.k;
+    row->measured_s = flop / (c->tflops * 1e12);
+    return NULL;
+}
+
+/* ---- attention ---- */
+
+typedef struct kernel_word {
+    const char *part;
+    int kernel; /* -1: nothing is known of it */
+} kernel_word;
+
+/* TRT-LLM's kernels are the device maker's, as cuDNN's. FlashAttention 4 is that of Blackwell. SimuMax runs Transformer Engine: FlashAttention 2 on
+ * Ampere, cuDNN from Hopper on. */
+static const kernel_word kernel_words[] = {
+    {"not stated", -1},
+    {"fa1", -1},
+    {"fa2", MS_ATTENTION_FA2},
+    {"fa3", MS_ATTENTION_FA3},
+    {"fa4", MS_ATTENTION_FA3},
+    {"cudnn", MS_ATTENTION_CUDNN},
+    {"torch_flow", MS_ATTENTION_CUDNN},
+    {"triton", -1}, /* of 2024; the one that profiles have is llm-foundry's of 2023 */
+    {"pytorch", MS_ATTENTION_UNFUSED},
+    {"contig", MS_ATTENTION_CUDNN},
+};
+
+static const char *read_kernel(ms_kernel_row *row)
+{
+    int kernel = MS_ATTENTION_CUDNN;
+    for (size_t i = 0; i < sizeof kernel_words / sizeof kernel_words[0]; i++) {
+        if (has(row->op, kernel_words[i].part)) {
+            kernel = kernel_words[i].kernel;
+            break;
+        }
+    }
+    if (kernel < 0)
+        return "op: no coefficients for this kernel, or its direction not stated";
+    if (row->dtype != MS_BF16)
+        return "dtype: attention in fewer than 16 bits is not modelled";
+    while (kernel > MS_ATTENTION_UNFUSED &&
+           isnan(row->profile->attention[kernel].forward_flop_per_s.value))
+        kernel--;
+    row->kernel = (ms_attention_kernel)kernel;
+    if (begins(row->op, "attn_fwdbwd"))
+        row->passes = MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD;
+    else if (begins(row->op, "attn_bwd"))
+        row->passes = MS_KERNEL_BACKWARD;
+    else
+        row->passes = MS_KERNEL_FORWARD;
+    return NULL;
+}
+
+typedef struct head_counts {
+    double heads, kv_heads, keys, values; /* number, number; dims */
+} head_counts;
+
+static bool read_heads(const ms_kernel_cells *c, head_counts *out)
+{
+    const char *at = c->n, *dim = c->head_dim;
+    if (at == NULL || dim == NULL || *at++ != 'h' || !take_count(&at, &out->heads) ||
+        !take_count(&dim, &out->keys))
+        return false;
+    out->kv_heads = out->heads;
+    out->values = out->keys;
+    if (begins(at, "kv") && (at += 2, !take_count(&at, &out->kv_heads)))
+        return false;
+    if (*dim == '/' && (dim++, !take_count(&dim, &out->values)))
+        return false;
+    return *at == '\0' && *dim == '\0';
+}
+
+/* Rates are for 2 (d + w) FLOP a pair forward, 2.5 times as many backward; causal ones count half of the pairs. */
+static const char *read_attention(const ms_kernel_cells *c, ms_kernel_row *row)
+{
+    head_counts h;
+    const char *reason = read_kernel(row);
+    if (reason != NULL)
+        return reason;
+    if (c->causal < 0 || c->causal > 1)
+        return "causal: not stated";
+    if (!read_heads(c, &h) || c->m <= 0 || c->k <= 0)
+        return "shape: batch, heads, head dim or sequence not stated";
+    double tokens = (double)c->k, batch = (double)c->m;
+    double rows = batch * h.heads * tokens;
+    double pairs = rows * tokens * (c->causal == 1 ? 0.5 : 1.0);
+    double flop = 2.0 * pairs * (h.keys + h.values);
+    row->attention = (ms_attention_shape){
+        .flop = flop,
+        /* all keys: as many on average as causal queries of twice the length have */
+        .key_tokens = c->causal == 1 ? tokens : 2.0 * tokens,
+        .head_dim = h.keys,
+        .score_elements = rows * tokens,
+        .traffic_bytes =
+            2.0 * batch * tokens * (h.heads + h.kv_heads) * (h.keys + h.values),
+        .query_rows = rows,
+        .value_dim = h.values,
+    };
+    double passes = (row->passes & MS_KERNEL_FORWARD ? 1.0 : 0.0) +
+                    (row->passes & MS_KERNEL_BACKWARD ? 2.5 : 0.0);
+    row->measured_s = passes * flop / (c->tflops * 1e12);
+    return NULL;
+}
+
+const char *ms_kernel_shape_read(const ms_kernel_cells *c, ms_kernel_row *row)
+{
+    if (!read_dtype(c->dtype, &row->dtype))
+        return "dtype: not bf16, fp16, fp8 nor nvfp4";
+    row->is_attention = begins(row->op, "attn");
+    if (row->is_attention)
+        return read_attention(c, row);
+    return begins(row->op, "gemm") ? read_product(c, row)
+                                   : "op: neither product nor attention";
+}
+
+/* ---- times ---- */
+
+ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *out)
+{
+    const ms_stack stack = {.name = "kernels", .attention = row->kernel};
+    ms_status status =
+        ms_pricer_make(cx, row->cluster, row->profile, &stack, row->dtype, out);
+    out->stack = NULL; /* kernels alone have none */
+    return status;
+}
+
+/* Backward computes the scores again and four gradients, and moves twice the operands. */
+static double attention_backward_s(const ms_pricer *pricer, ms_attention_shape shape)
+{
+    double keys = shape.head_dim, values = shape.value_dim;
+    shape.flop *= (3.0 * keys + 2.0 * values) / (keys + values);
+    shape.traffic_bytes *= 2.0;
+    shape.backward = true;
+    return ms_attention_s(pricer, shape);
+}
+
+double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row)
+{
+    if (!row->is_attention)
+        return row->sequence * (row->quantises ? ms_gemm_s(pricer, row->product)
+                                               : ms_product_s(pricer, row->product));
+    double seconds = 0.0;
+    if (row->passes & MS_KERNEL_FORWARD)
+        seconds += ms_attention_s(pricer, row->attention);
+    if (row->passes & MS_KERNEL_BACKWARD)
+        seconds += attention_backward_s(pricer, row->attention);
+    return seconds;
+}

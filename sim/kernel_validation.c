@@ -1,0 +1,195 @@
+#include "sim/kernel_validation.h"
+
+#include "costmodel/fit.h"
+#include "costmodel/statistics.h"
+#include "sim/run_prices.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct entry {
+    const ms_kernel_row *row;
+    double predicted_s;
+} entry;
+
+static bool any_row(const ms_kernel_row *row)
+{
+    return row != NULL;
+}
+
+static bool is_fitted(const ms_kernel_row *row)
+{
+    return row->fitted;
+}
+
+static bool is_no_fitted(const ms_kernel_row *row)
+{
+    return !row->fitted;
+}
+
+static bool in_other_half(const ms_kernel_row *row)
+{
+    return !row->in_half;
+}
+
+/* ---- what a source adds ---- */
+
+static double adapted_s(double predicted_s, const ms_kernel_score *score)
+{
+    return predicted_s / score->rate_frac + score->launch_s;
+}
+
+static double adapted_law(void *state, const double *parameters, const double *point)
+{
+    (void)state;
+    return point[0] / parameters[0] + parameters[1];
+}
+
+#define LEAST_ROWS 8
+
+/* Points of the half that may be fitted on: predicted, measured. */
+static void adapt(ms_ctx *cx, const entry *entries, int num_entries, ms_kernel_score *out)
+{
+    double *points = MS_NEW_ARRAY(cx->arena, 2 * num_entries, double);
+    int *launch = MS_NEW_ARRAY(cx->arena, num_entries, int);
+    int num_points = 0;
+    out->rate_frac = out->launch_s = (double)NAN;
+    for (int i = 0; i < num_entries; i++) {
+        if (!entries[i].row->in_half)
+            continue;
+        points[2 * num_points] = entries[i].predicted_s;
+        points[2 * num_points++ + 1] = entries[i].row->measured_s;
+    }
+    if (num_points < LEAST_ROWS)
+        return;
+    const ms_fit_problem problem = {
+        .name = "rate and launch",
+        .law = adapted_law,
+        .num_parameters = 2,
+        .parameters = {{"rate", 1.0, false}, {"launch", 1e-6, true}},
+        .num_points = num_points,
+        .num_columns = 2,
+        .points = points,
+        .launch = launch};
+    ms_ctx trial = {.arena = cx->arena};
+    ms_fit fit;
+    if (ms_fit_make(&trial, &problem, &fit) != MS_OK)
+        return;
+    out->rate_frac = fit.values[0].value;
+    out->launch_s = fit.values[1].value;
+}
+
+/* ---- scores ---- */
+
+ms_kernel_errors ms_kernel_errors_of(ms_arena *arena, const ms_kernel_row *const *rows,
+                                     const double *predicted_s, int num_rows)
+{
+    double *signs = MS_NEW_ARRAY(arena, num_rows, double);
+    double *sizes = MS_NEW_ARRAY(arena, num_rows, double);
+    for (int i = 0; i < num_rows; i++) {
+        signs[i] = ms_run_error_frac(predicted_s[i], rows[i]->measured_s);
+        sizes[i] = fabs(signs[i]);
+    }
+    return (ms_kernel_errors){num_rows, ms_quantile(sizes, num_rows, 0.5),
+                              ms_quantile(sizes, num_rows, 0.9),
+                              ms_quantile(signs, num_rows, 0.5)};
+}
+
+/* Of the rows that count; priced at the source's rate if `adapted`. */
+static ms_kernel_errors errors_of(ms_arena *arena, const entry *entries, int num_entries,
+                                  bool (*counts)(const ms_kernel_row *),
+                                  const ms_kernel_score *adapted)
+{
+    const ms_kernel_row **rows = MS_NEW_ARRAY(arena, num_entries, const ms_kernel_row *);
+    double *predicted_s = MS_NEW_ARRAY(arena, num_entries, double);
+    int num_rows = 0;
+    for (int i = 0; i < num_entries; i++) {
+        if (!counts(entries[i].row))
+            continue;
+        rows[num_rows] = entries[i].row;
+        predicted_s[num_rows++] = adapted == NULL
+                                      ? entries[i].predicted_s
+                                      : adapted_s(entries[i].predicted_s, adapted);
+    }
+    return ms_kernel_errors_of(arena, rows, predicted_s, num_rows);
+}
+
+static ms_kernel_score score_of(ms_ctx *cx, const entry *entries, int num_entries,
+                                bool detail)
+{
+    const ms_kernel_row *first = entries[0].row;
+    ms_kernel_score out = {.gpu = first->gpu, .source = first->origin};
+    if (detail) {
+        out.op = first->op;
+        out.dtype = ms_dtype_names[first->dtype];
+    }
+    out.fitted = errors_of(cx->arena, entries, num_entries, is_fitted, NULL);
+    out.others = errors_of(cx->arena, entries, num_entries, is_no_fitted, NULL);
+    adapt(cx, entries, num_entries, &out);
+    if (isnan(out.rate_frac))
+        out.adapted = errors_of(cx->arena, entries, 0, any_row, NULL);
+    else
+        out.adapted = errors_of(cx->arena, entries, num_entries, in_other_half, &out);
+    return out;
+}
+
+/* Files of one revision of a repository are one source. */
+static int by_source(const entry *a, const entry *b)
+{
+    int order = strcmp(a->row->gpu, b->row->gpu);
+    return order != 0 ? order : strcmp(a->row->origin, b->row->origin);
+}
+
+static int by_detail(const entry *a, const entry *b)
+{
+    int order = by_source(a, b);
+    if (order == 0)
+        order = strcmp(a->row->op, b->row->op);
+    return order != 0 ? order : (int)a->row->dtype - (int)b->row->dtype;
+}
+
+static int by_detail_and_line(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    int order = by_detail(x, y);
+    return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
+}
+
+/* Scores of runs of entries that compare equal. */
+static const ms_kernel_score *score(ms_ctx *cx, const entry *entries, int num_entries,
+                                    bool detail, int *num_scores)
+{
+    ms_kernel_score *scores = MS_NEW_ARRAY(cx->arena, num_entries, ms_kernel_score);
+    *num_scores = 0;
+    for (int first = 0, end; first < num_entries; first = end) {
+        end = first + 1;
+        while (end < num_entries &&
+               (detail ? by_detail : by_source)(&entries[first], &entries[end]) == 0)
+            end++;
+        scores[(*num_scores)++] = score_of(cx, &entries[first], end - first, detail);
+    }
+    return scores;
+}
+
+ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
+                             ms_kernel_validation *out)
+{
+    double *predicted_s = MS_NEW_ARRAY(cx->arena, rows->num_rows, double);
+    entry *entries = MS_NEW_ARRAY(cx->arena, rows->num_rows, entry);
+    *out = (ms_kernel_validation){.rows = rows, .predicted_s = predicted_s};
+    for (int i = 0; i < rows->num_rows; i++) {
+        ms_pricer pricer;
+        predicted_s[i] = (double)NAN;
+        if (rows->rows[i].reason != NULL)
+            continue;
+        MS_TRY(ms_kernel_row_pricer(cx, &rows->rows[i], &pricer));
+        predicted_s[i] = ms_kernel_row_s(&pricer, &rows->rows[i]);
+        entries[out->num_priced++] = (entry){&rows->rows[i], predicted_s[i]};
+    }
+    if (out->num_priced > 1)
+        qsort(entries, (size_t)out->num_priced, sizeof *entries, by_detail_and_line);
+    out->sources = score(cx, entries, out->num_priced, false, &out->num_sources);
+    out->details = score(cx, entries, out->num_priced, true, &out->num_details);
+    return MS_OK;
+}

@@ -1,0 +1,51 @@
+/* Predictions beside measured kernels: errors of each GPU and source, rows that coefficients were fitted on apart from others. */
+#ifndef MS_SIM_KERNEL_VALIDATION_H
+#define MS_SIM_KERNEL_VALIDATION_H
+
+#include "base/json.h"
+#include "sim/kernel_rows.h"
+
+/* Errors of some rows; NaN without any. */
+typedef struct ms_kernel_errors {
+    int num_rows;
+    double median_ape_frac, p90_ape_frac;
+    double bias_frac; /* median signed error */
+} ms_kernel_errors;
+
+/* Rows of one GPU and source; of a detail, also of one operation and type. */
+typedef struct ms_kernel_score {
+    const char *gpu, *source;
+    const char *op, *dtype; /* NULL: all */
+    ms_kernel_errors fitted, others;
+    /* What the source's clocks and its host make of the prediction, t = predicted / rate + launch, by its rows of the half that may be fitted on; NaN: fewer than
+     * 8 of them. Then errors of the rows of the other half, so priced. */
+    double rate_frac, launch_s;
+    ms_kernel_errors adapted;
+} ms_kernel_score;
+
+typedef struct ms_kernel_validation {
+    const ms_kernel_rows *rows;
+    const double *predicted_s; /* (num_rows); NaN: not priced */
+    int num_priced;
+    int num_sources, num_details;
+    const ms_kernel_score *sources, *details; /* by name */
+} ms_kernel_validation;
+
+/* Prices every row without reason. Lives in cx->arena. Errors: those of ms_kernel_row_pricer. */
+ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
+                             ms_kernel_validation *out);
+
+/* Errors of predictions of some rows. */
+ms_kernel_errors ms_kernel_errors_of(ms_arena *arena, const ms_kernel_row *const *rows,
+                                     const double *predicted_s, int num_rows);
+/* An object. */
+void ms_kernel_errors_write(ms_jout *out, const ms_kernel_errors *errors);
+
+/* meshsim.validation-kernels/1. Errors are fractions. */
+void ms_kernel_validation_write_json(ms_jout *out,
+                                     const ms_kernel_validation *validation);
+/* Tables for people; with `rows` one line per priced row before them. */
+void ms_kernel_validation_print(FILE *out, ms_arena *arena,
+                                const ms_kernel_validation *validation, bool rows);
+
+#endif

@@ -1,0 +1,283 @@
+#include "sim/kernels_fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of one law: of one device, and one type of products or one kernel of attention. */
+typedef struct law_rows {
+    const ms_kernel_row **rows;
+    int num_rows;
+} law_rows;
+
+typedef struct trial {
+    ms_profile profile; /* with the coefficients on trial */
+    ms_pricer pricer;
+    const ms_kernel_row *const *rows;
+    int num_targets;
+    double *targets[MS_FIT_PARAMETERS];
+    bool one_rate; /* of attention forward and backward: every row times both at once */
+} trial;
+
+/* ---- the laws ---- */
+
+typedef struct law_parameter {
+    const char *key;
+    ms_unit unit;
+    ms_coefficient *target;
+    double start;
+    bool optional;
+} law_parameter;
+
+/* What the profile only assumes stays as it is. */
+static void add(ms_fit_problem *problem, trial *t, ms_kernel_fit *out,
+                const law_parameter *p)
+{
+    if (p->target->source == NULL || p->target->from == MS_ASSUMED)
+        return;
+    problem->parameters[problem->num_parameters++] =
+        (ms_fit_parameter){p->key, p->start, p->optional};
+    out->values[out->num_values++] = (ms_kernel_fit_value){
+        .key = p->key, .unit = p->unit, .shipped = p->target->value};
+    t->targets[t->num_targets++] = &p->target->value;
+}
+
+/* Six at most: types below 16 bits take the launch of 16-bit products and the wave of the device as they are, since every row makes its operands. */
+static void add_product(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
+{
+    const ms_kernel_row *row = t->rows[0];
+    ms_gemm_profile *gemm = &t->profile.gemm[row->dtype];
+    const law_parameter common[] = {
+        {"efficiency", MS_UNIT_COUNT, &gemm->efficiency, 0.7, false},
+        {"k_half", MS_UNIT_COUNT, &gemm->k_half, 100.0, true},
+        {"hbm_frac", MS_UNIT_COUNT, &gemm->hbm_frac, 0.8, false},
+        {"depth", MS_UNIT_SECONDS, &gemm->depth_s, 0.5e-9, true}};
+    const law_parameter plain[] = {
+        {"overhead", MS_UNIT_SECONDS, &gemm->overhead_s, 4e-6, true},
+        {"wave", MS_UNIT_COUNT, &t->profile.wave_frac, 0.2, true}};
+    const law_parameter made[] = {
+        {"quantise_overhead", MS_UNIT_SECONDS, &gemm->quantise_overhead_s, 8e-6, true},
+        {"quantise", MS_UNIT_COUNT, &gemm->quantise_frac, 0.4, false}};
+    for (int i = 0; i < 4; i++)
+        add(problem, t, out, &common[i]);
+    for (int i = 0; i < 2; i++)
+        add(problem, t, out, row->quantises ? &made[i] : &plain[i]);
+}
+
+/* Whether some row has only these passes. */
+static bool any_passes(const trial *t, int num_rows, int passes)
+{
+    for (int i = 0; i < num_rows; i++)
+        if (t->rows[i]->passes == passes)
+            return true;
+    return false;
+}
+
+static bool any_small_head(const trial *t, int num_rows)
+{
+    for (int i = 0; i < num_rows; i++)
+        if (t->rows[i]->attention.head_dim < 128.0)
+            return true;
+    return false;
+}
+
+/* Long kernels do not tell their launch from a ramp over the sequence. */
+static bool any_short(const trial *t, int num_rows)
+{
+    const double short_s = 1e-3;
+    for (int i = 0; i < num_rows; i++)
+        if (t->rows[i]->measured_s < short_s)
+            return true;
+    return false;
+}
+
+static void add_attention(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
+{
+    const ms_kernel_row *row = t->rows[0];
+    ms_attention_profile *attention = &t->profile.attention[row->kernel];
+    int num_rows = problem->num_points;
+    double rate = 0.5 * row->cluster->device.peak_flop_per_s[row->dtype];
+    const law_parameter forward = {"forward", MS_UNIT_FLOP_PER_S,
+                                   &attention->forward_flop_per_s, rate, false};
+    const law_parameter backward = {"backward", MS_UNIT_FLOP_PER_S,
+                                    &attention->backward_flop_per_s, rate, false};
+    const law_parameter small = {"small_head", MS_UNIT_COUNT, &attention->small_head_frac,
+                                 0.8, false};
+    const law_parameter half = {"half_sequence", MS_UNIT_COUNT, &attention->half_sequence,
+                                500.0, true};
+    ms_coefficient *overhead = &attention->overhead_s;
+    const law_parameter launch = {"overhead", MS_UNIT_SECONDS, overhead, 1e-5, true};
+    bool alone = any_passes(t, num_rows, MS_KERNEL_FORWARD),
+         back = any_passes(t, num_rows, MS_KERNEL_BACKWARD),
+         both = any_passes(t, num_rows, MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD);
+    t->one_rate = both && !alone && !back;
+    if (alone || both)
+        add(problem, t, out, &forward);
+    if (back || (both && alone))
+        add(problem, t, out, &backward);
+    if (any_small_head(t, num_rows))
+        add(problem, t, out, &small);
+    add(problem, t, out, &half);
+    if (any_short(t, num_rows)) { /* of the source's host, whether shipped or not */
+        overhead->source = "host";
+        overhead->from = MS_FITTED;
+        add(problem, t, out, &launch);
+    }
+}
+
+/* The pricer follows what it was made from. */
+static void set_rates(trial *t, const ms_kernel_row *row)
+{
+    const ms_device *device = &row->cluster->device;
+    const ms_gemm_profile *gemm = &t->profile.gemm[row->dtype];
+    const ms_attention_profile *attention = &t->profile.attention[row->kernel];
+    ms_pricer *p = &t->pricer;
+    if (row->is_attention) {
+        p->attention_forward_flop_per_s = attention->forward_flop_per_s.value;
+        p->attention_backward_flop_per_s =
+            (t->one_rate ? attention->forward_flop_per_s : attention->backward_flop_per_s)
+                .value;
+        p->attention_small_head_frac = attention->small_head_frac.value;
+        p->attention_half_sequence = attention->half_sequence.value;
+        p->attention_overhead_s =
+            isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value;
+        return;
+    }
+    p->gemm_flop_per_s = device->peak_flop_per_s[row->dtype] * gemm->efficiency.value;
+    p->gemm_hbm_bytes_per_s = device->hbm_bytes_per_s * gemm->hbm_frac.value;
+    p->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
+}
+
+static double law_s(void *state, const double *parameters, const double *point)
+{
+    trial *t = state;
+    for (int i = 0; i < t->num_targets; i++)
+        *t->targets[i] = parameters[i];
+    const ms_kernel_row *row = t->rows[(int)point[0]];
+    set_rates(t, row);
+    return ms_kernel_row_s(&t->pricer, row);
+}
+
+/* ---- rows ---- */
+
+static bool alike(const ms_kernel_row *a, const ms_kernel_row *b)
+{
+    return a->cluster == b->cluster && a->is_attention == b->is_attention &&
+           (a->is_attention ? a->kernel == b->kernel : a->dtype == b->dtype);
+}
+
+/* The rows of the law of `like` that count. */
+static law_rows collect(ms_arena *arena, const ms_kernel_rows *all,
+                        const ms_kernel_row *like, bool (*counts)(const ms_kernel_row *))
+{
+    law_rows out = {.rows = MS_NEW_ARRAY(arena, all->num_rows, const ms_kernel_row *)};
+    for (int i = 0; i < all->num_rows; i++)
+        if (all->rows[i].reason == NULL && alike(&all->rows[i], like) &&
+            counts(&all->rows[i]))
+            out.rows[out.num_rows++] = &all->rows[i];
+    return out;
+}
+
+static bool is_fitted(const ms_kernel_row *row)
+{
+    return row->fitted;
+}
+
+/* Of the sources that are fitted on. */
+static bool is_held_out(const ms_kernel_row *row)
+{
+    return row->of_fitted_source && !row->in_half;
+}
+
+static ms_kernel_errors held_out_errors(ms_ctx *cx, const ms_kernel_rows *rows, trial *t,
+                                        const ms_kernel_row *like)
+{
+    law_rows held = collect(cx->arena, rows, like, is_held_out);
+    double *predicted_s = MS_NEW_ARRAY(cx->arena, held.num_rows, double);
+    for (int i = 0; i < held.num_rows; i++)
+        predicted_s[i] = ms_kernel_row_s(&t->pricer, held.rows[i]);
+    return ms_kernel_errors_of(cx->arena, held.rows, predicted_s, held.num_rows);
+}
+
+/* ---- one fit ---- */
+
+static const char *law_name(ms_arena *arena, const ms_kernel_row *row)
+{
+    return row->is_attention
+               ? ms_arena_printf(arena, "attention.%s",
+                                 ms_attention_kernel_names[row->kernel])
+               : ms_arena_printf(arena, "gemm.%s", ms_dtype_names[row->dtype]);
+}
+
+static ms_status fit_law(ms_ctx *cx, const ms_kernel_rows *rows, const law_rows *used,
+                         ms_kernel_fit *out)
+{
+    const ms_kernel_row *first = used->rows[0];
+    trial *t = MS_NEW(cx->arena, trial);
+    double *points = MS_NEW_ARRAY(cx->arena, 2 * used->num_rows, double);
+    int *launch = MS_NEW_ARRAY(cx->arena, used->num_rows, int);
+    for (int i = 0; i < used->num_rows; i++) {
+        points[2 * i] = launch[i] = i;
+        points[2 * i + 1] = used->rows[i]->measured_s;
+    }
+    t->profile = *first->profile;
+    t->rows = used->rows;
+    MS_TRY(ms_kernel_row_pricer(cx, first, &t->pricer));
+    t->pricer.profile = &t->profile;
+    *out = (ms_kernel_fit){.profile = first->profile->name,
+                           .law = law_name(cx->arena, first),
+                           .source = first->source};
+    out->shipped_errors = held_out_errors(cx, rows, t, first);
+    ms_fit_problem problem = {.name = out->law,
+                              .law = law_s,
+                              .state = t,
+                              .num_points = used->num_rows,
+                              .num_columns = 2,
+                              .points = points,
+                              .launch = launch,
+                              .seed = 7};
+    (first->is_attention ? add_attention : add_product)(&problem, t, out);
+    MS_TRY(ms_fit_make(cx, &problem, &out->fit));
+    for (int i = 0; i < out->num_values; i++) {
+        out->values[i].fitted = out->fit.values[i];
+        *t->targets[i] = out->fit.values[i].value;
+    }
+    set_rates(t, first);
+    out->fitted_errors = held_out_errors(cx, rows, t, first);
+    return MS_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const ms_kernel_fit *x = a, *y = b;
+    int order = strcmp(x->profile, y->profile);
+    return order != 0 ? order : strcmp(x->law, y->law);
+}
+
+ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows, ms_kernels_fit *out)
+{
+    const int least_rows = 7;
+    ms_kernel_fit *fits = MS_NEW_ARRAY(cx->arena, 1, ms_kernel_fit);
+    const ms_kernel_row **done = NULL;
+    int fits_capacity = 1, done_capacity = 0, num_done = 0;
+    *out = (ms_kernels_fit){0};
+    for (int i = 0; i < rows->num_rows; i++) {
+        const ms_kernel_row *row = &rows->rows[i];
+        bool known = row->reason != NULL || !row->fitted;
+        for (int j = 0; j < num_done && !known; j++)
+            known = alike(done[j], row);
+        if (known)
+            continue;
+        MS_MAKE_ROOM(cx->arena, done, num_done, done_capacity, 16);
+        done[num_done++] = row;
+        law_rows used = collect(cx->arena, rows, row, is_fitted);
+        if (used.num_rows < least_rows)
+            continue;
+        MS_MAKE_ROOM(cx->arena, fits, out->num_fits, fits_capacity, 16);
+        MS_TRY(fit_law(cx, rows, &used, &fits[out->num_fits++]));
+    }
+    if (out->num_fits > 1)
+        qsort(fits, (size_t)out->num_fits, sizeof *fits, by_name);
+    out->fits = fits;
+    return MS_OK;
+}
