@@ -57,25 +57,17 @@ static const ms_profile *isolate(row_reader *r, const ms_profile *shipped)
 }
 
 /* Names of GPUs in tables of kernels, first match; others are those of published runs. */
-static const char *cluster_name(const char *gpu)
+static const char *cluster_name(ms_arena *arena, const char *gpu)
 {
-    static const struct {
-        const char *part, *name;
-    } rules[] = {
-        {"A100-PCIe", "a100-pcie-80g"}, {"H100-PCIe", "h100-pcie"}, {"GH200", "gh200"},
-        {"SM100", "hgx-b200"},          {"MI300X", "mi300x"},       {"MI325X", "mi325x"},
-        {"MI355X", "mi355x"},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (strstr(gpu, rules[i].part) != NULL)
-            return rules[i].name;
+    if (strstr(gpu, "SM100") != NULL)
+        return "hgx-b200";
     ms_run_cells cells = {.gpu_type = gpu};
-    return ms_run_cluster_name(&cells);
+    return ms_run_cluster_name(arena, &cells);
 }
 
 static const char *find_device(row_reader *r, ms_kernel_row *row)
 {
-    const char *name = cluster_name(row->gpu);
+    const char *name = cluster_name(r->cx->arena, row->gpu);
     if (name == NULL)
         return ms_arena_printf(r->cx->arena, "gpu: no description of %s", row->gpu);
     row->cluster = ms_run_store_cluster(r->cx, r->store, name);
