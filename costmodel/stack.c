@@ -161,6 +161,11 @@ static const ms_field stack_fields[] = {
      .offset = AT(stack.shares_token_copies),
      .help = "a token goes to a node once, whichever of its experts are there"},
     {.kind = MS_FIELD_BOOL,
+     .key = "recomputes_by_need",
+     .offset = AT(stack.recomputes_by_need),
+     .help =
+         "published runs that do not say what they compute again did it as little as fits"},
+    {.kind = MS_FIELD_BOOL,
      .key = "keeps_gate",
      .offset = AT(stack.keeps_gate),
      .help = "the activated gate of a gated MLP is kept beside gate and product"},

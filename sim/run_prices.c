@@ -100,6 +100,52 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
     return status;
 }
 
+/* ---- recomputation that is left open ---- */
+
+static bool fits(ms_run_prices *prices, const ms_published_run *run)
+{
+    ms_prediction prediction;
+    ms_arena_mark empty = ms_arena_save(prices->scratch);
+    bool fit = predict(prices, run, &prediction) == MS_OK && prediction.fits;
+    ms_arena_rewind(prices->scratch, empty);
+    return fit;
+}
+
+/* Whole layers of each chunk, as few as fit. */
+static bool fits_with_layers(ms_run_prices *prices, ms_published_run *run)
+{
+    ms_plan *plan = &run->plan;
+    long chunks = plan->size[MS_PP] * plan->virtual_stages;
+    long layers = (run->model->num_layers + chunks - 1) / chunks;
+    plan->recompute = MS_RECOMPUTE_FULL;
+    for (plan->recompute_layers = 1; plan->recompute_layers < layers;
+         plan->recompute_layers++)
+        if (fits(prices, run))
+            return true;
+    plan->recompute_layers = 0;
+    return fits(prices, run);
+}
+
+void ms_run_settle_recompute(ms_arena *arena, ms_run_prices *prices,
+                             ms_published_run *run)
+{
+    ms_recompute first = run->plan.recompute;
+    if (!run->recompute_open || !isnan(run->measured_peak_bytes) || fits(prices, run))
+        return;
+    run->plan.recompute = MS_RECOMPUTE_SELECTIVE;
+    bool settled = first == MS_RECOMPUTE_NONE && fits(prices, run);
+    if (!settled && !fits_with_layers(prices, run)) {
+        run->plan.recompute = first;
+        return;
+    }
+    const char *which = run->plan.recompute_layers > 0
+                            ? ms_arena_printf(arena, "full on %ld layers a chunk",
+                                              run->plan.recompute_layers)
+                            : ms_recompute_names[run->plan.recompute];
+    run->defaults = ms_arena_printf(arena, "%s, recompute %s since it would not fit",
+                                    run->defaults, which);
+}
+
 /* ---- ranges ---- */
 
 /* The same object for the same stack: workloads are shared by it. */

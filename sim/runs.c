@@ -311,6 +311,7 @@ static const char *set_recompute(row_reader *r)
     const char *stack = r->run->stack->name;
     if (text == NULL) {
         text = r->run->stack->recompute;
+        r->run->recompute_open = r->run->stack->recomputes_by_need;
         ms_run_note(&r->notes, "recompute %s", text);
     }
     if (!parse_recompute(r->cx->arena, text, &plan->recompute))

@@ -278,10 +278,21 @@ static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
     c->rows = rows;
 }
 
+/* By shipped figures, which memory does not depend on. */
+static void settle(ms_arena *arena, ms_published_runs *runs)
+{
+    ms_run_prices *prices = ms_run_prices_open();
+    for (int i = 0; i < runs->num_runs; i++)
+        if (runs->runs[i].reason == NULL)
+            ms_run_settle_recompute(arena, prices, &runs->runs[i]);
+    ms_run_prices_close(prices);
+}
+
 ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
                            ms_runs_fit *out)
 {
     *out = (ms_runs_fit){.runs = runs};
+    settle(cx->arena, runs);
     copied *files = copy_files(cx->arena, runs);
     MS_TRY(read_constants(cx, root, files, out));
     find_sources(cx->arena, out);
