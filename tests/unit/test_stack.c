@@ -74,7 +74,7 @@ static void host_floor_is_in_seconds(void **state)
     ms_ctx *cx = test_cx();
     const ms_stack *stack;
     ASSERT_OK(ms_stack_load(cx, "megatron-deepspeed", &stack), cx);
-    ASSERT_NEAR(stack->host_s_per_layer.value, 3.2e-3, 1e-12);
+    assert_in_range(1e6 * stack->host_s_per_layer.value, 1000, 10000);
     ASSERT_INT(stack->attention, MS_ATTENTION_UNFUSED);
 }
 
