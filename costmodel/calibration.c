@@ -41,6 +41,7 @@ static double attention_s(void *state, const double *parameters, const double *p
                               .head_dim = point[3],
                               .score_elements = point[4],
                               .traffic_bytes = point[5],
+                              .query_rows = point[4] / point[2],
                               .backward = point[0] == MS_SAMPLE_ATTENTION_GRAD,
                           });
 }

@@ -78,7 +78,7 @@ static const ms_residuals *product_residuals(ms_arena *arena, const ms_sweep *me
         const double *row = measured->products.values + i * MS_PRODUCT_COLUMNS;
         ms_gemm_shape shape = {row[0], row[1], row[2], row[3], bytes, bytes};
         ms_residuals_add(residuals, (const double[3]){row[1], row[2], row[3]},
-                         row[4] / ms_gemm_s(pricer, shape));
+                         row[4] / ms_product_s(pricer, shape));
     }
     return residuals;
 }
@@ -94,6 +94,7 @@ static const ms_residuals *attention_residuals(ms_arena *arena, const ms_sweep_r
                                     .head_dim = row[2],
                                     .score_elements = row[3],
                                     .traffic_bytes = row[4],
+                                    .query_rows = row[3] / row[1],
                                     .backward = backward};
         ms_residuals_add(residuals, row, row[5] / ms_attention_s(pricer, shape));
     }

@@ -272,9 +272,8 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
 {
     static const char *const aliases[] = {
-        "megatron-lm", "megatron", "megatron-bridge", "megatron",           "playbook",
-        "nanotron",    "mosaicml", "llm-foundry",     "torchtitan-compile", "torchtitan",
-        NULL};
+        "megatron-lm", "megatron",           "playbook",   "nanotron", "mosaicml",
+        "llm-foundry", "torchtitan-compile", "torchtitan", NULL};
     const char *path = NULL;
     MS_TRY(ms_config_resolve(cx, "stacks", "stack", name, aliases, &path));
     ms_jdoc *doc = NULL;

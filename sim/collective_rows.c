@@ -105,14 +105,15 @@ static bool is_fitted(ms_arena *arena, const ms_collective_row *row)
     const ms_profile *p = row->profile;
     const ms_network_profile *network = ms_profile_network(p, row->cluster->network);
     const ms_coefficient *inside[] = {
-        &p->link_base_s,     &p->link_step_s,      &p->link_frac,
-        &p->nvls_base_s,     &p->nvls_bytes_per_s, &p->all_to_all_base_s,
-        &p->all_to_all_frac, &p->p2p_base_s,       &p->ramp};
+        &p->link_base_s,      &p->link_step_s,      &p->link_frac,
+        &p->nvls_base_s,      &p->nvls_bytes_per_s, &p->all_to_all_base_s,
+        &p->all_to_all_frac,  &p->p2p_base_s,       &p->ramp,
+        &p->all_to_all_step_s};
     const char *key = ms_arena_strndup(arena, row->source, key_length(row->source));
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (names_source(inside[i], key))
             return true;
-    if (row->gpus <= row->cluster->levels[0].gpus_per_domain || network == NULL)
+    if (row->nodes <= 1 || network == NULL)
         return false;
     return names_source(&network->base_s, key) || names_source(&network->step_s, key) ||
            names_source(&network->rank_step_s, key) ||

@@ -20,7 +20,7 @@ double ms_stall_s(const ms_stack *stack, const ms_links *links)
         return 0.0;
     double nodes = ceil((double)world->size / (double)world->per_domain[0]);
     double well_frac = pow(1.0 - stack->stalling_node_frac.value, nodes);
-    return well_frac < 0.5 ? stack->message_stall_s.value : 0.0;
+    return well_frac < 1.0 / 6.0 ? stack->message_stall_s.value : 0.0;
 }
 
 /* What the host launches in a forward pass. */

@@ -73,7 +73,7 @@ static double at_value(double value, void *state)
         int run = c->rows[i];
         double change =
             ms_response_at(response, i, value) - ms_response_at(response, i, now);
-        if (!isnan(p->log_error[run]) && !isnan(change))
+        if (!isnan(p->log_error[run]))
             sum += row_weight(p, run) * robust(p->log_error[run] + change);
     }
     return sum;

@@ -2,6 +2,9 @@
 
 #include <math.h>
 
+#define UNPRICED                                                                         \
+    100.0 /* ln of a prediction that there is none of: as bad as an error can be */
+
 void ms_fit_constant_set(ms_fit_constant *c, double value)
 {
     c->value = value;
@@ -69,5 +72,6 @@ double ms_response_at(const ms_response *response, int row, double value)
     double at = (value - low) / (high - low) * (MS_RESPONSE_POINTS - 1);
     at = fmin(fmax(at, 0.0), MS_RESPONSE_POINTS - 1);
     int before = (int)fmin(at, MS_RESPONSE_POINTS - 2);
-    return ratio[before] + (at - before) * (ratio[before + 1] - ratio[before]);
+    double change = ratio[before] + (at - before) * (ratio[before + 1] - ratio[before]);
+    return isnan(change) ? UNPRICED : change;
 }

@@ -28,7 +28,7 @@ void ms_fit_constant_set(ms_fit_constant *c, double value);
 double *ms_fit_log_errors(ms_arena *arena, ms_runs_fit *fit);
 /* Around the constants as they are, as far as `width_frac` of each one's range to either side. In `arena`. */
 ms_expansion ms_fit_expand(ms_arena *arena, ms_runs_fit *fit, double width_frac);
-/* ln of the change of the constant's `row`-th row. Beyond the points: that of the nearest. */
+/* ln of the change of the constant's `row`-th row. Beyond the points: that of the nearest. Where it cannot be predicted any more: large. */
 double ms_response_at(const ms_response *response, int row, double value);
 
 #endif

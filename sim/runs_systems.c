@@ -243,6 +243,7 @@ static const stack_rule stack_rules[] = {
     {"metaseq", NULL, 0, "megatron-2021", 0},
     {"fairscale", NULL, 0, "megatron-2021", 0},
     {"fairseq", NULL, 0, "megatron-2021", 0},
+    {"megatronbridge", NULL, 0, "megatron-bridge", 0},
     {"megatron", NULL, 2023, "megatron-2021", 0},
     {"megatron", "(2021)", 0, "megatron-2021", 0},
     {"megatron", "(2022)", 0, "megatron-2021", 0},
@@ -301,8 +302,13 @@ static bool is_one_of(const char *name, const char *const *names)
 /* --make-vocab-size-divisible-by is 128 in every Megatron. */
 bool ms_stack_pads_vocab(const char *stack)
 {
-    static const char *const names[] = {"megatron", "megatron-2021", "megatron-deepspeed",
-                                        "nemo",     "simumax",       NULL};
+    static const char *const names[] = {"megatron",
+                                        "megatron-2021",
+                                        "megatron-bridge",
+                                        "megatron-deepspeed",
+                                        "nemo",
+                                        "simumax",
+                                        NULL};
     return is_one_of(stack, names);
 }
 

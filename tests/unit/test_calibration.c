@@ -73,6 +73,7 @@ static void add_kernels(bench *b)
                                             .key_tokens = s,
                                             .head_dim = d,
                                             .score_elements = s * s,
+                                            .query_rows = s,
                                             .traffic_bytes = s * d,
                                             .backward = backward == 1};
                 add(b,
