@@ -1,6 +1,7 @@
 #include "cli/calibrate_kernels.h"
 
 #include "cli/output.h"
+#include "cli/validate_kernels.h"
 #include "sim/kernels_fit.h"
 
 static ms_status fit_and_report(ms_ctx *cx, const ms_args *args,
@@ -25,6 +26,7 @@ ms_status ms_calibrate_from_kernels(ms_ctx *cx, const ms_args *args, const char 
     MS_TRY(ms_output_check_distinct(cx, (const char *const[]){path, args->common.output},
                                     2));
     MS_TRY(ms_kernel_rows_load(cx, path, &rows));
+    ms_kernel_faults_note(cx, &rows);
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(cx, &out, fit_and_report(cx, args, &rows, out.file));
 }

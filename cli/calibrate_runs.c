@@ -2,6 +2,7 @@
 
 #include "base/table.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 #include "sim/run_prices.h"
 #include "sim/runs_fit.h"
 #include "sim/runs_spread.h"
@@ -31,7 +32,10 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_runs_fit *fit)
         ms_table_cell(table, "%s", c->name);
         ms_table_cell(table, "%d", c->num_rows);
         ms_table_cell(table, "%d", c->num_sources);
-        ms_table_cell(table, "%.4g", shipped_value(c));
+        if (isnan(shipped_value(c)))
+            ms_table_cell(table, "-");
+        else
+            ms_table_cell(table, "%.4g", shipped_value(c));
         ms_table_cell(table, "%.4g", c->value);
         ms_table_cell(table, "%.4g to %.4g", c->value_low, c->value_high);
         ms_table_cell(table, "%.4g", c->unknown);
@@ -182,12 +186,30 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, ms_runs_fit *fi
     return MS_OK;
 }
 
+void ms_run_faults_note(const ms_ctx *cx, const ms_published_runs *runs)
+{
+    ms_fault_notes notes = {.cx = cx};
+    for (int i = 0; i < runs->num_runs; i++)
+        ms_fault_note(&notes, runs->runs[i].line, runs->runs[i].fault);
+    ms_fault_notes_end(&notes);
+}
+
+static ms_status open_and_fit(ms_ctx *cx, const ms_args *args, ms_runs_fit *fit,
+                              const ms_calibrate_runs *options)
+{
+    ms_output out; /* before the work, so that what cannot be written is known at once */
+    if (fit->num_sources == 0)
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = options->runs},
+                       "no run that can be predicted has a step time");
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    return ms_output_close(cx, &out, fit_and_report(cx, args, fit, options, out.file));
+}
+
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
                                  const ms_calibrate_runs *options)
 {
     ms_published_runs runs;
     ms_runs_fit fit;
-    ms_output out; /* before the work, so that what cannot be written is known at once */
     const char *constants =
         options->constants != NULL ? options->constants : DEFAULT_CONSTANTS;
     MS_TRY(ms_output_check_distinct(
@@ -195,12 +217,9 @@ ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
         3));
     MS_TRY(ms_output_check_writable(cx, options->spread));
     MS_TRY(ms_runs_load(cx, options->runs, &runs));
+    ms_run_faults_note(cx, &runs);
     MS_TRY(ms_runs_fit_load(cx, constants, &runs, &fit));
-    ms_status status = ms_output_open(cx, args->common.output, &out);
-    if (status == MS_OK) {
-        status = fit_and_report(cx, args, &fit, options, out.file);
-        status = ms_output_close(cx, &out, status);
-    }
+    ms_status status = open_and_fit(cx, args, &fit, options);
     ms_runs_fit_close(&fit);
     return status;
 }

@@ -3,6 +3,7 @@
 #define MS_CLI_CALIBRATE_RUNS_H
 
 #include "cli/commands.h"
+#include "sim/runs.h"
 
 typedef struct ms_calibrate_runs {
     const char *runs;      /* file of published runs */
@@ -13,6 +14,8 @@ typedef struct ms_calibrate_runs {
         *spread; /* file that the spread of held-out errors is written to; NULL: none */
 } ms_calibrate_runs;
 
+/* Notes of malformed rows. */
+void ms_run_faults_note(const ms_ctx *cx, const ms_published_runs *runs);
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
                                  const ms_calibrate_runs *options);
 

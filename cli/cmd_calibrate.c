@@ -7,11 +7,11 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 #include "exec/backends.h"
 #include "exec/environment.h"
 #include "exec/launch.h"
 #include "exec/measure.h"
-#include "sim/kernel_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -484,9 +484,21 @@ static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
 static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
                                 const ms_calibrate_runs *runs)
 {
-    return ms_kernel_rows_recognise(cx, runs->runs)
-               ? ms_calibrate_from_kernels(cx, args, runs->runs)
-               : ms_calibrate_from_runs(cx, args, runs);
+    ms_table_kind kind;
+    MS_TRY(ms_table_kind_find(cx, runs->runs, &kind));
+    if (kind == MS_TABLE_RUNS)
+        return ms_calibrate_from_runs(cx, args, runs);
+    if (kind == MS_TABLE_COLLECTIVES)
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
+                       "a table of collectives, and coefficients are fitted on published "
+                       "runs and on kernels only");
+    if (runs->constants != NULL || runs->holdout || runs->spread != NULL)
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
+                       "%s is for published runs, and this is a table of kernels",
+                       runs->constants != NULL ? "--constants"
+                       : runs->holdout         ? "--holdout"
+                                               : "--spread");
+    return ms_calibrate_from_kernels(cx, args, runs->runs);
 }
 
 ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)

@@ -1,7 +1,8 @@
 /* meshsim validate: predictions beside published measurements. */
-#include "base/csv.h"
+#include "cli/calibrate_runs.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 #include "cli/validate_collectives.h"
 #include "cli/validate_kernels.h"
 #include "cli/validate_plot.h"
@@ -9,9 +10,6 @@
 #include "sim/validation_worst.h"
 
 #include <string.h>
-#include <sys/stat.h>
-
-#define MAX_LINE_NOTES 10
 
 typedef struct validate_options {
     const char *source;
@@ -55,22 +53,6 @@ static void filter(const validate_options *options, ms_published_runs *runs)
     runs->num_runs = num_kept;
 }
 
-static void note_faults(const ms_ctx *cx, const ms_published_runs *runs)
-{
-    int num_faults = 0;
-    for (int i = 0; i < runs->num_runs; i++) {
-        const ms_published_run *run = &runs->runs[i];
-        if (run->fault == NULL)
-            continue;
-        num_faults++;
-        if (num_faults <= MAX_LINE_NOTES || cx->verbosity > 0)
-            ms_note(cx, "line %d is skipped: %s", run->line, run->fault);
-    }
-    if (num_faults > MAX_LINE_NOTES && cx->verbosity <= 0)
-        ms_note(cx, "%d more malformed rows are skipped; -v lists them",
-                num_faults - MAX_LINE_NOTES);
-}
-
 static void note_defaults(const ms_ctx *cx, const ms_published_runs *runs)
 {
     int num_runs = 0;
@@ -112,7 +94,7 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
         MS_TRY(ms_validate_plot_open(cx, args, options->plot, path, &picture));
     MS_TRY(ms_runs_load(cx, path, &runs));
     filter(options, &runs);
-    note_faults(cx, &runs);
+    ms_run_faults_note(cx, &runs);
     ms_output out; /* before the work, so that what cannot be written is known at once */
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_validation validation;
@@ -132,68 +114,15 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
 
 /* ---- tables of other measurements ---- */
 
-#define MAX_TELLING_COLUMNS 8
-
-typedef struct table_kind {
-    const char *name; /* "collectives" */
-    /* a header that has them all is one of this kind */
-    const char *columns[MAX_TELLING_COLUMNS];
-    ms_status (*command)(ms_ctx *cx, const ms_args *args, const char *path);
-} table_kind;
-
-/* All that are no published runs. A row:
- *     {"collectives", {"system", "collective", "algo", "time_us"}, ms_validate_collectives_command}, */
-static const table_kind table_kinds[] = {
-    {"collectives",
-     {"system", "collective", "algo", "time_us"},
-     ms_validate_collectives_command},
-    {"kernels", {"gpu", "op", "k_or_seq", "tflops"}, ms_validate_kernels_command},
-    {0},
-};
-
-static bool has_column(const ms_csv_row *header, const char *name)
-{
-    for (int i = 0; i < header->num_cells; i++)
-        if (strcmp(header->cells[i], name) == 0)
-            return true;
-    return false;
-}
-
-static bool is_of_kind(const ms_csv_row *header, const table_kind *kind)
-{
-    for (int i = 0; i < MAX_TELLING_COLUMNS && kind->columns[i] != NULL; i++)
-        if (!has_column(header, kind->columns[i]))
-            return false;
-    return true;
-}
-
-/* NULL: published runs. What can be read only once, a pipe or standard input, is taken for them. */
-static ms_status find_kind(ms_ctx *cx, const char *path, const table_kind **out)
-{
-    struct stat facts;
-    ms_csv csv;
-    ms_csv_row header;
-    *out = NULL;
-    if (strcmp(path, "-") == 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
-        return MS_OK;
-    MS_TRY(ms_csv_load(cx, path, &csv));
-    if (!ms_csv_next(cx->arena, &csv, &header))
-        return MS_OK;
-    for (const table_kind *kind = table_kinds; kind->name != NULL && *out == NULL; kind++)
-        if (is_of_kind(&header, kind))
-            *out = kind;
-    return MS_OK;
-}
-
 static ms_status refuse_options_of_runs(ms_ctx *cx, const ms_option_set *set,
-                                        const char *path, const table_kind *kind)
+                                        const char *path, ms_table_kind kind)
 {
     const char *given = ms_options_given(set, "");
     if (given == NULL)
         return MS_OK;
     return ms_fail(cx, MS_EINPUT, (ms_loc){.file = path},
                    "%s is for published runs, and this is a table of %s", given,
-                   kind->name);
+                   ms_table_kind_names[kind]);
 }
 
 ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
@@ -212,10 +141,11 @@ ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
     const char *path = args->words.words[0];
     MS_TRY(ms_output_check_distinct(cx, (const char *const[]){path, args->common.output},
                                     2));
-    const table_kind *kind;
-    MS_TRY(find_kind(cx, path, &kind));
-    if (kind == NULL)
+    ms_table_kind kind;
+    MS_TRY(ms_table_kind_find(cx, path, &kind));
+    if (kind == MS_TABLE_RUNS)
         return validate_runs(cx, args, &options, path);
     MS_TRY(refuse_options_of_runs(cx, &set, path, kind));
-    return kind->command(cx, args, path);
+    return kind == MS_TABLE_KERNELS ? ms_validate_kernels_command(cx, args, path)
+                                    : ms_validate_collectives_command(cx, args, path);
 }

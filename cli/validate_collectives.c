@@ -1,14 +1,15 @@
 #include "cli/validate_collectives.h"
 
 #include "cli/output.h"
+#include "cli/tables.h"
 #include "sim/collective_validation.h"
 
 static void note_faults(const ms_ctx *cx, const ms_collective_rows *rows)
 {
+    ms_fault_notes notes = {.cx = cx};
     for (int i = 0; i < rows->num_rows; i++)
-        if (rows->rows[i].fault != NULL)
-            ms_note(cx, "line %d is skipped: %s", rows->rows[i].line,
-                    rows->rows[i].fault);
+        ms_fault_note(&notes, rows->rows[i].line, rows->rows[i].fault);
+    ms_fault_notes_end(&notes);
 }
 
 ms_status ms_validate_collectives_command(ms_ctx *cx, const ms_args *args,

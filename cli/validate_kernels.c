@@ -1,7 +1,16 @@
 #include "cli/validate_kernels.h"
 
 #include "cli/output.h"
+#include "cli/tables.h"
 #include "sim/kernel_validation.h"
+
+void ms_kernel_faults_note(const ms_ctx *cx, const ms_kernel_rows *rows)
+{
+    ms_fault_notes notes = {.cx = cx};
+    for (int i = 0; i < rows->num_rows; i++)
+        ms_fault_note(&notes, rows->rows[i].line, rows->rows[i].fault);
+    ms_fault_notes_end(&notes);
+}
 
 static ms_status report(ms_ctx *cx, const ms_args *args, const ms_kernel_rows *rows,
                         FILE *out)
@@ -23,9 +32,7 @@ ms_status ms_validate_kernels_command(ms_ctx *cx, const ms_args *args, const cha
     ms_kernel_rows rows;
     ms_output out;
     MS_TRY(ms_kernel_rows_load(cx, path, &rows));
-    for (int i = 0; i < rows.num_rows; i++)
-        if (rows.rows[i].fault != NULL)
-            ms_note(cx, "line %d is skipped: %s", rows.rows[i].line, rows.rows[i].fault);
+    ms_kernel_faults_note(cx, &rows);
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(cx, &out, report(cx, args, &rows, out.file));
 }

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const ms_cell_rule columns[] = {
     {"source", MS_CELL_TEXT, offsetof(ms_kernel_cells, source)},
@@ -215,23 +214,4 @@ ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
 {
     ms_csv csv = ms_csv_open(text, length);
     return read_csv(cx, name, &csv, out);
-}
-
-bool ms_kernel_rows_recognise(ms_ctx *cx, const char *path)
-{
-    static const char *const telling[] = {"gpu", "op", "k_or_seq", "tflops"};
-    const int num_telling = (int)(sizeof telling / sizeof telling[0]);
-    struct stat facts;
-    ms_csv csv;
-    ms_csv_row header;
-    ms_ctx trial = {.arena = cx->arena};
-    if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) ||
-        ms_csv_load(&trial, path, &csv) != MS_OK ||
-        !ms_csv_next(cx->arena, &csv, &header))
-        return false;
-    int num_found = 0;
-    for (int i = 0; i < header.num_cells; i++)
-        for (int j = 0; j < num_telling; j++)
-            num_found += strcmp(header.cells[i], telling[j]) == 0;
-    return num_found >= num_telling;
 }

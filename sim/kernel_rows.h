@@ -39,8 +39,6 @@ typedef struct ms_kernel_rows {
     ms_kernel_row *rows; /* in the order of the file */
 } ms_kernel_rows;
 
-/* Whether the file at `path` begins with the header of such a table; what can be read only once does not. */
-bool ms_kernel_rows_recognise(ms_ctx *cx, const char *path);
 /* Reads the file ("-" is standard input); everything lives in cx->arena. Malformed rows are rows with a fault. Errors: MS_EIO, and
  * MS_EINPUT for a header that lacks a column, or has one twice, and for an empty file. */
 ms_status ms_kernel_rows_load(ms_ctx *cx, const char *path, ms_kernel_rows *out);

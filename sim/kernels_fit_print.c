@@ -2,6 +2,8 @@
 #include "sim/kernels_fit.h"
 #include "sim/score_print.h"
 
+#include <math.h>
+
 static void write_fit(ms_jout *out, const ms_kernel_fit *fit)
 {
     ms_jout_begin_object(out);
@@ -45,7 +47,9 @@ void ms_kernels_fit_write_json(ms_jout *out, const ms_kernels_fit *fit)
 /* Seconds as microseconds or nanoseconds, rates in TFLOP/s. */
 static void value_cell(ms_table *table, double value, ms_unit unit)
 {
-    if (unit == MS_UNIT_SECONDS && value < 1e-7)
+    if (!isfinite(value))
+        ms_table_cell(table, "-");
+    else if (unit == MS_UNIT_SECONDS && value < 1e-7)
         ms_table_cell(table, "%.3g ns", 1e9 * value);
     else if (unit == MS_UNIT_SECONDS)
         ms_table_cell(table, "%.3g us", 1e6 * value);

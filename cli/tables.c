@@ -1,0 +1,69 @@
+#include "cli/tables.h"
+
+#include "base/csv.h"
+#include "cli/output.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_TELLING_COLUMNS 8
+#define MAX_LINE_NOTES      10
+
+const char *const ms_table_kind_names[] = {"published runs", "collectives", "kernels"};
+
+/* A header that has them all is one of this kind. */
+static const char *const telling_columns[][MAX_TELLING_COLUMNS] = {
+    [MS_TABLE_COLLECTIVES] = {"system", "collective", "algo", "time_us"},
+    [MS_TABLE_KERNELS] = {"gpu", "op", "k_or_seq", "tflops"},
+};
+
+static bool has_column(const ms_csv_row *header, const char *name)
+{
+    for (int i = 0; i < header->num_cells; i++)
+        if (strcmp(header->cells[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_kind(const ms_csv_row *header, ms_table_kind kind)
+{
+    const char *const *columns = telling_columns[kind];
+    for (int i = 0; i < MAX_TELLING_COLUMNS && columns[i] != NULL; i++)
+        if (!has_column(header, columns[i]))
+            return false;
+    return true;
+}
+
+ms_status ms_table_kind_find(ms_ctx *cx, const char *path, ms_table_kind *out)
+{
+    struct stat facts;
+    ms_csv csv;
+    ms_csv_row header;
+    *out = MS_TABLE_RUNS;
+    if (strcmp(path, "-") == 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return MS_OK;
+    MS_TRY(ms_csv_load(cx, path, &csv));
+    if (!ms_csv_next(cx->arena, &csv, &header))
+        return MS_OK;
+    if (is_of_kind(&header, MS_TABLE_COLLECTIVES))
+        *out = MS_TABLE_COLLECTIVES;
+    else if (is_of_kind(&header, MS_TABLE_KERNELS))
+        *out = MS_TABLE_KERNELS;
+    return MS_OK;
+}
+
+void ms_fault_note(ms_fault_notes *notes, int line, const char *fault)
+{
+    if (fault == NULL)
+        return;
+    notes->num_faults++;
+    if (notes->num_faults <= MAX_LINE_NOTES || notes->cx->verbosity > 0)
+        ms_note(notes->cx, "line %d is skipped: %s", line, fault);
+}
+
+void ms_fault_notes_end(const ms_fault_notes *notes)
+{
+    if (notes->num_faults > MAX_LINE_NOTES && notes->cx->verbosity <= 0)
+        ms_note(notes->cx, "%d more malformed rows are skipped; -v lists them",
+                notes->num_faults - MAX_LINE_NOTES);
+}

@@ -1,0 +1,28 @@
+/* Tables of measurements that commands read: which kind a file is, and its malformed lines. */
+#ifndef MS_CLI_TABLES_H
+#define MS_CLI_TABLES_H
+
+#include "base/diag.h"
+
+typedef enum ms_table_kind {
+    MS_TABLE_RUNS, /* published runs, or none of the others */
+    MS_TABLE_COLLECTIVES,
+    MS_TABLE_KERNELS
+} ms_table_kind;
+extern const char
+    *const ms_table_kind_names[]; /* "published runs" "collectives" "kernels" */
+
+/* By the columns of the file's header. What can be read only once, a pipe or standard input, is taken for runs. MS_EIO: it cannot be read. */
+ms_status ms_table_kind_find(ms_ctx *cx, const char *path, ms_table_kind *out);
+
+/* Notes of malformed rows: the first few, with -v all. */
+typedef struct ms_fault_notes {
+    const ms_ctx *cx;
+    int num_faults;
+} ms_fault_notes;
+/* A row without a fault (NULL) is none. */
+void ms_fault_note(ms_fault_notes *notes, int line, const char *fault);
+/* After the last row. */
+void ms_fault_notes_end(const ms_fault_notes *notes);
+
+#endif
