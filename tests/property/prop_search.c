@@ -24,7 +24,7 @@ static void search_equals_brute_force_on_thinned_spaces(void **state)
         {"8b", "torchtitan", 16, 64, 0.6, 8},
         {"8b", "generic", 64, 128, 0.5, 6},
         {"qwen3-30b-a3b", "generic", 8, 32, 0.6, 6},
-        {"qwen3-30b-a3b", "megatron", 16, 32, 0.6, 4},
+        {"qwen3-30b-a3b", "megatron-bridge", 16, 32, 0.6, 4},
         {"deepseek-v2-lite", "generic", 16, 32, 0.5, 4},
         {"70b", "nanotron", 64, 64, 0.5, 4},
     };
@@ -206,6 +206,7 @@ static const search_case sources[] = {
     {"8b", "generic", "mi300x", 64, 128, 0, 1.0, {NULL}},
     {"qwen3-30b-a3b", "generic", "tpu-v5p", 96, 192, 0, 1.0, {NULL}},
     {"70b", "maxtext", "tpu-v5p", 8192, 8192, 0, 1.0, {NULL}},
+    {"qwen3-30b-a3b", "megatron-bridge", "hgx-h100", 64, 128, 0, 1.0, {NULL}},
 };
 #define NUM_SOURCES (int)(sizeof sources / sizeof *sources)
 

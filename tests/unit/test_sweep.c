@@ -166,6 +166,7 @@ static void measured_kernels_take_what_was_measured(void **state)
                                 .key_tokens = 1024,
                                 .head_dim = 128,
                                 .score_elements = 1e6,
+                                .query_rows = 1e6 / 1024,
                                 .traffic_bytes = 2e6,
                                 .backward = true};
     ASSERT_NEAR(ms_attention_s(&pricer, shape), 3e-3, 1e-6);
