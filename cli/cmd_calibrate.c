@@ -488,16 +488,19 @@ static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_table_kind_find(cx, runs->runs, &kind));
     if (kind == MS_TABLE_RUNS)
         return ms_calibrate_from_runs(cx, args, runs);
-    if (kind == MS_TABLE_COLLECTIVES)
+    if (kind == MS_TABLE_COLLECTIVES) {
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
                        "a table of collectives, and coefficients are fitted on published "
                        "runs and on kernels only");
-    if (runs->constants != NULL || runs->holdout || runs->spread != NULL)
+    }
+    const char *given = runs->constants != NULL ? "--constants"
+                        : runs->holdout         ? "--holdout"
+                        : runs->spread != NULL  ? "--spread"
+                                                : NULL;
+    if (given != NULL) {
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
-                       "%s is for published runs, and this is a table of kernels",
-                       runs->constants != NULL ? "--constants"
-                       : runs->holdout         ? "--holdout"
-                                               : "--spread");
+                       "%s is for published runs, and this is a table of kernels", given);
+    }
     return ms_calibrate_from_kernels(cx, args, runs->runs);
 }
 
