@@ -5,21 +5,15 @@
 #include "costmodel/statistics.h"
 
 #include <gsl/gsl_sort.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SCALE       8 /* GPUs: a node */
-#define SCALE_STEP        4
 #define LEAST_CORRELATION 0.05
 
 long ms_error_scale(long gpus)
 {
-    long most = FIRST_SCALE;
-    while (most < gpus && most <= LONG_MAX / SCALE_STEP)
-        most *= SCALE_STEP;
-    return most;
+    return gpus <= MS_FEW_GPUS ? MS_FEW_GPUS : MS_MANY_GPUS;
 }
 
 /* ---- classes ---- */

@@ -65,7 +65,9 @@ typedef struct ms_error_interval {
     int num_runs[MS_NUM_ERROR_LEVELS], num_sources[MS_NUM_ERROR_LEVELS];
 } ms_error_interval;
 
-/* The most GPUs of the scale that `gpus` belong to: 8, 32, 128, ... */
+/* The most GPUs of the scale that `gpus` belong to: a few nodes, or any number. Finer scales have too few sources each: one whose runs stall is then a sixth of all. */
+#define MS_FEW_GPUS  32
+#define MS_MANY_GPUS 1000000000
 long ms_error_scale(long gpus);
 
 /* From rows in any order, without NaN; the same result every time. Lives in the arena with the names of the rows. */

@@ -55,7 +55,7 @@ static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
          .required = true,
          .low = 1,
          .high = INFINITY,
-         .help = "8, 32, 128, ...: with more than a quarter of them, up to all"},
+         .help = "32: on so many or fewer; 1000000000: on more than 32"},
         {.kind = MS_FIELD_ANY, .key = "runs", .required = true, .help = "their ids"},
         {.kind = MS_FIELD_ANY,
          .key = "new_errors",
@@ -69,7 +69,7 @@ static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
     *out = (ms_error_cell){0};
     MS_TRY(ms_json_read(cx, at, fields, out));
     if (out->most_gpus != ms_error_scale(out->most_gpus))
-        return ms_json_fail(cx, at, "\"most_gpus\" is none of 8, 32, 128, ...: %ld",
+        return ms_json_fail(cx, at, "\"most_gpus\" is neither 32 nor 1000000000: %ld",
                             out->most_gpus);
     MS_TRY(read_runs(cx, at, out));
     out->num_points = out->num_runs < MS_ERROR_POINTS ? out->num_runs : MS_ERROR_POINTS;

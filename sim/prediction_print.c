@@ -68,10 +68,10 @@ char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
     const char *all = runs_text(arena, interval, MS_ERRORS_OF_ALL);
     return ms_arena_printf(
         arena,
-        "90 %% interval by the errors of %s (spreads/%s); at this scale (up to %ld GPUs) %s; with "
+        "90 %% interval by the errors of %s (spreads/%s); at this scale (%s %d GPUs) %s; with "
         "stack %s %s, %s of them at this scale",
-        all, MS_STEP_SPREAD, ms_error_scale(plan->gpus),
-        runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
+        all, MS_STEP_SPREAD, plan->gpus <= MS_FEW_GPUS ? "up to" : "more than",
+        MS_FEW_GPUS, runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
         runs_text(arena, interval, MS_ERRORS_OF_STACK),
         runs_text(arena, interval, MS_ERRORS_OF_BOTH));
 }

@@ -53,14 +53,14 @@ static ms_error_interval interval(made *m, const char *stack, long gpus)
     return ms_error_spread_interval(&spread, &(ms_error_class){stack, gpus, NULL});
 }
 
-static void scales_are_powers_of_four_nodes(void **state)
+static void few_gpus_and_many_are_two_scales(void **state)
 {
     (void)state;
-    const long gpus[] = {1, 8, 9, 32, 33, 128, 129, 512, 513, 16384};
-    const long most[] = {8, 8, 32, 32, 128, 128, 512, 512, 2048, 32768};
-    for (int i = 0; i < 10; i++)
-        ASSERT_INT(ms_error_scale(gpus[i]), most[i]);
-    assert_true(ms_error_scale(LONG_MAX) > LONG_MAX / 4);
+    ASSERT_INT(ms_error_scale(1), ms_error_scale(32));
+    ASSERT_INT(ms_error_scale(33), ms_error_scale(LONG_MAX));
+    ASSERT_INT(ms_error_scale(ms_error_scale(8)), 32);
+    assert_true(ms_error_scale(33) > ms_error_scale(32));
+    ASSERT_INT(ms_error_scale(ms_error_scale(33)), ms_error_scale(33));
 }
 
 /* Errors from -0.2 to 0.6 (more runs stall than run ahead): the middle 90 % is -0.16 to 0.56. */
@@ -303,14 +303,14 @@ static void files_that_are_none_are_refused(void **state)
         {CELLS "]}]}", "no list of cells"},
         {CELLS "{\"stack\": \"x\", \"most_gpus\": 9, \"runs\": [\"a\"], "
                "\"new_errors\": [0], \"known_errors\": [0]}]}]}",
-         "none of 8, 32, 128"},
-        {CELLS "{\"stack\": \"x\", \"most_gpus\": 8, \"runs\": [], "
+         "neither 32 nor"},
+        {CELLS "{\"stack\": \"x\", \"most_gpus\": 32, \"runs\": [], "
                "\"new_errors\": [0], \"known_errors\": [0]}]}]}",
          "no list of ids"},
-        {CELLS "{\"stack\": \"x\", \"most_gpus\": 8, \"runs\": [\"a\", \"b\"], "
+        {CELLS "{\"stack\": \"x\", \"most_gpus\": 32, \"runs\": [\"a\", \"b\"], "
                "\"new_errors\": [0], \"known_errors\": [0, 0]}]}]}",
          "no list of 2 errors"},
-        {CELLS "{\"stack\": \"x\", \"most_gpus\": 8, \"runs\": [\"a\"], "
+        {CELLS "{\"stack\": \"x\", \"most_gpus\": 32, \"runs\": [\"a\"], "
                "\"new_errors\": [0], \"known_errors\": [50]}]}]}",
          "known_errors"},
     };
@@ -326,7 +326,7 @@ static void files_that_are_none_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scales_are_powers_of_four_nodes),
+        cmocka_unit_test(few_gpus_and_many_are_two_scales),
         cmocka_unit_test(quantiles_of_many_sources_are_recovered),
         cmocka_unit_test(a_large_source_does_not_swamp_the_others),
         cmocka_unit_test(classes_with_few_sources_lean_on_all),
