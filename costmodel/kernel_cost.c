@@ -64,6 +64,15 @@ static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
         ms_hint(cx, "add gemm/%s to the profile, or choose another compute type", dtype);
         return MS_EINPUT;
     }
+    if (profile->gemm[compute].flop_per_joule.value > 0.0 &&
+        isnan(cluster->device.tdp_w)) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "device \"%s\" of cluster \"%s\" states no power limit, which profile "
+                "\"%s\" needs",
+                cluster->device.name, cluster->name, profile->name);
+        ms_hint(cx, "add tdp_w (watts) to the device of the cluster file");
+        return MS_EINPUT;
+    }
     return MS_OK;
 }
 
@@ -110,6 +119,17 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
 }
 
+/* The lower of what isolated kernels reach and what the power limit allows. */
+static double sustained_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
+                                   ms_dtype compute)
+{
+    double isolated = device->peak_flop_per_s[compute] * gemm->efficiency.value *
+                      gemm->sustained_frac.value;
+    bool limited = gemm->flop_per_joule.value > 0.0;
+    return limited ? ms_min(isolated, device->tdp_w * gemm->flop_per_joule.value)
+                   : isolated;
+}
+
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out)
 {
@@ -124,8 +144,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .profile = profile,
         .stack = stack,
         .compute = compute,
-        .gemm_flop_per_s = cluster->device.peak_flop_per_s[compute] *
-                           gemm->efficiency.value * gemm->sustained_frac.value,
+        .gemm_flop_per_s = sustained_flop_per_s(&cluster->device, gemm, compute),
         .hbm_bytes_per_s = cluster->device.hbm_bytes_per_s * profile->hbm_frac.value,
         .gemm_hbm_bytes_per_s =
             cluster->device.hbm_bytes_per_s *

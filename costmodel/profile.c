@@ -176,7 +176,9 @@ const ms_field ms_gemm_fields[] = {
     OPTIONAL(ms_gemm_profile, quantise_frac, "quantise", MS_UNIT_COUNT, 1.5,
              "of the listed memory rate, making such operands; left out: free"),
     FRACTION(ms_gemm_profile, sustained_frac, "sustained",
-             "clocks in training, of isolated kernels"),
+             "rate in training, of isolated kernels"),
+    OPTIONAL(ms_gemm_profile, flop_per_joule, "flop_per_joule", MS_UNIT_COUNT, 1e15,
+             "in training at the power limit; left out: power does not limit"),
     {0}};
 
 const ms_field ms_attention_fields[] = {

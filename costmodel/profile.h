@@ -40,7 +40,9 @@ typedef struct ms_gemm_profile {
     ms_coefficient
         quantise_frac; /* of the listed HBM rate; 0: operands are made at no cost */
     ms_coefficient
-        sustained_frac; /* clocks under a training load's power draw, relative to isolated kernels */
+        sustained_frac; /* rate under a training load, relative to isolated kernels */
+    ms_coefficient
+        flop_per_joule; /* of products that keep a device at its power limit; 0: not limited by power */
 } ms_gemm_profile;
 
 typedef enum ms_attention_kernel {
