@@ -2,6 +2,7 @@
 #include "costmodel/bill_priv.h"
 
 #include "base/number.h"
+#include "costmodel/keep.h"
 #include "costmodel/ring.h"
 
 #include <assert.h>
@@ -78,7 +79,8 @@ static bool runs_again(const ms_program *program, int forward)
 }
 
 /* Eager frameworks run a gated activation as two operations and a rotary embedding as several: their results in between stay, the activated gate
- * as long as the gate (or, computed again, the product), the unrotated heads as long as the rotated ones. */
+ * as long as the gate (or, computed again, the product), the unrotated heads as long as the rotated ones. What is gathered again may be held as long as
+ * its shard, in whose place it is then. */
 static void find_beside(lifetimes *l)
 {
     const ms_program *program = l->program;
@@ -95,6 +97,10 @@ static void find_beside(lifetimes *l)
             with = again ? node->out[0] : node->in[0];
         if (with >= 0)
             l->beside_bytes[with] += ms_tensor_local_bytes(program, with);
+        if (program->key.holds_gathers && !again &&
+            ms_node_is_gathered_again(program, node))
+            l->beside_bytes[node->in[0]] += ms_tensor_local_bytes(program, node->out[0]) -
+                                            ms_tensor_local_bytes(program, node->in[0]);
     }
 }
 

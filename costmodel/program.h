@@ -200,6 +200,8 @@ typedef struct ms_program_key {
         cp_unbalanced; /* contiguous chunks over cp: costs are those of the last rank, which has most pairs; not with ulysses */
     bool optimizer; /* with the optimizer pass; searches price it apart, by parameters */
     bool regather;  /* gathered tensors are gathered again in backward */
+    bool
+        holds_gathers; /* with regather: and yet held from forward on, beside their shards */
     unsigned char recompute; /* ms_recompute */
     ms_keep
         keep; /* MS_RECOMPUTE_AUTO: nodes whose results are kept where backward asks for them */

@@ -153,9 +153,9 @@ static const ms_field stack_fields[] = {
      .required = true,
      .help = "gathered layer inputs are gathered again in backward"},
     {.kind = MS_FIELD_BOOL,
-     .key = "keeps_gathers_alone",
-     .offset = AT(stack.keeps_gathers_alone),
-     .help = "without a pipeline gathered layer inputs are kept all the same"},
+     .key = "holds_gathers_alone",
+     .offset = AT(stack.holds_gathers_alone),
+     .help = "without a pipeline gathered layer inputs are held all the same"},
     {.kind = MS_FIELD_BOOL,
      .key = "shares_token_copies",
      .offset = AT(stack.shares_token_copies),
@@ -308,16 +308,16 @@ ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)
     return adapted;
 }
 
-bool ms_stack_keeps_gathers(const ms_stack *stack, long stages)
+bool ms_stack_holds_gathers(const ms_stack *stack, long stages)
 {
-    return !stack->regather || (stack->keeps_gathers_alone && stages == 1);
+    return stack->regather && stack->holds_gathers_alone && stages == 1;
 }
 
 ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept)
 {
     ms_stack settled = *stack;
     settled.regather = !kept;
-    settled.keeps_gathers_alone = false;
+    settled.holds_gathers_alone = false;
     return settled;
 }
 

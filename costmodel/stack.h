@@ -81,7 +81,7 @@ typedef struct ms_stack {
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool
-        keeps_gathers_alone; /* without a pipeline they are kept all the same; whether such a stack keeps them is known only to be either (ms_stack_with_gathers) */
+        holds_gathers_alone; /* without a pipeline they are held in memory all the same; whether such a stack holds them is known only to be either (ms_stack_with_gathers) */
     bool
         shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
     bool
@@ -108,9 +108,9 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
  * logits are in that type, and parameters need no master copy; Adam reads gradient, parameter and moments, writes parameter and moments, and the gradient
  * was read for its norm (8 elements a parameter); the loss reads logits three times and writes them once (4). The result is adapted: it does not change again.
  * Other stacks as they are. */
-/* Whether a layer keeps the inputs that it gathered over tp until its backward, with `stages` pipeline ranks. */
-bool ms_stack_keeps_gathers(const ms_stack *stack, long stages);
-/* The stack with it settled, for every number of stages. */
+/* Whether a layer that gathers its inputs over tp again holds them until then, with `stages` pipeline ranks. */
+bool ms_stack_holds_gathers(const ms_stack *stack, long stages);
+/* The stack that keeps them, or does not, for every number of stages. */
 ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Its coefficients, by the table that reads them; switches and words are none. */

@@ -95,7 +95,7 @@ static bool set_batch(ms_explore_level *l, long microbatch, bool sequence_parall
                        .cp_method = (unsigned char)l->plan.cp_method,
                        .sequence_parallel = sequence_parallel,
                        .loss_parallel = true,
-                       .keeps_gathers = ms_stack_keeps_gathers(
+                       .holds_gathers = ms_stack_holds_gathers(
                            l->explorer->workload->stack, l->plan.size[MS_PP])};
     l->bills = ms_workload_bills(l->explorer->workload, &key);
     return true;

@@ -17,8 +17,8 @@ static void open_bills(ms_planned *p)
                        .loss_parallel = plan->loss_parallel,
                        .cp_method = (unsigned char)ms_plan_cp_method(plan),
                        .cp_unbalanced = ms_plan_has_unequal_ranks(plan),
-                       .keeps_gathers =
-                           ms_stack_keeps_gathers(p->workload->stack, plan->size[MS_PP])};
+                       .holds_gathers =
+                           ms_stack_holds_gathers(p->workload->stack, plan->size[MS_PP])};
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(p->workload, plan);

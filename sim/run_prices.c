@@ -154,7 +154,7 @@ static const ms_stack *settled_stack(const ms_run_prices *prices, const ms_stack
 {
     for (const kept_workload *at = prices->first; at != NULL; at = at->next) {
         const ms_stack *found = at->first->stack;
-        if (found != stack && found->regather == !kept && !found->keeps_gathers_alone &&
+        if (found != stack && found->regather == !kept && !found->holds_gathers_alone &&
             strcmp(found->name, stack->name) == 0)
             return found;
     }
@@ -194,7 +194,7 @@ static ms_status find_range(ms_run_prices *prices, const ms_published_run *run,
 ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
                              ms_run_score *score)
 {
-    if (isnan(run->measured_peak_bytes) || !run->stack->keeps_gathers_alone ||
+    if (isnan(run->measured_peak_bytes) || !run->stack->holds_gathers_alone ||
         run->plan.size[MS_TP] == 1)
         return MS_OK;
     ms_arena_mark empty = ms_arena_save(prices->scratch);

@@ -11,7 +11,7 @@ typedef struct ms_run_score {
     double step_low_s,
         step_high_s; /* the interval that is to hold the measurement (sim/runs_spread.h); NaN: none */
     double peak_bytes; /* of the rank whose memory was measured */
-    /* where the stack keeps gathered inputs or not, one cannot say which (ms_stack's keeps_gathers_alone): without them, and with them and one micro-batch more; otherwise both peak_bytes */
+    /* where the stack holds gathered inputs or not, one cannot say which (ms_stack's holds_gathers_alone): without them, and with them and one micro-batch more; otherwise both peak_bytes */
     double peak_low_bytes, peak_high_bytes;
     double step_error_frac; /* (predicted - measured) / measured */
     double peak_error_frac;

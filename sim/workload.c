@@ -124,7 +124,8 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
         .cp_unbalanced = key->cp_unbalanced,
         .cp_method = key->cp_method,
         .attention_fused = workload->pricer.attention_fused,
-        .regather = !key->keeps_gathers,
+        .regather = workload->stack->regather,
+        .holds_gathers = key->holds_gathers,
         .recompute = part.recompute,
         .tp = key->tp,
         .cp = key->cp,
@@ -189,7 +190,7 @@ static unsigned bucket_of(const ms_bill_key *key)
                           key->microbatch,
                           key->sequence_parallel,
                           key->loss_parallel,
-                          key->keeps_gathers,
+                          key->holds_gathers,
                           key->cp_method};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         hash = hash * 31U + (unsigned)fields[i] * 2654435761U;
@@ -202,7 +203,7 @@ static bool same_key(const ms_bill_key *a, const ms_bill_key *b)
            a->microbatch == b->microbatch &&
            a->sequence_parallel == b->sequence_parallel &&
            a->loss_parallel == b->loss_parallel && a->cp_unbalanced == b->cp_unbalanced &&
-           a->keeps_gathers == b->keeps_gathers && a->cp_method == b->cp_method;
+           a->holds_gathers == b->holds_gathers && a->cp_method == b->cp_method;
 }
 
 static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key,

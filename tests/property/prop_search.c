@@ -505,6 +505,7 @@ static ms_cluster faster_cluster(const ms_cluster *was, double k)
 {
     ms_cluster c = *was;
     c.device.hbm_bytes_per_s *= k;
+    c.device.tdp_w *= k;
     for (int i = 0; i < MS_NUM_DTYPES; i++)
         c.device.peak_flop_per_s[i] *= k;
     for (int i = 0; i < c.num_levels; i++) {

@@ -47,7 +47,7 @@ static ms_bill_set *bills_of(ms_workload *workload, short tp)
                        .microbatch = 1,
                        .sequence_parallel = tp > 1,
                        .loss_parallel = true,
-                       .keeps_gathers = !workload->stack->regather};
+                       .holds_gathers = false};
     return ms_workload_bills(workload, &key);
 }
 

@@ -55,8 +55,8 @@ static void isolated_products_match_published_rates(void **state)
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_pricer pricer = make_pricer(cx, rows[i].cluster, "generic", rows[i].compute);
-        pricer.gemm_flop_per_s /=
-            pricer.profile->gemm[rows[i].compute].sustained_frac.value;
+        pricer.gemm_flop_per_s = pricer.device->peak_flop_per_s[rows[i].compute] *
+                                 pricer.profile->gemm[rows[i].compute].efficiency.value;
         double flop = 2.0 * rows[i].m * rows[i].n * rows[i].k;
         double time_s = ms_gemm_s(&pricer, product(rows[i].m, rows[i].n, rows[i].k,
                                                    ms_dtype_bytes(rows[i].compute)));
@@ -167,12 +167,37 @@ static void sustained_rate_is_below_the_isolated_one(void **state)
     for (int i = 0; i < 3; i++) {
         ms_pricer pricer = make_pricer(cx, clusters[i], "generic", MS_BF16);
         const ms_gemm_profile *gemm = &pricer.profile->gemm[MS_BF16];
-        assert_true(gemm->sustained_frac.value < 0.95);
+        assert_true(pricer.gemm_flop_per_s < 0.95 * peaks[i] * gemm->efficiency.value);
         ASSERT_NEAR(pricer.gemm_flop_per_s, peaks[i] * of_peak[i], 0.05);
-        ASSERT_NEAR(pricer.gemm_flop_per_s,
-                    peaks[i] * gemm->efficiency.value * gemm->sustained_frac.value,
-                    1e-12);
     }
+}
+
+/* Products take the power limit whole, up to what isolated ones reach; a profile that is limited so needs the limit. */
+static void products_follow_the_power_limit(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_cluster *cluster;
+    ms_pricer pricer = make_pricer(cx, "hgx-h100", "generic", MS_FP8);
+    const ms_gemm_profile *gemm = &pricer.profile->gemm[MS_FP8];
+    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &cluster), cx);
+    static const double watts[] = {100.0, 500.0, 700.0, 1e6};
+    for (int i = 0; i < 4; i++) {
+        ms_cluster capped = *cluster;
+        capped.device.tdp_w = watts[i];
+        ASSERT_OK(
+            ms_pricer_make(cx, &capped, pricer.profile, pricer.stack, MS_FP8, &pricer),
+            cx);
+        double isolated = 1979e12 * gemm->efficiency.value;
+        ASSERT_NEAR(pricer.gemm_flop_per_s,
+                    fmin(isolated, watts[i] * gemm->flop_per_joule.value), 1e-12);
+    }
+    ms_cluster unknown = *cluster;
+    unknown.device.tdp_w = (double)NAN;
+    assert_int_equal(
+        ms_pricer_make(cx, &unknown, pricer.profile, pricer.stack, MS_FP8, &pricer),
+        MS_EINPUT);
+    assert_non_null(strstr(test_messages(cx), "power limit"));
 }
 
 static ms_attention_shape causal(double tokens, double heads, double head_dim)
@@ -317,6 +342,7 @@ int main(void)
         cmocka_unit_test(operands_of_8_bits_are_made),
         cmocka_unit_test(larger_products_take_longer),
         cmocka_unit_test(sustained_rate_is_below_the_isolated_one),
+        cmocka_unit_test(products_follow_the_power_limit),
         cmocka_unit_test(attention_approaches_its_rate_with_length),
         cmocka_unit_test(small_heads_are_slower_and_between_interpolated),
         cmocka_unit_test(few_blocks_and_narrow_values_take_longer),
