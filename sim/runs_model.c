@@ -108,11 +108,10 @@ static void set_network(const ms_run_cells *cells, const ms_profile *profile,
 
 static void set_share(long gpus, ms_run_notes *notes, ms_cluster *cluster)
 {
-    long whole = cluster->levels[0].gpus_per_domain, domain = whole;
-    if (domain <= 1 || gpus <= domain || gpus % domain == 0)
+    long whole = cluster->levels[0].gpus_per_domain;
+    long domain = ms_level_even_share(&cluster->levels[0], gpus);
+    if (domain == whole)
         return;
-    while (gpus % domain != 0)
-        domain--;
     cluster->levels[0].gpus_per_domain = domain;
     ms_run_note(notes, "%ld of %ld GPUs in a domain", domain, whole);
 }
