@@ -107,8 +107,8 @@ static int add_cut(long *cuts, int num_cuts, long cut)
     while (at < num_cuts && cuts[at] < cut)
         at++;
     bool is_known = at < num_cuts && cuts[at] == cut;
-    bool fits = (at == 0 || cut % cuts[at - 1] == 0) &&
-                (at == num_cuts || cuts[at] % cut == 0);
+    bool fits =
+        (at == 0 || cut % cuts[at - 1] == 0) && (at == num_cuts || cuts[at] % cut == 0);
     if (cut <= 1 || is_known || !fits || num_cuts == MS_MAX_TORUS_CUTS)
         return num_cuts;
     memmove(cuts + at + 1, cuts + at, (size_t)(num_cuts - at) * sizeof *cuts);

@@ -274,8 +274,8 @@ static double try_arranged(const place *p, long size, long stride)
     place arranged = *p;
     ms_torus torus = ms_torus_slice(level, p->fabric->num_gpus);
     ms_torus_arrange(&torus, (const long[]){stride, stride * size}, 2);
-    arranged.fabric = ms_fabric_make_arranged(p->cx->arena, p->cluster,
-                                              p->fabric->num_gpus, &torus);
+    arranged.fabric =
+        ms_fabric_make_arranged(p->cx->arena, p->cluster, p->fabric->num_gpus, &torus);
     arranged.load = ms_link_load_open(p->cx->arena, arranged.fabric);
     double largest = try_group(&arranged, size, stride);
     ms_arena_rewind(p->cx->arena, mark);

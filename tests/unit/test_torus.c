@@ -85,12 +85,12 @@ static void every_axis_of_a_mesh_gets_its_sides(void **state)
 static void cuts_are_a_chain_of_divisors(void **state)
 {
     (void)state;
-    ms_mesh dense = ms_mesh_make((const char *const[]){"dp", "tp"}, (const long[]){12, 4},
-                                 2);
-    ms_mesh sparse = ms_mesh_make((const char *const[]){"efsdp", "ep"},
-                                  (const long[]){4, 12}, 2);
-    ms_mesh other = ms_mesh_make((const char *const[]){"efsdp", "ep"},
-                                 (const long[]){8, 6}, 2);
+    ms_mesh dense =
+        ms_mesh_make((const char *const[]){"dp", "tp"}, (const long[]){12, 4}, 2);
+    ms_mesh sparse =
+        ms_mesh_make((const char *const[]){"efsdp", "ep"}, (const long[]){4, 12}, 2);
+    ms_mesh other =
+        ms_mesh_make((const char *const[]){"efsdp", "ep"}, (const long[]){8, 6}, 2);
     long cuts[MS_MAX_TORUS_CUTS];
     int num = ms_torus_add_cuts(&dense, cuts, 0);
     ASSERT_INT(num, 2);
@@ -165,11 +165,9 @@ static void compare_with_routes(ms_link_load *load, const ms_cluster *cluster, l
 {
     long gpus = load->fabric->num_gpus;
     ms_group group = {.size = size, .num_modes = 1, .modes = {{size, stride}}};
-    ms_span span =
-        ms_group_span_on(&group, gpus, cluster, ms_fabric_torus(load->fabric));
+    ms_span span = ms_group_span_on(&group, gpus, cluster, ms_fabric_torus(load->fabric));
     double part = (double)(size - 1) / (double)size;
-    double ring =
-        busiest(load, MS_ALL_GATHER, size, stride) / (part / span.torus.links);
+    double ring = busiest(load, MS_ALL_GATHER, size, stride) / (part / span.torus.links);
     double each = busiest(load, MS_ALL_TO_ALL, size, stride) / span.torus.cut;
     if (ring < 0.3 || ring > 2.5 || each < 0.15 || each > 1.6)
         fail_msg("%s, %ld chips, %ld by %ld: %.3f of the ring, %.3f of each to each",
