@@ -253,10 +253,11 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
 }
 
 /* Weights of which several ranks hold the same would need their gradients added up. */
-static ms_status check_heads(ms_ctx *cx, const ms_planned *planned)
+static ms_status check_heads(ms_ctx *cx, const ms_backend_job *job,
+                             const ms_planned *planned)
 {
     const ms_model *model = planned->workload->model;
-    if (!ms_plan_copies_kv_heads(planned->plan, model))
+    if (!job->backend->has_values || !ms_plan_copies_kv_heads(planned->plan, model))
         return MS_OK;
     ms_fail(
         cx, MS_EINPUT, MS_NOWHERE,
@@ -272,7 +273,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
 {
     *out = (ms_outcome){0};
     MS_TRY(check_sync(cx, job, planned));
-    MS_TRY(check_heads(cx, planned));
+    MS_TRY(check_heads(cx, job, planned));
     run state = {.job = ms_job_make(cx->arena, job, planned, options)};
     MS_TRY(ms_job_check_tags(cx, &state.job));
     make_collections(cx, &state);
