@@ -22,8 +22,8 @@ typedef struct attempt {
 static bool states_can_fit(const ms_workload *workload, long num_gpus)
 {
     const ms_stack *stack = workload->stack;
-    double bytes = stack->param_bytes.value + stack->master_bytes.value +
-                   stack->moment_bytes.value;
+    double bytes =
+        stack->param_bytes.value + stack->master_bytes.value + stack->moment_bytes.value;
     double needed_bytes =
         ms_model_params(workload->model).total * bytes / (double)num_gpus;
     return needed_bytes <= workload->cluster->device.memory_bytes;
