@@ -1,5 +1,7 @@
 #include "costmodel/collective_price.h"
 
+#include "topo/torus.h"
+
 long ms_axis_set_ranks(const ms_mesh *mesh, ms_axis_set axes)
 {
     long ranks = 1;
@@ -45,7 +47,12 @@ typedef struct cluster_prices {
 static void resolve(const cluster_prices *prices, ms_axis_set axes)
 {
     ms_group group = ms_axis_set_group(prices->mesh, axes);
-    ms_span span = ms_group_span(&group, prices->mesh->num_ranks, prices->cluster);
+    const ms_level *inner = &prices->cluster->levels[0];
+    ms_torus torus;
+    if (inner->topology == MS_TORUS)
+        torus = ms_torus_of_mesh(inner, prices->mesh);
+    ms_span span = ms_group_span_on(&group, prices->mesh->num_ranks, prices->cluster,
+                                    inner->topology == MS_TORUS ? &torus : NULL);
     for (int i = 0; i < MS_NUM_COLLECTIVES; i++)
         prices->sets[axes].of[i] = ms_collective_law_make(
             (ms_collective)i, &span, prices->cluster, prices->profile);

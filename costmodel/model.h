@@ -135,6 +135,11 @@ ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence
  * --make-vocab-size-divisible-by 128). */
 long ms_model_padded_vocab(const ms_model *model, long tp);
 
+/* Key-value heads as they are split over tp ranks: the model's, or where tp is a multiple of them one a rank, the same on tp / heads neighbours
+ * (vllm-project/vllm QKVParallelLinear; Megatron-Core's attention with fewer query groups than tp). 0: neither divides the other. Heads of latent
+ * attention are not shared. */
+long ms_model_split_kv_heads(const ms_model *model, long tp);
+
 /* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim model file or
  * a Hugging Face config.json (anything with a "model_type"). A word with '/' or ending in ".json" is a path. Errors: unknown name (nearest
  * suggested), unknown model_type (names the keys found), missing keys, inconsistent shapes. */

@@ -157,3 +157,11 @@ long ms_model_padded_vocab(const ms_model *model, long tp)
         return model->vocab;
     return (model->vocab + multiple - 1) / multiple * multiple;
 }
+
+long ms_model_split_kv_heads(const ms_model *model, long tp)
+{
+    long heads = model->num_kv_heads;
+    if (model->attention == MS_ATTENTION_MLA || heads % tp == 0)
+        return heads;
+    return tp % heads == 0 ? tp : 0;
+}

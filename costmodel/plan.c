@@ -337,12 +337,21 @@ static bool ranks_match(const ms_plan *plan)
     return product == plan->gpus;
 }
 
-/* Ulysses splits heads over cp as well. */
+bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model)
+{
+    long tp = plan->size[MS_TP];
+    return model->attention != MS_ATTENTION_MLA && tp > model->num_kv_heads &&
+           divides(model->num_kv_heads, tp);
+}
+
+/* Ulysses splits heads over cp as well; it exchanges no copies. */
 static bool heads_divide(const ms_plan *plan, const ms_model *model)
 {
     long ranks = ms_plan_head_ranks(plan);
-    return divides(ranks, model->num_heads) &&
-           (model->attention == MS_ATTENTION_MLA || divides(ranks, model->num_kv_heads));
+    if (!divides(ranks, model->num_heads))
+        return false;
+    return model->attention == MS_ATTENTION_MLA || divides(ranks, model->num_kv_heads) ||
+           (ranks == plan->size[MS_TP] && ms_plan_copies_kv_heads(plan, model));
 }
 
 static bool has_dense_mlp(const ms_model *model)

@@ -115,6 +115,8 @@ typedef struct ms_plan {
 long ms_plan_data_parallel(const ms_plan *plan);
 /* Ranks that share the attention heads: tp, with ulysses tp * cp. */
 long ms_plan_head_ranks(const ms_plan *plan);
+/* Whether tensor-parallel ranks outnumber the key-value heads, so that several hold the same. */
+bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model);
 /* Whether a sequence is cut into 2 cp chunks, two a rank (head-tail balance): not with ulysses, whose ranks see whole sequences. */
 bool ms_plan_balances_sequence(const ms_plan *plan);
 /* Whether the last cp rank has more attention than the others: contiguous chunks of a causal sequence. */
@@ -140,7 +142,7 @@ ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 typedef enum ms_refusal {
     MS_LEGAL,
     MS_REFUSE_RANKS, /* product of axes differs from gpus */
-    MS_REFUSE_HEADS, /* heads or kv heads not divisible by tp, or by tp cp with ulysses */
+    MS_REFUSE_HEADS, /* heads not divisible by tp (tp cp with ulysses), or kv heads neither divisible by it nor, without ulysses, a divisor of it */
     MS_REFUSE_FFN,   /* ffn width not divisible by tp or etp */
     MS_REFUSE_SEQUENCE, /* sequence longer than learned positions, or not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance; cp with ulysses) */
     MS_REFUSE_BATCH,    /* global batch not divisible by data parallel * microbatch */

@@ -3,12 +3,12 @@
 #include "costmodel/plan_priv.h"
 #include "costmodel/schedule.h"
 
-/* "1 2 4 8": the values that tp may take for a count of heads. */
-static const char *divisors_text(ms_ctx *cx, long number)
+/* "1 2 4 8": how many ranks may share the heads. Heads of keys may be copied where only tp shares them. */
+static const char *head_ranks_text(ms_ctx *cx, long heads, long kv_heads, bool may_copy)
 {
     const char *text = "1";
-    for (long i = 2; i <= number && i <= 1024; i++)
-        if (number % i == 0)
+    for (long i = 2; i <= heads && i <= 1024; i++)
+        if (heads % i == 0 && (kv_heads % i == 0 || (may_copy && i % kv_heads == 0)))
             text = ms_arena_printf(cx->arena, "%s %ld", text, i);
     return text;
 }
@@ -40,16 +40,22 @@ static ms_status fail_heads(ms_ctx *cx, const ms_plan *plan, const ms_model *mod
     bool is_mla = model->attention == MS_ATTENTION_MLA;
     long kv_heads = is_mla ? model->num_heads : model->num_kv_heads;
     bool ulysses = ms_plan_head_ranks(plan) > plan->size[MS_TP];
+    bool only_kv = !ulysses && model->num_heads % plan->size[MS_TP] == 0;
     ms_status status =
-        ms_fail(cx, MS_EINPUT, loc,
-                "%ld attention heads and %ld key-value heads cannot be divided "
-                "by tp %ld%s",
-                model->num_heads, kv_heads, plan->size[MS_TP],
-                ulysses ? ms_arena_printf(cx->arena, " x cp %ld (ulysses splits heads)",
-                                          plan->size[MS_CP])
-                        : "");
+        only_kv ? ms_fail(cx, MS_EINPUT, loc,
+                          "%ld key-value heads can neither be divided by tp %ld nor "
+                          "copied evenly to its ranks",
+                          kv_heads, plan->size[MS_TP])
+                : ms_fail(cx, MS_EINPUT, loc,
+                          "%ld attention heads and %ld key-value heads cannot be divided "
+                          "by tp %ld%s",
+                          model->num_heads, kv_heads, plan->size[MS_TP],
+                          ulysses ? ms_arena_printf(cx->arena,
+                                                    " x cp %ld (ulysses splits heads)",
+                                                    plan->size[MS_CP])
+                                  : "");
     ms_hint(cx, "%s may be one of %s", ulysses ? "tp x cp" : "tp",
-            divisors_text(cx, ms_greatest_divisor(model->num_heads, kv_heads)));
+            head_ranks_text(cx, model->num_heads, kv_heads, !ulysses && !is_mla));
     return status;
 }
 

@@ -92,7 +92,7 @@ static void set_model_sizes(ms_program *program)
     } sizes[] = {
         {MS_DIM_HIDDEN, model->hidden},
         {MS_DIM_HEADS, model->num_heads},
-        {MS_DIM_KV_HEADS, model->num_kv_heads},
+        {MS_DIM_KV_HEADS, ms_model_split_kv_heads(model, program->key.tp)},
         {MS_DIM_HEAD, model->head_dim},
         {MS_DIM_VALUE, model->value_head_dim},
         {MS_DIM_FFN, model->ffn_hidden},

@@ -48,7 +48,7 @@ static void add_way(ms_link_load *load, long from, long to, bool upwards, double
 
 /* A group that fills a box of positions: the coordinates it has in each dim, ascending, and how it moves along them. */
 typedef struct torus_box {
-    ms_torus torus;
+    const ms_torus *torus;
     long num[MS_MAX_TORUS_DIMS];
     long at[MS_MAX_TORUS_DIMS][MS_MAX_TORUS_SIDES];
     bool ring[MS_MAX_TORUS_DIMS];
@@ -60,10 +60,7 @@ typedef struct torus_box {
 
 static long gpu_at(const torus_box *box, const long *coordinate)
 {
-    long position = 0;
-    for (int i = 0; i < box->torus.num_dims; i++)
-        position = position * box->torus.side[i] + coordinate[i];
-    return box->base + position;
+    return box->base + ms_torus_rank_at(box->torus, coordinate);
 }
 
 static void measure_dim(torus_box *box, int dim)
@@ -72,10 +69,10 @@ static void measure_dim(torus_box *box, int dim)
     long num = box->num[dim], widest = 0;
     for (long i = 1; i < num; i++)
         widest = at[i] - at[i - 1] > widest ? at[i] - at[i - 1] : widest;
-    long rest = box->torus.side[dim] - (at[num - 1] - at[0]);
-    box->ring[dim] = box->torus.closed[dim] && rest <= widest;
+    long rest = box->torus->side[dim] - (at[num - 1] - at[0]);
+    box->ring[dim] = box->torus->closed[dim] && rest <= widest;
     double extent =
-        (double)(box->ring[dim] ? box->torus.side[dim] : at[num - 1] - at[0] + widest);
+        (double)(box->ring[dim] ? box->torus->side[dim] : at[num - 1] - at[0] + widest);
     box->wires[dim] = num > 1 ? (box->ring[dim] ? 2.0 : 1.0) * (double)num / extent : 0.0;
     box->all_wires += box->wires[dim];
 }
@@ -87,16 +84,15 @@ static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
     const ms_level *level = &fabric->cluster->levels[0];
     long size = level->gpus_per_domain, filled = 1;
     bool seen[MS_MAX_TORUS_DIMS][MS_MAX_TORUS_SIDES] = {{false}};
-    *box = (torus_box){.base = ranks[0] / size * size};
-    box->torus = ms_torus_slice(level, fabric->num_gpus < size ? fabric->num_gpus : size);
+    *box = (torus_box){.base = ranks[0] / size * size, .torus = ms_fabric_torus(fabric)};
     for (long i = 0; i < num_ranks; i++) {
         long coordinate[MS_MAX_TORUS_DIMS];
-        ms_torus_coordinates(&box->torus, ranks[i] - box->base, coordinate);
-        for (int dim = 0; dim < box->torus.num_dims; dim++)
+        ms_torus_locate(box->torus, ranks[i] - box->base, coordinate);
+        for (int dim = 0; dim < box->torus->num_dims; dim++)
             seen[dim][coordinate[dim]] = true;
     }
-    for (int dim = 0; dim < box->torus.num_dims; dim++) {
-        for (long c = 0; c < box->torus.side[dim]; c++)
+    for (int dim = 0; dim < box->torus->num_dims; dim++) {
+        for (long c = 0; c < box->torus->side[dim]; c++)
             if (seen[dim][c])
                 box->at[dim][box->num[dim]++] = c;
         filled *= box->num[dim];
@@ -139,8 +135,8 @@ static void add_torus_ring(ms_link_load *load, const long *ranks, long num_ranks
     }
     for (long i = 0; i < num_ranks; i++) {
         long coordinate[MS_MAX_TORUS_DIMS] = {0};
-        ms_torus_coordinates(&box.torus, ranks[i] - box.base, coordinate);
-        for (int dim = 0; dim < box.torus.num_dims; dim++) {
+        ms_torus_locate(box.torus, ranks[i] - box.base, coordinate);
+        for (int dim = 0; dim < box.torus->num_dims; dim++) {
             long j = 0;
             while (box.at[dim][j] != coordinate[dim])
                 j++;

@@ -55,12 +55,31 @@ ms_plan_groups ms_plan_groups_of(const ms_plan *plan)
     return out;
 }
 
+ms_torus ms_plan_torus(const ms_plan *plan, const ms_cluster *cluster)
+{
+    const ms_level *level = &cluster->levels[0];
+    ms_mesh dense = ms_plan_mesh(plan), sparse = dense;
+    if (plan->ep * plan->etp > 1)
+        sparse = ms_plan_expert_mesh(plan);
+    long cuts[MS_MAX_TORUS_CUTS], domain = level->gpus_per_domain;
+    int num_cuts = ms_torus_add_cuts(&sparse, cuts, ms_torus_add_cuts(&dense, cuts, 0));
+    ms_torus torus =
+        ms_torus_slice(level, dense.num_ranks < domain ? dense.num_ranks : domain);
+    ms_torus_arrange(&torus, cuts, num_cuts);
+    return torus;
+}
+
 void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
                     ms_span spans[MS_NUM_SPANS])
 {
     ms_plan_groups all = ms_plan_groups_of(plan);
+    bool is_torus = cluster->levels[0].topology == MS_TORUS;
+    ms_torus torus;
+    if (is_torus)
+        torus = ms_plan_torus(plan, cluster);
     for (int i = 0; i < MS_NUM_SPANS; i++)
-        spans[i] = ms_group_span(&all.group[i], all.mesh.num_ranks, cluster);
+        spans[i] = ms_group_span_on(&all.group[i], all.mesh.num_ranks, cluster,
+                                    is_torus ? &torus : NULL);
 }
 
 /* ---- laws ---- */

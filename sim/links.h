@@ -3,6 +3,7 @@
 #define MS_SIM_LINKS_H
 
 #include "sim/workload.h"
+#include "topo/torus.h"
 
 /* Groups along which gradients and parameters travel. */
 typedef enum ms_sync_group {
@@ -40,6 +41,9 @@ typedef struct ms_plan_groups {
     ms_group group[MS_NUM_SPANS];
 } ms_plan_groups;
 ms_plan_groups ms_plan_groups_of(const ms_plan *plan);
+
+/* The box of chips that the plan gets on a torus, its ranks arranged for both of its meshes. */
+ms_torus ms_plan_torus(const ms_plan *plan, const ms_cluster *cluster);
 
 /* Spans of all groups of a plan, in a canonical order: orders of axes with equal spans cost the same. */
 void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,

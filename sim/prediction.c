@@ -251,6 +251,8 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     ms_traffic traffic = predict_axes(cx, planned, out);
     long rows = ms_model_padded_vocab(model, planned->plan->size[MS_TP]);
     out->padded_vocab = rows != model->vocab ? rows : 0;
+    bool copies = ms_plan_copies_kv_heads(planned->plan, model);
+    out->kv_copies = copies ? planned->plan->size[MS_TP] / model->num_kv_heads : 1;
     copy_split(cx, planned, out);
     return traffic;
 }

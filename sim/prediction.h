@@ -56,6 +56,7 @@ typedef struct ms_prediction {
     double pairs_hide_s; /* of the exposed exchanges of ending_rank, in a step */
     long
         padded_vocab; /* rows of the tables when they had to be padded; 0: as the model says */
+    long kv_copies; /* ranks that hold the same key-value head; 1: each has its own */
 } ms_prediction;
 
 /* The plan must be legal (ms_plan_check). Lives in cx->arena. MS_OK also when it does not fit: see fits. */

@@ -215,6 +215,9 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
     const char *padding = "";
     if (p->padded_vocab > 0)
         padding = ms_arena_printf(arena, "; vocabulary padded to %ld", p->padded_vocab);
+    if (p->kv_copies > 1)
+        padding = ms_arena_printf(arena, "%s; each key-value head on %ld ranks", padding,
+                                  p->kv_copies);
     fprintf(out, "%s\n", ms_plan_inputs_text(arena, plan, p->unit));
     fprintf(out, "plan     %s\n", ms_plan_text(arena, plan));
     fprintf(out,

@@ -108,11 +108,10 @@ static void set_network(const ms_run_cells *cells, const ms_profile *profile,
 
 static void set_share(long gpus, ms_run_notes *notes, ms_cluster *cluster)
 {
-    long whole = cluster->levels[0].gpus_per_domain, domain = whole;
-    if (domain <= 1 || gpus <= domain || gpus % domain == 0)
+    long whole = cluster->levels[0].gpus_per_domain;
+    long domain = ms_level_even_share(&cluster->levels[0], gpus);
+    if (domain == whole)
         return;
-    while (gpus % domain != 0)
-        domain--;
     cluster->levels[0].gpus_per_domain = domain;
     ms_run_note(notes, "%ld of %ld GPUs in a domain", domain, whole);
 }
@@ -202,16 +201,6 @@ static void take(long *value, long stated)
         *value = stated;
 }
 
-/* With fewer heads of keys than tensor-parallel ranks each rank holds a copy of the one that it needs. */
-static void share_kv_heads(long tp, ms_run_notes *notes, ms_model *model)
-{
-    if (tp <= model->num_kv_heads || tp % model->num_kv_heads != 0 ||
-        model->num_heads % tp != 0)
-        return;
-    model->num_kv_heads = tp;
-    ms_run_note(notes, "kv heads copied to %ld", tp);
-}
-
 static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
                        ms_run_notes *notes, ms_model *model)
 {
@@ -228,7 +217,8 @@ static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
     if (!known->has_shapes && cells->head_dim <= 0)
         model->head_dim = model->hidden / model->num_heads;
     model->value_head_dim = model->head_dim;
-    share_kv_heads(cells->tp, notes, model);
+    if (cells->tp > 0 && ms_model_split_kv_heads(model, cells->tp) > model->num_kv_heads)
+        ms_run_note(notes, "kv heads copied to %ld", cells->tp);
 }
 
 static void take_experts(const ms_run_cells *cells, ms_model *model)

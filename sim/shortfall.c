@@ -18,11 +18,22 @@ typedef struct attempt {
     ms_shortfall *out;
 } attempt;
 
+/* Every parameter lies between steps on one GPU at least, with its master copy and moments. */
+static bool states_can_fit(const ms_workload *workload, long num_gpus)
+{
+    const ms_stack *stack = workload->stack;
+    double bytes =
+        stack->param_bytes.value + stack->master_bytes.value + stack->moment_bytes.value;
+    double needed_bytes =
+        ms_model_params(workload->model).total * bytes / (double)num_gpus;
+    return needed_bytes <= workload->cluster->device.memory_bytes;
+}
+
 static bool try_plan(const attempt *a, const ms_plan *plan, const char *flags)
 {
     long most = a->workload->cluster->max_gpus;
     if (ms_plan_refusal(plan, a->workload->model) != MS_LEGAL ||
-        (most > 0 && plan->gpus > most))
+        (most > 0 && plan->gpus > most) || !states_can_fit(a->workload, plan->gpus))
         return false;
     ms_ctx scratch = {.arena = ms_arena_open()};
     ms_prediction prediction;
@@ -260,6 +271,42 @@ static void add_habits(const attempt *a, const ms_plan *new)
     add_number(a, "--recompute-layers", old->recompute_layers, new->recompute_layers);
 }
 
+/* Above so many plans that keep least, the fastest of them has to do: all plans are hundreds of times as many, and where hardly any fits no bound
+ * saves looking at them. */
+#define MOST_LEAN_PLANS 50000
+
+static void fix(ms_space *space, ms_choice choice, long value)
+{
+    space->low[choice] = space->high[choice] = value;
+}
+
+/* Only what keeps least in each mesh: if none of these fits, hardly any other does. Without ranks to shard over there is no ZeRO-3. */
+static ms_space lean_space(const ms_space *space, bool shards)
+{
+    ms_space lean = *space;
+    lean.fixed_order = true;
+    lean.max_virtual_stages = lean.max_microbatch = 1;
+    fix(&lean, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_FULL);
+    fix(&lean, MS_CHOOSE_RESHARD, true);
+    fix(&lean, MS_CHOOSE_ZERO, shards ? 3 : 0);
+    lean.high[MS_CHOOSE_ASYNC_TP] = false;
+    if (!shards)
+        lean.high[MS_CHOOSE_DP_SHARD] = lean.high[MS_CHOOSE_CP] = 1;
+    return lean;
+}
+
+static bool find_lean(ms_ctx *cx, const attempt *a, const ms_space *space,
+                      const ms_search_options *options, ms_search_result *result)
+{
+    bool found = false;
+    for (int shards = 1; shards >= 0 && !found; shards--) {
+        ms_space lean = lean_space(space, shards);
+        found = ms_search(cx, a->workload, &lean, options, result) == MS_OK;
+        a->out->configurations += result->counts.configurations;
+    }
+    return found;
+}
+
 /* The fastest plan that fits on the GPUs of `a->plan`, as the flags by which it differs. */
 static void try_search(ms_ctx *cx, const attempt *a, const ms_search_options *options)
 {
@@ -267,10 +314,15 @@ static void try_search(ms_ctx *cx, const attempt *a, const ms_search_options *op
     ms_search_options one = {.num_best = 1,
                              .num_threads = options->num_threads,
                              .interrupted = options->interrupted};
-    ms_search_result result;
+    ms_search_result lean, result;
     ms_prediction prediction;
-    if (ms_search(cx, a->workload, &space, &one, &result) != MS_OK ||
-        ms_predict(cx, a->workload, &result.found[0].plan, &prediction) != MS_OK)
+    if (!states_can_fit(a->workload, a->plan->gpus) ||
+        !find_lean(cx, a, &space, &one, &lean))
+        return;
+    if (lean.counts.configurations > MOST_LEAN_PLANS ||
+        ms_search(cx, a->workload, &space, &one, &result) != MS_OK)
+        result = lean;
+    if (ms_predict(cx, a->workload, &result.found[0].plan, &prediction) != MS_OK)
         return;
     a->out->is_searched = true;
     a->out->changed = ms_prediction_plan(&result.found[0].plan, &prediction);
@@ -369,6 +421,8 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
         if ((cluster->max_gpus > 0 && wider.base.gpus > cluster->max_gpus) ||
             (one.interrupted != NULL && *one.interrupted))
             return;
+        if (!states_can_fit(workload, wider.base.gpus))
+            continue;
         ms_search_result found;
         if (ms_search(cx, workload, &wider, &one, &found) != MS_OK)
             continue;

@@ -14,12 +14,13 @@ typedef struct ms_shortfall {
     ms_plan changed;           /* the plan after the change */
     double step_s, peak_bytes; /* of `changed` */
     bool is_searched;          /* `changed` is the best plan of a search */
+    long configurations;       /* that searches for a change looked at */
 } ms_shortfall;
 
 /* Changes of one choice, in this order: recomputation, zero, resharding, half the micro-batch, tp, pp or cp doubled at the
  * cost of dp_shard, up to 64 times the GPUs; then full recomputation, zero 3 and micro-batch 1 together, also with more GPUs.
  * The first that fits is taken; when none does, the best plan of a search over the same GPUs (of `options`: threads and
- * interruption). `prediction` is of `plan`, which does not fit. */
+ * interruption), or in a large space of its plans that keep least. `prediction` is of `plan`, which does not fit. */
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                           const ms_prediction *prediction,
                           const ms_search_options *options, ms_shortfall *out);

@@ -256,6 +256,13 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
     return space->can_cp[method] && ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
 }
 
+bool ms_space_tries_kv_heads(const ms_space *space, const ms_plan *plan,
+                             const ms_model *model)
+{
+    return space->low[MS_CHOOSE_TP] == space->high[MS_CHOOSE_TP] ||
+           !ms_plan_copies_kv_heads(plan, model);
+}
+
 ms_space ms_space_both(const ms_space *a, const ms_space *b, ms_choice *empty)
 {
     ms_space both = *a;
@@ -359,6 +366,10 @@ static void consider(mesh_list *list, const ms_mesh_choice *mesh)
 {
     ms_plan plan = ms_space_plan(list->space, mesh);
     ms_refusal first = MS_LEGAL;
+    if (!ms_space_tries_kv_heads(list->space, &plan, list->model)) {
+        list->refused[MS_REFUSE_HEADS]++;
+        return;
+    }
     for (int method = 0; method < MS_NUM_CP_METHODS; method++) {
         if (!ms_space_tries_cp_method(list->space, mesh->size[MS_CP],
                                       (ms_cp_method)method))

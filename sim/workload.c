@@ -62,12 +62,29 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts,
     return ms_error_spread_load(cx, MS_STEP_SPREAD, out);
 }
 
+/* A job that needs several slices of a torus gets equal ones (cloud.google.com/tpu/docs/multislice-introduction), unless its number of chips makes
+ * them small. */
+static const ms_cluster *with_equal_slices(ms_arena *arena, const ms_cluster *cluster,
+                                           long num_gpus)
+{
+    const ms_level *inner = &cluster->levels[0];
+    long share = ms_level_even_share(inner, num_gpus);
+    if (inner->topology != MS_TORUS || share == inner->gpus_per_domain ||
+        share < inner->gpus_per_domain / 4)
+        return cluster;
+    ms_cluster *sliced = MS_NEW(arena, ms_cluster);
+    *sliced = *cluster;
+    sliced->levels[0].gpus_per_domain = share;
+    return sliced;
+}
+
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
     ms_workload_parts parts;
     const ms_error_spread *spread;
     MS_TRY(ms_model_load(cx, plan->model, &parts.model));
     MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
+    parts.cluster = with_equal_slices(cx->arena, parts.cluster, plan->gpus);
     MS_TRY(ms_profile_load(
         cx, plan->profile != NULL ? plan->profile : parts.cluster->device.profile,
         &parts.profile));

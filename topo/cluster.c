@@ -351,6 +351,16 @@ static ms_status read_dims(ms_ctx *cx, ms_jval value, ms_level *level)
     return MS_OK;
 }
 
+long ms_level_even_share(const ms_level *level, long num_gpus)
+{
+    long share = level->gpus_per_domain;
+    if (share <= 1 || num_gpus <= share)
+        return share;
+    while (num_gpus % share != 0)
+        share--;
+    return share;
+}
+
 static ms_status check_torus(ms_ctx *cx, ms_jval value, const ms_level *level)
 {
     if (level->topology != MS_TORUS) {

@@ -67,6 +67,9 @@ typedef struct ms_level {
         rails; /* GPU i of every node is on rail i modulo this, each with switches of its own in a domain; 0: one set for all */
 } ms_level;
 
+/* GPUs of each domain where a job gets equally many of every one: the most that divide them; of the whole domain where one is enough. */
+long ms_level_even_share(const ms_level *level, long num_gpus);
+
 #define MS_MAX_LEVELS 4
 
 typedef struct ms_cluster {

@@ -173,7 +173,7 @@ static void add_all(builder *b)
         add_uplinks(b, level);
 }
 
-static void set_shape(ms_arena *arena, builder *b)
+static void set_shape(ms_arena *arena, builder *b, const ms_torus *torus)
 {
     ms_fabric_details *d = b->details;
     const ms_cluster *cluster = b->cluster;
@@ -187,7 +187,7 @@ static void set_shape(ms_arena *arena, builder *b)
     if (cluster->levels[0].topology != MS_TORUS)
         return;
     long size = b->num_gpus < d->domain[0] ? b->num_gpus : d->domain[0];
-    d->torus = ms_torus_slice(&cluster->levels[0], size);
+    d->torus = torus != NULL ? *torus : ms_torus_slice(&cluster->levels[0], size);
     d->positions = ms_torus_positions(&d->torus);
     long num =
         divide_up(b->num_gpus, d->domain[0]) * d->positions * 2 * MS_MAX_TORUS_DIMS;
@@ -199,10 +199,21 @@ static void set_shape(ms_arena *arena, builder *b)
 
 const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus)
 {
+    return ms_fabric_make_arranged(arena, cluster, num_gpus, NULL);
+}
+
+const ms_torus *ms_fabric_torus(const ms_fabric *fabric)
+{
+    return &ms_fabric_details_of(fabric)->torus;
+}
+
+const ms_fabric *ms_fabric_make_arranged(ms_arena *arena, const ms_cluster *cluster,
+                                         long num_gpus, const ms_torus *torus)
+{
     builder b = {.cluster = cluster,
                  .num_gpus = num_gpus,
                  .details = MS_NEW(arena, ms_fabric_details)};
-    set_shape(arena, &b);
+    set_shape(arena, &b, torus);
     add_all(&b);
     b.links = MS_NEW_ARRAY(arena, b.num, ms_link);
     add_all(&b);

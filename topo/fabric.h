@@ -4,7 +4,7 @@
 #define MS_TOPO_FABRIC_H
 
 #include "base/arena.h"
-#include "topo/cluster.h"
+#include "topo/torus.h"
 
 typedef enum ms_link_kind {
     MS_LINK_PORT, /* a GPU's port into the scale-up switch ("nvlink"), one a direction */
@@ -37,6 +37,10 @@ typedef struct ms_fabric {
 /* The part of the cluster that ranks 0 .. num_gpus-1 lie on. Lives in the arena. */
 const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster,
                                 long num_gpus);
+/* The same, its ranks arranged on the torus of each domain; NULL: row by row. */
+const ms_fabric *ms_fabric_make_arranged(ms_arena *arena, const ms_cluster *cluster,
+                                         long num_gpus, const ms_torus *torus);
+const ms_torus *ms_fabric_torus(const ms_fabric *fabric);
 
 #define MS_MAX_ROUTE (MS_MAX_TORUS_SIDES + 16)
 /* Links from one GPU to another in order; returns how many, 0 when they are the same. A message between NICs of different rails first moves over the

@@ -213,7 +213,27 @@ static long ranks_per_domain(const ms_group *group, long num_ranks, long domain)
     return ranks > 0 ? ranks : uneven_ranks_per_domain(group, num_ranks, domain);
 }
 
+/* As if the group were the only one: cuts where its modes begin and end. */
+static ms_torus torus_of_group(const ms_group *group, long num_ranks,
+                               const ms_level *level)
+{
+    ms_mesh mesh = {.num_axes = group->num_modes, .num_ranks = num_ranks};
+    for (int i = 0; i < group->num_modes; i++)
+        mesh.axes[i] = (ms_mesh_axis){.size = group->modes[i].size,
+                                      .stride = group->modes[i].stride};
+    return ms_torus_of_mesh(level, &mesh);
+}
+
 ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *cluster)
+{
+    if (cluster->levels[0].topology != MS_TORUS)
+        return ms_group_span_on(group, num_ranks, cluster, NULL);
+    ms_torus torus = torus_of_group(group, num_ranks, &cluster->levels[0]);
+    return ms_group_span_on(group, num_ranks, cluster, &torus);
+}
+
+ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster *cluster,
+                         const ms_torus *torus)
 {
     ms_span span = {.size = group->size, .num_levels = cluster->num_levels};
     span.tier = cluster->num_levels - 1;
@@ -225,11 +245,7 @@ ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *c
     }
     long per_node = ranks_per_domain(group, num_ranks, cluster->gpus_per_node);
     span.siblings_per_node = (double)cluster->gpus_per_node / (double)per_node;
-    if (cluster->levels[0].topology == MS_TORUS) {
-        long domain = cluster->levels[0].gpus_per_domain;
-        ms_torus torus =
-            ms_torus_slice(&cluster->levels[0], num_ranks < domain ? num_ranks : domain);
-        span.torus = ms_torus_span_of(&torus, group, span.per_domain[0]);
-    }
+    if (torus != NULL)
+        span.torus = ms_torus_span_of(torus, group, span.per_domain[0]);
     return span;
 }

@@ -72,7 +72,7 @@ typedef struct ms_span {
 } ms_span;
 
 /* Groups of an axis may lie differently (72 GPUs in a domain are no power of two): the span describes the
- * group that crosses most domains, the slowest one. */
+ * group that crosses most domains, the slowest one. On a torus the ranks are arranged for this group alone. */
 ms_span ms_group_span(const ms_group *group, long num_ranks, const ms_cluster *cluster);
 
 #endif

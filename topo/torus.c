@@ -68,6 +68,7 @@ ms_torus ms_torus_slice(const ms_level *level, long num_gpus)
         torus.closed[i] =
             torus.side[i] > 1 && (closed || torus.side[i] == whole.side[missing + i]);
     }
+    ms_torus_arrange(&torus, NULL, 0);
     return torus;
 }
 
@@ -88,16 +89,45 @@ void ms_torus_coordinates(const ms_torus *torus, long position,
     }
 }
 
-/* Positions of a group along one dim, and how far they reach when its last step is counted too. */
-typedef struct footprint {
-    long positions, extent;
-} footprint;
+void ms_torus_locate(const ms_torus *torus, long rank, long coordinate[MS_MAX_TORUS_DIMS])
+{
+    long unit[MS_MAX_TORUS_DIMS] = {1, 1, 1};
+    for (int i = 0; i < torus->num_dims; i++)
+        coordinate[i] = 0;
+    for (int i = 0; i < torus->num_digits; i++) {
+        ms_torus_digit digit = torus->digit[i];
+        coordinate[digit.dim] += rank % digit.size * unit[digit.dim];
+        unit[digit.dim] *= digit.size;
+        rank /= digit.size;
+    }
+}
+
+long ms_torus_rank_at(const ms_torus *torus, const long coordinate[MS_MAX_TORUS_DIMS])
+{
+    long left[MS_MAX_TORUS_DIMS] = {0}, rank = 0, unit = 1;
+    for (int i = 0; i < torus->num_dims; i++)
+        left[i] = coordinate[i];
+    for (int i = 0; i < torus->num_digits; i++) {
+        ms_torus_digit digit = torus->digit[i];
+        rank += left[digit.dim] % digit.size * unit;
+        left[digit.dim] /= digit.size;
+        unit *= digit.size;
+    }
+    return rank;
+}
+
+/* ---- groups that fill blocks ---- */
 
 bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b)
 {
     return a->links == b->links && a->hops == b->hops && a->cut == b->cut &&
            a->step == b->step;
 }
+
+/* Positions of a group along one dim, and how far they reach when its last step is counted too. */
+typedef struct footprint {
+    long positions, extent;
+} footprint;
 
 static ms_torus_span measure(const ms_torus *torus, const footprint *feet)
 {
@@ -117,45 +147,106 @@ static ms_torus_span measure(const ms_torus *torus, const footprint *feet)
     return span;
 }
 
-/* A mode walks from its stride upwards through the dims. False when it fills one of them unevenly. */
+/* A mode walks from its stride upwards through the digits. False when it fills one of them unevenly. */
 static bool walk(const ms_torus *torus, ms_mode mode, long size, footprint *feet)
 {
-    long unit = 1; /* ranks from one position of dim i to the next */
+    long unit = 1; /* ranks from one value of a digit to the next */
+    long along[MS_MAX_TORUS_DIMS] = {1, 1, 1}; /* the same in positions of its dim */
     long left = mode.size < size ? mode.size : size, stride = mode.stride;
     bool even = true;
-    for (int i = torus->num_dims - 1; i >= 0 && left > 1; i--) {
-        long line = unit * torus->side[i];
+    for (int i = 0; i < torus->num_digits && left > 1; i++) {
+        ms_torus_digit digit = torus->digit[i];
+        footprint *foot = &feet[digit.dim];
+        long line = unit * digit.size;
         if (stride < line) {
             long step = stride > unit ? stride / unit : 1;
-            long most = torus->side[i] / step;
+            long most = digit.size / step;
             long here = left < most ? left : most;
-            even = even && stride % unit == 0 && torus->side[i] % step == 0 &&
+            even = even && stride % unit == 0 && digit.size % step == 0 &&
                    (left < most ? most % left : left % most) == 0;
-            feet[i].positions *= here;
-            feet[i].extent = here * step;
+            foot->positions *= here;
+            if (here > 1)
+                foot->extent = here * step * along[digit.dim];
             left = (left + here - 1) / here;
             stride = line;
         }
+        along[digit.dim] *= digit.size;
         unit = line;
     }
     return even && left == 1;
 }
 
-/* Rings in the order of the ranks turn back at the end of each line, and hops cross each other: taken as half of one line, shared by as many groups as
- * their stride passes over, and twice the cut of a line as long as the group. */
+/* ---- groups that do not ---- */
+
+/* Busiest wire over the mean of its dim's wires. */
+#define UNEVEN_LOAD 2.0
+/* Members whose distances stand for those of all. */
+#define MOST_SAMPLES 32
+
+static void locate_member(const ms_torus *torus, const ms_group *group, long member,
+                          long coordinate[MS_MAX_TORUS_DIMS])
+{
+    long rank = 0;
+    for (int i = group->num_modes - 1; i >= 0; i--) {
+        rank += member % group->modes[i].size * group->modes[i].stride;
+        member /= group->modes[i].size;
+    }
+    ms_torus_locate(torus, rank % ms_torus_positions(torus), coordinate);
+}
+
+/* Adds the wires of each dim between two members. */
+static void add_hops(const ms_torus *torus, const ms_group *group, long from, long to,
+                     double hops[MS_MAX_TORUS_DIMS])
+{
+    long a[MS_MAX_TORUS_DIMS], b[MS_MAX_TORUS_DIMS];
+    locate_member(torus, group, from, a);
+    locate_member(torus, group, to, b);
+    for (int i = 0; i < torus->num_dims; i++) {
+        long way = labs(b[i] - a[i]), back = torus->side[i] - way;
+        hops[i] += (double)(torus->closed[i] && back < way ? back : way);
+    }
+}
+
+/* Bytes on the busiest wire when every rank sends one byte over `hops`, half of them each way: a rank has two wires in a dim, those at the ends of an
+ * open one have one. */
+static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS_DIMS])
+{
+    double most = 0.0;
+    for (int i = 0; i < torus->num_dims; i++) {
+        double side = (double)torus->side[i];
+        double wires = torus->closed[i] ? 2.0 : 2.0 * (side - 1.0) / side;
+        if (hops[i] > 0.0)
+            most = ms_max(most, hops[i] / wires);
+    }
+    return UNEVEN_LOAD * most;
+}
+
+/* A ring in the order of the ranks, closed from the last to the first, half of the bytes each way. */
 static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
 {
-    long stride = group->modes[group->num_modes - 1].stride, sides = 0, longest = 1;
-    for (int i = 0; i < torus->num_dims; i++) {
-        longest = torus->side[i] > longest ? torus->side[i] : longest;
-        sides += torus->side[i] - 1;
+    double ring[MS_MAX_TORUS_DIMS] = {0.0}, back[MS_MAX_TORUS_DIMS] = {0.0};
+    double pairs[MS_MAX_TORUS_DIMS] = {0.0}, ranks = (double)size, ring_hops = 0.0;
+    long samples = size - 1 < MOST_SAMPLES ? size - 1 : MOST_SAMPLES;
+    for (long i = 0; i < samples; i++) {
+        long member = i * (size - 1) / samples;
+        add_hops(torus, group, member, member + 1, ring);
+        for (long j = 0; j < samples; j++)
+            add_hops(torus, group, member, size - 1 - j * (size - 1) / samples, pairs);
     }
-    double sharing = (double)(stride < longest ? stride : longest);
-    double reach = (double)(size < longest ? size : longest);
-    return (ms_torus_span){.links = 0.5 / sharing,
-                           .hops = (double)(sides > 0 ? sides : 1),
-                           .cut = 0.5 * sharing * reach,
-                           .step = sides > 0 ? sides : 1};
+    add_hops(torus, group, size - 1, 0, back);
+    double chosen = (double)samples;
+    ms_torus_span span = {.step = 1};
+    for (int i = 0; i < torus->num_dims; i++) {
+        long step = (long)ceil(UNEVEN_LOAD * ring[i] / chosen);
+        span.step = step > span.step ? step : span.step;
+        ring[i] = (ring[i] / chosen * (ranks - 1.0) + back[i]) / ranks;
+        pairs[i] /= chosen * chosen;
+        ring_hops += ring[i];
+    }
+    span.links = 1.0 / busiest_wire(torus, ring);
+    span.hops = 0.5 * ranks * ring_hops;
+    span.cut = busiest_wire(torus, pairs);
+    return span;
 }
 
 ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, long size)

@@ -243,6 +243,29 @@ static ms_shortfall shortfall_of(ms_ctx *cx, const char *line, ms_workload **wor
     return shortfall;
 }
 
+/* Where not even the states fit, 671e9 parameters of 18 bytes on 256 x 16 GB, nothing is searched; where hardly a plan fits, not hundreds of millions of
+ * plans are looked at to tell so. */
+static void a_plan_that_does_not_fit_is_told_without_long_searches(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        long most;
+    } rows[] = {
+        {"--model deepseek-v3 --cluster tpu-v5e --gpus 256 --ep 64", 0},
+        {"--model qwen3-235b-a22b --cluster tpu-v5e --gpus 256 --seq 32k --global-batch "
+         "16 --dp-shard 16 --tp 4 --cp 4",
+         1000000}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_ctx *cx = test_cx();
+        ms_workload *workload;
+        ms_shortfall shortfall = shortfall_of(cx, rows[i].line, &workload);
+        assert_null(shortfall.change);
+        assert_true(shortfall.configurations <= rows[i].most);
+        ms_workload_close(workload);
+    }
+}
+
 /* The plan in a file, and flags on top of it. */
 static ms_plan changed_by_flags(ms_ctx *cx, const ms_plan *plan, const char *flags)
 {
@@ -457,10 +480,10 @@ static void limits_that_leave_no_legal_plan_need_no_memory_figure(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     searched s;
-    ms_plan base = plan_of_flags(cx, "--model 70b --gpus 16");
+    ms_plan base = plan_of_flags(cx, "--model phi-3-medium --gpus 16");
     s.workload = open_workload(cx, &base);
     s.space = ms_space_all(&base, s.workload->stack);
-    ASSERT_OK(ms_space_limit(cx, &s.space, "tp=16"), cx); /* 8 key-value heads */
+    ASSERT_OK(ms_space_limit(cx, &s.space, "tp=4"), cx); /* 10 key-value heads */
     s.status = ms_search(cx, s.workload, &s.space, &two_best, &s.result);
     ASSERT_INT(s.status, MS_ENOFIT);
     ms_shortfall shortfall;
@@ -524,6 +547,7 @@ int main(void)
         cmocka_unit_test(limits_that_leave_no_legal_plan_need_no_memory_figure),
         cmocka_unit_test(a_search_is_made_before_nothing_is_said_to_fit),
         cmocka_unit_test(what_does_not_divide_is_not_searched_with_more_gpus),
+        cmocka_unit_test(a_plan_that_does_not_fit_is_told_without_long_searches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -342,6 +342,64 @@ static void stages_may_all_differ(void **state)
     assert_true(p.bound_s <= p.step_s);
 }
 
+/* ---- copies of key-value heads ---- */
+
+/* 2 heads of keys on 4 ranks are one on each: what a rank keeps, computes and sends is as with 4 heads, 2 (k, v) x 16 x 4 weights more a layer and rank
+ * than half a head would be, but the model's own FLOP are those of 2. */
+static void ranks_beyond_the_key_value_heads_hold_copies(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_plan plan = make_plan(1, 1, 4, 1);
+    ms_prediction of[2];
+    double model_flop[2];
+    for (int i = 0; i < 2; i++) {
+        b->model.num_kv_heads = i == 0 ? 2 : 4;
+        ASSERT_INT(ms_plan_refusal(&plan, &b->model), MS_LEGAL);
+        of[i] = predict(b, &plan);
+        model_flop[i] = ms_model_flop_per_token(&b->model, 16).full_flop;
+    }
+    ASSERT_INT(of[0].kv_copies, 2);
+    ASSERT_INT(of[1].kv_copies, 1);
+    ASSERT_NEAR(of[0].step_s, of[1].step_s, 0);
+    ASSERT_NEAR(of[0].peak_bytes, of[1].peak_bytes, 0);
+    ASSERT_NEAR(of[0].hfu_frac, of[1].hfu_frac, 1e-12);
+    ASSERT_NEAR(of[0].mfu_frac / of[1].mfu_frac, model_flop[0] / model_flop[1], 1e-12);
+    assert_true(model_flop[0] < model_flop[1]);
+}
+
+static void heads_are_copied_only_evenly_and_only_to_tp(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    static const struct {
+        long heads, kv_heads, tp, cp;
+        ms_cp_method method;
+        bool legal;
+    } rows[] = {{8, 2, 8, 1, MS_CP_ALL_GATHER, true},
+                {8, 1, 8, 1, MS_CP_ALL_GATHER, true},
+                {8, 2, 4, 2, MS_CP_ALL_GATHER, true},
+                {8, 2, 4, 2, MS_CP_ULYSSES, false}, /* 8 ranks for 2 heads of keys */
+                {8, 4, 2, 2, MS_CP_ULYSSES, true},
+                {12, 6, 4, 1, MS_CP_ALL_GATHER, false},
+                {12, 2, 3, 1, MS_CP_ALL_GATHER, false},
+                {8, 2, 16, 1, MS_CP_ALL_GATHER, false}};
+    b->model.ffn_hidden = 48;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_plan plan = make_plan(1, 1, rows[i].tp, 1);
+        plan.gpus *= rows[i].cp;
+        plan.size[MS_CP] = rows[i].cp;
+        plan.cp_method = rows[i].method;
+        b->model.num_heads = rows[i].heads;
+        b->model.num_kv_heads = rows[i].kv_heads;
+        ms_refusal refusal = ms_plan_refusal(&plan, &b->model);
+        ASSERT_INT(refusal, rows[i].legal ? MS_LEGAL : MS_REFUSE_HEADS);
+        bool even =
+            rows[i].kv_heads % rows[i].tp == 0 || rows[i].tp % rows[i].kv_heads == 0;
+        ASSERT_INT(ms_model_split_kv_heads(&b->model, rows[i].tp) > 0, even);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +415,8 @@ int main(void)
         cmocka_unit_test(the_split_is_the_habit_of_the_stack),
         cmocka_unit_test(tied_embeddings_in_two_stages_exchange_their_gradient),
         cmocka_unit_test(stages_may_all_differ),
+        cmocka_unit_test(ranks_beyond_the_key_value_heads_hold_copies),
+        cmocka_unit_test(heads_are_copied_only_evenly_and_only_to_tp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,15 +129,15 @@ static void the_best_plan_differs_in_nothing(void **state)
 static void a_wrong_size_is_refused_with_the_nearest_one(void **state)
 {
     (void)state;
-    asked a = open_search("70b", 64, NULL);
-    ask(&a, "tp=16", false, false);
+    asked a = open_search("phi-3-medium", 64, NULL);
+    ask(&a, "tp=4", false, false);
     ASSERT_INT(a.why.verdict, MS_WHY_REFUSED);
     ASSERT_INT(a.why.refusal, MS_REFUSE_HEADS);
     ASSERT_INT(a.why.num_stages, 1);
     ASSERT_TEXT(a.why.stages[0].verdict, "refused (heads)");
     expect_detail(&a, "legal",
-                  "64 attention heads and 8 key-value heads cannot be divided by tp 16");
-    expect_detail(&a, "legal", "the nearest that would do: tp=8");
+                  "10 key-value heads can neither be divided by tp 4 nor copied evenly");
+    expect_detail(&a, "legal", "the nearest that would do: tp=2");
     ms_workload_close(a.workload);
 }
 
