@@ -1,6 +1,7 @@
 /* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
 #include "base/clock.h"
 #include "base/number.h"
+#include "cli/calibrate_collectives.h"
 #include "cli/calibrate_kernels.h"
 #include "cli/calibrate_report.h"
 #include "cli/calibrate_runs.h"
@@ -488,20 +489,18 @@ static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_table_kind_find(cx, runs->runs, &kind));
     if (kind == MS_TABLE_RUNS)
         return ms_calibrate_from_runs(cx, args, runs);
-    if (kind == MS_TABLE_COLLECTIVES) {
-        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
-                       "a table of collectives, and coefficients are fitted on published "
-                       "runs and on kernels only");
-    }
-    const char *given = runs->constants != NULL ? "--constants"
-                        : runs->holdout         ? "--holdout"
-                        : runs->spread != NULL  ? "--spread"
-                                                : NULL;
+    const char *given = runs->constants != NULL                     ? "--constants"
+                        : runs->spread != NULL                      ? "--spread"
+                        : runs->holdout && kind == MS_TABLE_KERNELS ? "--holdout"
+                                                                    : NULL;
     if (given != NULL) {
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
-                       "%s is for published runs, and this is a table of kernels", given);
+                       "%s is for published runs, and this is a table of %s", given,
+                       ms_table_kind_names[kind]);
     }
-    return ms_calibrate_from_kernels(cx, args, runs->runs);
+    return kind == MS_TABLE_KERNELS
+               ? ms_calibrate_from_kernels(cx, args, runs->runs)
+               : ms_calibrate_from_collectives(cx, args, runs->runs, runs->holdout);
 }
 
 ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)

@@ -4,7 +4,7 @@
 #include "cli/tables.h"
 #include "sim/collective_validation.h"
 
-static void note_faults(const ms_ctx *cx, const ms_collective_rows *rows)
+void ms_collective_faults_note(const ms_ctx *cx, const ms_collective_rows *rows)
 {
     ms_fault_notes notes = {.cx = cx};
     for (int i = 0; i < rows->num_rows; i++)
@@ -17,7 +17,7 @@ ms_status ms_validate_collectives_command(ms_ctx *cx, const ms_args *args,
 {
     ms_collective_rows rows;
     MS_TRY(ms_collective_rows_load(cx, path, &rows));
-    note_faults(cx, &rows);
+    ms_collective_faults_note(cx, &rows);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_collective_validation validation;
