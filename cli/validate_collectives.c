@@ -1,7 +1,6 @@
 #include "cli/validate_collectives.h"
 
 #include "cli/output.h"
-#include "cli/tables.h"
 #include "sim/collective_validation.h"
 
 void ms_collective_faults_note(const ms_ctx *cx, const ms_collective_rows *rows)
@@ -13,10 +12,10 @@ void ms_collective_faults_note(const ms_ctx *cx, const ms_collective_rows *rows)
 }
 
 ms_status ms_validate_collectives_command(ms_ctx *cx, const ms_args *args,
-                                          const char *path)
+                                          const ms_table_file *table)
 {
     ms_collective_rows rows;
-    MS_TRY(ms_collective_rows_load(cx, path, &rows));
+    MS_TRY(ms_collective_rows_read(cx, table->name, table->text, table->length, &rows));
     ms_collective_faults_note(cx, &rows);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));

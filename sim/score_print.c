@@ -67,6 +67,12 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_
 {
     if (num_reasons == 0)
         return;
+    for (int i = 0; i < num_reasons; i++) {
+        const char *remark = strstr(reasons[i], MS_REMARK);
+        if (remark != NULL)
+            reasons[i] =
+                ms_arena_strndup(arena, reasons[i], (size_t)(remark - reasons[i]));
+    }
     qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
     fprintf(out, "\nskipped\n");
     ms_table *table = ms_table_new(arena, "<reason|rows");

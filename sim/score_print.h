@@ -25,6 +25,9 @@ void ms_number_cell(ms_table *table, int digits, double value);
 void ms_percent_cell(ms_table *table, double frac);
 void ms_signed_percent_cell(ms_table *table, double frac);
 
+/* Begins what belongs to one row of a reason: rows are counted without it. */
+#define MS_REMARK " ("
+
 /* How often each reason occurs, by name. Sorts `reasons`; nothing for none. */
 void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_reasons);
 /* One that was skipped, as an object of a list; `system` may be NULL. */
