@@ -127,6 +127,10 @@ static const char *read_cell(ms_arena *arena, const ms_cell_rule *column,
         if (!empty)
             fault = read_number(arena, column, text, &number);
         *(long *)(void *)target = empty || fault != NULL ? -1 : (long)number;
+        if (column->kind == MS_CELL_OPTIONAL_COUNT && fault != NULL) {
+            *(long *)(void *)target = MS_CELL_UNREAD;
+            fault = NULL;
+        }
         break;
     case MS_CELL_POSITIVE:
         if (!empty)

@@ -7,9 +7,11 @@
 typedef enum ms_cell_kind {
     MS_CELL_TEXT,           /* const char *; NULL: empty */
     MS_CELL_COUNT,          /* long, >= 0, without fraction; -1: empty */
-    MS_CELL_OPTIONAL_COUNT, /* the same in a column that a file may lack */
+    MS_CELL_OPTIONAL_COUNT, /* the same in a column that a file may lack; MS_CELL_UNREAD: other text, which is no fault */
     MS_CELL_POSITIVE        /* double, a measurement; NaN: empty */
 } ms_cell_kind;
+
+#define MS_CELL_UNREAD (-2)
 
 /* One column that is read, into the struct at `offset`. */
 typedef struct ms_cell_rule {

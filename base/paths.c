@@ -253,6 +253,12 @@ ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
     return MS_OK;
 }
 
+const char *ms_path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
 const char *ms_path_beside(ms_ctx *cx, const char *file, const char *path)
 {
     const char *slash = file == NULL ? NULL : strrchr(file, '/');

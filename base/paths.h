@@ -32,6 +32,9 @@ ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
                             const char *name_or_path, const char *const *aliases,
                             const char **path);
 
+/* The last part of a path. */
+const char *ms_path_name(const char *path);
+
 /* A path as it stands in `file` (NULL: in none). A relative one is that of a file beside `file` where there is one, else as it stands: from the
  * working folder. */
 const char *ms_path_beside(ms_ctx *cx, const char *file, const char *path);

@@ -19,13 +19,14 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args,
     return MS_OK;
 }
 
-ms_status ms_calibrate_from_kernels(ms_ctx *cx, const ms_args *args, const char *path)
+ms_status ms_calibrate_from_kernels(ms_ctx *cx, const ms_args *args,
+                                    const ms_table_file *table)
 {
     ms_kernel_rows rows;
     ms_output out; /* before the work, so that what cannot be written is known at once */
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){path, args->common.output},
-                                    2));
-    MS_TRY(ms_kernel_rows_load(cx, path, &rows));
+    MS_TRY(ms_output_check_distinct(
+        cx, (const char *const[]){table->path, args->common.output}, 2));
+    MS_TRY(ms_kernel_rows_read(cx, table->name, table->text, table->length, &rows));
     ms_kernel_faults_note(cx, &rows);
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(cx, &out, fit_and_report(cx, args, &rows, out.file));

@@ -3,7 +3,9 @@
 #define MS_CLI_CALIBRATE_KERNELS_H
 
 #include "cli/commands.h"
+#include "cli/tables.h"
 
-ms_status ms_calibrate_from_kernels(ms_ctx *cx, const ms_args *args, const char *path);
+ms_status ms_calibrate_from_kernels(ms_ctx *cx, const ms_args *args,
+                                    const ms_table_file *table);
 
 #endif

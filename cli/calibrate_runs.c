@@ -1,14 +1,13 @@
 #include "cli/calibrate_runs.h"
 
+#include "base/paths.h"
 #include "base/table.h"
 #include "cli/output.h"
-#include "cli/tables.h"
 #include "sim/run_prices.h"
 #include "sim/runs_fit.h"
 #include "sim/runs_spread.h"
 
 #include <math.h>
-#include <string.h>
 
 #define DEFAULT_CONSTANTS "step-time"
 
@@ -136,12 +135,6 @@ static ms_run_score *unpriced(ms_arena *arena, int num_runs)
     return scores;
 }
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 static ms_status hold_out(ms_ctx *cx, ms_runs_fit *fit, const char *runs_path,
                           held_out *out)
 {
@@ -151,8 +144,9 @@ static ms_status hold_out(ms_ctx *cx, ms_runs_fit *fit, const char *runs_path,
     MS_TRY(ms_runs_fit_cross_validate_folds(cx, fit, folds));
     MS_TRY(ms_runs_fit_cross_validate(cx, fit, sources));
     out->spread = ms_runs_spread_make(cx->arena, runs, sources, folds);
-    out->spread.source = ms_arena_printf(
-        cx->arena, "fitted: meshsim calibrate --from %s --spread", file_name(runs_path));
+    out->spread.source =
+        ms_arena_printf(cx->arena, "fitted: meshsim calibrate --from %s --spread",
+                        ms_path_name(runs_path));
     ms_validation_summarise(cx->arena, runs, sources, &out->sources);
     ms_validation_summarise(cx->arena, runs, folds, &out->folds);
     return MS_OK;
@@ -198,15 +192,20 @@ static ms_status open_and_fit(ms_ctx *cx, const ms_args *args, ms_runs_fit *fit,
                               const ms_calibrate_runs *options)
 {
     ms_output out; /* before the work, so that what cannot be written is known at once */
+    const char *given = options->spread != NULL ? "--spread" : "--holdout";
     if (fit->num_sources == 0)
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = options->runs},
                        "no run that can be predicted has a step time");
+    if (fit->num_sources == 1 && (options->holdout || options->spread != NULL))
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = options->runs},
+                       "%s fits without each source, and all runs are of one", given);
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(cx, &out, fit_and_report(cx, args, fit, options, out.file));
 }
 
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
-                                 const ms_calibrate_runs *options)
+                                 const ms_calibrate_runs *options,
+                                 const ms_table_file *table)
 {
     ms_published_runs runs;
     ms_runs_fit fit;
@@ -216,7 +215,7 @@ ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
         cx, (const char *const[]){options->runs, args->common.output, options->spread},
         3));
     MS_TRY(ms_output_check_writable(cx, options->spread));
-    MS_TRY(ms_runs_load(cx, options->runs, &runs));
+    MS_TRY(ms_runs_read(cx, table->name, table->text, table->length, &runs));
     ms_run_faults_note(cx, &runs);
     MS_TRY(ms_runs_fit_load(cx, constants, &runs, &fit));
     ms_status status = open_and_fit(cx, args, &fit, options);

@@ -3,6 +3,7 @@
 #define MS_CLI_CALIBRATE_RUNS_H
 
 #include "cli/commands.h"
+#include "cli/tables.h"
 #include "sim/runs.h"
 
 typedef struct ms_calibrate_runs {
@@ -16,7 +17,9 @@ typedef struct ms_calibrate_runs {
 
 /* Notes of malformed rows. */
 void ms_run_faults_note(const ms_ctx *cx, const ms_published_runs *runs);
+/* `table` is the file that options->runs names. */
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
-                                 const ms_calibrate_runs *options);
+                                 const ms_calibrate_runs *options,
+                                 const ms_table_file *table);
 
 #endif

@@ -1,6 +1,7 @@
 /* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
 #include "base/clock.h"
 #include "base/number.h"
+#include "cli/calibrate_collectives.h"
 #include "cli/calibrate_kernels.h"
 #include "cli/calibrate_report.h"
 #include "cli/calibrate_runs.h"
@@ -73,12 +74,13 @@ static const ms_option calibrate_table[] = {
 
 #define FROM_ROW(kind, member, ...) kind(ms_calibrate_runs, member, __VA_ARGS__)
 static const ms_option from_table[] = {
-    FROM_ROW(MS_OPT_TEXT, runs, "--from", "RUNS.csv",
-             "fit the constants that published runs tell, and measure nothing"),
+    FROM_ROW(MS_OPT_TEXT, runs, "--from", "FILE.csv",
+             "fit what published runs, kernels or collectives tell, and measure nothing"),
     FROM_ROW(MS_OPT_TEXT, constants, "--constants", "NAME|FILE",
              "that are fitted (default step-time)"),
-    FROM_ROW(MS_OPT_FLAG, holdout, "--holdout",
-             "errors of each source by constants that were fitted without it"),
+    FROM_ROW(
+        MS_OPT_FLAG, holdout, "--holdout",
+        "errors of each source, or system of collectives, by what was fitted without it"),
     FROM_ROW(MS_OPT_TEXT, spread, "--spread", "FILE",
              "write what intervals are made of: errors where nothing was fitted"),
     {0},
@@ -476,32 +478,30 @@ static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "%s is for measuring, and with --from nothing is measured", idle);
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "%s is for constants from published runs, and no runs are given", idle);
-    ms_hint(cx, "--from RUNS.csv");
+            "%s is for constants from published measurements, and none are given", idle);
+    ms_hint(cx, "--from FILE.csv");
     return MS_EINPUT;
 }
 
 static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
                                 const ms_calibrate_runs *runs)
 {
-    ms_table_kind kind;
-    MS_TRY(ms_table_kind_find(cx, runs->runs, &kind));
-    if (kind == MS_TABLE_RUNS)
-        return ms_calibrate_from_runs(cx, args, runs);
-    if (kind == MS_TABLE_COLLECTIVES) {
-        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
-                       "a table of collectives, and coefficients are fitted on published "
-                       "runs and on kernels only");
-    }
-    const char *given = runs->constants != NULL ? "--constants"
-                        : runs->holdout         ? "--holdout"
-                        : runs->spread != NULL  ? "--spread"
-                                                : NULL;
+    ms_table_file table;
+    MS_TRY(ms_table_file_load(cx, runs->runs, &table));
+    if (table.kind == MS_TABLE_RUNS)
+        return ms_calibrate_from_runs(cx, args, runs, &table);
+    const char *given = runs->constants != NULL                           ? "--constants"
+                        : runs->spread != NULL                            ? "--spread"
+                        : runs->holdout && table.kind == MS_TABLE_KERNELS ? "--holdout"
+                                                                          : NULL;
     if (given != NULL) {
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
-                       "%s is for published runs, and this is a table of kernels", given);
+                       "%s is for published runs, and this is a table of %s", given,
+                       ms_table_kind_names[table.kind]);
     }
-    return ms_calibrate_from_kernels(cx, args, runs->runs);
+    return table.kind == MS_TABLE_KERNELS
+               ? ms_calibrate_from_kernels(cx, args, &table)
+               : ms_calibrate_from_collectives(cx, args, &table, runs->holdout);
 }
 
 ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
@@ -510,7 +510,7 @@ ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
     ms_calibrate_runs runs = {0};
     const ms_option_set sets[] = {
         {"measuring this machine", calibrate_table, &options},
-        {"constants from published runs", from_table, &runs},
+        {"constants from published measurements", from_table, &runs},
     };
     MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)

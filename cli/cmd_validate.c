@@ -37,9 +37,53 @@ static const ms_option validate_table[] = {
     {0},
 };
 
-/* Keeps the rows that were asked for; malformed ones belong to no source. */
-static void filter(const validate_options *options, ms_published_runs *runs)
+static ms_published_runs copy_of(ms_arena *arena, const ms_published_runs *runs)
 {
+    ms_published_runs out = {runs->num_runs,
+                             MS_NEW_ARRAY(arena, runs->num_runs, ms_published_run)};
+    for (int i = 0; i < runs->num_runs; i++)
+        out.runs[i] = runs->runs[i];
+    return out;
+}
+
+/* An error, with what may have been meant: the nearest id, or the sources that there are. */
+static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
+                              const char *name, const ms_published_runs *all)
+{
+    const int most = 5;
+    const char **ids = MS_NEW_ARRAY(cx->arena, all->num_runs, const char *);
+    const char *sources = "", *last = NULL;
+    int num_sources = 0;
+    for (int i = 0; i < all->num_runs; i++) {
+        const char *source = all->runs[i].source;
+        ids[i] = all->runs[i].id;
+        if (source == NULL || (last != NULL && strcmp(source, last) == 0))
+            continue;
+        last = source;
+        if (num_sources++ < most)
+            sources = ms_arena_printf(cx->arena, "%s%s\"%s\"", sources,
+                                      sources[0] == '\0' ? "" : ", ", source);
+    }
+    ms_loc loc = {.file = name};
+    if (options->id == NULL) {
+        ms_fail(cx, MS_EINPUT, loc, "no row has a source that contains \"%s\"",
+                options->source);
+        ms_hint(cx, "there are %s%s", sources, num_sources > most ? ", ..." : "");
+        return MS_EINPUT;
+    }
+    ms_fail(cx, MS_EINPUT, loc, "no row%s has the id \"%s\"",
+            options->source == NULL ? "" : " of that source", options->id);
+    const char *nearest = ms_nearest(options->id, ids, all->num_runs);
+    if (nearest != NULL)
+        ms_hint(cx, "did you mean \"%s\"?", nearest);
+    return MS_EINPUT;
+}
+
+/* Keeps the rows that were asked for; malformed ones belong to no source. */
+static ms_status filter(ms_ctx *cx, const validate_options *options, const char *name,
+                        ms_published_runs *runs)
+{
+    const ms_published_runs all = copy_of(cx->arena, runs);
     int num_kept = 0;
     for (int i = 0; i < runs->num_runs; i++) {
         const ms_published_run *run = &runs->runs[i];
@@ -51,6 +95,8 @@ static void filter(const validate_options *options, ms_published_runs *runs)
         runs->runs[num_kept++] = *run;
     }
     runs->num_runs = num_kept;
+    return num_kept > 0 || all.num_runs == 0 ? MS_OK
+                                             : nothing_left(cx, options, name, &all);
 }
 
 static void note_defaults(const ms_ctx *cx, const ms_published_runs *runs)
@@ -82,7 +128,8 @@ static ms_status write_result(ms_ctx *cx, const ms_args *args, ms_output *out,
 }
 
 static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
-                               const validate_options *options, const char *path)
+                               const validate_options *options,
+                               const ms_table_file *table)
 {
     ms_published_runs runs;
     ms_run_keys *keys = NULL;
@@ -91,9 +138,9 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
         MS_TRY(ms_run_keys_parse(cx, "--by", options->by, &keys, &num_keys));
     ms_plot_target picture = {0};
     if (options->plot != NULL)
-        MS_TRY(ms_validate_plot_open(cx, args, options->plot, path, &picture));
-    MS_TRY(ms_runs_load(cx, path, &runs));
-    filter(options, &runs);
+        MS_TRY(ms_validate_plot_open(cx, args, options->plot, table->path, &picture));
+    MS_TRY(ms_runs_read(cx, table->name, table->text, table->length, &runs));
+    MS_TRY(filter(cx, options, table->name, &runs));
     ms_run_faults_note(cx, &runs);
     ms_output out; /* before the work, so that what cannot be written is known at once */
     MS_TRY(ms_output_open(cx, args->common.output, &out));
@@ -141,11 +188,12 @@ ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
     const char *path = args->words.words[0];
     MS_TRY(ms_output_check_distinct(cx, (const char *const[]){path, args->common.output},
                                     2));
-    ms_table_kind kind;
-    MS_TRY(ms_table_kind_find(cx, path, &kind));
-    if (kind == MS_TABLE_RUNS)
-        return validate_runs(cx, args, &options, path);
-    MS_TRY(refuse_options_of_runs(cx, &set, path, kind));
-    return kind == MS_TABLE_KERNELS ? ms_validate_kernels_command(cx, args, path)
-                                    : ms_validate_collectives_command(cx, args, path);
+    ms_table_file table;
+    MS_TRY(ms_table_file_load(cx, path, &table));
+    if (table.kind == MS_TABLE_RUNS)
+        return validate_runs(cx, args, &options, &table);
+    MS_TRY(refuse_options_of_runs(cx, &set, path, table.kind));
+    return table.kind == MS_TABLE_KERNELS
+               ? ms_validate_kernels_command(cx, args, &table)
+               : ms_validate_collectives_command(cx, args, &table);
 }

@@ -1,6 +1,7 @@
 /* gnuplot leaves a blank picture when it fails, so it writes to an output that is renamed on success only. */
 #include "cli/plot_files.h"
 
+#include "base/paths.h"
 #include "plots/gnuplot.h"
 
 #include <errno.h>
@@ -49,8 +50,7 @@ ms_status ms_plot_target_read(ms_ctx *cx, const char *kind, const char *path, in
                              : ms_arena_printf(cx->arena, "%s.%s", kind,
                                                ms_picture_format_names[out->format]);
     const char *base = has_folder(out->path) ? without_ending(cx, out->path) : kind;
-    const char *slash = strrchr(base, '/');
-    out->name = slash == NULL ? base : slash + 1;
+    out->name = ms_path_name(base);
     out->data = ms_arena_printf(cx->arena, "%s.dat", base);
     out->script = ms_arena_printf(cx->arena, "%s.gp", base);
     return MS_OK;

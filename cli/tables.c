@@ -4,7 +4,6 @@
 #include "cli/output.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAX_TELLING_COLUMNS 8
 #define MAX_LINE_NOTES      10
@@ -34,21 +33,21 @@ static bool is_of_kind(const ms_csv_row *header, ms_table_kind kind)
     return true;
 }
 
-ms_status ms_table_kind_find(ms_ctx *cx, const char *path, ms_table_kind *out)
+ms_status ms_table_file_load(ms_ctx *cx, const char *path, ms_table_file *out)
 {
-    struct stat facts;
     ms_csv csv;
     ms_csv_row header;
-    *out = MS_TABLE_RUNS;
-    if (strcmp(path, "-") == 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
-        return MS_OK;
     MS_TRY(ms_csv_load(cx, path, &csv));
+    *out = (ms_table_file){.path = path,
+                           .name = strcmp(path, "-") == 0 ? "standard input" : path,
+                           .text = csv.text,
+                           .length = csv.length};
     if (!ms_csv_next(cx->arena, &csv, &header))
         return MS_OK;
     if (is_of_kind(&header, MS_TABLE_COLLECTIVES))
-        *out = MS_TABLE_COLLECTIVES;
+        out->kind = MS_TABLE_COLLECTIVES;
     else if (is_of_kind(&header, MS_TABLE_KERNELS))
-        *out = MS_TABLE_KERNELS;
+        out->kind = MS_TABLE_KERNELS;
     return MS_OK;
 }
 

@@ -12,8 +12,17 @@ typedef enum ms_table_kind {
 extern const char
     *const ms_table_kind_names[]; /* "published runs" "collectives" "kernels" */
 
-/* By the columns of the file's header. What can be read only once, a pipe or standard input, is taken for runs. MS_EIO: it cannot be read. */
-ms_status ms_table_kind_find(ms_ctx *cx, const char *path, ms_table_kind *out);
+/* A file that was read, once: it may be a pipe or standard input. */
+typedef struct ms_table_file {
+    ms_table_kind kind; /* by the columns of its header */
+    const char *path;   /* as given */
+    const char *name;   /* for messages */
+    const char *text;
+    size_t length;
+} ms_table_file;
+
+/* "-" is standard input. Errors: those of ms_csv_load. */
+ms_status ms_table_file_load(ms_ctx *cx, const char *path, ms_table_file *out);
 
 /* Notes of malformed rows: the first few, with -v all. */
 typedef struct ms_fault_notes {

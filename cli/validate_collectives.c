@@ -1,10 +1,9 @@
 #include "cli/validate_collectives.h"
 
 #include "cli/output.h"
-#include "cli/tables.h"
 #include "sim/collective_validation.h"
 
-static void note_faults(const ms_ctx *cx, const ms_collective_rows *rows)
+void ms_collective_faults_note(const ms_ctx *cx, const ms_collective_rows *rows)
 {
     ms_fault_notes notes = {.cx = cx};
     for (int i = 0; i < rows->num_rows; i++)
@@ -13,11 +12,11 @@ static void note_faults(const ms_ctx *cx, const ms_collective_rows *rows)
 }
 
 ms_status ms_validate_collectives_command(ms_ctx *cx, const ms_args *args,
-                                          const char *path)
+                                          const ms_table_file *table)
 {
     ms_collective_rows rows;
-    MS_TRY(ms_collective_rows_load(cx, path, &rows));
-    note_faults(cx, &rows);
+    MS_TRY(ms_collective_rows_read(cx, table->name, table->text, table->length, &rows));
+    ms_collective_faults_note(cx, &rows);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_collective_validation validation;

@@ -1,7 +1,6 @@
 #include "cli/validate_kernels.h"
 
 #include "cli/output.h"
-#include "cli/tables.h"
 #include "sim/kernel_validation.h"
 
 void ms_kernel_faults_note(const ms_ctx *cx, const ms_kernel_rows *rows)
@@ -27,11 +26,12 @@ static ms_status report(ms_ctx *cx, const ms_args *args, const ms_kernel_rows *r
     return MS_OK;
 }
 
-ms_status ms_validate_kernels_command(ms_ctx *cx, const ms_args *args, const char *path)
+ms_status ms_validate_kernels_command(ms_ctx *cx, const ms_args *args,
+                                      const ms_table_file *table)
 {
     ms_kernel_rows rows;
     ms_output out;
-    MS_TRY(ms_kernel_rows_load(cx, path, &rows));
+    MS_TRY(ms_kernel_rows_read(cx, table->name, table->text, table->length, &rows));
     ms_kernel_faults_note(cx, &rows);
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(cx, &out, report(cx, args, &rows, out.file));

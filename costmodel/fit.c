@@ -32,6 +32,12 @@ static double log_ratio(const ms_fit_problem *problem, const double *values, int
                point[problem->num_columns - 1]);
 }
 
+/* Its square is c^2 (2 sqrt(1 + (r/c)^2) - 2): r^2 for small r, 2 c |r| for large. */
+static double softened(double r, double c)
+{
+    return c > 0.0 ? copysign(c * sqrt(2.0 * hypot(1.0, r / c) - 2.0), r) : r;
+}
+
 static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
 {
     trial *t = state;
@@ -39,7 +45,8 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     set_values(t, logs);
     t->squares = 0.0;
     for (int i = 0; i < problem->num_points; i++) {
-        double r = sqrt(t->times[problem->launch[i]]) * log_ratio(problem, t->values, i);
+        double r = sqrt(t->times[problem->launch[i]]) *
+                   softened(log_ratio(problem, t->values, i), problem->soft_frac);
         if (!isfinite(r))
             return GSL_EDOM;
         gsl_vector_set(out, (size_t)i, r);

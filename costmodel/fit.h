@@ -31,6 +31,8 @@ typedef struct ms_fit_problem {
         *points; /* (num_points, num_columns); the last column is the measured seconds */
     const int
         *launch; /* (num_points): from 0; points of one launch are resampled together */
+    double
+        soft_frac; /* errors well above it count by their size, not its square (soft L1: a switch of protocol is no noise); 0: all by squares */
     uint64_t seed;
 } ms_fit_problem;
 

@@ -139,8 +139,7 @@ static const char *normal_name(ms_ctx *cx, const char *name)
 static const char *name_from_path(ms_ctx *cx, const char *path)
 {
     const char *end = path + strlen(path);
-    const char *base = strrchr(path, '/');
-    base = base == NULL ? path : base + 1;
+    const char *base = ms_path_name(path);
     if (strcmp(base, "config.json") == 0 && base - path >= 2) {
         end = base - 1;
         base = end;

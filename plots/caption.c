@@ -1,5 +1,7 @@
 #include "plots/caption.h"
 
+#include "base/paths.h"
+
 #include <string.h>
 
 const char *const ms_memory_part_titles[] = {
@@ -26,8 +28,7 @@ ms_time_unit ms_time_unit_of(double largest_s)
 
 const char *ms_caption_name(ms_arena *arena, const char *name_or_path)
 {
-    const char *slash = strrchr(name_or_path, '/');
-    const char *name = slash == NULL ? name_or_path : slash + 1;
+    const char *name = ms_path_name(name_or_path);
     size_t length = strlen(name);
     bool is_json = length > 5 && strcmp(name + length - 5, ".json") == 0;
     return ms_arena_strndup(arena, name, is_json ? length - 5 : length);

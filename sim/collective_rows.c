@@ -63,7 +63,7 @@ static const char *fault_of(const row_cells *c)
 /* ---- groups ---- */
 
 /* Ranks side by side in each node; nodes one after the other. */
-static ms_span span_of(const ms_collective_row *row)
+ms_span ms_collective_row_span(const ms_collective_row *row)
 {
     long per_node = row->gpus / row->nodes;
     long node = row->cluster->gpus_per_node;
@@ -79,49 +79,16 @@ static ms_span span_of(const ms_collective_row *row)
 
 ms_collective_law ms_collective_row_law(const ms_collective_row *row)
 {
-    ms_span span = span_of(row);
+    ms_span span = ms_collective_row_span(row);
     return ms_collective_law_make(row->collective, &span, row->cluster, row->profile);
 }
 
-/* ---- provenance ---- */
-
-/* A source up to its revision or remark: "owner/repository", or a whole address. */
-static size_t key_length(const char *source)
+double ms_collective_row_s(const ms_collective_row *row)
 {
-    if (strncmp(source, "http", 4) == 0)
-        return strcspn(source, " ");
-    return strcspn(source, "@: ");
-}
-
-static bool names_source(const ms_coefficient *c, const char *key)
-{
-    return c->source != NULL && (c->from == MS_FITTED || c->from == MS_MEASURED) &&
-           strstr(c->source, key) != NULL;
-}
-
-/* Whether a coefficient of the law was fitted on rows of the same source, or measured there. */
-static bool is_fitted(ms_arena *arena, const ms_collective_row *row)
-{
-    const ms_profile *p = row->profile;
-    const ms_network_profile *network = ms_profile_network(p, row->cluster->network);
-    const ms_coefficient *inside[] = {
-        &p->link_base_s,      &p->link_step_s,      &p->link_frac,
-        &p->nvls_base_s,      &p->nvls_bytes_per_s, &p->all_to_all_base_s,
-        &p->all_to_all_frac,  &p->p2p_base_s,       &p->ramp,
-        &p->all_to_all_step_s};
-    const char *key = ms_arena_strndup(arena, row->source, key_length(row->source));
-    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
-        if (names_source(inside[i], key))
-            return true;
-    if (row->nodes <= 1 || network == NULL)
-        return false;
-    return names_source(&network->base_s, key) || names_source(&network->step_s, key) ||
-           names_source(&network->rank_step_s, key) ||
-           names_source(&network->bandwidth_frac, key) ||
-           names_source(&network->send_frac, key) ||
-           names_source(&network->tree_frac, key) ||
-           names_source(&network->tree_serial, key) ||
-           names_source(&network->ramp, key) || names_source(&network->tree_ramp, key);
+    ms_collective_law law = ms_collective_row_law(row);
+    return row->algorithm == NULL
+               ? ms_collective_s(&law, row->size_bytes)
+               : ms_collective_by_s(&law, row->algorithm, row->size_bytes);
 }
 
 /* ---- one row ---- */
@@ -185,7 +152,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const row_cells *c,
     if (row->reason == NULL)
         row->reason = set_algorithm(c->algo, row);
     if (row->reason == NULL)
-        row->fitted = is_fitted(cx->arena, row);
+        row->fitted = ms_collective_row_is_fitted(cx->arena, row);
 }
 
 static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,

@@ -35,5 +35,16 @@ ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text
 
 /* The law of a row without reason. */
 ms_collective_law ms_collective_row_law(const ms_collective_row *row);
+/* Its time: by the algorithm that was forced, or by the choice of the law. */
+double ms_collective_row_s(const ms_collective_row *row);
+/* What holds the coefficients that its time is made of, but for those that it shares with others: "link", "nvls" (all-reduces that may be made in the switch), "all_to_all", "send", or "networks.NAME". */
+const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row *row);
+
+/* Coefficients of collectives in a profile, by the tables that read it: ms_profile_figures. Counts of ranks are none. */
+bool ms_collective_figure(const ms_figure *figure);
+/* Whether it belongs to the law of that name. */
+bool ms_collective_figure_of_law(const ms_figure *figure, const char *law);
+/* Whether a coefficient was fitted on a row of that source, or measured there: it names the source up to its revision or remark. */
+bool ms_coefficient_names_source(const ms_coefficient *c, const char *source);
 
 #endif

@@ -40,7 +40,7 @@ static const system_rule rules[] = {
     {"B300", NULL, false, "hgx-b300", NULL},
     {"B200", NULL, false, "hgx-b200", NULL},
     {"H200", NULL, false, "hgx-h200", NULL},
-    {"H20", NULL, false, "hgx-h100", NULL}, /* 18 links of NVLink 4 as H100 */
+    {"H20", NULL, false, "hgx-h20", NULL},
     {"H800", NULL, false, "hgx-h800", NULL},
     {"H100", NULL, false, "hgx-h100", NULL},
     {"p4d", NULL, false, "hgx-a100-40g", NULL},

@@ -1,6 +1,5 @@
 #include "sim/collective_validation.h"
 
-#include "costmodel/statistics.h"
 #include "sim/run_prices.h"
 
 #include <math.h>
@@ -14,22 +13,15 @@ typedef struct entry {
     double error_frac;
 } entry;
 
-static ms_collective_errors errors_of(ms_arena *arena, const entry *entries,
-                                      int num_entries, bool large)
+static ms_row_errors errors_of(ms_arena *arena, const entry *entries, int num_entries,
+                               bool large)
 {
-    double *signs = MS_NEW_ARRAY(arena, num_entries, double);
-    double *sizes = MS_NEW_ARRAY(arena, num_entries, double);
-    ms_collective_errors out = {0};
-    for (int i = 0; i < num_entries; i++) {
-        if ((entries[i].row->size_bytes >= MS_LARGE_COLLECTIVE_BYTES) != large)
-            continue;
-        signs[out.num_rows] = entries[i].error_frac;
-        sizes[out.num_rows++] = fabs(entries[i].error_frac);
-    }
-    out.median_ape_frac = ms_quantile(sizes, out.num_rows, 0.5);
-    out.p90_ape_frac = ms_quantile(sizes, out.num_rows, 0.9);
-    out.bias_frac = ms_quantile(signs, out.num_rows, 0.5);
-    return out;
+    double *error_fracs = MS_NEW_ARRAY(arena, num_entries, double);
+    int num_rows = 0;
+    for (int i = 0; i < num_entries; i++)
+        if ((entries[i].row->size_bytes >= MS_LARGE_COLLECTIVE_BYTES) == large)
+            error_fracs[num_rows++] = entries[i].error_frac;
+    return ms_row_errors_of(arena, error_fracs, num_rows);
 }
 
 static ms_collective_score score_of(ms_arena *arena, const entry *entries,
@@ -91,14 +83,6 @@ static const ms_collective_score *score(ms_arena *arena, const entry *entries,
     return scores;
 }
 
-static double predict(const ms_collective_row *row)
-{
-    ms_collective_law law = ms_collective_row_law(row);
-    return row->algorithm == NULL
-               ? ms_collective_s(&law, row->size_bytes)
-               : ms_collective_by_s(&law, row->algorithm, row->size_bytes);
-}
-
 void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
                             ms_collective_validation *out)
 {
@@ -110,7 +94,7 @@ void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
         predicted_s[i] = (double)NAN;
         if (row->reason != NULL)
             continue;
-        predicted_s[i] = predict(row);
+        predicted_s[i] = ms_collective_row_s(row);
         entries[out->num_priced++] =
             (entry){row, ms_run_error_frac(predicted_s[i], row->measured_s)};
     }

@@ -4,16 +4,10 @@
 
 #include "base/json.h"
 #include "sim/collective_rows.h"
+#include "sim/score_print.h"
 
 /* From this size on a row is large: bandwidth counts, not latency. */
 #define MS_LARGE_COLLECTIVE_BYTES 1048576.0
-
-/* Errors of some rows; NaN without any. */
-typedef struct ms_collective_errors {
-    int num_rows;
-    double median_ape_frac, p90_ape_frac;
-    double bias_frac; /* median signed error */
-} ms_collective_errors;
 
 /* Rows of one system; of a detail, also of one collective and number of nodes. */
 typedef struct ms_collective_score {
@@ -22,7 +16,7 @@ typedef struct ms_collective_score {
     const char *collective; /* NULL: all */
     long nodes;             /* 0: all */
     int num_fitted;         /* of its rows */
-    ms_collective_errors large, small;
+    ms_row_errors large, small;
 } ms_collective_score;
 
 typedef struct ms_collective_validation {

@@ -8,18 +8,6 @@
 
 /* ---- JSON ---- */
 
-static void write_errors(ms_jout *out, const char *key,
-                         const ms_collective_errors *errors)
-{
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
-    ms_jout_number_field(out, "n", errors->num_rows);
-    ms_jout_number_field(out, "median_ape", errors->median_ape_frac);
-    ms_jout_number_field(out, "bias", errors->bias_frac);
-    ms_jout_number_field(out, "p90_ape", errors->p90_ape_frac);
-    ms_jout_end_object(out);
-}
-
 static void write_scores(ms_jout *out, const char *key, const ms_collective_score *scores,
                          int num_scores)
 {
@@ -35,8 +23,8 @@ static void write_scores(ms_jout *out, const char *key, const ms_collective_scor
             ms_jout_number_field(out, "nodes", (double)score->nodes);
         }
         ms_jout_number_field(out, "fitted_rows", score->num_fitted);
-        write_errors(out, "from_1_mib", &score->large);
-        write_errors(out, "below_1_mib", &score->small);
+        ms_row_errors_write(out, "from_1_mib", &score->large);
+        ms_row_errors_write(out, "below_1_mib", &score->small);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
@@ -76,11 +64,8 @@ static void write_skipped(ms_jout *out, const ms_collective_rows *rows)
         const ms_collective_row *row = &rows->rows[i];
         if (row->reason == NULL)
             continue;
-        ms_jout_begin_object(out);
-        ms_jout_number_field(out, "line", row->line);
-        ms_jout_text_field(out, "system", row->system);
-        ms_jout_text_field(out, "reason", row->fault != NULL ? row->fault : row->reason);
-        ms_jout_end_object(out);
+        ms_skipped_write(out, row->line, row->system,
+                         row->fault != NULL ? row->fault : row->reason);
     }
     ms_jout_end_array(out);
 }
@@ -104,14 +89,6 @@ void ms_collective_validation_write_json(ms_jout *out, const ms_collective_valid
 }
 
 /* ---- text ---- */
-
-static void errors_cells(ms_table *table, const ms_collective_errors *errors)
-{
-    ms_table_cell(table, "%d", errors->num_rows);
-    ms_percent_cell(table, errors->median_ape_frac);
-    ms_signed_percent_cell(table, errors->bias_frac);
-    ms_percent_cell(table, errors->p90_ape_frac);
-}
 
 static const char *fitted_word(const ms_collective_score *score)
 {
@@ -139,8 +116,8 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_collective_score *
             ms_table_cell(table, "%s", score->cluster);
             ms_table_cell(table, "%s", fitted_word(score));
         }
-        errors_cells(table, &score->large);
-        errors_cells(table, &score->small);
+        ms_row_errors_cells(table, &score->large);
+        ms_row_errors_cells(table, &score->small);
     }
     ms_table_print(table, out);
 }

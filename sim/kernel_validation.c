@@ -1,7 +1,6 @@
 #include "sim/kernel_validation.h"
 
 #include "costmodel/fit.h"
-#include "costmodel/statistics.h"
 #include "sim/run_prices.h"
 
 #include <math.h>
@@ -82,37 +81,22 @@ static void adapt(ms_ctx *cx, const entry *entries, int num_entries, ms_kernel_s
 
 /* ---- scores ---- */
 
-ms_kernel_errors ms_kernel_errors_of(ms_arena *arena, const ms_kernel_row *const *rows,
-                                     const double *predicted_s, int num_rows)
-{
-    double *signs = MS_NEW_ARRAY(arena, num_rows, double);
-    double *sizes = MS_NEW_ARRAY(arena, num_rows, double);
-    for (int i = 0; i < num_rows; i++) {
-        signs[i] = ms_run_error_frac(predicted_s[i], rows[i]->measured_s);
-        sizes[i] = fabs(signs[i]);
-    }
-    return (ms_kernel_errors){num_rows, ms_quantile(sizes, num_rows, 0.5),
-                              ms_quantile(sizes, num_rows, 0.9),
-                              ms_quantile(signs, num_rows, 0.5)};
-}
-
 /* Of the rows that count; priced at the source's rate if `adapted`. */
-static ms_kernel_errors errors_of(ms_arena *arena, const entry *entries, int num_entries,
-                                  bool (*counts)(const ms_kernel_row *),
-                                  const ms_kernel_score *adapted)
+static ms_row_errors errors_of(ms_arena *arena, const entry *entries, int num_entries,
+                               bool (*counts)(const ms_kernel_row *),
+                               const ms_kernel_score *adapted)
 {
-    const ms_kernel_row **rows = MS_NEW_ARRAY(arena, num_entries, const ms_kernel_row *);
-    double *predicted_s = MS_NEW_ARRAY(arena, num_entries, double);
+    double *error_fracs = MS_NEW_ARRAY(arena, num_entries, double);
     int num_rows = 0;
     for (int i = 0; i < num_entries; i++) {
-        if (!counts(entries[i].row))
-            continue;
-        rows[num_rows] = entries[i].row;
-        predicted_s[num_rows++] = adapted == NULL
-                                      ? entries[i].predicted_s
-                                      : adapted_s(entries[i].predicted_s, adapted);
+        const ms_kernel_row *row = entries[i].row;
+        double predicted_s = entries[i].predicted_s;
+        if (adapted != NULL)
+            predicted_s = adapted_s(predicted_s, adapted);
+        if (counts(row))
+            error_fracs[num_rows++] = ms_run_error_frac(predicted_s, row->measured_s);
     }
-    return ms_kernel_errors_of(arena, rows, predicted_s, num_rows);
+    return ms_row_errors_of(arena, error_fracs, num_rows);
 }
 
 static ms_kernel_score score_of(ms_ctx *cx, const entry *entries, int num_entries,

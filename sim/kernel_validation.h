@@ -4,23 +4,17 @@
 
 #include "base/json.h"
 #include "sim/kernel_rows.h"
-
-/* Errors of some rows; NaN without any. */
-typedef struct ms_kernel_errors {
-    int num_rows;
-    double median_ape_frac, p90_ape_frac;
-    double bias_frac; /* median signed error */
-} ms_kernel_errors;
+#include "sim/score_print.h"
 
 /* Rows of one GPU and source; of a detail, also of one operation and type. */
 typedef struct ms_kernel_score {
     const char *gpu, *source;
     const char *op, *dtype; /* NULL: all */
-    ms_kernel_errors fitted, others;
+    ms_row_errors fitted, others;
     /* What the source's clocks and its host make of the prediction, t = predicted / rate + launch, by its rows of the half that may be fitted on; NaN: fewer than
      * 8 of them. Then errors of the rows of the other half, so priced. */
     double rate_frac, launch_s;
-    ms_kernel_errors adapted;
+    ms_row_errors adapted;
 } ms_kernel_score;
 
 typedef struct ms_kernel_validation {
@@ -34,12 +28,6 @@ typedef struct ms_kernel_validation {
 /* Prices every row without reason. Lives in cx->arena. Errors: those of ms_kernel_row_pricer. */
 ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
                              ms_kernel_validation *out);
-
-/* Errors of predictions of some rows. */
-ms_kernel_errors ms_kernel_errors_of(ms_arena *arena, const ms_kernel_row *const *rows,
-                                     const double *predicted_s, int num_rows);
-/* An object. */
-void ms_kernel_errors_write(ms_jout *out, const ms_kernel_errors *errors);
 
 /* meshsim.validation-kernels/1. Errors are fractions. */
 void ms_kernel_validation_write_json(ms_jout *out,

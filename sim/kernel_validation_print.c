@@ -7,22 +7,6 @@
 
 /* ---- JSON ---- */
 
-void ms_kernel_errors_write(ms_jout *out, const ms_kernel_errors *errors)
-{
-    ms_jout_begin_object(out);
-    ms_jout_number_field(out, "n", errors->num_rows);
-    ms_jout_number_field(out, "median_ape", errors->median_ape_frac);
-    ms_jout_number_field(out, "bias", errors->bias_frac);
-    ms_jout_number_field(out, "p90_ape", errors->p90_ape_frac);
-    ms_jout_end_object(out);
-}
-
-static void write_errors(ms_jout *out, const char *key, const ms_kernel_errors *errors)
-{
-    ms_jout_key(out, key);
-    ms_kernel_errors_write(out, errors);
-}
-
 static void write_scores(ms_jout *out, const char *key, const ms_kernel_score *scores,
                          int num_scores)
 {
@@ -37,11 +21,11 @@ static void write_scores(ms_jout *out, const char *key, const ms_kernel_score *s
             ms_jout_text_field(out, "op", score->op);
             ms_jout_text_field(out, "dtype", score->dtype);
         }
-        write_errors(out, "fitted", &score->fitted);
-        write_errors(out, "not_fitted", &score->others);
+        ms_row_errors_write(out, "fitted", &score->fitted);
+        ms_row_errors_write(out, "not_fitted", &score->others);
         ms_jout_number_field(out, "rate_frac", score->rate_frac);
         ms_jout_number_field(out, "launch_s", score->launch_s);
-        write_errors(out, "at_its_rate", &score->adapted);
+        ms_row_errors_write(out, "at_its_rate", &score->adapted);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
@@ -69,10 +53,8 @@ static void write_skipped(ms_jout *out, const ms_kernel_rows *rows)
         const ms_kernel_row *row = &rows->rows[i];
         if (row->reason == NULL)
             continue;
-        ms_jout_begin_object(out);
-        ms_jout_number_field(out, "line", row->line);
-        ms_jout_text_field(out, "reason", row->fault != NULL ? row->fault : row->reason);
-        ms_jout_end_object(out);
+        ms_skipped_write(out, row->line, NULL,
+                         row->fault != NULL ? row->fault : row->reason);
     }
     ms_jout_end_array(out);
 }
@@ -96,14 +78,6 @@ void ms_kernel_validation_write_json(ms_jout *out, const ms_kernel_validation *v
 }
 
 /* ---- text ---- */
-
-static void errors_cells(ms_table *table, const ms_kernel_errors *errors)
-{
-    ms_table_cell(table, "%d", errors->num_rows);
-    ms_percent_cell(table, errors->median_ape_frac);
-    ms_signed_percent_cell(table, errors->bias_frac);
-    ms_percent_cell(table, errors->p90_ape_frac);
-}
 
 static void adapted_cells(ms_table *table, const ms_kernel_score *score)
 {
@@ -135,8 +109,8 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scor
             ms_table_cell(table, "%s", score->op);
             ms_table_cell(table, "%s", score->dtype);
         }
-        errors_cells(table, &score->fitted);
-        errors_cells(table, &score->others);
+        ms_row_errors_cells(table, &score->fitted);
+        ms_row_errors_cells(table, &score->others);
         adapted_cells(table, score);
     }
     ms_table_print(table, out);

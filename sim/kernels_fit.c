@@ -1,5 +1,7 @@
 #include "sim/kernels_fit.h"
 
+#include "sim/run_prices.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +16,8 @@ typedef struct trial {
     ms_profile profile; /* with the coefficients on trial */
     ms_pricer pricer;
     const ms_kernel_row *const *rows;
-    int num_targets;
-    double *targets[MS_FIT_PARAMETERS];
+    int num_rows;
+    ms_law_trial law;
     bool one_rate; /* of attention forward and backward: every row times both at once */
 } trial;
 
@@ -30,20 +32,15 @@ typedef struct law_parameter {
 } law_parameter;
 
 /* What the profile only assumes stays as it is. */
-static void add(ms_fit_problem *problem, trial *t, ms_kernel_fit *out,
-                const law_parameter *p)
+static void add(trial *t, ms_law_fit *out, const law_parameter *p)
 {
-    if (p->target->source == NULL || p->target->from == MS_ASSUMED)
-        return;
-    problem->parameters[problem->num_parameters++] =
-        (ms_fit_parameter){p->key, p->start, p->optional};
-    out->values[out->num_values++] = (ms_kernel_fit_value){
-        .key = p->key, .unit = p->unit, .shipped = p->target->value};
-    t->targets[t->num_targets++] = &p->target->value;
+    const ms_fit_parameter parameter = {p->key, p->start, p->optional};
+    if (p->target->source != NULL && p->target->from != MS_ASSUMED)
+        ms_law_trial_add(&t->law, &parameter, p->unit, &p->target->value, out);
 }
 
 /* Six at most: types below 16 bits take the launch of 16-bit products and the wave of the device as they are, since every row makes its operands. */
-static void add_product(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
+static void add_product(trial *t, ms_law_fit *out)
 {
     const ms_kernel_row *row = t->rows[0];
     ms_gemm_profile *gemm = &t->profile.gemm[row->dtype];
@@ -59,43 +56,42 @@ static void add_product(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
         {"quantise_overhead", MS_UNIT_SECONDS, &gemm->quantise_overhead_s, 8e-6, true},
         {"quantise", MS_UNIT_COUNT, &gemm->quantise_frac, 0.4, false}};
     for (int i = 0; i < 4; i++)
-        add(problem, t, out, &common[i]);
+        add(t, out, &common[i]);
     for (int i = 0; i < 2; i++)
-        add(problem, t, out, row->quantises ? &made[i] : &plain[i]);
+        add(t, out, row->quantises ? &made[i] : &plain[i]);
 }
 
 /* Whether some row has only these passes. */
-static bool any_passes(const trial *t, int num_rows, int passes)
+static bool any_passes(const trial *t, int passes)
 {
-    for (int i = 0; i < num_rows; i++)
+    for (int i = 0; i < t->num_rows; i++)
         if (t->rows[i]->passes == passes)
             return true;
     return false;
 }
 
-static bool any_small_head(const trial *t, int num_rows)
+static bool any_small_head(const trial *t)
 {
-    for (int i = 0; i < num_rows; i++)
+    for (int i = 0; i < t->num_rows; i++)
         if (t->rows[i]->attention.head_dim < 128.0)
             return true;
     return false;
 }
 
 /* Long kernels do not tell their launch from a ramp over the sequence. */
-static bool any_short(const trial *t, int num_rows)
+static bool any_short(const trial *t)
 {
     const double short_s = 1e-3;
-    for (int i = 0; i < num_rows; i++)
+    for (int i = 0; i < t->num_rows; i++)
         if (t->rows[i]->measured_s < short_s)
             return true;
     return false;
 }
 
-static void add_attention(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
+static void add_attention(trial *t, ms_law_fit *out)
 {
     const ms_kernel_row *row = t->rows[0];
     ms_attention_profile *attention = &t->profile.attention[row->kernel];
-    int num_rows = problem->num_points;
     double rate = 0.5 * row->cluster->device.peak_flop_per_s[row->dtype];
     const law_parameter forward = {"forward", MS_UNIT_FLOP_PER_S,
                                    &attention->forward_flop_per_s, rate, false};
@@ -107,21 +103,21 @@ static void add_attention(ms_fit_problem *problem, trial *t, ms_kernel_fit *out)
                                 500.0, true};
     ms_coefficient *overhead = &attention->overhead_s;
     const law_parameter launch = {"overhead", MS_UNIT_SECONDS, overhead, 1e-5, true};
-    bool alone = any_passes(t, num_rows, MS_KERNEL_FORWARD),
-         back = any_passes(t, num_rows, MS_KERNEL_BACKWARD),
-         both = any_passes(t, num_rows, MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD);
+    bool alone = any_passes(t, MS_KERNEL_FORWARD),
+         back = any_passes(t, MS_KERNEL_BACKWARD),
+         both = any_passes(t, MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD);
     t->one_rate = both && !alone && !back;
     if (alone || both)
-        add(problem, t, out, &forward);
+        add(t, out, &forward);
     if (back || (both && alone))
-        add(problem, t, out, &backward);
-    if (any_small_head(t, num_rows))
-        add(problem, t, out, &small);
-    add(problem, t, out, &half);
-    if (any_short(t, num_rows)) { /* of the source's host, whether shipped or not */
+        add(t, out, &backward);
+    if (any_small_head(t))
+        add(t, out, &small);
+    add(t, out, &half);
+    if (any_short(t)) { /* of the source's host, whether shipped or not */
         overhead->source = "host";
         overhead->from = MS_FITTED;
-        add(problem, t, out, &launch);
+        add(t, out, &launch);
     }
 }
 
@@ -151,8 +147,7 @@ static void set_rates(trial *t, const ms_kernel_row *row)
 static double law_s(void *state, const double *parameters, const double *point)
 {
     trial *t = state;
-    for (int i = 0; i < t->num_targets; i++)
-        *t->targets[i] = parameters[i];
+    ms_law_trial_set(&t->law, parameters);
     const ms_kernel_row *row = t->rows[(int)point[0]];
     set_rates(t, row);
     return ms_kernel_row_s(&t->pricer, row);
@@ -189,14 +184,15 @@ static bool is_held_out(const ms_kernel_row *row)
     return row->of_fitted_source && !row->in_half;
 }
 
-static ms_kernel_errors held_out_errors(ms_ctx *cx, const ms_kernel_rows *rows, trial *t,
-                                        const ms_kernel_row *like)
+static ms_row_errors held_out_errors(ms_ctx *cx, const ms_kernel_rows *rows,
+                                     const trial *t, const ms_kernel_row *like)
 {
     law_rows held = collect(cx->arena, rows, like, is_held_out);
-    double *predicted_s = MS_NEW_ARRAY(cx->arena, held.num_rows, double);
+    double *error_fracs = MS_NEW_ARRAY(cx->arena, held.num_rows, double);
     for (int i = 0; i < held.num_rows; i++)
-        predicted_s[i] = ms_kernel_row_s(&t->pricer, held.rows[i]);
-    return ms_kernel_errors_of(cx->arena, held.rows, predicted_s, held.num_rows);
+        error_fracs[i] = ms_run_error_frac(ms_kernel_row_s(&t->pricer, held.rows[i]),
+                                           held.rows[i]->measured_s);
+    return ms_row_errors_of(cx->arena, error_fracs, held.num_rows);
 }
 
 /* ---- one fit ---- */
@@ -214,34 +210,24 @@ static ms_status fit_law(ms_ctx *cx, const ms_kernel_rows *rows, const law_rows 
 {
     const ms_kernel_row *first = used->rows[0];
     trial *t = MS_NEW(cx->arena, trial);
-    double *points = MS_NEW_ARRAY(cx->arena, 2 * used->num_rows, double);
-    int *launch = MS_NEW_ARRAY(cx->arena, used->num_rows, int);
-    for (int i = 0; i < used->num_rows; i++) {
-        points[2 * i] = launch[i] = i;
-        points[2 * i + 1] = used->rows[i]->measured_s;
-    }
+    double *measured_s = MS_NEW_ARRAY(cx->arena, used->num_rows, double);
+    for (int i = 0; i < used->num_rows; i++)
+        measured_s[i] = used->rows[i]->measured_s;
+    ms_law_trial_open(cx->arena, &t->law, measured_s, used->num_rows);
     t->profile = *first->profile;
     t->rows = used->rows;
+    t->num_rows = used->num_rows;
     MS_TRY(ms_kernel_row_pricer(cx, first, &t->pricer));
     t->pricer.profile = &t->profile;
-    *out = (ms_kernel_fit){.profile = first->profile->name,
-                           .law = law_name(cx->arena, first),
-                           .source = first->source};
+    *out = (ms_kernel_fit){
+        .law = {.profile = first->profile->name, .law = law_name(cx->arena, first)},
+        .source = first->source};
     out->shipped_errors = held_out_errors(cx, rows, t, first);
-    ms_fit_problem problem = {.name = out->law,
-                              .law = law_s,
-                              .state = t,
-                              .num_points = used->num_rows,
-                              .num_columns = 2,
-                              .points = points,
-                              .launch = launch,
-                              .seed = 7};
-    (first->is_attention ? add_attention : add_product)(&problem, t, out);
-    MS_TRY(ms_fit_make(cx, &problem, &out->fit));
-    for (int i = 0; i < out->num_values; i++) {
-        out->values[i].fitted = out->fit.values[i];
-        *t->targets[i] = out->fit.values[i].value;
-    }
+    (first->is_attention ? add_attention : add_product)(t, &out->law);
+    t->law.problem.name = out->law.law;
+    t->law.problem.law = law_s;
+    t->law.problem.state = t;
+    MS_TRY(ms_law_trial_fit(cx, &t->law, &out->law));
     set_rates(t, first);
     out->fitted_errors = held_out_errors(cx, rows, t, first);
     return MS_OK;
@@ -250,8 +236,8 @@ static ms_status fit_law(ms_ctx *cx, const ms_kernel_rows *rows, const law_rows 
 static int by_name(const void *a, const void *b)
 {
     const ms_kernel_fit *x = a, *y = b;
-    int order = strcmp(x->profile, y->profile);
-    return order != 0 ? order : strcmp(x->law, y->law);
+    int order = strcmp(x->law.profile, y->law.profile);
+    return order != 0 ? order : strcmp(x->law.law, y->law.law);
 }
 
 ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows, ms_kernels_fit *out)

@@ -3,26 +3,14 @@
 #ifndef MS_SIM_KERNELS_FIT_H
 #define MS_SIM_KERNELS_FIT_H
 
-#include "base/json.h"
-#include "costmodel/fit.h"
 #include "sim/kernel_validation.h"
-
-typedef struct ms_kernel_fit_value {
-    const char *key; /* below gemm.TYPE or attention.KERNEL: "efficiency" */
-    ms_unit unit;
-    double shipped;
-    ms_fit_value fitted;
-} ms_kernel_fit_value;
+#include "sim/law_fit.h"
 
 /* One law of one device. */
 typedef struct ms_kernel_fit {
-    const char *profile;
-    const char *law;    /* "gemm.bf16", "attention.fa3" */
+    ms_law_fit law;
     const char *source; /* of its first row */
-    int num_values;
-    ms_kernel_fit_value values[MS_FIT_PARAMETERS];
-    ms_fit fit; /* of the rows fitted on */
-    ms_kernel_errors shipped_errors,
+    ms_row_errors shipped_errors,
         fitted_errors; /* of the other half of the same sources */
 } ms_kernel_fit;
 

@@ -3,6 +3,7 @@
 
 #include "costmodel/schedule.h"
 #include "sim/runs_priv.h"
+#include "sim/score_print.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -376,7 +377,7 @@ static const char *find_stack(row_reader *r)
     run->stack = ms_run_store_stack(r->cx, r->store, name);
     if (run->stack == NULL)
         return "framework: its stack cannot be read";
-    if (r->cells->flash_attention >= 0)
+    if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
         run->stack =
             ms_run_store_attention(r->store, run->stack, r->cells->flash_attention > 0);
     run->memory_of_first_rank = ms_stack_reports_first_rank(name);
@@ -406,10 +407,12 @@ static const char *check_plan(row_reader *r)
     if (plan->size[MS_TP] > most || plan->size[MS_CP] > most || plan->ep > most ||
         plan->size[MS_PP] > most)
         return "plan: an axis of more than 16384";
-    ms_refusal refusal = ms_plan_refusal(plan, r->run->model);
-    if (refusal == MS_LEGAL)
+    ms_ctx said = {.arena = r->cx->arena};
+    if (ms_plan_check(&said, plan, r->run->model, MS_NOWHERE) == MS_OK)
         return NULL;
-    return ms_arena_printf(r->cx->arena, "plan: %s", ms_refusal_names[refusal]);
+    return ms_arena_printf(r->cx->arena, "plan: %s" MS_REMARK "%s)",
+                           ms_refusal_names[ms_plan_refusal(plan, r->run->model)],
+                           said.first->message);
 }
 
 /* NULL, or why the row cannot be predicted. */
@@ -473,6 +476,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     run->complete = run->reason == NULL;
     if (run->complete) {
         row_reader r = {cx, store, cells, run, {.arena = cx->arena}};
+        ms_run_odd_cells_note(cells, &r.notes);
         run->reason = resolve(&r);
         run->defaults = r.notes.text;
     }

@@ -10,12 +10,13 @@ typedef struct ms_published_run {
     int line;
     const char *id; /* "line 17" for a row that is malformed or without id */
     const char *source;
-    const char *reason;       /* why it cannot be predicted; NULL: it can */
+    const char *
+        reason; /* why it cannot be predicted; NULL: it can. A remark of this row alone ends it: "plan: batch (24 ...)" */
     const char *fault;        /* what is malformed; NULL: nothing */
     bool complete;            /* states architecture, layout, GPUs and a measurement */
     bool changes_mathematics; /* of the model: not comparable, reported apart */
-    const char
-        *defaults; /* what was filled in: "zero 1, recompute none"; NULL: nothing */
+    const char *
+        defaults; /* what was filled in, or not taken as it stands: "zero 1, recompute none, cp 0 taken as 1"; NULL: nothing */
     /* what ranking groups share besides the plan's numbers, as the file writes it; NULL: not stated */
     const char *model_text, *gpu_type, *precision;
     const char *framework, *network; /* likewise */

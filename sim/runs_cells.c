@@ -77,3 +77,34 @@ const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
     const char *fault = ms_cells_read(arena, found, row, out);
     return fault == NULL && out->id == NULL ? "the row has no id" : fault;
 }
+
+typedef struct named_cell {
+    const char *name;
+    long value;
+} named_cell;
+
+void ms_run_odd_cells_note(const ms_run_cells *c, ms_run_notes *notes)
+{
+    const long most_per_node = 64;
+    const named_cell yes_or_no[] = {{"gated_ffn", c->gated_ffn},
+                                    {"tied_embeddings", c->tied_embeddings},
+                                    {"sp", c->sp},
+                                    {"async_tp", c->async_tp}};
+    const named_cell sizes[] = {{"dp_replicate", c->dp_replicate},
+                                {"dp_shard", c->dp_shard},
+                                {"cp", c->cp},
+                                {"ep", c->ep}};
+    for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++)
+        if (yes_or_no[i].value > 1)
+            ms_run_note(notes, "%s %ld taken as 1", yes_or_no[i].name,
+                        yes_or_no[i].value);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value == 0)
+            ms_run_note(notes, "%s 0 taken as 1", sizes[i].name);
+    if (c->flash_attention == MS_CELL_UNREAD || c->flash_attention > 1)
+        ms_run_note(notes, "flash_attention is neither 0 nor 1 and is passed over");
+    if (c->gpus_per_node == MS_CELL_UNREAD || c->gpus_per_node == 0 ||
+        c->gpus_per_node > most_per_node)
+        ms_run_note(notes, "gpus_per_node is not 1 to %ld and is passed over",
+                    most_per_node);
+}

@@ -83,6 +83,9 @@ typedef struct ms_run_notes {
 void ms_run_note(ms_run_notes *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Notes cells that do not say what their column is for, and what they are taken as. */
+void ms_run_odd_cells_note(const ms_run_cells *cells, ms_run_notes *notes);
+
 typedef struct ms_run_store ms_run_store;
 ms_run_store *ms_run_store_open(ms_arena *arena);
 /* NULL with a reason when it cannot be loaded. */

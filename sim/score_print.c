@@ -1,5 +1,7 @@
 #include "sim/score_print.h"
 
+#include "costmodel/statistics.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,37 @@ void ms_signed_percent_cell(ms_table *table, double frac)
         ms_table_cell(table, "%+.1f", 100.0 * frac);
 }
 
+ms_row_errors ms_row_errors_of(ms_arena *arena, double *error_fracs, int num_rows)
+{
+    double *sizes = MS_NEW_ARRAY(arena, num_rows, double);
+    for (int i = 0; i < num_rows; i++)
+        sizes[i] = fabs(error_fracs[i]);
+    return (ms_row_errors){num_rows, ms_quantile(sizes, num_rows, 0.5),
+                           ms_quantile(sizes, num_rows, 0.9),
+                           ms_quantile(error_fracs, num_rows, 0.5)};
+}
+
+void ms_row_errors_write(ms_jout *out, const char *key, const ms_row_errors *errors)
+{
+    ms_jout_key(out, key);
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "n", errors->num_rows);
+    ms_jout_number_field(out, "median_ape", errors->median_ape_frac);
+    ms_jout_number_field(out, "bias", errors->bias_frac);
+    ms_jout_number_field(out, "p90_ape", errors->p90_ape_frac);
+    ms_jout_end_object(out);
+}
+
+void ms_row_errors_cells(ms_table *table, const ms_row_errors *errors)
+{
+    ms_table_cell(table, "%d", errors->num_rows);
+    ms_percent_cell(table, errors->median_ape_frac);
+    ms_signed_percent_cell(table, errors->bias_frac);
+    ms_percent_cell(table, errors->p90_ape_frac);
+}
+
+/* ---- what is left out ---- */
+
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -34,6 +67,12 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_
 {
     if (num_reasons == 0)
         return;
+    for (int i = 0; i < num_reasons; i++) {
+        const char *remark = strstr(reasons[i], MS_REMARK);
+        if (remark != NULL)
+            reasons[i] =
+                ms_arena_strndup(arena, reasons[i], (size_t)(remark - reasons[i]));
+    }
     qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
     fprintf(out, "\nskipped\n");
     ms_table *table = ms_table_new(arena, "<reason|rows");
@@ -45,4 +84,14 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_
         ms_table_cell(table, "%d", end - first);
     }
     ms_table_print(table, out);
+}
+
+void ms_skipped_write(ms_jout *out, int line, const char *system, const char *reason)
+{
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "line", line);
+    if (system != NULL)
+        ms_jout_text_field(out, "system", system);
+    ms_jout_text_field(out, "reason", reason);
+    ms_jout_end_object(out);
 }

@@ -140,6 +140,21 @@ static ms_status unknown_key(ms_ctx *cx, const char *option, const char *word)
     return MS_EINPUT;
 }
 
+static bool has_key(const ms_run_keys *keys, int key)
+{
+    for (int i = 0; i < keys->num_keys; i++)
+        if (keys->keys[i] == key)
+            return true;
+    return false;
+}
+
+/* The same keys, in the same order. */
+static bool same_keys(const ms_run_keys *a, const ms_run_keys *b)
+{
+    return a->num_keys == b->num_keys &&
+           memcmp(a->keys, b->keys, (size_t)a->num_keys * sizeof *a->keys) == 0;
+}
+
 static ms_status parse_joined(ms_ctx *cx, const char *option, const char *text,
                               ms_run_keys *out)
 {
@@ -152,12 +167,14 @@ static ms_status parse_joined(ms_ctx *cx, const char *option, const char *text,
             key++;
         if (key == NUM_KNOWN_KEYS)
             return unknown_key(cx, option, word);
+        rest = rest[length] == '+' ? rest + length + 1 : NULL;
+        if (has_key(out, key))
+            continue;
         if (out->num_keys == MS_MAX_JOINED_KEYS)
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                            "%s: \"%s\" joins more than %d keys", option, text,
                            MS_MAX_JOINED_KEYS);
         out->keys[out->num_keys++] = key;
-        rest = rest[length] == '+' ? rest + length + 1 : NULL;
     }
     return MS_OK;
 }
@@ -172,8 +189,13 @@ ms_status ms_run_keys_parse(ms_ctx *cx, const char *option, const char *text,
     for (const char *rest = text; rest != NULL;) {
         size_t length = strcspn(rest, ",");
         MS_MAKE_ROOM(cx->arena, *out, *num, capacity, 4);
-        ms_status parsed = parse_joined(
-            cx, option, ms_arena_strndup(cx->arena, rest, length), &(*out)[(*num)++]);
+        ms_run_keys *keys = &(*out)[*num];
+        ms_status parsed =
+            parse_joined(cx, option, ms_arena_strndup(cx->arena, rest, length), keys);
+        int same = 0;
+        while (same < *num && !same_keys(&(*out)[same], keys))
+            same++;
+        *num += same == *num; /* one that is there already is not printed twice */
         status = parsed != MS_OK ? parsed : status; /* all errors are recorded */
         rest = rest[length] == ',' ? rest + length + 1 : NULL;
     }

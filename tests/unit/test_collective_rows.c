@@ -46,7 +46,7 @@ static void systems_become_clusters(void **state)
         {"s,GCP a3-megagpu-8g (H100 TCPXO),16,2,all_gather,,1e6,100", "h100-tcpxo"},
         {"s,GCP a3-highgpu-8g (H100 TCPX),16,2,all_gather,,1e6,100", "h100-tcpx"},
         {"s,OCI BM.GPU.B4.8 (A100-40; RoCE),16,2,all_reduce,,1e6,100", "a100-roce"},
-        {"s,H20 of a node,8,1,alltoall,,1e6,100", "hgx-h100"},
+        {"s,H20 of a node,8,1,alltoall,,1e6,100", "hgx-h20"},
         {"s,H200 of a node,8,1,alltoall,,1e6,100", "hgx-h200"},
         {"s,GB200 NVL72,144,36,all_reduce,,1e6,100", "gb200-nvl72"},
     };

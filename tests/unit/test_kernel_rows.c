@@ -121,9 +121,9 @@ static void fit_finds_what_made_the_times(void **state)
     ms_kernels_fit fit;
     ASSERT_OK(ms_kernels_fit_make(cx, &rows, &fit), cx);
     ASSERT_INT(fit.num_fits, 1);
-    ASSERT_INT(fit.fits[0].num_values, 1);
-    ASSERT_TEXT(fit.fits[0].values[0].key, "efficiency");
-    ASSERT_NEAR(fit.fits[0].values[0].fitted.value, 0.6, 1e-6);
+    ASSERT_INT(fit.fits[0].law.num_values, 1);
+    ASSERT_TEXT(fit.fits[0].law.values[0].key, "efficiency");
+    ASSERT_NEAR(fit.fits[0].law.values[0].fitted.value, 0.6, 1e-6);
     assert_true(fit.fits[0].fitted_errors.num_rows > 10);
     assert_true(fit.fits[0].fitted_errors.median_ape_frac < 1e-6);
     assert_true(fit.fits[0].shipped_errors.bias_frac < -0.1);

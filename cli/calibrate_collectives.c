@@ -1,0 +1,33 @@
+#include "cli/calibrate_collectives.h"
+
+#include "cli/output.h"
+#include "cli/validate_collectives.h"
+#include "sim/collectives_fit.h"
+
+static ms_status fit_and_report(ms_ctx *cx, const ms_args *args,
+                                const ms_collective_rows *rows, bool holdout, FILE *out)
+{
+    ms_collectives_fit fit;
+    MS_TRY(ms_collectives_fit_make(cx, rows, holdout, &fit));
+    if (args->common.json) {
+        ms_jout json = ms_jout_open(out);
+        ms_collectives_fit_write_json(&json, &fit);
+        ms_jout_close(&json);
+    } else {
+        ms_collectives_fit_print(out, cx->arena, &fit, holdout);
+    }
+    return MS_OK;
+}
+
+ms_status ms_calibrate_from_collectives(ms_ctx *cx, const ms_args *args,
+                                        const ms_table_file *table, bool holdout)
+{
+    ms_collective_rows rows;
+    ms_output out; /* before the work, so that what cannot be written is known at once */
+    MS_TRY(ms_output_check_distinct(
+        cx, (const char *const[]){table->path, args->common.output}, 2));
+    MS_TRY(ms_collective_rows_read(cx, table->name, table->text, table->length, &rows));
+    ms_collective_faults_note(cx, &rows);
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    return ms_output_close(cx, &out, fit_and_report(cx, args, &rows, holdout, out.file));
+}
