@@ -161,6 +161,10 @@ static const ms_field stack_fields[] = {
      .offset = AT(stack.shares_token_copies),
      .help = "a token goes to a node once, whichever of its experts are there"},
     {.kind = MS_FIELD_BOOL,
+     .key = "splits_experts",
+     .offset = AT(stack.splits_experts),
+     .help = "runs that do not say have etp = tp for experts wider than the hidden size"},
+    {.kind = MS_FIELD_BOOL,
      .key = "recomputes_by_need",
      .offset = AT(stack.recomputes_by_need),
      .help =

@@ -85,6 +85,8 @@ typedef struct ms_stack {
     bool
         shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
     bool
+        splits_experts; /* runs that do not say split wide experts over tp, as Megatron Core does by default (sim/runs.c) */
+    bool
         recomputes_by_need; /* its published runs do not say what they compute again: as little as fits (sim/run_prices.h) */
     bool
         keeps_gate; /* of a gated MLP the activated gate, too: activation and product are two operations */
