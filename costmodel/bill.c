@@ -42,6 +42,18 @@ static double loss_share(ms_op op)
     }
 }
 
+/* Where accumulation is fused into the products of weight gradients, their results are sums that are read, added to and written. */
+static ms_gemm_shape product_of(const ms_program *program, const ms_node *node,
+                                const ms_stack *stack)
+{
+    ms_gemm_shape shape = ms_node_gemm(program, node);
+    bool adds = program->tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT &&
+                stack->accumulate_bytes.value == 0.0;
+    if (adds)
+        shape.result_bytes = 2.0 * stack->grad_bytes.value;
+    return shape;
+}
+
 double ms_node_compute_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -59,7 +71,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return 0.0;
     case MS_OP_EINSUM:
     case MS_OP_GROUPED:
-        return ms_gemm_s(pricer, ms_node_gemm(program, node));
+        return ms_gemm_s(pricer, product_of(program, node, stack));
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
         return ms_attention_s(pricer, ms_node_attention(program, node)) +
