@@ -88,9 +88,13 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     }
 }
 
-/* A ring launches an attention a step, and merges all results but the first. */
-static int num_kernels(const ms_program *program, const ms_node *node)
+/* A ring launches an attention a step, and merges all results but the first. Grouped products may be a product, and casts, of each expert. */
+static int num_kernels(const ms_program *program, const ms_node *node,
+                       const ms_stack *stack)
 {
+    double per_expert = stack->expert_launches.value;
+    if (node->op == MS_OP_GROUPED && per_expert > 0.0)
+        return (int)lround(per_expert * ms_node_gemm(program, node).batch);
     if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS)
         return 0;
     return ms_node_is_ring(program, node)
@@ -111,11 +115,11 @@ static double *segments_of(ms_bill_segments *segments, ms_pass pass)
 }
 
 static void add_node(const ms_program *program, const ms_node *node, double seconds,
-                     ms_bill *bill)
+                     const ms_stack *stack, ms_bill *bill)
 {
     int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
     double flop = ms_node_flop(program, node);
-    int kernels = num_kernels(program, node);
+    int kernels = num_kernels(program, node, stack);
     bill->compute_s[pass] += seconds;
     bill->flop[pass] += flop;
     bill->kernels[pass] += kernels;
@@ -138,7 +142,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
             continue; /* once a step, not once a micro-batch */
         double seconds = ms_node_compute_s(program, node, pricer);
         segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
-        add_node(program, node, seconds, bill);
+        add_node(program, node, seconds, pricer->stack, bill);
     }
 }
 

@@ -92,6 +92,8 @@ static const ms_field stack_fields[] = {
              "left out: nothing"},
     OPTIONAL(stalling_node_frac, "stalling_nodes", 1,
              "share of nodes that make a run stall"),
+    OPTIONAL(expert_launches, "expert_launches", 1000,
+             "host time of a grouped product for each expert of the rank, in launches"),
     FIGURE(launch_frac, "launch_frac", 0, 10,
            "of the launch time that remains per kernel"),
     FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,
