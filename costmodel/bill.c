@@ -54,6 +54,23 @@ static ms_gemm_shape product_of(const ms_program *program, const ms_node *node,
     return shape;
 }
 
+/* What the biases of experts' results move beside their products, two fifths of it forward. */
+static double expert_bias_s(const ms_program *program, const ms_node *node,
+                            const ms_pricer *pricer)
+{
+    bool forward = node->pass == MS_PASS_FORWARD || node->pass == MS_PASS_RECOMPUTE;
+    int result = forward ? node->out[0] : node->in[0];
+    const char *dims = program->tensors[result].dims;
+    bool has_bias = program->model->moe.expert_bias &&
+                    node->pass != MS_PASS_BACKWARD_WEIGHT &&
+                    ms_dtype_bytes(pricer->compute) >= 2.0;
+    if (!has_bias || dims[0] != MS_DIM_ROWS || dims[1] != MS_DIM_HIDDEN)
+        return 0.0;
+    return ms_stream_s(pricer, (forward ? 0.4 : 0.6) *
+                                   pricer->stack->expert_bias_bytes.value *
+                                   ms_tensor_local_elements(program, result));
+}
+
 double ms_node_compute_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -70,8 +87,10 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     case MS_OP_BIAS: /* added in the product's epilogue */
         return 0.0;
     case MS_OP_EINSUM:
-    case MS_OP_GROUPED:
         return ms_gemm_s(pricer, product_of(program, node, stack));
+    case MS_OP_GROUPED:
+        return ms_gemm_s(pricer, product_of(program, node, stack)) +
+               expert_bias_s(program, node, pricer);
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
         return ms_attention_s(pricer, ms_node_attention(program, node)) +

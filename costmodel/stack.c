@@ -92,6 +92,9 @@ static const ms_field stack_fields[] = {
              "left out: nothing"},
     OPTIONAL(stalling_node_frac, "stalling_nodes", 1,
              "share of nodes that make a run stall"),
+    OPTIONAL(expert_bias_bytes, "expert_bias_bytes", 1000,
+             "memory traffic of the biases of experts' results per element, in 16-bit "
+             "computations"),
     OPTIONAL(expert_launches, "expert_launches", 1000,
              "host time of a grouped product for each expert of the rank, in launches"),
     FIGURE(launch_frac, "launch_frac", 0, 10,
