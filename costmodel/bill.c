@@ -42,6 +42,35 @@ static double loss_share(ms_op op)
     }
 }
 
+/* Where accumulation is fused into the products of weight gradients, their results are sums that are read, added to and written. */
+static ms_gemm_shape product_of(const ms_program *program, const ms_node *node,
+                                const ms_stack *stack)
+{
+    ms_gemm_shape shape = ms_node_gemm(program, node);
+    bool adds = program->tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT &&
+                stack->accumulate_bytes.value == 0.0;
+    if (adds)
+        shape.result_bytes = 2.0 * stack->grad_bytes.value;
+    return shape;
+}
+
+/* What the biases of experts' results move beside their products, two fifths of it forward. */
+static double expert_bias_s(const ms_program *program, const ms_node *node,
+                            const ms_pricer *pricer)
+{
+    bool forward = node->pass == MS_PASS_FORWARD || node->pass == MS_PASS_RECOMPUTE;
+    int result = forward ? node->out[0] : node->in[0];
+    const char *dims = program->tensors[result].dims;
+    bool has_bias = program->model->moe.expert_bias &&
+                    node->pass != MS_PASS_BACKWARD_WEIGHT &&
+                    ms_dtype_bytes(pricer->compute) >= 2.0;
+    if (!has_bias || dims[0] != MS_DIM_ROWS || dims[1] != MS_DIM_HIDDEN)
+        return 0.0;
+    return ms_stream_s(pricer, (forward ? 0.4 : 0.6) *
+                                   pricer->stack->expert_bias_bytes.value *
+                                   ms_tensor_local_elements(program, result));
+}
+
 double ms_node_compute_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -58,8 +87,10 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     case MS_OP_BIAS: /* added in the product's epilogue */
         return 0.0;
     case MS_OP_EINSUM:
+        return ms_gemm_s(pricer, product_of(program, node, stack));
     case MS_OP_GROUPED:
-        return ms_gemm_s(pricer, ms_node_gemm(program, node));
+        return ms_gemm_s(pricer, product_of(program, node, stack)) +
+               expert_bias_s(program, node, pricer);
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
         return ms_attention_s(pricer, ms_node_attention(program, node)) +
@@ -76,9 +107,13 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     }
 }
 
-/* A ring launches an attention a step, and merges all results but the first. */
-static int num_kernels(const ms_program *program, const ms_node *node)
+/* A ring launches an attention a step, and merges all results but the first. Grouped products may be a product, and casts, of each expert. */
+static int num_kernels(const ms_program *program, const ms_node *node,
+                       const ms_stack *stack)
 {
+    double per_expert = stack->expert_launches.value;
+    if (node->op == MS_OP_GROUPED && per_expert > 0.0)
+        return (int)lround(per_expert * ms_node_gemm(program, node).batch);
     if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS)
         return 0;
     return ms_node_is_ring(program, node)
@@ -99,11 +134,11 @@ static double *segments_of(ms_bill_segments *segments, ms_pass pass)
 }
 
 static void add_node(const ms_program *program, const ms_node *node, double seconds,
-                     ms_bill *bill)
+                     const ms_stack *stack, ms_bill *bill)
 {
     int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
     double flop = ms_node_flop(program, node);
-    int kernels = num_kernels(program, node);
+    int kernels = num_kernels(program, node, stack);
     bill->compute_s[pass] += seconds;
     bill->flop[pass] += flop;
     bill->kernels[pass] += kernels;
@@ -126,7 +161,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
             continue; /* once a step, not once a micro-batch */
         double seconds = ms_node_compute_s(program, node, pricer);
         segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
-        add_node(program, node, seconds, bill);
+        add_node(program, node, seconds, pricer->stack, bill);
     }
 }
 

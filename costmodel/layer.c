@@ -352,12 +352,20 @@ static void route(ms_builder *b, int x, int *probability, int *choice)
     ms_emit(b, &node);
 }
 
-/* With whole experts (etp 1) every tp rank sends its own tokens; with experts split over etp = tp all of
- * them hold the same tokens. */
+/* Every tp rank sends its own tokens. */
 static int for_experts(ms_builder *b, int tensor)
 {
-    bool split = b->program->mesh_size[MS_SPARSE_MESH][2] > 1;
-    return ms_convert(b, tensor, 2, split ? ms_replicate : ms_shard(MS_DIM_SEQUENCE));
+    return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
+}
+
+/* Experts split over etp take the rows of all etp ranks, which are gathered after they have travelled, and give partial sums, which are scattered before
+ * they travel back (Megatron Core, MoEAlltoAllTokenDispatcher): so each row goes over ep once. */
+static int exchanged_experts(ms_builder *b, int rows, int choice)
+{
+    rows = exchange(b, "experts.dispatch", rows, choice, false);
+    rows = experts(b, ms_convert(b, rows, 2, ms_replicate), choice);
+    rows = ms_convert(b, rows, 2, ms_shard(MS_DIM_ROWS));
+    return exchange(b, "experts.combine", rows, choice, true);
 }
 
 static int routed_experts(ms_builder *b, int x)
@@ -372,9 +380,7 @@ static int routed_experts(ms_builder *b, int x)
     add_input(&permute, choice);
     int rows = add_output(&permute, activation(b, "experts.permute", "rh"));
     ms_emit(b, &permute);
-    rows = exchange(b, "experts.dispatch", rows, choice, false);
-    rows = experts(b, rows, choice);
-    rows = exchange(b, "experts.combine", rows, choice, true);
+    rows = exchanged_experts(b, rows, choice);
     ms_node unpermute = operation(MS_OP_UNPERMUTE, "experts.unpermute");
     add_input(&unpermute, rows);
     add_input(&unpermute, probability);

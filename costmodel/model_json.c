@@ -120,6 +120,8 @@ static const ms_field moe_fields[] = {
          "MLP size of one routed expert"),
     SIZE("shared_ffn_hidden", AT(model.moe.shared_ffn_hidden), false, 0,
          "MLP size of all shared experts together"),
+    FLAG("expert_bias", AT(model.moe.expert_bias), false,
+         "the experts' products have biases; their traffic is priced"),
     FLAG("shared_gate", AT(model.moe.shared_gate), false, "a gate on the shared expert"),
     WORD("router", AT(model.moe.router), ms_router_words, true, "kind of router"),
     FLAG("router_bias", AT(model.moe.router_bias), false, "a correction bias per expert"),
@@ -281,6 +283,8 @@ static void write_moe(ms_jout *out, const ms_model *model)
     ms_jout_text_field(out, "router", ms_router_words[model->moe.router]);
     ms_jout_bool_field(out, "router_bias", model->moe.router_bias);
     ms_jout_bool_field(out, "norm_topk", model->moe.norm_topk);
+    if (model->moe.expert_bias)
+        ms_jout_bool_field(out, "expert_bias", true);
     ms_jout_end_object(out);
 }
 

@@ -374,10 +374,10 @@ static bool ffn_divides(const ms_plan *plan, const ms_model *model)
 }
 
 /* A part of the sequence per cp rank (two with head-tail balance), each divided by tp again. */
-/* Whole experts (etp 1) take the tokens of each tp rank apart, as sequence parallelism does. */
+/* Experts take the tokens of each tp rank apart, as sequence parallelism does. */
 static bool splits_sequence(const ms_plan *plan, const ms_model *model)
 {
-    return plan->sequence_parallel || (model->moe.num_experts > 0 && plan->etp == 1);
+    return plan->sequence_parallel || model->moe.num_experts > 0;
 }
 
 static bool sequence_divides(const ms_plan *plan, const ms_model *model)

@@ -284,9 +284,6 @@ static void place_exchange(ms_builder *b, const ms_node *node)
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
         out->at[axis] = ms_axis_active(program, out->mesh, axis) ? ms_shard(MS_DIM_ROWS)
                                                                  : ms_replicate;
-    if (program->mesh_size[MS_SPARSE_MESH][2] > 1)
-        out->at[2] =
-            rows->at[2]; /* etp ranks hold the same rows, or partial sums of them */
 }
 
 int ms_emit(ms_builder *b, ms_node *node)

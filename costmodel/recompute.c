@@ -7,10 +7,12 @@
 #include <assert.h>
 #include <string.h>
 
+/* Inputs of linear layers; rows that ranks of etp share are gathered by the dispatcher, and their products keep what it gives (Megatron Core). */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node)
 {
     return program->key.regather && node->op == MS_OP_REDISTRIBUTE &&
-           node->from.kind == MS_SHARD && node->to.kind == MS_REPLICATE;
+           node->from.kind == MS_SHARD && node->to.kind == MS_REPLICATE &&
+           node->from.dim != MS_DIM_ROWS;
 }
 
 static int output_index(const ms_node *node, int tensor)

@@ -38,6 +38,10 @@ typedef struct ms_stack {
     ms_coefficient
         stalling_node_frac; /* nodes that make a run stall, a share of all: a run of n nodes stalls with probability 1 - (1 - this)^n */
     ms_coefficient
+        expert_bias_bytes; /* HBM traffic of the biases of experts' results per element of them, forward and backward; 0: in the product's epilogue */
+    ms_coefficient
+        expert_launches; /* host time of a grouped product for each expert of the rank, in launches; 0: one kernel for all experts */
+    ms_coefficient
         launch_frac; /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
     ms_coefficient
         tp_overlap_frac; /* share of TP traffic that hides behind its matrix product without async TP */
@@ -84,6 +88,8 @@ typedef struct ms_stack {
         holds_gathers_alone; /* without a pipeline they are held in memory all the same; whether such a stack holds them is known only to be either (ms_stack_with_gathers) */
     bool
         shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
+    bool
+        splits_experts; /* runs that do not say split wide experts over tp, as Megatron Core does by default (sim/runs.c) */
     bool
         recomputes_by_need; /* its published runs do not say what they compute again: as little as fits (sim/run_prices.h) */
     bool

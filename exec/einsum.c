@@ -136,9 +136,11 @@ bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out)
 
 static long rows_of_expert(const ms_routing *routing, long expert)
 {
-    long rows = 0;
-    for (long source = 0; source < routing->num_sources; source++)
-        rows += routing->counts[source * routing->num_experts + expert];
+    bool whole = routing->num_sharers == 0;
+    const long *counts = whole ? routing->counts : routing->shared;
+    long rows = 0, num = whole ? routing->num_sources : routing->num_sharers;
+    for (long i = 0; i < num; i++)
+        rows += counts[i * routing->num_experts + expert];
     return rows;
 }
 

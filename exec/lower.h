@@ -7,7 +7,8 @@
 #include "exec/rank.h"
 
 /* REDISTRIBUTE: all-gather, reduce-scatter, all-reduce, all-to-all (S(i) to S(j), strided shards too), local slice and divide, along any dim.
- * Sharded dims are split evenly. Rows are as many on all ranks of the group, and never what is split. */
+ * Sharded dims are split evenly. Rows are as many on all ranks of the group and not what is split, but where ranks share experts: then each holds those that it got,
+ * or all of them, ordered by (expert, rank, source, source row). */
 ms_status ms_lower_redistribute(ms_rank *rank, const ms_op_call *call);
 
 /* Before a dispatch, forward: how many rows go where. From `choice` [b s k] of this rank; counts are exchanged within the ep group.

@@ -32,6 +32,35 @@ static ms_status exchange_counts(ms_rank *rank, const ms_op_call *call,
     return ms_lower_carry_out(rank, &transfer);
 }
 
+/* What each rank that shares the experts got for them. The group is that of the tp ranks, whose transfers the program makes after those of the dispatch. */
+static ms_status share_counts(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
+                              ms_routing *routing)
+{
+    long etp = call->program->mesh_size[MS_SPARSE_MESH][2], num = routing->num_experts;
+    if (etp == 1)
+        return MS_OK;
+    long *own = MS_NEW_ARRAY(rank->scratch, num, long),
+         *shared = MS_NEW_ARRAY(arena, etp * num, long);
+    for (long i = 0; i < routing->num_sources * num; i++)
+        own[i % num] += routing->counts[i];
+    routing->num_sharers = (int)etp;
+    routing->shared = shared;
+    const ms_node_comm comm = {MS_ALL_GATHER, MS_SPARSE_MESH, 2, 0.0};
+    ms_transfer transfer = ms_lower_transfer(call, &comm);
+    transfer.kind = MS_TRANSFER_ALL_GATHER;
+    transfer.scalar = MS_SCALAR_LONG;
+    transfer.on_host = true;
+    transfer.send = own;
+    transfer.receive = shared;
+    transfer.count = num;
+    transfer.predicted = NULL;
+    transfer.predicted_s = 0.0;
+    MS_TRY(ms_lower_carry_out(rank, &transfer));
+    for (long i = 0; i < etp * num; i++)
+        routing->num_shared_rows += shared[i];
+    return MS_OK;
+}
+
 ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
                          ms_routing **out)
 {
@@ -58,7 +87,7 @@ ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
     MS_TRY(exchange_counts(rank, call, routing, counts));
     for (long i = 0; i < num_experts; i++)
         routing->num_rows += counts[i];
-    return MS_OK;
+    return share_counts(rank, arena, call, routing);
 }
 
 /* ---- rows ---- */

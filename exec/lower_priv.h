@@ -25,6 +25,12 @@ ms_status ms_lower_start_hop(ms_rank *rank, const ms_members *members,
 /* Nothing for a hop that was not started. */
 ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop);
 
+/* Whether rows that differ between the ranks of the group are gathered, or sums of them scattered: those of experts that the ranks share. */
+bool ms_lower_shares_rows(const ms_op_call *call);
+/* The rows that each rank got become those of all, ordered by (expert, rank, the rank's order); or back, as sums. */
+ms_status ms_lower_share_rows(ms_rank *rank, const ms_op_call *call,
+                              const ms_node_comm *comm);
+
 /* Element of `whole` with which the box begins. */
 long ms_lower_first_of(const ms_local *box, const ms_local *whole);
 /* Copies a box of a tensor from one local part of it to another; both contain the box; elements are as those of `from`. */

@@ -74,7 +74,7 @@ static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
     }
 }
 
-/* Rows have no common order between ranks: all of a group hold the same ones. */
+/* Rows have no common order between ranks: all of a group hold the same ones (others: exec/lower_rows.c). */
 static void set_rows(const ms_op_call *call, ms_local *local)
 {
     const char *dims = call->program->tensors[call->node->in[0]].dims;
@@ -185,6 +185,8 @@ ms_status ms_lower_redistribute(ms_rank *rank, const ms_op_call *call)
             change_locally(rank, call);
         return MS_OK;
     }
+    if (rank->backend->has_values && ms_lower_shares_rows(call))
+        return ms_lower_share_rows(rank, call, &comm);
     ms_transfer transfer = ms_lower_transfer(call, &comm);
     transfer.kind = kind_of(comm.collective);
     if (!rank->backend->has_values)

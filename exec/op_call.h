@@ -42,7 +42,19 @@ typedef struct ms_routing {
     const long *
         sent; /* (num_sources, num_experts): rows of this rank for each expert of each ep rank */
     long num_rows; /* sum of counts */
+    /* Ranks that share the experts (etp) gather what each of them got, for each expert in the order of the ranks. */
+    int num_sharers;      /* 0: the experts are whole */
+    const long *shared;   /* (num_sharers, num_experts) */
+    long num_shared_rows; /* sum of shared */
 } ms_routing;
+
+/* Rows that a rank holds of a tensor of the sparse mesh. */
+static inline long ms_routing_rows(const ms_routing *routing, const ms_tensor *tensor)
+{
+    bool own = tensor->at[2].kind == MS_SHARD && tensor->at[2].dim == MS_DIM_ROWS;
+    return own || routing->num_sharers == 0 ? routing->num_rows
+                                            : routing->num_shared_rows;
+}
 
 /* Type of a tensor's elements in the memory of a rank: masks are bytes; what the program keeps wider than its compute type is a statistic. */
 ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,

@@ -144,7 +144,7 @@ static void size_rows(const ms_part_run *run, int tensor)
         !run->rank->backend->has_values)
         return;
     int dim = (int)(rows - t->dims);
-    cell->shape[dim] = run->tensors->routing->num_rows;
+    cell->shape[dim] = ms_routing_rows(run->tensors->routing, t);
     cell->count = 1;
     for (int i = 0; i < cell->num_dims; i++)
         cell->count *= cell->shape[i];

@@ -103,6 +103,21 @@ static void set_data_parallel(row_reader *r)
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
 }
 
+/* Megatron Core's expert_tensor_parallel_size is tp unless given. Recipes of models with experts narrower than the hidden size give 1 (DeepSeek-V3, Qwen3),
+ * those of wide experts leave it (Mixtral, Grok-1, Llama 4): assumed of others. What does not divide cannot have been. */
+static void set_expert_tensor(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    const ms_model *model = r->run->model;
+    long tp = plan->size[MS_TP];
+    if (!r->run->stack->splits_experts || tp == 1 || model->moe.num_experts == 0)
+        return;
+    plan->etp = model->moe.ffn_hidden > model->hidden ? tp : 1;
+    if (ms_plan_refusal(plan, r->run->model) != MS_LEGAL)
+        plan->etp = 1;
+    ms_run_note(&r->notes, "etp %ld", plan->etp);
+}
+
 /* "DeepSpeed ZeRO-3", "zero stage 2"; -1: none is named. */
 static long zero_in(const char *framework)
 {
@@ -442,6 +457,7 @@ static const char *resolve(row_reader *r)
     }
     set_zero(r);
     set_tensor(r);
+    set_expert_tensor(r);
     return check_plan(r);
 }
 

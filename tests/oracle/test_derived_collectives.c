@@ -232,6 +232,34 @@ static void tp_ranks_share_the_exchange(void **state)
     expect(layer, false, TP + 1, MS_ALL_TO_ALL, (traffic){2, 2.0 * bytes});
 }
 
+/* Megatron Core's dispatcher (MoEAlltoAllTokenDispatcher): the all-to-alls move each tp rank's own tokens, and all rows are gathered and scattered within etp. */
+static void split_experts_gather_after_the_exchange(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_model *model = model_named(cx, "mixtral-8x7b");
+    ms_program_key key = key_of(MS_PART_LAYER, 4, true);
+    const ms_program *whole = make(cx, model, key, 2);
+    traffic before[2][2];
+    for (int pass = 0; pass < 2; pass++) {
+        before[pass][0] = traffic_of(whole, pass == 0, TP, MS_ALL_GATHER);
+        before[pass][1] = traffic_of(whole, pass == 0, TP, MS_REDUCE_SCATTER);
+    }
+    key.ep = 2;
+    key.etp = 4;
+    const ms_program *layer = make(cx, model, key, 2);
+    double rows = 2.0 * stream_bytes(model);
+    for (int pass = 0; pass < 2; pass++) {
+        bool forward = pass == 0;
+        expect(layer, forward, TP + 1, MS_ALL_TO_ALL, (traffic){2, 2.0 * rows / 4.0});
+        traffic gather = before[pass][0], scatter = before[pass][1];
+        expect(layer, forward, TP, MS_ALL_GATHER,
+               (traffic){gather.count + 1, gather.bytes + rows});
+        expect(layer, forward, TP, MS_REDUCE_SCATTER,
+               (traffic){scatter.count + 1, scatter.bytes + rows});
+    }
+}
+
 static void one_rank_needs_no_traffic(void **state)
 {
     (void)state;
@@ -380,6 +408,7 @@ int main(void)
         cmocka_unit_test(context_parallelism_gathers_keys_and_values),
         cmocka_unit_test(experts_need_two_all_to_alls_each_way),
         cmocka_unit_test(tp_ranks_share_the_exchange),
+        cmocka_unit_test(split_experts_gather_after_the_exchange),
         cmocka_unit_test(one_rank_needs_no_traffic),
         cmocka_unit_test(products_propagate_as_in_the_table),
         cmocka_unit_test(norm_gradients_are_partial_with_sequence_parallelism),

@@ -145,7 +145,7 @@ static bool is_even(const ms_model *model, const ms_plan *plan)
     long tokens = plan->microbatch * plan->sequence_length / plan->size[MS_CP];
     if (model->moe.num_experts == 0 || plan->ep == 1)
         return true;
-    tokens /= plan->etp == 1 ? plan->size[MS_TP] : 1;
+    tokens /= plan->size[MS_TP];
     return tokens * plan->ep * model->moe.top_k % model->moe.num_experts == 0;
 }
 

@@ -247,8 +247,9 @@ void ms_interp_unpermute_grad(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-long ms_interp_expert_rows(ms_interp *run, const ms_node *node, int choice, int rank,
-                           long *counts)
+/* What a rank gets for each of its experts; -1: a choice is no expert. */
+static long received_rows(ms_interp *run, const ms_node *node, int choice, int rank,
+                          long *counts)
 {
     long ep = run->program->mesh_size[MS_SPARSE_MESH][1], total = 0;
     long num_local = ms_interp_size(run, MS_DIM_EXPERTS) / ep;
@@ -266,6 +267,116 @@ long ms_interp_expert_rows(ms_interp *run, const ms_node *node, int choice, int 
     for (long e = 0; e < num_local; e++)
         total += counts[e];
     return total;
+}
+
+long ms_interp_expert_rows(ms_interp *run, const ms_node *node, int choice, int rank,
+                           long *counts)
+{
+    long etp = run->program->mesh_size[MS_SPARSE_MESH][2], total = 0;
+    long num_local = ms_interp_size(run, MS_DIM_EXPERTS) /
+                     run->program->mesh_size[MS_SPARSE_MESH][1];
+    long *own = MS_NEW_ARRAY(run->arena, num_local, long);
+    for (long e = 0; e < num_local; e++)
+        counts[e] = 0;
+    for (long i = 0; i < etp; i++) {
+        int peer = ms_interp_peer(run, MS_SPARSE_MESH, 2, rank, i);
+        if (received_rows(run, node, choice, peer, own) < 0)
+            return -1;
+        for (long e = 0; e < num_local; e++) {
+            counts[e] += own[e];
+            total += own[e];
+        }
+    }
+    return total;
+}
+
+/* ---- experts that ranks share ---- */
+
+static void copy_rows(double *to, const double *from, long count)
+{
+    for (long i = 0; i < count; i++)
+        to[i] = from[i];
+}
+
+bool ms_interp_shares_rows(const ms_node *node)
+{
+    return (node->from.kind == MS_SHARD && node->from.dim == MS_DIM_ROWS) ||
+           (node->to.kind == MS_SHARD && node->to.dim == MS_DIM_ROWS);
+}
+
+static int find_choice(const ms_program *program)
+{
+    for (int n = 0; n < program->num_nodes; n++)
+        if (program->nodes[n].op == MS_OP_EXCHANGE)
+            return program->nodes[n].in[1];
+    return -1;
+}
+
+/* Rows of each rank of the group for each expert: [etp][local experts]; NULL, with the failure recorded, where there are none. */
+static long *sharers_rows(ms_interp *run, const ms_node *node, int rank, long num_local)
+{
+    int choice = find_choice(run->program);
+    long etp = run->program->mesh_size[MS_SPARSE_MESH][2];
+    long *rows = MS_NEW_ARRAY(run->arena, etp * num_local, long);
+    for (long i = 0; i < etp; i++) {
+        int peer = ms_interp_peer(run, MS_SPARSE_MESH, 2, rank, i);
+        if (choice < 0 ||
+            received_rows(run, node, choice, peer, rows + i * num_local) < 0) {
+            ms_interp_fail(run, node, "rows are shared that no exchange brought");
+            return NULL;
+        }
+    }
+    return rows;
+}
+
+/* Row `at` of what all hold is one of `expert` that rank `sharer` got, as its row `own`. */
+static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer,
+                      long own, long at)
+{
+    long etp = run->program->mesh_size[MS_SPARSE_MESH][2];
+    ms_cell *out = ms_interp_cell(run, node->out[0], rank);
+    long width = ms_cell_last(out);
+    bool gathers = node->from.kind == MS_SHARD;
+    if (gathers) {
+        int peer = ms_interp_peer(run, MS_SPARSE_MESH, 2, rank, sharer);
+        copy_rows(out->values + at * width,
+                  ms_interp_in(run, node, 0, peer)->values + own * width, width);
+    } else if (sharer == ms_interp_coordinate(run, MS_SPARSE_MESH, 2, rank)) {
+        for (long i = 0; i < etp; i++) {
+            int peer = ms_interp_peer(run, MS_SPARSE_MESH, 2, rank, i);
+            const double *from =
+                ms_interp_in(run, node, 0, peer)->values + at * width;
+            for (long j = 0; j < width; j++)
+                out->values[own * width + j] += from[j];
+        }
+    }
+}
+
+/* What all hold is ordered by expert, then by the rank that got it, then as that rank has it. */
+void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank)
+{
+    long etp = run->program->mesh_size[MS_SPARSE_MESH][2], at = 0, total = 0, mine = 0;
+    long num_local = ms_interp_size(run, MS_DIM_EXPERTS) /
+                     run->program->mesh_size[MS_SPARSE_MESH][1];
+    const long *rows = sharers_rows(run, node, rank, num_local);
+    if (rows == NULL)
+        return;
+    long me = ms_interp_coordinate(run, MS_SPARSE_MESH, 2, rank);
+    long *own = MS_NEW_ARRAY(run->arena, etp, long);
+    for (long i = 0; i < etp * num_local; i++) {
+        total += rows[i];
+        mine += i / num_local == me ? rows[i] : 0;
+    }
+    bool gathers = node->from.kind == MS_SHARD;
+    ms_cell *out = ms_interp_out_rows(run, node, 0, rank, gathers ? total : mine);
+    for (long e = 0; e < num_local; e++)
+        for (long i = 0; i < etp; i++)
+            for (long r = 0; r < rows[i * num_local + e]; r++)
+                share_row(run, node, rank, i, own[i]++, at++);
+    /* as with equal parts: what a rank keeps of all goes to each other */
+    run->node_wire_bytes[(node - run->program->nodes) * run->num_ranks + rank] =
+        (double)(etp - 1) / (double)etp * (double)(total * ms_cell_last(out)) *
+        run->program->tensors[node->in[0]].element_bytes;
 }
 
 /* One block of rows between a source (dense order) and the owner of the experts (sparse order). */
@@ -300,12 +411,6 @@ static long list_blocks(ms_interp *run, const ms_node *node, int owner, row_bloc
         }
     }
     return num_blocks;
-}
-
-static void copy_rows(double *to, const double *from, long count)
-{
-    for (long i = 0; i < count; i++)
-        to[i] = from[i];
 }
 
 /* The rank fetches the rows of its experts from their sources. */

@@ -63,5 +63,8 @@ ms_interp_kernel ms_interp_redistribute, ms_interp_exchange;
  * -1 with the failure recorded. `choice` is a tensor of the dense mesh. */
 long ms_interp_expert_rows(ms_interp *run, const ms_node *node, int choice, int rank,
                            long *counts);
+/* Changes of placement that gather the rows of experts, or scatter sums of them, over the ranks that share the experts. */
+bool ms_interp_shares_rows(const ms_node *node);
+void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank);
 
 #endif

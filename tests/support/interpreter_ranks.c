@@ -49,12 +49,11 @@ static bool change_is_described(ms_interp *run, const ms_node *node)
     if (!fits || !is_possible)
         ms_interp_fail(run, node, "%s to %s: placements do not fit the attributes",
                        in->name, out->name);
-    bool splits_rows = (node->from.kind == MS_SHARD && node->from.dim == MS_DIM_ROWS) ||
-                       (node->to.kind == MS_SHARD && node->to.dim == MS_DIM_ROWS);
-    if (splits_rows)
+    bool splits_rows = ms_interp_shares_rows(node);
+    if (splits_rows && (in->mesh != MS_SPARSE_MESH || node->axis != 2))
         ms_interp_fail(run, node, "rows of %s are ragged and have no common order",
                        in->name);
-    return fits && is_possible && !splits_rows;
+    return fits && is_possible;
 }
 
 /* Ranks of the group and what each holds. */
@@ -121,6 +120,10 @@ void ms_interp_redistribute(ms_interp *run, const ms_node *node, int rank)
 {
     if (!change_is_described(run, node))
         return;
+    if (ms_interp_shares_rows(node)) {
+        ms_interp_share_rows(run, node, rank);
+        return;
+    }
     const ms_tensor *t = &run->program->tensors[node->in[0]];
     group g = read_group(run, node, rank);
     const ms_cell *in = ms_interp_in(run, node, 0, rank);

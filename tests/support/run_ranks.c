@@ -124,7 +124,7 @@ static void set_rows(const walk *w, const ms_op_call *call, int tensor)
         return;
     assert(call->routing != NULL);
     long *rows = &local->shape[where - t->dims];
-    *rows = call->routing->num_rows;
+    *rows = ms_routing_rows(call->routing, t);
     local->count = 1;
     for (int i = 0; i < local->num_dims; i++)
         local->count *= local->shape[i];

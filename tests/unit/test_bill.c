@@ -200,6 +200,47 @@ static void a_bill_tells_passes_apart(void **state)
     ASSERT_NEAR(bill.output_bytes, 320, 0);
 }
 
+/* Gradients of a weight of 4 x 10 are results of 2 bytes, or of fp32 sums that are read and written. */
+static void fused_accumulation_moves_sums(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_FFN, 10);
+    int x = stream(b), gout = ms_hand_tensor(b->hand, "bsf", MS_ROLE_GRADIENT, "RRR");
+    int gradient = ms_hand_tensor(b->hand, "hf", MS_ROLE_WEIGHT_GRADIENT, "RRR");
+    ms_node *product = ms_hand_binary(b->hand, MS_OP_EINSUM, x, gout, gradient);
+    product->einsum = "bsh,bsf->hf";
+    product->pass = MS_PASS_BACKWARD_WEIGHT;
+    b->pricer.gemm_hbm_bytes_per_s = 1e-3; /* nothing but traffic counts */
+    b->stack.grad_bytes.value = 4;
+    ms_gemm_shape shape = ms_node_gemm(&b->hand->program, product);
+    for (int fused = 0; fused < 2; fused++) {
+        b->stack.accumulate_bytes.value = fused == 1 ? 0 : 9;
+        shape.result_bytes = fused == 1 ? 8 : shape.element_bytes;
+        double want_s = ms_gemm_s(&b->pricer, shape);
+        ASSERT_NEAR(seconds_of(b, product), want_s, 1e-12 * want_s);
+    }
+}
+
+/* 3 experts on the rank. */
+static void grouped_products_keep_the_host_for_each_expert(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_ROWS, 12);
+    ms_hand_set_size(b->hand, MS_DIM_EXPERTS, 3);
+    ms_hand_set_size(b->hand, MS_DIM_EXPERT_FFN, 5);
+    int rows = ms_hand_tensor(b->hand, "rh", MS_ROLE_ACTIVATION, "RRR");
+    int weight = ms_hand_tensor(b->hand, "ehi", MS_ROLE_WEIGHT, "RRR");
+    int out = ms_hand_tensor(b->hand, "ri", MS_ROLE_ACTIVATION, "RRR");
+    ms_hand_binary(b->hand, MS_OP_GROUPED, rows, weight, out)->einsum = "rh,ehi->ri";
+    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 1);
+    b->stack.expert_launches.value = 9;
+    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 27);
+}
+
 /* A gathered sequence feeds two products of 1280 s: that is what the gather's chunks may hide behind. */
 static void a_gather_may_hide_behind_the_products_that_use_it(void **state)
 {
@@ -232,6 +273,8 @@ int main(void)
         cmocka_unit_test(a_product_takes_its_local_shape),
         cmocka_unit_test(biases_and_placements_take_no_compute),
         cmocka_unit_test(a_bill_tells_passes_apart),
+        cmocka_unit_test(fused_accumulation_moves_sums),
+        cmocka_unit_test(grouped_products_keep_the_host_for_each_expert),
         cmocka_unit_test(a_gather_may_hide_behind_the_products_that_use_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -347,15 +347,14 @@ static void whole_expert_gradient(ms_program *p)
 
 static void forget_etp_reduction(ms_program *p)
 {
-    forget(p,
-           change_after(
-               p, node_at(p, MS_OP_UNPERMUTE, "experts.unpermute", MS_PASS_FORWARD), 2));
+    forget(p, change_after(
+                  p, node_at(p, MS_OP_GROUPED, "experts.down", MS_PASS_FORWARD), 2));
 }
 
 static void drop_etp_reduction(ms_program *p)
 {
-    drop(p, change_after(
-                p, node_at(p, MS_OP_UNPERMUTE, "experts.unpermute", MS_PASS_FORWARD), 2));
+    drop(p, change_after(p, node_at(p, MS_OP_GROUPED, "experts.down", MS_PASS_FORWARD),
+                         2));
 }
 
 static void drop_etp_reduction_of_rows(ms_program *p)
@@ -477,15 +476,15 @@ static const breakage breakages[] = {
     {"no choice", experts, exchange_by_weights, MS_CHECK_ROWS, NULL,
      "router.weight is no choice of experts"},
     {"rows held twice", experts, exchange_replicated_rows, MS_CHECK_ROWS, NULL,
-     "the rows of experts.permute are not split over all axes but etp on the dense mesh"},
+     "the rows of experts.permute are not split over all axes on the dense mesh"},
     {"rows without their expert", experts, compute_rows_elsewhere, MS_CHECK_SPLIT, "ep",
      "(experts.up, grouped) on ep: its operands do not lie together"},
     {"expert gradient claimed whole", experts, whole_expert_gradient,
      MS_CHECK_FORGOTTEN_REDUCTION, "edp", "(experts.up, grouped) on edp:"},
     {"etp reduction forgotten", split_experts, forget_etp_reduction,
-     MS_CHECK_FORGOTTEN_REDUCTION, "tp", "(experts.unpermute, unpermute) on tp:"},
-    {"etp reduction dropped", split_experts, drop_etp_reduction, MS_CHECK_PARTIAL_OPERAND,
-     "tp", "experts.unpermute[bsh] is a partial sum: add takes it whole"},
+     MS_CHECK_FORGOTTEN_REDUCTION, "etp", "(experts.down, grouped) on etp:"},
+    {"etp reduction dropped", split_experts, drop_etp_reduction, MS_CHECK_ROWS, NULL,
+     "the rows of experts.down are not split over all axes on the sparse mesh"},
     {"rows of a part of an expert", split_experts, drop_etp_reduction_of_rows,
      MS_CHECK_FORGOTTEN_REDUCTION, "etp", "(experts.down, grouped) on etp:"},
     {"partial maximum", head, sum_over_an_unreduced_maximum, MS_CHECK_PARTIAL_OPERAND,
