@@ -400,7 +400,7 @@ int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to)
     ms_use_kind kind = {.group = MS_TRAFFIC_PP,
                         .collective = MS_SEND,
                         .algorithm = ms_collective_algorithm(&planned->links.send,
-                                                             planned->parts.send_bytes),
+                                                             planned->parts.wire_bytes),
                         .from = from,
                         .to = to};
     return ms_link_uses_kind(uses, kind);
