@@ -1,6 +1,7 @@
 /* Pricing the nodes of a program. */
 #include "costmodel/bill_priv.h"
 
+#include "costmodel/cast.h"
 #include "costmodel/ring.h"
 
 #include <assert.h>
@@ -59,7 +60,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return 0.0;
     case MS_OP_EINSUM:
     case MS_OP_GROUPED:
-        return ms_gemm_s(pricer, ms_node_gemm(program, node));
+        return ms_node_product_s(program, node, pricer);
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
         return ms_attention_s(pricer, ms_node_attention(program, node)) +
@@ -283,7 +284,7 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
                        const ms_node *node, int pass, ms_bill *bill)
 {
     ms_node_comm comm;
-    if (!ms_node_communicates(program, node, &comm))
+    if (!ms_node_sends(program, node, pricer, &comm))
         return;
     window w = window_of(program, pricer, node, &comm);
     ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),

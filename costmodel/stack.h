@@ -89,6 +89,8 @@ typedef struct ms_stack {
     bool
         keeps_gathers_alone; /* without a pipeline they are kept all the same; whether such a stack keeps them is known only to be either (ms_stack_with_gathers) */
     bool
+        gathers_cast; /* operands of products in fewer than 16 bits are cast before they are gathered over tp (costmodel/cast.h) */
+    bool
         shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
     bool
         recomputes_by_need; /* its published runs do not say what they compute again: as little as fits (sim/run_prices.h) */

@@ -1,6 +1,7 @@
 #include "sim/part_ops.h"
 
 #include "base/number.h"
+#include "costmodel/cast.h"
 #include "costmodel/ring.h"
 #include "sim/move_names.h"
 
@@ -82,7 +83,7 @@ static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
 static void add_change(list *l, ms_part_op op, const ms_node *node)
 {
     ms_node_comm comm;
-    if (!ms_node_communicates(l->program, node, &comm))
+    if (!ms_node_sends(l->program, node, &l->planned->workload->pricer, &comm))
         return;
     ms_bill_comm one = {.axis = (unsigned char)ms_node_bill_axis(&comm),
                         .collective = (unsigned char)comm.collective,

@@ -178,14 +178,19 @@ static long month_of(const char *date)
     return year > 0 ? 100 * year + (has_month ? month : 6) : 0;
 }
 
+bool ms_run_is_before(const ms_run_cells *cells, long month)
+{
+    long own = month_of(cells->date);
+    return own > 0 && own < month;
+}
+
 static const stack_rule *find_stack(ms_arena *arena, const ms_run_cells *cells)
 {
     const char *framework = ms_plain_text(arena, cells->framework);
     const char *flags = ms_plain_text(arena, cells->compile);
     const char *precision = ms_plain_text(arena, cells->precision);
-    long month = month_of(cells->date);
     for (const stack_rule *rule = stack_rules; rule->part != NULL; rule++) {
-        bool in_time = rule->before == 0 || (month > 0 && month < rule->before);
+        bool in_time = rule->before == 0 || ms_run_is_before(cells, rule->before);
         bool has_flag = has_part(flags, rule->flag) || has_part(precision, rule->flag) ||
                         has_part(framework, rule->flag);
         if (in_time && has_flag && has_part(framework, rule->part))
