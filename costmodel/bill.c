@@ -1,6 +1,7 @@
 /* Pricing the nodes of a program. */
 #include "costmodel/bill_priv.h"
 
+#include "costmodel/cast.h"
 #include "costmodel/ring.h"
 
 #include <assert.h>
@@ -42,18 +43,6 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Where accumulation is fused into the products of weight gradients, their results are sums that are read, added to and written. */
-static ms_gemm_shape product_of(const ms_program *program, const ms_node *node,
-                                const ms_stack *stack)
-{
-    ms_gemm_shape shape = ms_node_gemm(program, node);
-    bool adds = program->tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT &&
-                stack->accumulate_bytes.value == 0.0;
-    if (adds)
-        shape.result_bytes = 2.0 * stack->grad_bytes.value;
-    return shape;
-}
-
 /* What the biases of experts' results move beside their products, two fifths of it forward. */
 static double expert_bias_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
@@ -87,10 +76,9 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     case MS_OP_BIAS: /* added in the product's epilogue */
         return 0.0;
     case MS_OP_EINSUM:
-        return ms_gemm_s(pricer, product_of(program, node, stack));
     case MS_OP_GROUPED:
-        return ms_gemm_s(pricer, product_of(program, node, stack)) +
-               expert_bias_s(program, node, pricer);
+        return ms_node_product_s(program, node, pricer) +
+               (node->op == MS_OP_GROUPED ? expert_bias_s(program, node, pricer) : 0.0);
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
         return ms_attention_s(pricer, ms_node_attention(program, node)) +
@@ -318,7 +306,7 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
                        const ms_node *node, int pass, ms_bill *bill)
 {
     ms_node_comm comm;
-    if (!ms_node_communicates(program, node, &comm))
+    if (!ms_node_sends(program, node, pricer, &comm))
         return;
     window w = window_of(program, pricer, node, &comm);
     ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),

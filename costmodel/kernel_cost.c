@@ -130,12 +130,36 @@ static double sustained_flop_per_s(const ms_device *device, const ms_gemm_profil
                    : isolated;
 }
 
+static void set_products(ms_pricer *pricer, ms_dtype compute)
+{
+    const ms_device *device = pricer->device;
+    const ms_profile *profile = pricer->profile;
+    const ms_gemm_profile *gemm = &profile->gemm[compute];
+    pricer->compute = compute;
+    pricer->gemm_flop_per_s = sustained_flop_per_s(device, gemm, compute);
+    pricer->gemm_hbm_bytes_per_s =
+        device->hbm_bytes_per_s *
+        (gemm->hbm_frac.value > 0.0 ? gemm->hbm_frac : profile->hbm_frac).value;
+    pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
+}
+
+ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute)
+{
+    ms_pricer other = *pricer;
+    bool is_known = pricer->device->peak_flop_per_s[compute] > 0.0 &&
+                    !isnan(pricer->profile->gemm[compute].efficiency.value);
+    if (compute == pricer->compute || !is_known)
+        return other;
+    set_products(&other, compute);
+    other.products = NULL;
+    return other;
+}
+
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out)
 {
     MS_TRY(check_dtype(cx, cluster, profile, compute));
     MS_TRY(ms_network_check(cx, cluster, profile));
-    const ms_gemm_profile *gemm = &profile->gemm[compute];
     bool fused;
     const ms_attention_profile *attention =
         choose_attention(profile, stack->attention, &fused);
@@ -143,14 +167,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .device = &cluster->device,
         .profile = profile,
         .stack = stack,
-        .compute = compute,
-        .gemm_flop_per_s = sustained_flop_per_s(&cluster->device, gemm, compute),
         .hbm_bytes_per_s = cluster->device.hbm_bytes_per_s * profile->hbm_frac.value,
-        .gemm_hbm_bytes_per_s =
-            cluster->device.hbm_bytes_per_s *
-            (gemm->hbm_frac.value > 0.0 ? gemm->hbm_frac : profile->hbm_frac).value,
-        .quantise_bytes_per_s =
-            cluster->device.hbm_bytes_per_s * gemm->quantise_frac.value,
         .attention_forward_flop_per_s =
             attention->forward_flop_per_s.value * attention->sustained_frac.value,
         .attention_backward_flop_per_s =
@@ -161,6 +178,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
             isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value,
         .attention_fused = fused,
     };
+    set_products(out, compute);
     if (profile->measured != NULL && profile->measured->dtype == (int)compute)
         attach_measured(cx->arena, profile->measured, out);
     return MS_OK;
@@ -231,15 +249,21 @@ double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape)
                                         (const double[3]){shape.m, shape.n, shape.k});
 }
 
+double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share)
+{
+    if (pricer->quantise_bytes_per_s <= 0.0)
+        return 0.0;
+    double bytes = share * shape.batch * shape.m * shape.k *
+                   (2.0 + ms_dtype_bytes(pricer->compute)); /* read, written */
+    return ms_min(share, 1.0) *
+               pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
+           bytes / pricer->quantise_bytes_per_s;
+}
+
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
 {
     double seconds = ms_product_s(pricer, shape);
-    if (pricer->quantise_bytes_per_s <= 0.0 || seconds <= 0.0)
-        return seconds;
-    double bytes = shape.batch * shape.m * shape.k *
-                   (2.0 + ms_dtype_bytes(pricer->compute)); /* read, written */
-    return seconds + pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
-           bytes / pricer->quantise_bytes_per_s;
+    return seconds > 0.0 ? seconds + ms_cast_s(pricer, shape, 1.0) : seconds;
 }
 
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes)

@@ -44,6 +44,10 @@ typedef struct ms_gemm_shape {
 double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* The same, and the first operand made from 16 bits where the compute type has fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
+/* Of that making alone, of a share of the operand. */
+double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
+/* The pricer for products in another type, as far as the device has its rates; what was measured is of the first type alone. */
+ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 
 /* A kernel limited by HBM traffic. */
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes);

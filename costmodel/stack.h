@@ -48,6 +48,10 @@ typedef struct ms_stack {
     ms_coefficient
         dp_overlap; /* 1: gradient and parameter traffic overlaps compute; 0: exposed */
     ms_coefficient
+        send_hold; /* gpipe and 1f1b: messages that a stage waits for after an action, before it starts the next: 1 both directions at once, 2 one after
+                      the other, 0 none, they travel beside compute */
+    ms_coefficient interleaved_send_hold; /* the same of the interleaved schedule */
+    ms_coefficient
         cp_overlap_frac; /* share of gathers over cp that hides behind attention */
     ms_coefficient
         ring_overlap_frac; /* share of a ring attention's transfer that can hide behind the attention of its step */
@@ -82,10 +86,14 @@ typedef struct ms_stack {
         fixed_unit_rooms; /* what is gathered goes to rooms as large as the largest unit, embedding and head included; otherwise a unit is a layer */
     bool
         exposes_shards; /* with dp_overlap, all-reduces of ZeRO-0 overlap alone: reductions to shards and gathers wait */
+    bool
+        scatters_sends; /* without sequence parallelism, too, a rank of tp sends its part of a message alone (sim/message.h) */
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool
         holds_gathers_alone; /* without a pipeline they are held in memory all the same; whether such a stack holds them is known only to be either (ms_stack_with_gathers) */
+    bool
+        gathers_cast; /* operands of products in fewer than 16 bits are cast before they are gathered over tp (costmodel/cast.h) */
     bool
         shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
     bool

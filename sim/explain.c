@@ -1,6 +1,7 @@
 /* Collects what an explanation shows: parts with their programs, and for each entry of the traffic the nodes behind it. */
 #include "sim/explain.h"
 
+#include "costmodel/cast.h"
 #include "costmodel/ring.h"
 #include "sim/explain_priv.h"
 #include "sim/explain_reason.h"
@@ -107,14 +108,14 @@ const ms_explain_part *ms_explain_main_part(const ms_explanation *e)
 /* ---- causes ---- */
 
 static bool is_behind(const ms_program *program, const ms_node *node,
-                      const ms_traffic_entry *entry)
+                      const ms_pricer *pricer, const ms_traffic_entry *entry)
 {
     ms_node_comm comm;
     bool forward = node->pass == MS_PASS_FORWARD;
     if ((node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_EXCHANGE) ||
         node->pass == MS_PASS_OPTIMIZER ||
         forward != (entry->phase == MS_TRAFFIC_FORWARD) ||
-        !ms_node_communicates(program, node, &comm))
+        !ms_node_sends(program, node, pricer, &comm))
         return false;
     return (int)ms_node_bill_axis(&comm) == (int)entry->group &&
            comm.collective == entry->collective && comm.size_bytes == entry->size_bytes;
@@ -157,12 +158,12 @@ static ms_explain_cause node_cause(ms_arena *arena, const ms_program *program,
 }
 
 static void add_node_causes(ms_ctx *cx, const ms_program *program,
-                            ms_explain_collective *to)
+                            const ms_pricer *pricer, ms_explain_collective *to)
 {
     ms_explain_cause *causes =
         MS_NEW_ARRAY(cx->arena, program->num_nodes, ms_explain_cause);
     for (int n = 0; n < program->num_nodes; n++)
-        if (is_behind(program, &program->nodes[n], to->entry) ||
+        if (is_behind(program, &program->nodes[n], pricer, to->entry) ||
             is_ring_behind(program, &program->nodes[n], to->entry))
             causes[to->num_causes++] = node_cause(cx->arena, program, &program->nodes[n]);
     if (is_last_hop(to->entry))
@@ -229,7 +230,8 @@ static void add_causes(ms_ctx *cx, const ms_explanation *e, ms_explain_collectiv
     if (to->entry->cause == MS_CAUSE_NODES) {
         for (int i = 0; i < e->num_parts; i++)
             if (same_part(&e->parts[i].held, &to->entry->part))
-                add_node_causes(cx, e->parts[i].program, to);
+                add_node_causes(cx, e->parts[i].program, &e->planned->workload->pricer,
+                                to);
         return;
     }
     ms_explain_cause *cause = MS_NEW(cx->arena, ms_explain_cause);

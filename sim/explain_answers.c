@@ -2,6 +2,7 @@
  * built. */
 #include "sim/explain_priv.h"
 
+#include "costmodel/cast.h"
 #include "sim/prediction_print.h"
 #include "sim/schedule_timeline.h"
 #include "sim/space.h"
@@ -171,7 +172,7 @@ static void mlp_times(const ms_planned *p, const ms_program *program, double *pr
         if (has_mlp_width(node))
             *products_s += ms_node_compute_s(program, node, &p->workload->pricer);
         if (node->op != MS_OP_REDISTRIBUTE || !is_at_mlp(program, node) ||
-            !ms_node_communicates(program, node, &comm) ||
+            !ms_node_sends(program, node, &p->workload->pricer, &comm) ||
             ms_node_bill_axis(&comm) != MS_BILL_TP)
             continue;
         *traffic_s +=

@@ -467,10 +467,10 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
         .shape = l->shape,
         .split = l->split,
         .shards = ms_shard_sizes_of(links),
-        .send_s = l->plan.size[MS_PP] > 1 ? l->priced->parts.send_s : 0.0,
         .world_sync_s = ms_step_sync_s(workload, links, &priced->parts, l->split),
         .lists = l->lists,
         .parts = &priced->parts};
+    ms_pipeline_set_sends(&l->pipeline, priced->parts.send_s);
 }
 
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,

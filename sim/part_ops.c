@@ -1,6 +1,7 @@
 #include "sim/part_ops.h"
 
 #include "base/number.h"
+#include "costmodel/cast.h"
 #include "costmodel/ring.h"
 #include "sim/move_names.h"
 
@@ -82,7 +83,7 @@ static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
 static void add_change(list *l, ms_part_op op, const ms_node *node)
 {
     ms_node_comm comm;
-    if (!ms_node_communicates(l->program, node, &comm))
+    if (!ms_node_sends(l->program, node, &l->planned->workload->pricer, &comm))
         return;
     ms_bill_comm one = {.axis = (unsigned char)ms_node_bill_axis(&comm),
                         .collective = (unsigned char)comm.collective,
@@ -400,7 +401,7 @@ int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to)
     ms_use_kind kind = {.group = MS_TRAFFIC_PP,
                         .collective = MS_SEND,
                         .algorithm = ms_collective_algorithm(&planned->links.send,
-                                                             planned->parts.send_bytes),
+                                                             planned->parts.wire_bytes),
                         .from = from,
                         .to = to};
     return ms_link_uses_kind(uses, kind);

@@ -97,12 +97,12 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
         .shape = shape,
         .split = split,
         .shards = ms_shard_sizes_of(&p->links),
-        .send_s = plan->size[MS_PP] > 1 ? p->parts.send_s : 0.0,
         .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts, split),
         .lists = p->schedule,
         .parts = &p->parts,
         .recompute = plan->recompute,
         .recompute_layers = plan->recompute_layers};
+    ms_pipeline_set_sends(&p->pipeline, p->parts.send_s);
     make_stages(cx, p);
     make_run_loads(cx, p);
 }

@@ -245,16 +245,19 @@ static const char *set_schedule(row_reader *r)
 /* ---- batch, recomputation, precision ---- */
 
 /* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan and FSDP loops do not accumulate gradients unless told to (torchtitan
- * config/job_config.py, global_batch_size -1). */
+ * config/job_config.py, global_batch_size -1). With one torchtitan had as many micro-batches as stages (pipeline_parallel_microbatches) until
+ * pipeline_parallel_microbatch_size, 1, came in 2025. */
 static long default_microbatch(const row_reader *r)
 {
     const ms_plan *plan = &r->run->plan;
     const char *stack = r->run->stack->name;
-    long dp = ms_plan_data_parallel(plan);
-    bool whole =
-        (strncmp(stack, "torchtitan", 10) == 0 || strcmp(stack, "fms-fsdp") == 0) &&
-        plan->size[MS_PP] == 1 && r->cells->gbs_seqs > 0 && r->cells->gbs_seqs % dp == 0;
-    return whole ? r->cells->gbs_seqs / dp : 1;
+    long stages = plan->size[MS_PP], ways = ms_plan_data_parallel(plan) * stages;
+    bool is_titan = strncmp(stack, "torchtitan", 10) == 0;
+    bool splits = is_titan && (stages == 1 || ms_run_is_before(r->cells, 202504));
+    bool whole = splits || (strcmp(stack, "fms-fsdp") == 0 && stages == 1);
+    return whole && r->cells->gbs_seqs > 0 && r->cells->gbs_seqs % ways == 0
+               ? r->cells->gbs_seqs / ways
+               : 1;
 }
 
 static const char *set_batch(row_reader *r)
@@ -395,6 +398,7 @@ static const char *find_stack(row_reader *r)
     if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
         run->stack =
             ms_run_store_attention(r->store, run->stack, r->cells->flash_attention > 0);
+    run->stack = ms_run_store_recipe(r->store, run->stack, r->cells->precision);
     run->memory_of_first_rank = ms_stack_reports_first_rank(name);
     return NULL;
 }

@@ -156,6 +156,24 @@ const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stac
     return keep(store, &store->stacks, key, made);
 }
 
+const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
+                                    const char *precision)
+{
+    bool by_rows =
+        precision != NULL && strstr(ms_plain_text(store->arena, precision), "rowwise");
+    bool gathers_wide = strncmp(stack->name, "torchtitan", 10) == 0;
+    if (!by_rows || !gathers_wide || !stack->gathers_cast)
+        return stack;
+    const char *key = ms_arena_printf(store->arena, "%s/rowwise", stack->name);
+    const stored *found = find_stored(store->stacks, key);
+    if (found != NULL)
+        return found->object;
+    ms_stack *made = MS_NEW(store->arena, ms_stack);
+    *made = *stack;
+    made->gathers_cast = false;
+    return keep(store, &store->stacks, key, made);
+}
+
 static const ms_model *load_base(ms_ctx *cx, ms_run_store *store, const char *name)
 {
     LOAD_ONCE(ms_model, bases, ms_model_load);

@@ -48,6 +48,8 @@ const char *ms_plain_text(ms_arena *arena, const char *text);
 /* Names in configs/; NULL: unknown. */
 const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells);
 const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells);
+/* Whether the row's date is known and before the month, as 202301. */
+bool ms_run_is_before(const ms_run_cells *cells, long month);
 /* Sequences a step in the framework's published configurations; 0: none known. */
 long ms_run_default_batch(ms_arena *arena, const ms_run_cells *cells);
 
@@ -100,6 +102,10 @@ const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *
 /* The same with the attention that a row states: unfused, or at least FlashAttention 2. */
 const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stack,
                                        bool flash);
+/* The same with the FP8 recipe that a row states: torchtitan gathers FP8 over tp with one scale a tensor alone, not with one a row
+ * (torchtitan/models/llama3/infra/parallelize.py, enable_float8_tensorwise_tp). */
+const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
+                                    const char *precision);
 
 /* NULL, or what the row does not state about the architecture. */
 const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *known);

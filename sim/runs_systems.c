@@ -50,11 +50,14 @@ static const device_rule device_rules[] = {
     {"h100", "96gb", "h100-96g-500w"},
     {"h100", "pcie", "h100-pcie"},
     {"h100", "efa", "h100-efa"},
+    {"h100", "tcpxo", "h100-tcpxo"},
+    {"h100", "tcpx", "h100-tcpx"},
     {"h100", NULL, "hgx-h100"},
     {"h20", NULL, "hgx-h20"},
     {"a800", NULL, "hgx-a800-80g"},
     {"a100", "pcie", "a100-pcie-80g"},
     {"a100", "40g", "hgx-a100-40g"},
+    {"a100", "efa", "a100-efa"},
     {"a100", NULL, "hgx-a100-80g"},
     {"mi355", NULL, "mi355x"},
     {"mi325", NULL, "mi325x"},
@@ -78,125 +81,13 @@ const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells)
     return NULL;
 }
 
-/* ---- networks ---- */
-
-typedef struct network_rule {
-    const char *part;
-    const char *name; /* key of a profile's networks; NULL: nothing is said about it */
-} network_rule;
-
-/* Slingshot and Omni-Path carry messages without the host, as InfiniBand does: assumed to cost the same. */
-static const network_rule network_rules[] = {
-    {"efa", "efa"},
-    {"tcp", "ethernet"},
-    {"roce", "roce"},
-    {"infiniband", "infiniband"},
-    {"hdr", "infiniband"},
-    {"ndr", "infiniband"},
-    {"xdr", "infiniband"},
-    {"edr", "infiniband"},
-    {"omnipath", "infiniband"},
-    {"slingshot", "infiniband"},
-    {"rdma", NULL},
-    {"ethernet", "ethernet"},
-    {NULL, NULL},
-};
-
-/* What a text about a network states. */
-typedef struct stated_rate {
-    double count;       /* of adapters beside the rate: "8 x 200G", "HDR 200 Gb/s x8" */
-    double bytes_per_s; /* of one; 0: none stated */
-} stated_rate;
-
-/* Bytes per second of one of the units that a rate is written in; 0: it is none of them. */
-static double rate_unit(const char *unit)
-{
-    double prefix = *unit == 'G' || *unit == 'g' ? 1e9 : *unit == 'T' ? 1e12 : 0.0;
-    bool is_bytes = unit[0] != '\0' && unit[1] == 'B' && unit[2] != 'i';
-    bool is_volume = unit[0] != '\0' && strncmp(unit + 1, "iB", 2) == 0;
-    bool is_bare_t = *unit == 'T' && unit[1] != 'b' && unit[1] != 'B';
-    return is_volume || is_bare_t ? 0.0 : is_bytes ? prefix : prefix / 8.0;
-}
-
-static bool is_count(const char *times)
-{
-    return times[0] == 'x' && isdigit((unsigned char)times[1]);
-}
-
-static stated_rate find_rate(const char *text)
-{
-    stated_rate rate = {1.0, 0.0};
-    for (const char *at = text; *at != '\0';) {
-        if (!isdigit((unsigned char)*at)) {
-            at++;
-            continue;
-        }
-        char *end = NULL;
-        double value = strtod(at, &end), unit = rate_unit(end);
-        at = end;
-        if (*end == 'x') {
-            rate.count = value;
-            at++;
-        } else if (unit > 0.0 && value > 0.0 && value < 1e5) {
-            rate.bytes_per_s = value * unit;
-            const char *times = end + strcspn(end, "x");
-            if (is_count(times))
-                rate.count = strtod(times + 1, NULL);
-            break;
-        }
-    }
-    if (!(rate.count >= 1.0 && rate.count <= 64.0))
-        rate.count = 1.0;
-    return rate;
-}
-
-static const char *without_blanks(ms_arena *arena, const char *text)
-{
-    char *out = ms_arena_strdup(arena, text);
-    char *end = out;
-    for (const char *at = out; *at != '\0'; at++)
-        if (*at != ' ')
-            *end++ = *at;
-    *end = '\0';
-    return out;
-}
-
-ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
-                                 const ms_cluster *cluster)
-{
-    ms_run_network out = {.name = NULL, .bytes_per_s_per_gpu = (double)NAN};
-    if (cells->network == NULL || cluster->num_levels < 2)
-        return out;
-    const char *text = ms_plain_text(arena, cells->network);
-    for (const network_rule *rule = network_rules; rule->part != NULL; rule++) {
-        if (has_part(text, rule->part)) {
-            out.name = rule->name;
-            break;
-        }
-    }
-    stated_rate rate = find_rate(without_blanks(arena, cells->network));
-    if (!(rate.bytes_per_s > 0.0))
-        return out;
-    double own = cluster->levels[1].bandwidth_bytes_per_s;
-    bool of_gpu = strstr(text, "pergpu") != NULL || strstr(text, "/gpu") != NULL;
-    bool of_node =
-        rate.count > 1.0 || strstr(text, "node") != NULL || rate.bytes_per_s > 1.01 * own;
-    double bytes_per_s = rate.bytes_per_s * rate.count;
-    bool of_wires = strstr(text, "nvl") != NULL; /* NVLink, not the network */
-    if (!of_wires)
-        out.bytes_per_s_per_gpu = of_gpu || !of_node
-                                      ? bytes_per_s
-                                      : bytes_per_s / (double)cluster->gpus_per_node;
-    return out;
-}
-
 /* ---- frameworks ---- */
 
-/* A stack by parts of the framework's name, of the compiler flags or of the framework's name, and by the first year that is too late; NULL and 0 match
- * everything. */
+/* A stack by parts of the framework's name, of the flags, the precision or the framework's name, and by the first month that is too late; NULL and 0
+ * match everything. */
 typedef struct stack_rule {
     const char *part, *flag;
-    long before; /* year */
+    long before; /* year and month, 202301 */
     const char *name;
     long global_batch; /* that its published configurations have; 0: none */
 } stack_rule;
@@ -204,9 +95,12 @@ typedef struct stack_rule {
 /* Frameworks without a file of their own run what they are built on: GPT-NeoX is Megatron with DeepSpeed (EleutherAI/gpt-neox README), metaseq is
  * FairScale's FSDP with Megatron's layers (OPT, arXiv 2205.01068 section 2.3), OLMo's first trainer and lit-gpt are FSDP1, torchtune, Accelerate,
  * axolotl and veScale are FSDP2 or eager FSDP, OLMo-core is FSDP2 compiled, Pax, T5X, Levanter and Alpa are XLA as MaxText is. 2048 sequences: NeMo-Megatron-Launcher
- * launcher_scripts/conf/training/gpt3/175b.yaml. */
+ * launcher_scripts/conf/training/gpt3/175b.yaml. Megatron-LM by its time: FlashAttention came in January 2023 (--use-flash-attn), the overlap of gradients,
+ * parameters and interleaved messages in the second half of that year, Transformer Engine became its default in January 2024 (Megatron-Core 0.5). The
+ * baseline of MegaScale is Megatron-LM when that work began (arXiv 2402.15627 section 6.1). DeepSpeed trains bf16 by an optimizer of its own
+ * (deepspeed/runtime/bf16_optimizer.py). docs/configuration.md has the table. */
 static const stack_rule stack_rules[] = {
-    {"torchtitan", "torch.compile", 2025, "torchtitan-2024", 0},
+    {"torchtitan", "torch.compile", 202501, "torchtitan-2024", 0},
     {"torchtitan", "compile", 0, "torchtitan", 0},
     {"torchtitan", NULL, 0, "torchtitan-eager", 0},
     {"automodel", NULL, 0, "automodel", 0},
@@ -234,7 +128,9 @@ static const stack_rule stack_rules[] = {
     {"internlm", NULL, 0, "internevo", 0},
     {"nemomegatron", NULL, 0, "megatron-2021", 2048},
     {"nemo", NULL, 0, "nemo", 0},
+    {"gptneox", "bf16", 0, "megatron-deepspeed-bf16", 0},
     {"gptneox", NULL, 0, "megatron-deepspeed", 0},
+    {"megatrondeepspeed", "bf16", 0, "megatron-deepspeed-bf16", 0},
     {"megatrondeepspeed", NULL, 0, "megatron-deepspeed", 0},
     {"deepspeed", "megatron", 0, "megatron-deepspeed", 0},
     {"deepspeed", NULL, 0, "deepspeed", 0},
@@ -244,9 +140,14 @@ static const stack_rule stack_rules[] = {
     {"fairscale", NULL, 0, "megatron-2021", 0},
     {"fairseq", NULL, 0, "megatron-2021", 0},
     {"megatronbridge", NULL, 0, "megatron-bridge", 0},
-    {"megatron", NULL, 2023, "megatron-2021", 0},
+    {"megatron", NULL, 202301, "megatron-2021", 0},
     {"megatron", "(2021)", 0, "megatron-2021", 0},
     {"megatron", "(2022)", 0, "megatron-2021", 0},
+    {"megatronlmv2", NULL, 0, "megatron-2021", 0},
+    {"megatronlmv3", NULL, 0, "megatron-2021", 0},
+    {"megatron", "(2023)", 0, "megatron-2023", 0},
+    {"megatron", "megascale", 0, "megatron-2023", 0},
+    {"megatron", NULL, 202401, "megatron-2023", 0},
     {"megatron", NULL, 0, "megatron", 0},
     {"megascale", NULL, 0, "megatron", 0},
     {"mcore", NULL, 0, "megatron", 0},
@@ -265,15 +166,34 @@ static const stack_rule stack_rules[] = {
     {NULL, NULL, 0, NULL, 0},
 };
 
+/* Year and month of "2023-08", "2023-08-01", "2023"; 0: none. */
+static long month_of(const char *date)
+{
+    if (date == NULL)
+        return 0;
+    char *end = NULL;
+    long year = strtol(date, &end, 10);
+    long month = *end == '-' ? strtol(end + 1, NULL, 10) : 0;
+    bool has_month = month >= 1 && month <= 12;
+    return year > 0 ? 100 * year + (has_month ? month : 6) : 0;
+}
+
+bool ms_run_is_before(const ms_run_cells *cells, long month)
+{
+    long own = month_of(cells->date);
+    return own > 0 && own < month;
+}
+
 static const stack_rule *find_stack(ms_arena *arena, const ms_run_cells *cells)
 {
     const char *framework = ms_plain_text(arena, cells->framework);
     const char *flags = ms_plain_text(arena, cells->compile);
-    long year = cells->date == NULL ? 0 : strtol(cells->date, NULL, 10);
+    const char *precision = ms_plain_text(arena, cells->precision);
     for (const stack_rule *rule = stack_rules; rule->part != NULL; rule++) {
-        bool in_time = rule->before == 0 || (year > 0 && year < rule->before);
-        if (in_time && has_part(framework, rule->part) &&
-            (has_part(flags, rule->flag) || has_part(framework, rule->flag)))
+        bool in_time = rule->before == 0 || ms_run_is_before(cells, rule->before);
+        bool has_flag = has_part(flags, rule->flag) || has_part(precision, rule->flag) ||
+                        has_part(framework, rule->flag);
+        if (in_time && has_flag && has_part(framework, rule->part))
             return rule;
     }
     return NULL;
@@ -304,8 +224,10 @@ bool ms_stack_pads_vocab(const char *stack)
 {
     static const char *const names[] = {"megatron",
                                         "megatron-2021",
+                                        "megatron-2023",
                                         "megatron-bridge",
                                         "megatron-deepspeed",
+                                        "megatron-deepspeed-bf16",
                                         "nemo",
                                         "simumax",
                                         NULL};
@@ -314,7 +236,8 @@ bool ms_stack_pads_vocab(const char *stack)
 
 bool ms_stack_uses_dropout(const char *stack)
 {
-    static const char *const names[] = {"megatron-2021", "megatron-deepspeed", NULL};
+    static const char *const names[] = {"megatron-2021", "megatron-deepspeed",
+                                        "megatron-deepspeed-bf16", NULL};
     return is_one_of(stack, names);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "sim/host.h"
+#include "sim/message.h"
 
 #include <assert.h>
 #include <string.h>
@@ -266,9 +267,7 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
         }
     }
     out->head_params = bills->head.head_params;
-    out->send_bytes = bills->embed.output_bytes;
-    out->send_s = ms_collective_s(&links->send, out->send_bytes) +
-                  ms_stall_s(workload->stack, links);
+    ms_message_price(workload, bills, links, out);
 }
 
 /* ---- summing parts into stages ---- */
@@ -493,7 +492,9 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
     if (layout->has_head)
         add_head(workload, parts, layout, out);
     out->num_layers = layout->num_layers;
-    out->pipelined = !(layout->has_embedding && layout->has_head);
+    out->has_before = !layout->has_embedding;
+    out->has_next = !layout->has_head;
+    out->pipelined = out->has_before || out->has_next;
     note_end_units(workload, parts, layout, out);
     find_transients(workload, parts, layout, out);
 }

@@ -53,8 +53,9 @@ typedef struct ms_parts {
     ms_pair_forward pair_forward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     ms_pair_backward pair_backward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     double head_params;
-    double send_s; /* of a micro-batch's activations to the next stage */
-    double send_bytes;
+    double send_s;     /* of a micro-batch's activations to the next stage */
+    double send_bytes; /* of them on a rank */
+    double wire_bytes; /* of those that it sends */
 } ms_parts;
 
 /* What a reduce-scatter of `num_params` gradients over `num_shards` costs beside the collective where the stack adds_reduced_gradients: its buffer is cleared (one
@@ -87,6 +88,7 @@ typedef struct ms_live_bytes {
 typedef struct ms_stage {
     ms_part sum;    /* but for memory.transient */
     bool pipelined; /* other stages are before or after it */
+    bool has_before, has_next;
     /* of a backward or half, from the last part to the first, when most is alive: beyond what the stage keeps of the micro-batch when it begins (sum.memory.saved; delayed in
      * the half for weights). The parts behind the one at work have given up theirs: all of it, or what does not wait for the second half, or what waited. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];

@@ -1,6 +1,7 @@
 #include "sim/step.h"
 
 #include "base/number.h"
+#include "sim/message.h"
 
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_parts *parts, const ms_split *split)
@@ -27,12 +28,34 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
     return pipeline->world_sync_s + ms_update_s(&pipeline->workload->pricer, most);
 }
 
+/* A stage that waits for its message has sent it when it goes on. */
+void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s)
+{
+    bool has_messages = pipeline->shape.num_ranks > 1;
+    pipeline->send_hold_s = has_messages
+                                ? ms_message_hold_s(pipeline->workload->stack,
+                                                    pipeline->shape.kind, message_s)
+                                : 0.0;
+    pipeline->send_s = has_messages && pipeline->send_hold_s == 0.0 ? message_s : 0.0;
+}
+
+static void hold_for_sends(const ms_stage *stage, double hold_s, ms_stage_times *times)
+{
+    double forward_s = stage->has_next ? hold_s : 0.0;
+    double backward_s = stage->has_before ? hold_s : 0.0;
+    times->forward_s += forward_s;
+    times->first_forward_s += forward_s;
+    times->backward_s += backward_s;
+    times->last_backward_s += backward_s;
+}
+
 ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,
                                        int stage_class)
 {
     const ms_stage *stage = &pipeline->stages[stage_class];
     ms_stage_times times =
         ms_stage_durations(pipeline->workload, stage, sharding, pipeline->send_s);
+    hold_for_sends(stage, pipeline->send_hold_s, &times);
     if (ms_schedule_placement(pipeline->shape.kind) == MS_PLACE_BOTH_WAYS) {
         double twin_s = ms_twin_s(pipeline, stage, sharding);
         times.reduce_s += twin_s;

@@ -16,7 +16,8 @@ typedef struct ms_pipeline {
     const ms_rank_load *
         loads; /* (split->num_runs): of the first rank of each run, which keeps most micro-batches */
     ms_shard_sizes shards;
-    double send_s;
+    double send_s; /* that a message takes beside what its sender waits for */
+    double send_hold_s; /* that a stage waits after an action: ms_message_hold_s */
     double world_sync_s; /* before the optimizer: ms_step_sync_s */
     const ms_schedule *
         lists; /* of the shape, or shorter ones with the same edges, for tighter bounds; NULL: none */
@@ -25,6 +26,9 @@ typedef struct ms_pipeline {
     ms_recompute recompute;
     long recompute_layers;
 } ms_pipeline;
+
+/* Sets both; `message_s` is that of a message between stages. */
+void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
 
 /* The sum of squares of all gradients, in fp32. */
 #define MS_NORM_BYTES 4.0

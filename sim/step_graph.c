@@ -179,7 +179,7 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
 {
     if (s->uses == NULL)
         return ms_step_cost_of(s, seconds);
-    double bytes = s->planned->parts.send_bytes;
+    double bytes = s->planned->parts.wire_bytes;
     ms_moved moved = {.group = MS_TRAFFIC_PP,
                       .collective = MS_SEND,
                       .size_bytes = bytes,
@@ -199,6 +199,8 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
     const ms_actors *actors = s->actors;
     int rank = ms_step_rank(s, step);
     int sender = actors->along[(long)actor * actors->num_pipeline_ranks + rank];
+    if (s->planned->pipeline.send_hold_s > 0.0)
+        return ms_step_end(s, step, sender); /* sent there: ms_step_add_hold */
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
     tag.stream = MS_STREAM_SEND;
@@ -234,6 +236,39 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
         out.gradient = add_send(s, from, actor, s->times[next].send_backward_s, tag);
     }
     return out;
+}
+
+/* The stage that a step's message goes to; -1: it has none. */
+static int message_goes_to(const ms_step_builder *s, const ms_step_cost *cost)
+{
+    int to = ms_step_is_forward(cost) ? cost->stage + 1 : cost->stage - 1;
+    return to < s->schedule->num_stages ? to : -1;
+}
+
+double ms_step_hold_s(const ms_step_builder *s, const ms_step_cost *cost)
+{
+    return message_goes_to(s, cost) < 0 ? 0.0 : s->planned->pipeline.send_hold_s;
+}
+
+int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
+{
+    const ms_step_cost *cost = ms_step_class(s, step);
+    double seconds = ms_step_hold_s(s, cost);
+    if (seconds <= 0.0)
+        return after;
+    bool forward = ms_step_is_forward(cost);
+    int rank = ms_schedule_rank(&s->schedule->shape, message_goes_to(s, cost));
+    int receiver = s->actors->along[(long)actor * s->actors->num_pipeline_ranks + rank];
+    ms_task_tag tag = {.actor = actor,
+                       .stage = (short)cost->stage,
+                       .stream = MS_STREAM_COMPUTE,
+                       .kind = MS_TASK_SEND,
+                       .microbatch = ms_step_action(s, step)->microbatch,
+                       .label = ms_graph_label(s->graph, forward ? MS_MOVE_ACTIVATIONS
+                                                                 : MS_MOVE_GRADIENTS)};
+    int task = ms_step_add(s, tag, send_cost(s, actor, receiver, seconds));
+    ms_graph_wait(s->graph, after);
+    return task;
 }
 
 double ms_step_twin_s(const ms_step_builder *s, int model_stage)

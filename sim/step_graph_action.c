@@ -94,7 +94,8 @@ static void add_action(ms_step_builder *s, int step, int actor)
                        .microbatch =
                            rest ? action->backward_microbatch : action->microbatch,
                        .label = s->labels[kind]};
-    double seconds = duration_s(s, cost, s->actors->slow_factor[actor]);
+    double seconds =
+        duration_s(s, cost, s->actors->slow_factor[actor]) - ms_step_hold_s(s, cost);
     int task = ms_step_add(s, tag, ms_step_cost_of(s, seconds));
     ms_graph_wait(s->graph, s->ready[actor]);
     ms_graph_wait(s->graph, from.activation);
@@ -102,10 +103,10 @@ static void add_action(ms_step_builder *s, int step, int actor)
     ms_graph_wait(s->graph, released);
     if (cost->last_backward)
         show_reduction(s, ms_step_stage(cost), actor, s->ready[actor], from);
-    s->ready[actor] = task;
+    s->ready[actor] = ms_step_add_hold(s, step, actor, task);
     if (!rest)
         ms_step_begin_span(s, actor, task);
-    ms_step_end_span(s, actor, task);
+    ms_step_end_span(s, actor, s->ready[actor]);
 }
 
 /* Ranks that communicate inside an action end it together. */

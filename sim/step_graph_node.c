@@ -332,7 +332,9 @@ static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
             ms_graph_wait(s->graph, w->ready[a]);
             ms_graph_wait(s->graph, other->ready[a]);
         }
-        ms_step_begin_span(s, a, b->begun[a] != 0 ? b->begun[a] : s->ready[a]);
+        int begun = b->begun[a] != 0 ? b->begun[a] : s->ready[a];
+        s->ready[a] = ms_step_add_hold(s, last_step, a, s->ready[a]);
+        ms_step_begin_span(s, a, begun);
         ms_step_end_span(s, a, s->ready[a]);
         ms_step_set_end(s, last_step, a, s->ready[a]);
         b->begun[a] = 0;

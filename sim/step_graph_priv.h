@@ -63,6 +63,11 @@ typedef struct ms_arrivals {
 } ms_arrivals;
 ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor);
 
+/* The message of a step whose stage waits until it is sent, on the stream of compute: ms_message_hold_s. The task that the actor goes on after; `after` itself where
+ * messages travel beside compute, or there is none. */
+double ms_step_hold_s(const ms_step_builder *s, const ms_step_cost *cost);
+int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after);
+
 /* ---- tasks ---- */
 
 /* A task of an actor on one of its streams, or beside them. */

@@ -255,7 +255,7 @@ static void add_sends(list *l)
                                      .collective = MS_SEND,
                                      .cause = back ? MS_CAUSE_SEND_BACKWARD
                                                    : MS_CAUSE_SEND_FORWARD,
-                                     .size_bytes = p->parts.send_bytes,
+                                     .size_bytes = p->parts.wire_bytes,
                                      .per_part = 1.0,
                                      .count = l->num_microbatches * count[back]});
     }

@@ -211,8 +211,8 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
     static const struct {
         const char *framework, *stack;
     } known[] = {
-        {"Megatron-DeepSpeed (BLOOM)", "megatron-deepspeed"},
-        {"GPT-NeoX", "megatron-deepspeed"},
+        {"Megatron-DeepSpeed (BLOOM)", "megatron-deepspeed-bf16"},
+        {"GPT-NeoX", "megatron-deepspeed-bf16"},
         {"DeepSpeed ZeRO-3", "deepspeed"},
         {"Colossal-AI", "deepspeed"},
         {"InternEvo", "internevo"},
@@ -223,7 +223,8 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         {"Composer", "llm-foundry"},
         {"Megatron-Core MoE", "megatron"},
         {"Megatron-LM (2022)", "megatron-2021"},
-        {"Megatron-LM (baseline of MegaScale)", "megatron"},
+        {"Megatron-LM (baseline of MegaScale)", "megatron-2023"},
+        {"Megatron-LM v2.5", "megatron-2021"},
         {"FairScale / metaseq", "megatron-2021"},
         {"torchtune", "torchtitan-eager"},
         {"HF Accelerate FSDP", "torchtitan-eager"},
@@ -241,6 +242,37 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         const char *row = ms_arena_printf(
             cx->arena, GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,%s,,1.5,"),
             known[i].framework);
+        ms_published_runs runs = read_text(cx, row);
+        ASSERT_TEXT(runs.runs[0].reason, NULL);
+        ASSERT_TEXT(runs.runs[0].stack->name, known[i].stack);
+    }
+}
+
+static void a_framework_has_the_habits_of_its_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *date, *framework, *precision, *stack;
+    } known[] = {
+        {"2021-04", "Megatron-LM", "fp16", "megatron-2021"},
+        {"2022-12-31", "Megatron-LM", "bf16", "megatron-2021"},
+        {"2023-01", "Megatron-LM", "bf16", "megatron-2023"},
+        {"2023", "Megatron-LM", "bf16", "megatron-2023"},
+        {"2023-12", "Megatron-LM", "bf16", "megatron-2023"},
+        {"2024-01", "Megatron-LM", "bf16", "megatron"},
+        {"", "Megatron-LM", "bf16", "megatron"},
+        {"2024-02", "Megatron-LM (baseline of MegaScale)", "bf16", "megatron-2023"},
+        {"2022-04", "GPT-NeoX", "fp16", "megatron-deepspeed"},
+        {"2022-03", "Megatron-DeepSpeed", "bf16", "megatron-deepspeed-bf16"},
+        {"2024-12", "torchtitan", "bf16", "torchtitan-eager"},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,Test,%s,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,,2,"
+            "2,0,,2,1F1B,1,1,1,none,%s,,%s,,1.5,\n",
+            known[i].date, known[i].precision, known[i].framework);
         ms_published_runs runs = read_text(cx, row);
         ASSERT_TEXT(runs.runs[0].reason, NULL);
         ASSERT_TEXT(runs.runs[0].stack->name, known[i].stack);
@@ -320,6 +352,19 @@ static void networks_are_those_that_the_row_states(void **state)
         {"A100 80GB", "1600 Gb/s node-node RoCE", "roce", 25},
         {"A100 80GB", "EFA 400 Gb/s", "efa", 6.25},
         {"A100 80GB", "ConnectX-7", "infiniband", 25},
+        {"A100 80GB", "CX-6 200 Gb/s", "infiniband", 25},
+        {"A100 80GB", "4 x HDR100", "infiniband", 6.25},
+        {"A100 80GB", "4xHDR", "infiniband", 12.5},
+        {"A100 80GB", "4 HDR NICs (200 Gb/s each)", "infiniband", 12.5},
+        {"A100 80GB", "dual 200 Gb/s HDR", "infiniband", 6.25},
+        {"A100 80GB", "RoCEv2 8x200G", "roce", 25},
+        {"A100 80GB", "Slingshot-11 4x200 Gb/s", "infiniband", 12.5},
+        {"A100 80GB", "NVLink 600 GB/s + 4x100 Gb/s IB", "infiniband", 6.25},
+        {"A100 80GB", "AWS EFA", "efa", 6.25},
+        {"H100", "8x NDR400", "infiniband", 50},
+        {"H100", "8x ConnectX-7 400 Gb/s", "infiniband", 50},
+        {"H100", "TCPXO", "tcpxo", 25},
+        {"H100", "GPUDirect-TCPX", "ethernet", 12.5},
         {"A100 80GB", "NVLink only 600 GB/s", "infiniband", 25},
     };
     ms_ctx *cx = test_cx();
@@ -453,6 +498,7 @@ int main(void)
         cmocka_unit_test(equal_models_are_one_object),
         cmocka_unit_test(frameworks_are_known_whatever_their_spelling),
         cmocka_unit_test(devices_are_known_whatever_their_spelling),
+        cmocka_unit_test(a_framework_has_the_habits_of_its_time),
         cmocka_unit_test(networks_are_those_that_the_row_states),
         cmocka_unit_test(stated_attention_and_nodes_replace_those_of_the_configurations),
         cmocka_unit_test(ends_of_the_model_can_be_alone),

@@ -1,0 +1,123 @@
+#include "costmodel/cast.h"
+
+#include "costmodel/bill.h"
+
+static const double kept_bytes = 2.0; /* of an element between products */
+
+static bool casts(const ms_pricer *pricer)
+{
+    return ms_dtype_bytes(pricer->compute) < kept_bytes;
+}
+
+static bool is_product(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
+}
+
+static bool takes(const ms_node *node, int tensor)
+{
+    for (int i = 0; i < node->num_in; i++)
+        if (node->in[i] == tensor)
+            return true;
+    return false;
+}
+
+/* ---- what is gathered for products alone ---- */
+
+static bool is_for_products(const ms_program *program, int tensor)
+{
+    bool any = false;
+    for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (!takes(node, tensor))
+            continue;
+        if (!is_product(node))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* The gather over tp that makes a tensor; NULL: none does. */
+static const ms_node *gather_of(const ms_program *program, int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    if (producer < 0)
+        return NULL;
+    const ms_node *node = &program->nodes[producer];
+    ms_node_comm comm;
+    bool gathers =
+        node->op == MS_OP_REDISTRIBUTE && ms_node_communicates(program, node, &comm) &&
+        comm.collective == MS_ALL_GATHER && ms_node_bill_axis(&comm) == MS_BILL_TP;
+    return gathers ? node : NULL;
+}
+
+static bool sends_cast(const ms_program *program, const ms_node *gather,
+                       const ms_pricer *pricer)
+{
+    return gather != NULL && casts(pricer) && pricer->stack->gathers_cast &&
+           program->key.part == MS_PART_LAYER && is_for_products(program, gather->out[0]);
+}
+
+bool ms_node_sends(const ms_program *program, const ms_node *node,
+                   const ms_pricer *pricer, ms_node_comm *out)
+{
+    if (!ms_node_communicates(program, node, out))
+        return false;
+    if (node->op == MS_OP_REDISTRIBUTE &&
+        sends_cast(program, gather_of(program, node->out[0]), pricer))
+        out->size_bytes *= ms_dtype_bytes(pricer->compute) / kept_bytes;
+    return true;
+}
+
+/* ---- products ---- */
+
+/* Products of the pass that take the same first operand cast it once. */
+static double num_sharers(const ms_program *program, const ms_node *node)
+{
+    double sharers = 0.0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *other = &program->nodes[n];
+        if (is_product(other) && other->pass == node->pass && other->in[0] == node->in[0])
+            sharers += 1.0;
+    }
+    return sharers;
+}
+
+/* Of the first operand, what a rank casts for this product. */
+static double cast_share(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
+{
+    const ms_node *gather = gather_of(program, node->in[0]);
+    double share = 1.0;
+    if (sends_cast(program, gather, pricer))
+        share = ms_tensor_local_elements(program, gather->in[0]) /
+                ms_tensor_local_elements(program, gather->out[0]);
+    return share / num_sharers(program, node);
+}
+
+/* Where accumulation is fused into the products of weight gradients, their results are sums that are read, added to and written. */
+static ms_gemm_shape product_of(const ms_program *program, const ms_node *node,
+                                const ms_stack *stack)
+{
+    ms_gemm_shape shape = ms_node_gemm(program, node);
+    bool adds = program->tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT &&
+                stack->accumulate_bytes.value == 0.0;
+    if (adds)
+        shape.result_bytes = 2.0 * stack->grad_bytes.value;
+    return shape;
+}
+
+double ms_node_product_s(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
+{
+    ms_gemm_shape shape = product_of(program, node, pricer->stack);
+    if (!casts(pricer))
+        return ms_gemm_s(pricer, shape);
+    if (program->key.part == MS_PART_HEAD) {
+        const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
+        return ms_gemm_s(&wide, shape);
+    }
+    return ms_product_s(pricer, shape) +
+           ms_cast_s(pricer, shape, cast_share(program, node, pricer));
+}

@@ -1,0 +1,17 @@
+/* What products of fewer than 16 bits do beside multiplying: their operands are cast from 16 bits once, where they are smallest, and travel so. docs/formulas.md 2.1.1. */
+#ifndef MS_COSTMODEL_CAST_H
+#define MS_COSTMODEL_CAST_H
+
+#include "costmodel/kernel_cost.h"
+#include "costmodel/program.h"
+
+/* Seconds of an EINSUM or GROUPED node with the casts that it needs. Products of the head stay in 16 bits: Transformer Engine has none there (Megatron-LM's
+ * output layer is a plain ColumnParallelLinear), torchtitan filters "output" (float8 filter_fqns). */
+double ms_node_product_s(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer);
+
+/* As ms_node_communicates, with the bytes that are sent where the stack casts operands before it gathers them over tp. */
+bool ms_node_sends(const ms_program *program, const ms_node *node,
+                   const ms_pricer *pricer, ms_node_comm *out);
+
+#endif

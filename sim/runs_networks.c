@@ -1,0 +1,176 @@
+/* Names and rates that publications state for networks. Texts are compared in lower case without ' ', '-' and '_'. */
+#include "sim/runs_priv.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_part(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+typedef struct network_rule {
+    const char *part;
+    const char *name; /* key of a profile's networks; NULL: nothing is said about it */
+} network_rule;
+
+/* Slingshot and Omni-Path carry messages without the host, as InfiniBand does: assumed to cost the same. */
+static const network_rule network_rules[] = {
+    {"efa", "efa"},
+    {"tcpxo", "tcpxo"},
+    {"tcp", "ethernet"},
+    {"roce", "roce"},
+    {"infiniband", "infiniband"},
+    {"hdr", "infiniband"},
+    {"ndr", "infiniband"},
+    {"xdr", "infiniband"},
+    {"edr", "infiniband"},
+    {"omnipath", "infiniband"},
+    {"slingshot", "infiniband"},
+    {"rdma", NULL},
+    {"ethernet", "ethernet"},
+    {NULL, NULL},
+};
+
+/* What a text about a network states. */
+typedef struct stated_rate {
+    double
+        count; /* of adapters beside the rate: "8 x 200G", "HDR 200 Gb/s x8", "4 NICs" */
+    double bytes_per_s; /* of one; 0: none stated */
+} stated_rate;
+
+/* Bytes per second of one of the units that a rate is written in; 0: it is none of them. */
+static double rate_unit(const char *unit)
+{
+    double prefix = *unit == 'G' || *unit == 'g' ? 1e9 : *unit == 'T' ? 1e12 : 0.0;
+    bool is_bytes = unit[0] != '\0' && unit[1] == 'B' && unit[2] != 'i';
+    bool is_volume = unit[0] != '\0' && strncmp(unit + 1, "iB", 2) == 0;
+    bool is_bare_t = *unit == 'T' && unit[1] != 'b' && unit[1] != 'B';
+    return is_volume || is_bare_t ? 0.0 : is_bytes ? prefix : prefix / 8.0;
+}
+
+/* Rates that kinds of links are named by, bytes per second of one; the first that matches holds. IBTA's table of InfiniBand's rates for four lanes; HDR100 and
+ * NDR200 are two lanes of them; Cornelis Omni-Path 100; HPE Slingshot 10 and 11. */
+static const struct {
+    const char *part;
+    double bytes_per_s;
+} link_rates[] = {{"hdr100", 12.5e9},     {"ndr200", 25e9},     {"xdr", 100e9},
+                  {"ndr", 50e9},          {"hdr", 25e9},        {"edr", 12.5e9},
+                  {"fdr", 6.8e9},         {"omnipath", 12.5e9}, {"slingshot11", 25e9},
+                  {"slingshot10", 12.5e9}};
+
+static double named_rate(const char *plain)
+{
+    for (size_t i = 0; i < sizeof link_rates / sizeof *link_rates; i++)
+        if (has_part(plain, link_rates[i].part))
+            return link_rates[i].bytes_per_s;
+    return 0.0;
+}
+
+static const char *after_blanks(const char *at)
+{
+    return at + strspn(at, " ");
+}
+
+/* "4 NICs", "8 HCA", "4 HDR NICs": a word for adapters before the next number or bracket. */
+static bool is_adapters(ms_arena *arena, const char *at)
+{
+    static const char *const words[] = {"nic", "hca", "adapter", "rail", "link", "port"};
+    int length = (int)strcspn(at, "0123456789(),;+");
+    const char *text = ms_plain_text(arena, ms_arena_printf(arena, "%.*s", length, at));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (has_part(text, words[i]))
+            return true;
+    return false;
+}
+
+/* Digits inside of names are none: "CX-6", "HDR100", "RoCEv2". */
+static bool is_number_start(const char *text, const char *at)
+{
+    return isdigit((unsigned char)*at) &&
+           (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '-' &&
+                           at[-1] != '.' && at[-1] != '_'));
+}
+
+/* "x8", "x 8" somewhere behind; 0: no such thing. */
+static double count_behind(const char *at)
+{
+    for (; *at != '\0'; at++)
+        if (*at == 'x' && !isalpha((unsigned char)at[-1]) &&
+            isdigit((unsigned char)*after_blanks(at + 1)))
+            return strtod(after_blanks(at + 1), NULL);
+    return 0.0;
+}
+
+/* The first number with a unit is the rate, the last one before with "x" or a word for adapters behind it their count. */
+static stated_rate find_rate(ms_arena *arena, const char *text)
+{
+    stated_rate rate = {1.0, 0.0};
+    for (const char *at = text; *at != '\0'; at++) {
+        if (!is_number_start(text, at) &&
+            !(at > text && at[-1] == 'x' && isdigit((unsigned char)*at)))
+            continue;
+        char *end = NULL;
+        double value = strtod(at, &end);
+        const char *behind = after_blanks(end);
+        double unit = rate_unit(behind);
+        at = end - 1;
+        if (*behind == 'x' || *behind == 'X') {
+            rate.count = value;
+        } else if (unit > 0.0 && value > 0.0 && value < 1e5) {
+            if (rate.bytes_per_s > 0.0)
+                continue;
+            rate.bytes_per_s = value * unit;
+            double count = count_behind(end);
+            rate.count = count > 0.0 ? count : rate.count;
+        } else if (is_adapters(arena, behind)) {
+            rate.count = value;
+        }
+    }
+    if (rate.count == 1.0 && has_part(ms_plain_text(arena, text), "dual"))
+        rate.count = 2.0;
+    if (!(rate.count >= 1.0 && rate.count <= 64.0))
+        rate.count = 1.0;
+    if (rate.bytes_per_s == 0.0)
+        rate.bytes_per_s = named_rate(ms_plain_text(arena, text));
+    return rate;
+}
+
+/* What comes behind the wires inside a node: "NVLink 600 GB/s + 8x200 Gb/s". */
+static const char *outside_node(const char *text)
+{
+    const char *plus = strchr(text, '+');
+    return plus != NULL && plus[1] != '\0' ? plus + 1 : text;
+}
+
+ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
+                                 const ms_cluster *cluster)
+{
+    ms_run_network out = {.name = NULL, .bytes_per_s_per_gpu = (double)NAN};
+    if (cells->network == NULL || cluster->num_levels < 2)
+        return out;
+    const char *outside = outside_node(cells->network);
+    const char *text = ms_plain_text(arena, outside);
+    for (const network_rule *rule = network_rules; rule->part != NULL; rule++) {
+        if (has_part(text, rule->part)) {
+            out.name = rule->name;
+            break;
+        }
+    }
+    stated_rate rate = find_rate(arena, outside);
+    if (!(rate.bytes_per_s > 0.0))
+        return out;
+    double own = cluster->levels[1].bandwidth_bytes_per_s;
+    bool of_gpu = strstr(text, "pergpu") != NULL || strstr(text, "/gpu") != NULL;
+    bool of_node =
+        rate.count > 1.0 || strstr(text, "node") != NULL || rate.bytes_per_s > 1.01 * own;
+    double bytes_per_s = rate.bytes_per_s * rate.count;
+    bool of_wires = strstr(text, "nvl") != NULL; /* NVLink, not the network */
+    if (!of_wires)
+        out.bytes_per_s_per_gpu = of_gpu || !of_node
+                                      ? bytes_per_s
+                                      : bytes_per_s / (double)cluster->gpus_per_node;
+    return out;
+}

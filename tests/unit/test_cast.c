@@ -1,0 +1,132 @@
+/* Operands of FP8 products: cast once, on the shard that is gathered. */
+#include "costmodel/cast.h"
+
+#include "sim/planned.h"
+#include "tests/test.h"
+
+static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *stack,
+                               ms_dtype compute)
+{
+    *plan = ms_plan_default(4);
+    plan->model = "llama-3.1-8b";
+    plan->cluster = "hgx-h100";
+    plan->stack = stack;
+    plan->size[MS_TP] = 4;
+    plan->size[MS_DP_SHARD] = 1;
+    plan->sequence_length = 4096;
+    plan->global_batch = 1;
+    plan->zero = 0;
+    plan->sequence_parallel = true;
+    plan->compute = compute;
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
+    ms_planned *planned = MS_NEW(cx->arena, ms_planned);
+    ms_planned_open(cx, workload, plan, planned);
+    return planned;
+}
+
+static double bytes_of(const ms_bill *bill, ms_collective collective)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < bill->num_comms[MS_BILL_FORWARD]; i++)
+        if (bill->comms[MS_BILL_FORWARD][i].collective == collective)
+            bytes += bill->comms[MS_BILL_FORWARD][i].size_bytes *
+                     bill->comms[MS_BILL_FORWARD][i].count;
+    return bytes;
+}
+
+/* Sums are reduced in 16 bits, whatever the products are in. */
+static void gathers_for_products_are_of_cast_operands(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stack;
+        ms_dtype compute;
+        double element_bytes;
+    } cases[] = {
+        {"torchtitan", MS_FP8, 1}, {"torchtitan", MS_BF16, 2}, {"meshsim", MS_FP8, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_plan plan;
+        ms_planned *p = planned_for(test_cx(), &plan, cases[i].stack, cases[i].compute);
+        const ms_bill *layer = p->bills->layer[0][MS_RECOMPUTE_NONE];
+        double elements = 2.0 * 4096.0 * 4096.0; /* attention and MLP */
+        ASSERT_NEAR(bytes_of(layer, MS_ALL_GATHER), elements * cases[i].element_bytes, 0);
+        ASSERT_NEAR(bytes_of(layer, MS_REDUCE_SCATTER), elements * 2.0, 0);
+        ms_workload_close(p->workload);
+    }
+}
+
+static const ms_node *node_named(const ms_program *program, const char *name)
+{
+    for (int n = 0; n < program->num_forward_nodes; n++)
+        if (program->nodes[n].op == MS_OP_EINSUM &&
+            strcmp(program->nodes[n].name, name) == 0)
+            return &program->nodes[n];
+    return NULL;
+}
+
+static const ms_program *part_of(ms_ctx *cx, const ms_planned *p, ms_program_part part)
+{
+    const ms_program_key key = {.part = (unsigned char)part,
+                                .sequence_parallel = true,
+                                .attention_fused = true,
+                                .loss_parallel = true,
+                                .tp = 4,
+                                .cp = 1,
+                                .ep = 1,
+                                .etp = 1,
+                                .microbatch = 1};
+    return ms_program_make(cx->arena, p->workload->model, &key, 4096, 1, MS_FP8);
+}
+
+/* Query, key and value share a cast of a quarter of the tokens; the output's operand belongs to it alone. */
+static void an_operand_is_cast_once_where_it_is_smallest(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double share;
+    } cases[] = {{"attention.query", 1.0 / 12},
+                 {"attention.key", 1.0 / 12},
+                 {"mlp.up", 1.0 / 8},
+                 {"attention.output", 1},
+                 {"mlp.down", 1}};
+    ms_ctx *cx = test_cx();
+    ms_plan plan;
+    ms_planned *p = planned_for(cx, &plan, "torchtitan", MS_FP8);
+    const ms_pricer *pricer = &p->workload->pricer;
+    const ms_program *layer = part_of(cx, p, MS_PART_LAYER);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ms_node *node = node_named(layer, cases[i].name);
+        ms_gemm_shape shape = ms_node_gemm(layer, node);
+        double cast_s =
+            ms_node_product_s(layer, node, pricer) - ms_product_s(pricer, shape);
+        ASSERT_NEAR(cast_s, ms_cast_s(pricer, shape, cases[i].share), 1e-9);
+    }
+    ms_workload_close(p->workload);
+}
+
+static void the_head_stays_in_16_bits(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan wide_plan, plan;
+    ms_planned *wide = planned_for(cx, &wide_plan, "torchtitan", MS_BF16);
+    ms_planned *p = planned_for(cx, &plan, "torchtitan", MS_FP8);
+    const ms_program *head = part_of(cx, p, MS_PART_HEAD);
+    const ms_node *logits = node_named(head, "head.logits");
+    ASSERT_NEAR(ms_node_product_s(head, logits, &p->workload->pricer),
+                ms_gemm_s(&wide->workload->pricer, ms_node_gemm(head, logits)), 1e-12);
+    ms_workload_close(p->workload);
+    ms_workload_close(wide->workload);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gathers_for_products_are_of_cast_operands),
+        cmocka_unit_test(an_operand_is_cast_once_where_it_is_smallest),
+        cmocka_unit_test(the_head_stays_in_16_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
