@@ -42,10 +42,8 @@ static double loss_share(ms_op op)
     }
 }
 
-/* A gradient of a weight that its product adds to the sum over micro-batches reads and writes the sum; without that fusion it is written as its operands are,
- * and the stack's `accumulate_bytes` move it. */
-static ms_gemm_shape product_of(const ms_program *program, const ms_node *node,
-                                const ms_stack *stack)
+ms_gemm_shape ms_node_product(const ms_program *program, const ms_node *node,
+                              const ms_stack *stack)
 {
     ms_gemm_shape shape = ms_node_gemm(program, node);
     if (node->pass == MS_PASS_BACKWARD_WEIGHT && stack->accumulate_bytes.value <= 0.0)
@@ -70,7 +68,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return 0.0;
     case MS_OP_EINSUM:
     case MS_OP_GROUPED:
-        return ms_gemm_s(pricer, product_of(program, node, stack));
+        return ms_gemm_s(pricer, ms_node_product(program, node, stack));
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
         return ms_attention_s(pricer, ms_node_attention(program, node)) +

@@ -355,7 +355,8 @@ static void the_width_makes_products_as_long_as_traffic(void **state)
     ASSERT_OK(ms_explain(cx, workload, &plan, &options, e), cx);
     double s = 8192, h = 8192, f = 28672, part = f / 8;
     const ms_gemm_shape wide = {1, s, part, h, 2, 2}, narrow = {1, s, h, part, 2, 2},
-                        in = {1, h, part, s, 2, 2}, out = {1, part, h, s, 2, 2};
+                        in = {1, h, part, s, 2, 8},
+                        out = {1, part, h, s, 2, 8}; /* sums in fp32 */
     const ms_pricer *pricer = &workload->pricer;
     /* gate and up: result, input's gradient, weight's; down: the same with the sides exchanged */
     double products_s = 3 * ms_gemm_s(pricer, wide) + 3 * ms_gemm_s(pricer, narrow) +
