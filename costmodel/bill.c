@@ -60,6 +60,15 @@ static double expert_bias_s(const ms_program *program, const ms_node *node,
                                    ms_tensor_local_elements(program, result));
 }
 
+ms_gemm_shape ms_node_product(const ms_program *program, const ms_node *node,
+                              const ms_stack *stack)
+{
+    ms_gemm_shape shape = ms_node_gemm(program, node);
+    if (node->pass == MS_PASS_BACKWARD_WEIGHT && stack->accumulate_bytes.value <= 0.0)
+        shape.result_bytes = 2.0 * stack->grad_bytes.value;
+    return shape;
+}
+
 double ms_node_compute_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {

@@ -115,6 +115,11 @@ ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
 /* The group along which a node communicates. */
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);
 
+/* A product as the stack runs it. A gradient of a weight that it adds to the sum over micro-batches reads and writes the sum; without that fusion it is
+ * written as its operands are, and the stack's `accumulate_bytes` move it. */
+ms_gemm_shape ms_node_product(const ms_program *program, const ms_node *node,
+                              const ms_stack *stack);
+
 /* Seconds of one node that does not communicate; 0 for placement changes. */
 double ms_node_compute_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer);

@@ -96,22 +96,10 @@ static double cast_share(const ms_program *program, const ms_node *node,
     return share / num_sharers(program, node);
 }
 
-/* Where accumulation is fused into the products of weight gradients, their results are sums that are read, added to and written. */
-static ms_gemm_shape product_of(const ms_program *program, const ms_node *node,
-                                const ms_stack *stack)
-{
-    ms_gemm_shape shape = ms_node_gemm(program, node);
-    bool adds = program->tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT &&
-                stack->accumulate_bytes.value == 0.0;
-    if (adds)
-        shape.result_bytes = 2.0 * stack->grad_bytes.value;
-    return shape;
-}
-
 double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
-    ms_gemm_shape shape = product_of(program, node, pricer->stack);
+    ms_gemm_shape shape = ms_node_product(program, node, pricer->stack);
     if (!casts(pricer))
         return ms_gemm_s(pricer, shape);
     if (program->key.part == MS_PART_HEAD) {

@@ -19,16 +19,14 @@ static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
 /* The kernel of the stack, or the best lower one that the device's profile has; unfused always is. */
-static const ms_attention_profile *choose_attention(const ms_profile *profile,
-                                                    ms_attention_kernel wanted,
-                                                    bool *fused)
+static ms_attention_kernel choose_attention(const ms_profile *profile,
+                                            ms_attention_kernel wanted)
 {
     int kernel = (int)wanted;
     while (kernel > MS_ATTENTION_UNFUSED &&
            isnan(profile->attention[kernel].forward_flop_per_s.value))
         kernel--;
-    *fused = kernel != MS_ATTENTION_UNFUSED;
-    return &profile->attention[kernel];
+    return (ms_attention_kernel)kernel;
 }
 
 /* "bf16, fp8" */
@@ -119,9 +117,8 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
 }
 
-/* The lower of what isolated kernels reach and what the power limit allows. */
-static double sustained_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
-                                   ms_dtype compute)
+double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
+                              ms_dtype compute)
 {
     double isolated = device->peak_flop_per_s[compute] * gemm->efficiency.value *
                       gemm->sustained_frac.value;
@@ -136,7 +133,7 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     const ms_profile *profile = pricer->profile;
     const ms_gemm_profile *gemm = &profile->gemm[compute];
     pricer->compute = compute;
-    pricer->gemm_flop_per_s = sustained_flop_per_s(device, gemm, compute);
+    pricer->gemm_flop_per_s = ms_products_flop_per_s(device, gemm, compute);
     pricer->gemm_hbm_bytes_per_s =
         device->hbm_bytes_per_s *
         (gemm->hbm_frac.value > 0.0 ? gemm->hbm_frac : profile->hbm_frac).value;
@@ -160,9 +157,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
 {
     MS_TRY(check_dtype(cx, cluster, profile, compute));
     MS_TRY(ms_network_check(cx, cluster, profile));
-    bool fused;
-    const ms_attention_profile *attention =
-        choose_attention(profile, stack->attention, &fused);
+    ms_attention_kernel kernel = choose_attention(profile, stack->attention);
+    const ms_attention_profile *attention = &profile->attention[kernel];
     *out = (ms_pricer){
         .device = &cluster->device,
         .profile = profile,
@@ -176,7 +172,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .attention_half_sequence = attention->half_sequence.value,
         .attention_overhead_s =
             isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value,
-        .attention_fused = fused,
+        .attention_fused = kernel != MS_ATTENTION_UNFUSED,
+        .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
     };
     set_products(out, compute);
     if (profile->measured != NULL && profile->measured->dtype == (int)compute)
@@ -313,11 +310,13 @@ static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape 
     return sqrt(sqrt(1.0 + idle * idle));
 }
 
-/* Fused kernels pad values to the width of keys. */
-static double attention_padding_factor(ms_attention_shape shape)
+/* Kernels with one head dim for all pad values to the width of keys; others lose as much backward, where wide heads leave room for smaller tiles only. */
+static double attention_padding_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;
-    return values <= 0.0 ? 1.0 : 2.0 * ms_max(keys, values) / (keys + values);
+    if (values <= 0.0 || !(pricer->attention_one_head_dim || shape.backward))
+        return 1.0;
+    return 2.0 * ms_max(keys, values) / (keys + values);
 }
 
 static double attention_fitted_s(const ms_pricer *pricer, ms_attention_shape shape)
@@ -326,7 +325,7 @@ static double attention_fitted_s(const ms_pricer *pricer, ms_attention_shape sha
                                  : pricer->attention_forward_flop_per_s;
     double compute_s = shape.flop / (rate * attention_shape_frac(pricer, shape));
     if (pricer->attention_fused)
-        return ms_max(compute_s * attention_padding_factor(shape) *
+        return ms_max(compute_s * attention_padding_factor(pricer, shape) *
                           attention_idle_factor(pricer, shape),
                       ms_stream_s(pricer, shape.traffic_bytes));
     double per_score_bytes =

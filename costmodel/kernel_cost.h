@@ -22,11 +22,16 @@ typedef struct ms_pricer {
     double attention_small_head_frac, attention_half_sequence;
     double attention_overhead_s;
     bool attention_fused;
+    bool attention_one_head_dim; /* values are padded to the width of keys */
     /* of profiles with measurements of this compute type; NULL: none */
     const ms_residuals *products; /* by m, n, k */
     const ms_residuals
         *attention[2]; /* forward, backward: by FLOP, key tokens, head dim */
 } ms_pricer;
+
+/* Rate of large products in training: the lower of what isolated kernels reach and of what the power limit allows. [2.1] of docs/formulas.md. */
+double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
+                              ms_dtype compute);
 
 /* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the profile none for the network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
@@ -65,7 +70,7 @@ double ms_update_s(const ms_pricer *pricer, double num_params);
  * keys that causal queries walk, twice the mean; score_elements = batch * heads * queries * keys (unfused kernels move them through HBM, 12 B forward, 24 B
  * backward). Fused:
  *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
- * p = 2 max(d, w) / (d + w) for values narrower than keys, o = SMs / blocks of 128 queries. */
+ * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2 and before only; o = SMs / blocks of 128 queries. */
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;
     bool backward;

@@ -1,5 +1,5 @@
 /* Measured matrix products and attention from a CSV file: each row becomes a kernel of a known device with its time, or a reason why it
- * cannot be priced. Kernels run alone: rates are those in isolation, without the derate of training. */
+ * cannot be priced. Kernels run alone: rates are those in isolation, without the derate of training, but of rows measured under a load that lasts. */
 #ifndef MS_SIM_KERNEL_ROWS_H
 #define MS_SIM_KERNEL_ROWS_H
 
@@ -23,15 +23,18 @@ typedef struct ms_kernel_row {
     bool fitted;           /* both */
     /* only without reason */
     const ms_cluster *cluster;
-    const ms_profile *profile; /* with the rates of kernels in isolation */
+    bool sustained; /* measured at the clocks of a load that lasts, as training is */
+    const ms_profile
+        *profile; /* unless sustained, with the rates of kernels in isolation */
     ms_dtype dtype;
     bool is_attention;
     int passes;                 /* of attention: MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD */
     ms_attention_kernel kernel; /* that it is; the device may price it by a lower one */
     ms_attention_shape attention; /* forward */
     ms_gemm_shape product;
-    double sequence; /* products of `product`, one after the other */
-    bool quantises;  /* the first operand, within the measured time */
+    double sequence;   /* products of `product`, one after the other */
+    bool quantises;    /* the first operand, within the measured time */
+    bool best_of_many; /* the fastest shape of a search over them */
 } ms_kernel_row;
 
 typedef struct ms_kernel_rows {

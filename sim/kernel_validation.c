@@ -156,6 +156,39 @@ static const ms_kernel_score *score(ms_ctx *cx, const entry *entries, int num_en
     return scores;
 }
 
+/* ---- searches over shapes ---- */
+
+static double flop_of(const ms_kernel_row *row)
+{
+    ms_gemm_shape shape = row->product;
+    return 2.0 * row->sequence * shape.batch * shape.m * shape.n * shape.k;
+}
+
+/* How much faster than its law the fastest of many shapes is: the 99 % quantile of predicted over measured time, of the products that the law was fitted on
+ * and that are no smaller than half of it. 1 without any. */
+static double upper_edge(ms_arena *arena, const ms_kernel_rows *all,
+                         const double *predicted_s, const ms_kernel_row *best)
+{
+    const double top = 0.99;
+    double *ratios = MS_NEW_ARRAY(arena, all->num_rows, double);
+    int num_ratios = 0;
+    for (int i = 0; i < all->num_rows; i++) {
+        const ms_kernel_row *row = &all->rows[i];
+        if (row->fitted && !row->is_attention && row->profile == best->profile &&
+            row->dtype == best->dtype && flop_of(row) >= 0.5 * flop_of(best))
+            ratios[num_ratios++] = predicted_s[i] / row->measured_s;
+    }
+    return num_ratios < LEAST_ROWS ? 1.0 : ms_quantile(ratios, num_ratios, top);
+}
+
+static void price_searches(ms_arena *arena, const ms_kernel_rows *rows,
+                           double *predicted_s)
+{
+    for (int i = 0; i < rows->num_rows; i++)
+        if (rows->rows[i].best_of_many)
+            predicted_s[i] /= upper_edge(arena, rows, predicted_s, &rows->rows[i]);
+}
+
 ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
                              ms_kernel_validation *out)
 {
@@ -169,8 +202,11 @@ ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
             continue;
         MS_TRY(ms_kernel_row_pricer(cx, &rows->rows[i], &pricer));
         predicted_s[i] = ms_kernel_row_s(&pricer, &rows->rows[i]);
-        entries[out->num_priced++] = (entry){&rows->rows[i], predicted_s[i]};
     }
+    price_searches(cx->arena, rows, predicted_s);
+    for (int i = 0; i < rows->num_rows; i++)
+        if (rows->rows[i].reason == NULL)
+            entries[out->num_priced++] = (entry){&rows->rows[i], predicted_s[i]};
     if (out->num_priced > 1)
         qsort(entries, (size_t)out->num_priced, sizeof *entries, by_detail_and_line);
     out->sources = score(cx, entries, out->num_priced, false, &out->num_sources);

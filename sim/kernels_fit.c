@@ -129,17 +129,21 @@ static void set_rates(trial *t, const ms_kernel_row *row)
     const ms_attention_profile *attention = &t->profile.attention[row->kernel];
     ms_pricer *p = &t->pricer;
     if (row->is_attention) {
-        p->attention_forward_flop_per_s = attention->forward_flop_per_s.value;
+        double sustained = row->profile->attention[row->kernel].sustained_frac.value;
+        p->attention_forward_flop_per_s = attention->forward_flop_per_s.value * sustained;
         p->attention_backward_flop_per_s =
             (t->one_rate ? attention->forward_flop_per_s : attention->backward_flop_per_s)
-                .value;
+                .value *
+            sustained;
         p->attention_small_head_frac = attention->small_head_frac.value;
         p->attention_half_sequence = attention->half_sequence.value;
         p->attention_overhead_s =
             isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value;
         return;
     }
-    p->gemm_flop_per_s = device->peak_flop_per_s[row->dtype] * gemm->efficiency.value;
+    ms_gemm_profile tried = row->profile->gemm[row->dtype];
+    tried.efficiency = gemm->efficiency;
+    p->gemm_flop_per_s = ms_products_flop_per_s(device, &tried, row->dtype);
     p->gemm_hbm_bytes_per_s = device->hbm_bytes_per_s * gemm->hbm_frac.value;
     p->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }

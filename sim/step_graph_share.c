@@ -149,7 +149,7 @@ int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
     double bytes = seconds * pricer->hbm_bytes_per_s; /* nothing but traffic */
     int kind = op->node != NULL ? op->node->op : MS_NUM_OPS;
     if (kind == MS_OP_EINSUM || kind == MS_OP_GROUPED) {
-        ms_gemm_shape shape = ms_node_gemm(program, op->node);
+        ms_gemm_shape shape = ms_node_product(program, op->node, pricer->stack);
         bytes = product_bytes(shape);
         cost.tiles = product_tiles(pricer->profile, shape);
     } else if (kind == MS_OP_ATTENTION || kind == MS_OP_ATTENTION_GRAD) {

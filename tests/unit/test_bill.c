@@ -148,6 +148,39 @@ static void a_product_takes_its_local_shape(void **state)
     ASSERT_NEAR(seconds_of(b, product), 3.28, 1e-12);
 }
 
+/* Of 128 + 160 + 40 elements: a sum in fp32 is read and written where the product adds to it, and written in 16 bits where a kernel of its own adds. */
+static void products_that_add_to_sums_move_the_sums(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_FFN, 10);
+    int x = stream(b), grad = ms_hand_tensor(b->hand, "bsf", MS_ROLE_ACTIVATION, "RRf");
+    int out = ms_hand_tensor(b->hand, "hf", MS_ROLE_WEIGHT, "RRf");
+    ms_node *product = ms_hand_binary(b->hand, MS_OP_EINSUM, x, grad, out);
+    product->einsum = "bsh,bsf->hf";
+    product->pass = MS_PASS_BACKWARD_WEIGHT;
+    b->pricer.gemm_flop_per_s = 1e12; /* traffic binds */
+    b->pricer.gemm_hbm_bytes_per_s = 100;
+    b->stack.grad_bytes.value = 4;
+    double elements[] = {ms_tensor_local_elements(&b->hand->program, x),
+                         ms_tensor_local_elements(&b->hand->program, grad),
+                         ms_tensor_local_elements(&b->hand->program, out)};
+    double operands_bytes = 2.0 * (elements[0] + elements[1]), fused_s, apart_s;
+    fused_s = seconds_of(b, product);
+    b->stack.accumulate_bytes.value = 9;
+    apart_s = seconds_of(b, product);
+    ASSERT_NEAR(apart_s, (operands_bytes + 2.0 * elements[2]) / 100.0, 1e-9);
+    /* and half of the bytes beyond 16 bits is not hidden */
+    ASSERT_NEAR(fused_s,
+                pow(pow((operands_bytes + 8.0 * elements[2]) / 100.0, 4) +
+                        pow(0.5 * 6.0 * elements[2] / 100.0, 4),
+                    0.25),
+                1e-9);
+    product->pass = MS_PASS_BACKWARD_INPUT;
+    b->stack.accumulate_bytes.value = 0;
+    ASSERT_NEAR(seconds_of(b, product), apart_s, 1e-12);
+}
+
 static void biases_and_placements_take_no_compute(void **state)
 {
     (void)state;
@@ -271,6 +304,7 @@ int main(void)
         cmocka_unit_test(backward_of_norms_and_activations_passes_as_often),
         cmocka_unit_test(an_embedding_reads_rows_and_not_the_table),
         cmocka_unit_test(a_product_takes_its_local_shape),
+        cmocka_unit_test(products_that_add_to_sums_move_the_sums),
         cmocka_unit_test(biases_and_placements_take_no_compute),
         cmocka_unit_test(a_bill_tells_passes_apart),
         cmocka_unit_test(fused_accumulation_moves_sums),

@@ -248,7 +248,7 @@ static void small_heads_are_slower_and_between_interpolated(void **state)
 }
 
 /* Measured forward, causal, TRT-LLM and FlashAttention in isolation: see docs/formulas.md 2.2. */
-static void few_blocks_and_narrow_values_take_longer(void **state)
+static void few_blocks_take_longer(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
@@ -257,10 +257,27 @@ static void few_blocks_and_narrow_values_take_longer(void **state)
     double many_s = ms_attention_s(&pricer, shape);
     shape.query_rows = 128.0 * 132.0; /* a block for each multiprocessor */
     ASSERT_NEAR(ms_attention_s(&pricer, shape), many_s * pow(2.0, 0.25), 1e-12);
-    shape.query_rows = 0.0;
-    shape.head_dim = 192;
-    shape.value_dim = 128; /* padded to 192 */
-    ASSERT_NEAR(ms_attention_s(&pricer, shape), many_s * 384.0 / 320.0, 1e-12);
+}
+
+static void narrow_values_are_padded_by_kernels_of_one_head_dim(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    static const char *const stacks[] = {"generic", "meshsim"}; /* fa3, fa2 */
+    for (int i = 0; i < 2; i++) {
+        ms_pricer pricer = make_pricer(cx, "hgx-h100", stacks[i], MS_BF16);
+        ms_attention_shape shape = causal(4096, 4, 128);
+        double even_s = ms_attention_s(&pricer, shape);
+        shape.head_dim = 192;
+        shape.value_dim = 128;
+        double padded = 384.0 / 320.0;
+        ASSERT_NEAR(ms_attention_s(&pricer, shape), even_s * (i == 0 ? 1.0 : padded),
+                    1e-12);
+        shape.backward = true;
+        double narrow_s = ms_attention_s(&pricer, shape);
+        shape.value_dim = 192;
+        ASSERT_NEAR(narrow_s, ms_attention_s(&pricer, shape) * padded, 1e-12);
+    }
 }
 
 static void unfused_attention_moves_its_scores(void **state)
@@ -345,7 +362,8 @@ int main(void)
         cmocka_unit_test(products_follow_the_power_limit),
         cmocka_unit_test(attention_approaches_its_rate_with_length),
         cmocka_unit_test(small_heads_are_slower_and_between_interpolated),
-        cmocka_unit_test(few_blocks_and_narrow_values_take_longer),
+        cmocka_unit_test(few_blocks_take_longer),
+        cmocka_unit_test(narrow_values_are_padded_by_kernels_of_one_head_dim),
         cmocka_unit_test(unfused_attention_moves_its_scores),
         cmocka_unit_test(stack_falls_to_the_next_kernel_that_the_device_has),
         cmocka_unit_test(missing_coefficients_are_errors_with_names),

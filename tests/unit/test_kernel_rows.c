@@ -78,6 +78,64 @@ static void rows_that_cannot_be_priced_say_why(void **state)
     assert_non_null(strstr(rows.rows[0].fault, "tflops"));
 }
 
+/* Other things equal: a source that does not pause meets the clocks of training. */
+static void sources_without_pause_run_at_sustained_clocks(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_kernel_rows rows = read_rows(
+        cx, "o/r@1:f,B200,gemm_NN_x,16384,16384,16384,,,bf16,1500\n"
+            "MooreThreads/SimuMax@1:f,B200,gemm_NN_x,16384,16384,16384,,,bf16,1100\n");
+    assert_false(rows.rows[0].sustained);
+    assert_true(rows.rows[1].sustained);
+    double sustained_frac = rows.rows[1].profile->gemm[MS_BF16].sustained_frac.value;
+    assert_true(sustained_frac < 0.9);
+    ASSERT_NEAR(rows.rows[0].profile->gemm[MS_BF16].sustained_frac.value, 1.0, 0);
+    ASSERT_NEAR(priced_s(cx, &rows.rows[0]), priced_s(cx, &rows.rows[1]) * sustained_frac,
+                0.01);
+}
+
+static void of_two_grouped_gradients_the_slower_is_of_sums_in_fp32(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_kernel_rows rows = read_rows(
+        cx, "o/r@1:f,B200,gemm_grouped_g64_bwd_grad_w,512,4096,7168,,,bf16,493\n"
+            "o/r@1:f,B200,gemm_grouped_g64_fwd,512,4096,7168,,,bf16,493\n"
+            "o/r@1:f,B200,gemm_grouped_g64_bwd_grad_w,512,4096,7168,,,bf16,650\n"
+            "o/r@1:f,B200,gemm_grouped_g64_fwd,512,4096,7168,,,bf16,650\n");
+    static const double bytes[] = {8, 2, 4, 2};
+    for (int i = 0; i < 4; i++)
+        ASSERT_NEAR(rows.rows[i].product.result_bytes, bytes[i], 0);
+    assert_true(priced_s(cx, &rows.rows[0]) > 1.1 * priced_s(cx, &rows.rows[2]));
+}
+
+/* Products that the profile was fitted on, most of them as the law says and the rest an eighth faster: the fastest of a search is of those. */
+static void the_best_of_many_is_at_the_upper_edge_of_the_law(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *lines = "";
+    for (int i = 1; i <= 60; i++)
+        lines = ms_arena_printf(
+            cx->arena,
+            "%sai-dynamo/aiconfigurator@1:f,B200-SXM,gemm_x,%d,8192,8192,,,bf16,1\n",
+            lines, 4096 + 128 * i);
+    lines = ms_arena_printf(
+        cx->arena, "%so/r@1:f,B200-SXM,gemm_mamf,4096,8192,8192,,,bf16,1500\n", lines);
+    ms_kernel_rows rows = read_rows(cx, lines);
+    for (int i = 0; i < 60; i++)
+        rows.rows[i].measured_s =
+            priced_s(cx, &rows.rows[i]) / (i % 4 == 0 ? 1.125 : 1.0);
+    ms_kernel_validation v;
+    ASSERT_OK(ms_kernel_validate(cx, &rows, &v), cx);
+    assert_true(rows.rows[60].best_of_many);
+    ASSERT_NEAR(v.predicted_s[60], priced_s(cx, &rows.rows[60]) / 1.125, 1e-3);
+    rows.rows[60].dtype = MS_FP8; /* no product of its type was fitted on */
+    ASSERT_OK(ms_kernel_validate(cx, &rows, &v), cx);
+    ASSERT_NEAR(v.predicted_s[60], priced_s(cx, &rows.rows[60]), 1e-9);
+}
+
 /* Times that the law itself gives, of a machine whose clock is four fifths and whose host takes 20 us. */
 static void clock_and_host_of_a_source_are_found(void **state)
 {
@@ -115,7 +173,8 @@ static void fit_finds_what_made_the_times(void **state)
     for (int i = 0; i < rows.num_rows; i++) {
         ms_pricer pricer;
         ASSERT_OK(ms_kernel_row_pricer(cx, &rows.rows[i], &pricer), cx);
-        pricer.gemm_flop_per_s = 0.6 * 312e12;
+        pricer.gemm_flop_per_s =
+            0.6 * 312e12 * rows.rows[i].profile->gemm[MS_BF16].sustained_frac.value;
         rows.rows[i].measured_s = ms_kernel_row_s(&pricer, &rows.rows[i]);
     }
     ms_kernels_fit fit;
@@ -135,6 +194,9 @@ int main(void)
         cmocka_unit_test(products_are_read_with_their_time),
         cmocka_unit_test(attention_is_read_with_heads_and_dims),
         cmocka_unit_test(rows_that_cannot_be_priced_say_why),
+        cmocka_unit_test(sources_without_pause_run_at_sustained_clocks),
+        cmocka_unit_test(of_two_grouped_gradients_the_slower_is_of_sums_in_fp32),
+        cmocka_unit_test(the_best_of_many_is_at_the_upper_edge_of_the_law),
         cmocka_unit_test(clock_and_host_of_a_source_are_found),
         cmocka_unit_test(fit_finds_what_made_the_times),
     };
