@@ -145,14 +145,15 @@ static law_rows rows_that_tell(ms_arena *arena, const law_rows *rows,
     return out;
 }
 
-/* Of a listed rate. */
+/* Of a listed rate, or of a whole. */
 static bool is_share(const ms_figure *figure)
 {
     size_t length = strlen(figure->key);
-    return length >= 4 && strcmp(figure->key + length - 4, "frac") == 0;
+    bool of_rate = length >= 4 && strcmp(figure->key + length - 4, "frac") == 0;
+    return of_rate || figure->high == 1.0;
 }
 
-/* Shares of a listed rate are fitted as x / (1 + x), x > 0: no wire is faster than listed. */
+/* Shares are fitted as x / (1 + x), x > 0: no wire is faster than listed. */
 static double value_of(bool is_share, double parameter)
 {
     return is_share ? parameter / (1.0 + parameter) : parameter;
