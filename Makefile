@@ -327,7 +327,7 @@ accuracy: $(PROGRAM) ## the tables of docs/accuracy.md and its picture, from RUN
 
 accuracy-holdout: $(PROGRAM) ## the tables that take minutes: each source by constants fitted without it, from RUNS=runs.csv
 	$(if $(RUNS),,$(error accuracy-holdout: which published runs? RUNS=file.csv))
-	@RUNS='$(RUNS)' HOLDOUT=1 docs/accuracy.sh $(PROGRAM) docs/accuracy.md
+	@RUNS='$(RUNS)' COLLECTIVES='$(COLLECTIVES)' HOLDOUT=1 docs/accuracy.sh $(PROGRAM) docs/accuracy.md
 
 .PHONY: pictures
 pictures: $(PROGRAM) ## docs/*.png, made again by the commands of docs/howto.md; needs gnuplot

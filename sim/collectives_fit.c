@@ -15,6 +15,7 @@
 typedef struct law_rows {
     const char *law;
     const ms_profile *profile;
+    double link_bytes_per_s; /* as listed, of their cluster */
     int num_rows;
     const ms_collective_row **rows;
 } law_rows;
@@ -61,7 +62,7 @@ static law_rows *group(ms_ctx *cx, const ms_collective_rows *all, int *num_laws)
         if (j == *num_laws) {
             MS_MAKE_ROOM(cx->arena, laws, *num_laws, capacity, 8);
             laws[(*num_laws)++] = (law_rows){
-                name, row->profile, 0,
+                name, row->profile, row->cluster->levels[0].bandwidth_bytes_per_s, 0,
                 MS_NEW_ARRAY(cx->arena, all->num_rows, const ms_collective_row *)};
         }
         laws[j].rows[laws[j].num_rows++] = row;
@@ -91,7 +92,7 @@ static int count_systems(const law_rows *rows)
 static law_rows choose(ms_arena *arena, const law_rows *from, const char *system,
                        bool others)
 {
-    law_rows out = {from->law, from->profile, 0,
+    law_rows out = {from->law, from->profile, from->link_bytes_per_s, 0,
                     MS_NEW_ARRAY(arena, from->num_rows, const ms_collective_row *)};
     for (int i = 0; i < from->num_rows; i++)
         if ((strcmp(from->rows[i]->system, system) != 0) == others)
@@ -132,7 +133,7 @@ static ms_figures told_figures(ms_arena *arena, const law_rows *rows)
 static law_rows rows_that_tell(ms_arena *arena, const law_rows *rows,
                                const ms_figures *figures)
 {
-    law_rows out = {rows->law, rows->profile, 0,
+    law_rows out = {rows->law, rows->profile, rows->link_bytes_per_s, 0,
                     MS_NEW_ARRAY(arena, rows->num_rows, const ms_collective_row *)};
     for (int i = 0; i < rows->num_rows; i++) {
         bool tells = false;
@@ -145,14 +146,15 @@ static law_rows rows_that_tell(ms_arena *arena, const law_rows *rows,
     return out;
 }
 
-/* Of a listed rate. */
+/* Of a listed rate, or of a whole. */
 static bool is_share(const ms_figure *figure)
 {
     size_t length = strlen(figure->key);
-    return length >= 4 && strcmp(figure->key + length - 4, "frac") == 0;
+    bool of_rate = length >= 4 && strcmp(figure->key + length - 4, "frac") == 0;
+    return of_rate || figure->high == 1.0;
 }
 
-/* Shares of a listed rate are fitted as x / (1 + x), x > 0: no wire is faster than listed. */
+/* Shares are fitted as x / (1 + x), x > 0: no wire is faster than listed. */
 static double value_of(bool is_share, double parameter)
 {
     return is_share ? parameter / (1.0 + parameter) : parameter;
@@ -162,7 +164,7 @@ static double value_of(bool is_share, double parameter)
 static double start_of(const ms_figure *figure, const law_rows *rows)
 {
     if (figure->unit == MS_UNIT_BYTES_PER_S)
-        return rows->rows[0]->cluster->levels[0].bandwidth_bytes_per_s;
+        return rows->link_bytes_per_s;
     if (strcmp(figure->key, NVLS_BASE) == 0)
         return 1e-4;
     if (figure->unit == MS_UNIT_SECONDS)
@@ -324,7 +326,7 @@ static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
 {
     ms_law_trial *law = &t->law;
     ms_law_fit attempt = *out;
-    double starts[MS_FIT_PARAMETERS], best = INFINITY;
+    double starts[MS_FIT_PARAMETERS] = {0}, best = INFINITY;
     for (int i = 0; i < out->num_values; i++)
         starts[i] = law->problem.parameters[i].start;
     for (int k = 0; k < NUM_STARTS; k++) {
@@ -374,6 +376,14 @@ static ms_row_errors errors_of(ms_arena *arena, const ms_collective_row *rows,
     return ms_row_errors_of(arena, error_fracs, num);
 }
 
+static bool has_value(const ms_law_fit *fit, const char *key)
+{
+    for (int i = 0; i < fit->num_values; i++)
+        if (strcmp(fit->values[i].key, key) == 0)
+            return true;
+    return false;
+}
+
 /* Whether the rows tell a coefficient that the fit has left as shipped. */
 static bool tell_more(trial *t, const ms_collective_row *rows, int num_rows,
                       const ms_figures *figures, const ms_law_fit *fit)
@@ -381,10 +391,7 @@ static bool tell_more(trial *t, const ms_collective_row *rows, int num_rows,
     for (int i = 0; i < figures->num; i++) {
         const ms_figure *figure = &figures->items[i];
         double *target = (double *)(void *)((char *)&t->profile + figure->offset);
-        bool fitted = false;
-        for (int j = 0; j < fit->num_values; j++)
-            fitted = fitted || strcmp(fit->values[j].key, figure->key) == 0;
-        if (!fitted &&
+        if (!has_value(fit, figure->key) &&
             is_told_by(rows, num_rows, figure, target, start_of(figure, t->rows)))
             return true;
     }
@@ -433,12 +440,10 @@ static ms_system_errors hold_out(ms_ctx *cx, const law_rows *law,
 static bool is_fitted(const ms_collective_fit *fits, int num_fits, const char *profile,
                       const char *key)
 {
-    for (int i = 0; i < num_fits; i++)
-        for (int j = 0; j < fits[i].law.num_values; j++)
-            if (strcmp(fits[i].law.profile, profile) == 0 &&
-                strcmp(fits[i].law.values[j].key, key) == 0)
-                return true;
-    return false;
+    bool found = false;
+    for (int i = 0; i < num_fits && !found; i++)
+        found = strcmp(fits[i].law.profile, profile) == 0 && has_value(&fits[i].law, key);
+    return found;
 }
 
 static ms_status find_untold(ms_ctx *cx, ms_collectives_fit *out)

@@ -52,16 +52,16 @@ static void one_domain_matches_published_sweeps(void **state)
     } rows[] = {
         {"hgx-a100-80g", MS_ALL_GATHER, 8, 26, 353.2, 351.6},
         {"hgx-a100-80g", MS_ALL_REDUCE, 8, 13, 22.6, 21.3},
-        {"hgx-a100-80g", MS_ALL_REDUCE, 4, 28, 1988.8, 1927},
-        {"hgx-a100-80g", MS_REDUCE_SCATTER, 2, 29, 1802, 1612},
+        {"hgx-a100-80g", MS_ALL_REDUCE, 4, 28, 1945, 1927},
+        {"hgx-a100-80g", MS_REDUCE_SCATTER, 2, 29, 1757, 1612},
         {"hgx-h100", MS_ALL_REDUCE, 8, 12, 16.1, 16.0},
         {"hgx-h100", MS_ALL_REDUCE, 8, 21, 39.1, 38.2},
-        {"hgx-h100", MS_ALL_REDUCE, 8, 29, 2112, 2111},
+        {"hgx-h100", MS_ALL_REDUCE, 8, 29, 2139, 2111},
         {"hgx-h100", MS_ALL_GATHER, 8, 24, 72.2, 68.9},
         {"hgx-h100", MS_REDUCE_SCATTER, 4, 27, 348.6, 355.2},
         {"hgx-h100", MS_ALL_TO_ALL, 8, 28, 734.9, 763.9},
-        {"hgx-b200", MS_ALL_GATHER, 8, 26, 139.8, 141.7},
-        {"hgx-b200", MS_ALL_REDUCE, 8, 24, 102.2, 102.1},
+        {"hgx-b200", MS_ALL_GATHER, 8, 26, 137.7, 141.7},
+        {"hgx-b200", MS_ALL_REDUCE, 8, 24, 99.04, 102.1},
         {"gb200-nvl72", MS_ALL_REDUCE, 4, 16, 17.0, 17.2},
     };
     ms_ctx *cx = test_cx();

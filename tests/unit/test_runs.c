@@ -140,7 +140,8 @@ static void layouts_must_have_as_many_ranks_as_gpus(void **state)
     reason_is(GPT_ROW("a", "9", ",,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
               "layout: its product is not the number of GPUs");
     reason_is(GPT_ROW("a", "96", ",,3,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
-              "plan: heads");
+              "plan: heads (16 attention heads and 16 key-value heads cannot be divided "
+              "by tp 3)");
 }
 
 static void words_are_mapped_or_refused(void **state)
