@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#define ETP 2 /* of the sparse mesh: ranks that share experts gather and scatter the rows that they got for them, by expert */
+#define ETP                                                                              \
+    2 /* of the sparse mesh: ranks that share experts gather and scatter the rows that they got for them, by expert */
 
 /* ---- changes of placement ---- */
 

@@ -93,7 +93,8 @@ typedef struct ms_model {
         ms_router_kind router;
         bool router_bias; /* DeepSeek-V3: one correction bias per expert */
         bool norm_topk;
-        bool expert_bias; /* GPT-OSS: biases of the experts' products; what they move is priced, but they are not in programs */
+        bool
+            expert_bias; /* GPT-OSS: biases of the experts' products; what they move is priced, but they are not in programs */
     } moe;
 
     int num_kinds;
