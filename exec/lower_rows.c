@@ -30,16 +30,22 @@ static long longest(const ms_routing *routing)
     return most;
 }
 
-/* Between blocks of `block_bytes`, one for each rank and by expert, and rows by expert and then by rank. */
-static void reorder(const ms_rank *rank, const ms_routing *routing, size_t row_bytes,
-                    size_t block_bytes, char *blocks, char *sorted, bool sort)
+/* Rows of each rank, by expert; all blocks are as long. */
+typedef struct row_blocks {
+    char *first;
+    size_t bytes, row_bytes;
+} row_blocks;
+
+/* Between blocks and rows by expert and then by rank. */
+static void reorder(const ms_rank *rank, const ms_routing *routing, row_blocks blocks,
+                    char *sorted, bool sort)
 {
     size_t *done = MS_NEW_ARRAY(rank->scratch, routing->num_sharers, size_t);
     for (long e = 0; e < routing->num_experts; e++) {
         for (long i = 0; i < routing->num_sharers; i++) {
             size_t bytes =
-                (size_t)routing->shared[i * routing->num_experts + e] * row_bytes;
-            char *block = blocks + (size_t)i * block_bytes + done[i];
+                (size_t)routing->shared[i * routing->num_experts + e] * blocks.row_bytes;
+            char *block = blocks.first + (size_t)i * blocks.bytes + done[i];
             if (bytes > 0)
                 rank->backend->arrays->copy(rank->device, sort ? sorted : block,
                                             sort ? block : sorted, bytes);
@@ -57,21 +63,21 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
     const ms_array_ops *arrays = rank->backend->arrays;
     const ms_local *in = call->in[0];
     ms_local *out = call->out[0];
-    size_t row_bytes = ms_lower_bytes(in, ms_local_last(in)),
-           block_bytes = ms_lower_bytes(in, block);
+    row_blocks all = {.bytes = ms_lower_bytes(in, block),
+                      .row_bytes = ms_lower_bytes(in, ms_local_last(in))};
     bool gathers = splits_rows(call->node->from);
-    char *all = memory + block_bytes;
+    all.first = memory + all.bytes;
     transfer.kind = gathers ? MS_TRANSFER_ALL_GATHER : MS_TRANSFER_REDUCE_SCATTER;
-    transfer.send = gathers ? memory : all;
-    transfer.receive = gathers ? all : memory;
+    transfer.send = gathers ? memory : all.first;
+    transfer.receive = gathers ? all.first : memory;
     transfer.count = block;
     if (gathers && in->count > 0)
         arrays->copy(rank->device, memory, in->data, ms_lower_bytes(in, in->count));
     if (!gathers)
-        reorder(rank, routing, row_bytes, block_bytes, all, in->data, false);
+        reorder(rank, routing, all, in->data, false);
     MS_TRY(ms_lower_carry_out(rank, &transfer));
     if (gathers)
-        reorder(rank, routing, row_bytes, block_bytes, all, out->data, true);
+        reorder(rank, routing, all, out->data, true);
     else if (out->count > 0)
         arrays->copy(rank->device, out->data, memory, ms_lower_bytes(out, out->count));
     return MS_OK;

@@ -273,8 +273,8 @@ long ms_interp_expert_rows(ms_interp *run, const ms_node *node, int choice, int 
                            long *counts)
 {
     long etp = run->program->mesh_size[MS_SPARSE_MESH][2], total = 0;
-    long num_local = ms_interp_size(run, MS_DIM_EXPERTS) /
-                     run->program->mesh_size[MS_SPARSE_MESH][1];
+    long num_local =
+        ms_interp_size(run, MS_DIM_EXPERTS) / run->program->mesh_size[MS_SPARSE_MESH][1];
     long *own = MS_NEW_ARRAY(run->arena, num_local, long);
     for (long e = 0; e < num_local; e++)
         counts[e] = 0;
@@ -344,8 +344,7 @@ static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer
     } else if (sharer == ms_interp_coordinate(run, MS_SPARSE_MESH, 2, rank)) {
         for (long i = 0; i < etp; i++) {
             int peer = ms_interp_peer(run, MS_SPARSE_MESH, 2, rank, i);
-            const double *from =
-                ms_interp_in(run, node, 0, peer)->values + at * width;
+            const double *from = ms_interp_in(run, node, 0, peer)->values + at * width;
             for (long j = 0; j < width; j++)
                 out->values[own * width + j] += from[j];
         }
@@ -356,8 +355,8 @@ static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer
 void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank)
 {
     long etp = run->program->mesh_size[MS_SPARSE_MESH][2], at = 0, total = 0, mine = 0;
-    long num_local = ms_interp_size(run, MS_DIM_EXPERTS) /
-                     run->program->mesh_size[MS_SPARSE_MESH][1];
+    long num_local =
+        ms_interp_size(run, MS_DIM_EXPERTS) / run->program->mesh_size[MS_SPARSE_MESH][1];
     const long *rows = sharers_rows(run, node, rank, num_local);
     if (rows == NULL)
         return;

@@ -274,6 +274,43 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 27);
 }
 
+/* 12 rows of 4, 10 bytes each over memory of 100 B/s: 4 forward and 6 backward, and nothing beside the first product, or in 8 bits. */
+static void biases_of_experts_move_their_results(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_hand_set_size(b->hand, MS_DIM_ROWS, 12);
+    ms_hand_set_size(b->hand, MS_DIM_EXPERTS, 3);
+    ms_hand_set_size(b->hand, MS_DIM_EXPERT_FFN, 5);
+    int rows = ms_hand_tensor(b->hand, "rh", MS_ROLE_ACTIVATION, "RRR");
+    int hidden = ms_hand_tensor(b->hand, "ri", MS_ROLE_ACTIVATION, "RRR");
+    int up = ms_hand_tensor(b->hand, "ehi", MS_ROLE_WEIGHT, "RRR");
+    int down = ms_hand_tensor(b->hand, "eih", MS_ROLE_WEIGHT, "RRR");
+    const struct {
+        const char *einsum;
+        int in, weight, out;
+        ms_pass pass;
+        double want_s;
+    } cases[] = {
+        {"rh,ehi->ri", rows, up, hidden, MS_PASS_FORWARD, 0.0},
+        {"ri,eih->rh", hidden, down, rows, MS_PASS_FORWARD, 12 * 4 * 4 / 100.0},
+        {"rh,eih->ri", rows, down, hidden, MS_PASS_BACKWARD_INPUT, 12 * 4 * 6 / 100.0},
+    };
+    b->stack.expert_bias_bytes.value = 10;
+    for (int i = 0; i < 6; i++) {
+        ms_node *product = ms_hand_binary(b->hand, MS_OP_GROUPED, cases[i % 3].in,
+                                          cases[i % 3].weight, cases[i % 3].out);
+        product->einsum = cases[i % 3].einsum;
+        product->pass = (unsigned char)cases[i % 3].pass;
+        b->pricer.compute = i < 3 ? MS_BF16 : MS_FP8;
+        b->hand->model.moe.expert_bias = false;
+        double without_s = seconds_of(b, product);
+        b->hand->model.moe.expert_bias = true;
+        ASSERT_NEAR(seconds_of(b, product) - without_s, i < 3 ? cases[i].want_s : 0.0,
+                    1e-12);
+    }
+}
+
 /* A gathered sequence feeds two products of 1280 s: that is what the gather's chunks may hide behind. */
 static void a_gather_may_hide_behind_the_products_that_use_it(void **state)
 {
@@ -309,6 +346,7 @@ int main(void)
         cmocka_unit_test(a_bill_tells_passes_apart),
         cmocka_unit_test(fused_accumulation_moves_sums),
         cmocka_unit_test(grouped_products_keep_the_host_for_each_expert),
+        cmocka_unit_test(biases_of_experts_move_their_results),
         cmocka_unit_test(a_gather_may_hide_behind_the_products_that_use_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

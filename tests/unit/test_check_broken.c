@@ -347,14 +347,14 @@ static void whole_expert_gradient(ms_program *p)
 
 static void forget_etp_reduction(ms_program *p)
 {
-    forget(p, change_after(
-                  p, node_at(p, MS_OP_GROUPED, "experts.down", MS_PASS_FORWARD), 2));
+    forget(p, change_after(p, node_at(p, MS_OP_GROUPED, "experts.down", MS_PASS_FORWARD),
+                           2));
 }
 
 static void drop_etp_reduction(ms_program *p)
 {
-    drop(p, change_after(p, node_at(p, MS_OP_GROUPED, "experts.down", MS_PASS_FORWARD),
-                         2));
+    drop(p,
+         change_after(p, node_at(p, MS_OP_GROUPED, "experts.down", MS_PASS_FORWARD), 2));
 }
 
 static void drop_etp_reduction_of_rows(ms_program *p)
