@@ -55,7 +55,7 @@ static const ms_node *gather_of(const ms_program *program, int tensor)
 static bool sends_cast(const ms_program *program, const ms_node *gather,
                        const ms_pricer *pricer)
 {
-    return gather != NULL && casts(pricer) && pricer->stack->gathers_cast &&
+    return gather != NULL && casts(pricer) && pricer->stack->casts_once &&
            program->key.part == MS_PART_LAYER && is_for_products(program, gather->out[0]);
 }
 
@@ -90,6 +90,8 @@ static double cast_share(const ms_program *program, const ms_node *node,
 {
     const ms_node *gather = gather_of(program, node->in[0]);
     double share = 1.0;
+    if (!pricer->stack->casts_once)
+        return share;
     if (sends_cast(program, gather, pricer))
         share = ms_tensor_local_elements(program, gather->in[0]) /
                 ms_tensor_local_elements(program, gather->out[0]);

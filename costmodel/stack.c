@@ -171,9 +171,10 @@ static const ms_field stack_fields[] = {
      .offset = AT(stack.holds_gathers_alone),
      .help = "without a pipeline gathered layer inputs are held all the same"},
     {.kind = MS_FIELD_BOOL,
-     .key = "gathers_cast",
-     .offset = AT(stack.gathers_cast),
-     .help = "operands in fewer than 16 bits are cast before they are gathered over tp"},
+     .key = "casts_once",
+     .offset = AT(stack.casts_once),
+     .help =
+         "operands in fewer than 16 bits are cast once, before they are gathered over tp"},
     {.kind = MS_FIELD_BOOL,
      .key = "shares_token_copies",
      .offset = AT(stack.shares_token_copies),

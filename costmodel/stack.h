@@ -93,7 +93,7 @@ typedef struct ms_stack {
     bool
         holds_gathers_alone; /* without a pipeline they are held in memory all the same; whether such a stack holds them is known only to be either (ms_stack_with_gathers) */
     bool
-        gathers_cast; /* operands of products in fewer than 16 bits are cast before they are gathered over tp (costmodel/cast.h) */
+        casts_once; /* operands of products in fewer than 16 bits are cast once for all that take them, before they are gathered over tp (costmodel/cast.h) */
     bool
         shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
     bool

@@ -162,7 +162,7 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
     bool by_rows =
         precision != NULL && strstr(ms_plain_text(store->arena, precision), "rowwise");
     bool gathers_wide = strncmp(stack->name, "torchtitan", 10) == 0;
-    if (!by_rows || !gathers_wide || !stack->gathers_cast)
+    if (!by_rows || !gathers_wide || !stack->casts_once)
         return stack;
     const char *key = ms_arena_printf(store->arena, "%s/rowwise", stack->name);
     const stored *found = find_stored(store->stacks, key);
@@ -170,7 +170,7 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
         return found->object;
     ms_stack *made = MS_NEW(store->arena, ms_stack);
     *made = *stack;
-    made->gathers_cast = false;
+    made->casts_once = false;
     return keep(store, &store->stacks, key, made);
 }
 

@@ -492,9 +492,7 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
     if (layout->has_head)
         add_head(workload, parts, layout, out);
     out->num_layers = layout->num_layers;
-    out->has_before = !layout->has_embedding;
-    out->has_next = !layout->has_head;
-    out->pipelined = out->has_before || out->has_next;
+    out->pipelined = !(layout->has_embedding && layout->has_head);
     note_end_units(workload, parts, layout, out);
     find_transients(workload, parts, layout, out);
 }

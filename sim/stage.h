@@ -88,7 +88,6 @@ typedef struct ms_live_bytes {
 typedef struct ms_stage {
     ms_part sum;    /* but for memory.transient */
     bool pipelined; /* other stages are before or after it */
-    bool has_before, has_next;
     /* of a backward or half, from the last part to the first, when most is alive: beyond what the stage keeps of the micro-batch when it begins (sum.memory.saved; delayed in
      * the half for weights). The parts behind the one at work have given up theirs: all of it, or what does not wait for the second half, or what waited. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];

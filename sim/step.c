@@ -39,10 +39,13 @@ void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s)
     pipeline->send_s = has_messages && pipeline->send_hold_s == 0.0 ? message_s : 0.0;
 }
 
-static void hold_for_sends(const ms_stage *stage, double hold_s, ms_stage_times *times)
+static void hold_for_sends(const ms_pipeline *pipeline, int stage_class,
+                           ms_stage_times *times)
 {
-    double forward_s = stage->has_next ? hold_s : 0.0;
-    double backward_s = stage->has_before ? hold_s : 0.0;
+    int stage = pipeline->split->stage_of_class[stage_class];
+    bool has_next = stage < pipeline->split->num_stages - 1;
+    double forward_s = has_next ? pipeline->send_hold_s : 0.0;
+    double backward_s = stage > 0 ? pipeline->send_hold_s : 0.0;
     times->forward_s += forward_s;
     times->first_forward_s += forward_s;
     times->backward_s += backward_s;
@@ -55,7 +58,7 @@ ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding 
     const ms_stage *stage = &pipeline->stages[stage_class];
     ms_stage_times times =
         ms_stage_durations(pipeline->workload, stage, sharding, pipeline->send_s);
-    hold_for_sends(stage, pipeline->send_hold_s, &times);
+    hold_for_sends(pipeline, stage_class, &times);
     if (ms_schedule_placement(pipeline->shape.kind) == MS_PLACE_BOTH_WAYS) {
         double twin_s = ms_twin_s(pipeline, stage, sharding);
         times.reduce_s += twin_s;

@@ -16,8 +16,8 @@ typedef struct ms_pipeline {
     const ms_rank_load *
         loads; /* (split->num_runs): of the first rank of each run, which keeps most micro-batches */
     ms_shard_sizes shards;
-    double send_s; /* that a message takes beside what its sender waits for */
-    double send_hold_s; /* that a stage waits after an action: ms_message_hold_s */
+    double send_s;       /* that a message takes beside what its sender waits for */
+    double send_hold_s;  /* that a stage waits after an action: ms_message_hold_s */
     double world_sync_s; /* before the optimizer: ms_step_sync_s */
     const ms_schedule *
         lists; /* of the shape, or shorter ones with the same edges, for tighter bounds; NULL: none */
