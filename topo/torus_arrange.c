@@ -16,14 +16,14 @@ typedef struct rest {
 static int dims_of(const ms_torus *torus, const block *b)
 {
     int dims = 0;
-    for (int i = 0; i < torus->num_dims; i++)
+    for (int i = 0; i < MS_MAX_TORUS_DIMS && i < torus->num_dims; i++)
         dims += b->part[i] > 1;
     return dims;
 }
 
 static bool takes_whole_sides(const ms_torus *torus, const rest *left, const block *b)
 {
-    for (int i = 0; i < torus->num_dims; i++)
+    for (int i = 0; i < MS_MAX_TORUS_DIMS && i < torus->num_dims; i++)
         if (b->part[i] > 1 && b->part[i] < left->side[i])
             return false;
     return true;
@@ -33,7 +33,7 @@ static bool takes_whole_sides(const ms_torus *torus, const rest *left, const blo
 static double wires_of(const ms_torus *torus, const rest *left, const block *b)
 {
     double wires = 0.0;
-    for (int i = 0; i < torus->num_dims; i++) {
+    for (int i = 0; i < MS_MAX_TORUS_DIMS && i < torus->num_dims; i++) {
         bool ring = torus->closed[i] && b->part[i] == left->side[i];
         if (b->part[i] > 1)
             wires += (ring ? 2.0 : 1.0) / (double)left->unit[i];

@@ -50,7 +50,8 @@ ms_plan ms_random_plan(ms_rng *rng, const ms_workload *workload, const ms_plan *
         for (int i = 0; i < num_tries; i++) {
             ms_plan plan = draw_plan(rng, workload->model, base, most_gpus);
             plan.schedule = kind;
-            if (ms_plan_refusal(&plan, workload->model) == MS_LEGAL)
+            if (ms_plan_refusal(&plan, workload->model) == MS_LEGAL &&
+                !ms_plan_copies_kv_heads(&plan, workload->model))
                 return plan;
         }
     }

@@ -13,7 +13,8 @@ static bool one_in(ms_rng *rng, uint64_t num)
 
 static void keep_if_legal(const ms_model *model, const ms_plan *changed, ms_plan *plan)
 {
-    if (ms_plan_refusal(changed, model) == MS_LEGAL)
+    if (ms_plan_refusal(changed, model) == MS_LEGAL &&
+        !ms_plan_copies_kv_heads(changed, model))
         *plan = *changed;
 }
 

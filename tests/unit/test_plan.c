@@ -220,7 +220,9 @@ static void heads_and_mlp_must_divide_by_tp(void **state)
     (void)state;
     ms_model model = dense_model();
     ms_plan plan = dense_plan();
-    model.num_kv_heads = 4;
+    model.num_kv_heads = 4; /* each on two of the eight ranks */
+    expect_refusal(&plan, &model, MS_LEGAL);
+    model.num_kv_heads = 6;
     expect_refusal(&plan, &model, MS_REFUSE_HEADS);
     model.attention = MS_ATTENTION_MLA; /* its key-value heads are not split */
     expect_refusal(&plan, &model, MS_LEGAL);

@@ -115,6 +115,26 @@ static ms_parts price(const bench *b, const ms_bill *bill, const ms_links *links
     return parts;
 }
 
+/* Only the bills of the modes that are asked for need be there; the first of them tells the size of a layer. */
+static void parts_are_priced_from_the_modes_that_are_there(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_links links = make_links();
+    ms_bill bill = {.compute_s = {3, 5}};
+    ms_parts want = price(b, &bill, &links), got;
+    for (int mode = 1; mode < MS_NUM_RECOMPUTE; mode++) {
+        ms_bill_set bills = {.embed = bill, .head = bill};
+        for (int kind = 0; kind < 2; kind++)
+            bills.layer[kind][mode] = &bill;
+        memset(&got, 0, sizeof got);
+        ms_parts_price(b->workload, &bills, &links, false, 1U << mode, &got);
+        ASSERT_NEAR(got.embed.forward_s, want.embed.forward_s, 0);
+        ASSERT_NEAR(got.layer[0][mode].backward_s,
+                    want.layer[0][MS_RECOMPUTE_NONE].backward_s, 0);
+    }
+}
+
 /* Each group has a rate of its own; every collective takes 1 s more. */
 static ms_links sync_links(void)
 {
@@ -578,6 +598,7 @@ int main(void)
         cmocka_unit_test(traffic_of_shards_may_be_exposed_alone),
         cmocka_unit_test(an_even_split_gives_every_stage_the_same),
         cmocka_unit_test(a_split_by_parameters_ends_where_a_share_is_reached),
+        cmocka_unit_test(parts_are_priced_from_the_modes_that_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
