@@ -275,7 +275,7 @@ static long default_zero(const resolver *r)
         return 0;
     if (r->stack->default_zero >= 0)
         return r->stack->default_zero;
-    return plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
+    return 3;
 }
 
 static ms_status resolve_sharding(const resolver *r)

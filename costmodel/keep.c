@@ -2,6 +2,7 @@
 #include "costmodel/keep.h"
 
 #include "costmodel/bill.h"
+#include "costmodel/cast.h"
 
 #include <assert.h>
 #include <math.h>
@@ -66,13 +67,13 @@ static bool is_result(const ms_program *program, int tensor)
 /* ---- the problem ---- */
 
 static double movement_s(const ms_program *program, const ms_node *node,
-                         double bytes_per_s)
+                         const ms_keep_prices *prices)
 {
     ms_node_comm comm;
     bool moves = node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE;
-    if (!moves || !ms_node_communicates(program, node, &comm))
+    if (!moves || !ms_node_sends(program, node, prices->pricer, &comm))
         return 0.0;
-    return comm.size_bytes / bytes_per_s;
+    return comm.size_bytes / prices->bytes_per_s;
 }
 
 static void price_nodes(solver *s, const ms_keep_prices *prices)
@@ -80,7 +81,7 @@ static void price_nodes(solver *s, const ms_keep_prices *prices)
     const ms_program *program = s->program;
     for (int n = 0; n < program->num_forward_nodes; n++)
         s->node_s[n] = ms_node_compute_s(program, &program->nodes[n], prices->pricer) +
-                       movement_s(program, &program->nodes[n], prices->bytes_per_s);
+                       movement_s(program, &program->nodes[n], prices);
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++)
         if (program->nodes[n].pass == MS_PASS_RECOMPUTE)
             s->is_free[program->nodes[n].forward] = true;

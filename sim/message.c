@@ -22,7 +22,7 @@ double ms_message_hold_s(const ms_stack *stack, ms_schedule_kind kind, double me
     double messages = 0.0;
     if (kind == MS_GPIPE || kind == MS_1F1B)
         messages = stack->send_hold.value;
-    if (kind == MS_INTERLEAVED)
+    if (kind == MS_INTERLEAVED || kind == MS_LOOPED_BFS)
         messages = stack->interleaved_send_hold.value;
     return messages * message_s;
 }

@@ -100,7 +100,7 @@ typedef struct stack_rule {
  * baseline of MegaScale is Megatron-LM when that work began (arXiv 2402.15627 section 6.1). DeepSpeed trains bf16 by an optimizer of its own
  * (deepspeed/runtime/bf16_optimizer.py). docs/configuration.md has the table. */
 static const stack_rule stack_rules[] = {
-    {"torchtitan", "torch.compile", 202501, "torchtitan-2024", 0},
+    {"torchtitan", "compile", 202501, "torchtitan-2024", 0},
     {"torchtitan", "compile", 0, "torchtitan", 0},
     {"torchtitan", NULL, 0, "torchtitan-eager", 0},
     {"automodel", NULL, 0, "automodel", 0},

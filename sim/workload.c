@@ -62,14 +62,16 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts,
     return ms_error_spread_load(cx, MS_STEP_SPREAD, out);
 }
 
-/* A job that needs several slices of a torus gets equal ones (cloud.google.com/tpu/docs/multislice-introduction), unless its number of chips makes
- * them small. */
-static const ms_cluster *with_equal_slices(ms_arena *arena, const ms_cluster *cluster,
-                                           long num_gpus)
+/* A job that needs several domains of many nodes gets equal parts of them: slices of a torus (cloud.google.com/tpu/docs/multislice-introduction), segments of
+ * NVLink racks (Slurm's topology/block), unless its number of GPUs makes them small. */
+static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *cluster,
+                                          long num_gpus)
 {
     const ms_level *inner = &cluster->levels[0];
     long share = ms_level_even_share(inner, num_gpus);
-    if (inner->topology != MS_TORUS || share == inner->gpus_per_domain ||
+    bool has_nodes = inner->gpus_per_domain > cluster->gpus_per_node &&
+                     share % cluster->gpus_per_node == 0;
+    if (!(inner->topology == MS_TORUS || has_nodes) || share == inner->gpus_per_domain ||
         share < inner->gpus_per_domain / 4)
         return cluster;
     ms_cluster *sliced = MS_NEW(arena, ms_cluster);
@@ -84,7 +86,7 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
     const ms_error_spread *spread;
     MS_TRY(ms_model_load(cx, plan->model, &parts.model));
     MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
-    parts.cluster = with_equal_slices(cx->arena, parts.cluster, plan->gpus);
+    parts.cluster = with_equal_parts(cx->arena, parts.cluster, plan->gpus);
     MS_TRY(ms_profile_load(
         cx, plan->profile != NULL ? plan->profile : parts.cluster->device.profile,
         &parts.profile));

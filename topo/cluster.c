@@ -23,7 +23,8 @@ double ms_dtype_bytes(ms_dtype dtype)
 
 double ms_stored_bytes(ms_dtype compute)
 {
-    return ms_dtype_bytes(compute == MS_FP8 ? MS_BF16 : compute);
+    bool narrow = compute == MS_FP8 || compute == MS_FP4;
+    return ms_dtype_bytes(narrow ? MS_BF16 : compute);
 }
 
 const char *const ms_topology_names[] = {"switch", "mesh", "torus", NULL};

@@ -21,7 +21,7 @@ typedef enum ms_dtype {
 extern const char *const ms_dtype_names[];
 /* Bytes of one element (fp4 is half a byte). */
 double ms_dtype_bytes(ms_dtype dtype);
-/* Of an activation or weight where products are computed in it: operands of FP8 are made from bf16 when they are needed. */
+/* Of an activation or weight where products are computed in it: operands of FP8 and FP4 are made from bf16 when they are needed. */
 double ms_stored_bytes(ms_dtype compute);
 
 typedef struct ms_device {

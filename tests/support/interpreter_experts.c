@@ -329,6 +329,17 @@ static long *sharers_rows(ms_interp *run, const ms_node *node, int rank, long nu
     return rows;
 }
 
+/* Row `row` of the node's input on a rank; NULL, with the failure recorded, where a broken program has no such row. */
+static const double *shared_row(ms_interp *run, const ms_node *node, int rank, long row,
+                                long width)
+{
+    const ms_cell *in = ms_interp_in(run, node, 0, rank);
+    if (in != NULL && (row + 1) * width <= in->count)
+        return in->values + row * width;
+    ms_interp_fail(run, node, "rows are shared that are not there");
+    return NULL;
+}
+
 /* Row `at` of what all hold is one of `expert` that rank `sharer` got, as its row `own`. */
 static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer,
                       long own, long at)
@@ -339,13 +350,14 @@ static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer
     bool gathers = node->from.kind == MS_SHARD;
     if (gathers) {
         int peer = ms_interp_peer(run, MS_SPARSE_MESH, 2, rank, sharer);
-        copy_rows(out->values + at * width,
-                  ms_interp_in(run, node, 0, peer)->values + own * width, width);
+        const double *from = shared_row(run, node, peer, own, width);
+        if (from != NULL)
+            copy_rows(out->values + at * width, from, width);
     } else if (sharer == ms_interp_coordinate(run, MS_SPARSE_MESH, 2, rank)) {
         for (long i = 0; i < etp; i++) {
             int peer = ms_interp_peer(run, MS_SPARSE_MESH, 2, rank, i);
-            const double *from = ms_interp_in(run, node, 0, peer)->values + at * width;
-            for (long j = 0; j < width; j++)
+            const double *from = shared_row(run, node, peer, at, width);
+            for (long j = 0; from != NULL && j < width; j++)
                 out->values[own * width + j] += from[j];
         }
     }
