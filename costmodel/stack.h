@@ -50,7 +50,8 @@ typedef struct ms_stack {
     ms_coefficient
         send_hold; /* gpipe and 1f1b: messages that a stage waits for after an action, before it starts the next: 1 both directions at once, 2 one after
                       the other, 0 none, they travel beside compute */
-    ms_coefficient interleaved_send_hold; /* the same of the interleaved and the looped breadth-first schedule */
+    ms_coefficient
+        interleaved_send_hold; /* the same of the interleaved and the looped breadth-first schedule */
     ms_coefficient
         cp_overlap_frac; /* share of gathers over cp that hides behind attention */
     ms_coefficient
