@@ -28,6 +28,9 @@ ms_status ms_calibrate_from_kernels(ms_ctx *cx, const ms_args *args,
         cx, (const char *const[]){table->path, args->common.output}, 2));
     MS_TRY(ms_kernel_rows_read(cx, table->name, table->text, table->length, &rows));
     ms_kernel_faults_note(cx, &rows);
+    if (rows.num_rows == 0)
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = table->name},
+                       "a header without rows: nothing to fit to");
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(cx, &out, fit_and_report(cx, args, &rows, out.file));
 }
