@@ -2,11 +2,9 @@
 
 #include "costmodel/bill.h"
 
-static const double kept_bytes = 2.0; /* of an element between products */
-
 static bool casts(const ms_pricer *pricer)
 {
-    return ms_dtype_bytes(pricer->compute) < kept_bytes;
+    return ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
 }
 
 static bool is_product(const ms_node *node)
@@ -66,7 +64,8 @@ bool ms_node_sends(const ms_program *program, const ms_node *node,
         return false;
     if (node->op == MS_OP_REDISTRIBUTE &&
         sends_cast(program, gather_of(program, node->out[0]), pricer))
-        out->size_bytes *= ms_dtype_bytes(pricer->compute) / kept_bytes;
+        out->size_bytes *=
+            ms_dtype_bytes(pricer->compute) / ms_stored_bytes(pricer->compute);
     return true;
 }
 
@@ -88,10 +87,10 @@ static double num_sharers(const ms_program *program, const ms_node *node)
 static double cast_share(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
+    if (!pricer->stack->casts_once)
+        return 1.0;
     const ms_node *gather = gather_of(program, node->in[0]);
     double share = 1.0;
-    if (!pricer->stack->casts_once)
-        return share;
     if (sends_cast(program, gather, pricer))
         share = ms_tensor_local_elements(program, gather->in[0]) /
                 ms_tensor_local_elements(program, gather->out[0]);

@@ -119,14 +119,14 @@ typedef struct ms_stack {
 
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out);
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
-/* What holds when everything is computed in `compute`. Of a stack with states_in_compute_type and a type of 4 bytes an element or more, all states, messages and
- * logits are in that type, and parameters need no master copy; Adam reads gradient, parameter and moments, writes parameter and moments, and the gradient
- * was read for its norm (8 elements a parameter); the loss reads logits three times and writes them once (4). The result is adapted: it does not change again.
- * Other stacks as they are. */
 /* Whether a layer that gathers its inputs over tp again holds them until then, with `stages` pipeline ranks. */
 bool ms_stack_holds_gathers(const ms_stack *stack, long stages);
 /* The stack that keeps them, or does not, for every number of stages. */
 ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
+/* What holds when everything is computed in `compute`. Of a stack with states_in_compute_type and a type of 4 bytes an element or more, all states, messages and
+ * logits are in that type, and parameters need no master copy; Adam reads gradient, parameter and moments, writes parameter and moments, and the gradient
+ * was read for its norm (8 elements a parameter); the loss reads logits three times and writes them once (4). The result is adapted: it does not change again.
+ * Other stacks as they are. */
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Its coefficients, by the table that reads them; switches and words are none. */
 void ms_stack_figures(ms_figures *list);
