@@ -92,6 +92,8 @@ static const ms_field stack_fields[] = {
              "left out: nothing"},
     OPTIONAL(stalling_node_frac, "stalling_nodes", 1,
              "share of nodes that make a run stall"),
+    OPTIONAL(stalling_tensor_nodes, "stalling_tensor_nodes", 1000,
+             "nodes of a tensor group from which on every pipelined run stalls"),
     OPTIONAL(expert_bias_bytes, "expert_bias_bytes", 1000,
              "memory traffic of the biases of experts' results per element, in 16-bit "
              "computations"),

@@ -38,6 +38,8 @@ typedef struct ms_stack {
     ms_coefficient
         stalling_node_frac; /* nodes that make a run stall, a share of all: a run of n nodes stalls with probability 1 - (1 - this)^n */
     ms_coefficient
+        stalling_tensor_nodes; /* every pipelined run whose tensor groups lie on at least so many nodes stalls; 0: none does for that */
+    ms_coefficient
         expert_bias_bytes; /* HBM traffic of the biases of experts' results per element of them, forward and backward; 0: in the product's epilogue */
     ms_coefficient
         expert_launches; /* host time of a grouped product for each expert of the rank, in launches; 0: one kernel for all experts */

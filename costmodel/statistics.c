@@ -20,16 +20,28 @@ static bool is_tie(double a, double b, double tie_frac)
     return fmax(a, b) <= fmin(a, b) * (1.0 + tie_frac);
 }
 
+/* The lowest predicted of those not ruled out, or of all where all are. */
+static int first_choice(const double *predicted, const bool *ruled_out, int num_values)
+{
+    int first = 0;
+    for (int i = 1; i < num_values; i++) {
+        bool is_out = ruled_out != NULL && ruled_out[i];
+        bool first_is_out = ruled_out != NULL && ruled_out[first];
+        if (is_out == first_is_out ? predicted[i] < predicted[first] : first_is_out)
+            first = i;
+    }
+    return first;
+}
+
 ms_rank_agreement ms_rank_agree(const double *measured, const double *predicted,
-                                int num_values, double tie_frac)
+                                const bool *ruled_out, int num_values, double tie_frac)
 {
     ms_rank_agreement out = {.kendall_tau = (double)NAN, .top1_regret = (double)NAN};
     if (num_values == 0)
         return out;
     long sum = 0;
-    int first = 0, best = 0;
+    int best = 0, first = first_choice(predicted, ruled_out, num_values);
     for (int i = 0; i < num_values; i++) {
-        first = predicted[i] < predicted[first] ? i : first;
         best = measured[i] < measured[best] ? i : best;
         for (int j = 0; j < i; j++) {
             if (is_tie(measured[i], measured[j], tie_frac))

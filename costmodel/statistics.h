@@ -2,6 +2,8 @@
 #ifndef MS_COSTMODEL_STATISTICS_H
 #define MS_COSTMODEL_STATISTICS_H
 
+#include <stdbool.h>
+
 /* The quantile of `num_values` values by linear interpolation between order statistics (position
  * q (n - 1), Hyndman and Fan 1996, definition 7). Sorts `values`; NaN when there are none. */
 double ms_quantile(double *values, int num_values, double quantile_frac);
@@ -11,14 +13,14 @@ typedef struct ms_rank_agreement {
     long num_pairs;     /* measured far enough apart to be counted */
     double kendall_tau; /* (concordant - discordant) / num_pairs; NaN without pairs */
     double
-        top1_regret; /* measured cost of the first choice over the lowest measured, less 1 */
+        top1_regret; /* measured cost of the first choice, the lowest predicted of those not ruled out, over the lowest measured, less 1 */
 } ms_rank_agreement;
 
-/* `measured` and `predicted` are positive costs of the same alternatives. Pairs whose larger measured cost exceeds the smaller one by at
+/* `measured` and `predicted` are positive costs of the same alternatives; the predictor would not choose those that are `ruled_out` (NULL, or all: it may choose any). Pairs whose larger measured cost exceeds the smaller one by at
  * most `tie_frac` are not counted; equal predictions of a counted pair are neither concordant nor discordant.
  * Source: Kendall 1938, with ties of the measurement left out. */
 ms_rank_agreement ms_rank_agree(const double *measured, const double *predicted,
-                                int num_values, double tie_frac);
+                                const bool *ruled_out, int num_values, double tie_frac);
 
 /* How alike values of a group are: the share of their variance that lies between groups (one-way analysis of variance with groups of unequal size, Donner
  * 1986, formula 2.1); below 0 where groups are more alike than chance makes them. `group_of` ascends from 0. NaN with fewer than two groups or

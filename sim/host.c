@@ -13,14 +13,20 @@ static double floor_s(const ms_stack *stack, const ms_links *links)
            (pipelined ? stack->host_s_pipelined_per_tp.value * ranks : 0.0);
 }
 
+static double num_nodes(const ms_span *span)
+{
+    return span->size > 1 ? ceil((double)span->size / (double)span->per_domain[0]) : 1.0;
+}
+
 double ms_stall_s(const ms_stack *stack, const ms_links *links)
 {
-    const ms_span *world = &links->world_span;
-    if (links->pipeline_span.size <= 1 || world->size <= 1)
+    if (links->pipeline_span.size <= 1)
         return 0.0;
-    double nodes = ceil((double)world->size / (double)world->per_domain[0]);
-    double well_frac = pow(1.0 - stack->stalling_node_frac.value, nodes);
-    return well_frac < 1.0 / 6.0 ? stack->message_stall_s.value : 0.0;
+    double well_frac =
+        pow(1.0 - stack->stalling_node_frac.value, num_nodes(&links->world_span));
+    double wide = stack->stalling_tensor_nodes.value;
+    bool tensor_stalls = wide > 0.0 && num_nodes(&links->span[MS_BILL_TP]) >= wide;
+    return tensor_stalls || well_frac < 1.0 / 6.0 ? stack->message_stall_s.value : 0.0;
 }
 
 /* What the host launches in a forward pass. */

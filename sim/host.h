@@ -12,7 +12,8 @@ double ms_host_layers(const ms_bill *part, const ms_bill *layer);
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass);
 
-/* Seconds that a message between stages takes more. None, unless a stall is at least five times as likely as none by the number of nodes. */
+/* Seconds that a message between stages takes more. None, unless a stall is at least five times as likely as none by the number of nodes, or tensor groups are as
+ * wide as in runs that all stall. */
 double ms_stall_s(const ms_stack *stack, const ms_links *links);
 
 #endif

@@ -10,6 +10,7 @@ typedef struct ranked_run {
     const char *group;
     const ms_published_run *run;
     double predicted_s;
+    bool over_memory;
 } ranked_run;
 
 const char *ms_or_unstated(const char *text)
@@ -54,6 +55,7 @@ static ms_ranking_group rank_group(ms_arena *arena, const ranked_run *runs, int 
 {
     double *measured = MS_NEW_ARRAY(arena, num_runs, double);
     double *predicted = MS_NEW_ARRAY(arena, num_runs, double);
+    bool *over_memory = MS_NEW_ARRAY(arena, num_runs, bool);
     int num_layouts = 0;
     for (int i = 0; i < num_runs; i++) {
         double sum_measured = 0, sum_predicted = 0;
@@ -61,10 +63,11 @@ static ms_ranking_group rank_group(ms_arena *arena, const ranked_run *runs, int 
         if (num_repeats == 0)
             continue;
         measured[num_layouts] = sum_measured / num_repeats;
+        over_memory[num_layouts] = runs[i].over_memory;
         predicted[num_layouts++] = sum_predicted / num_repeats;
     }
     ms_rank_agreement agreement =
-        ms_rank_agree(measured, predicted, num_layouts, MS_RANKING_TIE_FRAC);
+        ms_rank_agree(measured, predicted, over_memory, num_layouts, MS_RANKING_TIE_FRAC);
     return (ms_ranking_group){runs->group, runs->run->source, num_layouts,
                               agreement.kendall_tau, agreement.top1_regret};
 }
@@ -122,8 +125,8 @@ void ms_validation_rank(ms_arena *arena, ms_validation *out)
     for (int i = 0; i < runs->num_runs; i++) {
         const ms_published_run *run = &runs->runs[i];
         if (!isnan(scores[i].step_error_frac))
-            ranked[num_ranked++] =
-                (ranked_run){ms_run_workload_text(arena, run), run, scores[i].step_s};
+            ranked[num_ranked++] = (ranked_run){ms_run_workload_text(arena, run), run,
+                                                scores[i].step_s, scores[i].over_memory};
     }
     if (num_ranked > 1)
         qsort(ranked, (size_t)num_ranked, sizeof *ranked, by_group);

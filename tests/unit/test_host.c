@@ -40,12 +40,27 @@ static void messages_stall_where_a_stalling_node_is_likely(void **state)
     ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
 }
 
+static void messages_stall_where_tensor_groups_are_wide(void **state)
+{
+    (void)state;
+    ms_stack stack = {.message_stall_s.value = 5, .stalling_tensor_nodes.value = 4};
+    ms_links links = {.pipeline_span.size = 2,
+                      .world_span = {.size = 64, .per_domain = {8}},
+                      .span[MS_BILL_TP] = {.size = 24, .per_domain = {8}}};
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
+    links.span[MS_BILL_TP].size = 32;
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 5, 0);
+    stack.stalling_tensor_nodes.value = 0;
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_is_as_many_layers_as_it_launches),
         cmocka_unit_test(the_host_is_with_a_part_for_its_layers),
         cmocka_unit_test(messages_stall_where_a_stalling_node_is_likely),
+        cmocka_unit_test(messages_stall_where_tensor_groups_are_wide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
