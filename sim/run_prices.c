@@ -100,7 +100,7 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
     return status;
 }
 
-/* ---- recomputation that is left open ---- */
+/* ---- what is left open and settled by memory ---- */
 
 static bool fits(ms_run_prices *prices, const ms_published_run *run)
 {
@@ -109,6 +109,31 @@ static bool fits(ms_run_prices *prices, const ms_published_run *run)
     bool fit = predict(prices, run, &prediction) == MS_OK && prediction.fits;
     ms_arena_rewind(prices->scratch, empty);
     return fit;
+}
+
+static void double_batch(ms_published_run *run)
+{
+    run->plan.microbatch *= 2;
+    run->plan.global_batch *= 2;
+    run->measured_step_s *= 2.0;
+}
+
+/* Trials are objects of their own: workloads are found by the runs that they were made for. */
+static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
+{
+    const long most = 1024;
+    while (run->batch_open && run->plan.microbatch < most) {
+        ms_published_run *trial = MS_NEW(arena, ms_published_run);
+        *trial = *run;
+        double_batch(trial);
+        if (!fits(prices, trial))
+            break;
+        double_batch(run);
+    }
+    if (run->batch_open)
+        run->defaults = ms_arena_printf(arena, "%s, micro-batch %ld, the most that fits",
+                                        run->defaults, run->plan.microbatch);
+    run->batch_open = false;
 }
 
 /* Whole layers of each chunk, as few as fit. */
@@ -126,7 +151,7 @@ static bool fits_with_layers(ms_run_prices *prices, ms_published_run *run)
     return fits(prices, run);
 }
 
-void ms_run_settle_recompute(ms_arena *arena, ms_run_prices *prices,
+static void settle_recompute(ms_arena *arena, ms_run_prices *prices,
                              ms_published_run *run)
 {
     ms_recompute first = run->plan.recompute;
@@ -144,6 +169,12 @@ void ms_run_settle_recompute(ms_arena *arena, ms_run_prices *prices,
                             : ms_recompute_names[run->plan.recompute];
     run->defaults = ms_arena_printf(arena, "%s, recompute %s since it would not fit",
                                     run->defaults, which);
+}
+
+void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
+{
+    settle_batch(arena, prices, run);
+    settle_recompute(arena, prices, run);
 }
 
 /* ---- ranges ---- */

@@ -19,74 +19,6 @@ typedef struct row_reader {
     ms_run_notes notes;
 } row_reader;
 
-static long or_one(long stated)
-{
-    return stated > 0 ? stated : 1;
-}
-
-/* ---- what a complete row states ---- */
-
-static const char *layout_gap(const ms_run_cells *c)
-{
-    if (c->gpus <= 0)
-        return "incomplete: number of GPUs";
-    if (c->tp <= 0 || c->pp <= 0)
-        return "incomplete: layout";
-    if (c->experts > 0 && c->ep <= 0)
-        return "incomplete: expert parallelism";
-    if (c->seq <= 0)
-        return "incomplete: sequence length";
-    return NULL;
-}
-
-static const char *gap_of(const ms_ctx *cx, const ms_run_cells *c)
-{
-    if (c->source == NULL)
-        return "incomplete: source";
-    if (c->model == NULL)
-        return "incomplete: model";
-    if (c->gpu_type == NULL)
-        return "incomplete: type of GPU";
-    const char *gap =
-        ms_run_model_gap(c, ms_known_model_find(cx->arena, c->model, c->gated_ffn != 0));
-    if (gap == NULL)
-        gap = layout_gap(c);
-    if (gap == NULL && isnan(c->step_s) && isnan(c->tokens_per_s_per_gpu) &&
-        isnan(c->peak_mem_gib))
-        gap = "incomplete: neither time, tokens/s nor memory is measured";
-    return gap;
-}
-
-/* ---- layout ---- */
-
-static bool divides_out(long *rest, long size)
-{
-    if (*rest % size != 0)
-        return false;
-    *rest /= size;
-    return true;
-}
-
-/* NULL, or how the layout contradicts itself: such a row states none. */
-static const char *contradiction(ms_arena *arena, const ms_run_cells *c)
-{
-    long tp = c->tp, pp = c->pp, cp = or_one(c->cp), dp = c->gpus;
-    if (!divides_out(&dp, tp) || !divides_out(&dp, pp) || !divides_out(&dp, cp))
-        return ms_arena_printf(arena, "tp %ld x pp %ld x cp %ld does not divide %ld GPUs",
-                               tp, pp, cp, c->gpus);
-    long stated = or_one(c->dp_replicate) * or_one(c->dp_shard);
-    bool states_dp = c->dp_replicate > 0 || c->dp_shard > 0;
-    if (states_dp && stated != dp && stated != dp * cp)
-        return ms_arena_printf(
-            arena, "tp %ld x pp %ld x cp %ld leaves %ld of %ld GPUs for dp, not %ld", tp,
-            pp, cp, dp, c->gpus, stated);
-    if (c->experts > 0 && c->ep > 0 && (dp * cp * tp) % c->ep != 0)
-        return ms_arena_printf(arena,
-                               "ep %ld does not divide the %ld GPUs of a pipeline rank",
-                               c->ep, dp * cp * tp);
-    return NULL;
-}
-
 /* Data-parallel ranks over both axes. Megatron's tables put them all into one column; sharding needs them on dp_shard, where ZeRO 0
  * is plain data parallelism. torchtitan's shard groups contain context parallelism. */
 static void set_data_parallel(row_reader *r)
@@ -95,7 +27,7 @@ static void set_data_parallel(row_reader *r)
     ms_plan *plan = &r->run->plan;
     long cp = plan->size[MS_CP],
          dp = plan->gpus / plan->size[MS_TP] / plan->size[MS_PP] / cp;
-    long replicate = or_one(c->dp_replicate), shard = or_one(c->dp_shard);
+    long replicate = ms_run_degree(c->dp_replicate), shard = ms_run_degree(c->dp_shard);
     if (replicate * shard == dp * cp && shard % cp == 0)
         shard /= cp;
     bool is_hybrid = replicate > 1 && shard > 1 && replicate * shard == dp;
@@ -265,24 +197,22 @@ static const char *set_batch(row_reader *r)
     const ms_run_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     plan->sequence_length = c->seq;
-    plan->microbatch = c->mbs;
-    plan->global_batch = c->gbs_seqs;
-    if (c->mbs <= 0) {
-        plan->microbatch = default_microbatch(r);
+    plan->microbatch = c->mbs > 0 ? c->mbs : default_microbatch(r);
+    plan->global_batch =
+        c->gbs_seqs > 0 ? c->gbs_seqs : ms_run_default_batch(r->cx->arena, c);
+    bool states_none = c->mbs <= 0 && plan->global_batch <= 0;
+    if (c->mbs <= 0 && !states_none)
         ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
-    }
-    if (c->gbs_seqs > 0)
-        return NULL;
-    plan->global_batch = ms_run_default_batch(r->cx->arena, c);
-    if (plan->global_batch > 0) {
+    if (c->gbs_seqs <= 0 && plan->global_batch > 0)
         ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+    if (plan->global_batch > 0)
         return NULL;
-    }
     /* one micro-batch tells nothing about a pipeline; without one the rate hardly depends on their number */
-    if (plan->size[MS_PP] > 1 || c->mbs <= 0 || isnan(c->tokens_per_s_per_gpu))
+    if (plan->size[MS_PP] > 1 || isnan(c->tokens_per_s_per_gpu))
         return "batch: not stated";
     plan->global_batch = plan->microbatch * ms_plan_data_parallel(plan);
     ms_run_note(&r->notes, "global batch of one micro-batch per rank");
+    r->run->batch_open = states_none;
     return NULL;
 }
 
@@ -413,10 +343,10 @@ static void start_plan(row_reader *r)
     plan->stack = r->run->stack->name;
     plan->size[MS_TP] = c->tp;
     plan->size[MS_PP] = c->pp;
-    plan->size[MS_CP] = or_one(c->cp);
+    plan->size[MS_CP] = ms_run_degree(c->cp);
     if (plan->size[MS_CP] > 1)
         plan->cp_method = r->run->stack->cp_method;
-    plan->ep = r->run->model->moe.num_experts > 0 ? or_one(c->ep) : 1;
+    plan->ep = r->run->model->moe.num_experts > 0 ? ms_run_degree(c->ep) : 1;
 }
 
 static const char *check_plan(row_reader *r)
@@ -486,21 +416,25 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     run->framework = cells->framework;
     run->network = cells->network;
     run->changes_mathematics = ms_run_changes_mathematics(cx->arena, cells);
-    run->reason = gap_of(cx, cells);
+    ms_run_cells filled = *cells;
+    row_reader r = {cx, store, &filled, run, {.arena = cx->arena}};
+    const char *stack = ms_run_stack_name(cx->arena, cells);
+    ms_run_layout_fill(
+        &filled, stack != NULL ? ms_run_store_stack(cx, store, stack) : NULL, &r.notes);
+    run->reason = ms_run_gap(cx->arena, &filled);
     if (run->reason == NULL)
-        run->fault = contradiction(cx->arena, cells);
+        run->fault = ms_run_contradiction(cx->arena, &filled);
     if (run->fault != NULL)
         run->reason = "layout: its product is not the number of GPUs";
     else if (run->changes_mathematics)
         run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;
     if (run->complete) {
-        row_reader r = {cx, store, cells, run, {.arena = cx->arena}};
         ms_run_odd_cells_note(cells, &r.notes);
         run->reason = resolve(&r);
         run->defaults = r.notes.text;
     }
-    measure(cx->arena, cells, run);
+    measure(cx->arena, &filled, run);
 }
 
 static int by_id(const void *a, const void *b)

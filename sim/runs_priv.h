@@ -107,6 +107,17 @@ const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stac
 const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
                                     const char *precision);
 
+/* ---- layouts ---- */
+
+/* A degree of parallelism that a row states; 1 where it states none. */
+long ms_run_degree(long stated);
+/* Fills what the row leaves open about GPUs, degrees and experts with what its stack (NULL: unknown) does by default, and notes it. */
+void ms_run_layout_fill(ms_run_cells *cells, const ms_stack *stack, ms_run_notes *notes);
+/* NULL, or what a row lacks that would have to be guessed. */
+const char *ms_run_gap(ms_arena *arena, const ms_run_cells *cells);
+/* NULL, or how the layout contradicts itself: such a row states none. */
+const char *ms_run_contradiction(ms_arena *arena, const ms_run_cells *cells);
+
 /* NULL, or what the row does not state about the architecture. */
 const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *known);
 /* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with a reason when the shapes do not

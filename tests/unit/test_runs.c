@@ -1,5 +1,6 @@
 /* Rows of published runs become models, clusters, stacks and plans; or a reason. The rows of runs_sample.csv name
  * their sources. */
+#include "sim/run_prices.h"
 #include "sim/runs.h"
 
 #include "tests/test.h"
@@ -112,7 +113,6 @@ static void rows_that_cannot_be_predicted_say_why(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ASSERT_TEXT(sample_row(cx, "mx-006")->reason, "incomplete: layout");
     ASSERT_TEXT(sample_row(cx, "mlh-002")->reason,
                 "incomplete: neither time, tokens/s nor memory is measured");
     assert_false(sample_row(cx, "mlh-002")->complete);
@@ -127,6 +127,60 @@ static void reason_is(const char *row, const char *reason)
     ms_published_runs runs = read_text(test_cx(), row);
     ASSERT_INT(runs.num_runs, 1);
     ASSERT_TEXT(runs.runs[0].reason, reason);
+}
+
+static const ms_published_run *row_of(const char *row)
+{
+    ms_published_runs runs = read_text(test_cx(), row);
+    ASSERT_INT(runs.num_runs, 1);
+    return &runs.runs[0];
+}
+
+static void degrees_that_are_left_open_are_those_of_the_framework(void **state)
+{
+    (void)state;
+    const ms_published_run *run =
+        row_of(GPT_ROW("a", "", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.gpus, 8); /* 2 x 2 x 2 */
+    assert_non_null(strstr(run->defaults, "8 GPUs, as the stated degrees make"));
+    run = row_of(GPT_ROW("a", "8", ",,,0,,,,1,1,3,none,bf16,,torchtitan,,1.5,"));
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.size[MS_DP_SHARD], 8);
+    reason_is(GPT_ROW("a", "8", ",,,0,,,,1,1,3,none,bf16,,Megatron-LM,,1.5,"),
+              "incomplete: layout");
+    reason_is(GPT_ROW("a", "", ",,2,0,,,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+              "incomplete: number of GPUs");
+}
+
+/* 8 experts on 12 GPUs: 4 divides both. */
+static void experts_are_spread_over_what_divides_them(void **state)
+{
+    (void)state;
+    const ms_published_run *run = row_of(
+        "a,Test,2024-01,Mixtral 8x7B,32,4096,32,8,128,14336,1,32000,0,8,2,14336,0,2048,1,"
+        "24,12,A100 80GB,,,,1,0,,1,,1,,1,none,bf16,,Megatron-LM,,1.5,\n");
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.ep, 4);
+    assert_non_null(strstr(run->defaults, "ep 4"));
+}
+
+/* 70B with full recomputation on 32 GiB: two sequences fit a chip, four do not. */
+static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_run run = *sample_row(cx, "mx-006");
+    ASSERT_TEXT(run.reason, NULL);
+    ASSERT_INT(run.plan.global_batch, 256);
+    double step_s = run.measured_step_s;
+    ms_run_prices *prices = ms_run_prices_open();
+    ms_run_settle(cx->arena, prices, &run);
+    ms_run_prices_close(prices);
+    ASSERT_INT(run.plan.microbatch, 2);
+    ASSERT_INT(run.plan.global_batch, 512);
+    ASSERT_NEAR(run.measured_step_s, 2 * step_s, 1e-15);
+    assert_non_null(strstr(run.defaults, "micro-batch 2, the most that fits"));
 }
 
 static void layouts_must_have_as_many_ranks_as_gpus(void **state)
@@ -492,6 +546,9 @@ int main(void)
         cmocka_unit_test(what_is_left_open_is_filled_and_listed),
         cmocka_unit_test(the_playbook_measures_its_first_rank),
         cmocka_unit_test(rows_that_cannot_be_predicted_say_why),
+        cmocka_unit_test(degrees_that_are_left_open_are_those_of_the_framework),
+        cmocka_unit_test(experts_are_spread_over_what_divides_them),
+        cmocka_unit_test(a_batch_that_is_left_open_is_the_most_that_fits),
         cmocka_unit_test(layouts_must_have_as_many_ranks_as_gpus),
         cmocka_unit_test(words_are_mapped_or_refused),
         cmocka_unit_test(interleaving_follows_megatron),
