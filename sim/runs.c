@@ -193,6 +193,29 @@ static long default_microbatch(const row_reader *r)
                : 1;
 }
 
+/* The multiple of what a step takes at least that is nearest to `sequences`. */
+static long whole_batch(const ms_plan *plan, long sequences)
+{
+    long least = plan->microbatch * ms_plan_data_parallel(plan);
+    long times = (sequences + least / 2) / least;
+    return least * (times > 1 ? times : 1);
+}
+
+/* Of a row whose rate is measured, which hardly depends on the batch: without a pipeline one micro-batch a rank, with one 4 Mi tokens, as pretraining has them
+ * (Llama 2, 3; BLOOM; InternLM), of as many sequences as the ranks can share. */
+static const char *assume_batch(row_reader *r)
+{
+    const double usual_tokens = 4194304.0;
+    ms_plan *plan = &r->run->plan;
+    if (isnan(r->cells->tokens_per_s_per_gpu))
+        return "batch: not stated";
+    long sequences =
+        plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
+    plan->global_batch = whole_batch(plan, sequences);
+    ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+    return NULL;
+}
+
 static const char *set_batch(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
@@ -204,18 +227,16 @@ static const char *set_batch(row_reader *r)
         plan->microbatch = default_microbatch(r);
         ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
     }
-    if (c->gbs_seqs > 0)
-        return NULL;
-    plan->global_batch = ms_run_default_batch(r->cx->arena, c);
-    if (plan->global_batch > 0) {
+    if (c->gbs_seqs <= 0) {
+        plan->global_batch = ms_run_default_batch(r->cx->arena, c);
+        if (plan->global_batch <= 0)
+            return assume_batch(r);
         ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
-        return NULL;
+    } else if (isnan(c->step_s) && plan->global_batch != whole_batch(plan, c->gbs_seqs)) {
+        plan->global_batch = whole_batch(plan, c->gbs_seqs);
+        ms_run_note(&r->notes, "global batch %ld as the ranks can share it",
+                    plan->global_batch);
     }
-    /* one micro-batch tells nothing about a pipeline; without one the rate hardly depends on their number */
-    if (plan->size[MS_PP] > 1 || c->mbs <= 0 || isnan(c->tokens_per_s_per_gpu))
-        return "batch: not stated";
-    plan->global_batch = plan->microbatch * ms_plan_data_parallel(plan);
-    ms_run_note(&r->notes, "global batch of one micro-batch per rank");
     return NULL;
 }
 

@@ -151,6 +151,43 @@ static void sequence_parallelism_has_its_time(void **state)
     }
 }
 
+/* A rate hardly depends on the batch: one that is not stated, or that the ranks cannot share, is replaced; a step's time does. */
+static void a_rate_needs_no_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *batch; /* mbs, gbs_seqs, gpus */
+        const char *layout;
+        const char *measured; /* tokens/s, step */
+        long global_batch;    /* 0: refused */
+    } known[] = {
+        {"2,,8", "8,,1,0,,1,", "4000,", 16},
+        {",,8", "8,,1,0,,1,", "4000,", 8},
+        {"1,,8", "4,,1,0,,2,1F1B", "4000,", 2048},
+        {"1,,24", "3,,1,0,,8,1F1B", "4000,", 2049},
+        {"1,16,24", "3,,1,0,,8,1F1B", "4000,", 15},
+        {"1,16,24", "3,,1,0,,8,1F1B", ",1.5", 0},
+        {"1,,8", "4,,1,0,,2,1F1B", ",1.5", 0},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,%s,A100 80GB,,%s,1,1,"
+            "1,none,bf16,,Megatron-LM,%s,\n",
+            known[i].batch, known[i].layout, known[i].measured);
+        const ms_published_run run = read_row(cx, row);
+        ASSERT_INT(run.reason == NULL, known[i].global_batch > 0);
+        if (known[i].global_batch > 0) {
+            ASSERT_INT(run.plan.global_batch, known[i].global_batch);
+            ASSERT_NEAR(run.measured_step_s,
+                        (double)known[i].global_batch * 2048.0 /
+                            (4000.0 * (double)run.plan.gpus),
+                        1e-12);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +195,7 @@ int main(void)
         cmocka_unit_test(recomputation_is_known_whatever_its_spelling),
         cmocka_unit_test(llama_3_interleaves_single_layers),
         cmocka_unit_test(sequence_parallelism_has_its_time),
+        cmocka_unit_test(a_rate_needs_no_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
