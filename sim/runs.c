@@ -216,6 +216,18 @@ static const char *assume_batch(row_reader *r)
     return NULL;
 }
 
+/* A batch that the ranks cannot share was hardly what ran: that of a measured rate is rounded, that of a measured step, which grows with it, by at most 2 %. */
+static void round_batch(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    long whole = whole_batch(plan, r->cells->gbs_seqs);
+    bool near = labs(whole - plan->global_batch) <= plan->global_batch / 50;
+    if (whole == plan->global_batch || (!near && !isnan(r->cells->step_s)))
+        return;
+    plan->global_batch = whole;
+    ms_run_note(&r->notes, "global batch %ld as the ranks can share it", whole);
+}
+
 static const char *set_batch(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
@@ -232,10 +244,8 @@ static const char *set_batch(row_reader *r)
         if (plan->global_batch <= 0)
             return assume_batch(r);
         ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
-    } else if (isnan(c->step_s) && plan->global_batch != whole_batch(plan, c->gbs_seqs)) {
-        plan->global_batch = whole_batch(plan, c->gbs_seqs);
-        ms_run_note(&r->notes, "global batch %ld as the ranks can share it",
-                    plan->global_batch);
+    } else {
+        round_batch(r);
     }
     return NULL;
 }
