@@ -159,10 +159,8 @@ static void settle_recompute(ms_arena *arena, ms_run_prices *prices,
         return;
     run->plan.recompute = MS_RECOMPUTE_SELECTIVE;
     bool settled = first == MS_RECOMPUTE_NONE && fits(prices, run);
-    if (!settled && !fits_with_layers(prices, run)) {
-        run->plan.recompute = first;
-        return;
-    }
+    if (!settled)
+        (void)fits_with_layers(prices, run);
     const char *which = run->plan.recompute_layers > 0
                             ? ms_arena_printf(arena, "full on %ld layers a chunk",
                                               run->plan.recompute_layers)

@@ -13,7 +13,7 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
                        ms_run_score *out);
 /* Settles by memory what a run leaves open, and says so among its defaults. A run without any batch takes the micro-batch that fits, of 1, 2, 4 and so on sequences, as tables
  * of throughput do. One that leaves recomputation open, says nothing about its memory, and would not fit its GPUs as its stack does by default: takes
- * selective, or else full on as few layers of each chunk as fit. Other runs, and one that fits with neither, stay as they are. */
+ * selective, or else full on as few layers of each chunk as fit, or on all if none do. Other runs stay as they are. */
 void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run);
 /* Of a run whose peak was measured, and whose stack may keep what it gathered or not: its peak without, and with all of it and one micro-batch more. Of others nothing changes. */
 ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,

@@ -1,7 +1,6 @@
 /* Rows of a file of published runs: what each trained, on what, and with which plan. */
 #include "sim/runs.h"
 
-#include "costmodel/schedule.h"
 #include "sim/runs_priv.h"
 #include "sim/score_print.h"
 
@@ -66,18 +65,30 @@ static void set_zero(row_reader *r)
     plan->zero = r->cells->zero_stage;
     if (plan->zero < 0)
         plan->zero = zero_in(ms_plain_text(r->cx->arena, r->cells->framework));
-    if (plan->zero < 0) {
+    bool assumed = plan->zero < 0;
+    if (assumed) {
         plan->zero = r->run->stack->default_zero;
         if (plan->zero < 0)
             plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
         ms_run_note(&r->notes, "zero %ld", plan->zero);
     }
-    /* FSDP2 that keeps gathered weights until the step's end: stage 2 in tables, sharded storage in truth */
-    if (plan->zero == 2 && strncmp(r->run->stack->name, "torchtitan", 10) == 0) {
+    if (plan->zero == 2 && r->run->stack->stage_2_is_fsdp) {
         plan->zero = 3;
         plan->reshard_after_forward = false;
         ms_run_note(&r->notes, "zero 2 as 3 without resharding");
     }
+    if (assumed && plan->zero == 3 && plan->size[MS_PP] > 1 &&
+        !r->run->stack->can_zero3_with_pp) {
+        plan->reshard_after_forward = false;
+        ms_run_note(&r->notes, "no resharding");
+    }
+}
+
+/* Korthikanti et al. (arXiv 2205.05198) brought it to Megatron-LM in May 2022; what DeepSpeed, BigScience and EleutherAI made of Megatron is older. */
+static bool knows_sequence_parallelism(const row_reader *r)
+{
+    return !ms_run_is_before(r->cells, 202205) &&
+           strncmp(r->run->stack->name, "megatron-deepspeed", 18) != 0;
 }
 
 static void set_tensor(row_reader *r)
@@ -85,99 +96,20 @@ static void set_tensor(row_reader *r)
     const ms_run_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     bool many = plan->size[MS_TP] > 1;
-    bool divides = c->seq % (plan->size[MS_TP] * plan->size[MS_CP]) == 0;
-    plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && divides));
+    bool assumed = knows_sequence_parallelism(r) &&
+                   c->seq % (plan->size[MS_TP] * plan->size[MS_CP]) == 0;
+    plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && assumed));
     if (many && c->sp < 0)
-        ms_run_note(&r->notes, "%ssequence parallel", divides ? "" : "not ");
+        ms_run_note(&r->notes, "%ssequence parallel", assumed ? "" : "not ");
     plan->async_tp = many && c->async_tp > 0;
     if (many && c->async_tp < 0)
         ms_run_note(&r->notes, "no asynchronous tp");
 }
 
-/* ---- schedule ---- */
-
-/* The number after "vpp" or "v", as in "interleaved vpp=2", "VPP 4", "v=2"; 0: none. */
-static long virtual_stages_in(const char *plain)
-{
-    for (const char *at = strchr(plain, 'v'); at != NULL; at = strchr(at + 1, 'v')) {
-        const char *digits = at + 1 + strspn(at + 1, "pstages=:");
-        long v = strtol(digits, NULL, 10);
-        if (v >= 1 && v <= 1000)
-            return v;
-    }
-    return 0;
-}
-
-static const char *set_interleaved(row_reader *r, long virtual_stages)
-{
-    ms_plan *plan = &r->run->plan;
-    if (virtual_stages <= 0) { /* the least that interleaves, torchtitan's default */
-        virtual_stages = 2;
-        ms_run_note(&r->notes, "2 virtual stages");
-    }
-    plan->virtual_stages = virtual_stages;
-    if (virtual_stages == 1)
-        return NULL;
-    plan->schedule = MS_INTERLEAVED;
-    /* Megatron-LM's microbatch_group_size_per_vp_stage is the pipeline size unless given */
-    long microbatches = ms_plan_microbatches(plan);
-    if (microbatches % plan->size[MS_PP] == 0)
-        plan->microbatch_group = plan->size[MS_PP];
-    return NULL;
-}
-
-/* A layer in each chunk; where that comes out so, embedding and head count as a layer each and are alone in the first chunk and the last (arXiv 2401.10241
- * section 4). */
-static const char *set_single_layers(row_reader *r)
-{
-    ms_plan *plan = &r->run->plan;
-    long num_layers = r->run->model->num_layers, pp = plan->size[MS_PP];
-    bool ends_alone = num_layers % pp != 0 && (num_layers + 2) % pp == 0;
-    if (ends_alone) {
-        long *layers = MS_NEW_ARRAY(r->cx->arena, num_layers + 2, long);
-        for (long i = 1; i <= num_layers; i++)
-            layers[i] = 1;
-        plan->layers_per_stage = layers;
-        plan->num_stage_layers = num_layers + 2;
-    }
-    return set_interleaved(r, (num_layers + (ends_alone ? 2 : 0)) / pp);
-}
-
-static const char *set_schedule(row_reader *r)
-{
-    ms_plan *plan = &r->run->plan;
-    const char *text = r->cells->schedule;
-    plan->schedule = MS_1F1B;
-    plan->virtual_stages = 1;
-    if (plan->size[MS_PP] == 1)
-        return NULL;
-    if (text == NULL) {
-        ms_run_note(&r->notes, "schedule 1f1b");
-        return NULL;
-    }
-    const char *plain = ms_plain_text(r->cx->arena, text);
-    long stages = virtual_stages_in(plain);
-    bool is_plain = strcmp(plain, "none") == 0 || strcmp(plain, "n/a") == 0;
-    if (strstr(plain, "1layerperchunk") != NULL)
-        return set_single_layers(r);
-    if ((strstr(plain, "interleave") != NULL && strstr(plain, "zb") == NULL) ||
-        strncmp(plain, "vpp", 3) == 0 || strncmp(plain, "1f1bi", 5) == 0)
-        return set_interleaved(r, stages);
-    if (is_plain)
-        return NULL;
-    if (!ms_schedule_parse(text, &plan->schedule))
-        return "schedule: unknown name";
-    ms_schedule_traits traits = ms_schedule_traits_of(plan->schedule);
-    plan->virtual_stages = traits.least_virtual;
-    if (traits.groups && traits.least_virtual > 1)
-        return "schedule: number of virtual stages not stated";
-    return NULL;
-}
-
 /* ---- batch, recomputation, precision ---- */
 
-/* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan and FSDP loops do not accumulate gradients unless told to (torchtitan
- * config/job_config.py, global_batch_size -1). With one torchtitan had as many micro-batches as stages (pipeline_parallel_microbatches) until
+/* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan, FSDP loops and MaxText do not accumulate gradients unless told to (torchtitan
+ * config/job_config.py, global_batch_size -1; MaxText configs/base.yml, gradient_accumulation_steps 1). With one torchtitan had as many micro-batches as stages (pipeline_parallel_microbatches) until
  * pipeline_parallel_microbatch_size, 1, came in 2025. */
 static long default_microbatch(const row_reader *r)
 {
@@ -186,10 +118,46 @@ static long default_microbatch(const row_reader *r)
     long stages = plan->size[MS_PP], ways = ms_plan_data_parallel(plan) * stages;
     bool is_titan = strncmp(stack, "torchtitan", 10) == 0;
     bool splits = is_titan && (stages == 1 || ms_run_is_before(r->cells, 202504));
-    bool whole = splits || (strcmp(stack, "fms-fsdp") == 0 && stages == 1);
+    bool is_loop = strcmp(stack, "fms-fsdp") == 0 || strcmp(stack, "maxtext") == 0;
+    bool whole = splits || (is_loop && stages == 1);
     return whole && r->cells->gbs_seqs > 0 && r->cells->gbs_seqs % ways == 0
                ? r->cells->gbs_seqs / ways
                : 1;
+}
+
+/* The multiple of what a step takes at least that is nearest to `sequences`. */
+static long whole_batch(const ms_plan *plan, long sequences)
+{
+    long least = plan->microbatch * ms_plan_data_parallel(plan);
+    long times = (sequences + least / 2) / least;
+    return least * (times > 1 ? times : 1);
+}
+
+/* Of a row whose rate is measured, which hardly depends on the batch: without a pipeline one micro-batch a rank, with one 4 Mi tokens, as pretraining has them
+ * (Llama 2, 3; BLOOM; InternLM), of as many sequences as the ranks can share. */
+static const char *assume_batch(row_reader *r)
+{
+    const double usual_tokens = 4194304.0;
+    ms_plan *plan = &r->run->plan;
+    if (isnan(r->cells->tokens_per_s_per_gpu))
+        return "batch: not stated";
+    long sequences =
+        plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
+    plan->global_batch = whole_batch(plan, sequences);
+    ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+    return NULL;
+}
+
+/* A batch that the ranks cannot share was hardly what ran: that of a measured rate is rounded, that of a measured step, which grows with it, by at most 2 %. */
+static void round_batch(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    long whole = whole_batch(plan, r->cells->gbs_seqs);
+    bool near = labs(whole - plan->global_batch) <= plan->global_batch / 50;
+    if (whole == plan->global_batch || (!near && !isnan(r->cells->step_s)))
+        return;
+    plan->global_batch = whole;
+    ms_run_note(&r->notes, "global batch %ld as the ranks can share it", whole);
 }
 
 static const char *set_batch(row_reader *r)
@@ -200,77 +168,37 @@ static const char *set_batch(row_reader *r)
     plan->microbatch = c->mbs > 0 ? c->mbs : default_microbatch(r);
     plan->global_batch =
         c->gbs_seqs > 0 ? c->gbs_seqs : ms_run_default_batch(r->cx->arena, c);
-    bool states_none = c->mbs <= 0 && plan->global_batch <= 0;
-    if (c->mbs <= 0 && !states_none)
+    r->run->batch_open = c->mbs <= 0 && plan->global_batch <= 0 && plan->size[MS_PP] == 1;
+    if (c->mbs <= 0 && !r->run->batch_open)
         ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
-    if (c->gbs_seqs <= 0 && plan->global_batch > 0)
+    if (plan->global_batch <= 0)
+        return assume_batch(r);
+    if (c->gbs_seqs > 0)
+        round_batch(r);
+    else
         ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
-    if (plan->global_batch > 0)
-        return NULL;
-    /* one micro-batch tells nothing about a pipeline; without one the rate hardly depends on their number */
-    if (plan->size[MS_PP] > 1 || isnan(c->tokens_per_s_per_gpu))
-        return "batch: not stated";
-    plan->global_batch = plan->microbatch * ms_plan_data_parallel(plan);
-    ms_run_note(&r->notes, "global batch of one micro-batch per rank");
-    r->run->batch_open = states_none;
     return NULL;
 }
 
-/* What tables write for the modes, as parts of the plain text; the first that matches holds. */
-static const struct {
-    const char *part;
-    ms_recompute mode;
-} recompute_words[] = {
-    {"perop", MS_RECOMPUTE_PER_OP},
-    {"select", MS_RECOMPUTE_SELECTIVE},
-    {"core", MS_RECOMPUTE_SELECTIVE},
-    {"attn", MS_RECOMPUTE_SELECTIVE},
-    {"attention", MS_RECOMPUTE_SELECTIVE},
-    {"full", MS_RECOMPUTE_FULL},
-    {"uniform", MS_RECOMPUTE_FULL},
-    {"block", MS_RECOMPUTE_FULL},
-    {"yes", MS_RECOMPUTE_FULL},
-    {"on", MS_RECOMPUTE_FULL},
-    {"1", MS_RECOMPUTE_FULL},
-    {"off", MS_RECOMPUTE_NONE},
-    {"no", MS_RECOMPUTE_NONE},
-    {"0", MS_RECOMPUTE_NONE},
-};
-
-static bool parse_recompute(ms_arena *arena, const char *text, ms_recompute *out)
-{
-    const char *plain = ms_plain_text(arena, text);
-    for (size_t i = 0; i < sizeof recompute_words / sizeof *recompute_words; i++) {
-        const char *part = recompute_words[i].part;
-        bool whole = strlen(part) < 4; /* "on" is in "none" */
-        if (whole && strncmp(part, "no", 2) == 0)
-            whole = strncmp(plain, "no", 2) != 0;
-        if (whole ? strcmp(plain, part) == 0 : strstr(plain, part) != NULL) {
-            *out = recompute_words[i].mode;
-            return true;
-        }
-    }
-    return false;
-}
-
-static const char *set_recompute(row_reader *r)
+static void set_recompute(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     const char *text = r->cells->recompute;
     const char *stack = r->run->stack->name;
-    if (text == NULL) {
+    bool known = text != NULL && ms_run_recompute(r->cx->arena, text, &plan->recompute);
+    if (!known) {
+        if (text != NULL)
+            ms_run_note(&r->notes, "recompute \"%.40s\" is not known", text);
         text = r->run->stack->recompute;
+        (void)ms_run_recompute(r->cx->arena, text, &plan->recompute);
         r->run->recompute_open = r->run->stack->recomputes_by_need;
         ms_run_note(&r->notes, "recompute %s", text);
     }
-    if (!parse_recompute(r->cx->arena, text, &plan->recompute))
-        return "recompute: not available";
     /* what fms-fsdp calls selective is a share of whole layers, all by default (fms_fsdp/config/training.py, selective_checkpointing = 1) */
     if (strcmp(stack, "fms-fsdp") == 0 && plan->recompute == MS_RECOMPUTE_SELECTIVE) {
         plan->recompute = MS_RECOMPUTE_FULL;
         ms_run_note(&r->notes, "recompute of all layers");
     }
-    return NULL;
 }
 
 /* fp16 runs at the rates and sizes of bf16 where a device has both. */
@@ -382,13 +310,14 @@ static const char *resolve(row_reader *r)
         return reason;
     start_plan(r);
     set_data_parallel(r);
-    static const char *(*const steps[])(row_reader *) = {set_batch, set_schedule,
-                                                         set_recompute, set_precision};
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        reason = steps[i](r);
-        if (reason != NULL)
-            return reason;
-    }
+    reason = set_batch(r);
+    if (reason == NULL)
+        reason = ms_run_set_schedule(r->cells, &r->notes, r->run);
+    set_recompute(r);
+    if (reason == NULL)
+        reason = set_precision(r);
+    if (reason != NULL)
+        return reason;
     set_zero(r);
     set_tensor(r);
     set_expert_tensor(r);

@@ -375,9 +375,9 @@ const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells
     model.source = cells->source;
     const char *key = key_of(cx->arena, known->pattern, &model);
     const stored *found = find_stored(store->models, key);
+    *reason = "model: its shapes do not fit together";
     if (found != NULL)
         return found->object;
-    *reason = "model: its shapes do not fit together";
     ms_ctx quiet = {.arena = cx->arena};
     bool sane = model.num_layers <= 10000;
     if (sane)

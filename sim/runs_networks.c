@@ -39,6 +39,7 @@ typedef struct stated_rate {
     double
         count; /* of adapters beside the rate: "8 x 200G", "HDR 200 Gb/s x8", "4 NICs" */
     double bytes_per_s; /* of one; 0: none stated */
+    bool is_named;      /* by the kind of link alone: "EDR" */
 } stated_rate;
 
 /* Bytes per second of one of the units that a rate is written in; 0: it is none of them. */
@@ -107,7 +108,7 @@ static double count_behind(const char *at)
 /* The first number with a unit is the rate, the last one before with "x" or a word for adapters behind it their count. */
 static stated_rate find_rate(ms_arena *arena, const char *text)
 {
-    stated_rate rate = {1.0, 0.0};
+    stated_rate rate = {.count = 1.0};
     for (const char *at = text; *at != '\0'; at++) {
         if (!is_number_start(text, at) &&
             !(at > text && at[-1] == 'x' && isdigit((unsigned char)*at)))
@@ -133,8 +134,10 @@ static stated_rate find_rate(ms_arena *arena, const char *text)
         rate.count = 2.0;
     if (!(rate.count >= 1.0 && rate.count <= 64.0))
         rate.count = 1.0;
-    if (rate.bytes_per_s == 0.0)
+    if (rate.bytes_per_s == 0.0) {
         rate.bytes_per_s = named_rate(ms_plain_text(arena, text));
+        rate.is_named = true;
+    }
     return rate;
 }
 
@@ -162,7 +165,12 @@ ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
     stated_rate rate = find_rate(arena, outside);
     if (!(rate.bytes_per_s > 0.0))
         return out;
-    double own = cluster->levels[1].bandwidth_bytes_per_s;
+    double own = cluster->levels[1].bandwidth_bytes_per_s,
+           nics_per_gpu = cluster->levels[1].nics_per_gpu;
+    if (rate.is_named && rate.count == 1.0 && nics_per_gpu > 0.0) {
+        out.bytes_per_s_per_gpu = rate.bytes_per_s * nics_per_gpu;
+        return out;
+    }
     bool of_gpu = strstr(text, "pergpu") != NULL || strstr(text, "/gpu") != NULL;
     bool of_node =
         rate.count > 1.0 || strstr(text, "node") != NULL || rate.bytes_per_s > 1.01 * own;

@@ -59,7 +59,7 @@ typedef struct ms_run_network {
     double bytes_per_s_per_gpu; /* NaN: not said */
 } ms_run_network;
 /* A rate is a GPU's or a node's by the text's own words; without them one above the cluster's own rate of a GPU is a
- * node's. */
+ * node's. A kind of link alone ("EDR") is that of each NIC that the cluster has. */
 ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
                                  const ms_cluster *cluster);
 
@@ -75,6 +75,9 @@ bool ms_run_changes_mathematics(ms_arena *arena, const ms_run_cells *cells);
 /* NULL is bf16. False: a name that nothing is known of. */
 bool ms_run_dtype(ms_arena *arena, const char *precision, ms_dtype *out);
 
+/* What is computed again. False: a word that nothing is known of. */
+bool ms_run_recompute(ms_arena *arena, const char *text, ms_recompute *out);
+
 /* ---- configurations and models, each made once ---- */
 
 /* Text about what was filled in, comma-separated. */
@@ -84,6 +87,11 @@ typedef struct ms_run_notes {
 } ms_run_notes;
 void ms_run_note(ms_run_notes *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Schedule and virtual stages of run->plan, whose layout, batch, model and stack are there: as the row names them, else as its stack's runs have them, which is
+ * noted. NULL, or why the row cannot be predicted. */
+const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
+                                ms_published_run *run);
 
 /* Notes cells that do not say what their column is for, and what they are taken as. */
 void ms_run_odd_cells_note(const ms_run_cells *cells, ms_run_notes *notes);

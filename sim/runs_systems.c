@@ -38,6 +38,9 @@ static const device_rule device_rules[] = {
     {"tpuv6e", NULL, "tpu-v6e"},
     {"trillium", NULL, "tpu-v6e"},
     {"tpuv4", NULL, "tpu-v4"},
+    {"v5p", NULL, "tpu-v5p"},
+    {"v5e", NULL, "tpu-v5e"},
+    {"v6e", NULL, "tpu-v6e"},
     {"tpu", NULL, NULL},
     {"gb300", NULL, "gb300-nvl72"},
     {"gb200", NULL, "gb200-nvl72"},
@@ -83,8 +86,8 @@ const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells)
 
 /* ---- frameworks ---- */
 
-/* A stack by parts of the framework's name, of the flags, the precision or the framework's name, and by the first month that is too late; NULL and 0
- * match everything. */
+/* A stack by parts of the framework's name, of the framework's and the source's name, the flags or the precision, and by the first month that is too late;
+ * NULL and 0 match everything. */
 typedef struct stack_rule {
     const char *part, *flag;
     long before; /* year and month, 202301 */
@@ -94,7 +97,8 @@ typedef struct stack_rule {
 
 /* Frameworks without a file of their own run what they are built on: GPT-NeoX is Megatron with DeepSpeed (EleutherAI/gpt-neox README), metaseq is
  * FairScale's FSDP with Megatron's layers (OPT, arXiv 2205.01068 section 2.3), OLMo's first trainer and lit-gpt are FSDP1, torchtune, Accelerate,
- * axolotl and veScale are FSDP2 or eager FSDP, OLMo-core is FSDP2 compiled, Pax, T5X, Levanter and Alpa are XLA as MaxText is. 2048 sequences: NeMo-Megatron-Launcher
+ * axolotl and veScale are FSDP2 or eager FSDP, OLMo-core is FSDP2 compiled, Pax, T5X, Levanter and Alpa are XLA as MaxText is, AMD's Primus and Ascend's MindSpeed are Megatron-LM,
+ * NVIDIA's Megatron-MoE-ModelZoo has the dispatcher and the recipes of Megatron-Bridge (from memory of its configurations). 2048 sequences: NeMo-Megatron-Launcher
  * launcher_scripts/conf/training/gpt3/175b.yaml. Megatron-LM by its time: FlashAttention came in January 2023 (--use-flash-attn), the overlap of gradients,
  * parameters and interleaved messages in the second half of that year, Transformer Engine became its default in January 2024 (Megatron-Core 0.5). The
  * baseline of MegaScale is Megatron-LM when that work began (arXiv 2402.15627 section 6.1). DeepSpeed trains bf16 by an optimizer of its own
@@ -103,6 +107,12 @@ static const stack_rule stack_rules[] = {
     {"torchtitan", "compile", 202501, "torchtitan-2024", 0},
     {"torchtitan", "compile", 0, "torchtitan", 0},
     {"torchtitan", NULL, 0, "torchtitan-eager", 0},
+    {"metaseq", NULL, 0, "megatron-2021", 0},
+    {"fairscale", NULL, 0, "megatron-2021", 0},
+    {"fairseq", NULL, 0, "megatron-2021", 0},
+    {"meta", NULL, 0, "meta-llama3", 0},
+    {"llama3", NULL, 0, "meta-llama3", 0},
+    {"herdofmodels", NULL, 0, "meta-llama3", 0},
     {"automodel", NULL, 0, "automodel", 0},
     {"nanotron", NULL, 0, "nanotron", 0},
     {"llmfoundry", NULL, 0, "llm-foundry", 0},
@@ -121,6 +131,7 @@ static const stack_rule stack_rules[] = {
     {"easylm", NULL, 0, "maxtext", 0},
     {"alpa", NULL, 0, "maxtext", 0},
     {"jax", NULL, 0, "maxtext", 0},
+    {"gspmd", NULL, 0, "maxtext", 0},
     {"xla", NULL, 0, "maxtext", 0},
     {"simumax", NULL, 0, "simumax", 0},
     {"23e00ed", NULL, 0, "simumax", 0},
@@ -128,18 +139,19 @@ static const stack_rule stack_rules[] = {
     {"internlm", NULL, 0, "internevo", 0},
     {"nemomegatron", NULL, 0, "megatron-2021", 2048},
     {"nemo", NULL, 0, "nemo", 0},
-    {"gptneox", "bf16", 0, "megatron-deepspeed-bf16", 0},
-    {"gptneox", NULL, 0, "megatron-deepspeed", 0},
+    {"neox", "bf16", 0, "megatron-deepspeed-bf16", 0},
+    {"neox", NULL, 0, "megatron-deepspeed", 0},
     {"megatrondeepspeed", "bf16", 0, "megatron-deepspeed-bf16", 0},
     {"megatrondeepspeed", NULL, 0, "megatron-deepspeed", 0},
     {"deepspeed", "megatron", 0, "megatron-deepspeed", 0},
     {"deepspeed", NULL, 0, "deepspeed", 0},
     {"colossal", NULL, 0, "deepspeed", 0},
     {"zerobubble", NULL, 0, "megatron-2021", 0},
-    {"metaseq", NULL, 0, "megatron-2021", 0},
-    {"fairscale", NULL, 0, "megatron-2021", 0},
-    {"fairseq", NULL, 0, "megatron-2021", 0},
+    {"primus", NULL, 0, "megatron", 0},
+    {"mindspeed", NULL, 0, "megatron", 0},
     {"megatronbridge", NULL, 0, "megatron-bridge", 0},
+    {"megatron", "modelzoo", 0, "megatron-bridge", 0},
+    {"megatron", "deepep", 0, "megatron-bridge", 0},
     {"megatron", NULL, 202301, "megatron-2021", 0},
     {"megatron", "(2021)", 0, "megatron-2021", 0},
     {"megatron", "(2022)", 0, "megatron-2021", 0},
@@ -163,6 +175,8 @@ static const stack_rule stack_rules[] = {
     {"fsdp", NULL, 0, "torchtitan-eager", 0},
     {"pytorch", "compile", 0, "torchtitan", 0},
     {"pytorch", NULL, 0, "torchtitan-eager", 0},
+    {"haillm", NULL, 0, "hai-llm", 0},
+    {"deepseek", NULL, 0, "hai-llm", 0},
     {NULL, NULL, 0, NULL, 0},
 };
 
@@ -184,19 +198,28 @@ bool ms_run_is_before(const ms_run_cells *cells, long month)
     return own > 0 && own < month;
 }
 
-static const stack_rule *find_stack(ms_arena *arena, const ms_run_cells *cells)
+static const stack_rule *match_stack(ms_arena *arena, const ms_run_cells *cells,
+                                     const char *name)
 {
-    const char *framework = ms_plain_text(arena, cells->framework);
-    const char *flags = ms_plain_text(arena, cells->compile);
-    const char *precision = ms_plain_text(arena, cells->precision);
+    const char *texts = ms_plain_text(
+        arena,
+        ms_arena_printf(arena, "%s;%s;%s;%s", cells->framework ? cells->framework : "",
+                        cells->compile ? cells->compile : "",
+                        cells->precision ? cells->precision : "", cells->source));
+    const char *plain = ms_plain_text(arena, name);
     for (const stack_rule *rule = stack_rules; rule->part != NULL; rule++) {
         bool in_time = rule->before == 0 || ms_run_is_before(cells, rule->before);
-        bool has_flag = has_part(flags, rule->flag) || has_part(precision, rule->flag) ||
-                        has_part(framework, rule->flag);
-        if (in_time && has_flag && has_part(framework, rule->part))
+        if (in_time && has_part(texts, rule->flag) && has_part(plain, rule->part))
             return rule;
     }
     return NULL;
+}
+
+/* By the framework's name; where that says nothing, by the source's. */
+static const stack_rule *find_stack(ms_arena *arena, const ms_run_cells *cells)
+{
+    const stack_rule *rule = match_stack(arena, cells, cells->framework);
+    return rule != NULL ? rule : match_stack(arena, cells, cells->source);
 }
 
 const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells)

@@ -1,0 +1,189 @@
+/* Words of published runs for pipeline schedules and for recomputation. */
+#include "costmodel/schedule.h"
+#include "sim/runs_priv.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- schedules ---- */
+
+static bool is_number(const char *plain)
+{
+    return *plain != '\0' && plain[strspn(plain, "0123456789")] == '\0';
+}
+
+/* The number behind "virtual", as in "virtual pipeline 12", or in front of it; 0: none. */
+static long number_at_virtual(const char *plain, const char *word)
+{
+    const char *digits = word + strcspn(word, "0123456789");
+    if (*digits != '\0')
+        return strtol(digits, NULL, 10);
+    while (word > plain && isdigit((unsigned char)word[-1]))
+        word--;
+    return strtol(word, NULL, 10);
+}
+
+/* The number after "vpp" or "v", as in "interleaved vpp=2", "VPP 4", "v=2", at "virtual", or a number alone; 0: none. */
+static long virtual_stages_in(const char *plain)
+{
+    if (is_number(plain))
+        return strtol(plain, NULL, 10);
+    const char *word = strstr(plain, "virtual");
+    if (word != NULL)
+        return number_at_virtual(plain, word);
+    for (const char *at = strchr(plain, 'v'); at != NULL; at = strchr(at + 1, 'v')) {
+        const char *digits = at + 1 + strspn(at + 1, "pstages=:");
+        long v = strtol(digits, NULL, 10);
+        if (v >= 1 && v <= 1000)
+            return v;
+    }
+    return 0;
+}
+
+static void set_interleaved(ms_run_notes *notes, ms_plan *plan, long virtual_stages)
+{
+    if (virtual_stages <= 0) { /* the least that interleaves, torchtitan's default */
+        virtual_stages = 2;
+        ms_run_note(notes, "2 virtual stages");
+    }
+    plan->virtual_stages = virtual_stages;
+    if (virtual_stages == 1)
+        return;
+    plan->schedule = MS_INTERLEAVED;
+    /* Megatron-LM's microbatch_group_size_per_vp_stage is the pipeline size unless given */
+    long microbatches = ms_plan_microbatches(plan);
+    if (microbatches % plan->size[MS_PP] == 0)
+        plan->microbatch_group = plan->size[MS_PP];
+}
+
+/* A layer in each chunk; where that comes out so, embedding and head count as a layer each and are alone in the first chunk and the last (arXiv 2401.10241
+ * section 4; arXiv 2407.21783 section 3.3.2, which takes a layer each from the first and the last rank). */
+static void set_single_layers(ms_run_notes *notes, ms_published_run *run)
+{
+    ms_plan *plan = &run->plan;
+    long num_layers = run->model->num_layers, pp = plan->size[MS_PP];
+    bool ends_alone = num_layers % pp != 0 && (num_layers + 2) % pp == 0;
+    if (ends_alone) {
+        long *layers = MS_NEW_ARRAY(notes->arena, num_layers + 2, long);
+        for (long i = 1; i <= num_layers; i++)
+            layers[i] = 1;
+        plan->layers_per_stage = layers;
+        plan->num_stage_layers = num_layers + 2;
+    }
+    set_interleaved(notes, plan, (num_layers + (ends_alone ? 2 : 0)) / pp);
+}
+
+/* What a row that does not name a schedule, or not the chunks of an interleaved one, ran by the habits of its stack. */
+static void set_habitual(bool interleaved, ms_run_notes *notes, ms_published_run *run)
+{
+    if (run->stack->single_layer_chunks) {
+        set_single_layers(notes, run);
+        ms_run_note(notes, "interleaved in chunks of a layer");
+    } else if (interleaved) {
+        set_interleaved(notes, &run->plan, 0);
+    } else {
+        ms_run_note(notes, "schedule 1f1b");
+    }
+}
+
+static bool is_interleaved(const char *plain)
+{
+    return (strstr(plain, "interleav") != NULL && strstr(plain, "noninterleav") == NULL &&
+            strstr(plain, "zb") == NULL && strstr(plain, "zero") == NULL) ||
+           strncmp(plain, "vpp", 3) == 0 || strncmp(plain, "1f1bi", 5) == 0 ||
+           strstr(plain, "virtual") != NULL || is_number(plain);
+}
+
+const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
+                                ms_published_run *run)
+{
+    ms_plan *plan = &run->plan;
+    plan->schedule = MS_1F1B;
+    plan->virtual_stages = 1;
+    if (plan->size[MS_PP] == 1)
+        return NULL;
+    const char *plain = ms_plain_text(notes->arena, cells->schedule);
+    long stages = virtual_stages_in(plain);
+    if (*plain == '\0') {
+        set_habitual(false, notes, run);
+    } else if (strstr(plain, "1layerperchunk") != NULL) {
+        set_single_layers(notes, run);
+    } else if (ms_schedule_parse(plain, &plan->schedule) &&
+               plan->schedule != MS_INTERLEAVED) {
+        ms_schedule_traits traits = ms_schedule_traits_of(plan->schedule);
+        plan->virtual_stages = traits.least_virtual;
+        if (traits.groups && traits.least_virtual > 1)
+            return "schedule: number of virtual stages not stated";
+    } else if (is_interleaved(plain) && stages > 0) {
+        set_interleaved(notes, plan, stages);
+    } else if (is_interleaved(plain)) {
+        set_habitual(true, notes, run);
+    } else if (strcmp(plain, "none") != 0 && strcmp(plain, "n/a") != 0) {
+        ms_run_note(notes, "schedule \"%.40s\" is not known", cells->schedule);
+        set_habitual(false, notes, run);
+    }
+    return NULL;
+}
+
+/* ---- recomputation ---- */
+
+/* What tables write for the modes, as parts of the plain text; the first that matches holds. Names of modules are Megatron Core's --recompute-modules. */
+static const struct {
+    const char *part;
+    ms_recompute mode;
+} recompute_words[] = {
+    {"without", MS_RECOMPUTE_NONE},
+    {"w/o", MS_RECOMPUTE_NONE},
+    {"disable", MS_RECOMPUTE_NONE},
+    {"false", MS_RECOMPUTE_NONE},
+    {"perop", MS_RECOMPUTE_PER_OP},
+    {"select", MS_RECOMPUTE_SELECTIVE},
+    {"core", MS_RECOMPUTE_SELECTIVE},
+    {"attn", MS_RECOMPUTE_SELECTIVE},
+    {"attention", MS_RECOMPUTE_SELECTIVE},
+    {"upproj", MS_RECOMPUTE_SELECTIVE},
+    {"layernorm", MS_RECOMPUTE_SELECTIVE},
+    {"moeact", MS_RECOMPUTE_SELECTIVE},
+    {"full", MS_RECOMPUTE_FULL},
+    {"uniform", MS_RECOMPUTE_FULL},
+    {"block", MS_RECOMPUTE_FULL},
+    {"everylayer", MS_RECOMPUTE_FULL},
+    {"alllayers", MS_RECOMPUTE_FULL},
+    {"yes", MS_RECOMPUTE_FULL},
+    {"true", MS_RECOMPUTE_FULL},
+    {"on", MS_RECOMPUTE_FULL},
+    {"1", MS_RECOMPUTE_FULL},
+    {"ac", MS_RECOMPUTE_FULL},
+    {"off", MS_RECOMPUTE_NONE},
+    {"no", MS_RECOMPUTE_NONE},
+    {"0", MS_RECOMPUTE_NONE},
+};
+
+/* "checkpointing", "activation ckpt on": of whole layers unless they are "off" or there is "no" of it. */
+static bool names_checkpoints(const char *plain, ms_recompute *out)
+{
+    if (strstr(plain, "ckpt") == NULL && strstr(plain, "checkpoint") == NULL)
+        return false;
+    size_t length = strlen(plain);
+    bool off = strncmp(plain, "no", 2) == 0 ||
+               (length > 3 && strcmp(plain + length - 3, "off") == 0);
+    *out = off ? MS_RECOMPUTE_NONE : MS_RECOMPUTE_FULL;
+    return true;
+}
+
+bool ms_run_recompute(ms_arena *arena, const char *text, ms_recompute *out)
+{
+    const char *plain = ms_plain_text(arena, text);
+    for (size_t i = 0; i < sizeof recompute_words / sizeof *recompute_words; i++) {
+        const char *part = recompute_words[i].part;
+        bool whole = strlen(part) < 4 && strcmp(part, "w/o") != 0; /* "on" is in "none" */
+        if (whole && strncmp(part, "no", 2) == 0)
+            whole = strncmp(plain, "no", 2) != 0;
+        if (whole ? strcmp(plain, part) == 0 : strstr(plain, part) != NULL) {
+            *out = recompute_words[i].mode;
+            return true;
+        }
+    }
+    return names_checkpoints(plain, out);
+}

@@ -1,0 +1,201 @@
+/* Words of published runs for schedules and recomputation, and what rows without them are taken to have done. */
+#include "sim/runs.h"
+
+#include "tests/test.h"
+
+static const char columns[] =
+    "id,source,date,model,layers,hidden,heads,kv_heads,head_dim,ffn_hidden,gated_ffn,"
+    "vocab,tied_embeddings,experts,top_k,moe_ffn_hidden,shared_experts,seq,mbs,gbs_seqs,"
+    "gpus,gpu_type,inter_node_network,dp_replicate,dp_shard,tp,sp,async_tp,pp,"
+    "vpp_or_schedule,cp,ep,zero_stage,recompute,precision,compile_or_fused,framework,"
+    "measured_tokens_per_s_per_gpu,measured_step_s,measured_peak_mem_gib\n";
+
+static ms_published_run read_row(ms_ctx *cx, const char *row)
+{
+    const char *text = ms_arena_printf(cx->arena, "%s%s", columns, row);
+    ms_published_runs runs;
+    ASSERT_OK(ms_runs_read(cx, "runs.csv", text, strlen(text), &runs), cx);
+    ASSERT_INT(runs.num_runs, 1);
+    return runs.runs[0];
+}
+
+#define GPT_ROW(layout)                                                                      \
+    "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,," layout \
+    "\n"
+
+/* Of words that nothing is known of, the stack's habit is taken, and that is said. */
+static void schedules_are_known_whatever_their_spelling(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        ms_schedule_kind kind;
+        long virtual_stages;
+        const char *note; /* among the defaults; NULL: none */
+    } known[] = {
+        {"1F1B", MS_1F1B, 1, NULL},
+        {"1F1B (non-interleaved)", MS_1F1B, 1, "is not known"},
+        {"interleaved vpp=4", MS_INTERLEAVED, 4, NULL},
+        {"4", MS_INTERLEAVED, 4, NULL},
+        {"VPP 2", MS_INTERLEAVED, 2, NULL},
+        {"virtual pipeline 2", MS_INTERLEAVED, 2, NULL},
+        {"interleaved 1F1B (4 virtual stages)", MS_INTERLEAVED, 4, NULL},
+        {"interleaved", MS_INTERLEAVED, 2, "2 virtual stages"},
+        {"zero bubble", MS_ZB_AUTO, 1, NULL},
+        {"none", MS_1F1B, 1, NULL},
+        {"wave", MS_1F1B, 1, "schedule \"wave\" is not known, schedule 1f1b"},
+        {"", MS_1F1B, 1, "schedule 1f1b"},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena, GPT_ROW("2,,2,0,,2,%s,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+            known[i].text);
+        const ms_published_run run = read_row(cx, row);
+        ASSERT_TEXT(run.reason, NULL);
+        ASSERT_INT(run.plan.schedule, known[i].kind);
+        ASSERT_INT(run.plan.virtual_stages, known[i].virtual_stages);
+        if (known[i].note != NULL)
+            assert_non_null(strstr(run.defaults, known[i].note));
+    }
+}
+
+static void recomputation_is_known_whatever_its_spelling(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        ms_recompute mode;
+    } known[] = {
+        {"full", MS_RECOMPUTE_FULL},
+        {"True", MS_RECOMPUTE_FULL},
+        {"gradient checkpointing", MS_RECOMPUTE_FULL},
+        {"activation ckpt on", MS_RECOMPUTE_FULL},
+        {"AC", MS_RECOMPUTE_FULL},
+        {"none", MS_RECOMPUTE_NONE},
+        {"off", MS_RECOMPUTE_NONE},
+        {"w/o ckpt", MS_RECOMPUTE_NONE},
+        {"no checkpointing", MS_RECOMPUTE_NONE},
+        {"activation ckpt: off", MS_RECOMPUTE_NONE},
+        {"False", MS_RECOMPUTE_NONE},
+        {"selective", MS_RECOMPUTE_SELECTIVE},
+        {"core_attn", MS_RECOMPUTE_SELECTIVE},
+        {"mla_up_proj mlp", MS_RECOMPUTE_SELECTIVE},
+        {"half", MS_RECOMPUTE_NONE}, /* not known: Megatron-LM's habit */
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena, GPT_ROW("2,,2,0,,2,1F1B,1,1,1,%s,bf16,,Megatron-LM,,1.5,"),
+            known[i].text);
+        const ms_published_run run = read_row(cx, row);
+        ASSERT_TEXT(run.reason, NULL);
+        ASSERT_INT(run.plan.recompute, known[i].mode);
+    }
+}
+
+/* arXiv 2407.21783 section 3.3.2: 126 layers and both ends in 128 chunks, weights gathered once, asynchronous messages. */
+static void llama_3_interleaves_single_layers(void **state)
+{
+    (void)state;
+    static const char *const layouts[] = {
+        /* framework, schedule, zero: named by the framework or by the source alone */
+        "Meta internal,interleaved,2", "Meta internal,,", ",,", "in-house,,2"};
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        char words[3][32] = {"", "", ""};
+        const char *at = layouts[i];
+        for (int w = 0; w < 3; w++) {
+            size_t length = strcspn(at, ",");
+            snprintf(words[w], sizeof words[w], "%.*s", (int)length, at);
+            at += length + (at[length] == ',');
+        }
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,The Llama 3 herd of models,2024-07,Llama 3 405B,,,,,,,1,,,,,,,8192,1,2048,8192,"
+            "H100,,,64,8,,,16,%s,1,1,%s,,bf16,,%s,,12.5,\n",
+            words[1], words[2], words[0]);
+        const ms_published_run run = read_row(cx, row);
+        ASSERT_TEXT(run.reason, NULL);
+        ASSERT_TEXT(run.stack->name, "meta-llama3");
+        ASSERT_INT(run.plan.schedule, MS_INTERLEAVED);
+        ASSERT_INT(run.plan.virtual_stages, 8);
+        ASSERT_INT(run.plan.num_stage_layers, 128);
+        ASSERT_INT(run.plan.zero, 3);
+        assert_false(run.plan.reshard_after_forward);
+        ASSERT_INT(run.plan.recompute, MS_RECOMPUTE_NONE);
+    }
+}
+
+/* Korthikanti et al. 2022: before it nobody had it, and forks of older code never got it. */
+static void sequence_parallelism_has_its_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *date, *framework;
+        bool sequence_parallel;
+    } known[] = {
+        {"2021-10", "Megatron-LM", false},
+        {"2022-06", "Megatron-LM", true},
+        {"", "Megatron-LM", true},
+        {"2022-08", "Megatron-DeepSpeed", false},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,Test,%s,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,,2,"
+            "2,,,2,1F1B,1,1,1,none,fp16,,%s,,1.5,\n",
+            known[i].date, known[i].framework);
+        ASSERT_INT(read_row(cx, row).plan.sequence_parallel, known[i].sequence_parallel);
+    }
+}
+
+/* A rate hardly depends on the batch: one that is not stated, or that the ranks cannot share, is replaced; a step's time does. */
+static void a_rate_needs_no_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *batch; /* mbs, gbs_seqs, gpus */
+        const char *layout;
+        const char *measured; /* tokens/s, step */
+        long global_batch;    /* 0: refused */
+    } known[] = {
+        {"2,,8", "8,,1,0,,1,", "4000,", 16},
+        {",,8", "8,,1,0,,1,", "4000,", 8},
+        {"1,,8", "4,,1,0,,2,1F1B", "4000,", 2048},
+        {"1,,24", "3,,1,0,,8,1F1B", "4000,", 2049},
+        {"1,16,24", "3,,1,0,,8,1F1B", "4000,", 15},
+        {"1,16,24", "3,,1,0,,8,1F1B", ",1.5", 0},
+        {"1,,8", "4,,1,0,,2,1F1B", ",1.5", 0},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,%s,A100 80GB,,%s,1,1,"
+            "1,none,bf16,,Megatron-LM,%s,\n",
+            known[i].batch, known[i].layout, known[i].measured);
+        const ms_published_run run = read_row(cx, row);
+        ASSERT_INT(run.reason == NULL, known[i].global_batch > 0);
+        if (known[i].global_batch > 0) {
+            ASSERT_INT(run.plan.global_batch, known[i].global_batch);
+            ASSERT_NEAR(run.measured_step_s,
+                        (double)known[i].global_batch * 2048.0 /
+                            (4000.0 * (double)run.plan.gpus),
+                        1e-12);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules_are_known_whatever_their_spelling),
+        cmocka_unit_test(recomputation_is_known_whatever_its_spelling),
+        cmocka_unit_test(llama_3_interleaves_single_layers),
+        cmocka_unit_test(sequence_parallelism_has_its_time),
+        cmocka_unit_test(a_rate_needs_no_batch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
