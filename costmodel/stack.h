@@ -103,7 +103,8 @@ typedef struct ms_stack {
         recomputes_by_need; /* its published runs do not say what they compute again: as little as fits (sim/run_prices.h) */
     bool
         stage_2_is_fsdp; /* FSDP that keeps gathered weights until the step's end: stage 2 in tables, sharded storage in truth (sim/runs.c) */
-    bool interleaves; /* runs that do not name a schedule interleave (sim/runs_schedule.c) */
+    bool
+        interleaves; /* runs that do not name a schedule interleave (sim/runs_schedule.c) */
     bool
         single_layer_chunks; /* runs that interleave and do not say how have one layer a chunk */
     bool
