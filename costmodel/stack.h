@@ -106,7 +106,9 @@ typedef struct ms_stack {
     bool
         stage_2_is_fsdp; /* FSDP that keeps gathered weights until the step's end: stage 2 in tables, sharded storage in truth (sim/runs.c) */
     bool
-        single_layer_chunks; /* runs that do not name a schedule, or not its chunks, interleave one layer a chunk (sim/runs_schedule.c) */
+        interleaves; /* runs that do not name a schedule interleave (sim/runs_schedule.c) */
+    bool
+        single_layer_chunks; /* runs that interleave and do not say how have one layer a chunk */
     bool
         keeps_gate; /* of a gated MLP the activated gate, too: activation and product are two operations */
     bool keeps_unrotated; /* queries and keys before the rotary embedding, too */

@@ -91,6 +91,7 @@ static bool knows_sequence_parallelism(const row_reader *r)
            strncmp(r->run->stack->name, "megatron-deepspeed", 18) != 0;
 }
 
+/* Asynchronous tensor parallelism is Megatron's --tp-comm-overlap, too. */
 static void set_tensor(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
@@ -101,9 +102,11 @@ static void set_tensor(row_reader *r)
     plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && assumed));
     if (many && c->sp < 0)
         ms_run_note(&r->notes, "%ssequence parallel", assumed ? "" : "not ");
-    plan->async_tp = many && c->async_tp > 0;
+    const char *flags = ms_plain_text(r->cx->arena, c->compile);
+    bool flagged = strstr(flags, "tpcommoverlap") != NULL;
+    plan->async_tp = many && (c->async_tp > 0 || (c->async_tp < 0 && flagged));
     if (many && c->async_tp < 0)
-        ms_run_note(&r->notes, "no asynchronous tp");
+        ms_run_note(&r->notes, "%sasynchronous tp", flagged ? "" : "no ");
 }
 
 /* ---- batch, recomputation, precision ---- */

@@ -77,13 +77,13 @@ static void set_single_layers(ms_run_notes *notes, ms_published_run *run)
 /* What a row that does not name a schedule, or not the chunks of an interleaved one, ran by the habits of its stack. */
 static void set_habitual(bool interleaved, ms_run_notes *notes, ms_published_run *run)
 {
-    if (run->stack->single_layer_chunks) {
+    if (!interleaved && !run->stack->interleaves) {
+        ms_run_note(notes, "schedule 1f1b");
+    } else if (run->stack->single_layer_chunks) {
         set_single_layers(notes, run);
         ms_run_note(notes, "interleaved in chunks of a layer");
-    } else if (interleaved) {
-        set_interleaved(notes, &run->plan, 0);
     } else {
-        ms_run_note(notes, "schedule 1f1b");
+        set_interleaved(notes, &run->plan, 0);
     }
 }
 

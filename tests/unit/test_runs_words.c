@@ -40,7 +40,7 @@ static void schedules_are_known_whatever_their_spelling(void **state)
         {"VPP 2", MS_INTERLEAVED, 2, NULL},
         {"virtual pipeline 2", MS_INTERLEAVED, 2, NULL},
         {"interleaved 1F1B (4 virtual stages)", MS_INTERLEAVED, 4, NULL},
-        {"interleaved", MS_INTERLEAVED, 2, "2 virtual stages"},
+        {"interleaved", MS_INTERLEAVED, 4, "interleaved in chunks of a layer"},
         {"zero bubble", MS_ZB_AUTO, 1, NULL},
         {"none", MS_1F1B, 1, NULL},
         {"wave", MS_1F1B, 1, "schedule \"wave\" is not known, schedule 1f1b"},
@@ -151,6 +151,29 @@ static void sequence_parallelism_has_its_time(void **state)
     }
 }
 
+static void asynchronous_tensor_parallelism_is_a_column_or_a_flag(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *column, *flags;
+        bool asynchronous;
+    } known[] = {
+        {"1", "", true},
+        {"0", "tp-comm-overlap", false},
+        {"", "overlap-grad-reduce; --tp-comm-overlap", true},
+        {"", "ub_tp_comm_overlap", true},
+        {"", "TP/DP/PP comm overlap OFF", false},
+        {"", "", false},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena, GPT_ROW("2,,2,1,%s,2,1F1B,1,1,1,none,bf16,%s,Megatron-LM,,1.5,"),
+            known[i].column, known[i].flags);
+        ASSERT_INT(read_row(cx, row).plan.async_tp, known[i].asynchronous);
+    }
+}
+
 /* A rate hardly depends on the batch: one that is not stated, or that the ranks cannot share, is replaced; a step's time does. */
 static void a_rate_needs_no_batch(void **state)
 {
@@ -195,6 +218,7 @@ int main(void)
         cmocka_unit_test(recomputation_is_known_whatever_its_spelling),
         cmocka_unit_test(llama_3_interleaves_single_layers),
         cmocka_unit_test(sequence_parallelism_has_its_time),
+        cmocka_unit_test(asynchronous_tensor_parallelism_is_a_column_or_a_flag),
         cmocka_unit_test(a_rate_needs_no_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
