@@ -165,22 +165,34 @@ static void experts_are_spread_over_what_divides_them(void **state)
     assert_non_null(strstr(run->defaults, "ep 4"));
 }
 
-/* 70B with full recomputation on 32 GiB: two sequences fit a chip, four do not. */
+static bool is_over_memory(ms_run_prices *prices, const ms_published_run *run)
+{
+    ms_run_score score;
+    ASSERT_INT(ms_run_price(prices, run, &score), MS_OK);
+    return score.over_memory;
+}
+
+/* By the rate of 1000 tokens/s a GPU: as many sequences of 2048 take as many times 2.048 s. */
 static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
 {
     (void)state;
-    ms_ctx *cx = test_cx();
-    ms_published_run run = *sample_row(cx, "mx-006");
+    ms_published_run run = *row_of(
+        "a,Test,2024-01,GPT X,24,4096,32,32,128,16384,0,51200,1,,,,,2048,,,8,A100 80GB,"
+        ",,8,1,0,,1,,1,1,3,none,bf16,,torchtitan,1000,,\n");
     ASSERT_TEXT(run.reason, NULL);
-    ASSERT_INT(run.plan.global_batch, 256);
-    double step_s = run.measured_step_s;
+    ASSERT_INT(run.plan.global_batch, 8);
     ms_run_prices *prices = ms_run_prices_open();
-    ms_run_settle(cx->arena, prices, &run);
+    ms_run_settle(test_cx()->arena, prices, &run);
+    assert_true(run.plan.microbatch > 1);
+    ASSERT_INT(run.plan.global_batch, 8 * run.plan.microbatch);
+    ASSERT_NEAR(run.measured_step_s, 2.048 * (double)run.plan.microbatch, 1e-12);
+    assert_non_null(strstr(run.defaults, "the most that fits"));
+    assert_false(is_over_memory(prices, &run));
+    ms_run_prices_forget(prices);
+    run.plan.microbatch *= 2;
+    run.plan.global_batch *= 2;
+    assert_true(is_over_memory(prices, &run));
     ms_run_prices_close(prices);
-    ASSERT_INT(run.plan.microbatch, 2);
-    ASSERT_INT(run.plan.global_batch, 512);
-    ASSERT_NEAR(run.measured_step_s, 2 * step_s, 1e-15);
-    assert_non_null(strstr(run.defaults, "micro-batch 2, the most that fits"));
 }
 
 static void layouts_must_have_as_many_ranks_as_gpus(void **state)
