@@ -170,7 +170,7 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
         return found->object;
     ms_stack *made = MS_NEW(store->arena, ms_stack);
     *made = *stack;
-    made->casts_once = made->gathers_cast = false;
+    made->casts_once = false;
     return keep(store, &store->stacks, key, made);
 }
 

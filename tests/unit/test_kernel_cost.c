@@ -174,7 +174,7 @@ static void sustained_rate_is_below_the_isolated_one(void **state)
         ms_pricer pricer = make_pricer(cx, clusters[i], "generic", MS_BF16);
         const ms_gemm_profile *gemm = &pricer.profile->gemm[MS_BF16];
         assert_true(pricer.gemm_flop_per_s < 0.95 * peaks[i] * gemm->efficiency.value);
-        ASSERT_NEAR(pricer.gemm_flop_per_s, peaks[i] * of_peak[i], 0.05);
+        ASSERT_NEAR(pricer.gemm_flop_per_s, peaks[i] * of_peak[i], 0.07);
     }
 }
 

@@ -126,7 +126,7 @@ static void parameters_are_gathered_in_8_bits_where_the_stack_casts_them(void **
         ms_dtype compute;
         double gathered_bytes;
     } cases[] = {{"megatron-bridge", MS_FP8, 1}, {"megatron-bridge", MS_BF16, 2},
-                 {"megatron-bridge", MS_FP4, 2}, {"torchtitan", MS_FP8, 1},
+                 {"megatron-bridge", MS_FP4, 2}, {"torchtitan", MS_FP8, 2},
                  {"megatron", MS_FP8, 2}};
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
