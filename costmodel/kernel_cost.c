@@ -62,8 +62,7 @@ static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
         ms_hint(cx, "add gemm/%s to the profile, or choose another compute type", dtype);
         return MS_EINPUT;
     }
-    if (profile->flop_per_joule.value > 0.0 &&
-        isnan(cluster->device.tdp_w)) {
+    if (profile->flop_per_joule.value > 0.0 && isnan(cluster->device.tdp_w)) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "device \"%s\" of cluster \"%s\" states no power limit, which profile "
                 "\"%s\" needs",

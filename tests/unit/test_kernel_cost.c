@@ -58,9 +58,9 @@ static void isolated_products_match_published_rates(void **state)
         pricer.gemm_flop_per_s = pricer.device->peak_flop_per_s[rows[i].compute] *
                                  pricer.profile->gemm[rows[i].compute].efficiency.value;
         double flop = 2.0 * rows[i].m * rows[i].n * rows[i].k;
-        double time_s = ms_quantised_product_s(
-            &pricer, product(rows[i].m, rows[i].n, rows[i].k,
-                             ms_dtype_bytes(rows[i].compute)));
+        double time_s =
+            ms_quantised_product_s(&pricer, product(rows[i].m, rows[i].n, rows[i].k,
+                                                    ms_dtype_bytes(rows[i].compute)));
         ASSERT_NEAR(flop / time_s * 1e-12, rows[i].tflop_per_s, 0.17);
     }
 }

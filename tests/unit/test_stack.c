@@ -125,8 +125,10 @@ static void parameters_are_gathered_in_8_bits_where_the_stack_casts_them(void **
         const char *name;
         ms_dtype compute;
         double gathered_bytes;
-    } cases[] = {{"megatron-bridge", MS_FP8, 1}, {"megatron-bridge", MS_BF16, 2},
-                 {"megatron-bridge", MS_FP4, 2}, {"torchtitan", MS_FP8, 2},
+    } cases[] = {{"megatron-bridge", MS_FP8, 1},
+                 {"megatron-bridge", MS_BF16, 2},
+                 {"megatron-bridge", MS_FP4, 2},
+                 {"torchtitan", MS_FP8, 2},
                  {"megatron", MS_FP8, 2}};
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -172,8 +174,7 @@ int main(void)
         cmocka_unit_test(host_floor_is_in_seconds),
         cmocka_unit_test(the_runner_keeps_everything_in_the_compute_type),
         cmocka_unit_test(other_stacks_keep_their_bytes),
-        cmocka_unit_test(
-            parameters_are_gathered_in_8_bits_where_the_stack_casts_them),
+        cmocka_unit_test(parameters_are_gathered_in_8_bits_where_the_stack_casts_them),
         cmocka_unit_test(bad_stacks_are_refused),
         cmocka_unit_test(unknown_stack_suggests_the_nearest),
     };
