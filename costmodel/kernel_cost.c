@@ -62,8 +62,7 @@ static ms_status check_dtype(ms_ctx *cx, const ms_cluster *cluster,
         ms_hint(cx, "add gemm/%s to the profile, or choose another compute type", dtype);
         return MS_EINPUT;
     }
-    if (profile->gemm[compute].flop_per_joule.value > 0.0 &&
-        isnan(cluster->device.tdp_w)) {
+    if (profile->flop_per_joule.value > 0.0 && isnan(cluster->device.tdp_w)) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "device \"%s\" of cluster \"%s\" states no power limit, which profile "
                 "\"%s\" needs",
@@ -117,14 +116,20 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
 }
 
+double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute)
+{
+    double gain = profile->half_bits_gain.value;
+    return profile->flop_per_joule.value *
+           pow(gain > 0.0 ? gain : 2.0, log2(2.0 / ms_dtype_bytes(compute)));
+}
+
 double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
-                              ms_dtype compute)
+                              double flop_per_joule, ms_dtype compute)
 {
     double isolated = device->peak_flop_per_s[compute] * gemm->efficiency.value *
                       gemm->sustained_frac.value;
-    bool limited = gemm->flop_per_joule.value > 0.0;
-    return limited ? ms_min(isolated, device->tdp_w * gemm->flop_per_joule.value)
-                   : isolated;
+    return flop_per_joule > 0.0 ? ms_min(isolated, device->tdp_w * flop_per_joule)
+                                : isolated;
 }
 
 static void set_products(ms_pricer *pricer, ms_dtype compute)
@@ -133,7 +138,8 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     const ms_profile *profile = pricer->profile;
     const ms_gemm_profile *gemm = &profile->gemm[compute];
     pricer->compute = compute;
-    pricer->gemm_flop_per_s = ms_products_flop_per_s(device, gemm, compute);
+    pricer->gemm_flop_per_s = ms_products_flop_per_s(
+        device, gemm, ms_flop_per_joule(profile, compute), compute);
     pricer->gemm_hbm_bytes_per_s =
         device->hbm_bytes_per_s *
         (gemm->hbm_frac.value > 0.0 ? gemm->hbm_frac : profile->hbm_frac).value;
@@ -246,21 +252,31 @@ double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape)
                                         (const double[3]){shape.m, shape.n, shape.k});
 }
 
+/* Bytes that making the first operand from 16 bits reads and writes. */
+static double cast_bytes(const ms_pricer *pricer, ms_gemm_shape shape)
+{
+    return shape.batch * shape.m * shape.k * (2.0 + ms_dtype_bytes(pricer->compute));
+}
+
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share)
 {
-    if (pricer->quantise_bytes_per_s <= 0.0)
-        return 0.0;
-    double bytes = share * shape.batch * shape.m * shape.k *
-                   (2.0 + ms_dtype_bytes(pricer->compute)); /* read, written */
-    return ms_min(share, 1.0) *
-               pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
-           bytes / pricer->quantise_bytes_per_s;
+    bool narrower = ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
+    return narrower ? ms_stream_s(pricer, share * cast_bytes(pricer, shape)) : 0.0;
 }
 
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
 {
     double seconds = ms_product_s(pricer, shape);
     return seconds > 0.0 ? seconds + ms_cast_s(pricer, shape, 1.0) : seconds;
+}
+
+double ms_quantised_product_s(const ms_pricer *pricer, ms_gemm_shape shape)
+{
+    double seconds = ms_product_s(pricer, shape);
+    if (seconds <= 0.0 || pricer->quantise_bytes_per_s <= 0.0)
+        return seconds;
+    return seconds + pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
+           cast_bytes(pricer, shape) / pricer->quantise_bytes_per_s;
 }
 
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes)

@@ -14,7 +14,7 @@ typedef struct ms_pricer {
     ms_dtype compute;
     double gemm_flop_per_s;      /* peak * efficiency * sustained */
     double gemm_hbm_bytes_per_s; /* list * gemm.hbm_frac */
-    double quantise_bytes_per_s; /* list * gemm.quantise; 0: free */
+    double quantise_bytes_per_s; /* list * gemm.quantise, of measured kernels; 0: free */
     double hbm_bytes_per_s;      /* list * hbm_frac */
     double
         attention_forward_flop_per_s; /* sustained, head dimension >= 128, s -> infinity */
@@ -29,9 +29,13 @@ typedef struct ms_pricer {
         *attention[2]; /* forward, backward: by FLOP, key tokens, head dim */
 } ms_pricer;
 
-/* Rate of large products in training: the lower of what isolated kernels reach and of what the power limit allows. [2.1] of docs/formulas.md. */
+/* FLOP a joule of products in a type: the profile's of 16 bits, times its gain for each halving of the bits; 0: power does not limit. [2.1] of docs/formulas.md. */
+double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
+
+/* Rate of large products in training: the lower of what isolated kernels reach and of what the power limit allows: its watts times
+ * `flop_per_joule` (0: no limit). [2.1] of docs/formulas.md. */
 double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
-                              ms_dtype compute);
+                              double flop_per_joule, ms_dtype compute);
 
 /* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the profile none for the network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
@@ -49,8 +53,10 @@ typedef struct ms_gemm_shape {
 double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* The same, and the first operand made from 16 bits where the compute type has fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* Of that making alone, of a share of the operand. */
+/* Of that making alone, of a share of the operand: it streams what it reads and writes. */
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
+/* A product with the making of its operand as tables of measured kernels have it, by the coefficients that were fitted to those (gemm.quantise, gemm.quantise_overhead). */
+double ms_quantised_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* The pricer for products in another type, as far as the device has its rates; what was measured is of the first type alone. */
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 

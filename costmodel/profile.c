@@ -137,6 +137,10 @@ const ms_field ms_profile_fields[] = {
              "idle time of the last wave of tiles that is lost; left out: none"),
     OPTIONAL(ms_profile, small_tile_loss, "small_tile", MS_UNIT_COUNT, 10,
              "what a tile of twice the traffic takes longer; left out: nothing"),
+    OPTIONAL(ms_profile, flop_per_joule, "flop_per_joule", MS_UNIT_COUNT, 1e15,
+             "of products in 16 bits at the power limit; left out: power does not limit"),
+    OPTIONAL(ms_profile, half_bits_gain, "half_bits_gain", MS_UNIT_COUNT, 4,
+             "FLOP a joule of products in half the bits, relative; left out: 2"),
     RATE_FRACTION(ms_profile, hbm_frac, "hbm_frac", "of the listed memory rate"),
     SECONDS(ms_profile, launch_s, "launch", "host time to launch one kernel"),
     SECONDS(ms_profile, p2p_base_s, "p2p_base",
@@ -177,8 +181,6 @@ const ms_field ms_gemm_fields[] = {
              "of the listed memory rate, making such operands; left out: free"),
     FRACTION(ms_gemm_profile, sustained_frac, "sustained",
              "rate in training, of isolated kernels"),
-    OPTIONAL(ms_gemm_profile, flop_per_joule, "flop_per_joule", MS_UNIT_COUNT, 1e15,
-             "in training at the power limit; left out: power does not limit"),
     {0}};
 
 const ms_field ms_attention_fields[] = {

@@ -35,14 +35,12 @@ typedef struct ms_gemm_profile {
     ms_coefficient
         hbm_frac; /* b: of the listed HBM rate that operands reach; 0: the profile's */
     ms_coefficient depth_s; /* ck: one block along one element of depth; 0: nothing */
-    /* making operands of 8 bits and less from 16 bits */
+    /* making operands of 8 bits and less from 16 bits in the libraries that measured products are from */
     ms_coefficient quantise_overhead_s;
     ms_coefficient
         quantise_frac; /* of the listed HBM rate; 0: operands are made at no cost */
     ms_coefficient
         sustained_frac; /* rate under a training load, relative to isolated kernels */
-    ms_coefficient
-        flop_per_joule; /* of products that keep a device at its power limit; 0: not limited by power */
 } ms_gemm_profile;
 
 typedef enum ms_attention_kernel {
@@ -102,6 +100,10 @@ typedef struct ms_profile {
     ms_coefficient tile_m, tile_n; /* largest output tile of one block */
     ms_coefficient
         wave_frac; /* share of the multiprocessors' idle time in the last wave that is lost; 0: work spreads evenly */
+    ms_coefficient
+        flop_per_joule; /* of products in 16 bits that keep a device at its power limit; 0: not limited by power */
+    ms_coefficient
+        half_bits_gain; /* FLOP a joule of products in half the bits, relative; 0: left out, 2 */
     ms_coefficient
         small_tile_loss; /* what a tile of twice the traffic per FLOP takes longer */
     ms_attention_profile attention[MS_NUM_ATTENTION_KERNELS];

@@ -178,6 +178,10 @@ static const ms_field stack_fields[] = {
      .help =
          "operands in fewer than 16 bits are cast once, before they are gathered over tp"},
     {.kind = MS_FIELD_BOOL,
+     .key = "gathers_cast",
+     .offset = AT(stack.gathers_cast),
+     .help = "parameters are gathered in the compute type where that has 8 bits"},
+    {.kind = MS_FIELD_BOOL,
      .key = "shares_token_copies",
      .offset = AT(stack.shares_token_copies),
      .help = "a token goes to a node once, whichever of its experts are there"},
@@ -327,6 +331,9 @@ ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)
 {
     ms_stack adapted = *stack;
     double bytes = ms_dtype_bytes(compute);
+    if (stack->gathers_cast && bytes == 1.0)
+        adapted.param_comm_bytes = (ms_coefficient){
+            bytes, MS_SPEC, "parameters are gathered in the compute type"};
     if (!stack->states_in_compute_type || bytes < 4.0)
         return adapted;
     const struct {

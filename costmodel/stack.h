@@ -98,6 +98,8 @@ typedef struct ms_stack {
     bool
         casts_once; /* operands of products in fewer than 16 bits are cast once for all that take them, before they are gathered over tp (costmodel/cast.h) */
     bool
+        gathers_cast; /* parameters are gathered in the compute type where that has 8 bits (ms_stack_adapt) */
+    bool
         shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
     bool
         splits_experts; /* runs that do not say split wide experts over tp, as Megatron Core does by default (sim/runs.c) */
@@ -134,7 +136,7 @@ ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
 /* What holds when everything is computed in `compute`. Of a stack with states_in_compute_type and a type of 4 bytes an element or more, all states, messages and
  * logits are in that type, and parameters need no master copy; Adam reads gradient, parameter and moments, writes parameter and moments, and the gradient
  * was read for its norm (8 elements a parameter); the loss reads logits three times and writes them once (4). The result is adapted: it does not change again.
- * Other stacks as they are. */
+ * Of a stack that gathers_cast and a type of 8 bits, gathers of parameters have a byte each. Other stacks as they are. */
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Its coefficients, by the table that reads them; switches and words are none. */
 void ms_stack_figures(ms_figures *list);

@@ -46,10 +46,9 @@ static const ms_profile *isolate(row_reader *r, const ms_profile *shipped)
     MS_MAKE_ROOM(r->cx->arena, r->isolated, r->num_profiles, r->isolated_capacity, 8);
     ms_profile *copy = MS_NEW(r->cx->arena, ms_profile);
     *copy = *shipped;
-    for (int i = 0; i < MS_NUM_DTYPES; i++) {
+    copy->flop_per_joule.value = 0.0;
+    for (int i = 0; i < MS_NUM_DTYPES; i++)
         copy->gemm[i].sustained_frac.value = 1.0;
-        copy->gemm[i].flop_per_joule.value = 0.0;
-    }
     for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++)
         copy->attention[i].sustained_frac.value = 1.0;
     r->shipped[r->num_profiles] = shipped;

@@ -143,7 +143,8 @@ static void set_rates(trial *t, const ms_kernel_row *row)
     }
     ms_gemm_profile tried = row->profile->gemm[row->dtype];
     tried.efficiency = gemm->efficiency;
-    p->gemm_flop_per_s = ms_products_flop_per_s(device, &tried, row->dtype);
+    p->gemm_flop_per_s = ms_products_flop_per_s(
+        device, &tried, ms_flop_per_joule(row->profile, row->dtype), row->dtype);
     p->gemm_hbm_bytes_per_s = device->hbm_bytes_per_s * gemm->hbm_frac.value;
     p->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }

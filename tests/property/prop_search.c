@@ -526,7 +526,6 @@ static ms_profile faster_profile(const ms_profile *was, double k)
     for (int i = 0; i < MS_NUM_DTYPES; i++) {
         scale(&p.gemm[i].overhead_s, 1.0 / k);
         scale(&p.gemm[i].depth_s, 1.0 / k);
-        scale(&p.gemm[i].quantise_overhead_s, 1.0 / k);
     }
     for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++) {
         scale(&p.attention[i].forward_flop_per_s, k);

@@ -118,6 +118,28 @@ static void other_stacks_keep_their_bytes(void **state)
     expect_bytes(&fp32, (double[]){2, 4, 4, 8, 4, 2, 4});
 }
 
+static void parameters_are_gathered_in_8_bits_where_the_stack_casts_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        ms_dtype compute;
+        double gathered_bytes;
+    } cases[] = {{"megatron-bridge", MS_FP8, 1},
+                 {"megatron-bridge", MS_BF16, 2},
+                 {"megatron-bridge", MS_FP4, 2},
+                 {"torchtitan", MS_FP8, 2},
+                 {"megatron", MS_FP8, 2}};
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ms_stack *stack;
+        ASSERT_OK(ms_stack_load(cx, cases[i].name, &stack), cx);
+        ms_stack adapted = ms_stack_adapt(stack, cases[i].compute);
+        ASSERT_NEAR(adapted.param_comm_bytes.value, cases[i].gathered_bytes, 0);
+        ASSERT_NEAR(adapted.param_bytes.value, stack->param_bytes.value, 0);
+    }
+}
+
 static void bad_stacks_are_refused(void **state)
 {
     (void)state;
@@ -152,6 +174,7 @@ int main(void)
         cmocka_unit_test(host_floor_is_in_seconds),
         cmocka_unit_test(the_runner_keeps_everything_in_the_compute_type),
         cmocka_unit_test(other_stacks_keep_their_bytes),
+        cmocka_unit_test(parameters_are_gathered_in_8_bits_where_the_stack_casts_them),
         cmocka_unit_test(bad_stacks_are_refused),
         cmocka_unit_test(unknown_stack_suggests_the_nearest),
     };
