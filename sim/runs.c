@@ -138,6 +138,7 @@ static void set_zero(row_reader *r)
         plan->zero = r->run->stack->default_zero;
         if (plan->zero < 0)
             plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
+        r->run->zero_open = true;
         ms_run_note(&r->notes, "zero %ld", plan->zero);
     }
     /* FSDP2 that keeps gathered weights until the step's end: stage 2 in tables, sharded storage in truth */

@@ -26,6 +26,7 @@ typedef struct ms_published_run {
         memory_of_first_rank; /* what was measured is the first pipeline rank, not the worst one */
     bool
         recompute_open; /* the row does not say what is computed again, and its stack's runs do it by need */
+    bool zero_open; /* the row does not say what ZeRO shards */
     /* only without reason */
     const ms_model *model; /* equal models are one object */
     const ms_cluster *cluster;

@@ -284,7 +284,7 @@ static void settle(ms_arena *arena, ms_published_runs *runs)
     ms_run_prices *prices = ms_run_prices_open();
     for (int i = 0; i < runs->num_runs; i++)
         if (runs->runs[i].reason == NULL)
-            ms_run_settle_recompute(arena, prices, &runs->runs[i]);
+            ms_run_settle_memory(arena, prices, &runs->runs[i]);
     ms_run_prices_close(prices);
 }
 

@@ -21,7 +21,7 @@ ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
         scores[i] = ms_run_unpriced;
         if (run->reason != NULL)
             continue;
-        ms_run_settle_recompute(cx->arena, prices, run);
+        ms_run_settle_memory(cx->arena, prices, run);
         if (ms_run_price(prices, run, &scores[i]) != MS_OK ||
             ms_run_price_range(prices, run, &scores[i]) != MS_OK)
             run->reason = "prediction failed";
