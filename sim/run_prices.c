@@ -139,9 +139,8 @@ static bool fits_with_layers(ms_run_prices *prices, ms_published_run *run)
 static bool is_possible(ms_run_prices *prices, const ms_published_run *run)
 {
     ms_recompute stated = run->plan.recompute;
-    bool states_little =
-        stated == MS_RECOMPUTE_NONE || stated == MS_RECOMPUTE_SELECTIVE;
-    bool is_doubted = run->recompute_open || states_little;
+    bool states_little = stated == MS_RECOMPUTE_NONE || stated == MS_RECOMPUTE_SELECTIVE;
+    bool is_doubted = run->recompute_open || (run->zero_open && states_little);
     return !is_doubted || !isnan(run->measured_peak_bytes) ||
            fits_within(prices, run, run->recompute_open ? 1.0 : impossible_frac);
 }
@@ -178,8 +177,8 @@ void ms_run_settle_memory(ms_arena *arena, ms_run_prices *prices, ms_published_r
     const ms_plan *plan = &run->plan;
     const char *which = ms_recompute_names[plan->recompute];
     if (plan->recompute_layers > 0)
-        which = ms_arena_printf(arena, "full on %ld layers a chunk",
-                                plan->recompute_layers);
+        which =
+            ms_arena_printf(arena, "full on %ld layers a chunk", plan->recompute_layers);
     run->defaults = ms_arena_printf(
         arena, "%s%s%srecompute %s since it would not fit with %s",
         run->defaults == NULL ? "" : run->defaults, run->defaults == NULL ? "" : ", ",

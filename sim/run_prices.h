@@ -12,11 +12,11 @@ ms_run_prices *ms_run_prices_open(void);
 ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
                        ms_run_score *out);
 /* Runs that say nothing about their memory and cannot have been as they are written: those that leave recomputation open, of a stack whose runs do it by need, and would
- * not fit their GPUs; any other that states none or selective recomputation, or nothing, and whose peak is predicted half as large again as its GPUs. They take
+ * not fit their GPUs; any other that says nothing about ZeRO, states none or selective recomputation, or nothing,
+ * and whose peak is predicted half as large again as its GPUs. They take
  * selective, or else full on as few layers of each chunk as fit; where that does not help and the row says nothing about ZeRO, the same with stage 1. What changed is
  * said among the defaults. Other runs, and one that fits with none of this, stay as they are. */
-void ms_run_settle_memory(ms_arena *arena, ms_run_prices *prices,
-                             ms_published_run *run);
+void ms_run_settle_memory(ms_arena *arena, ms_run_prices *prices, ms_published_run *run);
 /* Of a run whose peak was measured, and whose stack may keep what it gathered or not: its peak without, and with all of it and one micro-batch more. Of others nothing changes. */
 ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
                              ms_run_score *score);

@@ -224,7 +224,7 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         {"LLM Foundry", "llm-foundry"},
         {"Composer", "llm-foundry"},
         {"Megatron-Core MoE", "megatron"},
-        {"Megatron-LM (2022)", "megatron-2021"},
+        {"Megatron-LM (2022)", "megatron-2022"},
         {"Megatron-LM (baseline of MegaScale)", "megatron-2023"},
         {"Megatron-LM v2.5", "megatron-2021"},
         {"FairScale / metaseq", "megatron-2021"},
@@ -257,7 +257,8 @@ static void a_framework_has_the_habits_of_its_time(void **state)
         const char *date, *framework, *precision, *stack;
     } known[] = {
         {"2021-04", "Megatron-LM", "fp16", "megatron-2021"},
-        {"2022-12-31", "Megatron-LM", "bf16", "megatron-2021"},
+        {"2022-01", "Megatron-LM", "bf16", "megatron-2021"},
+        {"2022-12-31", "Megatron-LM", "bf16", "megatron-2022"},
         {"2023-01", "Megatron-LM", "bf16", "megatron-2023"},
         {"2023", "Megatron-LM", "bf16", "megatron-2023"},
         {"2023-12", "Megatron-LM", "bf16", "megatron-2023"},
