@@ -79,6 +79,8 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return ms_update_s(pricer, ms_tensor_local_elements(program, node->in[0]));
     if (pointwise != NULL)
         return ms_pointwise_s(pointwise, ms_node_pointwise_bytes(program, node));
+    if (stack->fuses_projections && ms_node_sums_joined(program, node))
+        return 0.0;
     switch (node->op) {
     case MS_OP_REDISTRIBUTE:
     case MS_OP_EXCHANGE:
@@ -177,9 +179,9 @@ static bool uses(const ms_node *node, int tensor)
     return false;
 }
 
-/* Seconds that a movement can hide behind; those of gradients of weights once more apart. */
+/* Seconds that a movement can hide behind; those of gradients of weights once more apart; those that run beside it in a stack that overlaps_gradients. */
 typedef struct window {
-    double all_s, weight_s;
+    double all_s, weight_s, beside_s;
 } window;
 
 static void widen(window *w, const ms_node *node, double seconds)
@@ -215,6 +217,67 @@ static double producers_s(const ms_program *program, const ms_pricer *pricer, in
         return 0.0;
     return producers_s(program, pricer, node->in[0]) +
            producers_s(program, pricer, node->in[1]);
+}
+
+/* ---- gradients beside tensor-parallel traffic ---- */
+
+/* The products of a pass that belong to the same forward node. */
+static double other_gradient_s(const ms_program *program, const ms_pricer *pricer,
+                               const ms_node *gradient, ms_pass pass)
+{
+    double seconds = 0.0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (is_product(node) && node->pass == pass && node->forward == gradient->forward)
+            seconds += ms_node_compute_s(program, node, pricer);
+    }
+    return seconds;
+}
+
+/* Gradients of the weights of the products whose input gradients are reduced. */
+static double beside_reduction_s(const ms_program *program, const ms_pricer *pricer,
+                                 int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    if (producer < 0)
+        return 0.0;
+    const ms_node *node = &program->nodes[producer];
+    if (is_product(node))
+        return node->pass == MS_PASS_BACKWARD_INPUT
+                   ? other_gradient_s(program, pricer, node, MS_PASS_BACKWARD_WEIGHT)
+                   : 0.0;
+    if (node->op != MS_OP_ADD)
+        return 0.0;
+    return beside_reduction_s(program, pricer, node->in[0]) +
+           beside_reduction_s(program, pricer, node->in[1]);
+}
+
+/* Gradients of inputs of the products whose inputs are gathered again for the gradients of their weights. */
+static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
+                              int tensor)
+{
+    double seconds = 0.0;
+    for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (!uses(node, tensor) || !is_product(node))
+            continue;
+        if (node->pass != MS_PASS_BACKWARD_WEIGHT)
+            return 0.0;
+        seconds += other_gradient_s(program, pricer, node, MS_PASS_BACKWARD_INPUT);
+    }
+    return seconds;
+}
+
+double ms_node_beside_s(const ms_program *program, const ms_pricer *pricer,
+                        const ms_node *node, const ms_node_comm *comm)
+{
+    bool in_backward =
+        node->pass == MS_PASS_BACKWARD_INPUT || node->pass == MS_PASS_BACKWARD_WEIGHT;
+    if (!pricer->stack->overlaps_gradients || !in_backward || comm->axis != 2)
+        return 0.0;
+    return comm->collective == MS_ALL_GATHER
+               ? beside_gather_s(program, pricer, node->out[0])
+               : beside_reduction_s(program, pricer, node->in[0]);
 }
 
 /* ---- attention beside context-parallel traffic ---- */
@@ -276,9 +339,11 @@ static window window_of(const ms_program *program, const ms_pricer *pricer,
     return (window){.all_s = producers_s(program, pricer, node->in[0])};
 }
 
-/* Steps of a ring hide behind their own part of the attention only, so that those with other windows stay apart. */
+/* Steps of a ring hide behind their own part of the attention only, so that those with other windows stay apart; so do movements beside gradients. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
+    if ((a->beside_s > 0.0) != (b->beside_s > 0.0))
+        return false;
     return !a->ring || fabs(a->window_s * b->count - b->window_s * a->count) <=
                            1e-12 * fabs(a->window_s * b->count);
 }
@@ -297,6 +362,7 @@ static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
             known->count += comm.count;
             known->window_s += comm.window_s;
             known->weight_window_s += comm.weight_window_s;
+            known->beside_s += comm.beside_s;
             return;
         }
     }
@@ -318,12 +384,14 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
     if (!ms_node_sends(program, node, pricer, &comm))
         return;
     window w = window_of(program, pricer, node, &comm);
+    w.beside_s = ms_node_beside_s(program, pricer, node, &comm);
     ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),
                            .collective = (unsigned char)comm.collective,
                            .count = 1,
                            .size_bytes = comm.size_bytes,
                            .window_s = w.all_s,
-                           .weight_window_s = w.weight_s};
+                           .weight_window_s = w.weight_s,
+                           .beside_s = w.beside_s};
     add_comm(bill, pass, listed);
     if (node->pass == MS_PASS_BACKWARD_WEIGHT)
         add_comm(bill, MS_BILL_WEIGHT, listed);

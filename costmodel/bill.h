@@ -60,6 +60,8 @@ typedef struct ms_bill_comm {
         window_s; /* what all of them can hide behind: the matrix products next to them (TP), their share of the attention (CP); all-to-alls over cp or ep behind nothing */
     double
         weight_window_s; /* of window_s: gradients of weights, which a backward that delays them does not have beside it */
+    double
+        beside_s; /* products of the same linear layers' other gradients, beside which a stack that overlaps_gradients moves it; 0: none */
 } ms_bill_comm;
 
 #define MS_MAX_BILL_COMMS 16
@@ -113,6 +115,10 @@ typedef struct ms_bill {
 ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
 
 /* The group along which a node communicates. */
+/* Seconds of the products beside which a stack that overlaps_gradients moves a node's traffic: of the weights whose input gradients are reduced, or of the inputs
+ * of layers whose inputs are gathered again for the gradients of their weights; 0: none. */
+double ms_node_beside_s(const ms_program *program, const ms_pricer *pricer,
+                        const ms_node *node, const ms_node_comm *comm);
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);
 
 /* A product as the stack runs it. A gradient of a weight that it adds to the sum over micro-batches reads and writes the sum; without that fusion it is

@@ -303,8 +303,9 @@ static ms_status fit_attention(ms_calibration_work *w)
                                  fitted(w, fit, 4)};
     for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++)
         w->out->profile.attention[i].forward_flop_per_s.value = NAN;
-    w->out->profile.attention[MS_ATTENTION_UNFUSED] = made;
-    w->out->profile.attention[w->in->stack->attention] = made;
+    bool has_kernel = w->in->stack->attention != MS_ATTENTION_UNFUSED;
+    w->out->profile.attention[has_kernel ? w->in->stack->attention : MS_ATTENTION_FA2] =
+        made;
     return MS_OK;
 }
 

@@ -2,6 +2,8 @@
 
 #include "costmodel/bill.h"
 
+#include <string.h>
+
 static bool casts(const ms_pricer *pricer)
 {
     return ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
@@ -97,16 +99,85 @@ static double cast_share(const ms_program *program, const ms_node *node,
     return share / num_sharers(program, node);
 }
 
+/* ---- products of one matrix ---- */
+
+/* Projections that a framework keeps in one matrix: 1 query, key and value; 2 gate and up; 0 alone. */
+static int joined_group(const ms_node *node)
+{
+    static const char *const names[2][3] = {
+        {"attention.query", "attention.key", "attention.value"},
+        {"mlp.gate", "mlp.up", ""}};
+    if (node->op != MS_OP_EINSUM)
+        return 0;
+    for (int group = 0; group < 2; group++)
+        for (int i = 0; i < 3; i++)
+            if (strcmp(node->name, names[group][i]) == 0)
+                return group + 1;
+    return 0;
+}
+
+/* The side along which the matrices lie next to each other: results, or what gradients of inputs sum over. */
+static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
+{
+    return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
+}
+
+/* The product of all matrices, and in `share` what the node is of it. */
+static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
+                                    const ms_stack *stack, double *share)
+{
+    ms_gemm_shape shape = ms_node_product(program, node, stack);
+    double own = *joined_side(node, &shape), all = 0.0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *other = &program->nodes[n];
+        if (other->pass == node->pass && joined_group(other) == joined_group(node)) {
+            ms_gemm_shape its = ms_node_product(program, other, stack);
+            all += *joined_side(other, &its);
+        }
+    }
+    *joined_side(node, &shape) = all;
+    *share = all > 0.0 ? own / all : 1.0;
+    return shape;
+}
+
+static bool is_joined(const ms_node *node, const ms_stack *stack)
+{
+    return stack->fuses_projections && joined_group(node) > 0;
+}
+
+static bool is_part_of_sum(const ms_program *program, int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    return producer >= 0 && (joined_group(&program->nodes[producer]) > 0 ||
+                             ms_node_sums_joined(program, &program->nodes[producer]));
+}
+
+bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
+{
+    return node->op == MS_OP_ADD && node->pass == MS_PASS_BACKWARD_INPUT &&
+           is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
+}
+
+static double multiply_s(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
+{
+    double share = 1.0;
+    ms_gemm_shape shape = is_joined(node, pricer->stack)
+                              ? joined_product(program, node, pricer->stack, &share)
+                              : ms_node_product(program, node, pricer->stack);
+    return share * ms_product_s(pricer, shape);
+}
+
 double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     ms_gemm_shape shape = ms_node_product(program, node, pricer->stack);
     if (!casts(pricer))
-        return ms_gemm_s(pricer, shape);
+        return multiply_s(program, node, pricer);
     if (program->key.part == MS_PART_HEAD) {
         const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
         return ms_gemm_s(&wide, shape);
     }
-    return ms_product_s(pricer, shape) +
+    return multiply_s(program, node, pricer) +
            ms_cast_s(pricer, shape, cast_share(program, node, pricer));
 }

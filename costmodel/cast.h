@@ -5,10 +5,13 @@
 #include "costmodel/kernel_cost.h"
 #include "costmodel/program.h"
 
-/* Seconds of an EINSUM or GROUPED node with the casts that it needs. Products of the head stay in 16 bits: Transformer Engine has none there (Megatron-LM's
+/* Seconds of an EINSUM or GROUPED node with the casts that it needs; where the stack fuses_projections, its share of the product of the joined matrix. Products of the head stay in 16 bits: Transformer Engine has none there (Megatron-LM's
  * output layer is a plain ColumnParallelLinear), torchtitan filters "output" (float8 filter_fqns). */
 double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer);
+
+/* Whether a node adds gradients that the product of a joined matrix adds up itself: none, where the stack fuses projections. */
+bool ms_node_sums_joined(const ms_program *program, const ms_node *node);
 
 /* As ms_node_communicates, with the bytes that are sent where the stack casts operands before it gathers them over tp. */
 bool ms_node_sends(const ms_program *program, const ms_node *node,

@@ -73,15 +73,20 @@ double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_byte
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
 /* Attention forward or backward. flop counts executed (causal) FLOP of this rank; key_tokens is the length of the
- * keys that causal queries walk, twice the mean; score_elements = batch * heads * queries * keys (unfused kernels move them through HBM, 12 B forward, 24 B
- * backward). Fused:
+ * keys that causal queries walk, twice the mean; score_elements = batch * queries * keys. Fused:
  *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
- * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2 and before only; o = SMs / blocks of 128 queries. */
+ * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2 and before only; o = SMs / blocks of 128 queries. Not fused:
+ *   t = products / 0.73 + score_bytes score_elements / hbm
+ * with two batched products over all pairs forward and four backward; query_rows must be stated. [2.2] of docs/formulas.md. */
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;
     bool backward;
     double query_rows; /* batch * heads * queries; 0: enough of them */
     double value_dim;  /* 0: as head_dim */
+    /* where nothing is fused: */
+    double batch; /* sequences * heads, products of their own; 0: 1 */
+    double
+        score_bytes; /* HBM traffic of softmax and dropout between products, per score element */
 } ms_attention_shape;
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 

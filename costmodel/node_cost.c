@@ -139,6 +139,14 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     return heads * score_pairs(program, node) * per_pair;
 }
 
+/* Softmax with scale and mask in one kernel reads the causal half of the scores and writes all; so does its gradient, with probabilities beside it. Dropout
+ * reads, writes, and keeps a mask of a byte. */
+static double unfused_score_bytes(const ms_program *program, const ms_node *node)
+{
+    double dropout = program->model->dropout ? 5.0 : 0.0;
+    return (node->op == MS_OP_ATTENTION ? 3.0 : 4.0) + dropout;
+}
+
 ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *node)
 {
     int q = node->in[0];
@@ -160,6 +168,9 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
         .backward = node->op == MS_OP_ATTENTION_GRAD,
         .query_rows = rows,
         .value_dim = program->size[MS_DIM_VALUE - '0'],
+        .batch = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
+                 ms_tensor_local_size(program, q, MS_DIM_HEADS),
+        .score_bytes = unfused_score_bytes(program, node),
     };
 }
 

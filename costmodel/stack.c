@@ -173,6 +173,15 @@ static const ms_field stack_fields[] = {
      .offset = AT(stack.holds_gathers_alone),
      .help = "without a pipeline gathered layer inputs are held all the same"},
     {.kind = MS_FIELD_BOOL,
+     .key = "overlaps_gradients",
+     .offset = AT(stack.overlaps_gradients),
+     .help = "backward, tensor-parallel traffic of a linear layer runs beside the "
+             "product of its other gradient"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "fuses_projections",
+     .offset = AT(stack.fuses_projections),
+     .help = "query, key and value are one matrix, gate and up another"},
+    {.kind = MS_FIELD_BOOL,
      .key = "casts_once",
      .offset = AT(stack.casts_once),
      .help =

@@ -100,6 +100,10 @@ typedef struct ms_stack {
     bool
         gathers_cast; /* parameters are gathered in the compute type where that has 8 bits (ms_stack_adapt) */
     bool
+        overlaps_gradients; /* backward, a reduction over tp runs beside the gradient of the weight whose input gradient it reduces, a repeated gather beside the input gradient */
+    bool
+        fuses_projections; /* query, key and value are one matrix, and so are gate and up (costmodel/cast.h) */
+    bool
         shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
     bool
         splits_experts; /* runs that do not say split wide experts over tp, as Megatron Core does by default (sim/runs.c) */

@@ -101,11 +101,12 @@ static bool set_batch(ms_explore_level *l, long microbatch, bool sequence_parall
     return true;
 }
 
-/* Chunked TP traffic is never slower than exposed traffic, unless the stack already hides a share of that. */
+/* Chunked TP traffic is never slower than exposed traffic, unless the stack already hides some of that. */
 static bool async_dominates(const ms_explorer *explorer)
 {
     return !explorer->exhaustive && !explorer->bounds_only &&
            explorer->workload->stack->tp_overlap_frac.value == 0.0 &&
+           !explorer->workload->stack->overlaps_gradients &&
            ms_space_allows(explorer->space, MS_CHOOSE_ASYNC_TP, 1);
 }
 

@@ -223,6 +223,8 @@ static const char *read_attention(const ms_kernel_cells *c, ms_kernel_row *row)
             2.0 * batch * tokens * (h.heads + h.kv_heads) * (h.keys + h.values),
         .query_rows = rows,
         .value_dim = h.values,
+        .batch = batch * h.heads,
+        .score_bytes = c->causal == 1 ? 8.0 : 4.0,
     };
     double passes = (row->passes & MS_KERNEL_FORWARD ? 1.0 : 0.0) +
                     (row->passes & MS_KERNEL_BACKWARD ? 2.5 : 0.0);
@@ -259,6 +261,7 @@ static double attention_backward_s(const ms_pricer *pricer, ms_attention_shape s
     shape.flop *= (3.0 * keys + 2.0 * values) / (keys + values);
     shape.traffic_bytes *= 2.0;
     shape.backward = true;
+    shape.score_bytes = 6.0;
     return ms_attention_s(pricer, shape);
 }
 

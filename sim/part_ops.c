@@ -30,7 +30,7 @@ static const ms_bill_comm *find_entry(const list *l, const ms_bill_comm *one)
         bool near = fabs(window_s - one->window_s) <= 1e-9 * fabs(window_s);
         if (e->axis == one->axis && e->collective == one->collective &&
             e->ring == one->ring && e->size_bytes == one->size_bytes &&
-            (!e->ring || near))
+            (e->beside_s > 0.0) == (one->beside_s > 0.0) && (!e->ring || near))
             return e;
     }
     return NULL;
@@ -58,7 +58,8 @@ static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
         ms_collective_s(&p->links.law[one->axis][one->collective], one->size_bytes);
     double exposed_s =
         ms_comm_exposed_s(p->workload, entry, &p->links, p->plan->async_tp);
-    bool beside = entry->ring || ms_comm_is_async(entry, &p->links, p->plan->async_tp);
+    bool beside = entry->ring || entry->beside_s > 0.0 ||
+                  ms_comm_is_async(entry, &p->links, p->plan->async_tp);
     double interference = beside ? p->workload->stack->interference_frac.value : 0.0;
     double hidden_s =
         interference < 1.0 ? (all_s - exposed_s) / (1.0 - interference) : 0.0;
@@ -82,13 +83,15 @@ static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
 
 static void add_change(list *l, ms_part_op op, const ms_node *node)
 {
+    const ms_pricer *pricer = &l->planned->workload->pricer;
     ms_node_comm comm;
-    if (!ms_node_sends(l->program, node, &l->planned->workload->pricer, &comm))
+    if (!ms_node_sends(l->program, node, pricer, &comm))
         return;
     ms_bill_comm one = {.axis = (unsigned char)ms_node_bill_axis(&comm),
                         .collective = (unsigned char)comm.collective,
                         .count = 1,
-                        .size_bytes = comm.size_bytes};
+                        .size_bytes = comm.size_bytes,
+                        .beside_s = ms_node_beside_s(l->program, pricer, node, &comm)};
     add_collective(l, op, &one);
 }
 

@@ -44,6 +44,14 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
            links->span[comm->axis].tier == 0;
 }
 
+/* A movement beside gradients of the same linear layers slows them down. */
+static double beside_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
+                               double seconds)
+{
+    double hidden = ms_min(seconds, comm->beside_s);
+    return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
+}
+
 /* A transfer of ring attention runs beside the attention of its step and slows it down. */
 static double ring_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                              double seconds)
@@ -62,6 +70,8 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
         ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
     if (ms_comm_is_async(comm, links, async_tp))
         return async_exposed_s(workload, comm, span->size, seconds);
+    if (comm->beside_s > 0.0)
+        return beside_exposed_s(workload, comm, seconds);
     if (comm->axis == MS_BILL_TP)
         return seconds -
                ms_min(seconds * workload->stack->tp_overlap_frac.value, comm->window_s);

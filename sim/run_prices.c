@@ -102,13 +102,23 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
 
 /* ---- what is left open and settled by memory ---- */
 
-static bool fits(ms_run_prices *prices, const ms_published_run *run)
+/* Peaks predicted beyond this much of a GPU's memory are no error of the prediction: the run cannot have been as it is written. */
+static const double impossible_frac = 1.5;
+
+/* Whether the prediction needs at most `frac` of the GPU's memory; false when there is none. */
+static bool fits_within(ms_run_prices *prices, const ms_published_run *run, double frac)
 {
     ms_prediction prediction;
     ms_arena_mark empty = ms_arena_save(prices->scratch);
-    bool fit = predict(prices, run, &prediction) == MS_OK && prediction.fits;
+    bool fit = predict(prices, run, &prediction) == MS_OK &&
+               prediction.peak_bytes <= frac * prediction.capacity_bytes;
     ms_arena_rewind(prices->scratch, empty);
     return fit;
+}
+
+static bool fits(ms_run_prices *prices, const ms_published_run *run)
+{
+    return fits_within(prices, run, 1.0);
 }
 
 static void double_batch(ms_published_run *run)
@@ -151,28 +161,65 @@ static bool fits_with_layers(ms_run_prices *prices, ms_published_run *run)
     return fits(prices, run);
 }
 
-static void settle_recompute(ms_arena *arena, ms_run_prices *prices,
-                             ms_published_run *run)
+static bool is_possible(ms_run_prices *prices, const ms_published_run *run)
 {
-    ms_recompute first = run->plan.recompute;
-    if (!run->recompute_open || !isnan(run->measured_peak_bytes) || fits(prices, run))
-        return;
+    ms_recompute stated = run->plan.recompute;
+    bool states_little = stated == MS_RECOMPUTE_NONE || stated == MS_RECOMPUTE_SELECTIVE;
+    bool is_doubted = run->recompute_open || (run->zero_open && states_little);
+    return !is_doubted || !isnan(run->measured_peak_bytes) ||
+           fits_within(prices, run, run->recompute_open ? 1.0 : impossible_frac);
+}
+
+/* Selective, or else full on as few layers as fit; false when nothing fits. */
+static bool fits_with_more(ms_run_prices *prices, ms_published_run *run)
+{
+    bool can_more = run->plan.recompute == MS_RECOMPUTE_NONE;
     run->plan.recompute = MS_RECOMPUTE_SELECTIVE;
-    bool settled = first == MS_RECOMPUTE_NONE && fits(prices, run);
-    if (!settled)
-        (void)fits_with_layers(prices, run);
-    const char *which = run->plan.recompute_layers > 0
-                            ? ms_arena_printf(arena, "full on %ld layers a chunk",
-                                              run->plan.recompute_layers)
-                            : ms_recompute_names[run->plan.recompute];
-    run->defaults = ms_arena_printf(arena, "%s, recompute %s since it would not fit",
-                                    run->defaults, which);
+    return (can_more && fits(prices, run)) || fits_with_layers(prices, run);
+}
+
+/* The same with states as they are, or else, where the row leaves that open, with those of the optimizer sharded. */
+static bool fits_somehow(ms_run_prices *prices, ms_published_run *run)
+{
+    const ms_plan written = run->plan;
+    if (fits_with_more(prices, run))
+        return true;
+    run->plan = written;
+    if (!run->zero_open || written.zero > 0 || written.size[MS_DP_SHARD] == 1)
+        return false;
+    run->plan.zero = 1;
+    if (fits(prices, run) || fits_with_more(prices, run))
+        return true;
+    run->plan = written;
+    return false;
+}
+
+static void settle_memory(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
+{
+    const ms_plan written = run->plan;
+    if (is_possible(prices, run))
+        return;
+    bool fits_now = fits_somehow(prices, run);
+    if (!fits_now && !run->recompute_open)
+        return;
+    if (!fits_now)
+        run->plan.recompute = MS_RECOMPUTE_FULL;
+    const ms_plan *plan = &run->plan;
+    const char *which = ms_recompute_names[plan->recompute];
+    if (plan->recompute_layers > 0)
+        which =
+            ms_arena_printf(arena, "full on %ld layers a chunk", plan->recompute_layers);
+    run->defaults = ms_arena_printf(
+        arena, "%s%s%srecompute %s since it would not fit with %s",
+        run->defaults == NULL ? "" : run->defaults, run->defaults == NULL ? "" : ", ",
+        plan->zero != written.zero ? "zero 1 and " : "", which,
+        ms_recompute_names[written.recompute]);
 }
 
 void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
 {
     settle_batch(arena, prices, run);
-    settle_recompute(arena, prices, run);
+    settle_memory(arena, prices, run);
 }
 
 /* ---- ranges ---- */

@@ -70,6 +70,7 @@ static void set_zero(row_reader *r)
         plan->zero = r->run->stack->default_zero;
         if (plan->zero < 0)
             plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
+        r->run->zero_open = true;
         ms_run_note(&r->notes, "zero %ld", plan->zero);
     }
     if (plan->zero == 2 && r->run->stack->stage_2_is_fsdp) {

@@ -137,7 +137,7 @@ static const stack_rule stack_rules[] = {
     {"23e00ed", NULL, 0, "simumax", 0},
     {"internevo", NULL, 0, "internevo", 0},
     {"internlm", NULL, 0, "internevo", 0},
-    {"nemomegatron", NULL, 0, "megatron-2021", 2048},
+    {"nemomegatron", NULL, 0, "megatron-2022", 2048},
     {"nemo", NULL, 0, "nemo", 0},
     {"neox", "bf16", 0, "megatron-deepspeed-bf16", 0},
     {"neox", NULL, 0, "megatron-deepspeed", 0},
@@ -152,11 +152,12 @@ static const stack_rule stack_rules[] = {
     {"megatronbridge", NULL, 0, "megatron-bridge", 0},
     {"megatron", "modelzoo", 0, "megatron-bridge", 0},
     {"megatron", "deepep", 0, "megatron-bridge", 0},
-    {"megatron", NULL, 202301, "megatron-2021", 0},
     {"megatron", "(2021)", 0, "megatron-2021", 0},
-    {"megatron", "(2022)", 0, "megatron-2021", 0},
+    {"megatron", "(2022)", 0, "megatron-2022", 0},
     {"megatronlmv2", NULL, 0, "megatron-2021", 0},
-    {"megatronlmv3", NULL, 0, "megatron-2021", 0},
+    {"megatronlmv3", NULL, 0, "megatron-2022", 0},
+    {"megatron", NULL, 202202, "megatron-2021", 0},
+    {"megatron", NULL, 202301, "megatron-2022", 0},
     {"megatron", "(2023)", 0, "megatron-2023", 0},
     {"megatron", "megascale", 0, "megatron-2023", 0},
     {"megatron", NULL, 202401, "megatron-2023", 0},
@@ -247,6 +248,7 @@ bool ms_stack_pads_vocab(const char *stack)
 {
     static const char *const names[] = {"megatron",
                                         "megatron-2021",
+                                        "megatron-2022",
                                         "megatron-2023",
                                         "megatron-bridge",
                                         "megatron-deepspeed",
@@ -259,8 +261,9 @@ bool ms_stack_pads_vocab(const char *stack)
 
 bool ms_stack_uses_dropout(const char *stack)
 {
-    static const char *const names[] = {"megatron-2021", "megatron-deepspeed",
-                                        "megatron-deepspeed-bf16", NULL};
+    static const char *const names[] = {"megatron-2021", "megatron-2022",
+                                        "megatron-deepspeed", "megatron-deepspeed-bf16",
+                                        NULL};
     return is_one_of(stack, names);
 }
 

@@ -121,12 +121,80 @@ static void the_head_stays_in_16_bits(void **state)
     ms_workload_close(wide->workload);
 }
 
+/* Nodes of a pass whose names are given: seconds of their products. */
+static double products_s(const ms_program *program, const ms_pricer *pricer, ms_pass pass,
+                         const char *const *names)
+{
+    double seconds = 0.0;
+    for (int n = 0; n < program->num_nodes; n++)
+        for (int i = 0; names[i] != NULL; i++)
+            if (program->nodes[n].pass == pass && program->nodes[n].op == MS_OP_EINSUM &&
+                strcmp(program->nodes[n].name, names[i]) == 0)
+                seconds += ms_node_product_s(program, &program->nodes[n], pricer);
+    return seconds;
+}
+
+/* Llama 3.1 8B with tp 4 on 4096 tokens: query 1024, key and value 256 each; gate and up 3584 each. */
+static void projections_of_one_matrix_are_one_product(void **state)
+{
+    (void)state;
+    static const char *const names[2][4] = {
+        {"attention.query", "attention.key", "attention.value", NULL},
+        {"mlp.gate", "mlp.up", NULL}};
+    static const double widths[] = {1536, 7168};
+    ms_ctx *cx = test_cx();
+    ms_plan plan;
+    ms_planned *p = planned_for(cx, &plan, "megatron-2022", MS_BF16);
+    const ms_pricer *pricer = &p->workload->pricer;
+    const ms_program *layer = part_of(cx, p, MS_PART_LAYER);
+    for (int i = 0; i < 2; i++) {
+        ms_gemm_shape whole = {1, 4096, widths[i], 4096, 2, 2};
+        ASSERT_NEAR(products_s(layer, pricer, MS_PASS_FORWARD, names[i]),
+                    ms_product_s(pricer, whole), 1e-12);
+        ms_gemm_shape back = {1, 4096, 4096, widths[i], 2, 2};
+        ASSERT_NEAR(products_s(layer, pricer, MS_PASS_BACKWARD_INPUT, names[i]),
+                    ms_product_s(pricer, back), 1e-12);
+    }
+    int num_sums = 0;
+    for (int n = 0; n < layer->num_nodes; n++)
+        num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);
+    ASSERT_INT(num_sums, 3); /* two of query, key and value, one of gate and up */
+    ms_workload_close(p->workload);
+}
+
+/* Backward the stack of 2022 moves, of four collectives, the two that reduce gradients and the two that gather inputs again beside other products. */
+static void gradients_run_beside_traffic(void **state)
+{
+    (void)state;
+    static const char *const stacks[] = {"megatron-2021", "megatron-2022"};
+    double beside_s[2] = {0};
+    ms_ctx *cx = test_cx();
+    for (int i = 0; i < 2; i++) {
+        ms_plan plan;
+        ms_planned *p = planned_for(cx, &plan, stacks[i], MS_BF16);
+        const ms_bill *layer = p->bills->layer[0][MS_RECOMPUTE_NONE];
+        for (int c = 0; c < layer->num_comms[MS_BILL_BACKWARD]; c++) {
+            const ms_bill_comm *comm = &layer->comms[MS_BILL_BACKWARD][c];
+            beside_s[i] += comm->beside_s;
+            if (comm->beside_s > 0.0)
+                ASSERT_INT(comm->count, 2);
+        }
+        for (int c = 0; c < layer->num_comms[MS_BILL_FORWARD]; c++)
+            ASSERT_NEAR(layer->comms[MS_BILL_FORWARD][c].beside_s, 0, 0);
+        ms_workload_close(p->workload);
+    }
+    ASSERT_NEAR(beside_s[0], 0, 0);
+    assert_true(beside_s[1] > 0.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gathers_for_products_are_of_cast_operands),
         cmocka_unit_test(an_operand_is_cast_once_where_it_is_smallest),
         cmocka_unit_test(the_head_stays_in_16_bits),
+        cmocka_unit_test(projections_of_one_matrix_are_one_product),
+        cmocka_unit_test(gradients_run_beside_traffic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,7 +284,7 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         {"LLM Foundry", "llm-foundry"},
         {"Composer", "llm-foundry"},
         {"Megatron-Core MoE", "megatron"},
-        {"Megatron-LM (2022)", "megatron-2021"},
+        {"Megatron-LM (2022)", "megatron-2022"},
         {"Megatron-LM (baseline of MegaScale)", "megatron-2023"},
         {"Megatron-LM v2.5", "megatron-2021"},
         {"FairScale / metaseq", "megatron-2021"},
@@ -323,7 +323,8 @@ static void a_framework_has_the_habits_of_its_time(void **state)
         const char *date, *framework, *precision, *stack;
     } known[] = {
         {"2021-04", "Megatron-LM", "fp16", "megatron-2021"},
-        {"2022-12-31", "Megatron-LM", "bf16", "megatron-2021"},
+        {"2022-01", "Megatron-LM", "bf16", "megatron-2021"},
+        {"2022-12-31", "Megatron-LM", "bf16", "megatron-2022"},
         {"2023-01", "Megatron-LM", "bf16", "megatron-2023"},
         {"2023", "Megatron-LM", "bf16", "megatron-2023"},
         {"2023-12", "Megatron-LM", "bf16", "megatron-2023"},
@@ -552,6 +553,38 @@ static void missing_columns_are_bad_input(void **state)
     ASSERT_INT(ms_runs_read(test_cx(), "runs.csv", "", 0, &runs), MS_EINPUT);
 }
 
+static const ms_published_run *settled(ms_ctx *cx, const char *stated)
+{
+    const char *row = ms_arena_printf(
+        cx->arena,
+        "x,s,2023-08,GPT-3 5B,24,4096,32,32,128,16384,0,51200,1,,,,,2048,4,256,8,A100 "
+        "80GB,,8,,1,0,0,1,,1,1,%s,bf16,,NeMo Megatron,5043,,\n",
+        stated);
+    ms_published_runs runs = read_text(cx, row);
+    ASSERT_TEXT(runs.runs[0].reason, NULL);
+    ms_run_prices *prices = ms_run_prices_open();
+    ms_run_settle_memory(cx->arena, prices, &runs.runs[0]);
+    ms_run_prices_close(prices);
+    return &runs.runs[0];
+}
+
+/* 5B of whole states on 80 GB leaves no room for anything else, and its scores of 24 layers would take twice the rest. */
+static void what_cannot_have_been_is_changed_as_little_as_fits(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const ms_published_run *open = settled(cx, ",none");
+    ASSERT_INT(open->plan.zero, 1);
+    ASSERT_INT(open->plan.recompute, MS_RECOMPUTE_SELECTIVE);
+    assert_non_null(
+        strstr(open->defaults, "zero 1 and recompute selective since it would not fit"));
+    const ms_published_run *stated = settled(cx, "0,none");
+    ASSERT_INT(stated->plan.zero, 0);
+    ASSERT_INT(stated->plan.recompute, MS_RECOMPUTE_NONE);
+    const ms_published_run *possible = settled(cx, "1,selective");
+    ASSERT_INT(possible->plan.recompute, MS_RECOMPUTE_SELECTIVE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -580,6 +613,7 @@ int main(void)
         cmocka_unit_test(rows_of_papers_are_complete),
         cmocka_unit_test(malformed_rows_are_named_by_line),
         cmocka_unit_test(missing_columns_are_bad_input),
+        cmocka_unit_test(what_cannot_have_been_is_changed_as_little_as_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
