@@ -21,7 +21,7 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
                          .least_bound_s = INFINITY,
                          .schedules = ms_schedule_cache_open(),
                          .threshold_s = INFINITY,
-                         .least_peak_bytes = INFINITY};
+                         .least_device_bytes = INFINITY};
 }
 
 void ms_explorer_close(ms_explorer *explorer)

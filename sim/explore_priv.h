@@ -63,7 +63,7 @@ void ms_watch_schedule(const ms_explore_level *l, double bound_s);
 void ms_watch_sharding(const ms_explore_level *l, double bound_s);
 void ms_watch_unneeded(
     const ms_explore_level *l); /* plans with recomputation are passed over */
-void ms_watch_peak(const ms_explore_level *l, double peak_bytes);
+void ms_watch_peak(const ms_explore_level *l, double peak_bytes, bool fits);
 void ms_watch_bound(const ms_explore_level *l, double bound_s);
 void ms_watch_step(const ms_explore_level *l, double step_s);
 

@@ -70,10 +70,10 @@ static void use_recomputed(ms_explore_level *l, const recomputed *r, ms_recomput
 
 /* ---- one complete plan ---- */
 
-static void note_peak(ms_explore_level *l, double peak_bytes)
+static void note_need(ms_explore_level *l, double device_bytes)
 {
-    if (peak_bytes < l->explorer->least_peak_bytes) {
-        l->explorer->least_peak_bytes = peak_bytes;
+    if (device_bytes < l->explorer->least_device_bytes) {
+        l->explorer->least_device_bytes = device_bytes;
         l->explorer->least_plan = l->plan;
     }
 }
@@ -91,8 +91,10 @@ static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
     int rank;
     find_peaks(l, r);
     *peak_bytes = ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank);
-    note_peak(l, *peak_bytes);
-    return *peak_bytes <= l->explorer->workload->cluster->device.memory_bytes;
+    double device_bytes =
+        *peak_bytes + ms_rank_outside_bytes(l->explorer->workload, &l->pipeline.shards);
+    note_need(l, device_bytes);
+    return device_bytes <= l->explorer->workload->cluster->device.memory_bytes;
 }
 
 /* Plans that take as long cannot improve the mesh's list. */
@@ -142,7 +144,7 @@ static bool evaluate(ms_explore_level *l, recomputed *r)
     if (!fit)
         explorer->counts.over_memory++;
     if (explorer->watch != NULL)
-        ms_watch_peak(l, peak_bytes);
+        ms_watch_peak(l, peak_bytes, fit);
     if (!fit && !explorer->bounds_only)
         return false;
     double bound_s =

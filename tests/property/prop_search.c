@@ -170,7 +170,7 @@ static void no_mesh_is_faster_than_its_bound(void **state)
                          .exhaustive = true,
                          .capacity = 1,
                          .found = MS_NEW(cx->arena, ms_found),
-                         .least_peak_bytes = INFINITY};
+                         .least_device_bytes = INFINITY};
         for (int m = 0; m < num; m++) {
             double bound_s = ms_explore_bound_s(&x, &meshes[m]);
             ms_explore_mesh(&x, &meshes[m], INFINITY);

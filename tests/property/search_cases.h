@@ -92,9 +92,9 @@ static inline long compare_with_brute_force(const search_case *c, int num_thread
     assert_true(all.optimal && quick.optimal);
     expect_same_found(cx, &quick, &all, label);
     if (all.num_found == 0 && all.counts.evaluated > 0 &&
-        quick.least_peak_bytes < all.least_peak_bytes)
+        quick.least_device_bytes < all.least_device_bytes)
         fail_msg("%s: search says that %.17g bytes suffice, brute force %.17g", label,
-                 quick.least_peak_bytes, all.least_peak_bytes);
+                 quick.least_device_bytes, all.least_device_bytes);
     ms_workload_close(workload);
     return all.counts.evaluated;
 }
