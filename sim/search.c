@@ -152,6 +152,7 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
     pthread_mutex_lock(&s->lock);
     const leaders *l = &s->leaders;
     double threshold_s = threshold_of(l->found, l->num, l->capacity);
+    x->known_device_bytes = s->least_device_bytes;
     pthread_mutex_unlock(&s->lock);
     if (!s->options->exhaustive && !s->options->bounds_only &&
         ms_search_rules_out(t->bound_s, threshold_s)) {

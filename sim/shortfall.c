@@ -18,12 +18,12 @@ typedef struct attempt {
     ms_shortfall *out;
 } attempt;
 
-/* Every parameter lies between steps on one GPU at least, with its master copy and moments. */
+/* Every parameter lies on one GPU at least at the peak of a step, with its gradient, master copy and moments. */
 static bool states_can_fit(const ms_workload *workload, long num_gpus)
 {
     const ms_stack *stack = workload->stack;
-    double bytes =
-        stack->param_bytes.value + stack->master_bytes.value + stack->moment_bytes.value;
+    double bytes = stack->param_bytes.value + stack->grad_bytes.value +
+                   stack->master_bytes.value + stack->moment_bytes.value;
     double needed_bytes =
         ms_model_params(workload->model).total * bytes / (double)num_gpus;
     return needed_bytes <= workload->cluster->device.memory_bytes;
