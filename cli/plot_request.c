@@ -61,7 +61,8 @@ void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
 {
     if (!prediction->fits)
         ms_note(r->cx, "%s does not fit: %.1f GiB are needed, %.1f GiB are there", what,
-                prediction->peak_bytes / 0x1p30, prediction->capacity_bytes / 0x1p30);
+                (prediction->peak_bytes + prediction->outside_bytes) / 0x1p30,
+                prediction->capacity_bytes / 0x1p30);
 }
 
 /* ---- plans ---- */

@@ -31,6 +31,7 @@ static double gpu_bytes(const ms_prediction *prediction, const ms_run_place *pla
         double sum = 0.0;
         for (long i = gpu; i < place->num_ranks; i += place->num_gpus)
             sum += peak_bytes(prediction, place, place->first_rank + i);
+        sum += prediction->outside_bytes; /* its ranks share a context */
         *most = sum > largest ? gpu : *most;
         largest = sum > largest ? sum : largest;
     }

@@ -141,6 +141,8 @@ static void write_memory(ms_jout *out, const ms_simulate_report *r)
     ms_jout_bool_field(out, "fits", r->shortfall == NULL);
     ms_jout_number_field(out, "capacity_bytes", r->prediction->capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", worst->peak_bytes);
+    ms_jout_number_field(out, "device_bytes",
+                         worst->peak_bytes + r->prediction->outside_bytes);
     ms_jout_number_field(out, "worst_rank", (double)worst->rank);
     ms_jout_end_object(out);
 }

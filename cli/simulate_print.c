@@ -95,13 +95,13 @@ static void print_steady(FILE *out, const ms_simulate_report *r)
         ms_gib(ms_most_actor(steady)->peak_bytes));
 }
 
-static void print_memory_line(FILE *out, const ms_simulate_report *r)
+static void print_memory_line(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
     const ms_actor *worst = ms_most_actor(s);
-    double free_bytes = r->prediction->capacity_bytes - worst->peak_bytes;
-    fprintf(out,
-            "peak memory   %.2f GiB of %.2f GiB on rank %ld: ", ms_gib(worst->peak_bytes),
+    double free_bytes = ms_prediction_free_bytes(r->prediction, worst->peak_bytes);
+    fprintf(out, "peak memory   %.2f GiB%s of %.2f GiB on rank %ld: ",
+            ms_gib(worst->peak_bytes), ms_outside_text(arena, r->prediction),
             ms_gib(r->prediction->capacity_bytes), worst->rank);
     if (r->shortfall == NULL)
         fprintf(out, "%.2f GiB free\n", ms_gib(free_bytes));
@@ -109,7 +109,7 @@ static void print_memory_line(FILE *out, const ms_simulate_report *r)
         fprintf(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
 }
 
-static void print_summary(FILE *out, const ms_simulate_report *r)
+static void print_summary(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
     int decimals = ms_decimals(s->step_s);
@@ -128,7 +128,7 @@ static void print_summary(FILE *out, const ms_simulate_report *r)
             tokens / s->step_s);
     fprintf(out, "tasks         %d, %ld events, %ld changes of rates\n",
             s->graph->num_tasks, s->num_events, s->num_rate_changes);
-    print_memory_line(out, r);
+    print_memory_line(out, arena, r);
 }
 
 /* ---- tables of ranks ---- */
@@ -233,7 +233,7 @@ static void print_links(FILE *out, ms_arena *arena, const ms_simulation *s)
 void ms_simulate_print(FILE *out, ms_arena *arena, const ms_simulate_report *report)
 {
     print_inputs(out, arena, report);
-    print_summary(out, report);
+    print_summary(out, arena, report);
     print_times(out, arena, report);
     print_memory(out, arena, report);
     print_links(out, arena, report->simulation);

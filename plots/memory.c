@@ -282,6 +282,7 @@ void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot)
         ms_jout_bool_field(out, "fits", p->fits);
         ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
         ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
+        ms_jout_number_field(out, "device_bytes", p->peak_bytes + p->outside_bytes);
         ms_jout_number_field(out, "worst_rank", p->worst_rank);
         ms_jout_key(out, "ranks");
         ms_jout_begin_array(out);
@@ -306,7 +307,7 @@ void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
         ms_table_cell(table, "%d", p->worst_rank);
         ms_table_cell(table, "%.2f", ms_gib(p->peak_bytes));
         ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes));
-        ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes - p->peak_bytes));
+        ms_table_cell(table, "%.2f", ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)));
         ms_table_cell(table, "%s", p->fits ? "yes" : "NO");
         ms_table_cell(table, "%s", ms_caption_axes(arena, plan->plan));
     }

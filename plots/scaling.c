@@ -23,10 +23,10 @@
 static const char *why_nothing(ms_ctx *cx, const ms_workload *workload,
                                const ms_search_result *result)
 {
-    if (!isfinite(result->least_peak_bytes))
+    if (!isfinite(result->least_device_bytes))
         return "no legal plan";
     return ms_arena_printf(cx->arena, "needs %.1f of %.1f GiB",
-                           ms_gib(result->least_peak_bytes),
+                           ms_gib(result->least_device_bytes),
                            ms_gib(workload->cluster->device.memory_bytes));
 }
 

@@ -227,6 +227,8 @@ void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explana
     ms_jout_number_field(out, "step_s_high", e->prediction.step_high_s);
     ms_jout_text_field(out, "interval", ms_interval_text(arena, e->plan, &e->prediction));
     ms_jout_number_field(out, "peak_bytes", e->prediction.peak_bytes);
+    ms_jout_number_field(out, "device_bytes",
+                         e->prediction.peak_bytes + e->prediction.outside_bytes);
     ms_jout_bool_field(out, "fits", e->prediction.fits);
     ms_jout_number_field(out, "rank", e->rank);
     write_lists(out, arena, e, view);

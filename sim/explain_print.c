@@ -111,8 +111,9 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_explanation *e)
     if (interval != NULL)
         fprintf(out, "         %.*f to %.*f s: %s\n", ms_decimals(p->step_s),
                 p->step_low_s, ms_decimals(p->step_s), p->step_high_s, interval);
-    fprintf(out, "memory   peak %.2f GiB of %.2f GiB%s\n", ms_gib(p->peak_bytes),
-            ms_gib(p->capacity_bytes), p->fits ? "" : ": DOES NOT FIT");
+    fprintf(out, "memory   peak %.2f GiB%s of %.2f GiB%s\n", ms_gib(p->peak_bytes),
+            ms_outside_text(arena, p), ms_gib(p->capacity_bytes),
+            p->fits ? "" : ": DOES NOT FIT");
     if (p->num_stages > 1)
         fprintf(out, "rank     %d of the pipeline, %ld micro-batches a step\n", e->rank,
                 ms_plan_microbatches(e->plan));

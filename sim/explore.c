@@ -21,7 +21,8 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
                          .least_bound_s = INFINITY,
                          .schedules = ms_schedule_cache_open(),
                          .threshold_s = INFINITY,
-                         .least_peak_bytes = INFINITY};
+                         .least_device_bytes = INFINITY,
+                         .known_device_bytes = INFINITY};
 }
 
 void ms_explorer_close(ms_explorer *explorer)
@@ -270,6 +271,8 @@ static const ms_rank_live *live_of_runs(ms_explore_level *l)
 static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
+    if (explorer->watch == NULL && ms_explore_beats_none(explorer))
+        return true;
     double bound_s = ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
     if (explorer->watch != NULL)
         ms_watch_schedule(l, bound_s);

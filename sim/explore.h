@@ -63,7 +63,8 @@ typedef struct ms_explorer {
     double threshold_s;   /* plans whose bound lies above need no exact time */
     double least_bound_s; /* bounds_only: the smallest bound */
     double
-        least_peak_bytes; /* smallest peak seen over all plans, with its plan, for the report when nothing fits */
+        least_device_bytes; /* the least that a plan needs of a device, over all plans, with its plan, for the report when nothing fits */
+    double known_device_bytes; /* that of other meshes, as far as it is known */
     ms_plan least_plan;
 } ms_explorer;
 

@@ -34,6 +34,9 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
 /* Whether a plan with this bound cannot be among those wanted. */
 bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 
+/* Nothing was found yet that could beat a bound: bounds need not be made. */
+bool ms_explore_beats_none(const ms_explorer *explorer);
+
 /* All shardings with all recomputations, on the links that the level was opened on. */
 void ms_explore_states(ms_explore_level *l);
 
@@ -63,7 +66,7 @@ void ms_watch_schedule(const ms_explore_level *l, double bound_s);
 void ms_watch_sharding(const ms_explore_level *l, double bound_s);
 void ms_watch_unneeded(
     const ms_explore_level *l); /* plans with recomputation are passed over */
-void ms_watch_peak(const ms_explore_level *l, double peak_bytes);
+void ms_watch_peak(const ms_explore_level *l, double peak_bytes, bool fits);
 void ms_watch_bound(const ms_explore_level *l, double bound_s);
 void ms_watch_step(const ms_explore_level *l, double step_s);
 

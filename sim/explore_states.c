@@ -70,10 +70,15 @@ static void use_recomputed(ms_explore_level *l, const recomputed *r, ms_recomput
 
 /* ---- one complete plan ---- */
 
-static void note_peak(ms_explore_level *l, double peak_bytes)
+static double device_bytes(const ms_explore_level *l, double peak_bytes)
 {
-    if (peak_bytes < l->explorer->least_peak_bytes) {
-        l->explorer->least_peak_bytes = peak_bytes;
+    return peak_bytes + ms_rank_outside_bytes(l->explorer->workload, &l->pipeline.shards);
+}
+
+static void note_need(ms_explore_level *l, double needed_bytes)
+{
+    if (needed_bytes < l->explorer->least_device_bytes) {
+        l->explorer->least_device_bytes = needed_bytes;
         l->explorer->least_plan = l->plan;
     }
 }
@@ -91,8 +96,9 @@ static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
     int rank;
     find_peaks(l, r);
     *peak_bytes = ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank);
-    note_peak(l, *peak_bytes);
-    return *peak_bytes <= l->explorer->workload->cluster->device.memory_bytes;
+    double needed_bytes = device_bytes(l, *peak_bytes);
+    note_need(l, needed_bytes);
+    return needed_bytes <= l->explorer->workload->cluster->device.memory_bytes;
 }
 
 /* Plans that take as long cannot improve the mesh's list. */
@@ -132,6 +138,11 @@ bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s)
     return bound_s >= worst_found_s(explorer) || bound_s > explorer->threshold_s;
 }
 
+bool ms_explore_beats_none(const ms_explorer *explorer)
+{
+    return isinf(worst_found_s(explorer)) && isinf(explorer->threshold_s);
+}
+
 /* The plan is complete and its stages and loads are made. Returns whether it fits. */
 static bool evaluate(ms_explore_level *l, recomputed *r)
 {
@@ -142,7 +153,7 @@ static bool evaluate(ms_explore_level *l, recomputed *r)
     if (!fit)
         explorer->counts.over_memory++;
     if (explorer->watch != NULL)
-        ms_watch_peak(l, peak_bytes);
+        ms_watch_peak(l, peak_bytes, fit);
     if (!fit && !explorer->bounds_only)
         return false;
     double bound_s =
@@ -261,6 +272,8 @@ static bool allows_mode(const ms_explore_level *l, ms_recompute mode)
 /* By the bound of the plan without recomputation, whose stages are in use. */
 static bool is_sharding_beaten(const ms_explore_level *l)
 {
+    if (l->explorer->watch == NULL && ms_explore_beats_none(l->explorer))
+        return false;
     double bound_s =
         ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan), l->explorer->scratch);
     if (l->explorer->watch != NULL)
@@ -320,6 +333,8 @@ typedef struct sieve {
     long num_orders, most;
     int num;
     ms_explore_state *states;
+    recomputed
+        bare; /* parameters and their states alone, of which any plan has at least as much */
     recomputed made[NUM_SIMPLE_MODES];
 } sieve;
 
@@ -328,6 +343,8 @@ static bool is_pipeline_beaten(const ms_explore_level *l)
 {
     const ms_explorer *explorer = l->explorer;
     ms_sharding sharding = ms_plan_sharding(&l->plan);
+    if (ms_explore_beats_none(explorer))
+        return false;
     return ms_explore_is_beaten(
                explorer, ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)) ||
            ms_explore_is_beaten(explorer, ms_step_tight_bound_s(&l->pipeline, sharding,
@@ -376,12 +393,34 @@ static void sift_full(sieve *s)
     ms_arena_rewind(l->explorer->scratch, mark);
 }
 
+/* Without activations already too much for a device, and more than a plan that was looked at needs: of no use, not even to say what would be needed. */
+static bool is_too_large(sieve *s)
+{
+    ms_explore_level *l = s->l;
+    ms_explorer *explorer = l->explorer;
+    int rank;
+    use_recomputed(l, &s->bare, MS_RECOMPUTE_NONE, 0);
+    double least_bytes = device_bytes(
+        l, ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank));
+    double known_bytes =
+        ms_min(explorer->least_device_bytes, explorer->known_device_bytes);
+    return least_bytes > explorer->workload->cluster->device.memory_bytes &&
+           least_bytes > known_bytes;
+}
+
 static void sift_sharding(sieve *s)
 {
     ms_explore_level *l = s->l;
     ms_explorer *explorer = l->explorer;
     long all = count_recomputations(explorer->space, s->most);
     explorer->counts.configurations += all * s->num_orders;
+    if (is_too_large(s)) {
+        explorer->counts.evaluated++;
+        explorer->counts.over_memory += all * s->num_orders;
+        return;
+    }
+    if (s->made[0].stages == NULL)
+        s->made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
     use_recomputed(l, &s->made[0], MS_RECOMPUTE_NONE, 0);
     if (is_sharding_beaten(l)) {
         explorer->counts.evaluated++;
@@ -412,7 +451,7 @@ int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *sta
                .num_orders = num_orders,
                .most = most_layers(l->split),
                .states = states};
-    s.made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    s.bare = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
     for (int sharding = 0; sharding < MS_NUM_SHARDINGS; sharding++) {
         if (!allowed_sharding(l, (ms_sharding)sharding))
             continue;

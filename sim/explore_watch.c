@@ -86,13 +86,13 @@ void ms_watch_unneeded(const ms_explore_level *l)
         watch->fate = MS_FATE_UNNEEDED;
 }
 
-void ms_watch_peak(const ms_explore_level *l, double peak_bytes)
+void ms_watch_peak(const ms_explore_level *l, double peak_bytes, bool fits)
 {
     ms_watch *watch = l->explorer->watch;
     if (!is_followed(l, COMPLETE))
         return;
     watch->peak_bytes = peak_bytes;
-    if (peak_bytes > l->explorer->workload->cluster->device.memory_bytes)
+    if (!fits)
         watch->fate = MS_FATE_MEMORY;
 }
 

@@ -177,7 +177,7 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links)
 {
     ms_shard_sizes sizes = {.dense = (double)links->sync_span[MS_SYNC_FSDP].size,
                             .expert = (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size,
-                            .num_communicators = 1,
+                            .num_communicators = links->world_span.size > 1,
                             .data_parallel = links->sync_span[MS_SYNC_ALL].size > 1,
                             .pipeline = links->pipeline_span.size > 1};
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
@@ -235,6 +235,19 @@ static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *lo
     return bytes * ms_rank_params(load, shards, false);
 }
 
+static double communicators_bytes(const ms_workload *workload,
+                                  const ms_shard_sizes *shards)
+{
+    return shards->num_communicators * workload->profile->communicator_bytes.value;
+}
+
+double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
+{
+    if (workload->stack->counts_context)
+        return 0.0;
+    return communicators_bytes(workload, shards) + workload->profile->context_bytes.value;
+}
+
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_PARTS])
@@ -259,8 +272,7 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
         allocated += parts[i];
     parts[MS_MEMORY_FRAGMENTATION] = stack->fragmentation_frac.value * allocated;
     if (stack->counts_context) {
-        parts[MS_MEMORY_COMM_BUFFERS] +=
-            shards->num_communicators * workload->profile->communicator_bytes.value;
+        parts[MS_MEMORY_COMM_BUFFERS] += communicators_bytes(workload, shards);
         parts[MS_MEMORY_CONTEXT] += workload->profile->context_bytes.value;
     }
 }

@@ -64,7 +64,7 @@ ms_live_bytes ms_kept_bytes_of(const ms_stage *stages, const ms_run *run,
 ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
                                const int *counts, int at_work, int kind);
 
-/* Sizes of the groups that states are sharded over, and how many communicators the plan opens. */
+/* Sizes of the groups that states are sharded over, and how many communicators the plan opens: the world's and one a group, none on a GPU alone. */
 typedef struct ms_shard_sizes {
     double dense, expert;
     int num_communicators;
@@ -81,5 +81,9 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_PARTS]);
+
+/* What a rank has on its device beside the sum of those parts: CUDA context and communicators, which a framework's own figure leaves out
+ * (counts_context); 0 where it has them. With it the peak has to fit. */
+double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards);
 
 #endif

@@ -157,9 +157,15 @@ static void predict_rates(const ms_planned *p, ms_prediction *out)
 
 /* ---- memory ---- */
 
+double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_bytes)
+{
+    return prediction->capacity_bytes - peak_bytes - prediction->outside_bytes;
+}
+
 static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 {
     out->capacity_bytes = p->workload->cluster->device.memory_bytes;
+    out->outside_bytes = ms_rank_outside_bytes(p->workload, &p->pipeline.shards);
     out->peak_bytes = -1.0;
     for (int rank = 0; rank < out->num_stages; rank++) {
         ms_stage_prediction *stage = &out->stages[rank];
@@ -175,7 +181,7 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
             memcpy(out->memory, stage->memory, sizeof out->memory);
         }
     }
-    out->fits = out->peak_bytes <= out->capacity_bytes;
+    out->fits = out->peak_bytes + out->outside_bytes <= out->capacity_bytes;
 }
 
 /* ---- traffic per axis ---- */

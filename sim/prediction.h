@@ -42,8 +42,10 @@ typedef struct ms_prediction {
     /* of the rank that ends the step last; they sum to step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     bool fits;
-    double capacity_bytes, peak_bytes;
-    int ending_rank; /* pipeline rank that ends the step last: times and axes are its */
+    double capacity_bytes, peak_bytes; /* the peak as the framework reports it */
+    double
+        outside_bytes; /* of the device beside that, on every rank (ms_rank_outside_bytes); a plan fits when the sum does */
+    int ending_rank;   /* pipeline rank that ends the step last: times and axes are its */
     int worst_rank;
     double memory[MS_NUM_MEMORY_PARTS]; /* of worst_rank; they sum to peak_bytes */
     int num_stages;                     /* pipeline ranks */
@@ -62,6 +64,9 @@ typedef struct ms_prediction {
 /* The plan must be legal (ms_plan_check). Lives in cx->arena. MS_OK also when it does not fit: see fits. */
 ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_prediction *out);
+
+/* What a rank with this peak leaves of its device; negative: what it is short of. */
+double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_bytes);
 
 /* The same for a plan that is open, with the traffic that the axes sum up. */
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);

@@ -104,13 +104,14 @@ static void write_memory(ms_jout *out, const ms_prediction *p)
     ms_jout_bool_field(out, "fits", p->fits);
     ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
+    ms_jout_number_field(out, "device_bytes", p->peak_bytes + p->outside_bytes);
     ms_jout_number_field(out, "worst_rank", p->worst_rank);
     write_parts(out, p->memory);
     ms_jout_end_object(out);
 }
 
-static void write_stage(ms_jout *out, const ms_stage_prediction *stage,
-                        double capacity_bytes)
+static void write_stage(ms_jout *out, const ms_prediction *p,
+                        const ms_stage_prediction *stage)
 {
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "rank", stage->rank);
@@ -121,9 +122,11 @@ static void write_stage(ms_jout *out, const ms_stage_prediction *stage,
     ms_jout_number_field(out, "peak_in_flight", stage->live_microbatches);
     ms_jout_key(out, "memory");
     ms_jout_begin_object(out);
-    ms_jout_bool_field(out, "fits", stage->peak_bytes <= capacity_bytes);
-    ms_jout_number_field(out, "capacity_bytes", capacity_bytes);
+    ms_jout_bool_field(out, "fits",
+                       stage->peak_bytes + p->outside_bytes <= p->capacity_bytes);
+    ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
+    ms_jout_number_field(out, "device_bytes", stage->peak_bytes + p->outside_bytes);
     write_parts(out, stage->memory);
     ms_jout_end_object(out);
     ms_jout_end_object(out);
@@ -173,7 +176,7 @@ void ms_prediction_write_fields(ms_jout *out, const ms_prediction *p)
     ms_jout_key(out, "stages");
     ms_jout_begin_array(out);
     for (int i = 0; i < p->num_stages; i++)
-        write_stage(out, &p->stages[i], p->capacity_bytes);
+        write_stage(out, p, &p->stages[i]);
     ms_jout_end_array(out);
     ms_jout_key(out, "axes");
     ms_jout_begin_array(out);
@@ -254,10 +257,18 @@ static const char *peak_text(ms_arena *arena, ms_dtype compute, const ms_predict
                            MS_UNIT_FLOP_PER_S));
 }
 
+const char *ms_outside_text(ms_arena *arena, const ms_prediction *p)
+{
+    return p->outside_bytes > 0.0
+               ? ms_arena_printf(arena, " + %.2f GiB of context and communicators",
+                                 ms_gib(p->outside_bytes))
+               : "";
+}
+
 static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
                           const ms_prediction *p)
 {
-    double free_bytes = p->capacity_bytes - p->peak_bytes;
+    double free_bytes = ms_prediction_free_bytes(p, p->peak_bytes);
     print_step(out, p);
     fprintf(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
     fprintf(out, "tokens/s/%-4s %.*f\n", unit_or_gpu(p->unit),
@@ -266,8 +277,8 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
             100.0 * p->mfu_frac, peak_text(arena, plan->compute, p));
     fprintf(out, "HFU           %.1f %%: executed FLOP, causal, with recomputation\n",
             100.0 * p->hfu_frac);
-    fprintf(out, "peak memory   %.2f GiB of %.2f GiB: ", ms_gib(p->peak_bytes),
-            ms_gib(p->capacity_bytes));
+    fprintf(out, "peak memory   %.2f GiB%s of %.2f GiB: ", ms_gib(p->peak_bytes),
+            ms_outside_text(arena, p), ms_gib(p->capacity_bytes));
     if (p->fits)
         fprintf(out, "%.2f GiB free\n", ms_gib(free_bytes));
     else
@@ -316,7 +327,12 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
         memory_row(table, ms_memory_part_names[part], p->memory[part], p->capacity_bytes);
     memory_row(table, "peak", p->peak_bytes, p->capacity_bytes);
-    double free_bytes = p->capacity_bytes - p->peak_bytes;
+    if (p->outside_bytes > 0.0) {
+        memory_row(table, "context, communicators", p->outside_bytes, p->capacity_bytes);
+        memory_row(table, "on the device", p->peak_bytes + p->outside_bytes,
+                   p->capacity_bytes);
+    }
+    double free_bytes = ms_prediction_free_bytes(p, p->peak_bytes);
     memory_row(table, p->fits ? "free" : "missing", fabs(free_bytes), p->capacity_bytes);
     fputc('\n', out);
     ms_table_print(table, out);
@@ -336,7 +352,8 @@ static void print_stages(FILE *out, ms_arena *arena, const ms_prediction *p)
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), stage->busy_s);
         ms_table_cell(table, "%.1f", 100.0 * stage->busy_s / p->step_s);
         ms_table_cell(table, "%.2f", ms_gib(stage->peak_bytes));
-        ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes - stage->peak_bytes));
+        ms_table_cell(table, "%.2f",
+                      ms_gib(ms_prediction_free_bytes(p, stage->peak_bytes)));
         ms_table_cell(table, "%d", stage->live_microbatches);
     }
     fputc('\n', out);

@@ -25,6 +25,9 @@ char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit
 char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
                        const ms_prediction *prediction);
 
+/* " + 2.02 GiB of context and communicators", to follow a peak as the framework reports it; "" where that has them. */
+const char *ms_outside_text(ms_arena *arena, const ms_prediction *prediction);
+
 /* Whether the event engine gave the step time. */
 bool ms_prediction_is_by_events(const ms_prediction *prediction);
 

@@ -30,7 +30,7 @@ typedef struct shared {
     pthread_mutex_t lock;
     leaders leaders;
     ms_counts counts;
-    double least_peak_bytes;
+    double least_device_bytes;
     ms_plan least_plan;
     int least_index;
     double open_bound_s;
@@ -136,11 +136,11 @@ static void collect(shared *s, const ms_explorer *x, const task *t)
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < x->num_found; i++)
         insert(&s->leaders, &x->found[i], t->index);
-    bool less = x->least_peak_bytes < s->least_peak_bytes;
+    bool less = x->least_device_bytes < s->least_device_bytes;
     bool earlier =
-        x->least_peak_bytes <= s->least_peak_bytes && t->index < s->least_index;
+        x->least_device_bytes <= s->least_device_bytes && t->index < s->least_index;
     if (less || earlier) {
-        s->least_peak_bytes = x->least_peak_bytes;
+        s->least_device_bytes = x->least_device_bytes;
         s->least_plan = x->least_plan;
         s->least_index = t->index;
     }
@@ -152,13 +152,14 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
     pthread_mutex_lock(&s->lock);
     const leaders *l = &s->leaders;
     double threshold_s = threshold_of(l->found, l->num, l->capacity);
+    x->known_device_bytes = s->least_device_bytes;
     pthread_mutex_unlock(&s->lock);
     if (!s->options->exhaustive && !s->options->bounds_only &&
         ms_search_rules_out(t->bound_s, threshold_s)) {
         x->counts.over_bound++;
         return;
     }
-    x->least_peak_bytes = INFINITY;
+    x->least_device_bytes = INFINITY;
     ms_explore_mesh(x, &t->mesh, threshold_s);
     if (x->num_found > 0)
         ms_log("search", "mesh %d: bound %.6g s, best %.6g s", t->index, t->bound_s,
@@ -228,7 +229,7 @@ static void report(const shared *s, ms_search_result *out)
     out->counts = s->counts;
     out->optimal = !isfinite(s->open_bound_s);
     out->smallest_open_bound_s = out->optimal ? (double)NAN : s->open_bound_s;
-    out->least_peak_bytes = s->least_peak_bytes;
+    out->least_device_bytes = s->least_device_bytes;
     out->least_plan = s->least_plan;
 }
 
@@ -240,7 +241,7 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     shared s = {.workload = workload,
                 .space = space,
                 .options = options,
-                .least_peak_bytes = INFINITY,
+                .least_device_bytes = INFINITY,
                 .open_bound_s = INFINITY,
                 .least_index = -1};
     s.leaders =

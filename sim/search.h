@@ -21,7 +21,7 @@ typedef struct ms_search_result {
     ms_counts counts;
     bool optimal;                 /* the whole space was covered */
     double smallest_open_bound_s; /* of meshes not explored; NaN when none is open */
-    double least_peak_bytes;      /* over all plans looked at */
+    double least_device_bytes;    /* over all plans looked at */
     ms_plan least_plan;
     double elapsed_s;
 } ms_search_result;

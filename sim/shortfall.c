@@ -18,12 +18,12 @@ typedef struct attempt {
     ms_shortfall *out;
 } attempt;
 
-/* Every parameter lies between steps on one GPU at least, with its master copy and moments. */
+/* Every parameter lies on one GPU at least at the peak of a step, with its gradient, master copy and moments. */
 static bool states_can_fit(const ms_workload *workload, long num_gpus)
 {
     const ms_stack *stack = workload->stack;
-    double bytes =
-        stack->param_bytes.value + stack->master_bytes.value + stack->moment_bytes.value;
+    double bytes = stack->param_bytes.value + stack->grad_bytes.value +
+                   stack->master_bytes.value + stack->moment_bytes.value;
     double needed_bytes =
         ms_model_params(workload->model).total * bytes / (double)num_gpus;
     return needed_bytes <= workload->cluster->device.memory_bytes;
@@ -338,16 +338,17 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
                           const ms_prediction *prediction,
                           const ms_search_options *options, ms_shortfall *out)
 {
-    *out = (ms_shortfall){.needed_bytes = prediction->peak_bytes,
-                          .capacity_bytes = prediction->capacity_bytes,
-                          .plan = ms_prediction_plan(plan, prediction)};
+    *out =
+        (ms_shortfall){.needed_bytes = prediction->peak_bytes + prediction->outside_bytes,
+                       .capacity_bytes = prediction->capacity_bytes,
+                       .plan = ms_prediction_plan(plan, prediction)};
     out->reason = ms_arena_printf(
         cx->arena,
         "the plan does not fit: pipeline rank %d needs %.2f GiB, a GPU of %s has %.2f GiB "
         "(%.2f GiB short)",
-        prediction->worst_rank, ms_gib(prediction->peak_bytes), plan->cluster,
+        prediction->worst_rank, ms_gib(out->needed_bytes), plan->cluster,
         ms_gib(prediction->capacity_bytes),
-        ms_gib(prediction->peak_bytes - prediction->capacity_bytes));
+        ms_gib(out->needed_bytes - prediction->capacity_bytes));
     attempt a = {cx->arena, workload, plan, out};
     static bool (*const attempts[])(const attempt *) = {
         try_recompute, try_zero, try_microbatch, try_axes, try_more_gpus, try_together};
@@ -406,7 +407,7 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                             const ms_search_result *result, ms_shortfall *out)
 {
     const ms_cluster *cluster = workload->cluster;
-    *out = (ms_shortfall){.needed_bytes = result->least_peak_bytes,
+    *out = (ms_shortfall){.needed_bytes = result->least_device_bytes,
                           .capacity_bytes = cluster->device.memory_bytes,
                           .plan = space->base};
     explain_search(cx, space, result, out);

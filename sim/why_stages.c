@@ -197,27 +197,28 @@ static const char *shortfall_text(const writer *w)
                               shortfall.change, seconds(w, shortfall.step_s),
                               ms_gib(shortfall.peak_bytes));
     return ms_arena_printf(w->arena,
-                           "%.2f GiB on pipeline rank %d, a GPU has %.2f: %.2f GiB "
+                           "%.2f GiB%s on pipeline rank %d, a GPU has %.2f: %.2f GiB "
                            "short; %s",
-                           ms_gib(p->peak_bytes), p->worst_rank,
-                           ms_gib(p->capacity_bytes),
-                           ms_gib(p->peak_bytes - p->capacity_bytes), mend);
+                           ms_gib(p->peak_bytes), ms_outside_text(w->arena, p),
+                           p->worst_rank, ms_gib(p->capacity_bytes),
+                           ms_gib(-ms_prediction_free_bytes(p, p->peak_bytes)), mend);
 }
 
 static void write_memory(writer *w)
 {
     const ms_prediction *p = &w->why->prediction;
-    double free_bytes = p->capacity_bytes - p->peak_bytes;
+    double free_bytes = ms_prediction_free_bytes(p, p->peak_bytes);
     if (p->fits) {
         begin(w, "memory", "fits",
-              ms_arena_printf(w->arena,
-                              "%.2f GiB on pipeline rank %d, a GPU has %.2f: %.2f free",
-                              ms_gib(p->peak_bytes), p->worst_rank,
-                              ms_gib(p->capacity_bytes), ms_gib(free_bytes)));
+              ms_arena_printf(
+                  w->arena, "%.2f GiB%s on pipeline rank %d, a GPU has %.2f: %.2f free",
+                  ms_gib(p->peak_bytes), ms_outside_text(w->arena, p), p->worst_rank,
+                  ms_gib(p->capacity_bytes), ms_gib(free_bytes)));
     } else {
         begin(w, "memory", "does not fit", shortfall_text(w));
     }
     number(w, "peak_bytes", p->peak_bytes);
+    number(w, "device_bytes", p->peak_bytes + p->outside_bytes);
     number(w, "capacity_bytes", p->capacity_bytes);
     number(w, "shortfall_bytes", p->fits ? 0.0 : -free_bytes);
 }

@@ -9,8 +9,9 @@
 #   TIMES    1: the times of the ten slowest are printed, wall and processor
 set -uo pipefail
 # These take longest, in this order: they begin first, so that no core is idle at the end.
-SLOW="prop_search test_cuda_runner test_run_mpi test_gpu_report prop_run prop_ledger test_torch_oracle test_cuda_measure
-    test_cuda_transfers test_cuda_fake_ranks test_cuda_faults test_gpu_report test_measure test_cuda_norm test_cuda_flash"
+SLOW="test_cuda_runner test_run_mpi test_cuda_flash prop_ledger prop_run test_cuda_bf16 test_measure prop_search test_cuda_norm prop_why
+    test_cuda_fp8_runner test_cuda_measure test_gpu_report test_cuda_processes test_layer_programs test_cuda_attention test_torch_oracle
+    test_cuda_transfers test_cuda_fake_ranks test_cuda_faults"
 
 B=${B:-build/opt}
 SUMMARY=${SUMMARY:-$B/check.summary}

@@ -17,6 +17,13 @@
 #include "base/arena.h"
 #include "base/diag.h"
 
+/* Sanitizers look at how memory is used, which fewer cases show, and take ten times as long; what comes out, the plain build checks on all. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_CASES(plain, sanitized) (sanitized)
+#else
+#define TEST_CASES(plain, sanitized) (plain)
+#endif
+
 /* Relative: costs are doubles over 15 decades. A zero `want` needs an exact zero. */
 #define ASSERT_NEAR(got, want, rel)                                                      \
     do {                                                                                 \

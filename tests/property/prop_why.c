@@ -266,7 +266,7 @@ static const search_case cases[] = {
     {"llama-3.2-1b", "generic", "hgx-a100-80g", 4, 16, 0, 1.0, {NULL}},
     {"405b", "generic", "hgx-h100", 8, 8, 0, 1.0, {NULL}},
 };
-#define NUM_CASES (sizeof cases / sizeof *cases)
+#define NUM_CASES TEST_CASES(sizeof cases / sizeof *cases, (size_t)3)
 
 static trial open_trial(const search_case *c)
 {
@@ -311,7 +311,7 @@ static void some_choices_are_answered_as_brute_force_does(void **state)
     int verdicts[MS_NUM_WHY_VERDICTS] = {0};
     for (size_t c = 0; c < NUM_CASES; c++) {
         trial *t = &trials[c];
-        for (uint64_t seed = 0; seed < 30; seed++) {
+        for (uint64_t seed = 0; seed < TEST_CASES(30, 4); seed++) {
             begin(t, 100 * c + seed);
             uint64_t share = 2 + ms_rng_below(&t->rng, 6);
             for (int i = 0; i < MS_NUM_CHOICES; i++)
@@ -322,7 +322,7 @@ static void some_choices_are_answered_as_brute_force_does(void **state)
         }
     }
     for (int i = 0; i < MS_NUM_WHY_VERDICTS; i++)
-        if (i != MS_WHY_OPEN && i != MS_WHY_TIED &&
+        if (i != MS_WHY_OPEN && i != MS_WHY_TIED && TEST_CASES(true, false) &&
             count_of(verdicts, (ms_why_verdict)i) == 0)
             fail_msg("no candidate was said to be %s", ms_why_verdict_names[i]);
 }
@@ -366,14 +366,14 @@ static void complete_plans_are_refused_for_the_reason_of_the_rules(void **state)
     int num_refused = 0;
     for (size_t c = 0; c < NUM_CASES; c++) {
         trial *t = &trials[c];
-        for (uint64_t seed = 0; seed < 40; seed++) {
+        for (uint64_t seed = 0; seed < TEST_CASES(40, 8); seed++) {
             begin(t, 7777 + 100 * c + seed);
             ms_plan plan = ask_for_plan(t);
             check(t, &plan);
             num_refused += t->why.verdict == MS_WHY_REFUSED;
         }
     }
-    assert_true(num_refused > 20);
+    assert_true(num_refused > TEST_CASES(20, 0));
 }
 
 /* Every plan of the list, asked for by all its choices and its order, is said to be there. */
@@ -411,7 +411,7 @@ static void orders_that_lie_alike_are_one(void **state)
         {MS_CP, MS_DP_SHARD, MS_PP, MS_TP, MS_DP_REPLICATE},
         {MS_DP_SHARD, MS_DP_REPLICATE, MS_TP, MS_CP, MS_PP},
     };
-    for (uint64_t seed = 0; seed < 40; seed++) {
+    for (uint64_t seed = 0; seed < TEST_CASES(40, 12); seed++) {
         begin(&t, seed);
         static const int choices[] = {MS_CHOOSE_PP, MS_CHOOSE_CP, MS_CHOOSE_TP};
         for (int i = 0; i < 3; i++)

@@ -201,6 +201,9 @@ static void the_page_says_whether_the_plan_fits(void **state)
     assert_non_null(strstr(page(cx, &small), "GiB free\n"));
     assert_null(strstr(page(cx, &small), "DOES NOT FIT"));
     assert_non_null(strstr(page(cx, &large), "DOES NOT FIT, "));
+    ms_plan megatron = plan_of_flags(cx, "--model 8b --gpus 16 --tp 2 --stack megatron");
+    assert_non_null(strstr(page(cx, &megatron), " of context and communicators of "));
+    assert_null(strstr(page(cx, &small), "on the device"));
 }
 
 static void data_types_that_are_not_priced_are_named(void **state)
@@ -520,7 +523,7 @@ static void what_does_not_divide_is_not_searched_with_more_gpus(void **state)
     searched s;
     search(cx, "--model 8b --gpus 1003 --global-batch 1000", &s); /* 17 x 59 */
     ASSERT_INT(s.status, MS_ENOFIT);
-    assert_true(isinf(s.result.least_peak_bytes));
+    assert_true(isinf(s.result.least_device_bytes));
     ms_shortfall shortfall;
     ms_shortfall_of_search(cx, s.workload, &s.space, &two_best, &s.result, &shortfall);
     assert_null(shortfall.change);

@@ -110,6 +110,23 @@ static void fragmentation_is_a_share_of_what_is_allocated(void **state)
     ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], 900, 0);
 }
 
+/* 900 of context and 50 for each of 3 communicators, on one side or the other. */
+static void what_a_framework_does_not_count_is_outside(void **state)
+{
+    (void)state;
+    for (int counts = 0; counts < 2; counts++) {
+        ms_stack habits = stack;
+        habits.counts_context = counts == 1;
+        ms_workload *workload = make_workload(&habits);
+        double parts[MS_NUM_MEMORY_PARTS];
+        ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
+        double outside_bytes = ms_rank_outside_bytes(workload, &shards);
+        ASSERT_NEAR(outside_bytes, counts == 1 ? 0 : 900 + 3 * 50, 0);
+        double inside_bytes = parts[MS_MEMORY_CONTEXT] + parts[MS_MEMORY_COMM_BUFFERS];
+        ASSERT_NEAR(inside_bytes + outside_bytes, 300 + 900 + 3 * 50, 0);
+    }
+}
+
 /* Of 1600 parameters, whole with every sharding: 2 bytes in buckets when data parallel, 3 late in a pipeline; 70 bytes of libraries. */
 static void buckets_and_late_gradients_come_with_their_ranks(void **state)
 {
@@ -144,12 +161,13 @@ static ms_links one_rank(void)
     return links;
 }
 
-/* The world's communicator, and one per group of more than one rank. */
+/* The world's communicator, unless it is one rank, and one per group of more than one. */
 static void a_dense_plan_opens_a_communicator_per_group(void **state)
 {
     (void)state;
     ms_links links = one_rank();
-    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 1);
+    ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 0);
+    links.world_span.size = 128;
     links.span[MS_BILL_TP].size = 2;
     ASSERT_INT(ms_shard_sizes_of(&links).num_communicators, 2);
     links.span[MS_BILL_CP].size = 2;
@@ -214,6 +232,7 @@ int main(void)
         cmocka_unit_test(states_are_whole_or_a_shard),
         cmocka_unit_test(units_are_gathered_as_the_sharding_asks),
         cmocka_unit_test(parameters_on_one_rank_are_not_gathered),
+        cmocka_unit_test(what_a_framework_does_not_count_is_outside),
         cmocka_unit_test(fragmentation_is_a_share_of_what_is_allocated),
         cmocka_unit_test(buckets_and_late_gradients_come_with_their_ranks),
         cmocka_unit_test(a_dense_plan_opens_a_communicator_per_group),

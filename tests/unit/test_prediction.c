@@ -188,6 +188,30 @@ static void stages_report_their_own_memory(void **state)
     assert_true(p.fits);
 }
 
+/* Two ranks over data: communicators of the world and of the shards. On a device of just so many bytes the plan fits, and
+ * not when it has one byte less; the reported peak is the same on any device. */
+static void a_plan_fits_with_what_its_framework_does_not_count(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->profile.context_bytes.value = 1000;
+    b->profile.communicator_bytes.value = 100;
+    ms_plan plan = make_plan(1, 2, 1, 4);
+    double reported_bytes = predict(b, &plan).peak_bytes;
+    for (int missing = 0; missing < 2; missing++) {
+        b->cluster.device.memory_bytes = reported_bytes + 1200 - missing;
+        ms_prediction p = predict(b, &plan);
+        ASSERT_NEAR(p.peak_bytes, reported_bytes, 0);
+        ASSERT_NEAR(p.outside_bytes, 1200, 0);
+        ASSERT_NEAR(ms_prediction_free_bytes(&p, p.peak_bytes), -missing, 1e-9);
+        assert_true(p.fits == (missing == 0));
+    }
+    b->stack.counts_context = true;
+    ms_prediction counted = predict(b, &plan);
+    ASSERT_NEAR(counted.peak_bytes, reported_bytes + 1200, 1e-9);
+    ASSERT_NEAR(counted.outside_bytes, 0, 0);
+}
+
 /* ---- rates ---- */
 
 /* A token meets 4 layers of 1536 (attention) + 1152 (MLP) + 32 (norms), a norm of 16 and a head of 512: 11408 parameters, 6 FLOP each;
@@ -407,6 +431,7 @@ int main(void)
         cmocka_unit_test(stages_report_their_own_seconds),
         cmocka_unit_test(stages_sum_their_chunks),
         cmocka_unit_test(stages_report_their_own_memory),
+        cmocka_unit_test(a_plan_fits_with_what_its_framework_does_not_count),
         cmocka_unit_test(utilisation_counts_model_and_executed_flop),
         cmocka_unit_test(utilisation_is_shared_by_all_ranks),
         cmocka_unit_test(a_measured_rate_above_the_peak_replaces_it),
