@@ -92,11 +92,23 @@ static const ms_field stack_fields[] = {
              "left out: nothing"},
     OPTIONAL(stalling_node_frac, "stalling_nodes", 1,
              "share of nodes that make a run stall"),
+    {.kind = MS_FIELD_ANY,
+     .key = "routing",
+     .offset = AT(stack.routing_s),
+     .low = 0,
+     .high = 1,
+     .unit = MS_UNIT_SECONDS,
+     .help =
+         "what routing takes of a layer and micro-batch beside its bytes, forward and "
+         "backward; left out: nothing"},
+    OPTIONAL(expert_row_bytes, "expert_row_bytes", 1000,
+             "memory traffic of operations on experts' rows by themselves, per element"),
     OPTIONAL(expert_bias_bytes, "expert_bias_bytes", 1000,
-             "memory traffic of the biases of experts' results per element, in 16-bit "
-             "computations"),
+             "the same of the biases of experts' results"),
     OPTIONAL(expert_launches, "expert_launches", 1000,
              "host time of a grouped product for each expert of the rank, in launches"),
+    OPTIONAL(expert_cast_launches, "expert_cast_launches", 1000,
+             "what the casts of its operands add"),
     FIGURE(launch_frac, "launch_frac", 0, 10,
            "of the launch time that remains per kernel"),
     FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,
@@ -176,9 +188,21 @@ static const ms_field stack_fields[] = {
      .help =
          "operands in fewer than 16 bits are cast once, before they are gathered over tp"},
     {.kind = MS_FIELD_BOOL,
+     .key = "fuses_experts",
+     .offset = AT(stack.fuses_experts),
+     .help =
+         "in fewer than 16 bits experts are kernels for all of them together: none of "
+         "the expert_ figures holds"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "places_rows_in_racks",
+     .offset = AT(stack.places_rows_in_racks),
+     .help = "where links join several nodes, the kernels that send tokens put them in "
+             "the order of experts and pad them"},
+    {.kind = MS_FIELD_BOOL,
      .key = "shares_token_copies",
      .offset = AT(stack.shares_token_copies),
-     .help = "a token goes to a node once, whichever of its experts are there"},
+     .help =
+         "a token goes to a rank and to a node once, whichever of its experts are there"},
     {.kind = MS_FIELD_BOOL,
      .key = "splits_experts",
      .offset = AT(stack.splits_experts),
