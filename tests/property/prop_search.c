@@ -146,8 +146,7 @@ static void threads_do_not_change_the_result(void **state)
 
 /* ---- bounds of meshes ---- */
 
-/* The relaxed bound decides which meshes are never looked at: it must not exceed the best plan of its mesh, nor may a
- * search with a bound of its own find another one. */
+/* The relaxed bound decides which meshes are never looked at: it must not exceed the best plan of its mesh, nor may a search with a bound of its own find another one. */
 static void no_mesh_is_faster_than_its_bound(void **state)
 {
     (void)state;
