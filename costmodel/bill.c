@@ -43,20 +43,29 @@ static double loss_share(ms_op op)
     }
 }
 
-/* What the biases of experts' results move beside their products, two fifths of it forward. */
-static double expert_bias_s(const ms_program *program, const ms_node *node,
+/* Whether the kernels that send tokens leave them in the order of experts, padded. */
+static bool exchange_places_rows(const ms_pricer *pricer)
+{
+    return pricer->in_rack && pricer->stack->places_rows_in_racks;
+}
+
+/* Rows of experts that operations by themselves move beside the products: two fifths forward. They lie with the products that bring rows back to the
+ * hidden size. */
+static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
+    const ms_stack *stack = pricer->stack;
     bool forward = node->pass == MS_PASS_FORWARD || node->pass == MS_PASS_RECOMPUTE;
     int result = forward ? node->out[0] : node->in[0];
     const char *dims = program->tensors[result].dims;
-    bool has_bias = program->model->moe.expert_bias &&
-                    node->pass != MS_PASS_BACKWARD_WEIGHT &&
-                    ms_dtype_bytes(pricer->compute) >= 2.0;
-    if (!has_bias || dims[0] != MS_DIM_ROWS || dims[1] != MS_DIM_HIDDEN)
+    bool fused = stack->fuses_experts && ms_dtype_bytes(pricer->compute) < 2.0;
+    if (fused || node->pass == MS_PASS_BACKWARD_WEIGHT || dims[0] != MS_DIM_ROWS ||
+        dims[1] != MS_DIM_HIDDEN)
         return 0.0;
-    return ms_stream_s(pricer, (forward ? 0.4 : 0.6) *
-                                   pricer->stack->expert_bias_bytes.value *
+    double bytes =
+        (exchange_places_rows(pricer) ? 0.0 : stack->expert_row_bytes.value) +
+        (program->model->moe.expert_bias ? stack->expert_bias_bytes.value : 0.0);
+    return ms_stream_s(pricer, (forward ? 0.4 : 0.6) * bytes *
                                    ms_tensor_local_elements(program, result));
 }
 
@@ -67,6 +76,14 @@ ms_gemm_shape ms_node_product(const ms_program *program, const ms_node *node,
     if (node->pass == MS_PASS_BACKWARD_WEIGHT && stack->accumulate_bytes.value <= 0.0)
         shape.result_bytes = 2.0 * stack->grad_bytes.value;
     return shape;
+}
+
+/* The host waits for the counts of tokens forward only. */
+static double routing_s(const ms_node *node, const ms_stack *stack)
+{
+    if (node->op == MS_OP_ROUTE)
+        return 0.6 * stack->routing_s.value;
+    return node->op == MS_OP_ROUTE_GRAD ? 0.4 * stack->routing_s.value : 0.0;
 }
 
 double ms_node_compute_s(const ms_program *program, const ms_node *node,
@@ -86,10 +103,17 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     case MS_OP_EXCHANGE:
     case MS_OP_BIAS: /* added in the product's epilogue */
         return 0.0;
+    case MS_OP_PERMUTE:
+    case MS_OP_PERMUTE_GRAD:
+    case MS_OP_UNPERMUTE:
+    case MS_OP_UNPERMUTE_GRAD:
+        return exchange_places_rows(pricer)
+                   ? 0.0
+                   : ms_stream_s(pricer, ms_node_traffic_bytes(program, node));
     case MS_OP_EINSUM:
     case MS_OP_GROUPED:
         return ms_node_product_s(program, node, pricer) +
-               (node->op == MS_OP_GROUPED ? expert_bias_s(program, node, pricer) : 0.0);
+               (node->op == MS_OP_GROUPED ? expert_rows_s(program, node, pricer) : 0.0);
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
         return ms_attention_s(pricer, ms_node_attention(program, node)) +
@@ -100,17 +124,29 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return ms_stream_s(pricer, loss_share(op) * stack->loss_bytes.value *
                                        ms_tensor_local_elements(program, node->in[0]));
     default:
-        return ms_stream_s(pricer,
-                           ms_node_traffic_bytes(program, node) *
-                               (1.0 + unfused_passes(op) * stack->unfused_traffic.value));
+        return ms_stream_s(pricer, ms_node_traffic_bytes(program, node) *
+                                       (1.0 + unfused_passes(op) *
+                                                  stack->unfused_traffic.value)) +
+               routing_s(node, stack);
     }
+}
+
+/* Launches that a grouped product takes for each expert; 0: it is one kernel for all. */
+static double launches_per_expert(const ms_pricer *pricer)
+{
+    const ms_stack *stack = pricer->stack;
+    bool casts = ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
+    if (casts && stack->fuses_experts)
+        return 0.0;
+    return stack->expert_launches.value +
+           (casts ? stack->expert_cast_launches.value : 0.0);
 }
 
 /* A ring launches an attention a step, and merges all results but the first. Grouped products may be a product, and casts, of each expert. */
 static int num_kernels(const ms_program *program, const ms_node *node,
-                       const ms_stack *stack)
+                       const ms_pricer *pricer)
 {
-    double per_expert = stack->expert_launches.value;
+    double per_expert = launches_per_expert(pricer);
     if (node->op == MS_OP_GROUPED && per_expert > 0.0)
         return (int)lround(per_expert * ms_node_gemm(program, node).batch);
     if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS)
@@ -133,11 +169,11 @@ static double *segments_of(ms_bill_segments *segments, ms_pass pass)
 }
 
 static void add_node(const ms_program *program, const ms_node *node, double seconds,
-                     const ms_stack *stack, ms_bill *bill)
+                     const ms_pricer *pricer, ms_bill *bill)
 {
     int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
     double flop = ms_node_flop(program, node);
-    int kernels = num_kernels(program, node, stack);
+    int kernels = num_kernels(program, node, pricer);
     bill->compute_s[pass] += seconds;
     bill->flop[pass] += flop;
     bill->kernels[pass] += kernels;
@@ -160,7 +196,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
             continue; /* once a step, not once a micro-batch */
         double seconds = ms_node_compute_s(program, node, pricer);
         segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
-        add_node(program, node, seconds, pricer->stack, bill);
+        add_node(program, node, seconds, pricer, bill);
     }
 }
 
@@ -456,6 +492,6 @@ ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer)
     add_communication(program, pricer, &bill);
     add_params(program, &bill);
     ms_bill_add_memory(program, pricer->stack, &bill);
-    ms_bill_add_exchanges(program, &bill.segments);
+    ms_bill_add_exchanges(program, pricer, &bill.segments);
     return bill;
 }

@@ -16,6 +16,7 @@ typedef struct ms_bill_cut {
 /* Cuts a program at its exchanges (bill_segments.c). */
 void ms_bill_cut_make(const ms_program *program, ms_bill_cut *out);
 /* Sizes of the four exchanges. */
-void ms_bill_add_exchanges(const ms_program *program, ms_bill_segments *out);
+void ms_bill_add_exchanges(const ms_program *program, const ms_pricer *pricer,
+                           ms_bill_segments *out);
 
 #endif

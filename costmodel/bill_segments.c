@@ -1,6 +1,8 @@
 /* Cutting a layer with experts at its exchanges of tokens. */
 #include "costmodel/bill_priv.h"
 
+#include "costmodel/cast.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -80,10 +82,10 @@ static void cut_backward(cut *c)
 }
 
 static void add_exchange(const ms_program *program, const ms_node *node,
-                         ms_bill_segments *out)
+                         const ms_pricer *pricer, ms_bill_segments *out)
 {
     ms_node_comm comm;
-    if (node->pass == MS_PASS_RECOMPUTE || !ms_node_communicates(program, node, &comm))
+    if (node->pass == MS_PASS_RECOMPUTE || !ms_node_sends(program, node, pricer, &comm))
         return;
     bool dispatch = node->inverse == (node->pass != MS_PASS_FORWARD);
     ms_bill_exchange which = dispatch ? MS_EXCHANGE_DISPATCH : MS_EXCHANGE_COMBINE;
@@ -104,9 +106,10 @@ void ms_bill_cut_make(const ms_program *program, ms_bill_cut *out)
     }
 }
 
-void ms_bill_add_exchanges(const ms_program *program, ms_bill_segments *out)
+void ms_bill_add_exchanges(const ms_program *program, const ms_pricer *pricer,
+                           ms_bill_segments *out)
 {
     for (int n = 0; n < program->num_nodes; n++)
         if (program->nodes[n].op == MS_OP_EXCHANGE)
-            add_exchange(program, &program->nodes[n], out);
+            add_exchange(program, &program->nodes[n], pricer, out);
 }

@@ -1,6 +1,7 @@
 #include "costmodel/cast.h"
 
 #include "costmodel/bill.h"
+#include "costmodel/collective_cost.h"
 
 #include <string.h>
 
@@ -64,6 +65,9 @@ bool ms_node_sends(const ms_program *program, const ms_node *node,
 {
     if (!ms_node_communicates(program, node, out))
         return false;
+    if (node->op == MS_OP_EXCHANGE && pricer->stack->shares_token_copies)
+        out->size_bytes *= ms_shared_copies_frac(
+            (double)program->mesh_size[out->mesh][out->axis], program->model->moe.top_k);
     if (node->op == MS_OP_REDISTRIBUTE &&
         sends_cast(program, gather_of(program, node->out[0]), pricer))
         out->size_bytes *=
@@ -178,6 +182,8 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
         const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
         return ms_gemm_s(&wide, shape);
     }
+    if (node->op == MS_OP_GROUPED && pricer->stack->fuses_experts)
+        return ms_product_s(pricer, shape);
     return multiply_s(program, node, pricer) +
            ms_cast_s(pricer, shape, cast_share(program, node, pricer));
 }

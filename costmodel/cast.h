@@ -13,7 +13,8 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
 /* Whether a node adds gradients that the product of a joined matrix adds up itself: none, where the stack fuses projections. */
 bool ms_node_sums_joined(const ms_program *program, const ms_node *node);
 
-/* As ms_node_communicates, with the bytes that are sent where the stack casts operands before it gathers them over tp. */
+/* As ms_node_communicates, with the bytes that are sent where the stack casts operands before it gathers them over tp, and where it sends a token to each
+ * rank once, however many of its experts are there. */
 bool ms_node_sends(const ms_program *program, const ms_node *node,
                    const ms_pricer *pricer, ms_node_comm *out);
 

@@ -49,6 +49,7 @@ typedef struct setting {
     double
         nic_bytes_per_s; /* per GPU over the slowest level the group crosses; 0 inside one domain */
     double wire_frac; /* of an all-to-all's copies between domains */
+    bool by_kernels;  /* an all-to-all of tokens, by kernels that write to other ranks */
 } setting;
 
 static void add(ms_collective_law *law, const char *name, double alpha_s,
@@ -243,13 +244,21 @@ static void add_network_tree(ms_collective_law *law, const setting *s)
 }
 
 /* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
+/* Kernels that write to their peers reach what rings do, NCCL's sends less. */
+static double exchange_rate(const setting *s)
+{
+    const ms_profile *profile = s->profile;
+    return s->link_bytes_per_s * (s->by_kernels ? ms_max(profile->link_frac.value,
+                                                         profile->all_to_all_frac.value)
+                                                : profile->all_to_all_frac.value);
+}
+
 static void add_link_all_to_all(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
     double alpha_s = profile->all_to_all_base_s.value +
                      profile->all_to_all_step_s.value * log2(s->ranks);
-    double rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
-    add(law, "direct", alpha_s, (s->ranks - own_step(s)) / (s->ranks * rate),
+    add(law, "direct", alpha_s, (s->ranks - own_step(s)) / (s->ranks * exchange_rate(s)),
         profile->ramp.value);
 }
 
@@ -262,11 +271,11 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
     double alpha_s = s->network->base_s.value +
                      profile->all_to_all_step_s.value * log2(s->ranks) +
                      s->network->step_s.value * log2(s->nodes);
-    double link_rate = s->link_bytes_per_s * profile->all_to_all_frac.value;
+    double link_rate = exchange_rate(s);
     double wire =
         s->wire_frac * (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
     double link = (s->per_node - own_step(s)) / (s->ranks * link_rate);
-    if (s->wire_frac < 1.0) /* what arrives is handed on to the ranks of its experts */
+    if (s->by_kernels) /* what arrives is handed on to the ranks of its experts */
         link = (s->per_node - own_step(s)) / (s->per_node * link_rate);
     if (s->torus != NULL && s->per_node > 1.0)
         link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
@@ -332,13 +341,14 @@ static void add_across(ms_collective_law *law, const setting *s, const ms_span *
 
 static ms_collective_law make_law(ms_collective collective, const ms_span *span,
                                   const ms_cluster *cluster, const ms_profile *profile,
-                                  double wire_frac)
+                                  const double *copies_frac)
 {
-    ms_collective_law law = {.wire_frac = wire_frac};
+    ms_collective_law law = {.wire_frac = copies_frac == NULL ? 1.0 : *copies_frac};
     if (span->size <= 1)
         return law;
     setting s = {.collective = collective,
-                 .wire_frac = wire_frac,
+                 .wire_frac = law.wire_frac,
+                 .by_kernels = copies_frac != NULL,
                  .ranks = (double)span->size,
                  .per_node = (double)span->per_domain[0],
                  .tier = span->tier,
@@ -367,21 +377,20 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
                                          const ms_cluster *cluster,
                                          const ms_profile *profile)
 {
-    return make_law(collective, span, cluster, profile, 1.0);
+    return make_law(collective, span, cluster, profile, NULL);
 }
 
 ms_collective_law ms_token_exchange_law_make(const ms_span *span,
                                              const ms_cluster *cluster,
                                              const ms_profile *profile, double wire_frac)
 {
-    return make_law(MS_ALL_TO_ALL, span, cluster, profile, wire_frac);
+    return make_law(MS_ALL_TO_ALL, span, cluster, profile, &wire_frac);
 }
 
-double ms_shared_copies_frac(const ms_span *span, long top_k)
+double ms_shared_copies_frac(double places, long top_k)
 {
-    double domains = ceil((double)span->size / (double)span->per_domain[0]);
     double copies = (double)top_k;
-    return domains * (1.0 - pow(1.0 - 1.0 / domains, copies)) / copies;
+    return places * (1.0 - pow(1.0 - 1.0 / places, copies)) / copies;
 }
 
 static inline double algorithm_s(const ms_collective_law *law, int i, double size_bytes)

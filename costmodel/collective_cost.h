@@ -40,13 +40,13 @@ typedef struct ms_collective_law {
 ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
                                          const ms_cluster *cluster,
                                          const ms_profile *profile);
-/* All-to-all of tokens to their experts that sends a token to a domain once, however many of its experts are there, and hands it on over the links: DeepEP's
- * internode kernels (deepseek-ai/DeepEP README), Megatron's flex dispatcher. `wire_frac` of the copies cross domains. */
+/* All-to-all of tokens to their experts by kernels that write to other ranks at the rate of rings, send a token to a domain once, however many of its ranks
+ * have experts of it, and hand it on over the links: DeepEP's kernels (deepseek-ai/DeepEP README), Megatron's flex dispatcher. `wire_frac` of the copies cross domains. */
 ms_collective_law ms_token_exchange_law_make(const ms_span *span,
                                              const ms_cluster *cluster,
                                              const ms_profile *profile, double wire_frac);
-/* Copies of a token that go to different domains over all its copies, when its top_k experts are drawn evenly: N (1 - (1 - 1/N)^k) / k with N domains. */
-double ms_shared_copies_frac(const ms_span *span, long top_k);
+/* Copies of a token that go to different places over all its copies, when its top_k experts are drawn evenly: N (1 - (1 - 1/N)^k) / k with N places. */
+double ms_shared_copies_frac(double places, long top_k);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);
 /* The same by the algorithm of this name alone, without measured curves; NaN when the law has none such. */

@@ -94,11 +94,23 @@ static const ms_field stack_fields[] = {
              "share of nodes that make a run stall"),
     OPTIONAL(stalling_tensor_nodes, "stalling_tensor_nodes", 1000,
              "nodes of a tensor group from which on every pipelined run stalls"),
+    {.kind = MS_FIELD_ANY,
+     .key = "routing",
+     .offset = AT(stack.routing_s),
+     .low = 0,
+     .high = 1,
+     .unit = MS_UNIT_SECONDS,
+     .help =
+         "what routing takes of a layer and micro-batch beside its bytes, forward and "
+         "backward; left out: nothing"},
+    OPTIONAL(expert_row_bytes, "expert_row_bytes", 1000,
+             "memory traffic of operations on experts' rows by themselves, per element"),
     OPTIONAL(expert_bias_bytes, "expert_bias_bytes", 1000,
-             "memory traffic of the biases of experts' results per element, in 16-bit "
-             "computations"),
+             "the same of the biases of experts' results"),
     OPTIONAL(expert_launches, "expert_launches", 1000,
              "host time of a grouped product for each expert of the rank, in launches"),
+    OPTIONAL(expert_cast_launches, "expert_cast_launches", 1000,
+             "what the casts of its operands add"),
     FIGURE(launch_frac, "launch_frac", 0, 10,
            "of the launch time that remains per kernel"),
     FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,
@@ -191,9 +203,21 @@ static const ms_field stack_fields[] = {
      .offset = AT(stack.gathers_cast),
      .help = "parameters are gathered in the compute type where that has 8 bits"},
     {.kind = MS_FIELD_BOOL,
+     .key = "fuses_experts",
+     .offset = AT(stack.fuses_experts),
+     .help =
+         "in fewer than 16 bits experts are kernels for all of them together: none of "
+         "the expert_ figures holds"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "places_rows_in_racks",
+     .offset = AT(stack.places_rows_in_racks),
+     .help = "where links join several nodes, the kernels that send tokens put them in "
+             "the order of experts and pad them"},
+    {.kind = MS_FIELD_BOOL,
      .key = "shares_token_copies",
      .offset = AT(stack.shares_token_copies),
-     .help = "a token goes to a node once, whichever of its experts are there"},
+     .help =
+         "a token goes to a rank and to a node once, whichever of its experts are there"},
     {.kind = MS_FIELD_BOOL,
      .key = "splits_experts",
      .offset = AT(stack.splits_experts),

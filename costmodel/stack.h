@@ -40,9 +40,15 @@ typedef struct ms_stack {
     ms_coefficient
         stalling_tensor_nodes; /* every pipelined run whose tensor groups lie on at least so many nodes stalls; 0: none does for that */
     ms_coefficient
-        expert_bias_bytes; /* HBM traffic of the biases of experts' results per element of them, forward and backward; 0: in the product's epilogue */
+        routing_s; /* what the routing of a layer and micro-batch takes beside its bytes, forward and backward: small kernels, and the device's wait after the host's for counts of tokens */
+    ms_coefficient
+        expert_row_bytes; /* HBM traffic of operations on experts' rows by themselves (padding, sorting, casting) per element of their results, forward and backward */
+    ms_coefficient
+        expert_bias_bytes; /* the same of the biases of experts' results; 0: in the product's epilogue */
     ms_coefficient
         expert_launches; /* host time of a grouped product for each expert of the rank, in launches; 0: one kernel for all experts */
+    ms_coefficient
+        expert_cast_launches; /* what the casts of its operands to fewer than 16 bits add */
     ms_coefficient
         launch_frac; /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
     ms_coefficient
@@ -104,7 +110,11 @@ typedef struct ms_stack {
     bool
         fuses_projections; /* query, key and value are one matrix, and so are gate and up (costmodel/cast.h) */
     bool
-        shares_token_copies; /* all-to-all of tokens: one copy a domain and token (ms_token_exchange_law_make) */
+        fuses_experts; /* in fewer than 16 bits the experts are kernels for all of them together, with casts, activation and biases in their epilogues: none of the expert_ figures holds */
+    bool
+        places_rows_in_racks; /* where a domain of links holds several nodes, kernels that send tokens put them in the order of experts and pad them */
+    bool
+        shares_token_copies; /* all-to-all of tokens: one copy a rank and domain and token (ms_node_sends, ms_token_exchange_law_make) */
     bool
         splits_experts; /* runs that do not say split wide experts over tp, as Megatron Core does by default (sim/runs.c) */
     bool

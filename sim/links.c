@@ -136,17 +136,26 @@ static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *clu
     return links;
 }
 
-/* Where the stack sends tokens to each domain once, whichever of their experts are there. */
-static bool shares_copies(const ms_workload *workload, const ms_span *span,
-                          ms_collective collective, int axis)
+/* Where the stack sends tokens to each rank and each domain once, whichever of their experts are there. */
+static bool shares_copies(const ms_workload *workload, ms_collective collective, int axis)
 {
-    return axis == MS_BILL_EP && collective == MS_ALL_TO_ALL && span->tier > 0 &&
+    return axis == MS_BILL_EP && collective == MS_ALL_TO_ALL &&
            workload->stack->shares_token_copies;
+}
+
+/* Of a token's copies to different ranks, those to different domains. */
+static double crossing_frac(const ms_span *span, long top_k)
+{
+    double ranks = (double)span->size;
+    double domains = ceil(ranks / (double)span->per_domain[0]);
+    return span->tier == 0 ? 1.0
+                           : ms_shared_copies_frac(domains, top_k) /
+                                 ms_shared_copies_frac(ranks, top_k);
 }
 
 static ms_collective_law exchange_law(const ms_workload *workload, const ms_span *span)
 {
-    double frac = ms_shared_copies_frac(span, workload->model->moe.top_k);
+    double frac = crossing_frac(span, workload->model->moe.top_k);
     return ms_token_exchange_law_make(span, workload->cluster, workload->profile, frac);
 }
 
@@ -156,7 +165,7 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
     ms_links_spans(plan, workload->cluster, spans);
     ms_links links = laws_of(spans, workload->cluster, workload->profile);
     const ms_span *experts = &links.span[MS_BILL_EP];
-    if (experts->size > 1 && shares_copies(workload, experts, MS_ALL_TO_ALL, MS_BILL_EP))
+    if (experts->size > 1 && shares_copies(workload, MS_ALL_TO_ALL, MS_BILL_EP))
         links.law[MS_BILL_EP][MS_ALL_TO_ALL] = exchange_law(workload, experts);
     return links;
 }
@@ -177,7 +186,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
         if (per_domain < ideal->size && span.tier == 0)
             span.tier = cluster->num_levels > 1;
         ms_collective_law law =
-            shares_copies(workload, &span, collective, axis)
+            shares_copies(workload, collective, axis)
                 ? exchange_law(workload, &span)
                 : ms_collective_law_make(collective, &span, cluster, workload->profile);
         if (law.measured != NULL)

@@ -111,7 +111,8 @@ static bool fits_within(ms_run_prices *prices, const ms_published_run *run, doub
     ms_prediction prediction;
     ms_arena_mark empty = ms_arena_save(prices->scratch);
     bool fit = predict(prices, run, &prediction) == MS_OK &&
-               prediction.peak_bytes <= frac * prediction.capacity_bytes;
+               prediction.peak_bytes + prediction.outside_bytes <=
+                   frac * prediction.capacity_bytes;
     ms_arena_rewind(prices->scratch, empty);
     return fit;
 }

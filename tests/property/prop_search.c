@@ -146,8 +146,7 @@ static void threads_do_not_change_the_result(void **state)
 
 /* ---- bounds of meshes ---- */
 
-/* The relaxed bound decides which meshes are never looked at: it must not exceed the best plan of its mesh, nor may a
- * search with a bound of its own find another one. */
+/* The relaxed bound decides which meshes are never looked at: it must not exceed the best plan of its mesh, nor may a search with a bound of its own find another one. */
 static void no_mesh_is_faster_than_its_bound(void **state)
 {
     (void)state;
@@ -557,6 +556,7 @@ static void faster_machines_take_less_time_in_proportion(void **state)
         ms_profile profile = faster_profile(w->profile, k);
         ms_stack stack = *w->stack;
         scale(&stack.host_s_per_layer, 1.0 / k);
+        scale(&stack.routing_s, 1.0 / k);
         scale(&stack.host_s_pipelined_per_tp, 1.0 / k);
         scale(&stack.message_stall_s, 1.0 / k);
         ms_workload_parts parts = {w->model, &cluster, &profile, &stack};

@@ -4,6 +4,8 @@
 #include "sim/planned.h"
 #include "tests/test.h"
 
+#include <math.h>
+
 static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *stack,
                                ms_dtype compute)
 {
@@ -187,6 +189,33 @@ static void gradients_run_beside_traffic(void **state)
     assert_true(beside_s[1] > 0.0);
 }
 
+/* 8 experts of 8 ranks: 8 (1 - (7/8)^8) of a token's 8 copies go to different ranks. */
+static void copies_for_one_rank_are_sent_once(void **state)
+{
+    (void)state;
+    static const char *const stacks[] = {"megatron", "megatron-bridge"};
+    double bytes[2];
+    for (int i = 0; i < 2; i++) {
+        ms_ctx *cx = test_cx();
+        ms_plan plan = ms_plan_default(8);
+        plan.model = "qwen3-30b-a3b";
+        plan.cluster = "hgx-h100";
+        plan.stack = stacks[i];
+        plan.size[MS_DP_SHARD] = plan.ep = 8;
+        plan.sequence_length = 4096;
+        plan.global_batch = 8;
+        plan.zero = 1;
+        ms_workload *workload;
+        ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+        ms_planned planned;
+        ms_planned_open(cx, workload, &plan, &planned);
+        bytes[i] = bytes_of(planned.bills->layer[0][MS_RECOMPUTE_NONE], MS_ALL_TO_ALL);
+        ms_workload_close(workload);
+    }
+    ASSERT_NEAR(bytes[0], 2.0 * 8 * 4096 * 2048 * 2, 0);
+    ASSERT_NEAR(bytes[1] / bytes[0], 1 - pow(7.0 / 8, 8), 1e-12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +224,7 @@ int main(void)
         cmocka_unit_test(the_head_stays_in_16_bits),
         cmocka_unit_test(projections_of_one_matrix_are_one_product),
         cmocka_unit_test(gradients_run_beside_traffic),
+        cmocka_unit_test(copies_for_one_rank_are_sent_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
