@@ -1,26 +1,10 @@
 /* Rows of published runs become models, clusters, stacks and plans; or a reason. The rows of runs_sample.csv name
  * their sources. */
 #include "sim/run_prices.h"
-#include "sim/runs.h"
 
-#include "tests/test.h"
+#include "tests/unit/run_rows.h"
 
 #define SAMPLE MS_SOURCE_DIR "/tests/data/runs_sample.csv"
-
-static const char columns[] =
-    "id,source,date,model,layers,hidden,heads,kv_heads,head_dim,ffn_hidden,gated_ffn,"
-    "vocab,tied_embeddings,experts,top_k,moe_ffn_hidden,shared_experts,seq,mbs,gbs_seqs,"
-    "gpus,gpu_type,inter_node_network,dp_replicate,dp_shard,tp,sp,async_tp,pp,"
-    "vpp_or_schedule,cp,ep,zero_stage,recompute,precision,compile_or_fused,framework,"
-    "measured_tokens_per_s_per_gpu,measured_step_s,measured_peak_mem_gib\n";
-
-static ms_published_runs read_text(ms_ctx *cx, const char *rows)
-{
-    const char *text = ms_arena_printf(cx->arena, "%s%s", columns, rows);
-    ms_published_runs runs;
-    ASSERT_OK(ms_runs_read(cx, "runs.csv", text, strlen(text), &runs), cx);
-    return runs;
-}
 
 static const ms_published_run *sample_row(ms_ctx *cx, const char *id)
 {
@@ -116,83 +100,6 @@ static void rows_that_cannot_be_predicted_say_why(void **state)
     ASSERT_TEXT(sample_row(cx, "mlh-002")->reason,
                 "incomplete: neither time, tokens/s nor memory is measured");
     assert_false(sample_row(cx, "mlh-002")->complete);
-}
-
-#define GPT_ROW(id, gpus, layout)                                                        \
-    id ",Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16," gpus          \
-       ",A100 80GB,," layout "\n"
-
-static void reason_is(const char *row, const char *reason)
-{
-    ms_published_runs runs = read_text(test_cx(), row);
-    ASSERT_INT(runs.num_runs, 1);
-    ASSERT_TEXT(runs.runs[0].reason, reason);
-}
-
-static const ms_published_run *row_of(const char *row)
-{
-    ms_published_runs runs = read_text(test_cx(), row);
-    ASSERT_INT(runs.num_runs, 1);
-    return &runs.runs[0];
-}
-
-static void degrees_that_are_left_open_are_those_of_the_framework(void **state)
-{
-    (void)state;
-    const ms_published_run *run =
-        row_of(GPT_ROW("a", "", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
-    ASSERT_TEXT(run->reason, NULL);
-    ASSERT_INT(run->plan.gpus, 8); /* 2 x 2 x 2 */
-    assert_non_null(strstr(run->defaults, "8 GPUs, as the stated degrees make"));
-    run = row_of(GPT_ROW("a", "8", ",,,0,,,,1,1,3,none,bf16,,torchtitan,,1.5,"));
-    ASSERT_TEXT(run->reason, NULL);
-    ASSERT_INT(run->plan.size[MS_DP_SHARD], 8);
-    reason_is(GPT_ROW("a", "8", ",,,0,,,,1,1,3,none,bf16,,Megatron-LM,,1.5,"),
-              "incomplete: layout");
-    reason_is(GPT_ROW("a", "", ",,2,0,,,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
-              "incomplete: number of GPUs");
-}
-
-/* 8 experts on 12 GPUs: 4 divides both. */
-static void experts_are_spread_over_what_divides_them(void **state)
-{
-    (void)state;
-    const ms_published_run *run = row_of(
-        "a,Test,2024-01,Mixtral 8x7B,32,4096,32,8,128,14336,1,32000,0,8,2,14336,0,2048,1,"
-        "24,12,A100 80GB,,,,1,0,,1,,1,,1,none,bf16,,Megatron-LM,,1.5,\n");
-    ASSERT_TEXT(run->reason, NULL);
-    ASSERT_INT(run->plan.ep, 4);
-    assert_non_null(strstr(run->defaults, "ep 4"));
-}
-
-static bool is_over_memory(ms_run_prices *prices, const ms_published_run *run)
-{
-    ms_run_score score;
-    ASSERT_INT(ms_run_price(prices, run, &score), MS_OK);
-    return score.over_memory;
-}
-
-/* By the rate of 1000 tokens/s a GPU: as many sequences of 2048 take as many times 2.048 s. */
-static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
-{
-    (void)state;
-    ms_published_run run = *row_of(
-        "a,Test,2024-01,GPT X,24,4096,32,32,128,16384,0,51200,1,,,,,2048,,,8,A100 80GB,"
-        ",,8,1,0,,1,,1,1,3,none,bf16,,torchtitan,1000,,\n");
-    ASSERT_TEXT(run.reason, NULL);
-    ASSERT_INT(run.plan.global_batch, 8);
-    ms_run_prices *prices = ms_run_prices_open();
-    ms_run_settle(test_cx()->arena, prices, &run);
-    assert_true(run.plan.microbatch > 1);
-    ASSERT_INT(run.plan.global_batch, 8 * run.plan.microbatch);
-    ASSERT_NEAR(run.measured_step_s, 2.048 * (double)run.plan.microbatch, 1e-12);
-    assert_non_null(strstr(run.defaults, "the most that fits"));
-    assert_false(is_over_memory(prices, &run));
-    ms_run_prices_forget(prices);
-    run.plan.microbatch *= 2;
-    run.plan.global_batch *= 2;
-    assert_true(is_over_memory(prices, &run));
-    ms_run_prices_close(prices);
 }
 
 static void layouts_must_have_as_many_ranks_as_gpus(void **state)
@@ -563,7 +470,7 @@ static const ms_published_run *settled(ms_ctx *cx, const char *stated)
     ms_published_runs runs = read_text(cx, row);
     ASSERT_TEXT(runs.runs[0].reason, NULL);
     ms_run_prices *prices = ms_run_prices_open();
-    ms_run_settle_memory(cx->arena, prices, &runs.runs[0]);
+    ms_run_settle(cx->arena, prices, &runs.runs[0]);
     ms_run_prices_close(prices);
     return &runs.runs[0];
 }
@@ -595,9 +502,6 @@ int main(void)
         cmocka_unit_test(what_is_left_open_is_filled_and_listed),
         cmocka_unit_test(the_playbook_measures_its_first_rank),
         cmocka_unit_test(rows_that_cannot_be_predicted_say_why),
-        cmocka_unit_test(degrees_that_are_left_open_are_those_of_the_framework),
-        cmocka_unit_test(experts_are_spread_over_what_divides_them),
-        cmocka_unit_test(a_batch_that_is_left_open_is_the_most_that_fits),
         cmocka_unit_test(layouts_must_have_as_many_ranks_as_gpus),
         cmocka_unit_test(words_are_mapped_or_refused),
         cmocka_unit_test(interleaving_follows_megatron),

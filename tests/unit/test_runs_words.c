@@ -1,27 +1,5 @@
 /* Words of published runs for schedules and recomputation, and what rows without them are taken to have done. */
-#include "sim/runs.h"
-
-#include "tests/test.h"
-
-static const char columns[] =
-    "id,source,date,model,layers,hidden,heads,kv_heads,head_dim,ffn_hidden,gated_ffn,"
-    "vocab,tied_embeddings,experts,top_k,moe_ffn_hidden,shared_experts,seq,mbs,gbs_seqs,"
-    "gpus,gpu_type,inter_node_network,dp_replicate,dp_shard,tp,sp,async_tp,pp,"
-    "vpp_or_schedule,cp,ep,zero_stage,recompute,precision,compile_or_fused,framework,"
-    "measured_tokens_per_s_per_gpu,measured_step_s,measured_peak_mem_gib\n";
-
-static ms_published_run read_row(ms_ctx *cx, const char *row)
-{
-    const char *text = ms_arena_printf(cx->arena, "%s%s", columns, row);
-    ms_published_runs runs;
-    ASSERT_OK(ms_runs_read(cx, "runs.csv", text, strlen(text), &runs), cx);
-    ASSERT_INT(runs.num_runs, 1);
-    return runs.runs[0];
-}
-
-#define GPT_ROW(layout)                                                                      \
-    "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,," layout \
-    "\n"
+#include "tests/unit/run_rows.h"
 
 /* Of words that nothing is known of, the stack's habit is taken, and that is said. */
 static void schedules_are_known_whatever_their_spelling(void **state)
@@ -49,9 +27,10 @@ static void schedules_are_known_whatever_their_spelling(void **state)
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *row = ms_arena_printf(
-            cx->arena, GPT_ROW("2,,2,0,,2,%s,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+            cx->arena,
+            GPT_ROW("a", "8", "2,,2,0,,2,%s,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
             known[i].text);
-        const ms_published_run run = read_row(cx, row);
+        const ms_published_run run = *row_of(row);
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_INT(run.plan.schedule, known[i].kind);
         ASSERT_INT(run.plan.virtual_stages, known[i].virtual_stages);
@@ -86,9 +65,10 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *row = ms_arena_printf(
-            cx->arena, GPT_ROW("2,,2,0,,2,1F1B,1,1,1,%s,bf16,,Megatron-LM,,1.5,"),
+            cx->arena,
+            GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,%s,bf16,,Megatron-LM,,1.5,"),
             known[i].text);
-        const ms_published_run run = read_row(cx, row);
+        const ms_published_run run = *row_of(row);
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_INT(run.plan.recompute, known[i].mode);
     }
@@ -115,7 +95,7 @@ static void llama_3_interleaves_single_layers(void **state)
             "a,The Llama 3 herd of models,2024-07,Llama 3 405B,,,,,,,1,,,,,,,8192,1,2048,8192,"
             "H100,,,64,8,,,16,%s,1,1,%s,,bf16,,%s,,12.5,\n",
             words[1], words[2], words[0]);
-        const ms_published_run run = read_row(cx, row);
+        const ms_published_run run = *row_of(row);
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_TEXT(run.stack->name, "meta-llama3");
         ASSERT_INT(run.plan.schedule, MS_INTERLEAVED);
@@ -147,7 +127,7 @@ static void sequence_parallelism_has_its_time(void **state)
             "a,Test,%s,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,,2,"
             "2,,,2,1F1B,1,1,1,none,fp16,,%s,,1.5,\n",
             known[i].date, known[i].framework);
-        ASSERT_INT(read_row(cx, row).plan.sequence_parallel, known[i].sequence_parallel);
+        ASSERT_INT(row_of(row)->plan.sequence_parallel, known[i].sequence_parallel);
     }
 }
 
@@ -168,9 +148,10 @@ static void asynchronous_tensor_parallelism_is_a_column_or_a_flag(void **state)
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *row = ms_arena_printf(
-            cx->arena, GPT_ROW("2,,2,1,%s,2,1F1B,1,1,1,none,bf16,%s,Megatron-LM,,1.5,"),
+            cx->arena,
+            GPT_ROW("a", "8", "2,,2,1,%s,2,1F1B,1,1,1,none,bf16,%s,Megatron-LM,,1.5,"),
             known[i].column, known[i].flags);
-        ASSERT_INT(read_row(cx, row).plan.async_tp, known[i].asynchronous);
+        ASSERT_INT(row_of(row)->plan.async_tp, known[i].asynchronous);
     }
 }
 
@@ -199,7 +180,7 @@ static void a_rate_needs_no_batch(void **state)
             "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,%s,A100 80GB,,%s,1,1,"
             "1,none,bf16,,Megatron-LM,%s,\n",
             known[i].batch, known[i].layout, known[i].measured);
-        const ms_published_run run = read_row(cx, row);
+        const ms_published_run run = *row_of(row);
         ASSERT_INT(run.reason == NULL, known[i].global_batch > 0);
         if (known[i].global_batch > 0) {
             ASSERT_INT(run.plan.global_batch, known[i].global_batch);

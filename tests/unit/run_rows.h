@@ -1,0 +1,41 @@
+/* Rows of published runs as text, for tests of what they are read as. */
+#ifndef MS_TESTS_RUN_ROWS_H
+#define MS_TESTS_RUN_ROWS_H
+
+#include "sim/runs.h"
+
+#include "tests/test.h"
+
+static const char columns[] =
+    "id,source,date,model,layers,hidden,heads,kv_heads,head_dim,ffn_hidden,gated_ffn,"
+    "vocab,tied_embeddings,experts,top_k,moe_ffn_hidden,shared_experts,seq,mbs,gbs_seqs,"
+    "gpus,gpu_type,inter_node_network,dp_replicate,dp_shard,tp,sp,async_tp,pp,"
+    "vpp_or_schedule,cp,ep,zero_stage,recompute,precision,compile_or_fused,framework,"
+    "measured_tokens_per_s_per_gpu,measured_step_s,measured_peak_mem_gib\n";
+
+static inline ms_published_runs read_text(ms_ctx *cx, const char *rows)
+{
+    const char *text = ms_arena_printf(cx->arena, "%s%s", columns, rows);
+    ms_published_runs runs;
+    ASSERT_OK(ms_runs_read(cx, "runs.csv", text, strlen(text), &runs), cx);
+    return runs;
+}
+
+/* The one row of the text; its context is the test's. */
+static inline const ms_published_run *row_of(const char *row)
+{
+    ms_published_runs runs = read_text(test_cx(), row);
+    ASSERT_INT(runs.num_runs, 1);
+    return &runs.runs[0];
+}
+
+static inline void reason_is(const char *row, const char *reason)
+{
+    ASSERT_TEXT(row_of(row)->reason, reason);
+}
+
+#define GPT_ROW(id, gpus, layout)                                                        \
+    id ",Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16," gpus          \
+       ",A100 80GB,," layout "\n"
+
+#endif

@@ -1,0 +1,73 @@
+/* What rows of published runs leave open about GPUs, degrees, experts and batch is filled in, or is a reason. */
+#include "sim/run_prices.h"
+
+#include "tests/unit/run_rows.h"
+
+static void degrees_that_are_left_open_are_those_of_the_framework(void **state)
+{
+    (void)state;
+    const ms_published_run *run =
+        row_of(GPT_ROW("a", "", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.gpus, 8); /* 2 x 2 x 2 */
+    assert_non_null(strstr(run->defaults, "8 GPUs, as the stated degrees make"));
+    run = row_of(GPT_ROW("a", "8", ",,,0,,,,1,1,3,none,bf16,,torchtitan,,1.5,"));
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.size[MS_DP_SHARD], 8);
+    reason_is(GPT_ROW("a", "8", ",,,0,,,,1,1,3,none,bf16,,Megatron-LM,,1.5,"),
+              "incomplete: layout");
+    reason_is(GPT_ROW("a", "", ",,2,0,,,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+              "incomplete: number of GPUs");
+}
+
+/* 8 experts on 12 GPUs: 4 divides both. */
+static void experts_are_spread_over_what_divides_them(void **state)
+{
+    (void)state;
+    const ms_published_run *run = row_of(
+        "a,Test,2024-01,Mixtral 8x7B,32,4096,32,8,128,14336,1,32000,0,8,2,14336,0,2048,1,"
+        "24,12,A100 80GB,,,,1,0,,1,,1,,1,none,bf16,,Megatron-LM,,1.5,\n");
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.ep, 4);
+    assert_non_null(strstr(run->defaults, "ep 4"));
+}
+
+static bool is_over_memory(ms_run_prices *prices, const ms_published_run *run)
+{
+    ms_run_score score;
+    ASSERT_INT(ms_run_price(prices, run, &score), MS_OK);
+    return score.over_memory;
+}
+
+/* By the rate of 1000 tokens/s a GPU: as many sequences of 2048 take as many times 2.048 s. */
+static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
+{
+    (void)state;
+    ms_published_run run = *row_of(
+        "a,Test,2024-01,GPT X,24,4096,32,32,128,16384,0,51200,1,,,,,2048,,,8,A100 80GB,"
+        ",,8,1,0,,1,,1,1,3,none,bf16,,torchtitan,1000,,\n");
+    ASSERT_TEXT(run.reason, NULL);
+    ASSERT_INT(run.plan.global_batch, 8);
+    ms_run_prices *prices = ms_run_prices_open();
+    ms_run_settle(test_cx()->arena, prices, &run);
+    assert_true(run.plan.microbatch > 1);
+    ASSERT_INT(run.plan.global_batch, 8 * run.plan.microbatch);
+    ASSERT_NEAR(run.measured_step_s, 2.048 * (double)run.plan.microbatch, 1e-12);
+    assert_non_null(strstr(run.defaults, "the most that fits"));
+    assert_false(is_over_memory(prices, &run));
+    ms_run_prices_forget(prices);
+    run.plan.microbatch *= 2;
+    run.plan.global_batch *= 2;
+    assert_true(is_over_memory(prices, &run));
+    ms_run_prices_close(prices);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(degrees_that_are_left_open_are_those_of_the_framework),
+        cmocka_unit_test(experts_are_spread_over_what_divides_them),
+        cmocka_unit_test(a_batch_that_is_left_open_is_the_most_that_fits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
