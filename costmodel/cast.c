@@ -126,15 +126,16 @@ static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
 }
 
-/* The product of all matrices, and in `share` what the node is of it. */
+/* The product of all matrices, and in `share` what the node is of it. What is computed again is a part of the forward product, whichever others are. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
 {
     ms_gemm_shape shape = ms_node_product(program, node, stack);
     double own = *joined_side(node, &shape), all = 0.0;
+    ms_pass pass = node->pass == MS_PASS_RECOMPUTE ? MS_PASS_FORWARD : node->pass;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *other = &program->nodes[n];
-        if (other->pass == node->pass && joined_group(other) == joined_group(node)) {
+        if (other->pass == pass && joined_group(other) == joined_group(node)) {
             ms_gemm_shape its = ms_node_product(program, other, stack);
             all += *joined_side(other, &its);
         }

@@ -291,8 +291,8 @@ static void a_file_is_predicted_from_end_to_end(void **state)
     ms_validation v;
     ASSERT_OK(ms_validate(cx, &runs, &v), cx);
     ASSERT_INT(runs.num_runs, 10);
-    ASSERT_INT(v.num_complete, 8);
-    ASSERT_INT(v.num_priced, 8);
+    ASSERT_INT(v.num_complete, 9);
+    ASSERT_INT(v.num_priced, 9);
     int num_zero_bubble = 0;
     for (int i = 0; i < runs.num_runs; i++) {
         const ms_run_score *score = &v.scores[i];
