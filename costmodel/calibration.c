@@ -26,8 +26,8 @@ static double product_s(void *state, const double *parameters, const double *poi
     const trial *t = state;
     set_targets(t, parameters);
     double bytes = ms_stored_bytes(t->work->in->compute);
-    return ms_gemm_s(&t->work->pricer, (ms_gemm_shape){point[0], point[1], point[2],
-                                                       point[3], bytes, bytes});
+    return ms_product_s(&t->work->pricer, (ms_gemm_shape){point[0], point[1], point[2],
+                                                          point[3], bytes, bytes});
 }
 
 static double attention_s(void *state, const double *parameters, const double *point)

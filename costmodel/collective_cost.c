@@ -243,7 +243,6 @@ static void add_network_tree(ms_collective_law *law, const setting *s)
                       network->tree_ramp.value);
 }
 
-/* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
 /* Kernels that write to their peers reach what rings do, NCCL's sends less. */
 static double exchange_rate(const setting *s)
 {
@@ -253,6 +252,7 @@ static double exchange_rate(const setting *s)
                                                 : profile->all_to_all_frac.value);
 }
 
+/* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
 static void add_link_all_to_all(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;

@@ -110,7 +110,7 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
 {
     const ms_pricer fitted = *out;
     out->products = product_residuals(arena, measured, &fitted);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && fitted.attention_fused; i++) /* the rows are of one kernel */
         out->attention[i] =
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
 }

@@ -77,7 +77,7 @@ double ms_update_s(const ms_pricer *pricer, double num_params);
  * keys that causal queries walk, twice the mean; score_elements = batch * queries * keys. Fused:
  *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
  * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2 and before only; o = SMs / blocks of 128 queries. Not fused:
- *   t = products / 0.73 + score_bytes score_elements / hbm
+ *   t = products / 0.7 + score_bytes score_elements / hbm
  * with two batched products over all pairs forward and four backward; query_rows must be stated. [2.2] of docs/formulas.md. */
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;

@@ -59,7 +59,8 @@ static bool predict_changed(study *s, part_kind file, const ms_figure *figure,
     ms_workload *workload;
     ms_prediction prediction;
     bool done = false;
-    if (after != before &&
+    bool allowed = figure->low >= figure->high || after >= figure->low;
+    if (after != before && allowed &&
         ms_workload_make(&scratch, &parts, s->out->plan, &workload) == MS_OK) {
         done = ms_predict(&scratch, workload, s->out->plan, &prediction) == MS_OK;
         *out = (outcome){prediction.step_s, prediction.peak_bytes,

@@ -133,7 +133,8 @@ static void double_batch(ms_published_run *run)
 static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
 {
     const long most = 1024;
-    while (run->batch_open && run->plan.microbatch < most) {
+    bool fits_one = run->batch_open && fits(prices, run);
+    while (fits_one && run->plan.microbatch < most) {
         ms_published_run *trial = MS_NEW(arena, ms_published_run);
         *trial = *run;
         double_batch(trial);
@@ -142,8 +143,11 @@ static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_ru
         double_batch(run);
     }
     if (run->batch_open)
-        run->defaults = ms_arena_printf(arena, "%s, micro-batch %ld, the most that fits",
-                                        run->defaults, run->plan.microbatch);
+        run->defaults = ms_arena_printf(
+            arena, "%s%smicro-batch %ld%s, global batch %ld",
+            run->defaults == NULL ? "" : run->defaults, run->defaults == NULL ? "" : ", ",
+            run->plan.microbatch, fits_one ? ", the most that fits" : "",
+            run->plan.global_batch);
     run->batch_open = false;
 }
 

@@ -148,17 +148,18 @@ static const char *assume_batch(row_reader *r)
     long sequences =
         plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
     plan->global_batch = whole_batch(plan, sequences);
-    ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+    if (!r->run->batch_open) /* otherwise it is said when it is settled */
+        ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
     return NULL;
 }
 
-/* A batch that the ranks cannot share was hardly what ran: that of a measured rate is rounded, that of a measured step, which grows with it, by at most 2 %. */
+/* A batch that the ranks cannot share was hardly what ran: that of a measured rate is rounded by at most a tenth, that of a measured step, which grows with it, by at most 2 %. */
 static void round_batch(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     long whole = whole_batch(plan, r->cells->gbs_seqs);
-    bool near = labs(whole - plan->global_batch) <= plan->global_batch / 50;
-    if (whole == plan->global_batch || (!near && !isnan(r->cells->step_s)))
+    long most = plan->global_batch / (isnan(r->cells->step_s) ? 10 : 50);
+    if (whole == plan->global_batch || labs(whole - plan->global_batch) > most)
         return;
     plan->global_batch = whole;
     ms_run_note(&r->notes, "global batch %ld as the ranks can share it", whole);
@@ -172,7 +173,9 @@ static const char *set_batch(row_reader *r)
     plan->microbatch = c->mbs > 0 ? c->mbs : default_microbatch(r);
     plan->global_batch =
         c->gbs_seqs > 0 ? c->gbs_seqs : ms_run_default_batch(r->cx->arena, c);
-    r->run->batch_open = c->mbs <= 0 && plan->global_batch <= 0 && plan->size[MS_PP] == 1;
+    r->run->batch_open = c->mbs <= 0 && plan->global_batch <= 0 &&
+                         plan->size[MS_PP] == 1 && isnan(c->step_s) &&
+                         isnan(c->peak_mem_gib);
     if (c->mbs <= 0 && !r->run->batch_open)
         ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
     if (plan->global_batch <= 0)
@@ -278,7 +281,12 @@ static void start_plan(row_reader *r)
     plan->size[MS_CP] = ms_run_degree(c->cp);
     if (plan->size[MS_CP] > 1)
         plan->cp_method = r->run->stack->cp_method;
-    plan->ep = r->run->model->moe.num_experts > 0 ? ms_run_degree(c->ep) : 1;
+    long num_experts = r->run->model->moe.num_experts;
+    plan->ep = num_experts > 0 ? ms_run_degree(c->ep) : 1;
+    if (num_experts > 0 && c->ep <= 0) {
+        plan->ep = ms_run_default_ep(c, num_experts);
+        ms_run_note(&r->notes, "ep %ld", plan->ep);
+    }
 }
 
 static const char *check_plan(row_reader *r)
@@ -363,7 +371,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
         run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;
     if (run->complete) {
-        ms_run_odd_cells_note(cells, &r.notes);
+        ms_run_odd_cells_note(&filled, &r.notes);
         run->reason = resolve(&r);
         run->defaults = r.notes.text;
     }

@@ -10,10 +10,11 @@ long ms_run_degree(long stated)
 
 /* ---- what is filled in ---- */
 
-/* Tables of tensor parallelism alone give no number of GPUs: one replica, unless they state more. */
+/* Tables of tensor parallelism alone give neither GPUs nor a batch that several replicas would share: one replica. */
 static void fill_gpus(ms_run_cells *c, ms_run_notes *notes)
 {
-    if (c->gpus > 0 || c->tp <= 0 || c->pp <= 0)
+    bool states_dp = c->dp_replicate > 1 || c->dp_shard > 0;
+    if (c->gpus > 0 || c->tp <= 0 || c->pp <= 0 || (!states_dp && c->gbs_seqs > 0))
         return;
     const long most = 1 << 20;
     const long degrees[] = {c->tp, c->pp, c->cp, c->dp_replicate, c->dp_shard};
@@ -40,25 +41,34 @@ static void fill_degrees(ms_run_cells *c, const ms_stack *stack, ms_run_notes *n
     c->pp = ms_run_degree(c->pp);
 }
 
-static long common_divisor(long a, long b)
+/* A step and a rate together tell the batch. */
+static void fill_batch(ms_run_cells *c, ms_run_notes *notes)
 {
-    return b == 0 ? a : common_divisor(b, a % b);
+    double sequences =
+        c->step_s * c->tokens_per_s_per_gpu * (double)c->gpus / (double)c->seq;
+    if (c->gbs_seqs > 0 || c->gpus <= 0 || c->seq <= 0 || !(sequences >= 0.5) ||
+        sequences > 1e9)
+        return;
+    c->gbs_seqs = lround(sequences);
+    ms_run_note(notes, "global batch %ld by step and rate", c->gbs_seqs);
 }
 
-/* Experts over as many of a stage's ranks as divide them: dispatchers are made for it, and large mixtures fit no other way. */
-static void fill_experts(ms_run_cells *c, ms_run_notes *notes)
+long ms_run_default_ep(const ms_run_cells *c, long num_experts)
 {
-    if (c->experts <= 0 || c->ep > 0 || c->gpus <= 0 || c->tp <= 0 || c->pp <= 0)
-        return;
-    c->ep = common_divisor(c->experts, c->gpus / c->pp);
-    ms_run_note(notes, "ep %ld", c->ep);
+    long ranks = c->gpus / c->pp, experts = num_experts;
+    while (ranks != 0) { /* Euclid */
+        long rest = experts % ranks;
+        experts = ranks;
+        ranks = rest;
+    }
+    return experts;
 }
 
 void ms_run_layout_fill(ms_run_cells *cells, const ms_stack *stack, ms_run_notes *notes)
 {
     fill_gpus(cells, notes);
     fill_degrees(cells, stack, notes);
-    fill_experts(cells, notes);
+    fill_batch(cells, notes);
 }
 
 /* ---- what a complete row states ---- */

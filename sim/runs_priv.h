@@ -121,6 +121,8 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
 long ms_run_degree(long stated);
 /* Fills what the row leaves open about GPUs, degrees and experts with what its stack (NULL: unknown) does by default, and notes it. */
 void ms_run_layout_fill(ms_run_cells *cells, const ms_stack *stack, ms_run_notes *notes);
+/* Where a row states no ep: as many of a stage's ranks as divide the experts. Dispatchers are made for it, and large mixtures fit no other way. */
+long ms_run_default_ep(const ms_run_cells *cells, long num_experts);
 /* NULL, or what a row lacks that would have to be guessed. */
 const char *ms_run_gap(ms_arena *arena, const ms_run_cells *cells);
 /* NULL, or how the layout contradicts itself: such a row states none. */

@@ -105,7 +105,9 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
         return NULL;
     const char *plain = ms_plain_text(notes->arena, cells->schedule);
     long stages = virtual_stages_in(plain);
-    if (*plain == '\0') {
+    if (strcmp(plain, "0") == 0) {
+        ms_run_note(notes, "0 virtual stages taken as 1");
+    } else if (*plain == '\0') {
         set_habitual(false, notes, run);
     } else if (strstr(plain, "1layerperchunk") != NULL) {
         set_single_layers(notes, run);
@@ -156,18 +158,16 @@ static const struct {
     {"1", MS_RECOMPUTE_FULL},
     {"ac", MS_RECOMPUTE_FULL},
     {"off", MS_RECOMPUTE_NONE},
-    {"no", MS_RECOMPUTE_NONE},
     {"0", MS_RECOMPUTE_NONE},
 };
 
-/* "checkpointing", "activation ckpt on": of whole layers unless they are "off" or there is "no" of it. */
+/* "checkpointing", "activation ckpt on": of whole layers unless they are "off". */
 static bool names_checkpoints(const char *plain, ms_recompute *out)
 {
     if (strstr(plain, "ckpt") == NULL && strstr(plain, "checkpoint") == NULL)
         return false;
     size_t length = strlen(plain);
-    bool off = strncmp(plain, "no", 2) == 0 ||
-               (length > 3 && strcmp(plain + length - 3, "off") == 0);
+    bool off = length > 3 && strcmp(plain + length - 3, "off") == 0;
     *out = off ? MS_RECOMPUTE_NONE : MS_RECOMPUTE_FULL;
     return true;
 }
@@ -175,11 +175,15 @@ static bool names_checkpoints(const char *plain, ms_recompute *out)
 bool ms_run_recompute(ms_arena *arena, const char *text, ms_recompute *out)
 {
     const char *plain = ms_plain_text(arena, text);
+    if (strncmp(plain, "not", 3) == 0) /* "not stated" */
+        return false;
+    if (strncmp(plain, "no", 2) == 0) {
+        *out = MS_RECOMPUTE_NONE;
+        return true;
+    }
     for (size_t i = 0; i < sizeof recompute_words / sizeof *recompute_words; i++) {
         const char *part = recompute_words[i].part;
         bool whole = strlen(part) < 4 && strcmp(part, "w/o") != 0; /* "on" is in "none" */
-        if (whole && strncmp(part, "no", 2) == 0)
-            whole = strncmp(plain, "no", 2) != 0;
         if (whole ? strcmp(plain, part) == 0 : strstr(plain, part) != NULL) {
             *out = recompute_words[i].mode;
             return true;

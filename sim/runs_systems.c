@@ -201,18 +201,41 @@ bool ms_run_is_before(const ms_run_cells *cells, long month)
     return own > 0 && own < month;
 }
 
+/* Whether a word of the text begins with the name, whatever its spaces and hyphens: "Meta", not "same table". */
+static bool names(ms_arena *arena, const char *text, const char *name)
+{
+    for (const char *at = text; at != NULL && *at != '\0'; at++) {
+        bool inside = at > text && isalnum((unsigned char)at[-1]);
+        if ((!inside || !isalnum((unsigned char)*name)) &&
+            strncmp(ms_plain_text(arena, at), name, strlen(name)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What a row says of its framework: in its own cells, or, where it is the name of a work, in the source's. */
+static bool has_flag(ms_arena *arena, const ms_run_cells *cells, const char *flag)
+{
+    static const char *const works[] = {"modelzoo", "deepep", "megascale"};
+    const char *const own[] = {cells->framework, cells->compile, cells->precision};
+    if (flag == NULL)
+        return true;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (has_part(ms_plain_text(arena, own[i]), flag))
+            return true;
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        if (strcmp(flag, works[i]) == 0)
+            return names(arena, cells->source, flag);
+    return false;
+}
+
 static const stack_rule *match_stack(ms_arena *arena, const ms_run_cells *cells,
                                      const char *name)
 {
-    const char *texts = ms_plain_text(
-        arena,
-        ms_arena_printf(arena, "%s;%s;%s;%s", cells->framework ? cells->framework : "",
-                        cells->compile ? cells->compile : "",
-                        cells->precision ? cells->precision : "", cells->source));
-    const char *plain = ms_plain_text(arena, name);
     for (const stack_rule *rule = stack_rules; rule->part != NULL; rule++) {
         bool in_time = rule->before == 0 || ms_run_is_before(cells, rule->before);
-        if (in_time && has_part(texts, rule->flag) && has_part(plain, rule->part))
+        if (in_time && names(arena, name, rule->part) &&
+            has_flag(arena, cells, rule->flag))
             return rule;
     }
     return NULL;

@@ -62,12 +62,40 @@ static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
     ms_run_prices_close(prices);
 }
 
+/* 1000 tokens/s on each of 8 GPUs for 4.096 s: 16 sequences of 2048; the step stays as it is written. */
+static void step_and_rate_tell_the_batch(void **state)
+{
+    (void)state;
+    const ms_published_run *run = row_of(
+        "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,,8,A100 80GB,,8,,"
+        "1,0,,1,,1,1,1,none,bf16,,Megatron-LM,1000,4.096,\n");
+    ASSERT_TEXT(run->reason, NULL);
+    ASSERT_INT(run->plan.global_batch, 16);
+    assert_false(run->batch_open);
+    ASSERT_NEAR(run->measured_step_s, 4.096, 0);
+}
+
+/* 5 % more makes whole micro-batches; eight times as much does not. */
+static void batches_are_rounded_by_little(void **state)
+{
+    (void)state;
+    static const char row[] =
+        "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,%d,%d,8,A100 80GB,,8,,"
+        "1,0,,1,,1,1,1,none,bf16,,Megatron-LM,1000,,\n";
+    ms_ctx *cx = test_cx();
+    ASSERT_INT(row_of(ms_arena_printf(cx->arena, row, 2, 63))->plan.global_batch, 64);
+    assert_non_null(
+        strstr(row_of(ms_arena_printf(cx->arena, row, 16, 16))->reason, "plan: batch"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(degrees_that_are_left_open_are_those_of_the_framework),
         cmocka_unit_test(experts_are_spread_over_what_divides_them),
         cmocka_unit_test(a_batch_that_is_left_open_is_the_most_that_fits),
+        cmocka_unit_test(step_and_rate_tell_the_batch),
+        cmocka_unit_test(batches_are_rounded_by_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,30 @@ static void a_rate_needs_no_batch(void **state)
     }
 }
 
+/* "same table" has "meta" in it, but no word that begins so. */
+static void frameworks_are_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *framework, *stack;
+    } known[] = {
+        {"Appendix, same table", "", "generic"},
+        {"Meta's report", "", "meta-llama3"},
+        {"torch.compile ablation", "torchtitan (FSDP2)", "torchtitan-eager"},
+        {"MegaScale table 2", "Megatron-LM", "megatron-2023"},
+        {"Test", "NVIDIA Megatron-LM", "megatron"},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,\"%s\",2024-06,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 "
+            "80GB,,8,,1,0,,1,,1,1,1,none,bf16,none,%s,,1.5,\n",
+            known[i].source, known[i].framework);
+        ASSERT_TEXT(row_of(row)->stack->name, known[i].stack);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +225,7 @@ int main(void)
         cmocka_unit_test(sequence_parallelism_has_its_time),
         cmocka_unit_test(asynchronous_tensor_parallelism_is_a_column_or_a_flag),
         cmocka_unit_test(a_rate_needs_no_batch),
+        cmocka_unit_test(frameworks_are_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
