@@ -142,12 +142,13 @@ static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_ru
             break;
         double_batch(run);
     }
-    if (run->batch_open)
-        run->defaults = ms_arena_printf(
-            arena, "%s%smicro-batch %ld%s, global batch %ld",
-            run->defaults == NULL ? "" : run->defaults, run->defaults == NULL ? "" : ", ",
-            run->plan.microbatch, fits_one ? ", the most that fits" : "",
-            run->plan.global_batch);
+    if (!run->batch_open)
+        return;
+    const char *before = run->defaults == NULL ? "" : run->defaults;
+    run->defaults =
+        ms_arena_printf(arena, "%s%smicro-batch %ld%s, global batch %ld", before,
+                        *before == '\0' ? "" : ", ", run->plan.microbatch,
+                        fits_one ? ", the most that fits" : "", run->plan.global_batch);
     run->batch_open = false;
 }
 
