@@ -218,9 +218,11 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     assert(num_stages <= c.num_layers);
     split_singly(&c, scratch, layers);
     if (in_pairs) {
+        const double worth_frac =
+            0.98; /* pairs alike have uneven stages, and these more of a bubble */
         long *paired = MS_NEW_ARRAY(scratch, num_stages, long);
         split_in_pairs(&c, paired);
-        if (longest_pair_s(&c, paired) < longest_pair_s(&c, layers))
+        if (longest_pair_s(&c, paired) < worth_frac * longest_pair_s(&c, layers))
             memcpy(layers, paired, (size_t)num_stages * sizeof *layers);
     }
     ms_arena_close(scratch);
