@@ -1,6 +1,7 @@
 /* The default distribution of layers over stages: as short a longest stage as brute force finds, on small models of every
  * kind and length; and the splits of frameworks that do it otherwise. */
 #include "base/rng.h"
+#include "sim/planned.h"
 #include "sim/split.h"
 
 #include "tests/test.h"
@@ -315,6 +316,33 @@ static void ranks_with_two_stages_are_balanced(void **state)
     ms_workload_close(w);
 }
 
+/* DeepSeek-V3 both ways over 16 ranks: ranks of 1 and 7 layers are nearer to equal shares than ranks of 4 and 4 by less than is worth their bubbles. */
+static void pairs_keep_stages_alike(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = ms_plan_default(2048);
+    plan.model = "deepseek-v3";
+    plan.cluster = "hgx-h800";
+    plan.stack = "hai-llm";
+    plan.size[MS_PP] = 16;
+    plan.size[MS_DP_SHARD] = 128;
+    plan.ep = 64;
+    plan.schedule = MS_DUALPIPE;
+    plan.sequence_length = 4096;
+    plan.global_batch = 15360;
+    plan.zero = 1;
+    plan.compute = MS_FP8;
+    plan.recompute = MS_RECOMPUTE_SELECTIVE;
+    ms_workload *w;
+    ASSERT_OK(ms_workload_open(cx, &plan, &w), cx);
+    ms_planned planned;
+    ms_planned_open(cx, w, &plan, &planned);
+    for (int s = 0; s < 16; s++)
+        assert_true(planned.pipeline.split->layers[s] <= 5); /* 61 layers */
+    ms_workload_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +353,7 @@ int main(void)
         cmocka_unit_test(every_stage_holds_a_layer),
         cmocka_unit_test(nanotron_splits_by_parameters),
         cmocka_unit_test(megatron_splits_evenly),
+        cmocka_unit_test(pairs_keep_stages_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
