@@ -46,6 +46,7 @@ static const system_rule rules[] = {
     {"p4d", NULL, false, "hgx-a100-40g", NULL},
     {"A100-40", NULL, false, "hgx-a100-40g", NULL},
     {"A100", NULL, false, "hgx-a100-80g", NULL},
+    {"RTX PRO 6000", NULL, false, "pcie-rtx-pro-6000", NULL},
     {"4090", NULL, false, "workstation-rtx4090", NULL},
 };
 

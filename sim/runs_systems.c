@@ -69,6 +69,7 @@ static const device_rule device_rules[] = {
     {"mi250", NULL, "mi250x"},
     {"v100", NULL, "hgx-v100"},
     {"l40s", NULL, "pcie-l40s"},
+    {"rtxpro6000", NULL, "pcie-rtx-pro-6000"},
     {"4090", NULL, "pcie-rtx4090"},
     {NULL, NULL, NULL},
 };

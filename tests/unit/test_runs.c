@@ -288,6 +288,7 @@ static void devices_are_known_whatever_their_spelling(void **state)
         {"V100", "hgx-v100", "fp16"},
         {"V100", "hgx-v100", ""},
         {"L40S", "pcie-l40s", "bf16-mixed"},
+        {"RTX PRO 6000 Blackwell", "pcie-rtx-pro-6000", "bf16"},
         {"RTX 4090", "pcie-rtx4090", "bf16"},
         {"TPU v4", "tpu-v4", "bf16"},
         {"TPU v5e", "tpu-v5e", "bfloat16"},
