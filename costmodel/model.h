@@ -112,8 +112,8 @@ typedef struct ms_model {
 
     struct { /* Mamba-2 mixers; num_heads is zero for models without */
         long num_heads, head_dim;
-        long state_size; /* of a head, for each of its head_dim channels */
-        long num_groups; /* of heads that share what writes and reads their states */
+        long state_size;  /* of a head, for each of its head_dim channels */
+        long num_groups;  /* of heads that share what writes and reads their states */
         long conv_kernel; /* taps of the causal convolution, which has a bias */
         long chunk_size;  /* tokens that are attended to each other directly */
     } mamba;

@@ -147,8 +147,7 @@ ms_param_counts ms_model_params(const ms_model *model)
         count.head = (double)model->vocab * (hidden + (model->head_bias ? 1.0 : 0.0));
     count.total = count.embedding + count.attention + count.mamba + count.mlp +
                   count.experts + count.router + count.norm + count.head;
-    count.active =
-        count.total - (n.moe > 0.0 ? n.moe * idle_experts * one_expert : 0.0);
+    count.active = count.total - (n.moe > 0.0 ? n.moe * idle_experts * one_expert : 0.0);
     return count;
 }
 

@@ -79,8 +79,8 @@ ms_status ms_model_read_hybrid(ms_ctx *cx, ms_jval pattern, ms_model *model)
     MS_TRY(ms_json_text(cx, pattern, &text));
     size_t length = strlen(text);
     if (length != (size_t)model->num_layers)
-        return ms_json_fail(cx, pattern, "a pattern of %zu letters for %ld layers", length,
-                            model->num_layers);
+        return ms_json_fail(cx, pattern, "a pattern of %zu letters for %ld layers",
+                            length, model->num_layers);
     for (long i = 0; i < model->num_layers; i++) {
         const letter_kind *found = find_letter(text[i]);
         if (found == NULL) {

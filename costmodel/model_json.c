@@ -9,8 +9,7 @@
 const char *const ms_norm_words[] = {"rms", "layer", NULL};
 const char *const ms_activation_words[] = {"swiglu", "geglu", "gelu",
                                            "relu",   "relu2", NULL};
-const char *const ms_position_words[] = {"rotary", "learned", "alibi",
-                                           "none", NULL};
+const char *const ms_position_words[] = {"rotary", "learned", "alibi", "none", NULL};
 const char *const ms_router_words[] = {"softmax-topk", "topk-softmax", "sigmoid", NULL};
 
 /* Choices are written through an int. */

@@ -188,8 +188,8 @@ ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node)
         .head_dim = (double)model->mamba.head_dim,
         .state_size = (double)model->mamba.state_size,
         .groups = share * (double)model->mamba.num_groups,
-        .chunk_tokens = ms_min((double)model->mamba.chunk_size,
-                               program->size[MS_DIM_SEQUENCE - '0']),
+        .chunk_tokens =
+            ms_min((double)model->mamba.chunk_size, program->size[MS_DIM_SEQUENCE - '0']),
         .element_bytes = program->tensors[node->in[0]].element_bytes,
         .backward = node->op == MS_OP_SCAN_GRAD,
     };

@@ -20,10 +20,9 @@ const char *const ms_recompute_names[] = {"none", "selective", "per-op",
                                           "full", "auto",      NULL};
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
-const char *const ms_refusal_names[] = {"legal",  "ranks",    "heads", "mamba",
-                                        "ffn",    "sequence", "batch", "experts",
-                                        "layers", "schedule", "zero",  "order",
-                                        NULL};
+const char *const ms_refusal_names[] = {
+    "legal",   "ranks",  "heads",    "mamba", "ffn",   "sequence", "batch",
+    "experts", "layers", "schedule", "zero",  "order", NULL};
 
 /* PyTorch's class names with and without "Schedule", Megatron-LM's options and functions, the papers' names. Hyphens, underscores and letter
  * case do not count. */

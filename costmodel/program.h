@@ -47,12 +47,13 @@ enum {
     MS_DIM_KEYS =
         't', /* keys of unfused attention scores: as long as 's', never sharded */
     MS_DIM_POSITIONS = 'p', /* rows of learned positions */
-    MS_DIM_MAMBA_PROJECTED = 'I', /* what a Mamba-2 input projection gives: ms_mamba_projected */
+    MS_DIM_MAMBA_PROJECTED =
+        'I', /* what a Mamba-2 input projection gives: ms_mamba_projected */
     MS_DIM_MAMBA_CHANNELS = 'X', /* of them, what its convolution runs over */
     MS_DIM_MAMBA_INNER = 'D',
     MS_DIM_MAMBA_HEADS = 'M',
     MS_DIM_MAMBA_TAPS = 'K',
-    MS_DIM_ONE = '1'        /* a single column (shared-expert gate); its size is 1 */
+    MS_DIM_ONE = '1' /* a single column (shared-expert gate); its size is 1 */
 };
 
 typedef enum ms_mesh_kind {

@@ -93,7 +93,8 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
     if (has(operand, letter))
         return letter;
     if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
-        return operand->dims[strlen(operand->dims) == 3 ? 2 : 0]; /* its heads and groups */
+        return operand
+            ->dims[strlen(operand->dims) == 3 ? 2 : 0]; /* its heads and groups */
     if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS &&
         has(operand, MS_DIM_KV_HEADS))
         return MS_DIM_KV_HEADS; /* whole groups of query heads go with their key head */

@@ -20,12 +20,8 @@ static const scan_passes forward_passes = {
 /* The forward again but for the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1 scores. Gate: 5 inner. Gradients of states: 1 inner, 1 group, 1 wide; from chunk to
  * chunk 1 wide, 2 states. Of values: 3 inner, 1 group, 1 states, 1 scores. Of writer and reader: 2 inner, 4 groups (fp32), 2 states. Of scores: 2 inner, 1 scores; to writer
  * and reader 8 groups, 2 scores. Of decays: 3 inner, 1 group, 1 states, 1 scores. Convolution 3 channels. */
-static const scan_passes backward_passes = {.channels = 5,
-                                            .inner = 17,
-                                            .groups = 18,
-                                            .wide_states = 4,
-                                            .states = 7,
-                                            .scores = 6};
+static const scan_passes backward_passes = {
+    .channels = 5, .inner = 17, .groups = 18, .wide_states = 4, .states = 7, .scores = 6};
 
 /* Elements of a rank. */
 typedef struct scan_sizes {
@@ -83,7 +79,6 @@ double ms_scan_room_bytes(ms_scan_shape shape)
 {
     scan_sizes n = sizes_of(shape);
     double copies = shape.backward ? 2.0 : 1.0; /* and their gradients */
-    double stored =
-        copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
+    double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
     return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }

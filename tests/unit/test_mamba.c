@@ -133,8 +133,9 @@ static void bad_patterns_are_errors_where_they_stand(void **state)
                  "m.json:7:41: error: a pattern of 3 letters for 4 layers");
     expect_error(SMALL MAMBA("4") ",\n\"layers\": 1, \"hybrid_override_pattern\": 3}",
                  "m.json:7:41: error:");
-    expect_error(SMALL MAMBA("4") ", \"layer_pattern\": [{\"count\": 1}]" PATTERN("1", "M"),
-                 "cannot both be given");
+    expect_error(
+        SMALL MAMBA("4") ", \"layer_pattern\": [{\"count\": 1}]" PATTERN("1", "M"),
+        "cannot both be given");
 }
 
 static void mamba_layers_and_sizes_belong_together(void **state)
@@ -245,13 +246,12 @@ static void a_layer_keeps_the_inputs_of_its_kernels(void **state)
     ms_model model = small_model();
     ASSERT_NEAR(saved_bytes(layer(&model, (ms_program_key){.tp = 1})),
                 2.0 * 64 * (8 + 8 + 84 + 3 * 8), 0.0);
-    ASSERT_NEAR(saved_bytes(layer(
-                    &model, (ms_program_key){
-                                .tp = 2, .sequence_parallel = true, .regather = true})),
+    ASSERT_NEAR(saved_bytes(layer(&model, (ms_program_key){.tp = 2,
+                                                           .sequence_parallel = true,
+                                                           .regather = true})),
                 2.0 * 32 * (8 + 8 + 84 + 3 * 8), 0.0);
-    ASSERT_NEAR(saved_bytes(layer(&model, (ms_program_key){.tp = 1,
-                                                           .recompute =
-                                                               MS_RECOMPUTE_FULL})),
+    ASSERT_NEAR(saved_bytes(layer(
+                    &model, (ms_program_key){.tp = 1, .recompute = MS_RECOMPUTE_FULL})),
                 2.0 * 64 * 8, 0.0);
 }
 
@@ -265,8 +265,8 @@ static void a_scan_moves_what_its_kernels_share(void **state)
     ASSERT_NEAR(ms_scan_traffic_bytes(one), 2.0 * (2 * 3 + 5 + 4 + 2) + 4.0 * (2 + 2),
                 0.0);
     one.backward = true;
-    ASSERT_NEAR(ms_scan_traffic_bytes(one),
-                2.0 * (5 * 3 + 17 + 18 + 7) + 4.0 * (4 + 6), 0.0);
+    ASSERT_NEAR(ms_scan_traffic_bytes(one), 2.0 * (5 * 3 + 17 + 18 + 7) + 4.0 * (4 + 6),
+                0.0);
 }
 
 /* Dao and Gu 2024, section 6: linear in the sequence; states are written once a chunk, scores grow with it. */
@@ -281,6 +281,23 @@ static void a_scan_is_linear_in_tokens_and_not_in_chunks(void **state)
     ASSERT_NEAR(ms_scan_flop(twice), 2.0 * ms_scan_flop(shape), 1e-12);
     assert_true(ms_scan_traffic_bytes(wide) < ms_scan_traffic_bytes(shape));
     assert_true(ms_scan_flop(wide) > ms_scan_flop(shape));
+}
+
+/* On H100 products take a tenth of what traffic does; they limit where memory is endless. */
+static void a_scan_takes_the_time_of_its_traffic(void **state)
+{
+    (void)state;
+    static const ms_device device;
+    static const ms_profile profile;
+    ms_pricer pricer = {.device = &device,
+                        .profile = &profile,
+                        .compute = MS_BF16,
+                        .hbm_bytes_per_s = 2.68e12,
+                        .gemm_flop_per_s = 6.4e14};
+    ms_scan_shape shape = {8192, 64, 64, 128, 8, 128, 2.0, false};
+    ASSERT_NEAR(ms_scan_s(&pricer, shape), 8192 * 131072.0 / 2.68e12, 1e-12);
+    pricer.hbm_bytes_per_s = 1e18;
+    ASSERT_NEAR(ms_scan_s(&pricer, shape), ms_scan_flop(shape) / 6.4e14, 1e-12);
 }
 
 /* ---- plans ---- */
@@ -342,7 +359,8 @@ static void a_pipeline_is_cut_by_the_pattern(void **state)
         for (long i = split->first_layer[s]; i < split->first_layer[s] + split->layers[s];
              i++) {
             const ms_bill *bill =
-                planned.bills->layer[workload->model->kind_of_layer[i]][MS_RECOMPUTE_NONE];
+                planned.bills
+                    ->layer[workload->model->kind_of_layer[i]][MS_RECOMPUTE_NONE];
             stage_s[s] += seconds_of(bill);
             total_s += seconds_of(bill);
             longest_s = fmax(longest_s, seconds_of(bill));
@@ -393,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_layer_keeps_the_inputs_of_its_kernels),
         cmocka_unit_test(a_scan_moves_what_its_kernels_share),
         cmocka_unit_test(a_scan_is_linear_in_tokens_and_not_in_chunks),
+        cmocka_unit_test(a_scan_takes_the_time_of_its_traffic),
         cmocka_unit_test(what_cannot_be_split_is_refused),
         cmocka_unit_test(a_pipeline_is_cut_by_the_pattern),
         cmocka_unit_test(tensor_parallelism_halves_what_a_rank_holds),
