@@ -112,10 +112,24 @@ static ms_status read_request(request *r)
     return ms_run_choose(cx, &r->flags, &r->plan, &r->choice);
 }
 
+/* Kernels and names of weights are those of transformers. */
+static ms_status check_layers(ms_ctx *cx, const ms_model *model)
+{
+    if (!ms_model_is_hybrid(model))
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%s has layers that are Mamba-2, attention or an MLP alone, which no backend "
+            "executes",
+            model->name);
+    ms_hint(cx, "predict, simulate, explain and search price them");
+    return MS_EINPUT;
+}
+
 static ms_status open_plan(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
+    MS_TRY(check_layers(cx, r->workload->model));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
     r->world = ms_world_make(cx->arena, &r->plan);
     return MS_OK;

@@ -268,6 +268,28 @@ static void gate_rule(ms_builder *b, int f)
     composite(b, f, MS_OP_GATE_GRAD, false);
 }
 
+/* The kernel computes again what it does not keep: all but its operands and the result before the gate. */
+static void scan_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int gout = take(b, forward.out[0]);
+    ms_node node = gradient_node(b, MS_OP_SCAN_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    for (int i = 0; i < forward.num_in; i++)
+        take_input(&node, forward.in[i]);
+    take_input(&node, forward.out[1]);
+    take_input(&node, gout);
+    for (int i = 0; i < forward.num_in; i++)
+        give_output(&node, gradient_of_input(b, f, i));
+    ms_push_node(b, &node);
+    for (int i = 0; i < forward.num_in; i++)
+        contribute(b, forward.in[i], node.out[i]);
+}
+
+static void group_norm_rule(ms_builder *b, int f)
+{
+    composite(b, f, MS_OP_GROUP_NORM_GRAD, false);
+}
+
 static void attention_rule(ms_builder *b, int f)
 {
     composite(b, f, MS_OP_ATTENTION_GRAD, true);
@@ -417,6 +439,8 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_EXCHANGE] = exchange_rule,
     [MS_OP_UNPERMUTE] = unpermute_rule,
     [MS_OP_GATE] = gate_rule,
+    [MS_OP_SCAN] = scan_rule,
+    [MS_OP_GROUP_NORM] = group_norm_rule,
     [MS_OP_REDISTRIBUTE] = redistribute_rule,
 };
 

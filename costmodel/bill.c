@@ -17,6 +17,8 @@ static double unfused_passes(ms_op op)
     switch ((int)op) {
     case MS_OP_NORM:
     case MS_OP_NORM_GRAD:
+    case MS_OP_GROUP_NORM:
+    case MS_OP_GROUP_NORM_GRAD:
     case MS_OP_ADD:
         return 1.2;
     case MS_OP_ACTIVATION:
@@ -118,6 +120,9 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     case MS_OP_ATTENTION_GRAD:
         return ms_attention_s(pricer, ms_node_attention(program, node)) +
                ms_stream_s(pricer, ms_ring_merge_bytes(program, node));
+    case MS_OP_SCAN:
+    case MS_OP_SCAN_GRAD:
+        return ms_scan_s(pricer, ms_node_scan(program, node));
     case MS_OP_LOSS_MAX:
     case MS_OP_LOSS_SUM:
     case MS_OP_LOSS_GRAD:
@@ -151,6 +156,8 @@ static int num_kernels(const ms_program *program, const ms_node *node,
         return (int)lround(per_expert * ms_node_gemm(program, node).batch);
     if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS)
         return 0;
+    if (node->op == MS_OP_SCAN || node->op == MS_OP_SCAN_GRAD)
+        return ms_scan_kernels(node->op == MS_OP_SCAN_GRAD);
     return ms_node_is_ring(program, node)
                ? 2 * (int)program->mesh_size[MS_DENSE_MESH][1] - 1
                : 1;

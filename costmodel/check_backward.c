@@ -31,6 +31,8 @@ static const derivative derivatives[] = {
     {MS_OP_EXCHANGE, MS_OP_EXCHANGE, "Xb>A"},
     {MS_OP_UNPERMUTE, MS_OP_UNPERMUTE_GRAD, "Xabc>AB"},
     {MS_OP_GATE, MS_OP_GATE_GRAD, "abX>AB"},
+    {MS_OP_SCAN, MS_OP_SCAN_GRAD, "abcdefyX>ABCDEF"},
+    {MS_OP_GROUP_NORM, MS_OP_GROUP_NORM_GRAD, "abX>AB"},
 };
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 

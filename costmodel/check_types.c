@@ -73,6 +73,12 @@ static const op_type types[] = {
      "....>.. brbb>rb srss>rs hh..>h+ +...>++ .+..>.+ ..+.>+.", ""},
     {MS_OP_GATE, "_,bs1>=", "..>. *:>* +.>+", ""},
     {MS_OP_GATE_GRAD, "_,bs1,=>=,bs1", "...>.. *:*>*% ..+>++ +..>.+", ""},
+    /* Heads and groups are split as what is projected into them; states go from token to token. */
+    {MS_OP_SCAN, "bsI,XK,X,M,M,M>bsD,bsD", "......>.. b.....>bb IXXMMM>DD", ""},
+    {MS_OP_SCAN_GRAD, "bsI,XK,X,M,M,M,bsD,bsD>bsI,XK,X,M,M,M",
+     "........>...... b.....bb>b+++++ IXXMMMDD>IXXMMM .......+>++++++", ""},
+    {MS_OP_GROUP_NORM, "bsD,D>bsD", "..>. b.>b s.>s DD>D", ""},
+    {MS_OP_GROUP_NORM_GRAD, "bsD,D,bsD>bsD,D", "...>.. b.b>b+ s.s>s+ DDD>DD ..+>++", ""},
     {MS_OP_ADAM, "_,=,=,=>=,=,=", "....>... ****>***", ""},
 };
 #define NUM_TYPES (sizeof types / sizeof *types)

@@ -257,6 +257,29 @@ static int attention(ms_builder *b, int x)
     return out;
 }
 
+/* ---- Mamba-2 ---- */
+
+/* Megatron-Core's MambaMixer: projection into gate, channels and steps as one matrix, then all up to the gate in one fused kernel, and a norm of each group. */
+static int mamba(ms_builder *b, int x)
+{
+    ms_node scan = operation(MS_OP_SCAN, "mamba.scan");
+    add_input(&scan, linear(b, "mamba.input", "bsh,hI->bsI", x, MS_DIM_MAMBA_PROJECTED));
+    add_input(&scan, weight(b, "mamba.convolution", "XK", MS_DIM_MAMBA_CHANNELS));
+    add_input(&scan, weight(b, "mamba.convolution_bias", "X", MS_DIM_MAMBA_CHANNELS));
+    add_input(&scan, weight(b, "mamba.decay", "M", MS_DIM_MAMBA_HEADS));
+    add_input(&scan, weight(b, "mamba.skip", "M", MS_DIM_MAMBA_HEADS));
+    add_input(&scan, weight(b, "mamba.step_bias", "M", MS_DIM_MAMBA_HEADS));
+    int y = add_output(&scan, activation(b, "mamba.scan", "bsD"));
+    add_output(&scan, activation(b, "mamba.ungated", "bsD"));
+    ms_emit(b, &scan);
+    ms_node inner_norm = operation(MS_OP_GROUP_NORM, "mamba.inner_norm");
+    add_input(&inner_norm, y);
+    add_input(&inner_norm, weight(b, "mamba.inner_norm", "D", MS_DIM_MAMBA_INNER));
+    y = add_output(&inner_norm, activation(b, "mamba.inner_norm", "bsD"));
+    ms_emit(b, &inner_norm);
+    return linear(b, "mamba.output", "bsD,Dh->bsh", y, MS_DIM_MAMBA_INNER);
+}
+
 /* ---- MLP ---- */
 
 static bool gated(const ms_model *model)
@@ -429,16 +452,38 @@ static int parallel_block(ms_builder *b, int x)
     return residual_add(b, "block.residual", x, sum);
 }
 
-static int serial_block(ms_builder *b, int x)
+static int attention_branch(ms_builder *b, int x)
 {
     int branch = attention(b, norm(b, "attention.norm", x));
     if (b->model->post_norms)
         branch = norm(b, "attention.post_norm", branch);
-    x = residual_add(b, "attention.residual", x, branch);
-    branch = feed_forward(b, norm(b, "mlp.norm", x));
+    return residual_add(b, "attention.residual", x, branch);
+}
+
+static int mamba_branch(ms_builder *b, int x)
+{
+    int branch = mamba(b, norm(b, "mamba.norm", x));
+    if (b->model->post_norms)
+        branch = norm(b, "mamba.post_norm", branch);
+    return residual_add(b, "mamba.residual", x, branch);
+}
+
+static int mlp_branch(ms_builder *b, int x)
+{
+    int branch = feed_forward(b, norm(b, "mlp.norm", x));
     if (b->model->post_norms)
         branch = norm(b, "mlp.post_norm", branch);
     return residual_add(b, "mlp.residual", x, branch);
+}
+
+static int serial_block(ms_builder *b, int x)
+{
+    const ms_layer_kind *kind = &b->model->kinds[b->program->key.kind];
+    if (kind->mixer == MS_MIXER_ATTENTION)
+        x = attention_branch(b, x);
+    if (kind->mixer == MS_MIXER_MAMBA)
+        x = mamba_branch(b, x);
+    return kind->no_mlp ? x : mlp_branch(b, x);
 }
 
 void ms_write_layer(ms_builder *b)

@@ -234,8 +234,7 @@ bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind)
 {
     assert(layer_idx >= 0 && layer_idx < model->num_layers);
     int i = 0;
-    while (i < model->num_kinds && (model->kinds[i].moe != kind.moe ||
-                                    model->kinds[i].window_tokens != kind.window_tokens))
+    while (i < model->num_kinds && !ms_layer_kind_equal(&model->kinds[i], &kind))
         i++;
     if (i == MS_MAX_LAYER_KINDS)
         return false;
@@ -343,7 +342,7 @@ static ms_status check_layers(ms_ctx *cx, const ms_model *model, ms_loc loc)
                model->kind_of_layer[i] < model->num_kinds);
         const ms_layer_kind *kind = &model->kinds[model->kind_of_layer[i]];
         any_moe = any_moe || kind->moe;
-        any_dense = any_dense || !kind->moe;
+        any_dense = any_dense || ms_layer_kind_has_dense_mlp(kind);
         if (kind->window_tokens < 0 || kind->window_tokens > 1L << 30)
             return ms_fail(cx, MS_EINPUT, loc,
                            "sliding window of %ld tokens in layer %ld",
@@ -395,6 +394,7 @@ ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc)
     MS_TRY(check_attention(cx, model, loc));
     MS_TRY(check_norms(cx, model, loc));
     MS_TRY(check_layers(cx, model, loc));
+    MS_TRY(ms_model_check_hybrid(cx, model, loc));
     if (model->head_bias && model->tied_embeddings)
         return ms_fail(cx, MS_EINPUT, loc, "a tied head has no bias");
     double num_params = ms_model_params(model).total;

@@ -24,7 +24,8 @@ typedef enum ms_activation {
 typedef enum ms_position_kind {
     MS_POSITION_ROTARY,
     MS_POSITION_LEARNED,
-    MS_POSITION_ALIBI
+    MS_POSITION_ALIBI,
+    MS_POSITION_NONE /* Nemotron-H: what mixes tokens in order knows where they are */
 } ms_position_kind;
 typedef enum ms_attention_kind {
     MS_ATTENTION_GQA,
@@ -36,11 +37,23 @@ typedef enum ms_router_kind {
     MS_ROUTER_SIGMOID /* DeepSeek-V3: sigmoid scores, correction bias for the choice, renormalised */
 } ms_router_kind;
 
-/* What distinguishes one layer from another; models have at most MS_MAX_LAYER_KINDS of them. */
+/* What mixes tokens in a layer. */
+typedef enum ms_mixer {
+    MS_MIXER_ATTENTION,
+    MS_MIXER_MAMBA, /* Mamba-2 (Dao and Gu 2024) */
+    MS_MIXER_NONE   /* the layer is an MLP alone */
+} ms_mixer;
+
+/* What distinguishes one layer from another; models have at most MS_MAX_LAYER_KINDS of them. A layer is a mixer and an MLP, or one of both. */
 typedef struct ms_layer_kind {
     bool moe;           /* the MLP is a mixture of experts */
+    bool no_mlp;        /* the layer is a mixer alone */
     long window_tokens; /* sliding-window attention; 0: full attention */
+    ms_mixer mixer;
 } ms_layer_kind;
+
+bool ms_layer_kind_equal(const ms_layer_kind *x, const ms_layer_kind *y);
+bool ms_layer_kind_has_dense_mlp(const ms_layer_kind *kind);
 
 #define MS_MAX_LAYER_KINDS 4
 
@@ -97,6 +110,14 @@ typedef struct ms_model {
             expert_bias; /* GPT-OSS: biases of the experts' products; what they move is priced, but they are not in programs */
     } moe;
 
+    struct { /* Mamba-2 mixers; num_heads is zero for models without */
+        long num_heads, head_dim;
+        long state_size;  /* of a head, for each of its head_dim channels */
+        long num_groups;  /* of heads that share what writes and reads their states */
+        long conv_kernel; /* taps of the causal convolution, which has a bias */
+        long chunk_size;  /* tokens that are attended to each other directly */
+    } mamba;
+
     int num_kinds;
     ms_layer_kind kinds[MS_MAX_LAYER_KINDS];
     unsigned char *kind_of_layer; /* (num_layers) index into kinds */
@@ -110,6 +131,7 @@ typedef struct ms_param_counts {
     double total;
     double embedding; /* token and learned position tables */
     double attention; /* projections and their biases; MLA included */
+    double mamba;     /* Mamba-2 mixers with their inner norms */
     double mlp;       /* dense MLPs and shared experts */
     double experts;   /* routed experts */
     double router;    /* router matrices and biases, shared-expert gates */
@@ -120,12 +142,25 @@ typedef struct ms_param_counts {
 
 ms_param_counts ms_model_params(const ms_model *model);
 
+/* Widths inside a Mamba-2 mixer: of its heads together; of what the convolution runs over, which is that and two states for each group; of the input
+ * projection, which gives a gate of the inner width, the convolution's channels, and a step for each head. Dao and Gu 2024 (arXiv 2405.21060) figure 6. */
+long ms_mamba_inner(const ms_model *model);
+long ms_mamba_channels(const ms_model *model);
+long ms_mamba_projected(const ms_model *model);
+
+/* Whether every layer is a mixer or an MLP alone, as a pattern with a letter for each makes them; otherwise none is. */
+bool ms_model_is_hybrid(const ms_model *model);
+
+/* Layers with this mixer. */
+long ms_model_mixers(const ms_model *model, ms_mixer mixer);
+
 /* Model FLOP for one token of training (forward and backward, no recomputation) at a sequence
  * length: 6 * (active parameters, less the token and position tables unless the token table is also the head)
  * plus 6 * L * heads * (head_dim + value_head_dim) * s for attention scores and values: `full`
  * counts all pairs, `causal` exactly half of them. In a layer whose sliding window w is shorter
- * than s, the pairs are those at most w apart: s becomes w (2 - w / s).
- * Source: PaLM (Chowdhery et al. 2022) appendix B; the window term is the area of the band. */
+ * than s, the pairs are those at most w apart: s becomes w (2 - w / s). A Mamba-2 layer adds 3 * 7 * inner width * state size for its recurrence.
+ * Source: PaLM (Chowdhery et al. 2022) appendix B; the window term is the area of the band; the recurrence as Megatron-LM training.py (mamba_layer_flops)
+ * counts it, quoted from memory. */
 typedef struct ms_flop_per_token {
     double causal_flop;
     double full_flop;

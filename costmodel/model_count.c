@@ -54,10 +54,17 @@ static double mla_params(const ms_model *model)
     return count;
 }
 
-/* Norms inside one layer: of width h, and those on queries and keys. */
-static double layer_norm_params(const ms_model *model, double norm_width)
+/* Norms before and after a layer's branches: a layer that is one branch has half of them. */
+static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 {
-    double count = (double)model->norms_per_layer * norm_width;
+    bool single = kind->no_mlp || kind->mixer == MS_MIXER_NONE;
+    return (single ? 0.5 : 1.0) * (double)model->norms_per_layer;
+}
+
+/* Norms inside one layer with attention: those on queries and keys. */
+static double attention_norm_params(const ms_model *model)
+{
+    double count = 0.0;
     if (model->qk_norm)
         count += 2.0 * (double)model->head_dim;
     if (model->attention ==
@@ -77,20 +84,40 @@ static double router_params(const ms_model *model)
     return count;
 }
 
-static double num_layers_of(const ms_model *model, bool moe)
+/* Both projections, the convolution with its bias, three numbers a head (decay, skip, bias of the step), and the inner norm: Dao and Gu 2024 (arXiv 2405.21060)
+ * section 7; Megatron-Core's MambaMixer. */
+static double mamba_params(const ms_model *model)
 {
-    double count = 0.0;
-    for (long i = 0; i < model->num_layers; i++)
-        count += model->kinds[model->kind_of_layer[i]].moe == moe ? 1.0 : 0.0;
-    return count;
+    double hidden = (double)model->hidden, inner = (double)ms_mamba_inner(model);
+    double channels = (double)ms_mamba_channels(model);
+    return hidden * ((double)ms_mamba_projected(model) + inner) +
+           channels * (double)(model->mamba.conv_kernel + 1) +
+           3.0 * (double)model->mamba.num_heads + inner;
+}
+
+/* Layers by what is in them. */
+typedef struct layer_counts {
+    double attention, mamba, dense_mlp, moe, norms;
+} layer_counts;
+
+static layer_counts count_layers(const ms_model *model)
+{
+    layer_counts n = {0};
+    for (long i = 0; i < model->num_layers; i++) {
+        const ms_layer_kind *kind = &model->kinds[model->kind_of_layer[i]];
+        n.attention += kind->mixer == MS_MIXER_ATTENTION ? 1.0 : 0.0;
+        n.mamba += kind->mixer == MS_MIXER_MAMBA ? 1.0 : 0.0;
+        n.dense_mlp += ms_layer_kind_has_dense_mlp(kind) ? 1.0 : 0.0;
+        n.moe += kind->moe ? 1.0 : 0.0;
+        n.norms += norms_around(model, kind);
+    }
+    return n;
 }
 
 ms_param_counts ms_model_params(const ms_model *model)
 {
     double hidden = (double)model->hidden;
-    double num_layers = (double)model->num_layers;
-    double num_dense = num_layers_of(model, false);
-    double num_moe = num_layers_of(model, true);
+    layer_counts n = count_layers(model);
     double norm_width = model->norm_bias ? 2.0 * hidden : hidden;
     double num_outer_norms =
         (model->final_norm ? 1.0 : 0.0) + (model->embedding_norm ? 1.0 : 0.0);
@@ -101,25 +128,26 @@ ms_param_counts ms_model_params(const ms_model *model)
     if (model->position == MS_POSITION_LEARNED)
         count.embedding += (double)model->max_positions * hidden;
     count.attention =
-        num_layers *
+        n.attention *
         (model->attention == MS_ATTENTION_MLA ? mla_params(model) : gqa_params(model));
-    count.norm =
-        num_layers * layer_norm_params(model, norm_width) + num_outer_norms * norm_width;
-    if (num_dense > 0.0)
-        count.mlp = num_dense * mlp_params(model, model->ffn_hidden);
+    if (n.mamba > 0.0)
+        count.mamba = n.mamba * mamba_params(model);
+    count.norm = n.attention * attention_norm_params(model) +
+                 (n.norms + num_outer_norms) * norm_width;
+    if (n.dense_mlp > 0.0)
+        count.mlp = n.dense_mlp * mlp_params(model, model->ffn_hidden);
     double one_expert = mlp_params(model, model->moe.ffn_hidden);
-    if (num_moe > 0.0) {
-        count.experts = num_moe * (double)model->moe.num_experts * one_expert;
-        count.router = num_moe * router_params(model);
+    if (n.moe > 0.0) {
+        count.experts = n.moe * (double)model->moe.num_experts * one_expert;
+        count.router = n.moe * router_params(model);
         if (model->moe.shared_ffn_hidden > 0)
-            count.mlp += num_moe * mlp_params(model, model->moe.shared_ffn_hidden);
+            count.mlp += n.moe * mlp_params(model, model->moe.shared_ffn_hidden);
     }
     if (!model->tied_embeddings)
         count.head = (double)model->vocab * (hidden + (model->head_bias ? 1.0 : 0.0));
-    count.total = count.embedding + count.attention + count.mlp + count.experts +
-                  count.router + count.norm + count.head;
-    count.active =
-        count.total - (num_moe > 0.0 ? num_moe * idle_experts * one_expert : 0.0);
+    count.total = count.embedding + count.attention + count.mamba + count.mlp +
+                  count.experts + count.router + count.norm + count.head;
+    count.active = count.total - (n.moe > 0.0 ? n.moe * idle_experts * one_expert : 0.0);
     return count;
 }
 
@@ -140,12 +168,16 @@ ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence
     if (model->tied_embeddings)
         multiplied += (double)model->vocab * (double)model->hidden;
     double num_pairs = 0.0;
-    for (long i = 0; i < model->num_layers; i++)
-        num_pairs += pairs_per_token(sequence_length,
-                                     model->kinds[model->kind_of_layer[i]].window_tokens);
+    for (long i = 0; i < model->num_layers; i++) {
+        const ms_layer_kind *kind = &model->kinds[model->kind_of_layer[i]];
+        if (kind->mixer == MS_MIXER_ATTENTION)
+            num_pairs += pairs_per_token(sequence_length, kind->window_tokens);
+    }
     double head_widths = (double)(model->head_dim + model->value_head_dim);
     double attention_flop = 6.0 * (double)model->num_heads * head_widths * num_pairs;
-    double matrix_flop = 6.0 * multiplied;
+    double scan_flop = 21.0 * (double)ms_model_mixers(model, MS_MIXER_MAMBA) *
+                       (double)ms_mamba_inner(model) * (double)model->mamba.state_size;
+    double matrix_flop = 6.0 * multiplied + scan_flop;
     return (ms_flop_per_token){.causal_flop = matrix_flop + attention_flop / 2.0,
                                .full_flop = matrix_flop + attention_flop};
 }

@@ -161,6 +161,28 @@ static bool has_experts(const ms_hf_config *config, long layer_idx)
     return config->moe_layer_freq == 0 || layer_idx % config->moe_layer_freq == 0;
 }
 
+/* Keys of what no letter asks for are there all the same. */
+static ms_status set_hybrid_layers(ms_ctx *cx, ms_hf_import *import)
+{
+    ms_model *model = &import->config.model;
+    ms_jval pattern;
+    if (!ms_json_member(cx, import->root, "hybrid_override_pattern", &pattern))
+        return missing_key(cx, import, "hybrid_override_pattern");
+    MS_TRY(ms_model_read_hybrid(cx, pattern, model));
+    bool any_moe = false, any_dense = false;
+    for (int i = 0; i < model->num_kinds; i++) {
+        any_moe = any_moe || model->kinds[i].moe;
+        any_dense = any_dense || ms_layer_kind_has_dense_mlp(&model->kinds[i]);
+    }
+    if (!any_moe)
+        memset(&model->moe, 0, sizeof model->moe);
+    if (!any_dense)
+        model->ffn_hidden = 0;
+    if (ms_model_mixers(model, MS_MIXER_MAMBA) == 0)
+        memset(&model->mamba, 0, sizeof model->mamba);
+    return MS_OK;
+}
+
 static ms_status set_layers(ms_ctx *cx, ms_hf_import *import)
 {
     ms_model *model = &import->config.model;
@@ -168,6 +190,8 @@ static ms_status set_layers(ms_ctx *cx, ms_hf_import *import)
         return ms_json_fail(cx, import->root, "%ld layers, must be at most %d",
                             model->num_layers, MS_MAX_MODEL_LAYERS);
     ms_model_clear_layers(cx, model);
+    if (import->config.hybrid)
+        return set_hybrid_layers(cx, import);
     long *windows = MS_NEW_ARRAY(cx->arena, model->num_layers, long);
     unsigned char *dense = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
     MS_TRY(read_windows(cx, import, windows));

@@ -283,6 +283,34 @@ static const ms_hf_key falcon_keys[] = {
     END,
 };
 
+/* Nemotron-H 8B and 56B have no experts, Nemotron 3 no other MLPs; `expand` is not what heads and their width are made of. */
+static const ms_hf_key nemotron_h_keys[] = {
+    SIZE_OR_NULL("num_key_value_heads", model.num_kv_heads, 8),
+    {"head_dim", "attention_head_dim", MS_HF_SIZE, MS_HF_DEFAULT, AT(model.head_dim), 1,
+     128, NULL},
+    SIZE_OR_NULL("intermediate_size", model.ffn_hidden, 0),
+    SIZE("mamba_num_heads", model.mamba.num_heads),
+    SIZE("mamba_head_dim", model.mamba.head_dim),
+    SIZE("ssm_state_size", model.mamba.state_size),
+    SIZE("n_groups", model.mamba.num_groups),
+    SIZE_DEFAULT("conv_kernel", model.mamba.conv_kernel, 4),
+    SIZE_DEFAULT("chunk_size", model.mamba.chunk_size, 128),
+    COUNT_OR_NULL("n_routed_experts", model.moe.num_experts, 0),
+    COUNT_OR_NULL("num_experts_per_tok", model.moe.top_k, 0),
+    COUNT_OR_NULL("moe_intermediate_size", model.moe.ffn_hidden, 0),
+    COUNT_OR_NULL("moe_shared_expert_intermediate_size", model.moe.shared_ffn_hidden, 0),
+    FLAG("norm_topk_prob", model.moe.norm_topk, true),
+    WORD("mlp_hidden_act", NULL, activation, "relu2"),
+    FLAG("attention_bias", attention_bias, false),
+    FLAG("mlp_bias", model.mlp_bias, false),
+    FLAG("use_bias", bias, false),
+    FLAG("use_conv_bias", conv_bias, true),
+    FLAG("tie_word_embeddings", model.tied_embeddings, false),
+    {"layer_norm_epsilon", "norm_eps", MS_HF_RATE, MS_HF_DEFAULT, AT(model.norm_epsilon),
+     0, 1e-5, NULL},
+    END,
+};
+
 /* ---- what must be calculated ---- */
 
 static ms_status finish_qwen(ms_ctx *cx, ms_hf_import *import)
@@ -375,6 +403,16 @@ static ms_status finish_falcon(ms_ctx *cx, ms_hf_import *import)
     return MS_OK;
 }
 
+static ms_status finish_nemotron_h(ms_ctx *cx, ms_hf_import *import)
+{
+    const ms_hf_config *config = &import->config;
+    if (config->bias)
+        return ms_json_fail(cx, import->root, "use_bias true is not supported");
+    if (!config->conv_bias)
+        return ms_json_fail(cx, import->root, "use_conv_bias false is not supported");
+    return MS_OK;
+}
+
 /* ---- families ---- */
 
 /* RMS norms before attention and MLP, gated MLP, rotary positions. */
@@ -445,6 +483,17 @@ const ms_hf_family ms_hf_families[] = {
      {opt_keys},
      {.model = {LIKE_GPT, .position = MS_POSITION_LEARNED}},
      finish_opt},
+    {"nemotron_h",
+     {core_keys, nemotron_h_keys},
+     {.model = {.norm = MS_NORM_RMS,
+                .norms_per_layer = 2,
+                .final_norm = true,
+                .activation = MS_ACT_RELU2,
+                .position = MS_POSITION_NONE,
+                .rotary_base = 10000.0,
+                .moe = {.router = MS_ROUTER_SIGMOID, .router_bias = true}},
+      .hybrid = true},
+     finish_nemotron_h},
     {"falcon", {falcon_keys}, {.model = {LIKE_GPT}}, finish_falcon},
     {NULL, {NULL}, {.model = {.name = NULL}}, NULL},
 };

@@ -31,6 +31,9 @@ typedef struct ms_hf_config {
     long num_parallel_norms;
     long word_embed_dim; /* OPT */
     bool norm_before, norm_affine, removed_final_norm;
+
+    bool hybrid; /* the class has a letter a layer: "hybrid_override_pattern" */
+    bool conv_bias;
 } ms_hf_config;
 
 typedef enum ms_hf_need {

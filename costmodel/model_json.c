@@ -9,7 +9,7 @@
 const char *const ms_norm_words[] = {"rms", "layer", NULL};
 const char *const ms_activation_words[] = {"swiglu", "geglu", "gelu",
                                            "relu",   "relu2", NULL};
-const char *const ms_position_words[] = {"rotary", "learned", "alibi", NULL};
+const char *const ms_position_words[] = {"rotary", "learned", "alibi", "none", NULL};
 const char *const ms_router_words[] = {"softmax-topk", "topk-softmax", "sigmoid", NULL};
 
 /* Choices are written through an int. */
@@ -100,6 +100,9 @@ static const ms_field file_fields[] = {
     FLAG("gelu_tanh", AT(model.gelu_tanh), false, "GELU by its approximation with tanh"),
     PART("mla", "multi-head latent attention"),
     PART("moe", "mixture of experts"),
+    PART("mamba", "Mamba-2 mixers"),
+    PART("hybrid_override_pattern",
+         "a letter a layer: M Mamba-2, * attention, - MLP, E experts"),
     PART("layer_pattern", "runs of equal layers, repeated until all layers are covered"),
     {0},
 };
@@ -126,6 +129,17 @@ static const ms_field moe_fields[] = {
     WORD("router", AT(model.moe.router), ms_router_words, true, "kind of router"),
     FLAG("router_bias", AT(model.moe.router_bias), false, "a correction bias per expert"),
     FLAG("norm_topk", AT(model.moe.norm_topk), true, "weights of the chosen sum to 1"),
+    {0},
+};
+
+static const ms_field mamba_fields[] = {
+    SIZE("mamba_num_heads", AT(model.mamba.num_heads), true, 1, "heads"),
+    SIZE("mamba_head_dim", AT(model.mamba.head_dim), true, 1, "channels of a head"),
+    SIZE("ssm_state_size", AT(model.mamba.state_size), true, 1, "state of a channel"),
+    SIZE("n_groups", AT(model.mamba.num_groups), true, 1,
+         "groups of heads that share input and output of their states"),
+    SIZE("conv_kernel", AT(model.mamba.conv_kernel), true, 1, "taps of the convolution"),
+    SIZE("chunk_size", AT(model.mamba.chunk_size), true, 1, "tokens of a chunk"),
     {0},
 };
 
@@ -187,8 +201,15 @@ static ms_status read_layers(ms_ctx *cx, ms_jval root, ms_model *model)
 {
     ms_jval pattern;
     ms_model_clear_layers(cx, model);
-    if (ms_json_member(cx, root, "layer_pattern", &pattern))
+    if (ms_json_member(cx, root, "layer_pattern", &pattern)) {
+        if (ms_json_member(cx, root, "hybrid_override_pattern", &pattern))
+            return ms_json_fail(cx, pattern,
+                                "\"hybrid_override_pattern\" and \"layer_pattern\" "
+                                "cannot both be given");
         return read_pattern(cx, pattern, model);
+    }
+    if (ms_json_member(cx, root, "hybrid_override_pattern", &pattern))
+        return ms_model_read_hybrid(cx, pattern, model);
     ms_layer_kind kind = {.moe = model->moe.num_experts > 0};
     for (long i = 0; i < model->num_layers; i++)
         ms_model_set_layer(model, i, kind);
@@ -246,6 +267,8 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     MS_TRY(read_mla(cx, root, file));
     if (ms_json_member(cx, root, "moe", &part))
         MS_TRY(ms_json_read(cx, part, moe_fields, file));
+    if (ms_json_member(cx, root, "mamba", &part))
+        MS_TRY(ms_json_read(cx, part, mamba_fields, file));
     MS_TRY(read_layers(cx, root, model));
     MS_TRY(ms_model_check(cx, model, ms_json_loc(cx, root)));
     *out = *model;
@@ -286,6 +309,27 @@ static void write_moe(ms_jout *out, const ms_model *model)
     if (model->moe.expert_bias)
         ms_jout_bool_field(out, "expert_bias", true);
     ms_jout_end_object(out);
+}
+
+static void write_mamba(ms_jout *out, const ms_model *model)
+{
+    ms_jout_key(out, "mamba");
+    ms_jout_begin_object(out);
+    write_size(out, "mamba_num_heads", model->mamba.num_heads);
+    write_size(out, "mamba_head_dim", model->mamba.head_dim);
+    write_size(out, "ssm_state_size", model->mamba.state_size);
+    write_size(out, "n_groups", model->mamba.num_groups);
+    write_size(out, "conv_kernel", model->mamba.conv_kernel);
+    write_size(out, "chunk_size", model->mamba.chunk_size);
+    ms_jout_end_object(out);
+}
+
+static void write_hybrid(ms_jout *out, const ms_model *model)
+{
+    ms_arena *scratch = ms_arena_open();
+    ms_jout_text_field(out, "hybrid_override_pattern",
+                       ms_model_hybrid_text(scratch, model));
+    ms_arena_close(scratch);
 }
 
 /* The runs of equal layers, each written once, from first to last. */
@@ -355,7 +399,12 @@ static void write_architecture(ms_jout *out, const ms_model *model)
         write_mla(out, model);
     if (model->moe.num_experts > 0)
         write_moe(out, model);
-    write_pattern(out, model);
+    if (model->mamba.num_heads > 0)
+        write_mamba(out, model);
+    if (ms_model_is_hybrid(model))
+        write_hybrid(out, model);
+    else
+        write_pattern(out, model);
     ms_jout_end_object(out);
 }
 
@@ -366,6 +415,7 @@ static void write_params(ms_jout *out, const ms_model *model)
     ms_jout_number_field(out, "total", params.total);
     ms_jout_number_field(out, "embedding", params.embedding);
     ms_jout_number_field(out, "attention", params.attention);
+    ms_jout_number_field(out, "mamba", params.mamba);
     ms_jout_number_field(out, "mlp", params.mlp);
     ms_jout_number_field(out, "experts", params.experts);
     ms_jout_number_field(out, "router", params.router);

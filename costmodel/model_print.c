@@ -41,6 +41,17 @@ static void print_attention(FILE *out, const ms_model *model)
             model->qkv_bias ? ", biased" : "");
 }
 
+static void print_mamba(FILE *out, const ms_model *model)
+{
+    if (model->mamba.num_heads == 0)
+        return;
+    print_row(out, "Mamba-2");
+    fprintf(out, "%ld heads of %ld, states of %ld, %ld group%s, chunks of %ld tokens\n",
+            model->mamba.num_heads, model->mamba.head_dim, model->mamba.state_size,
+            model->mamba.num_groups, model->mamba.num_groups == 1 ? "" : "s",
+            model->mamba.chunk_size);
+}
+
 static void print_mlp(FILE *out, const ms_model *model)
 {
     const char *activation = ms_activation_words[model->activation];
@@ -63,7 +74,16 @@ static void print_mlp(FILE *out, const ms_model *model)
             model->moe.norm_topk ? ", weights renormalised" : "");
 }
 
-/* "61: 3 dense, 58 with experts" */
+static const char *single_word(const ms_layer_kind *kind)
+{
+    if (kind->mixer == MS_MIXER_MAMBA)
+        return "Mamba-2";
+    if (kind->mixer == MS_MIXER_ATTENTION)
+        return "attention";
+    return kind->moe ? "with experts" : "MLP";
+}
+
+/* "61: 3 dense, 58 with experts"; "52: 23 Mamba-2, 23 with experts, 6 attention" */
 static void print_layers(FILE *out, const ms_model *model)
 {
     print_row(out, "layers");
@@ -77,6 +97,10 @@ static void print_layers(FILE *out, const ms_model *model)
         if (model->num_kinds == 1 && !mixed && kind->window_tokens == 0)
             continue;
         fprintf(out, "%s %ld", k == 0 ? ":" : ",", count);
+        if (ms_model_is_hybrid(model)) {
+            fprintf(out, " %s", single_word(kind));
+            continue;
+        }
         if (mixed)
             fprintf(out, " %s", kind->moe ? "with experts" : "dense");
         if (kind->window_tokens > 0)
@@ -93,10 +117,12 @@ static void print_architecture(FILE *out, const ms_model *model)
     print_row(out, "hidden");
     fprintf(out, "%ld\n", model->hidden);
     print_attention(out, model);
+    print_mamba(out, model);
     print_mlp(out, model);
     print_row(out, "norms");
     fprintf(out, "%s, %ld per layer%s%s\n", ms_norm_words[model->norm],
-            model->norms_per_layer,
+            ms_model_is_hybrid(model) ? model->norms_per_layer / 2
+                                      : model->norms_per_layer,
             model->parallel_block ? ", attention and MLP in parallel" : "",
             model->embedding_norm ? ", one after the embedding" : "");
     print_row(out, "vocabulary");
@@ -123,6 +149,7 @@ static void print_params(FILE *out, const ms_model *model)
     fprintf(out, "\nparameters\n");
     print_count(out, "embedding", params.embedding, params.total);
     print_count(out, "attention", params.attention, params.total);
+    print_count(out, "Mamba-2", params.mamba, params.total);
     print_count(out, "MLP", params.mlp, params.total);
     print_count(out, "experts", params.experts, params.total);
     print_count(out, "router", params.router, params.total);

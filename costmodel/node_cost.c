@@ -174,6 +174,27 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
     };
 }
 
+/* ---- scans ---- */
+
+ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node)
+{
+    const ms_model *model = program->model;
+    double heads = ms_tensor_local_size(program, node->in[3], MS_DIM_MAMBA_HEADS);
+    double share = heads / (double)model->mamba.num_heads;
+    return (ms_scan_shape){
+        .tokens = ms_tensor_local_size(program, node->in[0], MS_DIM_BATCH) *
+                  ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE),
+        .heads = heads,
+        .head_dim = (double)model->mamba.head_dim,
+        .state_size = (double)model->mamba.state_size,
+        .groups = share * (double)model->mamba.num_groups,
+        .chunk_tokens =
+            ms_min((double)model->mamba.chunk_size, program->size[MS_DIM_SEQUENCE - '0']),
+        .element_bytes = program->tensors[node->in[0]].element_bytes,
+        .backward = node->op == MS_OP_SCAN_GRAD,
+    };
+}
+
 double ms_node_flop(const ms_program *program, const ms_node *node)
 {
     ms_gemm_shape shape;
@@ -185,6 +206,9 @@ double ms_node_flop(const ms_program *program, const ms_node *node)
     case MS_OP_ATTENTION:
     case MS_OP_ATTENTION_GRAD:
         return attention_flop(program, node);
+    case MS_OP_SCAN:
+    case MS_OP_SCAN_GRAD:
+        return ms_scan_flop(ms_node_scan(program, node));
     default:
         return 0.0;
     }
@@ -207,7 +231,8 @@ double ms_node_traffic_bytes(const ms_program *program, const ms_node *node)
 bool ms_op_is_pointwise(ms_op op)
 {
     return op != MS_OP_EINSUM && op != MS_OP_GROUPED && op != MS_OP_ATTENTION &&
-           op != MS_OP_ATTENTION_GRAD && op != MS_OP_REDISTRIBUTE && op != MS_OP_EXCHANGE;
+           op != MS_OP_ATTENTION_GRAD && op != MS_OP_SCAN && op != MS_OP_SCAN_GRAD &&
+           op != MS_OP_REDISTRIBUTE && op != MS_OP_EXCHANGE;
 }
 
 double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node)

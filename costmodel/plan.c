@@ -20,9 +20,9 @@ const char *const ms_recompute_names[] = {"none", "selective", "per-op",
                                           "full", "auto",      NULL};
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
-const char *const ms_refusal_names[] = {"legal",    "ranks", "heads",   "ffn",
-                                        "sequence", "batch", "experts", "layers",
-                                        "schedule", "zero",  "order",   NULL};
+const char *const ms_refusal_names[] = {
+    "legal",   "ranks",  "heads",    "mamba", "ffn",   "sequence", "batch",
+    "experts", "layers", "schedule", "zero",  "order", NULL};
 
 /* PyTorch's class names with and without "Schedule", Megatron-LM's options and functions, the papers' names. Hyphens, underscores and letter
  * case do not count. */
@@ -354,12 +354,20 @@ static bool heads_divide(const ms_plan *plan, const ms_model *model)
            (ranks == plan->size[MS_TP] && ms_plan_copies_kv_heads(plan, model));
 }
 
+/* Each rank holds whole groups; a state cannot be handed from one part of a sequence to the next here. */
+static bool mamba_divides(const ms_plan *plan, const ms_model *model)
+{
+    return model->mamba.num_heads == 0 ||
+           (plan->size[MS_CP] == 1 &&
+            divides(plan->size[MS_TP], model->mamba.num_groups));
+}
+
 static bool has_dense_mlp(const ms_model *model)
 {
     if (model->moe.num_experts == 0)
         return true;
     for (int i = 0; i < model->num_kinds; i++)
-        if (!model->kinds[i].moe)
+        if (ms_layer_kind_has_dense_mlp(&model->kinds[i]))
             return true;
     return false;
 }
@@ -373,7 +381,6 @@ static bool ffn_divides(const ms_plan *plan, const ms_model *model)
                                            divides(plan->etp, model->moe.ffn_hidden));
 }
 
-/* A part of the sequence per cp rank (two with head-tail balance), each divided by tp again. */
 /* Experts take the tokens of each tp rank apart, as sequence parallelism does. */
 static bool splits_sequence(const ms_plan *plan, const ms_model *model)
 {
@@ -534,6 +541,8 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model)
         return MS_REFUSE_RANKS;
     if (!heads_divide(plan, model))
         return MS_REFUSE_HEADS;
+    if (!mamba_divides(plan, model))
+        return MS_REFUSE_MAMBA;
     if (!experts_divide(plan, model))
         return MS_REFUSE_EXPERTS;
     if (!ffn_divides(plan, model))

@@ -143,6 +143,7 @@ typedef enum ms_refusal {
     MS_LEGAL,
     MS_REFUSE_RANKS, /* product of axes differs from gpus */
     MS_REFUSE_HEADS, /* heads not divisible by tp (tp cp with ulysses), or kv heads neither divisible by it nor, without ulysses, a divisor of it */
+    MS_REFUSE_MAMBA, /* groups of Mamba-2 heads not divisible by tp, or cp more than 1: its exchange of heads is not priced */
     MS_REFUSE_FFN,   /* ffn width not divisible by tp or etp */
     MS_REFUSE_SEQUENCE, /* sequence longer than learned positions, or not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance; cp with ulysses) */
     MS_REFUSE_BATCH,    /* global batch not divisible by data parallel * microbatch */

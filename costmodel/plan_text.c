@@ -59,6 +59,18 @@ static ms_status fail_heads(ms_ctx *cx, const ms_plan *plan, const ms_model *mod
     return status;
 }
 
+static ms_status fail_mamba(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                            ms_loc loc)
+{
+    if (plan->size[MS_CP] > 1)
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "cp %ld: context parallelism of Mamba-2 layers is not priced",
+                       plan->size[MS_CP]);
+    return ms_fail(cx, MS_EINPUT, loc,
+                   "%ld groups of Mamba-2 heads cannot be divided by tp %ld",
+                   model->mamba.num_groups, plan->size[MS_TP]);
+}
+
 static ms_status fail_ffn(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                           ms_loc loc)
 {
@@ -207,6 +219,8 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
         return fail_ranks(cx, plan, loc);
     case MS_REFUSE_HEADS:
         return fail_heads(cx, plan, model, loc);
+    case MS_REFUSE_MAMBA:
+        return fail_mamba(cx, plan, model, loc);
     case MS_REFUSE_FFN:
         return fail_ffn(cx, plan, model, loc);
     case MS_REFUSE_SEQUENCE:

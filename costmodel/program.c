@@ -23,6 +23,8 @@ const char *const ms_op_names[] = {
     "exchange",     "grouped",
     "unpermute",    "unpermute-grad",
     "gate",         "gate-grad",
+    "scan",         "scan-grad",
+    "group-norm",   "group-norm-grad",
     "redistribute", "adam",
     NULL,
 };
@@ -106,6 +108,11 @@ static void set_model_sizes(ms_program *program)
         {MS_DIM_KV_UP, model->mla.nope_head_dim + model->value_head_dim},
         {MS_DIM_POSITIONS, model->max_positions},
         {MS_DIM_ONE, 1},
+        {MS_DIM_MAMBA_PROJECTED, ms_mamba_projected(model)},
+        {MS_DIM_MAMBA_CHANNELS, ms_mamba_channels(model)},
+        {MS_DIM_MAMBA_INNER, ms_mamba_inner(model)},
+        {MS_DIM_MAMBA_HEADS, model->mamba.num_heads},
+        {MS_DIM_MAMBA_TAPS, model->mamba.conv_kernel},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         set_size(program, sizes[i].letter, (double)sizes[i].size);

@@ -17,6 +17,7 @@
 #include "costmodel/model.h"
 #include "costmodel/placement.h"
 #include "costmodel/plan.h"
+#include "costmodel/scan_cost.h"
 
 #define MS_MAX_DIMS     4
 #define MS_MAX_OPERANDS 8
@@ -46,7 +47,13 @@ enum {
     MS_DIM_KEYS =
         't', /* keys of unfused attention scores: as long as 's', never sharded */
     MS_DIM_POSITIONS = 'p', /* rows of learned positions */
-    MS_DIM_ONE = '1'        /* a single column (shared-expert gate); its size is 1 */
+    MS_DIM_MAMBA_PROJECTED =
+        'I', /* what a Mamba-2 input projection gives: ms_mamba_projected */
+    MS_DIM_MAMBA_CHANNELS = 'X', /* of them, what its convolution runs over */
+    MS_DIM_MAMBA_INNER = 'D',
+    MS_DIM_MAMBA_HEADS = 'M',
+    MS_DIM_MAMBA_TAPS = 'K',
+    MS_DIM_ONE = '1' /* a single column (shared-expert gate); its size is 1 */
 };
 
 typedef enum ms_mesh_kind {
@@ -143,6 +150,15 @@ typedef enum ms_op {
     MS_OP_GATE,
     /* in x, gate, gout; out gx, ggate (summed over the last dim). */
     MS_OP_GATE_GRAD,
+    /* A Mamba-2 mixer between its projections, in chunks (Dao and Gu 2024, section 6): in projected[bsI], taps[XK] and bias[X] of the convolution, log of the decay[M], skip[M],
+     * bias of the step[M]; out y[bsD], gated, and y before the gate, which the fused kernel keeps for its backward. Never executed. */
+    MS_OP_SCAN,
+    /* in the inputs of SCAN, its y before the gate, gy; out their gradients. */
+    MS_OP_SCAN_GRAD,
+    /* An RMS norm of each group of Mamba-2 heads: in y[bsD], weight[D]. Never executed. */
+    MS_OP_GROUP_NORM,
+    /* in y, weight, gout; out gy, gweight. */
+    MS_OP_GROUP_NORM_GRAD,
     /* Changes the placement of in0 on one mesh axis: attributes axis, from, to. Shard->Replicate all-gather, partial->Replicate
      * all-reduce, partial->Shard reduce-scatter, Replicate->Shard a local slice, Shard->Shard all-to-all. */
     MS_OP_REDISTRIBUTE,
@@ -252,11 +268,14 @@ ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node);
 /* The shape by which an ATTENTION or ATTENTION_GRAD node is priced. */
 ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *node);
 
-/* FLOP that one rank executes for a node (multiply-add is 2): matrix products and attention only; causal pairs exactly, s(s+1)/2 over cp. */
+/* The shape by which a SCAN or SCAN_GRAD node is priced. */
+ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
+
+/* FLOP that one rank executes for a node (multiply-add is 2): matrix products, attention and scans only; causal pairs exactly, s(s+1)/2 over cp. */
 double ms_node_flop(const ms_program *program, const ms_node *node);
 /* HBM traffic of a node that is no matrix product: operands read and results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
-/* Everything but products, attention and what moves between ranks. */
+/* Everything but products, attention, scans and what moves between ranks. */
 bool ms_op_is_pointwise(ms_op op);
 /* The same as rates of single operations count it: of tables only the rows in use, as of the gradient of an embedding. */
 double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);

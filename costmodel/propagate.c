@@ -92,6 +92,9 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
         return 0; /* every query needs all keys before it */
     if (has(operand, letter))
         return letter;
+    if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
+        return operand
+            ->dims[strlen(operand->dims) == 3 ? 2 : 0]; /* its heads and groups */
     if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS &&
         has(operand, MS_DIM_KV_HEADS))
         return MS_DIM_KV_HEADS; /* whole groups of query heads go with their key head */
@@ -118,6 +121,8 @@ static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char lette
     case MS_OP_MLA_KEYS:
     case MS_OP_PERMUTE:
         return letter == lead->dims[rank - 1];
+    case MS_OP_SCAN: /* states go from token to token */
+        return letter == MS_DIM_SEQUENCE;
     default:
         return false;
     }

@@ -60,7 +60,8 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
     case MS_RECOMPUTE_PER_OP:
         return per_op_keeps(b, producer);
     case MS_RECOMPUTE_SELECTIVE:
-        if (node->op == MS_OP_NORM || node->op == MS_OP_ACTIVATION)
+        if (node->op == MS_OP_NORM || node->op == MS_OP_GROUP_NORM ||
+            node->op == MS_OP_ACTIVATION)
             return false;
         if (node->op == MS_OP_ATTENTION && output_index(node, tensor) == 2)
             return false;

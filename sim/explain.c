@@ -24,6 +24,16 @@ static ms_explain_part *find_part(ms_explanation *e, const ms_held_part *held)
     return NULL;
 }
 
+/* Of a model whose layers are a mixer or an MLP each. */
+static const char *single_name(const ms_layer_kind *kind)
+{
+    if (kind->mixer == MS_MIXER_MAMBA)
+        return "layer.mamba";
+    if (kind->mixer == MS_MIXER_ATTENTION)
+        return "layer.attention";
+    return kind->moe ? "layer.experts" : "layer.mlp";
+}
+
 /* "layer" alone, or what sets it apart: dense or experts, a window, how it is recomputed. */
 static const char *layer_name(ms_arena *arena, const ms_explanation *e,
                               const ms_held_part *held)
@@ -38,7 +48,9 @@ static const char *layer_name(ms_arena *arena, const ms_explanation *e,
         windows =
             windows || model->kinds[i].window_tokens != model->kinds[0].window_tokens;
     }
-    if (mixed)
+    if (ms_model_is_hybrid(model))
+        name = single_name(kind);
+    else if (mixed)
         name = ms_arena_printf(arena, "%s.%s", name, kind->moe ? "experts" : "dense");
     if (windows)
         name = ms_arena_printf(arena, "%s.%s", name,

@@ -9,7 +9,7 @@
 /* A part of the model with the program that its costs come from. */
 typedef struct ms_explain_part {
     const char *
-        name; /* "embedding", "layer" ("layer.dense", "layer.experts", ... of several kinds), "head" */
+        name; /* "embedding", "layer" ("layer.dense", "layer.experts", "layer.mamba", ... of several kinds), "head" */
     ms_held_part held;
     const ms_program *program; /* for all data-parallel ranks of the plan */
     long

@@ -219,7 +219,12 @@ static const char *letter_name(char letter)
                  {MS_DIM_ROPE, "rotary key"},
                  {MS_DIM_KV_UP, "key and value"},
                  {MS_DIM_KEYS, "keys"},
-                 {MS_DIM_POSITIONS, "positions"}};
+                 {MS_DIM_POSITIONS, "positions"},
+                 {MS_DIM_MAMBA_PROJECTED, "Mamba-2 projected"},
+                 {MS_DIM_MAMBA_CHANNELS, "Mamba-2 channels"},
+                 {MS_DIM_MAMBA_INNER, "Mamba-2 width"},
+                 {MS_DIM_MAMBA_HEADS, "Mamba-2 heads"},
+                 {MS_DIM_MAMBA_TAPS, "taps"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].letter == letter)
             return names[i].name;

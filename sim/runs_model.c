@@ -295,6 +295,8 @@ static ms_layer_kind layer_of(const ms_model *base, ms_model_style style,
         return (ms_layer_kind){.moe = i % 2 == 1, .window_tokens = i % 4 == 3 ? 0 : 8192};
     long like = i < base->num_layers ? i : base->num_layers - 1;
     ms_layer_kind kind = base->kinds[base->kind_of_layer[like]];
+    if (ms_model_is_hybrid(base)) /* its pattern starts again */
+        return base->kinds[base->kind_of_layer[i % base->num_layers]];
     if (model->moe.num_experts == 0)
         kind.moe = false;
     else if (base->moe.num_experts == 0)
@@ -310,9 +312,7 @@ static void set_layers(ms_ctx *cx, const ms_model *base, ms_model_style style,
     for (long i = 0; i < model->num_layers; i++) {
         ms_layer_kind kind = layer_of(base, style, model, i);
         int at = 0;
-        while (at < model->num_kinds &&
-               (model->kinds[at].moe != kind.moe ||
-                model->kinds[at].window_tokens != kind.window_tokens))
+        while (at < model->num_kinds && !ms_layer_kind_equal(&model->kinds[at], &kind))
             at++;
         model->kinds[at] = kind;
         model->num_kinds += at == model->num_kinds;

@@ -6,7 +6,10 @@
 /* ---- models ---- */
 
 /* Neither stated by their rows nor known here: with "incomplete" such a row does not count as complete. */
-#define MAMBA "incomplete: architecture, with Mamba layers, which are not modelled"
+#define UNKNOWN "incomplete: architecture of a model that is not known here"
+#define OTHER_STATES                                                                     \
+    "incomplete: architecture, with state-space or linear-attention layers other than "  \
+    "Mamba-2"
 
 #define SHAPES(text, file)                                                               \
     {                                                                                    \
@@ -23,14 +26,18 @@ static const ms_known_model known_models[] = {
     SHAPES("nemotron38b", "nemotron-3-8b"),
     SHAPES("nemotron8b", "nemotron-3-8b"),
     SHAPES("llama3.1nemotron70b", "llama-3.1-70b"),
-    {.pattern = "nemotron3", .unsupported = MAMBA},
-    {.pattern = "nemotronv3", .unsupported = MAMBA},
-    {.pattern = "nemotronh", .unsupported = MAMBA},
-    {.pattern = "nemotronnano", .unsupported = MAMBA},
-    {.pattern = "mamba", .unsupported = MAMBA},
-    {.pattern = "jamba", .unsupported = MAMBA},
-    {.pattern = "zamba", .unsupported = MAMBA},
-    {.pattern = "qwen3next", .unsupported = MAMBA},
+    SHAPES("nemotron3nano", "nemotron-3-nano-30b-a3b"),
+    SHAPES("nemotronv3nano", "nemotron-3-nano-30b-a3b"),
+    SHAPES("nemotronh8b", "nemotron-h-8b"),
+    SHAPES("nemotronh56b", "nemotron-h-56b"),
+    {.pattern = "nemotron3", .unsupported = UNKNOWN},
+    {.pattern = "nemotronv3", .unsupported = UNKNOWN},
+    {.pattern = "nemotronh", .unsupported = UNKNOWN},
+    {.pattern = "nemotronnano", .unsupported = UNKNOWN},
+    {.pattern = "mamba", .unsupported = OTHER_STATES},
+    {.pattern = "jamba", .unsupported = OTHER_STATES},
+    {.pattern = "zamba", .unsupported = OTHER_STATES},
+    {.pattern = "qwen3next", .unsupported = OTHER_STATES},
     {.pattern = "nemotron", .base = "nemotron-4-15b", .vocab = 256000},
     SHAPES("gptoss20b", "gpt-oss-20b"),
     SHAPES("gptoss120b", "gpt-oss-120b"),

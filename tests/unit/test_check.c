@@ -231,7 +231,8 @@ static void accept_model(ms_ctx *cx, const ms_model *model)
         long tp = i % 4 == 0 ? 1 : 8;
         while (model->num_heads % tp != 0 || model->num_kv_heads % tp != 0)
             tp /= 2;
-        ms_program_key key = {.cp = (short)(i % 4 < 2 ? 1 : 2),
+        bool splits_sequence = i % 4 >= 2 && model->mamba.num_heads == 0;
+        ms_program_key key = {.cp = (short)(splits_sequence ? 2 : 1),
                               .tp = (short)tp,
                               .ep = (short)(model->moe.num_experts > 0 && tp > 1 ? 4 : 1),
                               .etp = 1,

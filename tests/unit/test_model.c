@@ -89,7 +89,7 @@ static void other_totals_stay_as_they_are(void **state)
 }
 
 /* In billions, as their papers and cards print them: arXiv 2104.04473 table 1, 2205.05198 table 3, 2204.02311 table 1, 2402.16819 (12.5 + 3.2 of embeddings),
- * 2406.11704 (331.6 + 9.4), 2205.01068, and gpt-oss (20.9 and 116.8), Grok-1 (314) and the Playbook (8.86, 80.0). */
+ * 2406.11704 (331.6 + 9.4), 2205.01068, 2504.03624 (8 and 56), the card of Nemotron 3 Nano, and gpt-oss (20.9 and 116.8), Grok-1 (314) and the Playbook (8.86, 80.0). */
 static void totals_are_those_of_the_papers(void **state)
 {
     (void)state;
@@ -121,6 +121,9 @@ static void totals_are_those_of_the_papers(void **state)
         {"playbook-8b", 8.86, 0.001},
         {"playbook-80b", 80.0, 0.001},
         {"internlm-20b", 20.0, 0.006},
+        {"nemotron-3-nano-30b-a3b", 31.6, 0.001},
+        {"nemotron-h-8b", 8.1, 0.001},
+        {"nemotron-h-56b", 56.3, 0.001},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         ASSERT_NEAR(ms_model_params(load(known[i].name)).total / 1e9, known[i].billions,
@@ -147,8 +150,8 @@ static void kinds_of_parameters_sum_to_the_total(void **state)
         const ms_model *model = load(names[i]);
         ASSERT_TEXT(model->name, names[i]);
         ms_param_counts p = ms_model_params(model);
-        ASSERT_NEAR(p.embedding + p.attention + p.mlp + p.experts + p.router + p.norm +
-                        p.head,
+        ASSERT_NEAR(p.embedding + p.attention + p.mamba + p.mlp + p.experts + p.router +
+                        p.norm + p.head,
                     p.total, 0.0);
         assert_true(p.active <= p.total && p.active > 0.0);
         assert_true((p.active < p.total) == (model->moe.num_experts > 0));

@@ -42,6 +42,8 @@ static void totals_are_those_of_the_checkpoints(void **state)
         {"opt-125m", 125239296.0},
         {"falcon-7b", 6921720704.0},
         {"falcon-40b", 41303293952.0},
+        {"nemotron-3-nano-30b-a3b", 31577940288.0},
+        {"nemotron-h-8b", 8100852736.0},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         double total = ms_model_params(load(known[i].name)).total;
