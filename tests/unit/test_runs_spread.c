@@ -64,7 +64,7 @@ static void fitted_runs_are_judged_without_their_source(void **state)
     m.list.runs = m.runs;
     ms_run_score known[RUNS];
     memcpy(known, m.scores, sizeof known);
-    ms_error_spread spread = ms_runs_spread_make(arena, &m.list, m.scores, known);
+    ms_error_spread spread = ms_runs_spread_make(arena, &m.list, MS_MEASURED_STEP, m.scores, known);
     for (int i = 0; i < RUNS; i++) {
         const ms_error_class without = {m.runs[i].plan.stack, 8, m.runs[i].source};
         ms_error_interval want = ms_error_spread_interval(&spread, &without);
@@ -72,11 +72,11 @@ static void fitted_runs_are_judged_without_their_source(void **state)
         ASSERT_NEAR(m.scores[i].step_high_s, want.high_frac, 1e-12);
     }
     m.runs[0].id = "new"; /* its source is known, and it was not fitted */
-    ms_runs_spread_apply(&m.list, &spread, m.scores);
+    ms_runs_spread_apply(&m.list, &spread, MS_MEASURED_STEP, m.scores);
     const ms_error_class with = {m.runs[0].plan.stack, 8, NULL};
     ASSERT_NEAR(m.scores[0].step_high_s,
                 ms_error_spread_interval(&spread, &with).high_frac, 1e-12);
-    assert_true(ms_runs_interval_score(&m.list, known) > 0.0);
+    assert_true(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, known) > 0.0);
 }
 
 /* A width of log 2, and log 2 outside, of which a twentieth may be there. */
@@ -91,10 +91,10 @@ static void scores_are_width_and_misses(void **state)
         m.scores[i].step_high_s = 2.0;
         m.runs[i].measured_step_s = i == 2 ? 4.0 : 1.5;
     }
-    ASSERT_NEAR(ms_runs_interval_score(&m.list, m.scores), log(2.0) * (1.0 + 20.0 / 3.0),
+    ASSERT_NEAR(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, m.scores), log(2.0) * (1.0 + 20.0 / 3.0),
                 1e-12);
     m.scores[2].step_low_s = (double)NAN;
-    ASSERT_NEAR(ms_runs_interval_score(&m.list, m.scores), log(2.0), 1e-12);
+    ASSERT_NEAR(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, m.scores), log(2.0), 1e-12);
 }
 
 static const char *const constants =
