@@ -377,6 +377,11 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
                             .backward_input = rounded(sum.backward_input, whole),
                             .backward_weight = rounded(sum.backward_weight, whole)};
     shape.weight_share = ms_min(rounded(delayed_bytes, saved_bytes), 1.0);
+    const ms_tensor_bytes *head = &bills->head.memory.delayed;
+    shape.head_share =
+        nearbyint(16.0 * shape.num_ranks *
+                  (head->activation_bytes + head->logits_bytes) / saved_bytes) /
+        16.0;
     return shape;
 }
 

@@ -47,7 +47,7 @@ typedef struct ms_bill_key {
     short tp, cp, ep, etp;
     int microbatch;
     bool sequence_parallel, loss_parallel, cp_unbalanced;
-    bool holds_gathers; /* ms_stack_holds_gathers */
+    bool holds_gathers; /* ms_plan_holds_gathers */
     unsigned char cp_method;
 } ms_bill_key;
 
