@@ -79,12 +79,11 @@ static void print_list(FILE *out, ms_arena *arena, const fitted_list *list)
     print_constants(out, arena, &list->fit);
     if (!list->holds_out)
         return;
-    if (list->fit.measurement == MS_MEASURED_PEAK)
-        fputs("\nPeak memory, held out: each source by constants that were fitted without "
-              "it\n",
-              out);
-    else
-        fputs("\nEach source by constants that were fitted without it:\n\n", out);
+    bool of_peaks = list->fit.measurement == MS_MEASURED_PEAK;
+    fputs(of_peaks ? "\nPeak memory, held out: each source by constants that were fitted "
+                     "without it\n"
+                   : "\nEach source by constants that were fitted without it:\n\n",
+          out);
     ms_validation_print_of(out, arena, &list->held.sources, list->fit.measurement);
     const ms_error_summary *folds = summary_of(list, &list->held.folds);
     fprintf(out,
@@ -272,8 +271,7 @@ static ms_status open_and_fit(ms_ctx *cx, const ms_args *args, fitted_list *list
     bool has_second = num_lists > 1 && lists[1].fit.num_sources > 0;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(
-        cx, &out,
-        fit_and_report(cx, args, lists, has_second ? 2 : 1, options, out.file));
+        cx, &out, fit_and_report(cx, args, lists, has_second ? 2 : 1, options, out.file));
 }
 
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
@@ -281,9 +279,9 @@ ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
                                  const ms_table_file *table)
 {
     fitted_list lists[2];
-    const char *const names[] = {
-        options->constants != NULL ? options->constants : DEFAULT_CONSTANTS,
-        options->constants != NULL ? NULL : MEMORY_CONSTANTS};
+    const char *const names[] = {options->constants != NULL ? options->constants
+                                                            : DEFAULT_CONSTANTS,
+                                 options->constants != NULL ? NULL : MEMORY_CONSTANTS};
     ms_status status = MS_OK;
     int num = 0;
     MS_TRY(ms_output_check_distinct(

@@ -81,8 +81,9 @@ static const ms_option from_table[] = {
     FROM_ROW(
         MS_OPT_FLAG, holdout, "--holdout",
         "errors of each source, or system of collectives, by what was fitted without it"),
-    FROM_ROW(MS_OPT_TEXT, spread, "--spread", "FILE",
-             "write what intervals are made of: errors of the first list where nothing was fitted"),
+    FROM_ROW(
+        MS_OPT_TEXT, spread, "--spread", "FILE",
+        "write what intervals are made of: errors of the first list where nothing was fitted"),
     {0},
 };
 

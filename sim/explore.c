@@ -97,8 +97,7 @@ static bool set_batch(ms_explore_level *l, long microbatch, bool sequence_parall
                        .cp_method = (unsigned char)l->plan.cp_method,
                        .sequence_parallel = sequence_parallel,
                        .loss_parallel = true};
-    key.holds_gathers =
-        ms_plan_holds_gathers(l->explorer->workload, &l->plan, &key);
+    key.holds_gathers = ms_plan_holds_gathers(l->explorer->workload, &l->plan, &key);
     l->bills = ms_workload_bills(l->explorer->workload, &key);
     return true;
 }

@@ -181,11 +181,12 @@ static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
     out->peak_low_bytes = out->peak_bytes * out->peak_interval.low_frac;
     out->peak_high_bytes = out->peak_bytes * out->peak_interval.high_frac;
     out->fits_probability = (double)NAN;
-    if (spread != NULL)
+    if (spread != NULL) {
         out->fits_probability =
             room_bytes > 0.0
                 ? ms_error_spread_frac_below(spread, &class, room_bytes / out->peak_bytes)
                 : 0.0;
+    }
 }
 
 static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)

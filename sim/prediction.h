@@ -50,7 +50,7 @@ typedef struct ms_prediction {
     ms_error_interval peak_interval; /* what it is from */
     double
         fits_probability; /* that the measured peak leaves room for what is beside it; NaN: no interval */
-    int ending_rank;   /* pipeline rank that ends the step last: times and axes are its */
+    int ending_rank; /* pipeline rank that ends the step last: times and axes are its */
     int worst_rank;
     double memory[MS_NUM_MEMORY_PARTS]; /* of worst_rank; they sum to peak_bytes */
     int num_stages;                     /* pipeline ranks */

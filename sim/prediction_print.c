@@ -67,8 +67,8 @@ static char *interval_text(ms_arena *arena, const ms_plan *plan, const char *spr
         arena,
         "90 %% interval by the errors of %s (spreads/%s); at this scale (%s %d GPUs) %s; with "
         "stack %s %s, %s of them at this scale",
-        all, spread, plan->gpus <= MS_FEW_GPUS ? "up to" : "more than",
-        MS_FEW_GPUS, runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
+        all, spread, plan->gpus <= MS_FEW_GPUS ? "up to" : "more than", MS_FEW_GPUS,
+        runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
         runs_text(arena, interval, MS_ERRORS_OF_STACK),
         runs_text(arena, interval, MS_ERRORS_OF_BOTH));
 }

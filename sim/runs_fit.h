@@ -39,8 +39,8 @@ typedef struct ms_runs_fit {
     ms_fit_constant *constants;
     int num_sources;
     const char **sources; /* by name */
-    const int
-        *source_of; /* (num_runs); -1: the run does not have the measurement, or cannot be predicted */
+    const int *
+        source_of; /* (num_runs); -1: the run does not have the measurement, or cannot be predicted */
     const double *
         weight_of; /* (num_runs): all rows of a source weigh as one, of small sources as many as they have */
 } ms_runs_fit;

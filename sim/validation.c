@@ -177,8 +177,7 @@ static void summarise_coverage(ms_arena *arena, const error_entry *entries,
 }
 
 static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs,
-                                  const ms_run_score *scores,
-                                  ms_measurement measurement)
+                                  const ms_run_score *scores, ms_measurement measurement)
 {
     error_entry *entries = MS_NEW_ARRAY(arena, runs->num_runs, error_entry);
     ms_error_summary out = {0};

@@ -15,7 +15,7 @@ typedef struct ms_run_score {
     double peak_low_bytes, peak_high_bytes;
     double peak_interval_low_bytes,
         peak_interval_high_bytes; /* the interval of the peak, as of the step; NaN: none */
-    double step_error_frac; /* (predicted - measured) / measured */
+    double step_error_frac;       /* (predicted - measured) / measured */
     double peak_error_frac;
     /* what the predicted step is made of, as in ms_prediction; they sum to step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
@@ -29,9 +29,8 @@ typedef struct ms_source_score {
     const char *source; /* or what they share */
     int num_runs;
     double mean_ape_frac, median_ape_frac, p90_ape_frac;
-    double bias_frac; /* median signed error */
-    double
-        coverage_frac; /* of measurements in their intervals; NaN: no intervals */
+    double bias_frac;     /* median signed error */
+    double coverage_frac; /* of measurements in their intervals; NaN: no intervals */
 } ms_source_score;
 
 typedef struct ms_error_summary {

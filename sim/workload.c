@@ -51,8 +51,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
 }
 
 /* Published runs are of GPUs, and predicted by the profiles of configs/; of what a calibration of this machine predicts they tell nothing. */
-static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts,
-                             const char *name, const ms_error_spread **out)
+static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts, const char *name,
+                             const ms_error_spread **out)
 {
     const ms_profile *profile = parts->profile;
     bool calibrated = profile->measured != NULL || profile->pointwise != NULL;
@@ -379,8 +379,8 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
     shape.weight_share = ms_min(rounded(delayed_bytes, saved_bytes), 1.0);
     const ms_tensor_bytes *head = &bills->head.memory.delayed;
     shape.head_share =
-        nearbyint(16.0 * shape.num_ranks *
-                  (head->activation_bytes + head->logits_bytes) / saved_bytes) /
+        nearbyint(16.0 * shape.num_ranks * (head->activation_bytes + head->logits_bytes) /
+                  saved_bytes) /
         16.0;
     return shape;
 }

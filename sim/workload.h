@@ -72,7 +72,7 @@ typedef struct ms_workload {
     const ms_error_spread *
         spread; /* of errors of step times; NULL: what is known is not about its devices or profile */
     const ms_error_spread *peak_spread; /* of errors of peak memory, likewise */
-    const ms_stack *stack; /* adapted to the compute type (ms_stack_adapt) */
+    const ms_stack *stack;              /* adapted to the compute type (ms_stack_adapt) */
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;
