@@ -77,12 +77,13 @@ static const ms_option from_table[] = {
     FROM_ROW(MS_OPT_TEXT, runs, "--from", "FILE.csv",
              "fit what published runs, kernels or collectives tell, and measure nothing"),
     FROM_ROW(MS_OPT_TEXT, constants, "--constants", "NAME|FILE",
-             "that are fitted (default step-time)"),
+             "that are fitted (default step-time, then memory)"),
     FROM_ROW(
         MS_OPT_FLAG, holdout, "--holdout",
         "errors of each source, or system of collectives, by what was fitted without it"),
-    FROM_ROW(MS_OPT_TEXT, spread, "--spread", "FILE",
-             "write what intervals are made of: errors where nothing was fitted"),
+    FROM_ROW(
+        MS_OPT_TEXT, spread, "--spread", "FILE",
+        "write what intervals are made of: errors of the first list where nothing was fitted"),
     {0},
 };
 

@@ -45,6 +45,9 @@ static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
     const char *interval = ms_interval_text(cx->arena, plan, &prediction);
     if (interval != NULL)
         ms_note_default(cx, "%s", interval);
+    const char *peak_interval = ms_peak_interval_text(cx->arena, plan, &prediction);
+    if (peak_interval != NULL)
+        ms_note_default(cx, "%s", peak_interval);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_shortfall shortfall;

@@ -128,19 +128,43 @@ static int count_points(const ms_error_spread *spread)
     return num;
 }
 
+/* In `scratch`; returns what lies beyond either end. */
+static double mix_levels(ms_arena *scratch, const ms_error_spread *spread,
+                         const ms_error_class *class, mixture *mix,
+                         ms_error_interval *out)
+{
+    class_share shares[MS_NUM_ERROR_LEVELS];
+    int most = MS_NUM_ERROR_LEVELS * count_points(spread);
+    *mix = (mixture){.errors = MS_NEW_ARRAY(scratch, most, double),
+                     .weights = MS_NEW_ARRAY(scratch, most, double)};
+    double beyond = find_shares(spread, class, shares, out) / 2.0;
+    for (int level = 0; level < MS_NUM_ERROR_LEVELS; level++)
+        if (shares[level].weight > 0.0)
+            add_level(spread, class, (ms_error_level)level, &shares[level], mix);
+    return beyond;
+}
+
+double ms_error_spread_frac_below(const ms_error_spread *spread,
+                                  const ms_error_class *class, double ratio)
+{
+    ms_error_interval counts = {0};
+    mixture mix;
+    ms_arena *scratch = ms_arena_open();
+    double sum = mix_levels(scratch, spread, class, &mix, &counts), most = log(ratio);
+    for (int i = 0; i < mix.num; i++)
+        sum += mix.errors[i] <= most ? mix.weights[i] : 0.0;
+    bool empty = mix.num == 0;
+    ms_arena_close(scratch);
+    return empty ? (double)NAN : sum;
+}
+
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
                                            const ms_error_class *class)
 {
     ms_error_interval out = {0};
-    class_share shares[MS_NUM_ERROR_LEVELS];
+    mixture mix;
     ms_arena *scratch = ms_arena_open();
-    int most = MS_NUM_ERROR_LEVELS * count_points(spread);
-    mixture mix = {.errors = MS_NEW_ARRAY(scratch, most, double),
-                   .weights = MS_NEW_ARRAY(scratch, most, double)};
-    double beyond = find_shares(spread, class, shares, &out) / 2.0;
-    for (int level = 0; level < MS_NUM_ERROR_LEVELS; level++)
-        if (shares[level].weight > 0.0)
-            add_level(spread, class, (ms_error_level)level, &shares[level], &mix);
+    double beyond = mix_levels(scratch, spread, class, &mix, &out);
     gsl_sort2(mix.errors, 1, mix.weights, 1, (size_t)mix.num);
     double low = tail_error(&mix, beyond, 0, 1),
            high = tail_error(&mix, beyond, mix.num - 1, -1);

@@ -1,4 +1,4 @@
-/* How far measured step times lie from predicted ones: errors of published runs that the constants were not fitted to, by source, stack and number of
+/* How far measured step times, or peaks of memory, lie from predicted ones: errors of published runs that the constants were not fitted to, by source, stack and number of
  * GPUs; and from them the interval that is to hold 90 % of measurements of a plan. [13.6] of docs/formulas.md. */
 #ifndef MS_COSTMODEL_ERROR_SPREAD_H
 #define MS_COSTMODEL_ERROR_SPREAD_H
@@ -7,6 +7,7 @@
 
 #define MS_INTERVAL_FRAC 0.9         /* of measurements that an interval is to hold */
 #define MS_STEP_SPREAD   "step-time" /* in configs/spreads/ */
+#define MS_PEAK_SPREAD   "memory"    /* likewise */
 #define MS_ERROR_POINTS  20          /* that stand for a cell with more runs */
 
 /* An error is log(measured / predicted). */
@@ -61,7 +62,7 @@ typedef struct ms_error_class {
 
 typedef struct ms_error_interval {
     double low_frac,
-        high_frac; /* of the predicted time, low <= 1 <= high; NaN: too few sources to tell */
+        high_frac; /* of the prediction, low <= 1 <= high; NaN: too few sources to tell */
     int num_runs[MS_NUM_ERROR_LEVELS], num_sources[MS_NUM_ERROR_LEVELS];
 } ms_error_interval;
 
@@ -75,6 +76,10 @@ ms_error_spread ms_error_spread_make(ms_arena *arena, const ms_error_row *rows,
                                      int num_rows, double prior_sources);
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
                                            const ms_error_class *class);
+/* How probable it is that the measurement is at most `ratio` of the prediction, by the distribution that the interval is of: between nothing and all there is always what a source
+ * still to come may do. 0 < ratio; NaN: the spread is empty. */
+double ms_error_spread_frac_below(const ms_error_spread *spread,
+                                  const ms_error_class *class, double ratio);
 /* Whether the run is among those that it was made from. */
 bool ms_error_spread_has(const ms_error_spread *spread, const char *source,
                          const char *id);

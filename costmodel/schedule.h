@@ -59,6 +59,8 @@ typedef struct ms_schedule_shape {
     double memory_limit; /* MS_ZB_AUTO: times 1F1B's peak on rank 0; 0: 2 */
     double
         weight_share; /* MS_ZB_AUTO: of a micro-batch's activations, what its weight gradients still need after I; 0: all */
+    double
+        head_share; /* MS_ZB_AUTO: what those of the head need on the last rank beside that, as a share of a rank's micro-batch: gradients of logits */
     ms_schedule_times times; /* MS_ZB_AUTO: what its order is built for */
     bool
         early_release; /* the halves of a pair wait, and hand on what they made, each for itself; otherwise the pair does as a whole */

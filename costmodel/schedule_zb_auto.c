@@ -29,6 +29,7 @@ typedef struct builder {
     double capacity; /* activations of so many micro-batches */
     double
         weight_share; /* of a micro-batch's activations, what its weight gradient needs */
+    double head_share; /* beside that on the last rank */
     double cost[NUM_PARTS], send;
     switches how;
     int (*num_done)[NUM_PARTS]; /* per rank */
@@ -43,12 +44,18 @@ static bool has_weight(const builder *b, int rank)
     return b->num_done[rank][WEIGHT] < b->num_done[rank][INPUT];
 }
 
+/* What a weight gradient of the rank needs until it is made. */
+static double weight_share(const builder *b, int rank)
+{
+    return b->weight_share + (rank == b->num_ranks - 1 ? b->head_share : 0);
+}
+
 /* Memory of the micro-batches of a rank, in activations of one. */
 static double kept(const builder *b, int rank)
 {
     const int *num_done = b->num_done[rank];
     return num_done[FORWARD] - num_done[INPUT] +
-           b->weight_share * (num_done[INPUT] - num_done[WEIGHT]);
+           weight_share(b, rank) * (num_done[INPUT] - num_done[WEIGHT]);
 }
 
 static double end_of(const builder *b, int part, int rank, int microbatch)
@@ -158,7 +165,7 @@ static bool can_put_off(const builder *b, int rank)
         return true;
     double excess = kept(b, rank) + 1 - b->capacity;
     double num_freed =
-        excess > 0 ? ceil(excess / b->weight_share) : 0; /* weights before it */
+        excess > 0 ? ceil(excess / weight_share(b, rank)) : 0; /* weights before it */
     double done = at + b->cost[FORWARD] + num_freed * b->cost[WEIGHT];
     if (done <= next_ready)
         return false;
@@ -223,6 +230,7 @@ static builder open_builder(const ms_schedule_shape *shape, ms_arena *scratch)
         .num_microbatches = shape->num_microbatches,
         .capacity = limit * (double)num_ranks + 1e-9, /* sums of shares round */
         .weight_share = shape->weight_share == 0 ? 1 : shape->weight_share,
+        .head_share = shape->head_share,
         .cost = {times.forward, times.backward_input, times.backward_weight},
         .send = times.send,
         .num_done = (int(*)[NUM_PARTS])MS_NEW_ARRAY(scratch, num_ranks * NUM_PARTS, int),
@@ -280,6 +288,8 @@ static const char *objection(const ms_schedule_shape *shape)
                "at least 1/p";
     if (!(shape->weight_share >= 0 && shape->weight_share <= 1))
         return "the share of activations that weight gradients need is between 0 and 1";
+    if (!is_time(shape->head_share))
+        return "the share that weight gradients of the head need is no number from 0 on";
     return NULL;
 }
 

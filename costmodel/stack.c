@@ -385,11 +385,6 @@ ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)
     return adapted;
 }
 
-bool ms_stack_holds_gathers(const ms_stack *stack, long stages)
-{
-    return stack->regather && stack->holds_gathers_alone && stages == 1;
-}
-
 ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept)
 {
     ms_stack settled = *stack;

@@ -100,7 +100,7 @@ typedef struct ms_stack {
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool
-        holds_gathers_alone; /* without a pipeline they are held in memory all the same; whether such a stack holds them is known only to be either (ms_stack_with_gathers) */
+        holds_gathers_alone; /* without a pipeline, and with one where the host is ahead, they are held in memory all the same (sim/gathers.h); both are seen with and without, so peaks are ranges (ms_stack_with_gathers) */
     bool
         casts_once; /* operands of products in fewer than 16 bits are cast once for all that take them, before they are gathered over tp (costmodel/cast.h) */
     bool
@@ -143,8 +143,6 @@ typedef struct ms_stack {
 
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out);
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
-/* Whether a layer that gathers its inputs over tp again holds them until then, with `stages` pipeline ranks. */
-bool ms_stack_holds_gathers(const ms_stack *stack, long stages);
 /* The stack that keeps them, or does not, for every number of stages. */
 ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
 /* What holds when everything is computed in `compute`. Of a stack with states_in_compute_type and a type of 4 bytes an element or more, all states, messages and

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "sim/explore_priv.h"
+#include "sim/gathers.h"
 
 #include <math.h>
 #include <string.h>
@@ -95,9 +96,8 @@ static bool set_batch(ms_explore_level *l, long microbatch, bool sequence_parall
                        .microbatch = (int)microbatch,
                        .cp_method = (unsigned char)l->plan.cp_method,
                        .sequence_parallel = sequence_parallel,
-                       .loss_parallel = true,
-                       .holds_gathers = ms_stack_holds_gathers(
-                           l->explorer->workload->stack, l->plan.size[MS_PP])};
+                       .loss_parallel = true};
+    key.holds_gathers = ms_plan_holds_gathers(l->explorer->workload, &l->plan, &key);
     l->bills = ms_workload_bills(l->explorer->workload, &key);
     return true;
 }

@@ -4,13 +4,17 @@
 
 #include <math.h>
 
-/* Host time of one layer and micro-batch by the stack's floor; NaN: it states none. */
+double ms_host_floor_s(const ms_stack *stack, bool pipelined_over_nodes, long tp)
+{
+    double ranks = ms_max((double)tp, 1.0);
+    return stack->host_s_per_layer.value +
+           (pipelined_over_nodes ? stack->host_s_pipelined_per_tp.value * ranks : 0.0);
+}
+
 static double floor_s(const ms_stack *stack, const ms_links *links)
 {
     bool pipelined = links->pipeline_span.size > 1 && links->pipeline_span.tier > 0;
-    double ranks = ms_max((double)links->span[MS_BILL_TP].size, 1.0);
-    return stack->host_s_per_layer.value +
-           (pipelined ? stack->host_s_pipelined_per_tp.value * ranks : 0.0);
+    return ms_host_floor_s(stack, pipelined, links->span[MS_BILL_TP].size);
 }
 
 static double num_nodes(const ms_span *span)

@@ -8,6 +8,9 @@
 /* How many layers keep the host as busy as the part: by what both launch forward, kernels and collectives. */
 double ms_host_layers(const ms_bill *part, const ms_bill *layer);
 
+/* Host time of one layer and micro-batch, forward and backward, by the stack's measured floor; NaN: it states none. */
+double ms_host_floor_s(const ms_stack *stack, bool pipelined_over_nodes, long tp);
+
 /* Host time of a pass: the stack's measured floor per layer, a third of it forward, for `layers`; without a floor a launch per kernel. */
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass);

@@ -1,5 +1,7 @@
 #include "sim/planned.h"
 
+#include "sim/gathers.h"
+
 static unsigned modes_of(const ms_plan *plan)
 {
     return 1U << MS_RECOMPUTE_NONE | 1U << plan->recompute;
@@ -16,9 +18,8 @@ static void open_bills(ms_planned *p)
                        .sequence_parallel = plan->sequence_parallel,
                        .loss_parallel = plan->loss_parallel,
                        .cp_method = (unsigned char)ms_plan_cp_method(plan),
-                       .cp_unbalanced = ms_plan_has_unequal_ranks(plan),
-                       .holds_gathers =
-                           ms_stack_holds_gathers(p->workload->stack, plan->size[MS_PP])};
+                       .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
+    key.holds_gathers = ms_plan_holds_gathers(p->workload, plan, &key);
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(p->workload, plan);

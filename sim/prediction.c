@@ -129,13 +129,22 @@ static double peak_flop_per_s(const ms_workload *workload, double *measured)
     return ms_max(fastest, listed);
 }
 
+static ms_error_class class_of(const ms_planned *p)
+{
+    return (ms_error_class){p->workload->stack->name, p->plan->gpus, NULL};
+}
+
+static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread *spread)
+{
+    const ms_error_class class = class_of(p);
+    if (spread == NULL)
+        return (ms_error_interval){.low_frac = (double)NAN, .high_frac = (double)NAN};
+    return ms_error_spread_interval(spread, &class);
+}
+
 static void predict_interval(const ms_planned *p, ms_prediction *out)
 {
-    const ms_error_class class = {p->workload->stack->name, p->plan->gpus, NULL};
-    out->interval =
-        (ms_error_interval){.low_frac = (double)NAN, .high_frac = (double)NAN};
-    if (p->workload->spread != NULL)
-        out->interval = ms_error_spread_interval(p->workload->spread, &class);
+    out->interval = interval_of(p, p->workload->spread);
     out->step_low_s = out->step_s * out->interval.low_frac;
     out->step_high_s = out->step_s * out->interval.high_frac;
 }
@@ -162,6 +171,24 @@ double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_byt
     return prediction->capacity_bytes - peak_bytes - prediction->outside_bytes;
 }
 
+/* What is beside the peak is taken as predicted: no run says what it was. */
+static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
+{
+    const ms_error_spread *spread = p->workload->peak_spread;
+    const ms_error_class class = class_of(p);
+    double room_bytes = out->capacity_bytes - out->outside_bytes;
+    out->peak_interval = interval_of(p, spread);
+    out->peak_low_bytes = out->peak_bytes * out->peak_interval.low_frac;
+    out->peak_high_bytes = out->peak_bytes * out->peak_interval.high_frac;
+    out->fits_probability = (double)NAN;
+    if (spread != NULL) {
+        out->fits_probability =
+            room_bytes > 0.0
+                ? ms_error_spread_frac_below(spread, &class, room_bytes / out->peak_bytes)
+                : 0.0;
+    }
+}
+
 static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 {
     out->capacity_bytes = p->workload->cluster->device.memory_bytes;
@@ -182,6 +209,7 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
         }
     }
     out->fits = out->peak_bytes + out->outside_bytes <= out->capacity_bytes;
+    predict_peak_interval(p, out);
 }
 
 /* ---- traffic per axis ---- */

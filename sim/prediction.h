@@ -45,7 +45,12 @@ typedef struct ms_prediction {
     double capacity_bytes, peak_bytes; /* the peak as the framework reports it */
     double
         outside_bytes; /* of the device beside that, on every rank (ms_rank_outside_bytes); a plan fits when the sum does */
-    int ending_rank;   /* pipeline rank that ends the step last: times and axes are its */
+    double peak_low_bytes,
+        peak_high_bytes; /* 90 % interval of the peak as it is measured; NaN: none, as of the step time */
+    ms_error_interval peak_interval; /* what it is from */
+    double
+        fits_probability; /* that the measured peak leaves room for what is beside it; NaN: no interval */
+    int ending_rank; /* pipeline rank that ends the step last: times and axes are its */
     int worst_rank;
     double memory[MS_NUM_MEMORY_PARTS]; /* of worst_rank; they sum to peak_bytes */
     int num_stages;                     /* pipeline ranks */

@@ -59,21 +59,36 @@ static char *runs_text(ms_arena *arena, const ms_error_interval *interval,
                            sources, sources == 1 ? "" : "s");
 }
 
-char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
-                       const ms_prediction *prediction)
+static char *interval_text(ms_arena *arena, const ms_plan *plan, const char *spread,
+                           const ms_error_interval *interval)
 {
-    const ms_error_interval *interval = &prediction->interval;
-    if (isnan(prediction->step_low_s) || isnan(prediction->step_high_s))
-        return NULL;
     const char *all = runs_text(arena, interval, MS_ERRORS_OF_ALL);
     return ms_arena_printf(
         arena,
         "90 %% interval by the errors of %s (spreads/%s); at this scale (%s %d GPUs) %s; with "
         "stack %s %s, %s of them at this scale",
-        all, MS_STEP_SPREAD, plan->gpus <= MS_FEW_GPUS ? "up to" : "more than",
-        MS_FEW_GPUS, runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
+        all, spread, plan->gpus <= MS_FEW_GPUS ? "up to" : "more than", MS_FEW_GPUS,
+        runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
         runs_text(arena, interval, MS_ERRORS_OF_STACK),
         runs_text(arena, interval, MS_ERRORS_OF_BOTH));
+}
+
+char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
+                       const ms_prediction *prediction)
+{
+    if (isnan(prediction->step_low_s) || isnan(prediction->step_high_s))
+        return NULL;
+    return interval_text(arena, plan, MS_STEP_SPREAD, &prediction->interval);
+}
+
+char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
+                            const ms_prediction *prediction)
+{
+    if (isnan(prediction->peak_low_bytes) || isnan(prediction->peak_high_bytes))
+        return NULL;
+    return ms_arena_printf(
+        arena, "peak memory: %s",
+        interval_text(arena, plan, MS_PEAK_SPREAD, &prediction->peak_interval));
 }
 
 /* ---- JSON ---- */
@@ -104,6 +119,9 @@ static void write_memory(ms_jout *out, const ms_prediction *p)
     ms_jout_bool_field(out, "fits", p->fits);
     ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
+    ms_jout_number_field(out, "peak_bytes_low", p->peak_low_bytes);
+    ms_jout_number_field(out, "peak_bytes_high", p->peak_high_bytes);
+    ms_jout_number_field(out, "fits_probability", p->fits_probability);
     ms_jout_number_field(out, "device_bytes", p->peak_bytes + p->outside_bytes);
     ms_jout_number_field(out, "worst_rank", p->worst_rank);
     write_parts(out, p->memory);
@@ -265,6 +283,16 @@ const char *ms_outside_text(ms_arena *arena, const ms_prediction *p)
                : "";
 }
 
+static void print_peak_interval(FILE *out, const ms_prediction *p)
+{
+    if (isnan(p->peak_low_bytes) || isnan(p->peak_high_bytes))
+        return;
+    fprintf(out,
+            "              90 %% interval of the peak %.2f to %.2f GiB; it fits with "
+            "probability %.2f\n",
+            ms_gib(p->peak_low_bytes), ms_gib(p->peak_high_bytes), p->fits_probability);
+}
+
 static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
                           const ms_prediction *p)
 {
@@ -283,6 +311,7 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
         fprintf(out, "%.2f GiB free\n", ms_gib(free_bytes));
     else
         fprintf(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
+    print_peak_interval(out, p);
 }
 
 static const char *bar(ms_arena *arena, double frac)

@@ -24,6 +24,9 @@ char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit
 /* What the interval of the step time is made of, in one line; NULL without one. */
 char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
                        const ms_prediction *prediction);
+/* The same of the peak of memory. */
+char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
+                            const ms_prediction *prediction);
 
 /* " + 2.02 GiB of context and communicators", to follow a peak as the framework reports it; "" where that has them. */
 const char *ms_outside_text(ms_arena *arena, const ms_prediction *prediction);

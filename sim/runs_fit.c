@@ -15,7 +15,6 @@
 #define LEAST_GAIN    1e-5 /* of the objective, by a sweep */
 #define LEAST_ROWS    2    /* that tell a constant */
 #define KNEE          0.3 /* errors well above it count little more than it: stalled runs */
-#define PRIOR_WEIGHT  0.3 /* of the squared distance to the unknown value, in ranges */
 #define NUM_HALVINGS  4
 #define NUM_RESAMPLES 200
 
@@ -28,10 +27,13 @@ static double robust(double error)
     return size / (1.0 + size / KNEE);
 }
 
-static double prior(const ms_fit_constant *c, double value)
+/* Of the squared distance to the unknown value, in ranges: errors of peaks are a tenth of those of step times. */
+static const double prior_weights[MS_NUM_MEASUREMENTS] = {0.3, 0.03};
+
+static double prior(const ms_runs_fit *fit, const ms_fit_constant *c, double value)
 {
     double away = (value - c->unknown) / (c->high - c->low);
-    return PRIOR_WEIGHT * away * away;
+    return prior_weights[fit->measurement] * away * away;
 }
 
 /* Of predictions as they are; `weights` of sources. */
@@ -40,7 +42,7 @@ static double objective(const ms_runs_fit *fit, const double *log_error,
 {
     double sum = 0.0;
     for (int i = 0; i < fit->num_constants; i++)
-        sum += prior(&fit->constants[i], fit->constants[i].value);
+        sum += prior(fit, &fit->constants[i], fit->constants[i].value);
     for (int i = 0; i < fit->runs->num_runs; i++)
         if (!isnan(log_error[i]))
             sum += weights[fit->source_of[i]] * fit->weight_of[i] * robust(log_error[i]);
@@ -68,7 +70,7 @@ static double at_value(double value, void *state)
     const problem *p = state;
     const ms_fit_constant *c = &p->fit->constants[p->constant];
     const ms_response *response = &p->around->responses[p->constant];
-    double now = p->values[p->constant], sum = prior(c, value);
+    double now = p->values[p->constant], sum = prior(p->fit, c, value);
     for (int i = 0; i < c->num_rows; i++) {
         int run = c->rows[i];
         double change =

@@ -1,11 +1,11 @@
-/* Constants that only published runs tell: sustained rates, habits of frameworks. Each is one number for one or several figures of profiles and stacks,
- * and configs/fits/ lists them. They are fitted together: the least mean over sources of a robust error of the predicted step time. What a source's
+/* Constants that only published runs tell: sustained rates, habits of frameworks, bytes that they keep. Each is one number for one or several figures of profiles and stacks,
+ * and configs/fits/ lists them. They are fitted together: the least mean over sources of a robust error of the predicted step time, or of the predicted peak memory. What a source's
  * own error is worth is told by constants that were fitted without it. */
 #ifndef MS_SIM_RUNS_FIT_H
 #define MS_SIM_RUNS_FIT_H
 
 #include "base/json.h"
-#include "sim/validation.h"
+#include "sim/run_measurement.h"
 
 #define MS_MAX_FIT_CONSTANTS 64
 
@@ -32,14 +32,15 @@ typedef struct ms_fit_constant {
 
 typedef struct ms_runs_fit {
     ms_published_runs *runs;
+    ms_measurement measurement; /* that it is fitted to */
     struct ms_run_prices *prices;
     ms_arena *arena; /* of work in progress */
     int num_constants;
     ms_fit_constant *constants;
     int num_sources;
     const char **sources; /* by name */
-    const int
-        *source_of; /* (num_runs); -1: the run has no step time, or cannot be predicted */
+    const int *
+        source_of; /* (num_runs); -1: the run does not have the measurement, or cannot be predicted */
     const double *
         weight_of; /* (num_runs): all rows of a source weigh as one, of small sources as many as they have */
 } ms_runs_fit;

@@ -18,9 +18,9 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool is_measured(const ms_published_run *run)
+static bool is_measured(const ms_runs_fit *fit, const ms_published_run *run)
 {
-    return run->reason == NULL && !isnan(run->measured_step_s);
+    return run->reason == NULL && !isnan(ms_run_measured(run, fit->measurement));
 }
 
 static void find_sources(ms_arena *arena, ms_runs_fit *fit)
@@ -29,7 +29,7 @@ static void find_sources(ms_arena *arena, ms_runs_fit *fit)
     const char **names = MS_NEW_ARRAY(arena, runs->num_runs, const char *);
     int num = 0;
     for (int i = 0; i < runs->num_runs; i++)
-        if (is_measured(&runs->runs[i]))
+        if (is_measured(fit, &runs->runs[i]))
             names[num++] = runs->runs[i].source;
     if (num > 1)
         qsort(names, (size_t)num, sizeof *names, compare_names);
@@ -47,7 +47,7 @@ static void weigh(ms_arena *arena, ms_runs_fit *fit)
     double *weight_of = MS_NEW_ARRAY(arena, runs->num_runs, double);
     for (int i = 0; i < runs->num_runs; i++) {
         source_of[i] = -1;
-        for (int s = 0; s < fit->num_sources && is_measured(&runs->runs[i]); s++)
+        for (int s = 0; s < fit->num_sources && is_measured(fit, &runs->runs[i]); s++)
             if (strcmp(fit->sources[s], runs->runs[i].source) == 0)
                 source_of[i] = s;
         if (source_of[i] >= 0)
@@ -226,14 +226,24 @@ static ms_status read_constant(ms_ctx *cx, ms_jval at, copied *files,
 
 static ms_status read_constants(ms_ctx *cx, ms_jval root, copied *files, ms_runs_fit *fit)
 {
+    typedef struct file {
+        int measurement;
+    } file;
     static const ms_field fields[] = {{.kind = MS_FIELD_ANY, .key = "schema", .help = ""},
+                                      {.kind = MS_FIELD_CHOICE,
+                                       .key = "measurement",
+                                       .offset = offsetof(file, measurement),
+                                       .choices = ms_measurement_names,
+                                       .help = "what they are fitted to"},
                                       {.kind = MS_FIELD_ANY,
                                        .key = "constants",
                                        .required = true,
                                        .help = "list of constants"},
                                       {0}};
     ms_jval list;
-    MS_TRY(ms_json_read(cx, root, fields, fit));
+    file read = {MS_MEASURED_STEP};
+    MS_TRY(ms_json_read(cx, root, fields, &read));
+    fit->measurement = (ms_measurement)read.measurement;
     (void)ms_json_member(cx, root, "constants", &list);
     int num = ms_json_is_array(list) ? ms_json_length(list) : 0;
     if (num == 0 || num > MS_MAX_FIT_CONSTANTS)
@@ -248,14 +258,14 @@ static ms_status read_constants(ms_ctx *cx, ms_jval root, copied *files, ms_runs
 
 /* ---- rows ---- */
 
-static void price_all(ms_runs_fit *fit, double *step_s)
+static void price_all(ms_runs_fit *fit, double *predicted)
 {
     for (int i = 0; i < fit->runs->num_runs; i++) {
         ms_run_score score = ms_run_unpriced;
         if (fit->source_of[i] >= 0 &&
             ms_run_price(fit->prices, &fit->runs->runs[i], &score) != MS_OK)
             score = ms_run_unpriced;
-        step_s[i] = score.step_s;
+        predicted[i] = ms_score_predicted(&score, fit->measurement);
     }
     ms_run_prices_forget(fit->prices);
 }
@@ -263,22 +273,22 @@ static void price_all(ms_runs_fit *fit, double *step_s)
 static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
 {
     int num_runs = fit->runs->num_runs;
-    double *low_s = MS_NEW_ARRAY(arena, num_runs, double);
-    double *high_s = MS_NEW_ARRAY(arena, num_runs, double);
+    double *low = MS_NEW_ARRAY(arena, num_runs, double);
+    double *high = MS_NEW_ARRAY(arena, num_runs, double);
     int *rows = MS_NEW_ARRAY(arena, num_runs, int);
     double value = c->value;
     ms_fit_constant_set(c, c->low);
-    price_all(fit, low_s);
+    price_all(fit, low);
     ms_fit_constant_set(c, c->high);
-    price_all(fit, high_s);
+    price_all(fit, high);
     ms_fit_constant_set(c, value);
     for (int i = 0; i < num_runs; i++)
-        if (fabs(high_s[i] / low_s[i] - 1.0) > CHANGE) /* NaN: no */
+        if (fabs(high[i] / low[i] - 1.0) > CHANGE) /* NaN: no */
             rows[c->num_rows++] = i;
     c->rows = rows;
 }
 
-/* By shipped figures, which memory does not depend on. */
+/* By shipped figures: what a fit finds of them does not change which run a row is. */
 static void settle(ms_arena *arena, ms_published_runs *runs)
 {
     ms_run_prices *prices = ms_run_prices_open();

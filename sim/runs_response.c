@@ -20,7 +20,7 @@ static double log_error(ms_runs_fit *fit, int run)
     if (fit->source_of[run] < 0 ||
         ms_run_price(fit->prices, &fit->runs->runs[run], &score) != MS_OK)
         return (double)NAN;
-    return log1p(score.step_error_frac);
+    return log1p(ms_score_error_frac(&score, fit->measurement));
 }
 
 double *ms_fit_log_errors(ms_arena *arena, ms_runs_fit *fit)

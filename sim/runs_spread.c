@@ -47,9 +47,9 @@ ms_status ms_runs_fit_cross_validate_folds(ms_ctx *cx, ms_runs_fit *fit,
 
 /* ---- spread ---- */
 
-static double log_error(const ms_run_score *score)
+static double log_error(const ms_run_score *score, ms_measurement measurement)
 {
-    return -log1p(score->step_error_frac);
+    return -log1p(ms_score_error_frac(score, measurement));
 }
 
 /* What all the runs tell, or those of all folds but one (-1: none). */
@@ -57,6 +57,7 @@ typedef struct problem {
     ms_arena *arena;
     const ms_published_runs *runs;
     const int *fold_of;
+    ms_measurement measurement;
     ms_run_score *new_scores, *known_scores;
 } problem;
 
@@ -67,8 +68,8 @@ static ms_error_spread make_without(const problem *p, int left_out, double prior
     int num_rows = 0;
     for (int i = 0; i < runs->num_runs; i++) {
         const ms_published_run *run = &runs->runs[i];
-        double new_error = log_error(&p->new_scores[i]),
-               known_error = log_error(&p->known_scores[i]);
+        double new_error = log_error(&p->new_scores[i], p->measurement),
+               known_error = log_error(&p->known_scores[i], p->measurement);
         if (isfinite(new_error) && isfinite(known_error) && p->fold_of[i] != left_out)
             rows[num_rows++] =
                 (ms_error_row){run->id,        run->source, run->plan.stack,
@@ -78,24 +79,26 @@ static ms_error_spread make_without(const problem *p, int left_out, double prior
 }
 
 static void apply(const ms_error_spread *spread, const ms_error_class *class,
-                  ms_run_score *score)
+                  ms_measurement measurement, ms_run_score *score)
 {
     ms_error_interval interval = ms_error_spread_interval(spread, class);
-    score->step_low_s = score->step_s * interval.low_frac;
-    score->step_high_s = score->step_s * interval.high_frac;
+    ms_score_interval ends = ms_score_interval_of(score, measurement);
+    double predicted = ms_score_predicted(score, measurement);
+    *ends.low = predicted * interval.low_frac;
+    *ends.high = predicted * interval.high_frac;
 }
 
 void ms_runs_spread_apply(const ms_published_runs *runs, const ms_error_spread *spread,
-                          ms_run_score *scores)
+                          ms_measurement measurement, ms_run_score *scores)
 {
     for (int i = 0; i < runs->num_runs; i++) {
         const ms_published_run *run = &runs->runs[i];
-        if (!scores[i].priced)
+        if (!scores[i].priced || isnan(ms_run_measured(run, measurement)))
             continue;
         bool fitted = ms_error_spread_has(spread, run->source, run->id);
         const ms_error_class class = {run->plan.stack, run->plan.gpus,
                                       fitted ? run->source : NULL};
-        apply(spread, &class, &scores[i]);
+        apply(spread, &class, measurement, &scores[i]);
     }
 }
 
@@ -108,22 +111,26 @@ static void apply_folds(const problem *p, double prior_sources)
             const ms_published_run *run = &p->runs->runs[i];
             const ms_error_class class = {run->plan.stack, run->plan.gpus, NULL};
             if (p->fold_of[i] == fold && p->known_scores[i].priced)
-                apply(&others, &class, &p->known_scores[i]);
+                apply(&others, &class, p->measurement, &p->known_scores[i]);
         }
     }
 }
 
 /* ---- score ---- */
 
-static double interval_score(const ms_published_run *run, const ms_run_score *score)
+static double interval_score(const ms_published_run *run, ms_measurement measurement,
+                             const ms_run_score *score)
 {
-    double low = log(score->step_low_s), high = log(score->step_high_s),
-           measured = log(run->measured_step_s);
+    ms_run_score copy = *score;
+    ms_score_interval ends = ms_score_interval_of(&copy, measurement);
+    double low = log(*ends.low), high = log(*ends.high),
+           measured = log(ms_run_measured(run, measurement));
     double outside = fmax(low - measured, 0.0) + fmax(measured - high, 0.0);
     return high - low + 2.0 / (1.0 - MS_INTERVAL_FRAC) * outside;
 }
 
-double ms_runs_interval_score(const ms_published_runs *runs, const ms_run_score *scores)
+double ms_runs_interval_score(const ms_published_runs *runs, ms_measurement measurement,
+                              const ms_run_score *scores)
 {
     double sum = 0.0;
     int num_sources = 0;
@@ -135,7 +142,7 @@ double ms_runs_interval_score(const ms_published_runs *runs, const ms_run_score 
                 continue;
             if (i < first) /* counted before */
                 break;
-            double score = interval_score(&runs->runs[i], &scores[i]);
+            double score = interval_score(&runs->runs[i], measurement, &scores[i]);
             of_source += isnan(score) ? 0.0 : score;
             num += !isnan(score);
         }
@@ -148,22 +155,23 @@ double ms_runs_interval_score(const ms_published_runs *runs, const ms_run_score 
 static ms_error_spread make_and_apply(const problem *p, double prior_sources)
 {
     ms_error_spread spread = make_without(p, -1, prior_sources);
-    ms_runs_spread_apply(p->runs, &spread, p->new_scores);
+    ms_runs_spread_apply(p->runs, &spread, p->measurement, p->new_scores);
     apply_folds(p, prior_sources);
     return spread;
 }
 
 ms_error_spread ms_runs_spread_make(ms_arena *arena, const ms_published_runs *runs,
-                                    ms_run_score *new_scores, ms_run_score *known_scores)
+                                    ms_measurement measurement, ms_run_score *new_scores,
+                                    ms_run_score *known_scores)
 {
     int *fold_of = MS_NEW_ARRAY(arena, runs->num_runs, int);
-    const problem p = {arena, runs, fold_of, new_scores, known_scores};
+    const problem p = {arena, runs, fold_of, measurement, new_scores, known_scores};
     double best = 1.0, least = INFINITY;
     ms_runs_fold(runs, fold_of);
     for (int prior = 1; prior <= 16; prior *= 2) {
         (void)make_and_apply(&p, prior);
-        double score = ms_runs_interval_score(runs, new_scores) +
-                       ms_runs_interval_score(runs, known_scores);
+        double score = ms_runs_interval_score(runs, measurement, new_scores) +
+                       ms_runs_interval_score(runs, measurement, known_scores);
         if (score < least) {
             least = score;
             best = prior;

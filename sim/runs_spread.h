@@ -13,16 +13,18 @@ void ms_runs_fold(const ms_published_runs *runs, int *fold_of);
 ms_status ms_runs_fit_cross_validate_folds(ms_ctx *cx, ms_runs_fit *fit,
                                            ms_run_score *scores);
 
-/* Intervals around the predicted times. Of runs that the spread was made from, it is taken without their source. */
+/* Intervals around what is predicted of the measurement. Of runs that the spread was made from, it is taken without their source. */
 void ms_runs_spread_apply(const ms_published_runs *runs, const ms_error_spread *spread,
-                          ms_run_score *scores);
+                          ms_measurement measurement, ms_run_score *scores);
 /* The spread of both kinds of errors, one score per run each. Puts intervals in the scores: of each run without its source, and without its fold but with the rest of
  * its source. How much a wider class weighs is that of 1, 2, 4, 8, 16 sources for which the mean of both interval scores is least. */
 ms_error_spread ms_runs_spread_make(ms_arena *arena, const ms_published_runs *runs,
-                                    ms_run_score *new_scores, ms_run_score *known_scores);
+                                    ms_measurement measurement, ms_run_score *new_scores,
+                                    ms_run_score *known_scores);
 
 /* Mean over sources of the interval scores of their runs, in logarithms: the width, and how far measurements lie outside, over half of what may (Gneiting and Raftery
  * 2007, equation 43). The least is expected of the true quantiles. Runs without interval are not counted. */
-double ms_runs_interval_score(const ms_published_runs *runs, const ms_run_score *scores);
+double ms_runs_interval_score(const ms_published_runs *runs, ms_measurement measurement,
+                              const ms_run_score *scores);
 
 #endif

@@ -50,8 +50,8 @@ static bool same_shape(const ms_schedule_shape *a, const ms_schedule_shape *b)
            a->num_microbatches == b->num_microbatches &&
            a->virtual_stages == b->virtual_stages && a->group == b->group &&
            a->memory_limit == b->memory_limit && a->weight_share == b->weight_share &&
-           same_times(&a->times, &b->times) && a->early_release == b->early_release &&
-           a->table == b->table;
+           a->head_share == b->head_share && same_times(&a->times, &b->times) &&
+           a->early_release == b->early_release && a->table == b->table;
 }
 
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,

@@ -2,6 +2,7 @@
 #include "sim/validation.h"
 
 #include "costmodel/statistics.h"
+#include "sim/run_measurement.h"
 #include "sim/run_prices.h"
 #include "sim/runs_spread.h"
 #include "sim/validation_priv.h"
@@ -13,8 +14,9 @@
 ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
 {
     ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_run_score);
-    const ms_error_spread *spread;
+    const ms_error_spread *spread, *peak_spread;
     MS_TRY(ms_error_spread_load(cx, MS_STEP_SPREAD, &spread));
+    MS_TRY(ms_error_spread_load(cx, MS_PEAK_SPREAD, &peak_spread));
     ms_run_prices *prices = ms_run_prices_open();
     for (int i = 0; i < runs->num_runs; i++) {
         ms_published_run *run = &runs->runs[i];
@@ -30,7 +32,9 @@ ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
     }
     ms_run_prices_close(prices);
     if (spread != NULL)
-        ms_runs_spread_apply(runs, spread, scores);
+        ms_runs_spread_apply(runs, spread, MS_MEASURED_STEP, scores);
+    if (peak_spread != NULL)
+        ms_runs_spread_apply(runs, peak_spread, MS_MEASURED_PEAK, scores);
     ms_validation_summarise(cx->arena, runs, scores, out);
     return MS_OK;
 }
@@ -42,14 +46,6 @@ typedef struct error_entry {
     double error_frac;
     double covered; /* 1: in its interval, 0: not; NaN: it has none */
 } error_entry;
-
-static double is_covered(const ms_published_run *run, const ms_run_score *score)
-{
-    if (isnan(score->step_low_s) || isnan(score->step_high_s))
-        return (double)NAN;
-    return score->step_low_s <= run->measured_step_s &&
-           run->measured_step_s <= score->step_high_s;
-}
 
 /* The mean of those that are known. */
 static double coverage(const error_entry *entries, int num_entries)
@@ -102,15 +98,15 @@ static ms_source_score source_score(ms_arena *arena, const char *source,
 }
 
 static int gather_errors(const ms_published_runs *runs, const ms_run_score *scores,
-                         bool of_memory, error_entry *entries)
+                         ms_measurement measurement, error_entry *entries)
 {
     int num_entries = 0;
     for (int i = 0; i < runs->num_runs; i++) {
-        double error = of_memory ? scores[i].peak_error_frac : scores[i].step_error_frac;
+        double error = ms_score_error_frac(&scores[i], measurement);
         if (!isnan(error))
             entries[num_entries++] = (error_entry){
                 runs->runs[i].source, error,
-                of_memory ? (double)NAN : is_covered(&runs->runs[i], &scores[i])};
+                ms_score_is_covered(&runs->runs[i], &scores[i], measurement)};
     }
     if (num_entries > 1)
         qsort(entries, (size_t)num_entries, sizeof *entries, by_source);
@@ -181,15 +177,15 @@ static void summarise_coverage(ms_arena *arena, const error_entry *entries,
 }
 
 static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs,
-                                  const ms_run_score *scores, bool of_memory)
+                                  const ms_run_score *scores, ms_measurement measurement)
 {
     error_entry *entries = MS_NEW_ARRAY(arena, runs->num_runs, error_entry);
     ms_error_summary out = {0};
-    out.num_runs = gather_errors(runs, scores, of_memory, entries);
+    out.num_runs = gather_errors(runs, scores, measurement, entries);
     ms_source_score *sources = MS_NEW_ARRAY(arena, out.num_runs, ms_source_score);
     out.num_sources = score_sources(arena, entries, out.num_runs, sources);
     out.sources = sources;
-    if (of_memory)
+    if (measurement == MS_MEASURED_PEAK)
         count_ranges(runs, scores, &out);
     for (int i = 0; i < out.num_sources; i++) {
         out.macro_median_ape_frac += sources[i].median_ape_frac;
@@ -211,7 +207,7 @@ void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
         out->num_over_memory += scores[i].over_memory;
         out->num_changed_mathematics += runs->runs[i].changes_mathematics;
     }
-    out->time = summarise(arena, runs, scores, false);
-    out->memory = summarise(arena, runs, scores, true);
+    out->time = summarise(arena, runs, scores, MS_MEASURED_STEP);
+    out->memory = summarise(arena, runs, scores, MS_MEASURED_PEAK);
     ms_validation_rank(arena, out);
 }

@@ -13,7 +13,9 @@ typedef struct ms_run_score {
     double peak_bytes; /* of the rank whose memory was measured */
     /* where the stack holds gathered inputs or not, one cannot say which (ms_stack's holds_gathers_alone): without them, and with them and one micro-batch more; otherwise both peak_bytes */
     double peak_low_bytes, peak_high_bytes;
-    double step_error_frac; /* (predicted - measured) / measured */
+    double peak_interval_low_bytes,
+        peak_interval_high_bytes; /* the interval of the peak, as of the step; NaN: none */
+    double step_error_frac;       /* (predicted - measured) / measured */
     double peak_error_frac;
     /* what the predicted step is made of, as in ms_prediction; they sum to step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
@@ -27,9 +29,8 @@ typedef struct ms_source_score {
     const char *source; /* or what they share */
     int num_runs;
     double mean_ape_frac, median_ape_frac, p90_ape_frac;
-    double bias_frac; /* median signed error */
-    double
-        coverage_frac; /* of measurements in their intervals; NaN: no intervals, or of memory */
+    double bias_frac;     /* median signed error */
+    double coverage_frac; /* of measurements in their intervals; NaN: no intervals */
 } ms_source_score;
 
 typedef struct ms_error_summary {
@@ -89,7 +90,7 @@ typedef struct ms_validation {
 #define MS_RANKING_TIE_FRAC 0.05
 #define MS_RANKING_LAYOUTS  8 /* groups with fewer say little each, and are many */
 
-/* Predicts every run without a reason, with the interval that configs/spreads/step-time.json gives, left out the sources of its own runs. A run that cannot be predicted gets a reason in `runs`. Lives in cx->arena. */
+/* Predicts every run without a reason, with the intervals that configs/spreads/step-time.json and memory.json give, left out the sources of its own runs. A run that cannot be predicted gets a reason in `runs`. Lives in cx->arena. */
 ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out);
 /* The scores from errors that are known already; `scores` has one entry per run. */
 void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,

@@ -1,4 +1,5 @@
 /* A validation as meshsim.validation/1 and as tables for people. */
+#include "sim/run_measurement.h"
 #include "sim/score_print.h"
 #include "sim/validation_by.h"
 #include "sim/validation_priv.h"
@@ -77,6 +78,9 @@ static void write_memory(ms_jout *out, const ms_error_summary *summary)
     ms_jout_number_field(out, "under_3_frac", summary->under_3_frac);
     ms_jout_number_field(out, "ranges", summary->num_ranges);
     ms_jout_number_field(out, "range_coverage_frac", summary->range_cover_frac);
+    ms_jout_number_field(out, "interval_coverage_frac", summary->macro_coverage_frac);
+    ms_jout_number_field(out, "interval_coverage_of_runs_frac",
+                         summary->run_coverage_frac);
     write_sources(out, summary);
     ms_jout_end_object(out);
 }
@@ -127,6 +131,10 @@ static void write_run(ms_jout *out, const ms_published_run *run,
     ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
     ms_jout_number_field(out, "predicted_peak_low_bytes", score->peak_low_bytes);
     ms_jout_number_field(out, "predicted_peak_high_bytes", score->peak_high_bytes);
+    ms_jout_number_field(out, "predicted_peak_interval_low_bytes",
+                         score->peak_interval_low_bytes);
+    ms_jout_number_field(out, "predicted_peak_interval_high_bytes",
+                         score->peak_interval_high_bytes);
     ms_jout_number_field(out, "peak_error_frac", score->peak_error_frac);
     ms_jout_end_object(out);
 }
@@ -309,10 +317,8 @@ static void print_memory_facts(FILE *out, const ms_validation *v)
     }
 }
 
-void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
+static void print_count(FILE *out, const ms_validation *v)
 {
-    if (rows && v->num_priced > 0)
-        print_rows(out, arena, v);
     fprintf(out, "%d rows, %d complete, %d predicted", v->runs->num_runs, v->num_complete,
             v->num_priced);
     if (v->num_complete > 0)
@@ -322,9 +328,39 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
         fprintf(out, ", %d that change the model's mathematics left out",
                 v->num_changed_mathematics);
     fputc('\n', out);
-    print_sources(out, arena, "step time", &v->time);
-    print_sources(out, arena, "peak memory", &v->memory);
+}
+
+static void print_time(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    print_sources(out, arena, ms_measurement_names[MS_MEASURED_STEP], &v->time);
+}
+
+static void print_memory(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    print_sources(out, arena, ms_measurement_names[MS_MEASURED_PEAK], &v->memory);
     print_memory_facts(out, v);
+}
+
+void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *v,
+                            ms_measurement measurement)
+{
+    if (measurement == MS_MEASURED_PEAK) {
+        print_memory(out, arena, v);
+        return;
+    }
+    print_count(out, v);
+    print_time(out, arena, v);
+    print_ranking(out, arena, v);
+    print_ranking_summaries(out, arena, v);
+}
+
+void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
+{
+    if (rows && v->num_priced > 0)
+        print_rows(out, arena, v);
+    print_count(out, v);
+    print_time(out, arena, v);
+    print_memory(out, arena, v);
     print_ranking(out, arena, v);
     print_ranking_summaries(out, arena, v);
     ms_run_groupings_print(out, arena, v);

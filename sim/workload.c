@@ -51,7 +51,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
 }
 
 /* Published runs are of GPUs, and predicted by the profiles of configs/; of what a calibration of this machine predicts they tell nothing. */
-static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts,
+static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts, const char *name,
                              const ms_error_spread **out)
 {
     const ms_profile *profile = parts->profile;
@@ -59,7 +59,7 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts,
     *out = NULL;
     if (calibrated || parts->cluster->device.unit != NULL)
         return MS_OK;
-    return ms_error_spread_load(cx, MS_STEP_SPREAD, out);
+    return ms_error_spread_load(cx, name, out);
 }
 
 /* A job that needs several domains of many nodes gets equal parts of them: slices of a torus (cloud.google.com/tpu/docs/multislice-introduction), segments of
@@ -83,7 +83,7 @@ static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *clu
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
     ms_workload_parts parts;
-    const ms_error_spread *spread;
+    const ms_error_spread *spread, *peak_spread;
     MS_TRY(ms_model_load(cx, plan->model, &parts.model));
     MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
     parts.cluster = with_equal_parts(cx->arena, parts.cluster, plan->gpus);
@@ -91,9 +91,11 @@ ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
         cx, plan->profile != NULL ? plan->profile : parts.cluster->device.profile,
         &parts.profile));
     MS_TRY(ms_stack_load(cx, plan->stack, &parts.stack));
-    MS_TRY(load_spread(cx, &parts, &spread));
+    MS_TRY(load_spread(cx, &parts, MS_STEP_SPREAD, &spread));
+    MS_TRY(load_spread(cx, &parts, MS_PEAK_SPREAD, &peak_spread));
     MS_TRY(ms_workload_make(cx, &parts, plan, out));
     (*out)->spread = spread;
+    (*out)->peak_spread = peak_spread;
     return MS_OK;
 }
 
@@ -375,6 +377,11 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
                             .backward_input = rounded(sum.backward_input, whole),
                             .backward_weight = rounded(sum.backward_weight, whole)};
     shape.weight_share = ms_min(rounded(delayed_bytes, saved_bytes), 1.0);
+    const ms_tensor_bytes *head = &bills->head.memory.delayed;
+    shape.head_share =
+        nearbyint(16.0 * shape.num_ranks * (head->activation_bytes + head->logits_bytes) /
+                  saved_bytes) /
+        16.0;
     return shape;
 }
 

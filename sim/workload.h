@@ -47,7 +47,7 @@ typedef struct ms_bill_key {
     short tp, cp, ep, etp;
     int microbatch;
     bool sequence_parallel, loss_parallel, cp_unbalanced;
-    bool holds_gathers; /* ms_stack_holds_gathers */
+    bool holds_gathers; /* ms_plan_holds_gathers */
     unsigned char cp_method;
 } ms_bill_key;
 
@@ -71,7 +71,8 @@ typedef struct ms_workload {
     const ms_profile *profile;
     const ms_error_spread *
         spread; /* of errors of step times; NULL: what is known is not about its devices or profile */
-    const ms_stack *stack; /* adapted to the compute type (ms_stack_adapt) */
+    const ms_error_spread *peak_spread; /* of errors of peak memory, likewise */
+    const ms_stack *stack;              /* adapted to the compute type (ms_stack_adapt) */
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;

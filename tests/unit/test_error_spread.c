@@ -323,11 +323,32 @@ static void files_that_are_none_are_refused(void **state)
     }
 }
 
+/* Two hundred sources between -0.2 and 0.6: half of what is measured is at most exp(0.2) of the prediction; a source still to come may lie beyond all. */
+static void probabilities_are_those_of_the_mixture(void **state)
+{
+    (void)state;
+    made m = start();
+    for (int s = 0; s < 200; s++)
+        add_many(&m, name(&m, "source", s), name(&m, "stack", s), 8, 50, 0.2, 0.4);
+    ms_error_spread spread = ms_error_spread_make(m.arena, m.rows, m.num, 2.0);
+    const ms_error_class class = {"another", 8, NULL};
+    ASSERT_NEAR(ms_error_spread_frac_below(&spread, &class, exp(0.2)), 0.5, 0.03);
+    ms_error_interval ends = ms_error_spread_interval(&spread, &class);
+    ASSERT_NEAR(ms_error_spread_frac_below(&spread, &class, ends.high_frac), 0.95, 0.01);
+    double far_above = ms_error_spread_frac_below(&spread, &class, 1e9),
+           far_below = ms_error_spread_frac_below(&spread, &class, 1e-9);
+    assert_true(far_above < 1.0 && far_above > 0.99);
+    ASSERT_NEAR(far_below, 1.0 - far_above, 1e-6);
+    spread.num_sources = 0;
+    assert_true(isnan(ms_error_spread_frac_below(&spread, &class, 1.0)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_gpus_and_many_are_two_scales),
         cmocka_unit_test(quantiles_of_many_sources_are_recovered),
+        cmocka_unit_test(probabilities_are_those_of_the_mixture),
         cmocka_unit_test(a_large_source_does_not_swamp_the_others),
         cmocka_unit_test(classes_with_few_sources_lean_on_all),
         cmocka_unit_test(scales_of_a_stack_differ),

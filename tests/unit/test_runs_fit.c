@@ -91,12 +91,42 @@ static void what_no_other_source_tells_is_unknown(void **state)
     ms_runs_fit_close(&fit);
 }
 
+/* A list of memory fits peaks: bytes of a logit are found again in peaks that were predicted with others. */
+static void peaks_are_fitted_where_the_list_says_so(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs;
+    ms_runs_fit fit;
+    load(cx,
+         "{\"measurement\": \"peak memory\", \"constants\": ["
+         "{\"name\": \"logits\", \"of\": [\"stacks/nanotron logit_bytes\"],"
+         " \"low\": 4, \"high\": 20, \"unknown\": 8, \"unknown_source\": \"a test\"}]}",
+         &runs, &fit);
+    assert_true(fit.measurement == MS_MEASURED_PEAK);
+    set(&fit.constants[0], 14.0);
+    for (int i = 0; i < runs.num_runs; i++) {
+        ms_run_score score;
+        if (fit.source_of[i] < 0)
+            continue;
+        assert_true(runs.runs[i].measured_peak_bytes > 0.0);
+        ASSERT_INT(ms_run_price(fit.prices, &runs.runs[i], &score), MS_OK);
+        runs.runs[i].measured_peak_bytes = score.peak_bytes;
+    }
+    ms_run_prices_forget(fit.prices);
+    ms_runs_fit_make(&fit, -1);
+    assert_true(fit.constants[0].num_rows >= 2);
+    ASSERT_NEAR(fit.constants[0].value, 14.0, 0.3);
+    ms_runs_fit_close(&fit);
+}
+
 static void lists_that_are_none_are_refused(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
         {"{}", "constants"},
         {"{\"constants\": []}", "no list of 1 to"},
+        {"{\"measurement\": \"power\", \"constants\": []}", "peak memory"},
         {"{\"constants\": [{\"name\": \"x\"}]}", "\"of\""},
         {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron\"], \"low\": 0, "
          "\"high\": 1, \"unknown\": 0, \"unknown_source\": \"t\"}]}",
@@ -131,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_are_found_again),
         cmocka_unit_test(what_no_other_source_tells_is_unknown),
+        cmocka_unit_test(peaks_are_fitted_where_the_list_says_so),
         cmocka_unit_test(lists_that_are_none_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,8 @@ static void fitted_runs_are_judged_without_their_source(void **state)
     m.list.runs = m.runs;
     ms_run_score known[RUNS];
     memcpy(known, m.scores, sizeof known);
-    ms_error_spread spread = ms_runs_spread_make(arena, &m.list, m.scores, known);
+    ms_error_spread spread =
+        ms_runs_spread_make(arena, &m.list, MS_MEASURED_STEP, m.scores, known);
     for (int i = 0; i < RUNS; i++) {
         const ms_error_class without = {m.runs[i].plan.stack, 8, m.runs[i].source};
         ms_error_interval want = ms_error_spread_interval(&spread, &without);
@@ -72,11 +73,39 @@ static void fitted_runs_are_judged_without_their_source(void **state)
         ASSERT_NEAR(m.scores[i].step_high_s, want.high_frac, 1e-12);
     }
     m.runs[0].id = "new"; /* its source is known, and it was not fitted */
-    ms_runs_spread_apply(&m.list, &spread, m.scores);
+    ms_runs_spread_apply(&m.list, &spread, MS_MEASURED_STEP, m.scores);
     const ms_error_class with = {m.runs[0].plan.stack, 8, NULL};
     ASSERT_NEAR(m.scores[0].step_high_s,
                 ms_error_spread_interval(&spread, &with).high_frac, 1e-12);
-    assert_true(ms_runs_interval_score(&m.list, known) > 0.0);
+    assert_true(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, known) > 0.0);
+}
+
+/* Peaks have intervals of their own spread, where a run's was measured; those of step times stay as they are. */
+static void peaks_have_their_own_intervals(void **state)
+{
+    (void)state;
+    made m = make();
+    ms_arena *arena = test_cx()->arena;
+    m.list.runs = m.runs;
+    ms_run_score known[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        m.runs[i].measured_peak_bytes = i < RUNS - 3 ? 1.1e9 : (double)NAN;
+        m.scores[i].peak_bytes = 1e9;
+        m.scores[i].peak_error_frac =
+            ms_run_error_frac(1e9, m.runs[i].measured_peak_bytes);
+        known[i] = m.scores[i];
+    }
+    ms_error_spread spread =
+        ms_runs_spread_make(arena, &m.list, MS_MEASURED_PEAK, m.scores, known);
+    ASSERT_INT(spread.num_sources, RUNS / 3 - 1);
+    assert_true(isnan(m.scores[0].step_high_s));
+    assert_true(isnan(m.scores[RUNS - 1].peak_interval_high_bytes));
+    ASSERT_NEAR(m.scores[0].peak_interval_low_bytes, 1e9,
+                1.0); /* the prediction is in it */
+    ASSERT_NEAR(m.scores[0].peak_interval_high_bytes, 1.1e9, 1e6);
+    ASSERT_NEAR(ms_score_is_covered(&m.runs[0], &m.scores[0], MS_MEASURED_PEAK),
+                m.scores[0].peak_interval_high_bytes >= 1.1e9, 0.0);
+    assert_true(isnan(ms_score_is_covered(&m.runs[0], &m.scores[0], MS_MEASURED_STEP)));
 }
 
 /* A width of log 2, and log 2 outside, of which a twentieth may be there. */
@@ -91,10 +120,11 @@ static void scores_are_width_and_misses(void **state)
         m.scores[i].step_high_s = 2.0;
         m.runs[i].measured_step_s = i == 2 ? 4.0 : 1.5;
     }
-    ASSERT_NEAR(ms_runs_interval_score(&m.list, m.scores), log(2.0) * (1.0 + 20.0 / 3.0),
-                1e-12);
+    ASSERT_NEAR(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, m.scores),
+                log(2.0) * (1.0 + 20.0 / 3.0), 1e-12);
     m.scores[2].step_low_s = (double)NAN;
-    ASSERT_NEAR(ms_runs_interval_score(&m.list, m.scores), log(2.0), 1e-12);
+    ASSERT_NEAR(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, m.scores), log(2.0),
+                1e-12);
 }
 
 static const char *const constants =
@@ -138,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_stay_together_in_a_fold),
         cmocka_unit_test(fitted_runs_are_judged_without_their_source),
+        cmocka_unit_test(peaks_have_their_own_intervals),
         cmocka_unit_test(scores_are_width_and_misses),
         cmocka_unit_test(folds_leave_their_runs_out),
     };
