@@ -176,7 +176,9 @@ static const char *set_batch(row_reader *r)
     r->run->batch_open = c->mbs <= 0 && plan->global_batch <= 0 &&
                          plan->size[MS_PP] == 1 && isnan(c->step_s) &&
                          isnan(c->peak_mem_gib);
-    if (c->mbs <= 0 && !r->run->batch_open)
+    r->run->microbatch_open = c->mbs <= 0 && c->gbs_seqs > 0 && plan->size[MS_PP] == 1 &&
+                              plan->microbatch == 1 && isnan(c->peak_mem_gib);
+    if (c->mbs <= 0 && !r->run->batch_open && !r->run->microbatch_open)
         ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
     if (plan->global_batch <= 0)
         return assume_batch(r);

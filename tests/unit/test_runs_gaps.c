@@ -62,6 +62,32 @@ static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
     ms_run_prices_close(prices);
 }
 
+/* 64 sequences on 8 ranks: 8 of them each, as a micro-batch if they fit. The step stays as it is written, and so does a pipeline's micro-batch of 1. */
+static void a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits(
+    void **state)
+{
+    (void)state;
+    static const char row[] =
+        "a,Test,2024-01,GPT X,%d,2048,16,16,128,8192,0,51200,1,,,,,2048,,%d,8,"
+        "A100 80GB,,,%d,1,0,,%d,,1,1,1,none,bf16,,Megatron-LM,,1.5,\n";
+    static const struct {
+        int layers, batch, dp, pp;
+        long microbatch;
+    } cases[] = {{4, 64, 8, 1, 8}, {4, 24, 8, 1, 1}, {4, 64, 2, 4, 1}};
+    ms_run_prices *prices = ms_run_prices_open();
+    for (int i = 0; i < 3; i++) {
+        ms_published_run run =
+            *row_of(ms_arena_printf(test_cx()->arena, row, cases[i].layers,
+                                    cases[i].batch, cases[i].dp, cases[i].pp));
+        ASSERT_TEXT(run.reason, NULL);
+        ms_run_settle(test_cx()->arena, prices, &run);
+        ASSERT_INT(run.plan.microbatch, cases[i].microbatch);
+        ASSERT_INT(run.plan.global_batch, cases[i].batch);
+        ASSERT_NEAR(run.measured_step_s, 1.5, 0.0);
+    }
+    ms_run_prices_close(prices);
+}
+
 /* 1000 tokens/s on each of 8 GPUs for 4.096 s: 16 sequences of 2048; the step stays as it is written. */
 static void step_and_rate_tell_the_batch(void **state)
 {
@@ -94,6 +120,8 @@ int main(void)
         cmocka_unit_test(degrees_that_are_left_open_are_those_of_the_framework),
         cmocka_unit_test(experts_are_spread_over_what_divides_them),
         cmocka_unit_test(a_batch_that_is_left_open_is_the_most_that_fits),
+        cmocka_unit_test(
+            a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits),
         cmocka_unit_test(step_and_rate_tell_the_batch),
         cmocka_unit_test(batches_are_rounded_by_little),
     };
