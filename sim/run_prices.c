@@ -141,6 +141,10 @@ static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_ru
     const long most = 1024;
     bool is_open = run->batch_open || run->microbatch_open;
     bool fits_one = is_open && fits(prices, run);
+    if (is_open && !fits_one) {
+        run->plan.microbatch = 1;
+        fits_one = fits(prices, run);
+    }
     while (fits_one && run->plan.microbatch < most) {
         ms_published_run *trial = MS_NEW(arena, ms_published_run);
         *trial = *run;
