@@ -202,11 +202,12 @@ static void add_reductions(ms_step_builder *s, const ms_step_cost *cost, int ran
     for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
         s->gates[actors->at[i]] = s->ready[actors->at[i]];
     ms_step_meet_for_reduction(s, rank, s->gates);
-    for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
+    for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++) {
         if (last)
             add_tails(s, rank, actors->at[i], s->gates[actors->at[i]]);
         else
             add_reduction(s, cost, actors->at[i], s->gates[actors->at[i]]);
+    }
 }
 
 /* ---- the step ---- */
