@@ -186,6 +186,9 @@ int ms_schedule_in_flight(const ms_schedule *schedule, int rank);
  * not deadlock. MS_EINPUT tells the first action that breaks this, or the cycle of actions that wait for each other. */
 ms_status ms_schedule_check(ms_ctx *cx, const ms_schedule *schedule, ms_loc loc);
 
+/* The placed stage of a rank whose gradients are complete last. */
+int ms_schedule_last_complete(const ms_schedule *schedule, int rank);
+
 /* "2F0", "(0F3;7B1)OVERLAP_F_B": an action as PyTorch writes it. */
 char *ms_action_text(ms_arena *arena, const ms_action *action);
 

@@ -161,6 +161,17 @@ static void mark_last_backwards(sweep *s, int *last_backward_step)
     }
 }
 
+int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
+{
+    int last = ms_schedule_stage(&schedule->shape, rank, 0);
+    for (int chunk = 1; chunk < schedule->num_chunks; chunk++) {
+        int stage = ms_schedule_stage(&schedule->shape, rank, chunk);
+        if (schedule->last_backward_step[stage] > schedule->last_backward_step[last])
+            last = stage;
+    }
+    return last;
+}
+
 /* Classes by stage, kind and the two flags; those of pairs by the other chunk too. */
 static long class_slot(const sweep *s, const ms_step_cost *cost)
 {

@@ -102,15 +102,24 @@ static ms_status gather_for_part(ms_walk_run *w)
     return gather(w, w->part + 1, after, num);
 }
 
-/* A stage's first forward takes parameters as they come; without overlap it waits for all. */
-static ms_status wait_for_gathered(ms_walk_run *w)
+static ms_status wait_for_part(ms_walk_run *w, ms_event gathered)
 {
-    int part = w->r->job->overlaps ? w->part : w->stage->num_parts - 1;
-    ms_event gathered = w->stage->gathered[part];
     ms_walk_run_arrives(w, gathered);
     return w->r->rank.backend->has_values
                ? wait_recorded(w, gathered, MS_STREAM_GATHER, MS_MOVE_GATHER)
                : MS_OK;
+}
+
+/* A stage's first forward takes parameters as they come; without overlap it waits for all of its rank. */
+static ms_status wait_for_gathered(ms_walk_run *w)
+{
+    if (w->r->job->overlaps)
+        return wait_for_part(w, w->stage->gathered[w->part]);
+    for (int s = 0; s < w->r->num_stages; s++) {
+        const ms_rank_stage *stage = &w->r->stages[s];
+        MS_TRY(wait_for_part(w, stage->gathered[stage->num_parts - 1]));
+    }
+    return MS_OK;
 }
 
 static ms_status take_arrival(ms_walk_run *w)
@@ -263,7 +272,7 @@ ms_status ms_state_after_part(ms_walk_run *w)
 }
 
 /* With a stage placed twice each copy sends its gradients to the other; here for virtual clocks, with values when all actions are done. */
-static ms_status exchange_with_copy(ms_walk_run *w)
+static ms_status exchange_with_copy(ms_walk_run *w, const ms_rank_stage *stage)
 {
     const ms_rank *rank = &w->r->rank;
     const ms_planned *planned = rank->planned;
@@ -275,7 +284,7 @@ static ms_status exchange_with_copy(ms_walk_run *w)
         .stream = MS_STREAM_REDUCE,
         .peer = rank->place->rank,
         .name = MS_MOVE_TWIN,
-        .predicted_s = ms_twin_s(&planned->pipeline, w->stage->sums, planned->sharding)};
+        .predicted_s = ms_twin_s(&planned->pipeline, stage->sums, planned->sharding)};
     ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
     if (transfer.predicted_s <= 0.0)
         return MS_OK;
@@ -284,19 +293,38 @@ static ms_status exchange_with_copy(ms_walk_run *w)
     return MS_OK;
 }
 
+/* What follows the reductions of a stage. */
+static ms_status end_reductions(ms_walk_run *w, const ms_rank_stage *stage)
+{
+    MS_TRY(exchange_with_copy(w, stage));
+    for (int i = 0; i < stage->num_parts; i++)
+        if (!is_reduced_late(w->r, &stage->parts[i]))
+            MS_TRY(reduce_over_tp(w->r, &stage->parts[i], w->ready));
+    return MS_OK;
+}
+
+/* Without overlap: all stages of the rank, when its last backward has ended. */
+static ms_status reduce_rank(ms_walk_run *w)
+{
+    for (int s = 0; s < w->r->num_stages; s++)
+        for (int i = 0; i < w->r->stages[s].num_parts; i++)
+            MS_TRY(reduce_last_now(w, &w->r->stages[s].parts[i]));
+    for (int s = 0; s < w->r->num_stages; s++)
+        MS_TRY(end_reductions(w, &w->r->stages[s]));
+    return MS_OK;
+}
+
 ms_status ms_state_after_walk(ms_walk_run *w)
 {
+    const ms_rank_run *r = w->r;
     if (sharding_of(w) == MS_ZERO_2 && w->weights && !w->last_backward)
         MS_TRY(make_ready(w));
     if (!w->last_backward)
         return MS_OK;
-    for (int i = 0; i < w->stage->num_parts && !w->r->job->overlaps; i++)
-        MS_TRY(reduce_last_now(w, &w->stage->parts[i]));
-    MS_TRY(exchange_with_copy(w));
-    for (int i = 0; i < w->stage->num_parts; i++)
-        if (!is_reduced_late(w->r, &w->stage->parts[i]))
-            MS_TRY(reduce_over_tp(w->r, &w->stage->parts[i], w->ready));
-    return MS_OK;
+    if (r->job->overlaps)
+        return end_reductions(w, w->stage);
+    int last = ms_schedule_last_complete(r->rank.planned->schedule, r->pipeline_rank);
+    return w->stage->stage == last ? reduce_rank(w) : MS_OK;
 }
 
 ms_status ms_state_reduce_late(ms_rank_run *r)

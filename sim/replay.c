@@ -169,12 +169,25 @@ static int next_complete(const ms_schedule *schedule, int rank, int after)
     return next;
 }
 
+/* Without overlap nothing moves before the rank has done all its backwards. */
+static double reduced_last_s(const ms_schedule *schedule, const ms_stage_times *stages,
+                             const double *end_s, int rank)
+{
+    int last = ms_schedule_last_complete(schedule, rank);
+    double done_s = end_s[schedule->last_backward_step[last]];
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++)
+        done_s += stages[ms_schedule_stage(&schedule->shape, rank, chunk)].reduce_tail_s;
+    return done_s;
+}
+
 /* End of a rank's last reduction: stages are reduced in the order in which their backwards end. */
 static double reduced_s(const ms_schedule *schedule, const ms_stage_times *stages,
                         const double *end_s, int rank)
 {
     double done_s = 0.0;
     int after = 0;
+    if (stages[ms_schedule_stage(&schedule->shape, rank, 0)].reduces_last)
+        return reduced_last_s(schedule, stages, end_s, rank);
     for (int i = 0; i < schedule->num_chunks; i++) {
         int stage = next_complete(schedule, rank, after);
         after = schedule->last_backward_step[stage];

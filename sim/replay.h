@@ -24,6 +24,8 @@ typedef struct ms_stage_times {
     /* Reductions of the stage's gradients, on a stream of their own: those of a rank's stages follow each other, overlap with the
      * last backward, and outlast it by reduce_tail_s at least. */
     double reduce_s, reduce_tail_s;
+    bool
+        reduces_last; /* without overlap: after the last backward of the rank, a tail after the other */
 } ms_stage_times;
 
 typedef struct ms_replay_result {

@@ -124,34 +124,46 @@ static bool fits(ms_run_prices *prices, const ms_published_run *run)
     return fits_within(prices, run, 1.0);
 }
 
-static void double_batch(ms_published_run *run)
+/* False when a rank has no more of a batch that is stated. */
+static bool double_batch(ms_published_run *run)
 {
     run->plan.microbatch *= 2;
+    if (run->microbatch_open)
+        return run->plan.global_batch %
+                   (run->plan.microbatch * ms_plan_data_parallel(&run->plan)) ==
+               0;
     run->plan.global_batch *= 2;
     run->measured_step_s *= 2.0;
+    return true;
 }
 
 /* Trials are objects of their own: workloads are found by the runs that they were made for. */
 static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
 {
     const long most = 1024;
-    bool fits_one = run->batch_open && fits(prices, run);
+    bool is_open = run->batch_open || run->microbatch_open;
+    bool fits_one = is_open && fits(prices, run);
+    if (is_open && !fits_one) {
+        run->plan.microbatch = 1;
+        fits_one = fits(prices, run);
+    }
     while (fits_one && run->plan.microbatch < most) {
         ms_published_run *trial = MS_NEW(arena, ms_published_run);
         *trial = *run;
-        double_batch(trial);
-        if (!fits(prices, trial))
+        if (!double_batch(trial) || !fits(prices, trial))
             break;
-        double_batch(run);
+        (void)double_batch(run);
     }
-    if (!run->batch_open)
+    if (!is_open)
         return;
     const char *before = run->defaults == NULL ? "" : run->defaults;
-    run->defaults =
-        ms_arena_printf(arena, "%s%smicro-batch %ld%s, global batch %ld", before,
-                        *before == '\0' ? "" : ", ", run->plan.microbatch,
-                        fits_one ? ", the most that fits" : "", run->plan.global_batch);
-    run->batch_open = false;
+    run->defaults = ms_arena_printf(arena, "%s%smicro-batch %ld%s", before,
+                                    *before == '\0' ? "" : ", ", run->plan.microbatch,
+                                    fits_one ? ", the most that fits" : "");
+    if (run->batch_open)
+        run->defaults = ms_arena_printf(arena, "%s, global batch %ld", run->defaults,
+                                        run->plan.global_batch);
+    run->batch_open = run->microbatch_open = false;
 }
 
 /* Whole layers of each chunk, as few as fit. */

@@ -176,7 +176,10 @@ static const char *set_batch(row_reader *r)
     r->run->batch_open = c->mbs <= 0 && plan->global_batch <= 0 &&
                          plan->size[MS_PP] == 1 && isnan(c->step_s) &&
                          isnan(c->peak_mem_gib);
-    if (c->mbs <= 0 && !r->run->batch_open)
+    r->run->microbatch_open = c->mbs <= 0 && c->gbs_seqs > 0 && plan->size[MS_PP] == 1 &&
+                              isnan(c->peak_mem_gib) &&
+                              !r->run->stack->recomputes_by_need;
+    if (c->mbs <= 0 && !r->run->batch_open && !r->run->microbatch_open)
         ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
     if (plan->global_batch <= 0)
         return assume_batch(r);
@@ -249,6 +252,17 @@ static const char *find_device(row_reader *r)
     return NULL;
 }
 
+/* What the row says of fused attention: 0, 1, -1 nothing. PyTorch has it since 2.0, of March 2023 (torch.nn.functional.scaled_dot_product_attention); Megatron's and other
+ * frameworks' own kernels are their stacks' affair. */
+static int says_fused_attention(const row_reader *r, const char *stack)
+{
+    bool is_eager =
+        strcmp(stack, "torchtitan-eager") == 0 || strcmp(stack, "deepspeed") == 0;
+    if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
+        return (int)r->cells->flash_attention;
+    return is_eager && ms_run_is_before(r->cells, 202304) ? 0 : -1;
+}
+
 static const char *find_stack(row_reader *r)
 {
     ms_published_run *run = r->run;
@@ -260,9 +274,11 @@ static const char *find_stack(row_reader *r)
     run->stack = ms_run_store_stack(r->cx, r->store, name);
     if (run->stack == NULL)
         return "framework: its stack cannot be read";
-    if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
-        run->stack =
-            ms_run_store_attention(r->store, run->stack, r->cells->flash_attention > 0);
+    int fused = says_fused_attention(r, name);
+    if (fused >= 0)
+        run->stack = ms_run_store_attention(r->store, run->stack, fused > 0);
+    if (fused == 0 && r->cells->flash_attention != 0)
+        ms_run_note(&r->notes, "attention without a fused kernel");
     run->stack = ms_run_store_recipe(r->store, run->stack, r->cells->precision);
     run->memory_of_first_rank = ms_stack_reports_first_rank(name);
     return NULL;

@@ -28,7 +28,9 @@ typedef struct ms_published_run {
         recompute_open; /* the row does not say what is computed again, and its stack's runs do it by need */
     bool
         batch_open; /* the row states no batch at all: its micro-batch is settled by memory */
-    bool zero_open; /* the row does not say what ZeRO shards */
+    bool
+        microbatch_open; /* the row states a batch and no micro-batch, and has no pipeline: likewise, up to what a rank has of the batch */
+    bool zero_open;      /* the row does not say what ZeRO shards */
     /* only without reason */
     const ms_model *model; /* equal models are one object */
     const ms_cluster *cluster;

@@ -334,7 +334,8 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .weight_s = sum->weight_s,
                         .last_weight_s = sum->weight_s,
                         .send_forward_s = send_s,
-                        .send_backward_s = send_s};
+                        .send_backward_s = send_s,
+                        .reduces_last = !overlaps};
     switch (sharding) {
     case MS_ZERO_0:
         reduce(stack, overlaps, sum->all_reduce_s, stage->unit_all_reduce_s, &t);

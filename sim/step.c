@@ -82,14 +82,18 @@ double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage, ms_sharding
                            ms_twin_bytes(pipeline, stage, sharding));
 }
 
-/* A later chunk's parameters are gathered after those of the chunks before it. */
-static double gathered_before_s(const ms_pipeline *pipeline, int rank, int chunk)
+/* A later chunk's parameters are gathered after those of the chunks before it; without overlap no chunk begins before all are there. */
+static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                               int rank, int chunk)
 {
     const ms_split *split = pipeline->split;
+    bool overlaps = ms_overlaps_sync(pipeline->workload->stack, sharding);
     double seconds = 0.0;
-    for (int c = 0; c < chunk; c++)
-        seconds += pipeline->stages[split->class_of_stage[ms_split_stage(split, rank, c)]]
-                       .sum.gather_s;
+    for (int c = 0; c < (overlaps ? chunk : split->num_chunks); c++) {
+        const ms_stage *stage =
+            &pipeline->stages[split->class_of_stage[ms_split_stage(split, rank, c)]];
+        seconds += c != chunk ? stage->sum.gather_s : 0.0;
+    }
     return seconds;
 }
 
@@ -122,7 +126,8 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_are
             int stage_class = split->class_of_stage[ms_split_stage(split, rank, chunk)];
             times[placed] = ms_step_class_durations(pipeline, sharding, stage_class);
             if (times[placed].release_s > 0.0)
-                times[placed].release_s += gathered_before_s(pipeline, rank, chunk);
+                times[placed].release_s +=
+                    gathered_first_s(pipeline, sharding, rank, chunk);
             if (pairs)
                 times[placed].pair_saved_s = pair_savings(pipeline, rank, chunk, arena);
         }

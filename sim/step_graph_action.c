@@ -178,14 +178,36 @@ static void add_reduction(ms_step_builder *s, const ms_step_cost *cost, int acto
     ms_graph_wait(s->graph, after);
 }
 
+/* Without overlap: tails one after the other, as ms_replay adds them up. */
+static void add_tails(ms_step_builder *s, int rank, int actor, int gate)
+{
+    s->reduced[actor] = gate;
+    for (int chunk = 0; chunk < s->schedule->num_chunks; chunk++) {
+        int stage = ms_schedule_stage(&s->schedule->shape, rank, chunk);
+        show_tail(s, stage, actor, gate);
+        ms_task_tag tag = reduction_tag(s, actor, stage, false);
+        int tail =
+            ms_step_add_beside(s, tag, ms_step_cost_of(s, s->times[stage].reduce_tail_s));
+        ms_graph_wait(s->graph, s->reduced[actor]);
+        s->reduced[actor] = tail;
+    }
+}
+
 static void add_reductions(ms_step_builder *s, const ms_step_cost *cost, int rank)
 {
+    bool last = s->times[ms_step_stage(cost)].reduces_last;
+    if (last && ms_schedule_last_complete(s->schedule, rank) != ms_step_stage(cost))
+        return;
     const ms_actors *actors = s->actors;
     for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
         s->gates[actors->at[i]] = s->ready[actors->at[i]];
     ms_step_meet_for_reduction(s, rank, s->gates);
-    for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
-        add_reduction(s, cost, actors->at[i], s->gates[actors->at[i]]);
+    for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++) {
+        if (last)
+            add_tails(s, rank, actors->at[i], s->gates[actors->at[i]]);
+        else
+            add_reduction(s, cost, actors->at[i], s->gates[actors->at[i]]);
+    }
 }
 
 /* ---- the step ---- */

@@ -122,12 +122,16 @@ static int width_of(const ms_node_builder *b, int rank)
     return b->s.actors->first_at[rank + 1] - b->s.actors->first_at[rank];
 }
 
+static const ms_stage_parts *parts_of(const ms_node_builder *b, int stage)
+{
+    return &b->parts[ms_schedule_model_stage(&b->s.schedule->shape, stage)];
+}
+
 static void gather_stage(ms_node_builder *b, int rank, int stage)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    const ms_stage_parts *parts =
-        &b->parts[ms_schedule_model_stage(&s->schedule->shape, stage)];
+    const ms_stage_parts *parts = parts_of(b, stage);
     int width = width_of(b, rank);
     int *nothing = MS_NEW_ARRAY(s->scratch, actors->num, int);
     int *done = MS_NEW_ARRAY(s->scratch, actors->num, int);
@@ -171,16 +175,26 @@ void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others)
     }
 }
 
-/* A stage's first forward takes parameters as they come; without overlap it waits for all. */
-static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
+static void wait_for_part(ms_node_builder *b, ms_walk *w, int stage, int part)
 {
     const ms_actors *actors = b->s.actors;
     int width = width_of(b, w->rank);
-    int part = b->overlaps ? w->part : w->parts->num - 1;
     for (int i = 0; i < width; i++)
         w->params[actors->at[actors->first_at[w->rank] + i]] =
-            b->gathered[w->stage][part * width + i];
+            b->gathered[stage][part * width + i];
     ms_walk_wait(b, w, w->params);
+}
+
+/* A stage's first forward takes parameters as they come; without overlap it waits for all of its rank. */
+static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
+{
+    const ms_schedule *schedule = b->s.schedule;
+    if (b->overlaps)
+        wait_for_part(b, w, w->stage, w->part);
+    for (int chunk = 0; chunk < schedule->num_chunks && !b->overlaps; chunk++) {
+        int stage = ms_schedule_stage(&schedule->shape, w->rank, chunk);
+        wait_for_part(b, w, stage, parts_of(b, stage)->num - 1);
+    }
 }
 
 /* ZeRO-3: the gather of the part at work was started with the part before it. The first of a forward has nothing to hide behind; that of a backward
@@ -279,6 +293,34 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
     }
 }
 
+/* What follows the reductions of a stage. */
+static void end_reductions(ms_node_builder *b, const ms_walk *w)
+{
+    ms_step_builder *s = &b->s;
+    add_twin(b, w);
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
+    for (int i = 0; i < w->parts->num; i++)
+        add_move(b, w, &w->parts->parts[i]->tp_sync, tag,
+                 (const int *const[]){w->ready, s->reduced}, s->reduced);
+}
+
+/* Without overlap: all stages of the rank, when its last backward has ended. */
+static void reduce_rank(ms_node_builder *b, const ms_walk *w)
+{
+    const ms_schedule *schedule = b->s.schedule;
+    for (int ends = 0; ends < 2; ends++) {
+        for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
+            ms_walk at = *w;
+            at.stage = ms_schedule_stage(&schedule->shape, w->rank, chunk);
+            at.parts = parts_of(b, at.stage);
+            for (int i = 0; i < at.parts->num && !ends; i++)
+                add_last_reductions(b, &at, at.parts->parts[i]);
+            if (ends)
+                end_reductions(b, &at);
+        }
+    }
+}
+
 /* With ZeRO-2 a backward that reduces gradients, but for the last, ends with the reductions (PyTorch FSDP2, finalize_backward); with ZeRO-3 the closed form has them
  * beside the kernels of their own part, and leaves out the last one's rest. */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
@@ -286,13 +328,9 @@ void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
     ms_step_builder *s = &b->s;
     if (s->planned->sharding == MS_ZERO_2 && w->weights && !w->last_backward)
         make_ready(b, w);
-    if (!w->last_backward)
-        return;
-    for (int i = 0; i < w->parts->num && !b->overlaps; i++)
-        add_last_reductions(b, w, w->parts->parts[i]);
-    add_twin(b, w);
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
-    for (int i = 0; i < w->parts->num; i++)
-        add_move(b, w, &w->parts->parts[i]->tp_sync, tag,
-                 (const int *const[]){w->ready, s->reduced}, s->reduced);
+    if (w->last_backward && b->overlaps)
+        end_reductions(b, w);
+    if (w->last_backward && !b->overlaps &&
+        ms_schedule_last_complete(s->schedule, w->rank) == w->stage)
+        reduce_rank(b, w);
 }

@@ -209,6 +209,34 @@ static void a_stage_waits_for_its_parameters_and_its_reduction(void **state)
     ASSERT_NEAR(makespan(shape, times), 13.0, 0.0);
 }
 
+/* Two ranks of two chunks, one micro-batch: forwards 0-4, backwards of stages 3, 2, 1, 0 end at 6, 8, 10, 12. Rank 0 has reduced stage 2 from 8 on, beside what
+ * rank 1 does, when stage 0 is done: 12.5; without overlap both reductions come after 12, those of rank 1 after 10. */
+static void without_overlap_reductions_follow_the_ranks_last_backward(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_schedule_shape shape = {.kind = MS_LOOPED_BFS,
+                               .num_ranks = 2,
+                               .num_microbatches = 1,
+                               .virtual_stages = 2};
+    ms_stage_times times[4];
+    for (int s = 0; s < 4; s++) {
+        times[s] = plain(1.0, 2.0);
+        times[s].reduce_s = 2.0;
+        times[s].reduce_tail_s = 0.5;
+    }
+    ASSERT_NEAR(makespan(shape, times), 12.5, 0.0);
+    for (int s = 0; s < 4; s++) {
+        times[s].reduce_tail_s = 2.0;
+        times[s].reduces_last = true;
+    }
+    double end_s[2];
+    ms_replay_result result = {.end_s = end_s};
+    ms_replay(ms_schedule_make(cx->arena, &shape), times, cx->arena, &result);
+    ASSERT_NEAR(end_s[0], 16.0, 0.0);
+    ASSERT_NEAR(end_s[1], 14.0, 0.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +245,7 @@ int main(void)
         cmocka_unit_test(latency_delays_the_receiver_and_not_the_sender),
         cmocka_unit_test(wrap_edges_of_interleaved_schedules_pay_latency),
         cmocka_unit_test(first_forward_and_last_backward_of_a_stage_may_differ),
+        cmocka_unit_test(without_overlap_reductions_follow_the_ranks_last_backward),
         cmocka_unit_test(published_schedules_take_their_known_time),
         cmocka_unit_test(a_slow_early_stage_beats_the_usual_closed_form),
         cmocka_unit_test(every_action_has_its_end),

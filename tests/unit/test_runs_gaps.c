@@ -62,6 +62,60 @@ static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
     ms_run_prices_close(prices);
 }
 
+/* 64 sequences on 8 ranks: 8 of them each, as a micro-batch if they fit; what torchtitan takes whole is cut where it does not fit (2 of 12). The step stays as it
+ * is written, and so does a pipeline's micro-batch of 1. */
+static void a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits(
+    void **state)
+{
+    (void)state;
+    static const char row[] =
+        "a,Test,2024-01,GPT X,%d,2048,16,16,128,8192,0,51200,1,,,,,2048,,%d,8,"
+        "A100 80GB,,,%d,1,0,,%d,,1,1,1,none,bf16,,%s,,1.5,\n";
+    static const struct {
+        int layers, batch, dp, pp;
+        const char *framework;
+        long microbatch;
+    } cases[] = {{4, 64, 8, 1, "Megatron-LM", 8},
+                 {4, 24, 8, 1, "Megatron-LM", 1},
+                 {4, 64, 2, 4, "Megatron-LM", 1},
+                 {4, 96, 8, 1, "torchtitan", 12},
+                 {96, 96, 8, 1, "torchtitan", 2}};
+    ms_run_prices *prices = ms_run_prices_open();
+    for (int i = 0; i < 5; i++) {
+        ms_published_run run = *row_of(
+            ms_arena_printf(test_cx()->arena, row, cases[i].layers, cases[i].batch,
+                            cases[i].dp, cases[i].pp, cases[i].framework));
+        ASSERT_TEXT(run.reason, NULL);
+        ms_run_settle(test_cx()->arena, prices, &run);
+        ASSERT_INT(run.plan.microbatch, cases[i].microbatch);
+        ASSERT_INT(run.plan.global_batch, cases[i].batch);
+        ASSERT_NEAR(run.measured_step_s, 1.5, 0.0);
+        ms_run_prices_forget(prices);
+    }
+    ms_run_prices_close(prices);
+}
+
+/* PyTorch has had fused attention since March 2023; what the row says comes first. */
+static void eager_frameworks_had_no_fused_attention(void **state)
+{
+    (void)state;
+    static const char row[] =
+        "a,Test,%s,GPT X,4,2048,16,16,128,8192,0,51200,1,,,,,2048,1,8,8,"
+        "A100 80GB,,8,,1,0,,1,,1,1,3,none,bf16,,%s,,1.5,\n";
+    static const struct {
+        const char *date, *framework;
+        ms_attention_kernel attention;
+    } cases[] = {{"2023-03", "PyTorch FSDP", MS_ATTENTION_UNFUSED},
+                 {"2023-04", "PyTorch FSDP", MS_ATTENTION_FA2},
+                 {"2021-09", "DeepSpeed", MS_ATTENTION_UNFUSED}};
+    for (int i = 0; i < 3; i++) {
+        const ms_published_run *run = row_of(
+            ms_arena_printf(test_cx()->arena, row, cases[i].date, cases[i].framework));
+        ASSERT_TEXT(run->reason, NULL);
+        ASSERT_INT(run->stack->attention, cases[i].attention);
+    }
+}
+
 /* 1000 tokens/s on each of 8 GPUs for 4.096 s: 16 sequences of 2048; the step stays as it is written. */
 static void step_and_rate_tell_the_batch(void **state)
 {
@@ -94,6 +148,9 @@ int main(void)
         cmocka_unit_test(degrees_that_are_left_open_are_those_of_the_framework),
         cmocka_unit_test(experts_are_spread_over_what_divides_them),
         cmocka_unit_test(a_batch_that_is_left_open_is_the_most_that_fits),
+        cmocka_unit_test(
+            a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits),
+        cmocka_unit_test(eager_frameworks_had_no_fused_attention),
         cmocka_unit_test(step_and_rate_tell_the_batch),
         cmocka_unit_test(batches_are_rounded_by_little),
     };
