@@ -203,6 +203,8 @@ static double pass_contended_s(const ms_workload *workload, const ms_bill *bill,
 static void price_contention(const ms_workload *workload, const ms_bill *bill,
                              const ms_links *links, bool async_tp, ms_part *part)
 {
+    if (links->alone)
+        return;
     sync_share sync = share_of_sync(workload, bill, links);
     double weight_s =
         pass_contended_s(workload, bill, MS_BILL_WEIGHT, links, async_tp, &sync);

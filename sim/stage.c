@@ -4,6 +4,7 @@
 #include "sim/beside.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- pairs ---- */
@@ -328,18 +329,28 @@ static void reduce_beside(const ms_stack *stack, bool overlaps, const ms_part *s
     t->reduce_tail_s = overlaps ? unit_s + slowed_s : reduce_s;
 }
 
-/* Beside the rest of the step's gradients. What the last two layers reduce blocks no layer, and the first gather was begun by the action before. */
-static void move_last(const ms_stage *stage, ms_stage_times *t)
+/* Traffic of so many seconds beside work fills it, slowed down as it is; beyond that work waits for traffic. */
+static double filled_s(const ms_stack *stack, double busy_s)
+{
+    double rate = 1.0 - stack->interference_frac.value;
+    return rate > 0.0 ? busy_s / rate : (double)INFINITY;
+}
+
+/* Beside the rest of the step's gradients. What the last two layers reduce blocks no layer, and the first gather was begun by the action before. No action is
+ * shorter for more traffic or more work. */
+static void move_last(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
 {
     double last_s = stage->unit_reduce_s + stage->unit_replicate_s;
-    double ahead_s = stage->unit_gather_s + 2.0 * (last_s - stage->unit_backward_s);
-    double weight_ahead_s = last_s - stage->unit_weight_s;
+    double unwaited = stage->num_layers > 1 ? 2.0 : 1.0; /* layers */
+    double full_s = filled_s(stack, stage->unit_backward_s);
+    double ahead_s = stage->unit_gather_s + unwaited * (last_s - full_s);
+    double weight_ahead_s = last_s - filled_s(stack, stage->unit_weight_s);
     t->last_backward_s = ms_max(stage->sum.backward_s,
                                 stage->overlapped_last_backward_s - ms_max(ahead_s, 0.0));
     t->last_weight_s = ms_max(stage->sum.weight_s, stage->overlapped_last_weight_s -
                                                        ms_max(weight_ahead_s, 0.0));
     t->reduce_s = 0.0;
-    t->reduce_tail_s = ms_max(last_s, 2.0 * last_s - stage->unit_backward_s);
+    t->reduce_tail_s = last_s + ms_max(last_s - full_s, 0.0);
 }
 
 /* Every layer waits for its parameters, and its gradients are reduced when it is done. The first gather of a forward has no layer to hide behind, that of a
@@ -355,13 +366,13 @@ static void move_always(const ms_stack *stack, const ms_stage *stage, ms_stage_t
         return;
     double backward_s = stage->unit_backward_s, gather_s = stage->unit_gather_s,
            reduce_s = stage->unit_reduce_s;
-    double ahead_s = ms_min(gather_s, gather_s + reduce_s - backward_s);
+    double ahead_s = ms_min(gather_s, gather_s + reduce_s - filled_s(stack, backward_s));
     t->forward_s += ms_min(stage->unit_forward_s, gather_s);
     t->first_forward_s = t->forward_s;
     t->backward_s += ms_min(backward_s, reduce_s) - ms_max(ahead_s, 0.0);
     t->backward_s = ms_max(t->backward_s, stage->sum.backward_s);
     t->weight_s += ms_min(stage->unit_weight_s, reduce_s);
-    move_last(stage, t);
+    move_last(stack, stage, t);
 }
 
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,

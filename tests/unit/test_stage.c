@@ -503,8 +503,8 @@ static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
     ms_stage_times t = times_of(b, &parts, MS_ZERO_3);
     ASSERT_NEAR(t.forward_s, 3 + 2 * 10 + 4, 1e-12);
     ASSERT_NEAR(t.backward_s, 7 + 2 * 30 + 8 - 10, 1e-12);
-    ASSERT_NEAR(t.last_backward_s, 7.5 + 2 * 31 - (10 + 2 * (21 - 8)), 1e-12);
-    ASSERT_NEAR(t.reduce_tail_s, 2 * 21 - 8 + 0.5, 1e-12);
+    ASSERT_NEAR(t.last_backward_s, 7.5 + 2 * 31 - (10 + 2 * (21 - 8 / 0.75)), 1e-12);
+    ASSERT_NEAR(t.reduce_tail_s, 2 * 21 - 8 / 0.75 + 0.5, 1e-12);
 }
 
 /* ---- beside communication ---- */
