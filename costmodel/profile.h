@@ -124,7 +124,6 @@ typedef struct ms_profile {
     /* memory outside the framework's allocator */
     ms_coefficient context_bytes;      /* CUDA context and loaded kernels */
     ms_coefficient communicator_bytes; /* NCCL buffers of one communicator */
-    ms_coefficient comm_sms; /* that a communication kernel holds while it runs */
     /* of calibrated profiles */
     ms_pointwise_profile
         *pointwise; /* (MS_NUM_OPS) by operation, in place of hbm_frac; NULL: none */

@@ -1,6 +1,6 @@
 #include "sim/interference.h"
 
-#include "base/number.h"
+#include "sim/beside.h"
 
 static double halves_s(const ms_interference *at, const ms_part *part)
 {
@@ -8,15 +8,24 @@ static double halves_s(const ms_interference *at, const ms_part *part)
            (at->weights ? part->weight_s : 0.0);
 }
 
+static double contended_halves_s(const ms_interference *at, const ms_part *part)
+{
+    return (at->inputs ? part->contended_backward_s - part->contended_weight_s : 0.0) +
+           (at->weights ? part->contended_weight_s : 0.0);
+}
+
 double ms_part_interference_s(const ms_planned *planned, const ms_interference *at)
 {
     const ms_part *part = at->part;
     double frac = planned->workload->stack->interference_frac.value;
     if (at->forward)
-        return frac * ms_min(part->forward_s, part->gather_s);
+        return ms_slowed_s(frac, part->forward_s, part->contended_forward_s,
+                           part->gather_s);
     double comm_s =
         (at->inputs ? part->gather_s : 0.0) + (at->weights ? part->reduce_s : 0.0);
-    return frac * ms_min(halves_s(at, part), comm_s);
+    if (at->weights && at->last_backward)
+        comm_s += part->replicate_s;
+    return ms_slowed_s(frac, halves_s(at, part), contended_halves_s(at, part), comm_s);
 }
 
 /* Of the whole action. */
@@ -28,7 +37,8 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
     double frac = planned->workload->stack->interference_frac.value;
     if (at->forward)
         return at->first_forward && gathers_once && !at->stage->pipelined
-                   ? frac * ms_min(sum->forward_s, sum->gather_s)
+                   ? ms_slowed_s(frac, sum->forward_s, sum->contended_forward_s,
+                                 sum->gather_s)
                    : 0.0;
     if (!at->weights)
         return 0.0;
@@ -40,12 +50,12 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
         return 0.0; /* counts at the end of the rank */
     if (at->last_backward) {
         comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
-                 : sharding == MS_ZERO_3 ? sum->replicate_s
+                 : sharding == MS_ZERO_3 ? 0.0
                                          : reduce_s + sum->replicate_s;
     } else if (sharding == MS_ZERO_2) {
         comm_s = reduce_s;
     }
-    return frac * ms_min(halves_s(at, sum), comm_s);
+    return ms_slowed_s(frac, halves_s(at, sum), contended_halves_s(at, sum), comm_s);
 }
 
 double ms_action_interference_s(const ms_planned *planned, const ms_interference *at,

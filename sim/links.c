@@ -271,6 +271,7 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
             spans[i].torus = ms_torus_span_least(&cluster->levels[0], spans[i].size);
     }
     ms_links links = laws_of(spans, cluster, workload->profile);
+    links.alone = true;
     relax_all_reduces(workload, &links);
     relax_shared_copies(workload, &links);
     if (may_gain_outside(cluster))

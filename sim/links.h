@@ -16,6 +16,7 @@ typedef enum ms_sync_group {
 } ms_sync_group;
 
 typedef struct ms_links {
+    bool alone; /* a relaxation: no link is shared with another group */
     ms_span span[MS_NUM_BILL_AXES];
     ms_collective_law law[MS_NUM_BILL_AXES]
                          [MS_NUM_COLLECTIVES]; /* those a bill can hold */

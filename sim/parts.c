@@ -2,6 +2,7 @@
 #include "sim/parts.h"
 
 #include "base/number.h"
+#include "sim/beside.h"
 #include "sim/host.h"
 #include "sim/message.h"
 
@@ -142,6 +143,78 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
                                       grad_bytes * bill->tp_partial_params);
 }
 
+/* ---- links that are shared with gathers and reductions ---- */
+
+/* What moves parameters and gradients, while it does. */
+typedef struct sync_share {
+    ms_link_share dense, expert;
+    double dense_s, expert_s;
+} sync_share;
+
+static sync_share share_of_sync(const ms_workload *workload, const ms_bill *bill,
+                                const ms_links *links)
+{
+    bool sharded = links->sync_span[MS_SYNC_FSDP].size > 1 ||
+                   links->sync_span[MS_SYNC_EXPERT_FSDP].size > 1;
+    ms_sync_group dense = sharded ? MS_SYNC_FSDP : MS_SYNC_ALL,
+                  expert = sharded ? MS_SYNC_EXPERT_FSDP : MS_SYNC_EXPERT_ALL;
+    const ms_collective_law *laws = sharded ? links->gather : links->all_reduce;
+    ms_collective collective = sharded ? MS_ALL_GATHER : MS_ALL_REDUCE;
+    double bytes = sharded ? workload->stack->param_comm_bytes.value
+                           : workload->stack->grad_comm_bytes.value;
+    double dense_bytes = bytes * bill->dense_params,
+           expert_bytes = bytes * bill->expert_params;
+    sync_share share = {.dense_s = ms_collective_s(&laws[dense], dense_bytes),
+                        .expert_s = ms_collective_s(&laws[expert], expert_bytes)};
+    share.dense = ms_link_share_of(workload, &links->sync_span[dense], collective,
+                                   dense_bytes, share.dense_s);
+    share.expert = ms_link_share_of(workload, &links->sync_span[expert], collective,
+                                    expert_bytes, share.expert_s);
+    return share;
+}
+
+static double contended_s(const ms_workload *workload, const ms_bill_comm *comm,
+                          const ms_links *links, bool async_tp, const sync_share *sync)
+{
+    double all_s = sync->dense_s + sync->expert_s;
+    double seconds =
+        ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
+    if (all_s <= 0.0 || seconds <= 0.0)
+        return 0.0;
+    ms_link_share own =
+        ms_link_share_of(workload, &links->span[comm->axis],
+                         (ms_collective)comm->collective, comm->size_bytes, seconds);
+    double frac = (sync->dense_s * ms_contended_frac(own, sync->dense) +
+                   sync->expert_s * ms_contended_frac(own, sync->expert)) /
+                  all_s;
+    return frac * ms_comm_exposed_s(workload, comm, links, async_tp);
+}
+
+static double pass_contended_s(const ms_workload *workload, const ms_bill *bill, int pass,
+                               const ms_links *links, bool async_tp,
+                               const sync_share *sync)
+{
+    double seconds = 0.0;
+    for (int i = 0; i < bill->num_comms[pass]; i++)
+        seconds += contended_s(workload, &bill->comms[pass][i], links, async_tp, sync);
+    return seconds;
+}
+
+static void price_contention(const ms_workload *workload, const ms_bill *bill,
+                             const ms_links *links, bool async_tp, ms_part *part)
+{
+    if (links->alone)
+        return;
+    sync_share sync = share_of_sync(workload, bill, links);
+    double weight_s =
+        pass_contended_s(workload, bill, MS_BILL_WEIGHT, links, async_tp, &sync);
+    part->contended_forward_s =
+        pass_contended_s(workload, bill, MS_BILL_FORWARD, links, async_tp, &sync);
+    part->contended_backward_s =
+        pass_contended_s(workload, bill, MS_BILL_BACKWARD, links, async_tp, &sync);
+    part->contended_weight_s = ms_min(weight_s, part->contended_backward_s);
+}
+
 static double exchange_s(const ms_bill *bill, const ms_links *links, int exchange)
 {
     return ms_collective_s(&links->law[MS_BILL_EP][MS_ALL_TO_ALL],
@@ -180,6 +253,7 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
     part.exchange_backward_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD) +
                                exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD);
     price_sync(workload, bill, links, &part);
+    price_contention(workload, bill, links, async_tp, &part);
     return part;
 }
 

@@ -37,6 +37,8 @@ typedef struct ms_part {
     double tp_sync_s;    /* gradients that are partial over tp, once a step */
     double
         weight_s; /* of backward_s: gradients of weights, which a split backward delays */
+    /* of forward_s, backward_s and weight_s: communication that loses as much to gathers and reductions beside it, on the same links */
+    double contended_forward_s, contended_backward_s, contended_weight_s;
     double exchange_forward_s, exchange_backward_s; /* all-to-alls of experts in them */
     double dense_params, expert_params;
     ms_bill_memory memory;

@@ -1,8 +1,10 @@
 #include "sim/stage.h"
 
 #include "base/number.h"
+#include "sim/beside.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- pairs ---- */
@@ -35,13 +37,13 @@ double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
 
 /* ---- summing parts into stages ---- */
 
-/* Compute with communication of shards beside it: the longer of the two, and the interference that the shorter one causes. */
-static double overlap_s(const ms_stack *stack, double compute_s, double comm_s)
+/* Work with communication of shards beside it. */
+static double overlap_s(const ms_stack *stack, double busy_s, double contended_s,
+                        double comm_s)
 {
     if (!ms_overlaps_sync(stack, MS_ZERO_3))
-        return compute_s + comm_s;
-    return ms_max(compute_s, comm_s) +
-           stack->interference_frac.value * ms_min(compute_s, comm_s);
+        return busy_s + comm_s;
+    return ms_beside_s(stack->interference_frac.value, busy_s, contended_s, comm_s);
 }
 
 static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double count)
@@ -55,13 +57,24 @@ static void add_overlapped(const ms_stack *stack, ms_stage *stage, const ms_part
                            const ms_part *moved, double count)
 {
     double comm_s = moved->gather_s + moved->reduce_s;
+    double input_s = part->backward_s - part->weight_s;
+    double contended_input_s = part->contended_backward_s - part->contended_weight_s;
     stage->overlapped_forward_s +=
-        count * overlap_s(stack, part->forward_s, moved->gather_s);
-    stage->overlapped_backward_s += count * overlap_s(stack, part->backward_s, comm_s);
+        count *
+        overlap_s(stack, part->forward_s, part->contended_forward_s, moved->gather_s);
+    stage->overlapped_backward_s +=
+        count * overlap_s(stack, part->backward_s, part->contended_backward_s, comm_s);
     stage->overlapped_input_s +=
-        count * overlap_s(stack, part->backward_s - part->weight_s, moved->gather_s);
+        count * overlap_s(stack, input_s, contended_input_s, moved->gather_s);
     stage->overlapped_weight_s +=
-        count * overlap_s(stack, part->weight_s, moved->reduce_s);
+        count *
+        overlap_s(stack, part->weight_s, part->contended_weight_s, moved->reduce_s);
+    stage->overlapped_last_backward_s +=
+        count * overlap_s(stack, part->backward_s, part->contended_backward_s,
+                          comm_s + part->replicate_s);
+    stage->overlapped_last_weight_s +=
+        count * overlap_s(stack, part->weight_s, part->contended_weight_s,
+                          moved->reduce_s + part->replicate_s);
 }
 
 static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part *part,
@@ -71,6 +84,9 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->forward_s += count * part->forward_s;
     sum->backward_s += count * part->backward_s;
     sum->weight_s += count * part->weight_s;
+    sum->contended_forward_s += count * part->contended_forward_s;
+    sum->contended_backward_s += count * part->contended_backward_s;
+    sum->contended_weight_s += count * part->contended_weight_s;
     sum->exchange_forward_s += count * part->exchange_forward_s;
     sum->exchange_backward_s += count * part->exchange_backward_s;
     sum->forward_compute_s += count * part->forward_compute_s;
@@ -94,7 +110,11 @@ static void note_largest(ms_stage *stage, const ms_part *part)
 {
     stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
     stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
+    stage->unit_replicate_s = ms_max(stage->unit_replicate_s, part->replicate_s);
     stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
+    stage->unit_forward_s = ms_max(stage->unit_forward_s, part->forward_s);
+    stage->unit_backward_s = ms_max(stage->unit_backward_s, part->backward_s);
+    stage->unit_weight_s = ms_max(stage->unit_weight_s, part->weight_s);
     stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
     stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
 }
@@ -263,10 +283,12 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
 /* ---- durations ---- */
 
 /* What communication beside an action of `compute_s` adds to it, once it runs on a stream of its own. */
-static double interference_s(const ms_stack *stack, bool overlaps, double compute_s,
-                             double comm_s)
+static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
+                             double contended_s, double comm_s)
 {
-    return overlaps ? stack->interference_frac.value * ms_min(compute_s, comm_s) : 0.0;
+    return overlaps
+               ? ms_slowed_s(stack->interference_frac.value, busy_s, contended_s, comm_s)
+               : 0.0;
 }
 
 /* Parameters of the whole step are gathered from its start. All ranks of a pipeline gather at once, while most of them wait for their first input. */
@@ -276,8 +298,8 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
     double unit_s = sum->forward_s / (double)(stage->num_layers + 1);
     if (!stage->pipelined)
-        t->first_forward_s +=
-            interference_s(stack, overlaps, sum->forward_s, sum->gather_s);
+        t->first_forward_s += interference_s(stack, overlaps, sum->forward_s,
+                                             sum->contended_forward_s, sum->gather_s);
     t->release_s =
         ms_max(sum->gather_s + unit_s - t->first_forward_s, stage->unit_gather_s);
     if (!overlaps)
@@ -285,35 +307,72 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
 }
 
 /* Gradients of the whole step are reduced beside the last backward and after it; of one unit nothing can hide. */
-static void reduce_once(const ms_stack *stack, bool overlaps, double reduce_s,
-                        double unit_s, ms_stage_times *t)
+static void reduce_once(const ms_stack *stack, bool overlaps, const ms_part *sum,
+                        double reduce_s, double unit_s, ms_stage_times *t)
 {
     t->reduce_s = reduce_s;
-    t->last_backward_s += interference_s(stack, overlaps, t->last_backward_s, reduce_s);
-    t->last_weight_s += interference_s(stack, overlaps, t->last_weight_s, reduce_s);
+    t->last_backward_s += interference_s(stack, overlaps, t->last_backward_s,
+                                         sum->contended_backward_s, reduce_s);
+    t->last_weight_s += interference_s(stack, overlaps, t->last_weight_s,
+                                       sum->contended_weight_s, reduce_s);
     t->reduce_tail_s = overlaps ? unit_s : reduce_s;
 }
 
 /* The same of a pipeline: a stage's reduction slows what its rank does after its last backward, so that the stages before do not wait for it one after the other; what is
  * slowed counts at the end of each rank. */
-static void reduce_beside(const ms_stack *stack, bool overlaps, double reduce_s,
-                          double unit_s, ms_stage_times *t)
+static void reduce_beside(const ms_stack *stack, bool overlaps, const ms_part *sum,
+                          double reduce_s, double unit_s, ms_stage_times *t)
 {
-    double slowed_s = interference_s(stack, overlaps, t->last_backward_s, reduce_s);
+    double slowed_s = interference_s(stack, overlaps, t->last_backward_s,
+                                     sum->contended_backward_s, reduce_s);
     t->reduce_s = reduce_s;
     t->reduce_tail_s = overlaps ? unit_s + slowed_s : reduce_s;
 }
 
-/* Every layer waits for its parameters, and the first has nothing to hide their gather behind. */
-static void gather_always(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
+/* Traffic of so many seconds beside work fills it, slowed down as it is; beyond that work waits for traffic. */
+static double filled_s(const ms_stack *stack, double busy_s)
 {
-    t->forward_s = stage->overlapped_forward_s;
-    if (ms_overlaps_sync(stack, MS_ZERO_3))
-        t->forward_s += stage->unit_gather_s;
-    t->first_forward_s = t->forward_s;
+    double rate = 1.0 - stack->interference_frac.value;
+    return rate > 0.0 ? busy_s / rate : (double)INFINITY;
+}
+
+/* Beside the rest of the step's gradients. What the last two layers reduce blocks no layer, and the first gather was begun by the action before. No action is
+ * shorter for more traffic or more work. */
+static void move_last(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
+{
+    double last_s = stage->unit_reduce_s + stage->unit_replicate_s;
+    double unwaited = stage->num_layers > 1 ? 2.0 : 1.0; /* layers */
+    double full_s = filled_s(stack, stage->unit_backward_s);
+    double ahead_s = stage->unit_gather_s + unwaited * (last_s - full_s);
+    double weight_ahead_s = last_s - filled_s(stack, stage->unit_weight_s);
+    t->last_backward_s = ms_max(stage->sum.backward_s,
+                                stage->overlapped_last_backward_s - ms_max(ahead_s, 0.0));
+    t->last_weight_s = ms_max(stage->sum.weight_s, stage->overlapped_last_weight_s -
+                                                       ms_max(weight_ahead_s, 0.0));
+    t->reduce_s = 0.0;
+    t->reduce_tail_s = last_s + ms_max(last_s - full_s, 0.0);
+}
+
+/* Every layer waits for its parameters, and its gradients are reduced when it is done. The first gather of a forward has no layer to hide behind, that of a
+ * backward the action before; a last reduction has none, since the next action's first gather takes its turn after it. */
+static void move_always(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
+{
+    t->forward_s = t->first_forward_s = stage->overlapped_forward_s;
     t->backward_s = t->last_backward_s = stage->overlapped_backward_s;
     t->input_s = stage->overlapped_input_s;
     t->weight_s = t->last_weight_s = stage->overlapped_weight_s;
+    t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
+    if (!ms_overlaps_sync(stack, MS_ZERO_3))
+        return;
+    double backward_s = stage->unit_backward_s, gather_s = stage->unit_gather_s,
+           reduce_s = stage->unit_reduce_s;
+    double ahead_s = ms_min(gather_s, gather_s + reduce_s - filled_s(stack, backward_s));
+    t->forward_s += ms_min(stage->unit_forward_s, gather_s);
+    t->first_forward_s = t->forward_s;
+    t->backward_s += ms_min(backward_s, reduce_s) - ms_max(ahead_s, 0.0);
+    t->backward_s = ms_max(t->backward_s, stage->sum.backward_s);
+    t->weight_s += ms_min(stage->unit_weight_s, reduce_s);
+    move_last(stack, stage, t);
 }
 
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
@@ -324,8 +383,8 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
     bool overlaps = ms_overlaps_sync(stack, sharding);
     double shards_s = sum->reduce_s + sum->replicate_s;
     double each_reduce_s = sum->reduce_s + stage->tied_reduce_s;
-    void (*reduce)(const ms_stack *, bool, double, double, ms_stage_times *) =
-        stage->pipelined ? reduce_beside : reduce_once;
+    void (*reduce)(const ms_stack *, bool, const ms_part *, double, double,
+                   ms_stage_times *) = stage->pipelined ? reduce_beside : reduce_once;
     ms_stage_times t = {.forward_s = sum->forward_s,
                         .first_forward_s = sum->forward_s,
                         .backward_s = sum->backward_s,
@@ -338,24 +397,25 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .reduces_last = !overlaps};
     switch (sharding) {
     case MS_ZERO_0:
-        reduce(stack, overlaps, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
+        reduce(stack, overlaps, sum, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
         break;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
-        reduce(stack, overlaps, shards_s, stage->unit_reduce_s, &t);
+        reduce(stack, overlaps, sum, shards_s, stage->unit_reduce_s, &t);
         break;
     case MS_ZERO_2:
         gather_once(stack, stage, &t);
-        t.backward_s = overlap_s(stack, sum->backward_s, each_reduce_s);
-        t.weight_s = overlap_s(stack, sum->weight_s, each_reduce_s);
-        reduce_once(stack, overlaps, each_reduce_s + sum->replicate_s,
+        t.backward_s =
+            overlap_s(stack, sum->backward_s, sum->contended_backward_s, each_reduce_s);
+        t.weight_s =
+            overlap_s(stack, sum->weight_s, sum->contended_weight_s, each_reduce_s);
+        reduce_once(stack, overlaps, sum, each_reduce_s + sum->replicate_s,
                     stage->unit_reduce_s, &t);
         break;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:
-        gather_always(stack, stage, &t);
-        reduce_once(stack, overlaps, sum->replicate_s, stage->unit_reduce_s, &t);
+        move_always(stack, stage, &t);
         break;
     }
     t.reduce_tail_s += sum->tp_sync_s;

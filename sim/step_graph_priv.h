@@ -32,7 +32,7 @@ typedef struct ms_step_builder {
     ms_link_uses *uses;
     const int *class_link;         /* (link classes): of the graph */
     const int *memory_link, *pool; /* (actors): HBM, and SMs */
-    int comm_sms;                  /* that a communication kernel holds */
+    int comm_sms; /* that communication takes of a device, by the stack's interference */
     double *update_s; /* (pipeline ranks): the pass over parameters in the optimizer */
 } ms_step_builder;
 

@@ -38,7 +38,8 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
         pool[a] = ms_graph_pool(s->graph, (int)workload->cluster->device.num_sms);
     }
     s->uses = uses;
-    s->comm_sms = (int)workload->profile->comm_sms.value;
+    s->comm_sms = (int)(0.5 + workload->stack->interference_frac.value *
+                                  (double)workload->cluster->device.num_sms);
     s->class_link = class_link;
     s->memory_link = memory_link;
     s->pool = pool;

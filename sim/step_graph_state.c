@@ -7,10 +7,10 @@
 
 /* ---- moves ---- */
 
-/* Without sharing gathers and reductions take turns, as the closed form adds them up. */
-static int stream_id(const ms_node_builder *b, int actor, int stream)
+/* Gathers and reductions take turns: NCCL runs the collectives of one communicator in the order in which they are given, whatever their streams. */
+static int stream_id(int actor, int stream)
 {
-    bool turns = !b->shares && stream == MS_STREAM_REDUCE;
+    bool turns = stream == MS_STREAM_REDUCE;
     return actor * MS_NUM_STREAMS + (turns ? MS_STREAM_GATHER : stream);
 }
 
@@ -57,7 +57,7 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
             int cost = ms_step_moved_cost(s, &moved, move->seconds, members[j],
                                           ms_step_load_frac(s, members, num, members[j]));
             done[members[j]] =
-                ms_graph_add(s->graph, stream_id(b, members[j], tag.stream), cost, tag);
+                ms_graph_add(s->graph, stream_id(members[j], tag.stream), cost, tag);
             ms_graph_wait(s->graph, gate != 0 ? gate : wait);
             ms_graph_wait(s->graph, gate != 0 ? 0 : another);
         }
@@ -286,7 +286,7 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
         int a = actors->at[i];
         tag.actor = a;
-        int task = ms_graph_add(s->graph, stream_id(b, a, tag.stream), cost, tag);
+        int task = ms_graph_add(s->graph, stream_id(a, tag.stream), cost, tag);
         ms_graph_wait(s->graph, w->ready[a]);
         ms_graph_wait(s->graph, s->reduced[a]);
         s->reduced[a] = task;

@@ -11,6 +11,7 @@ typedef struct bench {
     ms_model model;
     ms_stack stack;
     ms_profile profile;
+    ms_cluster cluster;
 } bench;
 
 /* Eight layers, of these kinds. */
@@ -37,6 +38,8 @@ static inline bench *open_bench(void)
     b->workload->model = &b->model;
     b->workload->stack = &b->stack;
     b->workload->profile = &b->profile;
+    b->workload->cluster = &b->cluster;
+    b->cluster.levels[0].bandwidth_bytes_per_s = INFINITY; /* nothing contends */
     b->workload->pricer.hbm_bytes_per_s = 100;
     b->stack.interference_frac.value = 0.25;
     b->stack.dp_overlap.value = 1;
