@@ -105,15 +105,18 @@ static double cast_share(const ms_program *program, const ms_node *node,
 
 /* ---- products of one matrix ---- */
 
-/* Projections that a framework keeps in one matrix: 1 query, key and value; 2 gate and up; 0 alone. */
+/* Projections that a framework keeps in one matrix: 1 query, key and value; from 2 on gate and up of an MLP, of shared experts, of each expert; 0 alone. */
 static int joined_group(const ms_node *node)
 {
-    static const char *const names[2][3] = {
+    enum { NUM_GROUPS = 4 };
+    static const char *const names[NUM_GROUPS][3] = {
         {"attention.query", "attention.key", "attention.value"},
-        {"mlp.gate", "mlp.up", ""}};
-    if (node->op != MS_OP_EINSUM)
+        {"mlp.gate", "mlp.up", ""},
+        {"shared.gate", "shared.up", ""},
+        {"experts.gate", "experts.up", ""}};
+    if (!is_product(node))
         return 0;
-    for (int group = 0; group < 2; group++)
+    for (int group = 0; group < NUM_GROUPS; group++)
         for (int i = 0; i < 3; i++)
             if (strcmp(node->name, names[group][i]) == 0)
                 return group + 1;
@@ -163,6 +166,17 @@ bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
            is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
 }
 
+/* Experts of a rank whose products are launched one by one run one after the other, each with waves of its own. */
+static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_shape shape)
+{
+    double kernels = 1.0;
+    if (node->op == MS_OP_GROUPED && pricer->stack->expert_launches.value > 0.0) {
+        kernels = shape.batch;
+        shape.batch = 1.0;
+    }
+    return kernels * ms_product_s(pricer, shape);
+}
+
 static double multiply_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -170,7 +184,7 @@ static double multiply_s(const ms_program *program, const ms_node *node,
     ms_gemm_shape shape = is_joined(node, pricer->stack)
                               ? joined_product(program, node, pricer->stack, &share)
                               : ms_node_product(program, node, pricer->stack);
-    return share * ms_product_s(pricer, shape);
+    return share * kernels_s(pricer, node, shape);
 }
 
 double ms_node_product_s(const ms_program *program, const ms_node *node,

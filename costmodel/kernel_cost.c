@@ -145,6 +145,18 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }
 
+/* Attention multiplies in 16 bits whatever products do, and takes no less energy a FLOP than they do. */
+static void set_attention(ms_pricer *pricer, const ms_attention_profile *attention)
+{
+    double limit = pricer->device->tdp_w * ms_flop_per_joule(pricer->profile, MS_BF16);
+    double most = limit > 0.0 ? limit : HUGE_VAL;
+    double sustained = attention->sustained_frac.value;
+    pricer->attention_forward_flop_per_s =
+        ms_min(attention->forward_flop_per_s.value * sustained, most);
+    pricer->attention_backward_flop_per_s =
+        ms_min(attention->backward_flop_per_s.value * sustained, most);
+}
+
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute)
 {
     ms_pricer other = *pricer;
@@ -169,10 +181,6 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .profile = profile,
         .stack = stack,
         .hbm_bytes_per_s = cluster->device.hbm_bytes_per_s * profile->hbm_frac.value,
-        .attention_forward_flop_per_s =
-            attention->forward_flop_per_s.value * attention->sustained_frac.value,
-        .attention_backward_flop_per_s =
-            attention->backward_flop_per_s.value * attention->sustained_frac.value,
         .attention_small_head_frac = attention->small_head_frac.value,
         .attention_half_sequence = attention->half_sequence.value,
         .attention_overhead_s =
@@ -182,6 +190,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
     };
     set_products(out, compute);
+    set_attention(out, attention);
     if (profile->measured != NULL && profile->measured->dtype == (int)compute)
         attach_measured(cx->arena, profile->measured, out);
     return MS_OK;

@@ -17,7 +17,7 @@ typedef struct ms_pricer {
     double quantise_bytes_per_s; /* list * gemm.quantise, of measured kernels; 0: free */
     double hbm_bytes_per_s;      /* list * hbm_frac */
     double
-        attention_forward_flop_per_s; /* sustained, head dimension >= 128, s -> infinity */
+        attention_forward_flop_per_s; /* sustained, within the power limit, head dimension >= 128, s -> infinity */
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
     double attention_overhead_s;

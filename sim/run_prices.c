@@ -1,13 +1,14 @@
 #include "sim/run_prices.h"
 
 #include "sim/prediction.h"
+#include "sim/recompute_fit.h"
 
 #include <math.h>
 #include <string.h>
 
 /* Workloads that rows share, so that layer programs are priced once. */
 typedef struct kept_workload {
-    const ms_published_run *first; /* the run it was made for */
+    ms_published_run first; /* the run it was made for, as it was then */
     ms_workload *workload;
     struct kept_workload *next;
 } kept_workload;
@@ -24,14 +25,15 @@ static bool same_workload(const ms_published_run *a, const ms_published_run *b)
     return a->model == b->model && a->cluster == b->cluster && a->stack == b->stack &&
            a->plan.sequence_length == b->plan.sequence_length &&
            a->plan.global_batch == b->plan.global_batch &&
-           a->plan.compute == b->plan.compute;
+           a->plan.compute == b->plan.compute &&
+           a->plan.recompute_budget_frac == b->plan.recompute_budget_frac;
 }
 
 static ms_status find_workload(ms_run_prices *prices, const ms_published_run *run,
                                ms_workload **out)
 {
     for (kept_workload *at = prices->first; at != NULL; at = at->next) {
-        if (same_workload(at->first, run)) {
+        if (same_workload(&at->first, run)) {
             *out = at->workload;
             return MS_OK;
         }
@@ -40,7 +42,7 @@ static ms_status find_workload(ms_run_prices *prices, const ms_published_run *ru
     const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
     MS_TRY(ms_workload_make(&kept, &parts, &run->plan, out));
     kept_workload *made = MS_NEW(prices->arena, kept_workload);
-    *made = (kept_workload){.first = run, .workload = *out, .next = prices->first};
+    *made = (kept_workload){.first = *run, .workload = *out, .next = prices->first};
     prices->first = made;
     return MS_OK;
 }
@@ -137,7 +139,6 @@ static bool double_batch(ms_published_run *run)
     return true;
 }
 
-/* Trials are objects of their own: workloads are found by the runs that they were made for. */
 static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
 {
     const long most = 1024;
@@ -148,9 +149,8 @@ static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_ru
         fits_one = fits(prices, run);
     }
     while (fits_one && run->plan.microbatch < most) {
-        ms_published_run *trial = MS_NEW(arena, ms_published_run);
-        *trial = *run;
-        if (!double_batch(trial) || !fits(prices, trial))
+        ms_published_run trial = *run;
+        if (!double_batch(&trial) || !fits(prices, &trial))
             break;
         (void)double_batch(run);
     }
@@ -190,9 +190,27 @@ static bool is_possible(ms_run_prices *prices, const ms_published_run *run)
            fits_within(prices, run, run->recompute_open ? 1.0 : impossible_frac);
 }
 
-/* Selective, or else full on as few layers as fit; false when nothing fits. */
+/* What takes the least time to compute again, of all that a recipe could choose. The workload is of its own: it takes the budget. */
+static bool fits_with_least(ms_run_prices *prices, ms_published_run *run)
+{
+    ms_arena_mark empty = ms_arena_save(prices->scratch);
+    ms_ctx inner = {.arena = prices->scratch};
+    const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
+    ms_workload *workload = NULL;
+    run->plan.recompute = MS_RECOMPUTE_AUTO;
+    run->plan.recompute_budget_frac = -1.0;
+    bool found = ms_workload_make(&inner, &parts, &run->plan, &workload) == MS_OK &&
+                 ms_recompute_fit(workload, &run->plan) == MS_OK;
+    ms_workload_close(workload);
+    ms_arena_rewind(prices->scratch, empty);
+    return found && fits(prices, run);
+}
+
+/* Chosen by need, or selective, or else full on as few layers as fit; false when nothing fits. */
 static bool fits_with_more(ms_run_prices *prices, ms_published_run *run)
 {
+    if (run->recompute_open)
+        return fits_with_least(prices, run);
     bool can_more = run->plan.recompute == MS_RECOMPUTE_NONE;
     run->plan.recompute = MS_RECOMPUTE_SELECTIVE;
     return (can_more && fits(prices, run)) || fits_with_layers(prices, run);
@@ -229,6 +247,8 @@ static void settle_memory(ms_arena *arena, ms_run_prices *prices, ms_published_r
     if (plan->recompute_layers > 0)
         which =
             ms_arena_printf(arena, "full on %ld layers a chunk", plan->recompute_layers);
+    if (plan->recompute == MS_RECOMPUTE_AUTO)
+        which = ms_arena_printf(arena, "auto %g", plan->recompute_budget_frac);
     run->defaults = ms_arena_printf(
         arena, "%s%s%srecompute %s since it would not fit with %s",
         run->defaults == NULL ? "" : run->defaults, run->defaults == NULL ? "" : ", ",
@@ -249,7 +269,7 @@ static const ms_stack *settled_stack(const ms_run_prices *prices, const ms_stack
                                      bool kept)
 {
     for (const kept_workload *at = prices->first; at != NULL; at = at->next) {
-        const ms_stack *found = at->first->stack;
+        const ms_stack *found = at->first.stack;
         if (found != stack && found->regather == !kept && !found->holds_gathers_alone &&
             strcmp(found->name, stack->name) == 0)
             return found;

@@ -130,7 +130,9 @@ static double products_s(const ms_program *program, const ms_pricer *pricer, ms_
     double seconds = 0.0;
     for (int n = 0; n < program->num_nodes; n++)
         for (int i = 0; names[i] != NULL; i++)
-            if (program->nodes[n].pass == pass && program->nodes[n].op == MS_OP_EINSUM &&
+            if (program->nodes[n].pass == pass &&
+                (program->nodes[n].op == MS_OP_EINSUM ||
+                 program->nodes[n].op == MS_OP_GROUPED) &&
                 strcmp(program->nodes[n].name, names[i]) == 0)
                 seconds += ms_node_product_s(program, &program->nodes[n], pricer);
     return seconds;
@@ -162,6 +164,54 @@ static void projections_of_one_matrix_are_one_product(void **state)
         num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);
     ASSERT_INT(num_sums, 3); /* two of query, key and value, one of gate and up */
     ms_workload_close(p->workload);
+}
+
+static ms_plan plan_of_experts(const char *stack)
+{
+    ms_plan plan = ms_plan_default(8);
+    plan.model = "qwen3-30b-a3b";
+    plan.cluster = "hgx-h100";
+    plan.stack = stack;
+    plan.size[MS_DP_SHARD] = plan.ep = 8;
+    plan.sequence_length = 4096;
+    plan.global_batch = 8;
+    plan.zero = 1;
+    return plan;
+}
+
+/* Qwen3 30B with 8 sequences of 4096 tokens on 8 ranks of 16 experts each: 2048 rows an expert; gate and up 768 each. */
+static void gate_and_up_of_an_expert_are_one_product(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"experts.gate", "experts.up", NULL};
+    ms_ctx *cx = test_cx();
+    ms_plan plan = plan_of_experts("megatron-bridge");
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    const ms_pricer *pricer = &workload->pricer;
+    const ms_program_key key = {.part = MS_PART_LAYER,
+                                .attention_fused = true,
+                                .tp = 1,
+                                .cp = 1,
+                                .ep = 8,
+                                .etp = 1,
+                                .microbatch = 1};
+    const ms_program *layer =
+        ms_program_make(cx->arena, workload->model, &key, 4096, 8, MS_BF16);
+    const struct {
+        ms_pass pass;
+        ms_gemm_shape whole;
+    } cases[] = {{MS_PASS_FORWARD, {1, 2048, 1536, 2048, 2, 2}},
+                 {MS_PASS_BACKWARD_INPUT, {1, 2048, 2048, 1536, 2, 2}},
+                 {MS_PASS_BACKWARD_WEIGHT, {1, 2048, 1536, 2048, 2, 4}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ASSERT_NEAR(products_s(layer, pricer, cases[i].pass, names),
+                    16 * ms_product_s(pricer, cases[i].whole), 1e-12);
+    int num_sums = 0;
+    for (int n = 0; n < layer->num_nodes; n++)
+        num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);
+    ASSERT_INT(num_sums, 3);
+    ms_workload_close(workload);
 }
 
 /* Backward the stack of 2022 moves, of four collectives, the two that reduce gradients and the two that gather inputs again beside other products. */
@@ -197,14 +247,7 @@ static void copies_for_one_rank_are_sent_once(void **state)
     double bytes[2];
     for (int i = 0; i < 2; i++) {
         ms_ctx *cx = test_cx();
-        ms_plan plan = ms_plan_default(8);
-        plan.model = "qwen3-30b-a3b";
-        plan.cluster = "hgx-h100";
-        plan.stack = stacks[i];
-        plan.size[MS_DP_SHARD] = plan.ep = 8;
-        plan.sequence_length = 4096;
-        plan.global_batch = 8;
-        plan.zero = 1;
+        ms_plan plan = plan_of_experts(stacks[i]);
         ms_workload *workload;
         ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
         ms_planned planned;
@@ -223,6 +266,7 @@ int main(void)
         cmocka_unit_test(an_operand_is_cast_once_where_it_is_smallest),
         cmocka_unit_test(the_head_stays_in_16_bits),
         cmocka_unit_test(projections_of_one_matrix_are_one_product),
+        cmocka_unit_test(gate_and_up_of_an_expert_are_one_product),
         cmocka_unit_test(gradients_run_beside_traffic),
         cmocka_unit_test(copies_for_one_rank_are_sent_once),
     };

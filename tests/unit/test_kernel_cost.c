@@ -254,6 +254,25 @@ static void attention_approaches_its_rate_with_length(void **state)
     ASSERT_NEAR(shape.flop / ms_attention_s(&pricer, shape), 0.5 * fastest, 1e-9);
 }
 
+/* cuDNN on B200 at 1000 W is held to what its products take a FLOP, on GB300 at 1400 W to its own rate; both whatever the compute type. */
+static void attention_takes_the_energy_of_products(void **state)
+{
+    (void)state;
+    static const char *const clusters[] = {"hgx-b200", "gb300-nvl72"};
+    static const ms_dtype types[] = {MS_BF16, MS_FP8};
+    for (int i = 0; i < 4; i++) {
+        ms_pricer pricer =
+            make_pricer(test_cx(), clusters[i / 2], "megatron-bridge", types[i % 2]);
+        const ms_attention_profile *cudnn =
+            &pricer.profile->attention[MS_ATTENTION_CUDNN];
+        double own = cudnn->forward_flop_per_s.value * cudnn->sustained_frac.value;
+        double limit =
+            pricer.device->tdp_w * ms_flop_per_joule(pricer.profile, MS_BF16);
+        ASSERT_NEAR(pricer.attention_forward_flop_per_s, i < 2 ? limit : own, 1.0);
+        assert_true(i < 2 ? limit < own : own < limit);
+    }
+}
+
 static void small_heads_are_slower_and_between_interpolated(void **state)
 {
     (void)state;
@@ -405,6 +424,7 @@ int main(void)
         cmocka_unit_test(products_follow_the_power_limit),
         cmocka_unit_test(half_the_bits_gain_flop_per_joule),
         cmocka_unit_test(attention_approaches_its_rate_with_length),
+        cmocka_unit_test(attention_takes_the_energy_of_products),
         cmocka_unit_test(small_heads_are_slower_and_between_interpolated),
         cmocka_unit_test(few_blocks_take_longer),
         cmocka_unit_test(narrow_values_are_padded_by_kernels_of_one_head_dim),

@@ -116,6 +116,27 @@ static void eager_frameworks_had_no_fused_attention(void **state)
     }
 }
 
+/* GPT OSS 120B with 4 sequences a micro-batch on 4 stages of 80 GB, whose recipe chooses what to compute again. */
+static void recomputation_that_is_left_open_is_the_least_that_fits(void **state)
+{
+    (void)state;
+    ms_published_run run = *row_of(
+        "a,Test,2025-11,GPT OSS 120B,36,2880,64,8,64,,1,201088,0,128,4,2880,0,4096,4,512,"
+        "64,H100,,16,,1,,,4,1F1B,1,8,,,bf16,,Megatron-Bridge,5630,,\n");
+    ASSERT_TEXT(run.reason, NULL);
+    assert_true(run.recompute_open);
+    ms_run_prices *prices = ms_run_prices_open();
+    assert_true(is_over_memory(prices, &run));
+    ms_run_settle(test_cx()->arena, prices, &run);
+    ASSERT_INT(run.plan.recompute, MS_RECOMPUTE_AUTO);
+    assert_true(run.plan.recompute_budget_frac > 0.0);
+    assert_non_null(strstr(run.defaults, "recompute auto"));
+    assert_false(is_over_memory(prices, &run));
+    run.plan.recompute_budget_frac = 1.0;
+    assert_true(is_over_memory(prices, &run));
+    ms_run_prices_close(prices);
+}
+
 /* 1000 tokens/s on each of 8 GPUs for 4.096 s: 16 sequences of 2048; the step stays as it is written. */
 static void step_and_rate_tell_the_batch(void **state)
 {
@@ -151,6 +172,7 @@ int main(void)
         cmocka_unit_test(
             a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits),
         cmocka_unit_test(eager_frameworks_had_no_fused_attention),
+        cmocka_unit_test(recomputation_that_is_left_open_is_the_least_that_fits),
         cmocka_unit_test(step_and_rate_tell_the_batch),
         cmocka_unit_test(batches_are_rounded_by_little),
     };
