@@ -384,12 +384,5 @@ double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 double ms_with_host_s(double gpu_s, double host_s)
 {
     assert(gpu_s >= 0.0 && host_s >= 0.0);
-    if (host_s <= 0.0)
-        return gpu_s;
-    if (gpu_s <= 0.0)
-        return host_s;
-    double longer = ms_max(gpu_s, host_s);
-    double ratio = ms_min(gpu_s, host_s) / longer;
-    double cube = ratio * ratio * ratio; /* q = 6 */
-    return longer * pow(1.0 + cube * cube, 1.0 / 6.0);
+    return ms_max(gpu_s, host_s);
 }
