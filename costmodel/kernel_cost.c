@@ -8,11 +8,6 @@
 #include <assert.h>
 #include <math.h>
 
-/* Rate of the batched products of attention without a fused kernel, of single ones of their shape: what the charts of Dao-AILab/flash-attention (bars "Pytorch",
- * 8192 tokens, not causal) leave when their softmax is charged as a streaming kernel, 0.71 and 0.73 on A100 for head dims 64 and 128, 0.67 and 0.65 on H100;
- * 0.77 what a layer's attention takes again on A100 in Korthikanti et al. 2022 (arXiv 2205.05198) table 4, quoted from memory. */
-static const double batched_products_frac = 0.7;
-
 /* Head dimensions between which the attention rate is interpolated. */
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
@@ -344,6 +339,13 @@ static double attention_padding_factor(const ms_pricer *pricer, ms_attention_sha
     return 2.0 * ms_max(keys, values) / (keys + values);
 }
 
+/* Of single products of their shape. */
+static double batched_products_frac(const ms_profile *profile)
+{
+    double frac = profile->batched_products_frac.value;
+    return frac > 0.0 ? frac : 1.0;
+}
+
 /* Every product is a kernel, with its results in memory, and so is each pass over the scores between them. */
 static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
@@ -360,7 +362,7 @@ static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape sh
     double products_s = 0.0;
     for (int i = 0; i < (shape.backward ? 4 : 2); i++)
         products_s += ms_product_s(pricer, (shape.backward ? backward : forward)[i]);
-    return products_s / batched_products_frac +
+    return products_s / batched_products_frac(pricer->profile) +
            ms_stream_s(pricer, shape.score_bytes * shape.score_elements);
 }
 
@@ -393,12 +395,5 @@ double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 double ms_with_host_s(double gpu_s, double host_s)
 {
     assert(gpu_s >= 0.0 && host_s >= 0.0);
-    if (host_s <= 0.0)
-        return gpu_s;
-    if (gpu_s <= 0.0)
-        return host_s;
-    double longer = ms_max(gpu_s, host_s);
-    double ratio = ms_min(gpu_s, host_s) / longer;
-    double cube = ratio * ratio * ratio; /* q = 6 */
-    return longer * pow(1.0 + cube * cube, 1.0 / 6.0);
+    return ms_max(gpu_s, host_s);
 }

@@ -91,7 +91,7 @@ typedef struct ms_attention_shape {
 } ms_attention_shape;
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
-/* Layer time when the host must launch its kernels: (gpu^q + host^q)^(1/q), q = 6. */
+/* Layer time when the host must launch its kernels, ahead of the device: the longer of the two. [2.5] of docs/formulas.md. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif

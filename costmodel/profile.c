@@ -141,6 +141,9 @@ const ms_field ms_profile_fields[] = {
              "of products in 16 bits at the power limit; left out: power does not limit"),
     OPTIONAL(ms_profile, half_bits_gain, "half_bits_gain", MS_UNIT_COUNT, 4,
              "FLOP a joule of products in half the bits, relative; left out: 2"),
+    OPTIONAL(ms_profile, batched_products_frac, "batched_products", MS_UNIT_COUNT, 1,
+             "rate of the products of attention without a fused kernel, of single ones; "
+             "left out: 1"),
     RATE_FRACTION(ms_profile, hbm_frac, "hbm_frac", "of the listed memory rate"),
     SECONDS(ms_profile, launch_s, "launch", "host time to launch one kernel"),
     SECONDS(ms_profile, p2p_base_s, "p2p_base",

@@ -105,6 +105,8 @@ typedef struct ms_profile {
     ms_coefficient
         half_bits_gain; /* FLOP a joule of products in half the bits, relative; 0: left out, 2 */
     ms_coefficient
+        batched_products_frac; /* rate of the products of attention without a fused kernel, of single ones of their shape; 0: left out, 1 */
+    ms_coefficient
         small_tile_loss; /* what a tile of twice the traffic per FLOP takes longer */
     ms_attention_profile attention[MS_NUM_ATTENTION_KERNELS];
     ms_coefficient hbm_frac; /* of the listed HBM rate that streaming kernels reach */

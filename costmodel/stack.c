@@ -74,13 +74,13 @@ static const ms_field stack_fields[] = {
      .help =
          "host time of one layer and micro-batch, forward and backward; null: kernels x launch"},
     {.kind = MS_FIELD_ANY,
-     .key = "host_per_layer_pipelined_per_tp",
-     .offset = AT(stack.host_s_pipelined_per_tp),
+     .key = "host_per_collective_rank",
+     .offset = AT(stack.host_s_per_collective_rank),
      .low = 0,
      .high = 1,
      .unit = MS_UNIT_SECONDS,
      .help =
-         "what each tensor-parallel rank adds to host_per_layer where pipeline stages "
+         "host time of a collective for each rank of its group, where pipeline stages "
          "lie on several nodes; left out: nothing"},
     {.kind = MS_FIELD_ANY,
      .key = "message_stall",
@@ -90,8 +90,8 @@ static const ms_field stack_fields[] = {
      .unit = MS_UNIT_SECONDS,
      .help = "what a message between pipeline stages takes more in a run that stalls; "
              "left out: nothing"},
-    OPTIONAL(stalling_node_frac, "stalling_nodes", 1,
-             "share of nodes that make a run stall"),
+    OPTIONAL(stalling_nodes, "stalling_nodes", 100000,
+             "nodes from which on every pipelined run stalls"),
     OPTIONAL(stalling_tensor_nodes, "stalling_tensor_nodes", 1000,
              "nodes of a tensor group from which on every pipelined run stalls"),
     {.kind = MS_FIELD_ANY,

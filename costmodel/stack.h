@@ -32,11 +32,11 @@ typedef struct ms_stack {
     ms_coefficient
         host_s_per_layer; /* forward + backward of one layer and micro-batch on the host; NaN: kernels x launch_s */
     ms_coefficient
-        host_s_pipelined_per_tp; /* what each tensor-parallel rank adds to that where pipeline stages lie on several nodes */
+        host_s_per_collective_rank; /* what each rank of a collective's group adds to the host time of every collective where pipeline stages lie on several nodes */
     ms_coefficient
         message_stall_s; /* what a message between pipeline stages takes more in a run that stalls */
     ms_coefficient
-        stalling_node_frac; /* nodes that make a run stall, a share of all: a run of n nodes stalls with probability 1 - (1 - this)^n */
+        stalling_nodes; /* every pipelined run on at least so many nodes stalls; 0: none does for that */
     ms_coefficient
         stalling_tensor_nodes; /* every pipelined run whose tensor groups lie on at least so many nodes stalls; 0: none does for that */
     ms_coefficient

@@ -4,17 +4,40 @@
 
 #include <math.h>
 
-double ms_host_floor_s(const ms_stack *stack, bool pipelined_over_nodes, long tp)
+/* Over a pass's collectives, of their groups' sizes by axis. Sends of a ring are none. */
+static double collective_ranks(const ms_bill *bill, int pass,
+                               const double sizes[MS_NUM_BILL_AXES])
 {
-    double ranks = ms_max((double)tp, 1.0);
-    return stack->host_s_per_layer.value +
-           (pipelined_over_nodes ? stack->host_s_pipelined_per_tp.value * ranks : 0.0);
+    double ranks = 0.0;
+    for (int i = 0; i < bill->num_comms[pass]; i++) {
+        const ms_bill_comm *comm = &bill->comms[pass][i];
+        if (!comm->ring)
+            ranks += (double)comm->count * sizes[comm->axis];
+    }
+    return ranks;
 }
 
-static double floor_s(const ms_stack *stack, const ms_links *links)
+double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
+                       bool pipelined_over_nodes, long tp)
 {
-    bool pipelined = links->pipeline_span.size > 1 && links->pipeline_span.tier > 0;
-    return ms_host_floor_s(stack, pipelined, links->span[MS_BILL_TP].size);
+    const double sizes[MS_NUM_BILL_AXES] = {[MS_BILL_TP] = (double)tp};
+    double ranks = 0.0;
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES && pipelined_over_nodes; pass++)
+        ranks += collective_ranks(layer, pass, sizes);
+    return stack->host_s_per_layer.value +
+           ranks * stack->host_s_per_collective_rank.value;
+}
+
+/* What collectives keep the host for, by the ranks of their groups. */
+static double collectives_s(const ms_stack *stack, const ms_bill *bill,
+                            const ms_links *links, int pass)
+{
+    if (links->pipeline_span.size <= 1 || links->pipeline_span.tier <= 0)
+        return 0.0;
+    double sizes[MS_NUM_BILL_AXES];
+    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
+        sizes[axis] = (double)links->span[axis].size;
+    return collective_ranks(bill, pass, sizes) * stack->host_s_per_collective_rank.value;
 }
 
 static double num_nodes(const ms_span *span)
@@ -22,15 +45,19 @@ static double num_nodes(const ms_span *span)
     return span->size > 1 ? ceil((double)span->size / (double)span->per_domain[0]) : 1.0;
 }
 
+/* Whether the group lies on at least `nodes`; 0: no group does. */
+static bool reaches(const ms_span *span, double nodes)
+{
+    return nodes > 0.0 && num_nodes(span) >= nodes;
+}
+
 double ms_stall_s(const ms_stack *stack, const ms_links *links)
 {
     if (links->pipeline_span.size <= 1)
         return 0.0;
-    double well_frac =
-        pow(1.0 - stack->stalling_node_frac.value, num_nodes(&links->world_span));
-    double wide = stack->stalling_tensor_nodes.value;
-    bool tensor_stalls = wide > 0.0 && num_nodes(&links->span[MS_BILL_TP]) >= wide;
-    return tensor_stalls || well_frac < 1.0 / 6.0 ? stack->message_stall_s.value : 0.0;
+    bool stalls = reaches(&links->world_span, stack->stalling_nodes.value) ||
+                  reaches(&links->span[MS_BILL_TP], stack->stalling_tensor_nodes.value);
+    return stalls ? stack->message_stall_s.value : 0.0;
 }
 
 /* What the host launches in a forward pass. */
@@ -45,11 +72,13 @@ static double num_launches(const ms_bill *bill)
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass)
 {
-    double seconds = layers * floor_s(workload->stack, links);
-    if (!isnan(seconds))
-        return seconds * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
+    double waits_s = collectives_s(workload->stack, bill, links, pass);
+    double floor_s = layers * workload->stack->host_s_per_layer.value;
+    if (!isnan(floor_s))
+        return floor_s * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0 + waits_s;
     return bill->kernels[pass] * workload->profile->launch_s.value *
-           workload->stack->launch_frac.value;
+               workload->stack->launch_frac.value +
+           waits_s;
 }
 
 double ms_host_layers(const ms_bill *part, const ms_bill *layer)

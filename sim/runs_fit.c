@@ -30,8 +30,11 @@ static double robust(double error)
 /* Of the squared distance to the unknown value, in ranges: errors of peaks are a tenth of those of step times. */
 static const double prior_weights[MS_NUM_MEASUREMENTS] = {0.3, 0.03};
 
+/* One choice is as near to another as any. */
 static double prior(const ms_runs_fit *fit, const ms_fit_constant *c, double value)
 {
+    if (c->num_choices > 0)
+        return 0.0;
     double away = (value - c->unknown) / (c->high - c->low);
     return prior_weights[fit->measurement] * away * away;
 }
@@ -91,29 +94,37 @@ static void move(problem *p, double value)
     p->values[p->constant] = value;
 }
 
-/* Returns what the objective gained. */
-static double fit_constant(problem *p)
+/* Between the points beside `*least`; returns the objective at what is found, which `*least` becomes if it is better. */
+static double fit_between(problem *p, double *least, double at_least)
 {
     const ms_fit_constant *c = &p->fit->constants[p->constant];
     const double *points = p->around->responses[p->constant].points;
-    double least = p->values[p->constant], before = at_value(least, p), at_least = before;
-    for (int i = 0; i < MS_RESPONSE_POINTS; i++) {
-        double at = at_value(points[i], p);
-        if (at < at_least) {
-            at_least = at;
-            least = points[i];
-        }
-    }
     double step = points[1] - points[0];
-    const ms_bracket bracket = {fmax(least - step, points[0]), least,
-                                fmin(least + step, points[MS_RESPONSE_POINTS - 1]),
+    const ms_bracket bracket = {fmax(*least - step, points[0]), *least,
+                                fmin(*least + step, points[MS_RESPONSE_POINTS - 1]),
                                 TOLERANCE * (c->high - c->low)};
     double found = ms_minimum(at_value, p, &bracket);
     double at_found = at_value(found, p);
-    if (at_found < at_least) {
-        at_least = at_found;
-        least = found;
+    if (at_found >= at_least)
+        return at_least;
+    *least = found;
+    return at_found;
+}
+
+/* Returns what the objective gained. */
+static double fit_constant(problem *p)
+{
+    const ms_response *response = &p->around->responses[p->constant];
+    double least = p->values[p->constant], before = at_value(least, p), at_least = before;
+    for (int i = 0; i < response->num_points; i++) {
+        double at = at_value(response->points[i], p);
+        if (at < at_least) {
+            at_least = at;
+            least = response->points[i];
+        }
     }
+    if (p->fit->constants[p->constant].num_choices == 0)
+        at_least = fit_between(p, &least, at_least);
     move(p, least);
     return before - at_least;
 }
@@ -176,7 +187,8 @@ static void step(ms_arena *arena, ms_runs_fit *fit, const ms_expansion *around,
         if (objective(fit, ms_fit_log_errors(arena, fit), weights) <= before)
             return;
         for (int c = 0; c < fit->num_constants; c++)
-            p.values[c] = 0.5 * (p.values[c] + around->values[c]);
+            if (fit->constants[c].num_choices == 0)
+                p.values[c] = 0.5 * (p.values[c] + around->values[c]);
     }
     set_all(fit, around->values);
 }
@@ -192,7 +204,7 @@ static void note_sources(ms_runs_fit *fit, ms_fit_constant *c, const double *wei
     }
 }
 
-/* From the unknown values, around which `first` was made. */
+/* From the starts, around which `first` was made. */
 static void fit_from(ms_runs_fit *fit, const ms_expansion *first, const double *weights)
 {
     static const double widths[] = {0.3, 0.1}; /* of the rounds after the first */
@@ -207,10 +219,10 @@ static void fit_from(ms_runs_fit *fit, const ms_expansion *first, const double *
         note_sources(fit, &fit->constants[i], weights);
 }
 
-static ms_expansion expand_unknown(ms_runs_fit *fit)
+static ms_expansion expand_start(ms_runs_fit *fit)
 {
     for (int i = 0; i < fit->num_constants; i++)
-        ms_fit_constant_set(&fit->constants[i], fit->constants[i].unknown);
+        ms_fit_constant_set(&fit->constants[i], fit->constants[i].start);
     return ms_fit_expand(fit->arena, fit, 1.0);
 }
 
@@ -226,7 +238,7 @@ static double *all_but(ms_runs_fit *fit, int left_out)
 void ms_runs_fit_make(ms_runs_fit *fit, int left_out)
 {
     ms_arena_mark mark = ms_arena_save(fit->arena);
-    ms_expansion first = expand_unknown(fit);
+    ms_expansion first = expand_start(fit);
     fit_from(fit, &first, all_but(fit, left_out));
     ms_arena_rewind(fit->arena, mark);
 }
@@ -286,7 +298,7 @@ ms_status ms_runs_fit_cross_validate(ms_ctx *cx, ms_runs_fit *fit, ms_run_score 
     for (int i = 0; i < fit->num_constants; i++)
         all[i] = fit->constants[i].value;
     ms_arena_mark mark = ms_arena_save(fit->arena);
-    ms_expansion first = expand_unknown(fit);
+    ms_expansion first = expand_start(fit);
     for (int source = 0; source < fit->num_sources; source++) {
         set_all(fit, first.values);
         fit_from(fit, &first, all_but(fit, source));

@@ -8,6 +8,7 @@
 #include "sim/run_measurement.h"
 
 #define MS_MAX_FIT_CONSTANTS 64
+#define MS_MAX_FIT_CHOICES   9
 
 /* A figure of a file in configs/: of the runs' own copy of it. */
 typedef struct ms_fit_target {
@@ -19,8 +20,12 @@ typedef struct ms_fit_target {
 typedef struct ms_fit_constant {
     const char *name;
     double low, high; /* that are tried */
-    double unknown;   /* its value where no run is left that would tell */
+    int num_choices;  /* 0: anything between them; otherwise these values alone */
+    double choices[MS_MAX_FIT_CHOICES]; /* ascending */
+    double unknown; /* its value where no run is left that would tell */
     const char *unknown_source;
+    double
+        start; /* where the search begins: beside another constant that is 0, one that it multiplies has no slope */
     int num_targets;
     ms_fit_target *targets;
     /* of the last fit */
@@ -54,7 +59,7 @@ ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
                            ms_runs_fit *out);
 void ms_runs_fit_close(ms_runs_fit *fit);
 
-/* All constants from the runs of all sources but `left_out` (-1: none), beginning at their unknown values. A constant whose rows are then gone keeps its own. The same result every time. */
+/* All constants from the runs of all sources but `left_out` (-1: none), beginning at their starts. A constant whose rows are then gone keeps its own. The same result every time. */
 void ms_runs_fit_make(ms_runs_fit *fit, int left_out);
 
 /* After a fit of all sources: intervals of its constants, the 5th and 95th percentile of 200 fits to sources drawn again with replacement (cluster bootstrap: Efron and

@@ -195,6 +195,15 @@ static const ms_field constant_fields[] = {
      .low = -1e18,
      .high = 1e18,
      .help = "what is taken where no run tells"},
+    {.kind = MS_FIELD_ANY,
+     .key = "choices",
+     .help = "values that alone are tried, in ascending order"},
+    {.kind = MS_FIELD_NUMBER,
+     .key = "start",
+     .offset = offsetof(ms_fit_constant, start),
+     .low = -1e18,
+     .high = 1e18,
+     .help = "where the search begins; left out: the unknown value"},
     {.kind = MS_FIELD_TEXT,
      .key = "unknown_source",
      .offset = offsetof(ms_fit_constant, unknown_source),
@@ -202,13 +211,53 @@ static const ms_field constant_fields[] = {
      .help = "where that is from"},
     {0}};
 
+static bool is_choice(const ms_fit_constant *c, double value)
+{
+    bool found = c->num_choices == 0;
+    for (int i = 0; i < c->num_choices; i++)
+        found = found || c->choices[i] == value;
+    return found;
+}
+
+static ms_status read_choices(ms_ctx *cx, ms_jval at, ms_fit_constant *out)
+{
+    ms_jval list;
+    if (!ms_json_member(cx, at, "choices", &list))
+        return MS_OK;
+    int num = ms_json_is_array(list) ? ms_json_length(list) : 0;
+    if (num < 2 || num > MS_MAX_FIT_CHOICES)
+        return ms_json_fail(cx, list, "\"choices\" is no list of 2 to %d values",
+                            MS_MAX_FIT_CHOICES);
+    for (int i = 0; i < num; i++) {
+        double low = i > 0 ? nextafter(out->choices[i - 1], out->high + 1.0) : out->low;
+        MS_TRY(ms_json_number(cx, ms_json_element(cx, list, i), low, out->high,
+                              &out->choices[i]));
+    }
+    out->num_choices = num;
+    return MS_OK;
+}
+
+static ms_status read_range(ms_ctx *cx, ms_jval at, ms_fit_constant *out)
+{
+    out->start = (double)NAN;
+    MS_TRY(ms_json_read(cx, at, constant_fields, out));
+    if (isnan(out->start))
+        out->start = out->unknown;
+    if (out->low >= out->high || out->unknown < out->low || out->unknown > out->high)
+        return ms_json_fail(cx, at, "\"low\", \"unknown\" and \"high\" do not ascend");
+    if (out->start < out->low || out->start > out->high)
+        return ms_json_fail(cx, at, "\"low\", \"start\" and \"high\" do not ascend");
+    MS_TRY(read_choices(cx, at, out));
+    if (!is_choice(out, out->unknown) || !is_choice(out, out->start))
+        return ms_json_fail(cx, at, "\"unknown\" or \"start\" is none of \"choices\"");
+    return MS_OK;
+}
+
 static ms_status read_constant(ms_ctx *cx, ms_jval at, copied *files,
                                ms_fit_constant *out)
 {
     ms_jval of;
-    MS_TRY(ms_json_read(cx, at, constant_fields, out));
-    if (out->low >= out->high || out->unknown < out->low || out->unknown > out->high)
-        return ms_json_fail(cx, at, "\"low\", \"unknown\" and \"high\" do not ascend");
+    MS_TRY(read_range(cx, at, out));
     (void)ms_json_member(cx, at, "of", &of);
     out->num_targets = ms_json_is_array(of) ? ms_json_length(of) : 0;
     if (out->num_targets == 0)
@@ -270,20 +319,33 @@ static void price_all(ms_runs_fit *fit, double *predicted)
     ms_run_prices_forget(fit->prices);
 }
 
+/* Which runs another value than the least changes. */
+static void note_changes(ms_runs_fit *fit, ms_fit_constant *c, double value,
+                         const double *least_s, double *step_s, bool *changed)
+{
+    ms_fit_constant_set(c, value);
+    price_all(fit, step_s);
+    for (int i = 0; i < fit->runs->num_runs; i++)
+        if (fabs(step_s[i] / least_s[i] - 1.0) > CHANGE) /* NaN: no */
+            changed[i] = true;
+}
+
 static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
 {
     int num_runs = fit->runs->num_runs;
-    double *low = MS_NEW_ARRAY(arena, num_runs, double);
-    double *high = MS_NEW_ARRAY(arena, num_runs, double);
+    double *least_s = MS_NEW_ARRAY(arena, num_runs, double);
+    double *step_s = MS_NEW_ARRAY(arena, num_runs, double);
+    bool *changed = MS_NEW_ARRAY(arena, num_runs, bool);
     int *rows = MS_NEW_ARRAY(arena, num_runs, int);
     double value = c->value;
     ms_fit_constant_set(c, c->low);
-    price_all(fit, low);
-    ms_fit_constant_set(c, c->high);
-    price_all(fit, high);
+    price_all(fit, least_s);
+    note_changes(fit, c, c->high, least_s, step_s, changed);
+    for (int i = 0; i < c->num_choices; i++)
+        note_changes(fit, c, c->choices[i], least_s, step_s, changed);
     ms_fit_constant_set(c, value);
     for (int i = 0; i < num_runs; i++)
-        if (fabs(high[i] / low[i] - 1.0) > CHANGE) /* NaN: no */
+        if (changed[i])
             rows[c->num_rows++] = i;
     c->rows = rows;
 }

@@ -32,15 +32,25 @@ double *ms_fit_log_errors(ms_arena *arena, ms_runs_fit *fit)
     return errors;
 }
 
+static void place_points(const ms_fit_constant *c, double width_frac, ms_response *out)
+{
+    double width = width_frac * (c->high - c->low);
+    double low = fmax(c->low, c->value - width), high = fmin(c->high, c->value + width);
+    out->num_points = c->num_choices > 0 ? c->num_choices : MS_RESPONSE_POINTS;
+    for (int p = 0; p < out->num_points; p++)
+        out->points[p] = c->num_choices > 0
+                             ? c->choices[p]
+                             : low + (high - low) * p / (MS_RESPONSE_POINTS - 1);
+}
+
 static ms_response respond(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c,
                            const double *errors, double width_frac)
 {
-    double value = c->value, width = width_frac * (c->high - c->low);
-    double low = fmax(c->low, value - width), high = fmin(c->high, value + width);
+    double value = c->value;
     ms_response response = {
         .log_ratio = MS_NEW_ARRAY(arena, c->num_rows * MS_RESPONSE_POINTS, double)};
-    for (int p = 0; p < MS_RESPONSE_POINTS; p++) {
-        response.points[p] = low + (high - low) * p / (MS_RESPONSE_POINTS - 1);
+    place_points(c, width_frac, &response);
+    for (int p = 0; p < response.num_points; p++) {
         ms_fit_constant_set(c, response.points[p]);
         for (int i = 0; i < c->num_rows; i++)
             response.log_ratio[i * MS_RESPONSE_POINTS + p] =
@@ -68,10 +78,12 @@ ms_expansion ms_fit_expand(ms_arena *arena, ms_runs_fit *fit, double width_frac)
 double ms_response_at(const ms_response *response, int row, double value)
 {
     const double *ratio = response->log_ratio + row * MS_RESPONSE_POINTS;
-    double low = response->points[0], high = response->points[MS_RESPONSE_POINTS - 1];
-    double at = (value - low) / (high - low) * (MS_RESPONSE_POINTS - 1);
-    at = fmin(fmax(at, 0.0), MS_RESPONSE_POINTS - 1);
-    int before = (int)fmin(at, MS_RESPONSE_POINTS - 2);
-    double change = ratio[before] + (at - before) * (ratio[before + 1] - ratio[before]);
+    const double *points = response->points;
+    int before = 0;
+    while (before < response->num_points - 2 && points[before + 1] <= value)
+        before++;
+    double at = (value - points[before]) / (points[before + 1] - points[before]);
+    at = fmin(fmax(at, 0.0), 1.0);
+    double change = ratio[before] + at * (ratio[before + 1] - ratio[before]);
     return isnan(change) ? UNPRICED : change;
 }

@@ -5,11 +5,12 @@
 #include "sim/run_prices.h"
 #include "sim/runs_fit.h"
 
-#define MS_RESPONSE_POINTS 9
+#define MS_RESPONSE_POINTS MS_MAX_FIT_CHOICES
 
 /* To one constant, the others held: straight lines between points. */
 typedef struct ms_response {
-    double points[MS_RESPONSE_POINTS]; /* ascending values */
+    int num_points;
+    double points[MS_RESPONSE_POINTS]; /* ascending values: its choices, or equally far apart */
     double *
         log_ratio; /* (rows of the constant, points): ln of the prediction over that where it was expanded */
 } ms_response;

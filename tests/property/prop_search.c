@@ -557,7 +557,7 @@ static void faster_machines_take_less_time_in_proportion(void **state)
         ms_stack stack = *w->stack;
         scale(&stack.host_s_per_layer, 1.0 / k);
         scale(&stack.routing_s, 1.0 / k);
-        scale(&stack.host_s_pipelined_per_tp, 1.0 / k);
+        scale(&stack.host_s_per_collective_rank, 1.0 / k);
         scale(&stack.message_stall_s, 1.0 / k);
         ms_workload_parts parts = {w->model, &cluster, &profile, &stack};
         ms_workload *faster;

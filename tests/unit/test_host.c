@@ -3,6 +3,8 @@
 
 #include "tests/test.h"
 
+#include <math.h>
+
 /* 4 kernels and two collectives, twice each, make 8 launches; backward does not count. */
 static void a_part_is_as_many_layers_as_it_launches(void **state)
 {
@@ -26,11 +28,35 @@ static void the_host_is_with_a_part_for_its_layers(void **state)
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_BACKWARD), 2, 1e-12);
 }
 
-/* 0.9^n falls below a sixth between 17 and 18 nodes (0.1668, 0.1501). */
-static void messages_stall_where_a_stalling_node_is_likely(void **state)
+/* Forward 2 collectives of 4 ranks and one of 8; the 3 sends of a ring count for none. Beside the floor and beside launches. */
+static void collectives_keep_the_host_for_their_ranks(void **state)
 {
     (void)state;
-    ms_stack stack = {.message_stall_s.value = 5, .stalling_node_frac.value = 0.1};
+    ms_profile profile = {.launch_s.value = 1};
+    ms_stack stack = {.host_s_per_layer.value = 12,
+                      .host_s_per_collective_rank.value = 0.5,
+                      .launch_frac.value = 1};
+    ms_workload workload = {.stack = &stack, .profile = &profile};
+    ms_bill bill = {.kernels = {7, 0}, .num_comms = {3, 0}};
+    bill.comms[MS_BILL_FORWARD][0] = (ms_bill_comm){.axis = MS_BILL_TP, .count = 2};
+    bill.comms[MS_BILL_FORWARD][1] = (ms_bill_comm){.axis = MS_BILL_EP, .count = 1};
+    bill.comms[MS_BILL_FORWARD][2] =
+        (ms_bill_comm){.axis = MS_BILL_CP, .count = 3, .ring = true};
+    ms_links links = {.pipeline_span = {.size = 2, .tier = 1}};
+    links.span[MS_BILL_TP].size = 4;
+    links.span[MS_BILL_EP].size = links.span[MS_BILL_CP].size = 8;
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 4 + 8, 1e-12);
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_BACKWARD), 8, 1e-12);
+    stack.host_s_per_layer.value = (double)NAN;
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 7 + 8, 1e-12);
+    links.pipeline_span.tier = 0; /* inside a node */
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 7, 1e-12);
+}
+
+static void messages_stall_on_many_nodes(void **state)
+{
+    (void)state;
+    ms_stack stack = {.message_stall_s.value = 5, .stalling_nodes.value = 18};
     ms_links links = {.pipeline_span.size = 2,
                       .world_span = {.size = 136, .per_domain = {8}}};
     ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
@@ -59,7 +85,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_is_as_many_layers_as_it_launches),
         cmocka_unit_test(the_host_is_with_a_part_for_its_layers),
-        cmocka_unit_test(messages_stall_where_a_stalling_node_is_likely),
+        cmocka_unit_test(collectives_keep_the_host_for_their_ranks),
+        cmocka_unit_test(messages_stall_on_many_nodes),
         cmocka_unit_test(messages_stall_where_tensor_groups_are_wide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -328,6 +328,9 @@ static void unfused_attention_moves_its_scores(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_pricer pricer = make_pricer(cx, "hgx-a100-80g", "megatron-2021", MS_BF16);
+    ms_profile profile = *pricer.profile;
+    profile.batched_products_frac.value = 0.5;
+    pricer.profile = &profile;
     assert_false(pricer.attention_fused);
     ms_attention_shape shape = causal(2048, 32, 96);
     shape.query_rows = 32 * 2048;
@@ -336,14 +339,16 @@ static void unfused_attention_moves_its_scores(void **state)
         ms_product_s(&pricer, (ms_gemm_shape){32, 2048, 2048, 96, 2, 2});
     const double flat_s =
         ms_product_s(&pricer, (ms_gemm_shape){32, 2048, 96, 2048, 2, 2});
-    ASSERT_NEAR(ms_attention_s(&pricer, shape), (deep_s + flat_s) / 0.7, 1e-12);
+    ASSERT_NEAR(ms_attention_s(&pricer, shape), (deep_s + flat_s) / 0.5, 1e-12);
     shape.score_bytes = 8;
     const double passes_s = 8.0 * shape.score_elements / (0.8 * 2.039e12);
-    ASSERT_NEAR(ms_attention_s(&pricer, shape), (deep_s + flat_s) / 0.7 + passes_s,
+    ASSERT_NEAR(ms_attention_s(&pricer, shape), (deep_s + flat_s) / 0.5 + passes_s,
                 1e-12);
     shape.backward = true;
-    ASSERT_NEAR(ms_attention_s(&pricer, shape), (deep_s + 3 * flat_s) / 0.7 + passes_s,
+    ASSERT_NEAR(ms_attention_s(&pricer, shape), (deep_s + 3 * flat_s) / 0.5 + passes_s,
                 1e-12);
+    profile.batched_products_frac.value = 0.0; /* left out */
+    ASSERT_NEAR(ms_attention_s(&pricer, shape), deep_s + 3 * flat_s + passes_s, 1e-12);
 }
 
 /* Korthikanti et al. 2022 (arXiv 2205.05198) table 4, 22B on 8 A100 with 4 sequences: computing the attention of a layer again takes 1.3 ms; from memory. */
@@ -401,15 +406,13 @@ static void missing_coefficients_are_errors_with_names(void **state)
     assert_non_null(strstr(test_messages(cx), "did you mean \"infiniband\"?"));
 }
 
-static void host_floor_joins_smoothly(void **state)
+static void the_longer_of_host_and_device_counts(void **state)
 {
     (void)state;
     ASSERT_NEAR(ms_with_host_s(1.0, 0.0), 1.0, 0);
     ASSERT_NEAR(ms_with_host_s(0.0, 2.0), 2.0, 0);
-    ASSERT_NEAR(ms_with_host_s(1.0, 1.0), pow(2.0, 1.0 / 6.0), 1e-12);
-    ASSERT_NEAR(ms_with_host_s(3e-3, 5e-3), ms_with_host_s(5e-3, 3e-3), 1e-12);
-    assert_true(ms_with_host_s(1.0, 10.0) >= 10.0 && ms_with_host_s(1.0, 10.0) < 10.02);
-    ASSERT_NEAR(ms_with_host_s(1.0, 2.0), 2.0 * pow(1.0 + 1.0 / 64.0, 1.0 / 6.0), 1e-12);
+    ASSERT_NEAR(ms_with_host_s(3e-3, 5e-3), 5e-3, 0);
+    ASSERT_NEAR(ms_with_host_s(5e-3, 3e-3), 5e-3, 0);
 }
 
 int main(void)
@@ -432,7 +435,7 @@ int main(void)
         cmocka_unit_test(recomputed_attention_takes_what_was_measured),
         cmocka_unit_test(stack_falls_to_the_next_kernel_that_the_device_has),
         cmocka_unit_test(missing_coefficients_are_errors_with_names),
-        cmocka_unit_test(host_floor_joins_smoothly),
+        cmocka_unit_test(the_longer_of_host_and_device_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,30 @@ static void constants_are_found_again(void **state)
     ms_runs_fit_close(&fit);
 }
 
+/* The least error alone decides between choices, though one has no slope where the search begins: the unknown value 0.02 is far. */
+static void choices_are_found_again(void **state)
+{
+    (void)state;
+    static const char choices[] =
+        "{\"constants\": [{\"name\": \"H100\", \"of\": [\"profiles/h100-sxm "
+        "gemm.bf16.sustained\"], \"low\": 0.5, \"high\": 1.0, \"unknown\": 0.7, "
+        "\"unknown_source\": \"a test\"},"
+        "{\"name\": \"host\", \"of\": [\"stacks/nanotron host_per_layer\"], \"low\": 0, "
+        "\"high\": 0.02, \"choices\": [0, 0.003, 0.0072, 0.02], \"start\": 0, "
+        "\"unknown\": 0.02, \"unknown_source\": \"a test\"}]}";
+    ms_ctx *cx = test_cx();
+    ms_published_runs runs;
+    ms_runs_fit fit;
+    load(cx, choices, &runs, &fit);
+    measure_with(&fit, 0.60, 0.0072);
+    ms_runs_fit_make(&fit, -1);
+    ASSERT_NEAR(fit.constants[1].value, 0.0072, 0.0);
+    int only = fit.source_of[fit.constants[1].rows[0]];
+    ms_runs_fit_make(&fit, only);
+    ASSERT_NEAR(fit.constants[1].value, 0.02, 0.0);
+    ms_runs_fit_close(&fit);
+}
+
 static void what_no_other_source_tells_is_unknown(void **state)
 {
     (void)state;
@@ -140,6 +164,22 @@ static void lists_that_are_none_are_refused(void **state)
         {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
          "\"low\": 0, \"high\": 2, \"unknown\": 0, \"unknown_source\": \"t\"}]}",
          "tp_overlap is between 0 and 1"},
+        {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
+         "\"low\": 0, \"high\": 1, \"choices\": [1, 0], \"unknown\": 0, "
+         "\"unknown_source\": \"t\"}]}",
+         "choices"},
+        {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
+         "\"low\": 0, \"high\": 1, \"choices\": [1], \"unknown\": 0, "
+         "\"unknown_source\": \"t\"}]}",
+         "no list of 2 to 9"},
+        {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
+         "\"low\": 0, \"high\": 1, \"choices\": [0, 1], \"unknown\": 0.5, "
+         "\"unknown_source\": \"t\"}]}",
+         "is none of"},
+        {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
+         "\"low\": 0, \"high\": 0.5, \"start\": 1, \"unknown\": 0, "
+         "\"unknown_source\": \"t\"}]}",
+         "\"start\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_ctx *cx = test_cx();
@@ -160,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_are_found_again),
+        cmocka_unit_test(choices_are_found_again),
         cmocka_unit_test(what_no_other_source_tells_is_unknown),
         cmocka_unit_test(peaks_are_fitted_where_the_list_says_so),
         cmocka_unit_test(lists_that_are_none_are_refused),
