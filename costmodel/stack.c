@@ -183,7 +183,9 @@ static const ms_field stack_fields[] = {
     {.kind = MS_FIELD_BOOL,
      .key = "holds_gathers_alone",
      .offset = AT(stack.holds_gathers_alone),
-     .help = "without a pipeline gathered layer inputs are held all the same"},
+     .help =
+         "without a pipeline, or where the host is ahead, gathered layer inputs are held "
+         "all the same"},
     {.kind = MS_FIELD_BOOL,
      .key = "overlaps_gradients",
      .offset = AT(stack.overlaps_gradients),
