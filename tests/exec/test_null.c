@@ -242,6 +242,7 @@ static void random_plans_take_what_is_simulated(void **state)
     static const char *const subjects[][2] = {{"llama-3.2-1b", "generic"},
                                               {"llama-3.2-1b", "megatron"},
                                               {"llama-3.2-1b", "meshsim"},
+                                              {"llama-3.2-1b", "simumax"},
                                               {"qwen3-30b-a3b", "generic"}};
     int wrong = 0;
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {

@@ -63,6 +63,7 @@ static void actions_are_the_replay_to_the_last_bit(void **state)
             ms_plan plan = ms_random_plan(&rng, s.workload, &s.base, 64);
             num_drawn[plan.schedule]++;
             use_sync(&s, trial % 2 == 0 ? MS_SYNC_GLOBAL : MS_SYNC_POST_VALIDATION);
+            s.stacks[trial % 2].dp_overlap.value = trial % 5 != 0;
             ms_planned planned;
             ms_simulation sim;
             ms_planned_open(s.cx, s.workload, &plan, &planned);
