@@ -10,7 +10,8 @@
 /* To one constant, the others held: straight lines between points. */
 typedef struct ms_response {
     int num_points;
-    double points[MS_RESPONSE_POINTS]; /* ascending values: its choices, or equally far apart */
+    double points
+        [MS_RESPONSE_POINTS]; /* ascending values: its choices, or equally far apart */
     double *
         log_ratio; /* (rows of the constant, points): ln of the prediction over that where it was expanded */
 } ms_response;
