@@ -108,7 +108,9 @@ static double cast_share(const ms_program *program, const ms_node *node,
 /* Projections that a framework keeps in one matrix: 1 query, key and value; from 2 on gate and up of an MLP, of shared experts, of each expert; 0 alone. */
 static int joined_group(const ms_node *node)
 {
-    enum { NUM_GROUPS = 4 };
+    enum {
+        NUM_GROUPS = 4
+    };
     static const char *const names[NUM_GROUPS][3] = {
         {"attention.query", "attention.key", "attention.value"},
         {"mlp.gate", "mlp.up", ""},

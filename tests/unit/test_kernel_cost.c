@@ -266,8 +266,7 @@ static void attention_takes_the_energy_of_products(void **state)
         const ms_attention_profile *cudnn =
             &pricer.profile->attention[MS_ATTENTION_CUDNN];
         double own = cudnn->forward_flop_per_s.value * cudnn->sustained_frac.value;
-        double limit =
-            pricer.device->tdp_w * ms_flop_per_joule(pricer.profile, MS_BF16);
+        double limit = pricer.device->tdp_w * ms_flop_per_joule(pricer.profile, MS_BF16);
         ASSERT_NEAR(pricer.attention_forward_flop_per_s, i < 2 ? limit : own, 1.0);
         assert_true(i < 2 ? limit < own : own < limit);
     }
