@@ -106,7 +106,9 @@ static double head_seconds(const char *stack)
     ms_plan plan = ms_plan_default(64);
     plan.model = "deepseek-v3";
     plan.stack = stack;
-    plan.size[MS_DP_SHARD] = 64;
+    plan.size[MS_DP_SHARD] = 16; /* with as many kinds of traffic as there are */
+    plan.size[MS_TP] = plan.size[MS_CP] = 2;
+    plan.sequence_parallel = true;
     plan.ep = 64;
     plan.sequence_length = 4096;
     plan.global_batch = 64;
