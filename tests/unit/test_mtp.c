@@ -50,7 +50,7 @@ static void programs_are_sound_on_any_mesh(void **state)
 {
     (void)state;
     const ms_model *model = load("deepseek-v3");
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         head(model,
              (ms_program_key){.mtp = 1,
                               .tp = i % 2 == 0 ? 1 : 2,
@@ -61,6 +61,7 @@ static void programs_are_sound_on_any_mesh(void **state)
                               .sequence_parallel = i / 8 % 2 == 0,
                               .optimizer = i % 3 == 0,
                               .cp_method = i % 5 < 2 ? MS_CP_RING : MS_CP_ALL_GATHER});
+    }
 }
 
 /* Of DeepSeek-V3 (h 7168): projection 2 h^2, a layer with 8 + 1 experts of 3 h 2048 a token, latent attention of 187,105,280 weights in products, router 256 h, head
