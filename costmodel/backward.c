@@ -285,6 +285,19 @@ static void scan_rule(ms_builder *b, int f)
         contribute(b, forward.in[i], node.out[i]);
 }
 
+static void concat_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int gout = take(b, forward.out[0]);
+    ms_node node = gradient_node(b, MS_OP_CONCAT_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, gout);
+    for (int i = 0; i < 2; i++)
+        give_output(&node, gradient_of_input(b, f, i));
+    ms_push_node(b, &node);
+    for (int i = 0; i < 2; i++)
+        contribute(b, forward.in[i], node.out[i]);
+}
+
 static void group_norm_rule(ms_builder *b, int f)
 {
     composite(b, f, MS_OP_GROUP_NORM_GRAD, false);
@@ -331,19 +344,28 @@ static void embed_rule(ms_builder *b, int f)
     contribute(b, b->nodes[f].in[0], gradient);
 }
 
+static int num_losses_before(const ms_builder *b, int f)
+{
+    int count = 0;
+    for (int n = 0; n < f; n++)
+        count += b->nodes[n].op == MS_OP_LOSS;
+    return count;
+}
+
 /* The loss starts the backward pass: the gradient of the logits needs the statistics only. */
 static void loss_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
+    int logits = b->logits[num_losses_before(b, f)];
     ms_node node = gradient_node(b, MS_OP_LOSS_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, b->logits);
+    take_input(&node, logits);
     take_input(&node, forward.in[0]);
     take_input(&node, forward.in[1]);
-    int gradient = give_output(&node, gradient_like(b, b->logits));
-    memcpy(b->tensors[gradient].at, b->tensors[b->logits].at,
+    int gradient = give_output(&node, gradient_like(b, logits));
+    memcpy(b->tensors[gradient].at, b->tensors[logits].at,
            sizeof b->tensors[gradient].at);
     ms_push_node(b, &node);
-    contribute(b, b->logits, gradient);
+    contribute(b, logits, gradient);
 }
 
 static void route_rule(ms_builder *b, int f)
@@ -440,6 +462,7 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_UNPERMUTE] = unpermute_rule,
     [MS_OP_GATE] = gate_rule,
     [MS_OP_SCAN] = scan_rule,
+    [MS_OP_CONCAT] = concat_rule,
     [MS_OP_GROUP_NORM] = group_norm_rule,
     [MS_OP_REDISTRIBUTE] = redistribute_rule,
 };

@@ -478,7 +478,7 @@ static void add_params(const ms_program *program, ms_bill *bill)
 {
     for (int t = 0; t < program->num_tensors; t++) {
         const ms_tensor *tensor = &program->tensors[t];
-        if (tensor->role != MS_ROLE_WEIGHT)
+        if (tensor->role != MS_ROLE_WEIGHT || tensor->shared)
             continue;
         double elements = ms_tensor_local_elements(program, t);
         *(tensor->mesh == MS_SPARSE_MESH ? &bill->expert_params : &bill->dense_params) +=

@@ -64,7 +64,7 @@ typedef struct ms_bill_comm {
         beside_s; /* products of the same linear layers' other gradients, beside which a stack that overlaps_gradients moves it; 0: none */
 } ms_bill_comm;
 
-#define MS_MAX_BILL_COMMS 16
+#define MS_MAX_BILL_COMMS 32
 
 /* Bytes of activations and gradients of them; logits and gradients of those are a category of their own. */
 typedef struct ms_tensor_bytes {

@@ -189,13 +189,19 @@ static double multiply_s(const ms_program *program, const ms_node *node,
     return share * kernels_s(pricer, node, shape);
 }
 
+/* The head's product, or one of its gradients. */
+static bool makes_logits(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM && strchr(node->einsum, MS_DIM_VOCAB) != NULL;
+}
+
 double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     ms_gemm_shape shape = ms_node_product(program, node, pricer->stack);
     if (!casts(pricer))
         return multiply_s(program, node, pricer);
-    if (program->key.part == MS_PART_HEAD) {
+    if (makes_logits(node)) {
         const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
         return ms_gemm_s(&wide, shape);
     }

@@ -79,6 +79,8 @@ static const op_type types[] = {
      "........>...... b.....bb>b+++++ IXXMMMDD>IXXMMM .......+>++++++", ""},
     {MS_OP_GROUP_NORM, "bsD,D>bsD", "..>. b.>b s.>s DD>D", ""},
     {MS_OP_GROUP_NORM_GRAD, "bsD,D,bsD>bsD,D", "...>.. b.b>b+ s.s>s+ DDD>DD ..+>++", ""},
+    {MS_OP_CONCAT, "bsh,bsh>bsH", "..>. bb>b ss>s ++>+", ""},
+    {MS_OP_CONCAT_GRAD, "bsH>bsh,bsh", ".>.. b>bb s>ss +>++", ""},
     {MS_OP_ADAM, "_,=,=,=>=,=,=", "....>... ****>***", ""},
 };
 #define NUM_TYPES (sizeof types / sizeof *types)

@@ -538,16 +538,40 @@ static int loss(ms_builder *b, int logits)
     return out;
 }
 
-void ms_write_head(ms_builder *b)
+static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
 {
-    int x = stream_input(b);
-    if (b->model->final_norm)
-        x = norm(b, "head.norm", x);
-    int logits = linear(b, "head.logits", "bsh,vh->bsv", x, MS_DIM_VOCAB);
+    int matrix = weight(b, name, "vh", MS_DIM_VOCAB);
+    b->tensors[matrix].shared = shared;
+    int logits = product(b, name, "bsh,vh->bsv", x, matrix);
     if (b->model->head_bias)
         logits = bias(b, "head.bias", logits, "v", MS_DIM_VOCAB);
     if (!b->program->key.loss_parallel && ms_axis_active(b->program, MS_DENSE_MESH, 2))
         logits = ms_convert(b, logits, 2, ms_replicate);
-    b->logits = logits;
-    b->program->output = loss(b, logits);
+    b->logits[b->num_logits++] = logits;
+    return loss(b, logits);
+}
+
+/* DeepSeek-V3 (arXiv 2412.19437) section 2.2: hidden states and embeddings of the next tokens, each after a norm, through a projection and a layer like the model's last.
+ * Megatron-Core keeps a copy of the embedding on the last stage; the head's matrix is the model's. */
+static int predict_next(ms_builder *b, int x)
+{
+    int next = ms_to_stream(b, embed(b, "mtp.embedding", "vh", false));
+    ms_node concat = operation(MS_OP_CONCAT, "mtp.input");
+    add_input(&concat, norm(b, "mtp.embedding_norm", next));
+    add_input(&concat, norm(b, "mtp.hidden_norm", x));
+    int both = add_output(&concat, activation(b, "mtp.input", "bsH"));
+    ms_emit(b, &concat);
+    x = ms_to_stream(b, linear(b, "mtp.projection", "bsH,Hh->bsh", both, MS_DIM_HIDDEN));
+    x = b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
+    logits_and_loss(b, "mtp.logits", norm(b, "mtp.norm", x), true);
+    return x;
+}
+
+void ms_write_head(ms_builder *b)
+{
+    int x = stream_input(b);
+    int normed = b->model->final_norm ? norm(b, "head.norm", x) : x;
+    b->program->output = logits_and_loss(b, "head.logits", normed, false);
+    for (int i = 0; i < b->program->key.mtp; i++)
+        x = predict_next(b, x);
 }

@@ -278,6 +278,8 @@ static ms_status check_shapes(ms_ctx *cx, const ms_model *model, ms_loc loc)
         {"vocabulary", model->vocab, 1, MS_MAX_MODEL_SIZE},
         {"number of positions", model->max_positions, 1, 1L << 30},
         {"norms per layer", model->norms_per_layer, 1, 4},
+        {"number of modules of multi-token prediction", model->num_nextn_predict_layers,
+         0, MS_MAX_NEXTN_LAYERS},
         {NULL, 0, 0, 0},
     };
     return check_sizes(cx, checks, loc);

@@ -87,6 +87,8 @@ typedef struct ms_model {
         activation; /* SWIGLU and GEGLU are gated: three MLP matrices, otherwise two */
     ms_position_kind position;
     bool qkv_bias, attention_out_bias, mlp_bias, head_bias;
+    long
+        num_nextn_predict_layers; /* multi-token prediction (DeepSeek-V3 section 2.2): modules behind the model, for stacks that train them; in no count here */
     bool dropout; /* trained with dropout (GPT-2, GPT-3): masks are kept for backward */
     ms_attention_kind attention;
 

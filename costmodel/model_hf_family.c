@@ -172,6 +172,7 @@ static const ms_hf_key deepseek_moe_keys[] = {
     COUNT("first_k_dense_replace", first_k_dense),
     SIZE_DEFAULT("moe_layer_freq", moe_layer_freq, 1),
     NEEDED_FLAG("norm_topk_prob", model.moe.norm_topk),
+    COUNT_OR_NULL("num_nextn_predict_layers", model.num_nextn_predict_layers, 0),
     WORD("scoring_func", NULL, scoring, NULL),
     WORD("topk_method", NULL, topk_method, NULL),
     END,

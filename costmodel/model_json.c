@@ -93,6 +93,12 @@ static const ms_field file_fields[] = {
     FLAG("mlp_bias", AT(model.mlp_bias), false, "biases of the MLPs"),
     FLAG("head_bias", AT(model.head_bias), false, "bias of the head"),
     FLAG("dropout", AT(model.dropout), false, "trained with dropout"),
+    {.kind = MS_FIELD_INTEGER,
+     .key = "num_nextn_predict_layers",
+     .offset = AT(model.num_nextn_predict_layers),
+     .low = 0,
+     .high = MS_MAX_NEXTN_LAYERS,
+     .help = "modules of multi-token prediction, where a stack trains them"},
     RANGE("rotary_base", AT(model.rotary_base), 1.0, 1e15,
           "base of the rotary angles; default: 10000"),
     RANGE("norm_epsilon", AT(model.norm_epsilon), 0.0, 1.0,
@@ -247,9 +253,18 @@ static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
         model->norms_per_layer = model->post_norms ? 4 : 2;
 }
 
-ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
+static ms_status read_parts(ms_ctx *cx, ms_jval root, model_file *file)
 {
     ms_jval part;
+    if (ms_json_member(cx, root, "moe", &part))
+        MS_TRY(ms_json_read(cx, part, moe_fields, file));
+    if (ms_json_member(cx, root, "mamba", &part))
+        MS_TRY(ms_json_read(cx, part, mamba_fields, file));
+    return MS_OK;
+}
+
+ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
+{
     ms_jval schema;
     const char *text = NULL;
     if (!ms_json_member(cx, root, "schema", &schema))
@@ -265,10 +280,7 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     MS_TRY(ms_json_read(cx, root, file_fields, file));
     set_defaults(cx, root, model);
     MS_TRY(read_mla(cx, root, file));
-    if (ms_json_member(cx, root, "moe", &part))
-        MS_TRY(ms_json_read(cx, part, moe_fields, file));
-    if (ms_json_member(cx, root, "mamba", &part))
-        MS_TRY(ms_json_read(cx, part, mamba_fields, file));
+    MS_TRY(read_parts(cx, root, file));
     MS_TRY(read_layers(cx, root, model));
     MS_TRY(ms_model_check(cx, model, ms_json_loc(cx, root)));
     *out = *model;
@@ -392,6 +404,8 @@ static void write_architecture(ms_jout *out, const ms_model *model)
     ms_jout_bool_field(out, "mlp_bias", model->mlp_bias);
     ms_jout_bool_field(out, "head_bias", model->head_bias);
     ms_jout_bool_field(out, "dropout", model->dropout);
+    if (model->num_nextn_predict_layers > 0)
+        write_size(out, "num_nextn_predict_layers", model->num_nextn_predict_layers);
     ms_jout_number_field(out, "rotary_base", model->rotary_base);
     ms_jout_number_field(out, "norm_epsilon", model->norm_epsilon);
     ms_jout_bool_field(out, "gelu_tanh", model->gelu_tanh);

@@ -5,6 +5,7 @@
 #include "costmodel/model.h"
 
 #define MS_MAX_MODEL_LAYERS    10000
+#define MS_MAX_NEXTN_LAYERS    1
 #define MS_MAX_MODEL_SIZE      16777216 /* hidden sizes, heads, vocabularies, positions, ... */
 #define MS_MODEL_CONFIG_SCHEMA "meshsim.model-config/1"
 

@@ -25,6 +25,7 @@ const char *const ms_op_names[] = {
     "gate",         "gate-grad",
     "scan",         "scan-grad",
     "group-norm",   "group-norm-grad",
+    "concat",       "concat-grad",
     "redistribute", "adam",
     NULL,
 };
@@ -108,6 +109,7 @@ static void set_model_sizes(ms_program *program)
         {MS_DIM_KV_UP, model->mla.nope_head_dim + model->value_head_dim},
         {MS_DIM_POSITIONS, model->max_positions},
         {MS_DIM_ONE, 1},
+        {MS_DIM_TWICE_HIDDEN, 2 * model->hidden},
         {MS_DIM_MAMBA_PROJECTED, ms_mamba_projected(model)},
         {MS_DIM_MAMBA_CHANNELS, ms_mamba_channels(model)},
         {MS_DIM_MAMBA_INNER, ms_mamba_inner(model)},
@@ -158,7 +160,7 @@ static ms_builder *open_builder(ms_arena *arena, ms_program *program)
     b->program = program;
     b->model = program->model;
     b->num_tensors = b->num_nodes = b->num_conversions = 0;
-    b->logits = -1;
+    b->num_logits = 0;
     program->tensors = b->tensors;
     program->nodes = b->nodes;
     return b;

@@ -46,7 +46,8 @@ enum {
     MS_DIM_KV_UP = 'u', /* MLA: nope + value width per head */
     MS_DIM_KEYS =
         't', /* keys of unfused attention scores: as long as 's', never sharded */
-    MS_DIM_POSITIONS = 'p', /* rows of learned positions */
+    MS_DIM_POSITIONS = 'p',    /* rows of learned positions */
+    MS_DIM_TWICE_HIDDEN = 'H', /* two hidden states one after the other */
     MS_DIM_MAMBA_PROJECTED =
         'I', /* what a Mamba-2 input projection gives: ms_mamba_projected */
     MS_DIM_MAMBA_CHANNELS = 'X', /* of them, what its convolution runs over */
@@ -76,6 +77,8 @@ typedef struct ms_tensor {
     char dims[MS_MAX_DIMS + 1]; /* letters, outer to inner */
     unsigned char role;
     unsigned char mesh;
+    bool
+        shared; /* a weight that another part or product holds already: it is in no count of parameters */
     bool saved; /* an activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
@@ -159,6 +162,10 @@ typedef enum ms_op {
     MS_OP_GROUP_NORM,
     /* in y, weight, gout; out gy, gweight. */
     MS_OP_GROUP_NORM_GRAD,
+    /* out[bsH] = in0[bsh], then in1[bsh]. Never executed. */
+    MS_OP_CONCAT,
+    /* in gout[bsH]; out gin0[bsh], gin1[bsh]. */
+    MS_OP_CONCAT_GRAD,
     /* Changes the placement of in0 on one mesh axis: attributes axis, from, to. Shard->Replicate all-gather, partial->Replicate
      * all-reduce, partial->Shard reduce-scatter, Replicate->Shard a local slice, Shard->Shard all-to-all. */
     MS_OP_REDISTRIBUTE,
@@ -215,7 +222,8 @@ typedef struct ms_program_key {
     bool
         cp_unbalanced; /* contiguous chunks over cp: costs are those of the last rank, which has most pairs; not with ulysses */
     bool optimizer; /* with the optimizer pass; searches price it apart, by parameters */
-    bool regather;  /* gathered tensors are gathered again in backward */
+    unsigned char mtp; /* modules of multi-token prediction; head only */
+    bool regather;     /* gathered tensors are gathered again in backward */
     bool
         holds_gathers; /* with regather: and yet held from forward on, beside their shards */
     unsigned char recompute; /* ms_recompute */

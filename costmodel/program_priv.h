@@ -4,6 +4,7 @@
 #define MS_COSTMODEL_PROGRAM_PRIV_H
 
 #include "costmodel/einsum.h"
+#include "costmodel/model_priv.h"
 #include "costmodel/program.h"
 
 #define MS_MAX_TENSORS       512
@@ -36,7 +37,8 @@ typedef struct ms_builder {
     int num_conversions;
     ms_conversion conversions[MS_MAX_CONVERSIONS];
     ms_contributions gradient[MS_MAX_TENSORS];
-    int logits;                    /* of the head */
+    /* of the head and of the module behind it, in the order of their losses */
+    int num_logits, logits[1 + MS_MAX_NEXTN_LAYERS];
     ms_node forward[MS_MAX_NODES]; /* recompute.c: the list before it is rewritten */
     int clone[MS_MAX_NODES];
 } ms_builder;

@@ -109,6 +109,7 @@ typedef struct ms_stack {
         overlaps_gradients; /* backward, a reduction over tp runs beside the gradient of the weight whose input gradient it reduces, a repeated gather beside the input gradient */
     bool
         fuses_projections; /* query, key and value are one matrix, and so are gate and up (costmodel/cast.h) */
+    bool trains_mtp; /* modules of multi-token prediction, where the model has them */
     bool
         fuses_experts; /* in fewer than 16 bits the experts are kernels for all of them together, with casts, activation and biases in their epilogues: none of the expert_ figures holds */
     bool

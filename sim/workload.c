@@ -134,12 +134,24 @@ static long data_parallel_for(const ms_bill_key *key)
     return dp;
 }
 
+/* Modules of multi-token prediction that are trained. */
+static unsigned char num_mtp(const ms_workload *workload)
+{
+    return workload->stack->trains_mtp
+               ? (unsigned char)workload->model->num_nextn_predict_layers
+               : 0;
+}
+
 static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_key *key,
                                      ms_program_key part)
 {
+    const ms_model *model = workload->model;
+    bool is_head = part.part == MS_PART_HEAD;
     return (ms_program_key){
-        .part = part.part,
-        .kind = part.kind,
+        .part =
+            part.part, /* what follows the last layer in the head's program is like it */
+        .kind = is_head ? model->kind_of_layer[model->num_layers - 1] : part.kind,
+        .mtp = is_head ? num_mtp(workload) : 0,
         .sequence_parallel = key->sequence_parallel && key->tp > 1,
         .loss_parallel = key->loss_parallel,
         .cp_unbalanced = key->cp_unbalanced,
@@ -268,11 +280,12 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
     return set;
 }
 
-/* Embedding and head have no attention: they are the same for every context-parallel method. */
+/* Embedding and head have no attention, but for modules of multi-token prediction: they are the same for every context-parallel method. */
 static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
 {
     const ms_bill_set *known = NULL;
-    for (int method = 0; method < MS_NUM_CP_METHODS && known == NULL; method++) {
+    int num_methods = num_mtp(workload) > 0 ? 0 : MS_NUM_CP_METHODS;
+    for (int method = 0; method < num_methods && known == NULL; method++) {
         key.cp_method = (unsigned char)method;
         known = find_set(workload, &key, bucket_of(&key));
     }
