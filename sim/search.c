@@ -35,6 +35,8 @@ typedef struct shared {
     int num_tasks, next, num_items;
     task_class *classes;
     int num_classes;
+    bool bounded; /* all meshes */
+    double start_s, told_s;
     pthread_mutex_t lock;
     leaders leaders;
     ms_counts counts;
@@ -104,9 +106,23 @@ static bool interrupted(const shared *s)
     return s->options->interrupted != NULL && *s->options->interrupted;
 }
 
+/* Called under the lock. */
+static void tell_progress(shared *s)
+{
+    const double first_s = 2.0, every_s = 0.25;
+    double now_s = ms_clock_s();
+    if (s->options->progress == NULL || now_s - s->start_s < first_s ||
+        now_s - s->told_s < every_s)
+        return;
+    s->told_s = now_s;
+    s->options->progress(s->options->payload, s->bounded ? s->next : 0, s->num_tasks);
+}
+
 static int take_index(shared *s)
 {
     pthread_mutex_lock(&s->lock);
+    if (!s->bounded)
+        tell_progress(s);
     int index = s->next < s->num_items ? s->next++ : -1;
     pthread_mutex_unlock(&s->lock);
     return index;
@@ -171,6 +187,7 @@ static void collect(shared *s, const ms_explorer *x, const task *t)
 static void explore_task(shared *s, ms_explorer *x, const task *t)
 {
     pthread_mutex_lock(&s->lock);
+    tell_progress(s);
     const leaders *l = &s->leaders;
     double threshold_s = threshold_of(l->found, l->num, l->capacity);
     x->known_device_bytes = s->least_device_bytes;
@@ -288,6 +305,7 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     shared s = {.workload = workload,
                 .space = space,
                 .options = options,
+                .start_s = start_s,
                 .least_device_bytes = INFINITY,
                 .open_bound_s = INFINITY,
                 .least_index = -1};
@@ -304,7 +322,10 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
             "search", "%d meshes of %d classes bounded after %.3f s, %ld sets of bills",
             s.num_tasks, s.num_classes, ms_clock_s() - start_s, workload->num_bill_sets);
     }
+    s.bounded = true;
     run_threads(&s, explore_meshes, s.num_tasks);
+    if (s.told_s > 0.0)
+        options->progress(options->payload, s.num_tasks, s.num_tasks);
     pthread_mutex_destroy(&s.lock);
     report(&s, out);
     out->elapsed_s = ms_clock_s() - start_s;
