@@ -169,9 +169,9 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
         ms_validation_find_worst(cx->arena, (int)options->worst.value, &validation);
     note_defaults(cx, &runs);
     MS_TRY(write_result(cx, args, &out, &validation));
-    if (options->plot != NULL)
-        MS_TRY(ms_validate_plot_write(cx, &picture, &validation));
-    return judge(cx, table->name, &validation);
+    status =
+        options->plot == NULL ? MS_OK : ms_validate_plot_write(cx, &picture, &validation);
+    return status != MS_OK ? status : judge(cx, table->name, &validation);
 }
 
 /* ---- tables of other measurements ---- */

@@ -81,11 +81,12 @@ static const char *find_absurd(ms_arena *arena, const ms_run_cells *c)
         {"measured_step_s", c->step_s, 1e-5, 1e6},
         {"measured_peak_mem_gib", c->peak_mem_gib, 1e-3, 1e5},
     };
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
         if (measured[i].value < measured[i].least || measured[i].value > measured[i].most)
             return ms_arena_printf(arena, "%s is %g, must be between %g and %g",
                                    measured[i].name, measured[i].value, measured[i].least,
                                    measured[i].most);
+    }
     return NULL;
 }
 
