@@ -12,6 +12,7 @@
 #include "sim/simulation.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_TOP 10
 #define MAX_TOP     10000
@@ -393,6 +394,19 @@ static ms_status find(const request *r, const ms_search_options *options,
     return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));
 }
 
+/* On a terminal, one line that is gone when the search ends. */
+static void show_progress(void *payload, int num_done, int num_meshes)
+{
+    (void)payload;
+    if (num_done >= num_meshes)
+        fputs("\r\033[K", stderr);
+    else if (num_done == 0)
+        fprintf(stderr, "\rbounding %d meshes\033[K", num_meshes);
+    else
+        fprintf(stderr, "\r%d of %d meshes explored\033[K", num_done, num_meshes);
+    (void)fflush(stderr);
+}
+
 static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
                      ms_workload *workload)
 {
@@ -401,6 +415,8 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
         .num_best = r->search->top.given ? (int)r->search->top.value : DEFAULT_TOP,
         .num_threads = ms_args_threads(args),
         .interrupted = &ms_interrupted};
+    if (cx->verbosity >= 0 && isatty(STDERR_FILENO))
+        options.progress = show_progress;
     if (!r->search->top.given)
         ms_note_default(cx, "--top %d", options.num_best);
     if (!args->common.threads.given)
@@ -425,6 +441,7 @@ static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
 {
     const ms_plan *base = &r->space->base;
     MS_TRY(ms_plan_check_cluster(cx, base, workload->cluster));
+    MS_TRY(ms_plan_check_positions(cx, base, workload->model, MS_NOWHERE));
     MS_TRY(make_space(r));
     if (r->search->why != NULL)
         MS_TRY(ms_search_why_read(cx, r->search->why, base, workload->stack, r->why));

@@ -127,6 +127,20 @@ static ms_status write_result(ms_ctx *cx, const ms_args *args, ms_output *out,
     return ms_output_close(cx, out, MS_OK);
 }
 
+/* A table of which nothing can be used says nothing about predictions. */
+static ms_status judge(ms_ctx *cx, const char *name, const ms_validation *validation)
+{
+    if (validation->num_priced > 0)
+        return MS_OK;
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, (ms_loc){.file = name}, "no run can be predicted: %s",
+                validation->runs->num_runs == 0 ? "the table has no rows"
+                                                : "every row is skipped");
+    if (validation->runs->num_runs > 0)
+        ms_hint(cx, "the last table of the report counts why");
+    return status;
+}
+
 static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
                                const validate_options *options,
                                const ms_table_file *table)
@@ -155,8 +169,9 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
         ms_validation_find_worst(cx->arena, (int)options->worst.value, &validation);
     note_defaults(cx, &runs);
     MS_TRY(write_result(cx, args, &out, &validation));
-    return options->plot == NULL ? MS_OK
-                                 : ms_validate_plot_write(cx, &picture, &validation);
+    status =
+        options->plot == NULL ? MS_OK : ms_validate_plot_write(cx, &picture, &validation);
+    return status != MS_OK ? status : judge(cx, table->name, &validation);
 }
 
 /* ---- tables of other measurements ---- */

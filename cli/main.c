@@ -2,7 +2,9 @@
  * exit code. */
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,5 +59,9 @@ int main(int argc, char **argv)
         status = MS_EINTERRUPTED; /* a read or write that the signal broke off */
     ms_diag_print(&cx, stderr);
     ms_arena_close(cx.arena);
+    if (status == MS_EIO && ms_output_reader_is_gone()) {
+        (void)signal(SIGPIPE, SIG_DFL); /* as programs end that do not write on */
+        (void)raise(SIGPIPE);
+    }
     end((int)status);
 }

@@ -11,8 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool reader_is_gone;
+
+bool ms_output_reader_is_gone(void)
+{
+    return reader_is_gone;
+}
+
 static ms_status fail_write(ms_ctx *cx, const char *path, int error)
 {
+    if (path == NULL && error == EPIPE) {
+        reader_is_gone = true;
+        return MS_EIO;
+    }
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot write %s: %s",
                    path == NULL ? "standard output" : path, strerror(error));
 }

@@ -26,6 +26,9 @@ ms_status ms_output_check_writable(ms_ctx *cx, const char *path);
  * file; "-" and devices may be shared. Other paths need not exist. */
 ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths);
 
+/* Whether a result could not be written because nobody reads standard output any more (meshsim ... | head): no failure, nothing is said about it. */
+bool ms_output_reader_is_gone(void);
+
 /* Whether text for `path` (NULL: standard output) may hold ANSI colours: only for a terminal, and not with NO_COLOR
  * (no-color.org). */
 bool ms_output_takes_colours(const char *path);

@@ -160,6 +160,9 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
 /* The same with a message that names the numbers. */
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                         ms_loc loc);
+/* MS_EINPUT: the sequence is longer than the model's learned positions, which no layout changes. */
+ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                                  ms_loc loc);
 
 /* The rules of the order of axes alone. */
 bool ms_plan_order_is_legal(const ms_plan *plan);

@@ -86,17 +86,23 @@ static ms_status fail_ffn(ms_ctx *cx, const ms_plan *plan, const ms_model *model
         model->moe.ffn_hidden, plan->etp);
 }
 
+ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                                  ms_loc loc)
+{
+    if (model->position != MS_POSITION_LEARNED ||
+        plan->sequence_length <= model->max_positions)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, loc,
+            "a sequence of %ld is longer than the %ld learned positions of %s",
+            plan->sequence_length, model->max_positions, model->name);
+    ms_hint(cx, "try --seq %ld", model->max_positions);
+    return MS_EINPUT;
+}
+
 static ms_status fail_sequence(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                                ms_loc loc)
 {
-    if (model->position == MS_POSITION_LEARNED &&
-        plan->sequence_length > model->max_positions) {
-        ms_fail(cx, MS_EINPUT, loc,
-                "a sequence of %ld is longer than the %ld learned positions of %s",
-                plan->sequence_length, model->max_positions, model->name);
-        ms_hint(cx, "try --seq %ld", model->max_positions);
-        return MS_EINPUT;
-    }
+    MS_TRY(ms_plan_check_positions(cx, plan, model, loc));
     long cp = plan->size[MS_CP], tp = plan->size[MS_TP];
     bool is_balanced = ms_plan_balances_sequence(plan);
     ms_status status = ms_fail(

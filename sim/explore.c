@@ -179,13 +179,17 @@ typedef struct mesh_bound {
     ms_links ideal;
     ms_priced_parts priced;
     double least_s;
+    ms_plan least; /* with its schedule */
 } mesh_bound;
 
 static void bound_schedule(ms_explore_level *l, void *payload)
 {
     mesh_bound *bound = payload;
-    bound->least_s = ms_min(bound->least_s,
-                            ms_explore_relaxed_bound_s(l, &bound->ideal, &bound->priced));
+    double bound_s = ms_explore_relaxed_bound_s(l, &bound->ideal, &bound->priced);
+    if (bound_s < bound->least_s) {
+        bound->least_s = bound_s;
+        bound->least = l->plan;
+    }
 }
 
 static void bound_batch(ms_explore_level *l, void *payload)
@@ -195,7 +199,16 @@ static void bound_batch(ms_explore_level *l, void *payload)
     visit_schedules(l, bound_schedule, payload);
 }
 
-double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh)
+bool ms_explore_bounds_alike(const ms_mesh_choice *a, const ms_mesh_choice *b)
+{
+    return a->size[MS_PP] == b->size[MS_PP] && a->size[MS_CP] == b->size[MS_CP] &&
+           a->size[MS_TP] == b->size[MS_TP] && a->ep == b->ep && a->etp == b->etp &&
+           a->size[MS_DP_REPLICATE] * a->size[MS_DP_SHARD] ==
+               b->size[MS_DP_REPLICATE] * b->size[MS_DP_SHARD];
+}
+
+double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                          ms_plan *least)
 {
     ms_explore_level l = {.explorer = explorer,
                           .plan = ms_space_plan(explorer->space, mesh)};
@@ -205,7 +218,36 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh)
     bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
     visit_batches(&l, bound_batch, &bound);
     explorer->counts = counts;
+    if (least != NULL)
+        *least = bound.least;
     return bound.least_s;
+}
+
+double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                             const ms_plan *like)
+{
+    ms_workload *workload = explorer->workload;
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
+    ms_explore_level l = {.explorer = explorer,
+                          .plan = ms_space_plan(explorer->space, mesh)};
+    ms_counts counts = explorer->counts;
+    double estimate_s = INFINITY;
+    ms_priced_parts priced = {.modes = 0};
+    l.plan.cp_method = like->cp_method;
+    if (set_batch(&l, like->microbatch, like->sequence_parallel)) {
+        l.plan.async_tp = like->async_tp;
+        if (set_schedule(&l, like->schedule, like->virtual_stages)) {
+            ms_links links = ms_links_make(workload, &l.plan);
+            l.shape = ms_workload_shape(workload, l.bills, &l.plan);
+            l.split = ms_workload_split(workload, l.bills, &l.shape);
+            l.lists = ms_live_cached(explorer->schedules, &l.shape);
+            ms_explore_open(&l, &links, &priced);
+            estimate_s = ms_explore_least_sharded_s(&l);
+        }
+    }
+    explorer->counts = counts;
+    ms_arena_rewind(explorer->scratch, mark);
+    return estimate_s;
 }
 
 /* ---- plans of a mesh ---- */

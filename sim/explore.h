@@ -76,7 +76,15 @@ void ms_explorer_close(ms_explorer *explorer);
 long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh);
 
 /* Never above the step time of any plan of the mesh, whatever the order of axes, sharding and recomputation. Infinite when no micro-batch fits the batch. */
-double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh);
+double ms_explore_bound_s(
+    ms_explorer *explorer, const ms_mesh_choice *mesh,
+    ms_plan *least); /* the plan whose bound it is; NULL: not wanted */
+/* Whether the bounds of two meshes are the same: they differ in how replicas are shared between dp_replicate and dp_shard at the most. */
+bool ms_explore_bounds_alike(const ms_mesh_choice *a, const ms_mesh_choice *b);
+/* About what the mesh's best plan takes, by a plan of a mesh with the same bound: traffic of parameters and gradients counts. No bound; infinite: its states do not
+ * fit. */
+double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                             const ms_plan *like);
 
 /* Finds the mesh's best plans into explorer->found. */
 void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,

@@ -31,6 +31,9 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
                                   ms_priced_parts *priced);
 
+/* Of all shardings whose states alone fit a device the least bound without recomputation, on the links that the level was opened on; infinite: none fits. */
+double ms_explore_least_sharded_s(ms_explore_level *l);
+
 /* Whether a plan with this bound cannot be among those wanted. */
 bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 

@@ -31,13 +31,14 @@ static void price(ms_explore_level *l, unsigned modes)
 }
 
 static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_layers,
-                        ms_stage *stages)
+                        bool compute_alone, ms_stage *stages)
 {
     const ms_split *split = l->split;
     price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
     for (int i = 0; i < split->num_classes; i++) {
         int s = split->stage_of_class[i];
         ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
+        layout.compute_alone = compute_alone;
         ms_stage_make(l->explorer->workload, &l->priced->parts, &layout, &stages[i]);
     }
 }
@@ -49,7 +50,7 @@ static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
     const ms_split *split = l->split;
     recomputed r = {MS_NEW_ARRAY(scratch, split->num_classes, ms_stage),
                     MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load), false};
-    make_stages(l, mode, recompute_layers, r.stages);
+    make_stages(l, mode, recompute_layers, false, r.stages);
     for (int i = 0; i < split->num_runs; i++)
         ms_rank_load_states(r.stages, &split->runs[i], l->priced->parts.send_bytes,
                             ms_num_neighbours(split, split->runs[i].first_rank),
@@ -444,6 +445,26 @@ static void sift_sharding(sieve *s)
         sift_full(s);
 }
 
+double ms_explore_least_sharded_s(ms_explore_level *l)
+{
+    ms_explorer *explorer = l->explorer;
+    double least_s = INFINITY;
+    recomputed bare = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    use_recomputed(l, &bare, MS_RECOMPUTE_NONE, 0);
+    for (int i = 0; i < MS_NUM_SHARDINGS; i++) {
+        ms_sharding sharding = (ms_sharding)i;
+        int rank;
+        if (!allowed_sharding(l, sharding))
+            continue;
+        double least_bytes =
+            device_bytes(l, ms_step_peak_bytes(&l->pipeline, sharding, &rank));
+        if (least_bytes <= explorer->workload->cluster->device.memory_bytes)
+            least_s = ms_min(least_s,
+                             ms_step_bound_s(&l->pipeline, sharding, explorer->scratch));
+    }
+    return least_s;
+}
+
 int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states)
 {
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
@@ -519,7 +540,7 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
     ms_arena_mark mark = ms_arena_save(scratch);
     ms_explore_open(l, ideal, priced);
     ms_stage *stages = MS_NEW_ARRAY(scratch, l->split->num_classes, ms_stage);
-    make_stages(l, MS_RECOMPUTE_NONE, 0, stages);
+    make_stages(l, MS_RECOMPUTE_NONE, 0, true, stages);
     for (int i = 0; i < l->split->num_classes; i++) {
         ms_part *sum = &stages[i].sum;
         sum->all_reduce_s = stages[i].unit_all_reduce_s = sum->tp_sync_s = 0.0;

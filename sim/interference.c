@@ -18,9 +18,10 @@ double ms_part_interference_s(const ms_planned *planned, const ms_interference *
 {
     const ms_part *part = at->part;
     double frac = planned->workload->stack->interference_frac.value;
-    if (at->forward)
+    if (at->forward) {
         return ms_slowed_s(frac, part->forward_s, part->contended_forward_s,
                            part->gather_s);
+    }
     double comm_s =
         (at->inputs ? part->gather_s : 0.0) + (at->weights ? part->reduce_s : 0.0);
     if (at->weights && at->last_backward)
@@ -35,11 +36,12 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
     const ms_part *sum = &at->stage->sum;
     ms_sharding sharding = planned->sharding;
     double frac = planned->workload->stack->interference_frac.value;
-    if (at->forward)
-        return at->first_forward && gathers_once && !at->stage->pipelined
-                   ? ms_slowed_s(frac, sum->forward_s, sum->contended_forward_s,
-                                 sum->gather_s)
-                   : 0.0;
+    if (at->forward) {
+        bool gathers = at->first_forward && gathers_once && !at->stage->pipelined;
+        return gathers ? ms_slowed_s(frac, sum->forward_s, sum->contended_forward_s,
+                                     sum->gather_s)
+                       : 0.0;
+    }
     if (!at->weights)
         return 0.0;
     double comm_s = 0.0, reduce_s = sum->reduce_s;

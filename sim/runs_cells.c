@@ -70,12 +70,34 @@ ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *he
                          out);
 }
 
+/* No run is measured beyond these; a cell that says so has another unit, or a slip. */
+static const char *find_absurd(ms_arena *arena, const ms_run_cells *c)
+{
+    const struct {
+        const char *name;
+        double value, least, most;
+    } measured[] = {
+        {"measured_tokens_per_s_per_gpu", c->tokens_per_s_per_gpu, 1e-3, 1e8},
+        {"measured_step_s", c->step_s, 1e-5, 1e6},
+        {"measured_peak_mem_gib", c->peak_mem_gib, 1e-3, 1e5},
+    };
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        if (measured[i].value < measured[i].least || measured[i].value > measured[i].most)
+            return ms_arena_printf(arena, "%s is %g, must be between %g and %g",
+                                   measured[i].name, measured[i].value, measured[i].least,
+                                   measured[i].most);
+    }
+    return NULL;
+}
+
 const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
                               const ms_csv_row *row, ms_run_cells *out)
 {
     *out = (ms_run_cells){0};
     const char *fault = ms_cells_read(arena, found, row, out);
-    return fault == NULL && out->id == NULL ? "the row has no id" : fault;
+    if (fault == NULL && out->id == NULL)
+        fault = "the row has no id";
+    return fault != NULL ? fault : find_absurd(arena, out);
 }
 
 typedef struct named_cell {

@@ -48,6 +48,8 @@ static const device_rule device_rules[] = {
     {"b300", NULL, "hgx-b300"},
     {"b200", NULL, "hgx-b200"},
     {"b100", NULL, NULL},
+    {"h200nvl", NULL, NULL},
+    {"h100nvl", NULL, NULL},
     {"h200", NULL, "hgx-h200"},
     {"h800", NULL, "hgx-h800"},
     {"h100", "96gb", "h100-96g-500w"},
@@ -74,12 +76,58 @@ static const device_rule device_rules[] = {
     {NULL, NULL, NULL},
 };
 
+/* What may follow a device's name without a space. */
+static const char *const device_endings[] = {"sxm", "pcie", "pod", "16g", "32g",
+                                             "40g", "64g",  "80g", "96g", NULL};
+
+static bool ends_device(const char *part, const char *rest)
+{
+    if (!isalnum((unsigned char)*rest))
+        return true;
+    if (strncmp(part, "mi", 2) == 0 && rest[0] == 'x')
+        return !isalnum((unsigned char)rest[1]);
+    if (strncmp(part, "gb", 2) == 0 && strncmp(rest, "nvl", 3) == 0)
+        return true;
+    for (const char *const *ending = device_endings; *ending != NULL; ending++)
+        if (strncmp(rest, *ending, strlen(*ending)) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the text, in lower case, names the device: the part with any ' ', '-', '_' in it, and no letter or digit right behind it that makes it another's name (A100X,
+ * H1000). */
+static bool names_device(const char *text, const char *part)
+{
+    for (; *text != '\0'; text++) {
+        const char *at = text, *want = part;
+        while (*want != '\0' && *at != '\0') {
+            if (*at == *want)
+                want++;
+            else if (at == text || strchr(" -_", *at) == NULL)
+                break;
+            at++;
+        }
+        if (*want == '\0' && ends_device(part, at))
+            return true;
+    }
+    return false;
+}
+
+static const char *lower_text(ms_arena *arena, const char *text)
+{
+    char *out = ms_arena_strdup(arena, text == NULL ? "" : text);
+    for (char *at = out; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return out;
+}
+
 const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells)
 {
+    const char *text = lower_text(arena, cells->gpu_type);
     const char *device = ms_plain_text(arena, cells->gpu_type);
     const char *network = ms_plain_text(arena, cells->network);
     for (const device_rule *rule = device_rules; rule->part != NULL; rule++)
-        if (has_part(device, rule->part) &&
+        if (names_device(text, rule->part) &&
             (has_part(device, rule->other_part) || has_part(network, rule->other_part)))
             return rule->name;
     return NULL;

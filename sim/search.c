@@ -11,8 +11,14 @@
 typedef struct task {
     ms_mesh_choice mesh;
     double bound_s;
-    int index; /* in the order of enumeration: the canonical key of ties */
+    double estimate_s; /* meshes are explored in this order */
+    int index;         /* in the order of enumeration: the canonical key of ties */
 } task;
+
+/* Tasks whose meshes have the same bound. */
+typedef struct task_class {
+    int first, num;
+} task_class;
 
 /* The K best so far; one a mesh, unless variants are asked for. */
 typedef struct leaders {
@@ -26,7 +32,11 @@ typedef struct shared {
     const ms_space *space;
     const ms_search_options *options;
     task *tasks;
-    int num_tasks, next;
+    int num_tasks, next, num_items;
+    task_class *classes;
+    int num_classes;
+    bool bounded; /* all meshes */
+    double start_s, told_s;
     pthread_mutex_t lock;
     leaders leaders;
     ms_counts counts;
@@ -96,10 +106,24 @@ static bool interrupted(const shared *s)
     return s->options->interrupted != NULL && *s->options->interrupted;
 }
 
+/* Called under the lock. */
+static void tell_progress(shared *s)
+{
+    const double first_s = 2.0, every_s = 0.25;
+    double now_s = ms_clock_s();
+    if (s->options->progress == NULL || now_s - s->start_s < first_s ||
+        now_s - s->told_s < every_s)
+        return;
+    s->told_s = now_s;
+    s->options->progress(s->options->payload, s->bounded ? s->next : 0, s->num_tasks);
+}
+
 static int take_index(shared *s)
 {
     pthread_mutex_lock(&s->lock);
-    int index = s->next < s->num_tasks ? s->next++ : -1;
+    if (!s->bounded)
+        tell_progress(s);
+    int index = s->next < s->num_items ? s->next++ : -1;
     pthread_mutex_unlock(&s->lock);
     return index;
 }
@@ -114,12 +138,25 @@ static ms_explorer open_explorer(shared *s)
     return x;
 }
 
+static void bound_class(const shared *s, ms_explorer *x, const task_class *c)
+{
+    ms_plan least;
+    task *tasks = &s->tasks[c->first];
+    double bound_s = ms_explore_bound_s(x, &tasks[0].mesh, &least);
+    for (int i = 0; i < c->num; i++) {
+        tasks[i].bound_s = tasks[i].estimate_s = bound_s;
+        if (isfinite(bound_s) && !interrupted(s))
+            tasks[i].estimate_s =
+                fmax(bound_s, ms_explore_estimate_s(x, &tasks[i].mesh, &least));
+    }
+}
+
 static void *bound_meshes(void *payload)
 {
     shared *s = payload;
     ms_explorer x = open_explorer(s);
     for (int i = take_index(s); i >= 0 && !interrupted(s); i = take_index(s))
-        s->tasks[i].bound_s = ms_explore_bound_s(&x, &s->tasks[i].mesh);
+        bound_class(s, &x, &s->classes[i]);
     ms_explorer_close(&x);
     return NULL;
 }
@@ -150,6 +187,7 @@ static void collect(shared *s, const ms_explorer *x, const task *t)
 static void explore_task(shared *s, ms_explorer *x, const task *t)
 {
     pthread_mutex_lock(&s->lock);
+    tell_progress(s);
     const leaders *l = &s->leaders;
     double threshold_s = threshold_of(l->found, l->num, l->capacity);
     x->known_device_bytes = s->least_device_bytes;
@@ -186,12 +224,13 @@ static void *explore_meshes(void *payload)
     return NULL;
 }
 
-static void run_threads(shared *s, void *(*work)(void *))
+static void run_threads(shared *s, void *(*work)(void *), int num_items)
 {
     ms_arena *scratch = ms_arena_open();
     pthread_t *threads = MS_NEW_ARRAY(scratch, s->options->num_threads, pthread_t);
     int started = 0;
     s->next = 0;
+    s->num_items = num_items;
     while (started < s->options->num_threads - 1 &&
            pthread_create(&threads[started], NULL, work, s) == 0)
         started++;
@@ -203,12 +242,37 @@ static void run_threads(shared *s, void *(*work)(void *))
 
 /* ---- the search ---- */
 
-static int by_bound(const void *a, const void *b)
+static int by_estimate(const void *a, const void *b)
 {
     const task *x = a, *y = b;
-    if (x->bound_s != y->bound_s)
-        return x->bound_s < y->bound_s ? -1 : 1;
+    if (x->estimate_s != y->estimate_s)
+        return x->estimate_s < y->estimate_s ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_class(const void *a, const void *b)
+{
+    const task *x = a, *y = b;
+    const ms_mesh_choice *m = &x->mesh, *n = &y->mesh;
+    const long keys[2][6] = {{m->size[MS_PP], m->size[MS_CP], m->size[MS_TP], m->ep,
+                              m->etp, m->size[MS_DP_REPLICATE] * m->size[MS_DP_SHARD]},
+                             {n->size[MS_PP], n->size[MS_CP], n->size[MS_TP], n->ep,
+                              n->etp, n->size[MS_DP_REPLICATE] * n->size[MS_DP_SHARD]}};
+    for (int i = 0; i < 6; i++)
+        if (keys[0][i] != keys[1][i])
+            return keys[0][i] < keys[1][i] ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static void make_classes(shared *s, ms_arena *arena)
+{
+    qsort(s->tasks, (size_t)s->num_tasks, sizeof *s->tasks, by_class);
+    s->classes = MS_NEW_ARRAY(arena, s->num_tasks, task_class);
+    for (int i = 0; i < s->num_tasks; i++) {
+        if (i == 0 || !ms_explore_bounds_alike(&s->tasks[i - 1].mesh, &s->tasks[i].mesh))
+            s->classes[s->num_classes++] = (task_class){.first = i};
+        s->classes[s->num_classes - 1].num++;
+    }
 }
 
 static void make_tasks(shared *s, ms_arena *arena)
@@ -218,7 +282,7 @@ static void make_tasks(shared *s, ms_arena *arena)
         ms_space_meshes(s->space, s->workload->model, arena, &meshes, s->counts.refused);
     s->tasks = MS_NEW_ARRAY(arena, s->num_tasks, task);
     for (int i = 0; i < s->num_tasks; i++)
-        s->tasks[i] = (task){meshes[i], 0.0, i};
+        s->tasks[i] = (task){meshes[i], 0.0, 0.0, i};
 }
 
 static void report(const shared *s, ms_search_result *out)
@@ -241,6 +305,7 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     shared s = {.workload = workload,
                 .space = space,
                 .options = options,
+                .start_s = start_s,
                 .least_device_bytes = INFINITY,
                 .open_bound_s = INFINITY,
                 .least_index = -1};
@@ -250,12 +315,17 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     pthread_mutex_init(&s.lock, NULL);
     make_tasks(&s, cx->arena);
     if (!options->exhaustive && !options->bounds_only) {
-        run_threads(&s, bound_meshes);
-        qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_bound);
-        ms_log("search", "%d meshes bounded after %.3f s, %ld sets of bills", s.num_tasks,
-               ms_clock_s() - start_s, workload->num_bill_sets);
+        make_classes(&s, cx->arena);
+        run_threads(&s, bound_meshes, s.num_classes);
+        qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_estimate);
+        ms_log(
+            "search", "%d meshes of %d classes bounded after %.3f s, %ld sets of bills",
+            s.num_tasks, s.num_classes, ms_clock_s() - start_s, workload->num_bill_sets);
     }
-    run_threads(&s, explore_meshes);
+    s.bounded = true;
+    run_threads(&s, explore_meshes, s.num_tasks);
+    if (s.told_s > 0.0)
+        options->progress(options->payload, s.num_tasks, s.num_tasks);
     pthread_mutex_destroy(&s.lock);
     report(&s, out);
     out->elapsed_s = ms_clock_s() - start_s;

@@ -12,6 +12,9 @@ typedef struct ms_search_options {
     bool exhaustive;                 /* brute force */
     bool bounds_only;                /* rates: no replay */
     const volatile int *interrupted; /* set by a signal: stop early; NULL: never */
+    /* Told several times a second how many meshes are explored, of a search that takes more than two; at its end all are. NULL: nobody is told. */
+    void (*progress)(void *payload, int num_done, int num_meshes);
+    void *payload;
 } ms_search_options;
 
 typedef struct ms_search_result {

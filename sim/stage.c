@@ -52,7 +52,7 @@ static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double 
     to->logits_bytes += count * bytes->logits_bytes;
 }
 
-/* `moved` tells what is gathered and reduced beside the part. */
+/* `moved` tells what is gathered and reduced beside the part; NULL: not wanted. */
 static void add_overlapped(const ms_stack *stack, ms_stage *stage, const ms_part *part,
                            const ms_part *moved, double count)
 {
@@ -102,7 +102,8 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->expert_params += count * part->expert_params;
     add_bytes(&sum->memory.saved, &part->memory.saved, count);
     add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
-    add_overlapped(workload->stack, stage, part, moved, count);
+    if (moved != NULL)
+        add_overlapped(workload->stack, stage, part, moved, count);
 }
 
 /* What counts once, whatever the number of layers: the largest one. */
@@ -120,15 +121,17 @@ static void note_largest(ms_stage *stage, const ms_part *part)
 }
 
 static void add_layers(const ms_workload *workload, const ms_parts *parts,
-                       ms_stage *stage, long first, long last, ms_recompute mode)
+                       ms_stage *stage, const long range[2], ms_recompute mode,
+                       bool compute_alone)
 {
+    long first = range[0], last = range[1];
     for (int kind = 0; kind < workload->model->num_kinds; kind++) {
         int count =
             workload->layers_before[kind][last] - workload->layers_before[kind][first];
         if (count == 0)
             continue;
         const ms_part *part = &parts->layer[kind][mode];
-        add_part(workload, stage, part, part, (double)count);
+        add_part(workload, stage, part, compute_alone ? NULL : part, (double)count);
         note_largest(stage, part);
     }
 }
@@ -252,7 +255,7 @@ static void add_head(const ms_workload *workload, const ms_parts *parts,
     const ms_part *moved = workload->stack->fixed_unit_rooms ? &parts->head : head;
     stage->tied_gather_s = moved->gather_s - head->gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
-    add_part(workload, stage, head, moved, 1.0);
+    add_part(workload, stage, head, layout->compute_alone ? NULL : moved, 1.0);
 }
 
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
@@ -260,24 +263,27 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
 {
     memset(out, 0, sizeof *out);
     long first = layout->first_layer, last = first + layout->num_layers, middle = first;
+    bool alone = layout->compute_alone;
     if (layout->has_embedding)
-        add_part(workload, out, &parts->embed, &parts->embed, 1.0);
+        add_part(workload, out, &parts->embed, alone ? NULL : &parts->embed, 1.0);
     ms_recompute rest = layout->recompute;
     if (layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
         middle = first + (layout->recompute_layers < layout->num_layers
                               ? layout->recompute_layers
                               : layout->num_layers);
-        add_layers(workload, parts, out, first, middle, MS_RECOMPUTE_FULL);
+        add_layers(workload, parts, out, (long[]){first, middle}, MS_RECOMPUTE_FULL,
+                   alone);
         rest = MS_RECOMPUTE_NONE;
     }
     if (middle < last)
-        add_layers(workload, parts, out, middle, last, rest);
+        add_layers(workload, parts, out, (long[]){middle, last}, rest, alone);
     if (layout->has_head)
         add_head(workload, parts, layout, out);
     out->num_layers = layout->num_layers;
     out->pipelined = !(layout->has_embedding && layout->has_head);
     note_end_units(workload, parts, layout, out);
-    find_transients(workload, parts, layout, out);
+    if (!alone)
+        find_transients(workload, parts, layout, out);
 }
 
 /* ---- durations ---- */

@@ -40,6 +40,8 @@ typedef struct ms_stage_layout {
         head_beside_embedding; /* on one rank, if not in one stage: a tied matrix is there once */
     ms_recompute recompute;
     long recompute_layers; /* MS_RECOMPUTE_FULL: the first so many of the stage; 0: all */
+    bool
+        compute_alone; /* for bounds: leaves out what ZeRO-3 moves part by part, and transients */
 } ms_stage_layout;
 
 /* The layout of a stage of the split. */

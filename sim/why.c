@@ -188,7 +188,7 @@ static double mesh_bound_s(ms_workload *workload, const ms_space *space,
 {
     ms_explorer x = ms_explorer_open(workload, space, 1);
     ms_mesh_choice mesh = mesh_of(plan);
-    double bound_s = ms_explore_bound_s(&x, &mesh);
+    double bound_s = ms_explore_bound_s(&x, &mesh, NULL);
     ms_explorer_close(&x);
     return bound_s;
 }
