@@ -60,8 +60,7 @@ static double expert_rows_s(const ms_program *program, const ms_node *node,
     bool forward = node->pass == MS_PASS_FORWARD || node->pass == MS_PASS_RECOMPUTE;
     int result = forward ? node->out[0] : node->in[0];
     const char *dims = program->tensors[result].dims;
-    bool fused = stack->fuses_experts && ms_dtype_bytes(pricer->compute) < 2.0;
-    if (fused || node->pass == MS_PASS_BACKWARD_WEIGHT || dims[0] != MS_DIM_ROWS ||
+    if (ms_fuses_experts(program, pricer) || node->pass == MS_PASS_BACKWARD_WEIGHT || dims[0] != MS_DIM_ROWS ||
         dims[1] != MS_DIM_HIDDEN)
         return 0.0;
     double bytes =
@@ -137,11 +136,11 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
 }
 
 /* Launches that a grouped product takes for each expert; 0: it is one kernel for all. */
-static double launches_per_expert(const ms_pricer *pricer)
+static double launches_per_expert(const ms_program *program, const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
     bool casts = ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
-    if (casts && stack->fuses_experts)
+    if (ms_fuses_experts(program, pricer))
         return 0.0;
     return stack->expert_launches.value +
            (casts ? stack->expert_cast_launches.value : 0.0);
@@ -151,7 +150,7 @@ static double launches_per_expert(const ms_pricer *pricer)
 static int num_kernels(const ms_program *program, const ms_node *node,
                        const ms_pricer *pricer)
 {
-    double per_expert = launches_per_expert(pricer);
+    double per_expert = launches_per_expert(program, pricer);
     if (node->op == MS_OP_GROUPED && per_expert > 0.0)
         return (int)lround(per_expert * ms_node_gemm(program, node).batch);
     if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS)

@@ -195,6 +195,13 @@ static bool makes_logits(const ms_node *node)
     return node->op == MS_OP_EINSUM && strchr(node->einsum, MS_DIM_VOCAB) != NULL;
 }
 
+bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
+{
+    return pricer->stack->fuses_experts && casts(pricer) &&
+           pricer->device->peak_flop_per_s[MS_FP4] > 0.0 /* NaN: no */
+           && ms_activation_is_gated(program->model->activation);
+}
+
 double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -205,7 +212,7 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
         const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
         return ms_gemm_s(&wide, shape);
     }
-    if (node->op == MS_OP_GROUPED && pricer->stack->fuses_experts)
+    if (node->op == MS_OP_GROUPED && ms_fuses_experts(program, pricer))
         return ms_product_s(pricer, shape);
     return multiply_s(program, node, pricer) +
            ms_cast_s(pricer, shape, cast_share(program, node, pricer));

@@ -10,6 +10,10 @@
 double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer);
 
+/* Whether the experts are kernels for all of them together: of gated MLPs in fewer than 16 bits, where the stack has such kernels and the device's units scale blocks of
+ * numbers, as those for fp4 do. */
+bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer);
+
 /* Whether a node adds gradients that the product of a joined matrix adds up itself: none, where the stack fuses projections. */
 bool ms_node_sums_joined(const ms_program *program, const ms_node *node);
 

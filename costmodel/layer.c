@@ -284,7 +284,7 @@ static int mamba(ms_builder *b, int x)
 
 static bool gated(const ms_model *model)
 {
-    return model->activation == MS_ACT_SWIGLU || model->activation == MS_ACT_GEGLU;
+    return ms_activation_is_gated(model->activation);
 }
 
 /* Strings of one MLP: they differ in the letter of its width only. */

@@ -21,6 +21,9 @@ typedef enum ms_activation {
     MS_ACT_RELU,
     MS_ACT_RELU2
 } ms_activation;
+
+/* Whether an MLP with it has three matrices, two of them for the activation. */
+bool ms_activation_is_gated(ms_activation activation);
 typedef enum ms_position_kind {
     MS_POSITION_ROTARY,
     MS_POSITION_LEARNED,

@@ -24,8 +24,6 @@ const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);
 /* The checks of Mamba-2 shapes and of layers without a mixer or an MLP. */
 ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
-bool ms_activation_is_gated(ms_activation activation);
-
 /* Reads meshsim.model-config/1. */
 ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out);
 

@@ -278,7 +278,13 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
     b->stack.fuses_experts = true;
     bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
+    b->device.peak_flop_per_s[MS_FP4] = 1;
+    bill = ms_bill_make(&b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 1);
+    b->hand->model.activation = MS_ACT_RELU2;
+    bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
 }
 
 /* 12 rows of 4, 10 bytes each over memory of 100 B/s, 7 of them for biases: 4 forward and 6 backward, and nothing beside the first product, or in 8 bits where
@@ -306,6 +312,7 @@ static void operations_on_experts_rows_move_them(void **state)
     };
     b->hand->model.moe.expert_bias = true;
     b->stack.fuses_experts = b->stack.places_rows_in_racks = true;
+    b->device.peak_flop_per_s[MS_FP4] = 1;
     for (int i = 0; i < 9; i++) {
         ms_node *product = ms_hand_binary(b->hand, MS_OP_GROUPED, cases[i % 3].in,
                                           cases[i % 3].weight, cases[i % 3].out);
