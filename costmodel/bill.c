@@ -45,12 +45,6 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Whether the kernels that send tokens leave them in the order of experts, padded. */
-static bool exchange_places_rows(const ms_pricer *pricer)
-{
-    return pricer->in_rack && pricer->stack->places_rows_in_racks;
-}
-
 /* Rows of experts that operations by themselves move beside the products: two fifths forward. They lie with the products that bring rows back to the
  * hidden size. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
@@ -64,7 +58,7 @@ static double expert_rows_s(const ms_program *program, const ms_node *node,
         dims[1] != MS_DIM_HIDDEN)
         return 0.0;
     double bytes =
-        (exchange_places_rows(pricer) ? 0.0 : stack->expert_row_bytes.value) +
+        stack->expert_row_bytes.value +
         (program->model->moe.expert_bias ? stack->expert_bias_bytes.value : 0.0);
     return ms_stream_s(pricer, (forward ? 0.4 : 0.6) * bytes *
                                    ms_tensor_local_elements(program, result));
@@ -104,13 +98,6 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     case MS_OP_EXCHANGE:
     case MS_OP_BIAS: /* added in the product's epilogue */
         return 0.0;
-    case MS_OP_PERMUTE:
-    case MS_OP_PERMUTE_GRAD:
-    case MS_OP_UNPERMUTE:
-    case MS_OP_UNPERMUTE_GRAD:
-        return exchange_places_rows(pricer)
-                   ? 0.0
-                   : ms_stream_s(pricer, ms_node_traffic_bytes(program, node));
     case MS_OP_EINSUM:
     case MS_OP_GROUPED:
         return ms_node_product_s(program, node, pricer) +

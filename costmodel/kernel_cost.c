@@ -180,7 +180,6 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .attention_half_sequence = attention->half_sequence.value,
         .attention_overhead_s =
             isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value,
-        .in_rack = cluster->levels[0].gpus_per_domain > cluster->gpus_per_node,
         .attention_fused = kernel != MS_ATTENTION_UNFUSED,
         .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
     };

@@ -21,7 +21,6 @@ typedef struct ms_pricer {
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
     double attention_overhead_s;
-    bool in_rack; /* a domain of links holds several nodes */
     bool attention_fused;
     bool attention_one_head_dim; /* values are padded to the width of keys */
     /* of profiles with measurements of this compute type; NULL: none */

@@ -215,11 +215,6 @@ static const ms_field stack_fields[] = {
          "in fewer than 16 bits experts are kernels for all of them together: none of "
          "the expert_ figures holds"},
     {.kind = MS_FIELD_BOOL,
-     .key = "places_rows_in_racks",
-     .offset = AT(stack.places_rows_in_racks),
-     .help = "where links join several nodes, the kernels that send tokens put them in "
-             "the order of experts and pad them"},
-    {.kind = MS_FIELD_BOOL,
      .key = "shares_token_copies",
      .offset = AT(stack.shares_token_copies),
      .help =

@@ -113,8 +113,6 @@ typedef struct ms_stack {
     bool
         fuses_experts; /* in fewer than 16 bits the experts are kernels for all of them together, with casts, activation and biases in their epilogues: none of the expert_ figures holds */
     bool
-        places_rows_in_racks; /* where a domain of links holds several nodes, kernels that send tokens put them in the order of experts and pad them */
-    bool
         shares_token_copies; /* all-to-all of tokens: one copy a rank and domain and token (ms_node_sends, ms_token_exchange_law_make) */
     bool
         splits_experts; /* runs that do not say split wide experts over tp, as Megatron Core does by default (sim/runs.c) */

@@ -288,7 +288,7 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
 }
 
 /* 12 rows of 4, 10 bytes each over memory of 100 B/s, 7 of them for biases: 4 forward and 6 backward, and nothing beside the first product, or in 8 bits where
- * experts are fused. A rack's exchange leaves the biases. */
+ * experts are fused. */
 static void operations_on_experts_rows_move_them(void **state)
 {
     (void)state;
@@ -311,20 +311,19 @@ static void operations_on_experts_rows_move_them(void **state)
         {"rh,eih->ri", rows, down, hidden, MS_PASS_BACKWARD_INPUT, 12 * 4 * 6 / 100.0},
     };
     b->hand->model.moe.expert_bias = true;
-    b->stack.fuses_experts = b->stack.places_rows_in_racks = true;
+    b->stack.fuses_experts = true;
     b->device.peak_flop_per_s[MS_FP4] = 1;
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 6; i++) {
         ms_node *product = ms_hand_binary(b->hand, MS_OP_GROUPED, cases[i % 3].in,
                                           cases[i % 3].weight, cases[i % 3].out);
         product->einsum = cases[i % 3].einsum;
         product->pass = (unsigned char)cases[i % 3].pass;
-        b->pricer.compute = i < 3 || i >= 6 ? MS_BF16 : MS_FP8;
-        b->pricer.in_rack = i >= 6;
+        b->pricer.compute = i < 3 ? MS_BF16 : MS_FP8;
         b->stack.expert_row_bytes.value = b->stack.expert_bias_bytes.value = 0;
         double without_s = seconds_of(b, product);
         b->stack.expert_row_bytes.value = 3;
         b->stack.expert_bias_bytes.value = 7;
-        double of_bytes = i < 3 ? 1.0 : i < 6 ? 0.0 : 0.7;
+        double of_bytes = i < 3 ? 1.0 : 0.0;
         ASSERT_NEAR(seconds_of(b, product) - without_s, of_bytes * cases[i % 3].want_s,
                     1e-12);
     }
@@ -342,20 +341,6 @@ static void routing_takes_its_time_forward_and_backward(void **state)
     b->stack.routing_s.value = 5;
     ASSERT_NEAR(seconds_of(b, route) - forward_s, 3, 1e-12);
     ASSERT_NEAR(seconds_of(b, back) - backward_s, 2, 1e-12);
-}
-
-static void a_rack_s_exchange_orders_rows(void **state)
-{
-    (void)state;
-    bench *b = open_bench();
-    ms_hand_set_size(b->hand, MS_DIM_ROWS, 12);
-    int rows = ms_hand_tensor(b->hand, "rh", MS_ROLE_ACTIVATION, "RRR");
-    ms_node *permute = ms_hand_unary(b->hand, MS_OP_PERMUTE, stream(b), rows);
-    assert_true(seconds_of(b, permute) > 0.0);
-    b->pricer.in_rack = true;
-    assert_true(seconds_of(b, permute) > 0.0);
-    b->stack.places_rows_in_racks = true;
-    ASSERT_NEAR(seconds_of(b, permute), 0, 0);
 }
 
 /* A gathered sequence feeds two products of 1280 s: that is what the gather's chunks may hide behind. */
@@ -395,7 +380,6 @@ int main(void)
         cmocka_unit_test(grouped_products_keep_the_host_for_each_expert),
         cmocka_unit_test(operations_on_experts_rows_move_them),
         cmocka_unit_test(routing_takes_its_time_forward_and_backward),
-        cmocka_unit_test(a_rack_s_exchange_orders_rows),
         cmocka_unit_test(a_gather_may_hide_behind_the_products_that_use_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
