@@ -113,14 +113,17 @@ static ms_status read_request(request *r)
 }
 
 /* Kernels and names of weights are those of transformers. */
-static ms_status check_layers(ms_ctx *cx, const ms_model *model)
+static ms_status check_layers(ms_ctx *cx, const ms_workload *workload)
 {
-    if (!ms_model_is_hybrid(model))
+    const ms_model *model = workload->model;
+    bool trains_mtp =
+        model->num_nextn_predict_layers > 0 && workload->stack->trains_mtp;
+    if (!ms_model_is_hybrid(model) && !trains_mtp)
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "%s has layers that are Mamba-2, attention or an MLP alone, which no backend "
-            "executes",
-            model->name);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has %s, which no backend executes",
+            model->name,
+            trains_mtp ? "a module of multi-token prediction"
+                       : "layers that are Mamba-2, attention or an MLP alone");
     ms_hint(cx, "predict, simulate, explain and search price them");
     return MS_EINPUT;
 }
@@ -129,7 +132,7 @@ static ms_status open_plan(request *r)
 {
     ms_ctx *cx = r->cx;
     MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
-    MS_TRY(check_layers(cx, r->workload->model));
+    MS_TRY(check_layers(cx, r->workload));
     MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
     r->world = ms_world_make(cx->arena, &r->plan);
     return MS_OK;

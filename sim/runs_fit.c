@@ -88,7 +88,7 @@ static void move(problem *p, double value)
 {
     const ms_fit_constant *c = &p->fit->constants[p->constant];
     const ms_response *response = &p->around->responses[p->constant];
-    for (int i = 0; i < c->num_rows; i++)
+    for (int i = 0; i < c->num_changed; i++)
         p->log_error[c->rows[i]] += ms_response_at(response, i, value) -
                                     ms_response_at(response, i, p->values[p->constant]);
     p->values[p->constant] = value;

@@ -204,6 +204,10 @@ static const ms_field constant_fields[] = {
      .low = -1e18,
      .high = 1e18,
      .help = "where the search begins; left out: the unknown value"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "without_experts",
+     .offset = offsetof(ms_fit_constant, without_experts),
+     .help = "runs of mixtures of experts do not tell it"},
     {.kind = MS_FIELD_TEXT,
      .key = "unknown_source",
      .offset = offsetof(ms_fit_constant, unknown_source),
@@ -330,6 +334,11 @@ static void note_changes(ms_runs_fit *fit, ms_fit_constant *c, double value,
             changed[i] = true;
 }
 
+static bool tells(const ms_runs_fit *fit, const ms_fit_constant *c, int run)
+{
+    return !c->without_experts || fit->runs->runs[run].model->moe.num_experts == 0;
+}
+
 static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
 {
     int num_runs = fit->runs->num_runs;
@@ -345,12 +354,16 @@ static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
         note_changes(fit, c, c->choices[i], least_s, step_s, changed);
     ms_fit_constant_set(c, value);
     for (int i = 0; i < num_runs; i++)
-        if (changed[i])
+        if (changed[i] && tells(fit, c, i))
             rows[c->num_rows++] = i;
+    c->num_changed = c->num_rows;
+    for (int i = 0; i < num_runs; i++)
+        if (changed[i] && !tells(fit, c, i))
+            rows[c->num_changed++] = i;
     c->rows = rows;
 }
 
-/* By shipped figures: what a fit finds of them does not change which run a row is. */
+/* By shipped figures, and not again by what a fit finds: a row is the same run in every fit of a list, but may be another once that is shipped. */
 static void settle(ms_arena *arena, ms_published_runs *runs)
 {
     ms_run_prices *prices = ms_run_prices_open();

@@ -48,11 +48,11 @@ static ms_response respond(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c
 {
     double value = c->value;
     ms_response response = {
-        .log_ratio = MS_NEW_ARRAY(arena, c->num_rows * MS_RESPONSE_POINTS, double)};
+        .log_ratio = MS_NEW_ARRAY(arena, c->num_changed * MS_RESPONSE_POINTS, double)};
     place_points(c, width_frac, &response);
     for (int p = 0; p < response.num_points; p++) {
         ms_fit_constant_set(c, response.points[p]);
-        for (int i = 0; i < c->num_rows; i++)
+        for (int i = 0; i < c->num_changed; i++)
             response.log_ratio[i * MS_RESPONSE_POINTS + p] =
                 log_error(fit, c->rows[i]) - errors[c->rows[i]];
         ms_run_prices_forget(fit->prices);
