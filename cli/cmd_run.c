@@ -116,8 +116,7 @@ static ms_status read_request(request *r)
 static ms_status check_layers(ms_ctx *cx, const ms_workload *workload)
 {
     const ms_model *model = workload->model;
-    bool trains_mtp =
-        model->num_nextn_predict_layers > 0 && workload->stack->trains_mtp;
+    bool trains_mtp = model->num_nextn_predict_layers > 0 && workload->stack->trains_mtp;
     if (!ms_model_is_hybrid(model) && !trains_mtp)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has %s, which no backend executes",

@@ -54,8 +54,8 @@ static double expert_rows_s(const ms_program *program, const ms_node *node,
     bool forward = node->pass == MS_PASS_FORWARD || node->pass == MS_PASS_RECOMPUTE;
     int result = forward ? node->out[0] : node->in[0];
     const char *dims = program->tensors[result].dims;
-    if (ms_fuses_experts(program, pricer) || node->pass == MS_PASS_BACKWARD_WEIGHT || dims[0] != MS_DIM_ROWS ||
-        dims[1] != MS_DIM_HIDDEN)
+    if (ms_fuses_experts(program, pricer) || node->pass == MS_PASS_BACKWARD_WEIGHT ||
+        dims[0] != MS_DIM_ROWS || dims[1] != MS_DIM_HIDDEN)
         return 0.0;
     double bytes =
         stack->expert_row_bytes.value +

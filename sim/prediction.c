@@ -129,14 +129,10 @@ static double peak_flop_per_s(const ms_workload *workload, double *measured)
     return ms_max(fastest, listed);
 }
 
-static ms_error_class class_of(const ms_planned *p)
+static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread *spread,
+                                     long class_gpus)
 {
-    return (ms_error_class){p->workload->stack->name, p->plan->gpus, NULL};
-}
-
-static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread *spread)
-{
-    const ms_error_class class = class_of(p);
+    const ms_error_class class = {p->workload->stack->name, class_gpus, NULL};
     if (spread == NULL)
         return (ms_error_interval){.low_frac = (double)NAN, .high_frac = (double)NAN};
     return ms_error_spread_interval(spread, &class);
@@ -144,7 +140,7 @@ static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread 
 
 static void predict_interval(const ms_planned *p, ms_prediction *out)
 {
-    out->interval = interval_of(p, p->workload->spread);
+    out->interval = interval_of(p, p->workload->spread, p->plan->gpus);
     out->step_low_s = out->step_s * out->interval.low_frac;
     out->step_high_s = out->step_s * out->interval.high_frac;
 }
@@ -175,9 +171,9 @@ double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_byt
 static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
 {
     const ms_error_spread *spread = p->workload->peak_spread;
-    const ms_error_class class = class_of(p);
+    const ms_error_class class = {p->workload->stack->name, MS_PEAK_CLASS_GPUS, NULL};
     double room_bytes = out->capacity_bytes - out->outside_bytes;
-    out->peak_interval = interval_of(p, spread);
+    out->peak_interval = interval_of(p, spread, MS_PEAK_CLASS_GPUS);
     out->peak_low_bytes = out->peak_bytes * out->peak_interval.low_frac;
     out->peak_high_bytes = out->peak_bytes * out->peak_interval.high_frac;
     out->fits_probability = (double)NAN;

@@ -27,6 +27,9 @@ typedef struct ms_axis_prediction {
 
 #define MS_MAX_AXIS_PREDICTIONS 9
 
+/* By which intervals of peaks are classed, whatever the run: errors of a rank do not depend on how many ranks there are. */
+#define MS_PEAK_CLASS_GPUS 1
+
 typedef struct ms_prediction {
     const char *engine; /* what gave step_s and its parts: "replay" or "event" */
     double replay_step_s;

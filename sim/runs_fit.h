@@ -22,7 +22,8 @@ typedef struct ms_fit_constant {
     double low, high; /* that are tried */
     int num_choices;  /* 0: anything between them; otherwise these values alone */
     double choices[MS_MAX_FIT_CHOICES]; /* ascending */
-    bool without_experts; /* mixtures of experts do not tell it: they take time that no law has */
+    bool
+        without_experts; /* mixtures of experts do not tell it: they take time that no law has */
     double unknown; /* its value where no run is left that would tell */
     const char *unknown_source;
     double
@@ -33,7 +34,7 @@ typedef struct ms_fit_constant {
     double value;
     double value_low, value_high; /* 90 % (ms_runs_fit_intervals); NaN: not asked for */
     int num_rows, num_sources;    /* that tell it: whose prediction it changes */
-    int num_changed; /* they and others, whose prediction it changes too */
+    int num_changed;              /* they and others, whose prediction it changes too */
     const int *rows; /* (num_changed): indices of runs, first of those that tell */
 } ms_fit_constant;
 

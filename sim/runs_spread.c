@@ -1,6 +1,8 @@
 /* Fitted runs are judged twice: as if their source were unknown, and as if their model were new to a source that is known. */
 #include "sim/runs_spread.h"
 
+#include "sim/prediction.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -61,6 +63,11 @@ typedef struct problem {
     ms_run_score *new_scores, *known_scores;
 } problem;
 
+static long class_gpus(const ms_published_run *run, ms_measurement measurement)
+{
+    return measurement == MS_MEASURED_PEAK ? MS_PEAK_CLASS_GPUS : run->plan.gpus;
+}
+
 static ms_error_spread make_without(const problem *p, int left_out, double prior_sources)
 {
     const ms_published_runs *runs = p->runs;
@@ -71,9 +78,9 @@ static ms_error_spread make_without(const problem *p, int left_out, double prior
         double new_error = log_error(&p->new_scores[i], p->measurement),
                known_error = log_error(&p->known_scores[i], p->measurement);
         if (isfinite(new_error) && isfinite(known_error) && p->fold_of[i] != left_out)
-            rows[num_rows++] =
-                (ms_error_row){run->id,        run->source, run->plan.stack,
-                               run->plan.gpus, new_error,   known_error};
+            rows[num_rows++] = (ms_error_row){
+                run->id,   run->source, run->plan.stack, class_gpus(run, p->measurement),
+                new_error, known_error};
     }
     return ms_error_spread_make(p->arena, rows, num_rows, prior_sources);
 }
@@ -96,7 +103,7 @@ void ms_runs_spread_apply(const ms_published_runs *runs, const ms_error_spread *
         if (!scores[i].priced || isnan(ms_run_measured(run, measurement)))
             continue;
         bool fitted = ms_error_spread_has(spread, run->source, run->id);
-        const ms_error_class class = {run->plan.stack, run->plan.gpus,
+        const ms_error_class class = {run->plan.stack, class_gpus(run, measurement),
                                       fitted ? run->source : NULL};
         apply(spread, &class, measurement, &scores[i]);
     }
@@ -109,7 +116,8 @@ static void apply_folds(const problem *p, double prior_sources)
         ms_error_spread others = make_without(p, fold, prior_sources);
         for (int i = 0; i < p->runs->num_runs; i++) {
             const ms_published_run *run = &p->runs->runs[i];
-            const ms_error_class class = {run->plan.stack, run->plan.gpus, NULL};
+            const ms_error_class class = {run->plan.stack,
+                                          class_gpus(run, p->measurement), NULL};
             if (p->fold_of[i] == fold && p->known_scores[i].priced)
                 apply(&others, &class, p->measurement, &p->known_scores[i]);
         }

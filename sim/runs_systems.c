@@ -84,6 +84,8 @@ static bool ends_device(const char *part, const char *rest)
 {
     if (!isalnum((unsigned char)*rest))
         return true;
+    if (rest[0] == 'x' && isdigit((unsigned char)rest[1])) /* H100x8 */
+        return true;
     if (strncmp(part, "mi", 2) == 0 && rest[0] == 'x')
         return !isalnum((unsigned char)rest[1]);
     if (strncmp(part, "gb", 2) == 0 && strncmp(rest, "nvl", 3) == 0)
