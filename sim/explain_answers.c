@@ -494,11 +494,10 @@ static const char *lie_text(const asker *a)
                                : ms_arena_printf(a->cx->arena, " over %g NIC%s", nics,
                                                  nics == 1.0 ? "" : "s");
         text = ms_arena_printf(
-            a->cx->arena,
-            "%s%s%s sends %s GB, %s exposed, %ld of %ld ranks in a node%s", text,
-            text[0] == '\0' ? "" : "; ", axis->axis,
-            ms_amount_text(a->cx->arena, axis->bytes / 1e9),
-            seconds(a, axis->exposed_s), axis->ranks_per_node, axis->size, over);
+            a->cx->arena, "%s%s%s sends %s GB, %s exposed, %ld of %ld ranks in a node%s",
+            text, text[0] == '\0' ? "" : "; ", axis->axis,
+            ms_amount_text(a->cx->arena, axis->bytes / 1e9), seconds(a, axis->exposed_s),
+            axis->ranks_per_node, axis->size, over);
     }
     return text;
 }

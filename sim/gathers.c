@@ -12,7 +12,7 @@ static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
     ms_workload_add_modes(workload, bills, 1U << MS_RECOMPUTE_NONE);
     const ms_bill *layer = bills->layer[0][MS_RECOMPUTE_NONE];
     bool over_nodes = plan->gpus > workload->cluster->levels[0].gpus_per_domain;
-    double host_s = 
+    double host_s =
         ms_host_floor_s(workload->stack, layer, over_nodes, plan->size[MS_TP]);
     return layer->compute_s[MS_BILL_FORWARD] + layer->compute_s[MS_BILL_BACKWARD] >
            host_s; /* NaN: no */

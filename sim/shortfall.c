@@ -326,8 +326,7 @@ static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     ms_search_result lean, result;
     ms_prediction prediction;
-    if (!states_can_fit(f->workload, space->base.gpus) ||
-        !find_lean(cx, f, space, &lean))
+    if (!states_can_fit(f->workload, space->base.gpus) || !find_lean(cx, f, space, &lean))
         return false;
     if (lean.counts.configurations > MOST_LEAN_PLANS ||
         ms_search(cx, f->workload, space, &f->options, &result) != MS_OK)
@@ -349,8 +348,7 @@ static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *sp
         ms_space wider = *space;
         wider.base.gpus *= factor;
         wider.high[MS_CHOOSE_DP_SHARD] = LONG_MAX;
-        if ((most > 0 && wider.base.gpus > most) ||
-            (interrupted != NULL && *interrupted))
+        if ((most > 0 && wider.base.gpus > most) || (interrupted != NULL && *interrupted))
             return false;
         if (find_fastest(cx, f, &wider))
             return true;
@@ -519,10 +517,11 @@ ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
             "would do",
             ms_gib(shortfall->needed_bytes));
     } else {
-        ms_hint(cx,
-                "nothing near fits, and no plan was found that does; parameters, gradients and "
-                "optimizer states alone fill %.3g of these GPUs",
-                shortfall->gpus_of_states);
+        ms_hint(
+            cx,
+            "nothing near fits, and no plan was found that does; parameters, gradients and "
+            "optimizer states alone fill %.3g of these GPUs",
+            shortfall->gpus_of_states);
     }
     return status;
 }
