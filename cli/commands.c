@@ -160,6 +160,9 @@ ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets, int
         ms_hint(cx, "usage: meshsim %s %s%s[options]", args->command->name,
                 args->command->words, args->command->max_words > 0 ? " " : "");
     }
+    for (int i = 0; i < args->words.num_words; i++)
+        if (args->words.words[i][0] == '\0')
+            status = ms_fail(cx, MS_EINPUT, MS_NOWHERE, "argument %d is empty", i + 1);
     if (args->common.quiet && args->common.verbose) {
         status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                          "--quiet and --verbose exclude each other");

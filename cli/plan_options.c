@@ -131,6 +131,27 @@ static ms_status refuse_product(const resolver *r, double product)
     return status;
 }
 
+/* "tp may be one of 1 2 4 8, or ": what the one axis above 1 can be on these GPUs; "" when there are several. */
+static const char *divisors_text(const resolver *r)
+{
+    const ms_plan *plan = r->plan;
+    const char *text = "";
+    int only = -1;
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+        if (plan->size[axis] > 1 && only >= 0)
+            return "";
+        if (plan->size[axis] > 1)
+            only = axis;
+    }
+    if (only < 0)
+        return "";
+    for (long size = 1; size <= plan->gpus && size < plan->size[only]; size++)
+        if (plan->gpus % size == 0)
+            text = ms_arena_printf(r->cx->arena, "%s %ld", text, size);
+    return ms_arena_printf(r->cx->arena, "%s may be one of%s, or ",
+                           ms_plan_axis_names[only], text);
+}
+
 static ms_status refuse_rest(const resolver *r, double others)
 {
     long gpus = r->plan->gpus;
@@ -138,10 +159,13 @@ static ms_status refuse_rest(const resolver *r, double others)
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs",
                 axes_text(r), others, gpus);
     double below = others * floor((double)gpus / others), above = below + others;
+    const char *smaller = divisors_text(r);
     if (below > 0)
-        ms_hint(r->cx, "--gpus %.0f or --gpus %.0f fits these axes", below, above);
+        ms_hint(r->cx, "%s--gpus %.0f or --gpus %.0f fits %s", smaller, below, above,
+                smaller[0] == '\0' ? "these axes" : "it");
     else if (above <= MS_MAX_GPUS)
-        ms_hint(r->cx, "these axes need at least --gpus %.0f", above);
+        ms_hint(r->cx, "%s%s at least --gpus %.0f", smaller,
+                smaller[0] == '\0' ? "these axes need" : "it needs", above);
     else
         ms_hint(r->cx, "make some of the axes smaller");
     return status;

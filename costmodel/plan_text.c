@@ -66,9 +66,12 @@ static ms_status fail_mamba(ms_ctx *cx, const ms_plan *plan, const ms_model *mod
         return ms_fail(cx, MS_EINPUT, loc,
                        "cp %ld: context parallelism of Mamba-2 layers is not priced",
                        plan->size[MS_CP]);
-    return ms_fail(cx, MS_EINPUT, loc,
-                   "%ld groups of Mamba-2 heads cannot be divided by tp %ld",
-                   model->mamba.num_groups, plan->size[MS_TP]);
+    ms_status status = ms_fail(cx, MS_EINPUT, loc,
+                               "%ld groups of Mamba-2 heads cannot be divided by tp %ld",
+                               model->mamba.num_groups, plan->size[MS_TP]);
+    ms_hint(cx, "tp may be one of %s",
+            head_ranks_text(cx, model->mamba.num_groups, model->mamba.num_groups, false));
+    return status;
 }
 
 static ms_status fail_ffn(ms_ctx *cx, const ms_plan *plan, const ms_model *model,

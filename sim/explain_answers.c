@@ -256,10 +256,11 @@ static const char *answer_nodes(const asker *a)
         const ms_axis_prediction *axis = &e->axes[i];
         double inside = axis->bytes - axis->nic_bytes;
         text = ms_arena_printf(
-            a->cx->arena, "%s%s%s %s (%s %.4g GB, NIC %.4g GB)", text,
+            a->cx->arena, "%s%s%s %s (%s %s GB, NIC %s GB)", text,
             text[0] == '\0' ? "" : ", ", axis->axis,
             axis->ranks_per_node >= axis->size ? "stays inside" : "crosses nodes",
-            cluster->levels[0].name, inside / 1e9, axis->nic_bytes / 1e9);
+            cluster->levels[0].name, ms_amount_text(a->cx->arena, inside / 1e9),
+            ms_amount_text(a->cx->arena, axis->nic_bytes / 1e9));
     }
     return text[0] == '\0' ? "nothing is sent" : text;
 }
@@ -406,9 +407,10 @@ static const char *answer_activations(const asker *a)
     double now = used.split_bytes + used.whole_bytes;
     return ms_arena_printf(
         a->cx->arena,
-        "a layer keeps %.4g MB of a micro-batch on a rank (%.4g MB at tp 1), recomputation "
+        "a layer keeps %s MB of a micro-batch on a rank (%s MB at tp 1), recomputation "
         "%s; in s b h bytes: %.4g at tp 1, %s with tp %ld, %s with sequence parallelism%s",
-        now / 1e6, all / 1e6, ms_recompute_names[a->plan->recompute], all / unit,
+        ms_amount_text(a->cx->arena, now / 1e6), ms_amount_text(a->cx->arena, all / 1e6),
+        ms_recompute_names[a->plan->recompute], all / unit,
         kept_text(a, plain, shown, unit), shown, kept_text(a, sequence, shown, unit),
         tp == 1                      ? ""
         : a->plan->sequence_parallel ? " (this plan)"
@@ -492,10 +494,10 @@ static const char *lie_text(const asker *a)
                                : ms_arena_printf(a->cx->arena, " over %g NIC%s", nics,
                                                  nics == 1.0 ? "" : "s");
         text = ms_arena_printf(
-            a->cx->arena,
-            "%s%s%s sends %.4g GB, %s exposed, %ld of %ld ranks in a node%s", text,
-            text[0] == '\0' ? "" : "; ", axis->axis, axis->bytes / 1e9,
-            seconds(a, axis->exposed_s), axis->ranks_per_node, axis->size, over);
+            a->cx->arena, "%s%s%s sends %s GB, %s exposed, %ld of %ld ranks in a node%s",
+            text, text[0] == '\0' ? "" : "; ", axis->axis,
+            ms_amount_text(a->cx->arena, axis->bytes / 1e9), seconds(a, axis->exposed_s),
+            axis->ranks_per_node, axis->size, over);
     }
     return text;
 }

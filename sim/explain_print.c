@@ -139,9 +139,11 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
         ms_table_cell(table, "%ld", axis->size);
         ms_table_cell(table, "%ld", axis->ranks_per_node);
         ms_table_cell(table, "%s", axis->tier);
-        ms_table_cell(table, "%.4g", axis->bytes / 1e9);
-        ms_table_cell(table, "%.4g", (axis->bytes - axis->nic_bytes) / 1e9);
-        ms_table_cell(table, "%.4g", axis->nic_bytes / 1e9);
+        const double sent_gb[] = {axis->bytes / 1e9,
+                                  (axis->bytes - axis->nic_bytes) / 1e9,
+                                  axis->nic_bytes / 1e9};
+        for (int column = 0; column < 3; column++)
+            ms_table_cell(table, "%s", ms_amount_text(arena, sent_gb[column]));
         ms_time_cell(table, decimals, axis->seconds);
         ms_time_cell(table, decimals, axis->exposed_s);
     }

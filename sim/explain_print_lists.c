@@ -80,7 +80,7 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
     ms_table_cell(table, "%s", ms_explain_pass(c));
     ms_table_cell(table, "%s", c->axis);
     ms_table_cell(table, "%s", lowering_text(arena, entry));
-    ms_table_cell(table, "%.4g", entry->size_bytes / 1e6);
+    ms_table_cell(table, "%s", ms_amount_text(arena, entry->size_bytes / 1e6));
     ms_table_cell(table, "%s %ld/%ld", c->tier, c->span->per_domain[0], c->span->size);
     ms_table_cell(table, "%.3f", 1e3 * entry->one_s);
     ms_table_cell(table, "%.0f", entry->count);

@@ -27,6 +27,11 @@ int ms_decimals(double value)
     return (int)fmin(fmax(decimals, 0.0), 9.0);
 }
 
+const char *ms_amount_text(ms_arena *arena, double value)
+{
+    return ms_arena_printf(arena, fabs(value) < 1e4 ? "%.4g" : "%.0f", value);
+}
+
 ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction)
 {
     ms_plan used = *plan;

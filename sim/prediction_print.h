@@ -37,6 +37,9 @@ bool ms_prediction_is_by_events(const ms_prediction *prediction);
 /* Decimals that show a number of this size with four digits. */
 int ms_decimals(double value);
 
+/* Four significant digits, all digits before the point, never an exponent of large numbers: 12.77, 28784. */
+const char *ms_amount_text(ms_arena *arena, double value);
+
 double ms_gib(double bytes);
 
 #endif

@@ -270,6 +270,8 @@ static const char *find_stack(row_reader *r)
     if (name == NULL) {
         name = "generic";
         ms_run_note(&r->notes, "stack generic");
+    } else if (ms_run_stack_is_of_source(r->cx->arena, r->cells)) {
+        ms_run_note(&r->notes, "stack %s by the source", name);
     }
     run->stack = ms_run_store_stack(r->cx, r->store, name);
     if (run->stack == NULL)

@@ -106,6 +106,17 @@ static void set_network(const ms_run_cells *cells, const ms_profile *profile,
     ms_run_note(notes, "network of %g GB/s a GPU", said.bytes_per_s_per_gpu / 1e9);
 }
 
+static void note_unknown_network(const ms_run_cells *cells, const ms_cluster *cluster,
+                                 ms_run_notes *notes)
+{
+    if (cells->network == NULL || cells->gpus <= cluster->levels[0].gpus_per_domain)
+        return;
+    ms_run_network said = ms_run_network_of(notes->arena, cells, cluster);
+    if (said.name == NULL && isnan(said.bytes_per_s_per_gpu))
+        ms_run_note(notes, "the cluster's network, as \"%s\" names none that is known",
+                    cells->network);
+}
+
 static void set_share(long gpus, ms_run_notes *notes, ms_cluster *cluster)
 {
     long whole = cluster->levels[0].gpus_per_domain;
@@ -120,6 +131,7 @@ const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster 
                                           const ms_profile *profile,
                                           const ms_run_cells *cells, ms_run_notes *notes)
 {
+    note_unknown_network(cells, cluster, notes);
     const char *before = notes->text;
     ms_cluster described = *cluster;
     set_node(cells, notes, &described);

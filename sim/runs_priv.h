@@ -48,6 +48,8 @@ const char *ms_plain_text(ms_arena *arena, const char *text);
 /* Names in configs/; NULL: unknown. */
 const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells);
 const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells);
+/* Whether the framework's cell says nothing that is known, and the source's does. */
+bool ms_run_stack_is_of_source(ms_arena *arena, const ms_run_cells *cells);
 /* Whether the row's date is known and before the month, as 202301. */
 bool ms_run_is_before(const ms_run_cells *cells, long month);
 /* Sequences a step in the framework's published configurations; 0: none known. */

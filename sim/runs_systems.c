@@ -305,6 +305,12 @@ const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells)
     return rule == NULL ? NULL : rule->name;
 }
 
+bool ms_run_stack_is_of_source(ms_arena *arena, const ms_run_cells *cells)
+{
+    return match_stack(arena, cells, cells->framework) == NULL &&
+           match_stack(arena, cells, cells->source) != NULL;
+}
+
 long ms_run_default_batch(ms_arena *arena, const ms_run_cells *cells)
 {
     const stack_rule *rule = find_stack(arena, cells);

@@ -18,15 +18,19 @@ typedef struct attempt {
     ms_shortfall *out;
 } attempt;
 
-/* Every parameter lies on one GPU at least at the peak of a step, with its gradient, master copy and moments. */
-static bool states_can_fit(const ms_workload *workload, long num_gpus)
+/* How many GPUs the states alone fill: every parameter lies on one GPU at least at the peak of a step, with its gradient, master copy and moments. */
+static double gpus_of_states(const ms_workload *workload)
 {
     const ms_stack *stack = workload->stack;
     double bytes = stack->param_bytes.value + stack->grad_bytes.value +
                    stack->master_bytes.value + stack->moment_bytes.value;
-    double needed_bytes =
-        ms_model_params(workload->model).total * bytes / (double)num_gpus;
-    return needed_bytes <= workload->cluster->device.memory_bytes;
+    return ms_model_params(workload->model).total * bytes /
+           workload->cluster->device.memory_bytes;
+}
+
+static bool states_can_fit(const ms_workload *workload, long num_gpus)
+{
+    return gpus_of_states(workload) <= (double)num_gpus;
 }
 
 static bool try_plan(const attempt *a, const ms_plan *plan, const char *flags)
@@ -277,10 +281,11 @@ static void add_habits(const attempt *a, const ms_plan *new)
 
 static void fix(ms_space *space, ms_choice choice, long value)
 {
-    space->low[choice] = space->high[choice] = value;
+    if (space->low[choice] <= value && space->high[choice] >= value)
+        space->low[choice] = space->high[choice] = value;
 }
 
-/* Only what keeps least in each mesh: if none of these fits, hardly any other does. Without ranks to shard over there is no ZeRO-3. */
+/* Only what keeps least in each mesh, within the limits: if none of these fits, hardly any other does. Without ranks to shard over there is no ZeRO-3. */
 static ms_space lean_space(const ms_space *space, bool shards)
 {
     ms_space lean = *space;
@@ -289,49 +294,81 @@ static ms_space lean_space(const ms_space *space, bool shards)
     fix(&lean, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_FULL);
     fix(&lean, MS_CHOOSE_RESHARD, true);
     fix(&lean, MS_CHOOSE_ZERO, shards ? 3 : 0);
-    lean.high[MS_CHOOSE_ASYNC_TP] = false;
-    if (!shards)
-        lean.high[MS_CHOOSE_DP_SHARD] = lean.high[MS_CHOOSE_CP] = 1;
+    fix(&lean, MS_CHOOSE_ASYNC_TP, false);
+    if (!shards) {
+        fix(&lean, MS_CHOOSE_DP_SHARD, 1);
+        fix(&lean, MS_CHOOSE_CP, 1);
+    }
     return lean;
 }
 
-static bool find_lean(ms_ctx *cx, const attempt *a, const ms_space *space,
-                      const ms_search_options *options, ms_search_result *result)
+/* A search whose best plan, if there is one, becomes the change. */
+typedef struct fitting {
+    ms_workload *workload;
+    ms_search_options options;
+    ms_shortfall *out;
+} fitting;
+
+static bool find_lean(ms_ctx *cx, const fitting *f, const ms_space *space,
+                      ms_search_result *result)
 {
     bool found = false;
     for (int shards = 1; shards >= 0 && !found; shards--) {
         ms_space lean = lean_space(space, shards);
-        found = ms_search(cx, a->workload, &lean, options, result) == MS_OK;
-        a->out->configurations += result->counts.configurations;
+        found = ms_search(cx, f->workload, &lean, &f->options, result) == MS_OK;
+        f->out->configurations += result->counts.configurations;
     }
     return found;
 }
 
-/* The fastest plan that fits on the GPUs of `a->plan`, as the flags by which it differs. */
-static void try_search(ms_ctx *cx, const attempt *a, const ms_search_options *options)
+/* The fastest plan of `space` that fits. */
+static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
-    ms_space space = ms_space_all(a->plan, a->workload->stack);
-    ms_search_options one = {.num_best = 1,
-                             .num_threads = options->num_threads,
-                             .interrupted = options->interrupted};
     ms_search_result lean, result;
     ms_prediction prediction;
-    if (!states_can_fit(a->workload, a->plan->gpus) ||
-        !find_lean(cx, a, &space, &one, &lean))
-        return;
+    if (!states_can_fit(f->workload, space->base.gpus) || !find_lean(cx, f, space, &lean))
+        return false;
     if (lean.counts.configurations > MOST_LEAN_PLANS ||
-        ms_search(cx, a->workload, &space, &one, &result) != MS_OK)
+        ms_search(cx, f->workload, space, &f->options, &result) != MS_OK)
         result = lean;
-    if (ms_predict(cx, a->workload, &result.found[0].plan, &prediction) != MS_OK)
-        return;
+    if (ms_predict(cx, f->workload, &result.found[0].plan, &prediction) != MS_OK)
+        return false;
+    f->out->changed = ms_prediction_plan(&result.found[0].plan, &prediction);
+    f->out->step_s = prediction.step_s;
+    f->out->peak_bytes = prediction.peak_bytes;
+    return true;
+}
+
+/* The same with more GPUs, as few as fit. */
+static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *space)
+{
+    long most = f->workload->cluster->max_gpus;
+    const volatile int *interrupted = f->options.interrupted;
+    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2) {
+        ms_space wider = *space;
+        wider.base.gpus *= factor;
+        wider.high[MS_CHOOSE_DP_SHARD] = LONG_MAX;
+        if ((most > 0 && wider.base.gpus > most) || (interrupted != NULL && *interrupted))
+            return false;
+        if (find_fastest(cx, f, &wider))
+            return true;
+    }
+    return false;
+}
+
+/* `changed`, as the flags by which it differs. */
+static void tell_changed(const attempt *a)
+{
+    const ms_plan *changed = &a->out->changed;
     a->out->is_searched = true;
-    a->out->changed = ms_prediction_plan(&result.found[0].plan, &prediction);
-    a->out->step_s = prediction.step_s;
-    a->out->peak_bytes = prediction.peak_bytes;
     a->out->change = "";
-    add_mesh(a, &a->out->changed);
-    add_pipeline(a, &a->out->changed);
-    add_habits(a, &a->out->changed);
+    add_number(a, "--gpus", a->plan->gpus, changed->gpus);
+    add_mesh(a, changed);
+    add_pipeline(a, changed);
+    add_habits(a, changed);
+    if (changed->gpus != a->plan->gpus)
+        a->out->change = ms_arena_printf(a->arena, "%s%s", a->out->change,
+                                         batch_flag(a->arena, changed));
 }
 
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
@@ -341,6 +378,7 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
     *out =
         (ms_shortfall){.needed_bytes = prediction->peak_bytes + prediction->outside_bytes,
                        .capacity_bytes = prediction->capacity_bytes,
+                       .gpus_of_states = gpus_of_states(workload),
                        .plan = ms_prediction_plan(plan, prediction)};
     out->reason = ms_arena_printf(
         cx->arena,
@@ -355,7 +393,11 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
     for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++)
         if (attempts[i](&a))
             return;
-    try_search(cx, &a, options);
+    ms_space space = ms_space_all(plan, workload->stack);
+    fitting f = {workload, *options, out};
+    f.options.num_best = 1;
+    if (find_fastest(cx, &f, &space) || find_with_more_gpus(cx, &f, &space))
+        tell_changed(&a);
 }
 
 /* ---- a search ---- */
@@ -406,34 +448,18 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out)
 {
-    const ms_cluster *cluster = workload->cluster;
     *out = (ms_shortfall){.needed_bytes = result->least_device_bytes,
-                          .capacity_bytes = cluster->device.memory_bytes,
+                          .capacity_bytes = workload->cluster->device.memory_bytes,
+                          .gpus_of_states = gpus_of_states(workload),
                           .plan = space->base};
     explain_search(cx, space, result, out);
     if (isnan(out->needed_bytes))
         return; /* more GPUs do not mend what does not divide */
-    ms_search_options one = *options;
-    one.num_best = 1;
-    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2) {
-        ms_space wider = *space;
-        wider.base.gpus *= factor;
-        wider.high[MS_CHOOSE_DP_SHARD] = LONG_MAX;
-        if ((cluster->max_gpus > 0 && wider.base.gpus > cluster->max_gpus) ||
-            (one.interrupted != NULL && *one.interrupted))
-            return;
-        if (!states_can_fit(workload, wider.base.gpus))
-            continue;
-        ms_search_result found;
-        if (ms_search(cx, workload, &wider, &one, &found) != MS_OK)
-            continue;
-        out->change = ms_arena_printf(cx->arena, "--gpus %ld%s", wider.base.gpus,
-                                      batch_flag(cx->arena, &wider.base));
-        out->changed = found.found[0].plan;
-        out->step_s = found.found[0].step_s;
-        out->peak_bytes = found.found[0].peak_bytes;
-        return;
-    }
+    fitting f = {workload, *options, out};
+    f.options.num_best = 1;
+    if (find_with_more_gpus(cx, &f, space))
+        out->change = ms_arena_printf(cx->arena, "--gpus %ld%s", out->changed.gpus,
+                                      batch_flag(cx->arena, &out->changed));
 }
 
 /* ---- writing ---- */
@@ -484,12 +510,18 @@ ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
     } else if (isnan(shortfall->needed_bytes)) {
         ms_hint(cx, "widen the limits, or choose numbers of GPUs and sequences that "
                     "have more divisors");
-    } else {
+    } else if (shortfall->gpus_of_states <= (double)shortfall->plan.gpus) {
         ms_hint(
             cx,
             "nothing near fits, and no plan was found that does; a GPU with at least %.2f GiB "
             "would do",
             ms_gib(shortfall->needed_bytes));
+    } else {
+        ms_hint(
+            cx,
+            "nothing near fits, and no plan was found that does; parameters, gradients and "
+            "optimizer states alone fill %.3g of these GPUs",
+            shortfall->gpus_of_states);
     }
     return status;
 }

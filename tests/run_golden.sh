@@ -3,7 +3,8 @@
 # `--- stdout` and `--- stderr` (a missing section means: nothing is printed). Lines that begin with
 # # before the first section are remarks. UPDATE=1 rewrites the expectations.
 # `files: NAME...` runs the case in an empty folder, and what it leaves in these files follows its standard output, each
-# after a line `==> NAME`. `env: NAME=VALUE...` changes its environment.
+# after a line `==> NAME`. `env: NAME=VALUE...` changes its environment. `reader: COMMAND` reads its standard output, and
+# what that prints is the standard output of the case.
 set -uo pipefail
 case_file=$1
 MESHSIM=${MESHSIM:-build/opt/meshsim}
@@ -18,6 +19,7 @@ args=$(sed -n '/^---/q; s/^args: *//p' "$case_file")
 want_exit=$(sed -n '/^---/q; s/^exit: *//p' "$case_file")
 files=$(sed -n '/^---/q; s/^files: *//p' "$case_file")
 environment=$(sed -n '/^---/q; s/^env: *//p' "$case_file")
+reader=$(sed -n '/^---/q; s/^reader: *//p' "$case_file")
 awk '/^--- stdout$/ { on = 1; next } /^--- stderr$/ { on = 0 } on' "$case_file" >"$scratch/want.out"
 awk '/^--- stderr$/ { on = 1; next } /^--- stdout$/ { on = 0 } on' "$case_file" >"$scratch/want.err"
 
@@ -26,8 +28,16 @@ got_exit=0
 folder=.
 [ -z "$files" ] || { folder=$scratch/work; mkdir "$folder"; }
 program=$(realpath "$MESHSIM")
-(cd "$folder" && timeout 120 env -u MESHSIM_DEBUG -u MESHSIM_CONFIGS NO_COLOR=1 LC_ALL=C $environment "$program" "$@" \
-    >"$scratch/got.out" 2>"$scratch/got.err" </dev/null) || got_exit=$?
+run_case() {
+    cd "$folder" && exec timeout 120 env -u MESHSIM_DEBUG -u MESHSIM_CONFIGS NO_COLOR=1 LC_ALL=C $environment "$program" "$@" \
+        2>"$scratch/got.err" </dev/null
+}
+if [ -n "$reader" ]; then
+    (run_case "$@") | $reader >"$scratch/got.out"
+    got_exit=${PIPESTATUS[0]}
+else
+    (run_case "$@") >"$scratch/got.out" || got_exit=$?
+fi
 for file in $files; do
     { echo "==> $file"; cat "$folder/$file"; } >>"$scratch/got.out"
 done

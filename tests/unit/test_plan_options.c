@@ -99,12 +99,13 @@ static void the_product_must_be_the_gpus(void **state)
     assert_refused("--model 70b --gpus 100 --tp 8 --dp-replicate 2",
                    "error: dp_replicate 2 x tp 8 = 16 ranks, but there are 100 GPUs\n"
                    "  hint: --gpus 16 fits these axes\n");
-    assert_refused("--model 70b --gpus 100 --tp 8",
-                   "error: tp 8 = 8 ranks do not divide 100 GPUs\n"
-                   "  hint: --gpus 96 or --gpus 104 fits these axes\n");
+    assert_refused(
+        "--model 70b --gpus 100 --tp 8",
+        "error: tp 8 = 8 ranks do not divide 100 GPUs\n"
+        "  hint: tp may be one of 1 2 4 5, or --gpus 96 or --gpus 104 fits it\n");
     assert_refused("--model 70b --gpus 4 --tp 8",
                    "error: tp 8 = 8 ranks do not divide 4 GPUs\n"
-                   "  hint: these axes need at least --gpus 8\n");
+                   "  hint: tp may be one of 1 2 4, or it needs at least --gpus 8\n");
 }
 
 static void huge_axes_do_not_overflow(void **state)
