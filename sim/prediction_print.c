@@ -64,36 +64,35 @@ static char *runs_text(ms_arena *arena, const ms_error_interval *interval,
                            sources, sources == 1 ? "" : "s");
 }
 
-static char *interval_text(ms_arena *arena, const ms_plan *plan, const char *spread,
-                           const ms_error_interval *interval)
+char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
+                       const ms_prediction *prediction)
 {
+    const ms_error_interval *interval = &prediction->interval;
+    if (isnan(prediction->step_low_s) || isnan(prediction->step_high_s))
+        return NULL;
     const char *all = runs_text(arena, interval, MS_ERRORS_OF_ALL);
     return ms_arena_printf(
         arena,
-        "90 %% interval by the errors of %s (spreads/%s); at this scale (%s %d GPUs) %s; with "
-        "stack %s %s, %s of them at this scale",
-        all, spread, plan->gpus <= MS_FEW_GPUS ? "up to" : "more than", MS_FEW_GPUS,
+        "90 %% interval by the errors of %s (spreads/" MS_STEP_SPREAD
+        "); at this scale (%s %d GPUs) %s; with stack %s %s, %s of them at this scale",
+        all, plan->gpus <= MS_FEW_GPUS ? "up to" : "more than", MS_FEW_GPUS,
         runs_text(arena, interval, MS_ERRORS_OF_SCALE), plan->stack,
         runs_text(arena, interval, MS_ERRORS_OF_STACK),
         runs_text(arena, interval, MS_ERRORS_OF_BOTH));
 }
 
-char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
-                       const ms_prediction *prediction)
-{
-    if (isnan(prediction->step_low_s) || isnan(prediction->step_high_s))
-        return NULL;
-    return interval_text(arena, plan, MS_STEP_SPREAD, &prediction->interval);
-}
-
 char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                             const ms_prediction *prediction)
 {
+    const ms_error_interval *interval = &prediction->peak_interval;
     if (isnan(prediction->peak_low_bytes) || isnan(prediction->peak_high_bytes))
         return NULL;
-    return ms_arena_printf(
-        arena, "peak memory: %s",
-        interval_text(arena, plan, MS_PEAK_SPREAD, &prediction->peak_interval));
+    const char *all = runs_text(arena, interval, MS_ERRORS_OF_ALL);
+    return ms_arena_printf(arena,
+                           "peak memory: 90 %% interval by the errors of %s "
+                           "(spreads/" MS_PEAK_SPREAD "); with stack %s %s",
+                           all, plan->stack,
+                           runs_text(arena, interval, MS_ERRORS_OF_STACK));
 }
 
 /* ---- JSON ---- */
