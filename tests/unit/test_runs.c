@@ -280,6 +280,7 @@ static void devices_are_known_whatever_their_spelling(void **state)
         {"H20", "hgx-h20", "bf16"},
         {"H200", "hgx-h200", "FP8 (E4M3)"},
         {"H100 PCIe", "h100-pcie", "bf16"},
+        {"H100x8", "hgx-h100", "bf16"},
         {"GH200", "gh200", "bf16"},
         {"B200", "hgx-b200", "nvfp4"},
         {"MI250X", "mi250x", "bf16"},
