@@ -5,6 +5,7 @@
 #include "sim/traffic.h"
 
 #include "tests/test.h"
+#include "tests/unit/model_text.h"
 
 static const ms_model *load(const char *name)
 {
@@ -12,16 +13,6 @@ static const ms_model *load(const char *name)
     const ms_model *model = NULL;
     ASSERT_OK(ms_model_load(cx, name, &model), cx);
     return model;
-}
-
-static ms_status parse(ms_ctx *cx, const char *text, ms_model *model)
-{
-    ms_jdoc *doc = NULL;
-    ms_jval root;
-    MS_TRY(ms_json_parse(cx, "m.json", text, strlen(text), &doc, &root));
-    ms_status status = ms_model_read(cx, root, "m", model);
-    ms_json_close(doc);
-    return status;
 }
 
 /* h 8; 4 heads of 2 in 2 groups, states of 16: inner 8, channels 8 + 2 * 32 = 72, projected 8 + 72 + 4 = 84. */
@@ -41,18 +32,8 @@ static ms_model small_model(void)
 {
     ms_ctx *cx = test_cx();
     ms_model model;
-    ASSERT_OK(parse(cx, SMALL MAMBA("4") PATTERN("4", "M-M*"), &model), cx);
+    ASSERT_OK(read_model(cx, SMALL MAMBA("4") PATTERN("4", "M-M*"), &model), cx);
     return model;
-}
-
-static void expect_error(const char *text, const char *message)
-{
-    ms_ctx *cx = test_cx();
-    ms_model model;
-    ASSERT_INT(parse(cx, text, &model), MS_EINPUT);
-    const char *messages = test_messages(cx);
-    if (strstr(messages, message) == NULL)
-        fail_msg("no \"%s\" in:\n%s", message, messages);
 }
 
 /* ---- files ---- */
@@ -126,14 +107,15 @@ static void what_is_written_reads_back_as_the_same(void **state)
 static void bad_patterns_are_errors_where_they_stand(void **state)
 {
     (void)state;
-    expect_error(SMALL MAMBA("4") PATTERN("4", "M-Mx"),
-                 "m.json:7:41: error: letter 4 of the pattern is 'x'");
-    expect_error(SMALL MAMBA("4") PATTERN("4", "M-Mx"), "letters are M (Mamba-2)");
-    expect_error(SMALL MAMBA("4") PATTERN("4", "M-M"),
-                 "m.json:7:41: error: a pattern of 3 letters for 4 layers");
-    expect_error(SMALL MAMBA("4") ",\n\"layers\": 1, \"hybrid_override_pattern\": 3}",
-                 "m.json:7:41: error:");
-    expect_error(
+    expect_model_error(SMALL MAMBA("4") PATTERN("4", "M-Mx"),
+                       "m.json:7:41: error: letter 4 of the pattern is 'x'");
+    expect_model_error(SMALL MAMBA("4") PATTERN("4", "M-Mx"), "letters are M (Mamba-2)");
+    expect_model_error(SMALL MAMBA("4") PATTERN("4", "M-M"),
+                       "m.json:7:41: error: a pattern of 3 letters for 4 layers");
+    expect_model_error(
+        SMALL MAMBA("4") ",\n\"layers\": 1, \"hybrid_override_pattern\": 3}",
+        "m.json:7:41: error:");
+    expect_model_error(
         SMALL MAMBA("4") ", \"layer_pattern\": [{\"count\": 1}]" PATTERN("1", "M"),
         "cannot both be given");
 }
@@ -141,14 +123,14 @@ static void bad_patterns_are_errors_where_they_stand(void **state)
 static void mamba_layers_and_sizes_belong_together(void **state)
 {
     (void)state;
-    expect_error(SMALL PATTERN("2", "M-"), "mamba_num_heads is 0");
-    expect_error(SMALL MAMBA("4") PATTERN("2", "*-"),
-                 "Mamba-2 heads, but no layer uses them");
-    expect_error(SMALL MAMBA("3") PATTERN("2", "M-"),
-                 "3 Mamba-2 heads are not divisible by 2 groups");
-    expect_error(SMALL MAMBA("4") PATTERN("2", "ME"), "number of experts is 0");
-    expect_error(SMALL ", \"parallel_block\": true" MAMBA("4") PATTERN("2", "M-"),
-                 "in parallel");
+    expect_model_error(SMALL PATTERN("2", "M-"), "mamba_num_heads is 0");
+    expect_model_error(SMALL MAMBA("4") PATTERN("2", "*-"),
+                       "Mamba-2 heads, but no layer uses them");
+    expect_model_error(SMALL MAMBA("3") PATTERN("2", "M-"),
+                       "3 Mamba-2 heads are not divisible by 2 groups");
+    expect_model_error(SMALL MAMBA("4") PATTERN("2", "ME"), "number of experts is 0");
+    expect_model_error(SMALL ", \"parallel_block\": true" MAMBA("4") PATTERN("2", "M-"),
+                       "in parallel");
 }
 
 static void imports_that_are_not_supported_say_so(void **state)
@@ -159,14 +141,15 @@ static void imports_that_are_not_supported_say_so(void **state)
     "\"vocab_size\": 100, \"intermediate_size\": 128, \"max_position_embeddings\": 32, " \
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"mamba_num_heads\": 8, "   \
     "\"mamba_head_dim\": 8, \"ssm_state_size\": 16, \"n_groups\": 2"
-    expect_error(NEMOTRON "}", "missing \"hybrid_override_pattern\"");
-    expect_error(NEMOTRON ", \"hybrid_override_pattern\": \"M-\", \"use_bias\": true}",
-                 "use_bias true is not supported");
-    expect_error(NEMOTRON ", \"hybrid_override_pattern\": \"M-\", "
-                          "\"use_conv_bias\": false}",
-                 "use_conv_bias false is not supported");
-    expect_error(NEMOTRON ", \"hybrid_override_pattern\": \"M|\"}",
-                 "letter 2 of the pattern is '|'");
+    expect_model_error(NEMOTRON "}", "missing \"hybrid_override_pattern\"");
+    expect_model_error(NEMOTRON
+                       ", \"hybrid_override_pattern\": \"M-\", \"use_bias\": true}",
+                       "use_bias true is not supported");
+    expect_model_error(NEMOTRON ", \"hybrid_override_pattern\": \"M-\", "
+                                "\"use_conv_bias\": false}",
+                       "use_conv_bias false is not supported");
+    expect_model_error(NEMOTRON ", \"hybrid_override_pattern\": \"M|\"}",
+                       "letter 2 of the pattern is '|'");
 }
 
 /* ---- programs ---- */

@@ -3,6 +3,7 @@
  * headers on huggingface.co, tied weights once). */
 #include "costmodel/model.h"
 #include "tests/test.h"
+#include "tests/unit/model_text.h"
 
 static const ms_model *load(const char *name)
 {
@@ -298,35 +299,16 @@ static void a_missing_file_is_an_io_error(void **state)
     "\"source\": \"test\", \"max_positions\": 64, \"tied_embeddings\": false, "          \
     "\"norm\": \"rms\", \"activation\": \"swiglu\", \"position\": \"rotary\", "
 
-static ms_status parse(ms_ctx *cx, const char *text, ms_model *out)
-{
-    ms_jdoc *doc = NULL;
-    ms_jval root;
-    MS_TRY(ms_json_parse(cx, "m.json", text, strlen(text), &doc, &root));
-    ms_status status = ms_model_read(cx, root, "m", out);
-    ms_json_close(doc);
-    return status;
-}
-
-static void expect_error(const char *text, const char *message)
-{
-    ms_ctx *cx = test_cx();
-    ms_model model;
-    ASSERT_INT(parse(cx, text, &model), MS_EINPUT);
-    const char *messages = test_messages(cx);
-    if (strstr(messages, message) == NULL)
-        fail_msg("no \"%s\" in:\n%s", message, messages);
-}
-
 static void a_small_model_is_counted_by_hand(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     ms_model model;
-    ASSERT_OK(parse(cx,
-                    SMALL "\"layers\": 2, \"hidden\": 8, \"heads\": 2, \"kv_heads\": 1, "
-                          "\"head_dim\": 4, \"ffn_hidden\": 16, \"vocab\": 10}",
-                    &model),
+    ASSERT_OK(read_model(cx,
+                         SMALL
+                         "\"layers\": 2, \"hidden\": 8, \"heads\": 2, \"kv_heads\": 1, "
+                         "\"head_dim\": 4, \"ffn_hidden\": 16, \"vocab\": 10}",
+                         &model),
               cx);
     /* 2 (80) + 2 (64 + 32 + 32 + 64 + 3 * 128 + 16) + 8 */
     ASSERT_NEAR(ms_model_params(&model).attention, 384.0, 0.0);
@@ -340,35 +322,35 @@ static void a_small_model_is_counted_by_hand(void **state)
 static void truncated_json_names_the_place(void **state)
 {
     (void)state;
-    expect_error(SMALL "\"layers\": 2, \"hidden\":", "m.json:1:");
+    expect_model_error(SMALL "\"layers\": 2, \"hidden\":", "m.json:1:");
 }
 
 static void wrong_types_are_errors(void **state)
 {
     (void)state;
-    expect_error(SMALL "\"layers\": \"two\"}", "at /layers");
-    expect_error(SMALL "\"tied_embeddings\": 1}", "/tied_embeddings");
-    expect_error("[]", "a model file holds an object");
-    expect_error("{\"schema\": 3}", "at /schema");
+    expect_model_error(SMALL "\"layers\": \"two\"}", "at /layers");
+    expect_model_error(SMALL "\"tied_embeddings\": 1}", "/tied_embeddings");
+    expect_model_error("[]", "a model file holds an object");
+    expect_model_error("{\"schema\": 3}", "at /schema");
 }
 
 static void an_unknown_key_names_the_nearest(void **state)
 {
     (void)state;
-    expect_error(SMALL "\"layrs\": 2}", "layers");
-    expect_error(SMALL "\"layrs\": 2}", "layrs");
+    expect_model_error(SMALL "\"layrs\": 2}", "layers");
+    expect_model_error(SMALL "\"layrs\": 2}", "layrs");
 }
 
 static void sizes_out_of_range_are_errors(void **state)
 {
     (void)state;
-    expect_error(SMALL "\"hidden\": 0}", "/hidden");
-    expect_error(SMALL "\"layers\": -2}", "/layers");
-    expect_error(SMALL "\"vocab\": 1e300}", "/vocab");
-    expect_error(SMALL "\"layers\": 2.5}", "/layers");
-    expect_error(SMALL "\"rotary_base\": 0.5}", "/rotary_base");
-    expect_error(SMALL "\"norm_epsilon\": -1e-5}", "/norm_epsilon");
-    expect_error(
+    expect_model_error(SMALL "\"hidden\": 0}", "/hidden");
+    expect_model_error(SMALL "\"layers\": -2}", "/layers");
+    expect_model_error(SMALL "\"vocab\": 1e300}", "/vocab");
+    expect_model_error(SMALL "\"layers\": 2.5}", "/layers");
+    expect_model_error(SMALL "\"rotary_base\": 0.5}", "/rotary_base");
+    expect_model_error(SMALL "\"norm_epsilon\": -1e-5}", "/norm_epsilon");
+    expect_model_error(
         SMALL "\"layers\": 10000, \"hidden\": 16777216, \"heads\": 1, \"kv_heads\": 1, "
               "\"head_dim\": 2, \"ffn_hidden\": 16777216, \"vocab\": 10}",
         "more than 2^53");
@@ -377,9 +359,10 @@ static void sizes_out_of_range_are_errors(void **state)
 static void heads_must_be_divisible_by_kv_heads(void **state)
 {
     (void)state;
-    expect_error(SMALL "\"layers\": 2, \"hidden\": 8, \"heads\": 6, \"kv_heads\": 4, "
+    expect_model_error(SMALL
+                       "\"layers\": 2, \"hidden\": 8, \"heads\": 6, \"kv_heads\": 4, "
                        "\"head_dim\": 4, \"ffn_hidden\": 16, \"vocab\": 10}",
-                 "6 heads are not divisible by 4 kv heads");
+                       "6 heads are not divisible by 4 kv heads");
 }
 
 static void layers_must_have_a_size(void **state)
@@ -387,10 +370,11 @@ static void layers_must_have_a_size(void **state)
     (void)state;
     const char *const dense = SMALL
         "\"layers\": 2, \"hidden\": 8, \"heads\": 2, \"kv_heads\": 1, \"head_dim\": 4, \"vocab\": 10}";
-    expect_error(dense, "feed-forward size is 0");
-    expect_error(SMALL "\"layers\": 2, \"hidden\": 8, \"heads\": 2, \"kv_heads\": 1, "
+    expect_model_error(dense, "feed-forward size is 0");
+    expect_model_error(SMALL
+                       "\"layers\": 2, \"hidden\": 8, \"heads\": 2, \"kv_heads\": 1, "
                        "\"ffn_hidden\": 16, \"vocab\": 10}",
-                 "head_dim");
+                       "head_dim");
 }
 
 #define SMALL_MOE                                                                        \
@@ -401,22 +385,25 @@ static void layers_must_have_a_size(void **state)
 static void experts_must_be_consistent(void **state)
 {
     (void)state;
-    expect_error(SMALL_MOE
-                 "\"moe\": {\"num_experts\": 2, \"top_k\": 3, \"ffn_hidden\": 4, "
-                 "\"router\": \"sigmoid\", \"norm_topk\": true}}",
-                 "experts per token is 3, must be between 1 and 2");
-    expect_error(SMALL_MOE
-                 "\"ffn_hidden\": 4, \"layer_pattern\": [{\"count\": 2, \"moe\": true}]}",
-                 "number of experts is 0");
-    expect_error(SMALL_MOE "\"ffn_hidden\": 4, \"layer_pattern\": [{\"count\": 3}]}",
-                 "runs of 3 layers in a model of 2");
+    expect_model_error(SMALL_MOE
+                       "\"moe\": {\"num_experts\": 2, \"top_k\": 3, \"ffn_hidden\": 4, "
+                       "\"router\": \"sigmoid\", \"norm_topk\": true}}",
+                       "experts per token is 3, must be between 1 and 2");
+    expect_model_error(
+        SMALL_MOE
+        "\"ffn_hidden\": 4, \"layer_pattern\": [{\"count\": 2, \"moe\": true}]}",
+        "number of experts is 0");
+    expect_model_error(SMALL_MOE
+                       "\"ffn_hidden\": 4, \"layer_pattern\": [{\"count\": 3}]}",
+                       "runs of 3 layers in a model of 2");
 }
 
 static void another_schema_is_refused(void **state)
 {
     (void)state;
-    expect_error("{\"schema\": \"meshsim.plan/1\"}", "schema is \"meshsim.plan/1\"");
-    expect_error("{\"a\": 1, \"b\": 2}", "among the keys: a, b");
+    expect_model_error("{\"schema\": \"meshsim.plan/1\"}",
+                       "schema is \"meshsim.plan/1\"");
+    expect_model_error("{\"a\": 1, \"b\": 2}", "among the keys: a, b");
 }
 
 /* ---- output ---- */

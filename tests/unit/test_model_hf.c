@@ -2,6 +2,7 @@
  * config.json of each model; totals are those of the published checkpoints. */
 #include "costmodel/model.h"
 #include "tests/test.h"
+#include "tests/unit/model_text.h"
 
 static const ms_model *load(const char *name)
 {
@@ -146,9 +147,7 @@ static void expect_error(const char *text, const char *message)
     ms_ctx *cx = test_cx();
     ms_model model;
     ASSERT_INT(import(cx, text, &model), MS_EINPUT);
-    const char *messages = test_messages(cx);
-    if (strstr(messages, message) == NULL)
-        fail_msg("no \"%s\" in:\n%s", message, messages);
+    expect_message(cx, message);
 }
 
 #define SIZES                                                                            \
