@@ -220,6 +220,10 @@ typedef struct ms_program_key {
     bool attention_fused;
     unsigned char cp_method; /* ms_cp_method */
     bool
+        ring_repeats_heads; /* keys and values of a ring travel, and are merged, once for each query head (costmodel/ring.h) */
+    unsigned char
+        ring_gradient_bytes; /* of an element of their gradients on the way; 0: as they are stored */
+    bool
         cp_unbalanced; /* contiguous chunks over cp: costs are those of the last rank, which has most pairs; not with ulysses */
     bool optimizer; /* with the optimizer pass; searches price it apart, by parameters */
     unsigned char mtp; /* modules of multi-token prediction; head only */

@@ -8,16 +8,34 @@ bool ms_node_is_ring(const ms_program *program, const ms_node *node)
     return attention && node->ring && program->mesh_size[MS_DENSE_MESH][CP_AXIS] > 1;
 }
 
+/* Query heads that a head of keys and values is repeated for before it travels. */
+static double copies_of_heads(const ms_program *program, const ms_node *node)
+{
+    if (!program->key.ring_repeats_heads)
+        return 1.0;
+    return ms_tensor_local_size(program, node->in[0], MS_DIM_HEADS) /
+           ms_tensor_local_size(program, node->in[1], MS_DIM_KV_HEADS);
+}
+
 static double key_value_bytes(const ms_program *program, const ms_node *node)
 {
-    return ms_tensor_local_bytes(program, node->in[1]) +
-           ms_tensor_local_bytes(program, node->in[2]);
+    return copies_of_heads(program, node) *
+           (ms_tensor_local_bytes(program, node->in[1]) +
+            ms_tensor_local_bytes(program, node->in[2]));
+}
+
+static double gradient_bytes_of(const ms_program *program, int gradient)
+{
+    double element_bytes = program->key.ring_gradient_bytes;
+    return element_bytes > 0.0
+               ? element_bytes * ms_tensor_local_elements(program, gradient)
+               : ms_tensor_local_bytes(program, gradient);
 }
 
 static double key_value_gradient_bytes(const ms_program *program, const ms_node *node)
 {
-    return ms_tensor_local_bytes(program, node->out[1]) +
-           ms_tensor_local_bytes(program, node->out[2]);
+    return copies_of_heads(program, node) * (gradient_bytes_of(program, node->out[1]) +
+                                             gradient_bytes_of(program, node->out[2]));
 }
 
 /* Shares of a rank's attention in its first step and in each later one. */
@@ -95,8 +113,9 @@ double ms_ring_merge_bytes(const ms_program *program, const ms_node *node)
     int num_merged = node->op == MS_OP_ATTENTION ? 1 : node->num_out;
     for (int i = 0; i < num_merged; i++)
         bytes +=
-            ms_tensor_local_bytes(program, node->out[i]) +
-            2.0 * ACCUMULATOR_BYTES * ms_tensor_local_elements(program, node->out[i]);
+            (i == 0 ? 1.0 : copies_of_heads(program, node)) *
+            (ms_tensor_local_bytes(program, node->out[i]) +
+             2.0 * ACCUMULATOR_BYTES * ms_tensor_local_elements(program, node->out[i]));
     return bytes * (double)(program->mesh_size[MS_DENSE_MESH][CP_AXIS] - 1);
 }
 

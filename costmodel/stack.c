@@ -125,6 +125,14 @@ static const ms_field stack_fields[] = {
            "share of context-parallel traffic that hides"),
     FIGURE(ring_overlap_frac, "ring_overlap", 0, 1,
            "share of a ring attention's transfer that hides"),
+    OPTIONAL(ring_gradient_bytes, "ring_gradient_bytes", 8,
+             "per element, of gradients of keys and values that travel around a ring; "
+             "left out: as they are stored"),
+    {.kind = MS_FIELD_BOOL,
+     .key = "ring_repeats_heads",
+     .offset = AT(stack.ring_repeats_heads),
+     .help =
+         "keys and values are repeated for every query head before they travel a ring"},
     FIGURE(interference_frac, "interference", 0, 1,
            "of the shorter of two overlapping, lost"),
     FIGURE(optimizer_bytes, "optimizer_bytes", 0, 200,

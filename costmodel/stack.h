@@ -65,6 +65,10 @@ typedef struct ms_stack {
     ms_coefficient
         ring_overlap_frac; /* share of a ring attention's transfer that can hide behind the attention of its step */
     ms_coefficient
+        ring_gradient_bytes; /* per element, of gradients of keys and values that travel around a ring; 0: as they are stored */
+    bool
+        ring_repeats_heads; /* keys and values are repeated for every query head before they travel */
+    ms_coefficient
         interference_frac; /* phi: share of the shorter of compute and overlapped communication that is lost */
     ms_coefficient optimizer_bytes; /* HBM traffic of the optimizer per owned parameter */
     ms_coefficient

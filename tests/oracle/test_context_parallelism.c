@@ -87,6 +87,27 @@ static void windows_of_a_ring_are_the_steps_beside_it(void **state)
     }
 }
 
+/* PyTorch with repeated heads: blocks of 32 heads where the model has 8, their gradients in fp32, merged as many times. */
+static void repeated_heads_travel_and_are_merged(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_program_key key = key_over(MS_CP_RING, 2);
+    key.ring_repeats_heads = true;
+    key.ring_gradient_bytes = 4;
+    const ms_program *layer = make(cx, model_named(cx, "8b"), key, 1);
+    const ms_node *gradient = attention_of(layer, MS_OP_ATTENTION_GRAD);
+    double rows = SEQUENCE / CP * 128.0, heads = 32.0 / 2.0;
+    double block = 2.0 * 2.0 * rows * heads, bytes = 0.0;
+    ms_ring_transfer t[MS_MAX_RING_TRANSFERS];
+    for (int i = ms_ring_transfers(layer, gradient, t) - 1; i >= 0; i--)
+        bytes += t[i].count * t[i].size_bytes;
+    ASSERT_NEAR(bytes, (CP - 1.0) * block + CP * 2.0 * block, 1e-12);
+    ASSERT_NEAR(ms_ring_merge_bytes(layer, gradient),
+                10.0 * (CP - 1.0) * rows * 3.0 * heads, 1e-12);
+    ASSERT_NEAR(ms_ring_buffer_bytes(layer, gradient), (2.0 + 2.0) * block, 1e-12);
+}
+
 /* Ulysses: all-to-alls of queries, keys, values and results forward, of their gradients backward; a rank holds 1/c of each, so the
  * volume falls as ranks are added, while that of gathered keys and values does not. */
 static void heads_for_sequence_takes_four_all_to_alls_each_way(void **state)
@@ -170,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_moves_its_blocks_around),
+        cmocka_unit_test(repeated_heads_travel_and_are_merged),
         cmocka_unit_test(windows_of_a_ring_are_the_steps_beside_it),
         cmocka_unit_test(heads_for_sequence_takes_four_all_to_alls_each_way),
         cmocka_unit_test(every_method_does_the_same_products),
