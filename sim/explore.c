@@ -52,11 +52,11 @@ static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtua
     return refusal == MS_LEGAL;
 }
 
-/* Calls back for every schedule that the plan's mesh and batch allow, with the default split made. */
+/* Calls back for every schedule that the plan's mesh and batch allow. */
 static void visit_schedules(ms_explore_level *l, schedule_visitor visit, void *payload)
 {
     const ms_space *space = l->explorer->space;
-    ms_workload *workload = l->explorer->workload;
+    const ms_workload *workload = l->explorer->workload;
     long pp = l->plan.size[MS_PP], most = workload->model->num_layers / pp;
     most = most < space->max_virtual_stages ? most : space->max_virtual_stages;
     for (int kind = 0; kind < MS_CUSTOM; kind++) {
@@ -68,11 +68,59 @@ static void visit_schedules(ms_explore_level *l, schedule_visitor visit, void *p
                 return;
             if (!set_schedule(l, (ms_schedule_kind)kind, v))
                 continue;
-            l->shape = ms_workload_shape(workload, l->bills, &l->plan);
-            l->split = ms_workload_split(workload, l->bills, &l->shape);
             visit(l, payload);
         }
     }
+}
+
+/* Of the schedule that was set, with the default split. */
+static void make_shape(ms_explore_level *l)
+{
+    ms_workload *workload = l->explorer->workload;
+    l->shape = ms_workload_shape(workload, l->bills, &l->plan);
+    l->split = ms_workload_split(workload, l->bills, &l->shape);
+}
+
+/* ---- bounds that meshes share ---- */
+
+static unsigned long long bound_key(const ms_plan *plan)
+{
+    unsigned long long key = (unsigned long long)plan->microbatch;
+    key = key << 2 | (unsigned long long)plan->cp_method;
+    key = key << 1 | plan->sequence_parallel;
+    key = key << 1 | plan->async_tp;
+    key = key << 8 | (unsigned long long)plan->schedule;
+    return key << 16 | (unsigned long long)plan->virtual_stages;
+}
+
+static void note_bound(ms_explorer *explorer, const ms_plan *plan, double bound_s)
+{
+    ms_schedule_bounds *noted = explorer->noted;
+    if (noted == NULL)
+        return;
+    if (noted->num == noted->capacity) {
+        int more = noted->capacity > 0 ? 2 * noted->capacity : 256;
+        ms_schedule_bound *of = MS_NEW_ARRAY(explorer->scratch, more, ms_schedule_bound);
+        if (noted->num > 0)
+            memcpy(of, noted->of, (size_t)noted->num * sizeof *of);
+        noted->of = of;
+        noted->capacity = more;
+    }
+    noted->of[noted->num++] = (ms_schedule_bound){bound_key(plan), bound_s};
+}
+
+/* NaN: it was not noted. Schedules come in the same order as when they were. */
+static double known_bound_s(ms_explorer *explorer, const ms_plan *plan)
+{
+    const ms_schedule_bounds *known = explorer->known;
+    unsigned long long key = bound_key(plan);
+    for (int i = explorer->num_passed; known != NULL && i < known->num; i++) {
+        if (known->of[i].key != key)
+            continue;
+        explorer->num_passed = i + 1;
+        return known->of[i].bound_s;
+    }
+    return NAN;
 }
 
 /* ---- micro-batches and tensor options ---- */
@@ -185,7 +233,9 @@ typedef struct mesh_bound {
 static void bound_schedule(ms_explore_level *l, void *payload)
 {
     mesh_bound *bound = payload;
+    make_shape(l);
     double bound_s = ms_explore_relaxed_bound_s(l, &bound->ideal, &bound->priced);
+    note_bound(l->explorer, &l->plan, bound_s);
     if (bound_s < bound->least_s) {
         bound->least_s = bound_s;
         bound->least = l->plan;
@@ -216,6 +266,8 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
     ms_counts counts =
         explorer->counts; /* refusals are counted when the mesh is explored */
     bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
+    if (explorer->noted != NULL)
+        explorer->noted->num = 0;
     visit_batches(&l, bound_batch, &bound);
     explorer->counts = counts;
     if (least != NULL)
@@ -238,8 +290,7 @@ double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
         l.plan.async_tp = like->async_tp;
         if (set_schedule(&l, like->schedule, like->virtual_stages)) {
             ms_links links = ms_links_make(workload, &l.plan);
-            l.shape = ms_workload_shape(workload, l.bills, &l.plan);
-            l.split = ms_workload_split(workload, l.bills, &l.shape);
+            make_shape(&l);
             l.lists = ms_live_cached(explorer->schedules, &l.shape);
             ms_explore_open(&l, &links, &priced);
             estimate_s = ms_explore_least_sharded_s(&l);
@@ -260,6 +311,7 @@ typedef struct mesh_count {
 static void count_schedule(ms_explore_level *l, void *payload)
 {
     mesh_count *count = payload;
+    make_shape(l);
     l->pipeline.shards = ms_shard_sizes_of(count->links);
     count->num_plans += count->num_orders * ms_explore_count_states(l);
 }
@@ -309,16 +361,25 @@ static const ms_rank_live *live_of_runs(ms_explore_level *l)
     return of_run;
 }
 
-/* Whether the schedule may hold a plan that is wanted. */
+/* Whether the schedule may hold a plan that is wanted. The noted bound was made without lists: it is never above the one with them, which is made where it
+ * does not decide, with the shape. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
-    if (explorer->watch == NULL && ms_explore_beats_none(explorer))
+    bool beats_none = explorer->watch == NULL && ms_explore_beats_none(explorer);
+    double bound_s = beats_none ? (double)NAN : known_bound_s(explorer, &l->plan);
+    bool beaten = ms_explore_is_beaten(explorer, bound_s); /* NaN: no */
+    if (!beaten) {
+        make_shape(l);
+        l->lists = ms_live_cached(explorer->schedules, &l->shape);
+    }
+    if (beats_none)
         return true;
-    double bound_s = ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
+    if (!beaten)
+        bound_s = ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
     if (explorer->watch != NULL)
         ms_watch_schedule(l, bound_s);
-    bool beaten = ms_explore_is_beaten(explorer, bound_s);
+    beaten = ms_explore_is_beaten(explorer, bound_s);
     explorer->counts.over_bound += beaten;
     return !beaten;
 }
@@ -345,9 +406,12 @@ static void explore_schedule(ms_explore_level *l, void *payload)
     mesh_links *links = payload;
     ms_explorer *explorer = l->explorer;
     bool everything = explorer->exhaustive || explorer->bounds_only;
-    l->lists = ms_live_cached(explorer->schedules, &l->shape);
-    if (!everything && !is_open(l, links))
+    if (everything) {
+        make_shape(l);
+        l->lists = ms_live_cached(explorer->schedules, &l->shape);
+    } else if (!is_open(l, links)) {
         return;
+    }
     ms_arena_mark mark = ms_arena_save(explorer->scratch);
     l->live = live_of_runs(l);
     if (everything || explorer->watch != NULL) {
@@ -392,7 +456,7 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
         links.of_order[i] = ms_links_make(workload, &l->plan);
     }
     memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
-    explorer->num_found = 0;
+    explorer->num_found = explorer->num_passed = 0;
     explorer->threshold_s = threshold_s;
     visit_batches(l, explore_batch, &links);
     ms_arena_rewind(explorer->scratch, mark);

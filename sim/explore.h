@@ -45,6 +45,17 @@ typedef struct ms_watch {
 } ms_watch;
 void ms_watch_start(ms_watch *watch, const ms_plan *plan);
 
+/* Bounds of the schedules of a mesh, in the order in which they are visited. Meshes whose bounds are alike have the same. */
+typedef struct ms_schedule_bound {
+    unsigned long long key; /* micro-batch and options that the bound depends on */
+    double bound_s;
+} ms_schedule_bound;
+
+typedef struct ms_schedule_bounds {
+    int num, capacity;
+    ms_schedule_bound *of; /* (capacity), in the explorer's scratch while it fills them */
+} ms_schedule_bounds;
+
 /* One per thread. */
 typedef struct ms_explorer {
     ms_workload *workload;
@@ -56,6 +67,11 @@ typedef struct ms_explorer {
     const volatile int
         *interrupted; /* set by a signal: leave the mesh unfinished; NULL: never */
     ms_watch *watch;  /* NULL: no plan is followed */
+    ms_schedule_bounds
+        *noted; /* ms_explore_bound_s writes the bounds of all schedules there; NULL: not wanted */
+    const ms_schedule_bounds
+        *known; /* noted for the mesh at work, or one alike; NULL: bounds are computed */
+    int num_passed; /* of the known ones */
     ms_counts counts;
     /* the mesh at work: its best plans, fastest first; of equal ones the one found first */
     int num_found, capacity;

@@ -13,6 +13,7 @@ typedef struct task {
     double bound_s;
     double estimate_s; /* meshes are explored in this order */
     int index;         /* in the order of enumeration: the canonical key of ties */
+    const ms_schedule_bounds *bounds; /* of its class; NULL: not made */
 } task;
 
 /* Tasks whose meshes have the same bound. */
@@ -31,6 +32,7 @@ typedef struct shared {
     ms_workload *workload;
     const ms_space *space;
     const ms_search_options *options;
+    ms_arena *arena; /* under the lock */
     task *tasks;
     int num_tasks, next, num_items;
     task_class *classes;
@@ -138,12 +140,26 @@ static ms_explorer open_explorer(shared *s)
     return x;
 }
 
-static void bound_class(const shared *s, ms_explorer *x, const task_class *c)
+static const ms_schedule_bounds *keep_bounds(shared *s, const ms_schedule_bounds *noted)
+{
+    pthread_mutex_lock(&s->lock);
+    ms_schedule_bounds *kept = MS_NEW(s->arena, ms_schedule_bounds);
+    kept->of = MS_NEW_ARRAY(s->arena, noted->num, ms_schedule_bound);
+    pthread_mutex_unlock(&s->lock);
+    kept->num = kept->capacity = noted->num;
+    if (noted->num > 0)
+        memcpy(kept->of, noted->of, (size_t)noted->num * sizeof *kept->of);
+    return kept;
+}
+
+static void bound_class(shared *s, ms_explorer *x, const task_class *c)
 {
     ms_plan least;
     task *tasks = &s->tasks[c->first];
     double bound_s = ms_explore_bound_s(x, &tasks[0].mesh, &least);
+    const ms_schedule_bounds *bounds = keep_bounds(s, x->noted);
     for (int i = 0; i < c->num; i++) {
+        tasks[i].bounds = bounds;
         tasks[i].bound_s = tasks[i].estimate_s = bound_s;
         if (isfinite(bound_s) && !interrupted(s))
             tasks[i].estimate_s =
@@ -155,6 +171,8 @@ static void *bound_meshes(void *payload)
 {
     shared *s = payload;
     ms_explorer x = open_explorer(s);
+    ms_schedule_bounds noted = {0};
+    x.noted = &noted;
     for (int i = take_index(s); i >= 0 && !interrupted(s); i = take_index(s))
         bound_class(s, &x, &s->classes[i]);
     ms_explorer_close(&x);
@@ -198,6 +216,7 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
         return;
     }
     x->least_device_bytes = INFINITY;
+    x->known = t->bounds;
     ms_explore_mesh(x, &t->mesh, threshold_s);
     if (x->num_found > 0)
         ms_log("search", "mesh %d: bound %.6g s, best %.6g s", t->index, t->bound_s,
@@ -282,7 +301,7 @@ static void make_tasks(shared *s, ms_arena *arena)
         ms_space_meshes(s->space, s->workload->model, arena, &meshes, s->counts.refused);
     s->tasks = MS_NEW_ARRAY(arena, s->num_tasks, task);
     for (int i = 0; i < s->num_tasks; i++)
-        s->tasks[i] = (task){meshes[i], 0.0, 0.0, i};
+        s->tasks[i] = (task){.mesh = meshes[i], .index = i};
 }
 
 static void report(const shared *s, ms_search_result *out)
@@ -313,6 +332,7 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
         (leaders){MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
                   MS_NEW_ARRAY(cx->arena, options->num_best, int), 0, options->num_best};
     pthread_mutex_init(&s.lock, NULL);
+    s.arena = cx->arena;
     make_tasks(&s, cx->arena);
     if (!options->exhaustive && !options->bounds_only) {
         make_classes(&s, cx->arena);
