@@ -19,9 +19,8 @@ static double copies_of_heads(const ms_program *program, const ms_node *node)
 
 static double key_value_bytes(const ms_program *program, const ms_node *node)
 {
-    return copies_of_heads(program, node) *
-           (ms_tensor_local_bytes(program, node->in[1]) +
-            ms_tensor_local_bytes(program, node->in[2]));
+    return copies_of_heads(program, node) * (ms_tensor_local_bytes(program, node->in[1]) +
+                                             ms_tensor_local_bytes(program, node->in[2]));
 }
 
 static double gradient_bytes_of(const ms_program *program, int gradient)
@@ -111,11 +110,12 @@ double ms_ring_merge_bytes(const ms_program *program, const ms_node *node)
         return 0.0;
     double bytes = 0.0;
     int num_merged = node->op == MS_OP_ATTENTION ? 1 : node->num_out;
-    for (int i = 0; i < num_merged; i++)
+    for (int i = 0; i < num_merged; i++) {
         bytes +=
             (i == 0 ? 1.0 : copies_of_heads(program, node)) *
             (ms_tensor_local_bytes(program, node->out[i]) +
              2.0 * ACCUMULATOR_BYTES * ms_tensor_local_elements(program, node->out[i]));
+    }
     return bytes * (double)(program->mesh_size[MS_DENSE_MESH][CP_AXIS] - 1);
 }
 

@@ -67,8 +67,8 @@ typedef struct ms_explorer {
     const volatile int
         *interrupted; /* set by a signal: leave the mesh unfinished; NULL: never */
     ms_watch *watch;  /* NULL: no plan is followed */
-    ms_schedule_bounds
-        *noted; /* ms_explore_bound_s writes the bounds of all schedules there; NULL: not wanted */
+    ms_schedule_bounds *
+        noted; /* ms_explore_bound_s writes the bounds of all schedules there; NULL: not wanted */
     const ms_schedule_bounds
         *known; /* noted for the mesh at work, or one alike; NULL: bounds are computed */
     int num_passed; /* of the known ones */

@@ -157,8 +157,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
         .cp_unbalanced = key->cp_unbalanced,
         .cp_method = key->cp_method,
         .ring_repeats_heads = workload->stack->ring_repeats_heads,
-        .ring_gradient_bytes =
-            (unsigned char)workload->stack->ring_gradient_bytes.value,
+        .ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value,
         .attention_fused = workload->pricer.attention_fused,
         .regather = workload->stack->regather,
         .holds_gathers = key->holds_gathers,
