@@ -14,7 +14,6 @@ typedef struct device_rule {
     const char *name; /* in configs/clusters/; NULL: there is none */
 } device_rule;
 
-/* Instances of clouds stand for their devices: AWS p4d, p4de, p5, p5e, p5en, p6, trn1, trn2; Google Cloud a2, a3, a4 (machine types). */
 static const device_rule device_rules[] = {
     {"tpu v3", 0, NULL, "tpu-v3"},
     {"tpu v4", 0, NULL, "tpu-v4"},
@@ -39,13 +38,13 @@ static const device_rule device_rules[] = {
     {"b200", 0, "efa", "b200-efa"},
     {"b200", 0, NULL, "hgx-b200"},
     {"b100", 0, NULL, NULL},
-    {"h200", 0, "nvl", "h200-nvl"},
+    {"h200 nvl", 0, NULL, "h200-nvl"},
     {"h200", 0, "efa", "h200-efa"},
     {"h200", 0, "roce", "h200-roce"},
     {"h200", 0, NULL, "hgx-h200"},
     {"h800", 0, "pcie", "h800-pcie"},
     {"h800", 0, NULL, "hgx-h800"},
-    {"h100", 0, "nvl9", "h100-nvl"},
+    {"h100 nvl", 0, NULL, "h100-nvl"},
     {"h100", 0, "pcie", "h100-pcie"},
     {"h100", 94, NULL, "h100-nvl"},
     {"h100", 96, NULL, "h100-96g-500w"},
@@ -113,10 +112,6 @@ static const device_rule device_rules[] = {
     {"5090", 0, NULL, "pcie-rtx5090"},
     {"gaudi 2", 0, NULL, "gaudi2"},
     {"gaudi 3", 0, NULL, "gaudi3"},
-    {"trainium 2", 0, NULL, "trn2"},
-    {"trn2", 0, NULL, "trn2"},
-    {"trainium 1", 0, NULL, "trn1"},
-    {"trn1", 0, NULL, "trn1"},
     {"ascend 910b", 0, NULL, "ascend-910b"},
     {"atlas 800t a2", 0, NULL, "ascend-910b"},
     {NULL, 0, NULL, NULL},
