@@ -317,7 +317,10 @@ bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engin
 demo: $(PROGRAM) ## search a plan for this machine's cores, run it, calibrate, predict again
 	@docs/demo.sh $(PROGRAM)
 
-.PHONY: docs
+.PHONY: docs names
+names: ## docs/names.md, from the tables of names that published runs use
+	@docs/names.sh >docs/names.md
+
 docs: $(PROGRAM) ## commands shown in README.md, run again
 	@docs/refresh.sh README.md
 

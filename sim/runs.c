@@ -236,6 +236,9 @@ static const char *find_device(row_reader *r)
 {
     ms_published_run *run = r->run;
     const char *name = ms_run_cluster_name(r->cx->arena, r->cells);
+    if (ms_run_mixes_devices(r->cx->arena, r->cells))
+        return ms_arena_printf(r->cx->arena, "device: several kinds in \"%.40s\"",
+                               r->cells->gpu_type);
     if (name == NULL)
         return ms_arena_printf(r->cx->arena, "device: no configuration for \"%.40s\"",
                                r->cells->gpu_type);
@@ -325,9 +328,7 @@ static const char *check_plan(row_reader *r)
 /* NULL, or why the row cannot be predicted. */
 static const char *resolve(row_reader *r)
 {
-    const ms_known_model *known =
-        ms_known_model_find(r->cx->arena, r->cells->model, r->cells->gated_ffn != 0);
-    const char *reason = known->unsupported;
+    const char *reason = ms_run_model_unsupported(r->cx, r->store, r->cells);
     if (reason == NULL)
         reason = find_device(r);
     if (reason == NULL)
@@ -380,7 +381,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     const char *stack = ms_run_stack_name(cx->arena, cells);
     ms_run_layout_fill(
         &filled, stack != NULL ? ms_run_store_stack(cx, store, stack) : NULL, &r.notes);
-    run->reason = ms_run_gap(cx->arena, &filled);
+    run->reason = ms_run_gap(cx, store, &filled);
     if (run->reason == NULL)
         run->fault = ms_run_contradiction(cx->arena, &filled);
     if (run->fault != NULL)

@@ -91,7 +91,7 @@ static bool is_interleaved(const char *plain)
 {
     return (strstr(plain, "interleav") != NULL && strstr(plain, "noninterleav") == NULL &&
             strstr(plain, "zb") == NULL && strstr(plain, "zero") == NULL) ||
-           strncmp(plain, "vpp", 3) == 0 || strncmp(plain, "1f1bi", 5) == 0 ||
+           strncmp(plain, "vp", 2) == 0 || strncmp(plain, "1f1bi", 5) == 0 ||
            strstr(plain, "virtual") != NULL || is_number(plain);
 }
 
@@ -139,7 +139,9 @@ static const struct {
     {"w/o", MS_RECOMPUTE_NONE},
     {"disable", MS_RECOMPUTE_NONE},
     {"false", MS_RECOMPUTE_NONE},
+    {"n", MS_RECOMPUTE_NONE},
     {"perop", MS_RECOMPUTE_PER_OP},
+    {"sac", MS_RECOMPUTE_PER_OP},
     {"select", MS_RECOMPUTE_SELECTIVE},
     {"core", MS_RECOMPUTE_SELECTIVE},
     {"attn", MS_RECOMPUTE_SELECTIVE},
@@ -157,6 +159,11 @@ static const struct {
     {"on", MS_RECOMPUTE_FULL},
     {"1", MS_RECOMPUTE_FULL},
     {"ac", MS_RECOMPUTE_FULL},
+    {"gc", MS_RECOMPUTE_FULL},
+    {"y", MS_RECOMPUTE_FULL},
+    {"all", MS_RECOMPUTE_FULL},
+    {"enable", MS_RECOMPUTE_FULL},
+    {"recomput", MS_RECOMPUTE_FULL},
     {"off", MS_RECOMPUTE_NONE},
     {"0", MS_RECOMPUTE_NONE},
 };

@@ -1,4 +1,4 @@
-/* Names that publications use for devices, networks, frameworks and precisions, as tables of substrings; the first rule that
+/* Names that publications use for frameworks and precisions, as tables of substrings; the first rule that
  * matches holds. Texts are compared in lower case without ' ', '-' and '_'. */
 #include "sim/runs_priv.h"
 
@@ -21,118 +21,6 @@ const char *ms_plain_text(ms_arena *arena, const char *text)
 static bool has_part(const char *text, const char *part)
 {
     return part == NULL || strstr(text, part) != NULL;
-}
-
-/* ---- devices ---- */
-
-/* A cluster by parts of the device's name, or of the device's and the network's; a NULL part matches everything. */
-typedef struct device_rule {
-    const char *part, *other_part;
-    const char *name; /* in configs/clusters/; NULL: there is none */
-} device_rule;
-
-static const device_rule device_rules[] = {
-    {"tpuv5p", NULL, "tpu-v5p"},
-    {"tpuv5e", NULL, "tpu-v5e"},
-    {"tpuv5lite", NULL, "tpu-v5e"},
-    {"tpuv6e", NULL, "tpu-v6e"},
-    {"trillium", NULL, "tpu-v6e"},
-    {"tpuv4", NULL, "tpu-v4"},
-    {"v5p", NULL, "tpu-v5p"},
-    {"v5e", NULL, "tpu-v5e"},
-    {"v6e", NULL, "tpu-v6e"},
-    {"tpu", NULL, NULL},
-    {"gb300", NULL, "gb300-nvl72"},
-    {"gb200", NULL, "gb200-nvl72"},
-    {"gh200", NULL, "gh200"},
-    {"b300", NULL, "hgx-b300"},
-    {"b200", NULL, "hgx-b200"},
-    {"b100", NULL, NULL},
-    {"h200nvl", NULL, NULL},
-    {"h100nvl", NULL, NULL},
-    {"h200", NULL, "hgx-h200"},
-    {"h800", NULL, "hgx-h800"},
-    {"h100", "96gb", "h100-96g-500w"},
-    {"h100", "pcie", "h100-pcie"},
-    {"h100", "efa", "h100-efa"},
-    {"h100", "tcpxo", "h100-tcpxo"},
-    {"h100", "tcpx", "h100-tcpx"},
-    {"h100", NULL, "hgx-h100"},
-    {"h20", NULL, "hgx-h20"},
-    {"a800", NULL, "hgx-a800-80g"},
-    {"a100", "pcie", "a100-pcie-80g"},
-    {"a100", "40g", "hgx-a100-40g"},
-    {"a100", "efa", "a100-efa"},
-    {"a100", NULL, "hgx-a100-80g"},
-    {"mi355", NULL, "mi355x"},
-    {"mi325", NULL, "mi325x"},
-    {"mi300a", NULL, NULL},
-    {"mi300", NULL, "mi300x"},
-    {"mi250", NULL, "mi250x"},
-    {"v100", NULL, "hgx-v100"},
-    {"l40s", NULL, "pcie-l40s"},
-    {"rtxpro6000", NULL, "pcie-rtx-pro-6000"},
-    {"4090", NULL, "pcie-rtx4090"},
-    {NULL, NULL, NULL},
-};
-
-/* What may follow a device's name without a space. */
-static const char *const device_endings[] = {"sxm", "pcie", "pod", "16g", "32g",
-                                             "40g", "64g",  "80g", "96g", NULL};
-
-static bool ends_device(const char *part, const char *rest)
-{
-    if (!isalnum((unsigned char)*rest))
-        return true;
-    if (rest[0] == 'x' && isdigit((unsigned char)rest[1])) /* H100x8 */
-        return true;
-    if (strncmp(part, "mi", 2) == 0 && rest[0] == 'x')
-        return !isalnum((unsigned char)rest[1]);
-    if (strncmp(part, "gb", 2) == 0 && strncmp(rest, "nvl", 3) == 0)
-        return true;
-    for (const char *const *ending = device_endings; *ending != NULL; ending++)
-        if (strncmp(rest, *ending, strlen(*ending)) == 0)
-            return true;
-    return false;
-}
-
-/* Whether the text, in lower case, names the device: the part with any ' ', '-', '_' in it, and no letter or digit right behind it that makes it another's name (A100X,
- * H1000). */
-static bool names_device(const char *text, const char *part)
-{
-    for (; *text != '\0'; text++) {
-        const char *at = text, *want = part;
-        while (*want != '\0' && *at != '\0') {
-            if (*at == *want)
-                want++;
-            else if (at == text || strchr(" -_", *at) == NULL)
-                break;
-            at++;
-        }
-        if (*want == '\0' && ends_device(part, at))
-            return true;
-    }
-    return false;
-}
-
-static const char *lower_text(ms_arena *arena, const char *text)
-{
-    char *out = ms_arena_strdup(arena, text == NULL ? "" : text);
-    for (char *at = out; *at != '\0'; at++)
-        *at = (char)tolower((unsigned char)*at);
-    return out;
-}
-
-const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells)
-{
-    const char *text = lower_text(arena, cells->gpu_type);
-    const char *device = ms_plain_text(arena, cells->gpu_type);
-    const char *network = ms_plain_text(arena, cells->network);
-    for (const device_rule *rule = device_rules; rule->part != NULL; rule++)
-        if (names_device(text, rule->part) &&
-            (has_part(device, rule->other_part) || has_part(network, rule->other_part)))
-            return rule->name;
-    return NULL;
 }
 
 /* ---- frameworks ---- */
@@ -252,8 +140,7 @@ bool ms_run_is_before(const ms_run_cells *cells, long month)
     return own > 0 && own < month;
 }
 
-/* Whether a word of the text begins with the name, whatever its spaces and hyphens: "Meta", not "same table". */
-static bool names(ms_arena *arena, const char *text, const char *name)
+bool ms_begins_word(ms_arena *arena, const char *text, const char *name)
 {
     for (const char *at = text; at != NULL && *at != '\0'; at++) {
         bool inside = at > text && isalnum((unsigned char)at[-1]);
@@ -276,7 +163,7 @@ static bool has_flag(ms_arena *arena, const ms_run_cells *cells, const char *fla
             return true;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         if (strcmp(flag, works[i]) == 0)
-            return names(arena, cells->source, flag);
+            return ms_begins_word(arena, cells->source, flag);
     return false;
 }
 
@@ -285,7 +172,7 @@ static const stack_rule *match_stack(ms_arena *arena, const ms_run_cells *cells,
 {
     for (const stack_rule *rule = stack_rules; rule->part != NULL; rule++) {
         bool in_time = rule->before == 0 || ms_run_is_before(cells, rule->before);
-        if (in_time && names(arena, name, rule->part) &&
+        if (in_time && ms_begins_word(arena, name, rule->part) &&
             has_flag(arena, cells, rule->flag))
             return rule;
     }

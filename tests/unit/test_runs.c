@@ -287,6 +287,13 @@ static void devices_are_known_whatever_their_spelling(void **state)
         {"MI325X", "mi325x", "bf16"},
         {"AMD Instinct MI355X", "mi355x", "mxfp8"},
         {"V100", "hgx-v100", "fp16"},
+        {"H200 NVLink", "hgx-h200", "bf16"},
+        {"H200 NVL", "h200-nvl", "bf16"},
+        {"H100 NVL 94GB", "h100-nvl", "bf16"},
+        {"8xH100 SXM5 80GB", "hgx-h100", "bf16"},
+        {"DGX A100 640GB", "hgx-a100-80g", "bf16"},
+        {"AWS p4de.24xlarge", "a100-80g-efa", "bf16"},
+        {"a3-megagpu-8g", "h100-tcpxo", "bf16"},
         {"V100", "hgx-v100", ""},
         {"L40S", "pcie-l40s", "bf16-mixed"},
         {"RTX PRO 6000 Blackwell", "pcie-rtx-pro-6000", "bf16"},
@@ -304,8 +311,10 @@ static void devices_are_known_whatever_their_spelling(void **state)
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_TEXT(run.plan.cluster, known[i].cluster);
     }
-    ASSERT_TEXT(device_row(cx, "Gaudi 2", "", "bf16").reason,
-                "device: no configuration for \"Gaudi 2\"");
+    ASSERT_TEXT(device_row(cx, "Trainium 2", "", "bf16").reason,
+                "device: no configuration for \"Trainium 2\"");
+    ASSERT_TEXT(device_row(cx, "A100 / H100", "", "bf16").reason,
+                "device: several kinds in \"A100 / H100\"");
     ASSERT_TEXT(device_row(cx, "V100", "", "fp8").reason,
                 "precision: the device has no coefficients for it");
 }

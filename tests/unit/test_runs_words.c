@@ -60,6 +60,9 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
         {"selective", MS_RECOMPUTE_SELECTIVE},
         {"core_attn", MS_RECOMPUTE_SELECTIVE},
         {"mla_up_proj mlp", MS_RECOMPUTE_SELECTIVE},
+        {"enabled", MS_RECOMPUTE_FULL},
+        {"activation recomputation", MS_RECOMPUTE_FULL},
+        {"SAC", MS_RECOMPUTE_PER_OP},
         {"half", MS_RECOMPUTE_NONE}, /* not known: Megatron-LM's habit */
     };
     ms_ctx *cx = test_cx();
