@@ -172,6 +172,20 @@ ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets, int
     return status;
 }
 
+ms_status ms_args_check_listing(ms_ctx *cx, const ms_args *args, const ms_option_set *own)
+{
+    const ms_command *command = args->command;
+    const char *given = ms_options_given(own, "");
+    if (given == NULL)
+        return MS_OK;
+    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                               "%s is given, but not the %s that it is about", given,
+                               command->name);
+    ms_hint(cx, "for example: %s; without options, \"meshsim %s\" lists the names",
+            command->example, command->name);
+    return status;
+}
+
 ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
                               const char *const *names, int num_names)
 {
