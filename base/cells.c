@@ -46,10 +46,11 @@ static int find_column(ms_ctx *cx, ms_loc loc, const ms_csv_row *header, const c
 static bool has_any_column(const ms_csv_row *header, const ms_cell_rule *rules,
                            int num_rules)
 {
-    for (int i = 0; i < num_rules; i++)
+    for (int i = 0; i < num_rules; i++) {
         for (int j = 0; j < header->num_cells; j++)
             if (strcmp(header->cells[j], rules[i].name) == 0)
                 return true;
+    }
     return false;
 }
 

@@ -133,7 +133,7 @@ static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jva
     return fail_unknown(cx, object, key, fields);
 }
 
-/* A file of another kind lacks most of what a table asks for: one message instead of one a key. */
+/* A file of another kind lacks most of what must be in it: one message instead of one a key. */
 static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
 {
     int num_required = 0, num_missing = 0;
@@ -147,6 +147,9 @@ static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
         num_missing += !ms_json_member(cx, object, field->key, &value);
     }
     if (num_missing < 3 || 2 * num_missing <= num_required)
+        return MS_OK;
+    const char *path = ms_json_loc(cx, object).path;
+    if (path != NULL && path[0] != '\0') /* a part of a file */
         return MS_OK;
     ms_json_fail(cx, object, "%d of %d fields that must be here are missing", num_missing,
                  num_required);
