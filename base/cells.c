@@ -64,11 +64,12 @@ ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
         .rules = rules, .num_rules = num_rules, .num_columns = header->num_cells};
     if (header->fault != NULL)
         return ms_fail(cx, MS_EINPUT, loc, "malformed header: %s", header->fault);
-    if (!has_any_column(header, rules, num_rules))
+    if (!has_any_column(header, rules, num_rules)) {
         return ms_fail(cx, MS_EINPUT, loc,
                        "the header has none of the %d columns of such a table, from "
                        "\"%s\" to \"%s\"",
                        num_rules, rules[0].name, rules[num_rules - 1].name);
+    }
     for (int i = 0; i < num_rules; i++) {
         out->place[i] = find_column(cx, loc, header, rules[i].name);
         if (out->place[i] >= 0 || rules[i].kind == MS_CELL_OPTIONAL_COUNT)
