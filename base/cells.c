@@ -43,6 +43,17 @@ static int find_column(ms_ctx *cx, ms_loc loc, const ms_csv_row *header, const c
     return place;
 }
 
+static bool has_any_column(const ms_csv_row *header, const ms_cell_rule *rules,
+                           int num_rules)
+{
+    for (int i = 0; i < num_rules; i++) {
+        for (int j = 0; j < header->num_cells; j++)
+            if (strcmp(header->cells[j], rules[i].name) == 0)
+                return true;
+    }
+    return false;
+}
+
 ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
                         const ms_cell_rule *rules, int num_rules, ms_cell_columns *out)
 {
@@ -53,6 +64,12 @@ ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
         .rules = rules, .num_rules = num_rules, .num_columns = header->num_cells};
     if (header->fault != NULL)
         return ms_fail(cx, MS_EINPUT, loc, "malformed header: %s", header->fault);
+    if (!has_any_column(header, rules, num_rules)) {
+        return ms_fail(cx, MS_EINPUT, loc,
+                       "the header has none of the %d columns of such a table, from "
+                       "\"%s\" to \"%s\"",
+                       num_rules, rules[0].name, rules[num_rules - 1].name);
+    }
     for (int i = 0; i < num_rules; i++) {
         out->place[i] = find_column(cx, loc, header, rules[i].name);
         if (out->place[i] >= 0 || rules[i].kind == MS_CELL_OPTIONAL_COUNT)

@@ -26,7 +26,12 @@ static const char *format_text(ms_arena *arena, const char *format, va_list args
 
 static const char *copy_or_null(ms_arena *arena, const char *text)
 {
-    return text == NULL ? NULL : ms_arena_strdup(arena, text);
+    if (text == NULL)
+        return NULL;
+    size_t length = strlen(text);
+    return length < MESSAGE_BYTES
+               ? ms_arena_strdup(arena, text)
+               : ms_arena_printf(arena, "%.*s...", MESSAGE_BYTES - 4, text);
 }
 
 ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)

@@ -247,7 +247,7 @@ ms_status ms_json_load(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *roo
 {
     *doc = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
-    const char *name = is_stdin ? "<stdin>" : path;
+    const char *name = is_stdin ? "standard input" : path;
     FILE *file = is_stdin ? stdin : fopen(path, "rb");
     if (file == NULL)
         return ms_fail(cx, MS_EIO, (ms_loc){.file = name}, "cannot be opened: %s",

@@ -133,10 +133,35 @@ static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jva
     return fail_unknown(cx, object, key, fields);
 }
 
+/* A file of another kind lacks most of what must be in it: one message instead of one a key. */
+static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
+{
+    int num_required = 0, num_missing = 0;
+    const char *required = "";
+    for (const ms_field *field = fields; field->kind != MS_FIELD_END; field++) {
+        ms_jval value;
+        if (!field->required)
+            continue;
+        required = ms_arena_printf(cx->arena, "%s%s%s", required,
+                                   num_required++ > 0 ? ", " : "", field->key);
+        num_missing += !ms_json_member(cx, object, field->key, &value);
+    }
+    if (num_missing < 3 || 2 * num_missing <= num_required)
+        return MS_OK;
+    const char *path = ms_json_loc(cx, object).path;
+    if (path != NULL && path[0] != '\0') /* a part of a file */
+        return MS_OK;
+    ms_json_fail(cx, object, "%d of %d fields that must be here are missing", num_missing,
+                 num_required);
+    ms_hint(cx, "is it a file of another kind? these are needed: %s", required);
+    return MS_EINPUT;
+}
+
 ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void *out)
 {
     if (!ms_json_is_object(object))
         return ms_json_fail(cx, object, "an object must stand here");
+    MS_TRY(check_kind(cx, object, fields));
     ms_status status = MS_OK;
     for (const ms_field *field = fields; field->kind != MS_FIELD_END; field++) {
         ms_status field_status = read_or_miss(cx, object, field, out);

@@ -65,6 +65,12 @@ static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
     return NULL;
 }
 
+const char *ms_config_ignored(void)
+{
+    const char *chosen = getenv("MESHSIM_CONFIGS");
+    return chosen != NULL && chosen[0] != '\0' && !is_folder(chosen) ? chosen : NULL;
+}
+
 const char *ms_config_folder(ms_ctx *cx, const char *kind)
 {
     const char *chosen = getenv("MESHSIM_CONFIGS");

@@ -10,6 +10,8 @@
  * $MESHSIM_CONFIGS/<kind>, <program folder>/../configs/<kind>, <program folder>/../share/meshsim/configs/<kind>,
  * the source tree the program was built in. NULL when none exists. */
 const char *ms_config_folder(ms_ctx *cx, const char *kind);
+/* MESHSIM_CONFIGS where it is no folder, so that the others are taken; NULL: it is one, or is not set. */
+const char *ms_config_ignored(void);
 
 /* The file configs/<kind>/<name>.json if it exists, otherwise NULL. `name` with other characters than letters, digits, '.', '-', '_' is refused (NULL). */
 const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name);

@@ -87,14 +87,10 @@ static bool names_a_mesh(const request *r)
            axis_flags_given(r->plan_options);
 }
 
-static bool asks_for_more(const mesh_options *o)
+static ms_status refuse_no_mesh(ms_ctx *cx, const char *given)
 {
-    return o->groups != NULL || o->color != NULL || o->draw || o->orders;
-}
-
-static ms_status refuse_no_mesh(ms_ctx *cx)
-{
-    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE, "no mesh is given");
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but no mesh", given);
     ms_hint(cx, "--mesh dp=4,tp=8, a plan, or its flags: --gpus 32 --tp 8");
     return status;
 }
@@ -296,10 +292,10 @@ static ms_status compare_orders(request *r, ms_mesh_orders *orders)
 
 /* ---- drawing ---- */
 
-static bool is_svg(const char *path)
+static bool has_ending(const char *path, const char *ending)
 {
-    size_t length = path == NULL ? 0 : strlen(path);
-    return length > 4 && strcmp(path + length - 4, ".svg") == 0;
+    size_t length = path == NULL ? 0 : strlen(path), end = strlen(ending);
+    return length > end && strcmp(path + length - end, ending) == 0;
 }
 
 static ms_status check_size(const request *r, long most, const char *how)
@@ -429,11 +425,16 @@ static void note_idle_options(const request *r, bool draws_text)
 static ms_status write_result(request *r)
 {
     const ms_common_options *common = &r->args->common;
-    bool svg = is_svg(common->output) && !common->json;
+    bool svg = has_ending(common->output, ".svg") && !common->json;
     bool draws = r->options->draw || r->options->color != NULL || svg;
     note_idle_options(r, draws && !svg && !common->json);
     ms_drawing drawing;
     ms_mesh_orders orders;
+    if (draws &&
+        (has_ending(common->output, ".png") || has_ending(common->output, ".pdf")))
+        return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                       "-o is \"%s\", but a mesh is drawn as text, or into FILE.svg",
+                       common->output);
     if (svg && (r->options->orders || r->options->groups != NULL))
         return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                        "-o \"%s\" is a picture, which holds no orders and no groups",
@@ -474,8 +475,12 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args)
                                 args->words.num_words > 0 ? args->words.words[0] : NULL));
     request r = {
         .cx = cx, .args = args, .options = &options, .plan_options = &plan_options};
-    if (!names_a_mesh(&r))
-        return asks_for_more(&options) ? refuse_no_mesh(cx) : write_zoo(&r);
+    if (!names_a_mesh(&r)) {
+        const char *given = ms_options_given(&sets[0], "");
+        if (given == NULL)
+            given = ms_options_given(&sets[1], "");
+        return given != NULL ? refuse_no_mesh(cx, given) : write_zoo(&r);
+    }
     MS_TRY(options.mesh != NULL ? read_mesh(&r) : read_plan(&r));
     r.choices.ep_generation =
         options.ep_generation.given ? (int)options.ep_generation.value : 3;

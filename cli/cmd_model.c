@@ -54,9 +54,12 @@ static ms_status write_names(ms_ctx *cx, const ms_args *args)
 ms_status ms_cmd_model(ms_ctx *cx, ms_args *args)
 {
     model_options options = {0};
-    MS_TRY(ms_args_read(cx, args, &(ms_option_set){"options", model_table, &options}, 1));
+    const ms_option_set set = {"options", model_table, &options};
+    MS_TRY(ms_args_read(cx, args, &set, 1));
     if (args->done)
         return MS_OK;
-    return args->words.num_words > 0 ? write_model(cx, args, &options)
-                                     : write_names(cx, args);
+    if (args->words.num_words > 0)
+        return write_model(cx, args, &options);
+    MS_TRY(ms_args_check_listing(cx, args, &set));
+    return write_names(cx, args);
 }

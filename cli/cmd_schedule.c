@@ -251,12 +251,14 @@ static ms_status write_result(const request *r, const ms_schedule *schedule)
 ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args)
 {
     schedule_options options = {0};
-    MS_TRY(ms_args_read(cx, args, &(ms_option_set){"schedule", schedule_table, &options},
-                        1));
+    const ms_option_set set = {"schedule", schedule_table, &options};
+    MS_TRY(ms_args_read(cx, args, &set, 1));
     if (args->done)
         return MS_OK;
-    if (args->words.num_words == 0)
+    if (args->words.num_words == 0) {
+        MS_TRY(ms_args_check_listing(cx, args, &set));
         return ms_args_write_names(cx, args, "schedules", ms_schedule_names, MS_CUSTOM);
+    }
     request r = {
         .cx = cx, .args = args, .options = &options, .word = args->words.words[0]};
     MS_TRY(read_shape(&r));

@@ -71,7 +71,11 @@ static ms_status simulate(request *r, const ms_plan *plan)
     MS_TRY(ms_simulate_flags_actors(r->cx, r->flags, &r->simulation,
                                     r->prediction.num_stages, &r->report));
     fill_report(r, plan);
-    return MS_OK;
+    if (r->report.from_s < r->simulation.last_end_s)
+        return MS_OK;
+    return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                   "--from is %g ms, but the step ends at %g ms", 1e3 * r->report.from_s,
+                   1e3 * r->simulation.last_end_s);
 }
 
 /* ---- output ---- */

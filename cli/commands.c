@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "base/json.h"
+#include "base/paths.h"
 #include "cli/output.h"
 
 #include <assert.h>
@@ -169,6 +170,24 @@ ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets, int
         ms_hint(cx, "drop one of them");
     }
     cx->verbosity = args->common.quiet ? -1 : args->common.verbose ? 1 : 0;
+    const char *ignored = ms_config_ignored();
+    if (ignored != NULL)
+        ms_note(cx, "MESHSIM_CONFIGS is \"%s\", which is no folder: it has no effect",
+                ignored);
+    return status;
+}
+
+ms_status ms_args_check_listing(ms_ctx *cx, const ms_args *args, const ms_option_set *own)
+{
+    const ms_command *command = args->command;
+    const char *given = ms_options_given(own, "");
+    if (given == NULL)
+        return MS_OK;
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but not the %s that it is about",
+                given, command->name);
+    ms_hint(cx, "for example: %s; without options, \"meshsim %s\" lists the names",
+            command->example, command->name);
     return status;
 }
 

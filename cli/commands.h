@@ -53,6 +53,11 @@ typedef struct ms_args {
 ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
                        int num_sets);
 
+/* For commands that list names when they get no word: MS_EINPUT when an option of the command's
+ * own was given, which is about one of them. */
+ms_status ms_args_check_listing(ms_ctx *cx, const ms_args *args,
+                                const ms_option_set *own);
+
 /* --threads, or one for every processor. */
 int ms_args_threads(const ms_args *args);
 

@@ -159,6 +159,8 @@ static void read_choice(parser *p, const ms_option *option, const char *text,
     const char *nearest = ms_nearest(text, option->choices, num_choices);
     if (nearest != NULL)
         ms_hint(p->cx, "did you mean %s?", nearest);
+    else if (option->find != NULL)
+        ms_hint(p->cx, "%s: %s", option->name, option->help);
 }
 
 static void read_switch(parser *p, const ms_option *option, const char *text,

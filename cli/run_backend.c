@@ -24,10 +24,11 @@ static ms_status refuse_torchrun(ms_ctx *cx, const ms_launch *env)
             "started as rank %ld of %ld (RANK, WORLD_SIZE), but MASTER_ADDR and "
             "MASTER_PORT do not say where ranks meet",
             env->rank, env->size);
-    ms_hint(cx,
-            "set both, or take mpirun -n %ld meshsim run, or meshsim run alone, which "
-            "starts its own ranks",
-            env->size);
+    ms_hint(
+        cx,
+        "set both (a port is below 65536), or take mpirun -n %ld meshsim run, or meshsim run alone, which "
+        "starts its own ranks",
+        env->size);
     return MS_EINPUT;
 }
 

@@ -280,24 +280,28 @@ static ms_status read_constant(ms_ctx *cx, ms_jval at, copied *files,
 static ms_status read_constants(ms_ctx *cx, ms_jval root, copied *files, ms_runs_fit *fit)
 {
     typedef struct file {
-        int measurement;
+        int schema, measurement;
     } file;
-    static const ms_field fields[] = {{.kind = MS_FIELD_ANY, .key = "schema", .help = ""},
-                                      {.kind = MS_FIELD_CHOICE,
-                                       .key = "measurement",
-                                       .offset = offsetof(file, measurement),
-                                       .choices = ms_measurement_names,
-                                       .help = "what they are fitted to"},
-                                      {.kind = MS_FIELD_ANY,
-                                       .key = "constants",
-                                       .required = true,
-                                       .help = "list of constants"},
-                                      {0}};
+    static const char *const schemas[] = {"meshsim.fits/1", NULL};
+    static const ms_field fields[] = {
+        {.kind = MS_FIELD_CHOICE,
+         .key = "schema",
+         .offset = offsetof(file, schema),
+         .choices = schemas,
+         .help = ""},
+        {.kind = MS_FIELD_CHOICE,
+         .key = "measurement",
+         .offset = offsetof(file, measurement),
+         .choices = ms_measurement_names,
+         .help = "what they are fitted to"},
+        {.kind = MS_FIELD_ANY, .key = "constants", .help = "list of constants"},
+        {0}};
     ms_jval list;
-    file read = {MS_MEASURED_STEP};
+    file read = {.measurement = MS_MEASURED_STEP};
+    if (!ms_json_is_object(root) || !ms_json_member(cx, root, "constants", &list))
+        return ms_json_fail(cx, root, "no list of constants: \"constants\" is missing");
     MS_TRY(ms_json_read(cx, root, fields, &read));
     fit->measurement = (ms_measurement)read.measurement;
-    (void)ms_json_member(cx, root, "constants", &list);
     int num = ms_json_is_array(list) ? ms_json_length(list) : 0;
     if (num == 0 || num > MS_MAX_FIT_CONSTANTS)
         return ms_json_fail(cx, list, "\"constants\" is no list of 1 to %d constants",

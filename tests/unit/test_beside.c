@@ -61,12 +61,55 @@ static void collectives_contend_where_a_link_is_too_narrow(void **state)
     ASSERT_NEAR(ms_contended_frac(inside, half), 0, 0);
 }
 
+/* Domains of 8 that send at 100 inside, 20 and then 10 out of them, of which half is reached: a ring of 32 with 4 ranks in each domain sends 31/32 of its
+ * bytes, a quarter of them across. */
+static void a_collective_takes_its_share_of_links(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->cluster =
+        (ms_cluster){.network = "wires",
+                     .num_levels = 3,
+                     .levels = {{.bandwidth_bytes_per_s = 100},
+                                {.bandwidth_bytes_per_s = 20, .oversubscription = 1},
+                                {.bandwidth_bytes_per_s = 40, .oversubscription = 4}}};
+    b->profile.num_networks = 1;
+    b->profile.networks[0] =
+        (ms_network_profile){.name = "wires", .bandwidth_frac.value = 0.5};
+    const ms_span inside = {.size = 8, .per_domain = {8}},
+                  across = {.size = 32, .per_domain = {4}, .tier = 1},
+                  far = {.size = 32, .per_domain = {4}, .tier = 2};
+    const struct {
+        const ms_span *span;
+        ms_collective collective;
+        double size_bytes, seconds, inner_frac, outer_frac;
+    } rows[] = {
+        {&inside, MS_ALL_GATHER, 800, 20, 0.35, 0},
+        {&across, MS_ALL_GATHER, 320, 10, 0.2325, 0.775},
+        {&across, MS_ALL_REDUCE, 320, 20, 0.2325, 0.775},
+        {&far, MS_ALL_GATHER, 320, 40, 0.058125, 0.3875},
+        {&across, MS_ALL_TO_ALL, 320, 70, 30.0 / 7000, 0.4},
+        {&across, MS_ALL_GATHER, 320, 0.1, 1, 1},
+        {&across, MS_ALL_GATHER, 320, 0, 0, 0},
+        {&across, MS_ALL_GATHER, 0, 10, 0, 0},
+        {&(ms_span){.size = 1, .per_domain = {1}}, MS_ALL_GATHER, 800, 10, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ms_link_share got =
+            ms_link_share_of(b->workload, rows[i].span, rows[i].collective,
+                             rows[i].size_bytes, rows[i].seconds);
+        ASSERT_NEAR(got.inner_frac, rows[i].inner_frac, 1e-12);
+        ASSERT_NEAR(got.outer_frac, rows[i].outer_frac, 1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_no_layer_waits_for_does_not_delay_a_backward),
         cmocka_unit_test(work_beside_communication_shares_links),
         cmocka_unit_test(collectives_contend_where_a_link_is_too_narrow),
+        cmocka_unit_test(a_collective_takes_its_share_of_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,6 +212,34 @@ static void a_plan_fits_with_what_its_framework_does_not_count(void **state)
     ASSERT_NEAR(counted.outside_bytes, 0, 0);
 }
 
+/* Six sources with few GPUs and five with many: a plan's step is classed with its own, its peak with one class on any number of GPUs. */
+static void peaks_are_classed_alike_on_any_number_of_gpus(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_error_row rows[11];
+    for (int i = 0; i < 11; i++) {
+        const char *source = ms_arena_printf(b->cx->arena, "source %d", i);
+        double error = i < 6 ? 0.1 : 0.5;
+        rows[i] = (ms_error_row){source, source, "stack", i < 6 ? MS_PEAK_CLASS_GPUS : 64,
+                                 error,  error};
+    }
+    b->stack.name = "another stack";
+    ms_error_spread spread = ms_error_spread_make(b->cx->arena, rows, 11, 2.0);
+    for (long gpus = 8; gpus <= 64; gpus *= 8) {
+        ms_plan plan = make_plan(1, gpus, 1, 4);
+        const ms_workload_parts parts = {&b->model, &b->cluster, &b->profile, &b->stack};
+        ms_workload *workload;
+        ms_prediction p;
+        ASSERT_OK(ms_workload_make(b->cx, &parts, &plan, &workload), b->cx);
+        workload->spread = workload->peak_spread = &spread;
+        ASSERT_OK(ms_predict(b->cx, workload, &plan, &p), b->cx);
+        ms_workload_close(workload);
+        ASSERT_INT(p.interval.num_runs[MS_ERRORS_OF_SCALE], gpus == 8 ? 6 : 5);
+        ASSERT_INT(p.peak_interval.num_runs[MS_ERRORS_OF_SCALE], 6);
+    }
+}
+
 /* ---- rates ---- */
 
 /* A token meets 4 layers of 1536 (attention) + 1152 (MLP) + 32 (norms), a norm of 16 and a head of 512: 11408 parameters, 6 FLOP each;
@@ -434,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_plan_fits_with_what_its_framework_does_not_count),
         cmocka_unit_test(utilisation_counts_model_and_executed_flop),
         cmocka_unit_test(utilisation_is_shared_by_all_ranks),
+        cmocka_unit_test(peaks_are_classed_alike_on_any_number_of_gpus),
         cmocka_unit_test(a_measured_rate_above_the_peak_replaces_it),
         cmocka_unit_test(executed_flop_include_recomputed_layers),
         cmocka_unit_test(utilisation_counts_pairs_in_the_window),

@@ -108,6 +108,34 @@ static void peaks_have_their_own_intervals(void **state)
     assert_true(isnan(ms_score_is_covered(&m.runs[0], &m.scores[0], MS_MEASURED_STEP)));
 }
 
+/* Runs on 8 and on 1024 GPUs in every source: two cells of step times, one of peaks, which lie as far from predictions on any number of GPUs. */
+static void peaks_have_one_class_on_any_number_of_gpus(void **state)
+{
+    (void)state;
+    made m = make();
+    m.list.runs = m.runs;
+    ms_run_score known[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        m.runs[i].plan.gpus = i % 3 == 0 ? 8 : 1024;
+        m.runs[i].measured_peak_bytes = i % 3 == 0 ? 1.1e9 : 1.3e9;
+        m.scores[i].peak_bytes = 1e9;
+        m.scores[i].peak_error_frac =
+            ms_run_error_frac(1e9, m.runs[i].measured_peak_bytes);
+        known[i] = m.scores[i];
+    }
+    ms_error_spread steps = ms_runs_spread_make(test_cx()->arena, &m.list,
+                                                MS_MEASURED_STEP, m.scores, known),
+                    peaks = ms_runs_spread_make(test_cx()->arena, &m.list,
+                                                MS_MEASURED_PEAK, m.scores, known);
+    for (int i = 0; i < RUNS / 3; i++) {
+        ASSERT_INT(steps.sources[i].num_cells, 2);
+        ASSERT_INT(peaks.sources[i].num_cells, 1);
+        ASSERT_INT(peaks.sources[i].cells[0].num_runs, 3);
+    }
+    ASSERT_NEAR(m.scores[1].peak_interval_high_bytes,
+                m.scores[0].peak_interval_high_bytes, 0.0);
+}
+
 /* A width of log 2, and log 2 outside, of which a twentieth may be there. */
 static void scores_are_width_and_misses(void **state)
 {
@@ -169,6 +197,7 @@ int main(void)
         cmocka_unit_test(models_stay_together_in_a_fold),
         cmocka_unit_test(fitted_runs_are_judged_without_their_source),
         cmocka_unit_test(peaks_have_their_own_intervals),
+        cmocka_unit_test(peaks_have_one_class_on_any_number_of_gpus),
         cmocka_unit_test(scores_are_width_and_misses),
         cmocka_unit_test(folds_leave_their_runs_out),
     };
