@@ -243,22 +243,19 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost is beyond its share of all. What is left when
- * the layers are given out, the head, stays with the last of them unless their stage is beyond its share, and the stages after it are
- * empty. Here the head lies on the last stage: the empty ones stand before it, which leaves as many hops.
- * The head must count as 0.57 to 0.967 of V h beside such layers, why is not known (formulas 5.7): 0.96 is taken. */
+/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all (the Playbook's 1B
+ * reaches it exactly after 10 of 16 layers with two stages, and its memory is that of 10). What is left when the layers are given out, the
+ * head, stays with the last of them, and the stages after it are empty. Here the head lies on the last stage: the empty ones stand before it, which leaves as many hops. */
 static void split_by_parameters(const ms_model *model, int num_stages, long *layers)
 {
     double hidden = (double)model->hidden;
     double layer = hidden * (4.0 * hidden + 3.0 * (double)model->ffn_hidden);
-    const double head_frac = 0.96;
-    double head = head_frac * (double)model->vocab * hidden;
-    double total = (double)model->num_layers * layer + head;
+    double total = (double)model->num_layers * layer + (double)model->vocab * hidden;
     int stage = 0;
     for (long i = 0; i < model->num_layers; i++) {
         layers[stage]++;
         double share = total * (double)(stage + 1) / (double)num_stages;
-        if ((double)(i + 1) * layer > share && stage + 1 < num_stages)
+        if ((double)(i + 1) * layer >= share && stage + 1 < num_stages)
             stage++;
     }
     if (stage + 1 < num_stages) {
