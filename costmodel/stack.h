@@ -10,10 +10,9 @@
 typedef enum ms_layer_split {
     MS_SPLIT_BALANCED, /* stage times as equal as possible, embedding and head counted */
     MS_SPLIT_EVEN, /* equal numbers of layers where they divide, else with embedding and head as a layer each where that divides; otherwise balanced */
-    MS_SPLIT_BY_PARAMETERS /* nanotron: a stage ends when its share of 4 h^2 + 3 h f per layer and V h of the head is reached */
+    MS_SPLIT_BY_FLOP /* nanotron: a stage ends when its share of 4 h^2 + 3 h f + s h per layer and V h of the head is reached */
 } ms_layer_split;
-extern const char
-    *const ms_layer_split_names[]; /* "balanced" "even" "by-parameters", NULL */
+extern const char *const ms_layer_split_names[]; /* "balanced" "even" "by-flop", NULL */
 
 /* What the optimizer waits for. Source: Zero Bubble Pipeline Parallelism (Qi et al. 2023, arXiv 2401.10241), section 4. */
 typedef enum ms_optimizer_sync {

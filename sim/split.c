@@ -243,13 +243,15 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all (the Playbook's 1B
- * reaches it exactly after 10 of 16 layers with two stages, and its memory is that of 10). What is left when the layers are given out, the
+/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all. Costs are those of
+ * forward FLOP of a token, halved, attention to earlier keys included: docs/formulas.md 5.7 says what tells that. What is left when the layers are given out, the
  * head, stays with the last of them, and the stages after it are empty. Here the head lies on the last stage: the empty ones stand before it, which leaves as many hops. */
-static void split_by_parameters(const ms_model *model, int num_stages, long *layers)
+static void split_by_flop(const ms_workload *workload, int num_stages, long *layers)
 {
+    const ms_model *model = workload->model;
     double hidden = (double)model->hidden;
-    double layer = hidden * (4.0 * hidden + 3.0 * (double)model->ffn_hidden);
+    double layer = hidden * (4.0 * hidden + 3.0 * (double)model->ffn_hidden +
+                             (double)workload->sequence_length);
     double total = (double)model->num_layers * layer + (double)model->vocab * hidden;
     int stage = 0;
     for (long i = 0; i < model->num_layers; i++) {
@@ -274,8 +276,8 @@ void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
     case MS_SPLIT_EVEN:
         done = split_evenly(model->num_layers, num_stages, layers);
         break;
-    case MS_SPLIT_BY_PARAMETERS:
-        split_by_parameters(model, num_stages, layers);
+    case MS_SPLIT_BY_FLOP:
+        split_by_flop(workload, num_stages, layers);
         done = true;
         break;
     case MS_SPLIT_BALANCED:

@@ -339,7 +339,7 @@ static void utilisation_counts_pairs_in_the_window(void **state)
 
 /* ---- the default split ---- */
 
-/* For nanotron a layer counts 4 h^2 + 3 h f = 2176 and the head 512, 9216 in all: the first stage ends with the third layer, the first
+/* For nanotron a layer counts 4 h^2 + 3 h f + s h = 2432 and the head 512, 10240 in all: the first stage ends with the third layer, the first
  * beyond half of it. */
 static void the_split_is_the_habit_of_the_stack(void **state)
 {
@@ -349,10 +349,10 @@ static void the_split_is_the_habit_of_the_stack(void **state)
     ms_prediction even = predict(b, &plan);
     ASSERT_INT(even.layers_per_stage[0], 2);
     ASSERT_INT(even.layers_per_stage[1], 2);
-    b->stack.layer_split = MS_SPLIT_BY_PARAMETERS;
-    ms_prediction by_parameters = predict(b, &plan);
-    ASSERT_INT(by_parameters.layers_per_stage[0], 3);
-    ASSERT_INT(by_parameters.layers_per_stage[1], 1);
+    b->stack.layer_split = MS_SPLIT_BY_FLOP;
+    ms_prediction by_flop = predict(b, &plan);
+    ASSERT_INT(by_flop.layers_per_stage[0], 3);
+    ASSERT_INT(by_flop.layers_per_stage[1], 1);
 }
 
 /* Nothing is owned for a time by this optimizer; a send takes 0.25 s, whatever it carries. */

@@ -90,7 +90,7 @@ static void the_playbook_measures_its_first_rank(void **state)
     ASSERT_TEXT(run->reason, NULL);
     assert_true(run->memory_of_first_rank);
     ASSERT_TEXT(run->plan.cluster, "h100-efa");
-    ASSERT_INT(run->stack->layer_split, MS_SPLIT_BY_PARAMETERS);
+    ASSERT_INT(run->stack->layer_split, MS_SPLIT_BY_FLOP);
 }
 
 static void rows_that_cannot_be_predicted_say_why(void **state)

@@ -538,20 +538,21 @@ static void an_even_split_gives_every_stage_the_same(void **state)
     expect_split(b, MS_SPLIT_EVEN, 5, (const long[]){1, 2, 2, 2, 1});
 }
 
-/* A layer counts 4 x 100 + 3 x 10 x 20 = 1000, the head 400 x 10 = 4000, all 12000: a stage ends with the layer that reaches its share. */
-static void a_split_by_parameters_ends_where_a_share_is_reached(void **state)
+/* A layer counts 4 x 100 + 3 x 10 x 10 + 30 x 10 = 1000, the head 400 x 10 = 4000, all 12000: a stage ends with the layer that reaches its share. */
+static void a_split_by_flop_ends_where_a_share_is_reached(void **state)
 {
     (void)state;
     bench *b = open_bench();
     b->model.hidden = 10;
-    b->model.ffn_hidden = 20;
+    b->model.ffn_hidden = 10;
     b->model.vocab = 400;
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 1, (const long[]){8});
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 2, (const long[]){6, 2});
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 3, (const long[]){4, 4, 0});
+    b->workload->sequence_length = 30;
+    expect_split(b, MS_SPLIT_BY_FLOP, 1, (const long[]){8});
+    expect_split(b, MS_SPLIT_BY_FLOP, 2, (const long[]){6, 2});
+    expect_split(b, MS_SPLIT_BY_FLOP, 3, (const long[]){4, 4, 0});
     /* 8 layers do not reach the share of the third, which keeps the head too; the fourth is empty, here before it */
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 4, (const long[]){3, 3, 0, 2});
-    expect_split(b, MS_SPLIT_BY_PARAMETERS, 8, (const long[]){2, 1, 2, 1, 2, 0, 0, 0});
+    expect_split(b, MS_SPLIT_BY_FLOP, 4, (const long[]){3, 3, 0, 2});
+    expect_split(b, MS_SPLIT_BY_FLOP, 8, (const long[]){2, 1, 2, 1, 2, 0, 0, 0});
 }
 
 int main(void)
@@ -577,7 +578,7 @@ int main(void)
         cmocka_unit_test(without_overlap_traffic_adds_to_compute),
         cmocka_unit_test(traffic_of_shards_may_be_exposed_alone),
         cmocka_unit_test(an_even_split_gives_every_stage_the_same),
-        cmocka_unit_test(a_split_by_parameters_ends_where_a_share_is_reached),
+        cmocka_unit_test(a_split_by_flop_ends_where_a_share_is_reached),
         cmocka_unit_test(parts_are_priced_from_the_modes_that_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
