@@ -5,6 +5,7 @@
 
 #include "sim/parts.h"
 #include "sim/replay.h"
+#include "sim/unit_walk.h"
 
 /* Bytes of activations and logits on a rank, and of the gradient of the head's matrix while it is made. */
 typedef struct ms_live_bytes {
@@ -18,13 +19,8 @@ typedef struct ms_stage {
     /* of a backward or half, from the last part to the first, when most is alive: beyond what the stage keeps of the micro-batch when it begins (sum.memory.saved; delayed in
      * the half for weights). The parts behind the one at work have given up theirs: all of it, or what does not wait for the second half, or what waited. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
-    /* ZeRO-3: part by part, beside gathers and reductions; the last of a step beside sums over dp_replicate, too */
-    double overlapped_forward_s, overlapped_backward_s, overlapped_last_backward_s;
-    double overlapped_input_s, overlapped_weight_s,
-        overlapped_last_weight_s; /* of a split backward */
-    /* of one layer, the largest */
-    double unit_forward_s, unit_backward_s, unit_weight_s;
-    double unit_gather_s, unit_reduce_s, unit_replicate_s, unit_all_reduce_s;
+    ms_unit_times by_unit; /* ZeRO 2 and 3 where the stack overlaps */
+    double unit_gather_s, unit_reduce_s, unit_all_reduce_s; /* of one layer, the largest */
     /* what a head beside its embedding gathers and reduces of their matrix once more, unit by unit (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
     double unit_dense_params,
