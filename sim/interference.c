@@ -47,9 +47,8 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
     double comm_s = 0.0, reduce_s = sum->reduce_s;
     if (sharding == MS_ZERO_2)
         reduce_s += at->stage->tied_reduce_s;
-    if (at->last_backward && at->stage->pipelined && sharding != MS_ZERO_2 &&
-        sharding != MS_ZERO_3)
-        return 0.0; /* counts at the end of the rank */
+    if (at->last_backward && !at->stage->reduces_by_unit && !ms_shards_grads(sharding))
+        return 0.0; /* in one, after it */
     if (at->last_backward) {
         comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
                  : sharding == MS_ZERO_3 ? 0.0

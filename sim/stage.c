@@ -72,9 +72,6 @@ static void add_part(ms_stage *stage, const ms_part *part, double count)
 /* What counts once, whatever the number of layers: the largest one. */
 static void note_largest(ms_stage *stage, const ms_part *part)
 {
-    stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
-    stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
-    stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
     stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
     stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
 }
@@ -251,6 +248,7 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
         add_head(workload, parts, layout, out);
     out->num_layers = layout->num_layers;
     out->pipelined = !(layout->has_embedding && layout->has_head);
+    out->reduces_by_unit = layout->has_embedding;
     note_end_units(workload, parts, layout, out);
     if (!layout->compute_alone)
         walk_back(workload, parts, layout, out);
@@ -272,37 +270,41 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
 {
     const ms_part *sum = &stage->sum;
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
-    double unit_s = sum->forward_s / (double)(stage->num_layers + 1);
-    if (!stage->pipelined)
-        t->first_forward_s += interference_s(stack, overlaps, sum->forward_s,
-                                             sum->contended_forward_s, sum->gather_s);
-    t->release_s =
-        ms_max(sum->gather_s + unit_s - t->first_forward_s, stage->unit_gather_s);
+    double slowed_s = stage->pipelined
+                          ? 0.0
+                          : interference_s(stack, overlaps, sum->forward_s,
+                                           sum->contended_forward_s, sum->gather_s);
+    t->first_forward_s += slowed_s;
+    t->release_s = ms_max(stage->by_unit.gathering_s - slowed_s,
+                          stage->by_unit.first_gather_s);
     if (!overlaps)
         t->release_s = sum->gather_s;
 }
 
-/* Gradients of the whole step are reduced beside the last backward and after it; of one unit nothing can hide. */
-static void reduce_once(const ms_stack *stack, bool overlaps, const ms_part *sum,
-                        double reduce_s, double unit_s, ms_stage_times *t)
+/* Gradients of the whole step are reduced beside the last backward and after it. */
+static void reduce_once(const ms_stack *stack, const ms_stage *stage, bool overlaps,
+                        ms_step_reduction kind, ms_stage_times *t)
 {
-    t->reduce_s = reduce_s;
-    t->last_backward_s += interference_s(stack, overlaps, t->last_backward_s,
-                                         sum->contended_backward_s, reduce_s);
+    const ms_part *sum = &stage->sum;
+    double slowed_s = interference_s(stack, overlaps, t->last_backward_s,
+                                     sum->contended_backward_s, t->reduce_s);
+    t->last_backward_s += slowed_s;
     t->last_weight_s += interference_s(stack, overlaps, t->last_weight_s,
-                                       sum->contended_weight_s, reduce_s);
-    t->reduce_tail_s = overlaps ? unit_s : reduce_s;
+                                       sum->contended_weight_s, t->reduce_s);
+    t->reduce_tail_s = overlaps ? ms_max(stage->by_unit.late_s[kind] - slowed_s,
+                                         stage->by_unit.last_unit_s[kind])
+                                : t->reduce_s;
 }
 
-/* The same of a pipeline: a stage's reduction slows what its rank does after its last backward, so that the stages before do not wait for it one after the other; what is
- * slowed counts at the end of each rank. */
-static void reduce_beside(const ms_stack *stack, bool overlaps, const ms_part *sum,
-                          double reduce_s, double unit_s, ms_stage_times *t)
+/* The same of a stage that may not be the first of a pipeline: gradients of all others are one bucket, which is reduced when the last backward has ended (Megatron-LM
+ * distributed_data_parallel.py: no bucketing but on the first stage; PyTorch pipelining/stage.py, perform_reduce_grad). */
+static void reduce_at_end(const ms_stack *stack, const ms_stage *stage, bool overlaps,
+                          ms_step_reduction kind, ms_stage_times *t)
 {
-    double slowed_s = interference_s(stack, overlaps, t->last_backward_s,
-                                     sum->contended_backward_s, reduce_s);
-    t->reduce_s = reduce_s;
-    t->reduce_tail_s = overlaps ? unit_s + slowed_s : reduce_s;
+    if (stage->reduces_by_unit)
+        reduce_once(stack, stage, overlaps, kind, t);
+    else
+        t->reduce_tail_s = t->reduce_s;
 }
 
 /* Gradients are reduced with every micro-batch; a backward ends with them. */
@@ -336,10 +338,7 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
     const ms_part *sum = &stage->sum;
     const ms_stack *stack = workload->stack;
     bool overlaps = ms_overlaps_sync(stack, sharding);
-    double shards_s = sum->reduce_s + sum->replicate_s;
     double each_reduce_s = sum->reduce_s + stage->tied_reduce_s;
-    void (*reduce)(const ms_stack *, bool, const ms_part *, double, double,
-                   ms_stage_times *) = stage->pipelined ? reduce_beside : reduce_once;
     ms_stage_times t = {.forward_s = sum->forward_s,
                         .first_forward_s = sum->forward_s,
                         .backward_s = sum->backward_s,
@@ -352,18 +351,20 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .reduces_last = !overlaps};
     switch (sharding) {
     case MS_ZERO_0:
-        reduce(stack, overlaps, sum, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
+        t.reduce_s = sum->all_reduce_s;
+        reduce_at_end(stack, stage, overlaps, MS_REDUCES_WHOLE, &t);
         break;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
-        reduce(stack, overlaps, sum, shards_s, stage->unit_reduce_s, &t);
+        t.reduce_s = sum->reduce_s + sum->replicate_s;
+        reduce_at_end(stack, stage, overlaps, MS_REDUCES_SHARDS, &t);
         break;
     case MS_ZERO_2:
         gather_once(stack, stage, &t);
         reduce_always(stage, overlaps, each_reduce_s, &t);
-        reduce_once(stack, overlaps, sum, each_reduce_s + sum->replicate_s,
-                    stage->unit_reduce_s, &t);
+        t.reduce_s = each_reduce_s + sum->replicate_s;
+        reduce_once(stack, stage, overlaps, MS_REDUCES_SHARDS, &t);
         break;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:

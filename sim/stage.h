@@ -16,11 +16,11 @@ typedef struct ms_live_bytes {
 typedef struct ms_stage {
     ms_part sum;    /* but for memory.transient */
     bool pipelined; /* other stages are before or after it */
+    bool reduces_by_unit; /* gradients that are reduced once a step, part by part beside the last backward; otherwise in one after it */
     /* of a backward or half, from the last part to the first, when most is alive: beyond what the stage keeps of the micro-batch when it begins (sum.memory.saved; delayed in
      * the half for weights). The parts behind the one at work have given up theirs: all of it, or what does not wait for the second half, or what waited. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
     ms_unit_times by_unit; /* ZeRO 2 and 3 where the stack overlaps */
-    double unit_gather_s, unit_reduce_s, unit_all_reduce_s; /* of one layer, the largest */
     /* what a head beside its embedding gathers and reduces of their matrix once more, unit by unit (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
     double unit_dense_params,

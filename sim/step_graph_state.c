@@ -249,6 +249,11 @@ static void make_ready(ms_node_builder *b, ms_walk *w)
     }
 }
 
+static bool reduces_by_unit(const ms_node_builder *b, const ms_walk *w)
+{
+    return w->sums->reduces_by_unit || ms_shards_grads(b->s.planned->sharding);
+}
+
 void ms_state_end_part(ms_node_builder *b, ms_walk *w)
 {
     ms_sharding sharding = b->s.planned->sharding;
@@ -267,7 +272,7 @@ void ms_state_end_part(ms_node_builder *b, ms_walk *w)
         if (!b->overlaps)
             make_ready(b, w);
     }
-    if (w->last_backward && b->overlaps)
+    if (w->last_backward && b->overlaps && reduces_by_unit(b, w))
         add_last_reductions(b, w, part);
 }
 
@@ -328,8 +333,11 @@ void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
     ms_step_builder *s = &b->s;
     if (s->planned->sharding == MS_ZERO_2 && w->weights && !w->last_backward)
         make_ready(b, w);
-    if (w->last_backward && b->overlaps)
+    if (w->last_backward && b->overlaps) {
+        for (int i = w->parts->num - 1; i >= 0 && !reduces_by_unit(b, w); i--)
+            add_last_reductions(b, w, w->parts->parts[i]);
         end_reductions(b, w);
+    }
     if (w->last_backward && !b->overlaps &&
         ms_schedule_last_complete(s->schedule, w->rank) == w->stage)
         reduce_rank(b, w);

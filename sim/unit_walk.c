@@ -24,13 +24,27 @@ static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
 }
 
 /* `count` parts that each take work_s, and then move for moved_s, one after the other. */
-static void reduce_in_turn(ms_unit_walk *walk, int half, double work_s, double moved_s,
+static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count)
+{
+    double first_s = ms_max(lane->moved_s, lane->worked_s + work_s);
+    lane->worked_s += count * work_s;
+    lane->moved_s = ms_max(first_s + count * moved_s, lane->worked_s + moved_s);
+}
+
+/* What moves as it can, while nothing waits for it part by part. */
+static void move_in_turn(ms_unit_walk *walk, work whole, work weight, double before_s,
                            double count)
 {
-    double first_s = ms_max(walk->moved_s[half], walk->worked_s[half] + work_s);
-    walk->worked_s[half] += count * work_s;
-    walk->moved_s[half] =
-        ms_max(first_s + count * moved_s, walk->worked_s[half] + moved_s);
+    const ms_part *part = walk->at.part;
+    double shards_s = part->reduce_s + part->replicate_s;
+    pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
+    pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
+    pass_lane(&walk->last[MS_REDUCES_SHARDS], whole.busy_s, shards_s, count);
+    pass_lane(&walk->last[MS_REDUCES_WHOLE], whole.busy_s, part->all_reduce_s, count);
+    pass_lane(&walk->gathers, part->forward_s, part->gather_s, count);
+    walk->out->last_unit_s[MS_REDUCES_SHARDS] = shards_s;
+    walk->out->last_unit_s[MS_REDUCES_WHOLE] = part->all_reduce_s;
+    walk->out->first_gather_s = part->gather_s;
 }
 
 /* The last part of a backward; nothing of the action waits for what was reduced before it. */
@@ -75,10 +89,7 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before, const ms_
     t->backward_s += count * beside_s(walk, whole, before->reduce_s + after->gather_s);
     t->input_s += count * beside_s(walk, input, after->gather_s);
     t->weight_s += count * beside_s(walk, weight, before->reduce_s);
-    reduce_in_turn(walk, 0, slowed_s(walk, whole, before->reduce_s), walk->at.reduce_s,
-                   count);
-    reduce_in_turn(walk, 1, slowed_s(walk, weight, before->reduce_s), walk->at.reduce_s,
-                   count);
+    move_in_turn(walk, whole, weight, before->reduce_s, count);
     if (after->part == NULL) {
         add_last(walk, whole, weight, last_s);
         return;
@@ -112,6 +123,9 @@ void ms_unit_walk_pass(ms_unit_walk *walk, const ms_part *part, const ms_part *m
 void ms_unit_walk_end(ms_unit_walk *walk)
 {
     work_off(walk, &(ms_moved_unit){0});
-    walk->out->reduced_backward_s = walk->moved_s[0];
-    walk->out->reduced_weight_s = walk->moved_s[1];
+    walk->out->reduced_backward_s = walk->whole.moved_s;
+    walk->out->reduced_weight_s = walk->weight.moved_s;
+    walk->out->gathering_s = walk->gathers.moved_s - walk->gathers.worked_s;
+    for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++)
+        walk->out->late_s[i] = walk->last[i].moved_s - walk->last[i].worked_s;
 }

@@ -5,6 +5,13 @@
 
 #include "sim/parts.h"
 
+/* Gradients that are reduced once a step: to shards, and over dp_replicate; or whole (ZeRO 0). */
+typedef enum ms_step_reduction {
+    MS_REDUCES_SHARDS,
+    MS_REDUCES_WHOLE,
+    MS_NUM_STEP_REDUCTIONS
+} ms_step_reduction;
+
 /* Of a stage's actions, with a stack that overlaps. */
 typedef struct ms_unit_times {
     /* ZeRO 3; the last of a step beside sums over dp_replicate, too */
@@ -13,6 +20,11 @@ typedef struct ms_unit_times {
     double tail_s; /* of what the last backward reduces, after it */
     /* ZeRO 2: until its gradients are reduced */
     double reduced_backward_s, reduced_weight_s;
+    /* Reductions of a step beside the last backward, by what the sharding has them be (ms_step_reduction): what is left of them when it ends, and what its last part
+     * needs. Nothing slows anything here. */
+    double late_s[MS_NUM_STEP_REDUCTIONS], last_unit_s[MS_NUM_STEP_REDUCTIONS];
+    /* Gathers of a step that begin with it: how much longer than a forward alone it takes beside them, and the gather of its first part. */
+    double gathering_s, first_gather_s;
 } ms_unit_times;
 
 /* One or more parts that are alike. */
@@ -22,11 +34,18 @@ typedef struct ms_moved_unit {
     double count;
 } ms_moved_unit;
 
+/* Work in turn, and what moves behind it: ends of both so far. */
+typedef struct ms_lane {
+    double worked_s, moved_s;
+} ms_lane;
+
 typedef struct ms_unit_walk {
     double interference_frac;
     ms_unit_times *out;
     ms_moved_unit before, at; /* in the order of a backward */
-    double worked_s[2], moved_s[2]; /* whole and weights: ends of both streams so far */
+    ms_lane whole, weight;    /* every micro-batch */
+    ms_lane last[MS_NUM_STEP_REDUCTIONS];
+    ms_lane gathers; /* from the end of the forward back */
 } ms_unit_walk;
 
 /* The next parts on the way from the last one to the first; `moved` tells what is gathered and reduced for them. */
