@@ -303,7 +303,7 @@ static void end_reductions(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;
     add_twin(b, w);
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
+    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_TP_SYNC);
     for (int i = 0; i < w->parts->num; i++)
         add_move(b, w, &w->parts->parts[i]->tp_sync, tag,
                  (const int *const[]){w->ready, s->reduced}, s->reduced);
