@@ -248,13 +248,23 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
         add_head(workload, parts, layout, out);
     out->num_layers = layout->num_layers;
     out->pipelined = !(layout->has_embedding && layout->has_head);
-    out->reduces_by_unit = layout->has_embedding;
+    out->is_first = layout->has_embedding;
     note_end_units(workload, parts, layout, out);
     if (!layout->compute_alone)
         walk_back(workload, parts, layout, out);
 }
 
 /* ---- durations ---- */
+
+ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
+                                        ms_sharding sharding)
+{
+    if (!ms_overlaps_sync(stack, sharding) ||
+        (sharding == MS_ZERO_2 && stage->pipelined))
+        return MS_REDUCE_AFTER_RANK;
+    return ms_shards_grads(sharding) || stage->is_first ? MS_REDUCE_BY_UNIT
+                                                        : MS_REDUCE_AFTER_STAGE;
+}
 
 /* What communication beside an action of `compute_s` adds to it, once it runs on a stream of its own. */
 static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
@@ -282,37 +292,37 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
 }
 
 /* Gradients of the whole step are reduced beside the last backward and after it. */
-static void reduce_once(const ms_stack *stack, const ms_stage *stage, bool overlaps,
-                        ms_step_reduction kind, ms_stage_times *t)
+static void reduce_once(const ms_stack *stack, const ms_stage *stage, ms_sharding sharding,
+                        double reduce_s, ms_stage_times *t)
 {
     const ms_part *sum = &stage->sum;
-    double slowed_s = interference_s(stack, overlaps, t->last_backward_s,
-                                     sum->contended_backward_s, t->reduce_s);
+    ms_step_reduction kind = sharding == MS_ZERO_0 ? MS_REDUCES_WHOLE : MS_REDUCES_SHARDS;
+    t->reduce_s = t->reduce_tail_s = reduce_s;
+    if (ms_stage_reduces_when(stack, stage, sharding) != MS_REDUCE_BY_UNIT)
+        return;
+    double slowed_s = interference_s(stack, true, t->last_backward_s,
+                                     sum->contended_backward_s, reduce_s);
     t->last_backward_s += slowed_s;
-    t->last_weight_s += interference_s(stack, overlaps, t->last_weight_s,
-                                       sum->contended_weight_s, t->reduce_s);
-    t->reduce_tail_s = overlaps ? ms_max(stage->by_unit.late_s[kind] - slowed_s,
-                                         stage->by_unit.last_unit_s[kind])
-                                : t->reduce_s;
-}
-
-/* The same of a stage that may not be the first of a pipeline: gradients of all others are one bucket, which is reduced when the last backward has ended (Megatron-LM
- * distributed_data_parallel.py: no bucketing but on the first stage; PyTorch pipelining/stage.py, perform_reduce_grad). */
-static void reduce_at_end(const ms_stack *stack, const ms_stage *stage, bool overlaps,
-                          ms_step_reduction kind, ms_stage_times *t)
-{
-    if (stage->reduces_by_unit)
-        reduce_once(stack, stage, overlaps, kind, t);
-    else
-        t->reduce_tail_s = t->reduce_s;
+    t->last_weight_s += interference_s(stack, true, t->last_weight_s,
+                                       sum->contended_weight_s, reduce_s);
+    t->reduce_tail_s = ms_max(stage->by_unit.late_s[kind] - slowed_s,
+                              stage->by_unit.last_unit_s[kind]);
 }
 
 /* Gradients are reduced with every micro-batch; a backward ends with them. */
-static void reduce_always(const ms_stage *stage, bool overlaps, double reduce_s,
+static void reduce_always(const ms_stack *stack, const ms_stage *stage, double reduce_s,
                           ms_stage_times *t)
 {
+    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_2);
     t->backward_s = overlaps ? stage->by_unit.reduced_backward_s : t->backward_s + reduce_s;
     t->weight_s = overlaps ? stage->by_unit.reduced_weight_s : t->weight_s + reduce_s;
+    if (ms_stage_reduces_when(stack, stage, MS_ZERO_2) == MS_REDUCE_BY_UNIT) {
+        reduce_once(stack, stage, MS_ZERO_2, reduce_s + stage->sum.replicate_s, t);
+        return;
+    }
+    t->last_backward_s = t->backward_s;
+    t->last_weight_s = t->weight_s;
+    t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
 }
 
 /* Every part waits for its parameters, and its gradients are reduced when it is done. */
@@ -348,23 +358,20 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .last_weight_s = sum->weight_s,
                         .send_forward_s = send_s,
                         .send_backward_s = send_s,
-                        .reduces_last = !overlaps};
+                        .reduces_last = ms_stage_reduces_when(stack, stage, sharding) ==
+                                        MS_REDUCE_AFTER_RANK};
     switch (sharding) {
     case MS_ZERO_0:
-        t.reduce_s = sum->all_reduce_s;
-        reduce_at_end(stack, stage, overlaps, MS_REDUCES_WHOLE, &t);
+        reduce_once(stack, stage, sharding, sum->all_reduce_s, &t);
         break;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
-        t.reduce_s = sum->reduce_s + sum->replicate_s;
-        reduce_at_end(stack, stage, overlaps, MS_REDUCES_SHARDS, &t);
+        reduce_once(stack, stage, sharding, sum->reduce_s + sum->replicate_s, &t);
         break;
     case MS_ZERO_2:
         gather_once(stack, stage, &t);
-        reduce_always(stage, overlaps, each_reduce_s, &t);
-        t.reduce_s = each_reduce_s + sum->replicate_s;
-        reduce_once(stack, stage, overlaps, MS_REDUCES_SHARDS, &t);
+        reduce_always(stack, stage, each_reduce_s, &t);
         break;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:

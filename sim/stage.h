@@ -16,7 +16,7 @@ typedef struct ms_live_bytes {
 typedef struct ms_stage {
     ms_part sum;    /* but for memory.transient */
     bool pipelined; /* other stages are before or after it */
-    bool reduces_by_unit; /* gradients that are reduced once a step, part by part beside the last backward; otherwise in one after it */
+    bool is_first;  /* of the model */
     /* of a backward or half, from the last part to the first, when most is alive: beyond what the stage keeps of the micro-batch when it begins (sum.memory.saved; delayed in
      * the half for weights). The parts behind the one at work have given up theirs: all of it, or what does not wait for the second half, or what waited. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
@@ -43,6 +43,18 @@ typedef struct ms_stage_layout {
 /* The layout of a stage of the split. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers);
+
+/* When gradients move that move once a step (for ZeRO 2 and 3: over dp_replicate). */
+typedef enum ms_reduction_time {
+    MS_REDUCE_BY_UNIT,     /* part by part beside the stage's last backward */
+    MS_REDUCE_AFTER_STAGE, /* in one after it */
+    MS_REDUCE_AFTER_RANK   /* of all stages, after the last backward of the rank */
+} ms_reduction_time;
+
+/* Gradients of all stages but the first of a pipeline are one bucket (Megatron-LM distributed_data_parallel.py: no bucketing but on the first stage; PyTorch
+ * pipelining/stage.py, perform_reduce_grad). With ZeRO 2 backwards of a pipeline wait for their own reductions, and nothing else may be in their way. */
+ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
+                                        ms_sharding sharding);
 
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
                    const ms_stage_layout *layout, ms_stage *out);
