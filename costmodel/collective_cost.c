@@ -36,10 +36,10 @@ ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
 /* What a law is made from. Ranks are doubles because all arithmetic with them is. */
 typedef struct setting {
     ms_collective collective;
-    double ranks;    /* n */
-    double per_node; /* p: ranks that share an innermost domain */
+    double ranks;     /* n */
+    double per_node;  /* p: ranks that share an innermost domain */
     double narrowest; /* where they are fewest */
-    double nodes;    /* innermost domains, rounded up */
+    double nodes;     /* innermost domains, rounded up */
     int tier;
     const ms_cluster *cluster;
     const ms_profile *profile;
@@ -352,8 +352,8 @@ static ms_collective_law make_law(ms_collective collective, const ms_span *span,
                  .by_kernels = copies_frac != NULL,
                  .ranks = (double)span->size,
                  .per_node = (double)span->per_domain[0],
-                 .narrowest =
-                     (double)(span->narrowest > 0 ? span->narrowest : span->per_domain[0]),
+                 .narrowest = (double)(span->narrowest > 0 ? span->narrowest
+                                                           : span->per_domain[0]),
                  .tier = span->tier,
                  .cluster = cluster,
                  .profile = profile,

@@ -259,8 +259,7 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
 ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
                                         ms_sharding sharding)
 {
-    if (!ms_overlaps_sync(stack, sharding) ||
-        (sharding == MS_ZERO_2 && stage->pipelined))
+    if (!ms_overlaps_sync(stack, sharding) || (sharding == MS_ZERO_2 && stage->pipelined))
         return MS_REDUCE_AFTER_RANK;
     return ms_shards_grads(sharding) || stage->is_first ? MS_REDUCE_BY_UNIT
                                                         : MS_REDUCE_AFTER_STAGE;
@@ -285,15 +284,15 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
                           : interference_s(stack, overlaps, sum->forward_s,
                                            sum->contended_forward_s, sum->gather_s);
     t->first_forward_s += slowed_s;
-    t->release_s = ms_max(stage->by_unit.gathering_s - slowed_s,
-                          stage->by_unit.first_gather_s);
+    t->release_s =
+        ms_max(stage->by_unit.gathering_s - slowed_s, stage->by_unit.first_gather_s);
     if (!overlaps)
         t->release_s = sum->gather_s;
 }
 
 /* Gradients of the whole step are reduced beside the last backward and after it. */
-static void reduce_once(const ms_stack *stack, const ms_stage *stage, ms_sharding sharding,
-                        double reduce_s, ms_stage_times *t)
+static void reduce_once(const ms_stack *stack, const ms_stage *stage,
+                        ms_sharding sharding, double reduce_s, ms_stage_times *t)
 {
     const ms_part *sum = &stage->sum;
     ms_step_reduction kind = sharding == MS_ZERO_0 ? MS_REDUCES_WHOLE : MS_REDUCES_SHARDS;
@@ -303,10 +302,10 @@ static void reduce_once(const ms_stack *stack, const ms_stage *stage, ms_shardin
     double slowed_s = interference_s(stack, true, t->last_backward_s,
                                      sum->contended_backward_s, reduce_s);
     t->last_backward_s += slowed_s;
-    t->last_weight_s += interference_s(stack, true, t->last_weight_s,
-                                       sum->contended_weight_s, reduce_s);
-    t->reduce_tail_s = ms_max(stage->by_unit.late_s[kind] - slowed_s,
-                              stage->by_unit.last_unit_s[kind]);
+    t->last_weight_s +=
+        interference_s(stack, true, t->last_weight_s, sum->contended_weight_s, reduce_s);
+    t->reduce_tail_s =
+        ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
 }
 
 /* Gradients are reduced with every micro-batch; a backward ends with them. */
@@ -314,7 +313,8 @@ static void reduce_always(const ms_stack *stack, const ms_stage *stage, double r
                           ms_stage_times *t)
 {
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_2);
-    t->backward_s = overlaps ? stage->by_unit.reduced_backward_s : t->backward_s + reduce_s;
+    t->backward_s =
+        overlaps ? stage->by_unit.reduced_backward_s : t->backward_s + reduce_s;
     t->weight_s = overlaps ? stage->by_unit.reduced_weight_s : t->weight_s + reduce_s;
     if (ms_stage_reduces_when(stack, stage, MS_ZERO_2) == MS_REDUCE_BY_UNIT) {
         reduce_once(stack, stage, MS_ZERO_2, reduce_s + stage->sum.replicate_s, t);

@@ -10,9 +10,9 @@ typedef struct work {
 
 static double beside_s(const ms_unit_walk *walk, work w, double comm_s)
 {
-    return comm_s > 0.0 ? ms_beside_s(walk->interference_frac, w.busy_s, w.contended_s,
-                                      comm_s)
-                        : w.busy_s;
+    return comm_s > 0.0
+               ? ms_beside_s(walk->interference_frac, w.busy_s, w.contended_s, comm_s)
+               : w.busy_s;
 }
 
 /* Nothing waits for the communication. */
@@ -33,7 +33,7 @@ static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count
 
 /* What moves as it can, while nothing waits for it part by part. */
 static void move_in_turn(ms_unit_walk *walk, work whole, work weight, double before_s,
-                           double count)
+                         double count)
 {
     const ms_part *part = walk->at.part;
     double shards_s = part->reduce_s + part->replicate_s;
@@ -65,8 +65,8 @@ static void add_last(ms_unit_walk *walk, work whole, work weight, double waiting
 }
 
 /* `count` of the parts at work; what comes before and after them in a backward is after and before them in a forward. */
-static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before, const ms_moved_unit *after,
-                      double count)
+static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
+                      const ms_moved_unit *after, double count)
 {
     const ms_part *part = walk->at.part;
     ms_unit_times *t = walk->out;

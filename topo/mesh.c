@@ -133,7 +133,8 @@ static long one_mode_domains(long size, long stride, long num_ranks, long domain
 /* How the groups of an axis lie on domains that they do not fill evenly. */
 typedef struct footing {
     long num_domains; /* of the group that touches most */
-    long narrowest;   /* fewest ranks of any group in a domain that does not hold all of it */
+    long
+        narrowest; /* fewest ranks of any group in a domain that does not hold all of it */
 } footing;
 
 /* The job ends in the middle of the domain. */

@@ -153,7 +153,7 @@ static const char *experts_class(const gap *g)
 }
 
 static const char *(*const classes[])(const gap *) = {
-    kind_class,    model_class,    sharding_class, pipeline_class,
+    kind_class,     model_class,    sharding_class, pipeline_class,
     schedule_class, evenness_class, experts_class};
 #define NUM_KEYS ((int)(sizeof classes / sizeof *classes))
 
