@@ -87,7 +87,8 @@ TEST_SRCS := $(call tests_of,tests/unit/test_*.c tests/property/prop_*.c tests/o
 FUZZ_SRCS := $(call tests_of,tests/fuzz/fuzz_*.c)
 SOAK_SRCS := $(call tests_of,tests/soak/*.c)
 BENCH_SRCS := $(call tests_of,tests/bench/bench_*.c)
-ALL_TEST_SRCS := $(TEST_SRCS) $(FUZZ_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(SUPPORT) $(wildcard tests/fuzz/driver.c)
+GAP_SRCS := tests/bench/gap_engines.c
+ALL_TEST_SRCS := $(TEST_SRCS) $(FUZZ_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(GAP_SRCS) $(SUPPORT) $(wildcard tests/fuzz/driver.c)
 
 # ---- flags
 
@@ -277,7 +278,7 @@ $(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(C
 	$(call run,LINK,$@)$(link_test) $(LIBS)
 
 $(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
-$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(GAP_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
 	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
 # Tests of kernels once more, with what nvcc makes of them: on a GPU, or skipped.
@@ -312,6 +313,10 @@ tsan: ## check with the thread sanitizer
 .PHONY: bench
 bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engine
 	@for b in $(call bin,$(BENCH_SRCS)); do echo "== $$b"; MESHSIM=$(PROGRAM) $$b || exit 1; done
+
+.PHONY: gaps
+gaps: $(call bin,$(GAP_SRCS)) ## predictions against events on random plans, by class; PLANS=30 of each model, SEED=1, LIST=file for a line a plan
+	@$< $(or $(PLANS),30) $(or $(SEED),1) $(LIST)
 
 .PHONY: demo
 demo: $(PROGRAM) ## search a plan for this machine's cores, run it, calibrate, predict again

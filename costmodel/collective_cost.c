@@ -36,9 +36,10 @@ ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
 /* What a law is made from. Ranks are doubles because all arithmetic with them is. */
 typedef struct setting {
     ms_collective collective;
-    double ranks;    /* n */
-    double per_node; /* p: ranks that share an innermost domain */
-    double nodes;    /* innermost domains, rounded up */
+    double ranks;     /* n */
+    double per_node;  /* p: ranks that share an innermost domain */
+    double narrowest; /* where they are fewest */
+    double nodes;     /* innermost domains, rounded up */
     int tier;
     const ms_cluster *cluster;
     const ms_profile *profile;
@@ -203,7 +204,7 @@ static void add_network_ring(ms_collective_law *law, const setting *s,
             ms_max(s->profile->link_step_s.value, network->rank_step_s.value) +
         rounds * upper_level_hops_s(s, span);
     double link_rate = s->link_bytes_per_s * s->profile->link_frac.value;
-    double wire = steps / (s->ranks * s->per_node * s->nic_bytes_per_s);
+    double wire = steps / (s->ranks * s->narrowest * s->nic_bytes_per_s);
     double link =
         s->per_node > 1.0 ? (steps + 1.0 - own_step(s)) / (s->ranks * link_rate) : 0.0;
     add_between_nodes(law, "ring", alpha_s, ms_max(wire, link), network->ramp.value);
@@ -238,7 +239,7 @@ static void add_network_tree(ms_collective_law *law, const setting *s)
     bool pair = s->nodes <= 2.0 && (s->per_node <= 1.0 || reduces_in_switch(s));
     double share = pair ? 2.0 : network->tree_frac.value;
     double serial = 1.0 + network->tree_serial.value * (levels - 1.0);
-    double out_s = 2.0 * serial / (s->per_node * s->nic_bytes_per_s * share);
+    double out_s = 2.0 * serial / (s->narrowest * s->nic_bytes_per_s * share);
     add_between_nodes(law, "tree", alpha_s, ms_max(out_s, tree_inside_s(s)),
                       network->tree_ramp.value);
 }
@@ -273,7 +274,7 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
                      s->network->step_s.value * log2(s->nodes);
     double link_rate = exchange_rate(s);
     double wire =
-        s->wire_frac * (s->ranks - s->per_node) / (s->ranks * s->nic_bytes_per_s);
+        s->wire_frac * (s->ranks - s->narrowest) / (s->ranks * s->nic_bytes_per_s);
     double link = (s->per_node - own_step(s)) / (s->ranks * link_rate);
     if (s->by_kernels) /* what arrives is handed on to the ranks of its experts */
         link = (s->per_node - own_step(s)) / (s->per_node * link_rate);
@@ -351,6 +352,8 @@ static ms_collective_law make_law(ms_collective collective, const ms_span *span,
                  .by_kernels = copies_frac != NULL,
                  .ranks = (double)span->size,
                  .per_node = (double)span->per_domain[0],
+                 .narrowest = (double)(span->narrowest > 0 ? span->narrowest
+                                                           : span->per_domain[0]),
                  .tier = span->tier,
                  .cluster = cluster,
                  .profile = profile,

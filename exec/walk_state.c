@@ -225,6 +225,13 @@ static ms_status reduce_last_now(ms_walk_run *w, const ms_rank_part *part)
     return is_reduced_late(w->r, part) ? MS_OK : reduce_last(w->r, part, w->ready);
 }
 
+static ms_reduction_time reduces_when(const ms_walk_run *w)
+{
+    const ms_planned *planned = w->r->job->planned;
+    return ms_stage_reduces_when(planned->workload->stack, w->stage->sums,
+                                 planned->sharding);
+}
+
 static ms_interference interference_of(const ms_walk_run *w)
 {
     return (ms_interference){.part = ops_of(ms_walk_run_part(w, w->part))->part,
@@ -268,7 +275,8 @@ ms_status ms_state_after_part(ms_walk_run *w)
         if (!job->overlaps)
             MS_TRY(make_ready(w));
     }
-    return w->last_backward && job->overlaps ? reduce_last_now(w, part) : MS_OK;
+    bool now = w->last_backward && reduces_when(w) == MS_REDUCE_BY_UNIT;
+    return now ? reduce_last_now(w, part) : MS_OK;
 }
 
 /* With a stage placed twice each copy sends its gradients to the other; here for virtual clocks, with values when all actions are done. */
@@ -293,38 +301,51 @@ static ms_status exchange_with_copy(ms_walk_run *w, const ms_rank_stage *stage)
     return MS_OK;
 }
 
-/* What follows the reductions of a stage. */
-static ms_status end_reductions(ms_walk_run *w, const ms_rank_stage *stage)
+static ms_status sum_over_tp(ms_walk_run *w, const ms_rank_stage *stage)
 {
-    MS_TRY(exchange_with_copy(w, stage));
     for (int i = 0; i < stage->num_parts; i++)
         if (!is_reduced_late(w->r, &stage->parts[i]))
             MS_TRY(reduce_over_tp(w->r, &stage->parts[i], w->ready));
     return MS_OK;
 }
 
-/* Without overlap: all stages of the rank, when its last backward has ended. */
-static ms_status reduce_rank(ms_walk_run *w)
+static ms_status reduce_stage(ms_walk_run *w, const ms_rank_stage *stage)
 {
-    for (int s = 0; s < w->r->num_stages; s++)
-        for (int i = 0; i < w->r->stages[s].num_parts; i++)
-            MS_TRY(reduce_last_now(w, &w->r->stages[s].parts[i]));
-    for (int s = 0; s < w->r->num_stages; s++)
-        MS_TRY(end_reductions(w, &w->r->stages[s]));
+    for (int i = 0; i < stage->num_parts; i++)
+        MS_TRY(reduce_last_now(w, &stage->parts[i]));
     return MS_OK;
 }
 
+/* For all stages of the rank, when its last backward has ended. */
+static ms_status for_all_stages(ms_walk_run *w,
+                                ms_status (*move)(ms_walk_run *, const ms_rank_stage *))
+{
+    for (int s = 0; s < w->r->num_stages; s++)
+        MS_TRY(move(w, &w->r->stages[s]));
+    return MS_OK;
+}
+
+/* As the step graph has it (docs/formulas.md 6.8): what waits for what is the same. */
 ms_status ms_state_after_walk(ms_walk_run *w)
 {
     const ms_rank_run *r = w->r;
-    if (sharding_of(w) == MS_ZERO_2 && w->weights && !w->last_backward)
+    ms_reduction_time when = reduces_when(w);
+    bool goes_on = w->last_backward && when == MS_REDUCE_BY_UNIT;
+    if (sharding_of(w) == MS_ZERO_2 && w->weights && !goes_on)
         MS_TRY(make_ready(w));
     if (!w->last_backward)
         return MS_OK;
-    if (r->job->overlaps)
-        return end_reductions(w, w->stage);
-    int last = ms_schedule_last_complete(r->rank.planned->schedule, r->pipeline_rank);
-    return w->stage->stage == last ? reduce_rank(w) : MS_OK;
+    bool ends_rank = ms_schedule_last_complete(r->rank.planned->schedule,
+                                               r->pipeline_rank) == w->stage->stage;
+    if (when == MS_REDUCE_AFTER_STAGE)
+        MS_TRY(reduce_stage(w, w->stage));
+    if (when != MS_REDUCE_AFTER_RANK)
+        MS_TRY(exchange_with_copy(w, w->stage));
+    else if (ends_rank) {
+        MS_TRY(for_all_stages(w, reduce_stage));
+        MS_TRY(for_all_stages(w, exchange_with_copy));
+    }
+    return ends_rank ? for_all_stages(w, sum_over_tp) : MS_OK;
 }
 
 ms_status ms_state_reduce_late(ms_rank_run *r)

@@ -110,6 +110,12 @@ static double rest_s(const ms_stage_times *t)
                               ms_reduce_rest_s(t, MS_STEP_WEIGHT)));
 }
 
+/* Until the gradient of any micro-batch is on its way, the last one's too: its reductions may wait for the step's end (ZeRO 3), so that it takes less than the others. */
+static double least_input_s(const bound *b, const ms_stage_times *t)
+{
+    return ms_min(input_s(b, t), t->last_backward_s);
+}
+
 /* What the chunks of a rank add up to. */
 typedef struct chunks {
     double all_s;    /* every action */
@@ -127,8 +133,8 @@ static chunks sum_chunks(const bound *b, const ms_run *run)
         double forward_s = t->first_forward_s + (m - 1.0) * t->forward_s;
         double all_backward_s = (m - 1.0) * backward_s(b, t) + last_backward_s(b, t);
         c.all_s += run->multiplicity[i] * (forward_s + all_backward_s - m * t->hidden_s);
-        c.inputs_s +=
-            run->multiplicity[i] * (forward_s + m * (input_s(b, t) - t->hidden_s));
+        double all_input_s = (m - 1.0) * input_s(b, t) + least_input_s(b, t);
+        c.inputs_s += run->multiplicity[i] * (forward_s + all_input_s - m * t->hidden_s);
         c.release_s = ms_min(c.release_s, t->release_s);
         c.rest_s = ms_min(c.rest_s, rest_s(t));
     }
@@ -148,11 +154,12 @@ static ways find_ways(const bound *b, ms_arena *scratch)
     ways w = {MS_NEW_ARRAY(scratch, split->num_stages, double),
               MS_NEW_ARRAY(scratch, split->num_stages, double)};
     const ms_stage_times *head = &b->times[split->class_of_stage[0]];
-    w.back_s[0] = ms_max(last_backward_s(b, head) - input_s(b, head), 0.0) + rest_s(head);
+    w.back_s[0] =
+        ms_max(last_backward_s(b, head) - least_input_s(b, head), 0.0) + rest_s(head);
     for (int s = 1; s < split->num_stages; s++) {
         const ms_stage_times *t = &b->times[split->class_of_stage[s - 1]];
         w.there_s[s] = w.there_s[s - 1] + t->first_forward_s - on_way_s(b, t);
-        w.back_s[s] = w.back_s[s - 1] + input_s(b, t) - on_way_s(b, t);
+        w.back_s[s] = w.back_s[s - 1] + least_input_s(b, t) - on_way_s(b, t);
         bool sent =
             ms_schedule_rank(&split->shape, s - 1) != ms_schedule_rank(&split->shape, s);
         w.there_s[s] += sent ? b->send_s : 0.0;
@@ -188,8 +195,8 @@ static double around_s(const bound *b, const ways *w, int stage)
     if (stage == last)
         return there_s;
     /* back_s[last] - back_s[stage] counts the stages from `stage` up to the one before the last */
-    return there_s + w->back_s[last] - w->back_s[stage] + input_s(b, end) -
-           on_way_s(b, end) - (input_s(b, own) - on_way_s(b, own));
+    return there_s + w->back_s[last] - w->back_s[stage] + least_input_s(b, end) -
+           on_way_s(b, end) - (least_input_s(b, own) - on_way_s(b, own));
 }
 
 /* A rank's first backward waits for a micro-batch that has gone to the end of the model and back. What the rank has not done before, it

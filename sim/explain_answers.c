@@ -444,6 +444,7 @@ static bool same_cost(const ms_span *a, const ms_span *b)
         if (a[i].size <= 1)
             continue;
         if (memcmp(a[i].per_domain, b[i].per_domain, sizeof a[i].per_domain) != 0 ||
+            a[i].narrowest != b[i].narrowest ||
             !ms_torus_span_equal(&a[i].torus, &b[i].torus))
             return false;
     }

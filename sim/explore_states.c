@@ -543,7 +543,7 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
     make_stages(l, MS_RECOMPUTE_NONE, 0, true, stages);
     for (int i = 0; i < l->split->num_classes; i++) {
         ms_part *sum = &stages[i].sum;
-        sum->all_reduce_s = stages[i].unit_all_reduce_s = sum->tp_sync_s = 0.0;
+        sum->all_reduce_s = sum->tp_sync_s = 0.0;
         sum->dense_params = sum->expert_params = 0.0; /* a second copy gets shards */
     }
     l->pipeline.stages = stages;

@@ -47,10 +47,11 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
     double comm_s = 0.0, reduce_s = sum->reduce_s;
     if (sharding == MS_ZERO_2)
         reduce_s += at->stage->tied_reduce_s;
-    if (at->last_backward && at->stage->pipelined && sharding != MS_ZERO_2 &&
-        sharding != MS_ZERO_3)
-        return 0.0; /* counts at the end of the rank */
-    if (at->last_backward) {
+    ms_reduction_time when =
+        ms_stage_reduces_when(planned->workload->stack, at->stage, sharding);
+    if (at->last_backward && when == MS_REDUCE_AFTER_STAGE)
+        return 0.0;
+    if (at->last_backward && when == MS_REDUCE_BY_UNIT) {
         comm_s = sharding == MS_ZERO_0   ? sum->all_reduce_s
                  : sharding == MS_ZERO_3 ? 0.0
                                          : reduce_s + sum->replicate_s;

@@ -182,7 +182,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
     least.algorithm[0].name = "least";
     for (long per_domain = 1; per_domain <= ideal->per_domain[0]; per_domain++) {
         ms_span span = *ideal;
-        span.per_domain[0] = per_domain;
+        span.per_domain[0] = span.narrowest = per_domain;
         if (per_domain < ideal->size && span.tier == 0)
             span.tier = cluster->num_levels > 1;
         ms_collective_law law =

@@ -460,6 +460,7 @@ static bool next_permutation(unsigned char *p, int n)
 /* What of a span decides costs: its size, how many of it share each domain, and how it lies on a torus. */
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
+    long narrowest[MS_NUM_SPANS];
     ms_torus_span torus[MS_NUM_SPANS];
 } signature;
 
@@ -472,6 +473,7 @@ static void sign(const ms_plan *plan, const ms_cluster *cluster, signature *out)
         if (spans[i].size <= 1)
             continue;
         memcpy(out->per_domain[i], spans[i].per_domain, sizeof out->per_domain[i]);
+        out->narrowest[i] = spans[i].narrowest;
         out->torus[i] = spans[i].torus;
     }
 }
@@ -481,7 +483,8 @@ static bool same_signature(const signature *a, const signature *b)
     for (int i = 0; i < MS_NUM_SPANS; i++)
         if (!ms_torus_span_equal(&a->torus[i], &b->torus[i]))
             return false;
-    return memcmp(a->per_domain, b->per_domain, sizeof a->per_domain) == 0;
+    return memcmp(a->per_domain, b->per_domain, sizeof a->per_domain) == 0 &&
+           memcmp(a->narrowest, b->narrowest, sizeof a->narrowest) == 0;
 }
 
 /* Index of an equal signature; num_known when there is none. */

@@ -37,48 +37,13 @@ double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
 
 /* ---- summing parts into stages ---- */
 
-/* Work with communication of shards beside it. */
-static double overlap_s(const ms_stack *stack, double busy_s, double contended_s,
-                        double comm_s)
-{
-    if (!ms_overlaps_sync(stack, MS_ZERO_3))
-        return busy_s + comm_s;
-    return ms_beside_s(stack->interference_frac.value, busy_s, contended_s, comm_s);
-}
-
 static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double count)
 {
     to->activation_bytes += count * bytes->activation_bytes;
     to->logits_bytes += count * bytes->logits_bytes;
 }
 
-/* `moved` tells what is gathered and reduced beside the part; NULL: not wanted. */
-static void add_overlapped(const ms_stack *stack, ms_stage *stage, const ms_part *part,
-                           const ms_part *moved, double count)
-{
-    double comm_s = moved->gather_s + moved->reduce_s;
-    double input_s = part->backward_s - part->weight_s;
-    double contended_input_s = part->contended_backward_s - part->contended_weight_s;
-    stage->overlapped_forward_s +=
-        count *
-        overlap_s(stack, part->forward_s, part->contended_forward_s, moved->gather_s);
-    stage->overlapped_backward_s +=
-        count * overlap_s(stack, part->backward_s, part->contended_backward_s, comm_s);
-    stage->overlapped_input_s +=
-        count * overlap_s(stack, input_s, contended_input_s, moved->gather_s);
-    stage->overlapped_weight_s +=
-        count *
-        overlap_s(stack, part->weight_s, part->contended_weight_s, moved->reduce_s);
-    stage->overlapped_last_backward_s +=
-        count * overlap_s(stack, part->backward_s, part->contended_backward_s,
-                          comm_s + part->replicate_s);
-    stage->overlapped_last_weight_s +=
-        count * overlap_s(stack, part->weight_s, part->contended_weight_s,
-                          moved->reduce_s + part->replicate_s);
-}
-
-static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part *part,
-                     const ms_part *moved, double count)
+static void add_part(ms_stage *stage, const ms_part *part, double count)
 {
     ms_part *sum = &stage->sum;
     sum->forward_s += count * part->forward_s;
@@ -102,27 +67,17 @@ static void add_part(const ms_workload *workload, ms_stage *stage, const ms_part
     sum->expert_params += count * part->expert_params;
     add_bytes(&sum->memory.saved, &part->memory.saved, count);
     add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
-    if (moved != NULL)
-        add_overlapped(workload->stack, stage, part, moved, count);
 }
 
 /* What counts once, whatever the number of layers: the largest one. */
 static void note_largest(ms_stage *stage, const ms_part *part)
 {
-    stage->unit_gather_s = ms_max(stage->unit_gather_s, part->gather_s);
-    stage->unit_reduce_s = ms_max(stage->unit_reduce_s, part->reduce_s);
-    stage->unit_replicate_s = ms_max(stage->unit_replicate_s, part->replicate_s);
-    stage->unit_all_reduce_s = ms_max(stage->unit_all_reduce_s, part->all_reduce_s);
-    stage->unit_forward_s = ms_max(stage->unit_forward_s, part->forward_s);
-    stage->unit_backward_s = ms_max(stage->unit_backward_s, part->backward_s);
-    stage->unit_weight_s = ms_max(stage->unit_weight_s, part->weight_s);
     stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
     stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
 }
 
 static void add_layers(const ms_workload *workload, const ms_parts *parts,
-                       ms_stage *stage, const long range[2], ms_recompute mode,
-                       bool compute_alone)
+                       ms_stage *stage, const long range[2], ms_recompute mode)
 {
     long first = range[0], last = range[1];
     for (int kind = 0; kind < workload->model->num_kinds; kind++) {
@@ -131,7 +86,7 @@ static void add_layers(const ms_workload *workload, const ms_parts *parts,
         if (count == 0)
             continue;
         const ms_part *part = &parts->layer[kind][mode];
-        add_part(workload, stage, part, compute_alone ? NULL : part, (double)count);
+        add_part(stage, part, (double)count);
         note_largest(stage, part);
     }
 }
@@ -161,11 +116,12 @@ static const ms_part *head_of(const ms_workload *workload, const ms_parts *parts
     return shared ? &parts->tied_head : &parts->head;
 }
 
-/* ---- memory of a backward ---- */
+/* ---- a backward ---- */
 
-/* A backward on its way from the last part to the first. */
+/* On its way from the last part to the first: memory, and traffic beside it. */
 typedef struct descent {
     ms_stage *stage;
+    ms_unit_walk units;
     ms_tensor_bytes freed[MS_NUM_BILL_HALVES]; /* by the parts behind */
 } descent;
 
@@ -200,6 +156,7 @@ static void leave_parts(descent *d, const ms_part *part, double count)
 /* Of equal parts one after the other the first or the last has most alive. */
 static void descend(descent *d, const ms_part *part, long count)
 {
+    ms_unit_walk_pass(&d->units, part, part, (double)count);
     note_transient(d, part, 0.0);
     leave_parts(d, part, (double)(count - 1));
     if (count > 1)
@@ -222,12 +179,23 @@ static void descend_layers(descent *d, const ms_workload *workload, const ms_par
     }
 }
 
-static void find_transients(const ms_workload *workload, const ms_parts *parts,
-                            const ms_stage_layout *layout, ms_stage *stage)
+/* What a head gathers and reduces, unit by unit. */
+static const ms_part *moved_head(const ms_workload *workload, const ms_parts *parts,
+                                 const ms_stage_layout *layout)
 {
-    descent d = {.stage = stage};
+    return workload->stack->fixed_unit_rooms ? &parts->head
+                                             : head_of(workload, parts, layout);
+}
+
+static void walk_back(const ms_workload *workload, const ms_parts *parts,
+                      const ms_stage_layout *layout, ms_stage *stage)
+{
+    descent d = {.stage = stage,
+                 .units = {.interference_frac = workload->stack->interference_frac.value,
+                           .out = &stage->by_unit}};
     if (layout->has_head) {
         const ms_part *head = head_of(workload, parts, layout);
+        ms_unit_walk_pass(&d.units, head, moved_head(workload, parts, layout), 1.0);
         note_transient(&d, head,
                        parts->head_params * workload->stack->head_grad_bytes.value);
         leave_parts(&d, head, 1.0);
@@ -235,6 +203,7 @@ static void find_transients(const ms_workload *workload, const ms_parts *parts,
     descend_layers(&d, workload, parts, layout);
     if (layout->has_embedding)
         descend(&d, &parts->embed, 1);
+    ms_unit_walk_end(&d.units);
 }
 
 /* A head that shares its matrix gathers it like one of its own. */
@@ -252,10 +221,10 @@ static void add_head(const ms_workload *workload, const ms_parts *parts,
                      const ms_stage_layout *layout, ms_stage *stage)
 {
     const ms_part *head = head_of(workload, parts, layout);
-    const ms_part *moved = workload->stack->fixed_unit_rooms ? &parts->head : head;
+    const ms_part *moved = moved_head(workload, parts, layout);
     stage->tied_gather_s = moved->gather_s - head->gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
-    add_part(workload, stage, head, layout->compute_alone ? NULL : moved, 1.0);
+    add_part(stage, head, 1.0);
 }
 
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
@@ -263,30 +232,38 @@ void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
 {
     memset(out, 0, sizeof *out);
     long first = layout->first_layer, last = first + layout->num_layers, middle = first;
-    bool alone = layout->compute_alone;
     if (layout->has_embedding)
-        add_part(workload, out, &parts->embed, alone ? NULL : &parts->embed, 1.0);
+        add_part(out, &parts->embed, 1.0);
     ms_recompute rest = layout->recompute;
     if (layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
         middle = first + (layout->recompute_layers < layout->num_layers
                               ? layout->recompute_layers
                               : layout->num_layers);
-        add_layers(workload, parts, out, (long[]){first, middle}, MS_RECOMPUTE_FULL,
-                   alone);
+        add_layers(workload, parts, out, (long[]){first, middle}, MS_RECOMPUTE_FULL);
         rest = MS_RECOMPUTE_NONE;
     }
     if (middle < last)
-        add_layers(workload, parts, out, (long[]){middle, last}, rest, alone);
+        add_layers(workload, parts, out, (long[]){middle, last}, rest);
     if (layout->has_head)
         add_head(workload, parts, layout, out);
     out->num_layers = layout->num_layers;
     out->pipelined = !(layout->has_embedding && layout->has_head);
+    out->is_first = layout->has_embedding;
     note_end_units(workload, parts, layout, out);
-    if (!alone)
-        find_transients(workload, parts, layout, out);
+    if (!layout->compute_alone)
+        walk_back(workload, parts, layout, out);
 }
 
 /* ---- durations ---- */
+
+ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
+                                        ms_sharding sharding)
+{
+    if (!ms_overlaps_sync(stack, sharding) || (sharding == MS_ZERO_2 && stage->pipelined))
+        return MS_REDUCE_AFTER_RANK;
+    return ms_shards_grads(sharding) || stage->is_first ? MS_REDUCE_BY_UNIT
+                                                        : MS_REDUCE_AFTER_STAGE;
+}
 
 /* What communication beside an action of `compute_s` adds to it, once it runs on a stream of its own. */
 static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
@@ -302,83 +279,67 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
 {
     const ms_part *sum = &stage->sum;
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
-    double unit_s = sum->forward_s / (double)(stage->num_layers + 1);
-    if (!stage->pipelined)
-        t->first_forward_s += interference_s(stack, overlaps, sum->forward_s,
-                                             sum->contended_forward_s, sum->gather_s);
+    double slowed_s = stage->pipelined
+                          ? 0.0
+                          : interference_s(stack, overlaps, sum->forward_s,
+                                           sum->contended_forward_s, sum->gather_s);
+    t->first_forward_s += slowed_s;
     t->release_s =
-        ms_max(sum->gather_s + unit_s - t->first_forward_s, stage->unit_gather_s);
+        ms_max(stage->by_unit.gathering_s - slowed_s, stage->by_unit.first_gather_s);
     if (!overlaps)
         t->release_s = sum->gather_s;
 }
 
-/* Gradients of the whole step are reduced beside the last backward and after it; of one unit nothing can hide. */
-static void reduce_once(const ms_stack *stack, bool overlaps, const ms_part *sum,
-                        double reduce_s, double unit_s, ms_stage_times *t)
+/* Gradients of the whole step are reduced beside the last backward and after it. */
+static void reduce_once(const ms_stack *stack, const ms_stage *stage,
+                        ms_sharding sharding, double reduce_s, ms_stage_times *t)
 {
-    t->reduce_s = reduce_s;
-    t->last_backward_s += interference_s(stack, overlaps, t->last_backward_s,
-                                         sum->contended_backward_s, reduce_s);
-    t->last_weight_s += interference_s(stack, overlaps, t->last_weight_s,
-                                       sum->contended_weight_s, reduce_s);
-    t->reduce_tail_s = overlaps ? unit_s : reduce_s;
-}
-
-/* The same of a pipeline: a stage's reduction slows what its rank does after its last backward, so that the stages before do not wait for it one after the other; what is
- * slowed counts at the end of each rank. */
-static void reduce_beside(const ms_stack *stack, bool overlaps, const ms_part *sum,
-                          double reduce_s, double unit_s, ms_stage_times *t)
-{
-    double slowed_s = interference_s(stack, overlaps, t->last_backward_s,
-                                     sum->contended_backward_s, reduce_s);
-    t->reduce_s = reduce_s;
-    t->reduce_tail_s = overlaps ? unit_s + slowed_s : reduce_s;
-}
-
-/* Traffic of so many seconds beside work fills it, slowed down as it is; beyond that work waits for traffic. */
-static double filled_s(const ms_stack *stack, double busy_s)
-{
-    double rate = 1.0 - stack->interference_frac.value;
-    return rate > 0.0 ? busy_s / rate : (double)INFINITY;
-}
-
-/* Beside the rest of the step's gradients. What the last two layers reduce blocks no layer, and the first gather was begun by the action before. No action is
- * shorter for more traffic or more work. */
-static void move_last(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
-{
-    double last_s = stage->unit_reduce_s + stage->unit_replicate_s;
-    double unwaited = stage->num_layers > 1 ? 2.0 : 1.0; /* layers */
-    double full_s = filled_s(stack, stage->unit_backward_s);
-    double ahead_s = stage->unit_gather_s + unwaited * (last_s - full_s);
-    double weight_ahead_s = last_s - filled_s(stack, stage->unit_weight_s);
-    t->last_backward_s = ms_max(stage->sum.backward_s,
-                                stage->overlapped_last_backward_s - ms_max(ahead_s, 0.0));
-    t->last_weight_s = ms_max(stage->sum.weight_s, stage->overlapped_last_weight_s -
-                                                       ms_max(weight_ahead_s, 0.0));
-    t->reduce_s = 0.0;
-    t->reduce_tail_s = last_s + ms_max(last_s - full_s, 0.0);
-}
-
-/* Every layer waits for its parameters, and its gradients are reduced when it is done. The first gather of a forward has no layer to hide behind, that of a
- * backward the action before; a last reduction has none, since the next action's first gather takes its turn after it. */
-static void move_always(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
-{
-    t->forward_s = t->first_forward_s = stage->overlapped_forward_s;
-    t->backward_s = t->last_backward_s = stage->overlapped_backward_s;
-    t->input_s = stage->overlapped_input_s;
-    t->weight_s = t->last_weight_s = stage->overlapped_weight_s;
-    t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
-    if (!ms_overlaps_sync(stack, MS_ZERO_3))
+    const ms_part *sum = &stage->sum;
+    ms_step_reduction kind = sharding == MS_ZERO_0 ? MS_REDUCES_WHOLE : MS_REDUCES_SHARDS;
+    t->reduce_s = t->reduce_tail_s = reduce_s;
+    if (ms_stage_reduces_when(stack, stage, sharding) != MS_REDUCE_BY_UNIT)
         return;
-    double backward_s = stage->unit_backward_s, gather_s = stage->unit_gather_s,
-           reduce_s = stage->unit_reduce_s;
-    double ahead_s = ms_min(gather_s, gather_s + reduce_s - filled_s(stack, backward_s));
-    t->forward_s += ms_min(stage->unit_forward_s, gather_s);
+    double slowed_s = interference_s(stack, true, t->last_backward_s,
+                                     sum->contended_backward_s, reduce_s);
+    t->last_backward_s += slowed_s;
+    t->last_weight_s +=
+        interference_s(stack, true, t->last_weight_s, sum->contended_weight_s, reduce_s);
+    t->reduce_tail_s =
+        ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
+}
+
+/* Gradients are reduced with every micro-batch; a backward ends with them. */
+static void reduce_always(const ms_stack *stack, const ms_stage *stage, double reduce_s,
+                          ms_stage_times *t)
+{
+    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_2);
+    t->backward_s =
+        overlaps ? stage->by_unit.reduced_backward_s : t->backward_s + reduce_s;
+    t->weight_s = overlaps ? stage->by_unit.reduced_weight_s : t->weight_s + reduce_s;
+    if (ms_stage_reduces_when(stack, stage, MS_ZERO_2) == MS_REDUCE_BY_UNIT) {
+        reduce_once(stack, stage, MS_ZERO_2, reduce_s + stage->sum.replicate_s, t);
+        return;
+    }
+    t->last_backward_s = t->backward_s;
+    t->last_weight_s = t->weight_s;
+    t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
+}
+
+/* Every part waits for its parameters, and its gradients are reduced when it is done. */
+static void move_always(const ms_stage *stage, bool overlaps, double reduce_s,
+                        ms_stage_times *t)
+{
+    const ms_unit_times *by_unit = &stage->by_unit;
+    double gather_s = stage->sum.gather_s + stage->tied_gather_s;
+    t->forward_s = overlaps ? by_unit->forward_s : t->forward_s + gather_s;
     t->first_forward_s = t->forward_s;
-    t->backward_s += ms_min(backward_s, reduce_s) - ms_max(ahead_s, 0.0);
-    t->backward_s = ms_max(t->backward_s, stage->sum.backward_s);
-    t->weight_s += ms_min(stage->unit_weight_s, reduce_s);
-    move_last(stack, stage, t);
+    t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + gather_s + reduce_s;
+    t->last_backward_s = overlaps ? by_unit->last_backward_s : t->backward_s;
+    t->input_s = overlaps ? by_unit->input_s : t->input_s + gather_s;
+    t->weight_s = overlaps ? by_unit->weight_s : t->weight_s + reduce_s;
+    t->last_weight_s = overlaps ? by_unit->last_weight_s : t->weight_s;
+    t->reduce_s = overlaps ? 0.0 : stage->sum.replicate_s;
+    t->reduce_tail_s = overlaps ? by_unit->tail_s : stage->sum.replicate_s;
 }
 
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
@@ -387,10 +348,7 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
     const ms_part *sum = &stage->sum;
     const ms_stack *stack = workload->stack;
     bool overlaps = ms_overlaps_sync(stack, sharding);
-    double shards_s = sum->reduce_s + sum->replicate_s;
     double each_reduce_s = sum->reduce_s + stage->tied_reduce_s;
-    void (*reduce)(const ms_stack *, bool, const ms_part *, double, double,
-                   ms_stage_times *) = stage->pipelined ? reduce_beside : reduce_once;
     ms_stage_times t = {.forward_s = sum->forward_s,
                         .first_forward_s = sum->forward_s,
                         .backward_s = sum->backward_s,
@@ -400,28 +358,24 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                         .last_weight_s = sum->weight_s,
                         .send_forward_s = send_s,
                         .send_backward_s = send_s,
-                        .reduces_last = !overlaps};
+                        .reduces_last = ms_stage_reduces_when(stack, stage, sharding) ==
+                                        MS_REDUCE_AFTER_RANK};
     switch (sharding) {
     case MS_ZERO_0:
-        reduce(stack, overlaps, sum, sum->all_reduce_s, stage->unit_all_reduce_s, &t);
+        reduce_once(stack, stage, sharding, sum->all_reduce_s, &t);
         break;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
         gather_once(stack, stage, &t);
-        reduce(stack, overlaps, sum, shards_s, stage->unit_reduce_s, &t);
+        reduce_once(stack, stage, sharding, sum->reduce_s + sum->replicate_s, &t);
         break;
     case MS_ZERO_2:
         gather_once(stack, stage, &t);
-        t.backward_s =
-            overlap_s(stack, sum->backward_s, sum->contended_backward_s, each_reduce_s);
-        t.weight_s =
-            overlap_s(stack, sum->weight_s, sum->contended_weight_s, each_reduce_s);
-        reduce_once(stack, overlaps, sum, each_reduce_s + sum->replicate_s,
-                    stage->unit_reduce_s, &t);
+        reduce_always(stack, stage, each_reduce_s, &t);
         break;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:
-        move_always(stack, stage, &t);
+        move_always(stage, overlaps, each_reduce_s, &t);
         break;
     }
     t.reduce_tail_s += sum->tp_sync_s;

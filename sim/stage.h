@@ -5,6 +5,7 @@
 
 #include "sim/parts.h"
 #include "sim/replay.h"
+#include "sim/unit_walk.h"
 
 /* Bytes of activations and logits on a rank, and of the gradient of the head's matrix while it is made. */
 typedef struct ms_live_bytes {
@@ -15,16 +16,11 @@ typedef struct ms_live_bytes {
 typedef struct ms_stage {
     ms_part sum;    /* but for memory.transient */
     bool pipelined; /* other stages are before or after it */
+    bool is_first;  /* of the model */
     /* of a backward or half, from the last part to the first, when most is alive: beyond what the stage keeps of the micro-batch when it begins (sum.memory.saved; delayed in
      * the half for weights). The parts behind the one at work have given up theirs: all of it, or what does not wait for the second half, or what waited. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
-    /* ZeRO-3: part by part, beside gathers and reductions; the last of a step beside sums over dp_replicate, too */
-    double overlapped_forward_s, overlapped_backward_s, overlapped_last_backward_s;
-    double overlapped_input_s, overlapped_weight_s,
-        overlapped_last_weight_s; /* of a split backward */
-    /* of one layer, the largest */
-    double unit_forward_s, unit_backward_s, unit_weight_s;
-    double unit_gather_s, unit_reduce_s, unit_replicate_s, unit_all_reduce_s;
+    ms_unit_times by_unit; /* ZeRO 2 and 3 where the stack overlaps */
     /* what a head beside its embedding gathers and reduces of their matrix once more, unit by unit (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
     double unit_dense_params,
@@ -47,6 +43,18 @@ typedef struct ms_stage_layout {
 /* The layout of a stage of the split. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers);
+
+/* When gradients move that move once a step (for ZeRO 2 and 3: over dp_replicate). */
+typedef enum ms_reduction_time {
+    MS_REDUCE_BY_UNIT,     /* part by part beside the stage's last backward */
+    MS_REDUCE_AFTER_STAGE, /* in one after it */
+    MS_REDUCE_AFTER_RANK   /* of all stages, after the last backward of the rank */
+} ms_reduction_time;
+
+/* Gradients of all stages but the first of a pipeline are one bucket (Megatron-LM distributed_data_parallel.py: no bucketing but on the first stage; PyTorch
+ * pipelining/stage.py, perform_reduce_grad). With ZeRO 2 backwards of a pipeline wait for their own reductions, and nothing else may be in their way. */
+ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
+                                        ms_sharding sharding);
 
 void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
                    const ms_stage_layout *layout, ms_stage *out);

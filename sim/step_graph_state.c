@@ -249,6 +249,12 @@ static void make_ready(ms_node_builder *b, ms_walk *w)
     }
 }
 
+static ms_reduction_time reduces_when(const ms_node_builder *b, const ms_walk *w)
+{
+    const ms_planned *planned = b->s.planned;
+    return ms_stage_reduces_when(planned->workload->stack, w->sums, planned->sharding);
+}
+
 void ms_state_end_part(ms_node_builder *b, ms_walk *w)
 {
     ms_sharding sharding = b->s.planned->sharding;
@@ -267,7 +273,7 @@ void ms_state_end_part(ms_node_builder *b, ms_walk *w)
         if (!b->overlaps)
             make_ready(b, w);
     }
-    if (w->last_backward && b->overlaps)
+    if (w->last_backward && reduces_when(b, w) == MS_REDUCE_BY_UNIT)
         add_last_reductions(b, w, part);
 }
 
@@ -293,44 +299,53 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
     }
 }
 
-/* What follows the reductions of a stage. */
-static void end_reductions(ms_node_builder *b, const ms_walk *w)
+static void add_tp_sync(ms_node_builder *b, const ms_walk *w)
 {
-    ms_step_builder *s = &b->s;
-    add_twin(b, w);
     ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
     for (int i = 0; i < w->parts->num; i++)
         add_move(b, w, &w->parts->parts[i]->tp_sync, tag,
-                 (const int *const[]){w->ready, s->reduced}, s->reduced);
+                 (const int *const[]){w->ready, b->s.reduced}, b->s.reduced);
 }
 
-/* Without overlap: all stages of the rank, when its last backward has ended. */
-static void reduce_rank(ms_node_builder *b, const ms_walk *w)
+static void reduce_stage(ms_node_builder *b, const ms_walk *w)
+{
+    for (int i = 0; i < w->parts->num; i++)
+        add_last_reductions(b, w, w->parts->parts[i]);
+}
+
+/* For all stages of the rank, when its last backward has ended. */
+static void for_all_stages(ms_node_builder *b, const ms_walk *w,
+                           void (*move)(ms_node_builder *, const ms_walk *))
 {
     const ms_schedule *schedule = b->s.schedule;
-    for (int ends = 0; ends < 2; ends++) {
-        for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
-            ms_walk at = *w;
-            at.stage = ms_schedule_stage(&schedule->shape, w->rank, chunk);
-            at.parts = parts_of(b, at.stage);
-            for (int i = 0; i < at.parts->num && !ends; i++)
-                add_last_reductions(b, &at, at.parts->parts[i]);
-            if (ends)
-                end_reductions(b, &at);
-        }
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
+        ms_walk at = *w;
+        at.stage = ms_schedule_stage(&schedule->shape, w->rank, chunk);
+        at.parts = parts_of(b, at.stage);
+        move(b, &at);
     }
 }
 
-/* With ZeRO-2 a backward that reduces gradients, but for the last, ends with the reductions (PyTorch FSDP2, finalize_backward); with ZeRO-3 the closed form has them
- * beside the kernels of their own part, and leaves out the last one's rest. */
+/* With ZeRO-2 a backward that reduces gradients ends with the reductions (PyTorch FSDP2, finalize_backward); the last without a pipeline lets them go on, as
+ * with ZeRO-3. Sums over tp come at the end (Megatron-LM, finalize_model_grads.py). */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;
-    if (s->planned->sharding == MS_ZERO_2 && w->weights && !w->last_backward)
+    ms_reduction_time when = reduces_when(b, w);
+    bool goes_on = w->last_backward && when == MS_REDUCE_BY_UNIT;
+    if (s->planned->sharding == MS_ZERO_2 && w->weights && !goes_on)
         make_ready(b, w);
-    if (w->last_backward && b->overlaps)
-        end_reductions(b, w);
-    if (w->last_backward && !b->overlaps &&
-        ms_schedule_last_complete(s->schedule, w->rank) == w->stage)
-        reduce_rank(b, w);
+    if (!w->last_backward)
+        return;
+    bool ends_rank = ms_schedule_last_complete(s->schedule, w->rank) == w->stage;
+    if (when == MS_REDUCE_AFTER_STAGE)
+        reduce_stage(b, w);
+    if (when != MS_REDUCE_AFTER_RANK)
+        add_twin(b, w);
+    else if (ends_rank) {
+        for_all_stages(b, w, reduce_stage);
+        for_all_stages(b, w, add_twin);
+    }
+    if (ends_rank)
+        for_all_stages(b, w, add_tp_sync);
 }

@@ -1,4 +1,4 @@
-/* Meshes, groups of ranks along their axes, and how a group lies on the levels of a cluster.
+/* Meshes, groups of ranks along their axes, and how a group lie on the levels of a cluster.
  * Ranks are row-major: rank = sum of coordinate * stride, the last axis has stride 1. */
 #include "topo/mesh.h"
 
@@ -130,14 +130,78 @@ static long one_mode_domains(long size, long stride, long num_ranks, long domain
     return most;
 }
 
+/* How the groups of an axis lie on domains that they do not fill evenly. */
+typedef struct footing {
+    long num_domains; /* of the group that touches most */
+    long
+        narrowest; /* fewest ranks of any group in a domain that does not hold all of it */
+} footing;
+
+/* The job ends in the middle of the domain. */
+static bool is_cut(long rank, long num_ranks, long domain)
+{
+    return num_ranks % domain != 0 && rank / domain == num_ranks / domain;
+}
+
+static void note_narrow(footing *lie, long ranks, long of)
+{
+    if (ranks < of && (lie->narrowest == 0 || ranks < lie->narrowest))
+        lie->narrowest = ranks;
+}
+
+static long narrowest_by_hand(const ms_group *group, long base, long num_ranks,
+                              long domain)
+{
+    footing lie = {0};
+    long ranks = 0;
+    for (long i = 0; i < group->size; i++) {
+        long at = base + group_offset(group, i);
+        bool ends = i + 1 == group->size ||
+                    (base + group_offset(group, i + 1)) / domain != at / domain;
+        ranks++;
+        if (ends && !is_cut(at, num_ranks, domain))
+            note_narrow(&lie, ranks, group->size);
+        ranks = ends ? 0 : ranks;
+    }
+    return lie.narrowest;
+}
+
+/* One mode, neighbours nearer than a domain: of its first domain, its last, and those between. */
+static void note_one_mode(footing *lie, const ms_group *group, long first, long num_ranks,
+                          long domain)
+{
+    long size = group->size, stride = group->modes[0].stride;
+    long last = first + (size - 1) * stride, place = first % domain;
+    if (first / domain == last / domain)
+        return;
+    note_narrow(lie, (domain - place + stride - 1) / stride, size);
+    if (!is_cut(last, num_ranks, domain))
+        note_narrow(lie, last % domain / stride + 1, size);
+    if (last / domain - first / domain > 1)
+        note_narrow(lie, domain / stride, size);
+}
+
+static footing footing_of_one_mode(const ms_group *group, long num_ranks, long domain)
+{
+    long size = group->size, stride = group->modes[0].stride, extent = size * stride;
+    footing lie = {.num_domains = one_mode_domains(size, stride, num_ranks, domain)};
+    long num_places = domain / ms_greatest_divisor(extent, domain);
+    for (long q = 0; q < num_ranks / extent; q++)
+        if (q < num_places || q + 1 == num_ranks / extent)
+            for (long s = 0; s < stride; s++)
+                note_one_mode(&lie, group, q * extent + s, num_ranks, domain);
+    return lie;
+}
+
 #define MAX_DOMAIN 4096
 
-/* Looks at every group. How a group lies depends on where in a domain it begins, and that repeats after the least common multiple of
+/* Looks at every group. How a group lie depends on where in a domain it begins, and that repeats after the least common multiple of
  * the group's extent and the domain. */
-static long counted_domains(const ms_group *group, long num_ranks, long domain)
+static footing footing_by_hand(const ms_group *group, long num_ranks, long domain)
 {
     bool seen[MAX_DOMAIN] = {false};
-    long extent = group->modes[0].size * group->modes[0].stride, most = 1;
+    footing lie = {.num_domains = 1};
+    long extent = group->modes[0].size * group->modes[0].stride;
     long period = extent / ms_greatest_divisor(extent, domain) * domain;
     for (long rank = 0; rank < num_ranks && rank < period; rank++) {
         long place = rank % domain;
@@ -146,20 +210,24 @@ static long counted_domains(const ms_group *group, long num_ranks, long domain)
         if (place < MAX_DOMAIN)
             seen[place] = true;
         long num_domains = count_domains(group, rank, domain);
-        most = num_domains > most ? num_domains : most;
+        lie.num_domains = num_domains > lie.num_domains ? num_domains : lie.num_domains;
+        long narrowest = narrowest_by_hand(group, rank, num_ranks, domain);
+        if (narrowest > 0)
+            note_narrow(&lie, narrowest, group->size);
     }
-    return most;
+    return lie;
 }
 
 /* A search asks for the same few groups again and again. One table for all threads: a rank of a run is a thread too,
  * and would clear a table of its own at its start. */
-typedef struct counted {
+typedef struct known_footing {
     atomic_bool busy; /* a thread reads or writes it */
     ms_group group;
-    long num_ranks, domain, num_domains;
-} counted;
+    long num_ranks, domain;
+    footing lie;
+} known_footing;
 
-#define NUM_COUNTED 32768
+#define NUM_KNOWN 32768
 
 static bool same_group(const ms_group *a, const ms_group *b)
 {
@@ -172,45 +240,52 @@ static bool same_group(const ms_group *a, const ms_group *b)
     return true;
 }
 
-static long remembered_domains(const ms_group *group, long num_ranks, long domain)
+static footing find_footing(const ms_group *group, long num_ranks, long domain)
 {
-    static counted table[NUM_COUNTED];
+    return group->num_modes == 1 && group->modes[0].stride < domain
+               ? footing_of_one_mode(group, num_ranks, domain)
+               : footing_by_hand(group, num_ranks, domain);
+}
+
+static footing remembered_footing(const ms_group *group, long num_ranks, long domain)
+{
+    static known_footing table[NUM_KNOWN];
     unsigned long hash = (unsigned long)domain;
     for (int i = 0; i < group->num_modes; i++)
         hash = hash * 1000003UL +
                (unsigned long)(group->modes[i].size * 8191 + group->modes[i].stride);
-    counted *known = &table[(hash ^ (hash >> 17)) % NUM_COUNTED];
+    known_footing *known = &table[(hash ^ (hash >> 17)) % NUM_KNOWN];
     if (atomic_exchange_explicit(&known->busy, true, memory_order_acquire))
-        return counted_domains(group, num_ranks, domain); /* rather than wait */
+        return find_footing(group, num_ranks, domain); /* rather than wait */
     if (known->num_ranks != num_ranks || known->domain != domain ||
         !same_group(&known->group, group)) {
         known->group = *group;
         known->num_ranks = num_ranks;
         known->domain = domain;
-        known->num_domains = counted_domains(group, num_ranks, domain);
+        known->lie = find_footing(group, num_ranks, domain);
     }
-    long num_domains = known->num_domains;
+    footing lie = known->lie;
     atomic_store_explicit(&known->busy, false, memory_order_release);
-    return num_domains;
+    return lie;
 }
 
-/* For domains that groups do not fill evenly, such as 72 GPUs: the group that touches most of them has this many ranks in each. */
-static long uneven_ranks_per_domain(const ms_group *group, long num_ranks, long domain)
+/* Ranks of a group in each domain; for domains that groups do not fill evenly, such as 72 GPUs, of the group that touches most of them. `narrowest` (NULL: not wanted) as
+ * in ms_span. */
+static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
+                             long *narrowest)
 {
-    long num_domains =
-        group->num_modes == 1 && group->modes[0].stride < domain
-            ? one_mode_domains(group->size, group->modes[0].stride, num_ranks, domain)
-            : remembered_domains(group, num_ranks, domain);
-    assert(num_domains > 0);
-    return (group->size + num_domains - 1) / num_domains;
-}
-
-static long ranks_per_domain(const ms_group *group, long num_ranks, long domain)
-{
-    if (domain == 0 || domain >= num_ranks)
-        return group->size;
-    long ranks = aligned_ranks_per_domain(group, domain);
-    return ranks > 0 ? ranks : uneven_ranks_per_domain(group, num_ranks, domain);
+    long ranks = group->size, least = group->size;
+    if (domain != 0 && domain < num_ranks)
+        ranks = least = aligned_ranks_per_domain(group, domain);
+    if (ranks == 0) {
+        footing lie = remembered_footing(group, num_ranks, domain);
+        assert(lie.num_domains > 0);
+        ranks = (group->size + lie.num_domains - 1) / lie.num_domains;
+        least = lie.narrowest > 0 && lie.narrowest < ranks ? lie.narrowest : ranks;
+    }
+    if (narrowest != NULL)
+        *narrowest = least;
+    return ranks;
 }
 
 /* As if the group were the only one: cuts where its modes begin and end. */
@@ -239,11 +314,12 @@ ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster
     span.tier = cluster->num_levels - 1;
     for (int i = cluster->num_levels - 1; i >= 0; i--) {
         long domain = cluster->levels[i].gpus_per_domain;
-        span.per_domain[i] = ranks_per_domain(group, num_ranks, domain);
+        span.per_domain[i] =
+            ranks_per_domain(group, num_ranks, domain, i == 0 ? &span.narrowest : NULL);
         if (span.per_domain[i] == group->size)
             span.tier = i;
     }
-    long per_node = ranks_per_domain(group, num_ranks, cluster->gpus_per_node);
+    long per_node = ranks_per_domain(group, num_ranks, cluster->gpus_per_node, NULL);
     span.siblings_per_node = (double)cluster->gpus_per_node / (double)per_node;
     if (torus != NULL)
         span.torus = ms_torus_span_of(torus, group, span.per_domain[0]);

@@ -64,6 +64,9 @@ typedef struct ms_span {
     /* Ranks of the group in each domain of level l that it touches (the last level: all of them); where they differ, the
      * size over the number of domains, rounded up. */
     long per_domain[MS_MAX_LEVELS];
+    /* Fewest ranks of any group in an innermost domain that it shares with others; the domain in which the job ends half-way is left out. Rings leave it over as many
+     * NICs: the narrowest place sets the pace. per_domain[0] where groups lie evenly; 0: as per_domain[0]. */
+    long narrowest;
     /* Innermost level whose domain holds the whole group: the tier of the group. */
     int tier;
     /* Groups of this axis that leave one node at once: gpus_per_node / ranks per node. */

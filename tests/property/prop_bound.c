@@ -59,6 +59,13 @@ static double random_time(ms_rng *rng)
                                    : 0.25 + ms_rng_uniform(rng);
 }
 
+/* The last of a step: reductions beside it add to it, and those that may wait for its end take from it. */
+static double random_last(ms_rng *rng, double seconds)
+{
+    return between(rng, 0, 3) == 0 ? seconds * ms_rng_uniform(rng)
+                                   : seconds + random_time(rng);
+}
+
 static ms_stage_times random_times(ms_rng *rng, double send_s)
 {
     ms_stage_times t = {.forward_s = random_time(rng),
@@ -68,8 +75,8 @@ static ms_stage_times random_times(ms_rng *rng, double send_s)
                         .send_backward_s = send_s};
     t.backward_s = (t.input_s + t.weight_s) * (0.8 + 0.4 * ms_rng_uniform(rng));
     t.first_forward_s = t.forward_s + random_time(rng);
-    t.last_backward_s = t.backward_s + random_time(rng);
-    t.last_weight_s = t.weight_s + random_time(rng);
+    t.last_backward_s = random_last(rng, t.backward_s);
+    t.last_weight_s = random_last(rng, t.weight_s);
     if (between(rng, 0, 3) == 0) {
         t.release_s = LATEST_START * ms_rng_uniform(rng);
         t.reduce_s = 4.0 * ms_rng_uniform(rng);
@@ -89,9 +96,9 @@ static void add_savings(ms_rng *rng, ms_arena *arena, const ms_split *split,
         int rank = ms_schedule_rank(&split->shape, s);
         for (int c = 0; c < split->num_chunks; c++) {
             const ms_stage_times *back = &times[ms_split_stage(split, rank, c)];
-            saved[c] =
-                0.8 * ms_rng_uniform(rng) *
-                fmin(times[stage].forward_s, fmin(back->input_s, back->backward_s));
+            double back_s =
+                fmin(back->input_s, fmin(back->backward_s, back->last_backward_s));
+            saved[c] = 0.8 * ms_rng_uniform(rng) * fmin(times[stage].forward_s, back_s);
             times[stage].hidden_s = fmax(times[stage].hidden_s, saved[c]);
         }
         placed[s].pair_saved_s = saved;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 /* Of these plans the events take this much longer or shorter than predictions. */
-#define MEDIAN_FRAC 0.01
+#define MEDIAN_FRAC 0.008
 #define MOST_FRAC   0.05 /* 95 of 100 */
-#define WORST_FRAC  0.15
+#define WORST_FRAC  0.12
 
 static bool divides_nodes(long size)
 {

@@ -144,6 +144,22 @@ static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long dom
     return (group->size + most - 1) / most;
 }
 
+/* Fewest ranks of any group in a domain that does not hold all of it; not where the job ends half-way. 0: there is none. */
+static long narrowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
+{
+    long least = 0;
+    for (long rank = 0; rank < mesh->num_ranks; rank++) {
+        long ranks[64], num[64] = {0};
+        ms_mesh_group_ranks(mesh, group, rank, ranks);
+        for (long i = 0; i < group->size; i++)
+            num[ranks[i] / domain]++;
+        for (long d = 0; d < mesh->num_ranks / domain; d++)
+            if (num[d] > 0 && num[d] < group->size && (least == 0 || num[d] < least))
+                least = num[d];
+    }
+    return least;
+}
+
 static void check_groups(const ms_mesh *mesh)
 {
     for (int mask = 1; mask < 1 << mesh->num_axes; mask++) {
@@ -171,6 +187,11 @@ static void check_groups(const ms_mesh *mesh)
             ms_cluster cluster = make_cluster(domains[i], 36 * domains[i], domains[i]);
             ms_span span = ms_group_span(&group, mesh->num_ranks, &cluster);
             ASSERT_INT(span.per_domain[0], slowest_by_hand(mesh, &group, domains[i]));
+            long narrowest = narrowest_by_hand(mesh, &group, domains[i]);
+            bool binds = narrowest > 0 && narrowest < span.per_domain[0];
+            assert_true(span.narrowest <= (binds ? narrowest : span.per_domain[0]));
+            if (group.num_modes != 1 || domains[i] % group.modes[0].stride == 0)
+                ASSERT_INT(span.narrowest, binds ? narrowest : span.per_domain[0]);
         }
     }
 }

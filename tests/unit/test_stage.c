@@ -381,6 +381,7 @@ static void expect_times(ms_stage_times t, ms_stage_times want)
     ASSERT_NEAR(t.reduce_tail_s, want.reduce_tail_s, 1e-12);
 }
 
+/* All-reduces end 5, 5 and 7 s after each other, from 8 s on: at 28, 11 s after the backward of 17, of which it loses a quarter; the embedding's 7 s come after it. */
 static void without_sharding_gradients_are_reduced_beside_the_last_backward(void **state)
 {
     (void)state;
@@ -392,11 +393,11 @@ static void without_sharding_gradients_are_reduced_beside_the_last_backward(void
                                   .backward_s = 17,
                                   .last_backward_s = 17 + 0.25 * 17,
                                   .reduce_s = 17,
-                                  .reduce_tail_s = 5 + 0.5});
+                                  .reduce_tail_s = 7 + 0.5});
 }
 
-/* Gathers of 7 s beside a forward of 9: it waits for the first layer's alone, and loses a quarter of 7. ZeRO-3 that keeps what it gathered
- * is the same. */
+/* Gathers of 7 s beside a forward of 9: it waits for the embedding's alone, and loses a quarter of 7. ZeRO-3 that keeps what it gathered
+ * is the same. With ZeRO 2 every micro-batch reduces: from 8, 16.75 and 19.75 s on, which is 23.75. */
 static void gathers_of_a_step_slow_the_first_forward(void **state)
 {
     (void)state;
@@ -406,38 +407,48 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
                            .first_forward_s = 9 + 0.25 * 7,
                            .backward_s = 17,
                            .last_backward_s = 17 + 0.25 * 12.5,
-                           .release_s = 2,
+                           .release_s = 3,
                            .reduce_s = 10 + 2.5,
-                           .reduce_tail_s = 3 + 0.5};
+                           .reduce_tail_s = 4.5 + 0.5};
     expect_times(times_of(b, &parts, MS_ZERO_1), want);
     expect_times(times_of(b, &parts, MS_ZERO_3_KEEP), want);
-    want.backward_s = 17 + 0.25 * 10; /* every micro-batch reduces */
+    want.backward_s = 23.75;
     expect_times(times_of(b, &parts, MS_ZERO_2), want);
 }
 
-/* Neither the first forward nor the last backward hands on what traffic of its own stage costs; it counts after the last backward. */
+/* A first forward of a pipeline hands on nothing of what gathers cost. The first stage reduces beside its last backward, any other in one after it; with ZeRO 2 the last
+ * backward waits for its own reductions, and sums over replicas come at the end of the rank. */
 static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **state)
 {
     (void)state;
     bench *b = open_bench();
     ms_parts parts = make_parts();
-    ms_stage stage = stage_of(b, &parts, first_two);
+    ms_stage first = stage_of(b, &parts, first_two),
+             next = stage_of(b, &parts, (ms_stage_layout){.num_layers = 2});
     ms_stage_times want = {.forward_s = 9,
                            .first_forward_s = 9,
                            .backward_s = 17,
-                           .last_backward_s = 17,
-                           .release_s = 2,
+                           .last_backward_s = 17 + 0.25 * 12.5,
+                           .release_s = 4,
                            .reduce_s = 12.5,
-                           .reduce_tail_s = 3 + 0.5 + 0.25 * 12.5};
-    expect_times(ms_stage_durations(b->workload, &stage, MS_ZERO_1, 0.125), want);
-    want.release_s = 0;
-    want.reduce_s = 17;
-    want.reduce_tail_s = 5 + 0.5 + 0.25 * 17;
-    expect_times(ms_stage_durations(b->workload, &stage, MS_ZERO_0, 0.125), want);
+                           .reduce_tail_s = 4.5 + 0.5};
+    expect_times(ms_stage_durations(b->workload, &first, MS_ZERO_1, 0.125), want);
+    want = (ms_stage_times){.forward_s = 8,
+                            .first_forward_s = 8,
+                            .backward_s = 16,
+                            .last_backward_s = 16,
+                            .release_s = 2,
+                            .reduce_s = 8,
+                            .reduce_tail_s = 8 + 0.5};
+    expect_times(ms_stage_durations(b->workload, &next, MS_ZERO_1, 0.125), want);
+    ms_stage_times t = ms_stage_durations(b->workload, &next, MS_ZERO_2, 0.125);
+    ASSERT_NEAR(t.last_backward_s, t.backward_s, 1e-12);
+    ASSERT_NEAR(t.reduce_tail_s, 2 + 0.5, 1e-12);
+    assert_true(t.reduces_last);
 }
 
-/* Gathers of 3 + 2 x 10 s: the forward of 9 / 0.75 ends with a third of 9 after them. Reductions of 3 x 10 + 2.5 s outlast the
- * backward of 17. */
+/* Gathers of 3 + 2 x 10 s, and the last layer after them: 27 s, of a forward of 9 / 0.75. Reductions of 13 + 13 + 4 s begin after 8, those of a step
+ * of 14 + 14 + 4.5 outlast the backward of 17 by 23.5. */
 static void long_gathers_delay_the_first_forward(void **state)
 {
     (void)state;
@@ -449,28 +460,29 @@ static void long_gathers_delay_the_first_forward(void **state)
     }
     ms_stage_times t = times_of(b, &parts, MS_ZERO_2);
     ASSERT_NEAR(t.first_forward_s, 12, 1e-12);
-    ASSERT_NEAR(t.release_s, 23 + 3 - 12, 1e-12);
-    ASSERT_NEAR(t.backward_s, 30, 1e-12);
+    ASSERT_NEAR(t.release_s, 27 - 12, 1e-12);
+    ASSERT_NEAR(t.backward_s, 8 + 30, 1e-12);
     ASSERT_NEAR(t.last_backward_s, 17 / 0.75, 1e-12);
     ASSERT_NEAR(t.reduce_s, 32.5, 1e-12);
-    ASSERT_NEAR(t.reduce_tail_s, 13 + 0.5, 1e-12);
+    ASSERT_NEAR(t.reduce_tail_s, 23.5 - (17 / 0.75 - 17) + 0.5, 1e-12);
 }
 
-/* Part by part: embedding 1 beside 3 forward and 7 backward, two layers 4 beside 2 and 8 beside 5; of one layer 2 at the start of a forward and 3 at the end
- * of a backward are beside nothing. The last backward is beside sums over replicas, too, and of the last layer's traffic nothing hides. */
+/* Part by part: each is beside the gather of the next one and the reduction of the one before. The embedding's gather of 3 comes before a forward, its reduction
+ * of 4 after a backward. The last backward is beside sums over replicas, too, and ends with the embedding, which waits for no layer's reduction. */
 static void resharding_gathers_and_reduces_part_by_part(void **state)
 {
     (void)state;
     bench *b = open_bench();
     ms_parts parts = make_parts();
-    double forward = 3 + 2 * (4 + 0.5) + 2;
-    double backward = 7 + 2 * (8 + 1.25) + 3;
+    double forward = 3 + 2 + 4.5 + 4.5;
+    double backward = 8.5 + 9.5 + 3 + 4;
+    double embedding = 1 / 0.75;
     expect_times(times_of(b, &parts, MS_ZERO_3),
                  (ms_stage_times){.forward_s = forward,
                                   .first_forward_s = forward,
                                   .backward_s = backward,
-                                  .last_backward_s = 7.5 + 2 * (8 + 1.5),
-                                  .reduce_tail_s = 3 + 1 + 0.5});
+                                  .last_backward_s = 8.5 + 9.75 + embedding,
+                                  .reduce_tail_s = 4 - embedding + 4.5 + 0.5});
 }
 
 /* Nothing is partial over tp here. */
@@ -493,7 +505,8 @@ static void without_overlap_traffic_adds_to_compute(void **state)
     want.reduce_s = want.reduce_tail_s = 12.5;
     expect_times(times_of(b, &parts, MS_ZERO_1), want);
     expect_times(times_of(b, &parts, MS_ZERO_3_KEEP), want);
-    want.backward_s = 17 + 10;
+    want.backward_s = want.last_backward_s = 17 + 10;
+    want.reduce_s = want.reduce_tail_s = 2.5;
     expect_times(times_of(b, &parts, MS_ZERO_2), want);
     ms_stage_times t = times_of(b, &parts, MS_ZERO_3);
     ASSERT_NEAR(t.backward_s, 17 + 7 + 10, 1e-12);

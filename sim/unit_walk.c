@@ -1,0 +1,131 @@
+#include "sim/unit_walk.h"
+
+#include "base/number.h"
+#include "sim/beside.h"
+
+/* A kind of work of a part, and what its communication wants of the other stream's links. */
+typedef struct work {
+    double busy_s, contended_s;
+} work;
+
+static double beside_s(const ms_unit_walk *walk, work w, double comm_s)
+{
+    return comm_s > 0.0
+               ? ms_beside_s(walk->interference_frac, w.busy_s, w.contended_s, comm_s)
+               : w.busy_s;
+}
+
+/* Nothing waits for the communication. */
+static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
+{
+    return w.busy_s + (comm_s > 0.0 ? ms_slowed_s(walk->interference_frac, w.busy_s,
+                                                  w.contended_s, comm_s)
+                                    : 0.0);
+}
+
+/* `count` parts that each take work_s, and then move for moved_s, one after the other. */
+static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count)
+{
+    double first_s = ms_max(lane->moved_s, lane->worked_s + work_s);
+    lane->worked_s += count * work_s;
+    lane->moved_s = ms_max(first_s + count * moved_s, lane->worked_s + moved_s);
+}
+
+/* What moves as it can, while nothing waits for it part by part. */
+static void move_in_turn(ms_unit_walk *walk, work whole, work weight, double before_s,
+                         double count)
+{
+    const ms_part *part = walk->at.part;
+    double shards_s = part->reduce_s + part->replicate_s;
+    pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
+    pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
+    pass_lane(&walk->last[MS_REDUCES_SHARDS], whole.busy_s, shards_s, count);
+    pass_lane(&walk->last[MS_REDUCES_WHOLE], whole.busy_s, part->all_reduce_s, count);
+    pass_lane(&walk->gathers, part->forward_s, part->gather_s, count);
+    walk->out->last_unit_s[MS_REDUCES_SHARDS] = shards_s;
+    walk->out->last_unit_s[MS_REDUCES_WHOLE] = part->all_reduce_s;
+    walk->out->first_gather_s = part->gather_s;
+}
+
+/* The last part of a backward; nothing of the action waits for what was reduced before it. */
+static void add_last(ms_unit_walk *walk, work whole, work weight, double waiting_s)
+{
+    const ms_moved_unit *at = &walk->at;
+    ms_unit_times *t = walk->out;
+    double whole_s = slowed_s(walk, whole, waiting_s),
+           weight_s = slowed_s(walk, weight, waiting_s);
+    double late_s = ms_max(waiting_s - whole_s, 0.0);
+    t->last_backward_s += whole_s;
+    t->last_weight_s += weight_s + ms_max(waiting_s - weight_s, 0.0) - late_s;
+    t->tail_s = late_s + at->reduce_s + at->part->replicate_s;
+    /* the next action's first gather comes after the reduction; that of a forward has nothing to hide behind */
+    t->backward_s += at->reduce_s;
+    t->weight_s += at->reduce_s;
+    t->forward_s += at->gather_s;
+}
+
+/* `count` of the parts at work; what comes before and after them in a backward is after and before them in a forward. */
+static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
+                      const ms_moved_unit *after, double count)
+{
+    const ms_part *part = walk->at.part;
+    ms_unit_times *t = walk->out;
+    work forward = {part->forward_s, part->contended_forward_s},
+         whole = {part->backward_s, part->contended_backward_s},
+         weight = {part->weight_s, part->contended_weight_s},
+         input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
+    double replicate_s = before->part != NULL ? before->part->replicate_s : 0.0;
+    double last_s = before->reduce_s + replicate_s;
+    if (before->part == NULL) { /* the gather of the backward that follows */
+        double forward_s = slowed_s(walk, forward, walk->at.gather_s);
+        double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
+        t->forward_s += forward_s;
+        t->backward_s += exposed_s;
+        t->last_backward_s += exposed_s;
+        t->input_s += exposed_s;
+    } else {
+        t->forward_s += count * beside_s(walk, forward, before->gather_s);
+    }
+    t->backward_s += count * beside_s(walk, whole, before->reduce_s + after->gather_s);
+    t->input_s += count * beside_s(walk, input, after->gather_s);
+    t->weight_s += count * beside_s(walk, weight, before->reduce_s);
+    move_in_turn(walk, whole, weight, before->reduce_s, count);
+    if (after->part == NULL) {
+        add_last(walk, whole, weight, last_s);
+        return;
+    }
+    t->last_backward_s += count * beside_s(walk, whole, last_s + after->gather_s);
+    t->last_weight_s += count * beside_s(walk, weight, last_s);
+}
+
+static void work_off(ms_unit_walk *walk, const ms_moved_unit *next)
+{
+    const ms_moved_unit *at = &walk->at;
+    if (at->part == NULL)
+        return;
+    double count = at->count;
+    add_parts(walk, &walk->before, count > 1.0 ? at : next, 1.0);
+    if (count > 2.0)
+        add_parts(walk, at, at, count - 2.0);
+    if (count > 1.0)
+        add_parts(walk, at, next, 1.0);
+}
+
+void ms_unit_walk_pass(ms_unit_walk *walk, const ms_part *part, const ms_part *moved,
+                       double count)
+{
+    ms_moved_unit next = {part, moved->gather_s, moved->reduce_s, count};
+    work_off(walk, &next);
+    walk->before = walk->at;
+    walk->at = next;
+}
+
+void ms_unit_walk_end(ms_unit_walk *walk)
+{
+    work_off(walk, &(ms_moved_unit){0});
+    walk->out->reduced_backward_s = walk->whole.moved_s;
+    walk->out->reduced_weight_s = walk->weight.moved_s;
+    walk->out->gathering_s = walk->gathers.moved_s - walk->gathers.worked_s;
+    for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++)
+        walk->out->late_s[i] = walk->last[i].moved_s - walk->last[i].worked_s;
+}

@@ -1,0 +1,247 @@
+/* How much longer events on shared links take than predictions (docs/formulas.md 6.9): random plans of models on clusters, the distribution of both sides' difference by
+ * class, and the plans that differ most. Arguments: plans of each model (30), seed (1), file for a line a plan (none). */
+#include "sim/prediction.h"
+#include "sim/simulation.h"
+
+#include "tests/support/random_plans.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_CLASSES 64
+#define NUM_WORST   12
+
+typedef struct gap {
+    const char *model, *cluster, *kind, *stack;
+    ms_plan plan;
+    char *text;
+    double predicted_s, events_s, alone_s; /* alone: nodes without sharing */
+    double gap_frac, alone_frac, memory_frac;
+} gap;
+
+typedef struct subject {
+    const char *model, *cluster, *stack, *kind;
+    long gpus;
+} subject;
+
+static const subject subjects[] = {
+    {"llama-3.1-8b", "hgx-h100", "generic", "dense", 64},
+    {"llama-3.2-1b", "hgx-a100-80g", "megatron", "dense", 64},
+    {"llama-3.1-70b", "gb200-nvl72", "torchtitan", "dense", 64},
+    {"qwen3-30b-a3b", "hgx-h100", "generic", "experts", 64},
+    {"mixtral-8x7b", "hgx-b200", "megatron", "experts", 64},
+    {"deepseek-v2-lite", "hgx-h100", "generic", "experts", 64},
+    {"nemotron-h-8b", "hgx-h100", "generic", "hybrid", 64},
+    {"nemotron-3-nano-30b-a3b", "hgx-h100", "generic", "hybrid", 64},
+};
+#define NUM_SUBJECTS ((int)(sizeof subjects / sizeof *subjects))
+
+static void require(ms_ctx *cx, ms_status status)
+{
+    if (status == MS_OK)
+        return;
+    ms_diag_print(cx, stderr);
+    exit((int)status);
+}
+
+/* ---- drawing and measuring ---- */
+
+static bool is_uneven(const ms_plan *plan)
+{
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        if ((plan->size[axis] & (plan->size[axis] - 1)) != 0)
+            return true;
+    return (plan->ep & (plan->ep - 1)) != 0;
+}
+
+static gap measure(ms_ctx *cx, ms_arena *kept, ms_workload *workload, const ms_plan *plan)
+{
+    ms_planned planned;
+    ms_simulation events, alone;
+    ms_prediction prediction;
+    ms_simulate_options options = {.engine = MS_ENGINE_EVENT, .detail = MS_DETAIL_NODE};
+    ms_planned_open(cx, workload, plan, &planned);
+    require(cx, ms_simulate(cx, &planned, &options, &events));
+    options.unshared = true;
+    require(cx, ms_simulate(cx, &planned, &options, &alone));
+    require(cx, ms_predict(cx, workload, plan, &prediction));
+    gap g = {.plan = *plan,
+             .text = ms_arena_printf(kept, "%s", ms_plan_text(cx->arena, plan)),
+             .predicted_s = events.predicted_step_s,
+             .events_s = events.step_s,
+             .alone_s = alone.step_s};
+    for (int a = 0; a < events.num_actors; a++) {
+        const ms_actor *actor = &events.actors[a];
+        double frac =
+            actor->peak_bytes / prediction.stages[actor->pipeline_rank].peak_bytes - 1.0;
+        g.memory_frac = fabs(frac) > fabs(g.memory_frac) ? frac : g.memory_frac;
+    }
+    g.gap_frac = g.events_s / g.predicted_s - 1.0;
+    g.alone_frac = g.alone_s / g.predicted_s - 1.0;
+    return g;
+}
+
+static int draw_gaps(ms_arena *kept, const subject *s, int num_plans, uint64_t seed,
+                     gap *out)
+{
+    ms_ctx cx = {.arena = ms_arena_open()};
+    ms_plan base = ms_plan_default(s->gpus);
+    base.model = s->model;
+    base.cluster = s->cluster;
+    base.stack = s->stack;
+    base.sequence_length = 4096;
+    ms_workload *workload;
+    require(&cx, ms_workload_open(&cx, &base, &workload));
+    ms_rng rng = ms_rng_seed(seed);
+    int num = 0;
+    while (num < num_plans) {
+        ms_arena_mark mark = ms_arena_save(cx.arena);
+        ms_plan plan = ms_random_plan(&rng, workload, &base, s->gpus);
+        if (plan.gpus >= 4) {
+            out[num] = measure(&cx, kept, workload, &plan);
+            out[num].model = s->model;
+            out[num].cluster = s->cluster;
+            out[num].kind = s->kind;
+            out[num++].stack = s->stack;
+        }
+        ms_arena_rewind(cx.arena, mark);
+    }
+    ms_workload_close(workload);
+    ms_arena_close(cx.arena);
+    return num;
+}
+
+/* ---- classes ---- */
+
+static const char *sharding_class(const gap *g)
+{
+    static const char *const names[] = {"zero 0", "zero 1", "zero 2", "zero 3",
+                                        "zero 3 kept"};
+    return names[ms_plan_sharding(&g->plan)];
+}
+
+static const char *pipeline_class(const gap *g)
+{
+    return g->plan.size[MS_PP] > 1 ? "pipelines" : "no pipeline";
+}
+
+static const char *schedule_class(const gap *g)
+{
+    return g->plan.size[MS_PP] > 1 ? ms_schedule_names[g->plan.schedule] : "no pipeline";
+}
+
+static const char *kind_class(const gap *g)
+{
+    return g->kind;
+}
+
+static const char *model_class(const gap *g)
+{
+    return g->model;
+}
+
+static const char *evenness_class(const gap *g)
+{
+    return is_uneven(&g->plan) ? "groups of 3" : "powers of 2";
+}
+
+static const char *experts_class(const gap *g)
+{
+    return g->plan.ep > 1 ? "ep" : "no ep";
+}
+
+static const char *(*const classes[])(const gap *) = {
+    kind_class,     model_class,    sharding_class, pipeline_class,
+    schedule_class, evenness_class, experts_class};
+#define NUM_KEYS ((int)(sizeof classes / sizeof *classes))
+
+/* ---- printing ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_class(const gap *gaps, int num, int key, const char *name)
+{
+    double *fracs = malloc((size_t)num * sizeof *fracs),
+           *sizes = malloc((size_t)num * sizeof *sizes);
+    int n = 0;
+    double memory_frac = 0.0;
+    for (int i = 0; i < num; i++) {
+        if (key >= 0 && strcmp(classes[key](&gaps[i]), name) != 0)
+            continue;
+        fracs[n] = gaps[i].gap_frac;
+        sizes[n++] = fabs(gaps[i].gap_frac);
+        memory_frac = fmax(memory_frac, fabs(gaps[i].memory_frac));
+    }
+    qsort(fracs, (size_t)n, sizeof *fracs, compare_doubles);
+    qsort(sizes, (size_t)n, sizeof *sizes, compare_doubles);
+    printf("%-26s %5d  %+6.2f  %+6.2f  %+6.2f  %6.2f  %6.2f  %.1e\n", name, n,
+           100.0 * fracs[0], 100.0 * fracs[n / 2], 100.0 * fracs[n - 1],
+           100.0 * sizes[n / 2], 100.0 * sizes[n * 95 / 100], 100.0 * memory_frac);
+    free(fracs);
+    free(sizes);
+}
+
+static void print_classes(const gap *gaps, int num)
+{
+    printf("events over prediction, %%   plans   least  median    most  |med|   |p95|  "
+           "memory\n");
+    print_class(gaps, num, -1, "all");
+    for (int key = 0; key < NUM_KEYS; key++) {
+        const char *seen[MAX_CLASSES];
+        int num_seen = 0;
+        printf("\n");
+        for (int i = 0; i < num; i++) {
+            const char *name = classes[key](&gaps[i]);
+            int at = 0;
+            while (at < num_seen && strcmp(seen[at], name) != 0)
+                at++;
+            if (at == num_seen) {
+                seen[num_seen++] = name;
+                print_class(gaps, num, key, name);
+            }
+        }
+    }
+}
+
+static int compare_gaps(const void *a, const void *b)
+{
+    double x = fabs(((const gap *)a)->gap_frac), y = fabs(((const gap *)b)->gap_frac);
+    return (x < y) - (x > y);
+}
+
+static void print_gap(FILE *out, const gap *g)
+{
+    fprintf(out, "%+7.2f %%  (nodes alone %+6.2f %%)  %.4f s  %s on %s, %s: %s\n",
+            100.0 * g->gap_frac, 100.0 * g->alone_frac, g->predicted_s, g->model,
+            g->cluster, g->stack, g->text);
+}
+
+int main(int argc, char **argv)
+{
+    int num_plans = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 30;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    ms_arena *kept = ms_arena_open();
+    gap *gaps = calloc((size_t)(num_plans * NUM_SUBJECTS), sizeof *gaps);
+    int num = 0;
+    for (int i = 0; i < NUM_SUBJECTS; i++)
+        num += draw_gaps(kept, &subjects[i], num_plans, seed, gaps + num);
+    print_classes(gaps, num);
+    qsort(gaps, (size_t)num, sizeof *gaps, compare_gaps);
+    printf("\nplans that differ most\n");
+    for (int i = 0; i < num && i < NUM_WORST; i++)
+        print_gap(stdout, &gaps[i]);
+    FILE *file = argc > 3 ? fopen(argv[3], "w") : NULL;
+    for (int i = 0; i < num && file != NULL; i++)
+        print_gap(file, &gaps[i]);
+    if (file != NULL)
+        fclose(file);
+    free(gaps);
+    ms_arena_close(kept);
+    return 0;
+}
