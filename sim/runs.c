@@ -59,12 +59,31 @@ static long zero_in(const char *framework)
     return *at >= '0' && *at <= '3' ? *at - '0' : -1;
 }
 
+/* What a name says beside what its stack does anyway: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; so do replicas alone where sharding is the habit. -1: nothing. */
+static long zero_by_habit_named(const ms_run_cells *c, const ms_stack *stack,
+                                const char *framework)
+{
+    bool shards = stack->default_zero < 0 || stack->default_zero == 3;
+    bool is_fsdp = strstr(framework, "fsdp") != NULL;
+    bool is_ddp = !is_fsdp && strstr(framework, "ddp") != NULL;
+    bool replicates = c->dp_replicate > 1 && c->dp_shard <= 1;
+    if (!shards)
+        return is_fsdp ? 3 : -1;
+    return is_ddp || replicates ? 0 : -1;
+}
+
 static void set_zero(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
+    const char *framework = ms_plain_text(r->cx->arena, r->cells->framework);
     plan->zero = r->cells->zero_stage;
     if (plan->zero < 0)
-        plan->zero = zero_in(ms_plain_text(r->cx->arena, r->cells->framework));
+        plan->zero = zero_in(framework);
+    if (plan->zero < 0) {
+        plan->zero = zero_by_habit_named(r->cells, r->run->stack, framework);
+        if (plan->zero >= 0)
+            ms_run_note(&r->notes, "zero %ld by name or replicas", plan->zero);
+    }
     bool assumed = plan->zero < 0;
     if (assumed) {
         plan->zero = r->run->stack->default_zero;
@@ -236,6 +255,9 @@ static const char *find_device(row_reader *r)
 {
     ms_published_run *run = r->run;
     const char *name = ms_run_cluster_name(r->cx->arena, r->cells);
+    if (ms_run_mixes_devices(r->cx->arena, r->cells))
+        return ms_arena_printf(r->cx->arena, "device: several kinds in \"%.40s\"",
+                               r->cells->gpu_type);
     if (name == NULL)
         return ms_arena_printf(r->cx->arena, "device: no configuration for \"%.40s\"",
                                r->cells->gpu_type);
@@ -325,9 +347,7 @@ static const char *check_plan(row_reader *r)
 /* NULL, or why the row cannot be predicted. */
 static const char *resolve(row_reader *r)
 {
-    const ms_known_model *known =
-        ms_known_model_find(r->cx->arena, r->cells->model, r->cells->gated_ffn != 0);
-    const char *reason = known->unsupported;
+    const char *reason = ms_run_model_unsupported(r->cx, r->store, r->cells);
     if (reason == NULL)
         reason = find_device(r);
     if (reason == NULL)
@@ -380,7 +400,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     const char *stack = ms_run_stack_name(cx->arena, cells);
     ms_run_layout_fill(
         &filled, stack != NULL ? ms_run_store_stack(cx, store, stack) : NULL, &r.notes);
-    run->reason = ms_run_gap(cx->arena, &filled);
+    run->reason = ms_run_gap(cx, store, &filled);
     if (run->reason == NULL)
         run->fault = ms_run_contradiction(cx->arena, &filled);
     if (run->fault != NULL)

@@ -84,7 +84,7 @@ static const char *layout_gap(const ms_run_cells *c)
     return NULL;
 }
 
-const char *ms_run_gap(ms_arena *arena, const ms_run_cells *c)
+const char *ms_run_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *c)
 {
     if (c->source == NULL)
         return "incomplete: source";
@@ -92,8 +92,7 @@ const char *ms_run_gap(ms_arena *arena, const ms_run_cells *c)
         return "incomplete: model";
     if (c->gpu_type == NULL)
         return "incomplete: type of GPU";
-    const char *gap =
-        ms_run_model_gap(c, ms_known_model_find(arena, c->model, c->gated_ffn != 0));
+    const char *gap = ms_run_model_gap(cx, store, c);
     if (gap == NULL)
         gap = layout_gap(c);
     if (gap == NULL && isnan(c->step_s) && isnan(c->tokens_per_s_per_gpu) &&

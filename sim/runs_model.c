@@ -76,7 +76,8 @@ static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster 
 {
     ms_level *inner = &cluster->levels[0];
     long stated = cells->gpus_per_node;
-    bool is_node = inner->gpus_per_domain == cluster->gpus_per_node;
+    bool is_node =
+        inner->gpus_per_domain == cluster->gpus_per_node && inner->topology != MS_TORUS;
     if (!is_node || stated < 1 || stated > 64 || stated == cluster->gpus_per_node)
         return;
     for (int i = 1; i < cluster->num_levels - 1; i++)
@@ -86,6 +87,43 @@ static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster 
     for (int i = 1; i < cluster->num_levels; i++)
         cluster->levels[i].rails = cluster->levels[i].rails > 0 ? stated : 0;
     ms_run_note(notes, "%ld GPUs a node", stated);
+}
+
+/* A device of other memory than its cluster's, as "H100 SXM5 64GB": vendors' GB and drivers' GiB of one device differ by less than an eighth, and a module of two
+ * dies has twice what one of them has. */
+static void set_memory(const ms_run_cells *cells, ms_run_notes *notes,
+                       ms_cluster *cluster)
+{
+    const double bytes_per_gib = 1073741824.0, usable = 0.985;
+    double stated = ms_run_stated_gib(notes->arena, cells) * bytes_per_gib;
+    double ratio = stated / cluster->device.memory_bytes;
+    bool is_module = strstr(cluster->device.name, "die") != NULL && ratio > 1.5;
+    if (stated <= 0.0 || fabs(ratio - 1.0) < 0.125 || is_module)
+        return;
+    cluster->device.memory_bytes = usable * stated;
+    ms_run_note(notes, "%g GB of memory, the rest as %s", stated / bytes_per_gib,
+                cluster->device.name);
+}
+
+/* Racks of fewer GPUs than the 72 of the configuration: "GB200 NVL36", "GB200 NVL4"; two of NVL36x2 make one domain. */
+static void set_rack(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster *cluster)
+{
+    static const struct {
+        const char *part;
+        long gpus;
+    } racks[] = {{"nvl36x2", 72}, {"nvl36", 36}, {"nvl4", 4}};
+    const char *device = ms_plain_text(notes->arena, cells->gpu_type);
+    ms_level *inner = &cluster->levels[0];
+    bool is_rack =
+        inner->gpus_per_domain > cluster->gpus_per_node && inner->topology == MS_SWITCH;
+    for (size_t i = 0; is_rack && i < sizeof racks / sizeof *racks; i++) {
+        if (strstr(device, racks[i].part) == NULL)
+            continue;
+        if (racks[i].gpus != inner->gpus_per_domain)
+            ms_run_note(notes, "%ld GPUs a rack", racks[i].gpus);
+        inner->gpus_per_domain = racks[i].gpus;
+        return;
+    }
 }
 
 static void set_network(const ms_run_cells *cells, const ms_profile *profile,
@@ -134,16 +172,19 @@ const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster 
     note_unknown_network(cells, cluster, notes);
     const char *before = notes->text;
     ms_cluster described = *cluster;
+    set_memory(cells, notes, &described);
     set_node(cells, notes, &described);
+    set_rack(cells, notes, &described);
     if (cluster->num_levels > 1)
         set_network(cells, profile, notes, &described);
     set_share(cells->gpus, notes, &described);
     if (notes->text == before)
         return cluster;
     const ms_level *inner = &described.levels[0], *outer = &described.levels[1];
-    const char *key = ms_arena_printf(store->arena, "%s/%ld/%ld/%s/%g", cluster->name,
+    const char *key = ms_arena_printf(store->arena, "%s/%ld/%ld/%s/%g/%g", cluster->name,
                                       described.gpus_per_node, inner->gpus_per_domain,
-                                      described.network, outer->bandwidth_bytes_per_s);
+                                      described.network, outer->bandwidth_bytes_per_s,
+                                      described.device.memory_bytes);
     const stored *found = find_stored(store->clusters, key);
     if (found != NULL)
         return found->object;
@@ -205,7 +246,8 @@ void ms_run_note(ms_run_notes *notes, const char *format, ...)
 
 /* ---- shapes ---- */
 
-const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *known)
+/* NULL, or what columns leave open that `known`, a model or a kind, does not tell. */
+static const char *model_gap(const ms_run_cells *cells, const ms_known_model *known)
 {
     if (known->has_shapes)
         return NULL;
@@ -219,9 +261,41 @@ const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *kn
                    (known->four_hidden && cells->experts <= 0);
     if (!has_mlp)
         return "incomplete: width of the MLP";
+    if (cells->experts > 0 && cells->top_k <= 0)
+        return "incomplete: experts of a token";
     if (cells->vocab <= 0 && known->vocab == 0)
         return "incomplete: vocabulary";
     return NULL;
+}
+
+/* Whether the columns state another width or other heads than the model that the row's name means: then it is named after it, a scaled or distilled one. */
+static bool states_others(const ms_run_cells *cells, const ms_model *base)
+{
+    return (cells->hidden > 0 && cells->hidden != base->hidden) ||
+           (cells->heads > 0 && cells->heads != base->num_heads);
+}
+
+static const ms_known_model *known_model(ms_ctx *cx, ms_run_store *store,
+                                         const ms_run_cells *cells)
+{
+    bool gated = cells->gated_ffn != 0;
+    const ms_known_model *known = ms_known_model_find(cx->arena, cells->model, gated);
+    const ms_model *base = known->has_shapes ? load_base(cx, store, known->base) : NULL;
+    if (base == NULL || !states_others(cells, base))
+        return known;
+    const ms_known_model *kind = ms_known_kind_find(cx->arena, cells->model, gated);
+    return model_gap(cells, kind) == NULL && kind->unsupported == NULL ? kind : known;
+}
+
+const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells)
+{
+    return model_gap(cells, known_model(cx, store, cells));
+}
+
+const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
+                                     const ms_run_cells *cells)
+{
+    return known_model(cx, store, cells)->unsupported;
 }
 
 /* Replaces *value by a stated one. */
@@ -251,8 +325,18 @@ static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
         ms_run_note(notes, "kv heads copied to %ld", cells->tp);
 }
 
-static void take_experts(const ms_run_cells *cells, ms_model *model)
+/* A kind tells no experts, and a row that states 0 has none. */
+static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
+                         ms_run_notes *notes, ms_model *model)
 {
+    if (cells->experts == 0 || (cells->experts < 0 && !known->has_shapes)) {
+        model->moe.num_experts = 0;
+        return;
+    }
+    if (cells->experts > 0 && cells->moe_ffn_hidden <= 0 && !known->has_shapes) {
+        model->moe.ffn_hidden = cells->ffn_hidden;
+        ms_run_note(notes, "experts as wide as the MLP, %ld", model->moe.ffn_hidden);
+    }
     take(&model->moe.num_experts, cells->experts);
     take(&model->moe.top_k, cells->top_k);
     take(&model->moe.ffn_hidden, cells->moe_ffn_hidden);
@@ -304,7 +388,8 @@ static ms_layer_kind layer_of(const ms_model *base, ms_model_style style,
                               const ms_model *model, long i)
 {
     if (style == MS_STYLE_LLAMA4)
-        return (ms_layer_kind){.moe = i % 2 == 1, .window_tokens = i % 4 == 3 ? 0 : 8192};
+        return (ms_layer_kind){.moe = i % 2 == 1 && model->moe.num_experts > 0,
+                               .window_tokens = i % 4 == 3 ? 0 : 8192};
     long like = i < base->num_layers ? i : base->num_layers - 1;
     ms_layer_kind kind = base->kinds[base->kind_of_layer[like]];
     if (ms_model_is_hybrid(base)) /* its pattern starts again */
@@ -363,7 +448,7 @@ static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
         model->ffn_hidden = 4 * model->hidden;
         ms_run_note(notes, "MLP of 4 hidden sizes");
     }
-    take_experts(cells, model);
+    take_experts(cells, known, notes, model);
     take_vocab(cells, known, stack, notes, model);
     take_tied(cells, known, notes, model);
     take(&model->max_positions, cells->seq > model->max_positions ? cells->seq : 0);
@@ -374,8 +459,7 @@ static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
 const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
                              const char *stack, ms_run_notes *notes, const char **reason)
 {
-    const ms_known_model *known =
-        ms_known_model_find(cx->arena, cells->model, cells->gated_ffn != 0);
+    const ms_known_model *known = known_model(cx, store, cells);
     const ms_model *base = load_base(cx, store, known->base);
     *reason = "model: no configuration for it";
     if (base == NULL)

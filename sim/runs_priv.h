@@ -15,6 +15,7 @@ typedef struct ms_run_cells {
     long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
         zero_stage;
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;
+    const char *words; /* which counts were read from words, as what; NULL: none */
 } ms_run_cells;
 
 ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
@@ -32,21 +33,30 @@ typedef enum ms_model_style {
 
 /* A model by the name that a publication uses. */
 typedef struct ms_known_model {
-    const char *pattern; /* part of the name in lower case without ' ', '-' and '_' */
-    const char *base;    /* in configs/models/: what the row does not state */
-    bool has_shapes;     /* the base has the model's own shapes, not only its kind */
+    const char *
+        pattern; /* part of the name in lower case without ' ', '-' and '_'; after '^' the begin of a word of it */
+    const char *base; /* in configs/models/: what the row does not state */
+    bool has_shapes;  /* the base has the model's own shapes, not only its kind */
     bool four_hidden; /* the MLP is 4 hidden sizes wide where the row does not state it */
     long vocab;       /* where the row does not state it; 0: it must */
     ms_model_style style;
     const char *unsupported; /* a reason; NULL: can be predicted */
 } ms_known_model;
 const ms_known_model *ms_known_model_find(ms_arena *arena, const char *name, bool gated);
+/* The kind alone: for rows whose columns have other shapes than the model of that name. */
+const ms_known_model *ms_known_kind_find(ms_arena *arena, const char *name, bool gated);
 
 /* In lower case without ' ', '-' and '_'; NULL is "". */
 const char *ms_plain_text(ms_arena *arena, const char *text);
+/* Whether a word of the text begins with the plain name, whatever the text's spaces and hyphens: "Meta", not "same table". */
+bool ms_begins_word(ms_arena *arena, const char *text, const char *name);
 
 /* Names in configs/; NULL: unknown. */
 const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells);
+/* Whether the cell names devices of several kinds: "H100 / A100". */
+bool ms_run_mixes_devices(ms_arena *arena, const ms_run_cells *cells);
+/* Memory of a device that its cell states, in GiB; 0: none. */
+double ms_run_stated_gib(ms_arena *arena, const ms_run_cells *cells);
 const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells);
 /* Whether the framework's cell says nothing that is known, and the source's does. */
 bool ms_run_stack_is_of_source(ms_arena *arena, const ms_run_cells *cells);
@@ -126,12 +136,15 @@ void ms_run_layout_fill(ms_run_cells *cells, const ms_stack *stack, ms_run_notes
 /* Where a row states no ep: as many of a stage's ranks as divide the experts. Dispatchers are made for it, and large mixtures fit no other way. */
 long ms_run_default_ep(const ms_run_cells *cells, long num_experts);
 /* NULL, or what a row lacks that would have to be guessed. */
-const char *ms_run_gap(ms_arena *arena, const ms_run_cells *cells);
+const char *ms_run_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells);
 /* NULL, or how the layout contradicts itself: such a row states none. */
 const char *ms_run_contradiction(ms_arena *arena, const ms_run_cells *cells);
 
 /* NULL, or what the row does not state about the architecture. */
-const char *ms_run_model_gap(const ms_run_cells *cells, const ms_known_model *known);
+const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells);
+/* NULL, or why models of the row's name cannot be predicted, whatever its columns state. */
+const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
+                                     const ms_run_cells *cells);
 /* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with a reason when the shapes do not
  * fit together. */
 const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
