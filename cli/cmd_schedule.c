@@ -248,6 +248,22 @@ static ms_status write_result(const request *r, const ms_schedule *schedule)
     return ms_output_close(cx, &out, MS_OK);
 }
 
+/* The names of all schedules; options that shape one are nothing without a name. */
+static ms_status write_names(ms_ctx *cx, const ms_args *args, const schedule_options *o)
+{
+    bool shapes = o->pp.given || o->microbatches.given || o->virtual_stages.given ||
+                  o->group.given || o->memory_limit.given || o->forward.given ||
+                  o->backward_input.given || o->backward_weight.given || o->p2p.given ||
+                  o->format.given || o->width.given || o->early_release;
+    if (!shapes)
+        return ms_args_write_names(cx, args, "schedules", ms_schedule_names, MS_CUSTOM);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the options need a schedule, and none is named");
+    ms_hint(cx,
+            "meshsim schedule 1f1b --pp 4 --microbatches 8; without options all names "
+            "are listed");
+    return MS_EINPUT;
+}
+
 ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args)
 {
     schedule_options options = {0};
@@ -256,7 +272,7 @@ ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args)
     if (args->done)
         return MS_OK;
     if (args->words.num_words == 0)
-        return ms_args_write_names(cx, args, "schedules", ms_schedule_names, MS_CUSTOM);
+        return write_names(cx, args, &options);
     request r = {
         .cx = cx, .args = args, .options = &options, .word = args->words.words[0]};
     MS_TRY(read_shape(&r));
