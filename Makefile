@@ -322,10 +322,7 @@ gaps: $(call bin,$(GAP_SRCS)) ## predictions against events on random plans, by 
 demo: $(PROGRAM) ## search a plan for this machine's cores, run it, calibrate, predict again
 	@docs/demo.sh $(PROGRAM)
 
-.PHONY: docs names
-names: ## docs/names.md, from the tables of names that published runs use
-	@docs/names.sh >docs/names.md
-
+.PHONY: docs
 docs: $(PROGRAM) ## commands shown in README.md, run again
 	@docs/refresh.sh README.md
 

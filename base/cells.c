@@ -125,22 +125,11 @@ static const char *read_number(ms_arena *arena, const ms_cell_rule *column,
         is_count ? "a whole number from 0 to 16777216" : "a positive number");
 }
 
-/* What tables write where nothing is known. */
-static bool says_nothing(const char *text)
-{
-    static const char *const words[] = {"", "-", "--", "?", "n/a", "N/A", "unknown"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(text, words[i]) == 0)
-            return true;
-    return false;
-}
-
 static const char *read_cell(ms_arena *arena, const ms_cell_rule *column,
                              const char *text, void *out)
 {
     char *target = (char *)out + column->offset;
-    bool is_text = column->kind == MS_CELL_TEXT;
-    bool empty = is_text ? text[0] == '\0' : says_nothing(text);
+    bool empty = text[0] == '\0';
     double number = (double)NAN;
     const char *fault = NULL;
     switch (column->kind) {

@@ -59,12 +59,31 @@ static long zero_in(const char *framework)
     return *at >= '0' && *at <= '3' ? *at - '0' : -1;
 }
 
+/* What a name says beside what its stack does anyway: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; so do replicas alone where sharding is the habit. -1: nothing. */
+static long zero_by_habit_named(const ms_run_cells *c, const ms_stack *stack,
+                                const char *framework)
+{
+    bool shards = stack->default_zero < 0 || stack->default_zero == 3;
+    bool is_fsdp = strstr(framework, "fsdp") != NULL;
+    bool is_ddp = !is_fsdp && strstr(framework, "ddp") != NULL;
+    bool replicates = c->dp_replicate > 1 && c->dp_shard <= 1;
+    if (!shards)
+        return is_fsdp ? 3 : -1;
+    return is_ddp || replicates ? 0 : -1;
+}
+
 static void set_zero(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
+    const char *framework = ms_plain_text(r->cx->arena, r->cells->framework);
     plan->zero = r->cells->zero_stage;
     if (plan->zero < 0)
-        plan->zero = zero_in(ms_plain_text(r->cx->arena, r->cells->framework));
+        plan->zero = zero_in(framework);
+    if (plan->zero < 0) {
+        plan->zero = zero_by_habit_named(r->cells, r->run->stack, framework);
+        if (plan->zero >= 0)
+            ms_run_note(&r->notes, "zero %ld by name or replicas", plan->zero);
+    }
     bool assumed = plan->zero < 0;
     if (assumed) {
         plan->zero = r->run->stack->default_zero;

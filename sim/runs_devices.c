@@ -14,6 +14,7 @@ typedef struct device_rule {
     const char *name; /* in configs/clusters/; NULL: there is none */
 } device_rule;
 
+/* Instances of clouds stand for their devices: AWS p4d, p4de, p5, p5e, p5en, p6, trn1, trn2; Google Cloud a2, a3, a4 (machine types). */
 static const device_rule device_rules[] = {
     {"tpu v3", 0, NULL, "tpu-v3"},
     {"tpu v4", 0, NULL, "tpu-v4"},
@@ -112,6 +113,10 @@ static const device_rule device_rules[] = {
     {"5090", 0, NULL, "pcie-rtx5090"},
     {"gaudi 2", 0, NULL, "gaudi2"},
     {"gaudi 3", 0, NULL, "gaudi3"},
+    {"trainium 2", 0, NULL, "trn2"},
+    {"trn2", 0, NULL, "trn2"},
+    {"trainium 1", 0, NULL, "trn1"},
+    {"trn1", 0, NULL, "trn1"},
     {"ascend 910b", 0, NULL, "ascend-910b"},
     {"atlas 800t a2", 0, NULL, "ascend-910b"},
     {NULL, 0, NULL, NULL},

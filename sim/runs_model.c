@@ -388,7 +388,8 @@ static ms_layer_kind layer_of(const ms_model *base, ms_model_style style,
                               const ms_model *model, long i)
 {
     if (style == MS_STYLE_LLAMA4)
-        return (ms_layer_kind){.moe = i % 2 == 1, .window_tokens = i % 4 == 3 ? 0 : 8192};
+        return (ms_layer_kind){.moe = i % 2 == 1 && model->moe.num_experts > 0,
+                               .window_tokens = i % 4 == 3 ? 0 : 8192};
     long like = i < base->num_layers ? i : base->num_layers - 1;
     ms_layer_kind kind = base->kinds[base->kind_of_layer[like]];
     if (ms_model_is_hybrid(base)) /* its pattern starts again */

@@ -15,6 +15,7 @@ typedef struct ms_run_cells {
     long seq, mbs, gbs_seqs, gpus, dp_replicate, dp_shard, tp, sp, async_tp, pp, cp, ep,
         zero_stage;
     double tokens_per_s_per_gpu, step_s, peak_mem_gib;
+    const char *words; /* which counts were read from words, as what; NULL: none */
 } ms_run_cells;
 
 ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *header,

@@ -13,8 +13,8 @@ static bool is_number(const char *plain)
     return *plain != '\0' && plain[strspn(plain, "0123456789")] == '\0';
 }
 
-/* The number behind "virtual", as in "virtual pipeline 12", or in front of it; 0: none. */
-static long number_at_virtual(const char *plain, const char *word)
+/* The number behind a word, as in "virtual pipeline 12", or in front of it; 0: none. */
+static long number_beside(const char *plain, const char *word)
 {
     const char *digits = word + strcspn(word, "0123456789");
     if (*digits != '\0')
@@ -24,20 +24,26 @@ static long number_at_virtual(const char *plain, const char *word)
     return strtol(word, NULL, 10);
 }
 
-/* The number after "vpp" or "v", as in "interleaved vpp=2", "VPP 4", "v=2", at "virtual", or a number alone; 0: none. */
+/* The number after "vpp" or "v", as in "interleaved vpp=2", "VPP 4", "v=2", at "virtual", "chunks", "repeats", "interleaved", or a number alone; 0: none. */
 static long virtual_stages_in(const char *plain)
 {
     if (is_number(plain))
         return strtol(plain, NULL, 10);
     const char *word = strstr(plain, "virtual");
     if (word != NULL)
-        return number_at_virtual(plain, word);
+        return number_beside(plain, word);
     for (const char *at = strchr(plain, 'v'); at != NULL; at = strchr(at + 1, 'v')) {
         const char *digits = at + 1 + strspn(at + 1, "pstages=:");
         long v = strtol(digits, NULL, 10);
         if (v >= 1 && v <= 1000)
             return v;
     }
+    static const char *const others[] = {"chunk", "repeat", "interleavedx",
+                                         "interleaved("};
+    bool is_per_chunk = strstr(plain, "perchunk") != NULL;
+    for (size_t i = 0; i < sizeof others / sizeof *others && !is_per_chunk; i++)
+        if ((word = strstr(plain, others[i])) != NULL)
+            return number_beside(plain, word);
     return 0;
 }
 
@@ -89,10 +95,16 @@ static void set_habitual(bool interleaved, ms_run_notes *notes, ms_published_run
 
 static bool is_interleaved(const char *plain)
 {
-    return (strstr(plain, "interleav") != NULL && strstr(plain, "noninterleav") == NULL &&
-            strstr(plain, "zb") == NULL && strstr(plain, "zero") == NULL) ||
-           strncmp(plain, "vp", 2) == 0 || strncmp(plain, "1f1bi", 5) == 0 ||
-           strstr(plain, "virtual") != NULL || is_number(plain);
+    static const char *const words[] = {
+        "interleav", "vpp", "vp=", "v=", "virtual", "chunks", "circular", NULL};
+    if (strstr(plain, "noninterleav") != NULL || strstr(plain, "zb") != NULL ||
+        strstr(plain, "zero") != NULL)
+        return false;
+    for (const char *const *word = words; *word != NULL; word++)
+        if (strstr(plain, *word) != NULL)
+            return true;
+    bool is_short = strncmp(plain, "vp", 2) == 0 && isdigit((unsigned char)plain[2]);
+    return is_short || strncmp(plain, "1f1bi", 5) == 0 || is_number(plain);
 }
 
 const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
@@ -121,7 +133,8 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
         set_interleaved(notes, plan, stages);
     } else if (is_interleaved(plain)) {
         set_habitual(true, notes, run);
-    } else if (strcmp(plain, "none") != 0 && strcmp(plain, "n/a") != 0) {
+    } else if (strstr(plain, "noninterleav") == NULL && strcmp(plain, "none") != 0 &&
+               strcmp(plain, "n/a") != 0) {
         ms_run_note(notes, "schedule \"%.40s\" is not known", cells->schedule);
         set_habitual(false, notes, run);
     }
@@ -135,14 +148,23 @@ static const struct {
     const char *part;
     ms_recompute mode;
 } recompute_words[] = {
+    {"n", MS_RECOMPUTE_NONE},
     {"without", MS_RECOMPUTE_NONE},
     {"w/o", MS_RECOMPUTE_NONE},
     {"disable", MS_RECOMPUTE_NONE},
     {"false", MS_RECOMPUTE_NONE},
-    {"n", MS_RECOMPUTE_NONE},
     {"perop", MS_RECOMPUTE_PER_OP},
     {"sac", MS_RECOMPUTE_PER_OP},
+    {"nothingsaveable", MS_RECOMPUTE_FULL}, /* of JAX and MaxText, as the next five */
+    {"minimal", MS_RECOMPUTE_PER_OP},
+    {"savedot", MS_RECOMPUTE_PER_OP},
+    {"saveqkv", MS_RECOMPUTE_PER_OP},
+    {"saveout", MS_RECOMPUTE_PER_OP},
+    {"dotssaveable", MS_RECOMPUTE_PER_OP},
     {"select", MS_RECOMPUTE_SELECTIVE},
+    {"sel", MS_RECOMPUTE_SELECTIVE},
+    {"mlp", MS_RECOMPUTE_SELECTIVE},
+    {"moe", MS_RECOMPUTE_SELECTIVE},
     {"core", MS_RECOMPUTE_SELECTIVE},
     {"attn", MS_RECOMPUTE_SELECTIVE},
     {"attention", MS_RECOMPUTE_SELECTIVE},
@@ -158,12 +180,17 @@ static const struct {
     {"true", MS_RECOMPUTE_FULL},
     {"on", MS_RECOMPUTE_FULL},
     {"1", MS_RECOMPUTE_FULL},
-    {"ac", MS_RECOMPUTE_FULL},
-    {"gc", MS_RECOMPUTE_FULL},
     {"y", MS_RECOMPUTE_FULL},
     {"all", MS_RECOMPUTE_FULL},
-    {"enable", MS_RECOMPUTE_FULL},
+    {"gc", MS_RECOMPUTE_FULL},
+    {"layer", MS_RECOMPUTE_FULL},
+    {"layerwise", MS_RECOMPUTE_FULL},
+    {"perlayer", MS_RECOMPUTE_FULL},
+    {"100%", MS_RECOMPUTE_FULL},
+    {"enabled", MS_RECOMPUTE_FULL},
+    {"remat", MS_RECOMPUTE_FULL},
     {"recomput", MS_RECOMPUTE_FULL},
+    {"ac", MS_RECOMPUTE_FULL},
     {"off", MS_RECOMPUTE_NONE},
     {"0", MS_RECOMPUTE_NONE},
 };
@@ -182,15 +209,17 @@ static bool names_checkpoints(const char *plain, ms_recompute *out)
 bool ms_run_recompute(ms_arena *arena, const char *text, ms_recompute *out)
 {
     const char *plain = ms_plain_text(arena, text);
-    if (strncmp(plain, "not", 3) == 0) /* "not stated" */
+    bool is_jax = strncmp(plain, "nothing", 7) == 0; /* "nothing_saveable" */
+    if (strncmp(plain, "not", 3) == 0 && !is_jax)    /* "not stated" */
         return false;
-    if (strncmp(plain, "no", 2) == 0) {
+    if (strncmp(plain, "no", 2) == 0 && !is_jax) {
         *out = MS_RECOMPUTE_NONE;
         return true;
     }
     for (size_t i = 0; i < sizeof recompute_words / sizeof *recompute_words; i++) {
         const char *part = recompute_words[i].part;
-        bool whole = strlen(part) < 4 && strcmp(part, "w/o") != 0; /* "on" is in "none" */
+        bool whole = (strlen(part) < 4 && strcmp(part, "w/o") != 0) ||
+                     strcmp(part, "layer") == 0; /* "on" is in "none" */
         if (whole ? strcmp(plain, part) == 0 : strstr(plain, part) != NULL) {
             *out = recompute_words[i].mode;
             return true;

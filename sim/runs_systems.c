@@ -41,16 +41,21 @@ typedef struct stack_rule {
  * launcher_scripts/conf/training/gpt3/175b.yaml. Megatron-LM by its time: FlashAttention came in January 2023 (--use-flash-attn), the overlap of gradients,
  * parameters and interleaved messages in the second half of that year, Transformer Engine became its default in January 2024 (Megatron-Core 0.5). The
  * baseline of MegaScale is Megatron-LM when that work began (arXiv 2402.15627 section 6.1). DeepSpeed trains bf16 by an optimizer of its own
- * (deepspeed/runtime/bf16_optimizer.py). docs/configuration.md has the table. */
+ * (deepspeed/runtime/bf16_optimizer.py). Names that came later are mapped from memory; docs/names.md has them all. */
 static const stack_rule stack_rules[] = {
     {"torchtitan", "compile", 202501, "torchtitan-2024", 0},
     {"torchtitan", "compile", 0, "torchtitan", 0},
     {"torchtitan", NULL, 0, "torchtitan-eager", 0},
     {"metaseq", NULL, 0, "megatron-2021", 0},
     {"fairscale", NULL, 0, "megatron-2021", 0},
+    {"fairseq2", NULL, 0, "torchtitan-eager", 0},
     {"fairseq", NULL, 0, "megatron-2021", 0},
+    {"metalingua", NULL, 0, "torchtitan", 0},
+    {"lingua", NULL, 0, "torchtitan", 0},
+    {"llamarecipes", NULL, 0, "torchtitan-eager", 0},
+    {"llamacookbook", NULL, 0, "torchtitan-eager", 0},
     {"meta", NULL, 0, "meta-llama3", 0},
-    {"llama3", NULL, 0, "meta-llama3", 0},
+    {"llama3", "training", 0, "meta-llama3", 0},
     {"herdofmodels", NULL, 0, "meta-llama3", 0},
     {"automodel", NULL, 0, "automodel", 0},
     {"nanotron", NULL, 0, "nanotron", 0},
@@ -64,7 +69,16 @@ static const stack_rule stack_rules[] = {
     {"olmo", NULL, 0, "fms-fsdp", 0},
     {"maxtext", NULL, 0, "maxtext", 0},
     {"paxml", NULL, 0, "maxtext", 0},
-    {"/pax", NULL, 0, "maxtext", 0},
+    {"pax", NULL, 0, "maxtext", 0},
+    {"praxis", NULL, 0, "maxtext", 0},
+    {"axlearn", NULL, 0, "maxtext", 0},
+    {"flax", NULL, 0, "maxtext", 0},
+    {"haiku", NULL, 0, "maxtext", 0},
+    {"pjit", NULL, 0, "maxtext", 0},
+    {"gshard", NULL, 0, "maxtext", 0},
+    {"meshtensorflow", NULL, 0, "maxtext", 0},
+    {"tensorflow", NULL, 0, "maxtext", 0},
+    {"neuron", NULL, 0, "maxtext", 0},
     {"t5x", NULL, 0, "maxtext", 0},
     {"levanter", NULL, 0, "maxtext", 0},
     {"easylm", NULL, 0, "maxtext", 0},
@@ -76,18 +90,28 @@ static const stack_rule stack_rules[] = {
     {"23e00ed", NULL, 0, "simumax", 0},
     {"internevo", NULL, 0, "internevo", 0},
     {"internlm", NULL, 0, "internevo", 0},
-    {"nemomegatron", NULL, 0, "megatron-2022", 2048},
+    {"nemomegatron", NULL, 202401, "megatron-2022", 2048},
     {"nemo", NULL, 0, "nemo", 0},
     {"neox", "bf16", 0, "megatron-deepspeed-bf16", 0},
     {"neox", NULL, 0, "megatron-deepspeed", 0},
     {"megatrondeepspeed", "bf16", 0, "megatron-deepspeed-bf16", 0},
     {"megatrondeepspeed", NULL, 0, "megatron-deepspeed", 0},
+    {"deepspeedmegatron", "bf16", 0, "megatron-deepspeed-bf16", 0},
     {"deepspeed", "megatron", 0, "megatron-deepspeed", 0},
+    {"megatronturing", NULL, 0, "megatron-deepspeed", 0},
     {"deepspeed", NULL, 0, "deepspeed", 0},
     {"colossal", NULL, 0, "deepspeed", 0},
+    {"bmtrain", NULL, 0, "deepspeed", 0},
     {"zerobubble", NULL, 0, "megatron-2021", 0},
+    {"zero", NULL, 0, "deepspeed", 0},
     {"primus", NULL, 0, "megatron", 0},
     {"mindspeed", NULL, 0, "megatron", 0},
+    {"mindspore", NULL, 0, "megatron", 0},
+    {"paddle", NULL, 0, "megatron", 0},
+    {"flagscale", NULL, 0, "megatron", 0},
+    {"galvatron", NULL, 0, "megatron", 0},
+    {"paimegatron", NULL, 0, "megatron", 0},
+    {"megablocks", NULL, 0, "megatron", 0},
     {"megatronbridge", NULL, 202511, "megatron-bridge-2025", 0},
     {"megatronbridge", NULL, 202606, "megatron-bridge", 0},
     {"megatronbridge", NULL, 0, "megatron-bridge-2026", 0},
@@ -95,6 +119,7 @@ static const stack_rule stack_rules[] = {
     {"megatron", "deepep", 0, "megatron-bridge", 0},
     {"megatron", "(2021)", 0, "megatron-2021", 0},
     {"megatron", "(2022)", 0, "megatron-2022", 0},
+    {"megatronlmv1", NULL, 0, "megatron-2021", 0},
     {"megatronlmv2", NULL, 0, "megatron-2021", 0},
     {"megatronlmv3", NULL, 0, "megatron-2022", 0},
     {"megatron", NULL, 202202, "megatron-2021", 0},
@@ -110,15 +135,32 @@ static const stack_rule stack_rules[] = {
     {"accelerate", NULL, 0, "torchtitan-eager", 0},
     {"transformers", NULL, 0, "torchtitan-eager", 0},
     {"hftrainer", NULL, 0, "torchtitan-eager", 0},
+    {"huggingface", NULL, 0, "torchtitan-eager", 0},
+    {"trl", NULL, 0, "torchtitan-eager", 0},
     {"axolotl", NULL, 0, "torchtitan-eager", 0},
+    {"llamafactory", NULL, 0, "torchtitan-eager", 0},
+    {"msswift", NULL, 0, "torchtitan-eager", 0},
+    {"xtuner", NULL, 0, "torchtitan-eager", 0},
+    {"optimumhabana", NULL, 0, "torchtitan-eager", 0},
+    {"picotron", NULL, 0, "torchtitan-eager", 0},
+    {"modalities", NULL, 0, "torchtitan-eager", 0},
+    {"sagemaker", NULL, 0, "torchtitan-eager", 0},
+    {"yafsdp", NULL, 0, "torchtitan-eager", 0},
+    {"hsdp", NULL, 0, "torchtitan-eager", 0},
+    {"ddp", NULL, 0, "torchtitan-eager", 0},
+    {"nanogpt", NULL, 0, "torchtitan", 0},
+    {"simplefsdp", NULL, 0, "torchtitan", 0},
+    {"foundationmodelstack", NULL, 0, "fms-fsdp", 0},
     {"litgpt", NULL, 0, "fms-fsdp", 0},
+    {"lightning", NULL, 0, "torchtitan-eager", 0},
     {"vescale", NULL, 0, "torchtitan-eager", 0},
     {"fsdp", "compile", 0, "torchtitan", 0},
     {"fsdp", NULL, 0, "torchtitan-eager", 0},
     {"pytorch", "compile", 0, "torchtitan", 0},
     {"pytorch", NULL, 0, "torchtitan-eager", 0},
     {"haillm", NULL, 0, "hai-llm", 0},
-    {"deepseek", NULL, 0, "hai-llm", 0},
+    {"deepseek", "report", 0, "hai-llm", 0},
+    {"deepseek", "deepseek", 0, "hai-llm", 0},
     {NULL, NULL, 0, NULL, 0},
 };
 
@@ -154,7 +196,7 @@ bool ms_begins_word(ms_arena *arena, const char *text, const char *name)
 /* What a row says of its framework: in its own cells, or, where it is the name of a work, in the source's. */
 static bool has_flag(ms_arena *arena, const ms_run_cells *cells, const char *flag)
 {
-    static const char *const works[] = {"modelzoo", "deepep", "megascale"};
+    static const char *const works[] = {"modelzoo", "deepep", "megascale", "report"};
     const char *const own[] = {cells->framework, cells->compile, cells->precision};
     if (flag == NULL)
         return true;
@@ -255,7 +297,8 @@ bool ms_run_memory_is_decimal(ms_arena *arena, const ms_run_cells *cells)
 bool ms_run_changes_mathematics(ms_arena *arena, const ms_run_cells *cells)
 {
     const char *framework = ms_plain_text(arena, cells->framework);
-    return has_part(framework, "megascale") && !has_part(framework, "megatron");
+    return has_part(framework, "megascale") && !has_part(framework, "megatron") &&
+           !has_part(framework, "megascalemoe");
 }
 
 /* ---- precision ---- */
@@ -265,12 +308,14 @@ typedef struct dtype_rule {
     ms_dtype dtype;
 } dtype_rule;
 
-/* The compute type of most products comes first in such texts' order here: "bf16 with fp8 GEMMs" is fp8. */
+/* The compute type of most products comes first in such texts' order here: "bf16 with fp8 GEMMs" is fp8. Mixed precision is that of the device's 16 bits: a plan in fp16
+ * is one in bf16 where the device has it. */
 static const dtype_rule dtype_rules[] = {
-    {"fp8", MS_FP8},   {"float8", MS_FP8},    {"e4m3", MS_FP8},     {"fp4", MS_FP4},
-    {"bf16", MS_BF16}, {"bfloat16", MS_BF16}, {"fp16", MS_FP16},    {"float16", MS_FP16},
-    {"half", MS_FP16}, {"amp", MS_FP16},      {"mixed", MS_BF16},   {"16bit", MS_BF16},
-    {"tf32", MS_TF32}, {"fp32", MS_FP32},     {"float32", MS_FP32},
+    {"nofp8", MS_BF16},   {"fp8comm", MS_BF16}, {"fp8", MS_FP8},   {"float8", MS_FP8},
+    {"e4m3", MS_FP8},     {"fp4", MS_FP4},      {"bf16", MS_BF16}, {"bfloat16", MS_BF16},
+    {"fp16", MS_FP16},    {"float16", MS_FP16}, {"half", MS_FP16}, {"amp", MS_FP16},
+    {"mixed", MS_FP16},   {"16bit", MS_FP16},   {"tf32", MS_TF32}, {"fp32", MS_FP32},
+    {"float32", MS_FP32}, {"single", MS_FP32},
 };
 
 bool ms_run_dtype(ms_arena *arena, const char *precision, ms_dtype *out)

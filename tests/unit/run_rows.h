@@ -38,4 +38,16 @@ static inline void reason_is(const char *row, const char *reason)
     id ",Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16," gpus          \
        ",A100 80GB,," layout "\n"
 
+/* A run on such a device; an empty precision is not stated. */
+static inline ms_published_run device_row(ms_ctx *cx, const char *device,
+                                          const char *network, const char *precision)
+{
+    const char *row = ms_arena_printf(
+        cx->arena,
+        "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,16,%s,%s,2,,"
+        "4,0,,2,1F1B,1,1,1,none,%s,,Megatron-LM,,1.5,\n",
+        device, network, precision);
+    return read_text(cx, row).runs[0];
+}
+
 #endif

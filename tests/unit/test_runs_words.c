@@ -12,7 +12,12 @@ static void schedules_are_known_whatever_their_spelling(void **state)
         const char *note; /* among the defaults; NULL: none */
     } known[] = {
         {"1F1B", MS_1F1B, 1, NULL},
-        {"1F1B (non-interleaved)", MS_1F1B, 1, "is not known"},
+        {"1F1B (non-interleaved)", MS_1F1B, 1, NULL},
+        {"VP=2", MS_INTERLEAVED, 2, NULL},
+        {"v=2", MS_INTERLEAVED, 2, NULL},
+        {"1F1B (vpp 2)", MS_INTERLEAVED, 2, NULL},
+        {"interleaved (2 chunks)", MS_INTERLEAVED, 2, NULL},
+        {"circular (2 repeats)", MS_INTERLEAVED, 2, NULL},
         {"interleaved vpp=4", MS_INTERLEAVED, 4, NULL},
         {"4", MS_INTERLEAVED, 4, NULL},
         {"VPP 2", MS_INTERLEAVED, 2, NULL},
@@ -64,6 +69,15 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
         {"activation recomputation", MS_RECOMPUTE_FULL},
         {"SAC", MS_RECOMPUTE_PER_OP},
         {"half", MS_RECOMPUTE_NONE}, /* not known: Megatron-LM's habit */
+        {"remat", MS_RECOMPUTE_FULL},
+        {"activation recomputation", MS_RECOMPUTE_FULL},
+        {"nothing_saveable", MS_RECOMPUTE_FULL},
+        {"layer", MS_RECOMPUTE_FULL},
+        {"transformer layers: none", MS_RECOMPUTE_NONE}, /* not known */
+        {"minimal_flash", MS_RECOMPUTE_PER_OP},
+        {"SAC", MS_RECOMPUTE_PER_OP},
+        {"mlp", MS_RECOMPUTE_SELECTIVE},
+        {"moe", MS_RECOMPUTE_SELECTIVE},
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -219,6 +233,66 @@ static void frameworks_are_words(void **state)
     }
 }
 
+/* What a table writes for a number, and the remark behind a count of stages. */
+static void counts_may_be_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pp, *zero, *sp;
+        long virtual_stages, stage; /* -1: malformed */
+        bool sequence_parallel;
+    } known[] = {
+        {"2 (vpp 2)", "ZeRO-1", "yes", 2, 1, true},
+        {"2", "stage 2", "no", 1, 2, false},
+        {"2", "none", "False", 1, 0, false},
+        {"1x2", "DistOpt", "Y", 1, 1, true},
+        {"1 x 2", "distributed optimizer", "1", 1, 1, true},
+        {"2", "-", "0", 1, 1, false},
+        {"yes", "1", "0", 1, -1, false},
+        {"two", "1", "0", 1, -1, false},
+        {"2x9999999", "1", "0", 1, -1, false},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            GPT_ROW("a", "8", "2,,2,%s,,%s,,1,1,%s,none,bf16,,Megatron-LM,,1.5,"),
+            known[i].sp, known[i].pp, known[i].zero);
+        const ms_published_run run = *row_of(row);
+        ASSERT_INT(run.fault != NULL, known[i].stage < 0);
+        if (run.fault != NULL)
+            continue;
+        ASSERT_TEXT(run.reason, NULL);
+        ASSERT_INT(run.plan.size[MS_PP], 2);
+        ASSERT_INT(run.plan.virtual_stages, known[i].virtual_stages);
+        ASSERT_INT(run.plan.zero, known[i].stage);
+        ASSERT_INT(run.plan.sequence_parallel, known[i].sequence_parallel);
+    }
+}
+
+/* Without a stage: what the framework's name or replicas alone say, else its habit. */
+static void sharding_follows_the_name_of_the_framework(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *framework, *replicate, *shard;
+        long zero;
+    } known[] = {
+        {"DeepSpeed ZeRO-2", "", "8", 2}, {"PyTorch FSDP", "", "8", 3},
+        {"PyTorch DDP", "", "8", 0},      {"PyTorch", "8", "1", 0},
+        {"Megatron-LM", "8", "", 1},      {"Megatron-FSDP", "", "8", 3},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena, GPT_ROW("a", "8", "%s,%s,1,0,,1,,1,1,,none,bf16,,%s,,1.5,"),
+            known[i].replicate, known[i].shard, known[i].framework);
+        const ms_published_run run = *row_of(row);
+        ASSERT_TEXT(run.reason, NULL);
+        ASSERT_INT(run.plan.zero, known[i].zero);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +303,8 @@ int main(void)
         cmocka_unit_test(asynchronous_tensor_parallelism_is_a_column_or_a_flag),
         cmocka_unit_test(a_rate_needs_no_batch),
         cmocka_unit_test(frameworks_are_words),
+        cmocka_unit_test(counts_may_be_words),
+        cmocka_unit_test(sharding_follows_the_name_of_the_framework),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
