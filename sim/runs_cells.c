@@ -103,6 +103,15 @@ static bool is_one_of(const char *text, const char *const *words)
     return false;
 }
 
+/* "no distributed optimizer", "distopt off" */
+static bool is_denied(const char *plain)
+{
+    size_t length = strlen(plain);
+    return strncmp(plain, "no", 2) == 0 || strncmp(plain, "without", 7) == 0 ||
+           (length > 3 && strcmp(plain + length - 3, "off") == 0) ||
+           (length > 5 && strcmp(plain + length - 5, "false") == 0);
+}
+
 /* The stage that words for ZeRO mean; -1: none. */
 static long zero_in_words(const char *plain)
 {
@@ -114,8 +123,15 @@ static long zero_in_words(const char *plain)
     if (is_one_of(plain, parameters))
         return 3;
     if (strstr(plain, "distributedopt") != NULL || strstr(plain, "distopt") != NULL)
-        return 1;
+        return is_denied(plain) ? 0 : 1;
     return at > plain && *at >= '0' && *at <= '3' && at[1] == '\0' ? *at - '0' : -1;
+}
+
+/* Whether a comma stands before the last three digits, or three more with a comma behind. */
+static bool is_thousands_comma(const char *at)
+{
+    size_t digits = strspn(at + 1, "0123456789");
+    return *at == ',' && digits == 3;
 }
 
 /* The digits at *at, with commas between thousands, and what follows them; -1: none, or too many. */
@@ -124,8 +140,7 @@ static double read_digits(const char **at)
     const char *text = *at;
     double value = 0.0;
     int digits = 0;
-    while (isdigit((unsigned char)*text) ||
-           (*text == ',' && digits > 0 && isdigit((unsigned char)text[1]))) {
+    while (isdigit((unsigned char)*text) || (digits > 0 && is_thousands_comma(text))) {
         value = *text == ',' ? value : 10.0 * value + (*text - '0');
         digits += *text != ',';
         text++;
@@ -142,8 +157,21 @@ static size_t times_sign(const char *at)
     return strncmp(at, "\xc3\x97", 2) == 0 ? 2 : 0;
 }
 
+/* Whether leaving out gaps would join digits or a sign: "256-512", "-8", "8 16". */
+static bool joins_digits(const char *text)
+{
+    for (const char *at = text; *at != '\0' && *at != '('; at++) {
+        bool after_digit = at > text && isdigit((unsigned char)at[-1]);
+        size_t gap = strspn(at, " -_");
+        bool is_sign = gap > 0 && memchr(at, '-', gap) != NULL;
+        if (gap > 0 && isdigit((unsigned char)at[gap]) && (after_digit || is_sign))
+            return true;
+    }
+    return false;
+}
+
 /* "8 (vpp 5)" is 8, "4x2" and "4 * 2" are 8, "1,024" is 1024, "8k" of a sequence 8192; -1: none of these. */
-static long number_in_words(const char *plain, bool is_length)
+static long number_in_words(const char *plain, bool is_length, bool is_degree)
 {
     const double most = 16777216.0;
     double product = 1.0;
@@ -158,7 +186,7 @@ static long number_in_words(const char *plain, bool is_length)
             return -1;
         if (*at == '\0' || *at == '(')
             return (long)product;
-        size_t sign = times_sign(at);
+        size_t sign = is_degree ? times_sign(at) : 0;
         if (sign == 0)
             return -1;
         at += sign;
@@ -176,6 +204,8 @@ static const char *count_of_words(ms_arena *arena, const char *column, const cha
         return NULL;
     static const char *const flags[] = {"gated_ffn", "tied_embeddings", "flash_attention",
                                         "sp",        "async_tp",        NULL};
+    static const char *const degrees[] = {"gpus", "dp_replicate", "dp_shard", "tp",
+                                          "pp",   "cp",           "ep",       NULL};
     const char *plain = ms_plain_text(arena, text);
     bool is_flag = is_one_of(column, flags);
     long number = strcmp(column, "zero_stage") == 0 ? zero_in_words(plain) : -1;
@@ -185,8 +215,9 @@ static const char *count_of_words(ms_arena *arena, const char *column, const cha
         return "1";
     if (is_flag && is_one_of(plain, no))
         return "0";
-    if (number < 0)
-        number = number_in_words(plain, strcmp(column, "seq") == 0);
+    if (number < 0 && !joins_digits(text))
+        number = number_in_words(plain, strcmp(column, "seq") == 0,
+                                 is_one_of(column, degrees));
     return number < 0 ? NULL : ms_arena_printf(arena, "%ld", number);
 }
 

@@ -16,6 +16,9 @@ typedef struct device_rule {
 
 /* Instances of clouds stand for their devices: AWS p4d, p4de, p5, p5e, p5en, p6, trn1, trn2; Google Cloud a2, a3, a4 (machine types). */
 static const device_rule device_rules[] = {
+    {"laptop", 0, NULL, NULL},
+    {"mig", 0, NULL, NULL},
+    {"cnx", 0, NULL, NULL},
     {"tpu v3", 0, NULL, "tpu-v3"},
     {"tpu v4", 0, NULL, "tpu-v4"},
     {"tpu v5e", 0, NULL, "tpu-v5e"},
@@ -104,6 +107,7 @@ static const device_rule device_rules[] = {
     {"a40", 0, NULL, "pcie-a40"},
     {"rtx pro 6000", 0, NULL, "pcie-rtx-pro-6000"},
     {"rtx 6000 ada", 0, NULL, "pcie-rtx-6000-ada"},
+    {"a6000 ada", 0, NULL, "pcie-rtx-6000-ada"},
     {"a6000", 0, NULL, "pcie-rtx-a6000"},
     {"4090 d", 0, NULL, NULL},
     {"4090", 0, NULL, "pcie-rtx4090"},
@@ -277,14 +281,16 @@ const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells)
 
 static bool joins_words(const char *text)
 {
-    return strpbrk(text, "/+&") != NULL || strstr(text, " or ") != NULL ||
-           strstr(text, " and ") != NULL;
+    return strpbrk(text, "/+&,;") != NULL || strstr(text, " or ") != NULL ||
+           strstr(text, " and ") != NULL || strstr(text, " vs ") != NULL;
 }
 
 bool ms_run_mixes_devices(ms_arena *arena, const ms_run_cells *cells)
 {
-    static const char *const often[] = {"gb300", "gb200", "b300", "b200", "h200", "h100",
-                                        "h800",  "h20",   "a800", "a100", "v100", NULL};
+    static const char *const often[] = {
+        "gb300",   "gb200",  "b300",   "b200",   "h200",   "h100",
+        "h800",    "h20",    "a800",   "a100",   "v100",   "gaudi 2",
+        "gaudi 3", "mi250x", "mi300x", "mi325x", "mi355x", NULL};
     const char *text = lower_text(arena, cells->gpu_type);
     const device_rule *rule = match_device(arena, cells);
     if (rule == NULL || !joins_words(text))

@@ -311,11 +311,13 @@ typedef struct dtype_rule {
 /* The compute type of most products comes first in such texts' order here: "bf16 with fp8 GEMMs" is fp8. Mixed precision is that of the device's 16 bits: a plan in fp16
  * is one in bf16 where the device has it. */
 static const dtype_rule dtype_rules[] = {
-    {"nofp8", MS_BF16},   {"fp8comm", MS_BF16}, {"fp8", MS_FP8},   {"float8", MS_FP8},
-    {"e4m3", MS_FP8},     {"fp4", MS_FP4},      {"bf16", MS_BF16}, {"bfloat16", MS_BF16},
-    {"fp16", MS_FP16},    {"float16", MS_FP16}, {"half", MS_FP16}, {"amp", MS_FP16},
-    {"mixed", MS_FP16},   {"16bit", MS_FP16},   {"tf32", MS_TF32}, {"fp32", MS_FP32},
-    {"float32", MS_FP32}, {"single", MS_FP32},
+    {"nofp8", MS_BF16},    {"fp8comm", MS_BF16}, {"fp8allgather", MS_BF16},
+    {"fp8optim", MS_BF16}, {"fp8", MS_FP8},      {"float8", MS_FP8},
+    {"e4m3", MS_FP8},      {"fp4", MS_FP4},      {"bf16", MS_BF16},
+    {"bfloat16", MS_BF16}, {"fp16", MS_FP16},    {"float16", MS_FP16},
+    {"half", MS_FP16},     {"amp", MS_FP16},     {"mixed", MS_FP16},
+    {"16bit", MS_FP16},    {"tf32", MS_TF32},    {"fp32", MS_FP32},
+    {"float32", MS_FP32},  {"single", MS_FP32},
 };
 
 bool ms_run_dtype(ms_arena *arena, const char *precision, ms_dtype *out)

@@ -89,17 +89,21 @@ static void devices_are_known_whatever_their_spelling(void **state)
 static void devices_are_not_guessed(void **state)
 {
     (void)state;
-    static const char *const unknown[] = {"Groq",       "A100X",   "H1000", "BI-V100",
-                                          "RTX 4090 D", "TPU v4i", "B100",  "Blackwell"};
+    static const char *const unknown[] = {
+        "Groq",    "A100X", "H1000",     "BI-V100",         "RTX 4090 D",
+        "TPU v4i", "B100",  "Blackwell", "RTX 5090 Laptop", "H100 MIG 1g.10gb",
+        "H100 CNX"};
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         ASSERT_TEXT(device_row(cx, unknown[i], "", "bf16").reason,
                     ms_arena_printf(cx->arena, "device: no configuration for \"%s\"",
                                     unknown[i]));
-    ASSERT_TEXT(device_row(cx, "H100 / A100", "", "bf16").reason,
-                "device: several kinds in \"H100 / A100\"");
-    ASSERT_TEXT(device_row(cx, "H100 or A100", "", "bf16").reason,
-                "device: several kinds in \"H100 or A100\"");
+    static const char *const mixed[] = {"H100 / A100", "H100 or A100", "A100 vs H100",
+                                        "H100 and Gaudi2"};
+    for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++)
+        ASSERT_TEXT(
+            device_row(cx, mixed[i], "", "bf16").reason,
+            ms_arena_printf(cx->arena, "device: several kinds in \"%s\"", mixed[i]));
 }
 
 /* Another memory than the configuration's is taken as it is stated, and a figure of something else is not. */

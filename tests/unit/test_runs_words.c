@@ -124,6 +124,37 @@ static void llama_3_interleaves_single_layers(void **state)
     }
 }
 
+/* Of ZeRO, whose words may deny it, and of a degree: a range, a sign or a comma elsewhere than between thousands is a fault. */
+static void words_of_counts_are_not_joined(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpus, *tp, *zero;
+        long stage; /* -1: the row is at fault */
+    } known[] = {
+        {"8", "2", "distributed optimizer", 1},
+        {"8", "2", "no distributed optimizer", 0},
+        {"4 x 2", "2", "ZeRO-1", 1},
+        {"8", "2", "2x1", -1},
+        {"8", "2", "1,0", -1},
+        {"4-8", "2", "1", -1},
+        {"-8", "2", "1", -1},
+        {"8", "1 2", "1", -1},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,\"%s\","
+            "A100 80GB,,,2,%s,,,2,1F1B,1,1,\"%s\",none,bf16,,Megatron-LM,,1.5,\n",
+            known[i].gpus, known[i].tp, known[i].zero);
+        const ms_published_run run = *row_of(row);
+        assert_int_equal(run.fault != NULL, known[i].stage < 0);
+        if (known[i].stage >= 0)
+            ASSERT_INT(run.plan.zero, known[i].stage);
+    }
+}
+
 /* Korthikanti et al. 2022: before it nobody had it, and forks of older code never got it. */
 static void sequence_parallelism_has_its_time(void **state)
 {
@@ -299,6 +330,7 @@ int main(void)
         cmocka_unit_test(schedules_are_known_whatever_their_spelling),
         cmocka_unit_test(recomputation_is_known_whatever_its_spelling),
         cmocka_unit_test(llama_3_interleaves_single_layers),
+        cmocka_unit_test(words_of_counts_are_not_joined),
         cmocka_unit_test(sequence_parallelism_has_its_time),
         cmocka_unit_test(asynchronous_tensor_parallelism_is_a_column_or_a_flag),
         cmocka_unit_test(a_rate_needs_no_batch),
