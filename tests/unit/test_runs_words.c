@@ -66,7 +66,6 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
         {"core_attn", MS_RECOMPUTE_SELECTIVE},
         {"mla_up_proj mlp", MS_RECOMPUTE_SELECTIVE},
         {"enabled", MS_RECOMPUTE_FULL},
-        {"activation recomputation", MS_RECOMPUTE_FULL},
         {"SAC", MS_RECOMPUTE_PER_OP},
         {"half", MS_RECOMPUTE_NONE}, /* not known: Megatron-LM's habit */
         {"remat", MS_RECOMPUTE_FULL},
@@ -145,8 +144,8 @@ static void words_of_counts_are_not_joined(void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *row = ms_arena_printf(
             cx->arena,
-            "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,\"%s\","
-            "A100 80GB,,,2,%s,,,2,1F1B,1,1,\"%s\",none,bf16,,Megatron-LM,,1.5,\n",
+            GPT_ROW("a", "\"%s\"",
+                    ",2,%s,,,2,1F1B,1,1,\"%s\",none,bf16,,Megatron-LM,,1.5,"),
             known[i].gpus, known[i].tp, known[i].zero);
         const ms_published_run run = *row_of(row);
         assert_int_equal(run.fault != NULL, known[i].stage < 0);
