@@ -130,8 +130,7 @@ static long zero_in_words(const char *plain)
 /* Whether a comma stands before the last three digits, or three more with a comma behind. */
 static bool is_thousands_comma(const char *at)
 {
-    size_t digits = strspn(at + 1, "0123456789");
-    return *at == ',' && digits == 3;
+    return *at == ',' && strspn(at + 1, "0123456789") == 3;
 }
 
 /* The digits at *at, with commas between thousands, and what follows them; -1: none, or too many. */
