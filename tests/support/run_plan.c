@@ -98,8 +98,11 @@ ms_status ms_run_opened_plan(ms_ctx *cx, const ms_run_opened *opened,
                              const ms_backend *backend, const ms_runner_options *options,
                              ms_outcome *out)
 {
-    ms_backend_job job = {
-        .backend = backend, .world = opened->world, .type = options->type};
+    const double patience_s = 5 * MS_DEFAULT_TIMEOUT_S; /* ranks outnumber busy cores */
+    ms_backend_job job = {.backend = backend,
+                          .world = opened->world,
+                          .type = options->type,
+                          .timeout_s = patience_s};
     return run_job(cx, &job, opened, options, out);
 }
 
