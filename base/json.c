@@ -13,7 +13,8 @@
 #define MAX_FILE_BYTES ((size_t)64 << 20)
 #define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
 
-/* The element of a container that was read last: cJSON keeps lists, so walking one by index would be quadratic. */
+/* The element of a container that was read last: cJSON keeps lists, so walking one by
+ * index would be quadratic. */
 typedef struct cursor {
     const cJSON *container;
     const cJSON *child;
@@ -159,8 +160,8 @@ static ms_status check_repeated(ms_ctx *cx, const ms_jdoc *doc, const cJSON *nod
 
 static ms_status parse_text(ms_ctx *cx, ms_jdoc *doc, size_t length)
 {
-    static const char mark[] =
-        "\xEF\xBB\xBF"; /* some editors begin UTF-8 files with it */
+    /* some editors begin UTF-8 files with it */
+    static const char mark[] = "\xEF\xBB\xBF";
     size_t skip = strncmp(doc->text, mark, 3) == 0 ? 3 : 0;
     memmove(doc->text, doc->text + skip, length - skip + 1);
     length -= skip;

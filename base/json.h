@@ -76,8 +76,8 @@ typedef struct ms_field {
     size_t offset; /* into the struct that is filled */
     bool required; /* absent: an error; otherwise the struct keeps what it holds */
     bool nullable; /* null is accepted and leaves the struct as it is */
-    double low,
-        high;     /* MS_FIELD_INTEGER, MS_FIELD_NUMBER: low < high, INFINITY for none */
+    /* MS_FIELD_INTEGER, MS_FIELD_NUMBER: low < high, INFINITY for none */
+    double low, high;
     ms_unit unit; /* MS_FIELD_QUANTITY */
     const char *const *choices;
     const char *help;
@@ -95,7 +95,8 @@ ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void 
 typedef struct ms_jout {
     FILE *file;
     int depth;
-    int line_depth; /* containers nested deeper stand on one line each; 0: none. May be set between calls */
+    /* containers nested deeper stand on one line each; 0: none. May be set between calls */
+    int line_depth;
     bool need_comma;
     bool after_key;
 } ms_jout;

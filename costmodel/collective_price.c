@@ -40,8 +40,9 @@ typedef struct cluster_prices {
     const ms_mesh *mesh;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    set_laws *
-        sets; /* by set: filled when first asked for, allocated at once so that the arena may be rewound in between */
+    /* by set: filled when first asked for, allocated at once so that the arena may be
+     * rewound in between */
+    set_laws *sets;
 } cluster_prices;
 
 static void resolve(const cluster_prices *prices, ms_axis_set axes)

@@ -1,4 +1,5 @@
-/* The families of schedules in one table, where their stages live, and how the lists of a family become a schedule. */
+/* The families of schedules in one table, where their stages live, and how the lists of a
+ * family become a schedule. */
 #include "costmodel/schedule_priv.h"
 
 #include <assert.h>

@@ -47,7 +47,8 @@ static void end_walk(ms_walk_run *w)
         ms_flight_end(w->r, w->flight);
 }
 
-/* Without values nothing has to be where its readers look for it: what a walk asked for and did not use is not waited for. */
+/* Without values nothing has to be where its readers look for it: what a walk asked for
+ * and did not use is not waited for. */
 static ms_status finish(ms_walk_run *w)
 {
     const ms_rank *rank = &w->r->rank;

@@ -60,7 +60,8 @@ ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
     return MS_OK;
 }
 
-/* In the first half they go to their own room, in the second from there to where all gradients are. */
+/* In the first half they go to their own room, in the second from there to where all
+ * gradients are. */
 static void bind_early(const ms_part_run *run)
 {
     const ms_program *program = run->part->plan->program;
@@ -236,7 +237,8 @@ ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
     return MS_OK;
 }
 
-/* Asynchronous tensor parallelism: a collective and the product beside which it runs in chunks are carried out together. */
+/* Asynchronous tensor parallelism: a collective and the product beside which it runs in
+ * chunks are carried out together. */
 static bool goes_with_next(const ms_part_run *run, int index)
 {
     const ms_program *program = run->part->plan->program;

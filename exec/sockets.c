@@ -129,7 +129,8 @@ static ms_status connect_to(const ms_patience *patience, const struct addrinfo *
     return *error == 0 ? MS_OK : MS_EIO;
 }
 
-/* Who comes to a port of its own machine at which nobody listens may be given this very port, and then meets itself. */
+/* Who comes to a port of its own machine at which nobody listens may be given this very
+ * port, and then meets itself. */
 static bool is_its_own_peer(int socket)
 {
     struct sockaddr_storage own, other;

@@ -1,4 +1,5 @@
-/* A forward or backward through the parts of a stage, entry by entry, and two of them taking turns. */
+/* A forward or backward through the parts of a stage, entry by entry, and two of them
+ * taking turns. */
 #include "exec/rank_run.h"
 
 #include "base/number.h"
@@ -278,8 +279,10 @@ ms_status ms_walk_run_alone(ms_walk_run *w)
     }
 }
 
-/* As the step graph has it (sim/step_graph_node.c): exchanges of tokens hide behind the kernels of the other direction, for other collectives both wait; of two
- * kernels the one that is ready first goes first. What is ready is predicted, so that all ranks of a group take the same turns. */
+/* As the step graph has it (sim/step_graph_node.c): exchanges of tokens hide behind the
+ * kernels of the other direction, for other collectives both wait; of two kernels the one
+ * that is ready first goes first. What is ready is predicted, so that all ranks of a
+ * group take the same turns. */
 ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
 {
     double free_s = 0.0;

@@ -25,8 +25,9 @@ typedef struct ms_scaling {
     ms_scaling_point *points; /* by GPUs, ascending */
 } ms_scaling;
 
-/* Searches at the base's number of GPUs; `limits` as ms_space_limit takes them. MS_OK also when nothing fits: see point->found. MS_EINPUT: the base
- * or a limit is wrong. MS_EINTERRUPTED: the search was interrupted. Lives in cx->arena. */
+/* Searches at the base's number of GPUs; `limits` as ms_space_limit takes them. MS_OK
+ * also when nothing fits: see point->found. MS_EINPUT: the base or a limit is wrong.
+ * MS_EINTERRUPTED: the search was interrupted. Lives in cx->arena. */
 ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
                             int num_limits, const ms_search_options *options,
                             ms_scaling_point *point);

@@ -1,4 +1,5 @@
-/* Collects what an explanation shows: parts with their programs, and for each entry of the traffic the nodes behind it. */
+/* Collects what an explanation shows: parts with their programs, and for each entry of
+ * the traffic the nodes behind it. */
 #include "sim/explain.h"
 
 #include "costmodel/cast.h"
@@ -184,8 +185,9 @@ static void add_node_causes(ms_ctx *cx, const ms_program *program,
     to->causes = causes;
 }
 
-/* Of parameters, gradients and stages. `shards` is the name of the group. Under ZeRO 1 and 2 every rank has all parameters, of which it updates
- * a shard; under ZeRO 3 it keeps no more than its shard. */
+/* Of parameters, gradients and stages. `shards` is the name of the group. Under ZeRO 1
+ * and 2 every rank has all parameters, of which it updates a shard; under ZeRO 3 it keeps
+ * no more than its shard. */
 static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause, long zero,
                                     const char *shards)
 {
@@ -279,7 +281,8 @@ static bool holds(const ms_traffic *traffic, const ms_held_part *part)
     return false;
 }
 
-/* The step of the rank, and of parts that it does not hold, the collectives of the first rank that does. */
+/* The step of the rank, and of parts that it does not hold, the collectives of the first
+ * rank that does. */
 void ms_explain_list_collectives(ms_ctx *cx, ms_explanation *e)
 {
     ms_traffic others[MS_MAX_EXPLAIN_PARTS];

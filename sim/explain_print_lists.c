@@ -11,7 +11,8 @@
 
 /* ---- wrapped text ---- */
 
-/* Words in lines of WIDTH; from the second on they begin at `indent`, where the first has come to already. */
+/* Words in lines of WIDTH; from the second on they begin at `indent`, where the first has
+ * come to already. */
 void ms_print_wrapped(FILE *out, const char *text, int indent)
 {
     int column = indent;
@@ -255,7 +256,8 @@ static bool is_forward(const ms_program *program, const ms_tensor *tensor)
             tensor->producer < program->num_forward_nodes);
 }
 
-/* Of an activation whether it is kept, of a weight the axes over which its gradient is a partial sum: "P@dp,tp". It is split as the weight is. */
+/* Of an activation whether it is kept, of a weight the axes over which its gradient is a
+ * partial sum: "P@dp,tp". It is split as the weight is. */
 static const char *backward_text(ms_arena *arena, const ms_program *program,
                                  const ms_tensor *tensor)
 {

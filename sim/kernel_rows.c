@@ -81,8 +81,10 @@ static const char *find_device(row_reader *r, ms_kernel_row *row)
     return NULL;
 }
 
-/* Sources whose calls follow one another, shapes without a pause between them, for longer than a device draws more than its power limit. SimuMax times a
- * hundred calls or so of each: of its products on B200, the first shapes after a pause run at the clock of short benchmarks for 40 ms or so, then all at 0.73 of it. */
+/* Sources whose calls follow one another, shapes without a pause between them, for longer
+ * than a device draws more than its power limit. SimuMax times a hundred calls or so of
+ * each: of its products on B200, the first shapes after a pause run at the clock of short
+ * benchmarks for 40 ms or so, then all at 0.73 of it. */
 static const char *const unpaused_sources[] = {"MooreThreads/SimuMax"};
 
 static bool is_unpaused(const char *source)
@@ -95,7 +97,8 @@ static bool is_unpaused(const char *source)
 
 /* ---- halves ---- */
 
-/* FNV-1a (Fowler, Noll and Vo 1991) of what names the shape, so that every source has the same shapes in the same half. */
+/* FNV-1a (Fowler, Noll and Vo 1991) of what names the shape, so that every source has the
+ * same shapes in the same half. */
 static bool in_first_half(ms_arena *arena, const ms_kernel_cells *c)
 {
     const char *shape = ms_arena_printf(

@@ -1,5 +1,5 @@
-/* Spans give tier and ranks per node; nodes and siblings are counted, so that meshes which do not fill their nodes are right
- * too. */
+/* Spans give tier and ranks per node; nodes and siblings are counted, so that meshes
+ * which do not fill their nodes are right too. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"

@@ -238,7 +238,8 @@ static void run_reference(comparison *x)
         kernels->op[node->op](&x->reference);
 }
 
-/* Memory of a device: ends where the operand ends, so that the address sanitizer sees what is read behind it. */
+/* Memory of a device: ends where the operand ends, so that the address sanitizer sees
+ * what is read behind it. */
 typedef struct device_memory {
     void *block, *data;
 } device_memory;
@@ -319,8 +320,8 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     d->memory[2 * MS_MAX_OPERANDS] = take_memory(bytes, 0);
     d->op.workspace = NULL;
     ms_cuda_call call = {.cx = test_cx(),
-                         .driver =
-                             &ms_cuda_fake_driver, /* no stream: all is done at once */
+                         /* no stream: all is done at once */
+                         .driver = &ms_cuda_fake_driver,
                          .precision = x->precision,
                          .op = &d->op,
                          .workspace = d->memory[2 * MS_MAX_OPERANDS].data};
@@ -331,7 +332,8 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     ASSERT_OK(x->kernel->op(&call), call.cx);
 }
 
-/* Greatest error of an element that should be `want`, of a result whose largest element is `scale`. */
+/* Greatest error of an element that should be `want`, of a result whose largest element
+ * is `scale`. */
 static double tolerance_of(const comparison *x, ms_scalar scalar, double want,
                            double scale)
 {

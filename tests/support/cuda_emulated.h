@@ -1,9 +1,14 @@
-/* Kernels of exec/cuda_*.cu on the processor: what nvcc gives them, for g++ (-include of this file, MS_CUDA_EMULATED). A launch runs its blocks one after another on the
- * calling thread. The threads of a block are fibers that change only where they wait for each other, in an order that depends on a seed: a kernel that lacks
- * a barrier gets other numbers with another seed. What a GPU leaves undefined ends the program with a message: barriers that some threads never reach,
- * shuffles without all lanes of a warp, misaligned vectors, too much shared memory. Shared memory starts as NaN and -1; the address sanitizer sees its ends.
+/* Kernels of exec/cuda_*.cu on the processor: what nvcc gives them, for g++ (-include of
+ * this file, MS_CUDA_EMULATED). A launch runs its blocks one after another on the calling
+ * thread. The threads of a block are fibers that change only where they wait for each
+ * other, in an order that depends on a seed: a kernel that lacks a barrier gets other
+ * numbers with another seed. What a GPU leaves undefined ends the program with a message:
+ * barriers that some threads never reach, shuffles without all lanes of a warp,
+ * misaligned vectors, too much shared memory. Shared memory starts as NaN and -1; the
+ * address sanitizer sees its ends.
  *
- * Several threads may launch at once. Sources of the semantics: CUDA C++ Programming Guide, sections 10.6 and 10.22; PTX ISA 9.0, sections 9.7.9.25 and 9.7.15. */
+ * Several threads may launch at once. Sources of the semantics: CUDA C++ Programming
+ * Guide, sections 10.6 and 10.22; PTX ISA 9.0, sections 9.7.9.25 and 9.7.15. */
 #ifndef MS_TESTS_CUDA_EMULATED_H
 #define MS_TESTS_CUDA_EMULATED_H
 
@@ -11,7 +16,8 @@
 extern "C" {
 #endif
 
-/* Of launches on every thread from then on. 0: threads in their order, side by side; 1: in the reverse order, a warp goes on as long as it can; odd ones: the same in a random
+/* Of launches on every thread from then on. 0: threads in their order, side by side; 1:
+ * in the reverse order, a warp goes on as long as it can; odd ones: the same in a random
  * order; even ones: whoever can go on, at random. */
 void ms_cuda_emulated_set_seed(unsigned long seed);
 /* How many launches there were, of all threads: tests that compare kernels see that some ran. */
@@ -99,7 +105,8 @@ static constexpr int warpSize = 32;
 /* Prints why and aborts. */
 [[noreturn]] void ms_emulated_fail(const char *why);
 void ms_emulated_block_barrier(int line);
-/* Every lane of the warp gives `bytes` (at most MS_EMULATED_SLOT_BYTES); what lane i gave is at i MS_EMULATED_SLOT_BYTES of the result until the lane's next call. */
+/* Every lane of the warp gives `bytes` (at most MS_EMULATED_SLOT_BYTES); what lane i gave
+ * is at i MS_EMULATED_SLOT_BYTES of the result until the lane's next call. */
 #define MS_EMULATED_SLOT_BYTES 64
 const unsigned char *ms_emulated_warp_exchange(const char *what, const void *mine,
                                                size_t bytes);
@@ -286,7 +293,8 @@ static inline void __threadfence(void)
 #define MS_DYNAMIC_SHARED(type, name)                                                    \
     type *name = static_cast<type *>(ms_emulated_dynamic_shared())
 
-/* Copied when it is waited for, and not before; but in the natural order of threads half of it at once. */
+/* Copied when it is waited for, and not before; but in the natural order of threads half
+ * of it at once. */
 static inline void cp_async_16(void *to, const void *from, bool is_there = true)
 {
     ms_emulated_check_aligned(to, 16);
