@@ -320,37 +320,32 @@ static inline unsigned ms_emulated_word(const unsigned char *slots, int lane, in
     return x;
 }
 
-/* The 8 numbers that four lanes from `lane` on gave as one word each. */
-static inline void ms_emulated_eight(const unsigned char *slots, int lane, int word,
-                                     float *to)
-{
-    for (int i = 0; i < 4; i++) {
-        unsigned bits = ms_emulated_word(slots, lane + i, word);
-        to[2 * i] = __uint_as_float(bits << 16);
-        to[2 * i + 1] = __uint_as_float(bits & 0xffff0000U);
-    }
-}
-
-/* PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". */
+/* PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". A lane has two
+ * rows and two columns, and so four sums; a word holds two neighbouring bf16 of a row or
+ * of a column. */
 static inline void mma_bf16_16x8x16(float c[4], const unsigned a[4], const unsigned b[2])
 {
+    typedef float four_sums __attribute__((vector_size(16)));
+    typedef unsigned four_words __attribute__((vector_size(16)));
     const unsigned mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
     const unsigned char *slots = ms_emulated_warp_exchange("mma", mine, sizeof mine);
-    int lane = ms_emulated_lane();
+    int lane = ms_emulated_lane(), row = lane / 4 * 4, col = lane % 4 * 8;
     if (ms_emulated_num_lanes() != 32)
         ms_emulated_fail("mma without 32 lanes");
-    float row[2][16], col[2][16], sum[4] = {};
-    for (int i = 0; i < 2; i++) {
-        for (int half = 0; half < 2; half++) {
-            ms_emulated_eight(slots, lane / 4 * 4, i + 2 * half, &row[i][8 * half]);
-            ms_emulated_eight(slots, (lane % 4 * 2 + i) * 4, 4 + half, &col[i][8 * half]);
-        }
+    four_sums sums = {};
+    for (int pair = 0; pair < 8; pair++) {
+        int half = pair / 4, i = pair % 4;
+        unsigned row_0 = ms_emulated_word(slots, row + i, 2 * half);
+        unsigned row_1 = ms_emulated_word(slots, row + i, 2 * half + 1);
+        unsigned col_0 = ms_emulated_word(slots, col + i, 4 + half);
+        unsigned col_1 = ms_emulated_word(slots, col + 4 + i, 4 + half);
+        four_words rows = {row_0, row_0, row_1, row_1};
+        four_words cols = {col_0, col_1, col_0, col_1};
+        sums += (four_sums)(rows << 16) * (four_sums)(cols << 16);
+        sums += (four_sums)(rows & 0xffff0000U) * (four_sums)(cols & 0xffff0000U);
     }
-    for (int k = 0; k < 16; k++)
-        for (int i = 0; i < 4; i++)
-            sum[i] += row[i / 2][k] * col[i % 2][k];
     for (int i = 0; i < 4; i++)
-        c[i] += sum[i];
+        c[i] += sums[i];
 }
 
 /* Lane i gives row i % 8 of matrix i / 8: 8 elements of 16 bits. */
