@@ -32,7 +32,6 @@ bool ms_json_is_null(ms_jval value);
 bool ms_json_is_object(ms_jval value);
 bool ms_json_is_array(ms_jval value);
 bool ms_json_is_string(ms_jval value);
-bool ms_json_is_number(ms_jval value);
 /* The member of an object; false when absent. */
 bool ms_json_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out);
 int ms_json_length(ms_jval container); /* members or elements */

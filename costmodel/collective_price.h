@@ -19,8 +19,6 @@ typedef struct ms_collective_prices {
 
 /* Ranks of a set of axes. */
 long ms_axis_set_ranks(const ms_mesh *mesh, ms_axis_set axes);
-/* The group over a set of axes. */
-ms_group ms_axis_set_group(const ms_mesh *mesh, ms_axis_set axes);
 /* Name of the innermost level of the cluster that holds a group over them. */
 const char *ms_axis_set_tier(const ms_mesh *mesh, const ms_cluster *cluster,
                              ms_axis_set axes);

@@ -26,11 +26,6 @@ static const ms_schedule_family *const families[MS_NUM_SCHEDULES] = {
     [MS_CUSTOM] = &ms_family_custom,
 };
 
-const ms_schedule_family *ms_schedule_family_of(ms_schedule_kind kind)
-{
-    return families[kind];
-}
-
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind)
 {
     return families[kind]->traits;

@@ -32,7 +32,6 @@ extern const ms_schedule_family ms_family_gpipe, ms_family_1f1b, ms_family_inter
     ms_family_looped_bfs, ms_family_interleaved_zb, ms_family_zb_h1, ms_family_zb_h2,
     ms_family_zb_auto, ms_family_zb_v, ms_family_v_half, ms_family_v_min,
     ms_family_dualpipe, ms_family_dualpipev, ms_family_combined_1f1b, ms_family_custom;
-const ms_schedule_family *ms_schedule_family_of(ms_schedule_kind kind);
 
 /* Where the stages of a table live. */
 int ms_schedule_table_chunk(const ms_schedule_table *table, int stage);

@@ -10,14 +10,6 @@ int ms_global_tensor_dim(const ms_global_tensor *tensor, char letter)
     return where == NULL ? -1 : (int)(where - tensor->dims);
 }
 
-double ms_global_tensor_bytes(const ms_global_tensor *tensor)
-{
-    double bytes = tensor->element_bytes;
-    for (int i = 0; i < tensor->num_dims; i++)
-        bytes *= (double)tensor->size[i];
-    return bytes;
-}
-
 bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b)
 {
     for (int i = 0; i < mesh->num_axes; i++)

@@ -32,8 +32,6 @@ typedef struct ms_spec {
 
 /* Position of a letter among the dims, -1 when absent. */
 int ms_global_tensor_dim(const ms_global_tensor *tensor, char letter);
-/* Bytes of the whole tensor. */
-double ms_global_tensor_bytes(const ms_global_tensor *tensor);
 
 bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b);
 /* Axes shard dims that the tensor has, factors are not negative, and partial axes have

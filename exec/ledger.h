@@ -8,7 +8,6 @@
 typedef struct ms_ledger_sample {
     double time_s;
     int action; /* index into the rank's actions; -1: before the first, or after the last */
-    bool is_peak; /* the most during the action, else what is left after it */
     double bytes[MS_NUM_MEMORY_PARTS];
 } ms_ledger_sample;
 

@@ -152,11 +152,6 @@ void ms_crew_close(ms_crew *crew)
     ms_arena_close(crew->arena);
 }
 
-const ms_backend_job *ms_crew_job(const ms_crew *crew)
-{
-    return crew->job;
-}
-
 void ms_crew_begin_clock(ms_crew *crew)
 {
     crew->began_s = ms_clock_s();

@@ -35,7 +35,6 @@ typedef struct ms_crew_habits {
 /* The job outlives the crew. */
 ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_habits habits);
 void ms_crew_close(ms_crew *crew);
-const ms_backend_job *ms_crew_job(const ms_crew *crew);
 
 /* Runs `main` for all ranks and waits for them; devices[rank] is handed to it. The result is that
  * of the first rank to fail; its first diagnostic is recorded in cx, with "rank 3: " before it.

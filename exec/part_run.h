@@ -61,9 +61,6 @@ void ms_part_give(const ms_part_run *run, int tensor, ms_handed given);
  * one is copied, and the copy counted. */
 ms_status ms_part_take(const ms_part_run *run, int tensor, ms_handed *out);
 
-/* Memory for a tensor, counted. */
-ms_status ms_part_allocate(const ms_part_run *run, int tensor);
-
 /* Executes a node (its results get their memory first), then frees what nothing needs any more. */
 ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry);
 /* The same but for the values: memory comes and goes. */

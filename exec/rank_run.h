@@ -100,7 +100,6 @@ typedef struct ms_walk_run {
 
 /* ---- walk.c ---- */
 ms_rank_part *ms_walk_run_part(const ms_walk_run *w, int part);
-ms_part_run ms_walk_run_at(const ms_walk_run *w);
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event);
 /* Compute waits for what the walk's next task waits for. */
 ms_status ms_walk_run_settle(ms_walk_run *w);

@@ -34,8 +34,6 @@ ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *
 
 /* The first point with a plan; NULL: there is none. */
 const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling);
-/* tokens_per_s if the first point's tokens per second and GPU held everywhere; NaN without one. */
-double ms_scaling_ideal(const ms_scaling *scaling, const ms_scaling_point *point);
 
 void ms_scaling_write_data(FILE *out, const ms_scaling *scaling);
 ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scaling,

@@ -201,18 +201,20 @@ static void read_row(row_reader *r, const ms_cell_columns *found,
         row->profile = isolate(r, row->profile);
 }
 
-static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv, ms_kernel_rows *out)
+ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
+                              size_t length, ms_kernel_rows *out)
 {
     *out = (ms_kernel_rows){0};
+    ms_csv csv = ms_csv_open(text, length);
     ms_csv_row row;
     ms_cell_columns found;
-    if (!ms_csv_next(cx->arena, csv, &row))
+    if (!ms_csv_next(cx->arena, &csv, &row))
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
                        "the file is empty, it must begin with a header");
     MS_TRY(ms_cells_find(cx, name, &row, columns, NUM_COLUMNS, &found));
     row_reader r = {.cx = cx, .store = ms_run_store_open(cx->arena)};
     int capacity = 0;
-    while (ms_csv_next(cx->arena, csv, &row)) {
+    while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);
         ms_kernel_row *to = &out->rows[out->num_rows++];
         *to = (ms_kernel_row){0};
@@ -220,18 +222,4 @@ static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv, ms_kernel_r
     }
     ms_kernel_sums_tell(out);
     return MS_OK;
-}
-
-ms_status ms_kernel_rows_load(ms_ctx *cx, const char *path, ms_kernel_rows *out)
-{
-    ms_csv csv;
-    MS_TRY(ms_csv_load(cx, path, &csv));
-    return read_csv(cx, strcmp(path, "-") == 0 ? "standard input" : path, &csv, out);
-}
-
-ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
-                              size_t length, ms_kernel_rows *out)
-{
-    ms_csv csv = ms_csv_open(text, length);
-    return read_csv(cx, name, &csv, out);
 }

@@ -44,11 +44,9 @@ typedef struct ms_kernel_rows {
     ms_kernel_row *rows; /* in the order of the file */
 } ms_kernel_rows;
 
-/* Reads the file ("-" is standard input); everything lives in cx->arena. Malformed rows
- * are rows with a fault. Errors: MS_EIO, and MS_EINPUT for a header that lacks a column,
- * or has one twice, and for an empty file. */
-ms_status ms_kernel_rows_load(ms_ctx *cx, const char *path, ms_kernel_rows *out);
-/* The same from memory; `name` stands for the file in messages. */
+/* Reads the text of a file, which messages call `name`; everything lives in cx->arena.
+ * Malformed rows are rows with a fault. Errors: MS_EINPUT for a header that lacks a
+ * column, or has one twice, and for an empty file. */
 ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
                               size_t length, ms_kernel_rows *out);
 

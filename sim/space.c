@@ -257,8 +257,10 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
     return space->can_cp[method] && ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
 }
 
-bool ms_space_tries_kv_heads(const ms_space *space, const ms_plan *plan,
-                             const ms_model *model)
+/* Plans with more tensor-parallel ranks than key-value heads are tried only where tp is
+ * fixed: few stacks copy heads. */
+static bool tries_kv_heads(const ms_space *space, const ms_plan *plan,
+                           const ms_model *model)
 {
     return space->low[MS_CHOOSE_TP] == space->high[MS_CHOOSE_TP] ||
            !ms_plan_copies_kv_heads(plan, model);
@@ -367,7 +369,7 @@ static void consider(mesh_list *list, const ms_mesh_choice *mesh)
 {
     ms_plan plan = ms_space_plan(list->space, mesh);
     ms_refusal first = MS_LEGAL;
-    if (!ms_space_tries_kv_heads(list->space, &plan, list->model)) {
+    if (!tries_kv_heads(list->space, &plan, list->model)) {
         list->refused[MS_REFUSE_HEADS]++;
         return;
     }

@@ -66,11 +66,6 @@ bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
  * to choose, and only the first counts. */
 bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method method);
 
-/* Plans with more tensor-parallel ranks than key-value heads are tried only where tp is
- * fixed: few stacks copy heads. */
-bool ms_space_tries_kv_heads(const ms_space *space, const ms_plan *plan,
-                             const ms_model *model);
-
 /* Combinations that the search tries, each of legal values; what they leave out changes
  * nothing, or is not done by the stack. Interleaving needs a pipeline and 2 chunks per
  * rank or more, other schedules have one; without a pipeline there is 1F1B only. */

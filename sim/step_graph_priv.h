@@ -51,8 +51,6 @@ int ms_step_rank(const ms_step_builder *s, int step);
 /* The stage whose gradients a step makes, of a pair's second half the backward's. */
 int ms_step_stage(const ms_step_cost *cost);
 bool ms_step_is_forward(const ms_step_cost *cost);
-/* The step's last task on an actor of its pipeline rank. */
-int ms_step_end(const ms_step_builder *s, int step, int actor);
 void ms_step_set_end(ms_step_builder *s, int step, int actor, int task);
 /* The first and the last task of the actor's next action. */
 void ms_step_begin_span(ms_step_builder *s, int actor, int task);

@@ -15,7 +15,6 @@ typedef struct ms_axis_place {
     long ranks_per_node;
     long nodes;       /* most that a group touches */
     const char *tier; /* innermost level that holds every group */
-    int tier_level;
     /* Groups that leave a node: all NULL or 0 when every group stays inside one. */
     /* that one group can use in a node: p times those of a GPU (rail wiring) */
     double nics;

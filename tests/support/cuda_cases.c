@@ -14,7 +14,8 @@
 
 /* ---- numbers ---- */
 
-unsigned short ms_case_to_bf16(double x)
+/* bf16 by integer arithmetic, to nearest even. */
+static unsigned short to_bf16(double x)
 {
     float rounded = (float)x;
     uint32_t bits;
@@ -42,7 +43,7 @@ static void store_one(ms_scalar scalar, void *to, double x, long i)
         ((double *)to)[i] = x;
         break;
     case MS_SCALAR_BF16:
-        ((unsigned short *)to)[i] = ms_case_to_bf16(x);
+        ((unsigned short *)to)[i] = to_bf16(x);
         break;
     case MS_SCALAR_LONG:
         ((long *)to)[i] = (long)x;

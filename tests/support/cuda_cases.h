@@ -66,7 +66,6 @@ void ms_cuda_case_run(ms_cuda_case *c, const char *label, const ms_cuda_kernel *
 int ms_cuda_cases_of_programs(ms_arena *arena, ms_op op, const ms_cuda_kernel *kernel);
 
 /* bf16 by integer arithmetic, to nearest even. */
-unsigned short ms_case_to_bf16(double x);
 double ms_case_from_bf16(unsigned short bits);
 /* Numbers of a type in memory. */
 void ms_case_store(ms_scalar scalar, void *to, const double *from, long count);
