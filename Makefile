@@ -96,11 +96,15 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wd
     -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wformat=2 -Wswitch-enum -Wcast-qual \
     -Wwrite-strings -Werror
 # No fused multiply-add and no value-changing optimisation: the same numbers on every machine.
-# Sanitized code is compiled twice as fast with -O1, and vectorises with no option; for the lines of a report -g1 is enough.
-# So are tests that run for milliseconds; properties and the interpreter run for seconds.
-OPTIMISE = $(if $(SAN),-O1 -g1,$(if $(filter tests/unit/% tests/exec/% tests/oracle/%,$<),-O1,-O3) -g) -fno-math-errno -ffp-contract=off
-# Link-time optimisation of the program and the benchmarks: evaluations call across files. Objects hold both forms, so
-# that tests link quickly without it.
+# What runs for milliseconds is optimised less, since compiling it takes longer: most tests, and under sanitizers the
+# commands, too. Properties and the interpreter of programs run for seconds. Sanitized code vectorises with no option,
+# and for the lines of a report -g1 is enough.
+brief_tests := tests/unit/% tests/exec/% tests/oracle/%
+plain_level = $(if $(filter $(brief_tests),$<),-O1,-O3)
+sanitized_level = $(if $(filter $(brief_tests) cli/% plots/%,$<),-O0,-O1)
+OPTIMISE = $(if $(SAN),$(sanitized_level) -g1,$(plain_level) -g) -fno-math-errno -ffp-contract=off
+# Link-time optimisation of the library in the program and the benchmarks: evaluations call across its files, commands
+# and kernels do not. Objects hold both forms, so that tests link quickly without it.
 lto := $(if $(SAN),,$(shell echo 'int x;' | $(CC) -flto=auto -ffat-lto-objects -x c -c - -o /dev/null >/dev/null 2>&1 && echo yes))
 lto_compile := $(if $(lto),-flto=auto -ffat-lto-objects)
 lto_link := $(if $(lto),-flto=auto)
@@ -175,7 +179,7 @@ $B/features: FORCE
 .PHONY: FORCE
 FORCE:
 
-compile = $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(if $(filter tests/%,$<),,$(lto_compile)) -MMD -MP -c $< -o $@
+compile = $(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(if $(filter $(LIB_DIRS:%=%/%),$<),$(lto_compile)) -MMD -MP -c $< -o $@
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	$(call run,CC,$@)$(compile)

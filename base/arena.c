@@ -35,8 +35,8 @@ typedef struct block {
 
 struct ms_arena {
     block *top;
-    block *
-        spare; /* the largest block that a rewind freed: loops of mark and rewind reuse it */
+    /* the largest block that a rewind freed: loops of mark and rewind reuse it */
+    block *spare;
     size_t next_capacity;
 };
 
@@ -72,8 +72,8 @@ ms_arena *ms_arena_open(void)
 static void free_down_to(ms_arena *arena, const block *keep)
 {
     while (arena->top != keep) {
-        assert(arena->top !=
-               NULL); /* the mark belongs to this arena and is still valid */
+        /* the mark belongs to this arena and is still valid */
+        assert(arena->top != NULL);
         block *freed = arena->top;
         arena->top = freed->below;
         if (!ONE_BLOCK_EACH &&

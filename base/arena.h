@@ -1,6 +1,7 @@
-/* Bump allocator: everything that lives as long as one command (or one search candidate) comes
- * from an arena and is freed with it, so no object has a free function of its own.
- * Allocation zero-fills (but for ms_arena_take) and never returns NULL: exhaustion prints the size and ends the program. */
+/* Bump allocator: everything that lives as long as one command (or one search candidate)
+ * comes from an arena and is freed with it, so no object has a free function of its own.
+ * Allocation zero-fills (but for ms_arena_take) and never returns NULL: exhaustion prints
+ * the size and ends the program. */
 #ifndef MS_BASE_ARENA_H
 #define MS_BASE_ARENA_H
 
@@ -16,7 +17,8 @@ typedef struct ms_arena_mark {
 
 ms_arena *ms_arena_open(void);
 void ms_arena_close(ms_arena *arena);
-/* Who this thread works for, to be named when memory is exhausted: "rank 3"; NULL: nobody. Not copied. */
+/* Who this thread works for, to be named when memory is exhausted: "rank 3"; NULL:
+ * nobody. Not copied. */
 void ms_arena_name_user(const char *name);
 
 /* Returns `size` zeroed bytes aligned for any type; size 0 gives a valid unique pointer. */
@@ -26,8 +28,8 @@ void *ms_arena_take(ms_arena *arena, size_t size);
 /* As ms_arena_alloc for `count` items; a product that overflows ends the program. */
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);
 
-/* Room for one more item in a list of `num`: the list itself while num < *capacity, else a copy of it with twice the capacity, at first with
- * `first`. */
+/* Room for one more item in a list of `num`: the list itself while num < *capacity, else
+ * a copy of it with twice the capacity, at first with `first`. */
 void *ms_arena_room(ms_arena *arena, void *items, int num, int *capacity, int first,
                     size_t item_size);
 

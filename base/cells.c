@@ -15,7 +15,8 @@ static bool is_read(const ms_cell_columns *columns, const char *name)
     return false;
 }
 
-/* Names the header's own columns that nobody reads: one of them may be the missing one, misspelt. */
+/* Names the header's own columns that nobody reads: one of them may be the missing
+ * one, misspelt. */
 static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *missing,
                         const ms_csv_row *header)
 {
@@ -80,7 +81,8 @@ ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
     return cx->num_errors > num_errors ? MS_EINPUT : MS_OK;
 }
 
-/* Foreign bytes in messages and tables: control characters and what is no UTF-8 as \xNN, at most 40 characters. */
+/* Foreign bytes in messages and tables: control characters and what is no UTF-8 as \xNN,
+ * at most 40 characters. */
 static const char *printable(ms_arena *arena, const char *text)
 {
     const size_t most = 40;

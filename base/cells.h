@@ -1,14 +1,16 @@
-/* The cells of a CSV row as a struct: which columns are read, where they stand in a file, and what is malformed in a row. */
+/* The cells of a CSV row as a struct: which columns are read, where they stand in a file,
+ * and what is malformed in a row. */
 #ifndef MS_BASE_CELLS_H
 #define MS_BASE_CELLS_H
 
 #include "base/csv.h"
 
 typedef enum ms_cell_kind {
-    MS_CELL_TEXT,           /* const char *; NULL: empty */
-    MS_CELL_COUNT,          /* long, >= 0, without fraction; -1: empty */
-    MS_CELL_OPTIONAL_COUNT, /* the same in a column that a file may lack; MS_CELL_UNREAD: other text, which is no fault */
-    MS_CELL_POSITIVE        /* double, a measurement; NaN: empty */
+    MS_CELL_TEXT,  /* const char *; NULL: empty */
+    MS_CELL_COUNT, /* long, >= 0, without fraction; -1: empty */
+    /* the same in a column that a file may lack; MS_CELL_UNREAD: other text, which is no fault */
+    MS_CELL_OPTIONAL_COUNT,
+    MS_CELL_POSITIVE /* double, a measurement; NaN: empty */
 } ms_cell_kind;
 
 #define MS_CELL_UNREAD (-2)
@@ -30,10 +32,12 @@ typedef struct ms_cell_columns {
     int place[MS_MAX_CELL_RULES];
 } ms_cell_columns;
 
-/* Errors: MS_EINPUT, all of them: the header is malformed, lacks a column or has one twice. `rules` must live as long as `out`. */
+/* Errors: MS_EINPUT, all of them: the header is malformed, lacks a column or has one
+ * twice. `rules` must live as long as `out`. */
 ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
                         const ms_cell_rule *rules, int num_rules, ms_cell_columns *out);
-/* NULL, or what is malformed in the row, first fault first. Cells that are read stand in *out all the same when the row has as many as the header. */
+/* NULL, or what is malformed in the row, first fault first. Cells that are read stand in
+ * *out all the same when the row has as many as the header. */
 const char *ms_cells_read(ms_arena *arena, const ms_cell_columns *columns,
                           const ms_csv_row *row, void *out);
 

@@ -1,4 +1,5 @@
-/* The reader walks the text once; a row is measured before it is copied, so that faults cost no memory. */
+/* The reader walks the text once; a row is measured before it is copied, so that faults
+ * cost no memory. */
 #include "base/csv.h"
 
 #include <errno.h>
@@ -54,7 +55,8 @@ ms_csv ms_csv_open(const char *text, size_t length)
 
 /* ---- rows ---- */
 
-/* Length of a line end at `at`: 2 for CRLF, 1 for LF, 0 for none. A CR alone is an ordinary character. */
+/* Length of a line end at `at`: 2 for CRLF, 1 for LF, 0 for none. A CR alone is an
+ * ordinary character. */
 static size_t line_end(const ms_csv *csv, size_t at)
 {
     if (at < csv->length && csv->text[at] == '\n')

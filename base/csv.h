@@ -1,5 +1,6 @@
-/* CSV input after RFC 4180: quoted fields, doubled quotes, line breaks inside quotes, CRLF or LF. A malformed
- * row is one row with a fault, not the end of the file; every row knows the line it starts on. */
+/* CSV input after RFC 4180: quoted fields, doubled quotes, line breaks inside quotes,
+ * CRLF or LF. A malformed row is one row with a fault, not the end of the file; every row
+ * knows the line it starts on. */
 #ifndef MS_BASE_CSV_H
 #define MS_BASE_CSV_H
 
@@ -24,13 +25,14 @@ typedef struct ms_csv_row {
     const char *fault; /* NULL: well formed; otherwise what is wrong, and no cells */
 } ms_csv_row;
 
-/* Reads a whole file ("-" is standard input) into cx->arena. Errors: MS_EIO cannot be read, MS_EINPUT larger
- * than 64 MiB. */
+/* Reads a whole file ("-" is standard input) into cx->arena. Errors: MS_EIO cannot be
+ * read, MS_EINPUT larger than 64 MiB. */
 ms_status ms_csv_load(ms_ctx *cx, const char *path, ms_csv *out);
 /* Starts on text in memory; a UTF-8 byte order mark is skipped. */
 ms_csv ms_csv_open(const char *text, size_t length);
-/* The next row, or false at the end. Empty lines are no rows. Faults: a quote that never ends (reading goes on
- * with the next line, once), a quote inside a field without quotes, text after a closing quote, a zero byte. */
+/* The next row, or false at the end. Empty lines are no rows. Faults: a quote that never
+ * ends (reading goes on with the next line, once), a quote inside a field without quotes,
+ * text after a closing quote, a zero byte. */
 bool ms_csv_next(ms_arena *arena, ms_csv *csv, ms_csv_row *out);
 
 #endif

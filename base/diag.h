@@ -1,5 +1,6 @@
-/* Errors that the user can cause: recorded in a context as diagnostics, returned as a status.
- * A broken invariant of our own is an assert; a search candidate that does not fit is plain data. */
+/* Errors that the user can cause: recorded in a context as diagnostics, returned as a
+ * status. A broken invariant of our own is an assert; a search candidate that does not
+ * fit is plain data. */
 #ifndef MS_BASE_DIAG_H
 #define MS_BASE_DIAG_H
 
@@ -56,7 +57,8 @@ void ms_hint(ms_ctx *cx, const char *format, ...) __attribute__((format(printf, 
  * Bytes that are no valid UTF-8, and control characters, appear as \xNN. */
 void ms_diag_print(const ms_ctx *cx, FILE *out);
 
-/* The candidate nearest to `text` by edit distance (at most 2, or a third of its length), or NULL. */
+/* The candidate nearest to `text` by edit distance (at most 2, or a third of its
+ * length), or NULL. */
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates);
 

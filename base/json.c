@@ -13,7 +13,8 @@
 #define MAX_FILE_BYTES ((size_t)64 << 20)
 #define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
 
-/* The element of a container that was read last: cJSON keeps lists, so walking one by index would be quadratic. */
+/* The element of a container that was read last: cJSON keeps lists, so walking one by
+ * index would be quadratic. */
 typedef struct cursor {
     const cJSON *container;
     const cJSON *child;
@@ -159,8 +160,8 @@ static ms_status check_repeated(ms_ctx *cx, const ms_jdoc *doc, const cJSON *nod
 
 static ms_status parse_text(ms_ctx *cx, ms_jdoc *doc, size_t length)
 {
-    static const char mark[] =
-        "\xEF\xBB\xBF"; /* some editors begin UTF-8 files with it */
+    /* some editors begin UTF-8 files with it */
+    static const char mark[] = "\xEF\xBB\xBF";
     size_t skip = strncmp(doc->text, mark, 3) == 0 ? 3 : 0;
     memmove(doc->text, doc->text + skip, length - skip + 1);
     length -= skip;
@@ -292,7 +293,7 @@ bool ms_json_is_string(ms_jval value)
     return cJSON_IsString(node_of(value)) != 0;
 }
 
-bool ms_json_is_number(ms_jval value)
+static bool is_number(ms_jval value)
 {
     return cJSON_IsNumber(node_of(value)) != 0;
 }
@@ -437,7 +438,7 @@ static ms_status fail_range(ms_ctx *cx, ms_jval value, double low, double high)
 
 ms_status ms_json_number(ms_ctx *cx, ms_jval value, double low, double high, double *out)
 {
-    if (!ms_json_is_number(value))
+    if (!is_number(value))
         return fail_kind(cx, value, "a number");
     double number = node_of(value)->valuedouble;
     if (!isfinite(number) || !(number >= low && number <= high))
@@ -448,7 +449,7 @@ ms_status ms_json_number(ms_ctx *cx, ms_jval value, double low, double high, dou
 
 ms_status ms_json_integer(ms_ctx *cx, ms_jval value, long low, long high, long *out)
 {
-    if (!ms_json_is_number(value))
+    if (!is_number(value))
         return fail_kind(cx, value, "a whole number");
     double number = node_of(value)->valuedouble;
     if (isfinite(number) && number != floor(number)) {
@@ -468,9 +469,9 @@ ms_status ms_json_integer(ms_ctx *cx, ms_jval value, long low, long high, long *
 ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out)
 {
     const char *example = ms_unit_example(unit);
-    if (unit == MS_UNIT_COUNT && ms_json_is_number(value))
+    if (unit == MS_UNIT_COUNT && is_number(value))
         return ms_json_number(cx, value, 0.0, INFINITY, out);
-    if (ms_json_is_number(value)) {
+    if (is_number(value)) {
         char is[32];
         double number = node_of(value)->valuedouble;
         ms_json_fail(cx, value, "%s is a number without a unit%s%s", name_of(cx, value),

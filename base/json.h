@@ -32,7 +32,6 @@ bool ms_json_is_null(ms_jval value);
 bool ms_json_is_object(ms_jval value);
 bool ms_json_is_array(ms_jval value);
 bool ms_json_is_string(ms_jval value);
-bool ms_json_is_number(ms_jval value);
 /* The member of an object; false when absent. */
 bool ms_json_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out);
 int ms_json_length(ms_jval container); /* members or elements */
@@ -76,8 +75,8 @@ typedef struct ms_field {
     size_t offset; /* into the struct that is filled */
     bool required; /* absent: an error; otherwise the struct keeps what it holds */
     bool nullable; /* null is accepted and leaves the struct as it is */
-    double low,
-        high;     /* MS_FIELD_INTEGER, MS_FIELD_NUMBER: low < high, INFINITY for none */
+    /* MS_FIELD_INTEGER, MS_FIELD_NUMBER: low < high, INFINITY for none */
+    double low, high;
     ms_unit unit; /* MS_FIELD_QUANTITY */
     const char *const *choices;
     const char *help;
@@ -95,7 +94,8 @@ ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void 
 typedef struct ms_jout {
     FILE *file;
     int depth;
-    int line_depth; /* containers nested deeper stand on one line each; 0: none. May be set between calls */
+    /* containers nested deeper stand on one line each; 0: none. May be set between calls */
+    int line_depth;
     bool need_comma;
     bool after_key;
 } ms_jout;

@@ -13,8 +13,9 @@ typedef struct ms_json_fault {
     size_t offset;
 } ms_json_fault;
 
-/* Checks text[0..length), which must be followed by a zero byte, against RFC 8259, and against the
- * limits of this project: valid UTF-8, no zero characters, depth, numbers of at most 60 characters. */
+/* Checks text[0..length), which must be followed by a zero byte, against RFC 8259, and
+ * against the limits of this project: valid UTF-8, no zero characters, depth, numbers of
+ * at most 60 characters. */
 ms_json_fault ms_json_check(const char *text, size_t length);
 
 /* The index-th value of a sound text in the order of opening characters (0 is the root); with

@@ -1,5 +1,5 @@
-/* Topic log on stderr, switched on by MESHSIM_DEBUG="search" ("all" for every topic). Parsed once. The core reads one
- * other variable, MESHSIM_CONFIGS (paths.h). */
+/* Topic log on stderr, switched on by MESHSIM_DEBUG="search" ("all" for every topic).
+ * Parsed once. The core reads one other variable, MESHSIM_CONFIGS (paths.h). */
 #ifndef MS_BASE_LOG_H
 #define MS_BASE_LOG_H
 

@@ -2,7 +2,8 @@
 #ifndef MS_BASE_NUMBER_H
 #define MS_BASE_NUMBER_H
 
-/* Comparisons of finite numbers, inlined: fmax and fmin are library calls, since they must treat NaN. */
+/* Comparisons of finite numbers, inlined: fmax and fmin are library calls, since they
+ * must treat NaN. */
 static inline double ms_max(double a, double b)
 {
     return a > b ? a : b;

@@ -43,7 +43,8 @@ static const char *program_folder(ms_ctx *cx)
     return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
 }
 
-/* The first that exists: `chosen` (NULL: none), then `below` in the places of an installation, beside a program that was copied, or in the source tree. */
+/* The first that exists: `chosen` (NULL: none), then `below` in the places of an
+ * installation, beside a program that was copied, or in the source tree. */
 static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
                              bool (*exists)(const char *path))
 {
@@ -180,7 +181,8 @@ static const char *join(ms_ctx *cx, const char *const *names, int num_names)
 
 #define MAX_OFFERED 5
 
-/* Letters count in either case. `starts`: only where a word of the name starts, so that "7b" is not in "27b". */
+/* Letters count in either case. `starts`: only where a word of the name starts, so that
+ * "7b" is not in "27b". */
 static bool contains(const char *name, const char *word, bool starts)
 {
     size_t length = strlen(word);

@@ -234,8 +234,8 @@ static void print_scaled(char *buf, size_t size, double value, const prefix *p)
     double scaled = value / p->scale;
     double magnitude = fabs(scaled);
     int digits = magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2;
-    bool is_one =
-        p->scale <= 1.0; /* of bytes, seconds, ... the smallest prefix may be whole */
+    /* of bytes, seconds, ... the smallest prefix may be whole */
+    bool is_one = p->scale <= 1.0;
     if (scaled == 0.0 || (is_one && strcmp(p->text, "B") == 0))
         digits = 0;
     snprintf(buf, size, "%.*f %s", digits, scaled, p->text);

@@ -11,7 +11,8 @@ typedef enum ms_unit {
     MS_UNIT_BYTES_PER_S,
     MS_UNIT_SECONDS,
     MS_UNIT_FLOP_PER_S,
-    MS_UNIT_COUNT /* plain number; k = 1024, K/M/G suffixes: Ki Mi Gi = powers of 1024, k m = see units.c */
+    /* plain number; k = 1024, K/M/G suffixes: Ki Mi Gi = powers of 1024, k m = see units.c */
+    MS_UNIT_COUNT
 } ms_unit;
 
 /* Parses all of `text`; false when it is no non-negative finite quantity of that unit. For

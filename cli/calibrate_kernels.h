@@ -1,4 +1,5 @@
-/* meshsim calibrate --from KERNELS.csv: coefficients of products and attention fitted on measured kernels. */
+/* meshsim calibrate --from KERNELS.csv: coefficients of products and attention fitted on
+ * measured kernels. */
 #ifndef MS_CLI_CALIBRATE_KERNELS_H
 #define MS_CLI_CALIBRATE_KERNELS_H
 

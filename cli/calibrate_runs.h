@@ -9,10 +9,10 @@
 typedef struct ms_calibrate_runs {
     const char *runs;      /* file of published runs */
     const char *constants; /* name in configs/fits/, or a file */
-    bool
-        holdout; /* errors of each source by constants that were fitted without it, too */
-    const char
-        *spread; /* file that the spread of held-out errors is written to; NULL: none */
+    /* errors of each source by constants that were fitted without it, too */
+    bool holdout;
+    /* file that the spread of held-out errors is written to; NULL: none */
+    const char *spread;
 } ms_calibrate_runs;
 
 /* Notes of malformed rows. */

@@ -359,7 +359,8 @@ static void share_budget(const request *r, int launch, ms_measure *how)
     how->kernel_s = ms_max(0.0, ms_min(how->kernel_s, share_s - how->collective_s));
 }
 
-/* Collectives also over fewer ranks, by powers of two: groups of a mesh are smaller than the world. */
+/* Collectives also over fewer ranks, by powers of two: groups of a mesh are smaller than
+ * the world. */
 static ms_status measure_launch(request *r, int launch)
 {
     ms_measure how = r->measure;
@@ -468,7 +469,8 @@ static ms_status write_report(const request *r, const ms_calibration *calibratio
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
-/* Either measures or reads published runs: what belongs to the other has no effect, and is refused. */
+/* Either measures or reads published runs: what belongs to the other has no effect, and
+ * is refused. */
 static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
                              const ms_option_set *from, bool has_runs)
 {

@@ -11,8 +11,8 @@ enum {
     PLAN
 };
 
-/* Options of the other kind of question would be ignored in silence; --cluster is of both. `tensors` is the option that asks about
- * tensors, NULL: a plan is asked about. */
+/* Options of the other kind of question would be ignored in silence; --cluster is of
+ * both. `tensors` is the option that asks about tensors, NULL: a plan is asked about. */
 static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
                                     const ms_option_set *sets, const char *tensors)
 {

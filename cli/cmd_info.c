@@ -1,5 +1,5 @@
-/* meshsim info: what was built in, which GPUs can be used or why none, and where the data files are. The Makefile says
- * which optional parts it found with -DMS_HAVE_X=0 or 1. */
+/* meshsim info: what was built in, which GPUs can be used or why none, and where the data
+ * files are. The Makefile says which optional parts it found with -DMS_HAVE_X=0 or 1. */
 #include "base/json.h"
 #include "base/paths.h"
 #include "cli/commands.h"

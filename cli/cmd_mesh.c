@@ -1,4 +1,5 @@
-/* meshsim mesh: a mesh by its axes, their groups and places; drawn; and what other orders of its axes cost. */
+/* meshsim mesh: a mesh by its axes, their groups and places; drawn; and what other orders
+ * of its axes cost. */
 #include "cli/commands.h"
 #include "cli/mesh_draw.h"
 #include "cli/mesh_orders_print.h"

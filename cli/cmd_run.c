@@ -18,7 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* After an interrupt: how long a step may take to end as usual, and when all must have ended (ranks before mpiexec is told to end them). */
+/* After an interrupt: how long a step may take to end as usual, and when all must have
+ * ended (ranks before mpiexec is told to end them). */
 #define GRACE_S       1.0
 #define END_WITHIN_S  9
 #define RANK_WITHIN_S 6
@@ -77,8 +78,9 @@ static void name_rank(const request *r)
             ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
 }
 
-/* What is wrong with the command line is so for all ranks of a launcher: rank 0 says it. A file may be missing for one of them only, and each that is started by
- * hand has a command line and variables of its own. */
+/* What is wrong with the command line is so for all ranks of a launcher: rank 0 says it.
+ * A file may be missing for one of them only, and each that is started by hand has a
+ * command line and variables of its own. */
 static ms_status say_once(const request *r, ms_status status)
 {
     if (status == MS_EIO || r->choice.environment.launcher == MS_LAUNCHER_HAND)
@@ -235,7 +237,8 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
-/* On one rank of this process, whatever the backend; in fp32, with the same rounded weights, what CPUs do not compute in. */
+/* On one rank of this process, whatever the backend; in fp32, with the same rounded
+ * weights, what CPUs do not compute in. */
 static ms_status check_run(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -276,7 +279,8 @@ static ms_status check_run(request *r)
     return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
 }
 
-/* The step simulated by nodes, for what compute is predicted to wait for. One that is too large is left out: the run is done already. */
+/* The step simulated by nodes, for what compute is predicted to wait for. One that is too
+ * large is left out: the run is done already. */
 static const ms_node_kinds *predicted_kinds(const request *r)
 {
     const ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
@@ -331,8 +335,9 @@ static ms_status write_result(const request *r, ms_status status)
     return ms_output_close(r->cx, &out, status);
 }
 
-/* Launchers end all ranks when one has failed, and rank 0 has a report to write. When it has the records of this rank it alone says how the run ended. Else it may still
- * wait for the other ranks. */
+/* Launchers end all ranks when one has failed, and rank 0 has a report to write. When it
+ * has the records of this rank it alone says how the run ended. Else it may still wait
+ * for the other ranks. */
 static ms_status leave_to_rank_0(const request *r)
 {
     if (!r->outcome.broken_off && r->outcome.num_ranks > 0)
@@ -358,7 +363,8 @@ static ms_status report(request *r, ms_status status)
     return write_result(r, written == MS_OK ? status : written);
 }
 
-/* Whole tensors: every process of MPI keeps its own; the reference of a check is in one of them. A file is loaded here already. */
+/* Whole tensors: every process of MPI keeps its own; the reference of a check is in one
+ * of them. A file is loaded here already. */
 static long num_whole_tensors(const request *r, long num_processes)
 {
     const ms_runner_options *how = &r->how;
@@ -429,7 +435,8 @@ static ms_status check_memory(request *r)
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
 }
 
-/* Finds what is known to go wrong later, which may be so on one rank only. Ranks that were started here have little to add to what their launcher found. */
+/* Finds what is known to go wrong later, which may be so on one rank only. Ranks that
+ * were started here have little to add to what their launcher found. */
 static ms_status prepare(request *r)
 {
     MS_TRY(predict(r));
@@ -438,7 +445,8 @@ static ms_status prepare(request *r)
     return check_memory(r);
 }
 
-/* Threads and started processes share the cores of this machine; a virtual clock needs none, and GPUs little. */
+/* Threads and started processes share the cores of this machine; a virtual clock needs
+ * none, and GPUs little. */
 static void note_cores(const request *r)
 {
     long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;

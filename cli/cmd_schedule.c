@@ -1,4 +1,5 @@
-/* meshsim schedule: a pipeline schedule's actions, times, bubbles and micro-batches in flight, drawn. */
+/* meshsim schedule: a pipeline schedule's actions, times, bubbles and micro-batches in
+ * flight, drawn. */
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/plan_flags.h"

@@ -37,8 +37,9 @@ const ms_option ms_einsum_option_table[] = {
 
 /* ---- sizes ---- */
 
-/* Shapes of Llama 3.1 70B (huggingface.co/meta-llama/Llama-3.1-70B config.json) under the letters of layer programs, 8 sequences of 8192
- * tokens; "i" and "o" are the ends of a square projection. Every other letter is 1024. */
+/* Shapes of Llama 3.1 70B (huggingface.co/meta-llama/Llama-3.1-70B config.json) under the
+ * letters of layer programs, 8 sequences of 8192 tokens; "i" and "o" are the ends of a
+ * square projection. Every other letter is 1024. */
 static const struct {
     const char *letters;
     long size;

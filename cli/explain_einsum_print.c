@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-const char *ms_shape_text(ms_arena *arena, const long *size, int num_dims)
+/* "4 x 8192"; a scalar is "scalar". */
+static const char *shape_text(ms_arena *arena, const long *size, int num_dims)
 {
     const char *text = num_dims == 0 ? "scalar" : "";
     for (int i = 0; i < num_dims; i++)
@@ -108,7 +109,7 @@ static void add_spec(ms_table *table, const einsum_report *report,
                   partition != NULL                 ? partition
                   : is_partial(&report->mesh, spec) ? "none: partial"
                                                     : "none");
-    ms_table_cell(table, "%s", ms_shape_text(report->arena, local, tensor->num_dims));
+    ms_table_cell(table, "%s", shape_text(report->arena, local, tensor->num_dims));
 }
 
 /* `what` stands in the third column: a shape or an einsum. */
@@ -133,7 +134,7 @@ static void add_move(ms_table *table, const einsum_report *report,
 static const char *global_shape(const einsum_report *report,
                                 const ms_global_tensor *tensor)
 {
-    return ms_shape_text(report->arena, tensor->size, tensor->num_dims);
+    return shape_text(report->arena, tensor->size, tensor->num_dims);
 }
 
 static void print_tensors(FILE *out, const einsum_report *report)
@@ -227,7 +228,8 @@ static void print_cheaper(FILE *out, const einsum_report *report)
 
 /* ---- collectives ---- */
 
-const char *ms_axis_set_text(ms_arena *arena, const ms_mesh *mesh, ms_axis_set axes)
+/* "dp,tp" */
+static const char *axes_text(ms_arena *arena, const ms_mesh *mesh, ms_axis_set axes)
 {
     const char *text = "";
     for (int axis = 0; axis < mesh->num_axes; axis++)
@@ -267,7 +269,7 @@ static void add_event(ms_table *table, const einsum_report *report,
     bool local = ms_change_is_local(step->change);
     ms_table_cell(table, "%s", event->tensor);
     ms_table_cell(table, "%s", ms_change_names[step->change]);
-    ms_table_cell(table, "%s", ms_axis_set_text(arena, &report->mesh, step->axes));
+    ms_table_cell(table, "%s", axes_text(arena, &report->mesh, step->axes));
     ms_table_cell(table, "%s",
                   local ? "none"
                         : ms_axis_set_tier(&report->mesh, report->cluster, step->axes));
@@ -320,7 +322,7 @@ static void print_totals(FILE *out, const einsum_report *report)
     for (int i = 0; i < report->num_totals; i++) {
         const einsum_total *total = &report->totals[i];
         ms_table_cell(table, "collectives over %s",
-                      ms_axis_set_text(report->arena, &report->mesh, total->axes));
+                      axes_text(report->arena, &report->mesh, total->axes));
         ms_table_cell(table, "%.3f", 1e3 * total->forward_s);
         ms_table_cell(table, "%.3f", 1e3 * total->backward_s);
         ms_table_cell(table, "%.3f", 1e-6 * total->sent_bytes);

@@ -41,10 +41,6 @@ typedef struct einsum_report {
 
 /* Why the axis may be spread so, in one clause. */
 const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread);
-/* "4 x 8192"; a scalar is "scalar". */
-const char *ms_shape_text(ms_arena *arena, const long *size, int num_dims);
-/* "dp,tp" */
-const char *ms_axis_set_text(ms_arena *arena, const ms_mesh *mesh, ms_axis_set axes);
 /* What one rank sends in a step. */
 double ms_einsum_sent_bytes(const einsum_report *report,
                             const ms_redistribute_step *step);

@@ -14,7 +14,8 @@ typedef struct ms_explain_plan_options {
 /* Fills a ms_explain_plan_options. */
 extern const ms_option ms_explain_plan_table[];
 
-/* Explains the plan of the options (or of the file that is the command's word) as text or JSON; one that does not fit too: the status is MS_ENOFIT then. */
+/* Explains the plan of the options (or of the file that is the command's word) as text or
+ * JSON; one that does not fit too: the status is MS_ENOFIT then. */
 ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,
                           const ms_explain_plan_options *o, ms_plan_options *options);
 

@@ -1,5 +1,6 @@
-/* Bars are added up per cell and kind first, so that the cost does not depend on how many columns a bar covers, and thousands
- * of short bars in one cell still show what the cell was mostly busy with. */
+/* Bars are added up per cell and kind first, so that the cost does not depend on how many
+ * columns a bar covers, and thousands of short bars in one cell still show what the cell
+ * was mostly busy with. */
 #include "cli/gantt.h"
 
 #include "base/utf8.h"
@@ -102,7 +103,8 @@ static void number_text(const canvas *c, cell of, char text[16])
         (void)snprintf(text, 16, "%d", number);
 }
 
-/* "F12---" in `width` columns, "FFFFFF" where numbers are not shown. A number is left out rather than cut. */
+/* "F12---" in `width` columns, "FFFFFF" where numbers are not shown. A number is left out
+ * rather than cut. */
 static void print_run(const canvas *c, cell of, int width)
 {
     char digits[16];

@@ -1,5 +1,7 @@
-/* Who does what when, for terminals: a line per lane. Each cell shows what takes most of its time; a bar that is wide enough shows its letter
- * and number: "F0--F1--....B0------"; where few are, only letters are shown. Knows nothing of schedules or simulations. */
+/* Who does what when, for terminals: a line per lane. Each cell shows what takes most of
+ * its time; a bar that is wide enough shows its letter and number:
+ * "F0--F1--....B0------"; where few are, only letters are shown. Knows nothing of
+ * schedules or simulations. */
 #ifndef MS_CLI_GANTT_H
 #define MS_CLI_GANTT_H
 
@@ -30,11 +32,12 @@ typedef struct ms_gantt {
     const char *const *lane_names; /* (num_lanes); equal neighbours are written once */
     int num_bars;
     const ms_gantt_bar *bars; /* in any order */
-    double start,
-        end; /* the window that is drawn; from 0 or later; bars may reach beyond it */
+    /* the window that is drawn; from 0 or later; bars may reach beyond it */
+    double start, end;
     const char *unit; /* of the times on the axis: "ms" */
-    double
-        grain; /* when > 0, this much time gets a whole number of columns (3 at most) wherever the width allows */
+    /* when > 0, this much time gets a whole number of columns (3 at most) wherever the
+     * width allows */
+    double grain;
     int width; /* columns of the terminal */
     bool colours;
 } ms_gantt;

@@ -34,8 +34,8 @@ static ms_status run(ms_ctx *cx, int argc, char **argv)
     return command->run(cx, &args);
 }
 
-/* Without the exit handlers of libraries: that of OpenBLAS waits for its threads, and one that found no memory for its buffer tries for ever. Sanitizers look for leaks in
- * theirs. */
+/* Without the exit handlers of libraries: that of OpenBLAS waits for its threads, and one
+ * that found no memory for its buffer tries for ever. Sanitizers look for leaks in theirs. */
 static _Noreturn void end(int code)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

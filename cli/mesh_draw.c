@@ -1,4 +1,5 @@
-/* The text drawing: one line of ranks for each row, and above it, where they change, labels of outer axes and of nodes. */
+/* The text drawing: one line of ranks for each row, and above it, where they change,
+ * labels of outer axes and of nodes. */
 #include "cli/mesh_draw.h"
 
 #include <string.h>
@@ -216,7 +217,8 @@ static void print_labels(const canvas *c, const label_line *line)
         fprintf(c->out, "%.*s\n", (int)line->used, line->text);
 }
 
-/* The label of a stretch of columns may reach to where the next stretch begins; of the last, to the end of the line. */
+/* The label of a stretch of columns may reach to where the next stretch begins; of the
+ * last, to the end of the line. */
 static long stretch_limit(const canvas *c, long end)
 {
     long width = c->offset[c->end - c->first];
@@ -268,8 +270,8 @@ static long node_step(const canvas *c, long row)
     return step;
 }
 
-/* The end of the rows that one line of labels serves: those of the same nodes; or, up to the next cut, those that move on
- * evenly. */
+/* The end of the rows that one line of labels serves: those of the same nodes; or, up to
+ * the next cut, those that move on evenly. */
 static long node_rows(const canvas *c, long row)
 {
     const ms_grid_side *side = &c->grid->down;
@@ -362,8 +364,8 @@ static void print_panel(const canvas *c)
 
 /* ---- panels ---- */
 
-/* Where not even the innermost axis fits: its largest part that fits and divides it, of whole nodes if it can be; where that
- * is small, what fits, of whole nodes again. */
+/* Where not even the innermost axis fits: its largest part that fits and divides it, of
+ * whole nodes if it can be; where that is small, what fits, of whole nodes again. */
 static long part_of_axis(const canvas *whole, long most)
 {
     const ms_grid_side *side = &whole->grid->across;

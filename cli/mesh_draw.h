@@ -1,7 +1,8 @@
-/* A mesh drawn as a matrix of matrices: the last axis runs across, the one before it down, the next across again, ...: every
- * second axis nests the matrices so far side by side, the others stack them, with heavier separators each time. Axes of
- * size 1 are left out. With all sizes 2 the ranks are in Morton order.
- * Source: E. Z. Yang, "Visualizing a high dimensional mesh as a matrix of matrices" (blog.ezyang.com, 2025). */
+/* A mesh drawn as a matrix of matrices: the last axis runs across, the one before it
+ * down, the next across again, ...: every second axis nests the matrices so far side by
+ * side, the others stack them, with heavier separators each time. Axes of size 1 are left
+ * out. With all sizes 2 the ranks are in Morton order. Source: E. Z. Yang, "Visualizing a
+ * high dimensional mesh as a matrix of matrices" (blog.ezyang.com, 2025). */
 #ifndef MS_CLI_MESH_DRAW_H
 #define MS_CLI_MESH_DRAW_H
 
@@ -27,7 +28,8 @@ typedef struct ms_grid {
 
 ms_grid ms_grid_make(const ms_mesh *mesh);
 long ms_grid_rank(const ms_grid *grid, long row, long column);
-/* How many axes of the side begin anew at this place besides the innermost: 0 inside, 1 where the second axis steps, ... */
+/* How many axes of the side begin anew at this place besides the innermost: 0 inside, 1
+ * where the second axis steps, ... */
 int ms_grid_level(const ms_grid *grid, const ms_grid_side *side, long place);
 /* Coordinate of the side's i-th axis at a place. */
 long ms_grid_coordinate(const ms_grid *grid, const ms_grid_side *side, int i, long place);
@@ -35,8 +37,8 @@ long ms_grid_coordinate(const ms_grid *grid, const ms_grid_side *side, int i, lo
 typedef struct ms_drawing {
     ms_grid grid;
     long node_ranks;
-    const long *
-        group_of_rank; /* which group of the coloured axis a rank is in; NULL: no colours */
+    /* which group of the coloured axis a rank is in; NULL: no colours */
+    const long *group_of_rank;
     const char *coloured; /* name of that axis */
     long width;           /* columns of the terminal; wider meshes are cut into panels */
 } ms_drawing;

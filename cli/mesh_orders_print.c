@@ -139,7 +139,8 @@ static const char *place_text(ms_arena *arena, const ms_axis_prediction *axis,
 
 #define SHOWN_S 5e-5 /* a tenth of a millisecond, rounded */
 
-/* What an axis loses, or gains, in the order where that is most; false when it is nothing to speak of. */
+/* What an axis loses, or gains, in the order where that is most; false when it is nothing
+ * to speak of. */
 static bool print_change(FILE *out, ms_arena *arena, const why *w,
                          const ms_axis_prediction *here, bool gains)
 {

@@ -1,4 +1,5 @@
-/* The drawing as SVG: a cell for each rank, a box for each node, brackets for the axes. Same input, same bytes. */
+/* The drawing as SVG: a cell for each rank, a box for each node, brackets for the axes.
+ * Same input, same bytes. */
 #include "cli/mesh_draw.h"
 #include "topo/mesh_text.h"
 
@@ -181,8 +182,9 @@ static void draw_ranks(const picture *p)
 
 /* ---- axes ---- */
 
-/* A line along a stretch with a label in its middle: the whole, smaller, or from its '=' on, as it fits. `across`: at height
- * `at`, else at the distance `at` from the left, written upwards. */
+/* A line along a stretch with a label in its middle: the whole, smaller, or from its '='
+ * on, as it fits. `across`: at height `at`, else at the distance `at` from the left,
+ * written upwards. */
 static void draw_bracket(const picture *p, bool across, double at, const double ends[2],
                          const char *label)
 {
@@ -210,7 +212,8 @@ static void draw_bracket(const picture *p, bool across, double at, const double 
     put_text(p, 0.0, 0.0, turned, "%s", label);
 }
 
-/* Stretches of one axis: places with one coordinate; of the innermost axis one stretch for all of its places. */
+/* Stretches of one axis: places with one coordinate; of the innermost axis one stretch
+ * for all of its places. */
 static void draw_axis(const picture *p, bool across, int i)
 {
     const ms_grid_side *side = across ? &p->grid->across : &p->grid->down;

@@ -1,4 +1,5 @@
-/* Everything that meshsim mesh shows of a mesh: its axes and derived axes with their layouts and places on a cluster. */
+/* Everything that meshsim mesh shows of a mesh: its axes and derived axes with their
+ * layouts and places on a cluster. */
 #ifndef MS_CLI_MESH_VIEW_H
 #define MS_CLI_MESH_VIEW_H
 
@@ -7,8 +8,8 @@
 
 typedef struct ms_axis_view {
     const char *name;
-    const char *
-        zoo_name; /* what the name stands for, "tp"; NULL: no name of the zoo, or a derived axis */
+    /* what the name stands for, "tp"; NULL: no name of the zoo, or a derived axis */
+    const char *zoo_name;
     long stride; /* of the only mode; -1: there are several */
     ms_layout layout;
     ms_axis_place place;
@@ -32,13 +33,14 @@ typedef struct ms_mesh_view {
     ms_axis_view axes[MS_MAX_VIEWS];
 } ms_mesh_view;
 
-/* Names of the zoo derive axes, others do not. Errors: those of ms_mesh_roles and ms_mesh_derive; MS_EINPUT when the cluster has
- * too few GPUs. */
+/* Names of the zoo derive axes, others do not. Errors: those of ms_mesh_roles and
+ * ms_mesh_derive; MS_EINPUT when the cluster has too few GPUs. */
 ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
                             const ms_zoo_choices *choices, const ms_cluster *cluster,
                             ms_mesh_view *out);
 
-/* The axis or derived axis of a name, as written or as the zoo has it; MS_EINPUT with the nearest name, for the option that asks. */
+/* The axis or derived axis of a name, as written or as the zoo has it; MS_EINPUT with the
+ * nearest name, for the option that asks. */
 ms_status ms_mesh_view_find(ms_ctx *cx, const ms_mesh_view *view, const char *name,
                             const char *option, const ms_axis_view **out);
 

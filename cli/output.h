@@ -19,21 +19,25 @@ typedef struct ms_output {
  * Errors: MS_EIO. */
 ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out);
 
-/* Whether a file can be written at `path`, before work whose result it is to take: MS_EIO says why not. What is there stays as it is. NULL and "-" can. */
+/* Whether a file can be written at `path`, before work whose result it is to take: MS_EIO
+ * says why not. What is there stays as it is. NULL and "-" can. */
 ms_status ms_output_check_writable(ms_ctx *cx, const char *path);
 
-/* MS_EINPUT when two of `paths` are one file: an output would replace an input or the other output. NULL counts as no
- * file; "-" and devices may be shared. Other paths need not exist. */
+/* MS_EINPUT when two of `paths` are one file: an output would replace an input or the
+ * other output. NULL counts as no file; "-" and devices may be shared. Other paths
+ * need not exist. */
 ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths);
 
-/* Whether a result could not be written because nobody reads standard output any more (meshsim ... | head): no failure, nothing is said about it. */
+/* Whether a result could not be written because nobody reads standard output any more
+ * (meshsim ... | head): no failure, nothing is said about it. */
 bool ms_output_reader_is_gone(void);
 
-/* Whether text for `path` (NULL: standard output) may hold ANSI colours: only for a terminal, and not with NO_COLOR
- * (no-color.org). */
+/* Whether text for `path` (NULL: standard output) may hold ANSI colours: only for a
+ * terminal, and not with NO_COLOR (no-color.org). */
 bool ms_output_takes_colours(const char *path);
 
-/* Columns for text that goes to `path` (NULL: standard output): those of the terminal when it is one, otherwise `fallback`. */
+/* Columns for text that goes to `path` (NULL: standard output): those of the terminal
+ * when it is one, otherwise `fallback`. */
 int ms_output_width(const char *path, int fallback);
 
 /* Gives the output up: what was there stays. */

@@ -11,13 +11,15 @@
  * reshard_after_forward below zero 3, where it has no effect. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan);
 
-/* Opens what the plan names; MS_EINPUT when the plan is not legal for it. The workload is closed on failure. */
+/* Opens what the plan names; MS_EINPUT when the plan is not legal for it. The workload is
+ * closed on failure. */
 ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
 
 /* ms_recompute_fit, with a note of the budget that it found. */
 ms_status ms_plan_fit_recompute(ms_ctx *cx, ms_workload *workload, ms_plan *plan);
 
-/* MS_OK when the predicted plan fits; otherwise `out` is what is missing and what would fit, recorded as an error: MS_ENOFIT. */
+/* MS_OK when the predicted plan fits; otherwise `out` is what is missing and what would
+ * fit, recorded as an error: MS_ENOFIT. */
 ms_status ms_plan_check_fits(ms_ctx *cx, const ms_args *args, ms_workload *workload,
                              const ms_prediction *prediction, const ms_plan *plan,
                              ms_shortfall *out);

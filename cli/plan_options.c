@@ -131,7 +131,8 @@ static ms_status refuse_product(const resolver *r, double product)
     return status;
 }
 
-/* "tp may be one of 1 2 4 8, or ": what the one axis above 1 can be on these GPUs; "" when there are several. */
+/* "tp may be one of 1 2 4 8, or ": what the one axis above 1 can be on these GPUs; ""
+ * when there are several. */
 static const char *divisors_text(const resolver *r)
 {
     const ms_plan *plan = r->plan;

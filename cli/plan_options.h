@@ -36,7 +36,8 @@ extern const ms_option ms_plan_option_table[];
  * --plan is there too. */
 ms_status ms_plan_options_word(ms_ctx *cx, ms_plan_options *opts, const char *word);
 
-/* MS_EINPUT when `output` (NULL: standard output) is one of the files that the plan is read from. */
+/* MS_EINPUT when `output` (NULL: standard output) is one of the files that the plan is
+ * read from. */
 ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
                                        const ms_plan *plan, const char *output);
 

@@ -10,8 +10,8 @@
  * be left out. Errors: MS_EINPUT. */
 ms_status ms_order_parse(ms_ctx *cx, const char *text, ms_plan *plan);
 
-/* Fixes the order of a space: it holds for every mesh, so it must place each axis that may be larger than 1. `name` is how it was
- * given ("--order"). Errors: MS_EINPUT. */
+/* Fixes the order of a space: it holds for every mesh, so it must place each axis that
+ * may be larger than 1. `name` is how it was given ("--order"). Errors: MS_EINPUT. */
 ms_status ms_order_fix(ms_ctx *cx, const char *name, const char *text, ms_space *space);
 
 /* Sets plan->layers_per_stage and its number of entries. Errors: MS_EINPUT. */

@@ -1,4 +1,5 @@
-/* gnuplot leaves a blank picture when it fails, so it writes to an output that is renamed on success only. */
+/* gnuplot leaves a blank picture when it fails, so it writes to an output that is renamed
+ * on success only. */
 #include "cli/plot_files.h"
 
 #include "base/paths.h"

@@ -14,7 +14,8 @@ typedef struct ms_plot_target {
     const char *name;          /* of both and of the picture, without folder and ending */
 } ms_plot_target;
 
-/* From -o FILE (NULL: KIND.png), --format (-1: by the ending of FILE) and --keep. MS_EINPUT: an ending that is no format. */
+/* From -o FILE (NULL: KIND.png), --format (-1: by the ending of FILE) and --keep.
+ * MS_EINPUT: an ending that is no format. */
 ms_status ms_plot_target_read(ms_ctx *cx, const char *kind, const char *path, int format,
                               bool keep, ms_plot_target *out);
 
@@ -26,8 +27,9 @@ typedef struct ms_plot_writer {
                               ms_picture_format format);
 } ms_plot_writer;
 
-/* Renders into `picture`, which is open and is closed in any case. Without gnuplot the data and the script stay, a note says how to render
- * them, and `*rendered` is false; for standard output that is MS_EIO. When gnuplot fails (MS_EIO) there is no picture. */
+/* Renders into `picture`, which is open and is closed in any case. Without gnuplot the
+ * data and the script stay, a note says how to render them, and `*rendered` is false; for
+ * standard output that is MS_EIO. When gnuplot fails (MS_EIO) there is no picture. */
 ms_status ms_plot_render(ms_ctx *cx, const ms_plot_target *target,
                          const ms_plot_writer *writer, ms_output *picture,
                          bool *rendered);

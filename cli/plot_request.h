@@ -1,4 +1,5 @@
-/* Inside `meshsim plot`: a call of the command, what its kinds of pictures share, and the kinds, a file each. */
+/* Inside `meshsim plot`: a call of the command, what its kinds of pictures share, and the
+ * kinds, a file each. */
 #ifndef MS_CLI_PLOT_REQUEST_H
 #define MS_CLI_PLOT_REQUEST_H
 

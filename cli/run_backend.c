@@ -148,7 +148,8 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
     }
 }
 
-/* Somebody started ranks that are to meet: another whole run in each of them would write over the others. */
+/* Somebody started ranks that are to meet: another whole run in each of them would write
+ * over the others. */
 static ms_status no_rank(ms_ctx *cx, const char *unclear, bool by_hand)
 {
     const char *own = by_hand ? "MESHSIM_" : "", *size = by_hand ? "SIZE" : "WORLD_SIZE";

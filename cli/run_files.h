@@ -5,7 +5,8 @@
 #include "cli/run_options.h"
 #include "cli/run_report.h"
 
-/* MS_EINPUT: two of the files, or an output and an input, are one; standard output is asked for. MS_EIO: an output cannot be written. */
+/* MS_EINPUT: two of the files, or an output and an input, are one; standard output is
+ * asked for. MS_EIO: an output cannot be written. */
 ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *flags, const char *output);
 
 /* MS_EIO: one of the outputs could not be written. Nothing is left behind. */

@@ -13,7 +13,8 @@ static void write_numbers(ms_jout *out, const char *key, const double *values, l
     ms_jout_end_array(out);
 }
 
-/* What rank 0 ran on, and how much of its memory is in use: by anybody, and in the blocks of its arena. */
+/* What rank 0 ran on, and how much of its memory is in use: by anybody, and in the blocks
+ * of its arena. */
 static void write_device(ms_jout *out, const ms_cuda_used *used)
 {
     const ms_cuda_facts *facts = &used->facts;

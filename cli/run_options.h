@@ -13,8 +13,8 @@ typedef enum ms_run_backend {
     MS_RUN_MPI,
     MS_RUN_CUDA
 } ms_run_backend;
-extern const char
-    *const ms_run_backend_names[]; /* "auto" "null" "loop" "mpi" "cuda", NULL */
+/* "auto" "null" "loop" "mpi" "cuda", NULL */
+extern const char *const ms_run_backend_names[];
 
 typedef struct ms_run_flags {
     ms_opt_choice backend, transport, dtype;
@@ -32,7 +32,8 @@ extern const ms_option ms_run_option_table[];
 /* Defaults for what is not given, each noted. MS_EINPUT: flags that contradict each other. */
 ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *flags);
 
-/* A plan that is run is of this machine and of the runner's own stack, computes in --dtype, and keeps its states in it. */
+/* A plan that is run is of this machine and of the runner's own stack, computes in
+ * --dtype, and keeps its states in it. */
 ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
                             ms_plan_options *options, ms_plan *out);
 

@@ -23,15 +23,16 @@ typedef struct ms_run_report {
     ms_measured measured;
     ms_measured_times times; /* of the pipeline rank that is predicted to end last */
     const ms_check *check;   /* NULL: none */
-    const ms_run_room
-        *room; /* that is missing, so that no step was done; NULL: none is */
+    /* that is missing, so that no step was done; NULL: none is */
+    const ms_run_room *room;
 } ms_run_report;
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
 /* meshsim.run/1 */
 void ms_run_write_json(ms_jout *out, const ms_run_report *report);
 
-/* What alone the run shows, where ranks did not exchange over links: "correctness only" (through host memory), "functional only" (ranks share a GPU by NCCL). NULL: its times count. */
+/* What alone the run shows, where ranks did not exchange over links: "correctness only"
+ * (through host memory), "functional only" (ranks share a GPU by NCCL). NULL: its times count. */
 const char *ms_run_restriction(const ms_run_report *report);
 /* Peak that is predicted for a rank: of its pipeline rank. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);

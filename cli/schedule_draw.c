@@ -1,5 +1,5 @@
-/* A row is one letter and one style per column; the columns of an action are those whose middle it covers, so that neighbours never share
- * one and a long schedule is sampled. */
+/* A row is one letter and one style per column; the columns of an action are those whose
+ * middle it covers, so that neighbours never share one and a long schedule is sampled. */
 #include "cli/schedule_draw.h"
 
 #include "base/number.h"
@@ -45,7 +45,8 @@ static double shortest(const canvas *c)
     return least;
 }
 
-/* As wide as a letter, a micro-batch and a gap need, in whole columns for the shortest action when they fit. */
+/* As wide as a letter, a micro-batch and a gap need, in whole columns for the shortest
+ * action when they fit. */
 static void choose_scale(canvas *c)
 {
     double makespan = c->timeline->makespan, least = shortest(c);

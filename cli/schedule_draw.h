@@ -14,7 +14,8 @@ typedef struct ms_schedule_drawing {
     bool colours;
 } ms_schedule_drawing;
 
-/* An axis of time, a row per rank and a legend. Actions tell their micro-batch when there is room; else a column is what runs at its middle. */
+/* An axis of time, a row per rank and a legend. Actions tell their micro-batch when there
+ * is room; else a column is what runs at its middle. */
 void ms_schedule_draw(FILE *out, ms_arena *arena, const ms_schedule_drawing *drawing);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "sim/why.h"
 
-/* MS_EINPUT when nothing but automatic recomputation is left: a search picks among fixed sets of kept tensors. */
+/* MS_EINPUT when nothing but automatic recomputation is left: a search picks among fixed
+ * sets of kept tensors. */
 ms_status ms_search_check_recompute(ms_ctx *cx, const ms_space *space);
 
 /* ms_why_question_read, with the order of axes as --order takes it. Errors: MS_EINPUT. */

@@ -1,8 +1,10 @@
-/* The diagram of a simulation. Nodes of one action make one bar, as far as nothing else comes between. */
+/* The diagram of a simulation. Nodes of one action make one bar, as far as nothing else
+ * comes between. */
 #include "cli/gantt.h"
 #include "cli/simulate_report.h"
 
-/* The letters of schedules are those of their CSV files; communication is in the colours of the mesh's axes. */
+/* The letters of schedules are those of their CSV files; communication is in the colours
+ * of the mesh's axes. */
 static const ms_gantt_kind kinds[] = {
     [MS_TASK_FORWARD] = {'F', "forward", "\033[30;46m"},
     [MS_TASK_BACKWARD] = {'B', "backward", "\033[30;42m"},

@@ -36,8 +36,9 @@ ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
 /* A slow link can only slow down tasks that are known to use it: notes those without effect. */
 void ms_simulate_note_links(const ms_ctx *cx, const ms_simulation *simulation);
 
-/* The actors to show: of each pipeline rank the one that ends last, all, or those that stand for the ranks asked for. MS_EINPUT when there is no
- * such rank. Fills report->actors, which lives in cx->arena. */
+/* The actors to show: of each pipeline rank the one that ends last, all, or those that
+ * stand for the ranks asked for. MS_EINPUT when there is no such rank. Fills
+ * report->actors, which lives in cx->arena. */
 ms_status ms_simulate_flags_actors(ms_ctx *cx, const ms_simulate_flags *flags,
                                    const ms_simulation *simulation, int num_stages,
                                    ms_simulate_report *report);

@@ -1,4 +1,5 @@
-/* Text of a simulation: what was simulated, how long it took, where the time went, what was kept. Shares are of the step. */
+/* Text of a simulation: what was simulated, how long it took, where the time went, what
+ * was kept. Shares are of the step. */
 #include "cli/simulate_report.h"
 
 #include "base/table.h"

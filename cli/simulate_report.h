@@ -15,8 +15,8 @@ typedef struct ms_simulate_report {
     const ms_plan *plan;
     const ms_prediction *prediction; /* memory, rates: of the replay of actions */
     const ms_simulation *simulation;
-    const ms_simulation
-        *undisturbed;            /* without slow parts and jitter; NULL: there are none */
+    /* without slow parts and jitter; NULL: there are none */
+    const ms_simulation *undisturbed;
     const ms_simulation *steady; /* of a first step: a later one; else NULL */
     bool own_sync;               /* optimizer_sync is asked for, not the stack's habit */
     const ms_shortfall *shortfall; /* NULL: the plan fits */

@@ -9,8 +9,8 @@ typedef enum ms_table_kind {
     MS_TABLE_COLLECTIVES,
     MS_TABLE_KERNELS
 } ms_table_kind;
-extern const char
-    *const ms_table_kind_names[]; /* "published runs" "collectives" "kernels" */
+/* "published runs" "collectives" "kernels" */
+extern const char *const ms_table_kind_names[];
 
 /* A file that was read, once: it may be a pipe or standard input. */
 typedef struct ms_table_file {

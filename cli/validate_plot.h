@@ -6,7 +6,8 @@
 #include "cli/plot_files.h"
 #include "sim/validation.h"
 
-/* Before the work: the picture has an ending that is known, can be written, and replaces neither `runs` nor the tables. */
+/* Before the work: the picture has an ending that is known, can be written, and replaces
+ * neither `runs` nor the tables. */
 ms_status ms_validate_plot_open(ms_ctx *cx, const ms_args *args, const char *path,
                                 const char *runs, ms_plot_target *out);
 /* As ms_plot_render. A note instead where nothing was predicted. */

@@ -1,13 +1,14 @@
-/* Backward nodes, one rule per operation. A gradient has the dims of its tensor; on each mesh axis it is
- * split as the tensor was, or a partial sum where the tensor was whole while the node was spread by a letter.
- * Contributions with equal placement are summed before anything is communicated, so that tensors with
- * several consumers need one reduction. */
+/* Backward nodes, one rule per operation. A gradient has the dims of its tensor; on each
+ * mesh axis it is split as the tensor was, or a partial sum where the tensor was whole
+ * while the node was spread by a letter. Contributions with equal placement are summed
+ * before anything is communicated, so that tensors with several consumers need one reduction. */
 #include "costmodel/program_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- placements of gradients (a gradient must be ms_gradient_placement before its producer can use it) ---- */
+/* ---- placements of gradients (a gradient must be ms_gradient_placement before its
+ * producer can use it) ---- */
 
 static ms_placement gradient_placement(const ms_builder *b, int f, int input, int axis)
 {
@@ -228,7 +229,8 @@ static void add_rule(ms_builder *b, int f)
     contribute(b, b->nodes[f].in[1], gradient);
 }
 
-/* Operations whose backward is one node over the forward inputs (and outputs, where `with_outputs`) and the output's gradient. */
+/* Operations whose backward is one node over the forward inputs (and outputs, where
+ * `with_outputs`) and the output's gradient. */
 static void composite(ms_builder *b, int f, ms_op op, bool with_outputs)
 {
     const ms_node forward = b->nodes[f];
@@ -268,7 +270,8 @@ static void gate_rule(ms_builder *b, int f)
     composite(b, f, MS_OP_GATE_GRAD, false);
 }
 
-/* The kernel computes again what it does not keep: all but its operands and the result before the gate. */
+/* The kernel computes again what it does not keep: all but its operands and the result
+ * before the gate. */
 static void scan_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -430,8 +433,9 @@ static void unpermute_rule(ms_builder *b, int f)
         contribute(b, forward.in[i], node.out[i]);
 }
 
-/* The dual of a placement change: all-gather becomes reduce-scatter, reduce-scatter all-gather, an all-reduce nothing,
- * a local slice an all-gather. It follows from what the gradient is and what the input's gradient must be. */
+/* The dual of a placement change: all-gather becomes reduce-scatter, reduce-scatter
+ * all-gather, an all-reduce nothing, a local slice an all-gather. It follows from what
+ * the gradient is and what the input's gradient must be. */
 static void redistribute_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];

@@ -10,8 +10,9 @@
 
 /* ---- compute ---- */
 
-/* Extra passes over HBM when pointwise chains are not fused, per pass the node makes itself: of the 10 h elements that two
- * norms and two residual sums move, u adds 12; of the 3 f of a gated activation 2; of a rotation's 2 as many. */
+/* Extra passes over HBM when pointwise chains are not fused, per pass the node makes
+ * itself: of the 10 h elements that two norms and two residual sums move, u adds 12; of
+ * the 3 f of a gated activation 2; of a rotation's 2 as many. */
 static double unfused_passes(ms_op op)
 {
     switch ((int)op) {
@@ -31,7 +32,8 @@ static double unfused_passes(ms_op op)
     }
 }
 
-/* The loss moves a given number of bytes per logit in all; its three parts share them as they read and write. */
+/* The loss moves a given number of bytes per logit in all; its three parts share them as
+ * they read and write. */
 static double loss_share(ms_op op)
 {
     switch ((int)op) {
@@ -45,8 +47,8 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Rows of experts that operations by themselves move beside the products: two fifths forward. They lie with the products that bring rows back to the
- * hidden size. */
+/* Rows of experts that operations by themselves move beside the products: two fifths
+ * forward. They lie with the products that bring rows back to the hidden size. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
@@ -133,7 +135,8 @@ static double launches_per_expert(const ms_program *program, const ms_pricer *pr
            (casts ? stack->expert_cast_launches.value : 0.0);
 }
 
-/* A ring launches an attention a step, and merges all results but the first. Grouped products may be a product, and casts, of each expert. */
+/* A ring launches an attention a step, and merges all results but the first. Grouped
+ * products may be a product, and casts, of each expert. */
 static int num_kernels(const ms_program *program, const ms_node *node,
                        const ms_pricer *pricer)
 {
@@ -208,7 +211,8 @@ static bool uses(const ms_node *node, int tensor)
     return false;
 }
 
-/* Seconds that a movement can hide behind; those of gradients of weights once more apart; those that run beside it in a stack that overlaps_gradients. */
+/* Seconds that a movement can hide behind; those of gradients of weights once more apart;
+ * those that run beside it in a stack that overlaps_gradients. */
 typedef struct window {
     double all_s, weight_s, beside_s;
 } window;
@@ -281,7 +285,8 @@ static double beside_reduction_s(const ms_program *program, const ms_pricer *pri
            beside_reduction_s(program, pricer, node->in[1]);
 }
 
-/* Gradients of inputs of the products whose inputs are gathered again for the gradients of their weights. */
+/* Gradients of inputs of the products whose inputs are gathered again for the gradients
+ * of their weights. */
 static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
                               int tensor)
 {
@@ -324,7 +329,8 @@ static bool is_attention(const ms_node *node)
     return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
 }
 
-/* Keys and values that come over cp, and their gradients that leave over it: they share the attention's time. */
+/* Keys and values that come over cp, and their gradients that leave over it: they share
+ * the attention's time. */
 static int num_movements(const ms_program *program, const ms_node *attention)
 {
     int count = 0;
@@ -355,7 +361,8 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 
 /* ---- collecting ---- */
 
-/* What a collective can hide behind: the products next to it, or the attention for context parallelism. */
+/* What a collective can hide behind: the products next to it, or the attention for
+ * context parallelism. */
 static window window_of(const ms_program *program, const ms_pricer *pricer,
                         const ms_node *node, const ms_node_comm *comm)
 {
@@ -368,7 +375,8 @@ static window window_of(const ms_program *program, const ms_pricer *pricer,
     return (window){.all_s = producers_s(program, pricer, node->in[0])};
 }
 
-/* Steps of a ring hide behind their own part of the attention only, so that those with other windows stay apart; so do movements beside gradients. */
+/* Steps of a ring hide behind their own part of the attention only, so that those with
+ * other windows stay apart; so do movements beside gradients. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

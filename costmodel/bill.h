@@ -1,5 +1,6 @@
-/* A layer program reduced to what a step is made of: seconds of compute per pass, FLOP, live bytes, parameters, and a
- * short list of collectives with their sizes. Collectives are priced later, since they depend on where the mesh lies. */
+/* A layer program reduced to what a step is made of: seconds of compute per pass, FLOP,
+ * live bytes, parameters, and a short list of collectives with their sizes. Collectives
+ * are priced later, since they depend on where the mesh lies. */
 #ifndef MS_COSTMODEL_BILL_H
 #define MS_COSTMODEL_BILL_H
 
@@ -18,13 +19,15 @@ typedef enum ms_bill_pass {
     MS_BILL_FORWARD,
     MS_BILL_BACKWARD, /* all of it: recomputation, gradients of inputs and of weights */
     MS_NUM_BILL_PASSES,
-    /* A further list of collectives: those of MS_BILL_BACKWARD that gradients of weights wait for. The rest belongs to the other half. */
+    /* A further list of collectives: those of MS_BILL_BACKWARD that gradients of weights
+     * wait for. The rest belongs to the other half. */
     MS_BILL_WEIGHT = MS_NUM_BILL_PASSES,
     MS_NUM_BILL_LISTS
 } ms_bill_pass;
 
-/* What a layer runs one after another, cut at the exchanges of tokens between experts (Megatron-LM's TransformerLayerSchedulePlan).
- * Backward nodes belong to the segment of their forward node. Layers without experts are all first segment. */
+/* What a layer runs one after another, cut at the exchanges of tokens between experts
+ * (Megatron-LM's TransformerLayerSchedulePlan). Backward nodes belong to the segment of
+ * their forward node. Layers without experts are all first segment. */
 typedef enum ms_bill_segment {
     MS_SEGMENT_ATTENTION, /* up to the dispatch: attention, router, permutation of tokens */
     MS_SEGMENT_EXPERTS, /* between the exchanges; shared experts too, which wait for neither */
@@ -41,13 +44,14 @@ typedef enum ms_bill_exchange {
     MS_NUM_BILL_EXCHANGES
 } ms_bill_exchange;
 
-/* Seconds of compute of each segment; the sums are compute_s forward, compute_s backward less weight_s, and weight_s. */
+/* Seconds of compute of each segment; the sums are compute_s forward, compute_s backward
+ * less weight_s, and weight_s. */
 typedef struct ms_bill_segments {
     double forward_s[MS_NUM_BILL_SEGMENTS];
     double input_s[MS_NUM_BILL_SEGMENTS]; /* of backward, with recomputation */
     double weight_s[MS_NUM_BILL_SEGMENTS];
-    double
-        exchange_bytes[MS_NUM_BILL_EXCHANGES]; /* as ms_collective_s takes it; 0: none */
+    /* as ms_collective_s takes it; 0: none */
+    double exchange_bytes[MS_NUM_BILL_EXCHANGES];
 } ms_bill_segments;
 
 typedef struct ms_bill_comm {
@@ -56,23 +60,28 @@ typedef struct ms_bill_comm {
     bool ring; /* sends of ring attention, which run beside it on a stream of their own */
     int count;
     double size_bytes; /* of one, as ms_collective_s takes it */
-    double
-        window_s; /* what all of them can hide behind: the matrix products next to them (TP), their share of the attention (CP); all-to-alls over cp or ep behind nothing */
-    double
-        weight_window_s; /* of window_s: gradients of weights, which a backward that delays them does not have beside it */
-    double
-        beside_s; /* products of the same linear layers' other gradients, beside which a stack that overlaps_gradients moves it; 0: none */
+    /* what all of them can hide behind: the matrix products next to them (TP), their
+     * share of the attention (CP); all-to-alls over cp or ep behind nothing */
+    double window_s;
+    /* of window_s: gradients of weights, which a backward that delays them does not
+     * have beside it */
+    double weight_window_s;
+    /* products of the same linear layers' other gradients, beside which a stack that
+     * overlaps_gradients moves it; 0: none */
+    double beside_s;
 } ms_bill_comm;
 
 #define MS_MAX_BILL_COMMS 32
 
-/* Bytes of activations and gradients of them; logits and gradients of those are a category of their own. */
+/* Bytes of activations and gradients of them; logits and gradients of those are a
+ * category of their own. */
 typedef struct ms_tensor_bytes {
     double activation_bytes, logits_bytes;
 } ms_tensor_bytes;
 
-/* What of a backward runs. The halves are those of zero-bubble schedules (Qi et al. 2023): recomputation and gradients of inputs first, gradients of weights
- * later. What the second half reads stays alive from the first, recomputed tensors too. */
+/* What of a backward runs. The halves are those of zero-bubble schedules (Qi et al.
+ * 2023): recomputation and gradients of inputs first, gradients of weights later. What
+ * the second half reads stays alive from the first, recomputed tensors too. */
 typedef enum ms_bill_half {
     MS_BILL_WHOLE,
     MS_BILL_INPUT_HALF,
@@ -80,14 +89,18 @@ typedef enum ms_bill_half {
     MS_NUM_BILL_HALVES
 } ms_bill_half;
 
-/* What is alive of a part and a micro-batch. In forward and in each half a tensor is freed after the node that reads it last there, unless a later pass needs it; what
- * the half does not read (results that nothing asks for, kept tensors that no gradient needs) goes when it ends. The gradient of the part's output is alive from the
- * start, that of its input at the end, when it becomes the former of the part before. The gradient of the logits overwrites them. */
+/* What is alive of a part and a micro-batch. In forward and in each half a tensor is
+ * freed after the node that reads it last there, unless a later pass needs it; what the
+ * half does not read (results that nothing asks for, kept tensors that no gradient needs)
+ * goes when it ends. The gradient of the part's output is alive from the start, that of
+ * its input at the end, when it becomes the former of the part before. The gradient of
+ * the logits overwrites them. */
 typedef struct ms_bill_memory {
     ms_tensor_bytes saved; /* from forward to backward, gradients not yet there */
-    ms_tensor_bytes
-        delayed; /* between the halves: what the second reads, each tensor once */
-    /* when most is alive: beyond saved, in the weight half beyond delayed; logits that have gone by then count less than 0 */
+    /* between the halves: what the second reads, each tensor once */
+    ms_tensor_bytes delayed;
+    /* when most is alive: beyond saved, in the weight half beyond delayed; logits that
+     * have gone by then count less than 0 */
     ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
 } ms_bill_memory;
 
@@ -102,10 +115,10 @@ typedef struct ms_bill {
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
     ms_bill_segments segments;
-    double dense_params,
-        expert_params; /* on this rank, before sharding over data-parallel ranks */
-    double
-        tp_partial_params; /* weights whose gradients are partial over tp (norms with sequence parallelism) */
+    /* on this rank, before sharding over data-parallel ranks */
+    double dense_params, expert_params;
+    /* weights whose gradients are partial over tp (norms with sequence parallelism) */
+    double tp_partial_params;
     ms_bill_memory memory;
     double head_params;  /* of the head's matrix; head only */
     double output_bytes; /* what a pipeline sends on */
@@ -114,15 +127,17 @@ typedef struct ms_bill {
 /* The bill of a program priced by `pricer`. */
 ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
 
-/* Seconds of the products beside which a stack that overlaps_gradients moves a node's traffic: of the weights whose input gradients are reduced, or of the inputs
- * of layers whose inputs are gathered again for the gradients of their weights; 0: none. */
+/* Seconds of the products beside which a stack that overlaps_gradients moves a node's
+ * traffic: of the weights whose input gradients are reduced, or of the inputs of layers
+ * whose inputs are gathered again for the gradients of their weights; 0: none. */
 double ms_node_beside_s(const ms_program *program, const ms_pricer *pricer,
                         const ms_node *node, const ms_node_comm *comm);
 /* The group along which a node communicates. */
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);
 
-/* A product as the stack runs it. A gradient of a weight that it adds to the sum over micro-batches reads and writes the sum; without that fusion it is
- * written as its operands are, and the stack's `accumulate_bytes` move it. */
+/* A product as the stack runs it. A gradient of a weight that it adds to the sum over
+ * micro-batches reads and writes the sum; without that fusion it is written as its
+ * operands are, and the stack's `accumulate_bytes` move it. */
 ms_gemm_shape ms_node_product(const ms_program *program, const ms_node *node,
                               const ms_stack *stack);
 

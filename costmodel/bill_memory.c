@@ -34,7 +34,8 @@ static bool is_made_in_place(const ms_program *program, const ms_tensor *tensor)
     return tensor->producer >= 0 && is_in_place(&program->nodes[tensor->producer]);
 }
 
-/* Weights and their gradients are accounted elsewhere. Logits take what the stack keeps of them, but parts of their gradient (and what waits of it) are as stored. */
+/* Weights and their gradients are accounted elsewhere. Logits take what the stack keeps
+ * of them, but parts of their gradient (and what waits of it) are as stored. */
 static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_tensor *tensor = &l->program->tensors[t];
@@ -78,9 +79,10 @@ static bool runs_again(const ms_program *program, int forward)
     return false;
 }
 
-/* Eager frameworks run a gated activation as two operations and a rotary embedding as several: their results in between stay, the activated gate
- * as long as the gate (or, computed again, the product), the unrotated heads as long as the rotated ones. What is gathered again may be held as long as
- * its shard, in whose place it is then. */
+/* Eager frameworks run a gated activation as two operations and a rotary embedding as
+ * several: their results in between stay, the activated gate as long as the gate (or,
+ * computed again, the product), the unrotated heads as long as the rotated ones. What is
+ * gathered again may be held as long as its shard, in whose place it is then. */
 static void find_beside(lifetimes *l)
 {
     const ms_program *program = l->program;
@@ -127,7 +129,8 @@ static void find_last_uses(const ms_program *program, ms_bill_half half, short *
             last_use[program->nodes[n].in[i]] = (short)n;
 }
 
-/* Whether a tensor goes after its last use: weights do not, nor what the second half still reads. */
+/* Whether a tensor goes after its last use: weights do not, nor what the second half
+ * still reads. */
 static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_program *program = l->program;
@@ -184,8 +187,9 @@ static void run_node(walk *w, int n)
     }
 }
 
-/* Results come to life when they are made and die after their last use. Beside what is `kept`, the gradient of the output is alive from the start, unless it is
- * among what waited for this half. */
+/* Results come to life when they are made and die after their last use. Beside what is
+ * `kept`, the gradient of the output is alive from the start, unless it is among what
+ * waited for this half. */
 static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
                                     ms_tensor_bytes kept)
 {

@@ -4,7 +4,8 @@
 
 #include "costmodel/bill.h"
 
-/* Live bytes of the whole backward and of its halves, with what the stack keeps beside the program's tensors; output (bill_memory.c). */
+/* Live bytes of the whole backward and of its halves, with what the stack keeps beside
+ * the program's tensors; output (bill_memory.c). */
 void ms_bill_add_memory(const ms_program *program, const ms_stack *stack, ms_bill *bill);
 
 #define MS_MAX_BILL_NODES 384

@@ -41,7 +41,8 @@ static void mark_producers(const ms_program *program, const ms_node *node, bool 
     }
 }
 
-/* What the dispatch waits for comes before it, what waits for the combine after it; all else may run between. */
+/* What the dispatch waits for comes before it, what waits for the combine after it; all
+ * else may run between. */
 static void cut_forward(cut *c)
 {
     const ms_program *program = c->program;
@@ -59,7 +60,8 @@ static void cut_forward(cut *c)
     }
 }
 
-/* Sums and movements of gradients have no forward node: they run as soon as the last of their operands is there. */
+/* Sums and movements of gradients have no forward node: they run as soon as the last of
+ * their operands is there. */
 static unsigned char segment_of_operands(const cut *c, const ms_node *node)
 {
     unsigned char segment = MS_SEGMENT_RESULT;

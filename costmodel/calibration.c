@@ -1,4 +1,5 @@
-/* Each fit evaluates the functions that price (kernel_cost.h, collective_cost.h) with the coefficients on trial, so that a law stands in one place. */
+/* Each fit evaluates the functions that price (kernel_cost.h, collective_cost.h) with the
+ * coefficients on trial, so that a law stands in one place. */
 #include "costmodel/calibration_priv.h"
 
 #include "costmodel/statistics.h"

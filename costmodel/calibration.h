@@ -1,4 +1,5 @@
-/* From times measured on a machine to a cost profile of it: fits of the laws that price kernels and collectives, and tables of what was measured. */
+/* From times measured on a machine to a cost profile of it: fits of the laws that price
+ * kernels and collectives, and tables of what was measured. */
 #ifndef MS_COSTMODEL_CALIBRATION_H
 #define MS_COSTMODEL_CALIBRATION_H
 
@@ -40,15 +41,16 @@ typedef struct ms_calibration {
     int num_fits;
     ms_calibration_fit fits[MS_MAX_CALIBRATION_FITS];
     int num_cases; /* shapes and sizes */
-    double
-        launch_ratio; /* slowest over fastest launch, by the mean of log seconds; 1 with one */
+    /* slowest over fastest launch, by the mean of log seconds; 1 with one */
+    double launch_ratio;
     double case_ratio_p90; /* of single cases: slowest over fastest launch */
-    double
-        typical_ratio; /* median over the cases of seconds elapsed over seconds at work */
+    /* median over the cases of seconds elapsed over seconds at work */
+    double typical_ratio;
 } ms_calibration;
 
-/* Fits by relative errors, intervals by launch (costmodel/fit.h). MS_EINPUT: too few samples of a kind that cannot be done without (products, attention,
- * a sum of two arrays), or a rate that is out of all proportion to the cluster's listed one. */
+/* Fits by relative errors, intervals by launch (costmodel/fit.h). MS_EINPUT: too few
+ * samples of a kind that cannot be done without (products, attention, a sum of two
+ * arrays), or a rate that is out of all proportion to the cluster's listed one. */
 ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
                               ms_calibration *out);
 

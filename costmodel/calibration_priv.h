@@ -16,7 +16,8 @@ typedef bool ms_sample_filter(const ms_sample *sample, int what);
 ms_sample_filter ms_sample_is_product, ms_sample_is_attention, ms_sample_is_operation,
     ms_sample_is_stream, ms_sample_is_collective, ms_sample_is_ring;
 
-/* A row of a law's numbers: what the sample is (kind of attention; collective and ranks), its sizes, seconds. Returns the columns. */
+/* A row of a law's numbers: what the sample is (kind of attention; collective and ranks),
+ * its sizes, seconds. Returns the columns. */
 int ms_sample_point(const ms_sample *sample, double *point);
 
 void ms_calibration_add_tables(ms_calibration_work *w);

@@ -16,7 +16,8 @@ static int launches_of(const ms_samples *samples, int first, double *seconds)
     return num;
 }
 
-/* Cases in the order of their first samples: one sample each, with the median of its launches. Their number. */
+/* Cases in the order of their first samples: one sample each, with the median of its
+ * launches. Their number. */
 static int cases_of(const ms_calibration_work *w, ms_sample *cases)
 {
     const ms_samples *samples = w->in->samples;

@@ -105,7 +105,8 @@ static double cast_share(const ms_program *program, const ms_node *node,
 
 /* ---- products of one matrix ---- */
 
-/* Projections that a framework keeps in one matrix: 1 query, key and value; from 2 on gate and up of an MLP, of shared experts, of each expert; 0 alone. */
+/* Projections that a framework keeps in one matrix: 1 query, key and value; from 2 on
+ * gate and up of an MLP, of shared experts, of each expert; 0 alone. */
 static int joined_group(const ms_node *node)
 {
     enum {
@@ -125,13 +126,15 @@ static int joined_group(const ms_node *node)
     return 0;
 }
 
-/* The side along which the matrices lie next to each other: results, or what gradients of inputs sum over. */
+/* The side along which the matrices lie next to each other: results, or what gradients of
+ * inputs sum over. */
 static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
 {
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
 }
 
-/* The product of all matrices, and in `share` what the node is of it. What is computed again is a part of the forward product, whichever others are. */
+/* The product of all matrices, and in `share` what the node is of it. What is computed
+ * again is a part of the forward product, whichever others are. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
 {
@@ -168,7 +171,8 @@ bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
            is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
 }
 
-/* Experts of a rank whose products are launched one by one run one after the other, each with waves of its own. */
+/* Experts of a rank whose products are launched one by one run one after the other, each
+ * with waves of its own. */
 static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_shape shape)
 {
     double kernels = 1.0;

@@ -1,4 +1,5 @@
-/* The checker's frame: structure, layouts, what a program promises to the outside, and the walk over nodes. */
+/* The checker's frame: structure, layouts, what a program promises to the outside, and
+ * the walk over nodes. */
 #include "costmodel/check.h"
 
 #include "costmodel/check_priv.h"
@@ -222,7 +223,8 @@ static void check_layout(ms_checker *c, int tensor)
 
 /* ---- what the program promises ---- */
 
-/* Axes on which the tensor was a partial sum where it was made, and is none now: "it is reduced over dp, but". */
+/* Axes on which the tensor was a partial sum where it was made, and is none now: "it is
+ * reduced over dp, but". */
 static void list_reduced(const ms_checker *c, int tensor, char text[48])
 {
     const ms_tensor *now = &c->program->tensors[tensor],

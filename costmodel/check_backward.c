@@ -1,11 +1,13 @@
-/* The backward pass against the forward pass: recomputed nodes are copies, backward nodes the derivatives of their forward nodes, and a
- * gradient is used only when all its contributions are in it, lying as the dual of its tensor. */
+/* The backward pass against the forward pass: recomputed nodes are copies, backward nodes
+ * the derivatives of their forward nodes, and a gradient is used only when all its
+ * contributions are in it, lying as the dual of its tensor. */
 #include "costmodel/check_priv.h"
 
 #include <string.h>
 
-/* One row per backward node of a forward operation: the operands it takes > the gradients it gives. a b c are the operands of the forward
- * node, x y z its results; capitals are their gradients. '@': the logits of a loss. Optional ones after '|'. */
+/* One row per backward node of a forward operation: the operands it takes > the gradients
+ * it gives. a b c are the operands of the forward node, x y z its results; capitals are
+ * their gradients. '@': the logits of a loss. Optional ones after '|'. */
 typedef struct derivative {
     unsigned char op, backward;
     const char *slots;
@@ -37,14 +39,15 @@ static const derivative derivatives[] = {
 };
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 
-/* Contributions of a gradient: how often each (forward node, operand) is in it, and the gradient of the program's result at the end. */
+/* Contributions of a gradient: how often each (forward node, operand) is in it, and the
+ * gradient of the program's result at the end. */
 typedef struct books {
     ms_checker *c;
     int num_leaves;
-    unsigned char **
-        wanted; /* [tensor] of a tensor of the forward pass: what its gradient must have; NULL: nothing */
-    unsigned char *
-        *got; /* [tensor] of a gradient: what is in it; NULL: it is no gradient */
+    /* [tensor] of a tensor of the forward pass: what its gradient must have; NULL: nothing */
+    unsigned char **wanted;
+    /* [tensor] of a gradient: what is in it; NULL: it is no gradient */
+    unsigned char **got;
 } books;
 
 static unsigned char *leaves_of(const books *b, unsigned char **of, int tensor)
@@ -144,7 +147,8 @@ static bool is_complete(const books *b, int gradient, int of)
 
 /* ---- one backward node ---- */
 
-/* The tensor of the forward pass that a slot names, in either case. -1: the forward node has none. */
+/* The tensor of the forward pass that a slot names, in either case. -1: the forward
+ * node has none. */
 static int slot_tensor(const books *b, const ms_node *forward, char slot)
 {
     if (slot == '@')
@@ -173,7 +177,8 @@ static bool operand_fits(const books *b, const ms_node *node, const ms_node *for
     return b->c->root[node->in[operand]] == b->c->root[tensor];
 }
 
-/* How many operands fit; `wrong` gets the first that does not, with the tensor it should be of; -1: all fit. */
+/* How many operands fit; `wrong` gets the first that does not, with the tensor it should
+ * be of; -1: all fit. */
 static int count_fitting(const books *b, const ms_node *node, const ms_node *forward,
                          const derivative *d, int *wrong, char *slot)
 {
@@ -231,7 +236,8 @@ static bool same_attributes(const ms_node *x, const ms_node *y)
            x->by_position == y->by_position && x->ring == y->ring;
 }
 
-/* The gradient that enters is the dual of the result: split alike; whole where the result is a partial sum. */
+/* The gradient that enters is the dual of the result: split alike; whole where the result
+ * is a partial sum. */
 static void check_dual(ms_checker *c, int n, int of, int gradient)
 {
     const ms_tensor *t = &c->program->tensors[of], *g = &c->program->tensors[gradient];
@@ -393,8 +399,9 @@ static void book_node(books *b, int n)
                           "it belongs to no node of the forward pass");
 }
 
-/* What leaves the pass: the gradients of weights and of the program's input. Those of weights may still be partial sums, pending for the
- * optimizer; that of the input is what the part before takes. */
+/* What leaves the pass: the gradients of weights and of the program's input. Those of
+ * weights may still be partial sums, pending for the optimizer; that of the input is what
+ * the part before takes. */
 static void check_given(const books *b, int tensor, int gradient)
 {
     ms_checker *c = b->c;

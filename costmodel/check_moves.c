@@ -14,8 +14,9 @@ static bool is_split_by(ms_placement at, char letter)
     return at.kind == MS_SHARD && at.dim == letter;
 }
 
-/* Splits of one dim over several axes are nested: axis 0 outermost, and strided ones inside those of the axes after them. Only the innermost
- * can be gathered, cut or exchanged by a collective over its own axis. */
+/* Splits of one dim over several axes are nested: axis 0 outermost, and strided ones
+ * inside those of the axes after them. Only the innermost can be gathered, cut or
+ * exchanged by a collective over its own axis. */
 static bool is_innermost(const ms_checker *c, const ms_tensor *t, int axis,
                          ms_placement at)
 {
@@ -163,7 +164,8 @@ void ms_check_exchange(ms_checker *c, int n)
 
 /* ---- the order of rows ---- */
 
-/* Which operand is the choice by which the rows of a node are ordered; -1: none, it takes rows as they are. */
+/* Which operand is the choice by which the rows of a node are ordered; -1: none, it takes
+ * rows as they are. */
 static int choice_operand(const ms_node *node)
 {
     switch ((int)node->op) {

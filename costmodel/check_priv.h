@@ -1,4 +1,5 @@
-/* The parts of the checker of layer programs: check.c runs them. Each reports what it finds and goes on. */
+/* The parts of the checker of layer programs: check.c runs them. Each reports what it
+ * finds and goes on. */
 #ifndef MS_COSTMODEL_CHECK_PRIV_H
 #define MS_COSTMODEL_CHECK_PRIV_H
 
@@ -9,7 +10,8 @@ typedef struct ms_checker {
     ms_arena *arena; /* for one check */
     ms_check_finding *findings;
     int capacity, num_findings;
-    /* [tensor] the tensor of the forward pass (or gradient) that this one is another placement or a recomputed copy of */
+    /* [tensor] the tensor of the forward pass (or gradient) that this one is another
+     * placement or a recomputed copy of */
     int *root;
 } ms_checker;
 
@@ -33,7 +35,8 @@ static inline const ms_tensor *ms_checker_out(const ms_checker *c, const ms_node
     return &c->program->tensors[node->out[result]];
 }
 
-/* Whether placements on the axis mean anything. An axis of one rank means nothing, except axis 0: programs are priced with one rank there. */
+/* Whether placements on the axis mean anything. An axis of one rank means nothing, except
+ * axis 0: programs are priced with one rank there. */
 bool ms_checker_is_active(const ms_program *program, int mesh, int axis);
 
 typedef struct ms_placement_words {
@@ -42,7 +45,8 @@ typedef struct ms_placement_words {
 /* "split by s", "a partial sum", ... */
 ms_placement_words ms_checker_describe(ms_placement at);
 
-/* Reports on which axes the tensor is still a partial sum, and on which it was reduced. `node`: where it is used, -1: nowhere. */
+/* Reports on which axes the tensor is still a partial sum, and on which it was reduced.
+ * `node`: where it is used, -1: nowhere. */
 void ms_checker_require_whole(ms_checker *c, int tensor, int node, const char *what);
 
 /* ---- the parts; `n` is a node ---- */

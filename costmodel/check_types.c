@@ -6,17 +6,20 @@
 
 /* One row per operation and form of its operands.
  *
- * `dims`: operands > results, separated by commas, optional ones after '|'. Letters are those dims; '*' any others after them; '_' any dims;
- * '=' those of the first operand, '~' the last few of them, '$' the last of them. Letters of einsums are checked against `einsum`.
+ * `dims`: operands > results, separated by commas, optional ones after '|'. Letters are
+ * those dims; '*' any others after them; '_' any dims; '=' those of the first operand,
+ * '~' the last few of them, '$' the last of them. Letters of einsums are checked against `einsum`.
  *
- * `spreads`: the ways in which the ranks of an axis may share the operation, each one character per operand > per result:
+ * `spreads`: the ways in which the ranks of an axis may share the operation, each one
+ * character per operand > per result:
  *   .  replicated          +  partial sum         ^  partial maximum        x  not looked at: on the other mesh
  *   a letter: split by that dim
  *   *  split by X, any letter of an operand        #  the same, but not the last dim of that tensor, over which the operation runs
  *   :  split by X where the tensor has it, otherwise replicated
  *   %  split by X where the tensor has it, otherwise a partial sum over X
  * A digit in front: on that axis only. '!' in front: not for rings; '~': for rings only.
- * Whoever sums over a split dim gives a partial sum; an operation is linear in exactly those operands that may be one. */
+ * Whoever sums over a split dim gives a partial sum; an operation is linear in exactly
+ * those operands that may be one. */
 typedef struct op_type {
     unsigned char op;
     const char *dims;
@@ -36,7 +39,8 @@ static const op_type types[] = {
     {MS_OP_NORM, "_,$|,$>=", "..|.>. #.|.>#", ""},
     {MS_OP_NORM_GRAD, "_,$,=>=,$|,$", "...>..|. #.#>#+|+ ..+>++|+", ""},
     {MS_OP_ROTARY, "_>=", ".>. #># +>+", ""},
-    /* Each query needs all keys before it; in a ring they come by in turn. Key heads go with the query heads they serve. */
+    /* Each query needs all keys before it; in a ring they come by in turn. Key heads go
+     * with the query heads they serve. */
     {MS_OP_ATTENTION, "bsnd,bsgd,bsgw>bsnw,bsn|,bsnt",
      "...>..|. bbb>bb|b ngg>nn|n !s..>ss|s ~1sss>ss|s", ""},
     {MS_OP_ATTENTION, "bsnd,bsnd,bsnw>bsnw,bsn|,bsnt",
@@ -167,7 +171,8 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 
 /* ---- spreads ---- */
 
-/* One way to share the node over one axis, read from the table, with a letter for X and the pieces of the split. */
+/* One way to share the node over one axis, read from the table, with a letter for X and
+ * the pieces of the split. */
 typedef struct spread {
     const char *in, *out; /* in the table */
     char letter;

@@ -1,10 +1,12 @@
 /* Laws of collectives. Inside one domain of the innermost level: a ring whose time is
  *   alpha + beta S + ramp sqrt(alpha beta S),  alpha = a0 + l steps,  beta = (steps + 1/2)/(n W),
- * steps = n-1 (gather, scatter) or 2(n-1) (all-reduce). The half step acts like a local copy and explains
- * groups of two; the root is the ramp between latency and bandwidth. Form chosen, and a0, l and W fitted,
- * on the nccl-tests sweeps of ai-dynamo/aiconfigurator systems/data: A100, H100, B200, 2 to 8 GPUs.
- * Across domains the same ring runs over links and NICs; all-reduce also as a tree. On a full mesh n GPUs of a domain of D use
- * n - 1 of their D - 1 wires; on a torus the wires of the dims that the group spans, both ways round (topo/torus.h). */
+ * steps = n-1 (gather, scatter) or 2(n-1) (all-reduce). The half step acts like a local
+ * copy and explains groups of two; the root is the ramp between latency and bandwidth.
+ * Form chosen, and a0, l and W fitted, on the nccl-tests sweeps of
+ * ai-dynamo/aiconfigurator systems/data: A100, H100, B200, 2 to 8 GPUs. Across domains
+ * the same ring runs over links and NICs; all-reduce also as a tree. On a full mesh n
+ * GPUs of a domain of D use n - 1 of their D - 1 wires; on a torus the wires of the dims
+ * that the group spans, both ways round (topo/torus.h). */
 #include "costmodel/collective_cost.h"
 
 #include "base/number.h"
@@ -45,10 +47,10 @@ typedef struct setting {
     const ms_profile *profile;
     const ms_network_profile *network; /* NULL inside one domain */
     const ms_torus_span *torus;        /* NULL: the innermost level is no torus */
-    double
-        link_bytes_per_s; /* listed rate at which a rank sends to its ranks of the innermost level */
-    double
-        nic_bytes_per_s; /* per GPU over the slowest level the group crosses; 0 inside one domain */
+    /* listed rate at which a rank sends to its ranks of the innermost level */
+    double link_bytes_per_s;
+    /* per GPU over the slowest level the group crosses; 0 inside one domain */
+    double nic_bytes_per_s;
     double wire_frac; /* of an all-to-all's copies between domains */
     bool by_kernels;  /* an all-to-all of tokens, by kernels that write to other ranks */
 } setting;
@@ -64,8 +66,9 @@ static void add(ms_collective_law *law, const char *name, double alpha_s,
     law->algorithm[i].ramp = ramp;
 }
 
-/* Between nodes the ramp ends where NCCL has left LL for Simple, whose step over a network takes 14 us where LL takes 2.7
- * (NCCL 2.28.9 src/graph/tuning.cc, ring): latency grows by this multiple of itself at most. */
+/* Between nodes the ramp ends where NCCL has left LL for Simple, whose step over a
+ * network takes 14 us where LL takes 2.7 (NCCL 2.28.9 src/graph/tuning.cc, ring): latency
+ * grows by this multiple of itself at most. */
 #define SIMPLE_EXTRA_LATENCIES (14.0 / 2.7 - 1.0)
 
 static void add_between_nodes(ms_collective_law *law, const char *name, double alpha_s,
@@ -82,8 +85,9 @@ static double ring_steps(ms_collective collective, double ranks)
     return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * (ranks - 1.0);
 }
 
-/* What one GPU can send out of its domain, over all levels up to the tier. All GPUs of a domain may send at
- * once, so a level that is o:1 oversubscribed gives each of them 1/o of its rate. */
+/* What one GPU can send out of its domain, over all levels up to the tier. All GPUs of a
+ * domain may send at once, so a level that is o:1 oversubscribed gives each of them 1/o
+ * of its rate. */
 static double nic_rate(const ms_cluster *cluster, const ms_network_profile *network,
                        int tier)
 {
@@ -94,7 +98,8 @@ static double nic_rate(const ms_cluster *cluster, const ms_network_profile *netw
     return rate * network->bandwidth_frac.value;
 }
 
-/* Latency that ring steps over levels above the first network level add: each domain boundary is one hop. */
+/* Latency that ring steps over levels above the first network level add: each domain
+ * boundary is one hop. */
 static double upper_level_hops_s(const setting *s, const ms_span *span)
 {
     double extra_s = 0.0;
@@ -107,7 +112,8 @@ static double upper_level_hops_s(const setting *s, const ms_span *span)
     return extra_s;
 }
 
-/* Of the listed rate of a GPU, what the ranks of one group in a domain can use: all of it through a switch. */
+/* Of the listed rate of a GPU, what the ranks of one group in a domain can use: all of it
+ * through a switch. */
 static double usable_rate(const ms_cluster *cluster, const ms_span *span)
 {
     const ms_level *level = &cluster->levels[0];
@@ -121,8 +127,9 @@ static double usable_rate(const ms_cluster *cluster, const ms_span *span)
     return rate;
 }
 
-/* Rings on a full mesh: n - 1 rings that share no wire. There is no half step: its wires are slow beside a local copy. W and the missing half
- * step agree with both published rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8 (docs/formulas.md). */
+/* Rings on a full mesh: n - 1 rings that share no wire. There is no half step: its wires
+ * are slow beside a local copy. W and the missing half step agree with both published
+ * rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8 (docs/formulas.md). */
 static void add_mesh_ring(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -132,8 +139,10 @@ static void add_mesh_ring(ms_collective_law *law, const setting *s)
     add(law, "ring", alpha_s, steps / (s->ranks * rate), profile->ramp.value);
 }
 
-/* Rings along all dims of a torus that the group spans, both ways round: each moves its part of the bytes, pipelined in rotated orders of the
- * dims. Source: jax-ml/scaling-book sharding.md, T = S / (W dims) for many chips. A line instead of a ring has one way: twice the time. */
+/* Rings along all dims of a torus that the group spans, both ways round: each moves its
+ * part of the bytes, pipelined in rotated orders of the dims. Source: jax-ml/scaling-book
+ * sharding.md, T = S / (W dims) for many chips. A line instead of a ring has one way:
+ * twice the time. */
 static void add_torus_ring(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -145,8 +154,9 @@ static void add_torus_ring(ms_collective_law *law, const setting *s)
         profile->ramp.value);
 }
 
-/* Each to each over a torus: the wires of the longest dim carry most. On a ring of n this is 1/4 of an all-gather of what all ranks hold
- * (scaling-book sharding.md): each message travels n/4 hops on average, not the whole ring. */
+/* Each to each over a torus: the wires of the longest dim carry most. On a ring of n this
+ * is 1/4 of an all-gather of what all ranks hold (scaling-book sharding.md): each message
+ * travels n/4 hops on average, not the whole ring. */
 static void add_torus_all_to_all(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -168,8 +178,9 @@ static void add_link_ring(ms_collective_law *law, const setting *s)
     add(law, "ring", alpha_s, (steps + 0.5) / (s->ranks * rate), s->profile->ramp.value);
 }
 
-/* In-switch reduction (NVLink SHARP): latency and bus bandwidth are measured, at 8 GPUs unless the profile
- * says otherwise. It cannot carry more than twice the link: each rank sends and receives once. */
+/* In-switch reduction (NVLink SHARP): latency and bus bandwidth are measured, at 8 GPUs
+ * unless the profile says otherwise. It cannot carry more than twice the link: each rank
+ * sends and receives once. */
 static void add_nvls(ms_collective_law *law, const setting *s)
 {
     double min_ranks = s->profile->nvls_min_ranks.value;
@@ -181,15 +192,17 @@ static void add_nvls(ms_collective_law *law, const setting *s)
         2.0 * (s->ranks - 1.0) / (s->ranks * rate), 0.0);
 }
 
-/* What a rank keeps counts half through a switch, and not at all beside the slow wires of a mesh. */
+/* What a rank keeps counts half through a switch, and not at all beside the slow wires
+ * of a mesh. */
 static double own_step(const setting *s)
 {
     return s->cluster->levels[0].topology == MS_FULL_MESH ? 1.0 : 0.5;
 }
 
-/* Ring over several nodes: consecutive ranks of a node are neighbours, so nodes - 1 of n - 1 steps cross. A group
- * with p ranks in a node leaves it over p NICs at once (rail wiring), as fast as the slower of these and the
- * links. A step takes at least rank_step_s on networks where chunks, not wires, set the pace. */
+/* Ring over several nodes: consecutive ranks of a node are neighbours, so nodes - 1 of n
+ * - 1 steps cross. A group with p ranks in a node leaves it over p NICs at once (rail
+ * wiring), as fast as the slower of these and the links. A step takes at least
+ * rank_step_s on networks where chunks, not wires, set the pace. */
 static void add_network_ring(ms_collective_law *law, const setting *s,
                              const ms_span *span)
 {
@@ -217,7 +230,8 @@ static bool reduces_in_switch(const setting *s)
            s->per_node >= s->profile->nvls_min_ranks.value;
 }
 
-/* Seconds a byte of an all-reduce inside the nodes of a tree: in the switch, or up and down a chain. */
+/* Seconds a byte of an all-reduce inside the nodes of a tree: in the switch, or up and
+ * down a chain. */
 static double tree_inside_s(const setting *s)
 {
     double rate = s->link_bytes_per_s * s->profile->link_frac.value;
@@ -226,10 +240,13 @@ static double tree_inside_s(const setting *s)
     return s->per_node > 1.0 ? 2.0 * (s->ranks - 1.0) / (s->ranks * rate) : 0.0;
 }
 
-/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down log2(nodes) levels. A node sends 2 S, up once and down twice in
- * one tree, up once in the other, over its p NICs at tree_frac of their rate; levels that store and forward add up. Two nodes exchange their sums
- * once each way, S; then the reduction inside the node binds: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach.
- * Nodes with chains do not gain from that, since NCCL takes its ring there: 190 GB/s published for two nodes of A100. */
+/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down
+ * log2(nodes) levels. A node sends 2 S, up once and down twice in one tree, up once in
+ * the other, over its p NICs at tree_frac of their rate; levels that store and forward
+ * add up. Two nodes exchange their sums once each way, S; then the reduction inside the
+ * node binds: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring
+ * can reach. Nodes with chains do not gain from that, since NCCL takes its ring there:
+ * 190 GB/s published for two nodes of A100. */
 static void add_network_tree(ms_collective_law *law, const setting *s)
 {
     const ms_network_profile *network = s->network;
@@ -253,7 +270,8 @@ static double exchange_rate(const setting *s)
                                                 : profile->all_to_all_frac.value);
 }
 
-/* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency grows with log2 n. */
+/* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency
+ * grows with log2 n. */
 static void add_link_all_to_all(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -263,9 +281,10 @@ static void add_link_all_to_all(ms_collective_law *law, const setting *s)
         profile->ramp.value);
 }
 
-/* Across nodes (n - p)/n of a rank's bytes leave over its own NIC, while (p - 1)/n travel over the links: the
- * longer of the two. Rates of NICs cannot be pooled here (NVIDIA/nccl-tests issue 130). Latency: messages to
- * different nodes overlap, so one step is paid per doubling of the nodes. Assumed: no multi-node sweep is public. */
+/* Across nodes (n - p)/n of a rank's bytes leave over its own NIC, while (p - 1)/n travel
+ * over the links: the longer of the two. Rates of NICs cannot be pooled here
+ * (NVIDIA/nccl-tests issue 130). Latency: messages to different nodes overlap, so one
+ * step is paid per doubling of the nodes. Assumed: no multi-node sweep is public. */
 static void add_network_all_to_all(ms_collective_law *law, const setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -283,7 +302,8 @@ static void add_network_all_to_all(ms_collective_law *law, const setting *s)
     add_between_nodes(law, "direct", alpha_s, ms_max(wire, link), s->network->ramp.value);
 }
 
-/* The rate of one rank to the next in a domain: on a mesh one wire, on a torus a wire that all groups whose hops pass it share. */
+/* The rate of one rank to the next in a domain: on a mesh one wire, on a torus a wire
+ * that all groups whose hops pass it share. */
 static double neighbour_rate(const setting *s)
 {
     const ms_level *level = &s->cluster->levels[0];
@@ -295,7 +315,8 @@ static double neighbour_rate(const setting *s)
     return rate;
 }
 
-/* A send to the neighbour in the group over the tier that holds the group: the slowest hop of a pipeline. */
+/* A send to the neighbour in the group over the tier that holds the group: the slowest
+ * hop of a pipeline. */
 static void add_send(ms_collective_law *law, const setting *s)
 {
     double rate = s->tier > 0 ? s->nic_bytes_per_s

@@ -15,15 +15,18 @@ typedef enum ms_collective {
 } ms_collective;
 extern const char *const ms_collective_names[]; /* "all-gather" ..., NULL */
 
-/* The profile must have coefficients for the cluster's network, if it has one: MS_EINPUT otherwise. Laws rely on it. */
+/* The profile must have coefficients for the cluster's network, if it has one: MS_EINPUT
+ * otherwise. Laws rely on it. */
 ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
                            const ms_profile *profile);
 
-/* The law of a collective over one group, affine-root in its bytes, resolved once per (collective, span):
+/* The law of a collective over one group, affine-root in its bytes, resolved once per
+ * (collective, span):
  *   t(S) = min over algorithms of alpha + S * beta + min(ramp * sqrt(alpha * S * beta), most_ramp).
- * S is the nccl-tests size: the total of the gathered or reduced tensor; for all-to-all what one rank holds.
- * With a measured curve, on a cluster of one level: the curve's seconds within its sizes, outside those of the form above times
- * measured over fitted at the nearer end. */
+ * S is the nccl-tests size: the total of the gathered or reduced tensor; for all-to-all
+ * what one rank holds. With a measured curve, on a cluster of one level: the curve's
+ * seconds within its sizes, outside those of the form above times measured over fitted at
+ * the nearer end. */
 typedef struct ms_collective_law {
     int num_algorithms; /* 0: group of one rank, takes no time */
     struct {
@@ -32,30 +35,37 @@ typedef struct ms_collective_law {
         const char *name;
     } algorithm[3];
     const ms_sweep_curve *measured; /* NULL: none */
-    double
-        wire_frac; /* of an all-to-all's bytes between domains that are sent: below 1 where ranks of a domain share copies */
+    /* of an all-to-all's bytes between domains that are sent: below 1 where ranks of a
+     * domain share copies */
+    double wire_frac;
 } ms_collective_law;
 
-/* Ring within a level and across levels, tree and in-switch (NVLS) for all-reduce. MS_SEND: between neighbours of the group. */
+/* Ring within a level and across levels, tree and in-switch (NVLS) for all-reduce.
+ * MS_SEND: between neighbours of the group. */
 ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
                                          const ms_cluster *cluster,
                                          const ms_profile *profile);
-/* All-to-all of tokens to their experts by kernels that write to other ranks at the rate of rings, send a token to a domain once, however many of its ranks
- * have experts of it, and hand it on over the links: DeepEP's kernels (deepseek-ai/DeepEP README), Megatron's flex dispatcher. `wire_frac` of the copies cross domains. */
+/* All-to-all of tokens to their experts by kernels that write to other ranks at the rate
+ * of rings, send a token to a domain once, however many of its ranks have experts of it,
+ * and hand it on over the links: DeepEP's kernels (deepseek-ai/DeepEP README), Megatron's
+ * flex dispatcher. `wire_frac` of the copies cross domains. */
 ms_collective_law ms_token_exchange_law_make(const ms_span *span,
                                              const ms_cluster *cluster,
                                              const ms_profile *profile, double wire_frac);
-/* Copies of a token that go to different places over all its copies, when its top_k experts are drawn evenly: N (1 - (1 - 1/N)^k) / k with N places. */
+/* Copies of a token that go to different places over all its copies, when its top_k
+ * experts are drawn evenly: N (1 - (1 - 1/N)^k) / k with N places. */
 double ms_shared_copies_frac(double places, long top_k);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);
-/* The same by the algorithm of this name alone, without measured curves; NaN when the law has none such. */
+/* The same by the algorithm of this name alone, without measured curves; NaN when the law
+ * has none such. */
 double ms_collective_by_s(const ms_collective_law *law, const char *algorithm,
                           double size_bytes);
 /* Name of the algorithm that ms_collective_s takes; "" for a group of one rank. */
 const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes);
 
-/* Bytes that one rank sends for a collective of size S: (n-1)/n S (gather, scatter, all-to-all), 2 (n-1)/n S (all-reduce), S (send). */
+/* Bytes that one rank sends for a collective of size S: (n-1)/n S (gather, scatter,
+ * all-to-all), 2 (n-1)/n S (all-reduce), S (send). */
 double ms_collective_wire_bytes(ms_collective collective, long group_size,
                                 double size_bytes);
 

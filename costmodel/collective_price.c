@@ -11,7 +11,8 @@ long ms_axis_set_ranks(const ms_mesh *mesh, ms_axis_set axes)
     return ranks;
 }
 
-ms_group ms_axis_set_group(const ms_mesh *mesh, ms_axis_set axes)
+/* The group over a set of axes. */
+static ms_group group_of_axes(const ms_mesh *mesh, ms_axis_set axes)
 {
     int list[MS_MAX_AXES], n = 0;
     for (int i = 0; i < mesh->num_axes; i++)
@@ -23,7 +24,7 @@ ms_group ms_axis_set_group(const ms_mesh *mesh, ms_axis_set axes)
 const char *ms_axis_set_tier(const ms_mesh *mesh, const ms_cluster *cluster,
                              ms_axis_set axes)
 {
-    ms_group group = ms_axis_set_group(mesh, axes);
+    ms_group group = group_of_axes(mesh, axes);
     ms_span span = ms_group_span(&group, mesh->num_ranks, cluster);
     return cluster->levels[span.tier].name;
 }
@@ -40,13 +41,14 @@ typedef struct cluster_prices {
     const ms_mesh *mesh;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    set_laws *
-        sets; /* by set: filled when first asked for, allocated at once so that the arena may be rewound in between */
+    /* by set: filled when first asked for, allocated at once so that the arena may be
+     * rewound in between */
+    set_laws *sets;
 } cluster_prices;
 
 static void resolve(const cluster_prices *prices, ms_axis_set axes)
 {
-    ms_group group = ms_axis_set_group(prices->mesh, axes);
+    ms_group group = group_of_axes(prices->mesh, axes);
     const ms_level *inner = &prices->cluster->levels[0];
     ms_torus torus;
     if (inner->topology == MS_TORUS)

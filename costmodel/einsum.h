@@ -1,7 +1,9 @@
-/* Einsums, and the rules by which placements pass through them. Every operation that is linear in each of its operands
- * follows the same rules (GSPMD: Xu et al. 2021, arXiv 2105.04663, section 3.2; DTensor: pytorch
- * torch/distributed/tensor/_ops/_einsum_strategy.py): on each mesh axis it is spread in one way, a letter above all, and that
- * one choice says what every operand must be, what the result is, and what the gradients are. */
+/* Einsums, and the rules by which placements pass through them. Every operation that is
+ * linear in each of its operands follows the same rules (GSPMD: Xu et al. 2021, arXiv
+ * 2105.04663, section 3.2; DTensor: pytorch
+ * torch/distributed/tensor/_ops/_einsum_strategy.py): on each mesh axis it is spread in
+ * one way, a letter above all, and that one choice says what every operand must be, what
+ * the result is, and what the gradients are. */
 #ifndef MS_COSTMODEL_EINSUM_H
 #define MS_COSTMODEL_EINSUM_H
 
@@ -17,13 +19,15 @@ typedef struct ms_einsum {
     int num_inputs;
     char inputs[MS_EINSUM_MAX_INPUTS][MS_EINSUM_MAX_DIMS + 1];
     char output[MS_EINSUM_MAX_DIMS + 1];
-    char letters[MS_EINSUM_MAX_LETTERS +
-                 1]; /* each once, in the order in which they appear in the inputs */
+    /* each once, in the order in which they appear in the inputs */
+    char letters[MS_EINSUM_MAX_LETTERS + 1];
 } ms_einsum;
 
-/* Reads "bsh,hf->bsf". Blanks are skipped; letters are a-z and A-Z, each at most once in an operand. Without "->" the output has
- * the letters that appear once, in alphabetical order, capitals first (as numpy.einsum). Errors, with the column: MS_EINPUT for other characters, an
- * ellipsis, an empty operand, a letter twice in one operand (a diagonal) or in the output only, more operands or letters than fit. */
+/* Reads "bsh,hf->bsf". Blanks are skipped; letters are a-z and A-Z, each at most once in
+ * an operand. Without "->" the output has the letters that appear once, in alphabetical
+ * order, capitals first (as numpy.einsum). Errors, with the column: MS_EINPUT for other
+ * characters, an ellipsis, an empty operand, a letter twice in one operand (a diagonal)
+ * or in the output only, more operands or letters than fit. */
 ms_status ms_einsum_parse(ms_ctx *cx, const char *text, ms_einsum *out);
 /* "bsh,hf->bsf" */
 const char *ms_einsum_text(ms_arena *arena, const ms_einsum *einsum);
@@ -38,8 +42,10 @@ extern const char *const ms_letter_kind_names[]; /* "batch" ... */
 /* Of a letter that some input has. The letter of a sole input is free when the output has it. */
 ms_letter_kind ms_einsum_letter_kind(const ms_einsum *einsum, char letter);
 
-/* The einsum that gives the gradient of one input: its letters and those of the output change places, so that operand `input`
- * is the gradient of the output and the other inputs stay where they are. A letter that was summed is then in the output only: it broadcasts. */
+/* The einsum that gives the gradient of one input: its letters and those of the output
+ * change places, so that operand `input` is the gradient of the output and the other
+ * inputs stay where they are. A letter that was summed is then in the output only: it
+ * broadcasts. */
 ms_einsum ms_einsum_gradient(const ms_einsum *einsum, int input);
 
 /* ---- how an operation is spread over one mesh axis ---- */
@@ -50,9 +56,11 @@ enum {
     MS_LINEAR = '+' /* one operand is a partial sum, and so is the result */
 };
 
-/* The rules themselves. `own` is the letter by which the operand or result is split when the operation is spread by `letter`; 0: it
- * lacks the letter. An operand is split by its letter or whole; a result that lacks the letter is a partial sum over it. With the result
- * and operands exchanged the same rule gives gradients, since the gradient of a product is a product. */
+/* The rules themselves. `own` is the letter by which the operand or result is split when
+ * the operation is spread by `letter`; 0: it lacks the letter. An operand is split by its
+ * letter or whole; a result that lacks the letter is a partial sum over it. With the
+ * result and operands exchanged the same rule gives gradients, since the gradient of a
+ * product is a product. */
 static inline ms_placement ms_spread_operand(char own)
 {
     return own != 0 ? ms_shard(own) : ms_replicate;
@@ -77,11 +85,11 @@ typedef struct ms_spread {
 ms_placement ms_einsum_operand_placement(const ms_einsum *einsum, ms_spread spread,
                                          int input);
 ms_placement ms_einsum_output_placement(const ms_einsum *einsum, ms_spread spread);
-/* How the gradient of a tensor lies: split as the tensor, whole where that is whole or a partial sum (a change of one summand changes the
- * sum by as much). */
+/* How the gradient of a tensor lies: split as the tensor, whole where that is whole or a
+ * partial sum (a change of one summand changes the sum by as much). */
 ms_placement ms_gradient_placement(ms_placement forward);
-/* The spread of ms_einsum_gradient(einsum, input). Its operands are what they were in forward, and the gradient of the output lies
- * as ms_gradient_placement says. */
+/* The spread of ms_einsum_gradient(einsum, input). Its operands are what they were in
+ * forward, and the gradient of the output lies as ms_gradient_placement says. */
 ms_spread ms_einsum_gradient_spread(ms_spread spread, int input);
 
 /* Why placements of inputs are not legal together on one axis. */
@@ -97,7 +105,8 @@ typedef enum ms_einsum_conflict {
 /* One clause for messages: "two inputs are partial sums". */
 extern const char *const ms_einsum_conflict_texts[];
 
-/* The spread for which these placements of the inputs are exactly what the rules ask; otherwise the conflict. There is at most one. */
+/* The spread for which these placements of the inputs are exactly what the rules ask;
+ * otherwise the conflict. There is at most one. */
 ms_einsum_conflict ms_einsum_spread_of(const ms_einsum *einsum,
                                        const ms_placement *inputs, ms_spread *out);
 

@@ -70,7 +70,8 @@ static void multiply(const ms_einsum *einsum, const factors *left, int i, int j,
     }
 }
 
-/* A multiply-add for every combination of the letters of both; a factor that is a number scales the other in passing. */
+/* A multiply-add for every combination of the letters of both; a factor that is a number
+ * scales the other in passing. */
 static double product_flop(const step *s, const ms_letter_sizes *sizes)
 {
     if (s->left[0] == '\0' || s->right[0] == '\0')
@@ -82,7 +83,8 @@ static double product_flop(const step *s, const ms_letter_sizes *sizes)
     return flop;
 }
 
-/* All orders of pairs: at most 3 x 6 of them. The first of those with the fewest FLOP stays in `best`. */
+/* All orders of pairs: at most 3 x 6 of them. The first of those with the fewest FLOP
+ * stays in `best`. */
 static void find_order(const ms_einsum *einsum, const ms_letter_sizes *sizes,
                        const factors *left, const steps *done, steps *best)
 {

@@ -219,7 +219,8 @@ bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
     return price(c, spread, INFINITY, out);
 }
 
-/* One byte over the cheapest axes. More than one axis at once is never cheaper, and bytes only add. */
+/* One byte over the cheapest axes. More than one axis at once is never cheaper, and bytes
+ * only add. */
 static double least_move_s(const ms_einsum_problem *problem)
 {
     static const ms_collective kinds[] = {MS_ALL_GATHER, MS_REDUCE_SCATTER, MS_ALL_REDUCE,
@@ -236,7 +237,8 @@ static double least_move_s(const ms_einsum_problem *problem)
     return isfinite(least_s) ? least_s : 0.0;
 }
 
-/* What leaving one input where it is would take is a limit for the best: the search then passes over more. */
+/* What leaving one input where it is would take is a limit for the best: the search then
+ * passes over more. */
 static void limit_by_input(chooser *c, int input)
 {
     const ms_einsum_problem *problem = c->problem;

@@ -1,5 +1,6 @@
-/* An einsum on a mesh: how it is spread over each axis, what must be moved for that, what comes out, and what training then
- * does in backward. The choice is the least seconds on the given cluster. */
+/* An einsum on a mesh: how it is spread over each axis, what must be moved for that, what
+ * comes out, and what training then does in backward. The choice is the least seconds on
+ * the given cluster. */
 #ifndef MS_COSTMODEL_EINSUM_STRATEGY_H
 #define MS_COSTMODEL_EINSUM_STRATEGY_H
 
@@ -17,11 +18,13 @@ typedef struct ms_einsum_problem {
     bool is_direct; /* redistributions as in ms_redistribute_task */
 } ms_einsum_problem;
 
-/* Fills inputs and output from the einsum: names "input 1" ..., "output"; size is indexed by the letter. */
+/* Fills inputs and output from the einsum: names "input 1" ..., "output"; size is indexed
+ * by the letter. */
 void ms_einsum_set_tensors(ms_arena *arena, ms_einsum_problem *problem, const long *size,
                            double element_bytes);
 
-/* A redistribution; without steps when nothing has to be done, INFINITY seconds when there is no way. */
+/* A redistribution; without steps when nothing has to be done, INFINITY seconds when
+ * there is no way. */
 typedef struct ms_einsum_move {
     ms_spec from, to;
     ms_redistribution plan;
@@ -30,31 +33,35 @@ typedef struct ms_einsum_move {
 /* One way to execute it. */
 typedef struct ms_einsum_choice {
     ms_spread spread[MS_MAX_AXES];
-    ms_einsum_move
-        inputs[MS_EINSUM_MAX_INPUTS]; /* from what is given to what is needed */
-    ms_einsum_move output;            /* from what comes out to what is wanted */
-    double compute_s;                 /* of the rank with the largest parts */
-    double total_s;                   /* with all moves, one after the other */
+    /* from what is given to what is needed */
+    ms_einsum_move inputs[MS_EINSUM_MAX_INPUTS];
+    ms_einsum_move output; /* from what comes out to what is wanted */
+    double compute_s;      /* of the rank with the largest parts */
+    double total_s;        /* with all moves, one after the other */
 } ms_einsum_choice;
 
 typedef struct ms_einsum_strategy {
-    bool
-        is_legal; /* the given placements are what some spread asks: nothing is moved before the product */
+    /* the given placements are what some spread asks: nothing is moved before the product */
+    bool is_legal;
     ms_einsum_conflict conflict[MS_MAX_AXES]; /* of the given placements */
     bool is_exhaustive; /* every combination of spreads was considered */
     ms_einsum_choice chosen;
-    bool
-        has_cheaper; /* legal, but another choice takes less than 0.9 times the seconds */
+    /* legal, but another choice takes less than 0.9 times the seconds */
+    bool has_cheaper;
     ms_einsum_choice cheaper;
 } ms_einsum_strategy;
 
-/* Placements that are legal as they are stay. Otherwise the least total_s over all combinations of spreads: on each axis none at
- * all, each letter (with factor 1 and those of the inputs), each input that is a partial sum there. More than 4096 combinations: one
- * axis after the other, outer to inner, the rest unchanged, starting from no spread at all, until a round improves nothing. Of equal choices
- * (1e-9) the first in this order wins, letters in the order in which they appear; so the result depends on the arguments only.
- * Letters are split into equal parts only, or as an input already is. While choosing, redistributions are direct (there are thousands); those of the result are the cheapest.
- * DTensor decides by the redistribution of the inputs alone; without the seconds of the product gathering everything would look as good.
- * False: there is no way to bring the output to what is wanted. */
+/* Placements that are legal as they are stay. Otherwise the least total_s over all
+ * combinations of spreads: on each axis none at all, each letter (with factor 1 and those
+ * of the inputs), each input that is a partial sum there. More than 4096 combinations:
+ * one axis after the other, outer to inner, the rest unchanged, starting from no spread
+ * at all, until a round improves nothing. Of equal choices (1e-9) the first in this order
+ * wins, letters in the order in which they appear; so the result depends on the arguments
+ * only. Letters are split into equal parts only, or as an input already is. While
+ * choosing, redistributions are direct (there are thousands); those of the result are the
+ * cheapest. DTensor decides by the redistribution of the inputs alone; without the
+ * seconds of the product gathering everything would look as good. False: there is no way
+ * to bring the output to what is wanted. */
 bool ms_einsum_choose(ms_arena *arena, const ms_einsum_problem *problem,
                       ms_einsum_strategy *out);
 
@@ -73,19 +80,21 @@ ms_spec ms_einsum_output_spec(const ms_einsum_problem *problem, const ms_spread 
 /* The gradient of one input. */
 typedef struct ms_einsum_input_gradient {
     ms_einsum einsum;
-    ms_einsum_move
-        move; /* from what the einsum gives to what an optimizer or the producer of the input needs */
+    /* from what the einsum gives to what an optimizer or the producer of the input needs */
+    ms_einsum_move move;
     double compute_s;
 } ms_einsum_input_gradient;
 
 typedef struct ms_einsum_backward {
-    ms_einsum_move
-        output; /* of the output's gradient: from what follows the output's last placement to what the rules ask */
+    /* of the output's gradient: from what follows the output's last placement to what the
+     * rules ask */
+    ms_einsum_move output;
     ms_einsum_input_gradient inputs[MS_EINSUM_MAX_INPUTS];
 } ms_einsum_backward;
 
-/* Backward of a choice. A tensor's gradient lies as the tensor does, whole where the tensor is partial (ms_gradient_placement). The
- * other inputs enter as in forward: kept, or moved there again. */
+/* Backward of a choice. A tensor's gradient lies as the tensor does, whole where the
+ * tensor is partial (ms_gradient_placement). The other inputs enter as in forward: kept,
+ * or moved there again. */
 void ms_einsum_derive_backward(ms_arena *arena, const ms_einsum_problem *problem,
                                const ms_einsum_choice *choice, ms_einsum_backward *out);
 

@@ -1,5 +1,7 @@
-/* The distribution of a plan's error is a mixture: of errors of its stack at its scale, of its stack, at its scale, and of all. Each class weighs by what its
- * sources tell, against the classes before it as a few more sources. Sources, not runs, are the sample: runs of a source share what was done and how it was measured. */
+/* The distribution of a plan's error is a mixture: of errors of its stack at its scale,
+ * of its stack, at its scale, and of all. Each class weighs by what its sources tell,
+ * against the classes before it as a few more sources. Sources, not runs, are the sample:
+ * runs of a source share what was done and how it was measured. */
 #include "costmodel/error_spread.h"
 
 #include "costmodel/statistics.h"
@@ -39,7 +41,8 @@ static int count_runs(const ms_error_source *source, const ms_error_class *class
     return num;
 }
 
-/* Of a source with endless runs it is 1; runs that have little in common tell less each, and more together (Spearman and Brown 1910). */
+/* Of a source with endless runs it is 1; runs that have little in common tell less each,
+ * and more together (Spearman and Brown 1910). */
 static double source_weight(const ms_error_spread *spread, int num_runs)
 {
     double r = spread->source_correlation;
@@ -66,7 +69,8 @@ static void add_cell(const ms_error_cell *cell, bool known, double weight, mixtu
     }
 }
 
-/* Runs of its own stack tell of a plan whose stack the constants know, other runs of one whose stack they do not. */
+/* Runs of its own stack tell of a plan whose stack the constants know, other runs of one
+ * whose stack they do not. */
 static void add_level(const ms_error_spread *spread, const ms_error_class *class,
                       ms_error_level level, const class_share *share, mixture *out)
 {
@@ -82,7 +86,8 @@ static void add_level(const ms_error_spread *spread, const ms_error_class *class
     }
 }
 
-/* Returns what is left: a source that is still to come and may lie anywhere, as likely as each of those that are there (Dunn, Wasserman and Ramdas 2022). */
+/* Returns what is left: a source that is still to come and may lie anywhere, as likely as
+ * each of those that are there (Dunn, Wasserman and Ramdas 2022). */
 static double find_shares(const ms_error_spread *spread, const ms_error_class *class,
                           class_share shares[MS_NUM_ERROR_LEVELS], ms_error_interval *out)
 {
@@ -104,7 +109,8 @@ static double find_shares(const ms_error_spread *spread, const ms_error_class *c
     return left;
 }
 
-/* The outermost error with a tail's weight from `at` on, in steps of `by`; `beyond` lies farther than all. */
+/* The outermost error with a tail's weight from `at` on, in steps of `by`; `beyond` lies
+ * farther than all. */
 static double tail_error(const mixture *mix, double beyond, int at, int by)
 {
     const double tail = (1.0 - MS_INTERVAL_FRAC) / 2.0;

@@ -1,5 +1,7 @@
-/* How far measured step times, or peaks of memory, lie from predicted ones: errors of published runs that the constants were not fitted to, by source, stack and number of
- * GPUs; and from them the interval that is to hold 90 % of measurements of a plan. [13.6] of docs/formulas.md. */
+/* How far measured step times, or peaks of memory, lie from predicted ones: errors of
+ * published runs that the constants were not fitted to, by source, stack and number of
+ * GPUs; and from them the interval that is to hold 90 % of measurements of a plan. [13.6]
+ * of docs/formulas.md. */
 #ifndef MS_COSTMODEL_ERROR_SPREAD_H
 #define MS_COSTMODEL_ERROR_SPREAD_H
 
@@ -37,10 +39,10 @@ typedef struct ms_error_source {
 typedef struct ms_error_spread {
     const char *name;   /* of its file */
     const char *source; /* what it was made from */
-    double
-        source_correlation; /* of errors of the same source: how little its second run tells beside its first */
-    double
-        prior_sources; /* that the wider class weighs as, beside the sources of a narrower one */
+    /* of errors of the same source: how little its second run tells beside its first */
+    double source_correlation;
+    /* that the wider class weighs as, beside the sources of a narrower one */
+    double prior_sources;
     int num_sources;
     const ms_error_source *sources;
 } ms_error_spread;
@@ -61,23 +63,26 @@ typedef struct ms_error_class {
 } ms_error_class;
 
 typedef struct ms_error_interval {
-    double low_frac,
-        high_frac; /* of the prediction, low <= 1 <= high; NaN: too few sources to tell */
+    /* of the prediction, low <= 1 <= high; NaN: too few sources to tell */
+    double low_frac, high_frac;
     int num_runs[MS_NUM_ERROR_LEVELS], num_sources[MS_NUM_ERROR_LEVELS];
 } ms_error_interval;
 
-/* The most GPUs of the scale that `gpus` belong to: a few nodes, or any number. Finer scales have too few sources each: one whose runs stall is then a sixth of all. */
+/* The most GPUs of the scale that `gpus` belong to: a few nodes, or any number. Finer
+ * scales have too few sources each: one whose runs stall is then a sixth of all. */
 #define MS_FEW_GPUS  32
 #define MS_MANY_GPUS 1000000000
 long ms_error_scale(long gpus);
 
-/* From rows in any order, without NaN; the same result every time. Lives in the arena with the names of the rows. */
+/* From rows in any order, without NaN; the same result every time. Lives in the arena
+ * with the names of the rows. */
 ms_error_spread ms_error_spread_make(ms_arena *arena, const ms_error_row *rows,
                                      int num_rows, double prior_sources);
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
                                            const ms_error_class *class);
-/* How probable it is that the measurement is at most `ratio` of the prediction, by the distribution that the interval is of: between nothing and all there is always what a source
- * still to come may do. 0 < ratio; NaN: the spread is empty. */
+/* How probable it is that the measurement is at most `ratio` of the prediction, by the
+ * distribution that the interval is of: between nothing and all there is always what a
+ * source still to come may do. 0 < ratio; NaN: the spread is empty. */
 double ms_error_spread_frac_below(const ms_error_spread *spread,
                                   const ms_error_class *class, double ratio);
 /* Whether the run is among those that it was made from. */

@@ -145,7 +145,8 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* (MS_FIT_PARAMETERS, NUM_RESAMPLES) values of fits to resampled launches; returns how many converged. */
+/* (MS_FIT_PARAMETERS, NUM_RESAMPLES) values of fits to resampled launches; returns how
+ * many converged. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

@@ -1,5 +1,6 @@
-/* Fits laws to measured times: least squares of log(law) - log(measured), so that every point counts by its relative error, whatever its size.
- * Positive parameters, by their logarithms; trust region of Levenberg and Marquardt (GSL, gsl_multifit_nlinear). */
+/* Fits laws to measured times: least squares of log(law) - log(measured), so that every
+ * point counts by its relative error, whatever its size. Positive parameters, by their
+ * logarithms; trust region of Levenberg and Marquardt (GSL, gsl_multifit_nlinear). */
 #ifndef MS_COSTMODEL_FIT_H
 #define MS_COSTMODEL_FIT_H
 
@@ -16,8 +17,8 @@ typedef double ms_fit_law(void *state, const double *parameters, const double *p
 typedef struct ms_fit_parameter {
     const char *name;
     double start;
-    bool
-        optional; /* 0 is a value too: it is dropped (0) when the points do not tell it from 0 */
+    /* 0 is a value too: it is dropped (0) when the points do not tell it from 0 */
+    bool optional;
 } ms_fit_parameter;
 
 typedef struct ms_fit_problem {
@@ -27,12 +28,13 @@ typedef struct ms_fit_problem {
     int num_parameters;
     ms_fit_parameter parameters[MS_FIT_PARAMETERS];
     int num_points, num_columns;
-    const double
-        *points; /* (num_points, num_columns); the last column is the measured seconds */
-    const int
-        *launch; /* (num_points): from 0; points of one launch are resampled together */
-    double
-        soft_frac; /* errors well above it count by their size, not its square (soft L1: a switch of protocol is no noise); 0: all by squares */
+    /* (num_points, num_columns); the last column is the measured seconds */
+    const double *points;
+    /* (num_points): from 0; points of one launch are resampled together */
+    const int *launch;
+    /* errors well above it count by their size, not its square (soft L1: a switch of
+     * protocol is no noise); 0: all by squares */
+    double soft_frac;
     uint64_t seed;
 } ms_fit_problem;
 
@@ -49,10 +51,12 @@ typedef struct ms_fit {
     double median_error_frac, p90_error_frac, max_error_frac;
 } ms_fit;
 
-/* Optional parameters are dropped one after the other while the sum of squares grows by less than its mean share times 4 (F test of one parameter at
- * about 95 %). Intervals are quantiles of 100 fits to launches drawn again with replacement (cluster bootstrap: Efron and Tibshirani 1993, chapter 8),
- * since launches differ more than points within one. The same seed gives the same result. MS_EINPUT: fewer points than parameters; MS_EIO: the fit does
- * not converge. */
+/* Optional parameters are dropped one after the other while the sum of squares grows by
+ * less than its mean share times 4 (F test of one parameter at about 95 %). Intervals are
+ * quantiles of 100 fits to launches drawn again with replacement (cluster bootstrap:
+ * Efron and Tibshirani 1993, chapter 8), since launches differ more than points within
+ * one. The same seed gives the same result. MS_EINPUT: fewer points than parameters;
+ * MS_EIO: the fit does not converge. */
 ms_status ms_fit_make(ms_ctx *cx, const ms_fit_problem *problem, ms_fit *out);
 
 #endif

@@ -16,8 +16,8 @@ typedef struct ms_pricer {
     double gemm_hbm_bytes_per_s; /* list * gemm.hbm_frac */
     double quantise_bytes_per_s; /* list * gemm.quantise, of measured kernels; 0: free */
     double hbm_bytes_per_s;      /* list * hbm_frac */
-    double
-        attention_forward_flop_per_s; /* sustained, within the power limit, head dimension >= 128, s -> infinity */
+    /* sustained, within the power limit, head dimension >= 128, s -> infinity */
+    double attention_forward_flop_per_s;
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
     double attention_overhead_s;
@@ -25,27 +25,32 @@ typedef struct ms_pricer {
     bool attention_one_head_dim; /* values are padded to the width of keys */
     /* of profiles with measurements of this compute type; NULL: none */
     const ms_residuals *products; /* by m, n, k */
-    const ms_residuals
-        *attention[2]; /* forward, backward: by FLOP, key tokens, head dim */
+    /* forward, backward: by FLOP, key tokens, head dim */
+    const ms_residuals *attention[2];
 } ms_pricer;
 
-/* FLOP a joule of products in a type: the profile's of 16 bits, times its gain for each halving of the bits; 0: power does not limit. [2.1] of docs/formulas.md. */
+/* FLOP a joule of products in a type: the profile's of 16 bits, times its gain for each
+ * halving of the bits; 0: power does not limit. [2.1] of docs/formulas.md. */
 double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 
-/* Rate of large products in training: the lower of what isolated kernels reach and of what the power limit allows: its watts times
- * `flop_per_joule` (0: no limit). [2.1] of docs/formulas.md. */
+/* Rate of large products in training: the lower of what isolated kernels reach and of
+ * what the power limit allows: its watts times `flop_per_joule` (0: no limit). [2.1] of
+ * docs/formulas.md. */
 double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                               double flop_per_joule, ms_dtype compute);
 
-/* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the profile none for the network. */
+/* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the
+ * profile none for the network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
-/* A batch of equal matrix products m x k by k x n with elements of `element_bytes`, and results of `result_bytes`, in one kernel:
+/* A batch of equal matrix products m x k by k x n with elements of `element_bytes`, and
+ * results of `result_bytes`, in one kernel:
  *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
  *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v = tiles of the result / SMs
  *   Y = traffic / hbm,  Z = ck k;
- * times measured over fitted where products were measured. Operands are there in the compute type. */
+ * times measured over fitted where products were measured. Operands are there in the
+ * compute type. */
 typedef struct ms_gemm_shape {
     double batch, m, n, k;
     double element_bytes, result_bytes;
@@ -55,9 +60,11 @@ double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* Of that making alone, of a share of the operand: it streams what it reads and writes. */
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
-/* A product with the making of its operand as tables of measured kernels have it, by the coefficients that were fitted to those (gemm.quantise, gemm.quantise_overhead). */
+/* A product with the making of its operand as tables of measured kernels have it, by the
+ * coefficients that were fitted to those (gemm.quantise, gemm.quantise_overhead). */
 double ms_quantised_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* The pricer for products in another type, as far as the device has its rates; what was measured is of the first type alone. */
+/* The pricer for products in another type, as far as the device has its rates; what was
+ * measured is of the first type alone. */
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 
 /* A kernel limited by HBM traffic. */
@@ -68,16 +75,20 @@ const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op)
 /* overhead + traffic / rate; 0 for no traffic. */
 double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
 
-/* The optimizer's pass over `num_params`: the stack's bytes through HBM; where the profile has a rate of ADAM, gradient, weight and two moments read and
- * three of them written, in the compute type. */
+/* The optimizer's pass over `num_params`: the stack's bytes through HBM; where the
+ * profile has a rate of ADAM, gradient, weight and two moments read and three of them
+ * written, in the compute type. */
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
-/* Attention forward or backward. flop counts executed (causal) FLOP of this rank; key_tokens is the length of the
- * keys that causal queries walk, twice the mean; score_elements = batch * queries * keys. Fused:
+/* Attention forward or backward. flop counts executed (causal) FLOP of this rank;
+ * key_tokens is the length of the keys that causal queries walk, twice the mean;
+ * score_elements = batch * queries * keys. Fused:
  *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
- * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2 and before only; o = SMs / blocks of 128 queries. Not fused:
+ * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2
+ * and before only; o = SMs / blocks of 128 queries. Not fused:
  *   t = products / 0.7 + score_bytes score_elements / hbm
- * with two batched products over all pairs forward and four backward; query_rows must be stated. [2.2] of docs/formulas.md. */
+ * with two batched products over all pairs forward and four backward; query_rows must be
+ * stated. [2.2] of docs/formulas.md. */
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;
     bool backward;
@@ -85,12 +96,13 @@ typedef struct ms_attention_shape {
     double value_dim;  /* 0: as head_dim */
     /* where nothing is fused: */
     double batch; /* sequences * heads, products of their own; 0: 1 */
-    double
-        score_bytes; /* HBM traffic of softmax and dropout between products, per score element */
+    /* HBM traffic of softmax and dropout between products, per score element */
+    double score_bytes;
 } ms_attention_shape;
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
-/* Layer time when the host must launch its kernels, ahead of the device: the longer of the two. [2.5] of docs/formulas.md. */
+/* Layer time when the host must launch its kernels, ahead of the device: the longer of
+ * the two. [2.5] of docs/formulas.md. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif

@@ -1,8 +1,10 @@
-/* The forward programs of the parts of a transformer, written as if for one device. Which tensors are split
- * over tp, ep and etp is said by the weights' placements alone; everything else follows by propagation.
+/* The forward programs of the parts of a transformer, written as if for one device. Which
+ * tensors are split over tp, ep and etp is said by the weights' placements alone;
+ * everything else follows by propagation.
  *
- * Weight placements are those of Megatron-LM (Shoeybi et al. 2019): projections into heads and into the MLP by
- * columns, projections out of them by rows, tables by vocabulary; experts over ep, their width over etp. */
+ * Weight placements are those of Megatron-LM (Shoeybi et al. 2019): projections into
+ * heads and into the MLP by columns, projections out of them by rows, tables by
+ * vocabulary; experts over ep, their width over etp. */
 #include "costmodel/program_priv.h"
 
 #include "base/number.h"
@@ -218,8 +220,8 @@ static int grouped_query_attention(ms_builder *b, int x)
     return attention_over_cp(b, q, k, v);
 }
 
-/* Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values come from a narrow latent and
- * one rotary key shared by all heads. */
+/* Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values come from a
+ * narrow latent and one rotary key shared by all heads. */
 static int latent_attention(ms_builder *b, int x)
 {
     const ms_model *model = b->model;
@@ -259,7 +261,8 @@ static int attention(ms_builder *b, int x)
 
 /* ---- Mamba-2 ---- */
 
-/* Megatron-Core's MambaMixer: projection into gate, channels and steps as one matrix, then all up to the gate in one fused kernel, and a norm of each group. */
+/* Megatron-Core's MambaMixer: projection into gate, channels and steps as one matrix,
+ * then all up to the gate in one fused kernel, and a norm of each group. */
 static int mamba(ms_builder *b, int x)
 {
     ms_node scan = operation(MS_OP_SCAN, "mamba.scan");
@@ -381,8 +384,9 @@ static int for_experts(ms_builder *b, int tensor)
     return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
 }
 
-/* Experts split over etp take the rows of all etp ranks, which are gathered after they have travelled, and give partial sums, which are scattered before
- * they travel back (Megatron Core, MoEAlltoAllTokenDispatcher): so each row goes over ep once. */
+/* Experts split over etp take the rows of all etp ranks, which are gathered after they
+ * have travelled, and give partial sums, which are scattered before they travel back
+ * (Megatron Core, MoEAlltoAllTokenDispatcher): so each row goes over ep once. */
 static int exchanged_experts(ms_builder *b, int rows, int choice)
 {
     rows = exchange(b, "experts.dispatch", rows, choice, false);
@@ -514,8 +518,9 @@ void ms_write_embedding(ms_builder *b)
     b->program->output = x;
 }
 
-/* Cross entropy from three statistics per token, so that a vocabulary split over tp needs reductions of
- * 12 bytes per token only (PyTorch torch/distributed/tensor/parallel/loss.py). */
+/* Cross entropy from three statistics per token, so that a vocabulary split over tp needs
+ * reductions of 12 bytes per token only (PyTorch
+ * torch/distributed/tensor/parallel/loss.py). */
 static int loss(ms_builder *b, int logits)
 {
     ms_node largest = operation(MS_OP_LOSS_MAX, "loss.max");
@@ -551,8 +556,10 @@ static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
     return loss(b, logits);
 }
 
-/* DeepSeek-V3 (arXiv 2412.19437) section 2.2: hidden states and embeddings of the next tokens, each after a norm, through a projection and a layer like the model's last.
- * Megatron-Core keeps a copy of the embedding on the last stage; the head's matrix is the model's. */
+/* DeepSeek-V3 (arXiv 2412.19437) section 2.2: hidden states and embeddings of the next
+ * tokens, each after a norm, through a projection and a layer like the model's last.
+ * Megatron-Core keeps a copy of the embedding on the last stage; the head's matrix is
+ * the model's. */
 static int predict_next(ms_builder *b, int x)
 {
     int next = ms_to_stream(b, embed(b, "mtp.embedding", "vh", false));

@@ -9,7 +9,8 @@ typedef struct ms_bracket {
     double tolerance;         /* of x */
 } ms_bracket;
 
-/* By Brent's method (GSL gsl_min_fminimizer_brent), at most 20 steps. `middle` where the function is not below both ends there, or not finite. */
+/* By Brent's method (GSL gsl_min_fminimizer_brent), at most 20 steps. `middle` where the
+ * function is not below both ends there, or not finite. */
 double ms_minimum(ms_minimum_function *function, void *state, const ms_bracket *bracket);
 
 #endif

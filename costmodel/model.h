@@ -1,6 +1,7 @@
-/* A transformer's architecture: shapes only, never weights. Exact parameter counts by kind and
- * FLOP per token follow from it. Loaded by name from configs/models/, or imported from a Hugging
- * Face config.json. Every layer is one of a few kinds, so a model is a list of runs of equal layers. */
+/* A transformer's architecture: shapes only, never weights. Exact parameter counts by
+ * kind and FLOP per token follow from it. Loaded by name from configs/models/, or
+ * imported from a Hugging Face config.json. Every layer is one of a few kinds, so a model
+ * is a list of runs of equal layers. */
 #ifndef MS_COSTMODEL_MODEL_H
 #define MS_COSTMODEL_MODEL_H
 
@@ -12,8 +13,9 @@
 
 typedef enum ms_norm_kind {
     MS_NORM_RMS,
+    /* "rms" "layer" */
     MS_NORM_LAYER
-} ms_norm_kind; /* "rms" "layer" */
+} ms_norm_kind;
 typedef enum ms_activation {
     MS_ACT_SWIGLU,
     MS_ACT_GEGLU,
@@ -32,12 +34,15 @@ typedef enum ms_position_kind {
 } ms_position_kind;
 typedef enum ms_attention_kind {
     MS_ATTENTION_GQA,
+    /* MHA and MQA are GQA */
     MS_ATTENTION_MLA
-} ms_attention_kind; /* MHA and MQA are GQA */
+} ms_attention_kind;
 typedef enum ms_router_kind {
     MS_ROUTER_SOFTMAX_TOPK, /* softmax over all experts, then top-k (renormalised if norm_topk) */
-    MS_ROUTER_TOPK_SOFTMAX, /* top-k of the logits, then softmax over these (Mixtral: the same as renormalising) */
-    MS_ROUTER_SIGMOID /* DeepSeek-V3: sigmoid scores, correction bias for the choice, renormalised */
+    /* top-k of the logits, then softmax over these (Mixtral: the same as renormalising) */
+    MS_ROUTER_TOPK_SOFTMAX,
+    /* DeepSeek-V3: sigmoid scores, correction bias for the choice, renormalised */
+    MS_ROUTER_SIGMOID
 } ms_router_kind;
 
 /* What mixes tokens in a layer. */
@@ -47,7 +52,8 @@ typedef enum ms_mixer {
     MS_MIXER_NONE   /* the layer is an MLP alone */
 } ms_mixer;
 
-/* What distinguishes one layer from another; models have at most MS_MAX_LAYER_KINDS of them. A layer is a mixer and an MLP, or one of both. */
+/* What distinguishes one layer from another; models have at most MS_MAX_LAYER_KINDS of
+ * them. A layer is a mixer and an MLP, or one of both. */
 typedef struct ms_layer_kind {
     bool moe;           /* the MLP is a mixture of experts */
     bool no_mlp;        /* the layer is a mixer alone */
@@ -73,8 +79,8 @@ typedef struct ms_model {
     long value_head_dim; /* of values; equals head_dim unless MLA */
     long ffn_hidden;     /* f of dense layers */
     long vocab; /* rows of the embedding as trained, padding of the checkpoint included */
-    long
-        max_positions; /* rows of learned positions; otherwise the context length, informative */
+    /* rows of learned positions; otherwise the context length, informative */
+    long max_positions;
     bool tied_embeddings; /* the head is the transposed embedding */
     bool embedding_norm;  /* a LayerNorm after the embedding (BLOOM) */
 
@@ -82,16 +88,17 @@ typedef struct ms_model {
     bool norm_bias;
     bool post_norms; /* Gemma 2: a norm after attention and after the MLP as well */
     bool qk_norm;    /* Qwen3: norms of width head_dim on queries and keys */
-    bool
-        parallel_block; /* attention and MLP read the same normed input (Falcon, GPT-NeoX) */
+    /* attention and MLP read the same normed input (Falcon, GPT-NeoX) */
+    bool parallel_block;
     long norms_per_layer; /* 1 (parallel block with one norm), 2 or 4 */
     bool final_norm;
-    ms_activation
-        activation; /* SWIGLU and GEGLU are gated: three MLP matrices, otherwise two */
+    /* SWIGLU and GEGLU are gated: three MLP matrices, otherwise two */
+    ms_activation activation;
     ms_position_kind position;
     bool qkv_bias, attention_out_bias, mlp_bias, head_bias;
-    long
-        num_nextn_predict_layers; /* multi-token prediction (DeepSeek-V3 section 2.2): modules behind the model, for stacks that train them; in no count here */
+    /* multi-token prediction (DeepSeek-V3 section 2.2): modules behind the model, for
+     * stacks that train them; in no count here */
+    long num_nextn_predict_layers;
     bool dropout; /* trained with dropout (GPT-2, GPT-3): masks are kept for backward */
     ms_attention_kind attention;
 
@@ -111,8 +118,9 @@ typedef struct ms_model {
         ms_router_kind router;
         bool router_bias; /* DeepSeek-V3: one correction bias per expert */
         bool norm_topk;
-        bool
-            expert_bias; /* GPT-OSS: biases of the experts' products; what they move is priced, but they are not in programs */
+        /* GPT-OSS: biases of the experts' products; what they move is priced, but they
+         * are not in programs */
+        bool expert_bias;
     } moe;
 
     struct { /* Mamba-2 mixers; num_heads is zero for models without */
@@ -147,25 +155,30 @@ typedef struct ms_param_counts {
 
 ms_param_counts ms_model_params(const ms_model *model);
 
-/* Widths inside a Mamba-2 mixer: of its heads together; of what the convolution runs over, which is that and two states for each group; of the input
- * projection, which gives a gate of the inner width, the convolution's channels, and a step for each head. Dao and Gu 2024 (arXiv 2405.21060) figure 6. */
+/* Widths inside a Mamba-2 mixer: of its heads together; of what the convolution runs
+ * over, which is that and two states for each group; of the input projection, which gives
+ * a gate of the inner width, the convolution's channels, and a step for each head. Dao
+ * and Gu 2024 (arXiv 2405.21060) figure 6. */
 long ms_mamba_inner(const ms_model *model);
 long ms_mamba_channels(const ms_model *model);
 long ms_mamba_projected(const ms_model *model);
 
-/* Whether every layer is a mixer or an MLP alone, as a pattern with a letter for each makes them; otherwise none is. */
+/* Whether every layer is a mixer or an MLP alone, as a pattern with a letter for each
+ * makes them; otherwise none is. */
 bool ms_model_is_hybrid(const ms_model *model);
 
 /* Layers with this mixer. */
 long ms_model_mixers(const ms_model *model, ms_mixer mixer);
 
-/* Model FLOP for one token of training (forward and backward, no recomputation) at a sequence
- * length: 6 * (active parameters, less the token and position tables unless the token table is also the head)
- * plus 6 * L * heads * (head_dim + value_head_dim) * s for attention scores and values: `full`
- * counts all pairs, `causal` exactly half of them. In a layer whose sliding window w is shorter
- * than s, the pairs are those at most w apart: s becomes w (2 - w / s). A Mamba-2 layer adds 3 * 7 * inner width * state size for its recurrence.
- * Source: PaLM (Chowdhery et al. 2022) appendix B; the window term is the area of the band; the recurrence as Megatron-LM training.py (mamba_layer_flops)
- * counts it, quoted from memory. */
+/* Model FLOP for one token of training (forward and backward, no recomputation) at a
+ * sequence length: 6 * (active parameters, less the token and position tables unless the
+ * token table is also the head) plus 6 * L * heads * (head_dim + value_head_dim) * s for
+ * attention scores and values: `full` counts all pairs, `causal` exactly half of them. In
+ * a layer whose sliding window w is shorter than s, the pairs are those at most w apart:
+ * s becomes w (2 - w / s). A Mamba-2 layer adds 3 * 7 * inner width * state size for its
+ * recurrence. Source: PaLM (Chowdhery et al. 2022) appendix B; the window term is the
+ * area of the band; the recurrence as Megatron-LM training.py (mamba_layer_flops) counts
+ * it, quoted from memory. */
 typedef struct ms_flop_per_token {
     double causal_flop;
     double full_flop;
@@ -173,18 +186,20 @@ typedef struct ms_flop_per_token {
 
 ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence_length);
 
-/* Rows of the tables as they are split over tp ranks: the vocabulary, or where tp does not divide it the next multiple of 128 tp (Megatron-LM,
- * --make-vocab-size-divisible-by 128). */
+/* Rows of the tables as they are split over tp ranks: the vocabulary, or where tp does
+ * not divide it the next multiple of 128 tp (Megatron-LM, --make-vocab-size-divisible-by 128). */
 long ms_model_padded_vocab(const ms_model *model, long tp);
 
-/* Key-value heads as they are split over tp ranks: the model's, or where tp is a multiple of them one a rank, the same on tp / heads neighbours
- * (vllm-project/vllm QKVParallelLinear; Megatron-Core's attention with fewer query groups than tp). 0: neither divides the other. Heads of latent
- * attention are not shared. */
+/* Key-value heads as they are split over tp ranks: the model's, or where tp is a multiple
+ * of them one a rank, the same on tp / heads neighbours (vllm-project/vllm
+ * QKVParallelLinear; Megatron-Core's attention with fewer query groups than tp). 0:
+ * neither divides the other. Heads of latent attention are not shared. */
 long ms_model_split_kv_heads(const ms_model *model, long tp);
 
-/* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim model file or
- * a Hugging Face config.json (anything with a "model_type"). A word with '/' or ending in ".json" is a path. Errors: unknown name (nearest
- * suggested), unknown model_type (names the keys found), missing keys, inconsistent shapes. */
+/* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim
+ * model file or a Hugging Face config.json (anything with a "model_type"). A word with
+ * '/' or ending in ".json" is a path. Errors: unknown name (nearest suggested), unknown
+ * model_type (names the keys found), missing keys, inconsistent shapes. */
 ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **out);
 
 /* Imports a Hugging Face config object; `name` is used when the config has no _name_or_path. */
@@ -201,7 +216,8 @@ ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc);
  * the architecture as a meshsim.model-config/1 object that can be saved and loaded again. */
 void ms_model_write_json(ms_jout *out, const ms_model *model, double sequence_length);
 
-/* Writes a page for people: architecture, parameters by kind, FLOP per token at `sequence_length`. */
+/* Writes a page for people: architecture, parameters by kind, FLOP per token at
+ * `sequence_length`. */
 void ms_model_print(FILE *out, const ms_model *model, double sequence_length);
 
 /* Names of all models in configs/models/, sorted; the array lives in cx->arena. */

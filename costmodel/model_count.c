@@ -84,8 +84,9 @@ static double router_params(const ms_model *model)
     return count;
 }
 
-/* Both projections, the convolution with its bias, three numbers a head (decay, skip, bias of the step), and the inner norm: Dao and Gu 2024 (arXiv 2405.21060)
- * section 7; Megatron-Core's MambaMixer. */
+/* Both projections, the convolution with its bias, three numbers a head (decay, skip,
+ * bias of the step), and the inner norm: Dao and Gu 2024 (arXiv 2405.21060) section 7;
+ * Megatron-Core's MambaMixer. */
 static double mamba_params(const ms_model *model)
 {
     double hidden = (double)model->hidden, inner = (double)ms_mamba_inner(model);

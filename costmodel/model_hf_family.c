@@ -284,7 +284,8 @@ static const ms_hf_key falcon_keys[] = {
     END,
 };
 
-/* Nemotron-H 8B and 56B have no experts, Nemotron 3 no other MLPs; `expand` is not what heads and their width are made of. */
+/* Nemotron-H 8B and 56B have no experts, Nemotron 3 no other MLPs; `expand` is not what
+ * heads and their width are made of. */
 static const ms_hf_key nemotron_h_keys[] = {
     SIZE_OR_NULL("num_key_value_heads", model.num_kv_heads, 8),
     {"head_dim", "attention_head_dim", MS_HF_SIZE, MS_HF_DEFAULT, AT(model.head_dim), 1,

@@ -1,4 +1,5 @@
-/* Layers that are one thing each: Mamba-2, attention, an MLP or a mixture of experts, by a letter a layer. */
+/* Layers that are one thing each: Mamba-2, attention, an MLP or a mixture of experts, by
+ * a letter a layer. */
 #include "costmodel/model_priv.h"
 
 #include <string.h>
@@ -8,7 +9,8 @@ typedef struct letter_kind {
     ms_layer_kind kind;
 } letter_kind;
 
-/* Nemotron-H (NVIDIA 2025, arXiv 2504.03624), configuration_nemotron_h.py: "hybrid_override_pattern". */
+/* Nemotron-H (NVIDIA 2025, arXiv 2504.03624), configuration_nemotron_h.py:
+ * "hybrid_override_pattern". */
 static const letter_kind letters[] = {
     {'M', {.mixer = MS_MIXER_MAMBA, .no_mlp = true}},
     {'*', {.mixer = MS_MIXER_ATTENTION, .no_mlp = true}},

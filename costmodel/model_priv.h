@@ -16,8 +16,9 @@ void ms_model_clear_layers(ms_ctx *cx, ms_model *model);
  * MS_MAX_LAYER_KINDS. */
 bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind);
 
-/* Gives every layer the kind of its letter of a pattern as Nemotron-H's configs have it ("hybrid_override_pattern"): M Mamba-2, * attention, - MLP, E mixture of
- * experts. Errors: another letter, another number of letters than layers. */
+/* Gives every layer the kind of its letter of a pattern as Nemotron-H's configs have it
+ * ("hybrid_override_pattern"): M Mamba-2, * attention, - MLP, E mixture of experts.
+ * Errors: another letter, another number of letters than layers. */
 ms_status ms_model_read_hybrid(ms_ctx *cx, ms_jval pattern, ms_model *model);
 /* The pattern of a model that ms_model_is_hybrid, in the arena. */
 const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);

@@ -104,16 +104,18 @@ ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node)
 
 /* ---- attention ---- */
 
-/* Pairs of the last of `ranks` contiguous chunks: its queries see all keys before the chunk, and half of those in it: about (2c - 1)/c of
- * the mean for c ranks. The imbalance is that of Brandon et al. 2023, "Striped Attention". */
+/* Pairs of the last of `ranks` contiguous chunks: its queries see all keys before the
+ * chunk, and half of those in it: about (2c - 1)/c of the mean for c ranks. The imbalance
+ * is that of Brandon et al. 2023, "Striped Attention". */
 static double last_chunk_pairs(double s, double ranks)
 {
     double queries = s / ranks;
     return queries * (s - queries) + 0.5 * queries * (queries + 1.0);
 }
 
-/* Pairs of a query and a key at or before it (within the window), of one head and sequence. Over cp every rank has the
- * same number of them with head-tail balance, and is charged the mean with a window. */
+/* Pairs of a query and a key at or before it (within the window), of one head and
+ * sequence. Over cp every rank has the same number of them with head-tail balance, and is
+ * charged the mean with a window. */
 static double score_pairs(const ms_program *program, const ms_node *node)
 {
     double s = program->size[MS_DIM_SEQUENCE - '0'];
@@ -132,15 +134,17 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     double d = program->size[MS_DIM_HEAD - '0'], w = program->size[MS_DIM_VALUE - '0'];
     double heads = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
                    ms_tensor_local_size(program, q, MS_DIM_HEADS);
-    /* Forward: scores, values. Backward: values, probabilities, queries, keys, and the scores again unless they were kept. */
+    /* Forward: scores, values. Backward: values, probabilities, queries, keys, and the
+     * scores again unless they were kept. */
     double again = node->num_in > 6 ? 0.0 : d;
     double per_pair =
         node->op == MS_OP_ATTENTION ? 2.0 * (d + w) : 2.0 * (again + 2.0 * d + 2.0 * w);
     return heads * score_pairs(program, node) * per_pair;
 }
 
-/* Softmax with scale and mask in one kernel reads the causal half of the scores and writes all; so does its gradient, with probabilities beside it. Dropout
- * reads, writes, and keeps a mask of a byte. */
+/* Softmax with scale and mask in one kernel reads the causal half of the scores and
+ * writes all; so does its gradient, with probabilities beside it. Dropout reads, writes,
+ * and keeps a mask of a byte. */
 static double unfused_score_bytes(const ms_program *program, const ms_node *node)
 {
     double dropout = program->model->dropout ? 5.0 : 0.0;

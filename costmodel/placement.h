@@ -1,5 +1,6 @@
-/* How a tensor lies on one mesh axis. A tensor on a mesh has one placement per axis; they are read outer to inner as successive
- * splits (DTensor, pytorch torch/distributed/tensor/placement_types.py). */
+/* How a tensor lies on one mesh axis. A tensor on a mesh has one placement per axis; they
+ * are read outer to inner as successive splits (DTensor, pytorch
+ * torch/distributed/tensor/placement_types.py). */
 #ifndef MS_COSTMODEL_PLACEMENT_H
 #define MS_COSTMODEL_PLACEMENT_H
 
@@ -20,8 +21,8 @@ extern const char *const ms_reduction_names[MS_NUM_PLACEMENTS];
 typedef struct ms_placement {
     unsigned char kind;
     char dim; /* letter, MS_SHARD only */
-    /* MS_SHARD: 0 or 1: contiguous chunks. f > 1: the dim is cut into f pieces and every piece is split, so that a rank holds a
-     * part of each (_StridedShard of DTensor). */
+    /* MS_SHARD: 0 or 1: contiguous chunks. f > 1: the dim is cut into f pieces and every
+     * piece is split, so that a rank holds a part of each (_StridedShard of DTensor). */
     int split_factor;
 } ms_placement;
 
@@ -32,7 +33,8 @@ bool ms_placement_equal(ms_placement a, ms_placement b);
 bool ms_placement_is_partial(ms_placement placement);
 /* Pieces that a Shard cuts its dim into before it splits them: 1 when contiguous. */
 int ms_placement_pieces(ms_placement placement);
-/* "R", "S(b)", "SS(b,2)", "P", "P(max)" into buf, which holds MS_PLACEMENT_TEXT bytes; returns buf. */
+/* "R", "S(b)", "SS(b,2)", "P", "P(max)" into buf, which holds MS_PLACEMENT_TEXT bytes;
+ * returns buf. */
 #define MS_PLACEMENT_TEXT 24
 char *ms_placement_text(ms_placement placement, char *buf);
 

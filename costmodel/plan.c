@@ -24,8 +24,8 @@ const char *const ms_refusal_names[] = {
     "legal",   "ranks",  "heads",    "mamba", "ffn",   "sequence", "batch",
     "experts", "layers", "schedule", "zero",  "order", NULL};
 
-/* PyTorch's class names with and without "Schedule", Megatron-LM's options and functions, the papers' names. Hyphens, underscores and letter
- * case do not count. */
+/* PyTorch's class names with and without "Schedule", Megatron-LM's options and functions,
+ * the papers' names. Hyphens, underscores and letter case do not count. */
 static const struct alias {
     const char *name;
     ms_schedule_kind kind;
@@ -292,8 +292,9 @@ ms_mesh ms_plan_mesh(const ms_plan *plan)
     return ms_mesh_make(names, sizes, MS_NUM_PLAN_AXES);
 }
 
-/* pp and dp_replicate keep their place; what the experts share out is innermost, and ep takes tp ranks
- * first, then cp, then dp_shard. Source: TorchTitan parallel_dims.py (two meshes, December 2025). */
+/* pp and dp_replicate keep their place; what the experts share out is innermost, and ep
+ * takes tp ranks first, then cp, then dp_shard. Source: TorchTitan parallel_dims.py (two
+ * meshes, December 2025). */
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan)
 {
     const char *names[MS_NUM_PLAN_AXES];
@@ -354,7 +355,8 @@ static bool heads_divide(const ms_plan *plan, const ms_model *model)
            (ranks == plan->size[MS_TP] && ms_plan_copies_kv_heads(plan, model));
 }
 
-/* Each rank holds whole groups; a state cannot be handed from one part of a sequence to the next here. */
+/* Each rank holds whole groups; a state cannot be handed from one part of a sequence to
+ * the next here. */
 static bool mamba_divides(const ms_plan *plan, const ms_model *model)
 {
     return model->mamba.num_heads == 0 ||

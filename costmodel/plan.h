@@ -15,8 +15,8 @@ typedef enum ms_plan_axis {
     MS_TP,
     MS_NUM_PLAN_AXES
 } ms_plan_axis;
-extern const char
-    *const ms_plan_axis_names[]; /* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
+/* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
+extern const char *const ms_plan_axis_names[];
 
 typedef enum ms_schedule_kind {
     MS_GPIPE,
@@ -36,32 +36,42 @@ typedef enum ms_schedule_kind {
     MS_CUSTOM, /* a list of actions from a file: plan->schedule_file */
     MS_NUM_SCHEDULES
 } ms_schedule_kind;
-extern const char *const
-    ms_schedule_names[]; /* "gpipe" "1f1b" "interleaved" ..., NULL; MS_CUSTOM has none */
-/* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B", "vpp", ...); letter case, hyphens and underscores do not count. */
+/* "gpipe" "1f1b" "interleaved" ..., NULL; MS_CUSTOM has none */
+extern const char *const ms_schedule_names[];
+/* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B",
+ * "vpp", ...); letter case, hyphens and underscores do not count. */
 bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
 /* Whether a word names a file with a user's own schedule: it ends in ".csv". */
 bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_recompute {
     MS_RECOMPUTE_NONE, /* keep what backward needs */
-    MS_RECOMPUTE_SELECTIVE, /* outputs of norms and activations (and unfused attention scores) are computed again */
-    MS_RECOMPUTE_PER_OP, /* TorchTitan's selective policy: keep attention, every second matrix product, communication results */
-    MS_RECOMPUTE_FULL, /* keep the layer's input only; on the first `recompute_layers` layers of each stage chunk */
+    /* outputs of norms and activations (and unfused attention scores) are computed again */
+    MS_RECOMPUTE_SELECTIVE,
+    /* TorchTitan's selective policy: keep attention, every second matrix product,
+     * communication results */
+    MS_RECOMPUTE_PER_OP,
+    /* keep the layer's input only; on the first `recompute_layers` layers of each stage chunk */
+    MS_RECOMPUTE_FULL,
     MS_RECOMPUTE_AUTO, /* keep what saves most time within a budget of bytes: costmodel/keep.h */
     MS_NUM_RECOMPUTE
 } ms_recompute;
-extern const char
-    *const ms_recompute_names[]; /* "none" "selective" "per-op" "full" "auto", NULL */
+/* "none" "selective" "per-op" "full" "auto", NULL */
+extern const char *const ms_recompute_names[];
 
 typedef enum ms_cp_method {
     MS_CP_ALL_GATHER, /* keys and values are gathered before attention */
-    MS_CP_RING, /* blocks of keys and values travel around the ranks beside attention: costmodel/ring.h */
-    MS_CP_ULYSSES, /* all-to-alls split heads instead of the sequence for attention (Jacobs et al. 2023, "DeepSpeed Ulysses") */
+    /* blocks of keys and values travel around the ranks beside attention:
+     * costmodel/ring.h */
+    MS_CP_RING,
+    /* all-to-alls split heads instead of the sequence for attention (Jacobs et al. 2023,
+     * "DeepSpeed Ulysses") */
+    MS_CP_ULYSSES,
     MS_NUM_CP_METHODS
 } ms_cp_method;
 extern const char *const ms_cp_method_names[]; /* "all-gather" "ring" "ulysses", NULL */
-/* By name, or as Megatron-Core, PyTorch and the papers call it ("p2p", "a2a", "zig-zag", ...); letter case is ignored. */
+/* By name, or as Megatron-Core, PyTorch and the papers call it ("p2p", "a2a", "zig-zag",
+ * ...); letter case is ignored. */
 bool ms_cp_method_parse(const char *text, ms_cp_method *out);
 typedef enum ms_cp_balance {
     MS_CP_HEAD_TAIL,
@@ -73,26 +83,26 @@ typedef struct ms_plan {
     const char *model; /* name or path, as given */
     const char *cluster;
     const char *stack;
-    const char *
-        profile; /* of costs, in place of the cluster's own; NULL: that. No part of a saved plan */
+    /* of costs, in place of the cluster's own; NULL: that. No part of a saved plan */
+    const char *profile;
     long gpus;
     long size[MS_NUM_PLAN_AXES];
     unsigned char order[MS_NUM_PLAN_AXES]; /* axes outer to inner */
-    long ep,
-        etp; /* second mesh over dp_shard x cp x tp: [efsdp, ep, etp]; etp is 1 or tp */
+    /* second mesh over dp_shard x cp x tp: [efsdp, ep, etp]; etp is 1 or tp */
+    long ep, etp;
     long sequence_length; /* tokens */
     long global_batch;    /* sequences per step */
     long microbatch;      /* sequences per micro-batch and data-parallel rank */
     ms_schedule_kind schedule;
     long virtual_stages;   /* v: chunks per rank */
     long microbatch_group; /* 0: the schedule's default */
-    double
-        memory_limit; /* zb-auto: times 1F1B's peak on rank 0; 0: the schedule's default */
-    const char *
-        schedule_file; /* MS_CUSTOM: where the lists come from, and what it says; else NULL */
+    /* zb-auto: times 1F1B's peak on rank 0; 0: the schedule's default */
+    double memory_limit;
+    /* MS_CUSTOM: where the lists come from, and what it says; else NULL */
+    const char *schedule_file;
     const struct ms_schedule_table *schedule_table;
-    long
-        num_stage_layers; /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
+    /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
+    long num_stage_layers;
     const long *layers_per_stage; /* virtual stages in order */
     long zero;                    /* 0..3 over dp_shard x cp */
     bool reshard_after_forward;
@@ -102,12 +112,14 @@ typedef struct ms_plan {
     ms_cp_method cp_method;
     ms_cp_balance cp_balance;
     ms_recompute recompute;
-    long
-        recompute_layers; /* MS_RECOMPUTE_FULL: layers of each chunk, from its first; 0: all */
-    double
-        recompute_budget_frac; /* MS_RECOMPUTE_AUTO: 0 keeps what full keeps, 1 what none keeps; negative: the most that fits (sim/recompute_fit.h) */
+    /* MS_RECOMPUTE_FULL: layers of each chunk, from its first; 0: all */
+    long recompute_layers;
+    /* MS_RECOMPUTE_AUTO: 0 keeps what full keeps, 1 what none keeps; negative: the most
+     * that fits (sim/recompute_fit.h) */
+    double recompute_budget_frac;
     ms_dtype compute;
-    /* "fp32" or "bf16"; NULL: as the stack does it. Kept with the plan; predictions follow the stack. */
+    /* "fp32" or "bf16"; NULL: as the stack does it. Kept with the plan; predictions
+     * follow the stack. */
     const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
 } ms_plan;
 
@@ -117,24 +129,29 @@ long ms_plan_data_parallel(const ms_plan *plan);
 long ms_plan_head_ranks(const ms_plan *plan);
 /* Whether tensor-parallel ranks outnumber the key-value heads, so that several hold the same. */
 bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model);
-/* Whether a sequence is cut into 2 cp chunks, two a rank (head-tail balance): not with ulysses, whose ranks see whole sequences. */
+/* Whether a sequence is cut into 2 cp chunks, two a rank (head-tail balance): not with
+ * ulysses, whose ranks see whole sequences. */
 bool ms_plan_balances_sequence(const ms_plan *plan);
-/* Whether the last cp rank has more attention than the others: contiguous chunks of a causal sequence. */
+/* Whether the last cp rank has more attention than the others: contiguous chunks of a
+ * causal sequence. */
 bool ms_plan_has_unequal_ranks(const ms_plan *plan);
 /* The schedule's name, or the file that it comes from. */
 const char *ms_plan_schedule_name(const ms_plan *plan);
 /* A schedule that is made, with nothing that belongs to another one: its limit, its file. */
 void ms_plan_set_schedule(ms_plan *plan, ms_schedule_kind kind);
-/* A schedule from a CSV file (costmodel/schedule_csv.h), whose lists are checked; takes the file's virtual stages. Errors: as
- * ms_schedule_csv_load and ms_schedule_check. That ranks and micro-batches match the plan is left to ms_plan_check. The table lives in cx->arena. */
+/* A schedule from a CSV file (costmodel/schedule_csv.h), whose lists are checked; takes
+ * the file's virtual stages. Errors: as ms_schedule_csv_load and ms_schedule_check. That
+ * ranks and micro-batches match the plan is left to ms_plan_check. The table lives in
+ * cx->arena. */
 ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan);
 /* MS_CP_ALL_GATHER, of which nothing is left, with one cp rank. */
 ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 /* Micro-batches per step and rank: global_batch / (data parallel * microbatch). */
 long ms_plan_microbatches(const ms_plan *plan);
 
-/* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp, ep, etp] over the same ranks
- * (for the default order of dp_shard, cp and tp; MS_EINPUT is reported by ms_plan_check otherwise). */
+/* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp, ep,
+ * etp] over the same ranks (for the default order of dp_shard, cp and tp; MS_EINPUT is
+ * reported by ms_plan_check otherwise). */
 ms_mesh ms_plan_mesh(const ms_plan *plan);
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 
@@ -142,20 +159,28 @@ ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 typedef enum ms_refusal {
     MS_LEGAL,
     MS_REFUSE_RANKS, /* product of axes differs from gpus */
-    MS_REFUSE_HEADS, /* heads not divisible by tp (tp cp with ulysses), or kv heads neither divisible by it nor, without ulysses, a divisor of it */
-    MS_REFUSE_MAMBA, /* groups of Mamba-2 heads not divisible by tp, or cp more than 1: its exchange of heads is not priced */
-    MS_REFUSE_FFN,   /* ffn width not divisible by tp or etp */
-    MS_REFUSE_SEQUENCE, /* sequence longer than learned positions, or not divisible by tp (with sequence parallelism) and 2 cp (head-tail balance; cp with ulysses) */
-    MS_REFUSE_BATCH,    /* global batch not divisible by data parallel * microbatch */
-    MS_REFUSE_EXPERTS, /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
+    /* heads not divisible by tp (tp cp with ulysses), or kv heads neither divisible by it
+     * nor, without ulysses, a divisor of it */
+    MS_REFUSE_HEADS,
+    /* groups of Mamba-2 heads not divisible by tp, or cp more than 1: its exchange of
+     * heads is not priced */
+    MS_REFUSE_MAMBA,
+    MS_REFUSE_FFN, /* ffn width not divisible by tp or etp */
+    /* sequence longer than learned positions, or not divisible by tp (with sequence
+     * parallelism) and 2 cp (head-tail balance; cp with ulysses) */
+    MS_REFUSE_SEQUENCE,
+    MS_REFUSE_BATCH, /* global batch not divisible by data parallel * microbatch */
+    /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
+    MS_REFUSE_EXPERTS,
     MS_REFUSE_LAYERS, /* more virtual stages than layers, or layers_per_stage does not add up */
-    MS_REFUSE_SCHEDULE, /* the schedule does not allow this pp, v, group or number of micro-batches */
+    /* the schedule does not allow this pp, v, group or number of micro-batches */
+    MS_REFUSE_SCHEDULE,
     MS_REFUSE_ZERO,  /* sharding that this plan or stack cannot do */
     MS_REFUSE_ORDER, /* an expert mesh needs dp_shard, cp, tp in this order, innermost */
     MS_NUM_REFUSALS
 } ms_refusal;
-extern const char
-    *const ms_refusal_names[]; /* short words for counts: "ranks", "heads", ... */
+/* short words for counts: "ranks", "heads", ... */
+extern const char *const ms_refusal_names[];
 ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
 /* The same with a message that names the numbers. */
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
@@ -167,20 +192,23 @@ ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_mode
 /* The rules of the order of axes alone. */
 bool ms_plan_order_is_legal(const ms_plan *plan);
 
-/* Defaults of the design for a model on `gpus`: sequence 8192, global batch max(4 Mi, 1 Ki x GPUs) tokens, bf16, stack generic, all axes 1, dp_shard 0 = "the rest", zero -1 = 3 when dp_shard > 1, else 0. */
+/* Defaults of the design for a model on `gpus`: sequence 8192, global batch max(4 Mi, 1
+ * Ki x GPUs) tokens, bf16, stack generic, all axes 1, dp_shard 0 = "the rest", zero -1 =
+ * 3 when dp_shard > 1, else 0. */
 ms_plan ms_plan_default(long gpus);
 /* max(4 Mi, 1 Ki x GPUs) tokens in sequences, at least one. */
 long ms_plan_default_batch(long gpus, long sequence_length);
-/* Replaces what is left open: dp_shard 0, global_batch 0 (the default batch) and zero -1. When the other axes do not
- * divide gpus, dp_shard is rounded down and ms_plan_refusal says MS_REFUSE_RANKS. */
+/* Replaces what is left open: dp_shard 0, global_batch 0 (the default batch) and zero -1.
+ * When the other axes do not divide gpus, dp_shard is rounded down and ms_plan_refusal
+ * says MS_REFUSE_RANKS. */
 void ms_plan_settle(ms_plan *plan);
 /* Same choices; texts are compared by content. */
 bool ms_plan_equal(const ms_plan *a, const ms_plan *b);
 
 ms_status ms_plan_load(ms_ctx *cx, const char *path, ms_plan *out);
 ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out);
-void ms_plan_write_json(
-    ms_jout *out, const ms_plan *plan); /* a saved plan, read back, is the same plan */
+/* a saved plan, read back, is the same plan */
+void ms_plan_write_json(ms_jout *out, const ms_plan *plan);
 /* One line: "pp 4 x dp 16 x tp 8, mbs 1, 1f1b, zero 1, ..." */
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan);
 

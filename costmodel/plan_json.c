@@ -1,5 +1,5 @@
-/* meshsim.plan/1: reading and writing. Everything absent takes its default; what is written reads back
- * as the same plan, so all five axes and every section are always written. */
+/* meshsim.plan/1: reading and writing. Everything absent takes its default; what is
+ * written reads back as the same plan, so all five axes and every section are always written. */
 #include "costmodel/plan.h"
 
 #include "base/paths.h"
@@ -317,7 +317,8 @@ static ms_status fail_word(ms_ctx *cx, ms_jval root, const word_place *place,
     return status;
 }
 
-/* A path of the plan's file is relative to it. A number of virtual stages that is stated too must be the schedule's: ms_plan_check tells. */
+/* A path of the plan's file is relative to it. A number of virtual stages that is stated
+ * too must be the schedule's: ms_plan_check tells. */
 static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, plan_file *file)
 {
     ms_jval pipeline, value;

@@ -3,7 +3,8 @@
 #include "costmodel/plan_priv.h"
 #include "costmodel/schedule.h"
 
-/* "1 2 4 8": how many ranks may share the heads. Heads of keys may be copied where only tp shares them. */
+/* "1 2 4 8": how many ranks may share the heads. Heads of keys may be copied where only
+ * tp shares them. */
 static const char *head_ranks_text(ms_ctx *cx, long heads, long kv_heads, bool may_copy)
 {
     const char *text = "1";

@@ -111,7 +111,8 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
     }
 #define FRACTION(type, member, keyword, text)                                            \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1.5, text)
-/* Of a listed rate, which for CPU cores is a guess: caches can be much faster than the memory that is listed. */
+/* Of a listed rate, which for CPU cores is a guess: caches can be much faster than the
+ * memory that is listed. */
 #define RATE_FRACTION(type, member, keyword, text)                                       \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, MS_LEAST_RATE_FRAC,                \
                 MS_MOST_RATE_FRAC, text)

@@ -1,5 +1,6 @@
 /* Cost coefficients of a device and of networks, each with its provenance. Loaded from
- * configs/profiles/<name>.json. The laws that use them are in kernel_cost.h and collective_cost.h. */
+ * configs/profiles/<name>.json. The laws that use them are in kernel_cost.h and
+ * collective_cost.h. */
 #ifndef MS_COSTMODEL_PROFILE_H
 #define MS_COSTMODEL_PROFILE_H
 
@@ -12,8 +13,8 @@ typedef enum ms_provenance {
     MS_FITTED,
     MS_ASSUMED
 } ms_provenance;
-extern const char
-    *const ms_provenance_names[]; /* "spec" "measured" "fitted" "assumed", NULL */
+/* "spec" "measured" "fitted" "assumed", NULL */
+extern const char *const ms_provenance_names[];
 
 /* Bounds of measured over listed rates. */
 #define MS_LEAST_RATE_FRAC 0.001
@@ -28,19 +29,20 @@ typedef struct ms_coefficient {
 
 /* Matrix products of one data type: time law in kernel_cost.h. */
 typedef struct ms_gemm_profile {
-    ms_coefficient
-        efficiency; /* e: fraction of peak that large products reach in isolation */
+    /* e: fraction of peak that large products reach in isolation */
+    ms_coefficient efficiency;
     ms_coefficient k_half;     /* k0: depth that costs as much as the prologue */
     ms_coefficient overhead_s; /* t0: launch and drain of one kernel */
-    ms_coefficient
-        hbm_frac; /* b: of the listed HBM rate that operands reach; 0: the profile's */
+    /* b: of the listed HBM rate that operands reach; 0: the profile's */
+    ms_coefficient hbm_frac;
     ms_coefficient depth_s; /* ck: one block along one element of depth; 0: nothing */
-    /* making operands of 8 bits and less from 16 bits in the libraries that measured products are from */
+    /* making operands of 8 bits and less from 16 bits in the libraries that measured
+     * products are from */
     ms_coefficient quantise_overhead_s;
-    ms_coefficient
-        quantise_frac; /* of the listed HBM rate; 0: operands are made at no cost */
-    ms_coefficient
-        sustained_frac; /* rate under a training load, relative to isolated kernels */
+    /* of the listed HBM rate; 0: operands are made at no cost */
+    ms_coefficient quantise_frac;
+    /* rate under a training load, relative to isolated kernels */
+    ms_coefficient sustained_frac;
 } ms_gemm_profile;
 
 typedef enum ms_attention_kernel {
@@ -51,16 +53,17 @@ typedef enum ms_attention_kernel {
     MS_ATTENTION_FA3,
     MS_NUM_ATTENTION_KERNELS
 } ms_attention_kernel;
-extern const char
-    *const ms_attention_kernel_names[]; /* "unfused" "triton" "fa2" "cudnn" "fa3", NULL */
+/* "unfused" "triton" "fa2" "cudnn" "fa3", NULL */
+extern const char *const ms_attention_kernel_names[];
 
 typedef struct ms_attention_profile {
-    ms_coefficient
-        forward_flop_per_s; /* head dimension >= 128, long sequences, causal FLOP; value NaN: kernel not available on this device */
+    /* head dimension >= 128, long sequences, causal FLOP; value NaN: kernel not available
+     * on this device */
+    ms_coefficient forward_flop_per_s;
     ms_coefficient backward_flop_per_s;
     ms_coefficient small_head_frac; /* rate at head dimension 64 relative to 128 */
-    ms_coefficient
-        half_sequence; /* s0: sequence length at which half of the rate is reached */
+    /* s0: sequence length at which half of the rate is reached */
+    ms_coefficient half_sequence;
     ms_coefficient sustained_frac;
     ms_coefficient overhead_s; /* of one kernel; value NaN: left out of the file, none */
 } ms_attention_profile;
@@ -75,17 +78,19 @@ typedef struct ms_pointwise_profile {
 typedef struct ms_network_profile {
     const char *name;
     ms_coefficient base_s; /* a0: of a collective with more than one node */
-    ms_coefficient
-        step_s; /* one step of a ring or tree that crosses nodes, small messages */
-    ms_coefficient
-        rank_step_s; /* least time of any ring step, inside nodes too (pipelining in chunks); 0: none */
-    ms_coefficient
-        bandwidth_frac; /* reached of the NICs' list rate by large collectives: bus bandwidth */
-    ms_coefficient
-        send_frac; /* the same of one pair that sends and receives; value 0: left out of the file, as bandwidth_frac */
+    /* one step of a ring or tree that crosses nodes, small messages */
+    ms_coefficient step_s;
+    /* least time of any ring step, inside nodes too (pipelining in chunks); 0: none */
+    ms_coefficient rank_step_s;
+    /* reached of the NICs' list rate by large collectives: bus bandwidth */
+    ms_coefficient bandwidth_frac;
+    /* the same of one pair that sends and receives; value 0: left out of the file, as
+     * bandwidth_frac */
+    ms_coefficient send_frac;
     ms_coefficient tree_frac; /* tree's share of bandwidth_frac */
-    ms_coefficient
-        tree_serial; /* part of a tree level's time for which the next waits: 0 pipelined, 1 stored and forwarded; left out: 0 */
+    /* part of a tree level's time for which the next waits: 0 pipelined, 1 stored and
+     * forwarded; left out: 0 */
+    ms_coefficient tree_serial;
     ms_coefficient ramp;      /* gamma of rings over this network */
     ms_coefficient tree_ramp; /* the same of trees; left out: 0 */
 } ms_network_profile;
@@ -95,19 +100,21 @@ typedef struct ms_network_profile {
 typedef struct ms_profile {
     const char *name;
     const char *source;
-    ms_gemm_profile
-        gemm[MS_NUM_DTYPES]; /* efficiency.value NaN: no coefficients for that type */
+    /* efficiency.value NaN: no coefficients for that type */
+    ms_gemm_profile gemm[MS_NUM_DTYPES];
     ms_coefficient tile_m, tile_n; /* largest output tile of one block */
-    ms_coefficient
-        wave_frac; /* share of the multiprocessors' idle time in the last wave that is lost; 0: work spreads evenly */
-    ms_coefficient
-        flop_per_joule; /* of products in 16 bits that keep a device at its power limit; 0: not limited by power */
-    ms_coefficient
-        half_bits_gain; /* FLOP a joule of products in half the bits, relative; 0: left out, 2 */
-    ms_coefficient
-        batched_products_frac; /* rate of the products of attention without a fused kernel, of single ones of their shape; 0: left out, 1 */
-    ms_coefficient
-        small_tile_loss; /* what a tile of twice the traffic per FLOP takes longer */
+    /* share of the multiprocessors' idle time in the last wave that is lost; 0: work
+     * spreads evenly */
+    ms_coefficient wave_frac;
+    /* of products in 16 bits that keep a device at its power limit; 0: not limited by power */
+    ms_coefficient flop_per_joule;
+    /* FLOP a joule of products in half the bits, relative; 0: left out, 2 */
+    ms_coefficient half_bits_gain;
+    /* rate of the products of attention without a fused kernel, of single ones of their
+     * shape; 0: left out, 1 */
+    ms_coefficient batched_products_frac;
+    /* what a tile of twice the traffic per FLOP takes longer */
+    ms_coefficient small_tile_loss;
     ms_attention_profile attention[MS_NUM_ATTENTION_KERNELS];
     ms_coefficient hbm_frac; /* of the listed HBM rate that streaming kernels reach */
     ms_coefficient launch_s; /* host time to launch one kernel */
@@ -117,8 +124,8 @@ typedef struct ms_profile {
     ms_coefficient link_frac;   /* of the listed link rate */
     ms_coefficient ramp;        /* gamma in alpha + beta + gamma sqrt(alpha beta) */
     ms_coefficient all_to_all_base_s, all_to_all_step_s, all_to_all_frac;
-    ms_coefficient nvls_base_s,
-        nvls_bytes_per_s; /* in-switch all-reduce; value NaN: none */
+    /* in-switch all-reduce; value NaN: none */
+    ms_coefficient nvls_base_s, nvls_bytes_per_s;
     ms_coefficient nvls_min_ranks;
     ms_coefficient p2p_base_s;
     int num_networks;
@@ -127,14 +134,15 @@ typedef struct ms_profile {
     ms_coefficient context_bytes;      /* CUDA context and loaded kernels */
     ms_coefficient communicator_bytes; /* NCCL buffers of one communicator */
     /* of calibrated profiles */
-    ms_pointwise_profile
-        *pointwise; /* (MS_NUM_OPS) by operation, in place of hbm_frac; NULL: none */
+    /* (MS_NUM_OPS) by operation, in place of hbm_frac; NULL: none */
+    ms_pointwise_profile *pointwise;
     const ms_sweep *measured; /* NULL: none */
 } ms_profile;
 
-/* Reads an object with a table as ms_json_read does, where a field of kind MS_FIELD_ANY with low < high is
- * a coefficient: {"value": ..., "from": "fitted", "source": "..."} stored as ms_coefficient at its offset.
- * `value` is a number for MS_UNIT_COUNT, a quantity string otherwise, null (NaN) if nullable. */
+/* Reads an object with a table as ms_json_read does, where a field of kind MS_FIELD_ANY
+ * with low < high is a coefficient: {"value": ..., "from": "fitted", "source": "..."}
+ * stored as ms_coefficient at its offset. `value` is a number for MS_UNIT_COUNT, a
+ * quantity string otherwise, null (NaN) if nullable. */
 ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *fields,
                                void *out);
 
@@ -142,8 +150,8 @@ ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out);
 ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out);
 /* An object that reads back as the profile; quantities with 6 digits. */
 void ms_profile_write_json(ms_jout *out, const ms_profile *profile, const char *date);
-/* Its coefficients, by the tables that read them: "gemm.bf16.efficiency", "link.step", "networks.infiniband.base"; of data types,
- * kernels and networks only those that it has. */
+/* Its coefficients, by the tables that read them: "gemm.bf16.efficiency", "link.step",
+ * "networks.infiniband.base"; of data types, kernels and networks only those that it has. */
 void ms_profile_figures(const ms_profile *profile, ms_figures *list);
 /* The coefficients of the cluster's network; NULL when the profile has none for it. */
 const ms_network_profile *ms_profile_network(const ms_profile *profile,

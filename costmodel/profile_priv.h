@@ -11,8 +11,8 @@ typedef struct ms_profile_part {
 } ms_profile_part;
 
 extern const ms_field ms_profile_fields[]; /* of the file's outermost object */
-extern const ms_profile_part
-    ms_profile_parts[]; /* "link" "all_to_all" "nvls" "memory", NULL */
+/* "link" "all_to_all" "nvls" "memory", NULL */
+extern const ms_profile_part ms_profile_parts[];
 extern const ms_field ms_gemm_fields[], ms_attention_fields[], ms_network_fields[],
     ms_pointwise_fields[];
 

@@ -1,4 +1,5 @@
-/* Assembling a program: sizes and meshes, forward, backward, recomputation; then copied to its final size. */
+/* Assembling a program: sizes and meshes, forward, backward, recomputation; then copied
+ * to its final size. */
 #include "costmodel/program.h"
 
 #include "costmodel/program_priv.h"
@@ -59,8 +60,8 @@ int ms_push_node(ms_builder *b, const ms_node *node)
     int index = b->num_nodes++;
     b->nodes[index] = *node;
     if (node->op == MS_OP_REDISTRIBUTE && node->pass == MS_PASS_FORWARD)
-        b->nodes[index].pass =
-            b->pass; /* conversions belong to the pass that asks for them */
+        /* conversions belong to the pass that asks for them */
+        b->nodes[index].pass = b->pass;
     memset(b->strategy[index], 0, sizeof b->strategy[index]);
     for (int i = 0; i < node->num_out; i++)
         b->tensors[node->out[i]].producer = index;
@@ -150,8 +151,9 @@ static void write_forward(ms_builder *b)
     }
 }
 
-/* A search builds programs by the hundred thousand: to map and clear the builder's 200 KB for each would take longer than to build
- * one. What an earlier program left in the arrays lies beyond their counts. */
+/* A search builds programs by the hundred thousand: to map and clear the builder's 200 KB
+ * for each would take longer than to build one. What an earlier program left in the
+ * arrays lies beyond their counts. */
 static ms_builder *open_builder(ms_arena *arena, ms_program *program)
 {
     static _Thread_local ms_builder builder;

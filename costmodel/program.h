@@ -1,14 +1,19 @@
-/* Layer programs: the executable nodes of one layer kind for one micro-batch, forward and backward, on a mesh.
+/* Layer programs: the executable nodes of one layer kind for one micro-batch, forward and
+ * backward, on a mesh.
  *
- * A program is written once, without parallelism, by layer.c; propagation then gives every tensor a placement
- * on each mesh axis, and inserts a REDISTRIBUTE node wherever an operation needs another placement. Backward nodes come
- * from forward nodes by one rule per operation. FLOP, bytes and live memory are computed from the tensors; nothing is stored twice.
+ * A program is written once, without parallelism, by layer.c; propagation then gives
+ * every tensor a placement on each mesh axis, and inserts a REDISTRIBUTE node wherever an
+ * operation needs another placement. Backward nodes come from forward nodes by one rule
+ * per operation. FLOP, bytes and live memory are computed from the tensors; nothing is
+ * stored twice.
  *
- * Two meshes over the same ranks: dense (dp, cp, tp) and sparse (edp, ep, etp), both row-major with the last
- * axis fastest, so linear rank = (i0 * size1 + i1) * size2 + i2 in either. Pipeline stages are outside of programs.
+ * Two meshes over the same ranks: dense (dp, cp, tp) and sparse (edp, ep, etp), both
+ * row-major with the last axis fastest, so linear rank = (i0 * size1 + i1) * size2 + i2
+ * in either. Pipeline stages are outside of programs.
  *
- * Sources: placement rules as in GSPMD (Xu et al. 2021) and DTensor (pytorch torch/distributed/tensor/_ops/_einsum_strategy.py);
- * what follows for a transformer are the patterns of Megatron-LM (Shoeybi et al. 2019; Korthikanti et al. 2022). */
+ * Sources: placement rules as in GSPMD (Xu et al. 2021) and DTensor (pytorch
+ * torch/distributed/tensor/_ops/_einsum_strategy.py); what follows for a transformer are
+ * the patterns of Megatron-LM (Shoeybi et al. 2019; Korthikanti et al. 2022). */
 #ifndef MS_COSTMODEL_PROGRAM_H
 #define MS_COSTMODEL_PROGRAM_H
 
@@ -38,18 +43,18 @@ enum {
     MS_DIM_VOCAB = 'v',
     MS_DIM_EXPERTS = 'e',
     MS_DIM_CHOICES = 'k', /* top-k slots of a token */
-    MS_DIM_ROWS =
-        'r', /* token copies sent to experts: b * s * k, grouped by expert after dispatch */
+    /* token copies sent to experts: b * s * k, grouped by expert after dispatch */
+    MS_DIM_ROWS = 'r',
     MS_DIM_Q_LORA = 'q',
     MS_DIM_KV_LORA = 'c',
     MS_DIM_ROPE = 'o',  /* MLA: width of the shared rotary key */
     MS_DIM_KV_UP = 'u', /* MLA: nope + value width per head */
-    MS_DIM_KEYS =
-        't', /* keys of unfused attention scores: as long as 's', never sharded */
+    /* keys of unfused attention scores: as long as 's', never sharded */
+    MS_DIM_KEYS = 't',
     MS_DIM_POSITIONS = 'p',    /* rows of learned positions */
     MS_DIM_TWICE_HIDDEN = 'H', /* two hidden states one after the other */
-    MS_DIM_MAMBA_PROJECTED =
-        'I', /* what a Mamba-2 input projection gives: ms_mamba_projected */
+    /* what a Mamba-2 input projection gives: ms_mamba_projected */
+    MS_DIM_MAMBA_PROJECTED = 'I',
     MS_DIM_MAMBA_CHANNELS = 'X', /* of them, what its convolution runs over */
     MS_DIM_MAMBA_INNER = 'D',
     MS_DIM_MAMBA_HEADS = 'M',
@@ -77,40 +82,48 @@ typedef struct ms_tensor {
     char dims[MS_MAX_DIMS + 1]; /* letters, outer to inner */
     unsigned char role;
     unsigned char mesh;
-    bool
-        shared; /* a weight that another part or product holds already: it is in no count of parameters */
+    /* a weight that another part or product holds already: it is in no count of parameters */
+    bool shared;
     bool saved; /* an activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
     int producer; /* node, or -1: weight or program input */
-    int gradient; /* of a weight or of the program's input: its gradient tensor after backward; -1: none */
+    /* of a weight or of the program's input: its gradient tensor after backward; -1: none */
+    int gradient;
 } ms_tensor;
 
 typedef enum ms_op {
-    /* out = einsum(in0, in1), attribute `einsum`. Backward: two einsums with the index sets swapped. */
+    /* out = einsum(in0, in1), attribute `einsum`. Backward: two einsums with the index
+     * sets swapped. */
     MS_OP_EINSUM,
-    /* out = in0 + in1, in1 a weight whose dims are the last dims of in0. Backward of the bias: SUM_TO. */
+    /* out = in0 + in1, in1 a weight whose dims are the last dims of in0. Backward of the
+     * bias: SUM_TO. */
     MS_OP_BIAS,
     /* out(dims of the weight) = in0 summed over all leading dims. */
     MS_OP_SUM_TO,
-    /* out = in0 + in1, same dims. With two outputs the second is the dropout mask of in1 (never executed with dropout > 0). */
+    /* out = in0 + in1, same dims. With two outputs the second is the dropout mask of in1
+     * (never executed with dropout > 0). */
     MS_OP_ADD,
     /* gin = gout through the mask: in gout, mask. */
     MS_OP_DROPOUT_GRAD,
-    /* Normalisation over the last dim with epsilon 1e-6. RMS: in x, weight; layer norm: in x, weight, bias. */
+    /* Normalisation over the last dim with epsilon 1e-6. RMS: in x, weight; layer norm:
+     * in x, weight, bias. */
     MS_OP_NORM,
     /* in x, weight, gout; out gx, gweight [, gbias]. */
     MS_OP_NORM_GRAD,
-    /* Rotary positions on the last `rotary_width` entries of the last dim of in0 ([.., s, .., d]), halves rotated against each other
-     * (Hugging Face convention), angle = position / 10000^(2i/width). attribute inverse: the transpose (backward). */
+    /* Rotary positions on the last `rotary_width` entries of the last dim of in0 ([.., s,
+     * .., d]), halves rotated against each other (Hugging Face convention), angle =
+     * position / 10000^(2i/width). attribute inverse: the transpose (backward). */
     MS_OP_ROTARY,
-    /* in q[bsnd] k[bsgd] v[bsgw]; out o[bsnw], lse[bsn] (log-sum-exp, fp32 in practice) [, scores[bnst] when unfused].
-     * softmax(q k / sqrt(d)), causal by position, each kv head serves n/g consecutive query heads; `window_tokens` > 0 limits
-     * to keys with position > q position - window. */
+    /* in q[bsnd] k[bsgd] v[bsgw]; out o[bsnw], lse[bsn] (log-sum-exp, fp32 in practice)
+     * [, scores[bnst] when unfused]. softmax(q k / sqrt(d)), causal by position, each kv
+     * head serves n/g consecutive query heads; `window_tokens` > 0 limits to keys with
+     * position > q position - window. */
     MS_OP_ATTENTION,
     /* in q k v o lse go [scores]; out gq gk gv. */
     MS_OP_ATTENTION_GRAD,
-    /* MLA: in up[bsnu] (nope keys, then values, per head), rope[bso]; out k[bsnd] = (nope, rope repeated over heads), v[bsnw]. */
+    /* MLA: in up[bsnu] (nope keys, then values, per head), rope[bso]; out k[bsnd] =
+     * (nope, rope repeated over heads), v[bsnw]. */
     MS_OP_MLA_KEYS,
     /* in gk gv; out gup, grope (summed over local heads: partial when heads are sharded). */
     MS_OP_MLA_KEYS_GRAD,
@@ -118,34 +131,44 @@ typedef enum ms_op {
     MS_OP_ACTIVATION,
     /* in: the inputs of ACTIVATION, then gout; out: their gradients. */
     MS_OP_ACTIVATION_GRAD,
-    /* in table[vh] (rows by token) or [ph] (rows by position, attribute by_position); out x[bsh]. A sharded table gives partial sums. */
+    /* in table[vh] (rows by token) or [ph] (rows by position, attribute by_position); out
+     * x[bsh]. A sharded table gives partial sums. */
     MS_OP_EMBED,
     /* in gout; out gtable. */
     MS_OP_EMBED_GRAD,
-    /* Cross entropy in three parts, so that a sharded vocabulary needs three small reductions per token:
-     * in logits[bsv]; out max[bs] (partial max when the vocabulary is sharded). */
+    /* Cross entropy in three parts, so that a sharded vocabulary needs three small
+     * reductions per token: in logits[bsv]; out max[bs] (partial max when the vocabulary
+     * is sharded). */
     MS_OP_LOSS_MAX,
-    /* in logits, max; out sum[bs] of exp(logit - max), target[bs]: the target's logit (0 where another rank owns it). */
+    /* in logits, max; out sum[bs] of exp(logit - max), target[bs]: the target's logit (0
+     * where another rank owns it). */
     MS_OP_LOSS_SUM,
     /* in max, sum, target; out loss[bs] = max + log(sum) - target. */
     MS_OP_LOSS,
-    /* in logits, max, sum; out glogits = (softmax - onehot) / tokens of the global batch (program->size b * s). */
+    /* in logits, max, sum; out glogits = (softmax - onehot) / tokens of the global batch
+     * (program->size b * s). */
     MS_OP_LOSS_GRAD,
-    /* in logits[bse] [, bias[e]]; out weight[bsk], choice[bsk] (expert ids, as numbers). Attribute router. */
+    /* in logits[bse] [, bias[e]]; out weight[bsk], choice[bsk] (expert ids, as numbers).
+     * Attribute router. */
     MS_OP_ROUTE,
     /* in logits, weight, choice, gweight; out glogits. */
     MS_OP_ROUTE_GRAD,
-    /* in x[bsh], choice[bsk]; out rows[rh]: each token k times, ordered by expert (stable). Dense mesh. */
+    /* in x[bsh], choice[bsk]; out rows[rh]: each token k times, ordered by expert
+     * (stable). Dense mesh. */
     MS_OP_PERMUTE,
     /* in grows[rh], choice; out gx[bsh]: the k copies summed. */
     MS_OP_PERMUTE_GRAD,
-    /* in rows[r?], choice; out rows[r?] on the other mesh. Dispatch (dense to sparse): rows go to the ep rank that owns their
-     * expert (expert / (e / ep)), ordered by (expert, source ep rank, source row). Attribute inverse: combine, the way back. */
+    /* in rows[r?], choice; out rows[r?] on the other mesh. Dispatch (dense to sparse):
+     * rows go to the ep rank that owns their expert (expert / (e / ep)), ordered by
+     * (expert, source ep rank, source row). Attribute inverse: combine, the way back. */
     MS_OP_EXCHANGE,
-    /* Grouped product: rows of expert e use its matrix. `einsum` is "rh,ehi->ri" or "ri,eih->rh" or, for weights' gradients, "rh,ri->ehi".
-     * Backward rows use "ri,ehi->rh": the index sets swapped, as for einsum. Takes `choice` (dense) as last operand for the group sizes. */
+    /* Grouped product: rows of expert e use its matrix. `einsum` is "rh,ehi->ri" or
+     * "ri,eih->rh" or, for weights' gradients, "rh,ri->ehi". Backward rows use
+     * "ri,ehi->rh": the index sets swapped, as for einsum. Takes `choice` (dense) as last
+     * operand for the group sizes. */
     MS_OP_GROUPED,
-    /* in rows[rh], weight[bsk], choice; out y[bsh] = sum over k of weight * row. Linear in rows: partial rows give partial y. */
+    /* in rows[rh], weight[bsk], choice; out y[bsh] = sum over k of weight * row. Linear
+     * in rows: partial rows give partial y. */
     MS_OP_UNPERMUTE,
     /* in gy, rows, weight, choice; out grows, gweight. */
     MS_OP_UNPERMUTE_GRAD,
@@ -153,8 +176,10 @@ typedef enum ms_op {
     MS_OP_GATE,
     /* in x, gate, gout; out gx, ggate (summed over the last dim). */
     MS_OP_GATE_GRAD,
-    /* A Mamba-2 mixer between its projections, in chunks (Dao and Gu 2024, section 6): in projected[bsI], taps[XK] and bias[X] of the convolution, log of the decay[M], skip[M],
-     * bias of the step[M]; out y[bsD], gated, and y before the gate, which the fused kernel keeps for its backward. Never executed. */
+    /* A Mamba-2 mixer between its projections, in chunks (Dao and Gu 2024, section 6): in
+     * projected[bsI], taps[XK] and bias[X] of the convolution, log of the decay[M],
+     * skip[M], bias of the step[M]; out y[bsD], gated, and y before the gate, which the
+     * fused kernel keeps for its backward. Never executed. */
     MS_OP_SCAN,
     /* in the inputs of SCAN, its y before the gate, gy; out their gradients. */
     MS_OP_SCAN_GRAD,
@@ -166,11 +191,13 @@ typedef enum ms_op {
     MS_OP_CONCAT,
     /* in gout[bsH]; out gin0[bsh], gin1[bsh]. */
     MS_OP_CONCAT_GRAD,
-    /* Changes the placement of in0 on one mesh axis: attributes axis, from, to. Shard->Replicate all-gather, partial->Replicate
-     * all-reduce, partial->Shard reduce-scatter, Replicate->Shard a local slice, Shard->Shard all-to-all. */
+    /* Changes the placement of in0 on one mesh axis: attributes axis, from, to.
+     * Shard->Replicate all-gather, partial->Replicate all-reduce, partial->Shard
+     * reduce-scatter, Replicate->Shard a local slice, Shard->Shard all-to-all. */
     MS_OP_REDISTRIBUTE,
-    /* One step of AdamW without weight decay (Loshchilov and Hutter 2019): in weight, gradient (reduced), first and second moment; out the
-     * three after the step: m' = 0.9 m + 0.1 g, v' = 0.95 v + 0.05 g^2, w' = w - 0.001 m' / (sqrt(v') + 1e-8). */
+    /* One step of AdamW without weight decay (Loshchilov and Hutter 2019): in weight,
+     * gradient (reduced), first and second moment; out the three after the step: m' = 0.9
+     * m + 0.1 g, v' = 0.95 v + 0.05 g^2, w' = w - 0.001 m' / (sqrt(v') + 1e-8). */
     MS_OP_ADAM,
     MS_NUM_OPS
 } ms_op;
@@ -199,8 +226,9 @@ typedef struct ms_node {
     long window_tokens;
     bool inverse;     /* ROTARY, EXCHANGE */
     bool by_position; /* EMBED */
-    bool
-        ring; /* ATTENTION and its gradient: keys and values are split over cp and travel (costmodel/ring.h) */
+    /* ATTENTION and its gradient: keys and values are split over cp and travel
+     * (costmodel/ring.h) */
+    bool ring;
     unsigned char axis; /* REDISTRIBUTE: mesh axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;
@@ -219,20 +247,22 @@ typedef struct ms_program_key {
     bool loss_parallel;
     bool attention_fused;
     unsigned char cp_method; /* ms_cp_method */
-    bool
-        ring_repeats_heads; /* keys and values of a ring travel, and are merged, once for each query head (costmodel/ring.h) */
-    unsigned char
-        ring_gradient_bytes; /* of an element of their gradients on the way; 0: as they are stored */
-    bool
-        cp_unbalanced; /* contiguous chunks over cp: costs are those of the last rank, which has most pairs; not with ulysses */
+    /* keys and values of a ring travel, and are merged, once for each query head
+     * (costmodel/ring.h) */
+    bool ring_repeats_heads;
+    /* of an element of their gradients on the way; 0: as they are stored */
+    unsigned char ring_gradient_bytes;
+    /* contiguous chunks over cp: costs are those of the last rank, which has most pairs;
+     * not with ulysses */
+    bool cp_unbalanced;
     bool optimizer; /* with the optimizer pass; searches price it apart, by parameters */
     unsigned char mtp; /* modules of multi-token prediction; head only */
     bool regather;     /* gathered tensors are gathered again in backward */
-    bool
-        holds_gathers; /* with regather: and yet held from forward on, beside their shards */
+    /* with regather: and yet held from forward on, beside their shards */
+    bool holds_gathers;
     unsigned char recompute; /* ms_recompute */
-    ms_keep
-        keep; /* MS_RECOMPUTE_AUTO: nodes whose results are kept where backward asks for them */
+    /* MS_RECOMPUTE_AUTO: nodes whose results are kept where backward asks for them */
+    ms_keep keep;
     short tp, cp, ep, etp;
     int microbatch; /* sequences per dp rank */
 } ms_program_key;
@@ -247,34 +277,37 @@ typedef enum ms_program_part {
 typedef struct ms_program {
     const ms_model *model;
     ms_program_key key;
-    long mesh_size
-        [2]
-        [MS_MESH_AXES]; /* [mesh][axis]; sizes of dp and edp are those asked for when building, 1 for pricing */
+    /* [mesh][axis]; sizes of dp and edp are those asked for when building, 1 for pricing */
+    long mesh_size[2][MS_MESH_AXES];
     double size['z' - '0' + 1]; /* global size of each letter: size[letter - '0'] */
     double compute_bytes;       /* of an element in the compute type */
     int num_tensors, num_nodes;
     ms_tensor *tensors;
-    ms_node *
-        nodes; /* forward, then recompute and backward interleaved, in an order that can be executed */
+    /* forward, then recompute and backward interleaved, in an order that can be executed */
+    ms_node *nodes;
     int num_forward_nodes;
-    int input,
-        output; /* tensors; -1 for the embedding's input and the head's output is the loss */
+    /* tensors; -1 for the embedding's input and the head's output is the loss */
+    int input, output;
     int input_gradient, output_gradient; /* -1: none */
 } ms_program;
 
-/* Builds the program of one part for a key. `data_parallel` (dp) scales the batch letter: local shapes do not depend on it; pricing uses 1.
- * With experts, dp * cp * tp must be divisible by ep * etp. The key must be legal for the model (ms_plan_refusal). Lives in the arena. */
+/* Builds the program of one part for a key. `data_parallel` (dp) scales the batch letter:
+ * local shapes do not depend on it; pricing uses 1. With experts, dp * cp * tp must be
+ * divisible by ep * etp. The key must be legal for the model (ms_plan_refusal). Lives in
+ * the arena. */
 const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
                                   const ms_program_key *key, long sequence_length,
                                   long data_parallel, ms_dtype compute);
 
-/* Elements of the tensor on one rank: product of its dims over the sizes of the axes that shard them. */
+/* Elements of the tensor on one rank: product of its dims over the sizes of the axes that
+ * shard them. */
 double ms_tensor_local_elements(const ms_program *program, int tensor);
 double ms_tensor_local_bytes(const ms_program *program, int tensor);
 /* Size of dim `letter` of the tensor on one rank. */
 double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 
-/* The matrix product that an EINSUM or GROUPED node is on one rank: letters of both operands and the result are the batch. */
+/* The matrix product that an EINSUM or GROUPED node is on one rank: letters of both
+ * operands and the result are the batch. */
 ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node);
 
 /* The shape by which an ATTENTION or ATTENTION_GRAD node is priced. */
@@ -283,16 +316,19 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
 /* The shape by which a SCAN or SCAN_GRAD node is priced. */
 ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 
-/* FLOP that one rank executes for a node (multiply-add is 2): matrix products, attention and scans only; causal pairs exactly, s(s+1)/2 over cp. */
+/* FLOP that one rank executes for a node (multiply-add is 2): matrix products, attention
+ * and scans only; causal pairs exactly, s(s+1)/2 over cp. */
 double ms_node_flop(const ms_program *program, const ms_node *node);
 /* HBM traffic of a node that is no matrix product: operands read and results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
 /* Everything but products, attention, scans and what moves between ranks. */
 bool ms_op_is_pointwise(ms_op op);
-/* The same as rates of single operations count it: of tables only the rows in use, as of the gradient of an embedding. */
+/* The same as rates of single operations count it: of tables only the rows in use, as of
+ * the gradient of an embedding. */
 double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);
 
-/* The collective of a REDISTRIBUTE or EXCHANGE node: kind, mesh axis and size as ms_collective_s takes it. num_ranks 1 or a local slice: none, false. */
+/* The collective of a REDISTRIBUTE or EXCHANGE node: kind, mesh axis and size as
+ * ms_collective_s takes it. num_ranks 1 or a local slice: none, false. */
 typedef struct ms_node_comm {
     ms_collective collective;
     ms_mesh_kind mesh;

@@ -1,5 +1,6 @@
-/* The builder behind program.h: layer.c writes forward nodes through it, propagate.c places them,
- * backward.c derives gradients, recompute.c decides what is kept, optimizer.c updates the weights. Only these files include it. */
+/* The builder behind program.h: layer.c writes forward nodes through it, propagate.c
+ * places them, backward.c derives gradients, recompute.c decides what is kept,
+ * optimizer.c updates the weights. Only these files include it. */
 #ifndef MS_COSTMODEL_PROGRAM_PRIV_H
 #define MS_COSTMODEL_PROGRAM_PRIV_H
 
@@ -30,8 +31,8 @@ typedef struct ms_builder {
     const ms_model *model;
     ms_tensor tensors[MS_MAX_TENSORS];
     ms_node nodes[MS_MAX_NODES];
-    char strategy[MS_MAX_NODES]
-                 [MS_MESH_AXES]; /* of forward nodes: a letter, MS_WHOLE or MS_LINEAR */
+    /* of forward nodes: a letter, MS_WHOLE or MS_LINEAR */
+    char strategy[MS_MAX_NODES][MS_MESH_AXES];
     int num_tensors, num_nodes;
     unsigned char pass;
     int num_conversions;
@@ -49,7 +50,8 @@ int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role rol
                   double element_bytes);
 /* Appends the node; its outputs then know their producer. */
 int ms_push_node(ms_builder *b, const ms_node *node);
-/* Axes of size 1 carry no placement, except axis 0: what is split over it must be reduced over it, whatever its size. */
+/* Axes of size 1 carry no placement, except axis 0: what is split over it must be reduced
+ * over it, whatever its size. */
 bool ms_axis_active(const ms_program *program, int mesh, int axis);
 
 /* ---- propagation (propagate.c) ---- */
@@ -61,7 +63,8 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
 /* The placement of the residual stream on a dense axis. */
 ms_placement ms_stream_placement(const ms_builder *b, int axis);
 int ms_to_stream(ms_builder *b, int tensor);
-/* The letter by which an operand (input i) is split when its node is spread by `letter`; 0: it is whole. */
+/* The letter by which an operand (input i) is split when its node is spread by `letter`;
+ * 0: it is whole. */
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter);
 

@@ -1,6 +1,7 @@
-/* Placement propagation: which letter a node is spread by on each mesh axis, what its inputs must be for
- * that, and what its outputs then are. Weights stay where they are; activations are redistributed. The rules
- * are those of einsum.h. The letter is chosen here and not by einsum_strategy.h: programs are built inside a search, whatever the
+/* Placement propagation: which letter a node is spread by on each mesh axis, what its
+ * inputs must be for that, and what its outputs then are. Weights stay where they are;
+ * activations are redistributed. The rules are those of einsum.h. The letter is chosen
+ * here and not by einsum_strategy.h: programs are built inside a search, whatever the
  * number of data-parallel ranks, and before there is a cluster that could price anything. */
 #include "base/number.h"
 #include "costmodel/program_priv.h"
@@ -279,7 +280,8 @@ static void spread(ms_builder *b, ms_node *node, int axis, char letter)
     }
 }
 
-/* Rows change meshes: dispatch sends them to the ranks of their experts, combine brings them back. */
+/* Rows change meshes: dispatch sends them to the ranks of their experts, combine
+ * brings them back. */
 static void place_exchange(ms_builder *b, const ms_node *node)
 {
     const ms_tensor *rows = &b->tensors[node->in[0]];

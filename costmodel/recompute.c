@@ -1,13 +1,15 @@
-/* Which activations live from forward to backward, and the forward nodes that run again for those that do not.
- * A mode is a policy on tensors: backward asks for a tensor; if the policy does not keep it, its producer is
- * cloned before the first use, down to tensors that are kept. */
+/* Which activations live from forward to backward, and the forward nodes that run again
+ * for those that do not. A mode is a policy on tensors: backward asks for a tensor; if
+ * the policy does not keep it, its producer is cloned before the first use, down to
+ * tensors that are kept. */
 #include "costmodel/keep.h"
 #include "costmodel/program_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Inputs of linear layers; rows that ranks of etp share are gathered by the dispatcher, and their products keep what it gives (Megatron Core). */
+/* Inputs of linear layers; rows that ranks of etp share are gathered by the dispatcher,
+ * and their products keep what it gives (Megatron Core). */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node)
 {
     return program->key.regather && node->op == MS_OP_REDISTRIBUTE &&
@@ -33,7 +35,8 @@ static bool odd_product(const ms_builder *b, int node)
     return count % 2 == 1;
 }
 
-/* TorchTitan distributed/activation_checkpoint.py: attention, every second product, reduce-scatters, all-to-alls, top-k. */
+/* TorchTitan distributed/activation_checkpoint.py: attention, every second product,
+ * reduce-scatters, all-to-alls, top-k. */
 static bool per_op_keeps(const ms_builder *b, int producer)
 {
     const ms_node *node = &b->forward[producer];

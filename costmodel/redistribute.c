@@ -63,7 +63,8 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
 #define MAX_SPECS 4096
 /* Changes tried, or ranges compared in a proof: a few tenths of a second. */
 #define MAX_EFFORT 1e6
-/* Beyond this a direct search is plain at once: it would end so, and there may be thousands of them. */
+/* Beyond this a direct search is plain at once: it would end so, and there may be
+ * thousands of them. */
 #define MAX_DIRECT_AXES 4
 
 typedef struct reached {
@@ -87,8 +88,8 @@ typedef struct search {
     const ms_redistribute_task *task;
     reached *list;
     int num_reached, capacity;
-    int *
-        table; /* index + 1 into list, hashed by spec; twice as large as the list at least */
+    /* index + 1 into list, hashed by spec; twice as large as the list at least */
+    int *table;
     int table_size;
     entry *heap;
     int heap_length, heap_capacity;

@@ -1,9 +1,11 @@
 /* The changes that one collective can make.
  *
- * A dim that its axes divide, and whose split factors are an order of axes, is a mixed-radix number: axes leave at its minor end and
- * are appended there. Splits can also be undone in the order of the mesh, last first, which always gives back the list before, and
- * made there, with the factor that the target has. Where parts are uneven an axis may leave or join by order only if every rank finds
- * its new indices within its group (find_all). */
+ * A dim that its axes divide, and whose split factors are an order of axes, is a
+ * mixed-radix number: axes leave at its minor end and are appended there. Splits can also
+ * be undone in the order of the mesh, last first, which always gives back the list
+ * before, and made there, with the factor that the target has. Where parts are uneven an
+ * axis may leave or join by order only if every rank finds its new indices within its
+ * group (find_all). */
 #include "costmodel/redistribute_priv.h"
 
 #include <assert.h>
@@ -42,7 +44,8 @@ static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
 
 /* ---- who holds what ---- */
 
-/* Takes this much from what the search may still do; false when there is not enough, which ends the search. */
+/* Takes this much from what the search may still do; false when there is not enough,
+ * which ends the search. */
 static bool spend(const ms_move_space *space, double effort)
 {
     *space->effort_left -= effort;
@@ -112,8 +115,8 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank finds its indices of a dim within its group over `leaving`, axes that shard the dim in `from`. Coordinates along
- * the axes of the dim are tried one by one. */
+/* Whether every rank finds its indices of a dim within its group over `leaving`, axes
+ * that shard the dim in `from`. Coordinates along the axes of the dim are tried one by one. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
 {
@@ -162,8 +165,9 @@ static int leave_by_order(const ms_move_space *space, const ms_spec *from, int d
     return n;
 }
 
-/* Splits are undone one by one, the last first. Where a dim is not regular one may also leave alone, if that loses nothing: of uneven
- * parts by chance, and of 8 rows as 4 pieces over dp, then ep, dp can leave whether there is another axis between or not. */
+/* Splits are undone one by one, the last first. Where a dim is not regular one may also
+ * leave alone, if that loses nothing: of uneven parts by chance, and of 8 rows as 4
+ * pieces over dp, then ep, dp can leave whether there is another axis between or not. */
 static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int dim,
                          departure *out)
 {
@@ -224,7 +228,8 @@ static bool is_last(const ms_mesh *mesh, const ms_spec *spec, int axis, char let
     return axes_of(mesh, spec, letter) >> axis == 0;
 }
 
-/* The axis is appended to the order of a dim; false when that loses something, or there is no order. */
+/* The axis is appended to the order of a dim; false when that loses something, or there
+ * is no order. */
 static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axis,
                         int dim, ms_spec *out)
 {
@@ -282,8 +287,8 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
     return space->is_plain ? keep_targets(space, axis, n, out) : n;
 }
 
-/* Axes that are to shard something, and the dims that are left for them: one dim is filled after the other, since the order in which
- * axes join matters within a dim only. */
+/* Axes that are to shard something, and the dims that are left for them: one dim is
+ * filled after the other, since the order in which axes join matters within a dim only. */
 typedef struct arrival {
     ms_axis_set left, axes; /* `axes` all that move */
     int dim, end_dim;
@@ -336,7 +341,8 @@ static void visit_slices(walk *w)
             join_any(w, w->from, 1U << axis);
 }
 
-/* A partial value is made only where the source replicates and the target is partial: no reduction is taken back. */
+/* A partial value is made only where the source replicates and the target is partial: no
+ * reduction is taken back. */
 static void visit_divisions(walk *w)
 {
     const ms_redistribute_task *task = w->space->task;
@@ -407,8 +413,8 @@ static void visit_exchanges(walk *w)
 typedef struct permutation {
     const walk *w;
     ms_axis_set all;
-    long ranks
-        [MS_MAX_TENSOR_DIMS]; /* parts into which the axes still have to split each dim */
+    /* parts into which the axes still have to split each dim */
+    long ranks[MS_MAX_TENSOR_DIMS];
 } permutation;
 
 /* Parts that a dim is split into before an axis splits it. */
@@ -433,8 +439,8 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Shards the axes of `left` anew, every dim into as many parts as before: whole parts change places. Dims are filled one after the
- * other, from `dim` on. */
+/* Shards the axes of `left` anew, every dim into as many parts as before: whole parts
+ * change places. Dims are filled one after the other, from `dim` on. */
 static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
     const ms_move_space *space = p->w->space;

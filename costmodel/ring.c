@@ -62,7 +62,8 @@ static int forward_transfers(double bytes, int ranks, step_shares share,
     return num;
 }
 
-/* Gradients of a block follow one step behind it: steps 1 .. c-1 carry them beside compute, and after the last step they go home. */
+/* Gradients of a block follow one step behind it: steps 1 .. c-1 carry them beside
+ * compute, and after the last step they go home. */
 static int backward_transfers(double bytes, double gradient_bytes, int ranks,
                               step_shares share, ms_ring_transfer *transfers)
 {

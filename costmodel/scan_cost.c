@@ -12,14 +12,18 @@ typedef struct scan_passes {
     double scores;      /* of chunks, in fp32 */
 } scan_passes;
 
-/* Convolution 2 channels. States of chunks: values, writer, 1 wide. From chunk to chunk: 1 wide, 1 states. Scores: writer and reader, 1 scores. Scan: values, gates,
- * two results; reader, 1 states, 1 scores. */
+/* Convolution 2 channels. States of chunks: values, writer, 1 wide. From chunk to chunk:
+ * 1 wide, 1 states. Scores: writer and reader, 1 scores. Scan: values, gates, two
+ * results; reader, 1 states, 1 scores. */
 static const scan_passes forward_passes = {
     .channels = 2, .inner = 5, .groups = 4, .wide_states = 2, .states = 2, .scores = 2};
 
-/* The forward again but for the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1 scores. Gate: 5 inner. Gradients of states: 1 inner, 1 group, 1 wide; from chunk to
- * chunk 1 wide, 2 states. Of values: 3 inner, 1 group, 1 states, 1 scores. Of writer and reader: 2 inner, 4 groups (fp32), 2 states. Of scores: 2 inner, 1 scores; to writer
- * and reader 8 groups, 2 scores. Of decays: 3 inner, 1 group, 1 states, 1 scores. Convolution 3 channels. */
+/* The forward again but for the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1
+ * scores. Gate: 5 inner. Gradients of states: 1 inner, 1 group, 1 wide; from chunk to
+ * chunk 1 wide, 2 states. Of values: 3 inner, 1 group, 1 states, 1 scores. Of writer and
+ * reader: 2 inner, 4 groups (fp32), 2 states. Of scores: 2 inner, 1 scores; to writer and
+ * reader 8 groups, 2 scores. Of decays: 3 inner, 1 group, 1 states, 1 scores. Convolution
+ * 3 channels. */
 static const scan_passes backward_passes = {
     .channels = 5, .inner = 17, .groups = 18, .wide_states = 4, .states = 7, .scores = 6};
 
@@ -69,7 +73,8 @@ double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape)
                   ms_scan_flop(shape) / plain.gemm_flop_per_s);
 }
 
-/* Forward: convolution, sums of decays, states, their passing, scores, scan. Backward: five of them again, and eleven for gradients. */
+/* Forward: convolution, sums of decays, states, their passing, scores, scan. Backward:
+ * five of them again, and eleven for gradients. */
 int ms_scan_kernels(bool backward)
 {
     return backward ? 16 : 6;

@@ -1,4 +1,5 @@
-/* The families of schedules in one table, where their stages live, and how the lists of a family become a schedule. */
+/* The families of schedules in one table, where their stages live, and how the lists of a
+ * family become a schedule. */
 #include "costmodel/schedule_priv.h"
 
 #include <assert.h>
@@ -24,11 +25,6 @@ static const ms_schedule_family *const families[MS_NUM_SCHEDULES] = {
     [MS_COMBINED_1F1B] = &ms_family_combined_1f1b,
     [MS_CUSTOM] = &ms_family_custom,
 };
-
-const ms_schedule_family *ms_schedule_family_of(ms_schedule_kind kind)
-{
-    return families[kind];
-}
 
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind)
 {

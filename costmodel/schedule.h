@@ -1,8 +1,11 @@
-/* Pipeline schedules as data: one list of actions per rank. Replay, event engine and runner read the same lists.
+/* Pipeline schedules as data: one list of actions per rank. Replay, event engine and
+ * runner read the same lists.
  *
- * Stages are numbered through the model: 0 .. S-1. A schedule places each on one rank: in a loop (s mod p), in a V (s and 2p-1-s on
- * one rank), or both ways (DualPipe: every stage twice, once for micro-batches that enter at rank 0 and once for those that enter at rank
- * p-1). Placed twice, stages p .. 2p-1 are the second copy: stage p+k is stage k of the model, on rank p-1-k. */
+ * Stages are numbered through the model: 0 .. S-1. A schedule places each on one rank: in
+ * a loop (s mod p), in a V (s and 2p-1-s on one rank), or both ways (DualPipe: every
+ * stage twice, once for micro-batches that enter at rank 0 and once for those that enter
+ * at rank p-1). Placed twice, stages p .. 2p-1 are the second copy: stage p+k is stage k
+ * of the model, on rank p-1-k. */
 #ifndef MS_COSTMODEL_SCHEDULE_H
 #define MS_COSTMODEL_SCHEDULE_H
 
@@ -31,7 +34,8 @@ typedef enum ms_stage_placement {
     MS_PLACE_BOTH_WAYS
 } ms_stage_placement;
 
-/* Durations of a stage, in any unit. A construction that is built for them takes all 0 as 1, 1, 1, 0. */
+/* Durations of a stage, in any unit. A construction that is built for them takes all 0 as
+ * 1, 1, 1, 0. */
 typedef struct ms_schedule_times {
     double forward, backward_input, backward_weight, send;
 } ms_schedule_times;
@@ -54,16 +58,22 @@ typedef struct ms_schedule_shape {
     ms_schedule_kind kind;
     int num_ranks;        /* p */
     int num_microbatches; /* m; both directions together with DualPipe */
-    int virtual_stages; /* v: stages of the model per rank; 2 in a V, 1 unless the family has chunks */
-    int group; /* g, families with chunks in a loop; 0: PyTorch's default: rounds = max(1, m div p), g = m div rounds */
+    /* v: stages of the model per rank; 2 in a V, 1 unless the family has chunks */
+    int virtual_stages;
+    /* g, families with chunks in a loop; 0: PyTorch's default: rounds = max(1, m div p),
+     * g = m div rounds */
+    int group;
     double memory_limit; /* MS_ZB_AUTO: times 1F1B's peak on rank 0; 0: 2 */
-    double
-        weight_share; /* MS_ZB_AUTO: of a micro-batch's activations, what its weight gradients still need after I; 0: all */
-    double
-        head_share; /* MS_ZB_AUTO: what those of the head need on the last rank beside that, as a share of a rank's micro-batch: gradients of logits */
+    /* MS_ZB_AUTO: of a micro-batch's activations, what its weight gradients still need
+     * after I; 0: all */
+    double weight_share;
+    /* MS_ZB_AUTO: what those of the head need on the last rank beside that, as a share of
+     * a rank's micro-batch: gradients of logits */
+    double head_share;
     ms_schedule_times times; /* MS_ZB_AUTO: what its order is built for */
-    bool
-        early_release; /* the halves of a pair wait, and hand on what they made, each for itself; otherwise the pair does as a whole */
+    /* the halves of a pair wait, and hand on what they made, each for itself; otherwise
+     * the pair does as a whole */
+    bool early_release;
     const ms_schedule_table *table; /* MS_CUSTOM */
 } ms_schedule_shape;
 
@@ -76,7 +86,8 @@ int ms_schedule_chunks(const ms_schedule_shape *shape);
 int ms_schedule_model_stages(const ms_schedule_shape *shape);
 /* Placed stages: p x chunks; as many as the model's unless placed twice. */
 int ms_schedule_stages(const ms_schedule_shape *shape);
-/* Stage of a rank's chunk; chunks count in the order in which a micro-batch meets them (both ways: 0 is the copy that is entered at rank 0). */
+/* Stage of a rank's chunk; chunks count in the order in which a micro-batch meets them
+ * (both ways: 0 is the copy that is entered at rank 0). */
 int ms_schedule_stage(const ms_schedule_shape *shape, int rank, int chunk);
 int ms_schedule_rank(const ms_schedule_shape *shape, int stage);
 int ms_schedule_chunk(const ms_schedule_shape *shape, int stage);
@@ -86,8 +97,8 @@ int ms_schedule_model_stage(const ms_schedule_shape *shape, int stage);
 /* What a family of schedules can do. */
 typedef struct ms_schedule_traits {
     ms_stage_placement placement;
-    int least_virtual,
-        most_virtual;     /* chunks that it may be asked for; most 0: any number */
+    /* chunks that it may be asked for; most 0: any number */
+    int least_virtual, most_virtual;
     bool splits_backward; /* I and W are actions of their own */
     bool overlaps;        /* has MS_OVERLAP */
     bool groups;          /* takes a micro-batch group */
@@ -96,13 +107,14 @@ typedef struct ms_schedule_traits {
 } ms_schedule_traits;
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind);
 
-/* Virtual stages when none are asked for: 2 where there may be several and there is a pipeline, since one would be another schedule. */
+/* Virtual stages when none are asked for: 2 where there may be several and there is a
+ * pipeline, since one would be another schedule. */
 int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks);
 
 /* ---- steps: what replay walks ---- */
 
-/* Steps are counted from 1; step 0 is no action and ends at time 0. An overlapping pair is two steps, its forward half and the rest, so that
- * the forward's output may leave early. */
+/* Steps are counted from 1; step 0 is no action and ends at time 0. An overlapping pair
+ * is two steps, its forward half and the rest, so that the forward's output may leave early. */
 typedef struct ms_step {
     int before; /* step before it on its rank; 0: the first */
     int cross;  /* step that sends to it; 0: nothing is received */
@@ -132,8 +144,9 @@ typedef struct ms_step_cost {
 /* How the lists begin and end, by rank and chunk. */
 typedef struct ms_schedule_edges {
     int *warmup; /* (num_ranks, num_chunks): forwards before the first backward begins */
-    int *
-        cooldown; /* (num_ranks, num_chunks): Ws after the last action that computes a gradient for another stage */
+    /* (num_ranks, num_chunks): Ws after the last action that computes a gradient for
+     * another stage */
+    int *cooldown;
     short *first_backward; /* (num_ranks): stage of that backward */
     short *last_gradient;  /* (num_ranks): stage of that action */
 } ms_schedule_edges;
@@ -144,10 +157,13 @@ typedef struct ms_schedule {
     int num_chunks;           /* per rank */
     const int *first_action;  /* (num_ranks + 1) */
     const ms_action *actions; /* rank by rank, in the order of execution */
-    /* What a rank holds while it walks its list: one row for every instant that can be its peak, the backward of chunk live_chunk[i] being at
-     * work (live_kind[i]: MS_BACKWARD also for pairs, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). Of each chunk first the number of
-     * forwards whose backward (I) has not run, this one included, then of those whose I has run and W has not (2 num_chunks entries). Rows that
-     * another of the same chunk and kind exceeds everywhere are left out. Rank r's rows are first_live[r] .. first_live[r+1]-1. */
+    /* What a rank holds while it walks its list: one row for every instant that can be
+     * its peak, the backward of chunk live_chunk[i] being at work (live_kind[i]:
+     * MS_BACKWARD also for pairs, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). Of each chunk
+     * first the number of forwards whose backward (I) has not run, this one included,
+     * then of those whose I has run and W has not (2 num_chunks entries). Rows that
+     * another of the same chunk and kind exceeds everywhere are left out. Rank r's rows
+     * are first_live[r] .. first_live[r+1]-1. */
     const int *first_live; /* (num_ranks + 1) */
     const int *live;       /* (num_live, 2 num_chunks) */
     const short *live_chunk;
@@ -156,22 +172,25 @@ typedef struct ms_schedule {
     /* All steps in one order in which each comes after those that it waits for. */
     int num_steps;
     const ms_step *steps; /* (1 + num_steps); steps[0] is no action */
-    const int *
-        step_action; /* (1 + num_steps): index into actions; the halves of a pair have the same */
+    /* (1 + num_steps): index into actions; the halves of a pair have the same */
+    const int *step_action;
     int num_step_costs;
     const ms_step_cost *step_costs;
     const int *last_step; /* (num_ranks): step of each rank's last action */
-    const int
-        *last_backward_step; /* (num_stages): after which its gradients are complete */
+    /* (num_stages): after which its gradients are complete */
+    const int *last_backward_step;
 } ms_schedule;
 
-/* False when the schedule does not allow the shape (p < 1, m < 1, g that deadlocks, ...); `why` (may be NULL) gets a
- * sentence. Integers only. */
+/* False when the schedule does not allow the shape (p < 1, m < 1, g that deadlocks, ...);
+ * `why` (may be NULL) gets a sentence. Integers only. */
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why);
-/* Whether a shape is refused only since groups of micro-batches would wait for each other: of an order in which rank r runs w(0) - d r forwards
- * before its first backward, two groups that follow each other do when they have fewer than d (p - 1) micro-batches together (one more when
- * forward and backward are one action); with v = 2 and a last one of one micro-batch it takes three. Found by running every shape with
- * p <= 9, v <= 4, m <= 24 and every group; Megatron-LM schedules.py asks for the narrower g >= p, and m mod g = 0 or >= p. */
+/* Whether a shape is refused only since groups of micro-batches would wait for each
+ * other: of an order in which rank r runs w(0) - d r forwards before its first backward,
+ * two groups that follow each other do when they have fewer than d (p - 1) micro-batches
+ * together (one more when forward and backward are one action); with v = 2 and a last one
+ * of one micro-batch it takes three. Found by running every shape with p <= 9, v <= 4, m
+ * <= 24 and every group; Megatron-LM schedules.py asks for the narrower g >= p, and m mod
+ * g = 0 or >= p. */
 bool ms_schedule_group_deadlocks(const ms_schedule_shape *shape);
 /* The effective group size of a shape whose family has groups. */
 int ms_schedule_group(const ms_schedule_shape *shape);
@@ -182,8 +201,9 @@ ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape 
                            ms_loc loc, const ms_schedule **out);
 /* Chunks in flight at the most, from forward to weight gradient, over a rank's list. */
 int ms_schedule_in_flight(const ms_schedule *schedule, int rank);
-/* Every stage runs each of its micro-batches forward once and then backward once (whole, or I and then W), on its own rank, and the lists do
- * not deadlock. MS_EINPUT tells the first action that breaks this, or the cycle of actions that wait for each other. */
+/* Every stage runs each of its micro-batches forward once and then backward once (whole,
+ * or I and then W), on its own rank, and the lists do not deadlock. MS_EINPUT tells the
+ * first action that breaks this, or the cycle of actions that wait for each other. */
 ms_status ms_schedule_check(ms_ctx *cx, const ms_schedule *schedule, ms_loc loc);
 
 /* The placed stage of a rank whose gradients are complete last. */

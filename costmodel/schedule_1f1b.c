@@ -1,5 +1,6 @@
-/* 1F1B (PipeDream-flush, Narayanan et al. 2021): w = min(m, p-1-r) forwards, then pairs of a forward and a backward, then the remaining
- * backwards. PyTorch starts the steady state with the backward, after one more forward, which is the same sequence. */
+/* 1F1B (PipeDream-flush, Narayanan et al. 2021): w = min(m, p-1-r) forwards, then pairs
+ * of a forward and a backward, then the remaining backwards. PyTorch starts the steady
+ * state with the backward, after one more forward, which is the same sequence. */
 #include "costmodel/schedule_priv.h"
 
 static void fill_rank(int num_microbatches, int rank, int warmup, ms_action_list *list)

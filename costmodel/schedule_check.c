@@ -1,4 +1,5 @@
-/* Whether lists of actions are a schedule: each action once, in order, on its rank, and no deadlock. */
+/* Whether lists of actions are a schedule: each action once, in order, on its rank, and
+ * no deadlock. */
 #include "costmodel/schedule_priv.h"
 
 /* How far a micro-batch is on a stage. */
@@ -108,7 +109,8 @@ static ms_status check_complete(const checker *c)
 
 /* ---- deadlock ---- */
 
-/* The stage whose result the action waits for, -1: none of another rank. `of_gradient`: of a pair, its backward's. */
+/* The stage whose result the action waits for, -1: none of another rank. `of_gradient`:
+ * of a pair, its backward's. */
 static int awaited_stage(const checker *c, const ms_action *a, bool of_gradient)
 {
     const ms_schedule_shape *shape = &c->schedule->shape;

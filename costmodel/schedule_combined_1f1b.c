@@ -1,5 +1,5 @@
-/* Combined forward-backward: interleaved 1F1B with one more forward in its warm-up, so that the forward and
- * the backward of a slot do not wait for each other and run side by side. */
+/* Combined forward-backward: interleaved 1F1B with one more forward in its warm-up, so
+ * that the forward and the backward of a slot do not wait for each other and run side by side. */
 #include "costmodel/schedule_priv.h"
 
 static const char *objection(const ms_schedule_shape *shape)

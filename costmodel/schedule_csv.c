@@ -1,5 +1,6 @@
-/* Cells become actions row by row; then stages get their ranks, and counts are compared before anything of the size stages times micro-batches
- * is allocated, so that one large number in a small file costs nothing. */
+/* Cells become actions row by row; then stages get their ranks, and counts are compared
+ * before anything of the size stages times micro-batches is allocated, so that one large
+ * number in a small file costs nothing. */
 #include "costmodel/schedule_csv.h"
 
 #include "base/csv.h"

@@ -1,6 +1,7 @@
-/* DualPipe and DualPipeV: eight steps in which a forward of one chunk overlaps with a backward of the other. Source:
- * DeepSeek-AI 2024, "DeepSeek-V3 Technical Report" (arXiv 2412.19437), section 3.2.1; the steps as deepseek-ai/DualPipe,
- * dualpipe.py and dualpipev.py, take them. */
+/* DualPipe and DualPipeV: eight steps in which a forward of one chunk overlaps with a
+ * backward of the other. Source: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report" (arXiv
+ * 2412.19437), section 3.2.1; the steps as deepseek-ai/DualPipe, dualpipe.py and
+ * dualpipev.py, take them. */
 #include "costmodel/schedule_priv.h"
 
 typedef struct rank_filler {
@@ -12,7 +13,8 @@ typedef struct rank_filler {
     int num_waiting, num_weights;
 } rank_filler;
 
-/* A rank's part in the eight steps: DualPipe folds 2 H ranks in the middle, DualPipeV has H = p ranks as they are. */
+/* A rank's part in the eight steps: DualPipe folds 2 H ranks in the middle, DualPipeV has
+ * H = p ranks as they are. */
 typedef struct rank_place {
     int from_end;       /* ranks between this one and the end where chunk 0 is entered */
     int to_fold;        /* ranks between this one and the fold */
@@ -66,7 +68,8 @@ static void fill_warmup(rank_filler *f, const rank_place *place)
     }
 }
 
-/* Step 4. Next to the fold the first forward does not wait for the backward that it could overlap with. */
+/* Step 4. Next to the fold the first forward does not wait for the backward that it could
+ * overlap with. */
 static void fill_overlapped(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < place->num_overlapped; k++) {
@@ -80,7 +83,8 @@ static void fill_overlapped(rank_filler *f, const rank_place *place)
     }
 }
 
-/* Steps 5 to 8. From the middle of step 6 on, weight gradients are put off to fill what would be idle. */
+/* Steps 5 to 8. From the middle of step 6 on, weight gradients are put off to fill what
+ * would be idle. */
 static void fill_cooldown(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < place->to_fold; k++) {

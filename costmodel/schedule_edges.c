@@ -1,4 +1,5 @@
-/* What a rank does before its first backward, and after the last gradient that it sends: the two ends that bounds of a step know by heart. */
+/* What a rank does before its first backward, and after the last gradient that it sends:
+ * the two ends that bounds of a step know by heart. */
 #include "costmodel/schedule_priv.h"
 
 static bool is_backward(const ms_action *a)

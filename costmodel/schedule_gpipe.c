@@ -1,4 +1,5 @@
-/* GPipe, all forwards and then all backwards (Huang et al. 2019); backwards ascend, as in PyTorch. */
+/* GPipe, all forwards and then all backwards (Huang et al. 2019); backwards ascend, as
+ * in PyTorch. */
 #include "costmodel/schedule_priv.h"
 
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)

@@ -1,4 +1,5 @@
-/* Interleaved 1F1B (Narayanan et al. 2021) with groups of any number of micro-batches (Llama 3, arXiv 2407.21783, section 3.3.2). */
+/* Interleaved 1F1B (Narayanan et al. 2021) with groups of any number of micro-batches
+ * (Llama 3, arXiv 2407.21783, section 3.3.2). */
 #include "costmodel/schedule_priv.h"
 
 static int least(int a, int b)
@@ -13,7 +14,8 @@ static const char *objection(const ms_schedule_shape *shape)
     return ms_loop_objection(shape);
 }
 
-/* Groups of g micro-batches, chunk by chunk inside a group. Backwards take the chunks from the last one. */
+/* Groups of g micro-batches, chunk by chunk inside a group. Backwards take the chunks
+ * from the last one. */
 ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,
                                 int rank, int k)
 {

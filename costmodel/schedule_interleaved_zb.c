@@ -1,5 +1,5 @@
-/* Interleaved zero-bubble: the forwards and backwards of interleaved 1F1B after a shorter warm-up, the
- * gradients of weights r slots behind those of inputs on rank r. */
+/* Interleaved zero-bubble: the forwards and backwards of interleaved 1F1B after a shorter
+ * warm-up, the gradients of weights r slots behind those of inputs on rank r. */
 #include "costmodel/schedule_priv.h"
 
 static void add_weight(const ms_schedule_shape *shape, int rank, int k,

@@ -1,5 +1,6 @@
-/* How many micro-batches each chunk of a rank holds between forward and backward, and between I and W. Of the instants at which a backward of
- * one chunk and kind begins, those whose counts another exceeds in every chunk are left out. */
+/* How many micro-batches each chunk of a rank holds between forward and backward, and
+ * between I and W. Of the instants at which a backward of one chunk and kind begins,
+ * those whose counts another exceeds in every chunk are left out. */
 #include "costmodel/schedule_priv.h"
 
 #include <assert.h>

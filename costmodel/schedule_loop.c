@@ -1,5 +1,5 @@
-/* What families whose stages lie in a loop have in common: which groups of micro-batches deadlock, and the
- * orders of 1F1B with a split backward. */
+/* What families whose stages lie in a loop have in common: which groups of micro-batches
+ * deadlock, and the orders of 1F1B with a split backward. */
 #include "costmodel/schedule_priv.h"
 
 const char *ms_no_objection(const ms_schedule_shape *shape)
@@ -16,8 +16,9 @@ static const char ragged_group[] =
     "micro-batches as there are pipeline ranks that divides their number, or a larger "
     "one, does not";
 
-/* How many micro-batches two groups that follow each other must have together: d (p - 1) when rank r runs w(0) - d r forwards before its
- * first backward, and one more when the forward and the backward of a slot are one action. */
+/* How many micro-batches two groups that follow each other must have together: d (p - 1)
+ * when rank r runs w(0) - d r forwards before its first backward, and one more when the
+ * forward and the backward of a slot are one action. */
 static long least_sum(const ms_schedule_shape *shape)
 {
     long hops = shape->num_ranks - 1;

@@ -1,5 +1,5 @@
-/* Looped breadth-first: every micro-batch through one chunk before any through the next; the backwards
- * the other way round, the last micro-batch first. */
+/* Looped breadth-first: every micro-batch through one chunk before any through the next;
+ * the backwards the other way round, the last micro-batch first. */
 #include "costmodel/schedule_priv.h"
 
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
@@ -20,8 +20,9 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
         fill_rank(shape, rank, &lists[rank]);
 }
 
-/* Source of the order: PyTorch torch/distributed/pipelining/schedules.py, ScheduleLoopedBFS; the idea is
- * Lamy-Poirier, "Breadth-First Pipeline Parallelism" (arXiv 2211.05953). */
+/* Source of the order: PyTorch torch/distributed/pipelining/schedules.py,
+ * ScheduleLoopedBFS; the idea is Lamy-Poirier, "Breadth-First Pipeline Parallelism"
+ * (arXiv 2211.05953). */
 const ms_schedule_family ms_family_looped_bfs = {
     .traits = {.placement = MS_PLACE_LOOP, .least_virtual = 1},
     .objection = ms_loop_objection,

@@ -20,7 +20,8 @@ void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
 
 typedef struct ms_schedule_family {
     ms_schedule_traits traits;
-    /* NULL when the family allows the shape, whose p, m and v are at least 1 and within its traits; otherwise a sentence. */
+    /* NULL when the family allows the shape, whose p, m and v are at least 1 and within
+     * its traits; otherwise a sentence. */
     const char *(*objection)(const ms_schedule_shape *shape);
     /* Fills the lists (num_ranks) of all ranks. */
     void (*fill)(const ms_schedule_shape *shape, ms_arena *scratch,
@@ -31,7 +32,6 @@ extern const ms_schedule_family ms_family_gpipe, ms_family_1f1b, ms_family_inter
     ms_family_looped_bfs, ms_family_interleaved_zb, ms_family_zb_h1, ms_family_zb_h2,
     ms_family_zb_auto, ms_family_zb_v, ms_family_v_half, ms_family_v_min,
     ms_family_dualpipe, ms_family_dualpipev, ms_family_combined_1f1b, ms_family_custom;
-const ms_schedule_family *ms_schedule_family_of(ms_schedule_kind kind);
 
 /* Where the stages of a table live. */
 int ms_schedule_table_chunk(const ms_schedule_table *table, int stage);
@@ -41,17 +41,20 @@ int ms_schedule_table_stage(const ms_schedule_table *table, int rank, int chunk)
 void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
 /* Fills edges. Every rank has a backward. */
 void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
-/* Fills the steps. False when the lists deadlock; `stuck` (may be NULL) then gets each rank's first action that cannot run (num_ranks indices
- * into actions, -1: the rank is done). */
+/* Fills the steps. False when the lists deadlock; `stuck` (may be NULL) then gets each
+ * rank's first action that cannot run (num_ranks indices into actions, -1: the rank is done). */
 bool ms_schedule_find_steps(ms_arena *arena, ms_schedule *schedule, int *stuck);
 
 /* For families that allow every p and m. */
 const char *ms_no_objection(const ms_schedule_shape *shape);
-/* What is wrong with the virtual stages or the group of micro-batches of a loop with chunks; NULL: nothing. */
+/* What is wrong with the virtual stages or the group of micro-batches of a loop with
+ * chunks; NULL: nothing. */
 const char *ms_loop_objection(const ms_schedule_shape *shape);
-/* 1F1B with the backward in two: warm-up of depth (p - 1 - r) forwards, W depth r micro-batches behind I. */
+/* 1F1B with the backward in two: warm-up of depth (p - 1 - r) forwards, W depth r
+ * micro-batches behind I. */
 void ms_fill_split_1f1b(const ms_schedule_shape *shape, int depth, ms_action_list *lists);
-/* The order of interleaved 1F1B: the k-th forward (or backward) of a rank. Source: Megatron-LM schedules.py, get_schedule_table. */
+/* The order of interleaved 1F1B: the k-th forward (or backward) of a rank. Source:
+ * Megatron-LM schedules.py, get_schedule_table. */
 ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,
                                 int rank, int k);
 

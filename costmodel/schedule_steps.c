@@ -1,4 +1,5 @@
-/* One order for the actions of all ranks, in which each comes after those that it waits for: what replay walks. */
+/* One order for the actions of all ranks, in which each comes after those that it waits
+ * for: what replay walks. */
 #include "costmodel/schedule_priv.h"
 
 #include <string.h>
@@ -26,7 +27,8 @@ static int *slot(const sweep *s, int *table, int stage, int microbatch)
     return &table[(long)stage * s->num_microbatches + microbatch];
 }
 
-/* What an action receives: the step after which it exists, 0 when nothing is received from another rank; -1: it does not exist yet. */
+/* What an action receives: the step after which it exists, 0 when nothing is received
+ * from another rank; -1: it does not exist yet. */
 static int received(const sweep *s, int *table, int stage, int from, int microbatch)
 {
     int step = *slot(s, table, from, microbatch);
@@ -67,7 +69,8 @@ static bool starts_stage(sweep *s, int stage)
     return starts;
 }
 
-/* With early release the halves are of their own: each waits for what it receives, and hands on when it is done. */
+/* With early release the halves are of their own: each waits for what it receives, and
+ * hands on when it is done. */
 static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
     bool early = s->schedule->shape.early_release;
@@ -124,8 +127,9 @@ static bool try_action(sweep *s, int rank, int done_before)
     return true;
 }
 
-/* Rounds in which every rank takes at most one action whose senders were done in an earlier round, so
- * that neighbours in the order do not wait for each other. False when no rank can go on. */
+/* Rounds in which every rank takes at most one action whose senders were done in an
+ * earlier round, so that neighbours in the order do not wait for each other. False when
+ * no rank can go on. */
 static bool sweep_all(sweep *s)
 {
     const ms_schedule *schedule = s->schedule;

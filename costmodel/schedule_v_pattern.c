@@ -1,8 +1,10 @@
-/* V-Half and V-Min: stages r and 2p-1-r on rank r, with a half and about a third of 1F1B's activations. Every micro-batch repeats
- * one pattern, 6 slots of one action after the one before it; then actions move into idle slots at the start and at
- * the end as far as the peak of memory allows. Source: Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"
- * (arXiv 2405.15362), sections 3 and 4; sail-sg/zero-bubble-pipeline-parallelism, scheduler/zbv_greedy.py. All actions
- * are taken as equally long: the order does not depend on times. */
+/* V-Half and V-Min: stages r and 2p-1-r on rank r, with a half and about a third of
+ * 1F1B's activations. Every micro-batch repeats one pattern, 6 slots of one action after
+ * the one before it; then actions move into idle slots at the start and at the end as far
+ * as the peak of memory allows. Source: Qi et al. 2024, "Pipeline Parallelism with
+ * Controllable Memory" (arXiv 2405.15362), sections 3 and 4;
+ * sail-sg/zero-bubble-pipeline-parallelism, scheduler/zbv_greedy.py. All actions are
+ * taken as equally long: the order does not depend on times. */
 #include "costmodel/schedule_priv.h"
 
 #include <assert.h>
@@ -23,13 +25,13 @@ typedef enum part {
 } part;
 
 typedef struct rank_slots {
-    int of
-        [NUM_PARTS]; /* micro-batch 0's slot of each part; micro-batch k's is PERIOD k later */
+    /* micro-batch 0's slot of each part; micro-batch k's is PERIOD k later */
+    int of[NUM_PARTS];
     int next[NUM_PARTS];  /* micro-batch that the part runs next */
     int kept;             /* chunks in memory now */
     unsigned char *parts; /* (num_slots); NO_PART: idle */
-    int *
-        held; /* (num_slots): chunks in memory during the slot, of what is placed ahead */
+    /* (num_slots): chunks in memory during the slot, of what is placed ahead */
+    int *held;
     int last_ahead; /* slot of its last forward or input placed ahead; -1 */
 } rank_slots;
 
@@ -39,8 +41,8 @@ typedef struct builder {
     int num_slots; /* most slots; a list that needs more is given up */
     bool reorders;
     rank_slots *ranks;
-    int *end[INPUT_0 +
-             1]; /* (num_ranks, num_microbatches): slot after the part; 0: not placed */
+    /* (num_ranks, num_microbatches): slot after the part; 0: not placed */
+    int *end[INPUT_0 + 1];
 } builder;
 
 /* ---- the pattern ---- */
@@ -56,8 +58,9 @@ static int next_slot(int from, int rest)
     return from + modulo(rest - from);
 }
 
-/* Relative to a rank's first forward the inputs of chunk 1 are in slot 2, their weights in 3, the weights of chunk 0 in 5; the others
- * come two slots a rank down and one a rank up, which leaves them 1 and 4. Source: arXiv 2405.15362, V-Half. */
+/* Relative to a rank's first forward the inputs of chunk 1 are in slot 2, their weights
+ * in 3, the weights of chunk 0 in 5; the others come two slots a rank down and one a rank
+ * up, which leaves them 1 and 4. Source: arXiv 2405.15362, V-Half. */
 static void half_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -70,7 +73,8 @@ static void half_pattern(int num_ranks, int rank, int *of)
     of[WEIGHT_0] = next_slot(of[INPUT_0] + 1, of[FORWARD_0] + 5);
 }
 
-/* Everything moves on by one slot a rank; weights take the first slots that are left. Source: arXiv 2405.15362, V-Min. */
+/* Everything moves on by one slot a rank; weights take the first slots that are left.
+ * Source: arXiv 2405.15362, V-Min. */
 static void least_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -157,7 +161,8 @@ static void place(builder *b, int rank, part what, int slot)
         b->end[what][(long)rank * b->num_microbatches + microbatch] = slot + 1;
 }
 
-/* ---- the start: what the pattern runs before rank 0's first input of chunk 0 is placed as early as it can be ---- */
+/* ---- the start: what the pattern runs before rank 0's first input of chunk 0 is placed
+ * as early as it can be ---- */
 
 static void place_ahead(builder *b, int rank, part what, int num_ahead)
 {
@@ -196,8 +201,8 @@ static void place_start(builder *b, int num_ahead)
 
 /* ---- slot by slot ---- */
 
-/* Of the parts from `from` to `to` that wait, the first one of the pattern that can run in this slot (or that comes next, ready or
- * not). */
+/* Of the parts from `from` to `to` that wait, the first one of the pattern that can run
+ * in this slot (or that comes next, ready or not). */
 static part first_part(const builder *b, int rank, part from, part to, int ready_at)
 {
     const rank_slots *slots = &b->ranks[rank];
@@ -214,7 +219,8 @@ static bool fits(const builder *b, int rank, part what)
     return !is_forward(what) || b->ranks[rank].kept < b->capacity;
 }
 
-/* The last rounds: forwards and inputs first, weights when nothing else can run or a forward needs memory. */
+/* The last rounds: forwards and inputs first, weights when nothing else can run or a
+ * forward needs memory. */
 static part choose_at_end(const builder *b, int rank, int slot)
 {
     part found = first_part(b, rank, FORWARD_0, INPUT_0, slot);
@@ -364,7 +370,8 @@ static void emit(const ms_schedule_shape *shape, const builder *b, ms_action_lis
     }
 }
 
-/* The pattern as it is always runs; moving actions rarely makes it longer (V-Min with 7 ranks and 5 micro-batches). */
+/* The pattern as it is always runs; moving actions rarely makes it longer (V-Min with 7
+ * ranks and 5 micro-batches). */
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
 {
     builder plain = open_builder(shape, scratch, false);

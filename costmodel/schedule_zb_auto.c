@@ -1,10 +1,12 @@
-/* ZB-auto: backwards for inputs and for weights are placed one at a time under a limit of memory, for given durations. Source:
- * Qi et al. 2023, "Zero Bubble Pipeline Parallelism" (arXiv 2401.10241), section 3.1; the greedy construction with
- * three switches is that of sail-sg/zero-bubble-pipeline-parallelism, scheduler/zb.py. The best of the eight is kept.
+/* ZB-auto: backwards for inputs and for weights are placed one at a time under a limit of
+ * memory, for given durations. Source: Qi et al. 2023, "Zero Bubble Pipeline Parallelism"
+ * (arXiv 2401.10241), section 3.1; the greedy construction with three switches is that of
+ * sail-sg/zero-bubble-pipeline-parallelism, scheduler/zb.py. The best of the eight is kept.
  *
- * One round per micro-batch: every rank from the first one on may run a forward, then every rank from the last one on
- * runs the backward for inputs of that micro-batch. Weight gradients fill the time in which a rank would wait, and
- * free memory when a forward needs it. */
+ * One round per micro-batch: every rank from the first one on may run a forward, then
+ * every rank from the last one on runs the backward for inputs of that micro-batch.
+ * Weight gradients fill the time in which a rank would wait, and free memory when a
+ * forward needs it. */
 #include "costmodel/schedule_priv.h"
 
 #include <math.h>
@@ -17,18 +19,19 @@ enum {
 };
 
 typedef struct switches {
-    bool
-        delays_first_backward; /* warm-up forwards go on until the first gradient is there, not only as long as they fit before it */
+    /* warm-up forwards go on until the first gradient is there, not only as long as they
+     * fit before it */
+    bool delays_first_backward;
     bool backwards_first; /* no forward that would make the next rank's backward wait */
-    bool
-        fills_always; /* a weight gradient starts even if it ends after what the rank waits for has come */
+    /* a weight gradient starts even if it ends after what the rank waits for has come */
+    bool fills_always;
 } switches;
 
 typedef struct builder {
     int num_ranks, num_microbatches;
     double capacity; /* activations of so many micro-batches */
-    double
-        weight_share; /* of a micro-batch's activations, what its weight gradient needs */
+    /* of a micro-batch's activations, what its weight gradient needs */
+    double weight_share;
     double head_share; /* beside that on the last rank */
     double cost[NUM_PARTS], send;
     switches how;
@@ -151,8 +154,8 @@ static void place_first(builder *b, int *num_more)
 
 /* ---- the others ---- */
 
-/* Whether the rank's next forward can be put off: the next rank has another one waiting, and this one would not be
- * done before the next rank has run that and a backward. */
+/* Whether the rank's next forward can be put off: the next rank has another one waiting,
+ * and this one would not be done before the next rank has run that and a backward. */
 static bool can_put_off(const builder *b, int rank)
 {
     int next = rank + 1;
@@ -164,8 +167,8 @@ static bool can_put_off(const builder *b, int rank)
     if (at >= next_ready)
         return true;
     double excess = kept(b, rank) + 1 - b->capacity;
-    double num_freed =
-        excess > 0 ? ceil(excess / weight_share(b, rank)) : 0; /* weights before it */
+    /* weights before it */
+    double num_freed = excess > 0 ? ceil(excess / weight_share(b, rank)) : 0;
     double done = at + b->cost[FORWARD] + num_freed * b->cost[WEIGHT];
     if (done <= next_ready)
         return false;

@@ -1,5 +1,6 @@
-/* ZB-V: stages r and 2p-1-r on rank r. Source: Qi et al. 2023, "Zero Bubble Pipeline Parallelism" (arXiv 2401.10241),
- * section 6; the phases as PyTorch's schedules.py, ScheduleZBVZeroBubble, orders them. */
+/* ZB-V: stages r and 2p-1-r on rank r. Source: Qi et al. 2023, "Zero Bubble Pipeline
+ * Parallelism" (arXiv 2401.10241), section 6; the phases as PyTorch's schedules.py,
+ * ScheduleZBVZeroBubble, orders them. */
 #include "costmodel/schedule_priv.h"
 
 typedef struct rank_filler {
@@ -79,7 +80,8 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
     }
 }
 
-/* Any number of micro-batches runs: fewer than 2p-1 leave the phases as they are and drop what is not there. */
+/* Any number of micro-batches runs: fewer than 2p-1 leave the phases as they are and drop
+ * what is not there. */
 static const char *objection(const ms_schedule_shape *shape)
 {
     (void)shape;

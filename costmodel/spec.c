@@ -10,14 +10,6 @@ int ms_global_tensor_dim(const ms_global_tensor *tensor, char letter)
     return where == NULL ? -1 : (int)(where - tensor->dims);
 }
 
-double ms_global_tensor_bytes(const ms_global_tensor *tensor)
-{
-    double bytes = tensor->element_bytes;
-    for (int i = 0; i < tensor->num_dims; i++)
-        bytes *= (double)tensor->size[i];
-    return bytes;
-}
-
 bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b)
 {
     for (int i = 0; i < mesh->num_axes; i++)
@@ -201,8 +193,9 @@ void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
     }
 }
 
-/* The longest part of a list of `length` that axes from `axis` on split. The first part of a split is the longest, and of plain splits a
- * longer list has no shorter parts; but 5 in 4 pieces (2, 2, 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
+/* The longest part of a list of `length` that axes from `axis` on split. The first part
+ * of a split is the longest, and of plain splits a longer list has no shorter parts; but
+ * 5 in 4 pieces (2, 2, 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
 static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, int axis,
                          long length)
 {
@@ -281,7 +274,8 @@ static void insert(ms_axis_order *order, int place, int axis)
     order->num_axes++;
 }
 
-/* Axes are inserted from the last of the mesh to the first: those that are there already are the ones a factor can be made of. */
+/* Axes are inserted from the last of the mesh to the first: those that are there already
+ * are the ones a factor can be made of. */
 bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
                    ms_axis_order *out)
 {

@@ -1,10 +1,13 @@
-/* Local types of values in SPMD programs, one per mesh axis: what a rank holds compared with the others of its group, and what its
- * gradient is. They decide which operations are legal and which collective backward each forward collective implies, so that the traffic
- * of a step follows from its forward pass alone.
+/* Local types of values in SPMD programs, one per mesh axis: what a rank holds compared
+ * with the others of its group, and what its gradient is. They decide which operations
+ * are legal and which collective backward each forward collective implies, so that the
+ * traffic of a step follows from its forward pass alone.
  *
- * Sources: JAX shard_map, "varying manual axes" (jax docs/notebooks/shard_map.md: varying and invariant values, psum, pvary and their
- * transposes); DTensor placements (pytorch torch/distributed/tensor/placement_types.py, _redistribute.py); the conjugate operators f and g
- * of Shoeybi et al. 2019 (section 3), and of Korthikanti et al. 2022 (section 4.2.2) for sequence parallelism. */
+ * Sources: JAX shard_map, "varying manual axes" (jax docs/notebooks/shard_map.md: varying
+ * and invariant values, psum, pvary and their transposes); DTensor placements (pytorch
+ * torch/distributed/tensor/placement_types.py, _redistribute.py); the conjugate operators
+ * f and g of Shoeybi et al. 2019 (section 3), and of Korthikanti et al. 2022 (section
+ * 4.2.2) for sequence parallelism. */
 #ifndef MS_COSTMODEL_SPMD_H
 #define MS_COSTMODEL_SPMD_H
 
@@ -43,7 +46,8 @@ int ms_spmd_changes(const ms_spmd_change **all_changes);
 /* The row, or NULL when the change is illegal. */
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to);
-/* What backward does where forward makes this change: from the gradient type of `to` to the gradient type of `from`. Its own inverse. */
+/* What backward does where forward makes this change: from the gradient type of `to` to
+ * the gradient type of `from`. Its own inverse. */
 const ms_spmd_change *ms_spmd_backward(const ms_spmd_change *forward);
 
 /* The type of the gradient of a value of this type. */
@@ -55,16 +59,19 @@ typedef enum ms_spmd_law {
     MS_SPMD_NONLINEAR /* anything else */
 } ms_spmd_law;
 
-/* Type of the result of a local operation. False when the operands may not be combined: a partial sum in a nonlinear operation, a product of
- * two, a sum with a value that is none, or an invariant value with one that is not. */
+/* Type of the result of a local operation. False when the operands may not be combined: a
+ * partial sum in a nonlinear operation, a product of two, a sum with a value that is
+ * none, or an invariant value with one that is not. */
 bool ms_spmd_apply(ms_spmd_law law, const ms_spmd_type *operands, int num_operands,
                    ms_spmd_type *result);
 
-/* Local type of a placement: Shard varies, Partial(sum) is partial; a replicated value is replicated when its gradient is a partial sum and
- * invariant when its gradient is whole. False for Partial(max), which has no gradient. */
+/* Local type of a placement: Shard varies, Partial(sum) is partial; a replicated value is
+ * replicated when its gradient is a partial sum and invariant when its gradient is whole.
+ * False for Partial(max), which has no gradient. */
 bool ms_spmd_of_placement(ms_placement at, bool gradient_is_partial, ms_spmd_type *type);
-/* The change of type that a change of placement is; NULL when no collective can do it: Shard to Partial, Partial(sum) to Partial(max), or
- * nothing to do. A replicated result has type R. Partial(max) counts as partial. */
+/* The change of type that a change of placement is; NULL when no collective can do it:
+ * Shard to Partial, Partial(sum) to Partial(max), or nothing to do. A replicated result
+ * has type R. Partial(max) counts as partial. */
 const ms_spmd_change *ms_spmd_of_redistribution(ms_placement from, ms_placement to);
 
 #endif

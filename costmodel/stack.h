@@ -1,5 +1,6 @@
-/* The habits of a training framework: kernels, fusions, overlaps, buffers, what bytes it keeps.
- * Loaded from configs/stacks/<name>.json; every figure with provenance. `generic` allows every technique. */
+/* The habits of a training framework: kernels, fusions, overlaps, buffers, what bytes it
+ * keeps. Loaded from configs/stacks/<name>.json; every figure with provenance. `generic`
+ * allows every technique. */
 #ifndef MS_COSTMODEL_STACK_H
 #define MS_COSTMODEL_STACK_H
 
@@ -9,129 +10,158 @@
 /* How a framework distributes layers over pipeline stages by default. */
 typedef enum ms_layer_split {
     MS_SPLIT_BALANCED, /* stage times as equal as possible, embedding and head counted */
-    MS_SPLIT_EVEN, /* equal numbers of layers where they divide, else with embedding and head as a layer each where that divides; otherwise balanced */
-    MS_SPLIT_BY_FLOP /* nanotron: a stage ends when its share of 4 h^2 + 3 h f + s h per layer and V h of the head is reached */
+    /* equal numbers of layers where they divide, else with embedding and head as a layer
+     * each where that divides; otherwise balanced */
+    MS_SPLIT_EVEN,
+    /* nanotron: a stage ends when its share of 4 h^2 + 3 h f + s h per layer and V h of
+     * the head is reached */
+    MS_SPLIT_BY_FLOP
 } ms_layer_split;
 extern const char *const ms_layer_split_names[]; /* "balanced" "even" "by-flop", NULL */
 
-/* What the optimizer waits for. Source: Zero Bubble Pipeline Parallelism (Qi et al. 2023, arXiv 2401.10241), section 4. */
+/* What the optimizer waits for. Source: Zero Bubble Pipeline Parallelism (Qi et al. 2023,
+ * arXiv 2401.10241), section 4. */
 typedef enum ms_optimizer_sync {
     MS_SYNC_GLOBAL, /* the norm of all gradients over all ranks; steps do not overlap */
-    MS_SYNC_POST_VALIDATION /* nothing: a rank steps when its own gradients are reduced, and checks the norm while the next step runs */
+    /* nothing: a rank steps when its own gradients are reduced, and checks the norm while
+     * the next step runs */
+    MS_SYNC_POST_VALIDATION
 } ms_optimizer_sync;
 extern const char *const ms_optimizer_sync_names[]; /* "global" "post-validation", NULL */
 
 typedef struct ms_stack {
     const char *name;
     const char *source;
-    ms_attention_kernel
-        attention; /* the kernel it uses; falls to the next lower one that the device has */
-    ms_coefficient
-        unfused_traffic; /* u: extra passes over HBM of pointwise chains; 0.3 compiled or fused, 2-3 eager */
-    ms_coefficient
-        host_s_per_layer; /* forward + backward of one layer and micro-batch on the host; NaN: kernels x launch_s */
-    ms_coefficient
-        host_s_per_collective_rank; /* what each rank of a collective's group adds to the host time of every collective where pipeline stages lie on several nodes */
-    ms_coefficient
-        message_stall_s; /* what a message between pipeline stages takes more in a run that stalls */
-    ms_coefficient
-        stalling_nodes; /* every pipelined run on at least so many nodes stalls; 0: none does for that */
-    ms_coefficient
-        stalling_tensor_nodes; /* every pipelined run whose tensor groups lie on at least so many nodes stalls; 0: none does for that */
-    ms_coefficient
-        routing_s; /* what the routing of a layer and micro-batch takes beside its bytes, forward and backward: small kernels, and the device's wait after the host's for counts of tokens */
-    ms_coefficient
-        expert_row_bytes; /* HBM traffic of operations on experts' rows by themselves (padding, sorting, casting) per element of their results, forward and backward */
-    ms_coefficient
-        expert_bias_bytes; /* the same of the biases of experts' results; 0: in the product's epilogue */
-    ms_coefficient
-        expert_launches; /* host time of a grouped product for each expert of the rank, in launches; 0: one kernel for all experts */
-    ms_coefficient
-        expert_cast_launches; /* what the casts of its operands to fewer than 16 bits add */
-    ms_coefficient
-        launch_frac; /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
-    ms_coefficient
-        tp_overlap_frac; /* share of TP traffic that hides behind its matrix product without async TP */
-    ms_coefficient
-        dp_overlap; /* 1: gradient and parameter traffic overlaps compute; 0: exposed */
-    ms_coefficient
-        send_hold; /* gpipe and 1f1b: messages that a stage waits for after an action, before it starts the next: 1 both directions at once, 2 one after
-                      the other, 0 none, they travel beside compute */
-    ms_coefficient
-        interleaved_send_hold; /* the same of the interleaved and the looped breadth-first schedule */
-    ms_coefficient
-        cp_overlap_frac; /* share of gathers over cp that hides behind attention */
-    ms_coefficient
-        ring_overlap_frac; /* share of a ring attention's transfer that can hide behind the attention of its step */
-    ms_coefficient
-        ring_gradient_bytes; /* per element, of gradients of keys and values that travel around a ring; 0: as they are stored */
-    bool
-        ring_repeats_heads; /* keys and values are repeated for every query head before they travel */
-    ms_coefficient
-        interference_frac; /* phi: share of the shorter of compute and overlapped communication that is lost */
+    /* the kernel it uses; falls to the next lower one that the device has */
+    ms_attention_kernel attention;
+    /* u: extra passes over HBM of pointwise chains; 0.3 compiled or fused, 2-3 eager */
+    ms_coefficient unfused_traffic;
+    /* forward + backward of one layer and micro-batch on the host; NaN: kernels x launch_s */
+    ms_coefficient host_s_per_layer;
+    /* what each rank of a collective's group adds to the host time of every collective
+     * where pipeline stages lie on several nodes */
+    ms_coefficient host_s_per_collective_rank;
+    /* what a message between pipeline stages takes more in a run that stalls */
+    ms_coefficient message_stall_s;
+    /* every pipelined run on at least so many nodes stalls; 0: none does for that */
+    ms_coefficient stalling_nodes;
+    /* every pipelined run whose tensor groups lie on at least so many nodes stalls; 0:
+     * none does for that */
+    ms_coefficient stalling_tensor_nodes;
+    /* what the routing of a layer and micro-batch takes beside its bytes, forward and
+     * backward: small kernels, and the device's wait after the host's for counts of tokens */
+    ms_coefficient routing_s;
+    /* HBM traffic of operations on experts' rows by themselves (padding, sorting,
+     * casting) per element of their results, forward and backward */
+    ms_coefficient expert_row_bytes;
+    /* the same of the biases of experts' results; 0: in the product's epilogue */
+    ms_coefficient expert_bias_bytes;
+    /* host time of a grouped product for each expert of the rank, in launches; 0: one
+     * kernel for all experts */
+    ms_coefficient expert_launches;
+    /* what the casts of its operands to fewer than 16 bits add */
+    ms_coefficient expert_cast_launches;
+    /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
+    ms_coefficient launch_frac;
+    /* share of TP traffic that hides behind its matrix product without async TP */
+    ms_coefficient tp_overlap_frac;
+    /* 1: gradient and parameter traffic overlaps compute; 0: exposed */
+    ms_coefficient dp_overlap;
+    /* gpipe and 1f1b: messages that a stage waits for after an action, before it starts
+     * the next: 1 both directions at once, 2 one after the other, 0 none, they travel
+     * beside compute */
+    ms_coefficient send_hold;
+    /* the same of the interleaved and the looped breadth-first schedule */
+    ms_coefficient interleaved_send_hold;
+    /* share of gathers over cp that hides behind attention */
+    ms_coefficient cp_overlap_frac;
+    /* share of a ring attention's transfer that can hide behind the attention of its step */
+    ms_coefficient ring_overlap_frac;
+    /* per element, of gradients of keys and values that travel around a ring; 0: as they
+     * are stored */
+    ms_coefficient ring_gradient_bytes;
+    /* keys and values are repeated for every query head before they travel */
+    bool ring_repeats_heads;
+    /* phi: share of the shorter of compute and overlapped communication that is lost */
+    ms_coefficient interference_frac;
     ms_coefficient optimizer_bytes; /* HBM traffic of the optimizer per owned parameter */
-    ms_coefficient
-        accumulate_bytes; /* HBM traffic of gradient accumulation per parameter and micro-batch; 0: fused into the product */
-    ms_coefficient
-        loss_bytes; /* HBM traffic of the loss per local logit, forward + backward */
+    /* HBM traffic of gradient accumulation per parameter and micro-batch; 0: fused into
+     * the product */
+    ms_coefficient accumulate_bytes;
+    /* HBM traffic of the loss per local logit, forward + backward */
+    ms_coefficient loss_bytes;
     /* memory */
-    ms_coefficient
-        param_bytes; /* per parameter, as stored between steps (bf16: 2; FSDP2 keeps fp32 shards: 4) */
+    /* per parameter, as stored between steps (bf16: 2; FSDP2 keeps fp32 shards: 4) */
+    ms_coefficient param_bytes;
     ms_coefficient grad_bytes; /* per parameter, accumulation included */
-    ms_coefficient
-        bucket_bytes; /* per parameter, copies of gradients that data parallelism adds */
-    ms_coefficient
-        late_grad_bytes; /* per parameter, gradients of the micro-batch before that are still there at the peak of a pipeline rank */
-    ms_coefficient
-        master_bytes; /* fp32 copy kept by the optimizer; 0 when the parameters are fp32 */
+    /* per parameter, copies of gradients that data parallelism adds */
+    ms_coefficient bucket_bytes;
+    /* per parameter, gradients of the micro-batch before that are still there at the peak
+     * of a pipeline rank */
+    ms_coefficient late_grad_bytes;
+    /* fp32 copy kept by the optimizer; 0 when the parameters are fp32 */
+    ms_coefficient master_bytes;
     ms_coefficient moment_bytes; /* Adam m and v */
     ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
-    ms_coefficient
-        head_grad_bytes; /* bytes per local head parameter alive at the head's backward */
+    /* bytes per local head parameter alive at the head's backward */
+    ms_coefficient head_grad_bytes;
     ms_coefficient workspace_bytes;    /* of libraries, from the framework's allocator */
     ms_coefficient fragmentation_frac; /* reserved over allocated, minus 1 */
     ms_coefficient grad_comm_bytes;    /* per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;   /* per parameter in gathers */
-    bool
-        states_in_compute_type; /* the figures above are those of 16-bit types and below; ms_stack_adapt says what holds for others */
-    bool
-        fixed_unit_rooms; /* what is gathered goes to rooms as large as the largest unit, embedding and head included; otherwise a unit is a layer */
-    bool
-        exposes_shards; /* with dp_overlap, all-reduces of ZeRO-0 overlap alone: reductions to shards and gathers wait */
-    bool
-        scatters_sends; /* without sequence parallelism, too, a rank of tp sends its part of a message alone (sim/message.h) */
+    /* the figures above are those of 16-bit types and below; ms_stack_adapt says what
+     * holds for others */
+    bool states_in_compute_type;
+    /* what is gathered goes to rooms as large as the largest unit, embedding and head
+     * included; otherwise a unit is a layer */
+    bool fixed_unit_rooms;
+    /* with dp_overlap, all-reduces of ZeRO-0 overlap alone: reductions to shards and
+     * gathers wait */
+    bool exposes_shards;
+    /* without sequence parallelism, too, a rank of tp sends its part of a message alone
+     * (sim/message.h) */
+    bool scatters_sends;
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
-    bool
-        holds_gathers_alone; /* without a pipeline, and with one where the host is ahead, they are held in memory all the same (sim/gathers.h); both are seen with and without, so peaks are ranges (ms_stack_with_gathers) */
-    bool
-        casts_once; /* operands of products in fewer than 16 bits are cast once for all that take them, before they are gathered over tp (costmodel/cast.h) */
-    bool
-        gathers_cast; /* parameters are gathered in the compute type where that has 8 bits (ms_stack_adapt) */
-    bool
-        overlaps_gradients; /* backward, a reduction over tp runs beside the gradient of the weight whose input gradient it reduces, a repeated gather beside the input gradient */
-    bool
-        fuses_projections; /* query, key and value are one matrix, and so are gate and up (costmodel/cast.h) */
+    /* without a pipeline, and with one where the host is ahead, they are held in memory
+     * all the same (sim/gathers.h); both are seen with and without, so peaks are ranges
+     * (ms_stack_with_gathers) */
+    bool holds_gathers_alone;
+    /* operands of products in fewer than 16 bits are cast once for all that take them,
+     * before they are gathered over tp (costmodel/cast.h) */
+    bool casts_once;
+    /* parameters are gathered in the compute type where that has 8 bits (ms_stack_adapt) */
+    bool gathers_cast;
+    /* backward, a reduction over tp runs beside the gradient of the weight whose input
+     * gradient it reduces, a repeated gather beside the input gradient */
+    bool overlaps_gradients;
+    /* query, key and value are one matrix, and so are gate and up (costmodel/cast.h) */
+    bool fuses_projections;
     bool trains_mtp; /* modules of multi-token prediction, where the model has them */
-    bool
-        fuses_experts; /* in fewer than 16 bits the experts are kernels for all of them together, with casts, activation and biases in their epilogues: none of the expert_ figures holds */
-    bool
-        shares_token_copies; /* all-to-all of tokens: one copy a rank and domain and token (ms_node_sends, ms_token_exchange_law_make) */
-    bool
-        splits_experts; /* runs that do not say split wide experts over tp, as Megatron Core does by default (sim/runs.c) */
-    bool
-        recomputes_by_need; /* its published runs do not say what they compute again: as little as fits (sim/run_prices.h) */
-    bool
-        stage_2_is_fsdp; /* FSDP that keeps gathered weights until the step's end: stage 2 in tables, sharded storage in truth (sim/runs.c) */
-    bool
-        interleaves; /* runs that do not name a schedule interleave (sim/runs_schedule.c) */
-    bool
-        single_layer_chunks; /* runs that interleave and do not say how have one layer a chunk */
-    bool
-        keeps_gate; /* of a gated MLP the activated gate, too: activation and product are two operations */
+    /* in fewer than 16 bits the experts are kernels for all of them together, with casts,
+     * activation and biases in their epilogues: none of the expert_ figures holds */
+    bool fuses_experts;
+    /* all-to-all of tokens: one copy a rank and domain and token (ms_node_sends,
+     * ms_token_exchange_law_make) */
+    bool shares_token_copies;
+    /* runs that do not say split wide experts over tp, as Megatron Core does by default
+     * (sim/runs.c) */
+    bool splits_experts;
+    /* its published runs do not say what they compute again: as little as fits
+     * (sim/run_prices.h) */
+    bool recomputes_by_need;
+    /* FSDP that keeps gathered weights until the step's end: stage 2 in tables, sharded
+     * storage in truth (sim/runs.c) */
+    bool stage_2_is_fsdp;
+    /* runs that do not name a schedule interleave (sim/runs_schedule.c) */
+    bool interleaves;
+    /* runs that interleave and do not say how have one layer a chunk */
+    bool single_layer_chunks;
+    /* of a gated MLP the activated gate, too: activation and product are two operations */
+    bool keeps_gate;
     bool keeps_unrotated; /* queries and keys before the rotary embedding, too */
-    bool
-        counts_context; /* its memory figure includes CUDA context and communication buffers */
+    /* its memory figure includes CUDA context and communication buffers */
+    bool counts_context;
     /* defaults and what it can run */
     const char *recompute; /* default mode: "none" "selective" "full" "per-op" */
     long default_zero;     /* -1: 3 when dp_shard > 1, else 0 */
@@ -147,10 +177,13 @@ ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out);
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out);
 /* The stack that keeps them, or does not, for every number of stages. */
 ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
-/* What holds when everything is computed in `compute`. Of a stack with states_in_compute_type and a type of 4 bytes an element or more, all states, messages and
- * logits are in that type, and parameters need no master copy; Adam reads gradient, parameter and moments, writes parameter and moments, and the gradient
- * was read for its norm (8 elements a parameter); the loss reads logits three times and writes them once (4). The result is adapted: it does not change again.
- * Of a stack that gathers_cast and a type of 8 bits, gathers of parameters have a byte each. Other stacks as they are. */
+/* What holds when everything is computed in `compute`. Of a stack with
+ * states_in_compute_type and a type of 4 bytes an element or more, all states, messages
+ * and logits are in that type, and parameters need no master copy; Adam reads gradient,
+ * parameter and moments, writes parameter and moments, and the gradient was read for its
+ * norm (8 elements a parameter); the loss reads logits three times and writes them once
+ * (4). The result is adapted: it does not change again. Of a stack that gathers_cast and
+ * a type of 8 bits, gathers of parameters have a byte each. Other stacks as they are. */
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
 /* Its coefficients, by the table that reads them; switches and words are none. */
 void ms_stack_figures(ms_figures *list);

@@ -1,4 +1,5 @@
-/* What was measured on the machine that a profile describes, beside the laws fitted to it. Only calibrated profiles have it. */
+/* What was measured on the machine that a profile describes, beside the laws fitted to
+ * it. Only calibrated profiles have it. */
 #ifndef MS_COSTMODEL_SWEEP_H
 #define MS_COSTMODEL_SWEEP_H
 
@@ -24,8 +25,8 @@ typedef struct ms_sweep_rows {
 
 enum {
     MS_PRODUCT_COLUMNS = 5, /* batch, m, n, k, seconds */
-    MS_ATTENTION_COLUMNS =
-        6, /* flop, key tokens, head dim, score elements, traffic bytes, seconds */
+    /* flop, key tokens, head dim, score elements, traffic bytes, seconds */
+    MS_ATTENTION_COLUMNS = 6,
     MS_CURVE_COLUMNS = 2 /* bytes, seconds */
 };
 
@@ -46,8 +47,9 @@ typedef struct ms_sweep {
     ms_sweep_curve *curves;
 } ms_sweep;
 
-/* The member "measured" of a profile. MS_EINPUT: rows of another length, values that are not positive, sizes that do not grow, fewer than two rows.
- * A time below that of a smaller transfer is raised to it: larger ones are never faster. */
+/* The member "measured" of a profile. MS_EINPUT: rows of another length, values that are
+ * not positive, sizes that do not grow, fewer than two rows. A time below that of a
+ * smaller transfer is raised to it: larger ones are never faster. */
 ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out);
 void ms_sweep_write(ms_jout *out, const ms_sweep *measured);
 
@@ -56,7 +58,8 @@ double ms_sweep_fastest_flop_per_s(const ms_sweep *measured);
 
 /* The curve of a collective; NULL: not measured. */
 const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks);
-/* Within the measured sizes log t is linear between neighbours in log S: the rate is interpolated likewise. False outside. */
+/* Within the measured sizes log t is linear between neighbours in log S: the rate is
+ * interpolated likewise. False outside. */
 bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds);
 
 /* Ratios of measured to fitted time at shapes of three sizes. */
@@ -67,8 +70,9 @@ typedef struct ms_residuals {
 } ms_residuals;
 ms_residuals *ms_residuals_make(ms_arena *arena, int capacity);
 void ms_residuals_add(ms_residuals *to, const double size[3], double ratio);
-/* exp of the mean of log ratios, weighted by 1/d^4 of the distance d in octaves (Shepard 1968, inverse distance weighting), with a ratio of 1 at
- * three octaves from everywhere: equal to the measured one at a measured shape, and 1 far from all of them. */
+/* exp of the mean of log ratios, weighted by 1/d^4 of the distance d in octaves (Shepard
+ * 1968, inverse distance weighting), with a ratio of 1 at three octaves from everywhere:
+ * equal to the measured one at a measured shape, and 1 far from all of them. */
 double ms_residuals_ratio(const ms_residuals *residuals, const double size[3]);
 
 #endif

@@ -47,7 +47,8 @@ static void end_walk(ms_walk_run *w)
         ms_flight_end(w->r, w->flight);
 }
 
-/* Without values nothing has to be where its readers look for it: what a walk asked for and did not use is not waited for. */
+/* Without values nothing has to be where its readers look for it: what a walk asked for
+ * and did not use is not waited for. */
 static ms_status finish(ms_walk_run *w)
 {
     const ms_rank *rank = &w->r->rank;
@@ -90,6 +91,7 @@ static ms_status run_pair(ms_rank_run *r, int index)
     return MS_OK;
 }
 
+/* The most during the action, or what is left after it. */
 static void sample(ms_rank_run *r, int action, bool is_peak)
 {
     const ms_ledger *ledger = &r->rank.ledger;
@@ -97,8 +99,7 @@ static void sample(ms_rank_run *r, int action, bool is_peak)
         return;
     ms_ledger_sample *s = &r->samples[r->num_samples++];
     *s = (ms_ledger_sample){.time_s = r->rank.backend->now_s(r->rank.device),
-                            .action = action,
-                            .is_peak = is_peak};
+                            .action = action};
     const double *bytes = is_peak ? ledger->action_peak_parts : ledger->now_bytes;
     for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
         s->bytes[i] = bytes[i];

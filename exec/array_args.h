@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies a box of elements between two row-major arrays: `num` of each outer dim (1 where there is none), each run of `run` elements that lie together. */
+/* Copies a box of elements between two row-major arrays: `num` of each outer dim (1 where
+ * there is none), each run of `run` elements that lie together. */
 #define MS_BOX_DIMS 4
 typedef struct ms_box_copy {
     void *to;
@@ -18,14 +19,16 @@ typedef struct ms_box_copy {
     size_t element_bytes;
 } ms_box_copy;
 
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
+/* AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's torch/optim/adamw.py:
+ * weight decay first, bias correction by step. */
 typedef struct ms_adamw {
     double learning_rate, beta1, beta2, epsilon, weight_decay;
     long step;             /* counted from 1 */
     double gradient_scale; /* of the clip; 1: none */
 } ms_adamw;
 
-/* Elements that an update concerns; types by ms_precision: weight `real`, gradient `gradient`, the others `state`. */
+/* Elements that an update concerns; types by ms_precision: weight `real`, gradient
+ * `gradient`, the others `state`. */
 typedef struct ms_update {
     ms_scalar scalar; /* of the weight */
     void *weight;
@@ -35,7 +38,8 @@ typedef struct ms_update {
     long count;
 } ms_update;
 
-/* to = from + plus, rounded: `from` is in the type that sums of `scalar` are made in (fp32 for bf16), the others in `scalar`. */
+/* to = from + plus, rounded: `from` is in the type that sums of `scalar` are made in
+ * (fp32 for bf16), the others in `scalar`. */
 typedef struct ms_rounded_sum {
     ms_scalar scalar;
     void *to;
@@ -43,9 +47,11 @@ typedef struct ms_rounded_sum {
     long count;
 } ms_rounded_sum;
 
-/* Initial values (exec/names.h) of a piece of a rank's part of a weight: elements first .. first + number - 1 of the part, row-major over `shape`, which lie together in memory.
- * Element i[] of the part is at place offset + sum over dims of stride[d] (start[d] + i[d]) of the tensor that has the key; a weight of several experts, each with its own
- * key, takes a call for each. */
+/* Initial values (exec/names.h) of a piece of a rank's part of a weight: elements first
+ * .. first + number - 1 of the part, row-major over `shape`, which lie together in
+ * memory. Element i[] of the part is at place offset + sum over dims of stride[d]
+ * (start[d] + i[d]) of the tensor that has the key; a weight of several experts, each
+ * with its own key, takes a call for each. */
 #define MS_INITIAL_DIMS 4
 typedef struct ms_initial_piece {
     uint64_t key; /* ms_initial_key */

@@ -1,5 +1,7 @@
-/* What a backend does to arrays in the memory of a rank, which the program itself cannot read or write. All of it happens in the order of the rank's compute stream,
- * after what it was given before; only `read`, `write`, `count` and `read_sums` wait for it. Pointers are to elements of the type given with them. */
+/* What a backend does to arrays in the memory of a rank, which the program itself cannot
+ * read or write. All of it happens in the order of the rank's compute stream, after what
+ * it was given before; only `read`, `write`, `count` and `read_sums` wait for it.
+ * Pointers are to elements of the type given with them. */
 #ifndef MS_EXEC_ARRAYS_H
 #define MS_EXEC_ARRAYS_H
 
@@ -10,17 +12,20 @@
 
 typedef struct ms_device_rank ms_device_rank;
 
-/* Attention of a rank's queries to one block of keys and values. Results of blocks are merged by their log-sum-exp, so that a ring of blocks and
- * one block of all keys agree (FlashAttention, Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
+/* Attention of a rank's queries to one block of keys and values. Results of blocks are
+ * merged by their log-sum-exp, so that a ring of blocks and one block of all keys agree
+ * (FlashAttention, Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
 typedef struct ms_attention_block {
     const ms_op_call *call; /* ATTENTION or ATTENTION_GRAD: window, scale, positions */
     const ms_local *q;      /* [b s n d] */
     const ms_local *k,
         *v; /* [b t g d], [b t g w]: the block; start[1] is its place in stored order */
     /* In the type that sums are made in (fp32 for bf16), since every block is added to them: */
-    /* forward: o [b s n w] and lse [b s n], those of the blocks so far; before the first lse is -inf and o is 0 */
+    /* forward: o [b s n w] and lse [b s n], those of the blocks so far; before the first
+     * lse is -inf and o is 0 */
     ms_local *o, *lse;
-    /* backward: o, which is rounded then, and lse are final, go [b s n w]; gq, gk and gv are added to (gk, gv: of the block) */
+    /* backward: o, which is rounded then, and lse are final, go [b s n w]; gq, gk and gv
+     * are added to (gk, gv: of the block) */
     const ms_local *go;
     ms_local *gq, *gk, *gv;
 } ms_attention_block;
@@ -38,10 +43,12 @@ typedef struct ms_array_ops {
                   long count);
     void (*copy)(ms_device_rank *device, void *to, const void *from, size_t bytes);
     void (*copy_box)(ms_device_rank *device, const ms_box_copy *copy);
-    /* Initial values, made where they are to be. Types: those of weights; bf16 is rounded from fp32, as from master weights. */
+    /* Initial values, made where they are to be. Types: those of weights; bf16 is rounded
+     * from fp32, as from master weights. */
     void (*initialise)(ms_device_rank *device, ms_scalar scalar, void *to,
                        const ms_initial_piece *piece);
-    /* To and from numbers of the program, in pieces of up to MS_MOST_AT_ONCE_BYTES. MS_EIO: what came before failed. */
+    /* To and from numbers of the program, in pieces of up to MS_MOST_AT_ONCE_BYTES.
+     * MS_EIO: what came before failed. */
     ms_status (*read)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, double *to,
                       const void *from, long count);
     ms_status (*write)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, void *to,
@@ -49,7 +56,8 @@ typedef struct ms_array_ops {
     /* counts[i] += the number of elements of x that are i, 0 <= i < num. */
     ms_status (*count)(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
                        long *counts, long num);
-    /* sum `slot` (below MS_MAX_SUMS) += sum of x, or of its squares; in fp64, always in the same order */
+    /* sum `slot` (below MS_MAX_SUMS) += sum of x, or of its squares; in fp64, always in
+     * the same order */
     void (*add_sum)(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
                     long count);
     void (*add_squares)(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,

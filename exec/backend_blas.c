@@ -5,13 +5,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Only OpenBLAS has it; it may be what is linked although its header is not the one that was found. */
+/* Only OpenBLAS has it; it may be what is linked although its header is not the one that
+ * was found. */
 #ifndef OPENBLAS_VERSION
 extern void openblas_set_num_threads(int num_threads);
 #endif
 #pragma weak openblas_set_num_threads
 
-/* How OpenBLAS takes the buffer of a product, of BUFFER_SIZE bytes, and puts it back for the next (driver/others/memory.c). */
+/* How OpenBLAS takes the buffer of a product, of BUFFER_SIZE bytes, and puts it back for
+ * the next (driver/others/memory.c). */
 extern void *blas_memory_alloc(int unused);
 extern void blas_memory_free(void *buffer);
 #pragma weak blas_memory_alloc

@@ -1,5 +1,6 @@
-/* A rank of a crew (exec/meeting.h) on CPUs, as loop and tcp have them. A transfer leaves a copy of its data at `start`, so that it never waits there, and takes what
- * it gets in `wait`. For their tables of functions. */
+/* A rank of a crew (exec/meeting.h) on CPUs, as loop and tcp have them. A transfer leaves
+ * a copy of its data at `start`, so that it never waits there, and takes what it gets in
+ * `wait`. For their tables of functions. */
 #ifndef MS_EXEC_BACKEND_CREW_H
 #define MS_EXEC_BACKEND_CREW_H
 
@@ -9,7 +10,8 @@
 
 typedef struct ms_crew_pending ms_crew_pending;
 
-/* Leaves a parcel for the members of its group, or the peer, in other processes. It stays the caller's. */
+/* Leaves a parcel for the members of its group, or the peer, in other processes. It stays
+ * the caller's. */
 typedef ms_status ms_crew_forward(ms_ctx *cx, ms_device_rank *device, ms_parcel *parcel);
 
 struct ms_device_rank {
@@ -19,8 +21,9 @@ struct ms_device_rank {
     const ms_kernels *kernels;
     ms_pool *pool; /* threads share it */
     long rank;
-    ms_crew_forward *
-        forward; /* NULL: all ranks are here, and the last to come to an all-reduce adds for all, in the first one's copy */
+    /* NULL: all ranks are here, and the last to come to an all-reduce adds for all, in
+     * the first one's copy */
+    ms_crew_forward *forward;
     void *state; /* the backend's */
     ms_event last_event;
     ms_crew_pending *first, **end; /* started, not yet waited for */

@@ -1,4 +1,5 @@
-/* Devices, memory, streams, events and copies by the CUDA run time, which is linked statically: the program starts where there is no CUDA, and says why. */
+/* Devices, memory, streams, events and copies by the CUDA run time, which is linked
+ * statically: the program starts where there is no CUDA, and says why. */
 #include "exec/backend_cuda_driver_priv.h"
 #include "exec/environment.h"
 
@@ -39,7 +40,8 @@ ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call)
 
 /* ---- libraries ---- */
 
-/* Where CUDA and its packages put libraries that the loader may not know of; first: where the loader looks. */
+/* Where CUDA and its packages put libraries that the loader may not know of; first: where
+ * the loader looks. */
 static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
                                       "/usr/local/cuda/targets/x86_64-linux/lib/",
                                       "/usr/local/cuda/targets/sbsa-linux/lib/", NULL};
@@ -109,14 +111,16 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
-/* Streams that share one of the GPU's queues wait for each other: what a send waits for may then be behind it. The most that there are, and before the first call. */
+/* Streams that share one of the GPU's queues wait for each other: what a send waits for
+ * may then be behind it. The most that there are, and before the first call. */
 static void ask_for_queues(void)
 {
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
-/* Kernels that are loaded when they are first launched may wait for all that the GPU does (CUDA C++ Programming Guide, "Lazy Loading"): for a collective of one rank, while
- * the launch is on the way of another rank on the same GPU to it. */
+/* Kernels that are loaded when they are first launched may wait for all that the GPU does
+ * (CUDA C++ Programming Guide, "Lazy Loading"): for a collective of one rank, while the
+ * launch is on the way of another rank on the same GPU to it. */
 static void load_at_once(void)
 {
     if (ms_nccl_shares_gpus())

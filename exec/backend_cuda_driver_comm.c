@@ -1,5 +1,6 @@
-/* Communicators by NCCL. They are non-blocking: calls return at once and are asked for their end here, so that a rank that never comes ends in an error after a deadline,
- * and an abort by another thread is seen wherever a call is (NCCL user guide, "Fault tolerance"). */
+/* Communicators by NCCL. They are non-blocking: calls return at once and are asked for
+ * their end here, so that a rank that never comes ends in an error after a deadline, and
+ * an abort by another thread is seen wherever a call is (NCCL user guide, "Fault tolerance"). */
 #include "exec/backend_cuda_driver_priv.h"
 
 #include <assert.h>
@@ -107,8 +108,8 @@ static ms_status need_library(ms_ctx *cx)
 /* ---- errors and waiting ---- */
 
 struct ms_cuda_comm {
-    pthread_mutex_t
-        lock; /* calls of one communicator, one at a time: abort comes from any thread */
+    /* calls of one communicator, one at a time: abort comes from any thread */
+    pthread_mutex_t lock;
     ncclComm_t handle; /* NULL after abort */
     int size;
 };
@@ -153,7 +154,8 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Waits until the last call has been taken in by the library; the work on the stream need not have begun. */
+/* Waits until the last call has been taken in by the library; the work on the stream need
+ * not have begun. */
 static ms_status settle(ms_ctx *cx, ms_cuda_comm *comm, double deadline_s,
                         const char *call)
 {

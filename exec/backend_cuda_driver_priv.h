@@ -1,4 +1,5 @@
-/* What the files of the CUDA driver share: the device of a rank, libraries that are opened late, errors. */
+/* What the files of the CUDA driver share: the device of a rank, libraries that are
+ * opened late, errors. */
 #ifndef MS_EXEC_BACKEND_CUDA_DRIVER_PRIV_H
 #define MS_EXEC_BACKEND_CUDA_DRIVER_PRIV_H
 
@@ -51,7 +52,8 @@ typedef struct ms_cuda_library {
     const ms_cuda_symbol *symbols; /* ends with a name NULL */
 } ms_cuda_library;
 
-/* Opens the library and fills `table`, which stays for as long as the program runs. False: `reason` says why not. */
+/* Opens the library and fills `table`, which stays for as long as the program runs.
+ * False: `reason` says why not. */
 bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
                           char reason[MS_CUDA_REASON]);
 

@@ -1,7 +1,10 @@
-/* Matrix products by cuBLASLt. Its matrices are column-major: a row-major c = a b is its c' = b' a', of the same memory.
+/* Matrix products by cuBLASLt. Its matrices are column-major: a row-major c = a b is its
+ * c' = b' a', of the same memory.
  *
- * The same product always takes the same algorithm: the first of the library's heuristic, which depends on shapes, types and alignments alone. Sums of split products are added
- * in fp32 in a step of their own, never in the order in which blocks end; results are the same in every run. */
+ * The same product always takes the same algorithm: the first of the library's heuristic,
+ * which depends on shapes, types and alignments alone. Sums of split products are added
+ * in fp32 in a step of their own, never in the order in which blocks end; results are the
+ * same in every run. */
 #include "exec/backend_cuda_driver_priv.h"
 
 #include <cublasLt.h>
@@ -10,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Advised for cublasSetWorkspace: 32 MiB from Hopper on, 4 MiB before; twice of it leaves the heuristic free. */
+/* Advised for cublasSetWorkspace: 32 MiB from Hopper on, 4 MiB before; twice of it leaves
+ * the heuristic free. */
 #define WORKSPACE_BYTES        ((size_t)32 << 20)
 #define WORKSPACE_BYTES_HOPPER ((size_t)64 << 20)
 #define HOPPER_MAJOR           9
@@ -194,7 +198,8 @@ static bool grow(ms_cuda_products *p)
     return true;
 }
 
-/* The largest power of 2 that divides the address and the bytes from one matrix of the batch to the next. */
+/* The largest power of 2 that divides the address and the bytes from one matrix of the
+ * batch to the next. */
 static long alignment(const void *x, long stride, long num_batch, ms_scalar scalar)
 {
     uintptr_t bits = (uintptr_t)x | MOST_ALIGNMENT;
@@ -270,7 +275,8 @@ static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
     return make_layout(cx, &ready->c, k->result, c, k, k->stride_c);
 }
 
-/* FP8: the factors are in the device's memory, each launch may have others. The library's a is our b. */
+/* FP8: the factors are in the device's memory, each launch may have others. The library's
+ * a is our b. */
 static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc,
                             const ms_cuda_product *p)
 {

@@ -1,4 +1,5 @@
-/* What backends on CPUs have in common: memory that the program itself reads and writes, and streams that keep up with it. For their tables of functions. */
+/* What backends on CPUs have in common: memory that the program itself reads and writes,
+ * and streams that keep up with it. For their tables of functions. */
 #ifndef MS_EXEC_BACKEND_HOST_H
 #define MS_EXEC_BACKEND_HOST_H
 
@@ -10,8 +11,8 @@ typedef struct ms_host_rank {
 } ms_host_rank;
 
 void ms_host_idle(ms_device_rank *device, double seconds); /* does nothing */
-ms_event ms_host_mark(
-    ms_device_rank *device); /* kernels have run when their call returns */
+/* kernels have run when their call returns */
+ms_event ms_host_mark(ms_device_rank *device);
 
 /* Returns when all ranks are there: clocks begin then. */
 ms_status ms_host_meet_all(ms_ctx *cx, const ms_backend *backend, ms_device_rank *device);

@@ -298,7 +298,8 @@ static bool is_interrupted(const ms_device_rank *device)
     return device->job->interrupted != NULL && *device->job->interrupted != 0;
 }
 
-/* Polls with pauses: ranks may outnumber cores. The clock is read at every poll: it costs less than one. */
+/* Polls with pauses: ranks may outnumber cores. The clock is read at every poll: it costs
+ * less than one. */
 static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     double began_s = ms_clock_s();

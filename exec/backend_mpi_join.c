@@ -1,4 +1,5 @@
-/* Every process begins as a world of its own. They grow together: all that have come so far accept the next. Open MPI's find each other through its ompi-server, which rank 0
+/* Every process begins as a world of its own. They grow together: all that have come so
+ * far accept the next. Open MPI's find each other through its ompi-server, which rank 0
  * starts; MPICH's need none. */
 #include "exec/backend_mpi_join.h"
 
@@ -72,7 +73,8 @@ static bool read_line(const char *path, char line[MS_RENDEZVOUS_TEXT])
     return whole;
 }
 
-/* It says where it listens in a file (its standard output is not flushed); empty when it does not begin. */
+/* It says where it listens in a file (its standard output is not flushed); empty when it
+ * does not begin. */
 static void start_server(ms_ctx *cx, ms_mpi_joined *joined,
                          char address[MS_RENDEZVOUS_TEXT])
 {
@@ -153,7 +155,8 @@ static void stop_server(pid_t server)
 
 /* ---- a rank that waits within MPI ---- */
 
-/* MPI_Comm_accept and MPI_Comm_connect know no limit, and do not notice that nobody will come any more: a thread beside them does. */
+/* MPI_Comm_accept and MPI_Comm_connect know no limit, and do not notice that nobody will
+ * come any more: a thread beside them does. */
 typedef struct watch {
     ms_mpi_joined *joined;
     pthread_t thread;
@@ -237,7 +240,8 @@ static void end_watch(watch *w)
 
 /* ---- growing together ---- */
 
-/* Called by all ranks up to `next`, which comes when rank 0 has said so: two at once would be taken in any order. */
+/* Called by all ranks up to `next`, which comes when rank 0 has said so: two at once
+ * would be taken in any order. */
 static ms_status take_next(ms_ctx *cx, const char *port, long next, ms_mpi_joined *joined)
 {
     const ms_rendezvous *meeting = &joined->meeting;

@@ -13,12 +13,14 @@ typedef struct ms_mpi_joined {
     pid_t server; /* of rank 0, which the ranks of Open MPI find each other by; 0: none */
 } ms_mpi_joined;
 
-/* Once in a process. Initialises MPI. MS_EIO: somebody does not come, or this MPI cannot join processes; MS_EINTERRUPTED, without a message:
- * `interrupted` (may be NULL) was set. `out` is to be left in any case. Where MPI itself waits in vain, for a rank that has ended or longer than
- * timeout_s, the process ends with the same status and its message. */
+/* Once in a process. Initialises MPI. MS_EIO: somebody does not come, or this MPI cannot
+ * join processes; MS_EINTERRUPTED, without a message: `interrupted` (may be NULL) was
+ * set. `out` is to be left in any case. Where MPI itself waits in vain, for a rank that
+ * has ended or longer than timeout_s, the process ends with the same status and its message. */
 ms_status ms_mpi_join(ms_ctx *cx, const ms_launch *launch, double timeout_s,
                       volatile const int *interrupted, ms_mpi_joined *out);
-/* Waits, no longer than the ranks waited for each other to come, until all are here; then nobody misses who leaves. False: somebody is not. */
+/* Waits, no longer than the ranks waited for each other to come, until all are here; then
+ * nobody misses who leaves. False: somebody is not. */
 bool ms_mpi_all_done(const ms_mpi_joined *joined);
 /* After MPI has ended; or when this rank has failed, which the others then see. */
 void ms_mpi_leave(ms_mpi_joined *joined);

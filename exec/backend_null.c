@@ -1,5 +1,7 @@
-/* Virtual clocks: nothing is computed or moved, but every rank keeps a clock for each of its streams and waits for others as real ranks do. Durations are the predicted
- * ones; what follows from them does not come from the simulator, whose replay of a step's nodes must say the same to the last bit (sim/step_graph_node.c). */
+/* Virtual clocks: nothing is computed or moved, but every rank keeps a clock for each of
+ * its streams and waits for others as real ranks do. Durations are the predicted ones;
+ * what follows from them does not come from the simulator, whose replay of a step's nodes
+ * must say the same to the last bit (sim/step_graph_node.c). */
 #include "exec/backend_host.h"
 #include "exec/meeting.h"
 
@@ -256,7 +258,8 @@ static double take_stream(ms_device_rank *device, int stream, double after_s,
     return *free_s;
 }
 
-/* When the first of the kernels began that the collective hides beside; if none of them ran, when compute is free. */
+/* When the first of the kernels began that the collective hides beside; if none of them
+ * ran, when compute is free. */
 static double hiding_place_s(ms_device_rank *device, const ms_part_op *op, double after_s)
 {
     int place;
@@ -267,7 +270,8 @@ static double hiding_place_s(ms_device_rank *device, const ms_part_op *op, doubl
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
 }
 
-/* A collective of a program: a share beside kernels before it, one that compute waits for, one beside what comes. */
+/* A collective of a program: a share beside kernels before it, one that compute waits
+ * for, one beside what comes. */
 static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  const ms_transfer *transfer, double after_s,
                                  ms_event *done)

@@ -1,5 +1,6 @@
-/* The data of a transfer as a rank leaves it for others, what each of them gets of it, and what becomes of what all have left. Members are added in their
- * order: results are the same on all, and in every run. For backends on CPUs. */
+/* The data of a transfer as a rank leaves it for others, what each of them gets of it,
+ * and what becomes of what all have left. Members are added in their order: results are
+ * the same on all, and in every run. For backends on CPUs. */
 #ifndef MS_EXEC_BACKEND_PARCEL_H
 #define MS_EXEC_BACKEND_PARCEL_H
 
@@ -43,7 +44,8 @@ bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b);
 /* Adds `count` elements to others, or takes the larger ones, as the parcel's transfer says. */
 void ms_parcel_fold(const ms_parcel *like, void *to, const void *from, long count);
 
-/* Into transfer->receive: `parts` (num) one after the other, or, where the transfer adds, their sum. */
+/* Into transfer->receive: `parts` (num) one after the other, or, where the transfer adds,
+ * their sum. */
 void ms_parcel_combine(const ms_transfer *transfer, const ms_portion *parts, int num);
 /* The parcel of a message. MS_EIO: it is not what was asked for. */
 ms_status ms_parcel_receive(ms_ctx *cx, const ms_world *world,

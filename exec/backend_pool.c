@@ -6,7 +6,8 @@
 
 #define ALIGNMENT 64
 
-/* Blocks of up to so many bytes are left to the heap, which keeps them itself. Under a memory checker all are, so that a use after the end is found. */
+/* Blocks of up to so many bytes are left to the heap, which keeps them itself. Under a
+ * memory checker all are, so that a use after the end is found. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HEAP_BYTES SIZE_MAX
 #else

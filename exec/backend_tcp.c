@@ -1,6 +1,8 @@
-/* A process a rank, with nothing between them but sockets: what carries the ranks of cuda where they are processes that no MPI started. Each has a crew (exec/meeting.h)
- * in which the others take part by what they send: members of a group send each other their parts of a collective and add them in the order of members. That is
- * simple, the same in every run, and no way to be fast: data of GPUs goes by NCCL. */
+/* A process a rank, with nothing between them but sockets: what carries the ranks of cuda
+ * where they are processes that no MPI started. Each has a crew (exec/meeting.h) in which
+ * the others take part by what they send: members of a group send each other their parts
+ * of a collective and add them in the order of members. That is simple, the same in every
+ * run, and no way to be fast: data of GPUs goes by NCCL. */
 #include "exec/backend_crew.h"
 #include "exec/backend_tcp_wire.h"
 #include "exec/environment.h"

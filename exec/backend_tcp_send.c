@@ -31,7 +31,8 @@ void ms_wire_drop_letters(ms_peer *p)
         drop_first(p);
 }
 
-/* As much as the system takes. What ends the connection is found by who reads: there may be something left to read. */
+/* As much as the system takes. What ends the connection is found by who reads: there may
+ * be something left to read. */
 void ms_wire_send_waiting(ms_peer *p)
 {
     while (p->first != NULL) {

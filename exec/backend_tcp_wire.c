@@ -155,7 +155,8 @@ static bool are_all_over(const ms_wire *wire)
     return true;
 }
 
-/* A connection that is closed with something unread may take with it what the other has not read. */
+/* A connection that is closed with something unread may take with it what the other
+ * has not read. */
 void ms_wire_close(ms_wire *wire, double seconds)
 {
     if (wire == NULL)

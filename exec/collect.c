@@ -6,7 +6,8 @@
 
 /* ---- one rank ---- */
 
-/* Followed by times of steps, samples, slices and the names of slices, whose pointers count from the start of the names. */
+/* Followed by times of steps, samples, slices and the names of slices, whose pointers
+ * count from the start of the names. */
 typedef struct header {
     long rank;
     ms_ledger ledger;

@@ -4,8 +4,10 @@
 
 #include "exec/runner.h"
 
-/* Ranks of other processes send their times, ledgers, samples and records; in the process of rank 0 outcome->ranks and outcome->step_s are then of the whole world, in the order of ranks.
- * Called by all processes, on the open backend; where one process carries all ranks nothing happens. MS_EIO: a rank is gone. */
+/* Ranks of other processes send their times, ledgers, samples and records; in the process
+ * of rank 0 outcome->ranks and outcome->step_s are then of the whole world, in the order
+ * of ranks. Called by all processes, on the open backend; where one process carries all
+ * ranks nothing happens. MS_EIO: a rank is gone. */
 ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcome);
 
 /* Frees the records. */

@@ -13,7 +13,8 @@ typedef struct ms_collection {
 /* All weights of the model by Hugging Face's names. Lives in cx->arena. */
 ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job);
 
-/* Every rank adds what it answers for; where processes carry some ranks only, all of them get the whole. Called by all ranks. */
+/* Every rank adds what it answers for; where processes carry some ranks only, all of them
+ * get the whole. Called by all ranks. */
 ms_status ms_collection_fill(ms_rank_run *r, ms_collection *collection,
                              ms_unit_content content);
 

@@ -1,4 +1,5 @@
-/* What the files exec/cpu_*.c share, which are compiled once for each real type: names of the kernels, and access to operands. */
+/* What the files exec/cpu_*.c share, which are compiled once for each real type: names of
+ * the kernels, and access to operands. */
 #ifndef MS_EXEC_CPU_H
 #define MS_EXEC_CPU_H
 
@@ -76,7 +77,8 @@ static inline long ms_cpu_position(const ms_op_call *call, long stored)
                : stored;
 }
 
-/* Sum of many terms: 8 partial sums, so that vectors can be used without changing the order from one machine to another. */
+/* Sum of many terms: 8 partial sums, so that vectors can be used without changing the
+ * order from one machine to another. */
 #define MS_CPU_LANES 8
 
 static inline double ms_cpu_sum_lanes(const double *lane)

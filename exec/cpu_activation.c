@@ -34,7 +34,8 @@ static curve curve_of(const ms_model *model)
 #define ONE_OVER_SQRT_2PI 0.39894228040143268
 #define GELU_CUBIC        0.044715
 
-/* Value and slope at x. GELU (Hendrycks and Gimpel 2016): x Phi(x), or x / 2 (1 + tanh(u)) = x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3). */
+/* Value and slope at x. GELU (Hendrycks and Gimpel 2016): x Phi(x), or x / 2 (1 +
+ * tanh(u)) = x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3). */
 static inline ms_real value_at(curve kind, ms_real x)
 {
     if (kind == CURVE_SILU)

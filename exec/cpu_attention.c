@@ -1,5 +1,6 @@
-/* Causal attention in tiles of queries and keys: products by gemm on the arrays as they lie, softmax by its log-sum-exp (FlashAttention, Dao et al. 2022,
- * algorithms 1 and 4). Tiles that no query sees are skipped. */
+/* Causal attention in tiles of queries and keys: products by gemm on the arrays as they
+ * lie, softmax by its log-sum-exp (FlashAttention, Dao et al. 2022, algorithms 1 and 4).
+ * Tiles that no query sees are skipped. */
 #include "exec/cpu.h"
 #include "exec/cpu_exp.h"
 
@@ -15,7 +16,8 @@ typedef struct attention {
     long window;
     ms_real scale;
     ms_real *scores, *gscores; /* (TILE, TILE) each */
-    /* unfused, one block of all keys: probabilities [b n s t], written forward and read backward; NULL otherwise */
+    /* unfused, one block of all keys: probabilities [b n s t], written forward and read
+     * backward; NULL otherwise */
     const ms_local *stored;
 } attention;
 
@@ -44,7 +46,8 @@ static attention read_attention(const ms_attention_block *block, void *workspace
     return a;
 }
 
-/* Queries (first_query .. + num_queries) and keys of one tile, their positions, and the head they are of. */
+/* Queries (first_query .. + num_queries) and keys of one tile, their positions, and the
+ * head they are of. */
 typedef struct tile {
     long batch, head;
     long first_query, num_queries, first_key, num_keys;
@@ -187,7 +190,8 @@ MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift
     return sum;
 }
 
-/* What is known of each query of a tile: o is to be divided by sum, probabilities are relative to exp(max). */
+/* What is known of each query of a tile: o is to be divided by sum, probabilities are
+ * relative to exp(max). */
 typedef struct running {
     ms_real max[TILE], sum[TILE];
 } running;
@@ -203,8 +207,9 @@ MS_WIDE static void scale_row(ms_real *x, ms_real factor, long count)
         x[i] *= factor;
 }
 
-/* Scores of a tile become probabilities relative to the largest score so far, and what was summed before is made relative to it. A query that has seen no
- * key keeps max at minus infinity, and its probabilities are 0. */
+/* Scores of a tile become probabilities relative to the largest score so far, and what
+ * was summed before is made relative to it. A query that has seen no key keeps max at
+ * minus infinity, and its probabilities are 0. */
 static void soften_tile(const attention *a, const tile *t, running *r)
 {
     ms_real *o = query_rows(a, t, a->block->o);
@@ -224,7 +229,8 @@ static void soften_tile(const attention *a, const tile *t, running *r)
     }
 }
 
-/* The results of earlier blocks are the state from which this one goes on: o was divided by the sum exp(lse), which is 1 relative to exp(lse). */
+/* The results of earlier blocks are the state from which this one goes on: o was divided
+ * by the sum exp(lse), which is 1 relative to exp(lse). */
 static void begin_queries(const attention *a, const tile *t, running *r)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
@@ -277,7 +283,8 @@ void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *wor
 
 /* ---- backward ---- */
 
-/* exp(score - lse); the sum over keys of probability x gradient is the product of o and its gradient (FlashAttention, algorithm 4). */
+/* exp(score - lse); the sum over keys of probability x gradient is the product of o and
+ * its gradient (FlashAttention, algorithm 4). */
 typedef struct row_state {
     ms_real lse[TILE], mean[TILE];
 } row_state;

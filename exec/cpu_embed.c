@@ -1,4 +1,5 @@
-/* Rows of a table by token or by position. A rank that holds a part of the table gives zero for the rest, so that the sum over the ranks is whole. */
+/* Rows of a table by token or by position. A rank that holds a part of the table gives
+ * zero for the rest, so that the sum over the ranks is whole. */
 #include "exec/cpu.h"
 
 #include <string.h>

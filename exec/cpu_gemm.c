@@ -1,4 +1,5 @@
-/* Matrix products by plain loops: blocks of both operands are packed in the order in which an inner loop of 4 x 16 results reads them. */
+/* Matrix products by plain loops: blocks of both operands are packed in the order in
+ * which an inner loop of 4 x 16 results reads them. */
 #include "exec/cpu.h"
 
 #include <string.h>
@@ -23,7 +24,8 @@ static part part_of(const ms_real *x, bool transposed, long ld, long row, long c
     return p;
 }
 
-/* Groups of `height` rows, one after the other: to[group][col][row of the group], zero beyond the last row. */
+/* Groups of `height` rows, one after the other: to[group][col][row of the group], zero
+ * beyond the last row. */
 static void pack(ms_real *restrict to, part p, long height)
 {
     for (long first = 0; first < p.num_rows; first += height, to += height * p.num_cols) {

@@ -1,4 +1,5 @@
-/* Cross entropy in three parts, and its gradient. Columns at or beyond the model's vocabulary are padding: they take no part. */
+/* Cross entropy in three parts, and its gradient. Columns at or beyond the model's
+ * vocabulary are padding: they take no part. */
 #include "exec/cpu.h"
 #include "exec/cpu_exp.h"
 

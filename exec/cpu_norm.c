@@ -1,4 +1,5 @@
-/* Normalisation over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al. 2016). Sums are in fp64. */
+/* Normalisation over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al.
+ * 2016). Sums are in fp64. */
 #include "exec/cpu.h"
 
 #include <math.h>
@@ -70,7 +71,8 @@ void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
 
 /* ---- backward ---- */
 
-/* With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean of g, if centred] - y mean of (g y)). */
+/* With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean of g, if centred]
+ * - y mean of (g y)). */
 typedef struct row_means {
     double mean, scale;
     double of_g, of_g_y;

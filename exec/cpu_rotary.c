@@ -1,4 +1,5 @@
-/* Rotary positions (Su et al. 2021, RoFormer, section 3.2), and the keys of multi-head latent attention. */
+/* Rotary positions (Su et al. 2021, RoFormer, section 3.2), and the keys of multi-head
+ * latent attention. */
 #include "exec/cpu.h"
 
 #include <math.h>
@@ -7,8 +8,9 @@
 #define DEFAULT_BASE 10000.0
 #define EXACT_EVERY  32 /* positions; between them angles grow by additions */
 
-/* cos and sin of position x frequency for each of `count` frequencies. From one position to the next they are turned by one frequency, which costs two
- * products instead of two functions; the error, below 1e-14, starts anew every few positions. */
+/* cos and sin of position x frequency for each of `count` frequencies. From one position
+ * to the next they are turned by one frequency, which costs two products instead of two
+ * functions; the error, below 1e-14, starts anew every few positions. */
 typedef struct angles {
     long count;
     bool inverse;

@@ -31,7 +31,8 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* What the choice goes by: logits, or sigmoids with the correction bias (DeepSeek-V3, section 2.1.2). */
+/* What the choice goes by: logits, or sigmoids with the correction bias (DeepSeek-V3,
+ * section 2.1.2). */
 static void prefer(const router *r, const ms_real *logits, const ms_real *bias)
 {
     bool is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
@@ -79,7 +80,8 @@ static bool is_renormalised(const ms_model *model)
     return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
 }
 
-/* Scores of all experts into scratch, up to a common factor; returns what makes weights of them when they are divided by it. */
+/* Scores of all experts into scratch, up to a common factor; returns what makes weights
+ * of them when they are divided by it. */
 static double score(const router *r, const ms_real *logits, const ms_real *choice)
 {
     double largest = -HUGE_VAL, total = 0;
@@ -120,7 +122,8 @@ void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
     }
 }
 
-/* weight = score / total; d score / d logit = score, or score (1 - score) of a sigmoid. The choice is a constant. */
+/* weight = score / total; d score / d logit = score, or score (1 - score) of a sigmoid.
+ * The choice is a constant. */
 static void route_grad(const router *r, const ms_real *weight, const ms_real *choice,
                        const ms_real *g, double total, ms_real *to)
 {

@@ -1,4 +1,5 @@
-/* Copies of tokens in the order of their experts: each of the k copies of a token is a row; rows of an expert keep the order of their tokens. */
+/* Copies of tokens in the order of their experts: each of the k copies of a token is a
+ * row; rows of an expert keep the order of their tokens. */
 #include "exec/cpu.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Element-wise kernels: each thread takes 16 bytes of every array at a time; what is left over, or arrays that are not aligned, go element by element. */
+/* Element-wise kernels: each thread takes 16 bytes of every array at a time; what is left
+ * over, or arrays that are not aligned, go element by element. */
 #include "exec/cuda_activation.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -68,7 +69,8 @@ __device__ __forceinline__ double erf_of(double x)
     return erf(x);
 }
 
-/* Value and slope at x. GELU (Hendrycks and Gimpel 2016): x Phi(x), or x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3). */
+/* Value and slope at x. GELU (Hendrycks and Gimpel 2016): x Phi(x), or x sigmoid(2 u)
+ * with u = sqrt(2 / pi) (x + 0.044715 x^3). */
 template <typename S> struct point {
     S value, slope;
 };

@@ -57,7 +57,8 @@ typedef struct ms_cuda_masked {
 
 void ms_cuda_mask(ms_cuda_stream *stream, const ms_cuda_masked *args);
 
-/* out = x sigmoid(gate of the row); backward: gx and ggate from gout. x (num_rows, width), gate (num_rows). */
+/* out = x sigmoid(gate of the row); backward: gx and ggate from gout. x (num_rows,
+ * width), gate (num_rows). */
 typedef struct ms_cuda_gate_args {
     ms_scalar scalar;
     long num_rows, width;

@@ -1,4 +1,5 @@
-/* Element-wise work on arrays, sums, copies of boxes and the optimizer: what exec/cpu_vector.c does on CPUs. */
+/* Element-wise work on arrays, sums, copies of boxes and the optimizer: what
+ * exec/cpu_vector.c does on CPUs. */
 #include "exec/cuda_arrays.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -19,7 +20,8 @@ unsigned num_blocks(long num_items)
 
 /* ---- element by element ---- */
 
-/* F has WIDTH, and at<N>(i): what happens to elements i .. i + N - 1, of which N = WIDTH lie such that vectors can be loaded. */
+/* F has WIDTH, and at<N>(i): what happens to elements i .. i + N - 1, of which N = WIDTH
+ * lie such that vectors can be loaded. */
 template <class F> __global__ void for_each(F f, long num_vectors, long count)
 {
     long step = (long)gridDim.x * blockDim.x,
@@ -139,7 +141,8 @@ __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, boo
     return y;
 }
 
-/* A sum for each block: of tiles, of which a thread takes some lanes AT_ONCE times. Where these can be loaded together or not, the order is the same. */
+/* A sum for each block: of tiles, of which a thread takes some lanes AT_ONCE times. Where
+ * these can be loaded together or not, the order is the same. */
 template <class T, bool SQUARED>
 __global__ void sum_parts(double *parts, const T *x, long count, bool aligned)
 {
@@ -217,7 +220,8 @@ template <class S> adamw_step<S> prepare_step(const ms_adamw *how)
     return s;
 }
 
-/* `weight` is the master where there is one; `copy` in the type of activations then, otherwise NULL. */
+/* `weight` is the master where there is one; `copy` in the type of activations then,
+ * otherwise NULL. */
 template <class T, class S> struct updating {
     static const int WIDTH = pack<S>::SIZE;
     adamw_step<S> s;

@@ -1,5 +1,6 @@
-/* Launch code of attention on GPUs: which kernels run, with what. On tensor cores (exec/cuda_flash.h) where types, widths and alignment allow it and no probabilities
- * are stored, otherwise plainly (exec/cuda_attention_plain.h). */
+/* Launch code of attention on GPUs: which kernels run, with what. On tensor cores
+ * (exec/cuda_flash.h) where types, widths and alignment allow it and no probabilities are
+ * stored, otherwise plainly (exec/cuda_attention_plain.h). */
 #ifndef MS_EXEC_CUDA_ATTENTION_H
 #define MS_EXEC_CUDA_ATTENTION_H
 

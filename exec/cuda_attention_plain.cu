@@ -1,5 +1,6 @@
-/* Plain attention: tiles of scores in shared memory, no tensor cores. First the log-sum-exp of every query, then each result as a sum of rows with weights
- * that are computed again from it, so that one kernel makes o, gq, gk and gv. Every sum has one order. */
+/* Plain attention: tiles of scores in shared memory, no tensor cores. First the
+ * log-sum-exp of every query, then each result as a sum of rows with weights that are
+ * computed again from it, so that one kernel makes o, gq, gk and gv. Every sum has one order. */
 #include "exec/cuda_attention_plain.h"
 
 #include "exec/cuda_device.cuh"
@@ -390,7 +391,8 @@ __device__ void write_result(const args &a, const tile &t, long first, long widt
     }
 }
 
-/* The tile that a block is at: `outer` is its own, of queries for o and gq, of keys for gk and gv. */
+/* The tile that a block is at: `outer` is its own, of queries for o and gq, of keys
+ * for gk and gv. */
 template <result R>
 __device__ void move_to(const args &a, tile &t, long head, long outer, long inner)
 {
@@ -403,7 +405,8 @@ __device__ void move_to(const args &a, tile &t, long head, long outer, long inne
     t.num_keys = left_of(a.num_keys, t.first_key);
 }
 
-/* Block (tile, head, batch and columns); the head is one of keys for gk and gv, which are summed over its query heads. */
+/* Block (tile, head, batch and columns); the head is one of keys for gk and gv, which are
+ * summed over its query heads. */
 template <class T, result R> __global__ void sum_rows(args a)
 {
     using S = sum_of<T>;
@@ -436,7 +439,8 @@ template <class T, result R> __global__ void sum_rows(args a)
     write_result<T, R>(a, t, first, width, sum);
 }
 
-/* The sum over keys of probability x gradient is the product of o and its gradient; a warp for each (b, s, n). */
+/* The sum over keys of probability x gradient is the product of o and its gradient; a
+ * warp for each (b, s, n). */
 template <class T> __global__ void row_means(args a)
 {
     using S = sum_of<T>;

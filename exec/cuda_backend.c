@@ -118,7 +118,8 @@ static void note_use(ms_device_rank *d)
     d->job->was_used[d->rank] = true;
 }
 
-/* One after the other is enough: all ranks of a job are opened, used and closed by their own threads or by the one that has the job. */
+/* One after the other is enough: all ranks of a job are opened, used and closed by their
+ * own threads or by the one that has the job. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *inner, long rank, void *state)
 {
     ms_cuda_job *job = state;

@@ -1,10 +1,13 @@
-/* The backend "cuda": a GPU a rank, behind a driver (exec/cuda_driver.h), so that tests run it on a device in memory.
+/* The backend "cuda": a GPU a rank, behind a driver (exec/cuda_driver.h), so that tests
+ * run it on a device in memory.
  *
- * Who carries the ranks is another backend, the inner one: loop, where they are threads of this process, or a process a rank: mpi, where its launcher started them, else
- * tcp (exec/backend_tcp.c). It runs them, tells them of each other's failures, and moves what is the program's own (counts of rows, sums of a step, and how long messages
- * between GPUs are).
+ * Who carries the ranks is another backend, the inner one: loop, where they are threads
+ * of this process, or a process a rank: mpi, where its launcher started them, else tcp
+ * (exec/backend_tcp.c). It runs them, tells them of each other's failures, and moves what
+ * is the program's own (counts of rows, sums of a step, and how long messages between GPUs are).
  *
- * Between GPUs data goes by NCCL, or through the memory of the hosts by the inner backend: that is for tests of correctness, with several ranks on a GPU, or without NCCL. */
+ * Between GPUs data goes by NCCL, or through the memory of the hosts by the inner
+ * backend: that is for tests of correctness, with several ranks on a GPU, or without NCCL. */
 #ifndef MS_EXEC_CUDA_BACKEND_H
 #define MS_EXEC_CUDA_BACKEND_H
 
@@ -46,7 +49,8 @@ typedef struct ms_cuda_used {
     bool lacks_fp8; /* some products of a run in fp8 were made in bf16 */
 } ms_cuda_used;
 ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job);
-/* Whether ranks on this machine share GPUs by NCCL (NCCL_MULTI_RANK_GPU_ENABLE): that they exchange something can be tried, how fast cannot. The job is open. */
+/* Whether ranks on this machine share GPUs by NCCL (NCCL_MULTI_RANK_GPU_ENABLE): that
+ * they exchange something can be tried, how fast cannot. The job is open. */
 bool ms_cuda_job_shares_gpus(const ms_backend_job *job);
 /* False: the rank is not of this process, or has not run. */
 bool ms_cuda_job_used(const ms_backend_job *job, long rank, ms_cuda_used *out);

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Numbers of the program pass through two pieces of host memory in turn. Most are as large as a bus is busy with; sums need few. */
+/* Numbers of the program pass through two pieces of host memory in turn. Most are as
+ * large as a bus is busy with; sums need few. */
 #define STAGING_BYTES ((size_t)16 << 20)
 #define FEW_BYTES     ((size_t)64 << 10)
 
@@ -186,7 +187,8 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
     assert(false);
 }
 
-/* To the nearest bf16, ties to even, from fp64 at once: by way of fp32 it would be rounded twice. */
+/* To the nearest bf16, ties to even, from fp64 at once: by way of fp32 it would be
+ * rounded twice. */
 static uint16_t bf16_of(double value)
 {
     uint64_t bits;

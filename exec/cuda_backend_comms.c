@@ -1,7 +1,9 @@
-/* Communicators of a rank: the world's, and all that are split from it in the order of exec/cuda_channels.h.
+/* Communicators of a rank: the world's, and all that are split from it in the order of
+ * exec/cuda_channels.h.
  *
- * NCCL connects ranks when a communicator first carries something, and the program waits there for the others. Each is used once when it is made, while all ranks are at the same
- * one, so that no later start waits. */
+ * NCCL connects ranks when a communicator first carries something, and the program waits
+ * there for the others. Each is used once when it is made, while all ranks are at the
+ * same one, so that no later start waits. */
 #include "exec/cuda_backend_priv.h"
 
 #include <assert.h>
@@ -16,7 +18,8 @@ const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *tr
 
 /* ---- the world ---- */
 
-/* Rank 0's, told by the inner backend. All ranks come to it with all that can fail before behind them. */
+/* Rank 0's, told by the inner backend. All ranks come to it with all that can fail before
+ * behind them. */
 static ms_status agree_on_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
 {
     long words[ID_LONGS] = {0};
@@ -39,7 +42,8 @@ static ms_status agree_on_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
     return MS_OK;
 }
 
-/* Calls that wait for other ranks see no failure of theirs: who fails aborts the communicator that the others wait on, and nobody begins to wait after that. */
+/* Calls that wait for other ranks see no failure of theirs: who fails aborts the
+ * communicator that the others wait on, and nobody begins to wait after that. */
 static ms_status begin_call(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm)
 {
     pthread_mutex_lock(&d->job->lock);

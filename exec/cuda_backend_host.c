@@ -1,5 +1,6 @@
-/* Transfers through the memory of the host, by the inner backend: what is the program's own, and, for correctness alone, data of GPUs: from there to here, across, and
- * back. Numbers in bf16 travel, and are added, in fp32: sums are rounded once. */
+/* Transfers through the memory of the host, by the inner backend: what is the program's
+ * own, and, for correctness alone, data of GPUs: from there to here, across, and back.
+ * Numbers in bf16 travel, and are added, in fp32: sums are rounded once. */
 #include "exec/cuda_backend_priv.h"
 
 #include <stdint.h>
@@ -78,7 +79,8 @@ static int size_of(const ms_device_rank *d, const ms_transfer *t)
     return t->kind >= MS_TRANSFER_SEND ? 1 : ms_cuda_members(d, t)->size;
 }
 
-/* Host memory that copies go on beside is slow to get: it is used again. Sizes are powers of two. */
+/* Host memory that copies go on beside is slow to get: it is used again. Sizes are
+ * powers of two. */
 #define LEAST_STAGING_BYTES ((size_t)4 << 10)
 
 static size_t rounded_size(size_t bytes)

@@ -51,7 +51,8 @@ static ms_status make_room(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *ke
     return MS_OK;
 }
 
-/* Kernels that read what was there before come before on compute; the copy before has left the staging. */
+/* Kernels that read what was there before come before on compute; the copy before has
+ * left the staging. */
 static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *kept,
                         const ms_batch *batch)
 {

@@ -1,9 +1,13 @@
-/* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their order alone, a program by tags: a receiver may ask for a later message first. So each
- * message is announced through the inner backend, with its tag and length, and a receiver takes messages in the order in which they were announced: what it has not
- * asked for yet waits in memory of its own. A receive is posted when the program waits for it, which is when it would wait on a CPU; the GPU starts it as soon as what
- * was before its start is done, so that it goes on beside compute that the program gave in between.
+/* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their order
+ * alone, a program by tags: a receiver may ask for a later message first. So each message
+ * is announced through the inner backend, with its tag and length, and a receiver takes
+ * messages in the order in which they were announced: what it has not asked for yet waits
+ * in memory of its own. A receive is posted when the program waits for it, which is when
+ * it would wait on a CPU; the GPU starts it as soon as what was before its start is done,
+ * so that it goes on beside compute that the program gave in between.
  *
- * A send takes a copy on the device: NCCL ends a send when it is received, and nobody may wait for that. */
+ * A send takes a copy on the device: NCCL ends a send when it is received, and nobody may
+ * wait for that. */
 #include "exec/cuda_backend_priv.h"
 
 #define ANNOUNCEMENT_TAG MS_MAX_TAG /* no program's */

@@ -12,7 +12,8 @@
 #define FIRST_ROOM  256
 /* Stamps that wait for their event; older ones are looked at. */
 #define KEPT_STAMPS 512
-/* CUDA counts milliseconds between two events in a float: the anchor follows, so that they stay close. */
+/* CUDA counts milliseconds between two events in a float: the anchor follows, so that
+ * they stay close. */
 #define ANCHOR_S 0.5
 
 #define POLLS_BEFORE_REST 200

@@ -9,7 +9,8 @@
 
 typedef struct ms_cuda_job ms_cuda_job;
 
-/* What only the program can bring to its end: what goes through host memory, and a receive of which the sender has not said yet where it comes among its messages. */
+/* What only the program can bring to its end: what goes through host memory, and a
+ * receive of which the sender has not said yet where it comes among its messages. */
 typedef struct ms_cuda_pending {
     ms_event event;
     ms_transfer transfer;
@@ -63,7 +64,8 @@ typedef struct ms_cuda_clock {
     bool compute_moved;         /* since the last stamp */
 } ms_cuda_clock;
 
-/* A communicator of a group, and the stream that used it last: NCCL lets those of one communicator run one after the other only. */
+/* A communicator of a group, and the stream that used it last: NCCL lets those of one
+ * communicator run one after the other only. */
 typedef struct ms_cuda_group {
     ms_cuda_comm *comm;
     ms_cuda_stream *last_stream;
@@ -129,8 +131,8 @@ struct ms_device_rank {
     ms_cuda_staging *idle_staging;
     /* communicators */
     ms_cuda_comm *world;
-    ms_cuda_comm
-        *waits_on; /* in a call that waits for other ranks; under the job's lock */
+    /* in a call that waits for other ranks; under the job's lock */
+    ms_cuda_comm *waits_on;
     int num_groups;
     ms_cuda_group groups[MS_CUDA_MAX_GROUPS];
     int num_lanes;
@@ -181,7 +183,8 @@ ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out)
 void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event);
 /* Compute was given something. */
 void ms_cuda_moved(ms_device_rank *d);
-/* After everything that the stream was given so far; of a transfer, which is copied, or (NULL) not. */
+/* After everything that the stream was given so far; of a transfer, which is copied, or
+ * (NULL) not. */
 ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                              const ms_transfer *transfer, ms_event *out);
 /* A point of something pending, whose event comes later. */
@@ -196,7 +199,8 @@ ms_status ms_cuda_after(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                         ms_event event);
 /* ... after all that compute was given so far: memory is handed on in its order. */
 ms_status ms_cuda_after_compute(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream);
-/* The program waits until the stream has done all it was given: MS_EIO when another rank fails, the library finds a failure, or after the timeout. */
+/* The program waits until the stream has done all it was given: MS_EIO when another rank
+ * fails, the library finds a failure, or after the timeout. */
 ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream);
 ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *event);
 ms_event ms_cuda_mark(ms_device_rank *d);

@@ -1,12 +1,19 @@
-/* Transfers of a rank: collectives by NCCL here, messages in cuda_backend_messages.c, what goes through host memory in cuda_backend_host.c.
+/* Transfers of a rank: collectives by NCCL here, messages in cuda_backend_messages.c,
+ * what goes through host memory in cuda_backend_host.c.
  *
- * Why nothing waits for ever. A transfer on the GPU waits for (1) what compute was given before its start, (2) transfers that were started before it on its stream or
- * communicator, and (3) its counterparts' starts. The program of each rank comes to its end in the order of its calls on backends that wait in `wait` (loop), so there is
- * an order of all calls of all ranks in which each is preceded by what it waits for. (1) and what compute waits for come before a call in that order. (2) is what
- * exec/backend.h lets every backend do: members of a group start its transfers in the same order, and groups of one stream follow each other in the same order on
- * all their ranks. (3) is true because no start makes the program wait. Sends are copies, for which nothing waits but the copy: messages may lie on their lane
- * as long as they like, since a lane is one pair of ranks, one direction, one stream and one communicator; its receiver takes them in the sender's order, and asks for the
- * next when the program waits for one (cuda_backend_messages.c), which a CPU backend would wait for there, too. */
+ * Why nothing waits for ever. A transfer on the GPU waits for (1) what compute was given
+ * before its start, (2) transfers that were started before it on its stream or
+ * communicator, and (3) its counterparts' starts. The program of each rank comes to its
+ * end in the order of its calls on backends that wait in `wait` (loop), so there is an
+ * order of all calls of all ranks in which each is preceded by what it waits for. (1) and
+ * what compute waits for come before a call in that order. (2) is what exec/backend.h
+ * lets every backend do: members of a group start its transfers in the same order, and
+ * groups of one stream follow each other in the same order on all their ranks. (3) is
+ * true because no start makes the program wait. Sends are copies, for which nothing waits
+ * but the copy: messages may lie on their lane as long as they like, since a lane is one
+ * pair of ranks, one direction, one stream and one communicator; its receiver takes them
+ * in the sender's order, and asks for the next when the program waits for one
+ * (cuda_backend_messages.c), which a CPU backend would wait for there, too. */
 #include "exec/cuda_backend_priv.h"
 
 #include <assert.h>

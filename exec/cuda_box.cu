@@ -41,7 +41,8 @@ template <class U, class Index> __global__ void copy_units(copied<U> c, Index co
     }
 }
 
-/* The next dim outward; it becomes one with the one inside where both arrays go on without a gap. `b` has the inner dim first meanwhile. */
+/* The next dim outward; it becomes one with the one inside where both arrays go on
+ * without a gap. `b` has the inner dim first meanwhile. */
 void add_dim(box *b, long num, long to_stride, long from_stride)
 {
     int last = b->num_dims - 1;

@@ -1,5 +1,7 @@
-/* A kernel of a layer program on a GPU: what its launch code is called with. exec/cuda_SUBJECT.c reads the operation and launches; exec/cuda_SUBJECT.cu has the kernels and
- * their launch functions, beside exec/cpu_SUBJECT.c, which they must equal; exec/cuda_SUBJECT.h is between both, plain C. */
+/* A kernel of a layer program on a GPU: what its launch code is called with.
+ * exec/cuda_SUBJECT.c reads the operation and launches; exec/cuda_SUBJECT.cu has the
+ * kernels and their launch functions, beside exec/cpu_SUBJECT.c, which they must equal;
+ * exec/cuda_SUBJECT.h is between both, plain C. */
 #ifndef MS_EXEC_CUDA_CALL_H
 #define MS_EXEC_CUDA_CALL_H
 

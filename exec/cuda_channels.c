@@ -5,7 +5,8 @@
 
 /* ---- groups ---- */
 
-/* Streams that use a group at the same time (exec/unit_moves.c, exec/unit_gradients.c, exec/lower.c). What comes on another stream shares the first. */
+/* Streams that use a group at the same time (exec/unit_moves.c, exec/unit_gradients.c,
+ * exec/lower.c). What comes on another stream shares the first. */
 static const ms_cuda_kind wanted[] = {
     {MS_TRAFFIC_TP, MS_STREAM_TP, false},
     {MS_TRAFFIC_CP, MS_STREAM_CP, false},

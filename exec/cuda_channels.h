@@ -1,19 +1,22 @@
-/* Which communicators a plan's ranks need, and in which order all of them are made: the same on every rank, from the plan alone. */
+/* Which communicators a plan's ranks need, and in which order all of them are made: the
+ * same on every rank, from the plan alone. */
 #ifndef MS_EXEC_CUDA_CHANNELS_H
 #define MS_EXEC_CUDA_CHANNELS_H
 
 #include "exec/world.h"
 #include "sim/graph.h"
 
-/* One communicator of every group of a kind, for collectives of one stream: those of others would run one after the other with them. */
+/* One communicator of every group of a kind, for collectives of one stream: those of
+ * others would run one after the other with them. */
 typedef struct ms_cuda_kind {
     unsigned char group;  /* ms_traffic_group */
     unsigned char stream; /* ms_stream */
-    bool
-        is_world; /* all ranks in the order of their numbers: the communicator that is there already */
+    /* all ranks in the order of their numbers: the communicator that is there already */
+    bool is_world;
 } ms_cuda_kind;
 
-/* Messages of one rank to another have a communicator of their own, in each direction: on one that others use too, NCCL would let them wait for messages to others. */
+/* Messages of one rank to another have a communicator of their own, in each direction: on
+ * one that others use too, NCCL would let them wait for messages to others. */
 typedef struct ms_cuda_channel {
     long from, to;
     int round; /* the world is split once a round, in which every rank has one channel at most */
@@ -30,8 +33,9 @@ typedef struct ms_cuda_channels {
     ms_cuda_channel *channels; /* by round, then by sender */
 } ms_cuda_channels;
 
-/* Kinds: groups of several ranks; those whose groups are the same sets share, for a stream. Channels: between neighbours, ends and mirrored ranks of a pipeline, and to the next rank
- * of a ring (context parallelism). In the arena. */
+/* Kinds: groups of several ranks; those whose groups are the same sets share, for a
+ * stream. Channels: between neighbours, ends and mirrored ranks of a pipeline, and to the
+ * next rank of a ring (context parallelism). In the arena. */
 ms_cuda_channels ms_cuda_channels_make(ms_arena *arena, const ms_world *world);
 
 /* The channel in which a rank takes part in a round; -1: none. */

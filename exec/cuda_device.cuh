@@ -1,7 +1,10 @@
-/* What every kernel of exec/cuda_*.cu is written with: bf16, the type of sums, vectors of 16 bytes, sums over warps and blocks, tensor cores, copies into shared memory,
- * launches. Under MS_CUDA_EMULATED the same names come from tests/support/cuda_emulated.h, which is included by the command line.
+/* What every kernel of exec/cuda_*.cu is written with: bf16, the type of sums, vectors of
+ * 16 bytes, sums over warps and blocks, tensor cores, copies into shared memory,
+ * launches. Under MS_CUDA_EMULATED the same names come from
+ * tests/support/cuda_emulated.h, which is included by the command line.
  *
- * Kernels, device functions and types of a .cu file are in an anonymous namespace: files have equal names for unlike things. */
+ * Kernels, device functions and types of a .cu file are in an anonymous namespace: files
+ * have equal names for unlike things. */
 #ifndef MS_EXEC_CUDA_DEVICE_CUH
 #define MS_EXEC_CUDA_DEVICE_CUH
 
@@ -15,7 +18,8 @@
 
 typedef struct ms_cuda_stream ms_cuda_stream; /* the address is the cudaStream_t */
 
-/* An array in the memory of a block: MS_SHARED(float, tile, [32][33]); undefined at the start. At most 48 KiB in a kernel. */
+/* An array in the memory of a block: MS_SHARED(float, tile, [32][33]); undefined at the
+ * start. At most 48 KiB in a kernel. */
 #define MS_SHARED(type, name, ...) __shared__ type name __VA_ARGS__
 /* The memory that the launch asks for; 16-byte aligned. */
 #define MS_DYNAMIC_SHARED(type, name)                                                    \
@@ -33,7 +37,8 @@ static void ms_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared
         const void *function = reinterpret_cast<const void *>(kernel);
         (void)cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(shared_bytes));
-        /* as much as an SM has: as many blocks as registers allow, whatever the driver would leave to L1 */
+        /* as much as an SM has: as many blocks as registers allow, whatever the driver
+         * would leave to L1 */
         (void)cudaFuncSetAttribute(function,
                                    cudaFuncAttributePreferredSharedMemoryCarveout,
                                    cudaSharedmemCarveoutMaxShared);
@@ -42,7 +47,8 @@ static void ms_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared
         static_cast<P>(args)...);
 }
 
-/* 16 bytes from global to shared memory, beside what the thread does next; zeros where `is_there` is false (then nothing is read). */
+/* 16 bytes from global to shared memory, beside what the thread does next; zeros where
+ * `is_there` is false (then nothing is read). */
 static __device__ __forceinline__ void cp_async_16(void *to, const void *from,
                                                    bool is_there = true)
 {
@@ -57,14 +63,17 @@ static __device__ __forceinline__ void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
-/* Waits for the thread's own groups, except for the last LEFT. Other threads see them after a barrier. */
+/* Waits for the thread's own groups, except for the last LEFT. Other threads see them
+ * after a barrier. */
 template <int LEFT> static __device__ __forceinline__ void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT) : "memory");
 }
 
-/* c (16, 8) += a (16, 16) b (16, 8) by a warp. Lane l, with row r = l / 4 and column 2 (l % 4) = q of each part: a[0] rows r, columns q and q + 1; a[1] row r + 8; a[2], a[3] the
- * same at columns + 8; b[0] column r, rows q and q + 1, b[1] rows + 8; c[0], c[1] row r, columns q and q + 1, c[2], c[3] row r + 8. */
+/* c (16, 8) += a (16, 16) b (16, 8) by a warp. Lane l, with row r = l / 4 and column 2 (l
+ * % 4) = q of each part: a[0] rows r, columns q and q + 1; a[1] row r + 8; a[2], a[3] the
+ * same at columns + 8; b[0] column r, rows q and q + 1, b[1] rows + 8; c[0], c[1] row r,
+ * columns q and q + 1, c[2], c[3] row r + 8. */
 static __device__ __forceinline__ void mma_bf16_16x8x16(float c[4], const unsigned a[4],
                                                         const unsigned b[2])
 {
@@ -74,8 +83,9 @@ static __device__ __forceinline__ void mma_bf16_16x8x16(float c[4], const unsign
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* Four 8 x 8 matrices of 16-bit elements from shared memory: lane i gives the address of row i % 8 of matrix i / 8, 16-byte aligned, and gets of each matrix
- * row i / 4, columns 2 (i % 4) and the next (trans: column i / 4, rows 2 (i % 4) and the next). */
+/* Four 8 x 8 matrices of 16-bit elements from shared memory: lane i gives the address of
+ * row i % 8 of matrix i / 8, 16-byte aligned, and gets of each matrix row i / 4, columns
+ * 2 (i % 4) and the next (trans: column i / 4, rows 2 (i % 4) and the next). */
 static __device__ __forceinline__ void ldmatrix_x4(unsigned r[4], const void *row)
 {
     unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(row));
@@ -108,7 +118,8 @@ static __device__ __forceinline__ unsigned ms_round_two_to_bf16(float low, float
     return bits;
 }
 
-/* GPUs of compute capability 8.9 and later have instructions that round to FP8 (PTX ISA 9.0, cvt). */
+/* GPUs of compute capability 8.9 and later have instructions that round to FP8 (PTX
+ * ISA 9.0, cvt). */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 #define MS_HAS_FP8 1
 /* Two at a time; e4m3 and e5m2 below say how. */
@@ -132,7 +143,8 @@ static __device__ __forceinline__ void ms_emulated_check_aligned(const void *, s
 
 #endif
 
-/* MS_LAUNCH((kernel<T>), grid, block, shared_bytes, stream, args...). Neither grid nor block may be 0. */
+/* MS_LAUNCH((kernel<T>), grid, block, shared_bytes, stream, args...). Neither grid nor
+ * block may be 0. */
 #define MS_LAUNCH(...) ms_launch(__VA_ARGS__)
 
 /* The statement, with T the type of the scalar; nothing for LONG and BYTE. */
@@ -182,7 +194,8 @@ static __device__ __forceinline__ float value(bf16 x)
     return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
 }
 
-/* A product that is rounded before it is added to something, as on CPUs: nvcc makes one instruction of both otherwise, which rounds once. For what must have a CPU's bits. */
+/* A product that is rounded before it is added to something, as on CPUs: nvcc makes one
+ * instruction of both otherwise, which rounds once. For what must have a CPU's bits. */
 static __device__ __forceinline__ float times(float x, float y)
 {
 #ifdef MS_CUDA_EMULATED
@@ -216,7 +229,8 @@ static __device__ __forceinline__ unsigned two_bf16(float low, float high)
     return ms_round_two_to_bf16(low, high);
 }
 
-/* FP8: sign, exponent, FRACTION_BITS. Source: Micikevicius et al. 2022, "FP8 Formats for Deep Learning", table 1. */
+/* FP8: sign, exponent, FRACTION_BITS. Source: Micikevicius et al. 2022, "FP8 Formats for
+ * Deep Learning", table 1. */
 struct e4m3 {
     unsigned char bits;
     static constexpr int FRACTION_BITS = 3, BIAS = 7;
@@ -230,7 +244,8 @@ struct e5m2 {
     static constexpr unsigned LARGEST_BITS = 0x7b, NAN_BITS = 0x7f;
 };
 
-/* To the nearest, ties to even; what is larger than the largest number, infinity too, becomes it; NaN stays. As the instructions do it, for GPUs without. */
+/* To the nearest, ties to even; what is larger than the largest number, infinity too,
+ * becomes it; NaN stays. As the instructions do it, for GPUs without. */
 template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
 {
     const int of_float = 23, float_bias = 127, dropped = of_float - F::FRACTION_BITS;
@@ -304,7 +319,8 @@ static __device__ __forceinline__ void store_pack(T *to, const pack<T> &x)
     *reinterpret_cast<pack<T> *>(to) = x;
 }
 
-/* ---- sums and maxima: the result is that of all threads, in the same order at every launch ---- */
+/* ---- sums and maxima: the result is that of all threads, in the same order at every
+ * launch ---- */
 
 template <typename S> static __device__ __forceinline__ S warp_sum(S x)
 {
@@ -349,7 +365,8 @@ template <typename S> static __device__ __forceinline__ S block_max(S x)
 
 /* ---- sizes of launches ---- */
 
-/* Blocks of `per_block` for `count`, at most `most`: kernels go over the rest by steps of the grid. */
+/* Blocks of `per_block` for `count`, at most `most`: kernels go over the rest by steps of
+ * the grid. */
 static inline unsigned ms_blocks(long count, long per_block, long most)
 {
     long blocks = (count + per_block - 1) / per_block;

@@ -1,8 +1,11 @@
-/* What the CUDA backend asks of a GPU and its libraries: memory, streams, events, copies, matrix products, communicators. backend_cuda_driver*.c do it by the CUDA
- * run time, cuBLASLt and NCCL; tests have a device in memory that keeps every stream's work until something waits for it, and does it in any order that streams and
- * events allow. Pointers to a device's memory are never read by the program.
+/* What the CUDA backend asks of a GPU and its libraries: memory, streams, events, copies,
+ * matrix products, communicators. backend_cuda_driver*.c do it by the CUDA run time,
+ * cuBLASLt and NCCL; tests have a device in memory that keeps every stream's work until
+ * something waits for it, and does it in any order that streams and events allow.
+ * Pointers to a device's memory are never read by the program.
  *
- * Nothing waits but what says so. Errors: MS_EIO with a message that names the call and the library's words. */
+ * Nothing waits but what says so. Errors: MS_EIO with a message that names the call and
+ * the library's words. */
 #ifndef MS_EXEC_CUDA_DRIVER_H
 #define MS_EXEC_CUDA_DRIVER_H
 
@@ -32,11 +35,15 @@ typedef struct ms_cuda_facts {
         nccl_version; /* as the libraries count them; 0: not there */
 } ms_cuda_facts;
 
-/* c (m, n) = a (m, k) b (k, n) [+ c], all row-major with leading dims ld_*: rows of the matrix as it lies, before it is transposed; `num_batch` products (0 and 1: one)
- * that lie stride_* elements apart. Sums are in fp32, in fp64 for fp64.
+/* c (m, n) = a (m, k) b (k, n) [+ c], all row-major with leading dims ld_*: rows of the
+ * matrix as it lies, before it is transposed; `num_batch` products (0 and 1: one) that
+ * lie stride_* elements apart. Sums are in fp32, in fp64 for fp64.
  *
- * Of FP8 (compute capability 8.9 and later) the library has a product as it lies in both operands along k alone: transpose_b without transpose_a; one product; k and n multiples of
- * 16, addresses and leading dims of 16 bytes; not both operands e5m2. Source: cuBLAS documentation 13.0, cublasLtMatmul(), "To use FP8 kernels", and its section Tensor Core Usage. */
+ * Of FP8 (compute capability 8.9 and later) the library has a product as it lies in both
+ * operands along k alone: transpose_b without transpose_a; one product; k and n multiples
+ * of 16, addresses and leading dims of 16 bytes; not both operands e5m2. Source: cuBLAS
+ * documentation 13.0, cublasLtMatmul(), "To use FP8 kernels", and its section Tensor
+ * Core Usage. */
 typedef struct ms_cuda_product {
     ms_scalar type;   /* of a and b; FP8: of a */
     ms_scalar type_b; /* FP8: of b; otherwise not looked at */
@@ -48,7 +55,8 @@ typedef struct ms_cuda_product {
     long num_batch, stride_a, stride_b, stride_c;
     const void *a, *b;
     void *c;
-    /* FP8: what elements of a and of b stand for is their value times this, on the device; looked at when its turn comes. */
+    /* FP8: what elements of a and of b stand for is their value times this, on the
+     * device; looked at when its turn comes. */
     const float *scale_a, *scale_b;
     bool fast; /* FP8: sums stay in the digits of the tensor cores, fewer than fp32's */
 } ms_cuda_product;
@@ -86,9 +94,11 @@ typedef struct ms_cuda_driver {
     const char *name; /* "cuda", "fake" */
 
     /* ---- devices ---- */
-    /* Number of GPUs that can be used. MS_EIO, with the reason: no driver, no GPU, a library that is missing or too old. */
+    /* Number of GPUs that can be used. MS_EIO, with the reason: no driver, no GPU, a
+     * library that is missing or too old. */
     ms_status (*find)(ms_ctx *cx, int *num_devices);
-    /* The calling thread works with it from then on; so does every other thread that calls `enter`. */
+    /* The calling thread works with it from then on; so does every other thread that
+     * calls `enter`. */
     ms_status (*open)(ms_ctx *cx, int ordinal, ms_cuda_device **out);
     void (*enter)(ms_cuda_device *device);
     void (*close)(ms_cuda_device *device);
@@ -122,13 +132,15 @@ typedef struct ms_cuda_driver {
     ms_status (*check)(ms_ctx *cx, ms_cuda_device *device);
 
     /* ---- work on a stream ---- */
-    /* Memory of the program that is not from allocate_host: may wait, and can be used again after the call. */
+    /* Memory of the program that is not from allocate_host: may wait, and can be used
+     * again after the call. */
     ms_status (*copy)(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
                       size_t bytes, ms_cuda_direction direction);
     ms_status (*clear)(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
     ms_status (*product)(ms_ctx *cx, ms_cuda_stream *stream,
                          const ms_cuda_product *product);
-    /* Whether the library can make it on the GPU that the thread has entered; known by its shapes, types and addresses, and kept: asking again is cheap. */
+    /* Whether the library can make it on the GPU that the thread has entered; known by
+     * its shapes, types and addresses, and kept: asking again is cheap. */
     ms_status (*has_product)(ms_ctx *cx, const ms_cuda_product *product, bool *has);
 
     /* ---- communicators ---- */
@@ -136,10 +148,12 @@ typedef struct ms_cuda_driver {
     /* All `size` ranks call it with the same id; waits for them. */
     ms_status (*open_comm)(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
                            int rank, int size, ms_cuda_comm **out);
-    /* All ranks of `comm` call it; those with the same color form one, ordered by key; color -1: none (out NULL). Waits. */
+    /* All ranks of `comm` call it; those with the same color form one, ordered by key;
+     * color -1: none (out NULL). Waits. */
     ms_status (*split)(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
                        ms_cuda_comm **out);
-    /* Together: sends and receives of one call wait for each other on no one. All ranks of a communicator start its collectives in the same order. */
+    /* Together: sends and receives of one call wait for each other on no one. All ranks
+     * of a communicator start its collectives in the same order. */
     ms_status (*communicate)(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *stream,
                              const ms_cuda_collective *collectives, int num);
     /* Whether the library has found a failure; never waits. */
@@ -153,7 +167,8 @@ typedef struct ms_cuda_driver {
     void (*pop_range)(void);
 } ms_cuda_driver;
 
-/* By the CUDA run time, cuBLASLt and NCCL. The two libraries are opened when they are first used, so that the program starts without them. NULL: built without CUDA. */
+/* By the CUDA run time, cuBLASLt and NCCL. The two libraries are opened when they are
+ * first used, so that the program starts without them. NULL: built without CUDA. */
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* Rows of a table, and the sums of their gradients: rows are sorted by token, and a block adds up those of one token in their order. */
+/* Rows of a table, and the sums of their gradients: rows are sorted by token, and a block
+ * adds up those of one token in their order. */
 #include "exec/cuda_embed.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -64,7 +65,8 @@ __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, 
     return next[0] >= 0;
 }
 
-/* Block (i, j): the rows of the token of which row sorted[i] is the first, columns from j x blockDim x N on. */
+/* Block (i, j): the rows of the token of which row sorted[i] is the first, columns from j
+ * x blockDim x N on. */
 template <class T, int N>
 __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *sorted)
 {

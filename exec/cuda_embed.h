@@ -16,7 +16,8 @@ ms_cuda_workspace ms_cuda_embed_grad_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Row i of x [b s h] takes the row of the table for the token at (i / length, i % length) of the rank's part, or for its position. */
+/* Row i of x [b s h] takes the row of the table for the token at (i / length, i % length)
+ * of the rank's part, or for its position. */
 typedef struct ms_cuda_embed_args {
     ms_scalar scalar; /* of x, and of the table that is read */
     void *x;          /* (num_rows, width): result, or its gradient */
@@ -26,15 +27,16 @@ typedef struct ms_cuda_embed_args {
     long first_sequence;  /* of x, counted within the batch */
     long first_stored;    /* stored index of the first row of a sequence */
     long sequence_length; /* of the batch */
-    const int
-        *tokens; /* (sequences, sequence_length) by position; NULL: rows by position */
+    /* (sequences, sequence_length) by position; NULL: rows by position */
+    const int *tokens;
     const int *positions; /* of stored indices; NULL: the same */
-    long table_start,
-        table_rows; /* of the part of the table that is here; other rows of x are 0 */
+    /* of the part of the table that is here; other rows of x are 0 */
+    long table_start, table_rows;
 } ms_cuda_embed_args;
 
 void ms_cuda_embed_rows(ms_cuda_stream *stream, const ms_cuda_embed_args *args);
-/* table += rows of x by their row of the table, in the order of x, summed in fp32 or fp64 before; `workspace`: ms_cuda_embed_add_bytes, 8-byte aligned. */
+/* table += rows of x by their row of the table, in the order of x, summed in fp32 or fp64
+ * before; `workspace`: ms_cuda_embed_add_bytes, 8-byte aligned. */
 size_t ms_cuda_embed_add_bytes(long num_rows);
 void ms_cuda_embed_add(ms_cuda_stream *stream, const ms_cuda_embed_args *args,
                        void *workspace);

@@ -1,5 +1,7 @@
-/* Forward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 1). A block has 128 queries of a head, a warp 32 of them; tiles of keys and values
- * arrive by asynchronous copies, keys while the last probabilities are multiplied, values while scores are. */
+/* Forward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 1). A block
+ * has 128 queries of a head, a warp 32 of them; tiles of keys and values arrive by
+ * asynchronous copies, keys while the last probabilities are multiplied, values while
+ * scores are. */
 #include "exec/cuda_flash.cuh"
 
 namespace
@@ -14,7 +16,8 @@ template <int WIDTH_, int KEYS_> struct forward_shape {
         (size_t)(QUERIES + 2 * KEYS) * WIDTH * sizeof(bf16);
 };
 
-/* For each of a warp's rows, as the lane has them: o is to be divided by the sum of `sum` over 4 lanes, probabilities are relative to 2^max. */
+/* For each of a warp's rows, as the lane has them: o is to be divided by the sum of `sum`
+ * over 4 lanes, probabilities are relative to 2^max. */
 template <class F> struct running {
     float max[F::PARTS * 2], sum[F::PARTS * 2];
     accumulators<F::PARTS, F::WIDTH> o;
@@ -50,7 +53,8 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(MS_ALL_LANES, x, 2);
 }
 
-/* Takes the largest score so far, and makes what was summed before relative to it; nothing is left to do when all of a warp's rows keep theirs, as they mostly do after
+/* Takes the largest score so far, and makes what was summed before relative to it;
+ * nothing is left to do when all of a warp's rows keep theirs, as they mostly do after
  * the first tiles. */
 template <class F>
 __device__ __forceinline__ void raise_max(const flash &f, running<F> &r,

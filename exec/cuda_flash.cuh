@@ -1,4 +1,5 @@
-/* What the forward and backward kernels of exec/cuda_flash*.cu share: tiles in shared memory, products of a warp's rows with them, which tiles see each other. */
+/* What the forward and backward kernels of exec/cuda_flash*.cu share: tiles in shared
+ * memory, products of a warp's rows with them, which tiles see each other. */
 #ifndef MS_EXEC_CUDA_FLASH_CUH
 #define MS_EXEC_CUDA_FLASH_CUH
 
@@ -35,15 +36,18 @@ struct flash {
     float *lse;
     const bf16 *go;
     bf16 *gq, *gk, *gv;
-    /* backward: [b n padded], lse in powers of 2 and the mean of the gradient of probabilities; lse is infinite where nothing is seen or there is no query */
+    /* backward: [b n padded], lse in powers of 2 and the mean of the gradient of
+     * probabilities; lse is infinite where nothing is seen or there is no query */
     float *row_lse, *row_mean;
     int padded;
 };
 
-/* Rows that a warp has of the accumulators of a product, and their columns: element e of [i][j] is in row 16 i + e / 2 * 8 + lane / 4, column 8 j + lane % 4 * 2 + e % 2. */
+/* Rows that a warp has of the accumulators of a product, and their columns: element e of
+ * [i][j] is in row 16 i + e / 2 * 8 + lane / 4, column 8 j + lane % 4 * 2 + e % 2. */
 template <int PARTS, int COLUMNS> using accumulators = float[PARTS][COLUMNS / CHUNK][4];
 
-/* Keeps what is made of the result where it stands: instructions there, and no registers in the rest of a loop. */
+/* Keeps what is made of the result where it stands: instructions there, and no registers
+ * in the rest of a loop. */
 __device__ __forceinline__ int made_here(int x)
 {
 #ifndef MS_CUDA_EMULATED
@@ -74,9 +78,11 @@ __device__ __forceinline__ float power_of_2(float x)
 #endif
 }
 
-/* ---- tiles in shared memory: rows of WIDTH elements, whose chunks change places by row so that 8 rows of one chunk are in different banks ---- */
+/* ---- tiles in shared memory: rows of WIDTH elements, whose chunks change places by row
+ * so that 8 rows of one chunk are in different banks ---- */
 
-/* Of the element that begins a chunk. That of a chunk that is an even number c further than chunk 0 or 1: place ^ 8 c. */
+/* Of the element that begins a chunk. That of a chunk that is an even number c further
+ * than chunk 0 or 1: place ^ 8 c. */
 template <int WIDTH> __device__ __forceinline__ int place(int row, int chunk)
 {
     return row * WIDTH + (chunk ^ row % 8) * CHUNK;
@@ -343,7 +349,8 @@ __device__ __forceinline__ int key_position(const flash &f, int key)
     return key < f.num_keys ? f.positions[f.first_key + key] : INT_MAX;
 }
 
-/* Calls for each of the lane's scores: element(score, its row and column, as constants, beside the lane's first). */
+/* Calls for each of the lane's scores: element(score, its row and column, as constants,
+ * beside the lane's first). */
 template <int PARTS, int COLUMNS, class F>
 __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F element)
 {
@@ -354,7 +361,8 @@ __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F el
             element(s[i / 2][j / 2][i % 2 * 2 + j % 2], i * CHUNK, j / 2 * CHUNK + j % 2);
 }
 
-/* Scores that are not seen become minus infinity. Rows of s are queries and columns keys, or the other way round. */
+/* Scores that are not seen become minus infinity. Rows of s are queries and columns keys,
+ * or the other way round. */
 template <bool ROWS_ARE_KEYS, int PARTS, int COLUMNS>
 __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS> &s,
                                      int first_row, int first_column)

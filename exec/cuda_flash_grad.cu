@@ -1,18 +1,21 @@
-/* Backward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 2), without atomics: one kernel goes over queries and has the gradients of a tile of keys and
- * values in registers, one goes over keys and has those of a tile of queries. The first computes scores transposed, so that weights are in registers as the next
- * product takes them. */
+/* Backward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 2), without
+ * atomics: one kernel goes over queries and has the gradients of a tile of keys and
+ * values in registers, one goes over keys and has those of a tile of queries. The first
+ * computes scores transposed, so that weights are in registers as the next product takes them. */
 #include "exec/cuda_flash.cuh"
 
 namespace
 {
 
-/* A block has WARPS x 16 PARTS rows, which it keeps, and goes over tiles of OTHERS, of which two are in shared memory. */
+/* A block has WARPS x 16 PARTS rows, which it keeps, and goes over tiles of OTHERS, of
+ * which two are in shared memory. */
 template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct shape {
     static constexpr int WIDTH = WIDTH_, WARPS = WARPS_, PARTS = PARTS_;
     static constexpr int OWN_ROWS = PARTS * PART; /* of a warp */
     static constexpr int ROWS = WARPS * OWN_ROWS, OTHERS = OTHERS_;
     static constexpr int THREADS = WARPS * MS_WARP, BLOCKS = BLOCKS_;
-    /* two arrays of own rows, two stages of two arrays of others; two numbers for each of them that is a query */
+    /* two arrays of own rows, two stages of two arrays of others; two numbers for each of
+     * them that is a query */
     static constexpr int OTHER_SIZE = OTHERS * WIDTH, OWN_SIZE = ROWS * WIDTH;
     static constexpr size_t shared_bytes =
         (size_t)(2 * OWN_SIZE + 4 * OTHER_SIZE) * sizeof(bf16) +
@@ -21,7 +24,8 @@ template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct s
 
 /* ---- rows ---- */
 
-/* Lse and means of queries as the kernels read them (FlashAttention, algorithm 4: the mean of the gradient of probabilities is the product of o and its gradient). WIDTH / 8
+/* Lse and means of queries as the kernels read them (FlashAttention, algorithm 4: the
+ * mean of the gradient of probabilities is the product of o and its gradient). WIDTH / 8
  * threads have a query of [b padded n]. */
 template <int WIDTH> __global__ void prepare_rows(flash f, long num_rows)
 {
@@ -108,7 +112,8 @@ __device__ __forceinline__ void load_queries(const flash &f, step at, bf16 *to,
     load_statistics<S::OTHERS>(f, at.head, first, statistics);
 }
 
-/* Scores of keys (rows) and queries become probabilities, gradients of probabilities those of scores without their scale. */
+/* Scores of keys (rows) and queries become probabilities, gradients of probabilities
+ * those of scores without their scale. */
 template <class S>
 __device__ __forceinline__ void weigh_keys(const flash &f,
                                            accumulators<S::PARTS, S::OTHERS> &p,
@@ -191,7 +196,8 @@ __device__ __forceinline__ void load_keys(const flash &f, int kv_head, int tile,
         to + S::OTHER_SIZE, key_rows(f, f.v, S::WIDTH, kv_head, tile * S::OTHERS));
 }
 
-/* Gradients of scores without their scale, from scores and gradients of probabilities, for rows of queries. */
+/* Gradients of scores without their scale, from scores and gradients of probabilities,
+ * for rows of queries. */
 template <class S>
 __device__ __forceinline__ void weigh_queries(const flash &f,
                                               const accumulators<S::PARTS, S::OTHERS> &p,

@@ -8,7 +8,8 @@
 
 /* ---- which products ---- */
 
-/* Products of a layer with its weights, and those that give the gradients of both: not those of tables and heads, nor the router's. */
+/* Products of a layer with its weights, and those that give the gradients of both: not
+ * those of tables and heads, nor the router's. */
 static bool is_of_layer(const ms_program *program, const ms_node *node)
 {
     const ms_tensor *tensors = program->tensors;

@@ -1,11 +1,13 @@
-/* Scales and casts of operands in FP8. The CPU backends have no FP8: products by these are compared with fp64 in tests. */
+/* Scales and casts of operands in FP8. The CPU backends have no FP8: products by these
+ * are compared with fp64 in tests. */
 #include "exec/cuda_fp8.h"
 
 #include "exec/cuda_lanes.cuh"
 
 #define THREADS 256
 #define TILE    64 /* rows and columns that are transposed together */
-/* 4-byte words of a row of a tile, and one more: then 16 rows on are 16 banks on, and the words that a warp reads are in banks of their own. */
+/* 4-byte words of a row of a tile, and one more: then 16 rows on are 16 banks on, and the
+ * words that a warp reads are in banks of their own. */
 #define TILE_WORDS (TILE / 2 + 1)
 
 namespace
@@ -20,7 +22,8 @@ struct numbers {
     long count, num_packs; /* packs: that can be loaded, 16 bytes each */
 };
 
-/* Bits of numbers without their signs are ordered as the numbers are, with infinity and NaN above all. */
+/* Bits of numbers without their signs are ordered as the numbers are, with infinity and
+ * NaN above all. */
 __device__ unsigned larger(unsigned most, bf16 x)
 {
     return max(most, x.bits & 0x7fffU);

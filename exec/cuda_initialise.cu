@@ -1,4 +1,5 @@
-/* Initial values of weights: SplitMix64 (base/rng.c) and Box-Muller, as ms_initial_value (exec/names.c). */
+/* Initial values of weights: SplitMix64 (base/rng.c) and Box-Muller, as ms_initial_value
+ * (exec/names.c). */
 #include "exec/cuda_initialise.h"
 
 #include "exec/cuda_device.cuh"

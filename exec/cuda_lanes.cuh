@@ -1,4 +1,5 @@
-/* Several elements of one thread that are loaded and stored together, by 16 bytes where they have as many. */
+/* Several elements of one thread that are loaded and stored together, by 16 bytes where
+ * they have as many. */
 #ifndef MS_EXEC_CUDA_LANES_CUH
 #define MS_EXEC_CUDA_LANES_CUH
 
@@ -14,7 +15,8 @@ struct alignas(sizeof(T) * N < MS_PACK_BYTES ? sizeof(T) * N : MS_PACK_BYTES) la
     T at[N];
 };
 
-/* What is moved at once. nvcc 13.0 takes a store of a struct apart, also of uint4, unless it is told the instruction. */
+/* What is moved at once. nvcc 13.0 takes a store of a struct apart, also of uint4, unless
+ * it is told the instruction. */
 #ifdef MS_CUDA_EMULATED
 template <typename T, int N> using lane_word = lanes<T, N>;
 template <typename W> static inline void store_word(W *to, const W &x)

@@ -12,7 +12,8 @@ namespace
 
 /* ---- rows ---- */
 
-/* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: N at a time where N of them are aligned and `packed` says so. */
+/* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: N at a time where N of
+ * them are aligned and `packed` says so. */
 template <class T, class F>
 __device__ void for_columns(const T *row, long end, bool packed, F f)
 {
@@ -81,7 +82,8 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
     ((S *)args.target)[blockIdx.x] = target >= 0 ? value(row[target]) : S(0);
 }
 
-/* The gradient may be the logits: every thread writes what it has read. `packed`: rows of both begin at like places between 16-byte boundaries. */
+/* The gradient may be the logits: every thread writes what it has read. `packed`: rows of
+ * both begin at like places between 16-byte boundaries. */
 template <class T> __global__ void row_grad(ms_cuda_loss_args args, bool packed)
 {
     typedef typename number<T>::sum S;

@@ -1,4 +1,5 @@
-/* Cross entropy on a GPU in its three parts, and its gradient, for rows of logits of which this rank has some columns. */
+/* Cross entropy on a GPU in its three parts, and its gradient, for rows of logits of
+ * which this rank has some columns. */
 #ifndef MS_EXEC_CUDA_LOSS_H
 #define MS_EXEC_CUDA_LOSS_H
 

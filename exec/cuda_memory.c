@@ -140,7 +140,8 @@ static void unlist(ms_cuda_memory *m, piece *p)
     p->previous = p->next = NULL;
 }
 
-/* The smallest that is large enough; of equal ones the lowest address, so that a program gets the same in every run of the same device. */
+/* The smallest that is large enough; of equal ones the lowest address, so that a program
+ * gets the same in every run of the same device. */
 static piece *best_fit(const ms_cuda_memory *m, size_t bytes)
 {
     for (int i = list_of(bytes); i < NUM_LISTS; i++) {
@@ -188,7 +189,8 @@ static void give_back_idle(ms_cuda_memory *m)
     }
 }
 
-/* Each at least half as large as all before it, so that there are few; where the device has no such piece, only what is needed. */
+/* Each at least half as large as all before it, so that there are few; where the device
+ * has no such piece, only what is needed. */
 static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;

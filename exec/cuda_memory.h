@@ -1,5 +1,7 @@
-/* The memory of one GPU, which a rank takes and gives back in the order of its program: large blocks from the driver, handed out in parts, so that no allocation waits for
- * the device. Best fit; free neighbours become one. Only the book-keeping is here: the memory itself is never touched. */
+/* The memory of one GPU, which a rank takes and gives back in the order of its program:
+ * large blocks from the driver, handed out in parts, so that no allocation waits for the
+ * device. Best fit; free neighbours become one. Only the book-keeping is here: the memory
+ * itself is never touched. */
 #ifndef MS_EXEC_CUDA_MEMORY_H
 #define MS_EXEC_CUDA_MEMORY_H
 
@@ -22,8 +24,8 @@ typedef struct ms_cuda_memory_figures {
     double held_bytes, most_held_bytes; /* of blocks */
     double used_bytes, most_used_bytes; /* of them; sizes rounded up to the alignment */
     double largest_free_bytes;          /* in one piece */
-    double
-        fragmentation; /* 1 - largest free piece / all free memory that is held; 0: nothing is free */
+    /* 1 - largest free piece / all free memory that is held; 0: nothing is free */
+    double fragmentation;
     long num_blocks, num_parts; /* parts: in use */
 } ms_cuda_memory_figures;
 

@@ -1,5 +1,7 @@
-/* A warp or a block for a row, by its width. Rows are read once, and kept in registers; rows that are too long or not aligned are read again, element by element.
- * Gradients of weights: every block goes over some rows with its columns in registers; what blocks have is added up by cuda_sums.cu. */
+/* A warp or a block for a row, by its width. Rows are read once, and kept in registers;
+ * rows that are too long or not aligned are read again, element by element. Gradients of
+ * weights: every block goes over some rows with its columns in registers; what blocks
+ * have is added up by cuda_sums.cu. */
 #include "exec/cuda_norm.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -63,7 +65,8 @@ __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
     }
 }
 
-/* Calls f(i, piece) for the thread's pieces; KEEP: how many it keeps, 0: as many as there are, i is 0. */
+/* Calls f(i, piece) for the thread's pieces; KEEP: how many it keeps, 0: as many as there
+ * are, i is 0. */
 template <int KEEP, bool IS_WARP, typename F>
 __device__ __forceinline__ void for_pieces(int num_pieces, F f)
 {
@@ -158,7 +161,8 @@ __global__ void __launch_bounds__(MOST_THREADS)
     });
 }
 
-/* ---- backward: gx = scale (g - [mean of g, if centred] - y mean of (g y)), with y = (x - mean) scale, g = gout weight ---- */
+/* ---- backward: gx = scale (g - [mean of g, if centred] - y mean of (g y)), with y = (x
+ * - mean) scale, g = gout weight ---- */
 
 template <typename T> struct gradient {
     const T *x, *weight, *gout;
@@ -197,7 +201,8 @@ __device__ __forceinline__ row_means<S> means_of(
     return m;
 }
 
-/* What a thread has of the gradients of a weight: in registers where rows are kept, otherwise in its part, which only this thread writes. */
+/* What a thread has of the gradients of a weight: in registers where rows are kept,
+ * otherwise in its part, which only this thread writes. */
 template <typename S, int N, int KEEP> struct column_sums {
     S *part;
     S kept[KEEP > 0 ? KEEP : 1][N];

@@ -28,7 +28,8 @@ typedef struct ms_cuda_norm_args {
     /* backward */
     const void *gout;
     void *gx;
-    /* (ms_cuda_norm_num_parts, width) each, fp32, fp64 for fp64: sums over some of the rows of the gradients of weight and bias; NULL: not wanted */
+    /* (ms_cuda_norm_num_parts, width) each, fp32, fp64 for fp64: sums over some of the
+     * rows of the gradients of weight and bias; NULL: not wanted */
     void *weight_parts, *bias_parts;
 } ms_cuda_norm_args;
 

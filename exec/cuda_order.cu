@@ -92,7 +92,8 @@ __device__ int scan(int *out, const int *in, int num)
 
 /* ---- passes ---- */
 
-/* How many items of the chunk have the same key and come before; `is_last`: none comes after. `mine` is -1 beyond the end. */
+/* How many items of the chunk have the same key and come before; `is_last`: none comes
+ * after. `mine` is -1 beyond the end. */
 __device__ int rank_in_chunk(int mine, bool *is_last)
 {
     MS_SHARED(int, keys, [THREADS]);

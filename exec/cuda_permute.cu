@@ -1,4 +1,5 @@
-/* Copies of tokens in the order of their experts: the order is made first, then a block moves the rows of a token. */
+/* Copies of tokens in the order of their experts: the order is made first, then a block
+ * moves the rows of a token. */
 #include "exec/cuda_permute.h"
 
 #include "exec/cuda_lanes.cuh"

@@ -8,7 +8,8 @@
 
 /* ---- types ---- */
 
-/* What the product is computed in; operands that differ, and a result that differs, pass through the workspace. */
+/* What the product is computed in; operands that differ, and a result that differs, pass
+ * through the workspace. */
 typedef struct types {
     ms_scalar product; /* of both operands */
     ms_scalar sum;     /* of what the product gives */

@@ -1,4 +1,5 @@
-/* Angles are made once for each position, in fp64: in fp32 those of late positions have no correct digit behind the point. Then a block turns the heads of a token. */
+/* Angles are made once for each position, in fp64: in fp32 those of late positions have
+ * no correct digit behind the point. Then a block turns the heads of a token. */
 #include "exec/cuda_rotary.h"
 
 #include "exec/cuda_lanes.cuh"

@@ -17,7 +17,8 @@ ms_cuda_workspace ms_cuda_rotary_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* x (outer, length, heads, width), whose last 2 count elements are turned, halves against each other. */
+/* x (outer, length, heads, width), whose last 2 count elements are turned, halves against
+ * each other. */
 typedef struct ms_cuda_rotary_args {
     ms_scalar scalar;
     long outer, length;
@@ -33,8 +34,9 @@ typedef struct ms_cuda_rotary_args {
 
 void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
 
-/* up (num_tokens, heads, nope + value), rope (num_tokens, rope), k (num_tokens, heads, nope + rope), v (num_tokens, heads, value). Forward from up and rope to k and v; backward
- * from the gradients of k and v to those of up and rope. */
+/* up (num_tokens, heads, nope + value), rope (num_tokens, rope), k (num_tokens, heads,
+ * nope + rope), v (num_tokens, heads, value). Forward from up and rope to k and v;
+ * backward from the gradients of k and v to those of up and rope. */
 typedef struct ms_cuda_mla_args {
     ms_scalar scalar;
     long num_tokens;

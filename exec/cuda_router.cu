@@ -103,7 +103,8 @@ template <class T> __device__ void choose_in_turn(const token<T> &t)
     __syncwarp();
 }
 
-/* Scores of all experts, up to a common factor; returns what makes weights of them when they are divided by it. */
+/* Scores of all experts, up to a common factor; returns what makes weights of them when
+ * they are divided by it. */
 template <class T> __device__ double make_scores(const token<T> &t)
 {
     const ms_cuda_router_args *a = t.args;
@@ -160,7 +161,8 @@ template <class T> __global__ void route(ms_cuda_router_args args)
             (T)(t.score[(long)t.choice[slot]] / total);
 }
 
-/* weight = score / total; d score / d logit = score, or score (1 - score) of a sigmoid. The choice is a constant. */
+/* weight = score / total; d score / d logit = score, or score (1 - score) of a sigmoid.
+ * The choice is a constant. */
 template <class T> __global__ void route_grad(ms_cuda_router_args args)
 {
     MS_DYNAMIC_SHARED(double, scores);

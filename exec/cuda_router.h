@@ -15,7 +15,8 @@ ms_cuda_op ms_cuda_route, ms_cuda_route_grad;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Everything but the bias is of type `scalar`: fp32 or fp64. Scores are made in fp64, so that GPUs choose as CPUs do. */
+/* Everything but the bias is of type `scalar`: fp32 or fp64. Scores are made in fp64, so
+ * that GPUs choose as CPUs do. */
 typedef struct ms_cuda_router_args {
     ms_scalar scalar, bias_scalar;
     long num_tokens, num_experts, num_chosen;
@@ -24,11 +25,12 @@ typedef struct ms_cuda_router_args {
     const void *logits; /* (tokens, experts) */
     const void *bias;   /* (experts), added to what the choice goes by; NULL: none */
     void *weight;       /* (tokens, chosen) */
-    void *
-        choice; /* (tokens, chosen): experts as numbers, best first, the lower of equal ones */
+    /* (tokens, chosen): experts as numbers, best first, the lower of equal ones */
+    void *choice;
     const void *gweight; /* (tokens, chosen) */
     void *glogits;       /* (tokens, experts) */
-    /* is_balanced: slot j of token t takes expert (t chosen + j) mod experts, t = (first_sequence + row / length) sequence_length + first_stored + row % length */
+    /* is_balanced: slot j of token t takes expert (t chosen + j) mod experts, t =
+     * (first_sequence + row / length) sequence_length + first_stored + row % length */
     bool is_balanced;
     long length, sequence_length, first_sequence, first_stored;
 } ms_cuda_router_args;

@@ -1,4 +1,5 @@
-/* BIAS and sums over rows, in two stages: of chunks of rows, then of the chunks. The order depends on the sizes alone. */
+/* BIAS and sums over rows, in two stages: of chunks of rows, then of the chunks. The
+ * order depends on the sizes alone. */
 #include "exec/cuda_sums.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -48,7 +49,8 @@ void launch_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *a)
               num_pieces);
 }
 
-/* Column blockIdx.x COLUMNS + threadIdx.x, rows of chunk blockIdx.y: thread y takes every ROW_GROUPSth. */
+/* Column blockIdx.x COLUMNS + threadIdx.x, rows of chunk blockIdx.y: thread y takes every
+ * ROW_GROUPSth. */
 template <typename T, typename O>
 __global__ void __launch_bounds__(COLUMNS *ROW_GROUPS)
     sum_chunk(O *out, const T *x, long num_rows, long width, long chunk_rows,

@@ -27,15 +27,16 @@ typedef struct ms_cuda_bias_args {
 
 void ms_cuda_add_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *args);
 
-/* out (width) = sum of the rows of x (num_rows, width) [+ out]. Sums are in fp32, in fp64 for fp64; out is of that type or of x's. */
+/* out (width) = sum of the rows of x (num_rows, width) [+ out]. Sums are in fp32, in fp64
+ * for fp64; out is of that type or of x's. */
 typedef struct ms_cuda_sum_args {
     ms_scalar scalar, out_scalar;
     long num_rows, width;
     const void *x;
     void *out;
     bool is_added;
-    void *
-        workspace; /* ms_cuda_sum_workspace, 8-byte aligned; not needed where that is 0 */
+    /* ms_cuda_sum_workspace, 8-byte aligned; not needed where that is 0 */
+    void *workspace;
 } ms_cuda_sum_args;
 
 /* Of any type. 0: few rows are summed at once. */

@@ -1,4 +1,5 @@
-/* The kernels of a GPU as the backend calls them: one for each operation of layer programs, and what is done to arrays (exec/arrays.h). */
+/* The kernels of a GPU as the backend calls them: one for each operation of layer
+ * programs, and what is done to arrays (exec/arrays.h). */
 #ifndef MS_EXEC_CUDA_TABLE_H
 #define MS_EXEC_CUDA_TABLE_H
 
@@ -7,7 +8,8 @@
 typedef struct ms_cuda_kernels {
     ms_cuda_op *op[MS_NUM_OPS];               /* NULL: lowerings and the optimizer */
     ms_cuda_workspace *workspace[MS_NUM_OPS]; /* NULL: none */
-    /* On arrays in the device's memory, given to the stream; launches are looked at by the caller. */
+    /* On arrays in the device's memory, given to the stream; launches are looked at by
+     * the caller. */
     void (*fill)(ms_cuda_stream *stream, ms_scalar scalar, void *to, double value,
                  long count);
     void (*add)(ms_cuda_stream *stream, ms_scalar scalar, void *to, const void *from,

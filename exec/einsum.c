@@ -144,7 +144,8 @@ static long rows_of_expert(const ms_routing *routing, long expert)
     return rows;
 }
 
-/* Takes the letter of experts, the first where it is, from the term; returns whether it was there. */
+/* Takes the letter of experts, the first where it is, from the term; returns whether
+ * it was there. */
 static bool drop_experts(char *text)
 {
     bool is_first = text[0] == MS_DIM_EXPERTS;

@@ -1,4 +1,5 @@
-/* EINSUM and GROUPED as products of matrices: which letters are rows, columns, terms and batch, for the kernels of any device. */
+/* EINSUM and GROUPED as products of matrices: which letters are rows, columns, terms and
+ * batch, for the kernels of any device. */
 #ifndef MS_EXEC_EINSUM_H
 #define MS_EXEC_EINSUM_H
 
@@ -19,14 +20,16 @@ long ms_einsum_size(const ms_einsum *e, const char *letters);
 
 typedef struct ms_einsum_product {
     ms_gemm gemm; /* num_batch 0: a batch of no products */
-    bool
-        swapped; /* c is stored (n, m): its transpose is b' a', so gemm's a is the second operand */
+    /* c is stored (n, m): its transpose is b' a', so gemm's a is the second operand */
+    bool swapped;
 } ms_einsum_product;
 
-/* False when the letters do not lie as a product of matrices needs them, or one is summed in one operand alone. Those of layer programs do. */
+/* False when the letters do not lie as a product of matrices needs them, or one is summed
+ * in one operand alone. Those of layer programs do. */
 bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out);
 
-/* The products of GROUPED, one for each expert of the rank: set up by begin, then one product after another. */
+/* The products of GROUPED, one for each expert of the rank: set up by begin, then one
+ * product after another. */
 typedef struct ms_grouped {
     ms_einsum einsum; /* of one expert */
     const ms_routing *routing;
@@ -37,7 +40,8 @@ typedef struct ms_grouped {
 } ms_grouped;
 
 ms_grouped ms_grouped_begin(const ms_op_call *call);
-/* The next expert: its rows are set in einsum, where its operands begin in `at`. False after the last. */
+/* The next expert: its rows are set in einsum, where its operands begin in `at`. False
+ * after the last. */
 bool ms_grouped_next(ms_grouped *g, long at[3]);
 
 #endif

@@ -1,5 +1,5 @@
-/* Matrix products of row-major arrays, for fp32 and fp64: by a BLAS where the build has one (exec/backend_blas.c), otherwise by plain loops. One thread,
- * no memory, no state. */
+/* Matrix products of row-major arrays, for fp32 and fp64: by a BLAS where the build has
+ * one (exec/backend_blas.c), otherwise by plain loops. One thread, no memory, no state. */
 #ifndef MS_EXEC_GEMM_H
 #define MS_EXEC_GEMM_H
 
@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-/* c (m, n) = op(a) op(b) [+ c]; op(a) is (m, k), and a is stored (k, m) when it is transposed; likewise op(b) (k, n). ld_*: elements from one stored row to the
- * next. c must not overlap a or b. */
+/* c (m, n) = op(a) op(b) [+ c]; op(a) is (m, k), and a is stored (k, m) when it is
+ * transposed; likewise op(b) (k, n). ld_*: elements from one stored row to the next. c
+ * must not overlap a or b. */
 typedef struct ms_gemm {
     bool transpose_a, transpose_b;
     bool add; /* to what c holds; otherwise c may hold anything */
@@ -29,11 +30,13 @@ void ms_gemm_plain_fp64(const ms_gemm *gemm, const double *a, const double *b, d
 /* "openblas" or "plain", for reports. */
 const char *ms_gemm_library(void);
 
-/* Before the first product of a process: a BLAS uses one thread a call, since every rank has its own. */
+/* Before the first product of a process: a BLAS uses one thread a call, since every rank
+ * has its own. */
 void ms_gemm_prepare(void);
 
-/* Room for products of so many threads at once, from any thread; later calls for no more threads do nothing. False: there is no memory for it. A BLAS that took its
- * buffers in the middle of a run could not say so: OpenBLAS tries for ever. */
+/* Room for products of so many threads at once, from any thread; later calls for no more
+ * threads do nothing. False: there is no memory for it. A BLAS that took its buffers in
+ * the middle of a run could not say so: OpenBLAS tries for ever. */
 bool ms_gemm_reserve(int num_threads);
 
 #endif

@@ -1,4 +1,5 @@
-/* Activations and their gradients between stages: sent to another rank, or left for a stage of the same one. */
+/* Activations and their gradients between stages: sent to another rank, or left for a
+ * stage of the same one. */
 #include "exec/rank_run.h"
 
 #include "sim/move_names.h"

@@ -30,7 +30,8 @@ static double installed_bytes(void)
     return pages > 0 && page_bytes > 0 ? (double)pages * (double)page_bytes : (double)NAN;
 }
 
-/* What a control group (version 2) has left; pages of files that nobody has open make room when it is needed. NaN: no limit. */
+/* What a control group (version 2) has left; pages of files that nobody has open make
+ * room when it is needed. NaN: no limit. */
 static double left_in_group_bytes(void)
 {
     double limit_bytes = read_number("/sys/fs/cgroup/memory.max", "");

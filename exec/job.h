@@ -1,4 +1,5 @@
-/* What all ranks of a run share, read only: the parts of every stage, and where steps of the schedule lie. */
+/* What all ranks of a run share, read only: the parts of every stage, and where steps of
+ * the schedule lie. */
 #ifndef MS_EXEC_JOB_H
 #define MS_EXEC_JOB_H
 
@@ -12,8 +13,9 @@ typedef struct ms_job_stage {
     bool has_embedding;
 } ms_job_stage;
 
-/* Messages between two ranks are told apart by their tags: first those between stages (exec/handover.c), two a stage and micro-batch, then the gradients of parts
- * whose copies are on other ranks (exec/step_end.c), `parts` a stage, then those of a tied matrix. */
+/* Messages between two ranks are told apart by their tags: first those between stages
+ * (exec/handover.c), two a stage and micro-batch, then the gradients of parts whose
+ * copies are on other ranks (exec/step_end.c), `parts` a stage, then those of a tied matrix. */
 typedef struct ms_job_tags {
     long first_copy, tied;
     int parts;
@@ -24,8 +26,8 @@ typedef struct ms_job {
     const ms_runner_options *options;
     const ms_backend_job *backend;
     const ms_job_stage *stages; /* by stage of the model */
-    const ms_step_cost *const
-        *cost_of_action; /* by action: of its first step; of a pair the forward's half */
+    /* by action: of its first step; of a pair the forward's half */
+    const ms_step_cost *const *cost_of_action;
     const bool *is_last_backward; /* by action: its stage's gradients are then complete */
     ms_job_tags tags;
     const long *positions; /* of stored indices; NULL: the same */

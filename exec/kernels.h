@@ -1,5 +1,6 @@
-/* The kernels of a CPU rank: plain C over row-major arrays, for fp32 and fp64 (exec/cpu_*.c is compiled once for each), products by BLAS.
- * Every kernel runs on the calling thread, allocates nothing, and has no state. */
+/* The kernels of a CPU rank: plain C over row-major arrays, for fp32 and fp64
+ * (exec/cpu_*.c is compiled once for each), products by BLAS. Every kernel runs on the
+ * calling thread, allocates nothing, and has no state. */
 #ifndef MS_EXEC_KERNELS_H
 #define MS_EXEC_KERNELS_H
 
@@ -10,8 +11,9 @@ typedef void ms_kernel(const ms_op_call *call);
 typedef struct ms_kernels {
     ms_real_type type;
     size_t real_bytes;
-    ms_kernel *op
-        [MS_NUM_OPS]; /* NULL: REDISTRIBUTE, EXCHANGE and ADAM, which are lowerings (exec/lower.h) or the optimizer */
+    /* NULL: REDISTRIBUTE, EXCHANGE and ADAM, which are lowerings (exec/lower.h) or the
+     * optimizer */
+    ms_kernel *op[MS_NUM_OPS];
     void (*attention_block)(const ms_attention_block *block, void *workspace);
     void (*attention_block_grad)(const ms_attention_block *block, void *workspace);
     /* Bytes of workspace that a call needs. */

@@ -1,5 +1,6 @@
-/* Signals are waited for beside the output of the ranks, not handled, so that no state is shared with a handler. mpiexec is the leader of a process group of its own:
- * a Ctrl-C reaches this process alone, which asks the ranks to stop. */
+/* Signals are waited for beside the output of the ranks, not handled, so that no state is
+ * shared with a handler. mpiexec is the leader of a process group of its own: a Ctrl-C
+ * reaches this process alone, which asks the ranks to stop. */
 #include "exec/launch.h"
 
 #include "base/clock.h"

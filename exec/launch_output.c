@@ -39,7 +39,8 @@ static long number_after(const char *line, const char *word)
     return value;
 }
 
-/* "mpirun noticed that process rank 1 with PID 4711 on node x exited on signal 9 (Killed)." of Open MPI. */
+/* "mpirun noticed that process rank 1 with PID 4711 on node x exited on signal 9
+ * (Killed)." of Open MPI. */
 static void note_death(ms_launch_output *o)
 {
     long rank = number_after(o->line, "process rank ");

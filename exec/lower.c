@@ -76,7 +76,8 @@ static void set_strides(const ms_local *whole, int num, long stride[MS_BOX_DIMS]
     }
 }
 
-/* Runs of elements that lie together on both sides: the last dims that are whole on both, and the one before them. */
+/* Runs of elements that lie together on both sides: the last dims that are whole on both,
+ * and the one before them. */
 void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
                        const ms_local *to)
 {

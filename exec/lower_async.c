@@ -29,7 +29,8 @@ static bool changes_sequence(const ms_program *program, const ms_node *node, boo
            other.kind == (gathers ? MS_REPLICATE : MS_PARTIAL_SUM);
 }
 
-/* The operand of the product that is `tensor`, where a part of the tokens gives that part of the result; -1: none. */
+/* The operand of the product that is `tensor`, where a part of the tokens gives that part
+ * of the result; -1: none. */
 static int operand_by_token(const ms_program *program, const ms_node *product, int tensor)
 {
     if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))

@@ -1,5 +1,6 @@
-/* Exchanges of experts. Experts are owned in order, so that rows ordered by expert are ordered by owner, too: a dispatch sends them as they lie, and
- * orders what came from (source, expert) to (expert, source); the way back does the same in reverse. */
+/* Exchanges of experts. Experts are owned in order, so that rows ordered by expert are
+ * ordered by owner, too: a dispatch sends them as they lie, and orders what came from
+ * (source, expert) to (expert, source); the way back does the same in reverse. */
 #include "exec/lower_priv.h"
 
 #include <assert.h>
@@ -32,7 +33,8 @@ static ms_status exchange_counts(ms_rank *rank, const ms_op_call *call,
     return ms_lower_carry_out(rank, &transfer);
 }
 
-/* What each rank that shares the experts got for them. The group is that of the tp ranks, whose transfers the program makes after those of the dispatch. */
+/* What each rank that shares the experts got for them. The group is that of the tp ranks,
+ * whose transfers the program makes after those of the dispatch. */
 static ms_status share_counts(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
                               ms_routing *routing)
 {

@@ -1,5 +1,6 @@
-/* Changes of placement: what each member of the group needs of what this rank holds is cut out as a block, the blocks are transferred, and what
- * came is put where it belongs. Blocks that lie in memory as they travel are not copied. */
+/* Changes of placement: what each member of the group needs of what this rank holds is
+ * cut out as a block, the blocks are transferred, and what came is put where it belongs.
+ * Blocks that lie in memory as they travel are not copied. */
 #include "exec/lower_priv.h"
 
 #include <assert.h>
@@ -29,7 +30,8 @@ static ms_local intersection(const ms_local *a, const ms_local *b)
     return box;
 }
 
-/* Blocks are equal parts of one dim: each lies in one piece if each begins where the one before it ends. */
+/* Blocks are equal parts of one dim: each lies in one piece if each begins where the one
+ * before it ends. */
 static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *parts,
                   int num)
 {
@@ -74,7 +76,8 @@ static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
     }
 }
 
-/* Rows have no common order between ranks: all of a group hold the same ones (others: exec/lower_rows.c). */
+/* Rows have no common order between ranks: all of a group hold the same ones (others:
+ * exec/lower_rows.c). */
 static void set_rows(const ms_op_call *call, ms_local *local)
 {
     const char *dims = call->program->tensors[call->node->in[0]].dims;

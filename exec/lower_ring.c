@@ -1,5 +1,7 @@
-/* Ring attention (costmodel/ring.h): in step i a rank works on the block of the rank i before it, while that of the next step arrives. In backward the
- * gradient of a block follows one step behind: what the ranks before have added arrives while this rank makes its own addition. */
+/* Ring attention (costmodel/ring.h): in step i a rank works on the block of the rank i
+ * before it, while that of the next step arrives. In backward the gradient of a block
+ * follows one step behind: what the ranks before have added arrives while this rank makes
+ * its own addition. */
 #include "costmodel/ring.h"
 
 #include "exec/lower_priv.h"
@@ -14,7 +16,8 @@ enum {
     NUM_TAGS
 };
 
-/* A block is the keys and values of one rank, one after the other in memory; so are their gradients. */
+/* A block is the keys and values of one rank, one after the other in memory; so are their
+ * gradients. */
 typedef struct ring {
     ms_rank *rank;
     const ms_op_call *call;
@@ -26,9 +29,12 @@ typedef struct ring {
     double counted_bytes, workspace_bytes;
     /* the one at work and the one that arrives */
     char *block[2];
-    /* what this rank adds to a block, what was added to the one before it, and what was added to this one by other ranks */
+    /* what this rank adds to a block, what was added to the one before it, and what was
+     * added to this one by other ranks */
     char *gradient[3];
-    /* Where sums have a wider type: of o or gradients of queries, over the steps; and what the rank adds to a block before it is rounded. Otherwise the result, and gradient[0]. */
+    /* Where sums have a wider type: of o or gradients of queries, over the steps; and
+     * what the rank adds to a block before it is rounded. Otherwise the result, and
+     * gradient[0]. */
     bool is_wide;
     ms_local sums;
     char *own;
@@ -43,7 +49,8 @@ static double aligned_bytes(ms_scalar scalar, long count)
     return ceil((double)count * (double)ms_scalar_bytes(scalar) / ALIGNMENT) * ALIGNMENT;
 }
 
-/* Sums over blocks come first: predictions count none of them, as they do not count what kernels of whole sequences add up in. */
+/* Sums over blocks come first: predictions count none of them, as they do not count what
+ * kernels of whole sequences add up in. */
 static ms_status open_workspace(ring *r, bool backward)
 {
     ms_scalar wide = r->rank->precision.statistic;
@@ -82,7 +89,8 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
-    /* a stack whose rings carry more (repeated heads, gradients in fp32) is priced with more than this ring uses */
+    /* a stack whose rings carry more (repeated heads, gradients in fp32) is priced with
+     * more than this ring uses */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
@@ -243,7 +251,8 @@ static void make_gradients(const ring *r, long step, char *gradient)
                                                    call->workspace);
 }
 
-/* What other ranks have added (NULL: none has) and this one: rounded once for each rank, to the type that it travels in. */
+/* What other ranks have added (NULL: none has) and this one: rounded once for each rank,
+ * to the type that it travels in. */
 static void add_others(const ring *r, char *ours, const char *others)
 {
     if (r->is_wide)

@@ -1,5 +1,6 @@
-/* Rows of experts that ranks share (etp): each rank gathers what the others got for the experts, and gets its part of the sums back. Ranks get different numbers of
- * rows, so that blocks are as long as the longest. */
+/* Rows of experts that ranks share (etp): each rank gathers what the others got for the
+ * experts, and gets its part of the sums back. Ranks get different numbers of rows, so
+ * that blocks are as long as the longest. */
 #include "exec/lower_priv.h"
 
 #include <string.h>

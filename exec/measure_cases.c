@@ -1,4 +1,5 @@
-/* Which kernels are measured: every node of the layer programs of some small models, each shape once. */
+/* Which kernels are measured: every node of the layer programs of some small models, each
+ * shape once. */
 #include "exec/measure_priv.h"
 
 #include "exec/rank.h"
@@ -33,7 +34,8 @@ static const small_model other_models[] = {
     {256, 4, 4, 64, 768, 4096, 256, 1, true},
     {512, 8, 8, 64, 1024, 2048, 256, 2, false},
 };
-/* For GPUs: layers of published sizes, and others that spread rows, widths and sequences over what runs have. */
+/* For GPUs: layers of published sizes, and others that spread rows, widths and sequences
+ * over what runs have. */
 static const small_model large_plain_models[] = {
     {256, 4, 4, 64, 1024, 4096, 256, 1, true},
     {512, 8, 8, 64, 2048, 8192, 512, 1, false},
@@ -267,7 +269,8 @@ static void add_passes(maker *m, const long *counts, size_t num, ms_sample sampl
     }
 }
 
-/* The whole pass over gradients: their squares summed, weights updated, gradients cleared. And one large array added to another: two read, one written. */
+/* The whole pass over gradients: their squares summed, weights updated, gradients
+ * cleared. And one large array added to another: two read, one written. */
 static void add_all_passes(maker *m)
 {
     const ms_sample update = {.kind = MS_SAMPLE_POINTWISE, .what = MS_OP_ADAM},

@@ -21,7 +21,8 @@ static long next_size(long bytes, long growth)
     return last ? most_bytes : bytes * growth;
 }
 
-/* Sizes as laws count them (costmodel/collective_cost.h): the whole of what is gathered or reduced, what a rank holds of an all-to-all. */
+/* Sizes as laws count them (costmodel/collective_cost.h): the whole of what is gathered
+ * or reduced, what a rank holds of an all-to-all. */
 int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases)
 {
     const long growth = how->quick ? 8 : 2;

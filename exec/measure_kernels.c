@@ -1,4 +1,5 @@
-/* Kernels of one rank. Where they run in the call they are timed one call at a time; where the program runs ahead of them (a GPU), many calls between two stamps. */
+/* Kernels of one rank. Where they run in the call they are timed one call at a time;
+ * where the program runs ahead of them (a GPU), many calls between two stamps. */
 #include "exec/measure_priv.h"
 
 #include "base/clock.h"
@@ -8,8 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Memory that kernels work in. Activations lie at the start of a buffer for each operand; weights and their gradients anywhere in large ones, as in a model whose
- * layers do not fit into caches together. Kernels read what no other writes, so that numbers stay as they were filled. */
+/* Memory that kernels work in. Activations lie at the start of a buffer for each operand;
+ * weights and their gradients anywhere in large ones, as in a model whose layers do not
+ * fit into caches together. Kernels read what no other writes, so that numbers stay as
+ * they were filled. */
 typedef struct work_memory {
     ms_precision precision;
     char *in[MS_MAX_OPERANDS], *out[MS_MAX_OPERANDS];
@@ -20,8 +23,8 @@ typedef struct work_memory {
 } work_memory;
 
 static const size_t least_region_bytes = 64u << 20;
-static const size_t line_bytes =
-    256; /* of a GPU's transactions, and a multiple of caches' */
+/* of a GPU's transactions, and a multiple of caches' */
+static const size_t line_bytes = 256;
 
 /* The operand that holds experts of tokens; -1: none. */
 static int choice_operand(const ms_node *node)
@@ -199,7 +202,8 @@ static ms_status run_once(const ms_measurer *m, ms_kernel_case *item,
 
 /* ---- kernels that run in the call ---- */
 
-/* Of this thread at work: a core that others use meanwhile makes long kernels look slow in every round. */
+/* Of this thread at work: a core that others use meanwhile makes long kernels look slow
+ * in every round. */
 static double busy_s(void)
 {
     struct timespec now;
@@ -226,7 +230,8 @@ static const double least_timed_s = 1e-3; /* a thousand times what events resolv
 static const long most_calls = 400;  /* streams take about a thousand before they wait */
 static const double warm_up_s = 0.5; /* until clocks and temperatures have settled */
 
-/* Work in front of what is timed: when it is done, the host has given the stream all calls, and the time between the stamps is the device's alone. */
+/* Work in front of what is timed: when it is done, the host has given the stream all
+ * calls, and the time between the stamps is the device's alone. */
 static void keep_busy(const ms_measurer *m, const work_memory *memory, double seconds)
 {
     const ms_array_ops *arrays = m->how->backend->arrays;

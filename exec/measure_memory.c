@@ -62,7 +62,8 @@ static ms_status make_filled(const ms_measurer *m, ms_scalar scalar, size_t byte
     return MS_OK;
 }
 
-/* Positive and about 1: no kernel meets an infinity, a logarithm of nothing, or a subnormal number. */
+/* Positive and about 1: no kernel meets an infinity, a logarithm of nothing, or a
+ * subnormal number. */
 static double number(long i, ms_rng *rng)
 {
     (void)i;

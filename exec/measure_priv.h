@@ -5,7 +5,8 @@
 #include "base/rng.h"
 #include "exec/measure.h"
 
-/* A node of a program with the parts that a rank holds, or (node NULL) the optimizer's pass over `count` parameters, or a sum of as long arrays. */
+/* A node of a program with the parts that a rank holds, or (node NULL) the optimizer's
+ * pass over `count` parameters, or a sum of as long arrays. */
 typedef struct ms_kernel_case {
     ms_sample sample; /* without seconds */
     const ms_program *program;

@@ -152,11 +152,6 @@ void ms_crew_close(ms_crew *crew)
     ms_arena_close(crew->arena);
 }
 
-const ms_backend_job *ms_crew_job(const ms_crew *crew)
-{
-    return crew->job;
-}
-
 void ms_crew_begin_clock(ms_crew *crew)
 {
     crew->began_s = ms_clock_s();
@@ -206,7 +201,8 @@ static bool is_interrupted(const ms_crew *crew)
            *crew->job->interrupted != 0;
 }
 
-/* Until it is signalled, for a while. ETIMEDOUT: the time since began_s is over; EINTR: it was interrupted, and nobody comes. */
+/* Until it is signalled, for a while. ETIMEDOUT: the time since began_s is over; EINTR:
+ * it was interrupted, and nobody comes. */
 static int wait_since(ms_crew *crew, pthread_cond_t *condition, double began_s)
 {
     double now_s = ms_clock_s(), until_s = began_s + crew->timeout_s;

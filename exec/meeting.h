@@ -1,9 +1,10 @@
-/* Where the ranks of one process, a thread each, wait for each other: groups that meet, and
- * mailboxes. Backends differ in what they leave there: copies of data (loop, and tcp for ranks of other processes) or clocks (null).
+/* Where the ranks of one process, a thread each, wait for each other: groups that meet,
+ * and mailboxes. Backends differ in what they leave there: copies of data (loop, and tcp
+ * for ranks of other processes) or clocks (null).
  *
- * A meeting has rounds: the n-th arrival of each member of a group belongs to its round n. Arriving
- * never waits; a round is awaited, by those who want its result, until all members have arrived.
- * All waiting ends when a rank fails, or after the timeout. */
+ * A meeting has rounds: the n-th arrival of each member of a group belongs to its round
+ * n. Arriving never waits; a round is awaited, by those who want its result, until all
+ * members have arrived. All waiting ends when a rank fails, or after the timeout. */
 #ifndef MS_EXEC_MEETING_H
 #define MS_EXEC_MEETING_H
 
@@ -20,19 +21,20 @@ typedef struct ms_round ms_round;
 
 /* What a backend does with posts; each may be NULL. */
 typedef struct ms_crew_habits {
-    /* By the last member to arrive, before any other goes on: posts (size), in the order of members. */
+    /* By the last member to arrive, before any other goes on: posts (size), in the order
+     * of members. */
     void (*complete)(const ms_crew *crew, ms_post *posts, int size);
-    void (*release)(
-        void *data);    /* of a round that all members have left, or that never ended */
+    /* of a round that all members have left, or that never ended */
+    void (*release)(void *data);
     size_t stack_bytes; /* of a thread; 0: 16 MiB */
-    /* One rank is of this process, and the others' posts come from elsewhere: it leaves rounds for all, and heeds job->interrupted when it waits. */
+    /* One rank is of this process, and the others' posts come from elsewhere: it leaves
+     * rounds for all, and heeds job->interrupted when it waits. */
     bool is_alone;
 } ms_crew_habits;
 
 /* The job outlives the crew. */
 ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_habits habits);
 void ms_crew_close(ms_crew *crew);
-const ms_backend_job *ms_crew_job(const ms_crew *crew);
 
 /* Runs `main` for all ranks and waits for them; devices[rank] is handed to it. The result is that
  * of the first rank to fail; its first diagnostic is recorded in cx, with "rank 3: " before it.

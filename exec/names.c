@@ -1,4 +1,5 @@
-/* A table of Hugging Face's names by the names of our weights, and one rule for where a weight's elements lie. */
+/* A table of Hugging Face's names by the names of our weights, and one rule for where a
+ * weight's elements lie. */
 #include "exec/names.h"
 
 #include "base/rng.h"
@@ -10,18 +11,22 @@
 
 #define PI 3.14159265358979323846
 
-/* One weight. `layout` describes the tensor in the letters of programs: dims outer to inner, separated by spaces; a dim that several letters make is
- * written without a space ("nd"), one that several weights share with '+', of which this weight is the one numbered `part`. */
+/* One weight. `layout` describes the tensor in the letters of programs: dims outer to
+ * inner, separated by spaces; a dim that several letters make is written without a space
+ * ("nd"), one that several weights share with '+', of which this weight is the one
+ * numbered `part`. */
 typedef struct weight_row {
     const char *weight; /* in the program */
-    const char *
-        name; /* without ".weight" and ".bias"; %L the layer, %ld the expert; whole when it ends in "_bias" */
+    /* without ".weight" and ".bias"; %L the layer, %ld the expert; whole when it ends
+     * in "_bias" */
+    const char *name;
     const char *layout;
     int part;
 } weight_row;
 
-/* transformers modeling_llama.py; modeling_qwen2.py, modeling_qwen3.py (biases, norms of queries and keys); modeling_gemma2.py (four norms, see below);
- * modeling_deepseek_v3.py (latent attention: the latent and the shared rotary key come from one product). */
+/* transformers modeling_llama.py; modeling_qwen2.py, modeling_qwen3.py (biases, norms of
+ * queries and keys); modeling_gemma2.py (four norms, see below); modeling_deepseek_v3.py
+ * (latent attention: the latent and the shared rotary key come from one product). */
 static const weight_row llama_rows[] = {
     {"embedding.tokens", "model.embed_tokens", "v h", 0},
     {"attention.norm", "model.layers.%L.input_layernorm", "h", 0},
@@ -55,7 +60,8 @@ static const weight_row llama_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* With norms after attention and MLP as well, the one after attention has the name that is elsewhere that of the one before the MLP. */
+/* With norms after attention and MLP as well, the one after attention has the name that
+ * is elsewhere that of the one before the MLP. */
 static const weight_row gemma_rows[] = {
     {"attention.post_norm", "model.layers.%L.post_attention_layernorm", "h", 0},
     {"mlp.norm", "model.layers.%L.pre_feedforward_layernorm", "h", 0},
@@ -117,7 +123,8 @@ static const weight_row gpt2_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* Whatever the family: both tables of the vocabulary lie alike, so that they can be one, and its padding comes last. */
+/* Whatever the family: both tables of the vocabulary lie alike, so that they can be one,
+ * and its padding comes last. */
 static const weight_row common_rows[] = {
     {"embedding.tokens", "model.embedding.tokens", "v h", 0},
     {"head.logits", "model.head.logits", "v h", 0},
@@ -213,7 +220,8 @@ static void set_stride(const ms_tensor *tensor, char letter, long stride,
     out->stride[dim - tensor->dims] = stride;
 }
 
-/* One dim of the tensor whose inner dims have `inner` elements: strides of the letters of its part, and the offset of that part. Returns its size. */
+/* One dim of the tensor whose inner dims have `inner` elements: strides of the letters of
+ * its part, and the offset of that part. Returns its size. */
 static long set_dim(const ms_program *program, const ms_tensor *tensor,
                     const weight_row *row, const char *text, long inner,
                     ms_weight_name *out)

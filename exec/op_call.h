@@ -1,4 +1,5 @@
-/* One operation of a layer program on one rank, with its operands in memory: what kernels and lowerings are called with. */
+/* One operation of a layer program on one rank, with its operands in memory: what kernels
+ * and lowerings are called with. */
 #ifndef MS_EXEC_OP_CALL_H
 #define MS_EXEC_OP_CALL_H
 
@@ -6,43 +7,47 @@
 #include "exec/scalar.h"
 #include "sim/part_ops.h"
 
-/* What a rank holds of a tensor: row-major, dims outer to inner. Elements are of type `scalar`; dropout masks are bytes.
- * A rows tensor (MS_DIM_ROWS) has as many rows as were routed to the rank. */
+/* What a rank holds of a tensor: row-major, dims outer to inner. Elements are of type
+ * `scalar`; dropout masks are bytes. A rows tensor (MS_DIM_ROWS) has as many rows as were
+ * routed to the rank. */
 typedef struct ms_local {
     unsigned char scalar; /* ms_scalar */
     void *data; /* NULL in runs without values, and where the rank holds nothing */
     int num_dims;
     long shape[MS_MAX_DIMS];
-    long start
-        [MS_MAX_DIMS]; /* where the part begins in the whole tensor, in stored order; 0 for rows */
+    /* where the part begins in the whole tensor, in stored order; 0 for rows */
+    long start[MS_MAX_DIMS];
     long count; /* product of shape */
-    double
-        bytes; /* count x the element size of the program's tensor; what the ledger counts */
+    /* count x the element size of the program's tensor; what the ledger counts */
+    double bytes;
 } ms_local;
 
 /* The tokens of one micro-batch that one data-parallel rank sees. */
 typedef struct ms_batch {
-    long
-        first_sequence; /* stored index of its first sequence within the micro-batch: dp coordinate x microbatch */
+    /* stored index of its first sequence within the micro-batch: dp coordinate x microbatch */
+    long first_sequence;
     long num_sequences, sequence_length;
     const int *tokens;  /* (num_sequences, sequence_length), by position */
     const int *targets; /* the token after each */
-    const long *
-        positions; /* (sequence_length): position of each stored sequence index (head-tail balance over cp); NULL: the same */
-    double
-        num_tokens; /* of the global batch: what the gradient of the loss is divided by */
+    /* (sequence_length): position of each stored sequence index (head-tail balance over
+     * cp); NULL: the same */
+    const long *positions;
+    /* of the global batch: what the gradient of the loss is divided by */
+    double num_tokens;
     unsigned long number; /* of a rank's batches, each has its own from 1 on; 0: none */
 } ms_batch;
 
-/* Rows that a rank of the sparse mesh got from each rank of its ep group, and for which of its experts; made by the dispatch. */
+/* Rows that a rank of the sparse mesh got from each rank of its ep group, and for which
+ * of its experts; made by the dispatch. */
 typedef struct ms_routing {
     int num_sources;    /* ep */
     long num_experts;   /* held by this rank */
     const long *counts; /* (num_sources, num_experts) received */
-    const long *
-        sent; /* (num_sources, num_experts): rows of this rank for each expert of each ep rank */
+    /* (num_sources, num_experts): rows of this rank for each expert of each ep rank */
+    const long *sent;
     long num_rows; /* sum of counts */
-    /* Ranks that share the experts (etp) gather what each of them got, for each expert in the order of the ranks. */
+    /* Ranks that share the experts (etp) gather what each of them got, for each expert in
+     * the order of the ranks. */
     int num_sharers;      /* 0: the experts are whole */
     const long *shared;   /* (num_sharers, num_experts) */
     long num_shared_rows; /* sum of shared */
@@ -56,7 +61,8 @@ static inline long ms_routing_rows(const ms_routing *routing, const ms_tensor *t
                                             : routing->num_shared_rows;
 }
 
-/* Type of a tensor's elements in the memory of a rank: masks are bytes; what the program keeps wider than its compute type is a statistic. */
+/* Type of a tensor's elements in the memory of a rank: masks are bytes; what the program
+ * keeps wider than its compute type is a statistic. */
 ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,
                            const ms_precision *precision);
 
@@ -64,17 +70,18 @@ typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;
     const ms_local *in[MS_MAX_OPERANDS];
-    /* Memory is there, of the right size, with any contents. Gradients of weights (MS_ROLE_WEIGHT_GRADIENT) are ADDED to; data NULL: not wanted
-     * (a weight without gradient). The gradient of logits may be the same memory as the logits. */
+    /* Memory is there, of the right size, with any contents. Gradients of weights
+     * (MS_ROLE_WEIGHT_GRADIENT) are ADDED to; data NULL: not wanted (a weight without
+     * gradient). The gradient of logits may be the same memory as the logits. */
     ms_local *out[MS_MAX_OPERANDS];
     const ms_batch *batch;
-    const ms_routing
-        *routing; /* GROUPED and EXCHANGE: of the layer and micro-batch at work */
-    bool
-        balanced_routing; /* slot j of token t takes expert (t k + j) mod e, t = sequence x length + stored index */
+    /* GROUPED and EXCHANGE: of the layer and micro-batch at work */
+    const ms_routing *routing;
+    /* slot j of token t takes expert (t k + j) mod e, t = sequence x length + stored index */
+    bool balanced_routing;
     void *workspace; /* of kernels; ms_kernels.workspace_bytes says how much */
-    const ms_part_op
-        *predicted; /* of the node in sim/part_ops.h; NULL: it takes no time there */
+    /* of the node in sim/part_ops.h; NULL: it takes no time there */
+    const ms_part_op *predicted;
 } ms_op_call;
 
 /* Length of the last dim. */

@@ -24,7 +24,8 @@ static bool is_weight_node(const ms_node *node)
     return node->pass == MS_PASS_BACKWARD_WEIGHT;
 }
 
-/* A node with the ops that it became; of a ring the transfers, which have no node, follow the attention. */
+/* A node with the ops that it became; of a ring the transfers, which have no node, follow
+ * the attention. */
 static int add_node(const ms_part_ops *ops, int pass, int node, int *at,
                     ms_part_entry *out)
 {

@@ -1,5 +1,6 @@
-/* How a rank walks the program of a part: entries in the order of execution with what they are predicted to take, and how long each tensor lives. Shared by all
- * ranks and micro-batches. */
+/* How a rank walks the program of a part: entries in the order of execution with what
+ * they are predicted to take, and how long each tensor lives. Shared by all ranks and
+ * micro-batches. */
 #ifndef MS_EXEC_PART_PLAN_H
 #define MS_EXEC_PART_PLAN_H
 
@@ -15,7 +16,8 @@ typedef enum ms_part_pass {
     MS_NUM_PART_PASSES
 } ms_part_pass;
 
-/* A node that is executed, an op of sim/part_ops.h that is predicted, or both. An op without a node is the rest of the one before it, or time that no node stands for. */
+/* A node that is executed, an op of sim/part_ops.h that is predicted, or both. An op
+ * without a node is the rest of the one before it, or time that no node stands for. */
 typedef struct ms_part_entry {
     int node;             /* -1: none */
     const ms_part_op *op; /* NULL: none */
@@ -27,12 +29,12 @@ typedef struct ms_part_plan {
     const ms_program *program;
     int num_entries[MS_NUM_BILL_PASSES];
     const ms_part_entry *entries[MS_NUM_BILL_PASSES];
-    const short *last_use
-        [MS_NUM_PART_PASSES]; /* (num_tensors): the node after which nothing of the pass reads it; -1: nothing does */
-    const bool
-        *delayed; /* (num_tensors): read by gradients of weights and made before them */
-    size_t
-        workspace_bytes; /* that a kernel of the part needs at the most; 0 without values */
+    /* (num_tensors): the node after which nothing of the pass reads it; -1: nothing does */
+    const short *last_use[MS_NUM_PART_PASSES];
+    /* (num_tensors): read by gradients of weights and made before them */
+    const bool *delayed;
+    /* that a kernel of the part needs at the most; 0 without values */
+    size_t workspace_bytes;
 } ms_part_plan;
 
 /* Lives in the arena. */

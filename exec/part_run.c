@@ -60,7 +60,8 @@ ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
     return MS_OK;
 }
 
-/* In the first half they go to their own room, in the second from there to where all gradients are. */
+/* In the first half they go to their own room, in the second from there to where all
+ * gradients are. */
 static void bind_early(const ms_part_run *run)
 {
     const ms_program *program = run->part->plan->program;
@@ -91,7 +92,8 @@ void ms_part_bind(const ms_part_run *run)
 
 /* ---- memory ---- */
 
-ms_status ms_part_allocate(const ms_part_run *run, int tensor)
+/* Memory for a tensor, counted. */
+static ms_status allocate_tensor(const ms_part_run *run, int tensor)
 {
     ms_local *cell = &run->tensors->cells[tensor];
     const ms_program *program = run->part->plan->program;
@@ -193,7 +195,7 @@ static ms_status allocate_results(const ms_part_run *run, const ms_node *node)
     for (int i = 0; i < node->num_out; i++) {
         size_rows(run, node->out[i]);
         if (ms_part_allocates(program, node->out[i]) && !is_in_place(node))
-            MS_TRY(ms_part_allocate(run, node->out[i]));
+            MS_TRY(allocate_tensor(run, node->out[i]));
     }
     return MS_OK;
 }
@@ -236,7 +238,8 @@ ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
     return MS_OK;
 }
 
-/* Asynchronous tensor parallelism: a collective and the product beside which it runs in chunks are carried out together. */
+/* Asynchronous tensor parallelism: a collective and the product beside which it runs in
+ * chunks are carried out together. */
 static bool goes_with_next(const ms_part_run *run, int index)
 {
     const ms_program *program = run->part->plan->program;

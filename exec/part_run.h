@@ -1,4 +1,5 @@
-/* One part of the model and one micro-batch on a rank: the tensors of its program in memory, and the execution of its nodes. */
+/* One part of the model and one micro-batch on a rank: the tensors of its program in
+ * memory, and the execution of its nodes. */
 #ifndef MS_EXEC_PART_RUN_H
 #define MS_EXEC_PART_RUN_H
 
@@ -10,7 +11,8 @@ typedef struct ms_rank_part {
     const ms_part_plan *plan;
     ms_param_unit *unit;
     const ms_local *shapes; /* (num_tensors): of this rank, without memory */
-    /* Of a split backward whose whole gradients are there in the second half only: gradients of weights that the first half makes (norms), kept until then. */
+    /* Of a split backward whose whole gradients are there in the second half only:
+     * gradients of weights that the first half makes (norms), kept until then. */
     void *early;
     long num_early; /* elements */
 } ms_rank_part;
@@ -40,25 +42,24 @@ typedef struct ms_part_run {
     void *workspace;
 } ms_part_run;
 
-/* (num_tensors): what the rank holds of each tensor of a program; with values an element takes the bytes of the run's real type, dropout masks one. Lives in the
- * rank's arena. */
+/* (num_tensors): what the rank holds of each tensor of a program; with values an element
+ * takes the bytes of the run's real type, dropout masks one. Lives in the rank's arena. */
 const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program);
 
 /* Fresh cells, nothing alive. Lives in the arena. */
 ms_part_cells ms_part_cells_make(ms_arena *arena, const ms_rank_part *part);
 
-/* Before a pass: the weights' and their gradients' memory, which may have moved. What the first half of a backward left is added. */
+/* Before a pass: the weights' and their gradients' memory, which may have moved. What the
+ * first half of a backward left is added. */
 void ms_part_bind(const ms_part_run *run);
 /* Room for gradients that the first half of a split backward makes, as workspace. */
 ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part);
 
 /* Gives a tensor that was made elsewhere to the part; it is alive and counted already. */
 void ms_part_give(const ms_part_run *run, int tensor, ms_handed given);
-/* Takes a tensor away from the part: its output, or the gradient of its input. A saved one is copied, and the copy counted. */
+/* Takes a tensor away from the part: its output, or the gradient of its input. A saved
+ * one is copied, and the copy counted. */
 ms_status ms_part_take(const ms_part_run *run, int tensor, ms_handed *out);
-
-/* Memory for a tensor, counted. */
-ms_status ms_part_allocate(const ms_part_run *run, int tensor);
 
 /* Executes a node (its results get their memory first), then frees what nothing needs any more. */
 ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry);

@@ -27,8 +27,8 @@ typedef struct ms_rank {
     bool weights_in_bf16; /* they begin as numbers of bf16 */
 } ms_rank;
 
-/* Memory of the backend, counted in the ledger under a category. MS_EIO: there is none left (names rank and bytes). Without values data stays NULL,
- * but bytes are counted. */
+/* Memory of the backend, counted in the ledger under a category. MS_EIO: there is none
+ * left (names rank and bytes). Without values data stays NULL, but bytes are counted. */
 ms_status ms_rank_allocate(ms_rank *rank, ms_memory_part part, double bytes, void **out);
 void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *memory);
 /* Uncategorised: packing buffers. */

@@ -49,8 +49,8 @@ typedef struct ms_rank_run {
     ms_rank_part **parts;
     ms_flight *flights;      /* under way */
     ms_flight *idle_flights; /* to be used again */
-    ms_handed
-        *activations; /* (placed stages, micro-batches): between stages of this rank */
+    /* (placed stages, micro-batches): between stages of this rank */
+    ms_handed *activations;
     ms_handed *gradients;
     ms_sent *sent, *idle_sent;
     ms_unit_rooms *rooms;
@@ -66,8 +66,8 @@ typedef struct ms_rank_run {
     int num_last_moves;  /* of parts, up to three each */
     ms_last_move *last_moves;
     unsigned long num_batches; /* so far */
-    double
-        asked_at_s; /* when it first saw that the run is to stop, by ms_clock_s; NaN: not yet */
+    /* when it first saw that the run is to stop, by ms_clock_s; NaN: not yet */
+    double asked_at_s;
     long first_slice; /* of the recorder, in this step */
     /* of the run */
     int num_samples, room_samples;
@@ -91,16 +91,15 @@ typedef struct ms_walk_run {
     ms_event ready;    /* its last task */
     int num_arrived;   /* and what else its next task waits for */
     int room_arrived;
-    ms_event
-        *arrived;    /* [0] is `ready`'s place in a list of all; in the flight's arena */
+    /* [0] is `ready`'s place in a list of all; in the flight's arena */
+    ms_event *arrived;
     ms_event params; /* the gather of the next part; 0: none */
-    double
-        when_s; /* about when the next entry can start, as predicted; to take turns in a pair */
+    /* about when the next entry can start, as predicted; to take turns in a pair */
+    double when_s;
 } ms_walk_run;
 
 /* ---- walk.c ---- */
 ms_rank_part *ms_walk_run_part(const ms_walk_run *w, int part);
-ms_part_run ms_walk_run_at(const ms_walk_run *w);
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event);
 /* Compute waits for what the walk's next task waits for. */
 ms_status ms_walk_run_settle(ms_walk_run *w);
@@ -126,7 +125,8 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after);
 ms_status ms_sends_end(ms_rank_run *r);
 
 /* ---- action.c ---- */
-/* MS_EINTERRUPTED, without a message, when the run is to stop and a step has had its time to end. */
+/* MS_EINTERRUPTED, without a message, when the run is to stop and a step has had its
+ * time to end. */
 ms_status ms_rank_run_go_on(ms_rank_run *r);
 ms_status ms_rank_run_action(ms_rank_run *r, int index);
 
@@ -141,9 +141,11 @@ ms_status ms_rank_run_complete_gradients(ms_rank_run *r);
 ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out);
 
 /* ---- rank_run.c ---- */
-/* Makes seconds of what the step's slices and samples, and its start and end, have of the rank's clock. */
+/* Makes seconds of what the step's slices and samples, and its start and end, have of the
+ * rank's clock. */
 ms_status ms_rank_run_read_clock(ms_rank_run *r, double *start_s, double *end_s);
-/* Sums of a step that stay on the device: squares of gradients, then losses by micro-batch (the last slot has all further ones). */
+/* Sums of a step that stay on the device: squares of gradients, then losses by
+ * micro-batch (the last slot has all further ones). */
 #define MS_SQUARES_SLOT 0
 int ms_loss_slot(int microbatch);
 ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
@@ -162,7 +164,8 @@ void ms_flight_end(ms_rank_run *r, ms_flight *flight);
 double ms_rank_run_clock(const ms_rank_run *r);
 /* From a time of that clock until now: a slice of the record. */
 void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s);
-/* The same of time in which compute waited for a collective that is no node; `goes_on`: another slice counts it. */
+/* The same of time in which compute waited for a collective that is no node; `goes_on`:
+ * another slice counts it. */
 void ms_rank_run_record_wait(ms_rank_run *r, ms_stream stream, const char *name,
                              bool goes_on, double start_s);
 

@@ -1,4 +1,5 @@
-/* What happened on a rank and when: one slice per kernel and transfer of the steps that are measured. */
+/* What happened on a rank and when: one slice per kernel and transfer of the steps that
+ * are measured. */
 #ifndef MS_EXEC_RECORD_H
 #define MS_EXEC_RECORD_H
 

@@ -18,7 +18,8 @@ ms_patience ms_rendezvous_patience(const ms_rendezvous *r)
 
 /* ---- rank 0 ---- */
 
-/* Where an own name is given an address that nobody else reaches (127.0.1.1), all of them will do. */
+/* Where an own name is given an address that nobody else reaches (127.0.1.1), all of
+ * them will do. */
 static struct addrinfo *reachable(const ms_meeting_point *at, struct addrinfo *found)
 {
     char digits[MS_HOST_TEXT];

@@ -1,5 +1,5 @@
-/* From a star round rank 0 to sockets between all: each rank but 0 listens, comes to those before it, and takes those after it. Rank 1 takes at once, so nobody
- * waits for ever. */
+/* From a star round rank 0 to sockets between all: each rank but 0 listens, comes to
+ * those before it, and takes those after it. Rank 1 takes at once, so nobody waits for ever. */
 #include "exec/rendezvous_priv.h"
 
 #include <string.h>

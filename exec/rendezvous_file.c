@@ -22,7 +22,8 @@ static void own_name(char name[MS_HOST_TEXT])
 
 /* ---- rank 0 ---- */
 
-/* Addresses of this machine that others may reach, in digits; those within one network segment alone have a '%'. */
+/* Addresses of this machine that others may reach, in digits; those within one network
+ * segment alone have a '%'. */
 static void write_addresses(FILE *file)
 {
     struct ifaddrs *all = NULL;

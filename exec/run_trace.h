@@ -1,4 +1,5 @@
-/* The measured steps of a run as a trace, in the form of simulated ones (sim/trace.h): a process per rank, a thread per stream, counters of memory. */
+/* The measured steps of a run as a trace, in the form of simulated ones (sim/trace.h): a
+ * process per rank, a thread per stream, counters of memory. */
 #ifndef MS_EXEC_RUN_TRACE_H
 #define MS_EXEC_RUN_TRACE_H
 

@@ -211,7 +211,8 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
             MS_NEW_ARRAY(cx->arena, most_samples(&state->job), ms_ledger_sample);
 }
 
-/* When one rank was interrupted another may have done one step more: what belongs to it is dropped, and what belongs to a step that was not done. */
+/* When one rank was interrupted another may have done one step more: what belongs to it
+ * is dropped, and what belongs to a step that was not done. */
 static void keep_complete_steps(const run *state, ms_outcome *out)
 {
     out->steps_done = state->job.options->num_steps;

@@ -1,4 +1,5 @@
-/* The header is JSON and says where each tensor lies; everything about it is checked before a byte of data is touched. */
+/* The header is JSON and says where each tensor lies; everything about it is checked
+ * before a byte of data is touched. */
 #include "exec/safetensors.h"
 
 #include <assert.h>
@@ -33,7 +34,8 @@ static void store_bytes(unsigned char *to, uint64_t bits, long num_bytes)
         to[i] = (unsigned char)bits;
 }
 
-/* An IEEE 754 number of 16 bits with so many of them for the fraction: 7 in bfloat16, 10 in half precision. */
+/* An IEEE 754 number of 16 bits with so many of them for the fraction: 7 in bfloat16, 10
+ * in half precision. */
 static double from_half(uint64_t bits, int fraction_bits)
 {
     int exponent_bits = 15 - fraction_bits;
@@ -65,7 +67,8 @@ static uint64_t to_half(double value, int fraction_bits)
     exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     if (exponent > bias)
         return sign | infinity;
-    /* the leading bit of a normal number adds one to its exponent, as does a carry of the rounding */
+    /* the leading bit of a normal number adds one to its exponent, as does a carry of
+     * the rounding */
     uint64_t bits = (uint64_t)rint(ldexp(fabs(value), fraction_bits - exponent)) +
                     ((uint64_t)(exponent + bias - 1) << fraction_bits);
     return sign | (bits > infinity ? infinity : bits);
@@ -409,7 +412,8 @@ static void write_values(FILE *file, const ms_safe_tensor *tensor)
     }
 }
 
-/* The length of the header is known when it is written; it is padded with spaces, so that the data are aligned. */
+/* The length of the header is known when it is written; it is padded with spaces, so that
+ * the data are aligned. */
 static bool write_all(FILE *file, const ms_safe_tensor *const *tensors, int num)
 {
     unsigned char length[LENGTH_BYTES] = {0};

@@ -1,4 +1,5 @@
-/* Files of named tensors: safetensors (huggingface/safetensors README.md, "Format"): 8 bytes little-endian length, a JSON header, raw little-endian data. */
+/* Files of named tensors: safetensors (huggingface/safetensors README.md, "Format"): 8
+ * bytes little-endian length, a JSON header, raw little-endian data. */
 #ifndef MS_EXEC_SAFETENSORS_H
 #define MS_EXEC_SAFETENSORS_H
 
@@ -13,8 +14,8 @@ typedef enum ms_safe_type {
     MS_SAFE_I32,
     MS_NUM_SAFE_TYPES
 } ms_safe_type;
-extern const char
-    *const ms_safe_type_names[]; /* "F64" "F32" "BF16" "F16" "I64" "I32", NULL */
+/* "F64" "F32" "BF16" "F16" "I64" "I32", NULL */
+extern const char *const ms_safe_type_names[];
 
 #define MS_SAFE_DIMS 4
 typedef struct ms_safe_tensor {
@@ -31,14 +32,16 @@ typedef struct ms_safe_file {
     ms_safe_tensor *tensors; /* in the order of their data */
 } ms_safe_file;
 
-/* MS_EIO: cannot be read. MS_EINPUT: header or offsets are wrong (overlaps, holes, sizes that do not fit, more than 4 dims, unknown types), with what and where. Lives in cx->arena. */
+/* MS_EIO: cannot be read. MS_EINPUT: header or offsets are wrong (overlaps, holes, sizes
+ * that do not fit, more than 4 dims, unknown types), with what and where. Lives in cx->arena. */
 ms_status ms_safetensors_load(ms_ctx *cx, const char *path, ms_safe_file *out);
 /* The same from memory, for fuzzing. */
 ms_status ms_safetensors_read(ms_ctx *cx, const char *name, const unsigned char *data,
                               size_t length, ms_safe_file *out);
 const ms_safe_tensor *ms_safe_find(const ms_safe_file *file,
                                    const char *name); /* NULL: absent */
-/* Tensors are written in the order of their names, values converted to their type; the file appears only when it is complete. */
+/* Tensors are written in the order of their names, values converted to their type; the
+ * file appears only when it is complete. */
 ms_status ms_safetensors_write(ms_ctx *cx, const char *path, const ms_safe_file *file);
 
 #endif

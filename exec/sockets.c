@@ -79,8 +79,9 @@ ms_status ms_socket_look(const ms_patience *patience, struct pollfd *sockets, nf
     return found >= 0 || ms_socket_is_transient(errno) ? MS_OK : MS_EIO;
 }
 
-/* Looks up between: another thread may have taken the signal. */
-ms_status ms_socket_wait(const ms_patience *patience, int socket, short what)
+/* Without a message: MS_EIO: it is too late, or the other is gone or silent;
+ * MS_EINTERRUPTED. Looks up between: another thread may have taken the signal. */
+static ms_status wait_for_socket(const ms_patience *patience, int socket, short what)
 {
     struct pollfd ready = {.fd = socket, .events = what};
     while (ready.revents == 0)
@@ -92,7 +93,7 @@ ms_status ms_socket_put(const ms_patience *patience, int socket, const void *byt
                         size_t num)
 {
     for (size_t done = 0; done < num;) {
-        MS_TRY(ms_socket_wait(patience, socket, POLLOUT));
+        MS_TRY(wait_for_socket(patience, socket, POLLOUT));
         ssize_t sent = send(socket, (const char *)bytes + done, num - done, MSG_NOSIGNAL);
         if (sent < 0 && !ms_socket_is_transient(errno))
             return MS_EIO;
@@ -104,7 +105,7 @@ ms_status ms_socket_put(const ms_patience *patience, int socket, const void *byt
 ms_status ms_socket_get(const ms_patience *patience, int socket, void *bytes, size_t num)
 {
     for (size_t done = 0; done < num;) {
-        MS_TRY(ms_socket_wait(patience, socket, POLLIN));
+        MS_TRY(wait_for_socket(patience, socket, POLLIN));
         ssize_t came = recv(socket, (char *)bytes + done, num - done, 0);
         if (came == 0 || (came < 0 && !ms_socket_is_transient(errno)))
             return MS_EIO;
@@ -123,13 +124,14 @@ static ms_status connect_to(const ms_patience *patience, const struct addrinfo *
     if (*error != EINPROGRESS && *error != EINTR)
         return *error == 0 ? MS_OK : MS_EIO;
     *error = ETIMEDOUT;
-    MS_TRY(ms_socket_wait(&soon, socket, POLLOUT));
+    MS_TRY(wait_for_socket(&soon, socket, POLLOUT));
     if (getsockopt(socket, SOL_SOCKET, SO_ERROR, error, &length) != 0)
         *error = errno;
     return *error == 0 ? MS_OK : MS_EIO;
 }
 
-/* Who comes to a port of its own machine at which nobody listens may be given this very port, and then meets itself. */
+/* Who comes to a port of its own machine at which nobody listens may be given this very
+ * port, and then meets itself. */
 static bool is_its_own_peer(int socket)
 {
     struct sockaddr_storage own, other;

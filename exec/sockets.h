@@ -29,8 +29,6 @@ bool ms_socket_is_of_comer(int error);
 /* Does not block, is left to no child, does not gather small messages. -1: errno says why. */
 int ms_socket_prepare(int socket);
 
-/* Without a message: MS_EIO: it is too late, or the other is gone or silent; MS_EINTERRUPTED. */
-ms_status ms_socket_wait(const ms_patience *patience, int socket, short what);
 /* Looks once at several, for a tenth of a second at most: MS_OK, whether or not one is ready. */
 ms_status ms_socket_look(const ms_patience *patience, struct pollfd *sockets, nfds_t num);
 /* All of the bytes. */

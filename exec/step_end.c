@@ -1,4 +1,5 @@
-/* The end of a step: gradients are complete, what all ranks wait for, the update of the parameters. */
+/* The end of a step: gradients are complete, what all ranks wait for, the update of the
+ * parameters. */
 #include "exec/rank_run.h"
 
 #include "sim/move_names.h"

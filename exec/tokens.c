@@ -1,4 +1,5 @@
-/* Synthetic tokens depend on (seed, step, sequence, position) alone, so every rank makes its own. */
+/* Synthetic tokens depend on (seed, step, sequence, position) alone, so every rank
+ * makes its own. */
 #include "exec/tokens.h"
 
 #include "base/csv.h"
@@ -171,7 +172,8 @@ static ms_status load_tensors(ms_ctx *cx, const char *path, ms_tokens *tokens)
 
 /* ---- files ---- */
 
-/* Safetensors begin with 8 bytes of length, of which the last are 0, and a JSON object. Pipes cannot be read twice. */
+/* Safetensors begin with 8 bytes of length, of which the last are 0, and a JSON object.
+ * Pipes cannot be read twice. */
 static bool begins_like_safetensors(const char *path)
 {
     unsigned char start[9] = {0};

@@ -1,4 +1,5 @@
-/* Where the parameters of a unit lie: tensors into segments, segments into shards, rooms for what is gathered. */
+/* Where the parameters of a unit lie: tensors into segments, segments into shards, rooms
+ * for what is gathered. */
 #include "exec/unit_priv.h"
 
 #include <assert.h>
@@ -51,7 +52,8 @@ static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
 }
 
-/* Every parameter of the model has one rank that answers for it: among replicas, tp ranks with the same weight, and copies the first. */
+/* Every parameter of the model has one rank that answers for it: among replicas, tp ranks
+ * with the same weight, and copies the first. */
 static bool counts(const ms_rank *rank, const ms_param_unit *unit,
                    const ms_tensor *tensor, const ms_weight_name *name)
 {

@@ -13,8 +13,9 @@ typedef struct ms_range {
 ms_range ms_range_overlap(ms_range a, ms_range b); /* empty: end == first */
 long ms_range_length(ms_range range);
 
-/* Elements are counted from the segment's start. Tensors lie in the order: gradients that are complete on each tp rank, gradients that are partial over tp, no gradient;
- * so each kind is one range. */
+/* Elements are counted from the segment's start. Tensors lie in the order: gradients that
+ * are complete on each tp rank, gradients that are partial over tp, no gradient; so each
+ * kind is one range. */
 typedef struct ms_segment {
     bool is_expert;
     ms_traffic_group shard_group;
@@ -52,10 +53,10 @@ struct ms_param_unit {
     int num_tensors;
     ms_unit_tensor *tensors;
     ms_unit_rooms *rooms; /* NULL: none made */
-    long room_first
-        [MS_MAX_SEGMENTS]; /* element of a room, dense or of experts, where the segment begins */
-    int num_users;         /* of gathered parameters (ZeRO 3) */
-    int room;              /* that they are in */
+    /* element of a room, dense or of experts, where the segment begins */
+    long room_first[MS_MAX_SEGMENTS];
+    int num_users; /* of gathered parameters (ZeRO 3) */
+    int room;      /* that they are in */
     ms_event gathered;
     ms_event last; /* of the moves of complete gradients */
 };
@@ -106,7 +107,8 @@ typedef struct ms_unit_move {
     ms_event *done;
 } ms_unit_move;
 
-/* Starts a transfer for a segment, unless it takes no time in a run without values: then `done` stays as it is. */
+/* Starts a transfer for a segment, unless it takes no time in a run without values: then
+ * `done` stays as it is. */
 ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                         ms_transfer transfer);
 

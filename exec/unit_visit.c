@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* Elements that are read or written at once, at most: enough for a bus to be busy with, while the program's copy stays small. */
+/* Elements that are read or written at once, at most: enough for a bus to be busy with,
+ * while the program's copy stays small. */
 #define MOST_AT_ONCE (2L << 20)
 
 /* Elements of one tensor, and of one expert, that lie one after the other in the shard. */

@@ -1,4 +1,5 @@
-/* A forward or backward through the parts of a stage, entry by entry, and two of them taking turns. */
+/* A forward or backward through the parts of a stage, entry by entry, and two of them
+ * taking turns. */
 #include "exec/rank_run.h"
 
 #include "base/number.h"
@@ -22,7 +23,7 @@ ms_rank_part *ms_walk_run_part(const ms_walk_run *w, int part)
     return &w->stage->parts[index_of(w, part)];
 }
 
-ms_part_run ms_walk_run_at(const ms_walk_run *w)
+static ms_part_run part_run_at(const ms_walk_run *w)
 {
     return (ms_part_run){.rank = &w->r->rank,
                          .part = ms_walk_run_part(w, w->part),
@@ -108,7 +109,7 @@ static ms_recorded slice_of(const ms_program *program, const ms_part_entry *entr
 
 static ms_status execute(ms_walk_run *w, const ms_part_entry *entry)
 {
-    ms_part_run run = ms_walk_run_at(w);
+    ms_part_run run = part_run_at(w);
     if (entry->node < 0)
         return MS_OK;
     double start_s = ms_rank_run_clock(w->r);
@@ -167,7 +168,7 @@ static ms_status compute(ms_walk_run *w, const ms_part_entry *entry)
 
 static ms_status pretend(ms_walk_run *w, const ms_part_entry *entry)
 {
-    ms_part_run run = ms_walk_run_at(w);
+    ms_part_run run = part_run_at(w);
     if (entry->op != NULL)
         MS_TRY(entry->op->moves ? move(w, entry->op) : compute(w, entry));
     return entry->node >= 0 ? ms_part_skip(&run, entry) : MS_OK;
@@ -178,7 +179,7 @@ static ms_status pretend(ms_walk_run *w, const ms_part_entry *entry)
 static ms_status begin_part(ms_walk_run *w)
 {
     MS_TRY(ms_state_before_part(w));
-    ms_part_run run = ms_walk_run_at(w);
+    ms_part_run run = part_run_at(w);
     const ms_backend *backend = run.rank->backend;
     if (backend->begin_part != NULL)
         backend->begin_part(run.rank->device, run.part->plan->ops, w->bill_pass);
@@ -212,7 +213,7 @@ static ms_status take_loss(ms_walk_run *w, const ms_part_run *run)
 
 static ms_status end_part(ms_walk_run *w)
 {
-    ms_part_run run = ms_walk_run_at(w);
+    ms_part_run run = part_run_at(w);
     const ms_program *program = run.part->plan->program;
     ms_part_end_pass(&run);
     if (w->pass == MS_PART_FORWARD && program->key.part == MS_PART_HEAD)
@@ -278,8 +279,10 @@ ms_status ms_walk_run_alone(ms_walk_run *w)
     }
 }
 
-/* As the step graph has it (sim/step_graph_node.c): exchanges of tokens hide behind the kernels of the other direction, for other collectives both wait; of two
- * kernels the one that is ready first goes first. What is ready is predicted, so that all ranks of a group take the same turns. */
+/* As the step graph has it (sim/step_graph_node.c): exchanges of tokens hide behind the
+ * kernels of the other direction, for other collectives both wait; of two kernels the one
+ * that is ready first goes first. What is ready is predicted, so that all ranks of a
+ * group take the same turns. */
 ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
 {
     double free_s = 0.0;

@@ -1,4 +1,5 @@
-/* Parameters and gradients, part by part, as the step graph has them (sim/step_graph_state.c): ZeRO-3 gathers one part ahead, gradients are reduced part by part. */
+/* Parameters and gradients, part by part, as the step graph has them
+ * (sim/step_graph_state.c): ZeRO-3 gathers one part ahead, gradients are reduced part by part. */
 #include "exec/rank_run.h"
 
 #include "sim/interference.h"
@@ -14,7 +15,8 @@ static ms_sharding sharding_of(const ms_walk_run *w)
     return w->r->rank.planned->sharding;
 }
 
-/* On CPUs compute itself sets a transfer off, and makes room for what it moves: what that took since `start_s`. The wait for it counts it. */
+/* On CPUs compute itself sets a transfer off, and makes room for what it moves: what that
+ * took since `start_s`. The wait for it counts it. */
 static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
                         double start_s)
 {
@@ -26,7 +28,8 @@ static double now_s(const ms_rank_run *r)
     return ms_rank_run_clock(r);
 }
 
-/* Compute waits for a transfer of parameters or gradients: with values, as a slice of the record. */
+/* Compute waits for a transfer of parameters or gradients: with values, as a slice of
+ * the record. */
 static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
                                const char *name)
 {
@@ -75,7 +78,8 @@ static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num
     return MS_OK;
 }
 
-/* The first gather of a forward has nothing to hide behind; that of a backward starts with the last part of the action before. */
+/* The first gather of a forward has nothing to hide behind; that of a backward starts
+ * with the last part of the action before. */
 static bool gathers_early(const ms_walk_run *w)
 {
     return w->r->job->overlaps && w->part == 0 && w->pass != MS_PART_FORWARD;
@@ -110,7 +114,8 @@ static ms_status wait_for_part(ms_walk_run *w, ms_event gathered)
                : MS_OK;
 }
 
-/* A stage's first forward takes parameters as they come; without overlap it waits for all of its rank. */
+/* A stage's first forward takes parameters as they come; without overlap it waits for all
+ * of its rank. */
 static ms_status wait_for_gathered(ms_walk_run *w)
 {
     if (w->r->job->overlaps)
@@ -154,7 +159,8 @@ ms_status ms_state_before_part(ms_walk_run *w)
 
 /* ---- gradients ---- */
 
-/* Rooms are used again: with values their contents have to be where they belong first. The clock of predictions knows no such wait. */
+/* Rooms are used again: with values their contents have to be where they belong first.
+ * The clock of predictions knows no such wait. */
 static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
 {
     const ms_rank *rank = &w->r->rank;
@@ -209,8 +215,9 @@ static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_part *part, ms_eve
     return MS_OK;
 }
 
-/* A schedule from a file may run the last backward of a head after that of the embedding on its rank, whose matrix it shares: with values such an
- * embedding is reduced when all actions are done. */
+/* A schedule from a file may run the last backward of a head after that of the embedding
+ * on its rank, whose matrix it shares: with values such an embedding is reduced when all
+ * actions are done. */
 static bool is_reduced_late(const ms_rank_run *r, const ms_rank_part *part)
 {
     const ms_planned *planned = r->rank.planned;
@@ -279,7 +286,8 @@ ms_status ms_state_after_part(ms_walk_run *w)
     return now ? reduce_last_now(w, part) : MS_OK;
 }
 
-/* With a stage placed twice each copy sends its gradients to the other; here for virtual clocks, with values when all actions are done. */
+/* With a stage placed twice each copy sends its gradients to the other; here for virtual
+ * clocks, with values when all actions are done. */
 static ms_status exchange_with_copy(ms_walk_run *w, const ms_rank_stage *stage)
 {
     const ms_rank *rank = &w->r->rank;

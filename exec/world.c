@@ -13,7 +13,8 @@ static long coordinate(const ms_mesh *mesh, const char *axis, long rank)
     return rank / a->stride % a->size;
 }
 
-/* The sparse mesh shares out dp_shard x cp x tp. With experts split the plan has these axes innermost, in this order. */
+/* The sparse mesh shares out dp_shard x cp x tp. With experts split the plan has these
+ * axes innermost, in this order. */
 static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
 {
     const ms_plan *plan = world->plan;

@@ -24,7 +24,8 @@ char *ms_caption_job(ms_arena *arena, const ms_plan *plan, const ms_workload *wo
 const char *ms_caption_microbatches(ms_arena *arena, const ms_plan *plan);
 /* "zero 1 · mbs 1 · 1f1b · recompute full" */
 const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan);
-/* " · rank 5 computes 1.3 times as long": what disturbs a simulation, and its engine unless that is the replay; "" for nothing. */
+/* " · rank 5 computes 1.3 times as long": what disturbs a simulation, and its engine
+ * unless that is the replay; "" for nothing. */
 const char *ms_caption_disturbance(ms_arena *arena, const ms_simulation *simulation);
 /* Breaks at " · " so that lines have at most `most` bytes where that is possible. */
 char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most);

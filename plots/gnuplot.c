@@ -29,7 +29,8 @@ static void read_messages(int from, char text[MAX_MESSAGE_BYTES])
     text[length] = '\0';
 }
 
-/* gnuplot quotes the offending command, then says `"FILE" line 3: what is wrong`; failing that, its last line. */
+/* gnuplot quotes the offending command, then says `"FILE" line 3: what is wrong`; failing
+ * that, its last line. */
 static const char *what_is_wrong(char *text)
 {
     const char *last = "without a message";

@@ -1,4 +1,5 @@
-/* Peak memory of every pipeline rank of one or several plans, by its parts, beside what the device has. */
+/* Peak memory of every pipeline rank of one or several plans, by its parts, beside what
+ * the device has. */
 #ifndef MS_PLOTS_MEMORY_H
 #define MS_PLOTS_MEMORY_H
 

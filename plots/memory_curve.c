@@ -121,7 +121,8 @@ static const char *peak_text(const ms_memory_curve *c)
                            c->num_alive, c->num_alive == 1 ? "forward" : "forwards");
 }
 
-/* Entries of the legend, from the bottom of the stack: name and GiB at the peak; an empty one for a part that there never is. */
+/* Entries of the legend, from the bottom of the stack: name and GiB at the peak; an empty
+ * one for a part that there never is. */
 static const char *part_entries(const ms_memory_curve *c)
 {
     const char *text = "";

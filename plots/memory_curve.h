@@ -17,20 +17,24 @@ typedef struct ms_memory_curve {
     int num_samples;       /* thinned: at most 4 a pixel column */
     const ms_memory_sample *samples;
     int peak; /* index into samples */
-    /* micro-batches of all chunks whose activations are kept at the peak, the one at work included */
+    /* micro-batches of all chunks whose activations are kept at the peak, the one at
+     * work included */
     int num_alive;
     long num_boxes; /* 0: too many to be drawn */
     const ms_box *boxes;
 } ms_memory_curve;
 
-/* Simulates a plan that is open, which outlives the result, action by action. `rank` -1: the first of those with the highest peak.
- * Lives in cx->arena. MS_EINPUT: there is no such rank, or as ms_simulate. */
+/* Simulates a plan that is open, which outlives the result, action by action. `rank` -1:
+ * the first of those with the highest peak. Lives in cx->arena. MS_EINPUT: there is no
+ * such rank, or as ms_simulate. */
 ms_status ms_memory_curve_make(ms_ctx *cx, const ms_planned *planned,
                                const ms_simulate_options *options, long rank,
                                ms_memory_curve *out);
 
-/* Samples that a picture of so many columns over step_s can show: of each column the first, the last, the lowest and the highest sum, in their order
- * and as they are. Of samples at one time the last. The first of those with the highest sum is among them. In the arena. */
+/* Samples that a picture of so many columns over step_s can show: of each column the
+ * first, the last, the lowest and the highest sum, in their order and as they are. Of
+ * samples at one time the last. The first of those with the highest sum is among them. In
+ * the arena. */
 typedef struct ms_thinned_samples {
     int num;
     const ms_memory_sample *samples;

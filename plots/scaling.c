@@ -75,7 +75,8 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
     return NULL;
 }
 
-double ms_scaling_ideal(const ms_scaling *scaling, const ms_scaling_point *point)
+/* tokens_per_s if the first point's tokens per second and GPU held everywhere; NaN without one. */
+static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);
     return first == NULL ? (double)NAN
@@ -122,7 +123,7 @@ static const char *subtitle(const ms_scaling *scaling)
         return text;
     return ms_arena_printf(scaling->arena, "%s · %.0f %% of linear at %ld", text,
                            100.0 * last->prediction.tokens_per_s /
-                               ms_scaling_ideal(scaling, last),
+                               ideal_tokens_per_s(scaling, last),
                            last->gpus);
 }
 
@@ -168,7 +169,7 @@ void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
             fprintf(out, "%.9g", point->prediction.tokens_per_s);
         else
             fputs("nan", out);
-        fprintf(out, "\t%.9g\t", ms_scaling_ideal(scaling, point));
+        fprintf(out, "\t%.9g\t", ideal_tokens_per_s(scaling, point));
         if (point->found)
             fprintf(out, "%.9g", 100.0 * point->prediction.mfu_frac);
         else
@@ -190,7 +191,7 @@ static extent extent_of(const ms_scaling *scaling)
     extent e = {.low = INFINITY};
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
-        e.high = ms_max(e.high, ms_scaling_ideal(scaling, point));
+        e.high = ms_max(e.high, ideal_tokens_per_s(scaling, point));
         if (!point->found) {
             e.num_none++;
             continue;
@@ -243,7 +244,7 @@ static void write_point(ms_jout *out, const ms_scaling *scaling,
     ms_jout_bool_field(out, "found", point->found);
     ms_jout_text_field(out, "reason", point->reason);
     ms_jout_bool_field(out, "optimal", point->optimal);
-    ms_jout_number_field(out, "linear_tokens_per_s", ms_scaling_ideal(scaling, point));
+    ms_jout_number_field(out, "linear_tokens_per_s", ideal_tokens_per_s(scaling, point));
     if (point->found) {
         ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
         ms_jout_number_field(out, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu);
@@ -287,7 +288,7 @@ void ms_scaling_print(FILE *out, const ms_scaling *scaling)
         ms_table_cell(table, "%.0f", p->tokens_per_s);
         ms_table_cell(table, "%.0f", p->tokens_per_s_per_gpu);
         ms_table_cell(table, "%.1f",
-                      100.0 * p->tokens_per_s / ms_scaling_ideal(scaling, point));
+                      100.0 * p->tokens_per_s / ideal_tokens_per_s(scaling, point));
         ms_table_cell(table, "%.1f", 100.0 * p->mfu_frac);
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->step_s);
         ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));

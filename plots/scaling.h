@@ -25,16 +25,15 @@ typedef struct ms_scaling {
     ms_scaling_point *points; /* by GPUs, ascending */
 } ms_scaling;
 
-/* Searches at the base's number of GPUs; `limits` as ms_space_limit takes them. MS_OK also when nothing fits: see point->found. MS_EINPUT: the base
- * or a limit is wrong. MS_EINTERRUPTED: the search was interrupted. Lives in cx->arena. */
+/* Searches at the base's number of GPUs; `limits` as ms_space_limit takes them. MS_OK
+ * also when nothing fits: see point->found. MS_EINPUT: the base or a limit is wrong.
+ * MS_EINTERRUPTED: the search was interrupted. Lives in cx->arena. */
 ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
                             int num_limits, const ms_search_options *options,
                             ms_scaling_point *point);
 
 /* The first point with a plan; NULL: there is none. */
 const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling);
-/* tokens_per_s if the first point's tokens per second and GPU held everywhere; NaN without one. */
-double ms_scaling_ideal(const ms_scaling *scaling, const ms_scaling_point *point);
 
 void ms_scaling_write_data(FILE *out, const ms_scaling *scaling);
 ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scaling,

@@ -1,4 +1,5 @@
-/* A gnuplot script that stands alone: variables, then plots/style.gp, then the script of the plot (plots/timeline.gp, ...). */
+/* A gnuplot script that stands alone: variables, then plots/style.gp, then the script of
+ * the plot (plots/timeline.gp, ...). */
 #ifndef MS_PLOTS_SCRIPT_H
 #define MS_PLOTS_SCRIPT_H
 
@@ -19,8 +20,8 @@ int ms_picture_format_find(const char *path);
 
 typedef struct ms_script {
     const char *kind; /* "timeline": which script of plots/ */
-    const char
-        *name; /* of the files: NAME.dat lies beside the script, and NAME.png will */
+    /* of the files: NAME.dat lies beside the script, and NAME.png will */
+    const char *name;
     ms_picture_format format;
     double width, height; /* pixels */
     const char *title, *subtitle;
@@ -28,7 +29,8 @@ typedef struct ms_script {
 
 /* Starts a script with what every one has. */
 void ms_script_begin(FILE *out, const ms_script *script);
-/* name = value. Texts are quoted, and what enhanced text of gnuplot would read as a command is escaped. */
+/* name = value. Texts are quoted, and what enhanced text of gnuplot would read as a
+ * command is escaped. */
 void ms_script_number(FILE *out, const char *name, double value);
 void ms_script_text(FILE *out, const char *name, const char *value);
 /* Copies the commands. MS_EIO: they are not where data files are. */

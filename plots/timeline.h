@@ -20,8 +20,9 @@ typedef struct ms_timeline {
 /* More are too many to be drawn. */
 #define MS_MAX_BOXES 400000
 
-/* Simulates a plan that is open, which outlives the result, action by action; the ranks of the pipeline whose actions end last are shown. Lives in
- * cx->arena. MS_EINPUT: more than MS_MAX_BOXES actions, or as ms_simulate. */
+/* Simulates a plan that is open, which outlives the result, action by action; the ranks
+ * of the pipeline whose actions end last are shown. Lives in cx->arena. MS_EINPUT: more
+ * than MS_MAX_BOXES actions, or as ms_simulate. */
 ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_timeline *out);
 

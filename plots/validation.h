@@ -1,4 +1,5 @@
-/* Predicted against measured step times and peaks of memory of published runs, a colour for each source. */
+/* Predicted against measured step times and peaks of memory of published runs, a colour
+ * for each source. */
 #ifndef MS_PLOTS_VALIDATION_H
 #define MS_PLOTS_VALIDATION_H
 

@@ -37,7 +37,8 @@ static int factor_index(const double *factors, double factor)
     return i;
 }
 
-/* Equal numbers for ranks whose pipeline rank, factor and colour are equal. Few ranks are slow, so that a short list of factors will do. */
+/* Equal numbers for ranks whose pipeline rank, factor and colour are equal. Few ranks are
+ * slow, so that a short list of factors will do. */
 static int *own_colours(ms_arena *arena, const ms_actors *actors,
                         const long *pipeline_rank, const double *slow_factor,
                         const int *colour)
@@ -98,7 +99,8 @@ static int compare_ints(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Every class of a group meets the same classes in each of its groups, so that the first group in which an actor is seen tells all. */
+/* Every class of a group meets the same classes in each of its groups, so that the first
+ * group in which an actor is seen tells all. */
 static ms_meetings find_meetings(ms_arena *arena, const ms_fold *fold,
                                  const ms_fold_axis *axis)
 {

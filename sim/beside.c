@@ -25,7 +25,8 @@ double ms_beside_s(double interference_frac, double busy_s, double contended_s,
     return ms_max(busy_s + slowed_s, comm_s + ms_min(contended_s, comm_s));
 }
 
-/* A group with `p` ranks in a domain crosses its border once for p ranks of a ring; of an all-to-all each rank sends to all outside. */
+/* A group with `p` ranks in a domain crosses its border once for p ranks of a ring; of an
+ * all-to-all each rank sends to all outside. */
 ms_link_share ms_link_share_of(const ms_workload *workload, const ms_span *span,
                                ms_collective collective, double size_bytes,
                                double seconds)

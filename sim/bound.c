@@ -1,5 +1,6 @@
-/* Lower bounds of a step by closed form. A rank's own actions cannot start before the first micro-batch has come to it, and after them something
- * always follows: docs/formulas.md 6.3. */
+/* Lower bounds of a step by closed form. A rank's own actions cannot start before the
+ * first micro-batch has come to it, and after them something always follows:
+ * docs/formulas.md 6.3. */
 #include "sim/bound.h"
 
 #include "base/number.h"
@@ -7,7 +8,8 @@
 
 typedef ms_order_times bound;
 
-/* ---- schedules whose backwards are whole, and whose ranks all end with the last backward of their first chunk ---- */
+/* ---- schedules whose backwards are whole, and whose ranks all end with the last
+ * backward of their first chunk ---- */
 
 static bool ends_with_first_chunk(ms_schedule_kind kind)
 {
@@ -35,7 +37,8 @@ static double through_s(const bound *b, const ms_stage_times *t)
     return t->first_forward_s + b->send_s;
 }
 
-/* Way of the last micro-batch's gradient from the last rank of run `last` through the stages before it. */
+/* Way of the last micro-batch's gradient from the last rank of run `last` through the
+ * stages before it. */
 static double ways_back_s(const bound *b, int last)
 {
     double seconds = 0.0;
@@ -56,7 +59,8 @@ static double whole_bound_s(const bound *b)
     for (int i = 0; i < split->num_runs; i++) {
         const ms_run *run = &split->runs[i];
         const ms_stage_times *first = &b->times[run->classes[0]];
-        /* the last rank of a run of equal ones waits longest, and has the longest way back to rank 0 */
+        /* the last rank of a run of equal ones waits longest, and has the longest way
+         * back to rank 0 */
         double there_s = around_s + (run->num_ranks - 1) * through_s(b, first);
         double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_STEP_BACKWARD);
         double start_s = ms_max(there_s, first->release_s);
@@ -86,8 +90,9 @@ static double backward_s(const bound *b, const ms_stage_times *t)
     return is_whole(b) ? t->backward_s : ms_min(t->input_s + t->weight_s, t->backward_s);
 }
 
-/* Pairs need a backward, and none has begun when the first micro-batch comes through, nor is a forward left when the last gradient goes back. With
- * micro-batches from both ends, or in an order that is not known, a pair may be on the way. */
+/* Pairs need a backward, and none has begun when the first micro-batch comes through, nor
+ * is a forward left when the last gradient goes back. With micro-batches from both ends,
+ * or in an order that is not known, a pair may be on the way. */
 static double on_way_s(const bound *b, const ms_stage_times *t)
 {
     bool may_pair =
@@ -110,7 +115,8 @@ static double rest_s(const ms_stage_times *t)
                               ms_reduce_rest_s(t, MS_STEP_WEIGHT)));
 }
 
-/* Until the gradient of any micro-batch is on its way, the last one's too: its reductions may wait for the step's end (ZeRO 3), so that it takes less than the others. */
+/* Until the gradient of any micro-batch is on its way, the last one's too: its reductions
+ * may wait for the step's end (ZeRO 3), so that it takes less than the others. */
 static double least_input_s(const bound *b, const ms_stage_times *t)
 {
     return ms_min(input_s(b, t), t->last_backward_s);
@@ -144,8 +150,8 @@ static chunks sum_chunks(const bound *b, const ms_run *run)
 /* Ways between the start of the model and each of its stages. */
 typedef struct ways {
     double *there_s; /* (num_stages): of the first micro-batch */
-    double *
-        back_s; /* (num_stages): of a gradient, and what the first stage still does then */
+    /* (num_stages): of a gradient, and what the first stage still does then */
+    double *back_s;
 } ways;
 
 static ways find_ways(const bound *b, ms_arena *scratch)
@@ -184,7 +190,8 @@ static const ms_stage_times *times_of(const bound *b, int rank, int chunk)
     return &b->times[b->split->class_of_stage[ms_split_stage(b->split, rank, chunk)]];
 }
 
-/* Way of the first micro-batch to the end of the model and back to the start of the backward of `stage`. */
+/* Way of the first micro-batch to the end of the model and back to the start of the
+ * backward of `stage`. */
 static double around_s(const bound *b, const ways *w, int stage)
 {
     const ms_split *split = b->split;
@@ -199,8 +206,8 @@ static double around_s(const bound *b, const ways *w, int stage)
            on_way_s(b, end) - (least_input_s(b, own) - on_way_s(b, own));
 }
 
-/* A rank's first backward waits for a micro-batch that has gone to the end of the model and back. What the rank has not done before, it
- * does after. */
+/* A rank's first backward waits for a micro-batch that has gone to the end of the model
+ * and back. What the rank has not done before, it does after. */
 static double after_first_backward_s(const bound *b, const ways *w, int rank,
                                      const chunks *c)
 {
@@ -217,8 +224,8 @@ static double after_first_backward_s(const bound *b, const ways *w, int rank,
     return seconds;
 }
 
-/* After the last gradient that a rank sends it may still have gradients of weights to compute; all else came before, and the gradient
- * travels on. */
+/* After the last gradient that a rank sends it may still have gradients of weights to
+ * compute; all else came before, and the gradient travels on. */
 static double until_last_gradient_s(const bound *b, const ways *w, int rank,
                                     const chunks *c)
 {

@@ -1,4 +1,5 @@
-/* Which coefficients the time of a measured collective is made of, and which sources they were fitted on. */
+/* Which coefficients the time of a measured collective is made of, and which sources they
+ * were fitted on. */
 #include "sim/collective_rows_priv.h"
 
 #include <math.h>

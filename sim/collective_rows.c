@@ -101,7 +101,8 @@ static bool has_algorithm(const ms_collective_law *law, const char *name)
     return false;
 }
 
-/* NULL, or a reason. The tuner's own choice is "auto" or nothing; NVLSTree is a tree whose nodes reduce in the switch, as the law's tree. */
+/* NULL, or a reason. The tuner's own choice is "auto" or nothing; NVLSTree is a tree
+ * whose nodes reduce in the switch, as the law's tree. */
 static const char *set_algorithm(const char *text, ms_collective_row *row)
 {
     if (text == NULL || strcmp(text, "auto") == 0)

@@ -1,4 +1,5 @@
-/* Measured collectives from a CSV file in the columns of nccl-tests: each row becomes a group on a cluster, or a reason why it cannot be priced. */
+/* Measured collectives from a CSV file in the columns of nccl-tests: each row becomes a
+ * group on a cluster, or a reason why it cannot be priced. */
 #ifndef MS_SIM_COLLECTIVE_ROWS_H
 #define MS_SIM_COLLECTIVE_ROWS_H
 
@@ -10,8 +11,8 @@ typedef struct ms_collective_row {
     const char *fault;           /* what is malformed; NULL: nothing */
     const char *reason;          /* why it cannot be priced; NULL: it can */
     ms_collective collective;
-    const char
-        *algorithm; /* that was forced, by the name of its law; NULL: NCCL's choice */
+    /* that was forced, by the name of its law; NULL: NCCL's choice */
+    const char *algorithm;
     long gpus, nodes;
     double size_bytes; /* of nccl-tests: ms_collective_law's S */
     double measured_s; /* NaN: none */
@@ -26,8 +27,10 @@ typedef struct ms_collective_rows {
     ms_collective_row *rows; /* in the order of the file */
 } ms_collective_rows;
 
-/* Reads the file ("-" is standard input); everything lives in cx->arena. Columns: source, system, gpus, nodes, collective, algo, bytes, time_us; others may
- * be there. Malformed rows are rows with a fault. Errors: MS_EIO, and MS_EINPUT for a header that lacks a column, or has one twice, and for an empty file. */
+/* Reads the file ("-" is standard input); everything lives in cx->arena. Columns: source,
+ * system, gpus, nodes, collective, algo, bytes, time_us; others may be there. Malformed
+ * rows are rows with a fault. Errors: MS_EIO, and MS_EINPUT for a header that lacks a
+ * column, or has one twice, and for an empty file. */
 ms_status ms_collective_rows_load(ms_ctx *cx, const char *path, ms_collective_rows *out);
 /* The same from memory; `name` stands for the file in messages. */
 ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
@@ -37,14 +40,18 @@ ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text
 ms_collective_law ms_collective_row_law(const ms_collective_row *row);
 /* Its time: by the algorithm that was forced, or by the choice of the law. */
 double ms_collective_row_s(const ms_collective_row *row);
-/* What holds the coefficients that its time is made of, but for those that it shares with others: "link", "nvls" (all-reduces that may be made in the switch), "all_to_all", "send", or "networks.NAME". */
+/* What holds the coefficients that its time is made of, but for those that it shares with
+ * others: "link", "nvls" (all-reduces that may be made in the switch), "all_to_all",
+ * "send", or "networks.NAME". */
 const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row *row);
 
-/* Coefficients of collectives in a profile, by the tables that read it: ms_profile_figures. Counts of ranks are none. */
+/* Coefficients of collectives in a profile, by the tables that read it:
+ * ms_profile_figures. Counts of ranks are none. */
 bool ms_collective_figure(const ms_figure *figure);
 /* Whether it belongs to the law of that name. */
 bool ms_collective_figure_of_law(const ms_figure *figure, const char *law);
-/* Whether a coefficient was fitted on a row of that source, or measured there: it names the source up to its revision or remark. */
+/* Whether a coefficient was fitted on a row of that source, or measured there: it names
+ * the source up to its revision or remark. */
 bool ms_coefficient_names_source(const ms_coefficient *c, const char *source);
 
 #endif

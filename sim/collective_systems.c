@@ -1,4 +1,5 @@
-/* Names that published sweeps give to systems, as tables of substrings; the first row that matches holds. */
+/* Names that published sweeps give to systems, as tables of substrings; the first row
+ * that matches holds. */
 #include "sim/collective_rows_priv.h"
 
 #include <math.h>
@@ -72,7 +73,8 @@ const char *ms_collective_system_cluster(const char *system, long nodes,
 
 /* ---- sources ---- */
 
-/* Sources that time a call from the host: their short collectives all take 30 to 60 us, the time of a launch. */
+/* Sources that time a call from the host: their short collectives all take 30 to 60 us,
+ * the time of a launch. */
 #define HOST_FLOOR_S 60e-6
 
 static const char *const host_timed[] = {"vidur", "AI-benchmarking-guide",

@@ -1,4 +1,5 @@
-/* Predictions beside measured collectives: errors per system, and per collective and number of nodes, for large and small sizes. */
+/* Predictions beside measured collectives: errors per system, and per collective and
+ * number of nodes, for large and small sizes. */
 #ifndef MS_SIM_COLLECTIVE_VALIDATION_H
 #define MS_SIM_COLLECTIVE_VALIDATION_H
 

@@ -160,7 +160,8 @@ static double value_of(bool is_share, double parameter)
     return is_share ? parameter / (1.0 + parameter) : parameter;
 }
 
-/* From nothing that is shipped; in-switch reduction as fast as the links and late, so that both it and rings are the choice for some sizes. */
+/* From nothing that is shipped; in-switch reduction as fast as the links and late, so
+ * that both it and rings are the choice for some sizes. */
 static double start_of(const ms_figure *figure, const law_rows *rows)
 {
     if (figure->unit == MS_UNIT_BYTES_PER_S)
@@ -196,7 +197,8 @@ static bool is_told_by(const ms_collective_row *rows, int num_rows,
     return moves(rows, num_rows, target, range);
 }
 
-/* The coefficients of a law, or what sends between nodes have of the cluster; one that no row moves with stays as it is. */
+/* The coefficients of a law, or what sends between nodes have of the cluster; one that no
+ * row moves with stays as it is. */
 static void add_coefficient(trial *t, const ms_figure *figure, double *target,
                             ms_law_fit *out)
 {
@@ -254,7 +256,8 @@ static double law_s(void *state, const double *parameters, const double *point)
     return ms_collective_row_s(&t->priced[(int)point[0]]);
 }
 
-/* Of the first send between nodes; a second cluster of the same profile would have a latency of its own. */
+/* Of the first send between nodes; a second cluster of the same profile would have a
+ * latency of its own. */
 static const ms_cluster *cluster_of_sends(const law_rows *rows)
 {
     for (int i = 0; i < rows->num_rows; i++)
@@ -321,7 +324,8 @@ static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, 
     }
 }
 
-/* The best of some starts: where the lesser of two algorithms holds, the time of the other has no slope. MS_EIO: none converges. */
+/* The best of some starts: where the lesser of two algorithms holds, the time of the
+ * other has no slope. MS_EIO: none converges. */
 static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
 {
     ms_law_trial *law = &t->law;
@@ -398,7 +402,8 @@ static bool tell_more(trial *t, const ms_collective_row *rows, int num_rows,
     return false;
 }
 
-/* Prices `held` by coefficients fitted on `rows`; false: they cannot be, or tell less than `held` asks for. */
+/* Prices `held` by coefficients fitted on `rows`; false: they cannot be, or tell less
+ * than `held` asks for. */
 static bool price_by(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                      const law_rows *held, ms_system_errors *out)
 {

@@ -1,4 +1,5 @@
-/* Coefficients of collectives, fitted on the measured rows whose sources the shipped ones name; and errors of systems by coefficients fitted without them. */
+/* Coefficients of collectives, fitted on the measured rows whose sources the shipped ones
+ * name; and errors of systems by coefficients fitted without them. */
 #ifndef MS_SIM_COLLECTIVES_FIT_H
 #define MS_SIM_COLLECTIVES_FIT_H
 
@@ -19,7 +20,8 @@ typedef struct ms_system_errors {
     ms_row_errors large, small; /* by coefficients fitted on those */
 } ms_system_errors;
 
-/* A shipped coefficient that says it was fitted or measured, on rows that are not here or are too few. */
+/* A shipped coefficient that says it was fitted or measured, on rows that are not here or
+ * are too few. */
 typedef struct ms_untold {
     const char *profile, *key;
     ms_unit unit;
@@ -33,9 +35,10 @@ typedef struct ms_collectives_fit {
     const ms_untold *untold;         /* of all shipped profiles */
 } ms_collectives_fit;
 
-/* A coefficient is fitted on the rows whose source it names, together with those of its law that name the same or others; the rest stay as they are.
- * Intervals by bootstrap with a fixed seed: of sweeps (one system, collective and group) where there are at least 8, else of rows. Errors: those of ms_fit_make,
- * and of loading profiles. */
+/* A coefficient is fitted on the rows whose source it names, together with those of its
+ * law that name the same or others; the rest stay as they are. Intervals by bootstrap
+ * with a fixed seed: of sweeps (one system, collective and group) where there are at
+ * least 8, else of rows. Errors: those of ms_fit_make, and of loading profiles. */
 ms_status ms_collectives_fit_make(ms_ctx *cx, const ms_collective_rows *rows,
                                   bool holdout, ms_collectives_fit *out);
 

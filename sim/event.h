@@ -1,13 +1,19 @@
-/* Discrete-event simulation of a graph: tasks start when what they wait for is done, and share links, SMs and HBM while they run.
- * Without sharing, and for every task that is never slowed, start and end equal those of ms_graph_replay bit for bit.
+/* Discrete-event simulation of a graph: tasks start when what they wait for is done, and
+ * share links, SMs and HBM while they run. Without sharing, and for every task that is
+ * never slowed, start and end equal those of ms_graph_replay bit for bit.
  *
- * A task's latency passes first, at full speed and without its links. Then it works at a rate of at most 1, that of the slower of two:
- * - links: the uses of one task move in lock-step. Rates of tasks that contend are max-min fair in the bytes per second on the link that each
- *   loads most (sim/maxmin.h), and change when a task begins or ends its work. HBM is a link like others. A link is contested when more
- *   than 1 + 1.2e-10 of its capacity is asked for. Source: the fluid model of SimGrid (Casanova et al. 2014; src/kernel/lmm).
- * - SMs: kernels of communication hold theirs while they run, latency included. With h of S held, at least one is left; a product of n
- *   tiles takes ceil(n / (S - h)) / ceil(n / S) times as long (whole waves; NVIDIA, Matrix Multiplication Background User's Guide, section
- *   "Wave Quantization"), sm_frac of a cost S / (S - h) times. What is left of the work takes the new speed at once.
+ * A task's latency passes first, at full speed and without its links. Then it works at a
+ * rate of at most 1, that of the slower of two:
+ * - links: the uses of one task move in lock-step. Rates of tasks that contend are
+ *   max-min fair in the bytes per second on the link that each loads most (sim/maxmin.h),
+ *   and change when a task begins or ends its work. HBM is a link like others. A link is
+ *   contested when more than 1 + 1.2e-10 of its capacity is asked for. Source: the fluid
+ *   model of SimGrid (Casanova et al. 2014; src/kernel/lmm).
+ * - SMs: kernels of communication hold theirs while they run, latency included. With h of
+ *   S held, at least one is left; a product of n tiles takes ceil(n / (S - h)) / ceil(n /
+ *   S) times as long (whole waves; NVIDIA, Matrix Multiplication Background User's Guide,
+ *   section "Wave Quantization"), sm_frac of a cost S / (S - h) times. What is left of
+ *   the work takes the new speed at once.
  * Assumption: kernels of computation do not hold SMs against each other. */
 #ifndef MS_SIM_EVENT_H
 #define MS_SIM_EVENT_H
@@ -15,8 +21,8 @@
 #include "sim/graph.h"
 
 typedef struct ms_event_options {
-    bool
-        share_links; /* max-min fairness over graph->uses, HBM included when the builder made it a link */
+    /* max-min fairness over graph->uses, HBM included when the builder made it a link */
+    bool share_links;
     bool share_sms;
 } ms_event_options;
 

@@ -7,20 +7,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ---- the queue: a heap of four children a node, ordered by time and by the sequence in which events were added ---- */
+/* ---- the queue: a heap of four children a node, ordered by time and by the sequence in
+ * which events were added ---- */
 
 /* Times are >= 0, and bits of such numbers are in their order: whole numbers compare faster. */
 typedef struct queued_event {
     uint64_t time_bits;
-    uint64_t
-        order; /* sequence in the upper half, what happens in the lower: the task that ends; with sharing see event_share.c */
+    /* sequence in the upper half, what happens in the lower: the task that ends; with
+     * sharing see event_share.c */
+    uint64_t order;
 } queued_event;
 
 typedef struct event_queue {
     ms_arena *arena; /* of its own use only */
     int num, capacity;
-    bool
-        has_hole; /* the first was taken and nothing has its place yet: likely the next event that is added */
+    /* the first was taken and nothing has its place yet: likely the next event that is added */
+    bool has_hole;
     queued_event *events;
     uint32_t sequence; /* of the event added last */
 } event_queue;
@@ -116,17 +118,18 @@ static inline queued_event event_queue_take(event_queue *q)
     return q->events[0];
 }
 
-/* ---- dependencies: a task waits in the list of one unfinished task at a time, and moves on to the next when that ends ---- */
+/* ---- dependencies: a task waits in the list of one unfinished task at a time, and moves
+ * on to the next when that ends ---- */
 
 #define TASK_DONE (-1)
 
 typedef struct waiting {
     const ms_graph *graph;
-    int *
-        first; /* (1 + num_tasks): the first task that waits for this one; 0: none; TASK_DONE */
+    /* (1 + num_tasks): the first task that waits for this one; 0: none; TASK_DONE */
+    int *first;
     int *next; /* (1 + num_tasks): the next that waits for the same */
-    int *
-        done_of_list; /* (num_lists): by the start of a list, how many of its tasks are known to be done */
+    /* (num_lists): by the start of a list, how many of its tasks are known to be done */
+    int *done_of_list;
 } waiting;
 
 /* Lets all tasks wait. `first` to start are linked as those that waited for task 0. */

@@ -1,11 +1,13 @@
-/* The event engine with sharing: tasks that run hold places on links and in pools of SMs, and have rates. */
+/* The event engine with sharing: tasks that run hold places on links and in pools of SMs,
+ * and have rates. */
 #ifndef MS_SIM_EVENT_SHARE_H
 #define MS_SIM_EVENT_SHARE_H
 
 #include "sim/event_priv.h"
 
-/* A task that runs and needs something that is shared. Its work is counted in seconds at full speed; what is left of it is
- * (end_s - now) x rate, so that a task which is never slowed ends exactly its duration after its start. */
+/* A task that runs and needs something that is shared. Its work is counted in seconds at
+ * full speed; what is left of it is (end_s - now) x rate, so that a task which is never
+ * slowed ends exactly its duration after its start. */
 typedef struct running {
     int task; /* of an unused place: the next unused one */
     double end_s, rate;
@@ -19,8 +21,9 @@ typedef struct running {
     int next_in_pool, previous_in_pool; /* -1: none */
 } running;
 
-/* Demand is counted in whole parts of the capacity, so that sums are exact in whatever order tasks come and go. A link is contested
- * when its tasks at the speed that SMs allow ask for more than it has, beyond what rounding explains: 1.2e-10 of the capacity. */
+/* Demand is counted in whole parts of the capacity, so that sums are exact in whatever
+ * order tasks come and go. A link is contested when its tasks at the speed that SMs allow
+ * ask for more than it has, beyond what rounding explains: 1.2e-10 of the capacity. */
 #define FULL_LOAD      ((long)1 << 40)
 #define CONTESTED_LOAD (FULL_LOAD + 128)
 
@@ -83,9 +86,11 @@ void sharing_set_rate(sharing *s, int place, double rate);
 
 void sharing_join_links(sharing *s, int place);
 void sharing_leave_links(sharing *s, int place);
-/* A running task's demand follows what its SMs allow. Returns whether it will get its rate from its links. */
+/* A running task's demand follows what its SMs allow. Returns whether it will get its
+ * rate from its links. */
 bool sharing_change_demand(sharing *s, int place, double sm_rate);
-/* New rates for the tasks that share contested links, directly or through others, with a link that has changed. */
+/* New rates for the tasks that share contested links, directly or through others, with a
+ * link that has changed. */
 void sharing_solve_links(sharing *s);
 /* The rate of a task on links has changed. */
 void sharing_touch_links(sharing *s, int place);

@@ -1,4 +1,5 @@
-/* Collects what an explanation shows: parts with their programs, and for each entry of the traffic the nodes behind it. */
+/* Collects what an explanation shows: parts with their programs, and for each entry of
+ * the traffic the nodes behind it. */
 #include "sim/explain.h"
 
 #include "costmodel/cast.h"
@@ -89,7 +90,7 @@ static int rank_of_head(const ms_split *split)
     return ms_schedule_rank(&split->shape, split->num_stages - 1);
 }
 
-void ms_explain_list_parts(ms_ctx *cx, ms_explanation *e)
+static void list_parts(ms_ctx *cx, ms_explanation *e)
 {
     int num_ranks = e->planned->pipeline.split->num_ranks;
     for (int rank = 0; rank < num_ranks; rank++) {
@@ -184,8 +185,9 @@ static void add_node_causes(ms_ctx *cx, const ms_program *program,
     to->causes = causes;
 }
 
-/* Of parameters, gradients and stages. `shards` is the name of the group. Under ZeRO 1 and 2 every rank has all parameters, of which it updates
- * a shard; under ZeRO 3 it keeps no more than its shard. */
+/* Of parameters, gradients and stages. `shards` is the name of the group. Under ZeRO 1
+ * and 2 every rank has all parameters, of which it updates a shard; under ZeRO 3 it keeps
+ * no more than its shard. */
 static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause, long zero,
                                     const char *shards)
 {
@@ -279,8 +281,9 @@ static bool holds(const ms_traffic *traffic, const ms_held_part *part)
     return false;
 }
 
-/* The step of the rank, and of parts that it does not hold, the collectives of the first rank that does. */
-void ms_explain_list_collectives(ms_ctx *cx, ms_explanation *e)
+/* The step of the rank, and of parts that it does not hold, the collectives of the first
+ * rank that does. */
+static void list_collectives(ms_ctx *cx, ms_explanation *e)
 {
     ms_traffic others[MS_MAX_EXPLAIN_PARTS];
     int most = e->traffic.num_entries;
@@ -333,8 +336,8 @@ ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     out->traffic = ms_predict_planned(cx, out->planned, &out->prediction);
     use_split(cx, plan, out);
     choose_rank(cx, options, out);
-    ms_explain_list_parts(cx, out);
-    ms_explain_list_collectives(cx, out);
+    list_parts(cx, out);
+    list_collectives(cx, out);
     if (options->figures)
         MS_TRY(ms_explain_list_figures(cx, out));
     if (options->answers)

@@ -1,5 +1,6 @@
-/* A plan explained: every tensor of its parts, every collective of its step and why it is there, every figure that the numbers come
- * from, and answers to what people ask about a layout. All of it from the plan's own graph, traffic and predictions. */
+/* A plan explained: every tensor of its parts, every collective of its step and why it is
+ * there, every figure that the numbers come from, and answers to what people ask about a
+ * layout. All of it from the plan's own graph, traffic and predictions. */
 #ifndef MS_SIM_EXPLAIN_H
 #define MS_SIM_EXPLAIN_H
 
@@ -8,12 +9,13 @@
 
 /* A part of the model with the program that its costs come from. */
 typedef struct ms_explain_part {
-    const char *
-        name; /* "embedding", "layer" ("layer.dense", "layer.experts", "layer.mamba", ... of several kinds), "head" */
+    /* "embedding", "layer" ("layer.dense", "layer.experts", "layer.mamba", ... of several
+     * kinds), "head" */
+    const char *name;
     ms_held_part held;
     const ms_program *program; /* for all data-parallel ranks of the plan */
-    long
-        num_layers; /* of this kind and recomputation in the model; 1 for embedding and head */
+    /* of this kind and recomputation in the model; 1 for embedding and head */
+    long num_layers;
     int first_rank; /* of the pipeline that holds one */
 } ms_explain_part;
 
@@ -27,7 +29,9 @@ typedef struct ms_explain_cause {
 
 typedef struct ms_explain_collective {
     const ms_traffic_entry *entry;
-    int rank; /* of the pipeline: the one explained, or the first that holds a part which that one does not */
+    /* of the pipeline: the one explained, or the first that holds a part which that
+     * one does not */
+    int rank;
     const char *part; /* name; NULL: of the rank as a whole */
     const char *axis; /* ms_traffic_group_name */
     const ms_span *span;
@@ -36,8 +40,8 @@ typedef struct ms_explain_collective {
     const ms_explain_cause *causes;
 } ms_explain_collective;
 
-/* A coefficient or figure that the prediction depends on, found by changing it: raised by 1 % (a switch or a zero: set to
- * the other end), does step or memory move? */
+/* A coefficient or figure that the prediction depends on, found by changing it: raised by
+ * 1 % (a switch or a zero: set to the other end), does step or memory move? */
 typedef struct ms_explain_figure {
     const char *file; /* "profile h100-sxm" "stack generic" "cluster hgx-h100" */
     const char *key, *help;
@@ -45,8 +49,8 @@ typedef struct ms_explain_figure {
     double value;
     const char *from; /* ms_provenance_names; figures of a cluster: "spec" */
     const char *source;
-    double
-        step_effect; /* relative change of the step for a relative change of 1; NaN: cannot be scaled */
+    /* relative change of the step for a relative change of 1; NaN: cannot be scaled */
+    double step_effect;
     double memory_effect; /* the same of the peak memory */
 } ms_explain_figure;
 
@@ -82,8 +86,9 @@ typedef struct ms_explain_options {
     bool answers; /* predicts other plans */
 } ms_explain_options;
 
-/* The plan must be legal (ms_plan_check) and options->rank below pp. Of parameters and gradients the exposed time is known for the rank that
- * ends the step only; of others it is NaN. Lives in cx->arena, and points into the workload. Errors: those of ms_predict. */
+/* The plan must be legal (ms_plan_check) and options->rank below pp. Of parameters and
+ * gradients the exposed time is known for the rank that ends the step only; of others it
+ * is NaN. Lives in cx->arena, and points into the workload. Errors: those of ms_predict. */
 ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      const ms_explain_options *options, ms_explanation *out);
 

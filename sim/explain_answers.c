@@ -1,5 +1,5 @@
-/* What people ask about a layout, answered by computing: the other side of each comparison is a plan that is predicted, or a program that is
- * built. */
+/* What people ask about a layout, answered by computing: the other side of each
+ * comparison is a plan that is predicted, or a program that is built. */
 #include "sim/explain_priv.h"
 
 #include "costmodel/cast.h"
@@ -161,7 +161,8 @@ static bool is_at_mlp(const ms_program *program, const ms_node *change)
     return is_from_mlp(program, change->in[0]) || is_for_mlp(program, change->out[0]);
 }
 
-/* Of one layer, forward and backward: the MLP's products, and the tensor-parallel traffic at them. */
+/* Of one layer, forward and backward: the MLP's products, and the tensor-parallel
+ * traffic at them. */
 static void mlp_times(const ms_planned *p, const ms_program *program, double *products_s,
                       double *traffic_s)
 {
@@ -180,7 +181,8 @@ static void mlp_times(const ms_planned *p, const ms_program *program, double *pr
     }
 }
 
-/* The width at which the MLP's products take as long as its traffic: products grow with it, traffic does not. */
+/* The width at which the MLP's products take as long as its traffic: products grow with
+ * it, traffic does not. */
 static const char *width_text(const asker *a, const ms_planned *p,
                               const ms_program *program)
 {
@@ -286,7 +288,8 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         activations_gib(other), activations_gib(p));
 }
 
-/* Share of the makespan of the plan's schedule that its busiest rank waits when all stages take as long, F = I = W, and sends nothing. */
+/* Share of the makespan of the plan's schedule that its busiest rank waits when all
+ * stages take as long, F = I = W, and sends nothing. */
 static double equal_bubble_frac(const asker *a)
 {
     const ms_schedule *schedule = a->e->planned->schedule;
@@ -353,8 +356,8 @@ static const char *answer_pipeline(const asker *a)
 /* ---- 4: which activations are divided? ---- */
 
 typedef struct kept {
-    double split_bytes,
-        whole_bytes; /* of one layer, micro-batch and rank, by whether tp splits them */
+    /* of one layer, micro-batch and rank, by whether tp splits them */
+    double split_bytes, whole_bytes;
 } kept;
 
 static kept kept_by(const asker *a, short tp, bool sequence_parallel)

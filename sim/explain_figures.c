@@ -1,5 +1,6 @@
-/* Which figures a prediction depends on is found out, not listed by hand: each number of cluster, profile and stack is changed a little, and
- * the plan predicted again. Layers stay on their stages, so that a balanced split does not jump. */
+/* Which figures a prediction depends on is found out, not listed by hand: each number of
+ * cluster, profile and stack is changed a little, and the plan predicted again. Layers
+ * stay on their stages, so that a balanced split does not jump. */
 #include "sim/explain_priv.h"
 
 #include <math.h>

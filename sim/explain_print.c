@@ -1,4 +1,5 @@
-/* Text for people: a summary and answers first, then collectives with their reasons, tensors of one part, and figures. */
+/* Text for people: a summary and answers first, then collectives with their reasons,
+ * tensors of one part, and figures. */
 #include "sim/explain_print.h"
 
 #include "sim/explain_print_priv.h"

@@ -8,8 +8,8 @@
 typedef struct ms_explain_view {
     bool collectives, tensors, figures, answers;
     bool sources; /* of all figures; else the figures that matter most, without */
-    const char *
-        part; /* tensors and collectives of one part; NULL: tensors of the main one, all collectives */
+    /* tensors and collectives of one part; NULL: tensors of the main one, all collectives */
+    const char *part;
 } ms_explain_view;
 
 /* MS_EINPUT when the plan has no part of that name; "layer" means the main one. */
@@ -18,8 +18,9 @@ ms_status ms_explain_check_part(ms_ctx *cx, const ms_explanation *e, const char 
 void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view);
 
-/* The members of meshsim.explain/1 besides the plan, into an object that is open: parts with all tensors and nodes, collectives, axes,
- * and what was asked of coefficients and answers. */
+/* The members of meshsim.explain/1 besides the plan, into an object that is open: parts
+ * with all tensors and nodes, collectives, axes, and what was asked of coefficients
+ * and answers. */
 void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explanation *e,
                                  const ms_explain_view *view);
 
@@ -27,7 +28,8 @@ void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explana
 bool ms_explain_part_is(const ms_explanation *e, const ms_explain_part *part,
                         const char *name);
 
-/* Between steps, what the sharding does to a weight of the part: "S@dp_shard"; NULL: whole on each rank. */
+/* Between steps, what the sharding does to a weight of the part: "S@dp_shard"; NULL:
+ * whole on each rank. */
 const char *ms_explain_state_axis(const ms_explanation *e, bool expert);
 
 /* "forward" "backward" "optimizer": when it runs. */

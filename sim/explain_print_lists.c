@@ -11,8 +11,9 @@
 
 /* ---- wrapped text ---- */
 
-/* Words in lines of WIDTH; from the second on they begin at `indent`, where the first has come to already. */
-void ms_print_wrapped(FILE *out, const char *text, int indent)
+/* Words in lines of WIDTH; from the second on they begin at `indent`, where the first has
+ * come to already. */
+static void print_wrapped(FILE *out, const char *text, int indent)
 {
     int column = indent;
     for (const char *word = text; *word != '\0';) {
@@ -31,7 +32,7 @@ void ms_print_wrapped(FILE *out, const char *text, int indent)
 void ms_print_paragraph(FILE *out, const char *text, int indent)
 {
     fprintf(out, "%*s", indent, "");
-    ms_print_wrapped(out, text, indent);
+    print_wrapped(out, text, indent);
 }
 
 void ms_print_title(FILE *out, const char *title)
@@ -160,7 +161,7 @@ static void print_reasons(FILE *out, const reason *reasons, int num)
         const ms_explain_cause *c = reasons[i].cause;
         fprintf(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
                 c->pass, width[2], c->tensor, width[3], c->change);
-        ms_print_wrapped(out, c->why, indent);
+        print_wrapped(out, c->why, indent);
     }
 }
 
@@ -255,7 +256,8 @@ static bool is_forward(const ms_program *program, const ms_tensor *tensor)
             tensor->producer < program->num_forward_nodes);
 }
 
-/* Of an activation whether it is kept, of a weight the axes over which its gradient is a partial sum: "P@dp,tp". It is split as the weight is. */
+/* Of an activation whether it is kept, of a weight the axes over which its gradient is a
+ * partial sum: "P@dp,tp". It is split as the weight is. */
 static const char *backward_text(ms_arena *arena, const ms_program *program,
                                  const ms_tensor *tensor)
 {

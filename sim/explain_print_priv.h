@@ -5,8 +5,6 @@
 #include "base/table.h"
 #include "sim/explain_print.h"
 
-/* Words in lines of 120 columns; from the second on they begin at `indent`, where the first has come to already. */
-void ms_print_wrapped(FILE *out, const char *text, int indent);
 /* The same with the indent before the first line too. */
 void ms_print_paragraph(FILE *out, const char *text, int indent);
 /* A heading after an empty line. */

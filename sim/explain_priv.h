@@ -4,8 +4,6 @@
 
 #include "sim/explain.h"
 
-void ms_explain_list_parts(ms_ctx *cx, ms_explanation *e);
-void ms_explain_list_collectives(ms_ctx *cx, ms_explanation *e);
 ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *e);
 void ms_explain_answer_all(ms_ctx *cx, ms_explanation *e);
 

@@ -1,5 +1,6 @@
-/* A gather is there for those who use its result: they are split by a letter that the gathered tensor does not have. A reduction is there
- * because of those who made the partial sums: they sum over a letter of which each rank has a part. */
+/* A gather is there for those who use its result: they are split by a letter that the
+ * gathered tensor does not have. A reduction is there because of those who made the
+ * partial sums: they sum over a letter of which each rank has a part. */
 #include "sim/explain_reason.h"
 
 #include <string.h>
@@ -116,7 +117,8 @@ static bool uses(const ms_node *node, int tensor)
     return false;
 }
 
-/* The letter by which a node is split on an axis: of its result, or, where that is a partial sum, of its operands. */
+/* The letter by which a node is split on an axis: of its result, or, where that is a
+ * partial sum, of its operands. */
 static char split_letter(const ms_program *program, const ms_node *node, int axis)
 {
     for (int i = 0; i < node->num_out; i++)
@@ -144,7 +146,8 @@ static void add_users(const ms_program *program, int tensor, int axis, names *li
     }
 }
 
-/* Those who made a partial sum: sums of partial sums, and what only passes them on, are looked through. */
+/* Those who made a partial sum: sums of partial sums, and what only passes them on, are
+ * looked through. */
 static void add_makers(const ms_program *program, int tensor, int axis, names *list)
 {
     int producer = program->tensors[tensor].producer;

@@ -1,4 +1,5 @@
-/* Why a placement change is in a program: who made what it changes, and who needs the result, in words. */
+/* Why a placement change is in a program: who made what it changes, and who needs the
+ * result, in words. */
 #ifndef MS_SIM_EXPLAIN_REASON_H
 #define MS_SIM_EXPLAIN_REASON_H
 

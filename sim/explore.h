@@ -1,4 +1,5 @@
-/* Everything inside one mesh: micro-batch, sequence parallelism, axis order, schedule, sharding, recomputation. */
+/* Everything inside one mesh: micro-batch, sequence parallelism, axis order, schedule,
+ * sharding, recomputation. */
 #ifndef MS_SIM_EXPLORE_H
 #define MS_SIM_EXPLORE_H
 
@@ -25,7 +26,8 @@ typedef struct ms_counts {
 typedef enum ms_fate {
     MS_FATE_UNSEEN, /* not among the plans of the mesh */
     MS_FATE_ASYNC,  /* asynchronous TP is tried instead, and never slower */
-    MS_FATE_SCHEDULE_BOUND, /* its micro-batch and schedule cannot be among the best, on ideal links */
+    /* its micro-batch and schedule cannot be among the best, on ideal links */
+    MS_FATE_SCHEDULE_BOUND,
     MS_FATE_SHARDING_BOUND, /* nor with its sharding, on its own links */
     MS_FATE_UNNEEDED,       /* it fits without recomputation */
     MS_FATE_MEMORY,         /* does not fit */
@@ -37,15 +39,16 @@ typedef enum ms_fate {
 typedef struct ms_watch {
     ms_plan plan;
     ms_fate fate;
-    double
-        beaten_by_s; /* bounds: the plan of the mesh, or the threshold, that was too fast for it; NaN: none */
+    /* bounds: the plan of the mesh, or the threshold, that was too fast for it; NaN: none */
+    double beaten_by_s;
     bool by_mesh; /* it was a plan of the mesh */
     /* what was computed on the way; NaN: was not */
     double schedule_bound_s, sharding_bound_s, bound_s, peak_bytes, step_s;
 } ms_watch;
 void ms_watch_start(ms_watch *watch, const ms_plan *plan);
 
-/* Bounds of the schedules of a mesh, in the order in which they are visited. Meshes whose bounds are alike have the same. */
+/* Bounds of the schedules of a mesh, in the order in which they are visited. Meshes whose
+ * bounds are alike have the same. */
 typedef struct ms_schedule_bound {
     unsigned long long key; /* micro-batch and options that the bound depends on */
     double bound_s;
@@ -64,13 +67,13 @@ typedef struct ms_explorer {
     ms_schedule_cache *schedules;
     bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
-    const volatile int
-        *interrupted; /* set by a signal: leave the mesh unfinished; NULL: never */
-    ms_watch *watch;  /* NULL: no plan is followed */
-    ms_schedule_bounds *
-        noted; /* ms_explore_bound_s writes the bounds of all schedules there; NULL: not wanted */
-    const ms_schedule_bounds
-        *known; /* noted for the mesh at work, or one alike; NULL: bounds are computed */
+    /* set by a signal: leave the mesh unfinished; NULL: never */
+    const volatile int *interrupted;
+    ms_watch *watch; /* NULL: no plan is followed */
+    /* ms_explore_bound_s writes the bounds of all schedules there; NULL: not wanted */
+    ms_schedule_bounds *noted;
+    /* noted for the mesh at work, or one alike; NULL: bounds are computed */
+    const ms_schedule_bounds *known;
     int num_passed; /* of the known ones */
     ms_counts counts;
     /* the mesh at work: its best plans, fastest first; of equal ones the one found first */
@@ -78,27 +81,31 @@ typedef struct ms_explorer {
     ms_found *found;      /* (capacity) */
     double threshold_s;   /* plans whose bound lies above need no exact time */
     double least_bound_s; /* bounds_only: the smallest bound */
-    double
-        least_device_bytes; /* the least that a plan needs of a device, over all plans, with its plan, for the report when nothing fits */
+    /* the least that a plan needs of a device, over all plans, with its plan, for the
+     * report when nothing fits */
+    double least_device_bytes;
     double known_device_bytes; /* that of other meshes, as far as it is known */
     ms_plan least_plan;
 } ms_explorer;
 
-/* With an arena and a schedule cache of its own; close it to release them. `capacity`: plans kept of a mesh. */
+/* With an arena and a schedule cache of its own; close it to release them. `capacity`:
+ * plans kept of a mesh. */
 ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int capacity);
 void ms_explorer_close(ms_explorer *explorer);
 
 /* Complete plans of the mesh: what `exhaustive` evaluates. */
 long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh);
 
-/* Never above the step time of any plan of the mesh, whatever the order of axes, sharding and recomputation. Infinite when no micro-batch fits the batch. */
+/* Never above the step time of any plan of the mesh, whatever the order of axes, sharding
+ * and recomputation. Infinite when no micro-batch fits the batch. */
 double ms_explore_bound_s(
     ms_explorer *explorer, const ms_mesh_choice *mesh,
     ms_plan *least); /* the plan whose bound it is; NULL: not wanted */
-/* Whether the bounds of two meshes are the same: they differ in how replicas are shared between dp_replicate and dp_shard at the most. */
+/* Whether the bounds of two meshes are the same: they differ in how replicas are shared
+ * between dp_replicate and dp_shard at the most. */
 bool ms_explore_bounds_alike(const ms_mesh_choice *a, const ms_mesh_choice *b);
-/* About what the mesh's best plan takes, by a plan of a mesh with the same bound: traffic of parameters and gradients counts. No bound; infinite: its states do not
- * fit. */
+/* About what the mesh's best plan takes, by a plan of a mesh with the same bound: traffic
+ * of parameters and gradients counts. No bound; infinite: its states do not fit. */
 double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                              const ms_plan *like);
 

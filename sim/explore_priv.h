@@ -1,4 +1,5 @@
-/* What the two files of explore share: the choices made so far inside a mesh, and the evaluation of the plans that they leave. */
+/* What the two files of explore share: the choices made so far inside a mesh, and the
+ * evaluation of the plans that they leave. */
 #ifndef MS_SIM_EXPLORE_PRIV_H
 #define MS_SIM_EXPLORE_PRIV_H
 
@@ -24,14 +25,17 @@ typedef struct ms_explore_level {
     const ms_rank_live *live; /* (split->num_runs) */
 } ms_explore_level;
 
-/* Puts the plan, whose schedule and split are chosen, on links; parts priced before are used again. */
+/* Puts the plan, whose schedule and split are chosen, on links; parts priced before are
+ * used again. */
 void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts *priced);
 
-/* The schedule's bound on ideal links, without any traffic of parameters and gradients, recomputation or optimizer. */
+/* The schedule's bound on ideal links, without any traffic of parameters and gradients,
+ * recomputation or optimizer. */
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
                                   ms_priced_parts *priced);
 
-/* Of all shardings whose states alone fit a device the least bound without recomputation, on the links that the level was opened on; infinite: none fits. */
+/* Of all shardings whose states alone fit a device the least bound without recomputation,
+ * on the links that the level was opened on; infinite: none fits. */
 double ms_explore_least_sharded_s(ms_explore_level *l);
 
 /* Whether a plan with this bound cannot be among those wanted. */
@@ -53,8 +57,8 @@ typedef struct ms_explore_state {
 
 #define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_RECOMPUTE)
 
-/* The states of a schedule that any of `num_orders` orders of axes has to look at; the level is open on ideal links. With the two reductions of
- * ms_explore_states. Returns how many. */
+/* The states of a schedule that any of `num_orders` orders of axes has to look at; the
+ * level is open on ideal links. With the two reductions of ms_explore_states. Returns how many. */
 int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states);
 /* These states on the links that the level was opened on. */
 void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num);
@@ -63,12 +67,12 @@ void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int 
 long ms_explore_count_states(const ms_explore_level *l);
 
 /* Follow explorer->watch, which is not NULL: */
-void ms_watch_async(
-    const ms_explore_level *l); /* plans without asynchronous TP are passed over */
+/* plans without asynchronous TP are passed over */
+void ms_watch_async(const ms_explore_level *l);
 void ms_watch_schedule(const ms_explore_level *l, double bound_s);
 void ms_watch_sharding(const ms_explore_level *l, double bound_s);
-void ms_watch_unneeded(
-    const ms_explore_level *l); /* plans with recomputation are passed over */
+/* plans with recomputation are passed over */
+void ms_watch_unneeded(const ms_explore_level *l);
 void ms_watch_peak(const ms_explore_level *l, double peak_bytes, bool fits);
 void ms_watch_bound(const ms_explore_level *l, double bound_s);
 void ms_watch_step(const ms_explore_level *l, double step_s);

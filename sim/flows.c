@@ -46,14 +46,15 @@ static void add_way(ms_link_load *load, long from, long to, bool upwards, double
 
 /* ---- a torus ---- */
 
-/* A group that fills a box of positions: the coordinates it has in each dim, ascending, and how it moves along them. */
+/* A group that fills a box of positions: the coordinates it has in each dim, ascending,
+ * and how it moves along them. */
 typedef struct torus_box {
     const ms_torus *torus;
     long num[MS_MAX_TORUS_DIMS];
     long at[MS_MAX_TORUS_DIMS][MS_MAX_TORUS_SIDES];
     bool ring[MS_MAX_TORUS_DIMS];
-    double
-        wires[MS_MAX_TORUS_DIMS]; /* that a rank has to itself, as ms_torus_span counts */
+    /* that a rank has to itself, as ms_torus_span counts */
+    double wires[MS_MAX_TORUS_DIMS];
     double all_wires;
     long base; /* first GPU of the domain */
 } torus_box;
@@ -101,8 +102,9 @@ static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
     return filled == num_ranks;
 }
 
-/* One rank's step to the next position of a dim, and back from there: halves round a ring. Along a line the wire upwards of place j carries what
- * the ranks 0 .. j gather, the one downwards the others'; scatters go the other way. */
+/* One rank's step to the next position of a dim, and back from there: halves round a
+ * ring. Along a line the wire upwards of place j carries what the ranks 0 .. j gather,
+ * the one downwards the others'; scatters go the other way. */
 static void add_dim_step(ms_link_load *load, const torus_box *box, int dim,
                          const long *coordinate, long j, double bytes)
 {
@@ -194,8 +196,9 @@ static part part_at(const ms_fabric *fabric, const long *ranks, long num_ranks,
     return (part){ranks + first, end - first};
 }
 
-/* Bytes from one domain to another: every sender has the same share, every receiver too; pairs in order. In units of 1 / (from.num to.num) of the
- * bytes a sender has to.num of them, a receiver from.num. */
+/* Bytes from one domain to another: every sender has the same share, every receiver too;
+ * pairs in order. In units of 1 / (from.num to.num) of the bytes a sender has to.num of
+ * them, a receiver from.num. */
 static void add_crossing(ms_link_load *load, part from, part to, double bytes)
 {
     double unit_bytes = bytes / ((double)from.num * (double)to.num);
@@ -236,7 +239,8 @@ static void add_ring(ms_link_load *load, const long *ranks, long num_ranks, doub
     }
 }
 
-/* Parent of a node in a binary tree whose leaves are the odd nodes; node 0 is the root. Source: NVIDIA/nccl src/graph/trees.cc. */
+/* Parent of a node in a binary tree whose leaves are the odd nodes; node 0 is the root.
+ * Source: NVIDIA/nccl src/graph/trees.cc. */
 static long tree_parent(long node, long num_nodes)
 {
     long lowest = node & -node;
@@ -294,7 +298,8 @@ static void add_pairs(ms_link_load *load, const long *ranks, long num_ranks, dou
     }
 }
 
-/* Through a switch or over a mesh the ranks of a domain send each other what a ring would, per rank and wire. */
+/* Through a switch or over a mesh the ranks of a domain send each other what a ring
+ * would, per rank and wire. */
 static void add_direct(ms_link_load *load, const long *ranks, long num_ranks,
                        double pair_bytes)
 {

@@ -1,4 +1,5 @@
-/* What a collective puts on the links of a fabric: bytes per link of one collective over the given ranks, by its algorithm. */
+/* What a collective puts on the links of a fabric: bytes per link of one collective over
+ * the given ranks, by its algorithm. */
 #ifndef MS_SIM_FLOWS_H
 #define MS_SIM_FLOWS_H
 
@@ -9,8 +10,8 @@
 typedef struct ms_link_load {
     const ms_fabric *fabric;
     double *bytes; /* (num_links); 0 where nothing was added */
-    double
-        wire_frac; /* of an all-to-all's bytes between domains that are sent (ms_collective_law) */
+    /* of an all-to-all's bytes between domains that are sent (ms_collective_law) */
+    double wire_frac;
     int num_loaded; /* links with bytes, in the order of first use */
     int *loaded;    /* (num_links) */
     long *scratch;  /* (num_gpus) */

@@ -1,7 +1,8 @@
-/* Colour refinement by rounds: a rank's next colour is made of its colour and, of each axis, the colours in its group. Colours of a
- * group are summed as 128-bit hashes, so that who is in it counts and the order does not; two groups that differ are taken for equal
- * with a probability of 2^-128. Rounds stop when no class splits: as many as the longest chain of neighbours that tells ranks apart, and
- * two for a uniform mesh. */
+/* Colour refinement by rounds: a rank's next colour is made of its colour and, of each
+ * axis, the colours in its group. Colours of a group are summed as 128-bit hashes, so
+ * that who is in it counts and the order does not; two groups that differ are taken for
+ * equal with a probability of 2^-128. Rounds stop when no class splits: as many as the
+ * longest chain of neighbours that tells ranks apart, and two for a uniform mesh. */
 #include "sim/fold.h"
 
 #include <stdint.h>

@@ -2,7 +2,8 @@
 
 #include "sim/host.h"
 
-/* Whether a layer computes for longer than its host takes to launch it: the host then runs ahead, and frees what was gathered long before the device is done with it. */
+/* Whether a layer computes for longer than its host takes to launch it: the host then
+ * runs ahead, and frees what was gathered long before the device is done with it. */
 static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
                           const ms_bill_key *key)
 {

@@ -1,8 +1,11 @@
-/* A step as tasks: what the engines run. A graph does not know whether its tasks are actions of a schedule or nodes inside them.
+/* A step as tasks: what the engines run. A graph does not know whether its tasks are
+ * actions of a schedule or nodes inside them.
  *
- * Tasks stand in an order in which each comes after all that it waits for, counted from 1; task 0 is no task and ends at time 0.
- * A task waits for the one before it on its stream, for one other, and rarely for more. A collective of several ranks that are simulated apart is
- * a gathering task without stream or duration that waits for what all its members wait for, and one task per member after it. */
+ * Tasks stand in an order in which each comes after all that it waits for, counted from
+ * 1; task 0 is no task and ends at time 0. A task waits for the one before it on its
+ * stream, for one other, and rarely for more. A collective of several ranks that are
+ * simulated apart is a gathering task without stream or duration that waits for what all
+ * its members wait for, and one task per member after it. */
 #ifndef MS_SIM_GRAPH_H
 #define MS_SIM_GRAPH_H
 
@@ -37,9 +40,11 @@ typedef struct ms_task_cost {
     int first_use, num_uses; /* of graph->uses; they count after the latency */
     int pool;     /* processors that it runs on, index into graph->pool_sms; -1: none */
     int held_sms; /* SMs that communication takes from the pool while it runs */
-    /* Of a matrix product: its time is whole waves over the SMs that are left. 0: not limited by SMs. */
+    /* Of a matrix product: its time is whole waves over the SMs that are left. 0: not
+     * limited by SMs. */
     double tiles;
-    /* Share of the duration that is limited by SMs without waves being known (several kernels together): it stretches with SMs / SMs left. */
+    /* Share of the duration that is limited by SMs without waves being known (several
+     * kernels together): it stretches with SMs / SMs left. */
     double sm_frac;
 } ms_task_cost;
 
@@ -95,8 +100,9 @@ typedef struct ms_graph {
     const char *const *labels;
 } ms_graph;
 
-/* Longest path, no queue: a task starts at the latest end of what it waits for, and ends its duration later.
- * start_s (may be NULL) and end_s are (1 + num_tasks). Returns the latest end. */
+/* Longest path, no queue: a task starts at the latest end of what it waits for, and ends
+ * its duration later. start_s (may be NULL) and end_s are (1 + num_tasks). Returns the
+ * latest end. */
 double ms_graph_replay(const ms_graph *graph, double *start_s, double *end_s);
 
 /* Whether every task waits only for earlier ones, and indices lie in range. For tests. */
@@ -105,18 +111,20 @@ bool ms_graph_is_ordered(const ms_graph *graph);
 /* ---- building ---- */
 
 typedef struct ms_graph_builder ms_graph_builder;
-/* What the builder makes lives in the arena; ms_graph_close must be called, also when the graph is not wanted any more: until then
- * the builder holds memory of its own. */
+/* What the builder makes lives in the arena; ms_graph_close must be called, also when the
+ * graph is not wanted any more: until then the builder holds memory of its own. */
 ms_graph_builder *ms_graph_open(ms_arena *arena);
 /* Without tags: graph->tags is NULL. */
 ms_graph_builder *ms_graph_open_untagged(ms_arena *arena);
-/* An index for a cost, a label, a link or a pool; equal costs and labels get the same one. `uses` are cost->num_uses; cost->first_use is
- * not read, and uses of no bytes are left out. Durations are finite and >= 0, latency_s within duration_s, sm_frac within 0 and 1. */
+/* An index for a cost, a label, a link or a pool; equal costs and labels get the same
+ * one. `uses` are cost->num_uses; cost->first_use is not read, and uses of no bytes are
+ * left out. Durations are finite and >= 0, latency_s within duration_s, sm_frac within 0 and 1. */
 int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_use *uses);
 int ms_graph_label(ms_graph_builder *b, const char *text);
 int ms_graph_link(ms_graph_builder *b, const char *name, double bytes_per_s);
 int ms_graph_pool(ms_graph_builder *b, int sms);
-/* Streams are numbered by the builder's user: the last task of each is remembered here. -1: no stream. Returns the task's index. */
+/* Streams are numbered by the builder's user: the last task of each is remembered here.
+ * -1: no stream. Returns the task's index. */
 int ms_graph_add(ms_graph_builder *b, int stream, int cost, ms_task_tag tag);
 /* The task last added waits for `other`, an earlier one, too; 0: nothing. */
 void ms_graph_wait(ms_graph_builder *b, int other);

@@ -1,5 +1,5 @@
-/* Tasks are collected in chunks and copied once, so that large graphs are never moved while they grow. What grows lies in arenas of the
- * builder's own, which closing frees. */
+/* Tasks are collected in chunks and copied once, so that large graphs are never moved
+ * while they grow. What grows lies in arenas of the builder's own, which closing frees. */
 #include "sim/graph.h"
 
 #include <assert.h>
@@ -95,7 +95,8 @@ static void place(index_table *table, int item)
     table->slots[at] = item + 1;
 }
 
-/* The item of this hash after `item` on its way through the slots, from the first for -1; -1: none. `at` is kept between calls. */
+/* The item of this hash after `item` on its way through the slots, from the first for -1;
+ * -1: none. `at` is kept between calls. */
 static int next_candidate(const index_table *table, uint64_t hash, uint64_t *at)
 {
     if (table->num_slots == 0)

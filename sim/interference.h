@@ -1,5 +1,6 @@
-/* What gathers of parameters and reductions of gradients cost the kernels that run beside them, part by part, as the closed form has it
- * (sim/stage.h): the stack's share of the shorter of both. */
+/* What gathers of parameters and reductions of gradients cost the kernels that run beside
+ * them, part by part, as the closed form has it (sim/stage.h): the stack's share of the
+ * shorter of both. */
 #ifndef MS_SIM_INTERFERENCE_H
 #define MS_SIM_INTERFERENCE_H
 
@@ -17,8 +18,8 @@ typedef struct ms_interference {
 /* ZeRO-3: gathers and reductions of the part itself. */
 double ms_part_interference_s(const ms_planned *planned, const ms_interference *at);
 
-/* Of what moves once a step, or once a micro-batch for the whole stage: the part's share by its seconds. `gathers_once`: parameters are gathered at the start of the
- * step. */
+/* Of what moves once a step, or once a micro-batch for the whole stage: the part's share
+ * by its seconds. `gathers_once`: parameters are gathered at the start of the step. */
 double ms_action_interference_s(const ms_planned *planned, const ms_interference *at,
                                 bool gathers_once);
 

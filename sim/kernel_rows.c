@@ -81,8 +81,10 @@ static const char *find_device(row_reader *r, ms_kernel_row *row)
     return NULL;
 }
 
-/* Sources whose calls follow one another, shapes without a pause between them, for longer than a device draws more than its power limit. SimuMax times a
- * hundred calls or so of each: of its products on B200, the first shapes after a pause run at the clock of short benchmarks for 40 ms or so, then all at 0.73 of it. */
+/* Sources whose calls follow one another, shapes without a pause between them, for longer
+ * than a device draws more than its power limit. SimuMax times a hundred calls or so of
+ * each: of its products on B200, the first shapes after a pause run at the clock of short
+ * benchmarks for 40 ms or so, then all at 0.73 of it. */
 static const char *const unpaused_sources[] = {"MooreThreads/SimuMax"};
 
 static bool is_unpaused(const char *source)
@@ -95,7 +97,8 @@ static bool is_unpaused(const char *source)
 
 /* ---- halves ---- */
 
-/* FNV-1a (Fowler, Noll and Vo 1991) of what names the shape, so that every source has the same shapes in the same half. */
+/* FNV-1a (Fowler, Noll and Vo 1991) of what names the shape, so that every source has the
+ * same shapes in the same half. */
 static bool in_first_half(ms_arena *arena, const ms_kernel_cells *c)
 {
     const char *shape = ms_arena_printf(
@@ -198,18 +201,20 @@ static void read_row(row_reader *r, const ms_cell_columns *found,
         row->profile = isolate(r, row->profile);
 }
 
-static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv, ms_kernel_rows *out)
+ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
+                              size_t length, ms_kernel_rows *out)
 {
     *out = (ms_kernel_rows){0};
+    ms_csv csv = ms_csv_open(text, length);
     ms_csv_row row;
     ms_cell_columns found;
-    if (!ms_csv_next(cx->arena, csv, &row))
+    if (!ms_csv_next(cx->arena, &csv, &row))
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
                        "the file is empty, it must begin with a header");
     MS_TRY(ms_cells_find(cx, name, &row, columns, NUM_COLUMNS, &found));
     row_reader r = {.cx = cx, .store = ms_run_store_open(cx->arena)};
     int capacity = 0;
-    while (ms_csv_next(cx->arena, csv, &row)) {
+    while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);
         ms_kernel_row *to = &out->rows[out->num_rows++];
         *to = (ms_kernel_row){0};
@@ -217,18 +222,4 @@ static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv, ms_kernel_r
     }
     ms_kernel_sums_tell(out);
     return MS_OK;
-}
-
-ms_status ms_kernel_rows_load(ms_ctx *cx, const char *path, ms_kernel_rows *out)
-{
-    ms_csv csv;
-    MS_TRY(ms_csv_load(cx, path, &csv));
-    return read_csv(cx, strcmp(path, "-") == 0 ? "standard input" : path, &csv, out);
-}
-
-ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
-                              size_t length, ms_kernel_rows *out)
-{
-    ms_csv csv = ms_csv_open(text, length);
-    return read_csv(cx, name, &csv, out);
 }

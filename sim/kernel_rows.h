@@ -1,5 +1,7 @@
-/* Measured matrix products and attention from a CSV file: each row becomes a kernel of a known device with its time, or a reason why it
- * cannot be priced. Kernels run alone: rates are those in isolation, without the derate of training, but of rows measured under a load that lasts. */
+/* Measured matrix products and attention from a CSV file: each row becomes a kernel of a
+ * known device with its time, or a reason why it cannot be priced. Kernels run alone:
+ * rates are those in isolation, without the derate of training, but of rows measured
+ * under a load that lasts. */
 #ifndef MS_SIM_KERNEL_ROWS_H
 #define MS_SIM_KERNEL_ROWS_H
 
@@ -24,8 +26,8 @@ typedef struct ms_kernel_row {
     /* only without reason */
     const ms_cluster *cluster;
     bool sustained; /* measured at the clocks of a load that lasts, as training is */
-    const ms_profile
-        *profile; /* unless sustained, with the rates of kernels in isolation */
+    /* unless sustained, with the rates of kernels in isolation */
+    const ms_profile *profile;
     ms_dtype dtype;
     bool is_attention;
     int passes;                 /* of attention: MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD */
@@ -42,10 +44,9 @@ typedef struct ms_kernel_rows {
     ms_kernel_row *rows; /* in the order of the file */
 } ms_kernel_rows;
 
-/* Reads the file ("-" is standard input); everything lives in cx->arena. Malformed rows are rows with a fault. Errors: MS_EIO, and
- * MS_EINPUT for a header that lacks a column, or has one twice, and for an empty file. */
-ms_status ms_kernel_rows_load(ms_ctx *cx, const char *path, ms_kernel_rows *out);
-/* The same from memory; `name` stands for the file in messages. */
+/* Reads the text of a file, which messages call `name`; everything lives in cx->arena.
+ * Malformed rows are rows with a fault. Errors: MS_EINPUT for a header that lacks a
+ * column, or has one twice, and for an empty file. */
 ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
                               size_t length, ms_kernel_rows *out);
 

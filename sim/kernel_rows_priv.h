@@ -11,7 +11,8 @@ typedef struct ms_kernel_cells {
     double tflops;
 } ms_kernel_cells;
 
-/* Type, shape and measured time of a row whose device is known. NULL, or the reason why it cannot be priced. */
+/* Type, shape and measured time of a row whose device is known. NULL, or the reason why
+ * it cannot be priced. */
 const char *ms_kernel_shape_read(const ms_kernel_cells *cells, ms_kernel_row *row);
 /* What only all rows together tell: which of two are sums in fp32. */
 void ms_kernel_sums_tell(ms_kernel_rows *rows);

@@ -1,4 +1,5 @@
-/* What the words of a row of measured kernels mean: "gemm_NT_accT_fp32", "attn_fwdbwd_fa2", "h64kv8", "192/128". */
+/* What the words of a row of measured kernels mean: "gemm_NT_accT_fp32",
+ * "attn_fwdbwd_fa2", "h64kv8", "192/128". */
 #include "sim/kernel_rows_priv.h"
 
 #include <math.h>
@@ -44,7 +45,8 @@ static bool read_dtype(const char *text, ms_dtype *out)
 
 /* ---- products ---- */
 
-/* Bytes of a result as it goes through memory: fp32 sums are read, added to and written, sums of 16 bits likewise. */
+/* Bytes of a result as it goes through memory: fp32 sums are read, added to and written,
+ * sums of 16 bits likewise. */
 static const double fp32_sum_bytes = 8.0;
 
 static double result_bytes(const char *op)
@@ -67,7 +69,8 @@ static void turn(ms_gemm_shape *shape, const char *op)
     }
 }
 
-/* "gemm_grouped_g40_fwd": 40 products of m rows each, one kernel a product; "contiguous" and "masked" are one kernel for all (DeepGEMM). */
+/* "gemm_grouped_g40_fwd": 40 products of m rows each, one kernel a product; "contiguous"
+ * and "masked" are one kernel for all (DeepGEMM). */
 static const char *read_grouped(ms_kernel_row *row)
 {
     const char *number = strstr(row->op, "_g");
@@ -92,8 +95,8 @@ static bool same_product(const ms_kernel_row *a, const ms_kernel_row *b)
            a->product.k == b->product.k;
 }
 
-/* Of grouped gradients of weights SimuMax has two rows a shape where it has sums in fp32 and in 16 bits, and names neither: those in fp32 take longer, on
- * B200 by their bytes. */
+/* Of grouped gradients of weights SimuMax has two rows a shape where it has sums in fp32
+ * and in 16 bits, and names neither: those in fp32 take longer, on B200 by their bytes. */
 void ms_kernel_sums_tell(ms_kernel_rows *rows)
 {
     for (int i = 0; i < rows->num_rows; i++) {
@@ -138,8 +141,8 @@ typedef struct kernel_word {
     int kernel; /* -1: nothing is known of it */
 } kernel_word;
 
-/* TRT-LLM's kernels are the device maker's, as cuDNN's. FlashAttention 4 is that of Blackwell. SimuMax runs Transformer Engine: FlashAttention 2 on
- * Ampere, cuDNN from Hopper on. */
+/* TRT-LLM's kernels are the device maker's, as cuDNN's. FlashAttention 4 is that of
+ * Blackwell. SimuMax runs Transformer Engine: FlashAttention 2 on Ampere, cuDNN from Hopper on. */
 static const kernel_word kernel_words[] = {
     {"not stated", -1},
     {"fa1", -1},
@@ -198,7 +201,8 @@ static bool read_heads(const ms_kernel_cells *c, head_counts *out)
     return *at == '\0' && *dim == '\0';
 }
 
-/* Rates are for 2 (d + w) FLOP a pair forward, 2.5 times as many backward; causal ones count half of the pairs. */
+/* Rates are for 2 (d + w) FLOP a pair forward, 2.5 times as many backward; causal ones
+ * count half of the pairs. */
 static const char *read_attention(const ms_kernel_cells *c, ms_kernel_row *row)
 {
     head_counts h;

@@ -164,8 +164,9 @@ static double flop_of(const ms_kernel_row *row)
     return 2.0 * row->sequence * shape.batch * shape.m * shape.n * shape.k;
 }
 
-/* How much faster than its law the fastest of many shapes is: the 99 % quantile of predicted over measured time, of the products that the law was fitted on
- * and that are no smaller than half of it. 1 without any. */
+/* How much faster than its law the fastest of many shapes is: the 99 % quantile of
+ * predicted over measured time, of the products that the law was fitted on and that are
+ * no smaller than half of it. 1 without any. */
 static double upper_edge(ms_arena *arena, const ms_kernel_rows *all,
                          const double *predicted_s, const ms_kernel_row *best)
 {

@@ -1,4 +1,5 @@
-/* Predictions beside measured kernels: errors of each GPU and source, rows that coefficients were fitted on apart from others. */
+/* Predictions beside measured kernels: errors of each GPU and source, rows that
+ * coefficients were fitted on apart from others. */
 #ifndef MS_SIM_KERNEL_VALIDATION_H
 #define MS_SIM_KERNEL_VALIDATION_H
 
@@ -11,8 +12,9 @@ typedef struct ms_kernel_score {
     const char *gpu, *source;
     const char *op, *dtype; /* NULL: all */
     ms_row_errors fitted, others;
-    /* What the source's clocks and its host make of the prediction, t = predicted / rate + launch, by its rows of the half that may be fitted on; NaN: fewer than
-     * 8 of them. Then errors of the rows of the other half, so priced. */
+    /* What the source's clocks and its host make of the prediction, t = predicted / rate
+     * + launch, by its rows of the half that may be fitted on; NaN: fewer than 8 of them.
+     * Then errors of the rows of the other half, so priced. */
     double rate_frac, launch_s;
     ms_row_errors adapted;
 } ms_kernel_score;

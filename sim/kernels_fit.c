@@ -39,7 +39,8 @@ static void add(trial *t, ms_law_fit *out, const law_parameter *p)
         ms_law_trial_add(&t->law, &parameter, p->unit, &p->target->value, out);
 }
 
-/* Six at most: types below 16 bits take the launch of 16-bit products and the wave of the device as they are, since every row makes its operands. */
+/* Six at most: types below 16 bits take the launch of 16-bit products and the wave of the
+ * device as they are, since every row makes its operands. */
 static void add_product(trial *t, ms_law_fit *out)
 {
     const ms_kernel_row *row = t->rows[0];

@@ -1,5 +1,6 @@
-/* Coefficients of products and attention, fitted on measured kernels: the half of the shapes that a hash chooses, of the sources that the shipped
- * coefficients name; judged on the other half. */
+/* Coefficients of products and attention, fitted on measured kernels: the half of the
+ * shapes that a hash chooses, of the sources that the shipped coefficients name; judged
+ * on the other half. */
 #ifndef MS_SIM_KERNELS_FIT_H
 #define MS_SIM_KERNELS_FIT_H
 
@@ -10,8 +11,8 @@
 typedef struct ms_kernel_fit {
     ms_law_fit law;
     const char *source; /* of its first row */
-    ms_row_errors shipped_errors,
-        fitted_errors; /* of the other half of the same sources */
+    /* of the other half of the same sources */
+    ms_row_errors shipped_errors, fitted_errors;
 } ms_kernel_fit;
 
 typedef struct ms_kernels_fit {
@@ -19,7 +20,8 @@ typedef struct ms_kernels_fit {
     const ms_kernel_fit *fits; /* by profile and law */
 } ms_kernels_fit;
 
-/* Laws with more than 8 rows to fit on for each coefficient are left out otherwise. Intervals by bootstrap with a fixed seed. Errors: those of ms_fit_make. */
+/* Laws with more than 8 rows to fit on for each coefficient are left out otherwise.
+ * Intervals by bootstrap with a fixed seed. Errors: those of ms_fit_make. */
 ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows,
                               ms_kernels_fit *out);
 

@@ -1,4 +1,5 @@
-/* Coefficients of one law of one device, fitted on measured rows beside the shipped ones: what fits of kernels and of collectives share. */
+/* Coefficients of one law of one device, fitted on measured rows beside the shipped ones:
+ * what fits of kernels and of collectives share. */
 #ifndef MS_SIM_LAW_FIT_H
 #define MS_SIM_LAW_FIT_H
 
@@ -28,7 +29,8 @@ typedef struct ms_law_trial {
     double *targets[MS_FIT_PARAMETERS];
 } ms_law_trial;
 
-/* Measured seconds of the rows, which the law then gets by their indices, one launch each; the law and its state are the caller's. */
+/* Measured seconds of the rows, which the law then gets by their indices, one launch
+ * each; the law and its state are the caller's. */
 void ms_law_trial_open(ms_arena *arena, ms_law_trial *trial, const double *measured_s,
                        int num_rows);
 /* One more coefficient, which holds the shipped value now. False: there is no room. */

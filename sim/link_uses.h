@@ -1,5 +1,6 @@
-/* What the collectives of a plan put on the links of its cluster, folded: links that all collectives load alike are one class, and a collective of a
- * meeting stands for those of all its groups at once. */
+/* What the collectives of a plan put on the links of its cluster, folded: links that all
+ * collectives load alike are one class, and a collective of a meeting stands for those of
+ * all its groups at once. */
 #ifndef MS_SIM_LINK_USES_H
 #define MS_SIM_LINK_USES_H
 

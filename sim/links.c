@@ -28,7 +28,8 @@ static const group_axes groups[MS_NUM_SPANS] = {
         1] = {false, {"pp", "dp_replicate", "dp_shard", "cp", "tp"}},
 };
 
-/* Whole experts on every rank: their gradients are reduced over tp ranks too, which hold other tokens. */
+/* Whole experts on every rank: their gradients are reduced over tp ranks too, which hold
+ * other tokens. */
 static const group_axes whole_experts[MS_NUM_SPANS] = {
     [MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP] = {false, {"dp_shard", "cp", "tp"}},
     [MS_NUM_BILL_AXES +
@@ -136,7 +137,8 @@ static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *clu
     return links;
 }
 
-/* Where the stack sends tokens to each rank and each domain once, whichever of their experts are there. */
+/* Where the stack sends tokens to each rank and each domain once, whichever of their
+ * experts are there. */
 static bool shares_copies(const ms_workload *workload, ms_collective collective, int axis)
 {
     return axis == MS_BILL_EP && collective == MS_ALL_TO_ALL &&
@@ -170,8 +172,8 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
     return links;
 }
 
-/* A law below that of every placement of a collective: the least latency, wire time and ramp over all algorithms and over all numbers of ranks per
- * domain are taken together. */
+/* A law below that of every placement of a collective: the least latency, wire time and
+ * ramp over all algorithms and over all numbers of ranks per domain are taken together. */
 static ms_collective_law least_law(const ms_workload *workload, int axis,
                                    ms_collective collective, const ms_span *ideal)
 {
@@ -218,8 +220,9 @@ static void relax_all_reduces(const ms_workload *workload, ms_links *links)
                 least_law(workload, -1, MS_ALL_REDUCE, &links->sync_span[i]);
 }
 
-/* Whether a group may be faster in two domains than in one: on a mesh a few ranks have a few of its wires, and where half a domain has NICs about as fast
- * as its links (NVL72) their ramps differ. */
+/* Whether a group may be faster in two domains than in one: on a mesh a few ranks have a
+ * few of its wires, and where half a domain has NICs about as fast as its links (NVL72)
+ * their ramps differ. */
 static bool may_gain_outside(const ms_cluster *cluster)
 {
     const ms_level *inner = &cluster->levels[0];

@@ -1,4 +1,5 @@
-/* The collectives of a plan on the cluster: one law per group and collective, resolved once per mesh and axis order. */
+/* The collectives of a plan on the cluster: one law per group and collective, resolved
+ * once per mesh and axis order. */
 #ifndef MS_SIM_LINKS_H
 #define MS_SIM_LINKS_H
 
@@ -18,8 +19,8 @@ typedef enum ms_sync_group {
 typedef struct ms_links {
     bool alone; /* a relaxation: no link is shared with another group */
     ms_span span[MS_NUM_BILL_AXES];
-    ms_collective_law law[MS_NUM_BILL_AXES]
-                         [MS_NUM_COLLECTIVES]; /* those a bill can hold */
+    /* those a bill can hold */
+    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES];
     ms_span sync_span[MS_NUM_SYNC_GROUPS];
     ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
         all_reduce[MS_NUM_SYNC_GROUPS];
@@ -31,12 +32,14 @@ typedef struct ms_links {
 /* Laws of a plan's groups in its axis order. The plan need not be the workload's own. */
 ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan);
 
-/* A relaxation: every group as if it lay alone, innermost on the cluster. No order of axes is faster. */
+/* A relaxation: every group as if it lay alone, innermost on the cluster. No order of
+ * axes is faster. */
 ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan);
 
 #define MS_NUM_SPANS (MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS + 2)
 
-/* The groups that a plan communicates in, as modes over its ranks: tp, cp, ep, those of ms_sync_group, pp and all ranks. */
+/* The groups that a plan communicates in, as modes over its ranks: tp, cp, ep, those of
+ * ms_sync_group, pp and all ranks. */
 typedef struct ms_plan_groups {
     ms_mesh mesh; /* the dense one */
     ms_group group[MS_NUM_SPANS];
@@ -46,7 +49,8 @@ ms_plan_groups ms_plan_groups_of(const ms_plan *plan);
 /* The box of chips that the plan gets on a torus, its ranks arranged for both of its meshes. */
 ms_torus ms_plan_torus(const ms_plan *plan, const ms_cluster *cluster);
 
-/* Spans of all groups of a plan, in a canonical order: orders of axes with equal spans cost the same. */
+/* Spans of all groups of a plan, in a canonical order: orders of axes with equal spans
+ * cost the same. */
 void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
                     ms_span spans[MS_NUM_SPANS]);
 

@@ -1,6 +1,7 @@
-/* Progressive filling: the rates of all flows rise together; a flow stops at its largest rate, or when one of its links is full. The rate at which
- * a link fills up, capacity left / weight of the flows still rising on it, never falls while others stop, so keys in a heap of links are lower
- * bounds that are brought up to date at the top only. */
+/* Progressive filling: the rates of all flows rise together; a flow stops at its largest
+ * rate, or when one of its links is full. The rate at which a link fills up, capacity
+ * left / weight of the flows still rising on it, never falls while others stop, so keys
+ * in a heap of links are lower bounds that are brought up to date at the top only. */
 #include "sim/maxmin.h"
 
 #include "base/number.h"
@@ -22,8 +23,8 @@ typedef struct heap {
 } heap;
 
 typedef struct link_state {
-    double left,
-        weight; /* capacity not yet taken; sum of weights of the flows that still rise */
+    /* capacity not yet taken; sum of weights of the flows that still rise */
+    double left, weight;
     int num_rising; /* uses by such flows */
     int first, num; /* of users */
 } link_state;
@@ -68,8 +69,8 @@ static void drop_top(heap *h)
         sift_down(h, 0);
 }
 
-/* Links that stay below their capacity with all flows at their largest rate limit nothing and are left out. Returns the number of
- * uses of the others. */
+/* Links that stay below their capacity with all flows at their largest rate limit nothing
+ * and are left out. Returns the number of uses of the others. */
 static int find_contested(filling *f)
 {
     const ms_maxmin_problem *p = f->problem;
@@ -129,7 +130,8 @@ static void fix(filling *f, int flow, double rate)
     }
 }
 
-/* The link at the top fills up first of all, at the level that its key says: true once that is so. */
+/* The link at the top fills up first of all, at the level that its key says: true once
+ * that is so. */
 static bool top_is_current(filling *f)
 {
     entry *top = &f->by_level.entries[0];

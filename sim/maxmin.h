@@ -1,6 +1,8 @@
-/* Max-min fair rates of flows over shared links, by progressive filling. A flow has a rate (its bytes per second on the links that it loads most),
- * a largest rate, and on each of its links a weight: weight x rate of the link's capacity is used. Source of the method: Bertsekas and
- * Gallager, Data Networks, section 6.5.2; data structures as in SimGrid's linear max-min solver (src/kernel/lmm). */
+/* Max-min fair rates of flows over shared links, by progressive filling. A flow has a
+ * rate (its bytes per second on the links that it loads most), a largest rate, and on
+ * each of its links a weight: weight x rate of the link's capacity is used. Source of the
+ * method: Bertsekas and Gallager, Data Networks, section 6.5.2; data structures as in
+ * SimGrid's linear max-min solver (src/kernel/lmm). */
 #ifndef MS_SIM_MAXMIN_H
 #define MS_SIM_MAXMIN_H
 
@@ -20,7 +22,8 @@ typedef struct ms_maxmin_problem {
     const double *most; /* (num_flows): largest rate */
 } ms_maxmin_problem;
 
-/* Fills rate (num_flows). A flow that nothing limits gets exactly its largest rate. `scratch` is left as it was. */
+/* Fills rate (num_flows). A flow that nothing limits gets exactly its largest rate.
+ * `scratch` is left as it was. */
 void ms_maxmin_solve(const ms_maxmin_problem *problem, ms_arena *scratch, double *rate);
 
 #endif

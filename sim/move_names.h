@@ -1,4 +1,5 @@
-/* What transfers that belong to no node of a program are called, in simulations and in real runs: traces and kinds of nodes are joined by these names. */
+/* What transfers that belong to no node of a program are called, in simulations and in
+ * real runs: traces and kinds of nodes are joined by these names. */
 #ifndef MS_SIM_MOVE_NAMES_H
 #define MS_SIM_MOVE_NAMES_H
 

@@ -169,7 +169,8 @@ static int own_cause(const gap *g, int gate, int depth)
     return best;
 }
 
-/* A gate opens when the last member comes: the rank's own part first, then it is the transfer behind the gate that waits for others. */
+/* A gate opens when the last member comes: the rank's own part first, then it is the
+ * transfer behind the gate that waits for others. */
 static int pass_gate(gap *g, int gate)
 {
     int last = ms_simulation_cause(g->t->sim, gate);

@@ -1,7 +1,10 @@
-/* Where the time of a step goes, by kind of node: kernels of one name, and what compute waited for. The same for a simulated step and for a measured one, so that
- * they can be joined. Of a rank every moment counts once: while a kernel runs it is the kernel's; while none runs it is of the transfer that the next kernel
- * waits for (to come from another stage, to end, or for its other members to begin); a transfer beside kernels takes no time. What is left of a rank's
- * step belongs to no kind: in runs the runner itself, in both the wait for the rank that ends last. */
+/* Where the time of a step goes, by kind of node: kernels of one name, and what compute
+ * waited for. The same for a simulated step and for a measured one, so that they can be
+ * joined. Of a rank every moment counts once: while a kernel runs it is the kernel's;
+ * while none runs it is of the transfer that the next kernel waits for (to come from
+ * another stage, to end, or for its other members to begin); a transfer beside kernels
+ * takes no time. What is left of a rank's step belongs to no kind: in runs the runner
+ * itself, in both the wait for the rank that ends last. */
 #ifndef MS_SIM_NODE_KINDS_H
 #define MS_SIM_NODE_KINDS_H
 
@@ -25,12 +28,14 @@ typedef struct ms_node_kinds {
 } ms_node_kinds;
 
 ms_node_kinds ms_node_kinds_make(ms_arena *arena);
-/* The kind, added if it is new (count 0, NaN). Valid until the next is added; `name` must outlive the kinds. */
+/* The kind, added if it is new (count 0, NaN). Valid until the next is added; `name` must
+ * outlive the kinds. */
 ms_node_kind *ms_node_kinds_at(ms_node_kinds *all, const char *name, int task_kind);
 /* Most seconds first, measured ones if there are any; not to be added to any more. */
 void ms_node_kinds_sort(ms_node_kinds *all);
 
-/* Predicted seconds of a simulation by nodes, sorted; of one by actions none. Lives in the arena. */
+/* Predicted seconds of a simulation by nodes, sorted; of one by actions none. Lives in
+ * the arena. */
 ms_node_kinds ms_simulated_kinds(ms_arena *arena, const ms_simulation *simulation);
 
 /* "mlp.down forward". Lives in the arena. */

@@ -95,7 +95,8 @@ static void add_change(list *l, ms_part_op op, const ms_node *node)
     add_collective(l, op, &one);
 }
 
-/* Transfers run beside the attention, one after the other; what does not fit there is waited for at its end. */
+/* Transfers run beside the attention, one after the other; what does not fit there is
+ * waited for at its end. */
 static void add_ring(list *l, ms_part_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;

@@ -1,5 +1,6 @@
-/* A part of the model (embedding, a layer, the head) as what a rank runs for it: kernels and collectives in the order of its program, and what its
- * sharding moves. Exposed and hidden shares of collectives are those of the closed form (sim/stage.h). */
+/* A part of the model (embedding, a layer, the head) as what a rank runs for it: kernels
+ * and collectives in the order of its program, and what its sharding moves. Exposed and
+ * hidden shares of collectives are those of the closed form (sim/stage.h). */
 #ifndef MS_SIM_PART_OPS_H
 #define MS_SIM_PART_OPS_H
 
@@ -24,8 +25,8 @@ typedef struct ms_part_op {
     double exposed_s, hidden_s;
     double interference_s; /* that the hidden share costs the kernels beside it */
     bool goes_on; /* nothing waits for it but the next collective on its stream */
-    bool
-        hides_after; /* beside what follows, otherwise beside what comes before it, from op `beside` on */
+    /* beside what follows, otherwise beside what comes before it, from op `beside` on */
+    bool hides_after;
     int beside;
     bool ring;
     /* what it moves in all, of which it may expose or hide a share only */
@@ -62,7 +63,8 @@ typedef struct ms_stage_parts {
     ms_part_ops **parts;
 } ms_stage_parts;
 
-/* All collectives of all parts, and sends between pipeline ranks, as kinds of link uses; their numbers are kept in the parts. */
+/* All collectives of all parts, and sends between pipeline ranks, as kinds of link uses;
+ * their numbers are kept in the parts. */
 void ms_stage_parts_note_uses(const ms_planned *planned, const ms_stage_parts *parts,
                               ms_link_uses *uses);
 /* The kind of a send from one pipeline rank to another. */

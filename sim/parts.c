@@ -28,8 +28,9 @@ bool ms_overlaps_sync(const ms_stack *stack, ms_sharding sharding)
 
 /* ---- pricing parts ---- */
 
-/* Asynchronous TP works on the chunk it has while the others arrive: all but the first of n chunks hide behind the product next to
- * them, and slow it down by the interference fraction (Wang et al. 2023, "Overlap communication with dependent computation"). */
+/* Asynchronous TP works on the chunk it has while the others arrive: all but the first of
+ * n chunks hide behind the product next to them, and slow it down by the interference
+ * fraction (Wang et al. 2023, "Overlap communication with dependent computation"). */
 static double async_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                               long ranks, double seconds)
 {

@@ -20,8 +20,8 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* The schedule alone: no waiting for parameters before it, no reductions after it. Of one rank's span when ranks do not wait for each
- * other at the end. */
+/* The schedule alone: no waiting for parameters before it, no reductions after it. Of one
+ * rank's span when ranks do not wait for each other at the end. */
 static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
                          int rank)
 {

@@ -18,7 +18,8 @@ void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);
 ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction);
 
 /* "llama-3.1-70b on 512 GPUs of hgx-h100, stack generic, 512 sequences of 8192 tokens a
- * step, bf16": what was given, without the choices. `unit` is that of the cluster's device: "rank"; NULL: "GPU". */
+ * step, bf16": what was given, without the choices. `unit` is that of the cluster's
+ * device: "rank"; NULL: "GPU". */
 char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
 
 /* What the interval of the step time is made of, in one line; NULL without one. */
@@ -28,7 +29,8 @@ char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
 char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                             const ms_prediction *prediction);
 
-/* " + 2.02 GiB of context and communicators", to follow a peak as the framework reports it; "" where that has them. */
+/* " + 2.02 GiB of context and communicators", to follow a peak as the framework reports
+ * it; "" where that has them. */
 const char *ms_outside_text(ms_arena *arena, const ms_prediction *prediction);
 
 /* Whether the event engine gave the step time. */
@@ -37,7 +39,8 @@ bool ms_prediction_is_by_events(const ms_prediction *prediction);
 /* Decimals that show a number of this size with four digits. */
 int ms_decimals(double value);
 
-/* Four significant digits, all digits before the point, never an exponent of large numbers: 12.77, 28784. */
+/* Four significant digits, all digits before the point, never an exponent of large
+ * numbers: 12.77, 28784. */
 const char *ms_amount_text(ms_arena *arena, double value);
 
 double ms_gib(double bytes);

@@ -1,6 +1,6 @@
-/* Longest path in an order fixed when the schedule was made: each action starts when its rank is free
- * and what it receives has arrived. Durations depend on the class of the step only, so they stay in
- * the first-level cache. */
+/* Longest path in an order fixed when the schedule was made: each action starts when its
+ * rank is free and what it receives has arrived. Durations depend on the class of the
+ * step only, so they stay in the first-level cache. */
 #include "sim/replay.h"
 
 #include "base/number.h"

@@ -1,4 +1,5 @@
-/* What commands wrote about one step: a prediction, a simulation, a run or a trace, read back to be compared. */
+/* What commands wrote about one step: a prediction, a simulation, a run or a trace, read
+ * back to be compared. */
 #ifndef MS_SIM_RESULT_FILE_H
 #define MS_SIM_RESULT_FILE_H
 
@@ -11,8 +12,8 @@ typedef enum ms_result_kind {
     MS_RESULT_TRACE,
     MS_NUM_RESULT_KINDS
 } ms_result_kind;
-extern const char
-    *const ms_result_kind_names[]; /* "prediction" "simulation" "run" "trace", NULL */
+/* "prediction" "simulation" "run" "trace", NULL */
+extern const char *const ms_result_kind_names[];
 
 /* Where a rank's time goes, as predictions name it: they sum to the step. */
 typedef enum ms_result_time {
@@ -46,8 +47,9 @@ typedef struct ms_result {
     ms_result_node *nodes;
 } ms_result;
 
-/* By its schema; a trace by its events (sim/trace.h, or of a real run). MS_EIO: cannot be read. MS_EINPUT: something else, or fields that are missing or no numbers. Lives
- * in cx->arena. */
+/* By its schema; a trace by its events (sim/trace.h, or of a real run). MS_EIO: cannot be
+ * read. MS_EINPUT: something else, or fields that are missing or no numbers. Lives in
+ * cx->arena. */
 ms_status ms_result_load(ms_ctx *cx, const char *path, ms_result *out);
 /* The same of a document. */
 ms_status ms_result_read(ms_ctx *cx, ms_jval root, ms_result *out);

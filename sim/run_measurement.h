@@ -1,4 +1,5 @@
-/* What is measured of a published run, and what a score says of it: one of the two at a time, so that fits and intervals are made of either alike. */
+/* What is measured of a published run, and what a score says of it: one of the two at a
+ * time, so that fits and intervals are made of either alike. */
 #ifndef MS_SIM_RUN_MEASUREMENT_H
 #define MS_SIM_RUN_MEASUREMENT_H
 
@@ -28,7 +29,8 @@ ms_score_interval ms_score_interval_of(ms_run_score *score, ms_measurement measu
 double ms_score_is_covered(const ms_published_run *run, const ms_run_score *score,
                            ms_measurement measurement);
 
-/* The tables of one measurement, as ms_validation_print has them; those of the order of layouts stand with step times. */
+/* The tables of one measurement, as ms_validation_print has them; those of the order of
+ * layouts stand with step times. */
 void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
                             ms_measurement measurement);
 

@@ -106,7 +106,8 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
 
 /* ---- what is left open and settled by memory ---- */
 
-/* Peaks predicted beyond this much of a GPU's memory are no error of the prediction: the run cannot have been as it is written. */
+/* Peaks predicted beyond this much of a GPU's memory are no error of the prediction: the
+ * run cannot have been as it is written. */
 static const double impossible_frac = 1.5;
 
 /* Whether the prediction needs at most `frac` of the GPU's memory; false when there is none. */
@@ -190,7 +191,8 @@ static bool is_possible(ms_run_prices *prices, const ms_published_run *run)
            fits_within(prices, run, run->recompute_open ? 1.0 : impossible_frac);
 }
 
-/* What takes the least time to compute again, of all that a recipe could choose. The workload is of its own: it takes the budget. */
+/* What takes the least time to compute again, of all that a recipe could choose. The
+ * workload is of its own: it takes the budget. */
 static bool fits_with_least(ms_run_prices *prices, ms_published_run *run)
 {
     ms_arena_mark empty = ms_arena_save(prices->scratch);
@@ -216,7 +218,8 @@ static bool fits_with_more(ms_run_prices *prices, ms_published_run *run)
     return (can_more && fits(prices, run)) || fits_with_layers(prices, run);
 }
 
-/* The same with states as they are, or else, where the row leaves that open, with those of the optimizer sharded. */
+/* The same with states as they are, or else, where the row leaves that open, with those
+ * of the optimizer sharded. */
 static bool fits_somehow(ms_run_prices *prices, ms_published_run *run)
 {
     const ms_plan written = run->plan;
@@ -279,8 +282,9 @@ static const ms_stack *settled_stack(const ms_run_prices *prices, const ms_stack
     return settled;
 }
 
-/* Activations of a micro-batch more than the schedule has in flight, if there are so many: a host that is ahead of its GPU begins the next forward before a
- * backward has given up what it had. */
+/* Activations of a micro-batch more than the schedule has in flight, if there are so
+ * many: a host that is ahead of its GPU begins the next forward before a backward has
+ * given up what it had. */
 static double one_more_bytes(const ms_published_run *run, const ms_prediction *prediction)
 {
     const ms_stage_prediction *stage = &prediction->stages[0];

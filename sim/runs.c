@@ -18,8 +18,9 @@ typedef struct row_reader {
     ms_run_notes notes;
 } row_reader;
 
-/* Data-parallel ranks over both axes. Megatron's tables put them all into one column; sharding needs them on dp_shard, where ZeRO 0
- * is plain data parallelism. torchtitan's shard groups contain context parallelism. */
+/* Data-parallel ranks over both axes. Megatron's tables put them all into one column;
+ * sharding needs them on dp_shard, where ZeRO 0 is plain data parallelism. torchtitan's
+ * shard groups contain context parallelism. */
 static void set_data_parallel(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
@@ -34,8 +35,10 @@ static void set_data_parallel(row_reader *r)
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
 }
 
-/* Megatron Core's expert_tensor_parallel_size is tp unless given. Recipes of models with experts narrower than the hidden size give 1 (DeepSeek-V3, Qwen3),
- * those of wide experts leave it (Mixtral, Grok-1, Llama 4): assumed of others. What does not divide cannot have been. */
+/* Megatron Core's expert_tensor_parallel_size is tp unless given. Recipes of models with
+ * experts narrower than the hidden size give 1 (DeepSeek-V3, Qwen3), those of wide
+ * experts leave it (Mixtral, Grok-1, Llama 4): assumed of others. What does not divide
+ * cannot have been. */
 static void set_expert_tensor(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -59,7 +62,8 @@ static long zero_in(const char *framework)
     return *at >= '0' && *at <= '3' ? *at - '0' : -1;
 }
 
-/* What a name says beside what its stack does anyway: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; so do replicas alone where sharding is the habit. -1: nothing. */
+/* What a name says beside what its stack does anyway: "PyTorch DDP" shards nothing,
+ * "Megatron-FSDP" parameters; so do replicas alone where sharding is the habit. -1: nothing. */
 static long zero_by_habit_named(const ms_run_cells *c, const ms_stack *stack,
                                 const char *framework)
 {
@@ -104,7 +108,8 @@ static void set_zero(row_reader *r)
     }
 }
 
-/* Korthikanti et al. (arXiv 2205.05198) brought it to Megatron-LM in May 2022; what DeepSpeed, BigScience and EleutherAI made of Megatron is older. */
+/* Korthikanti et al. (arXiv 2205.05198) brought it to Megatron-LM in May 2022; what
+ * DeepSpeed, BigScience and EleutherAI made of Megatron is older. */
 static bool knows_sequence_parallelism(const row_reader *r)
 {
     return !ms_run_is_before(r->cells, 202205) &&
@@ -131,9 +136,11 @@ static void set_tensor(row_reader *r)
 
 /* ---- batch, recomputation, precision ---- */
 
-/* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan, FSDP loops and MaxText do not accumulate gradients unless told to (torchtitan
- * config/job_config.py, global_batch_size -1; MaxText configs/base.yml, gradient_accumulation_steps 1). With one torchtitan had as many micro-batches as stages (pipeline_parallel_microbatches) until
- * pipeline_parallel_microbatch_size, 1, came in 2025. */
+/* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan, FSDP
+ * loops and MaxText do not accumulate gradients unless told to (torchtitan
+ * config/job_config.py, global_batch_size -1; MaxText configs/base.yml,
+ * gradient_accumulation_steps 1). With one torchtitan had as many micro-batches as stages
+ * (pipeline_parallel_microbatches) until pipeline_parallel_microbatch_size, 1, came in 2025. */
 static long default_microbatch(const row_reader *r)
 {
     const ms_plan *plan = &r->run->plan;
@@ -156,8 +163,9 @@ static long whole_batch(const ms_plan *plan, long sequences)
     return least * (times > 1 ? times : 1);
 }
 
-/* Of a row whose rate is measured, which hardly depends on the batch: without a pipeline one micro-batch a rank, with one 4 Mi tokens, as pretraining has them
- * (Llama 2, 3; BLOOM; InternLM), of as many sequences as the ranks can share. */
+/* Of a row whose rate is measured, which hardly depends on the batch: without a pipeline
+ * one micro-batch a rank, with one 4 Mi tokens, as pretraining has them (Llama 2, 3;
+ * BLOOM; InternLM), of as many sequences as the ranks can share. */
 static const char *assume_batch(row_reader *r)
 {
     const double usual_tokens = 4194304.0;
@@ -172,7 +180,8 @@ static const char *assume_batch(row_reader *r)
     return NULL;
 }
 
-/* A batch that the ranks cannot share was hardly what ran: that of a measured rate is rounded by at most a tenth, that of a measured step, which grows with it, by at most 2 %. */
+/* A batch that the ranks cannot share was hardly what ran: that of a measured rate is
+ * rounded by at most a tenth, that of a measured step, which grows with it, by at most 2 %. */
 static void round_batch(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -223,7 +232,8 @@ static void set_recompute(row_reader *r)
         r->run->recompute_open = r->run->stack->recomputes_by_need;
         ms_run_note(&r->notes, "recompute %s", text);
     }
-    /* what fms-fsdp calls selective is a share of whole layers, all by default (fms_fsdp/config/training.py, selective_checkpointing = 1) */
+    /* what fms-fsdp calls selective is a share of whole layers, all by default
+     * (fms_fsdp/config/training.py, selective_checkpointing = 1) */
     if (strcmp(stack, "fms-fsdp") == 0 && plan->recompute == MS_RECOMPUTE_SELECTIVE) {
         plan->recompute = MS_RECOMPUTE_FULL;
         ms_run_note(&r->notes, "recompute of all layers");
@@ -274,7 +284,8 @@ static const char *find_device(row_reader *r)
     return NULL;
 }
 
-/* What the row says of fused attention: 0, 1, -1 nothing. PyTorch has it since 2.0, of March 2023 (torch.nn.functional.scaled_dot_product_attention); Megatron's and other
+/* What the row says of fused attention: 0, 1, -1 nothing. PyTorch has it since 2.0, of
+ * March 2023 (torch.nn.functional.scaled_dot_product_attention); Megatron's and other
  * frameworks' own kernels are their stacks' affair. */
 static int says_fused_attention(const row_reader *r, const char *stack)
 {

@@ -28,13 +28,15 @@ const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
 
 typedef enum ms_model_style {
     MS_STYLE_AS_BASE,
-    MS_STYLE_LLAMA4 /* experts in every second layer; attention in chunks of 8192 in three of four */
+    /* experts in every second layer; attention in chunks of 8192 in three of four */
+    MS_STYLE_LLAMA4
 } ms_model_style;
 
 /* A model by the name that a publication uses. */
 typedef struct ms_known_model {
-    const char *
-        pattern; /* part of the name in lower case without ' ', '-' and '_'; after '^' the begin of a word of it */
+    /* part of the name in lower case without ' ', '-' and '_'; after '^' the begin of
+     * a word of it */
+    const char *pattern;
     const char *base; /* in configs/models/: what the row does not state */
     bool has_shapes;  /* the base has the model's own shapes, not only its kind */
     bool four_hidden; /* the MLP is 4 hidden sizes wide where the row does not state it */
@@ -48,7 +50,8 @@ const ms_known_model *ms_known_kind_find(ms_arena *arena, const char *name, bool
 
 /* In lower case without ' ', '-' and '_'; NULL is "". */
 const char *ms_plain_text(ms_arena *arena, const char *text);
-/* Whether a word of the text begins with the plain name, whatever the text's spaces and hyphens: "Meta", not "same table". */
+/* Whether a word of the text begins with the plain name, whatever the text's spaces and
+ * hyphens: "Meta", not "same table". */
 bool ms_begins_word(ms_arena *arena, const char *text, const char *name);
 
 /* Names in configs/; NULL: unknown. */
@@ -70,8 +73,9 @@ typedef struct ms_run_network {
     const char *name;           /* key of a profile's networks; NULL: not said */
     double bytes_per_s_per_gpu; /* NaN: not said */
 } ms_run_network;
-/* A rate is a GPU's or a node's by the text's own words; without them one above the cluster's own rate of a GPU is a
- * node's. A kind of link alone ("EDR") is that of each NIC that the cluster has. */
+/* A rate is a GPU's or a node's by the text's own words; without them one above the
+ * cluster's own rate of a GPU is a node's. A kind of link alone ("EDR") is that of each
+ * NIC that the cluster has. */
 ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
                                  const ms_cluster *cluster);
 
@@ -100,8 +104,9 @@ typedef struct ms_run_notes {
 void ms_run_note(ms_run_notes *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Schedule and virtual stages of run->plan, whose layout, batch, model and stack are there: as the row names them, else as its stack's runs have them, which is
- * noted. NULL, or why the row cannot be predicted. */
+/* Schedule and virtual stages of run->plan, whose layout, batch, model and stack are
+ * there: as the row names them, else as its stack's runs have them, which is noted. NULL,
+ * or why the row cannot be predicted. */
 const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
                                 ms_published_run *run);
 
@@ -112,8 +117,10 @@ typedef struct ms_run_store ms_run_store;
 ms_run_store *ms_run_store_open(ms_arena *arena);
 /* NULL with a reason when it cannot be loaded. */
 const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name);
-/* The same as a row describes it: its GPUs a node where domains are nodes, its network where `profile` has coefficients for it, and racks of which a job of
- * that many GPUs takes equal shares, the largest divisor of it that fits in the innermost domain: schedulers fill 64 of the 72 GPUs of an NVL72 rack. */
+/* The same as a row describes it: its GPUs a node where domains are nodes, its network
+ * where `profile` has coefficients for it, and racks of which a job of that many GPUs
+ * takes equal shares, the largest divisor of it that fits in the innermost domain:
+ * schedulers fill 64 of the 72 GPUs of an NVL72 rack. */
 const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster *cluster,
                                           const ms_profile *profile,
                                           const ms_run_cells *cells, ms_run_notes *notes);
@@ -122,7 +129,8 @@ const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *
 /* The same with the attention that a row states: unfused, or at least FlashAttention 2. */
 const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stack,
                                        bool flash);
-/* The same with the FP8 recipe that a row states: torchtitan gathers FP8 over tp with one scale a tensor alone, not with one a row
+/* The same with the FP8 recipe that a row states: torchtitan gathers FP8 over tp with one
+ * scale a tensor alone, not with one a row
  * (torchtitan/models/llama3/infra/parallelize.py, enable_float8_tensorwise_tp). */
 const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
                                     const char *precision);
@@ -131,9 +139,11 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
 
 /* A degree of parallelism that a row states; 1 where it states none. */
 long ms_run_degree(long stated);
-/* Fills what the row leaves open about GPUs, degrees and experts with what its stack (NULL: unknown) does by default, and notes it. */
+/* Fills what the row leaves open about GPUs, degrees and experts with what its stack
+ * (NULL: unknown) does by default, and notes it. */
 void ms_run_layout_fill(ms_run_cells *cells, const ms_stack *stack, ms_run_notes *notes);
-/* Where a row states no ep: as many of a stage's ranks as divide the experts. Dispatchers are made for it, and large mixtures fit no other way. */
+/* Where a row states no ep: as many of a stage's ranks as divide the experts. Dispatchers
+ * are made for it, and large mixtures fit no other way. */
 long ms_run_default_ep(const ms_run_cells *cells, long num_experts);
 /* NULL, or what a row lacks that would have to be guessed. */
 const char *ms_run_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells);
@@ -145,8 +155,8 @@ const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells
 /* NULL, or why models of the row's name cannot be predicted, whatever its columns state. */
 const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
                                      const ms_run_cells *cells);
-/* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with a reason when the shapes do not
- * fit together. */
+/* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with
+ * a reason when the shapes do not fit together. */
 const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
                              const char *stack, ms_run_notes *notes, const char **reason);
 

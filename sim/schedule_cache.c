@@ -69,9 +69,11 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return e->schedule;
 }
 
-/* Families whose lists repeat after the warm-up: those of 4p micro-batches (2p: 1F1B) live as those of any more, begin alike and end alike. With groups of p
- * micro-batches the warm-up of at most (v + 1) p forwards ends after two groups. GPipe and looped BFS keep all, and are short; orders
- * that are built for durations repeat as these allow, which is not known before. */
+/* Families whose lists repeat after the warm-up: those of 4p micro-batches (2p: 1F1B)
+ * live as those of any more, begin alike and end alike. With groups of p micro-batches
+ * the warm-up of at most (v + 1) p forwards ends after two groups. GPipe and looped BFS
+ * keep all, and are short; orders that are built for durations repeat as these allow,
+ * which is not known before. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;

@@ -9,7 +9,8 @@ ms_schedule_cache *ms_schedule_cache_open(void);
 void ms_schedule_cache_close(ms_schedule_cache *cache);
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
                                       const ms_schedule_shape *shape);
-/* Live rows of every rank without generating a long schedule: beyond a few groups of micro-batches they do not change. */
+/* Live rows of every rank without generating a long schedule: beyond a few groups of
+ * micro-batches they do not change. */
 const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
                                   const ms_schedule_shape *shape);
 

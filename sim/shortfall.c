@@ -18,7 +18,8 @@ typedef struct attempt {
     ms_shortfall *out;
 } attempt;
 
-/* How many GPUs the states alone fill: every parameter lies on one GPU at least at the peak of a step, with its gradient, master copy and moments. */
+/* How many GPUs the states alone fill: every parameter lies on one GPU at least at the
+ * peak of a step, with its gradient, master copy and moments. */
 static double gpus_of_states(const ms_workload *workload)
 {
     const ms_stack *stack = workload->stack;
@@ -58,7 +59,8 @@ static bool can_reshard(const attempt *a, const ms_plan *plan)
     return plan->size[MS_PP] == 1 || a->workload->stack->can_zero3_with_pp;
 }
 
-/* " --zero 1": beside another layout, with which the default may be another. ZeRO-3 is told with what it keeps gathered where the pipeline is new. */
+/* " --zero 1": beside another layout, with which the default may be another. ZeRO-3 is
+ * told with what it keeps gathered where the pipeline is new. */
 static const char *zero_flags(const attempt *a, const ms_plan *plan)
 {
     bool same = plan->zero < 3 || plan->size[MS_PP] == a->plan->size[MS_PP];
@@ -155,7 +157,8 @@ static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, " --global-batch %ld", plan->global_batch);
 }
 
-/* `factor` times the GPUs, all of them to dp_shard; `before` are the flags of what `plan` already changes, "" when nothing. */
+/* `factor` times the GPUs, all of them to dp_shard; `before` are the flags of what `plan`
+ * already changes, "" when nothing. */
 static bool try_gpus(const attempt *a, ms_plan plan, long factor, const char *before)
 {
     plan.gpus *= factor;
@@ -275,8 +278,8 @@ static void add_habits(const attempt *a, const ms_plan *new)
     add_number(a, "--recompute-layers", old->recompute_layers, new->recompute_layers);
 }
 
-/* Above so many plans that keep least, the fastest of them has to do: all plans are hundreds of times as many, and where hardly any fits no bound
- * saves looking at them. */
+/* Above so many plans that keep least, the fastest of them has to do: all plans are
+ * hundreds of times as many, and where hardly any fits no bound saves looking at them. */
 #define MOST_LEAN_PLANS 50000
 
 static void fix(ms_space *space, ms_choice choice, long value)
@@ -285,7 +288,8 @@ static void fix(ms_space *space, ms_choice choice, long value)
         space->low[choice] = space->high[choice] = value;
 }
 
-/* Only what keeps least in each mesh, within the limits: if none of these fits, hardly any other does. Without ranks to shard over there is no ZeRO-3. */
+/* Only what keeps least in each mesh, within the limits: if none of these fits, hardly
+ * any other does. Without ranks to shard over there is no ZeRO-3. */
 static ms_space lean_space(const ms_space *space, bool shards)
 {
     ms_space lean = *space;

@@ -18,15 +18,19 @@ typedef struct ms_shortfall {
     long configurations;       /* that searches for a change looked at */
 } ms_shortfall;
 
-/* Changes of one choice, in this order: recomputation, zero, resharding, half the micro-batch, tp, pp or cp doubled at the
- * cost of dp_shard, up to 64 times the GPUs; then full recomputation, zero 3 and micro-batch 1 together, also with more GPUs.
- * The first that fits is taken; when none does, the best plan of a search over the same GPUs (of `options`: threads and
- * interruption), or over the fewest that fit of 2, 4 ... 64 times as many: in a large space the best of its plans that keep least. `prediction` is of `plan`, which does not fit. */
+/* Changes of one choice, in this order: recomputation, zero, resharding, half the
+ * micro-batch, tp, pp or cp doubled at the cost of dp_shard, up to 64 times the GPUs;
+ * then full recomputation, zero 3 and micro-batch 1 together, also with more GPUs. The
+ * first that fits is taken; when none does, the best plan of a search over the same GPUs
+ * (of `options`: threads and interruption), or over the fewest that fit of 2, 4 ... 64
+ * times as many: in a large space the best of its plans that keep least. `prediction` is
+ * of `plan`, which does not fit. */
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                           const ms_prediction *prediction,
                           const ms_search_options *options, ms_shortfall *out);
 
-/* The same search for the limits of `space`, over more GPUs; not when no plan divides the model and the batch. `result` is of a search that found nothing. */
+/* The same search for the limits of `space`, over more GPUs; not when no plan divides the
+ * model and the batch. `result` is of a search that found nothing. */
 void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out);

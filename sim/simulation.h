@@ -1,4 +1,5 @@
-/* A plan simulated task by task: the graph of its step, run by an engine, with what every simulated rank did and kept over time. */
+/* A plan simulated task by task: the graph of its step, run by an engine, with what every
+ * simulated rank did and kept over time. */
 #ifndef MS_SIM_SIMULATION_H
 #define MS_SIM_SIMULATION_H
 
@@ -34,13 +35,14 @@ typedef struct ms_simulate_options {
     bool unfolded;   /* every rank by itself */
     bool unshared;   /* event engine without sharing: equals replay on the same graph */
     bool rendezvous; /* sends wait for their receiver; otherwise eager */
-    /* The step after initialisation: weights that ranks hold whole (ZeRO-1, ZeRO-2) need no gather, and the optimizer's moments come with
-     * its first update (docs/formulas.md). Otherwise a step in a row of steps. */
+    /* The step after initialisation: weights that ranks hold whole (ZeRO-1, ZeRO-2) need
+     * no gather, and the optimizer's moments come with its first update
+     * (docs/formulas.md). Otherwise a step in a row of steps. */
     bool first_step;
     int num_slow;
     ms_slow_part slow[MS_MAX_SLOW_PARTS];
-    double
-        jitter_frac; /* standard deviation of the logarithm of each task's duration; 0: none */
+    /* standard deviation of the logarithm of each task's duration; 0: none */
+    double jitter_frac;
     unsigned long seed;
 } ms_simulate_options;
 
@@ -75,7 +77,8 @@ typedef struct ms_simulation {
     int num_actors;
     const ms_actor *actors; /* in the order of the classes of the fold */
     int last_actor;         /* that step_s is counted for */
-    /* As ms_step_time has it: up to the end of the last actor; with post-validation the longest span of any actor, from its first task to its end */
+    /* As ms_step_time has it: up to the end of the last actor; with post-validation the
+     * longest span of any actor, from its first task to its end */
     double step_s;
     double last_end_s;                /* of any actor */
     ms_optimizer_sync optimizer_sync; /* of the workload's stack */
@@ -85,8 +88,9 @@ typedef struct ms_simulation {
     const ms_link_sample *link_samples;
 } ms_simulation;
 
-/* The plan is open (ms_planned_open) and outlives the result, which lives in cx->arena. MS_EINPUT: a slow part that does not exist, a graph that is too
- * large (told with the number of tasks and what would make it smaller). */
+/* The plan is open (ms_planned_open) and outlives the result, which lives in cx->arena.
+ * MS_EINPUT: a slow part that does not exist, a graph that is too large (told with the
+ * number of tasks and what would make it smaller). */
 ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
                       const ms_simulate_options *options, ms_simulation *out);
 

@@ -50,8 +50,8 @@ ms_space ms_space_all(const ms_plan *base, const ms_stack *stack)
     memcpy(space.can_cp, stack->can_cp, sizeof space.can_cp);
     memcpy(space.can_schedule, stack->can_schedule, sizeof space.can_schedule);
     if (!stack->can_zero3_with_pp)
-        space.base.reshard_after_forward =
-            false; /* explore.c offers resharding with pp 1 only */
+        /* explore.c offers resharding with pp 1 only */
+        space.base.reshard_after_forward = false;
     else
         space.base.reshard_after_forward = true;
     return space;
@@ -148,7 +148,8 @@ static char *trim(ms_arena *arena, const char *text, size_t length)
     return ms_arena_strndup(arena, text + skipped, length - skipped);
 }
 
-/* Splits "tp<=8" into name, comparison ('=', '<' or '>') and value; blanks around them do not count. */
+/* Splits "tp<=8" into name, comparison ('=', '<' or '>') and value; blanks around them do
+ * not count. */
 static bool split_limit(ms_arena *arena, const char *text, char **name, char *comparison,
                         const char **value)
 {
@@ -256,8 +257,10 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
     return space->can_cp[method] && ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
 }
 
-bool ms_space_tries_kv_heads(const ms_space *space, const ms_plan *plan,
-                             const ms_model *model)
+/* Plans with more tensor-parallel ranks than key-value heads are tried only where tp is
+ * fixed: few stacks copy heads. */
+static bool tries_kv_heads(const ms_space *space, const ms_plan *plan,
+                           const ms_model *model)
 {
     return space->low[MS_CHOOSE_TP] == space->high[MS_CHOOSE_TP] ||
            !ms_plan_copies_kv_heads(plan, model);
@@ -366,7 +369,7 @@ static void consider(mesh_list *list, const ms_mesh_choice *mesh)
 {
     ms_plan plan = ms_space_plan(list->space, mesh);
     ms_refusal first = MS_LEGAL;
-    if (!ms_space_tries_kv_heads(list->space, &plan, list->model)) {
+    if (!tries_kv_heads(list->space, &plan, list->model)) {
         list->refused[MS_REFUSE_HEADS]++;
         return;
     }
@@ -457,7 +460,8 @@ static bool next_permutation(unsigned char *p, int n)
     return true;
 }
 
-/* What of a span decides costs: its size, how many of it share each domain, and how it lies on a torus. */
+/* What of a span decides costs: its size, how many of it share each domain, and how it
+ * lies on a torus. */
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
     long narrowest[MS_NUM_SPANS];

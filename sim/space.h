@@ -1,11 +1,13 @@
-/* The space that a search covers: which values each choice may take, the meshes, and the orders of axes that differ in cost. */
+/* The space that a search covers: which values each choice may take, the meshes, and the
+ * orders of axes that differ in cost. */
 #ifndef MS_SIM_SPACE_H
 #define MS_SIM_SPACE_H
 
 #include "costmodel/schedule.h"
 #include "sim/links.h"
 
-/* Everything that can be fixed or limited. Words (schedule, recompute, on/off) count by their index. */
+/* Everything that can be fixed or limited. Words (schedule, recompute, on/off) count by
+ * their index. */
 typedef enum ms_choice {
     MS_CHOOSE_PP,
     MS_CHOOSE_DP_REPLICATE,
@@ -25,19 +27,20 @@ typedef enum ms_choice {
     MS_CHOOSE_CP_METHOD,
     MS_NUM_CHOICES
 } ms_choice;
-extern const char
-    *const ms_choice_names[]; /* "pp" "dp_replicate" ... as in plans, NULL-ended */
+/* "pp" "dp_replicate" ... as in plans, NULL-ended */
+extern const char *const ms_choice_names[];
 
 typedef struct ms_space {
-    ms_plan
-        base; /* model, cluster, stack, gpus, sequence, batch, precision; its choices are not used */
+    /* model, cluster, stack, gpus, sequence, batch, precision; its choices are not used */
+    ms_plan base;
     long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive */
     long max_virtual_stages;                        /* per rank; default 8 */
     long max_microbatch;                            /* sequences; default 16 */
     bool fixed_order;                               /* only base.order */
     bool can_cp[MS_NUM_CP_METHODS];                 /* what the stack can run */
     bool can_schedule[MS_NUM_SCHEDULES];
-    /* Tests thin the options: a value stays with probability keep_frac, decided by its name and `seed`. 1: all stay. */
+    /* Tests thin the options: a value stays with probability keep_frac, decided by its
+     * name and `seed`. 1: all stay. */
     double keep_frac;
     unsigned long seed;
 } ms_space;
@@ -45,12 +48,13 @@ typedef struct ms_space {
 /* Everything that `base` and the stack allow. */
 ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
 
-/* Narrows the space by "tp=8", "tp <= 8", "pp>=2", "recompute=full", "sequence_parallel=on", "zero=1"; v, mbs, async, sp and
- * reshard are short names. Words take = only; zero is 0 to 3, sizes are at least 1. MS_EINPUT names what is wrong. */
+/* Narrows the space by "tp=8", "tp <= 8", "pp>=2", "recompute=full",
+ * "sequence_parallel=on", "zero=1"; v, mbs, async, sp and reshard are short names. Words
+ * take = only; zero is 0 to 3, sizes are at least 1. MS_EINPUT names what is wrong. */
 ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
 
-/* Only what both spaces allow; the base, the order and the thinning of `a` stay. `*empty` is a choice of which no value is left, or
- * MS_NUM_CHOICES. */
+/* Only what both spaces allow; the base, the order and the thinning of `a` stay. `*empty`
+ * is a choice of which no value is left, or MS_NUM_CHOICES. */
 ms_space ms_space_both(const ms_space *a, const ms_space *b, ms_choice *empty);
 
 /* "tp=8", "schedule=1f1b": a value as ms_space_limit reads it. */
@@ -58,21 +62,20 @@ char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value);
 
 bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
 
-/* Whether plans with so many cp ranks may use the method; with one rank there is nothing to choose, and only the first counts. */
+/* Whether plans with so many cp ranks may use the method; with one rank there is nothing
+ * to choose, and only the first counts. */
 bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method method);
 
-/* Plans with more tensor-parallel ranks than key-value heads are tried only where tp is fixed: few stacks copy heads. */
-bool ms_space_tries_kv_heads(const ms_space *space, const ms_plan *plan,
-                             const ms_model *model);
-
-/* Combinations that the search tries, each of legal values; what they leave out changes nothing, or is not done by the stack.
- * Interleaving needs a pipeline and 2 chunks per rank or more, other schedules have one; without a pipeline there is 1F1B only. */
+/* Combinations that the search tries, each of legal values; what they leave out changes
+ * nothing, or is not done by the stack. Interleaving needs a pipeline and 2 chunks per
+ * rank or more, other schedules have one; without a pipeline there is 1F1B only. */
 bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
                              ms_schedule_kind kind, long virtual_stages);
 /* Sequence parallelism needs tp, asynchronous TP needs sequence parallelism. */
 bool ms_space_tries_tensor(const ms_space *space, long tp, bool sequence_parallel,
                            bool async_tp);
-/* ZeRO 1 to 3 need ranks to shard over (`shards`); parameters are resharded (zero 3) inside a pipeline only where the stack does it. */
+/* ZeRO 1 to 3 need ranks to shard over (`shards`); parameters are resharded (zero 3)
+ * inside a pipeline only where the stack does it. */
 bool ms_space_tries_sharding(const ms_space *space, const ms_stack *stack, long pp,
                              bool shards, long zero, bool reshard_after_forward);
 
@@ -82,22 +85,27 @@ typedef struct ms_mesh_choice {
     long ep, etp;
 } ms_mesh_choice;
 
-/* All meshes of the space whose axes divide what they must, in a fixed order; the array lives in the arena. Counts refusals by reason. */
+/* All meshes of the space whose axes divide what they must, in a fixed order; the array
+ * lives in the arena. Counts refusals by reason. */
 int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *arena,
                     ms_mesh_choice **meshes, long refused[MS_NUM_REFUSALS]);
 
-/* The plan of a mesh: base with these sizes, in the default order, keys and values gathered over cp. */
+/* The plan of a mesh: base with these sizes, in the default order, keys and values
+ * gathered over cp. */
 ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh);
 
 #define MS_MAX_ORDERS 120
 
-/* Every order of a plan's axes that are larger than 1, in lexical order of the axes: the default one first. */
+/* Every order of a plan's axes that are larger than 1, in lexical order of the axes: the
+ * default one first. */
 typedef struct ms_order_list {
     int num;
     struct {
         unsigned char order[MS_NUM_PLAN_AXES];
         ms_refusal refusal;
-        int alike; /* index of the first legal order in which all groups lie the same: its own when it is new, -1 when refused */
+        /* index of the first legal order in which all groups lie the same: its own when
+         * it is new, -1 when refused */
+        int alike;
     } orders[MS_MAX_ORDERS];
 } ms_order_list;
 void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
@@ -111,9 +119,11 @@ typedef struct ms_orders {
 void ms_space_orders(const ms_space *space, const ms_plan *plan,
                      const ms_cluster *cluster, ms_orders *out);
 
-/* Writes the axes of size 1, which move no rank, in their default places, as ms_space_orders does. */
+/* Writes the axes of size 1, which move no rank, in their default places, as
+ * ms_space_orders does. */
 void ms_space_plain_order(ms_plan *plan);
-/* The order of the space that stands for plan->order: one with the same spans. False: there is none. */
+/* The order of the space that stands for plan->order: one with the same spans. False:
+ * there is none. */
 bool ms_space_order_like(const ms_space *space, const ms_plan *plan,
                          const ms_cluster *cluster, unsigned char like[MS_NUM_PLAN_AXES]);
 

@@ -44,7 +44,8 @@ static double stage_s(const costs *c, long stage, long first, long end)
     return c->prefix_s[end] - c->prefix_s[first] + extra_s(c, stage);
 }
 
-/* The end of the longest stage from `first` within limit_s that leaves a layer for each stage after it; at least one layer. */
+/* The end of the longest stage from `first` within limit_s that leaves a layer for each
+ * stage after it; at least one layer. */
 static long furthest(const costs *c, long stage, long first, double limit_s)
 {
     long most = c->num_layers - (c->num_stages - 1 - stage), end = first + 1;
@@ -53,8 +54,8 @@ static long furthest(const costs *c, long stage, long first, double limit_s)
     return end;
 }
 
-/* Whether every stage can stay within limit_s when each takes as many layers as fit; next_s is the smallest limit for which any
- * stage would take more. */
+/* Whether every stage can stay within limit_s when each takes as many layers as fit;
+ * next_s is the smallest limit for which any stage would take more. */
 static bool feasible(const costs *c, double limit_s, double *next_s)
 {
     long layer = 0;
@@ -84,7 +85,8 @@ static double smallest_limit(const costs *c)
     return limit_s;
 }
 
-/* Earliest ends of stages from which the stages after them still fit: filled from the last stage. */
+/* Earliest ends of stages from which the stages after them still fit: filled from the
+ * last stage. */
 static void earliest_ends(const costs *c, double limit_s, long *earliest)
 {
     long end = c->num_layers;
@@ -168,8 +170,8 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
     return a->uneven_s < b->uneven_s;
 }
 
-/* Pairs from the ends of the model to its middle: all that they have taken comes as near as can be to their share of the whole, with halves as
- * near to each other as that allows. */
+/* Pairs from the ends of the model to its middle: all that they have taken comes as near
+ * as can be to their share of the whole, with halves as near to each other as that allows. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     middle m = {0, c->num_layers, 0.0};
@@ -218,8 +220,8 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     assert(num_stages <= c.num_layers);
     split_singly(&c, scratch, layers);
     if (in_pairs) {
-        const double worth_frac =
-            0.98; /* pairs alike have uneven stages, and these more of a bubble */
+        /* pairs alike have uneven stages, and these more of a bubble */
+        const double worth_frac = 0.98;
         long *paired = MS_NEW_ARRAY(scratch, num_stages, long);
         split_in_pairs(&c, paired);
         if (longest_pair_s(&c, paired) < worth_frac * longest_pair_s(&c, layers))
@@ -228,8 +230,9 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     ms_arena_close(scratch);
 }
 
-/* Equal stages, or such that embedding and head count as a layer each: what Megatron-LM's account-for-embedding-in-pipeline-split and
- * account-for-loss-in-pipeline-split do, and the models of Qi et al. 2023 (arXiv 2401.10241) and Llama 3 405B were cut so. */
+/* Equal stages, or such that embedding and head count as a layer each: what Megatron-LM's
+ * account-for-embedding-in-pipeline-split and account-for-loss-in-pipeline-split do, and
+ * the models of Qi et al. 2023 (arXiv 2401.10241) and Llama 3 405B were cut so. */
 static bool split_evenly(long num_layers, int num_stages, long *layers)
 {
     bool ends_count = num_layers % num_stages != 0;
@@ -243,9 +246,12 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its cost reaches its share of all. Costs are those of
- * forward FLOP of a token, halved, attention to earlier keys included: docs/formulas.md 5.7 says what tells that. What is left when the layers are given out, the
- * head, stays with the last of them, and the stages after it are empty. Here the head lies on the last stage: the empty ones stand before it, which leaves as many hops. */
+/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its
+ * cost reaches its share of all. Costs are those of forward FLOP of a token, halved,
+ * attention to earlier keys included: docs/formulas.md 5.7 says what tells that. What is
+ * left when the layers are given out, the head, stays with the last of them, and the
+ * stages after it are empty. Here the head lies on the last stage: the empty ones stand
+ * before it, which leaves as many hops. */
 static void split_by_flop(const ms_workload *workload, int num_stages, long *layers)
 {
     const ms_model *model = workload->model;

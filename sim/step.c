@@ -82,7 +82,8 @@ double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage, ms_sharding
                            ms_twin_bytes(pipeline, stage, sharding));
 }
 
-/* A later chunk's parameters are gathered after those of the chunks before it; without overlap no chunk begins before all are there. */
+/* A later chunk's parameters are gathered after those of the chunks before it; without
+ * overlap no chunk begins before all are there. */
 static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding,
                                int rank, int chunk)
 {

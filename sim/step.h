@@ -1,5 +1,6 @@
-/* One complete plan evaluated: a lower bound of its step time by closed form, its memory, and its exact time by replay.
- * Everything that plans share (bills, schedules, live vectors) is cached. */
+/* One complete plan evaluated: a lower bound of its step time by closed form, its memory,
+ * and its exact time by replay. Everything that plans share (bills, schedules, live
+ * vectors) is cached. */
 #ifndef MS_SIM_STEP_H
 #define MS_SIM_STEP_H
 
@@ -13,14 +14,14 @@ typedef struct ms_pipeline {
     ms_schedule_shape shape;
     const ms_split *split;
     const ms_stage *stages; /* (split->num_classes) */
-    const ms_rank_load *
-        loads; /* (split->num_runs): of the first rank of each run, which keeps most micro-batches */
+    /* (split->num_runs): of the first rank of each run, which keeps most micro-batches */
+    const ms_rank_load *loads;
     ms_shard_sizes shards;
     double send_s;       /* that a message takes beside what its sender waits for */
     double send_hold_s;  /* that a stage waits after an action: ms_message_hold_s */
     double world_sync_s; /* before the optimizer: ms_step_sync_s */
-    const ms_schedule *
-        lists; /* of the shape, or shorter ones with the same edges, for tighter bounds; NULL: none */
+    /* of the shape, or shorter ones with the same edges, for tighter bounds; NULL: none */
+    const ms_schedule *lists;
     /* for schedules with pairs: */
     const ms_parts *parts;
     ms_recompute recompute;
@@ -33,13 +34,16 @@ void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
 /* The sum of squares of all gradients, in fp32. */
 #define MS_NORM_BYTES 4.0
 
-/* What all ranks wait for between the last backward and the optimizer: the all-reduce of the gradient norm, and with tied embeddings
- * on different ranks the gradient of their matrix, exchanged between the first and the last stage (Megatron-LM, finalize_model_grads.py): both
- * send it at once, priced as one send between neighbouring stages. Where the pipeline ends on the rank on which it begins, the matrix is there once. */
+/* What all ranks wait for between the last backward and the optimizer: the all-reduce of
+ * the gradient norm, and with tied embeddings on different ranks the gradient of their
+ * matrix, exchanged between the first and the last stage (Megatron-LM,
+ * finalize_model_grads.py): both send it at once, priced as one send between neighbouring
+ * stages. Where the pipeline ends on the rank on which it begins, the matrix is there once. */
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_parts *parts, const ms_split *split);
 
-/* Optimizer of the slowest rank (of several the first), with the gradient norm's synchronisation. */
+/* Optimizer of the slowest rank (of several the first), with the gradient norm's
+ * synchronisation. */
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);
 
@@ -49,8 +53,8 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_are
 /* Of one class of stages, as the first chunk of a rank. */
 ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,
                                        int stage_class);
-/* With a stage placed twice (DualPipe), the exchange of its reduced gradients with the other copy: each sends its shard, priced as a send between
- * neighbouring stages. */
+/* With a stage placed twice (DualPipe), the exchange of its reduced gradients with the
+ * other copy: each sends its shard, priced as a send between neighbouring stages. */
 double ms_twin_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
                      ms_sharding sharding);
 double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
@@ -64,8 +68,9 @@ double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
 double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                              ms_arena *scratch);
 
-/* A step by replay of the whole schedule. With a global synchronisation it ends when the slowest rank has stepped after all have been
- * reduced. With post-validation ranks do not wait: in a row of steps each takes the longest span of any rank, from its first action
+/* A step by replay of the whole schedule. With a global synchronisation it ends when the
+ * slowest rank has stepped after all have been reduced. With post-validation ranks do not
+ * wait: in a row of steps each takes the longest span of any rank, from its first action
  * to the end of its own optimizer (Qi et al. 2023, section 5.3). */
 typedef struct ms_step_time {
     double step_s;

@@ -155,7 +155,9 @@ bool ms_step_is_forward(const ms_step_cost *cost)
     return cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
 }
 
-int ms_step_end(const ms_step_builder *s, int step, int actor)
+/* The step's last task on an actor of its pipeline rank. */
+/* The step's last task on an actor of its pipeline rank. */
+static int step_end(const ms_step_builder *s, int step, int actor)
 {
     return s->ends[s->first_end[step] + s->place[actor]];
 }
@@ -200,12 +202,12 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
     int rank = ms_step_rank(s, step);
     int sender = actors->along[(long)actor * actors->num_pipeline_ranks + rank];
     if (s->planned->pipeline.send_hold_s > 0.0)
-        return ms_step_end(s, step, sender); /* sent there: ms_step_add_hold */
+        return step_end(s, step, sender); /* sent there: ms_step_add_hold */
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
     tag.stream = MS_STREAM_SEND;
     int send = ms_step_add_beside(s, tag, send_cost(s, sender, actor, seconds));
-    ms_graph_wait(s->graph, ms_step_end(s, step, sender));
+    ms_graph_wait(s->graph, step_end(s, step, sender));
     if (s->options->rendezvous)
         ms_graph_wait(s->graph, s->ready[actor]);
     return send;

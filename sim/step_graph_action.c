@@ -160,7 +160,8 @@ static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
     }
 }
 
-/* What nothing can hide is shown after the last backward; what the step waits for is as in ms_replay, to the last bit. */
+/* What nothing can hide is shown after the last backward; what the step waits for is as
+ * in ms_replay, to the last bit. */
 static void add_reduction(ms_step_builder *s, const ms_step_cost *cost, int actor,
                           int gate)
 {

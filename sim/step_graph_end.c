@@ -1,4 +1,5 @@
-/* The end of a step: gradients are complete, what all ranks wait for, the update of the parameters. */
+/* The end of a step: gradients are complete, what all ranks wait for, the update of the
+ * parameters. */
 #include "sim/step_graph_priv.h"
 
 static ms_task_tag end_tag(ms_step_builder *s, int actor, const char *label)
@@ -20,7 +21,8 @@ static void complete_actors(ms_step_builder *s)
     }
 }
 
-/* On the ranks that have the matrix; the norm needs it, so that others wait. Returns what they wait for; own[actor] becomes its task. */
+/* On the ranks that have the matrix; the norm needs it, so that others wait. Returns what
+ * they wait for; own[actor] becomes its task. */
 static int add_tied(ms_step_builder *s, int gate, double seconds, int *own)
 {
     const ms_split *split = s->planned->pipeline.split;

@@ -75,7 +75,8 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* ---- collectives ---- */
 
-/* A share of a collective on one of the actors that meet for it, with `load_frac` of its load on links. */
+/* A share of a collective on one of the actors that meet for it, with `load_frac` of its
+ * load on links. */
 static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                      double seconds, int actor, double load_frac)
 {
@@ -95,7 +96,8 @@ static bool runs(const ms_walk *w, const ms_part_op *op)
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
-/* What the first of the kernels waited for that a collective hides beside; if this walk runs none of them, what a kernel now would. */
+/* What the first of the kernels waited for that a collective hides beside; if this walk
+ * runs none of them, what a kernel now would. */
 static ms_kernel_start hiding_place(const ms_node_builder *b, const ms_walk *w,
                                     const ms_part_op *op, int actor)
 {
@@ -184,7 +186,8 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
 
 /* ---- walks ---- */
 
-/* To the next op that this walk runs; false: the walk is at its end. Parts begin and end on the way. */
+/* To the next op that this walk runs; false: the walk is at its end. Parts begin and end
+ * on the way. */
 static bool find_op(ms_node_builder *b, ms_walk *w)
 {
     while (w->part < w->parts->num) {
@@ -291,8 +294,9 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
     ms_state_end_walk(b, w);
 }
 
-/* Exchanges of tokens hide behind the kernels of the other direction; for other collectives both wait, as costmodel/pair.h has it. Of two kernels the one
- * that is ready first goes first. Tells when the forward is done. */
+/* Exchanges of tokens hide behind the kernels of the other direction; for other
+ * collectives both wait, as costmodel/pair.h has it. Of two kernels the one that is ready
+ * first goes first. Tells when the forward is done. */
 static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *backward)
 {
     const ms_actors *actors = b->s.actors;

@@ -1,4 +1,5 @@
-/* Inside the node-level builder: a forward or backward on its way through the parts of a stage, and what moves parameters and gradients beside it. */
+/* Inside the node-level builder: a forward or backward on its way through the parts of a
+ * stage, and what moves parameters and gradients beside it. */
 #ifndef MS_SIM_STEP_GRAPH_NODE_H
 #define MS_SIM_STEP_GRAPH_NODE_H
 
@@ -15,8 +16,9 @@ typedef struct ms_node_builder {
     bool shares;           /* the engine shares links and SMs */
     bool overlaps;         /* the stack moves parameters and gradients beside compute */
     ms_stage_parts *parts; /* by stage of the model */
-    int **
-        gathered; /* by placed stage: (parts, actors of its rank), of parameters that are gathered once; NULL: they are not */
+    /* by placed stage: (parts, actors of its rank), of parameters that are gathered once;
+     * NULL: they are not */
+    int **gathered;
     int *part_start; /* (actors): after it the part at work began */
     int *begun;      /* (actors): first kernel of the action at work; 0: none yet */
     int most_ops;
@@ -52,7 +54,8 @@ void ms_state_begin_part(ms_node_builder *b, ms_walk *w);
 void ms_state_end_part(ms_node_builder *b, ms_walk *w);
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w);
 
-/* A task on the compute stream that stands for what others cost the kernels beside them. Only without sharing. */
+/* A task on the compute stream that stands for what others cost the kernels beside them.
+ * Only without sharing. */
 void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds);
 
 #endif

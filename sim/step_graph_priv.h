@@ -51,8 +51,6 @@ int ms_step_rank(const ms_step_builder *s, int step);
 /* The stage whose gradients a step makes, of a pair's second half the backward's. */
 int ms_step_stage(const ms_step_cost *cost);
 bool ms_step_is_forward(const ms_step_cost *cost);
-/* The step's last task on an actor of its pipeline rank. */
-int ms_step_end(const ms_step_builder *s, int step, int actor);
 void ms_step_set_end(ms_step_builder *s, int step, int actor, int task);
 /* The first and the last task of the actor's next action. */
 void ms_step_begin_span(ms_step_builder *s, int actor, int task);
@@ -63,8 +61,9 @@ typedef struct ms_arrivals {
 } ms_arrivals;
 ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor);
 
-/* The message of a step whose stage waits until it is sent, on the stream of compute: ms_message_hold_s. The task that the actor goes on after; `after` itself where
- * messages travel beside compute, or there is none. */
+/* The message of a step whose stage waits until it is sent, on the stream of compute:
+ * ms_message_hold_s. The task that the actor goes on after; `after` itself where messages
+ * travel beside compute, or there is none. */
 double ms_step_hold_s(const ms_step_builder *s, const ms_step_cost *cost);
 int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after);
 
@@ -75,8 +74,8 @@ int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_cost_of(ms_step_builder *s, double duration_s);
 
-/* A collective, or a part of one: `share` of its seconds. Actors that meet for it share the use of links and
- * their memory; all are done when all are. */
+/* A collective, or a part of one: `share` of its seconds. Actors that meet for it share
+ * the use of links and their memory; all are done when all are. */
 typedef struct ms_moved {
     ms_traffic_group group;
     ms_collective collective;
@@ -88,7 +87,8 @@ typedef struct ms_moved {
 } ms_moved;
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
                        int actor, double load_frac);
-/* The part of a collective's load on links that a member of a meeting of actors stands for: as many of all as the ranks that it stands for. */
+/* The part of a collective's load on links that a member of a meeting of actors stands
+ * for: as many of all as the ranks that it stands for. */
 double ms_step_load_frac(const ms_step_builder *s, const int *members, int num,
                          int actor);
 /* A kernel of a node, on an actor; `hbm_bytes` and `tiles` are of the node. */
@@ -98,23 +98,28 @@ int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
 void ms_step_share(ms_step_builder *s, ms_link_uses *uses);
 int ms_step_add_gathering(ms_step_builder *s, const char *label);
 
-/* Actors of the pipeline rank that meet in a group wait for each other: gates[actor] becomes a task after the gates of all. */
+/* Actors of the pipeline rank that meet in a group wait for each other: gates[actor]
+ * becomes a task after the gates of all. */
 void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
                   int *gates);
-/* Of a stage of the model, the exchange of its gradients with the copy on another rank; 0: there is no copy. */
+/* Of a stage of the model, the exchange of its gradients with the copy on another rank;
+ * 0: there is no copy. */
 double ms_step_twin_s(const ms_step_builder *s, int model_stage);
 /* A task after what ready[] has for all members becomes what each of them has. */
 void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready);
-/* The same over the groups that parameters are sharded over, and over those in which gradients are reduced. */
+/* The same over the groups that parameters are sharded over, and over those in which
+ * gradients are reduced. */
 void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);
 
-/* Whether parameters are gathered once, from the start of the step. In the first step weights that ranks hold whole are there from the
- * initialisation (Megatron-LM, training/training.py: the hook that waits for gathers is enabled after the first iteration). */
+/* Whether parameters are gathered once, from the start of the step. In the first step
+ * weights that ranks hold whole are there from the initialisation (Megatron-LM,
+ * training/training.py: the hook that waits for gathers is enabled after the first iteration). */
 bool ms_step_gathers_once(const ms_step_builder *s);
 
-/* When all actions are there: each actor's reductions, what the stack's optimizer_sync makes all wait for (the exchange of a tied matrix, the gradient
- * norm), and each actor's update. */
+/* When all actions are there: each actor's reductions, what the stack's optimizer_sync
+ * makes all wait for (the exchange of a tied matrix, the gradient norm), and each
+ * actor's update. */
 void ms_step_add_optimizer(ms_step_builder *s);
 
 #endif

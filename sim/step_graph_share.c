@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* What several collectives reach together on a link: above the scale-up network the profile's share of the list rate, as one alone. */
+/* What several collectives reach together on a link: above the scale-up network the
+ * profile's share of the list rate, as one alone. */
 static double reached_bytes_per_s(const ms_workload *workload, const ms_link *link)
 {
     const ms_network_profile *network =
@@ -57,7 +58,8 @@ static double latency_s(const ms_collective_law *law, double size_bytes)
     return 0.0;
 }
 
-/* Links of a meeting; on a machine where nothing is slow no collective asks for more than there is. */
+/* Links of a meeting; on a machine where nothing is slow no collective asks for more than
+ * there is. */
 static int add_link_uses(const ms_step_builder *s, const ms_moved *moved, int actor,
                          double bytes_per_s, ms_link_use *out)
 {

@@ -7,7 +7,8 @@
 
 /* ---- moves ---- */
 
-/* Gathers and reductions take turns: NCCL runs the collectives of one communicator in the order in which they are given, whatever their streams. */
+/* Gathers and reductions take turns: NCCL runs the collectives of one communicator in the
+ * order in which they are given, whatever their streams. */
 static int stream_id(int actor, int stream)
 {
     bool turns = stream == MS_STREAM_REDUCE;
@@ -25,8 +26,8 @@ static int add_meeting(ms_step_builder *s, const int *members, int num, const in
     return gate;
 }
 
-/* One collective on all actors of the rank. Members of a group start together, after before[0][actor] and before[1][actor] (NULL: none); done[actor]
- * becomes its task. */
+/* One collective on all actors of the rank. Members of a group start together, after
+ * before[0][actor] and before[1][actor] (NULL: none); done[actor] becomes its task. */
 static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
                      ms_task_tag tag, const int *const before[2], int *done)
 {
@@ -185,7 +186,8 @@ static void wait_for_part(ms_node_builder *b, ms_walk *w, int stage, int part)
     ms_walk_wait(b, w, w->params);
 }
 
-/* A stage's first forward takes parameters as they come; without overlap it waits for all of its rank. */
+/* A stage's first forward takes parameters as they come; without overlap it waits for all
+ * of its rank. */
 static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
 {
     const ms_schedule *schedule = b->s.schedule;
@@ -197,8 +199,9 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* ZeRO-3: the gather of the part at work was started with the part before it. The first of a forward has nothing to hide behind; that of a backward
- * starts with the last part of the action before. */
+/* ZeRO-3: the gather of the part at work was started with the part before it. The first
+ * of a forward has nothing to hide behind; that of a backward starts with the last part
+ * of the action before. */
 static void gather_for_part(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
@@ -326,8 +329,9 @@ static void for_all_stages(ms_node_builder *b, const ms_walk *w,
     }
 }
 
-/* With ZeRO-2 a backward that reduces gradients ends with the reductions (PyTorch FSDP2, finalize_backward); the last without a pipeline lets them go on, as
- * with ZeRO-3. Sums over tp come at the end (Megatron-LM, finalize_model_grads.py). */
+/* With ZeRO-2 a backward that reduces gradients ends with the reductions (PyTorch FSDP2,
+ * finalize_backward); the last without a pipeline lets them go on, as with ZeRO-3. Sums
+ * over tp come at the end (Megatron-LM, finalize_model_grads.py). */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;

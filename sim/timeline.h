@@ -4,7 +4,8 @@
 
 #include "sim/simulation.h"
 
-/* What a task is called: "forward 3" for actions, names of nodes inside them. Lives in the arena. */
+/* What a task is called: "forward 3" for actions, names of nodes inside them. Lives in
+ * the arena. */
 char *ms_task_name(ms_arena *arena, const ms_simulation *simulation, int task);
 
 /* The same for text: with nodes, the action as well, "backward 3: mlp.down". Lives in the arena. */
@@ -19,11 +20,12 @@ typedef struct ms_link_busy {
     double most_frac; /* at one time */
 } ms_link_busy;
 
-/* Every link of the graph, the one with the most use first; returns how many are used at all. Lives in the arena. */
+/* Every link of the graph, the one with the most use first; returns how many are used at
+ * all. Lives in the arena. */
 int ms_links_busy(ms_arena *arena, const ms_simulation *simulation, ms_link_busy **out);
 
-/* The actor that shows what happens on each pipeline rank: of those, the one that ends last. Fills `actors` (pipeline ranks, in their order) and
- * returns how many. */
+/* The actor that shows what happens on each pipeline rank: of those, the one that ends
+ * last. Fills `actors` (pipeline ranks, in their order) and returns how many. */
 int ms_stage_actors(const ms_simulation *simulation, int num_stages, int *actors);
 
 /* The actor with the largest peak; of several the first. */

@@ -1,4 +1,5 @@
-/* Events are written as they are found, a line each. Metadata comes first, so that viewers know a track before its first event. */
+/* Events are written as they are found, a line each. Metadata comes first, so that
+ * viewers know a track before its first event. */
 #include "sim/trace.h"
 
 #include "sim/node_kinds.h"
@@ -137,10 +138,10 @@ static const int *waits_of(const ms_graph *graph, int task, int *num)
 /* What flows have to know of the tasks before. */
 typedef struct follower {
     int *source; /* (1 + tasks): the send that a task hands on; 0: none */
-    int *
-        met; /* (1 + tasks): the send or receive that waits at a gathering task, a rendezvous; 0: none */
-    int *
-        taken_by; /* (1 + tasks): of a send, 1 + the actor whose first task that waits for it has the arrow */
+    /* (1 + tasks): the send or receive that waits at a gathering task, a rendezvous; 0: none */
+    int *met;
+    /* (1 + tasks): of a send, 1 + the actor whose first task that waits for it has the arrow */
+    int *taken_by;
 } follower;
 
 static void follow(writer *w, const follower *f, int task, int other)

@@ -1,6 +1,8 @@
-/* A simulation as a trace that chrome://tracing and Perfetto open: a process per rank, a thread per stream, slices that never overlap on a
- * thread, counters of memory and of the use of links, and arrows from sends to what they let begin. Format: "Trace Event Format" (Google,
- * 2016), as far as Perfetto reads it (perfetto.dev/docs/getting-started/other-formats). */
+/* A simulation as a trace that chrome://tracing and Perfetto open: a process per rank, a
+ * thread per stream, slices that never overlap on a thread, counters of memory and of the
+ * use of links, and arrows from sends to what they let begin. Format: "Trace Event
+ * Format" (Google, 2016), as far as Perfetto reads it
+ * (perfetto.dev/docs/getting-started/other-formats). */
 #ifndef MS_SIM_TRACE_H
 #define MS_SIM_TRACE_H
 

@@ -1,5 +1,6 @@
-/* Events of a trace as viewers read them: what traces of simulations and of real runs share. Format: "Trace Event Format" (Google, 2016), as far
- * as Perfetto reads it (perfetto.dev/docs/getting-started/other-formats). */
+/* Events of a trace as viewers read them: what traces of simulations and of real runs
+ * share. Format: "Trace Event Format" (Google, 2016), as far as Perfetto reads it
+ * (perfetto.dev/docs/getting-started/other-formats). */
 #ifndef MS_SIM_TRACE_EVENTS_H
 #define MS_SIM_TRACE_EVENTS_H
 
@@ -11,7 +12,8 @@ typedef struct ms_trace_place {
     int pid, tid; /* 0: not shown */
 } ms_trace_place;
 
-/* An event is an object that stays open until its args are ended, or ms_jout_end_object. `phase`: "X" slice, "C" counter, "M" name, ... */
+/* An event is an object that stays open until its args are ended, or ms_jout_end_object.
+ * `phase`: "X" slice, "C" counter, "M" name, ... */
 void ms_trace_begin_event(ms_jout *json, const char *phase, const char *name,
                           ms_trace_place at);
 void ms_trace_time_field(ms_jout *json, const char *key,

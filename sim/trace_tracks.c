@@ -1,5 +1,6 @@
-/* A stream runs one task at a time, so one lane is the rule; a greedy partition of intervals in the order of their start needs no more
- * lanes than tasks that run at once (Kleinberg and Tardos, Algorithm Design, section 4.1). */
+/* A stream runs one task at a time, so one lane is the rule; a greedy partition of
+ * intervals in the order of their start needs no more lanes than tasks that run at once
+ * (Kleinberg and Tardos, Algorithm Design, section 4.1). */
 #include "sim/trace_tracks.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* A rank's collectives in the order of a step: those of the parts' programs, sends between stages, parameters, gradients, and what
- * everyone waits for before the optimizer. */
+/* A rank's collectives in the order of a step: those of the parts' programs, sends
+ * between stages, parameters, gradients, and what everyone waits for before the optimizer. */
 #include "sim/traffic.h"
 
 #include "base/number.h"
@@ -97,7 +97,8 @@ typedef struct list {
     double num_microbatches;
 } list;
 
-/* Appends an entry whose phase, group, collective, cause, part, size and count are set; nothing when nobody communicates. */
+/* Appends an entry whose phase, group, collective, cause, part, size and count are set;
+ * nothing when nobody communicates. */
 static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
 {
     const ms_planned *p = l->planned;
@@ -167,7 +168,8 @@ static void add_sync(list *l, const ms_held_part *part, ms_traffic_entry entry,
     append(l, entry);
 }
 
-/* Of one part, dense or expert: what its sharding gathers and reduces in a step (docs/formulas.md, 5.2). */
+/* Of one part, dense or expert: what its sharding gathers and reduces in a step
+ * (docs/formulas.md, 5.2). */
 static void add_states(list *l, const ms_held_part *part, bool expert)
 {
     const ms_planned *p = l->planned;
@@ -200,7 +202,8 @@ static void add_states(list *l, const ms_held_part *part, bool expert)
     add_sync(l, part, reduce, ms_shards_grads(p->sharding) ? l->num_microbatches : 1.0);
 }
 
-/* Once a step: reduced shards over the replicas, dense and expert ones together, and what is partial over tp. */
+/* Once a step: reduced shards over the replicas, dense and expert ones together, and what
+ * is partial over tp. */
 static void add_rest(list *l, const ms_held_part *part)
 {
     const ms_planned *p = l->planned;

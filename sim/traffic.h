@@ -1,5 +1,5 @@
-/* Everything that one rank of a pipeline sends in a step, as a list: one entry for collectives that are alike. Predictions sum it by
- * axis, explanations print it. */
+/* Everything that one rank of a pipeline sends in a step, as a list: one entry for
+ * collectives that are alike. Predictions sum it by axis, explanations print it. */
 #ifndef MS_SIM_TRAFFIC_H
 #define MS_SIM_TRAFFIC_H
 
@@ -23,12 +23,13 @@ _Static_assert(MS_NUM_TRAFFIC_GROUPS == MS_NUM_SPANS, "groups are the spans of a
 
 /* When in a step, and so where its time counts. */
 typedef enum ms_traffic_phase {
-    MS_TRAFFIC_FORWARD,   /* of a part's program */
-    MS_TRAFFIC_BACKWARD,  /* of a part's program, recomputation included */
-    MS_TRAFFIC_STAGE,     /* from stage to stage; waiting for it is the bubble */
-    MS_TRAFFIC_PARAMS,    /* parameters on their way to where they are used */
-    MS_TRAFFIC_GRADS,     /* gradients on their way to where they are kept */
-    MS_TRAFFIC_OPTIMIZER, /* between the last backward and the update: in optimizer_s, and in no axis of a prediction */
+    MS_TRAFFIC_FORWARD,  /* of a part's program */
+    MS_TRAFFIC_BACKWARD, /* of a part's program, recomputation included */
+    MS_TRAFFIC_STAGE,    /* from stage to stage; waiting for it is the bubble */
+    MS_TRAFFIC_PARAMS,   /* parameters on their way to where they are used */
+    MS_TRAFFIC_GRADS,    /* gradients on their way to where they are kept */
+    /* between the last backward and the update: in optimizer_s, and in no axis of a prediction */
+    MS_TRAFFIC_OPTIMIZER,
     MS_NUM_TRAFFIC_PHASES
 } ms_traffic_phase;
 extern const char *const ms_traffic_phase_names[]; /* "forward" ... */
@@ -65,8 +66,8 @@ typedef struct ms_traffic_entry {
     int num_chunks; /* above 1: works on what has come while the rest comes (asynchronous TP) */
     double per_part; /* collectives of one part and micro-batch */
     double count;    /* in a step */
-    double
-        exposed_s; /* of all in a step; of parameters and gradients: ms_traffic_share_exposure */
+    /* of all in a step; of parameters and gradients: ms_traffic_share_exposure */
+    double exposed_s;
 } ms_traffic_entry;
 
 typedef struct ms_traffic {
@@ -78,10 +79,12 @@ typedef struct ms_traffic {
 /* The step of one pipeline rank. Lives in cx->arena. */
 ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank);
 
-/* Takes what pairs of a forward and a backward hide in a step off the exposure of the exchanges of experts. */
+/* Takes what pairs of a forward and a backward hide in a step off the exposure of the
+ * exchanges of experts. */
 void ms_traffic_hide_pairs(ms_traffic *traffic, double hidden_s);
 
-/* What of the exposed communication of a step (ms_prediction) is not of the programs is of parameters and gradients, shared by their seconds. */
+/* What of the exposed communication of a step (ms_prediction) is not of the programs is
+ * of parameters and gradients, shared by their seconds. */
 void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s);
 
 /* For a rank whose exposed parameters and gradients are not known: NaN. */
@@ -91,19 +94,23 @@ void ms_traffic_hide_exposure(ms_traffic *traffic);
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
                                         ms_collective collective);
 
-/* Where parameters and gradients travel, dense or of experts. Experts that lie as everything else does have the same group. */
+/* Where parameters and gradients travel, dense or of experts. Experts that lie as
+ * everything else does have the same group. */
 ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded);
 
 /* The span of a group. */
 const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group);
 
-/* "tp", "cp", "ep"; "dp_shard" ("fsdp" when cp joins it) and "efsdp" for the shards of dense and expert parameters; "dp_replicate"; without
- * shards "dp" ("dp_cp" when cp joins it) for both data-parallel axes flattened, "edp" for those of experts; "pp"; "world". */
+/* "tp", "cp", "ep"; "dp_shard" ("fsdp" when cp joins it) and "efsdp" for the shards of
+ * dense and expert parameters; "dp_replicate"; without shards "dp" ("dp_cp" when cp joins
+ * it) for both data-parallel axes flattened, "edp" for those of experts; "pp"; "world". */
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group);
 
-/* The share of the bytes on the wire that leave their domain of the innermost level, mean over the ranks of a group of n with p ranks in each of N
- * domains. A ring of n links crosses with N of them; a tree has N - 1 of its n - 1 edges between domains; of an all-to-all n - p of n - 1
- * peers are outside; a chain of stages crosses with N - 1 of n - 1 hops, a closed one (`ring`) with N of n. Inside one domain: 0. */
+/* The share of the bytes on the wire that leave their domain of the innermost level, mean
+ * over the ranks of a group of n with p ranks in each of N domains. A ring of n links
+ * crosses with N of them; a tree has N - 1 of its n - 1 edges between domains; of an
+ * all-to-all n - p of n - 1 peers are outside; a chain of stages crosses with N - 1 of n
+ * - 1 hops, a closed one (`ring`) with N of n. Inside one domain: 0. */
 double ms_wire_nic_frac(ms_collective collective, const char *algorithm,
                         const ms_span *span, bool ring);
 

@@ -1,5 +1,6 @@
-/* Parameters and gradients that move part by part beside the work of a stage (ZeRO 2, ZeRO 3): gathers one part ahead of it, reductions behind it, both in turn on one
- * stream (docs/formulas.md 5.5). Exact for the parts in their order, whatever their kinds. */
+/* Parameters and gradients that move part by part beside the work of a stage (ZeRO 2,
+ * ZeRO 3): gathers one part ahead of it, reductions behind it, both in turn on one stream
+ * (docs/formulas.md 5.5). Exact for the parts in their order, whatever their kinds. */
 #ifndef MS_SIM_UNIT_WALK_H
 #define MS_SIM_UNIT_WALK_H
 
@@ -20,10 +21,12 @@ typedef struct ms_unit_times {
     double tail_s; /* of what the last backward reduces, after it */
     /* ZeRO 2: until its gradients are reduced */
     double reduced_backward_s, reduced_weight_s;
-    /* Reductions of a step beside the last backward, by what the sharding has them be (ms_step_reduction): what is left of them when it ends, and what its last part
+    /* Reductions of a step beside the last backward, by what the sharding has them be
+     * (ms_step_reduction): what is left of them when it ends, and what its last part
      * needs. Nothing slows anything here. */
     double late_s[MS_NUM_STEP_REDUCTIONS], last_unit_s[MS_NUM_STEP_REDUCTIONS];
-    /* Gathers of a step that begin with it: how much longer than a forward alone it takes beside them, and the gather of its first part. */
+    /* Gathers of a step that begin with it: how much longer than a forward alone it takes
+     * beside them, and the gather of its first part. */
     double gathering_s, first_gather_s;
 } ms_unit_times;
 
@@ -48,7 +51,8 @@ typedef struct ms_unit_walk {
     ms_lane gathers; /* from the end of the forward back */
 } ms_unit_walk;
 
-/* The next parts on the way from the last one to the first; `moved` tells what is gathered and reduced for them. */
+/* The next parts on the way from the last one to the first; `moved` tells what is
+ * gathered and reduced for them. */
 void ms_unit_walk_pass(ms_unit_walk *walk, const ms_part *part, const ms_part *moved,
                        double count);
 void ms_unit_walk_end(ms_unit_walk *walk);

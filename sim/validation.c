@@ -1,4 +1,5 @@
-/* Predicts published runs and summarises the errors. Medians, not means: published tables hold outliers. */
+/* Predicts published runs and summarises the errors. Medians, not means: published tables
+ * hold outliers. */
 #include "sim/validation.h"
 
 #include "costmodel/statistics.h"

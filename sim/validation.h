@@ -1,4 +1,5 @@
-/* Predictions beside published measurements: errors by source, and whether layouts are ordered as they were measured. */
+/* Predictions beside published measurements: errors by source, and whether layouts are
+ * ordered as they were measured. */
 #ifndef MS_SIM_VALIDATION_H
 #define MS_SIM_VALIDATION_H
 
@@ -8,14 +9,16 @@
 /* Prediction of one run; NaN where it was not predicted or not measured. */
 typedef struct ms_run_score {
     double step_s;
-    double step_low_s,
-        step_high_s; /* the interval that is to hold the measurement (sim/runs_spread.h); NaN: none */
+    /* the interval that is to hold the measurement (sim/runs_spread.h); NaN: none */
+    double step_low_s, step_high_s;
     double peak_bytes; /* of the rank whose memory was measured */
-    /* where the stack holds gathered inputs or not, one cannot say which (ms_stack's holds_gathers_alone): without them, and with them and one micro-batch more; otherwise both peak_bytes */
+    /* where the stack holds gathered inputs or not, one cannot say which (ms_stack's
+     * holds_gathers_alone): without them, and with them and one micro-batch more;
+     * otherwise both peak_bytes */
     double peak_low_bytes, peak_high_bytes;
-    double peak_interval_low_bytes,
-        peak_interval_high_bytes; /* the interval of the peak, as of the step; NaN: none */
-    double step_error_frac;       /* (predicted - measured) / measured */
+    /* the interval of the peak, as of the step; NaN: none */
+    double peak_interval_low_bytes, peak_interval_high_bytes;
+    double step_error_frac; /* (predicted - measured) / measured */
     double peak_error_frac;
     /* what the predicted step is made of, as in ms_prediction; they sum to step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
@@ -24,7 +27,8 @@ typedef struct ms_run_score {
     bool over_memory; /* predicted not to fit the GPU that it ran on */
 } ms_run_score;
 
-/* Errors of one source, or of all sources with fewer than 8 priced rows together ("pooled"); or of the runs that share something else. */
+/* Errors of one source, or of all sources with fewer than 8 priced rows together
+ * ("pooled"); or of the runs that share something else. */
 typedef struct ms_source_score {
     const char *source; /* or what they share */
     int num_runs;
@@ -37,21 +41,23 @@ typedef struct ms_error_summary {
     int num_runs;
     double macro_median_ape_frac; /* mean over sources of their medians */
     double macro_p90_ape_frac;
-    double macro_coverage_frac,
-        run_coverage_frac; /* mean over sources, share of all runs; NaN: no intervals */
-    ms_mean_interval
-        macro_coverage; /* of the mean, had there been other sources like these */
-    double
-        under_frac; /* rows predicted more than 2 % below the measurement; of peaks that are a range the upper end counts */
+    /* mean over sources, share of all runs; NaN: no intervals */
+    double macro_coverage_frac, run_coverage_frac;
+    /* of the mean, had there been other sources like these */
+    ms_mean_interval macro_coverage;
+    /* rows predicted more than 2 % below the measurement; of peaks that are a range the
+     * upper end counts */
+    double under_frac;
     double under_3_frac; /* the same with 3 % */
     int num_ranges;      /* of peaks */
-    double
-        range_cover_frac; /* of them that hold the measurement, 2 % beyond either end included; NaN: none */
+    /* of them that hold the measurement, 2 % beyond either end included; NaN: none */
+    double range_cover_frac;
     int num_sources;
     const ms_source_score *sources; /* by name, "pooled" last */
 } ms_error_summary;
 
-/* Layouts of one workload: source, model, GPU type and count, precision, sequence and global batch are shared. */
+/* Layouts of one workload: source, model, GPU type and count, precision, sequence and
+ * global batch are shared. */
 typedef struct ms_ranking_group {
     const char *group;
     const char *source;
@@ -90,7 +96,9 @@ typedef struct ms_validation {
 #define MS_RANKING_TIE_FRAC 0.05
 #define MS_RANKING_LAYOUTS  8 /* groups with fewer say little each, and are many */
 
-/* Predicts every run without a reason, with the intervals that configs/spreads/step-time.json and memory.json give, left out the sources of its own runs. A run that cannot be predicted gets a reason in `runs`. Lives in cx->arena. */
+/* Predicts every run without a reason, with the intervals that
+ * configs/spreads/step-time.json and memory.json give, left out the sources of its own
+ * runs. A run that cannot be predicted gets a reason in `runs`. Lives in cx->arena. */
 ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out);
 /* The scores from errors that are known already; `scores` has one entry per run. */
 void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,

@@ -13,7 +13,8 @@ typedef struct ms_run_keys {
     int keys[MS_MAX_JOINED_KEYS];
 } ms_run_keys;
 
-/* "gpus,pp+tp": a list of keys, of which + makes one; what is named twice counts once. MS_EINPUT: an unknown one, by the name of `option`. */
+/* "gpus,pp+tp": a list of keys, of which + makes one; what is named twice counts once.
+ * MS_EINPUT: an unknown one, by the name of `option`. */
 ms_status ms_run_keys_parse(ms_ctx *cx, const char *option, const char *text,
                             ms_run_keys **out, int *num);
 /* "H100, bf16" of a run that is predicted. */

@@ -7,7 +7,8 @@
 
 /* Fills groups and summaries from runs and scores. */
 void ms_validation_rank(ms_arena *arena, ms_validation *out);
-/* "source: model, 64 x H100, bf16, seq 4096, batch 256": what the layouts of a ranking group share. */
+/* "source: model, 64 x H100, bf16, seq 4096, batch 256": what the layouts of a ranking
+ * group share. */
 const char *ms_run_workload_text(ms_arena *arena, const ms_published_run *run);
 /* "-" for NULL. */
 const char *ms_or_unstated(const char *text);

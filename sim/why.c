@@ -1,5 +1,6 @@
-/* The completions are a narrower space, so the same search finds the best of them; then that plan is followed through the exploration
- * of its mesh, once alone and once among the others. */
+/* The completions are a narrower space, so the same search finds the best of them; then
+ * that plan is followed through the exploration of its mesh, once alone and once among
+ * the others. */
 #include "sim/why.h"
 
 #include <limits.h>
@@ -148,7 +149,8 @@ static void fix(ms_space *space, ms_choice choice, long value)
     space->low[choice] = space->high[choice] = value;
 }
 
-/* The space of this plan alone, and with recomputation of full layers of those that do with less of it. */
+/* The space of this plan alone, and with recomputation of full layers of those that do
+ * with less of it. */
 static ms_space space_of(const ms_space *space, const ms_plan *plan)
 {
     ms_space one = *space;

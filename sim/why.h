@@ -1,5 +1,6 @@
-/* What became of one candidate in a search: which rule, limit, bound, shortage or faster plan stood against it, stage by stage. The answers come
- * from the functions that the search runs; bounds are held against the finished list. */
+/* What became of one candidate in a search: which rule, limit, bound, shortage or faster
+ * plan stood against it, stage by stage. The answers come from the functions that the
+ * search runs; bounds are held against the finished list. */
 #ifndef MS_SIM_WHY_H
 #define MS_SIM_WHY_H
 
@@ -9,12 +10,13 @@
 /* Choices of a plan; those left open are the search's. */
 typedef struct ms_why_question {
     const char *text; /* as given */
-    ms_space
-        asked; /* everything that the model and stack allow, with these choices fixed */
+    /* everything that the model and stack allow, with these choices fixed */
+    ms_space asked;
 } ms_why_question;
 
-/* Reads "tp=8,pp=4,recompute=none,order=pp,dp,tp": values as ms_space_limit takes them. `*order` is the text of the order of axes, whose
- * names may be separated by commas, as nothing else is without "="; NULL: not given. It is the caller's to read. Errors: MS_EINPUT. */
+/* Reads "tp=8,pp=4,recompute=none,order=pp,dp,tp": values as ms_space_limit takes them.
+ * `*order` is the text of the order of axes, whose names may be separated by commas, as
+ * nothing else is without "="; NULL: not given. It is the caller's to read. Errors: MS_EINPUT. */
 ms_status ms_why_question_read(ms_ctx *cx, const char *text, const ms_plan *base,
                                const ms_stack *stack, const char **order,
                                ms_why_question *out);
@@ -52,10 +54,10 @@ typedef struct ms_why {
     const char *refused;  /* with numbers, and the nearest values that would do; NULL */
     const char *excluded; /* what keeps it out of the space; NULL: it is inside */
     long num_plans;       /* completions in the space; when outside, without its limits */
-    bool
-        has_plan; /* `plan` is the fastest completion that fits, or the one that needs least memory */
-    bool
-        is_another; /* such combinations are never tried: `plan` is what is tried instead */
+    /* `plan` is the fastest completion that fits, or the one that needs least memory */
+    bool has_plan;
+    /* such combinations are never tried: `plan` is what is tried instead */
+    bool is_another;
     ms_space home;   /* the space that `plan` is in */
     bool is_partial; /* interrupted before all completions were covered */
     ms_plan plan;
@@ -73,8 +75,9 @@ typedef struct ms_why {
     ms_why_stage stages[MS_MAX_WHY_STAGES];
 } ms_why;
 
-/* Before the search: is it legal, is it in the space, and which completion is the best? Searches the completions with the options' threads
- * and interruption. The question is kept by reference; what is made lives in cx->arena. */
+/* Before the search: is it legal, is it in the space, and which completion is the best?
+ * Searches the completions with the options' threads and interruption. The question is
+ * kept by reference; what is made lives in cx->arena. */
 ms_status ms_why_ask(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                      const ms_search_options *options, const ms_why_question *question,
                      ms_why *out);
@@ -94,7 +97,8 @@ ms_status ms_why_answer(const ms_why_context *known, ms_why *why);
 
 /* The question, the plan and one line a stage. */
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
-/* {text, verdict, completions, stages: [{stage, verdict, detail, numbers ...}], plan, prediction} */
+/* {text, verdict, completions, stages: [{stage, verdict, detail, numbers ...}], plan,
+ * prediction} */
 void ms_why_write_json(ms_jout *out, const ms_why *why);
 
 #endif

@@ -1,5 +1,6 @@
-/* Why no completion is legal, or none in the space, and the nearest values that would do. Whether something would do is found by counting the
- * plans of the space that it leaves, so the rules are those of the search. */
+/* Why no completion is legal, or none in the space, and the nearest values that would do.
+ * Whether something would do is found by counting the plans of the space that it leaves,
+ * so the rules are those of the search. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -117,7 +118,8 @@ static void set_mesh(const ms_space *asked, int rest_axis, ms_plan *plan)
     plan->etp = given_or(asked, MS_CHOOSE_ETP, 1);
 }
 
-/* The choices as given, the others as plainly as can be; the open axis takes the rest of the GPUs. */
+/* The choices as given, the others as plainly as can be; the open axis takes the rest
+ * of the GPUs. */
 static ms_plan probe(const ms_space *asked, int rest_axis)
 {
     ms_plan plan = ms_space_plan(asked, &(ms_mesh_choice){0});
@@ -197,7 +199,8 @@ static void free_choice(ms_space *asked, ms_choice choice)
     asked->high[choice] = LONG_MAX;
 }
 
-/* Where the stack has another method, that one is tried; otherwise plans without context parallelism. */
+/* Where the stack has another method, that one is tried; otherwise plans without context
+ * parallelism. */
 static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *asked)
 {
     bool can_any = false;

@@ -1,4 +1,5 @@
-/* The answer in lines: every stage of the search in its order, what it decided about the plan, and by which numbers. */
+/* The answer in lines: every stage of the search in its order, what it decided about the
+ * plan, and by which numbers. */
 #include <math.h>
 #include <string.h>
 

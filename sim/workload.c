@@ -50,7 +50,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
     return MS_OK;
 }
 
-/* Published runs are of GPUs, and predicted by the profiles of configs/; of what a calibration of this machine predicts they tell nothing. */
+/* Published runs are of GPUs, and predicted by the profiles of configs/; of what a
+ * calibration of this machine predicts they tell nothing. */
 static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts, const char *name,
                              const ms_error_spread **out)
 {
@@ -62,8 +63,9 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts, const c
     return ms_error_spread_load(cx, name, out);
 }
 
-/* A job that needs several domains of many nodes gets equal parts of them: slices of a torus (cloud.google.com/tpu/docs/multislice-introduction), segments of
- * NVLink racks (Slurm's topology/block), unless its number of GPUs makes them small. */
+/* A job that needs several domains of many nodes gets equal parts of them: slices of a
+ * torus (cloud.google.com/tpu/docs/multislice-introduction), segments of NVLink racks
+ * (Slurm's topology/block), unless its number of GPUs makes them small. */
 static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *cluster,
                                           long num_gpus)
 {
@@ -124,7 +126,8 @@ static void unlock(ms_workload *workload)
 
 /* ---- bills ---- */
 
-/* The smallest number of data-parallel ranks for which the expert mesh exists; local shapes do not depend on it. */
+/* The smallest number of data-parallel ranks for which the expert mesh exists; local
+ * shapes do not depend on it. */
 static long data_parallel_for(const ms_bill_key *key)
 {
     long experts = (long)key->ep * key->etp, inner = (long)key->cp * key->tp;
@@ -148,8 +151,8 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     const ms_model *model = workload->model;
     bool is_head = part.part == MS_PART_HEAD;
     return (ms_program_key){
-        .part =
-            part.part, /* what follows the last layer in the head's program is like it */
+        /* what follows the last layer in the head's program is like it */
+        .part = part.part,
         .kind = is_head ? model->kind_of_layer[model->num_layers - 1] : part.kind,
         .mtp = is_head ? num_mtp(workload) : 0,
         .sequence_parallel = key->sequence_parallel && key->tp > 1,
@@ -250,7 +253,8 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
     return NULL;
 }
 
-/* Bills are made outside of the lock, so that threads do not wait for each other; of two that make the same the first one's stay. */
+/* Bills are made outside of the lock, so that threads do not wait for each other; of two
+ * that make the same the first one's stay. */
 static void make_layers(const ms_workload *workload, const ms_bill_key *key,
                         ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
 {
@@ -282,7 +286,8 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
     return set;
 }
 
-/* Embedding and head have no attention, but for modules of multi-token prediction: they are the same for every context-parallel method. */
+/* Embedding and head have no attention, but for modules of multi-token prediction: they
+ * are the same for every context-parallel method. */
 static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
 {
     const ms_bill_set *known = NULL;

@@ -1,5 +1,6 @@
-/* What stays the same over a whole search: model, cluster, coefficients, sequence and batch; and the bills of
- * layer programs, each propagated and priced once and shared by all threads. */
+/* What stays the same over a whole search: model, cluster, coefficients, sequence and
+ * batch; and the bills of layer programs, each propagated and priced once and shared by
+ * all threads. */
 #ifndef MS_SIM_WORKLOAD_H
 #define MS_SIM_WORKLOAD_H
 
@@ -10,8 +11,10 @@
 
 #include <pthread.h>
 
-/* Layers of a pipeline's virtual stages. Stages that hold the same kinds of layers in the same order (and are alike in having the embedding or the
- * head) are one class; neighbouring ranks whose chunks are of the same classes are one run. Costs are computed per class and run. */
+/* Layers of a pipeline's virtual stages. Stages that hold the same kinds of layers in the
+ * same order (and are alike in having the embedding or the head) are one class;
+ * neighbouring ranks whose chunks are of the same classes are one run. Costs are computed
+ * per class and run. */
 typedef struct ms_run {
     int first_rank, num_ranks;
     const int *classes;      /* (num_chunks): of each chunk of its ranks */
@@ -23,8 +26,8 @@ typedef struct ms_run {
 typedef struct ms_split {
     int num_ranks, num_stages; /* stages of the model */
     int num_chunks;            /* per rank: with DualPipe each stage is there twice */
-    ms_schedule_shape
-        shape; /* which places the stages; its numbers of micro-batches do not count */
+    /* which places the stages; its numbers of micro-batches do not count */
+    ms_schedule_shape shape;
     const long *layers;      /* (num_stages) */
     const long *first_layer; /* (num_stages) */
     int num_classes;
@@ -39,10 +42,12 @@ typedef struct ms_split {
 int ms_split_stage(const ms_split *split, int rank, int chunk);
 /* Whether a rank has a stage of the model. */
 bool ms_split_holds(const ms_split *split, int rank, int stage);
-/* Whether the ranks that have the first stage of the model have the last one too: one rank, a V, both ways. */
+/* Whether the ranks that have the first stage of the model have the last one too: one
+ * rank, a V, both ways. */
 bool ms_split_ends_meet(const ms_split *split);
 
-/* Bills of all parts of the model for one choice of (tp, cp, ep, etp, sequence parallelism, micro-batch). */
+/* Bills of all parts of the model for one choice of (tp, cp, ep, etp, sequence
+ * parallelism, micro-batch). */
 typedef struct ms_bill_key {
     short tp, cp, ep, etp;
     int microbatch;
@@ -56,11 +61,11 @@ typedef struct ms_bill_key {
 typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
-    const ms_bill
-        *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE]; /* NULL until a mode is asked for */
-    ms_split
-        *splits[MS_SPLIT_BUCKETS]; /* default splits made so far, by number of stages */
-    struct ms_bill_set *next;      /* in its bucket */
+    /* NULL until a mode is asked for */
+    const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    /* default splits made so far, by number of stages */
+    ms_split *splits[MS_SPLIT_BUCKETS];
+    struct ms_bill_set *next; /* in its bucket */
 } ms_bill_set;
 
 #define MS_BILL_BUCKETS 16384
@@ -69,22 +74,22 @@ typedef struct ms_workload {
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    const ms_error_spread *
-        spread; /* of errors of step times; NULL: what is known is not about its devices or profile */
+    /* of errors of step times; NULL: what is known is not about its devices or profile */
+    const ms_error_spread *spread;
     const ms_error_spread *peak_spread; /* of errors of peak memory, likewise */
     const ms_stack *stack;              /* adapted to the compute type (ms_stack_adapt) */
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;
-    double
-        recompute_budget_frac; /* of the plan: what layers under MS_RECOMPUTE_AUTO keep; below 0 as 0 */
+    /* of the plan: what layers under MS_RECOMPUTE_AUTO keep; below 0 as 0 */
+    double recompute_budget_frac;
     /* layers of each kind before layer i: layers_before[kind][i], i = 0 .. num_layers */
     int *layers_before[MS_MAX_LAYER_KINDS];
-    int *
-        first_alike; /* (num_layers): the first layer of the unbroken run of its kind that a layer is in */
+    /* (num_layers): the first layer of the unbroken run of its kind that a layer is in */
+    int *first_alike;
     /* shared cache */
-    pthread_mutex_t
-        lock; /* looked up a million times, added to some ten thousand times */
+    /* looked up a million times, added to some ten thousand times */
+    pthread_mutex_t lock;
     ms_arena *arena;
     ms_bill_set *buckets[MS_BILL_BUCKETS];
     long num_bill_sets;
@@ -103,15 +108,19 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
-/* Of a family that is built for durations, the shape of a plan with those of its compute, forward, I and W of all parts without recomputation, and with the
- * share of activations that W needs; of other families the plan's shape. Rounded to 16ths, so that plans with nearly the same share
- * their schedules. */
+/* Of a family that is built for durations, the shape of a plan with those of its compute,
+ * forward, I and W of all parts without recomputation, and with the share of activations
+ * that W needs; of other families the plan's shape. Rounded to 16ths, so that plans with
+ * nearly the same share their schedules. */
 ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_set *bills,
                                     const ms_plan *plan);
 
-/* The default split over the stages of a schedule's shape, as the stack does it; balanced: the largest stage time is as small as possible, embedding and head
- * counted, and the others lie as near to equal as that allows; where two stages share a rank (in a V, both ways) the sums of ranks are made equal instead. Times are forward + backward compute without
- * recomputation. Not more stages than layers. Thread-safe; made once per bill set. */
+/* The default split over the stages of a schedule's shape, as the stack does it;
+ * balanced: the largest stage time is as small as possible, embedding and head counted,
+ * and the others lie as near to equal as that allows; where two stages share a rank (in a
+ * V, both ways) the sums of ranks are made equal instead. Times are forward + backward
+ * compute without recomputation. Not more stages than layers. Thread-safe; made once
+ * per bill set. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
                                   const ms_schedule_shape *shape);
 
@@ -121,15 +130,19 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
 
 /* The bills of a key, with layers without recomputation. Thread-safe; the set stays where it is. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
-/* The program that a bill of the key is made from (of `part` counts what it names: part, kind and recompute), for `data_parallel` ranks: local shapes do not depend on it. Lives in the arena. */
+/* The program that a bill of the key is made from (of `part` counts what it names: part,
+ * kind and recompute), for `data_parallel` ranks: local shapes do not depend on it. Lives
+ * in the arena. */
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key part,
                                       long data_parallel);
-/* What layers of a kind can keep and how long they then compute again. Collectives that run again are priced at the bandwidth of the
- * innermost level: their links are not known yet. Lives in the arena. */
+/* What layers of a kind can keep and how long they then compute again. Collectives that
+ * run again are priced at the bandwidth of the innermost level: their links are not known
+ * yet. Lives in the arena. */
 ms_keep_front ms_workload_keep_front(const ms_workload *workload, ms_arena *arena,
                                      const ms_bill_key *key, int kind);
-/* Makes sure that the set has layers in the recompute modes of `modes` (bit i: mode i). Thread-safe. */
+/* Makes sure that the set has layers in the recompute modes of `modes` (bit i: mode i).
+ * Thread-safe. */
 void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes);
 
 #endif

@@ -21,7 +21,8 @@ typedef enum ms_dtype {
 extern const char *const ms_dtype_names[];
 /* Bytes of one element (fp4 is half a byte). */
 double ms_dtype_bytes(ms_dtype dtype);
-/* Of an activation or weight where products are computed in it: operands of FP8 and FP4 are made from bf16 when they are needed. */
+/* Of an activation or weight where products are computed in it: operands of FP8 and FP4
+ * are made from bf16 when they are needed. */
 double ms_stored_bytes(ms_dtype compute);
 
 typedef struct ms_device {
@@ -47,27 +48,30 @@ extern const char *const ms_topology_names[]; /* "switch" "mesh" "torus", NULL *
 /* Sum of the sides of a torus: a message passes fewer wires. */
 #define MS_MAX_TORUS_SIDES 112
 
-/* One level of the network. A domain of level l holds `gpus_per_domain` consecutive GPUs that reach
- * each other through this level or one below it; the outermost level has gpus_per_domain 0: everything. */
+/* One level of the network. A domain of level l holds `gpus_per_domain` consecutive GPUs
+ * that reach each other through this level or one below it; the outermost level has
+ * gpus_per_domain 0: everything. */
 typedef struct ms_level {
     const char *name; /* "nvlink", "leaf", "spine" */
     long gpus_per_domain;
     double bandwidth_bytes_per_s; /* per GPU and direction, before oversubscription */
-    double
-        latency_s; /* of one message over this level, beyond that of a send inside the innermost level */
+    /* of one message over this level, beyond that of a send inside the innermost level */
+    double latency_s;
     double oversubscription; /* 1: full bisection */
-    double
-        nics_per_gpu; /* NICs that one GPU can use alone; below 1: shared by several; 0 for NVLink levels */
+    /* NICs that one GPU can use alone; below 1: shared by several; 0 for NVLink levels */
+    double nics_per_gpu;
     int topology; /* ms_topology; other than MS_SWITCH at the innermost level only */
     int num_dims; /* of a torus; 0 otherwise */
     long dims[MS_MAX_TORUS_DIMS];
-    long
-        wrap; /* torus: the ends of a dim are joined in parts of it whose sides are all multiples of this */
-    long
-        rails; /* GPU i of every node is on rail i modulo this, each with switches of its own in a domain; 0: one set for all */
+    /* torus: the ends of a dim are joined in parts of it whose sides are all multiples of this */
+    long wrap;
+    /* GPU i of every node is on rail i modulo this, each with switches of its own in a
+     * domain; 0: one set for all */
+    long rails;
 } ms_level;
 
-/* GPUs of each domain where a job gets equally many of every one: the most that divide them; of the whole domain where one is enough. */
+/* GPUs of each domain where a job gets equally many of every one: the most that divide
+ * them; of the whole domain where one is enough. */
 long ms_level_even_share(const ms_level *level, long num_gpus);
 
 #define MS_MAX_LEVELS 4
@@ -76,8 +80,8 @@ typedef struct ms_cluster {
     const char *name;
     const char *description;
     const char *source; /* where the figures come from, with date */
-    const char *
-        network; /* "infiniband" "roce" "efa" "ethernet" "none": key of the profile's network coefficients */
+    /* "infiniband" "roce" "efa" "ethernet" "none": key of the profile's network coefficients */
+    const char *network;
     ms_device device;
     long gpus_per_node;
     long max_gpus; /* 0: no limit stated */

@@ -1,5 +1,6 @@
-/* Builds the links of a cluster and finds routes over them. Links stand in the order: innermost level, NICs, uplinks level by level; of two
- * directions the one away from the GPUs comes first. */
+/* Builds the links of a cluster and finds routes over them. Links stand in the order:
+ * innermost level, NICs, uplinks level by level; of two directions the one away from the
+ * GPUs comes first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"
@@ -144,7 +145,8 @@ static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 static void add_uplinks(builder *b, int level)
 {
     const ms_level *above = &b->cluster->levels[level + 1];
-    /* between GPUs and the first switches the NICs are all there is, unless these have fewer ports */
+    /* between GPUs and the first switches the NICs are all there is, unless these have
+     * fewer ports */
     b->details->first_uplink[level] = -1;
     if (level == 0 && above->oversubscription <= 1.0)
         return;
@@ -263,7 +265,8 @@ static int uplink(const ms_fabric_details *d, int level, long gpu, bool out)
     return d->first_uplink[level] + (int)(2 * index + !out);
 }
 
-/* The GPU of the sender's innermost domain that is on the receiver's rail; the sender where there are no rails or that GPU is missing. */
+/* The GPU of the sender's innermost domain that is on the receiver's rail; the sender
+ * where there are no rails or that GPU is missing. */
 static long rail_gpu(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
@@ -275,7 +278,8 @@ static long rail_gpu(const ms_fabric *fabric, long from, long to)
                                                                                : from;
 }
 
-/* From NIC to NIC: up to the level that holds both, and down. On a rail-optimised level two rails meet in the level above. */
+/* From NIC to NIC: up to the level that holds both, and down. On a rail-optimised level
+ * two rails meet in the level above. */
 static int route_outside(const ms_fabric *fabric, long from, long to, int *route)
 {
     const ms_fabric_details *d = fabric->details;

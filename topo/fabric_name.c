@@ -1,5 +1,5 @@
-/* Names of links: words, then numbers. "nvlink out 5" "xgmi 3-5" "ici +x 5" "nic in 12" "leaf uplink out 3 rail 2". A name that says less
- * stands for all links that fit. */
+/* Names of links: words, then numbers. "nvlink out 5" "xgmi 3-5" "ici +x 5" "nic in 12"
+ * "leaf uplink out 3 rail 2". A name that says less stands for all links that fit. */
 #include "topo/fabric_priv.h"
 
 #include <stdlib.h>

@@ -9,7 +9,8 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-/* The wires of one dim from one coordinate to another; `place` is the position in the fabric of coordinate 0. */
+/* The wires of one dim from one coordinate to another; `place` is the position in the
+ * fabric of coordinate 0. */
 typedef struct line {
     long place, from, to;
     int dim;

@@ -185,7 +185,8 @@ static int by_stride(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Each mode steps over all that the finer ones reach: values are then as distinct as numbers in a positional system. */
+/* Each mode steps over all that the finer ones reach: values are then as distinct as
+ * numbers in a positional system. */
 static bool modes_are_apart(ms_arena *arena, ms_layout layout)
 {
     int num_modes;

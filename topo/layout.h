@@ -1,10 +1,12 @@
-/* Layouts: functions from 0..size-1 to integers (ranks), written shape:stride. A mode size:stride is the function
- * i -> i * stride; several modes in parentheses, which may nest, take a coordinate each and add: ((2,2),3):((24,2),8).
- * The order says how a linear index falls into coordinates. Lexicographic: the last mode is fastest, as in a row-major
- * mesh and PyTorch's _MeshLayout. Co-lexicographic: the first is, as in CuTe. A layout carries its order; what an
- * operation returns has that of its operands, which must not mix. Sizes are >= 1, strides >= 0, and every value fits a
- * long: what would not is an error.
- * Sources: NVIDIA/cutlass media/docs (01_layout.md, 02_layout_algebra.md); PyTorch torch/distributed/_mesh_layout.py. */
+/* Layouts: functions from 0..size-1 to integers (ranks), written shape:stride. A mode
+ * size:stride is the function i -> i * stride; several modes in parentheses, which may
+ * nest, take a coordinate each and add: ((2,2),3):((24,2),8). The order says how a linear
+ * index falls into coordinates. Lexicographic: the last mode is fastest, as in a
+ * row-major mesh and PyTorch's _MeshLayout. Co-lexicographic: the first is, as in CuTe. A
+ * layout carries its order; what an operation returns has that of its operands, which
+ * must not mix. Sizes are >= 1, strides >= 0, and every value fits a long: what would not
+ * is an error. Sources: NVIDIA/cutlass media/docs (01_layout.md, 02_layout_algebra.md);
+ * PyTorch torch/distributed/_mesh_layout.py. */
 #ifndef MS_TOPO_LAYOUT_H
 #define MS_TOPO_LAYOUT_H
 
@@ -35,11 +37,13 @@ typedef struct ms_layout {
 
 /* The single mode size:stride; size * stride fits a long. */
 ms_layout ms_layout_make(ms_layout_order order, long size, long stride);
-/* (modes[0],modes[1],...): at least one. MS_EINPUT when the size or a value leaves the range of long. */
+/* (modes[0],modes[1],...): at least one. MS_EINPUT when the size or a value leaves the
+ * range of long. */
 ms_status ms_layout_join(ms_ctx *cx, const ms_layout *modes, int num_modes,
                          ms_layout *out);
-/* Reads "(2,(2,2)):(4,(2,1))", blanks allowed; a shape alone, "(2,4)", is compact: strides are the products of the faster sizes.
- * At most 64 modes, nested at most 16 deep. MS_EINPUT with the column of what is wrong, and what was expected. */
+/* Reads "(2,(2,2)):(4,(2,1))", blanks allowed; a shape alone, "(2,4)", is compact:
+ * strides are the products of the faster sizes. At most 64 modes, nested at most 16 deep.
+ * MS_EINPUT with the column of what is wrong, and what was expected. */
 ms_status ms_layout_parse(ms_ctx *cx, const char *text, ms_layout_order order,
                           ms_layout *out);
 /* As above, without blanks. */
@@ -59,41 +63,47 @@ long ms_layout_cosize(ms_layout layout);
 long ms_layout_at(ms_layout layout, long index);
 /* The value at a coordinate: a linear index into each top-level mode. */
 long ms_layout_at_coordinate(ms_layout layout, const long *coordinate);
-/* All values, by linear index (_MeshLayout.all_ranks_from_zero). The caller has seen that the size is no burden. */
+/* All values, by linear index (_MeshLayout.all_ranks_from_zero). The caller has seen that
+ * the size is no burden. */
 long *ms_layout_values(ms_arena *arena, ms_layout layout);
-/* No value occurs twice (_MeshLayout.check_non_overlap): exact. MS_EINPUT with a value that does; or when modes interlock
- * such that only a look at all values could tell, and they reach beyond 2^22. */
+/* No value occurs twice (_MeshLayout.check_non_overlap): exact. MS_EINPUT with a value
+ * that does; or when modes interlock such that only a look at all values could tell, and
+ * they reach beyond 2^22. */
 ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout);
 
 /* ---- algebra ---- */
 
 /* The same function in the other order: modes are reversed at every level. */
 ms_layout ms_layout_reverse(ms_arena *arena, ms_layout layout);
-/* The same function of the linear index with fewest modes: those of size 1 are dropped, (s,t):(t d,d) becomes s t:d.
- * The modes by themselves: every top-level mode stays one. */
+/* The same function of the linear index with fewest modes: those of size 1 are dropped,
+ * (s,t):(t d,d) becomes s t:d. The modes by themselves: every top-level mode stays one. */
 ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout);
 ms_layout ms_layout_coalesce_modes(ms_arena *arena, ms_layout layout);
 /* Nests the modes first..last as one: (a,b,c) becomes ((a,b),c) (DeviceMesh._flatten). */
 ms_layout ms_layout_flatten(ms_arena *arena, ms_layout layout, int first, int last);
 
-/* a o b: i -> a(b(i)), in the form of b, each of whose modes becomes one or several. MS_EINPUT unless every mode of b
- * steps through the sizes of a evenly, and no coordinates of b carry from one mode of a into the next or leave a. */
+/* a o b: i -> a(b(i)), in the form of b, each of whose modes becomes one or several.
+ * MS_EINPUT unless every mode of b steps through the sizes of a evenly, and no
+ * coordinates of b carry from one mode of a into the next or leave a. */
 ms_status ms_layout_compose(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
 /* Mode by mode: (a0 o tiler[0], a1 o tiler[1], ...). Modes without a tile stay. */
 ms_status ms_layout_compose_modes(ms_ctx *cx, ms_layout a, const ms_layout *tiler,
                                   int num_tiles, ms_layout *out);
-/* What `a` leaves out of 0..limit-1: the ascending offsets at which copies of `a` fill the range and meet nowhere. Where
- * the extent of `a` does not divide the limit, the last copies reach beyond it. MS_EINPUT unless each mode of `a` begins at a multiple of
- * where the finer ones end. limit >= 1. */
+/* What `a` leaves out of 0..limit-1: the ascending offsets at which copies of `a` fill
+ * the range and meet nowhere. Where the extent of `a` does not divide the limit, the last
+ * copies reach beyond it. MS_EINPUT unless each mode of `a` begins at a multiple of where
+ * the finer ones end. limit >= 1. */
 ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *out);
-/* logical_divide: `a` in tiles `b`, a o (b, complement(b, size of a)). Two modes, the tile the faster one: in lexicographic
- * order (tiles, tile). MS_EINPUT where either operation is, and when tiles do not fill `a`.
- * With `a` = W:1 these are the groups of `b` in a world of W ranks: rank i of group k stands at (k, i). */
+/* logical_divide: `a` in tiles `b`, a o (b, complement(b, size of a)). Two modes, the
+ * tile the faster one: in lexicographic order (tiles, tile). MS_EINPUT where either
+ * operation is, and when tiles do not fill `a`. With `a` = W:1 these are the groups of
+ * `b` in a world of W ranks: rank i of group k stands at (k, i). */
 ms_status ms_layout_divide(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* logical_product: copies of the tile `a`, placed as `b` says among the tiles of a range: (a, complement(a, size of a * cosize of b) o b).
- * Two modes, the tile the faster one. */
+/* logical_product: copies of the tile `a`, placed as `b` says among the tiles of a range:
+ * (a, complement(a, size of a * cosize of b) o b). Two modes, the tile the faster one. */
 ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* A layout r with a(r(i)) = i, over the modes of `a` that continue each other from stride 1 on; 1:0 when there are none. */
+/* A layout r with a(r(i)) = i, over the modes of `a` that continue each other from stride
+ * 1 on; 1:0 when there are none. */
 ms_layout ms_layout_right_inverse(ms_arena *arena, ms_layout a);
 
 #endif

@@ -1,5 +1,5 @@
-/* The algebra works on flat modes, outer to inner, so that both orders are one code: only taking a layout apart and putting
- * one together look at its order. */
+/* The algebra works on flat modes, outer to inner, so that both orders are one code: only
+ * taking a layout apart and putting one together look at its order. */
 #include "topo/layout_priv.h"
 
 #include <assert.h>
@@ -50,8 +50,8 @@ typedef struct digits {
     ms_mode mode;   /* and the mode of b that is looked at */
     ms_mode *modes;
     int num_modes;
-    /* Largest digit that the modes of b seen so far add up to. While none exceeds its size, nothing carries, and a(b(i)) is the
-     * sum of a over the modes of b. */
+    /* Largest digit that the modes of b seen so far add up to. While none exceeds its
+     * size, nothing carries, and a(b(i)) is the sum of a over the modes of b. */
     long *used;
 } digits;
 
@@ -64,7 +64,8 @@ static ms_status refuse(const digits *d, const char *why)
         d->mode.size, d->mode.stride, why);
 }
 
-/* From the digit at `place`, all b.size elements that are b.stride apart, or as many as it has: then the others begin with the next digit. */
+/* From the digit at `place`, all b.size elements that are b.stride apart, or as many as
+ * it has: then the others begin with the next digit. */
 static ms_status take_digit(digits *d, int place, ms_mode *rest, ms_mode *taken)
 {
     ms_mode mode = d->modes[place];
@@ -221,7 +222,8 @@ ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out
 
 /* ---- right inverse ---- */
 
-/* The mode of this stride, and how far its neighbours are apart in the linear index; false when there is none. */
+/* The mode of this stride, and how far its neighbours are apart in the linear index;
+ * false when there is none. */
 static bool find_stride(const ms_mode *modes, int num_modes, long stride, ms_mode *found)
 {
     long step = 1;

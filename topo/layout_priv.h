@@ -1,10 +1,12 @@
-/* Flat modes, outer to inner (the last is fastest): what layouts are taken apart into, and what a group of a mesh is made of. */
+/* Flat modes, outer to inner (the last is fastest): what layouts are taken apart into,
+ * and what a group of a mesh is made of. */
 #ifndef MS_TOPO_LAYOUT_PRIV_H
 #define MS_TOPO_LAYOUT_PRIV_H
 
 #include "topo/layout.h"
 
-/* Appends a mode inside the others and returns their number: dropped when of size 1, merged when the one before continues it. */
+/* Appends a mode inside the others and returns their number: dropped when of size 1,
+ * merged when the one before continues it. */
 static inline int ms_modes_append(ms_mode *modes, int num_modes, ms_mode inner)
 {
     if (inner.size == 1)
@@ -30,7 +32,8 @@ static inline long ms_modes_at(const ms_mode *modes, int num_modes, long index)
 
 /* All single modes of a layout, outer to inner. */
 ms_mode *ms_layout_modes(ms_arena *arena, ms_layout layout, int *num_modes);
-/* The reverse: 1:0 for none, size:stride for one, else a tuple. Their product and reach fit a long. */
+/* The reverse: 1:0 for none, size:stride for one, else a tuple. Their product and reach
+ * fit a long. */
 ms_layout ms_layout_of_modes(ms_arena *arena, ms_layout_order order, const ms_mode *modes,
                              int num_modes);
 /* A tuple, as ms_layout_join, of which it is known that all fits. */

@@ -84,8 +84,8 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, 
 /* Ranks of a group in one domain of D ranks, where every mode n:d fits the domains exactly:
  *   whole mode inside (D a multiple of n d): n;  neighbours in different domains (d a multiple of D): 1;
  *   otherwise D/d ranks, if D is a multiple of d and n d a multiple of D.
- * Source: composition of the group's layout with the division of ranks into domains (CuTe layout
- * algebra, logical_divide). 0 when a mode straddles domains unevenly. */
+ * Source: composition of the group's layout with the division of ranks into domains (CuTe
+ * layout algebra, logical_divide). 0 when a mode straddles domains unevenly. */
 static long aligned_ranks_per_domain(const ms_group *group, long domain)
 {
     long ranks = 1;
@@ -103,7 +103,8 @@ static long aligned_ranks_per_domain(const ms_group *group, long domain)
     return ranks;
 }
 
-/* Domains that one group touches. Ranks ascend with the coordinate, because the modes of a row-major mesh are nested. */
+/* Domains that one group touches. Ranks ascend with the coordinate, because the modes of
+ * a row-major mesh are nested. */
 static long count_domains(const ms_group *group, long base, long domain)
 {
     long num_domains = 0, previous = -1;
@@ -115,8 +116,9 @@ static long count_domains(const ms_group *group, long base, long domain)
     return num_domains;
 }
 
-/* One mode, neighbours nearer than a domain. Its groups begin at q extent + s, s < stride; places of q extent in a domain repeat
- * after domain / gcd of them; of the places from each the last before the domain's end touches most domains. */
+/* One mode, neighbours nearer than a domain. Its groups begin at q extent + s, s <
+ * stride; places of q extent in a domain repeat after domain / gcd of them; of the places
+ * from each the last before the domain's end touches most domains. */
 static long one_mode_domains(long size, long stride, long num_ranks, long domain)
 {
     long extent = size * stride, most = 1;
@@ -133,8 +135,8 @@ static long one_mode_domains(long size, long stride, long num_ranks, long domain
 /* How the groups of an axis lie on domains that they do not fill evenly. */
 typedef struct footing {
     long num_domains; /* of the group that touches most */
-    long
-        narrowest; /* fewest ranks of any group in a domain that does not hold all of it */
+    /* fewest ranks of any group in a domain that does not hold all of it */
+    long narrowest;
 } footing;
 
 /* The job ends in the middle of the domain. */
@@ -195,8 +197,8 @@ static footing footing_of_one_mode(const ms_group *group, long num_ranks, long d
 
 #define MAX_DOMAIN 4096
 
-/* Looks at every group. How a group lie depends on where in a domain it begins, and that repeats after the least common multiple of
- * the group's extent and the domain. */
+/* Looks at every group. How a group lie depends on where in a domain it begins, and that
+ * repeats after the least common multiple of the group's extent and the domain. */
 static footing footing_by_hand(const ms_group *group, long num_ranks, long domain)
 {
     bool seen[MAX_DOMAIN] = {false};
@@ -218,8 +220,8 @@ static footing footing_by_hand(const ms_group *group, long num_ranks, long domai
     return lie;
 }
 
-/* A search asks for the same few groups again and again. One table for all threads: a rank of a run is a thread too,
- * and would clear a table of its own at its start. */
+/* A search asks for the same few groups again and again. One table for all threads: a
+ * rank of a run is a thread too, and would clear a table of its own at its start. */
 typedef struct known_footing {
     atomic_bool busy; /* a thread reads or writes it */
     ms_group group;
@@ -269,8 +271,8 @@ static footing remembered_footing(const ms_group *group, long num_ranks, long do
     return lie;
 }
 
-/* Ranks of a group in each domain; for domains that groups do not fill evenly, such as 72 GPUs, of the group that touches most of them. `narrowest` (NULL: not wanted) as
- * in ms_span. */
+/* Ranks of a group in each domain; for domains that groups do not fill evenly, such as 72
+ * GPUs, of the group that touches most of them. `narrowest` (NULL: not wanted) as in ms_span. */
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
                              long *narrowest)
 {

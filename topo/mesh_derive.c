@@ -1,5 +1,5 @@
-/* Flattening joins the modes of axes; taking part of an axis is a composition of layouts: its innermost k ranks are
- * a o k:1, what is left of it a o n/k:k. */
+/* Flattening joins the modes of axes; taking part of an axis is a composition of layouts:
+ * its innermost k ranks are a o k:1, what is left of it a o n/k:k. */
 #include "topo/mesh_derive.h"
 
 #include <assert.h>
@@ -139,7 +139,8 @@ static void add_data_parallel(const deriving *d)
 
 /* ---- experts ---- */
 
-/* The innermost `size` ranks of `flat`, and what is left; false when its axes cannot be cut there. */
+/* The innermost `size` ranks of `flat`, and what is left; false when its axes cannot
+ * be cut there. */
 static bool cut(const deriving *d, ms_layout flat, long size, ms_layout *inner,
                 ms_layout *outer)
 {
@@ -305,7 +306,8 @@ static ms_status check_etp(const deriving *d)
     return MS_OK;
 }
 
-/* The parts of dp_shard are axes of the mesh: ep is the inner one with cp, and with tp when its size says so. */
+/* The parts of dp_shard are axes of the mesh: ep is the inner one with cp, and with tp
+ * when its size says so. */
 static ms_status derive_one_mesh(const deriving *d)
 {
     unsigned mask = BIT(MS_AXIS_DP_SHARD_IN_EP) | context;

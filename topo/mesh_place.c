@@ -1,5 +1,5 @@
-/* Spans give tier and ranks per node; nodes and siblings are counted, so that meshes which do not fill their nodes are right
- * too. */
+/* Spans give tier and ranks per node; nodes and siblings are counted, so that meshes
+ * which do not fill their nodes are right too. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
@@ -74,8 +74,7 @@ ms_axis_place ms_axis_place_of(ms_arena *arena, ms_layout layout, const long *ra
     ms_axis_place place = {.num_groups = num_ranks / layout.size,
                            .ranks_per_node = span.per_domain[0],
                            .nodes = 1,
-                           .tier = cluster->levels[span.tier].name,
-                           .tier_level = span.tier};
+                           .tier = cluster->levels[span.tier].name};
     ms_arena_mark mark = ms_arena_save(arena);
     count_crossings(arena, ranks, num_ranks, node, &place);
     ms_arena_rewind(arena, mark);

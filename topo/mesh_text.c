@@ -1,4 +1,5 @@
-/* The whole text is read before the product is looked at, so that an error of one item is not hidden by another. */
+/* The whole text is read before the product is looked at, so that an error of one item is
+ * not hidden by another. */
 #include "topo/mesh_text.h"
 
 #include <ctype.h>

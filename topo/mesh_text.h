@@ -12,9 +12,10 @@ typedef struct ms_mesh_limits {
     bool takes_no_rest; /* -1 is no size: the command has no --gpus */
 } ms_mesh_limits;
 
-/* Any names are taken: a letter, then letters, digits, '_' and '-', at most 32 characters, each once. Sizes are whole
- * numbers from 1; one axis may be -1, the rest of limits->num_ranks. Blanks around names and sizes do not count.
- * Errors: MS_EINPUT with the offending item and what would be right; names live in cx->arena. */
+/* Any names are taken: a letter, then letters, digits, '_' and '-', at most 32
+ * characters, each once. Sizes are whole numbers from 1; one axis may be -1, the rest of
+ * limits->num_ranks. Blanks around names and sizes do not count. Errors: MS_EINPUT with
+ * the offending item and what would be right; names live in cx->arena. */
 ms_status ms_mesh_parse(ms_ctx *cx, const char *text, const ms_mesh_limits *limits,
                         ms_mesh *out);
 

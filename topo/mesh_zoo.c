@@ -1,4 +1,5 @@
-/* Rows are matched by the set of roles whose axes are larger than 1; names of roles are the zoo's data. */
+/* Rows are matched by the set of roles whose axes are larger than 1; names of roles are
+ * the zoo's data. */
 #include "topo/mesh_zoo.h"
 
 #include <string.h>

@@ -147,7 +147,8 @@ static ms_torus_span measure(const ms_torus *torus, const footprint *feet)
     return span;
 }
 
-/* A mode walks from its stride upwards through the digits. False when it fills one of them unevenly. */
+/* A mode walks from its stride upwards through the digits. False when it fills one of
+ * them unevenly. */
 static bool walk(const ms_torus *torus, ms_mode mode, long size, footprint *feet)
 {
     long unit = 1; /* ranks from one value of a digit to the next */
@@ -207,8 +208,8 @@ static void add_hops(const ms_torus *torus, const ms_group *group, long from, lo
     }
 }
 
-/* Bytes on the busiest wire when every rank sends one byte over `hops`, half of them each way: a rank has two wires in a dim, those at the ends of an
- * open one have one. */
+/* Bytes on the busiest wire when every rank sends one byte over `hops`, half of them each
+ * way: a rank has two wires in a dim, those at the ends of an open one have one. */
 static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS_DIMS])
 {
     double most = 0.0;
@@ -221,7 +222,8 @@ static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS
     return UNEVEN_LOAD * most;
 }
 
-/* A ring in the order of the ranks, closed from the last to the first, half of the bytes each way. */
+/* A ring in the order of the ranks, closed from the last to the first, half of the
+ * bytes each way. */
 static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
 {
     double ring[MS_MAX_TORUS_DIMS] = {0.0}, back[MS_MAX_TORUS_DIMS] = {0.0};

@@ -8,7 +8,8 @@ typedef struct block {
     long part[MS_MAX_TORUS_DIMS];
 } block;
 
-/* What is left of the sides, and how many positions of each dim lie between neighbours of the next piece. */
+/* What is left of the sides, and how many positions of each dim lie between neighbours of
+ * the next piece. */
 typedef struct rest {
     long side[MS_MAX_TORUS_DIMS], unit[MS_MAX_TORUS_DIMS];
 } rest;
@@ -52,7 +53,8 @@ static bool is_better(const ms_torus *torus, const rest *left, const block *a,
     return wires_of(torus, left, a) > wires_of(torus, left, best);
 }
 
-/* False when no block of what is left has so many positions. Of blocks that are as good the one with the most of the last dims. */
+/* False when no block of what is left has so many positions. Of blocks that are as good
+ * the one with the most of the last dims. */
 static bool best_block(const ms_torus *torus, const rest *left, long size, block *best)
 {
     bool found = false;

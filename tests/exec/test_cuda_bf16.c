@@ -14,14 +14,8 @@
 
 #define LIMIT 2e-2
 
-/* Sanitizers are ten times as slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NUM_DENSE 2
-#define NUM_MOE   1
-#else
-#define NUM_DENSE MS_NUM_SMALL_DENSE
-#define NUM_MOE   MS_NUM_SMALL_MOE
-#endif
+#define NUM_DENSE TEST_CASES(MS_NUM_SMALL_DENSE, 2)
+#define NUM_MOE   TEST_CASES(MS_NUM_SMALL_MOE, 1)
 
 typedef struct mesh {
     long size[MS_NUM_PLAN_AXES]; /* pp, dp_replicate, dp_shard, cp, tp */

@@ -56,9 +56,8 @@ static void measure_kernels(ms_real_type type)
 /* Minutes under sanitizers, which see the kernels (test_cuda_*) and the measurement (test_measure) apart. */
 static void skip_if_slow(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip();
-#endif
+    if (TEST_CASES(false, true))
+        skip();
 }
 
 static void kernels_in_fp32(void **state)

@@ -6,12 +6,7 @@
 #include "tests/support/run_redistribution.h"
 #include "tests/test.h"
 
-/* Instrumented code is several times slower. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NUM_CASES 2000
-#else
-#define NUM_CASES 10000
-#endif
+#define NUM_CASES TEST_CASES(10000, 2000)
 /* Cases in which ms_einsum_choose decides; it tries many spreads. */
 #define CHOSEN_EVERY 40
 #define MAX_RANKS    12

@@ -12,14 +12,9 @@
 
 #include <stdlib.h>
 
-#define NUM_CASES 120
-/* Kernels are emulated, which sanitizers make ten times as slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NUM_BF16_CASES 2
-#else
-#define NUM_BF16_CASES 6
-#endif
-#define MOST_SHARDS 16
+#define NUM_CASES      TEST_CASES(120, 40)
+#define NUM_BF16_CASES TEST_CASES(6, 2) /* kernels are emulated */
+#define MOST_SHARDS    16
 
 typedef struct comparison {
     ms_ctx *cx;

@@ -3,12 +3,7 @@
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"
 
-/* Sanitizers are ten times as slow; without them there are 300 in all. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NUM_PLANS 24
-#else
-#define NUM_PLANS 150
-#endif
+#define NUM_PLANS TEST_CASES(150, 24) /* in each of two types */
 
 static void random_plans_equal_one_rank_in_fp64(void **state)
 {

@@ -266,7 +266,7 @@ static const search_case cases[] = {
     {"llama-3.2-1b", "generic", "hgx-a100-80g", 4, 16, 0, 1.0, {NULL}},
     {"405b", "generic", "hgx-h100", 8, 8, 0, 1.0, {NULL}},
 };
-#define NUM_CASES TEST_CASES(sizeof cases / sizeof *cases, (size_t)3)
+#define NUM_CASES TEST_CASES(sizeof cases / sizeof *cases, (size_t)2)
 
 static trial open_trial(const search_case *c)
 {

@@ -210,8 +210,8 @@ static void run_reference(trial *t, int pass)
 /* A query and a key, by the places of their rows. */
 typedef struct pair {
     long row, q, go, k, v; /* of [b s n], q, go, k and v */
-    double p,
-        size; /* the probability, and that of the gradient of its score by magnitude */
+    /* the probability, and that of the gradient of its score by magnitude */
+    double p, size;
 } pair;
 
 static double product(const double *x, const double *y, long count, bool by_magnitude)
@@ -304,7 +304,8 @@ static void release_from(trial *t, int first)
         free(t->blocks[--t->num_blocks]);
 }
 
-/* Rows [first, first + length) of the sequence on the device; with_values: otherwise what is there is undefined. */
+/* Rows [first, first + length) of the sequence on the device; with_values: otherwise what
+ * is there is undefined. */
 static ms_local take_part(trial *t, int tensor, long first, long length, bool with_values)
 {
     const ms_local *whole = &t->whole[tensor];
@@ -367,7 +368,8 @@ static ms_local take_own(trial *t, int tensor, int rank, bool with_values)
                      with_values);
 }
 
-/* One operation: of all queries, or of a rank that has all keys. Gradients of keys are sums over such ranks. */
+/* One operation: of all queries, or of a rank that has all keys. Gradients of keys are
+ * sums over such ranks. */
 static void run_one(trial *t, int pass, int rank, double *got[NUM_TENSORS])
 {
     const ms_node *node = &t->node[pass];

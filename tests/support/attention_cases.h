@@ -1,4 +1,5 @@
-/* Attention by kernels of a GPU (emulated), whole or as a ring of blocks, beside exec/cpu_attention.c in fp64 on the same operands. */
+/* Attention by kernels of a GPU (emulated), whole or as a ring of blocks, beside
+ * exec/cpu_attention.c in fp64 on the same operands. */
 #ifndef MS_TESTS_ATTENTION_CASES_H
 #define MS_TESTS_ATTENTION_CASES_H
 

@@ -14,7 +14,8 @@
 
 /* ---- numbers ---- */
 
-unsigned short ms_case_to_bf16(double x)
+/* bf16 by integer arithmetic, to nearest even. */
+static unsigned short to_bf16(double x)
 {
     float rounded = (float)x;
     uint32_t bits;
@@ -42,7 +43,7 @@ static void store_one(ms_scalar scalar, void *to, double x, long i)
         ((double *)to)[i] = x;
         break;
     case MS_SCALAR_BF16:
-        ((unsigned short *)to)[i] = ms_case_to_bf16(x);
+        ((unsigned short *)to)[i] = to_bf16(x);
         break;
     case MS_SCALAR_LONG:
         ((long *)to)[i] = (long)x;
@@ -238,7 +239,8 @@ static void run_reference(comparison *x)
         kernels->op[node->op](&x->reference);
 }
 
-/* Memory of a device: ends where the operand ends, so that the address sanitizer sees what is read behind it. */
+/* Memory of a device: ends where the operand ends, so that the address sanitizer sees
+ * what is read behind it. */
 typedef struct device_memory {
     void *block, *data;
 } device_memory;
@@ -319,8 +321,8 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     d->memory[2 * MS_MAX_OPERANDS] = take_memory(bytes, 0);
     d->op.workspace = NULL;
     ms_cuda_call call = {.cx = test_cx(),
-                         .driver =
-                             &ms_cuda_fake_driver, /* no stream: all is done at once */
+                         /* no stream: all is done at once */
+                         .driver = &ms_cuda_fake_driver,
                          .precision = x->precision,
                          .op = &d->op,
                          .workspace = d->memory[2 * MS_MAX_OPERANDS].data};
@@ -331,7 +333,8 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     ASSERT_OK(x->kernel->op(&call), call.cx);
 }
 
-/* Greatest error of an element that should be `want`, of a result whose largest element is `scale`. */
+/* Greatest error of an element that should be `want`, of a result whose largest element
+ * is `scale`. */
 static double tolerance_of(const comparison *x, ms_scalar scalar, double want,
                            double scale)
 {

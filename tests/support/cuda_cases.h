@@ -1,4 +1,5 @@
-/* One operation by a kernel of a GPU (emulated) and by the CPU kernel in fp64 that it must equal, on the same operands. */
+/* One operation by a kernel of a GPU (emulated) and by the CPU kernel in fp64 that it
+ * must equal, on the same operands. */
 #ifndef MS_TESTS_CUDA_CASES_H
 #define MS_TESTS_CUDA_CASES_H
 
@@ -31,14 +32,17 @@ typedef struct ms_cuda_case {
 typedef struct ms_cuda_kernel {
     ms_cuda_op *op;
     ms_cuda_workspace *workspace; /* NULL: none */
-    /* In runs in bf16: how often the kernel rounds to bf16 on its way to the result, which is rounded once more. */
+    /* In runs in bf16: how often the kernel rounds to bf16 on its way to the result,
+     * which is rounded once more. */
     double num_roundings;
-    /* In its place, where the CPU has no kernel of the operation, or another one is to be compared with. */
+    /* In its place, where the CPU has no kernel of the operation, or another one is to be
+     * compared with. */
     ms_kernel *reference;
 } ms_cuda_kernel;
 
 ms_cuda_case *ms_cuda_case_make(ms_arena *arena, ms_op op, uint64_t seed);
-/* The next operand; shape "2 3 4". Numbers are uniform in -1 .. 1, all bits of fp64; masks 0 and 1. */
+/* The next operand; shape "2 3 4". Numbers are uniform in -1 .. 1, all bits of fp64;
+ * masks 0 and 1. */
 ms_local *ms_cuda_case_in(ms_cuda_case *c, const char *dims, const char *shape,
                           ms_case_numbers numbers);
 /* The next result. Set data to NULL for one that nobody wants. */
@@ -49,17 +53,19 @@ static inline double *ms_cuda_case_values(const ms_local *operand)
     return operand->data;
 }
 
-/* In fp32, fp64 and bf16, each with three orders of threads; of two the results must have equal bits, the third has addresses that are not aligned to
- * vectors. Operands are rounded to their types for both sides. Errors are at most, of the largest element: fp64 1e-12 and fp32 1e-5, for sums of up to some
- * thousand terms; in bf16 2^-8 of the element beside it, half of its last bit, and as much of the largest for each rounding before. Fails the test otherwise, with
- * `label`. */
+/* In fp32, fp64 and bf16, each with three orders of threads; of two the results must have
+ * equal bits, the third has addresses that are not aligned to vectors. Operands are
+ * rounded to their types for both sides. Errors are at most, of the largest element: fp64
+ * 1e-12 and fp32 1e-5, for sums of up to some thousand terms; in bf16 2^-8 of the element
+ * beside it, half of its last bit, and as much of the largest for each rounding before.
+ * Fails the test otherwise, with `label`. */
 void ms_cuda_case_run(ms_cuda_case *c, const char *label, const ms_cuda_kernel *kernel);
 
-/* The same for every node of the operation in programs of all small models (tests/support/small_models.h). Returns how many there were. */
+/* The same for every node of the operation in programs of all small models
+ * (tests/support/small_models.h). Returns how many there were. */
 int ms_cuda_cases_of_programs(ms_arena *arena, ms_op op, const ms_cuda_kernel *kernel);
 
 /* bf16 by integer arithmetic, to nearest even. */
-unsigned short ms_case_to_bf16(double x);
 double ms_case_from_bf16(unsigned short bits);
 /* Numbers of a type in memory. */
 void ms_case_store(ms_scalar scalar, void *to, const double *from, long count);

@@ -1,4 +1,5 @@
-/* Blocks, warps and their fibers; tests/support/cuda_emulated.h. Without the C++ run time, so that programs in C can be linked with it. */
+/* Blocks, warps and their fibers; tests/support/cuda_emulated.h. Without the C++ run
+ * time, so that programs in C can be linked with it. */
 #include "tests/support/cuda_emulated.h"
 
 #include <cstdio>
@@ -124,7 +125,8 @@ void ms_emulated_fail(const char *why)
 /* ---- changing from one stack to another ---- */
 
 #ifdef __x86_64__
-/* What a function keeps for its caller is put on the stack that is left; the rest is the caller's affair (System V ABI, section 3.2.1). */
+/* What a function keeps for its caller is put on the stack that is left; the rest is the
+ * caller's affair (System V ABI, section 3.2.1). */
 extern "C" void ms_emulated_switch(void **save, void *to);
 asm(".text\n"
     ".globl ms_emulated_switch\n"
@@ -334,7 +336,8 @@ int ms_emulated_num_lanes(void)
     return my_warp(mine)->num_lanes;
 }
 
-/* Two sets of slots: a lane that is ahead cannot give to a set before all have read it, since it gave to the other one in between. */
+/* Two sets of slots: a lane that is ahead cannot give to a set before all have read it,
+ * since it gave to the other one in between. */
 const unsigned char *ms_emulated_warp_exchange(const char *what, const void *given,
                                                size_t bytes)
 {
@@ -397,7 +400,8 @@ static void copy_now(const pending_copy &copy)
         std::memset(copy.to, 0, copy.bytes);
 }
 
-/* A GPU may copy as soon as it is asked to: half of the copies are, but in the natural order of threads. */
+/* A GPU may copy as soon as it is asked to: half of the copies are, but in the natural
+ * order of threads. */
 void ms_emulated_copy_later(void *to, const void *from, size_t bytes)
 {
     fiber *self = mine->current;

@@ -1,9 +1,14 @@
-/* Kernels of exec/cuda_*.cu on the processor: what nvcc gives them, for g++ (-include of this file, MS_CUDA_EMULATED). A launch runs its blocks one after another on the
- * calling thread. The threads of a block are fibers that change only where they wait for each other, in an order that depends on a seed: a kernel that lacks
- * a barrier gets other numbers with another seed. What a GPU leaves undefined ends the program with a message: barriers that some threads never reach,
- * shuffles without all lanes of a warp, misaligned vectors, too much shared memory. Shared memory starts as NaN and -1; the address sanitizer sees its ends.
+/* Kernels of exec/cuda_*.cu on the processor: what nvcc gives them, for g++ (-include of
+ * this file, MS_CUDA_EMULATED). A launch runs its blocks one after another on the calling
+ * thread. The threads of a block are fibers that change only where they wait for each
+ * other, in an order that depends on a seed: a kernel that lacks a barrier gets other
+ * numbers with another seed. What a GPU leaves undefined ends the program with a message:
+ * barriers that some threads never reach, shuffles without all lanes of a warp,
+ * misaligned vectors, too much shared memory. Shared memory starts as NaN and -1; the
+ * address sanitizer sees its ends.
  *
- * Several threads may launch at once. Sources of the semantics: CUDA C++ Programming Guide, sections 10.6 and 10.22; PTX ISA 9.0, sections 9.7.9.25 and 9.7.15. */
+ * Several threads may launch at once. Sources of the semantics: CUDA C++ Programming
+ * Guide, sections 10.6 and 10.22; PTX ISA 9.0, sections 9.7.9.25 and 9.7.15. */
 #ifndef MS_TESTS_CUDA_EMULATED_H
 #define MS_TESTS_CUDA_EMULATED_H
 
@@ -11,7 +16,8 @@
 extern "C" {
 #endif
 
-/* Of launches on every thread from then on. 0: threads in their order, side by side; 1: in the reverse order, a warp goes on as long as it can; odd ones: the same in a random
+/* Of launches on every thread from then on. 0: threads in their order, side by side; 1:
+ * in the reverse order, a warp goes on as long as it can; odd ones: the same in a random
  * order; even ones: whoever can go on, at random. */
 void ms_cuda_emulated_set_seed(unsigned long seed);
 /* How many launches there were, of all threads: tests that compare kernels see that some ran. */
@@ -99,7 +105,8 @@ static constexpr int warpSize = 32;
 /* Prints why and aborts. */
 [[noreturn]] void ms_emulated_fail(const char *why);
 void ms_emulated_block_barrier(int line);
-/* Every lane of the warp gives `bytes` (at most MS_EMULATED_SLOT_BYTES); what lane i gave is at i MS_EMULATED_SLOT_BYTES of the result until the lane's next call. */
+/* Every lane of the warp gives `bytes` (at most MS_EMULATED_SLOT_BYTES); what lane i gave
+ * is at i MS_EMULATED_SLOT_BYTES of the result until the lane's next call. */
 #define MS_EMULATED_SLOT_BYTES 64
 const unsigned char *ms_emulated_warp_exchange(const char *what, const void *mine,
                                                size_t bytes);
@@ -286,7 +293,8 @@ static inline void __threadfence(void)
 #define MS_DYNAMIC_SHARED(type, name)                                                    \
     type *name = static_cast<type *>(ms_emulated_dynamic_shared())
 
-/* Copied when it is waited for, and not before; but in the natural order of threads half of it at once. */
+/* Copied when it is waited for, and not before; but in the natural order of threads half
+ * of it at once. */
 static inline void cp_async_16(void *to, const void *from, bool is_there = true)
 {
     ms_emulated_check_aligned(to, 16);
@@ -312,37 +320,32 @@ static inline unsigned ms_emulated_word(const unsigned char *slots, int lane, in
     return x;
 }
 
-/* The 8 numbers that four lanes from `lane` on gave as one word each. */
-static inline void ms_emulated_eight(const unsigned char *slots, int lane, int word,
-                                     float *to)
-{
-    for (int i = 0; i < 4; i++) {
-        unsigned bits = ms_emulated_word(slots, lane + i, word);
-        to[2 * i] = __uint_as_float(bits << 16);
-        to[2 * i + 1] = __uint_as_float(bits & 0xffff0000U);
-    }
-}
-
-/* PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". */
+/* PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". A lane has two
+ * rows and two columns, and so four sums; a word holds two neighbouring bf16 of a row or
+ * of a column. */
 static inline void mma_bf16_16x8x16(float c[4], const unsigned a[4], const unsigned b[2])
 {
+    typedef float four_sums __attribute__((vector_size(16)));
+    typedef unsigned four_words __attribute__((vector_size(16)));
     const unsigned mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
     const unsigned char *slots = ms_emulated_warp_exchange("mma", mine, sizeof mine);
-    int lane = ms_emulated_lane();
+    int lane = ms_emulated_lane(), row = lane / 4 * 4, col = lane % 4 * 8;
     if (ms_emulated_num_lanes() != 32)
         ms_emulated_fail("mma without 32 lanes");
-    float row[2][16], col[2][16], sum[4] = {};
-    for (int i = 0; i < 2; i++) {
-        for (int half = 0; half < 2; half++) {
-            ms_emulated_eight(slots, lane / 4 * 4, i + 2 * half, &row[i][8 * half]);
-            ms_emulated_eight(slots, (lane % 4 * 2 + i) * 4, 4 + half, &col[i][8 * half]);
-        }
+    four_sums sums = {};
+    for (int pair = 0; pair < 8; pair++) {
+        int half = pair / 4, i = pair % 4;
+        unsigned row_0 = ms_emulated_word(slots, row + i, 2 * half);
+        unsigned row_1 = ms_emulated_word(slots, row + i, 2 * half + 1);
+        unsigned col_0 = ms_emulated_word(slots, col + i, 4 + half);
+        unsigned col_1 = ms_emulated_word(slots, col + 4 + i, 4 + half);
+        four_words rows = {row_0, row_0, row_1, row_1};
+        four_words cols = {col_0, col_1, col_0, col_1};
+        sums += (four_sums)(rows << 16) * (four_sums)(cols << 16);
+        sums += (four_sums)(rows & 0xffff0000U) * (four_sums)(cols & 0xffff0000U);
     }
-    for (int k = 0; k < 16; k++)
-        for (int i = 0; i < 4; i++)
-            sum[i] += row[i / 2][k] * col[i % 2][k];
     for (int i = 0; i < 4; i++)
-        c[i] += sum[i];
+        c[i] += sums[i];
 }
 
 /* Lane i gives row i % 8 of matrix i / 8: 8 elements of 16 bits. */

@@ -10,7 +10,8 @@ static bool is_of_all(const ms_cuda_collective *c)
     return c->kind != MS_CUDA_SEND && c->kind != MS_CUDA_RECEIVE;
 }
 
-/* What the rank is at: the first of its calls, at the head of its stream. NULL: nothing that could go on. */
+/* What the rank is at: the first of its calls, at the head of its stream. NULL: nothing
+ * that could go on. */
 static fake_item *current(const ms_cuda_comm *comm)
 {
     if (comm == NULL || comm->is_aborted || comm->group->has_failed ||
@@ -20,7 +21,8 @@ static fake_item *current(const ms_cuda_comm *comm)
     return item != NULL && item->stream->first == item ? item : NULL;
 }
 
-/* Index of its first collective of all ranks, or (peer >= 0) send to or receive from the peer, that is not done; -1: none. */
+/* Index of its first collective of all ranks, or (peer >= 0) send to or receive from the
+ * peer, that is not done; -1: none. */
 static int first_open(const fake_item *item, ms_cuda_collective_kind kind, int peer)
 {
     for (int i = 0; i < item->num_collectives; i++) {
@@ -57,7 +59,8 @@ static bool match(const ms_cuda_collective *a, const ms_cuda_collective *b)
            a->count == b->count;
 }
 
-/* What all ranks sent, copied before anything is written: send and receive may be the same memory. */
+/* What all ranks sent, copied before anything is written: send and receive may be the
+ * same memory. */
 static void run_for_all(const ms_cuda_collective *const *of, int size)
 {
     size_t bytes = send_bytes(of[0], size), got = receive_bytes(of[0], size);

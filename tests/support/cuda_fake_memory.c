@@ -1,4 +1,5 @@
-/* Memory of the fake device: pages that only work can touch, and pages of the program that copies read late. */
+/* Memory of the fake device: pages that only work can touch, and pages of the program
+ * that copies read late. */
 /* NOLINTNEXTLINE(cert-dcl37-c,readability-identifier-naming): its name is glibc's */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "tests/support/cuda_fake_priv.h"

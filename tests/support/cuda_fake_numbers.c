@@ -25,7 +25,8 @@ static uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* As the formats are defined (Micikevicius et al. 2022, table 1): e4m3 has no infinity and one NaN of each sign. */
+/* As the formats are defined (Micikevicius et al. 2022, table 1): e4m3 has no infinity
+ * and one NaN of each sign. */
 static double from_fp8(ms_scalar scalar, unsigned char bits)
 {
     bool is_e4m3 = scalar == MS_SCALAR_E4M3;

@@ -109,7 +109,7 @@ struct fake_item {
 
 typedef struct fake_world {
     ms_cuda_fake_options options;
-    bool is_begun, is_unprotected;
+    bool is_unprotected;
     ms_rng rng;
     double clock_s;
     struct timespec last_change;
@@ -128,8 +128,8 @@ typedef struct fake_world {
 
 extern fake_world fake;
 extern pthread_mutex_t fake_lock;
-extern pthread_cond_t
-    fake_change; /* work was given or done, ranks came or were aborted */
+/* work was given or done, ranks came or were aborted */
+extern pthread_cond_t fake_change;
 
 #define FAKE_NEW(type) ((type *)fake_zeroed(sizeof(type)))
 void *fake_zeroed(size_t bytes); /* never NULL */
@@ -156,7 +156,8 @@ fake_item *fake_give(ms_cuda_stream *stream,
 bool fake_step(void);
 /* After steps, before the lock is released. */
 void fake_steps_end(void);
-/* Waits a little for other threads. False: `since`, and the last work that was given or done, are too long ago. */
+/* Waits a little for other threads. False: `since`, and the last work that was given or
+ * done, are too long ago. */
 bool fake_pause(struct timespec since);
 struct timespec fake_now(void);
 bool fake_uses(const ms_cuda_device *device, const fake_block *block);
@@ -180,7 +181,8 @@ ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product
 ms_status fake_has_product(ms_ctx *cx, const ms_cuda_product *p, bool *has);
 
 /* ---- communicators: cuda_fake_comm.c ---- */
-/* Does one collective or send for all it concerns, where `item` is at the head of its stream; false: not possible yet. */
+/* Does one collective or send for all it concerns, where `item` is at the head of its
+ * stream; false: not possible yet. */
 bool fake_communicate_step(fake_item *item, bool try_only);
 void fake_free_groups(void);
 ms_status fake_make_id(ms_ctx *cx, ms_cuda_id *out);

@@ -109,8 +109,8 @@ ms_status fake_wait(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event)
     if (!fails) {
         fake_item *item = fake_give(stream, FAKE_WAIT);
         item->event = event;
-        item->number =
-            event->num_recorded; /* 0: it has never been, nothing to wait for */
+        /* 0: it has never been, nothing to wait for */
+        item->number = event->num_recorded;
     }
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "wait") : MS_OK;

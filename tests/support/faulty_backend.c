@@ -143,7 +143,8 @@ static void faulty_abort(ms_device_rank *device)
     inner(device)->abort(device->inner);
 }
 
-/* ---- arrays: those of the backends on CPUs use the device for sums only, whose memory is the inner one's ---- */
+/* ---- arrays: those of the backends on CPUs use the device for sums only, whose memory
+ * is the inner one's ---- */
 
 static void add_sum(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
                     long count)

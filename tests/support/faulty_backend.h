@@ -9,8 +9,8 @@ typedef struct ms_faulty {
     const ms_backend *inner;
     long rank;
     long fail_at; /* 0: none fails */
-    volatile int *
-        interrupted; /* instead of failing the call sets it and goes on; NULL: it fails */
+    /* instead of failing the call sets it and goes on; NULL: it fails */
+    volatile int *interrupted;
     /* results of the last run */
     long num_calls; /* of that rank */
     bool failed;    /* the call came */

@@ -46,7 +46,8 @@ ms_placement ms_hand_placement(char c)
     return ms_shard(c);
 }
 
-/* `at` has one character an axis: R replicated, P partial sum, M partial maximum, otherwise split by that dim. */
+/* `at` has one character an axis: R replicated, P partial sum, M partial maximum,
+ * otherwise split by that dim. */
 int ms_hand_tensor(ms_hand *h, const char *dims, ms_role role, const char *at)
 {
     int index = h->program.num_tensors++;

@@ -34,7 +34,8 @@ static int add(maker *m, int actor, ms_stream stream, ms_task_kind kind, int mic
                         ms_graph_cost(m->graph, &cost, &use), tag);
 }
 
-/* An action, and what sends its result on: forwards of rank 0 to both others, backwards of these to it. */
+/* An action, and what sends its result on: forwards of rank 0 to both others, backwards
+ * of these to it. */
 static void act(maker *m, int actor, ms_task_kind kind, int microbatch)
 {
     bool backward = kind == MS_TASK_BACKWARD;

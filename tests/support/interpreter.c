@@ -1,4 +1,5 @@
-/* The interpreter's frame: cells, data, and the walk over nodes. The operations are in the files by subject. */
+/* The interpreter's frame: cells, data, and the walk over nodes. The operations are in
+ * the files by subject. */
 #include "tests/support/interpreter.h"
 
 #include "base/rng.h"
@@ -104,7 +105,8 @@ static void split_box(ms_interp *run, const ms_tensor *t, int axis, int rank, ms
     box->start[i] += box->len[i] * ms_interp_coordinate(run, t->mesh, axis, rank);
 }
 
-/* Pieces that the later axes have split the dim of a strided shard into: only then is a rank's part a box. */
+/* Pieces that the later axes have split the dim of a strided shard into: only then is a
+ * rank's part a box. */
 static long later_pieces(const ms_interp *run, const ms_tensor *t, int axis)
 {
     long pieces = 1;
@@ -235,7 +237,8 @@ int ms_interp_weight(const ms_program *program, int n)
     return -1;
 }
 
-/* Which stream of random numbers a given tensor takes: its ordinal among the weights, or its part in the program. */
+/* Which stream of random numbers a given tensor takes: its ordinal among the weights, or
+ * its part in the program. */
 static uint64_t stream_of(const ms_program *program, int tensor)
 {
     uint64_t ordinal = 2;

@@ -39,7 +39,8 @@ void ms_interp_rotary(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-/* The queries of one rank and one block of keys and values: all keys, or in a ring those of one cp rank. */
+/* The queries of one rank and one block of keys and values: all keys, or in a ring those
+ * of one cp rank. */
 typedef struct attention {
     const ms_cell *q, *k, *v;
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, width, value_width;
@@ -149,8 +150,8 @@ static double score(const attention *a, long b, long query, long key, long head)
                           a->k->values + key_at(a, b, key, head) * a->width, a->width);
 }
 
-/* One row and one block: probabilities within the block, their mean of the values in `o` (zeroed before), their log-sum-exp (minus infinity
- * when no key is seen). */
+/* One row and one block: probabilities within the block, their mean of the values in `o`
+ * (zeroed before), their log-sum-exp (minus infinity when no key is seen). */
 static long attend(const ms_interp *run, const attention *a, long row,
                    double *probability, double *o, double *lse)
 {
@@ -227,7 +228,8 @@ static void rescale(const attention *a, const attended *out, const double *block
     }
 }
 
-/* Each step but the last sends a block of keys and values; in backward their gradients go one hop further. */
+/* Each step but the last sends a block of keys and values; in backward their gradients go
+ * one hop further. */
 static void count_ring_bytes(ms_interp *run, const ms_node *node, int rank)
 {
     if (!node->ring)
@@ -310,7 +312,8 @@ static long attend_grad(const ms_interp *run, const attention *a, const attentio
     return num_pairs;
 }
 
-/* In a ring all ranks add to the gradients of all blocks: the first rank of the group makes them. */
+/* In a ring all ranks add to the gradients of all blocks: the first rank of the group
+ * makes them. */
 static void make_key_gradients(ms_interp *run, const ms_node *node, int rank)
 {
     if (node->ring && ms_interp_coordinate(run, MS_DENSE_MESH, 1, rank) > 0)

@@ -1,5 +1,5 @@
-/* Mixture of experts in the interpreter: routing, and the order of rows. Rows of a rank of the dense mesh are
- * its (token, slot) pairs, sorted by expert and stable. */
+/* Mixture of experts in the interpreter: routing, and the order of rows. Rows of a rank
+ * of the dense mesh are its (token, slot) pairs, sorted by expert and stable. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -148,8 +148,8 @@ void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-/* The (token, slot) pair of each row; `starts` [experts + 1] gets where the rows of each expert begin.
- * NULL, with the failure recorded, when a choice is no expert. */
+/* The (token, slot) pair of each row; `starts` [experts + 1] gets where the rows of each
+ * expert begin. NULL, with the failure recorded, when a choice is no expert. */
 static const long *order_rows(ms_interp *run, const ms_node *node, const ms_cell *choice,
                               long *starts)
 {
@@ -312,7 +312,8 @@ static int find_choice(const ms_program *program)
     return -1;
 }
 
-/* Rows of each rank of the group for each expert: [etp][local experts]; NULL, with the failure recorded, where there are none. */
+/* Rows of each rank of the group for each expert: [etp][local experts]; NULL, with the
+ * failure recorded, where there are none. */
 static long *sharers_rows(ms_interp *run, const ms_node *node, int rank, long num_local)
 {
     int choice = find_choice(run->program);
@@ -329,7 +330,8 @@ static long *sharers_rows(ms_interp *run, const ms_node *node, int rank, long nu
     return rows;
 }
 
-/* Row `row` of the node's input on a rank; NULL, with the failure recorded, where a broken program has no such row. */
+/* Row `row` of the node's input on a rank; NULL, with the failure recorded, where a
+ * broken program has no such row. */
 static const double *shared_row(ms_interp *run, const ms_node *node, int rank, long row,
                                 long width)
 {
@@ -396,7 +398,8 @@ typedef struct row_block {
     long source_row, owner_row, num_rows;
 } row_block;
 
-/* The blocks that the rank owning a set of experts holds, in its order: by expert, then by source. */
+/* The blocks that the rank owning a set of experts holds, in its order: by expert,
+ * then by source. */
 static long list_blocks(ms_interp *run, const ms_node *node, int owner, row_block *blocks)
 {
     long ep = run->program->mesh_size[MS_SPARSE_MESH][1], num_blocks = 0, row = 0;

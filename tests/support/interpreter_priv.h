@@ -59,11 +59,12 @@ ms_interp_kernel ms_interp_unpermute, ms_interp_unpermute_grad;
 /* Executed by all ranks of the group at once: these compute the part of `rank`. */
 ms_interp_kernel ms_interp_redistribute, ms_interp_exchange;
 
-/* Rows that a rank of the sparse mesh receives for each of its experts, counts[e / ep]; returns their sum,
- * -1 with the failure recorded. `choice` is a tensor of the dense mesh. */
+/* Rows that a rank of the sparse mesh receives for each of its experts, counts[e / ep];
+ * returns their sum, -1 with the failure recorded. `choice` is a tensor of the dense mesh. */
 long ms_interp_expert_rows(ms_interp *run, const ms_node *node, int choice, int rank,
                            long *counts);
-/* Changes of placement that gather the rows of experts, or scatter sums of them, over the ranks that share the experts. */
+/* Changes of placement that gather the rows of experts, or scatter sums of them, over the
+ * ranks that share the experts. */
 bool ms_interp_shares_rows(const ms_node *node);
 void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank);
 

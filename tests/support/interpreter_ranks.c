@@ -1,4 +1,5 @@
-/* Between ranks of the interpreter: changes of placement, and whole tensors gathered for comparison. */
+/* Between ranks of the interpreter: changes of placement, and whole tensors gathered for
+ * comparison. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -83,7 +84,8 @@ static group read_group(ms_interp *run, const ms_node *node, int rank)
     return g;
 }
 
-/* One element: from its one owner, or reduced over the whole group. Returns how many ranks contributed. */
+/* One element: from its one owner, or reduced over the whole group. Returns how many
+ * ranks contributed. */
 static long collect(const group *g, ms_placement from, const ms_box *box,
                     const long *index, double *value)
 {
@@ -102,7 +104,8 @@ static long collect(const group *g, ms_placement from, const ms_box *box,
     return num_found;
 }
 
-/* An all-reduce sends twice what a reduce-scatter does; otherwise a rank sends as much as it receives. */
+/* An all-reduce sends twice what a reduce-scatter does; otherwise a rank sends as much as
+ * it receives. */
 static double sent_elements(const ms_node *node, const group *g, const ms_cell *in,
                             const ms_cell *out)
 {

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Token (stream 0) or target (1) of row `row` of a tensor [b s ..] whose part on the rank is `box`. */
+/* Token (stream 0) or target (1) of row `row` of a tensor [b s ..] whose part on the rank
+ * is `box`. */
 static long token_of_row(const ms_interp *run, int stream, const ms_box *box, long row)
 {
     long sequence = box->start[0] + row / box->len[1];

@@ -2,13 +2,15 @@
 #ifndef MS_TESTS_MPI_LAUNCH_H
 #define MS_TESTS_MPI_LAUNCH_H
 
-/* Skips the running test, saying why, where MPI is not built in, there is no mpiexec, or the thread sanitizer is on. */
+/* Skips the running test, saying why, where MPI is not built in, there is no mpiexec, or
+ * the thread sanitizer is on. */
 void ms_mpi_skip_if_missing(void);
 
 /* Likewise where this MPI cannot join processes: Open MPI without its ompi-server. */
 void ms_mpi_skip_if_not_joining(void);
 
-/* Runs `program argument` as so many ranks, as root and with more ranks than cores too. Returns what they printed; `code` becomes mpiexec's exit code. */
+/* Runs `program argument` as so many ranks, as root and with more ranks than cores too.
+ * Returns what they printed; `code` becomes mpiexec's exit code. */
 const char *ms_mpi_launch(int num_ranks, const char *program, const char *argument,
                           int *code);
 

@@ -1,4 +1,5 @@
-/* The same answers as sim/maxmin.h and sim/event.h by the simplest means: everything anew in every round. */
+/* The same answers as sim/maxmin.h and sim/event.h by the simplest means: everything anew
+ * in every round. */
 #ifndef MS_TESTS_SUPPORT_NAIVE_ENGINE_H
 #define MS_TESTS_SUPPORT_NAIVE_ENGINE_H
 

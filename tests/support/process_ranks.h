@@ -1,4 +1,5 @@
-/* Tests that start themselves again as ranks, a process each, which nothing but the variables of a launcher brings together. */
+/* Tests that start themselves again as ranks, a process each, which nothing but the
+ * variables of a launcher brings together. */
 #ifndef MS_TESTS_SUPPORT_PROCESS_RANKS_H
 #define MS_TESTS_SUPPORT_PROCESS_RANKS_H
 
@@ -25,7 +26,8 @@ typedef struct ms_test_processes {
     ms_test_process rank[MS_TEST_PROCESSES];
 } ms_test_processes;
 
-/* Runs this program with `argument` as ranks 0 ... of `num`, of which the last `missing` are not started. */
+/* Runs this program with `argument` as ranks 0 ... of `num`, of which the last `missing`
+ * are not started. */
 void ms_test_start(ms_test_processes *processes, ms_test_launcher launcher, int num,
                    int missing, const char *argument);
 /* Waits until all have ended, and fails the test if that takes too long. */

@@ -1,5 +1,5 @@
-/* Cases of layer programs over the small models: their keys, and failures counted over all cases of a test,
- * so that one run shows every case that is wrong. */
+/* Cases of layer programs over the small models: their keys, and failures counted over
+ * all cases of a test, so that one run shows every case that is wrong. */
 #ifndef MS_TESTS_PROGRAM_CASES_H
 #define MS_TESTS_PROGRAM_CASES_H
 

@@ -40,7 +40,8 @@ static ms_plan draw_plan(ms_rng *rng, const ms_model *model, const ms_plan *base
     return plan;
 }
 
-/* Schedules that allow few shapes come as often as the others, where any draw of a few hundred suits them. */
+/* Schedules that allow few shapes come as often as the others, where any draw of a few
+ * hundred suits them. */
 ms_plan ms_random_plan(ms_rng *rng, const ms_workload *workload, const ms_plan *base,
                        long most_gpus)
 {

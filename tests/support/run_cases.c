@@ -12,7 +12,8 @@
 #define MOST_SEQUENCES 16
 
 const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-12};
-/* With eight layers and norms of queries, gradients of one rank are 1e-5 from those in fp64 as well. */
+/* With eight layers and norms of queries, gradients of one rank are 1e-5 from those in
+ * fp64 as well. */
 const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
 
 /* ---- what is run ---- */

@@ -8,14 +8,16 @@
 #include "tests/support/faulty_backend.h"
 #include "tests/support/small_models.h"
 
-/* Four layers; everything on one rank, 8 sequences of 16 tokens a step. The model lives in the arena. */
+/* Four layers; everything on one rank, 8 sequences of 16 tokens a step. The model lives
+ * in the arena. */
 const ms_model *ms_run_model(ms_arena *arena, ms_make_model *make);
 ms_plan ms_run_base_plan(void);
 /* Weights and norms that are far from 0 and 1, so that every gradient matters. */
 ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
                                  ms_real_type type);
 
-/* A plan that is open, for several runs and predictions of it. The plan must be legal and outlive it. */
+/* A plan that is open, for several runs and predictions of it. The plan must be legal and
+ * outlive it. */
 typedef struct ms_run_opened {
     ms_workload *workload;
     const ms_planned *planned;
@@ -38,8 +40,9 @@ ms_status ms_run_plan_faulty(ms_ctx *cx, const ms_model *model, const ms_plan *p
                              ms_faulty *faulty, const ms_runner_options *options,
                              ms_outcome *out);
 
-/* Largest |difference| of a tensor over its largest value (or 1e-6 where all are smaller), over all tensors; `worst` (may be NULL) is told. Infinity when names or shapes
- * differ, or a value is NaN. */
+/* Largest |difference| of a tensor over its largest value (or 1e-6 where all are
+ * smaller), over all tensors; `worst` (may be NULL) is told. Infinity when names or
+ * shapes differ, or a value is NaN. */
 double ms_run_difference(const ms_safe_file *got, const ms_safe_file *want,
                          const char **worst);
 

@@ -1,4 +1,5 @@
-/* Executes a layer program on a backend with values, all tensors of all ranks kept: kernels for what computes, lowerings for what communicates. Compared with the
+/* Executes a layer program on a backend with values, all tensors of all ranks kept:
+ * kernels for what computes, lowerings for what communicates. Compared with the
  * interpreter, whose initial values it starts from. */
 #ifndef MS_TESTS_RUN_RANKS_H
 #define MS_TESTS_RUN_RANKS_H
@@ -17,11 +18,13 @@ typedef struct ms_ranks_job {
     ms_real_type type;
 } ms_ranks_job;
 
-/* What the ranks hold at the end: (num_tensors, num_ranks), ranks in the order of the interpreter. Tensors that no node gave stay empty. */
+/* What the ranks hold at the end: (num_tensors, num_ranks), ranks in the order of the
+ * interpreter. Tensors that no node gave stay empty. */
 ms_status ms_ranks_run(ms_ctx *cx, const ms_ranks_job *job, ms_cell **cells);
 
-/* Largest difference from the interpreter over all ranks, each tensor relative to its largest value; where it is too large, `why` names tensor and rank.
- * Scores of a ring are not compared: nothing needs them. */
+/* Largest difference from the interpreter over all ranks, each tensor relative to its
+ * largest value; where it is too large, `why` names tensor and rank. Scores of a ring are
+ * not compared: nothing needs them. */
 double ms_ranks_difference(ms_arena *arena, const ms_interp *like, const ms_cell *cells,
                            double tolerance, const char **why);
 

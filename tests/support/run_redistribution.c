@@ -88,7 +88,8 @@ static double value_after(const run *r, long rank, long element)
     return is_summand && !first_in_group(r, rank) ? 0.0 : value;
 }
 
-/* No rank sends another more than the price assumes: its share of an all-gather or all-to-all, or all it has. */
+/* No rank sends another more than the price assumes: its share of an all-gather or
+ * all-to-all, or all it has. */
 static void check_sent(const run *r)
 {
     const ms_sharded_tensor *before = r->before;

@@ -1,4 +1,5 @@
-/* Schedules for tests: made from a shape, as text, and run with the same durations on every stage. */
+/* Schedules for tests: made from a shape, as text, and run with the same durations on
+ * every stage. */
 #ifndef MS_TESTS_SUPPORT_SCHEDULES_H
 #define MS_TESTS_SUPPORT_SCHEDULES_H
 
@@ -12,7 +13,8 @@ ms_schedule_shape plain_shape(ms_schedule_kind kind, int num_ranks, int num_micr
 /* "2F0 7I1 <0F3+7B1>": actions of a rank, stage, kind and micro-batch. */
 const char *rank_actions_text(ms_arena *arena, const ms_schedule *schedule, int rank);
 
-/* The largest over ranks of the time between a rank's first start and last end in which it does not work. */
+/* The largest over ranks of the time between a rank's first start and last end in which
+ * it does not work. */
 double largest_span_bubble(const ms_schedule *schedule, ms_schedule_times times);
 
 /* Chunks from forward to backward for inputs (whole backward) at the most. */

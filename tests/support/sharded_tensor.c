@@ -131,7 +131,8 @@ double ms_reduce_pair(int kind, double a, double b)
 
 /* ---- cutting ---- */
 
-/* A small whole number that depends on the coordinates along partial axes and on the element only: replicas stay equal. */
+/* A small whole number that depends on the coordinates along partial axes and on the
+ * element only: replicas stay equal. */
 static double summand(const ms_sharded_tensor *made, ms_rng seed, long rank, long i)
 {
     uint64_t key = 0;
@@ -146,7 +147,8 @@ static double summand(const ms_sharded_tensor *made, ms_rng seed, long rank, lon
     return (double)ms_rng_below(&draw, 16);
 }
 
-/* Replaces equal values by ones that only reduce to them: sums lose to the first what the others get. */
+/* Replaces equal values by ones that only reduce to them: sums lose to the first what the
+ * others get. */
 static void spread(ms_sharded_tensor *made, ms_rng *rng)
 {
     int reduction = reduction_of(&made->spec, made->mesh);

@@ -1,4 +1,5 @@
-/* What PyTorch calculated for small models: tests/data/run/NAME.*, made by tests/oracle/torch/make_oracle.py in fp64. */
+/* What PyTorch calculated for small models: tests/data/run/NAME.*, made by
+ * tests/oracle/torch/make_oracle.py in fp64. */
 #ifndef MS_TESTS_TORCH_ORACLE_H
 #define MS_TESTS_TORCH_ORACLE_H
 
@@ -7,7 +8,8 @@
 #include "exec/safetensors.h"
 #include "exec/tokens.h"
 
-/* Llama (grouped queries, untied head); Mixtral (4 experts, top-2); GPT-2 (tied head, tanh GELU). NULL-ended. */
+/* Llama (grouped queries, untied head); Mixtral (4 experts, top-2); GPT-2 (tied head,
+ * tanh GELU). NULL-ended. */
 extern const char *const ms_torch_models[];
 
 /* Arguments of the generators with which weights and tokens (of step 0) were made. */
@@ -30,8 +32,9 @@ typedef struct ms_torch_oracle {
 ms_status ms_torch_oracle_load(ms_ctx *cx, const char *name, ms_torch_oracle *out);
 ms_tokens ms_torch_tokens(const ms_torch_oracle *oracle);
 
-/* The largest |got - want| of a tensor over its largest |want|, of the tensor where that is most; `worst` is its name. Infinity
- * when a tensor is missing, one too many, of another shape or no number. */
+/* The largest |got - want| of a tensor over its largest |want|, of the tensor where that
+ * is most; `worst` is its name. Infinity when a tensor is missing, one too many, of
+ * another shape or no number. */
 double ms_torch_difference(const ms_safe_file *got, const ms_safe_file *want,
                            const char **worst);
 

@@ -37,7 +37,6 @@ typedef struct track {
     long pid, tid;
     const char *name;
     long long last_ns; /* end of its last slice, or its last value */
-    bool is_sorted;    /* has a sort index */
 } track;
 
 typedef struct slice {
@@ -117,7 +116,7 @@ static void name_thread(checker *c, const event *e, const char *name)
     need(c, e, find_process(c, e) != NULL, "a thread of no process");
     need(c, e, find_track(c->threads, c->num_threads, e, NULL) < 0,
          "a thread is named twice");
-    c->threads[c->num_threads++] = (track){e->pid, e->tid, name, 0, false};
+    c->threads[c->num_threads++] = (track){e->pid, e->tid, name, 0};
 }
 
 static void check_metadata(checker *c, const event *e, ms_jval args)
@@ -195,7 +194,7 @@ static void check_counter(checker *c, const event *e, ms_jval args)
     int at = find_track(c->counters, c->num_counters, e, e->name);
     if (at < 0) {
         at = c->num_counters++;
-        c->counters[at] = (track){e->pid, 0, e->name, -1, false};
+        c->counters[at] = (track){e->pid, 0, e->name, -1};
     }
     need(c, e, ns > c->counters[at].last_ns, "a counter goes back in time");
     c->counters[at].last_ns = ns;

@@ -21,10 +21,13 @@ typedef struct ms_trace_facts {
     long long step_end_ns; /* of the marker; -1: there is none */
 } ms_trace_facts;
 
-/* The first thing that is wrong, as a sentence; NULL: nothing. Checked are: keys and types of every event by its phase; ids that are small
- * whole numbers; a name for every process and thread, before its first event and once; times of whole nanoseconds; slices longer than nothing, in
- * order and without overlap on each thread; counters that rise in time and are not negative; every arrow with one beginning and
- * one end, no earlier, each inside a slice. Sources: "Trace Event Format" (Google, 2016) and what Perfetto says about JSON traces. */
+/* The first thing that is wrong, as a sentence; NULL: nothing. Checked are: keys and
+ * types of every event by its phase; ids that are small whole numbers; a name for every
+ * process and thread, before its first event and once; times of whole nanoseconds; slices
+ * longer than nothing, in order and without overlap on each thread; counters that rise in
+ * time and are not negative; every arrow with one beginning and one end, no earlier, each
+ * inside a slice. Sources: "Trace Event Format" (Google, 2016) and what Perfetto says
+ * about JSON traces. */
 const char *ms_trace_check(ms_ctx *cx, const char *text, size_t length,
                            ms_trace_facts *facts);
 

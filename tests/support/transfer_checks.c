@@ -325,7 +325,8 @@ static ms_status check_group(checker *c)
     return check_ring(c);
 }
 
-/* All groups at once, waited for from the last to the first, after which nothing is left to wait for. */
+/* All groups at once, waited for from the last to the first, after which nothing is left
+ * to wait for. */
 static ms_status check_beside_each_other(checker *c)
 {
     const numbers *mine = buffer(c, MS_NUM_TRAFFIC_GROUPS);

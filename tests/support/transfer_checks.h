@@ -5,7 +5,8 @@
 
 #include "exec/backend.h"
 
-/* The `main` of a rank; `state` is its ms_backend_job. MS_ECHECK: something else arrived; says what. */
+/* The `main` of a rank; `state` is its ms_backend_job. MS_ECHECK: something else arrived;
+ * says what. */
 ms_rank_main ms_check_transfers;
 
 /* pp x dp_replicate x dp_shard x cp x tp, with ep over the innermost ranks. */

@@ -1,4 +1,5 @@
-/* A plan of a small model with all its ranks' units, in fp64, for tests of parameters (exec/unit.h). */
+/* A plan of a small model with all its ranks' units, in fp64, for tests of parameters
+ * (exec/unit.h). */
 #ifndef MS_TESTS_UNIT_CASE_H
 #define MS_TESTS_UNIT_CASE_H
 
@@ -9,8 +10,8 @@
 
 typedef struct ms_unit_layout {
     long pp, dp_replicate, dp_shard, cp, tp, ep, etp;
-    bool
-        twins; /* every rank has all stages; those of the second pipeline rank are copies */
+    /* every rank has all stages; those of the second pipeline rank are copies */
+    bool twins;
     bool uneven; /* shards are padded */
 } ms_unit_layout;
 
@@ -20,8 +21,8 @@ typedef struct ms_unit_sharding {
     bool reshard;
 } ms_unit_sharding;
 #define MS_NUM_UNIT_SHARDINGS 5
-extern const ms_unit_sharding
-    ms_unit_shardings[MS_NUM_UNIT_SHARDINGS]; /* in the order of ms_sharding */
+/* in the order of ms_sharding */
+extern const ms_unit_sharding ms_unit_shardings[MS_NUM_UNIT_SHARDINGS];
 
 /* Read by all ranks, but for what the lock guards. */
 typedef struct ms_unit_case {
@@ -38,7 +39,8 @@ typedef struct ms_unit_case {
 
 /* `tied`: head and embedding are one matrix. */
 ms_model ms_unit_case_model(ms_arena *arena, ms_make_model *make, bool tied, long vocab);
-/* Fails the test when the plan is not legal. Lives in cx->arena, but for the workload, which is to be closed. */
+/* Fails the test when the plan is not legal. Lives in cx->arena, but for the workload,
+ * which is to be closed. */
 ms_unit_case *ms_unit_case_open(ms_ctx *cx, const ms_model *model,
                                 const ms_unit_layout *layout, ms_sharding sharding);
 /* On the loop backend; `state` of each rank is the case. */

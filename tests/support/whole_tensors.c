@@ -125,7 +125,8 @@ long ms_whole_place(ms_whole_cursor *cursor, long element)
 
 /* ---- gradients ---- */
 
-/* Ranks of the dense or of the sparse mesh that have parts of the batch have different gradients; tp ranks where theirs are partial. */
+/* Ranks of the dense or of the sparse mesh that have parts of the batch have different
+ * gradients; tp ranks where theirs are partial. */
 double ms_whole_contribution(const ms_whole *whole, const ms_program *program, int weight,
                              const ms_place *at, long microbatch, long place)
 {

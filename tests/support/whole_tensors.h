@@ -1,5 +1,6 @@
-/* The tensors of a model as Hugging Face has them, with what units must make of them: initial values, gradients as sums over ranks, AdamW on one array. Elements are
- * found by a mapping of its own, one at a time. */
+/* The tensors of a model as Hugging Face has them, with what units must make of them:
+ * initial values, gradients as sums over ranks, AdamW on one array. Elements are found by
+ * a mapping of its own, one at a time. */
 #ifndef MS_TESTS_WHOLE_TENSORS_H
 #define MS_TESTS_WHOLE_TENSORS_H
 
@@ -43,10 +44,12 @@ typedef struct ms_whole_cursor {
 /* The place of an element in cursor->tensor; -1: padding of the vocabulary. */
 long ms_whole_place(ms_whole_cursor *cursor, long element);
 
-/* What a rank contributes to the gradient of an element with one micro-batch: whole numbers, so that sums are exact. */
+/* What a rank contributes to the gradient of an element with one micro-batch: whole
+ * numbers, so that sums are exact. */
 double ms_whole_contribution(const ms_whole *whole, const ms_program *program, int weight,
                              const ms_place *at, long microbatch, long place);
-/* gradient = the sum of the contributions of all ranks that have the element, of micro-batches 0 .. num - 1. */
+/* gradient = the sum of the contributions of all ranks that have the element, of
+ * micro-batches 0 .. num - 1. */
 void ms_whole_sum(ms_whole *whole, long num_microbatches);
 /* AdamW by the formulas of PyTorch's documentation, on `weight`. */
 void ms_whole_update(ms_whole *whole, const ms_adamw *how);
