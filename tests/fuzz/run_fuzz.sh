@@ -20,10 +20,14 @@ for source in "$@"; do
         "$CLANG" $CPPFLAGS -DMS_SOURCE_DIR="\"$PWD\"" $flags -c "$source" -o "$object"
     fi
 done
+# an archive: a target takes of tests/support only what it uses
+library=build/fuzz/library.a
+rm -f "$library"
+ar rcs "$library" "${objects[@]}"
 status=0
 for target in "${targets[@]}"; do
     name=$(basename "$target" .c)
-    "$CLANG" $CPPFLAGS -DMS_SOURCE_DIR="\"$PWD\"" ${flags/fuzzer-no-link/fuzzer} "$target" "${objects[@]}" -o "build/fuzz/$name" $LIBS
+    "$CLANG" $CPPFLAGS -DMS_SOURCE_DIR="\"$PWD\"" ${flags/fuzzer-no-link/fuzzer} "$target" "$library" -o "build/fuzz/$name" $LIBS
     mkdir -p "build/fuzz/corpus_$name" "tests/fuzz/corpus/${name#fuzz_}"
     echo "== $name, $SECONDS_EACH s"
     "build/fuzz/$name" -max_total_time="$SECONDS_EACH" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
