@@ -1,4 +1,6 @@
 /* Words of published runs for schedules and recomputation, and what rows without them are taken to have done. */
+#include "base/utf8.h"
+
 #include "tests/unit/run_rows.h"
 
 /* Of words that nothing is known of, the stack's habit is taken, and that is said. */
@@ -310,6 +312,27 @@ static void counts_may_be_words(void **state)
     }
 }
 
+/* What is said of a cell is text, whatever its bytes and its length. */
+static void foreign_bytes_are_shown_as_numbers(void **state)
+{
+    (void)state;
+    char letters[200] = "2 (\xff";
+    for (int i = 0; i < 60; i++)
+        strcat(letters, "\xc3\xa9");
+    const char *row = ms_arena_printf(
+        test_cx()->arena,
+        GPT_ROW("a", "8", "2,,\"%s)\",0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+        letters);
+    const char *defaults = row_of(row)->defaults;
+    assert_non_null(strstr(defaults, "tp \"2 (\\xFF\xc3\xa9"));
+    assert_non_null(strstr(defaults, "...\" read as 2"));
+    size_t length = strlen(defaults);
+    for (size_t at = 0, step; at < length; at += step) {
+        step = ms_utf8_step(defaults + at, length - at);
+        assert_true(step > 0);
+    }
+}
+
 /* Of a row of 8 GPUs and 16 sequences of 2048 tokens. */
 static void measurements_may_have_units_and_marks(void **state)
 {
@@ -392,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_rate_needs_no_batch),
         cmocka_unit_test(frameworks_are_words),
         cmocka_unit_test(counts_may_be_words),
+        cmocka_unit_test(foreign_bytes_are_shown_as_numbers),
         cmocka_unit_test(measurements_may_have_units_and_marks),
         cmocka_unit_test(sharding_follows_the_name_of_the_framework),
     };
