@@ -81,9 +81,7 @@ ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
     return cx->num_errors > num_errors ? MS_EINPUT : MS_OK;
 }
 
-/* Foreign bytes in messages and tables: control characters and what is no UTF-8 as \xNN,
- * at most 40 characters. */
-static const char *printable(ms_arena *arena, const char *text)
+const char *ms_cell_text(ms_arena *arena, const char *text)
 {
     const size_t most = 40;
     size_t length = strlen(text), at = 0;
@@ -123,7 +121,7 @@ static const char *read_number(ms_arena *arena, const ms_cell_rule *column,
     if (end != text && *end == '\0' && strpbrk(text, "xXnN") == NULL && in_range)
         return NULL;
     return ms_arena_printf(
-        arena, "%s is \"%s\", must be %s", column->name, printable(arena, text),
+        arena, "%s is \"%s\", must be %s", column->name, ms_cell_text(arena, text),
         is_count ? "a whole number from 0 to 16777216" : "a positive number");
 }
 
@@ -138,7 +136,7 @@ static const char *read_cell(ms_arena *arena, const ms_cell_rule *column,
     case MS_CELL_TEXT:
         if (!is_printable(text))
             fault = ms_arena_printf(arena, "%s holds foreign bytes: \"%s\"", column->name,
-                                    printable(arena, text));
+                                    ms_cell_text(arena, text));
         *(const char **)(void *)target = empty ? NULL : text;
         break;
     case MS_CELL_COUNT:

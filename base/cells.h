@@ -40,5 +40,7 @@ ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
  * *out all the same when the row has as many as the header. */
 const char *ms_cells_read(ms_arena *arena, const ms_cell_columns *columns,
                           const ms_csv_row *row, void *out);
+/* A cell as messages show it: control characters and what is no UTF-8 as \xNN, at most 40 characters. */
+const char *ms_cell_text(ms_arena *arena, const char *text);
 
 #endif

@@ -121,14 +121,17 @@ static char *copy_field(ms_arena *arena, const char *text, size_t length)
 static void copy_cells(ms_arena *arena, const ms_csv *csv, ms_csv_row *row)
 {
     const char **cells = MS_NEW_ARRAY(arena, row->num_cells, const char *);
+    int *columns = MS_NEW_ARRAY(arena, row->num_cells, int);
     const char *fault = NULL;
     size_t at = csv->offset;
     for (int i = 0; i < row->num_cells; i++) {
         size_t end = skip_field(csv, at, &fault);
         cells[i] = copy_field(arena, csv->text + at, end - at);
+        columns[i] = (int)(at - csv->offset) + (end > at && csv->text[at] == '"') + 1;
         at = end + 1;
     }
     row->cells = cells;
+    row->columns = columns;
 }
 
 /* Moves past the row that ends at `end`, or past its first line when a quote swallowed the rest. */

@@ -67,30 +67,11 @@ void ms_hint(ms_ctx *cx, const char *format, ...)
     va_end(args);
 }
 
-static void print_clean(const char *text, FILE *out)
-{
-    size_t length = strlen(text);
-    while (length > 0) {
-        size_t step = ms_utf8_step(text, length);
-        unsigned char byte = (unsigned char)*text;
-        /* U+0080 to U+009F are control characters too */
-        bool is_c1 = step == 2 && byte == 0xC2 && (unsigned char)text[1] < 0xA0;
-        if (step == 0 || byte < 0x20 || byte == 0x7F || is_c1) {
-            fprintf(out, "\\x%02X", byte);
-            step = 1;
-        } else {
-            fwrite(text, 1, step, out);
-        }
-        text += step;
-        length -= step;
-    }
-}
-
 static void print_one(const ms_diag *diag, FILE *out)
 {
     const ms_loc *loc = &diag->loc;
     if (loc->file != NULL) {
-        print_clean(loc->file, out);
+        ms_utf8_print(out, loc->file);
         if (loc->line > 0)
             fprintf(out, ":%d", loc->line);
         if (loc->line > 0 && loc->column > 0)
@@ -98,16 +79,16 @@ static void print_one(const ms_diag *diag, FILE *out)
         fputs(": ", out);
     }
     fputs("error: ", out);
-    print_clean(diag->message, out);
+    ms_utf8_print(out, diag->message);
     if (loc->path != NULL && loc->path[0] != '\0') {
         fputs(" (at ", out);
-        print_clean(loc->path, out);
+        ms_utf8_print(out, loc->path);
         fputc(')', out);
     }
     fputc('\n', out);
     if (diag->hint != NULL) {
         fputs("  hint: ", out);
-        print_clean(diag->hint, out);
+        ms_utf8_print(out, diag->hint);
         fputc('\n', out);
     }
 }

@@ -87,7 +87,7 @@ static const char *number_end(const char *text)
     return p;
 }
 
-/* strtod and printf follow the locale's decimal point; `text` here always has '.'. */
+/* strtod and printf follow the locale's decimal point; `text` here always has '.'. Numbers too large or too small for a double are none. */
 static bool read_number(const char *text, size_t length, double *out)
 {
     char buffer[128];
@@ -106,7 +106,8 @@ static bool read_number(const char *text, size_t length, double *out)
     buffer[used] = '\0';
     char *end;
     *out = strtod(buffer, &end);
-    return *end == '\0' && isfinite(*out);
+    bool vanished = *out == 0.0 && strcspn(buffer, "123456789") < strcspn(buffer, "eE");
+    return *end == '\0' && isfinite(*out) && !vanished;
 }
 
 static double scale_of(const spelling *table, const char *text, size_t length)

@@ -1,6 +1,7 @@
 /* UTF-8 validation after table 3-7 of the Unicode standard 15.0. */
 #include "base/utf8.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* The allowed range of the second byte depends on the first. */
@@ -62,4 +63,33 @@ size_t ms_utf8_width(const char *text)
         width++;
     }
     return width;
+}
+
+int ms_utf8_prefix(const char *text, int most)
+{
+    size_t length = strlen(text), at = 0;
+    for (int i = 0; i < most && at < length; i++) {
+        size_t step = ms_utf8_step(text + at, length - at);
+        at += step == 0 ? 1 : step;
+    }
+    return (int)at;
+}
+
+void ms_utf8_print(FILE *out, const char *text)
+{
+    size_t length = strlen(text);
+    while (length > 0) {
+        size_t step = ms_utf8_step(text, length);
+        unsigned char byte = (unsigned char)*text;
+        /* U+0080 to U+009F are control characters too */
+        bool is_c1 = step == 2 && byte == 0xC2 && (unsigned char)text[1] < 0xA0;
+        if (step == 0 || byte < 0x20 || byte == 0x7F || is_c1) {
+            fprintf(out, "\\x%02X", byte);
+            step = 1;
+        } else {
+            fwrite(text, 1, step, out);
+        }
+        text += step;
+        length -= step;
+    }
 }

@@ -3,6 +3,7 @@
 #define MS_BASE_UTF8_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* The number of bytes (1 to 4) of the valid UTF-8 character at the start of text[0..length), or 0
  * when it starts with none: overlong forms, surrogates and values above U+10FFFF are invalid. */
@@ -10,5 +11,11 @@ size_t ms_utf8_step(const char *text, size_t length);
 
 /* Number of characters; each invalid byte counts as one. */
 size_t ms_utf8_width(const char *text);
+
+/* Bytes of the first `most` characters, for "%.*s". */
+int ms_utf8_prefix(const char *text, int most);
+
+/* Writes the text with control characters and what is no valid UTF-8 as \xNN. */
+void ms_utf8_print(FILE *out, const char *text);
 
 #endif

@@ -4,6 +4,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +46,17 @@ static _Noreturn void end(int code)
     exit(code);
 }
 
+/* A stream that the caller closed would be the next file that is opened, and results would go into it. One that cannot be written, or read, fails as a closed one does. */
+static void hold_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    hold_streams();
     if (argc < 2) {
         ms_help_print_short(stderr);
         return MS_EINPUT;

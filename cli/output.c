@@ -2,6 +2,8 @@
  * success. */
 #include "cli/output.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -178,9 +180,17 @@ static void print_note(const char *kind, const char *format, va_list args)
 
 static void print_note(const char *kind, const char *format, va_list args)
 {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (memory == NULL)
+        return;
+    vfprintf(memory, format, args);
+    fclose(memory);
     fprintf(stderr, "%s: ", kind);
-    vfprintf(stderr, format, args);
+    ms_utf8_print(stderr, text);
     fputc('\n', stderr);
+    free(text);
 }
 
 void ms_note(const ms_ctx *cx, const char *format, ...)

@@ -3,6 +3,7 @@
 #include "costmodel/model.h"
 
 #include "base/paths.h"
+#include "base/utf8.h"
 #include "costmodel/model_priv.h"
 
 #include <assert.h>
@@ -159,7 +160,8 @@ const char *ms_model_keys_text(ms_ctx *cx, ms_jval object)
     for (int i = 0; i < num_keys && i < 32; i++) {
         const char *key = "";
         ms_json_entry(cx, object, i, &key);
-        text = ms_arena_printf(cx->arena, "%s%s%.64s", text, i == 0 ? "" : ", ", key);
+        text = ms_arena_printf(cx->arena, "%s%s%.*s", text, i == 0 ? "" : ", ",
+                               ms_utf8_prefix(key, 64), key);
     }
     return num_keys > 32 ? ms_arena_printf(cx->arena, "%s, ...", text) : text;
 }

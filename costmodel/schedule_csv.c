@@ -189,19 +189,16 @@ static void open_rank(reader *r, int line)
     r->ranks[r->num_ranks++] = (csv_rank){line, r->list.num};
 }
 
-/* `start` is where the row begins in the text, which tells the columns of its cells. */
-static ms_status read_row(reader *r, const ms_csv_row *row, const char *start)
+static ms_status read_row(reader *r, const ms_csv_row *row)
 {
     ms_status status = MS_OK;
-    const char *at = start;
     open_rank(r, row->line);
     for (int i = 0; i < row->num_cells; i++) {
         const char *cell = row->cells[i];
-        size_t quotes = *at == '"' ? 1 : 0, blanks = strspn(cell, " \t");
-        int column = (int)((size_t)(at - start) + quotes + blanks) + 1;
-        ms_status found = take_cell(r, cell + blanks, row->line, column);
+        size_t blanks = strspn(cell, " \t");
+        ms_status found =
+            take_cell(r, cell + blanks, row->line, row->columns[i] + (int)blanks);
         status = found == MS_OK ? status : found;
-        at += strlen(cell) + 2 * quotes + 1;
     }
     if (status != MS_OK || r->list.num > r->ranks[r->num_ranks - 1].first_action)
         return status;
@@ -211,25 +208,16 @@ static ms_status read_row(reader *r, const ms_csv_row *row, const char *start)
     return status;
 }
 
-static const char *row_start(const ms_csv *csv)
-{
-    const char *start = csv->text + csv->offset, *end = csv->text + csv->length;
-    while (start < end && (*start == '\n' || *start == '\r'))
-        start++;
-    return start;
-}
-
 static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
 {
     ms_status status = MS_OK;
     ms_csv_row row;
     ms_arena_mark mark = ms_arena_save(scratch);
-    for (const char *start = row_start(csv); ms_csv_next(scratch, csv, &row);
-         start = row_start(csv)) {
+    while (ms_csv_next(scratch, csv, &row)) {
         ms_status found =
             row.fault != NULL
                 ? ms_fail(r->cx, MS_EINPUT, loc_at(r, row.line, 0), "%s", row.fault)
-                : read_row(r, &row, start);
+                : read_row(r, &row);
         status = found == MS_OK ? status : found;
         ms_arena_rewind(scratch, mark);
     }

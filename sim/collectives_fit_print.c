@@ -1,4 +1,5 @@
 /* Fitted coefficients of collectives as meshsim.fit-collectives/1 and as tables for people. */
+#include "base/utf8.h"
 #include "sim/collectives_fit.h"
 
 /* ---- JSON ---- */
@@ -119,7 +120,8 @@ static void print_untold(FILE *out, ms_arena *arena, const ms_collectives_fit *f
         ms_table_cell(table, "%s", untold->key);
         ms_law_value_cell(table, untold->shipped->value, untold->unit);
         ms_table_cell(table, "%s", ms_provenance_names[untold->shipped->from]);
-        ms_table_cell(table, "%.72s", untold->shipped->source);
+        ms_table_cell(table, "%.*s", ms_utf8_prefix(untold->shipped->source, 72),
+                      untold->shipped->source);
     }
     ms_table_print(table, out);
 }

@@ -1,4 +1,5 @@
 /* Errors of kernels as meshsim.validation-kernels/1 and as tables for people. */
+#include "base/utf8.h"
 #include "sim/kernel_validation.h"
 #include "sim/run_prices.h"
 #include "sim/score_print.h"
@@ -104,7 +105,7 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scor
     for (int i = 0; i < num_scores; i++) {
         const ms_kernel_score *score = &scores[i];
         ms_table_cell(table, "%s", score->gpu);
-        ms_table_cell(table, "%.48s", score->source);
+        ms_table_cell(table, "%.*s", ms_utf8_prefix(score->source, 48), score->source);
         if (detail) {
             ms_table_cell(table, "%s", score->op);
             ms_table_cell(table, "%s", score->dtype);

@@ -226,7 +226,8 @@ static void set_recompute(row_reader *r)
     bool known = text != NULL && ms_run_recompute(r->cx->arena, text, &plan->recompute);
     if (!known) {
         if (text != NULL)
-            ms_run_note(&r->notes, "recompute \"%.40s\" is not known", text);
+            ms_run_note(&r->notes, "recompute \"%s\" is not known",
+                        ms_cell_text(r->cx->arena, text));
         text = r->run->stack->recompute;
         (void)ms_run_recompute(r->cx->arena, text, &plan->recompute);
         r->run->recompute_open = r->run->stack->recomputes_by_need;
@@ -266,11 +267,11 @@ static const char *find_device(row_reader *r)
     ms_published_run *run = r->run;
     const char *name = ms_run_cluster_name(r->cx->arena, r->cells);
     if (ms_run_mixes_devices(r->cx->arena, r->cells))
-        return ms_arena_printf(r->cx->arena, "device: several kinds in \"%.40s\"",
-                               r->cells->gpu_type);
+        return ms_arena_printf(r->cx->arena, "device: several kinds in \"%s\"",
+                               ms_cell_text(r->cx->arena, r->cells->gpu_type));
     if (name == NULL)
-        return ms_arena_printf(r->cx->arena, "device: no configuration for \"%.40s\"",
-                               r->cells->gpu_type);
+        return ms_arena_printf(r->cx->arena, "device: no configuration for \"%s\"",
+                               ms_cell_text(r->cx->arena, r->cells->gpu_type));
     const ms_cluster *cluster = ms_run_store_cluster(r->cx, r->store, name);
     if (cluster == NULL)
         return "device: its cluster cannot be read";

@@ -237,13 +237,47 @@ static double stated_gib(const char *text)
     return 0.0;
 }
 
-/* Of a device: what a text states of a whole node ("DGX A100 640GB") is shared by its eight; a Superchip's first figure may be its host's. */
+/* Memories that devices are sold with. */
+static bool is_usual_gib(double gib)
+{
+    static const double usual[] = {16, 24, 32,  40,  48,  64, 80,
+                                   94, 96, 128, 141, 192, 288};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (gib == usual[i])
+            return true;
+    return false;
+}
+
+/* Devices that a text in lower case counts: "8x A100", "A100 x 4", "4 * H100"; of a system that is sold with eight, these; 0: it counts none. */
+static double stated_devices(const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        bool starts = isdigit((unsigned char)*at) && (at == text || is_gap(at[-1]));
+        size_t digits = strspn(at, "0123456789");
+        const char *behind = at + digits + strspn(at + digits, " ");
+        if (starts && digits < 4 && (*behind == 'x' || *behind == '*'))
+            return strtod(at, NULL);
+        bool is_times = at > text && (at[-1] == ' ' || isdigit((unsigned char)at[-1])) &&
+                        (*at == 'x' || *at == '*');
+        behind = at + 1 + strspn(at + 1, " ");
+        digits = strspn(behind, "0123456789");
+        if (is_times && digits > 0 && digits < 4)
+            return strtod(behind, NULL);
+    }
+    return strstr(text, "gx") != NULL ? 8.0 : 0.0;
+}
+
+/* Of a device: what a text states of all that it counts ("DGX A100 640GB", "8x A100 (320GB)"), or more than any device has, is shared by them, else by eight; a
+ * Superchip's first figure may be its host's. */
 static double device_gib(const char *text)
 {
-    double gib = stated_gib(text);
-    bool of_node = gib > 300.0 && strstr(text, "gx") != NULL;
+    const double most = 300.0;
+    double gib = stated_gib(text), stated = stated_devices(text);
+    double share = gib / (stated > 1.0 ? stated : 8.0);
     bool of_host = names_device(text, "gh200") && (gib == 120.0 || gib == 480.0);
-    return of_host ? 0.0 : of_node ? gib / 8.0 : gib;
+    bool of_all =
+        gib > most || (stated > 1.0 && !is_usual_gib(gib) && is_usual_gib(share));
+    return of_host ? 0.0 : of_all ? share : gib;
 }
 
 double ms_run_stated_gib(ms_arena *arena, const ms_run_cells *cells)

@@ -135,6 +135,8 @@ static void set_network(const ms_run_cells *cells, const ms_profile *profile,
         cluster->network = said.name;
         ms_run_note(notes, "network %s", said.name);
     }
+    if (said.instead_of != NULL)
+        ms_run_note(notes, "%s priced as %s", said.instead_of, cluster->network);
     double own = cluster->levels[1].bandwidth_bytes_per_s;
     if (isnan(said.bytes_per_s_per_gpu) ||
         fabs(said.bytes_per_s_per_gpu - own) <= 0.01 * own)

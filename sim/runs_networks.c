@@ -14,24 +14,25 @@ static bool has_part(const char *text, const char *part)
 typedef struct network_rule {
     const char *part;
     const char *name; /* key of a profile's networks; NULL: nothing is said about it */
+    const char *instead_of; /* whose coefficients are not known; NULL: they are */
 } network_rule;
 
 /* Slingshot and Omni-Path carry messages without the host, as InfiniBand does: assumed to cost the same. */
 static const network_rule network_rules[] = {
-    {"efa", "efa"},
-    {"tcpxo", "tcpxo"},
-    {"tcp", "ethernet"},
-    {"roce", "roce"},
-    {"infiniband", "infiniband"},
-    {"hdr", "infiniband"},
-    {"ndr", "infiniband"},
-    {"xdr", "infiniband"},
-    {"edr", "infiniband"},
-    {"omnipath", "infiniband"},
-    {"slingshot", "infiniband"},
-    {"rdma", NULL},
-    {"ethernet", "ethernet"},
-    {NULL, NULL},
+    {"efa", "efa", NULL},
+    {"tcpxo", "tcpxo", NULL},
+    {"tcp", "ethernet", NULL},
+    {"roce", "roce", NULL},
+    {"infiniband", "infiniband", NULL},
+    {"hdr", "infiniband", NULL},
+    {"ndr", "infiniband", NULL},
+    {"xdr", "infiniband", NULL},
+    {"edr", "infiniband", NULL},
+    {"omnipath", "infiniband", "Omni-Path"},
+    {"slingshot", "infiniband", "Slingshot"},
+    {"rdma", NULL, NULL},
+    {"ethernet", "ethernet", NULL},
+    {NULL, NULL, NULL},
 };
 
 /* What a text about a network states. */
@@ -159,6 +160,7 @@ ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
     for (const network_rule *rule = network_rules; rule->part != NULL; rule++) {
         if (has_part(text, rule->part)) {
             out.name = rule->name;
+            out.instead_of = rule->instead_of;
             break;
         }
     }

@@ -24,6 +24,11 @@ ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *he
 const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
                               const ms_csv_row *row, ms_run_cells *out);
 
+/* The row with its counts and measurements as numbers; what was read as what is put behind *words, the remark of pp's in *remark. */
+ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
+                             const ms_csv_row *row, const char **words,
+                             const char **remark);
+
 /* ---- names ---- */
 
 typedef enum ms_model_style {
@@ -70,7 +75,8 @@ long ms_run_default_batch(ms_arena *arena, const ms_run_cells *cells);
 
 /* What a row says about its network beyond what its cluster has. */
 typedef struct ms_run_network {
-    const char *name;           /* key of a profile's networks; NULL: not said */
+    const char *name;       /* key of a profile's networks; NULL: not said */
+    const char *instead_of; /* the network that was said, if it is not that one itself */
     double bytes_per_s_per_gpu; /* NaN: not said */
 } ms_run_network;
 /* A rate is a GPU's or a node's by the text's own words; without them one above the

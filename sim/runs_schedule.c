@@ -135,7 +135,8 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
         set_habitual(true, notes, run);
     } else if (strstr(plain, "noninterleav") == NULL && strcmp(plain, "none") != 0 &&
                strcmp(plain, "n/a") != 0) {
-        ms_run_note(notes, "schedule \"%.40s\" is not known", cells->schedule);
+        ms_run_note(notes, "schedule \"%s\" is not known",
+                    ms_cell_text(notes->arena, cells->schedule));
         set_habitual(false, notes, run);
     }
     return NULL;

@@ -29,8 +29,8 @@ static bool has_part(const char *text, const char *part)
  * NULL and 0 match everything. */
 typedef struct stack_rule {
     const char *part, *flag;
-    long before; /* year and month, 202301 */
-    const char *name;
+    long before;       /* year and month, 202301 */
+    const char *name;  /* NULL: unknown */
     long global_batch; /* that its published configurations have; 0: none */
 } stack_rule;
 
@@ -54,6 +54,8 @@ static const stack_rule stack_rules[] = {
     {"lingua", NULL, 0, "torchtitan", 0},
     {"llamarecipes", NULL, 0, "torchtitan-eager", 0},
     {"llamacookbook", NULL, 0, "torchtitan-eager", 0},
+    {"metax", "megatron", 0, "megatron", 0}, /* a vendor of GPUs */
+    {"metax", NULL, 0, NULL, 0},
     {"meta", NULL, 0, "meta-llama3", 0},
     {"llama3", "training", 0, "meta-llama3", 0},
     {"herdofmodels", NULL, 0, "meta-llama3", 0},

@@ -4,7 +4,7 @@
 # # before the first section are remarks. UPDATE=1 rewrites the expectations.
 # `files: NAME...` runs the case in an empty folder, and what it leaves in these files follows its standard output, each
 # after a line `==> NAME`. `env: NAME=VALUE...` changes its environment. `reader: COMMAND` reads its standard output, and
-# what that prints is the standard output of the case.
+# what that prints is the standard output of the case; `reader: none` closes it instead.
 set -uo pipefail
 case_file=$1
 MESHSIM=${MESHSIM:-build/opt/meshsim}
@@ -32,7 +32,10 @@ run_case() {
     cd "$folder" && exec timeout 120 env -u MESHSIM_DEBUG -u MESHSIM_CONFIGS NO_COLOR=1 LC_ALL=C $environment "$program" "$@" \
         2>"$scratch/got.err" </dev/null
 }
-if [ -n "$reader" ]; then
+if [ "$reader" = none ]; then
+    (run_case "$@" >&-) || got_exit=$?
+    : >"$scratch/got.out"
+elif [ -n "$reader" ]; then
     (run_case "$@") | $reader >"$scratch/got.out"
     got_exit=${PIPESTATUS[0]}
 else

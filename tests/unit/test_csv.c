@@ -40,6 +40,17 @@ static void quoted_fields_hold_commas_quotes_and_line_breaks(void **state)
     ASSERT_TEXT(row.cells[3], "");
 }
 
+static void cells_know_their_columns(void **state)
+{
+    (void)state;
+    const int columns[] = {1, 5, 13, 15, 17};
+    ms_csv_row row = first_row("\ra,\"b\"\"\"\"\",\"\",c,");
+    assert_null(row.fault);
+    ASSERT_INT(row.num_cells, 5);
+    for (int i = 0; i < row.num_cells; i++)
+        ASSERT_INT(row.columns[i], columns[i]);
+}
+
 static void rows_know_their_lines(void **state)
 {
     (void)state;
@@ -136,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_fields_are_split_at_commas),
         cmocka_unit_test(quoted_fields_hold_commas_quotes_and_line_breaks),
+        cmocka_unit_test(cells_know_their_columns),
         cmocka_unit_test(rows_know_their_lines),
         cmocka_unit_test(a_carriage_return_alone_is_an_ordinary_character),
         cmocka_unit_test(a_malformed_row_does_not_end_the_file),

@@ -322,6 +322,23 @@ static void networks_are_those_that_the_row_states(void **state)
     }
 }
 
+static void a_network_that_stands_for_another_is_noted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *note; /* NULL: none */
+    } known[] = {{"Slingshot 11", "Slingshot priced as infiniband"},
+                 {"8x200G HDR", NULL}};
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *defaults = device_row(cx, "MI300A", known[i].text, "").defaults;
+        ASSERT_INT(defaults != NULL && strstr(defaults, " priced as ") != NULL,
+                   known[i].note != NULL);
+        if (known[i].note != NULL)
+            assert_non_null(strstr(defaults, known[i].note));
+    }
+}
+
 static void stated_attention_and_nodes_replace_those_of_the_configurations(void **state)
 {
     (void)state;
@@ -474,6 +491,7 @@ int main(void)
         cmocka_unit_test(frameworks_are_known_whatever_their_spelling),
         cmocka_unit_test(a_framework_has_the_habits_of_its_time),
         cmocka_unit_test(networks_are_those_that_the_row_states),
+        cmocka_unit_test(a_network_that_stands_for_another_is_noted),
         cmocka_unit_test(stated_attention_and_nodes_replace_those_of_the_configurations),
         cmocka_unit_test(ends_of_the_model_can_be_alone),
         cmocka_unit_test(contradictions_and_repeats_are_named_by_line),

@@ -39,6 +39,9 @@ static const struct {
     {"A100-PCIE-40GB", "a100-pcie-40g", "bf16"},
     {"H20-3e", "h20-141g", "bf16"},
     {"DGX A100 640GB", "hgx-a100-80g", "bf16"},
+    {"8x A100 (320GB)", "hgx-a100-40g", "bf16"},
+    {"4 x A100 160 GB", "hgx-a100-40g", "bf16"},
+    {"8xA100 80GB (640GB)", "hgx-a100-80g", "bf16"},
     {"DGX A100 320GB", "hgx-a100-40g", "bf16"},
     {"AWS p4de", "a100-80g-efa", "bf16"},
     {"p5.48xlarge", "h100-efa", "bf16"},
@@ -121,6 +124,12 @@ static void stated_memory_is_that_of_the_device(void **state)
         {"H100 80GB (8 x 400 Gb/s)", NULL},
         {"MI250X 128GB", NULL},
         {"GB200 NVL36x2", NULL},
+        /* shared by all that are counted */
+        {"8x H100 (640GB)", NULL},
+        {"H100 x 2 (160GB)", NULL},
+        {"H200 1128GB", NULL},
+        {"8x H100 64GB", "64 GB of memory, the rest as H100 SXM5 80GB"},
+        {"4x H100 (256GB)", "64 GB of memory, the rest as H100 SXM5 80GB"},
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof stated / sizeof *stated; i++) {

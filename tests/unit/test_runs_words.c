@@ -1,4 +1,6 @@
 /* Words of published runs for schedules and recomputation, and what rows without them are taken to have done. */
+#include "base/utf8.h"
+
 #include "tests/unit/run_rows.h"
 
 /* Of words that nothing is known of, the stack's habit is taken, and that is said. */
@@ -251,6 +253,8 @@ static void frameworks_are_words(void **state)
         {"torch.compile ablation", "torchtitan (FSDP2)", "torchtitan-eager"},
         {"MegaScale table 2", "Megatron-LM", "megatron-2023"},
         {"Test", "NVIDIA Megatron-LM", "megatron"},
+        {"Test", "MetaX Megatron-LM", "megatron"},
+        {"Test", "MetaX", "generic"},
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -278,6 +282,14 @@ static void counts_may_be_words(void **state)
         {"1x2", "DistOpt", "Y", 1, 1, true},
         {"1 x 2", "distributed optimizer", "1", 1, 1, true},
         {"2", "-", "0", 1, 1, false},
+        {"PP2", "FULL_SHARD", "yes*", 1, 3, true},
+        {"pp = 2", "SHARD_GRAD_OP", "\xe2\x9c\x97", 1, 2, false},
+        {"2-way", "NO_SHARD", "\xe2\x9c\x93", 1, 0, true},
+        {"2[1]", "1\xe2\x80\xa0", "0*", 1, 1, false},
+        {"2-", "1", "0", 1, -1, false},
+        {"2[", "1", "0", 1, -1, false},
+        {"pp", "1", "0", 1, -1, false},
+        {"1/2", "1", "0", 1, -1, false},
         {"yes", "1", "0", 1, -1, false},
         {"two", "1", "0", 1, -1, false},
         {"2x9999999", "1", "0", 1, -1, false},
@@ -297,6 +309,74 @@ static void counts_may_be_words(void **state)
         ASSERT_INT(run.plan.virtual_stages, known[i].virtual_stages);
         ASSERT_INT(run.plan.zero, known[i].stage);
         ASSERT_INT(run.plan.sequence_parallel, known[i].sequence_parallel);
+    }
+}
+
+/* What is said of a cell is text, whatever its bytes and its length. */
+static void foreign_bytes_are_shown_as_numbers(void **state)
+{
+    (void)state;
+    char letters[200] = "2 (\xff";
+    for (int i = 0; i < 60; i++)
+        strcat(letters, "\xc3\xa9");
+    const char *row = ms_arena_printf(
+        test_cx()->arena,
+        GPT_ROW("a", "8", "2,,\"%s)\",0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
+        letters);
+    const char *defaults = row_of(row)->defaults;
+    assert_non_null(strstr(defaults, "tp \"2 (\\xFF\xc3\xa9"));
+    assert_non_null(strstr(defaults, "...\" read as 2"));
+    size_t length = strlen(defaults);
+    for (size_t at = 0, step; at < length; at += step) {
+        step = ms_utf8_step(defaults + at, length - at);
+        assert_true(step > 0);
+    }
+}
+
+/* Of a row of 8 GPUs and 16 sequences of 2048 tokens. */
+static void measurements_may_have_units_and_marks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rate, *step, *peak;
+        double step_s, peak_gib; /* NaN: not measured; negative: malformed */
+    } known[] = {
+        {"4096", "", "", 1.0, NAN},
+        {"4,096", "", "", 1.0, NAN},
+        {"~4096*", "", "", 1.0, NAN},
+        {"4096 tok/s", "", "45.5 GiB", 1.0, 45.5},
+        {"4.096k", "n/a", "-", 1.0, NAN},
+        {"4096 \xc2\xb1 20", "", "46,592", 1.0, -1.0},
+        {"", "1.5 s", "45.5 (max)", 1.5, 45.5},
+        {"", "1500 ms", "46592 MiB", 1.5, 45.5},
+        {"", "1.5 ", "~45.5", 1.5, 45.5},
+        {"-", "1.5\xe2\x80\xa0", "?", 1.5, NAN},
+        {"", "1.5e3ms", "", -1.0, NAN},
+        {"", "1,5", "", -1.0, NAN},
+        {"", "1.4-1.5", "", -1.0, NAN},
+        {"", "1.5.2 s", "", -1.0, NAN},
+        {"", "OOM", "", -1.0, NAN},
+        {"", "0x10", "", -1.0, NAN},
+        {"", "<1.5", "", -1.0, NAN},
+        {"", "1.5", "45.5 GB", 1.5, -1.0},
+        {"", "1.5", "57%", 1.5, -1.0},
+        {"40961234567890123456789012345678901234567890 tok/s", "", "", -1.0, NAN},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,,8,"
+            "1,0,,1,,1,1,1,none,bf16,,Megatron-LM,\"%s\",\"%s\",\"%s\"\n",
+            known[i].rate, known[i].step, known[i].peak);
+        const ms_published_run run = *row_of(row);
+        ASSERT_INT(run.fault != NULL, known[i].step_s < 0.0 || known[i].peak_gib < 0.0);
+        if (run.fault != NULL)
+            continue;
+        ASSERT_NEAR(run.measured_step_s, known[i].step_s, 1e-12);
+        ASSERT_INT(isnan(run.measured_peak_bytes), isnan(known[i].peak_gib));
+        if (!isnan(known[i].peak_gib))
+            ASSERT_NEAR(run.measured_peak_bytes, known[i].peak_gib * 1073741824.0, 1e-12);
     }
 }
 
@@ -335,6 +415,8 @@ int main(void)
         cmocka_unit_test(a_rate_needs_no_batch),
         cmocka_unit_test(frameworks_are_words),
         cmocka_unit_test(counts_may_be_words),
+        cmocka_unit_test(foreign_bytes_are_shown_as_numbers),
+        cmocka_unit_test(measurements_may_have_units_and_marks),
         cmocka_unit_test(sharding_follows_the_name_of_the_framework),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,6 +128,7 @@ static const mistake mistakes[] = {
     {"", 0, 0, "no actions", "0F0,0F1,0B0,0B1"},
     {"0F0,0b0\n", 1, 5, "\"0b0\" is no action", "F is a forward"},
     {"0F0,B0\n", 1, 5, "\"B0\" is no action", "2F0"},
+    {"0F0,\"0B0\"\"\"\n", 1, 6, "something after its action", "one action a cell"},
     {"0F0,  0F,0B0\n", 1, 7, "\"0F\" is no action", "micro-batches count from 0"},
     {"0F0,0B0 0F1\n", 1, 5, "something after its action", "one action a cell"},
     {"0F0,0UNSHARD,0B0\n", 1, 5, "\"0UNSHARD\" is no computation", "leave out"},

@@ -75,10 +75,11 @@ static void what_is_no_quantity_is_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "",      "80",      " 80 GiB", "80 GiB ",  "-80 GiB",  "+80 GiB", "80 gib",
-        "80 G",  "GiB",     ".5 GiB",  "5. GiB",   "0x10 GiB", "inf GiB", "nan GiB",
-        "1e GB", "1,5 GiB", "8\t GiB", "80 GiB/s", "80 GBs",   "1e999 B", "1e308 TB",
-        "80  ",  "8 0 GB",  "1e5e5 B", "\xFF\xFE", "1__0 B",   "80 us",   "1..2 B",
+        "",        "80",       " 80 GiB",  "80 GiB ",  "-80 GiB", "+80 GiB",
+        "80 gib",  "80 G",     "GiB",      ".5 GiB",   "5. GiB",  "0x10 GiB",
+        "inf GiB", "nan GiB",  "1e GB",    "1,5 GiB",  "8\t GiB", "80 GiB/s",
+        "80 GBs",  "1e999 B",  "1e308 TB", "1e-400 B", "80  ",    "8 0 GB",
+        "1e5e5 B", "\xFF\xFE", "1__0 B",   "80 us",    "1..2 B",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         refuse(bad[i], MS_UNIT_BYTES);

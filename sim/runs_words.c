@@ -1,0 +1,330 @@
+/* Cells of published runs as tables write them, "8 (vpp 5)", "4x2", "yes", "12.3*", "2048 ms", made the plain numbers that their columns hold. What is left of a cell
+ * that is none of these is a fault of its row. */
+#include "sim/runs_priv.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+    for (; *words != NULL; words++)
+        if (strcmp(text, *words) == 0)
+            return true;
+    return false;
+}
+
+/* "no distributed optimizer", "distopt off" */
+static bool is_denied(const char *plain)
+{
+    size_t length = strlen(plain);
+    return strncmp(plain, "no", 2) == 0 || strncmp(plain, "without", 7) == 0 ||
+           (length > 3 && strcmp(plain + length - 3, "off") == 0) ||
+           (length > 5 && strcmp(plain + length - 5, "false") == 0);
+}
+
+/* The stage that words for ZeRO mean, PyTorch's ShardingStrategy among them; -1: none. */
+static long zero_in_words(const char *plain)
+{
+    static const char *const nothing[] = {"none", "no", "ddp", "false", "noshard", NULL};
+    static const char *const gradients[] = {"shardgradop", "hybridshardzero2", NULL};
+    static const char *const parameters[] = {"fsdp",      "hsdp",        "fsdp1", "fsdp2",
+                                             "fullshard", "hybridshard", NULL};
+    const char *at = plain + strspn(plain, "zerostage=");
+    if (is_one_of(plain, nothing))
+        return 0;
+    if (is_one_of(plain, gradients))
+        return 2;
+    if (is_one_of(plain, parameters))
+        return 3;
+    if (strstr(plain, "distributedopt") != NULL || strstr(plain, "distopt") != NULL)
+        return is_denied(plain) ? 0 : 1;
+    return at > plain && *at >= '0' && *at <= '3' && at[1] == '\0' ? *at - '0' : -1;
+}
+
+/* Whether a comma stands before the last three digits, or three more with a comma behind. */
+static bool is_thousands_comma(const char *at)
+{
+    return *at == ',' && strspn(at + 1, "0123456789") == 3;
+}
+
+/* The digits at *at, with commas between thousands, and what follows them; -1: none, or too many. */
+static double read_digits(const char **at)
+{
+    const char *text = *at;
+    double value = 0.0;
+    int digits = 0;
+    while (isdigit((unsigned char)*text) || (digits > 0 && is_thousands_comma(text))) {
+        value = *text == ',' ? value : 10.0 * value + (*text - '0');
+        digits += *text != ',';
+        text++;
+    }
+    *at = text;
+    return digits == 0 || digits > 8 ? -1.0 : value;
+}
+
+/* Letters of a sign of multiplication; 0: none. */
+static size_t times_sign(const char *at)
+{
+    if (*at == 'x' || *at == '*')
+        return 1;
+    return strncmp(at, "\xc3\x97", 2) == 0 ? 2 : 0;
+}
+
+/* Whether leaving out gaps would join digits or a sign: "256-512", "-8", "8 16", "8-". */
+static bool joins_digits(const char *text)
+{
+    for (const char *at = text; *at != '\0' && *at != '('; at++) {
+        bool after_digit = at > text && isdigit((unsigned char)at[-1]);
+        size_t gap = strspn(at, " -_");
+        bool is_sign = gap > 0 && memchr(at, '-', gap) != NULL;
+        bool before_digit = isdigit((unsigned char)at[gap]);
+        if (gap > 0 && before_digit && (after_digit || is_sign))
+            return true;
+        if (after_digit && is_sign && at[gap] == '\0')
+            return true;
+    }
+    return false;
+}
+
+/* Bytes of a mark behind a figure that ends before `end`: a footnote's, "12*", "12†", "12[3]"; 0: none. */
+static size_t mark_before(const char *text, const char *end)
+{
+    static const char *const marks[] = {"*", "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7",
+                                        NULL};
+    size_t length = (size_t)(end - text);
+    for (const char *const *mark = marks; *mark != NULL; mark++)
+        if (length > strlen(*mark) &&
+            memcmp(end - strlen(*mark), *mark, strlen(*mark)) == 0)
+            return strlen(*mark);
+    if (length < 4 || end[-1] != ']')
+        return 0;
+    size_t num_letters = 1;
+    while (num_letters < 3 && isalnum((unsigned char)end[-1 - (long)num_letters]))
+        num_letters++;
+    return num_letters > 1 && end[-1 - (long)num_letters] == '[' ? num_letters + 1 : 0;
+}
+
+/* ms_plain_text without marks of footnotes and approximation: "~12", "**12**", "12*". */
+static const char *bare_text(ms_arena *arena, const char *text)
+{
+    static const char *const about[] = {"~", "*", "\xe2\x89\x88", NULL};
+    const char *plain = ms_plain_text(arena, text);
+    for (const char *const *sign = about; *sign != NULL; sign++)
+        while (strncmp(plain, *sign, strlen(*sign)) == 0)
+            plain += strlen(*sign);
+    const char *end = plain + strlen(plain);
+    for (size_t mark; (mark = mark_before(plain, end)) > 0;)
+        end -= mark;
+    return ms_arena_strndup(arena, plain, (size_t)(end - plain));
+}
+
+/* ---- counts ---- */
+
+static bool is_degree(const char *column)
+{
+    static const char *const degrees[] = {"gpus", "dp_replicate", "dp_shard", "tp",
+                                          "pp",   "cp",           "ep",       NULL};
+    return is_one_of(column, degrees);
+}
+
+/* Whether the rest behind a number is nothing, a remark, or the unit that the column counts. */
+static bool ends_count(const char *column, const char *rest)
+{
+    static const struct {
+        const char *column, *unit;
+    } units[] = {{"layers", "layers"},      {"heads", "heads"},
+                 {"experts", "experts"},    {"seq", "tokens"},
+                 {"gbs_seqs", "seqs"},      {"gbs_seqs", "sequences"},
+                 {"gbs_seqs", "samples"},   {"gpus", "gpus"},
+                 {"gpus_per_node", "gpus"}, {"gpus_per_node", "pernode"}};
+    if (*rest == '\0' || *rest == '(')
+        return true;
+    if (strcmp(rest, "way") == 0)
+        return is_degree(column);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(column, units[i].column) == 0 && strcmp(rest, units[i].unit) == 0)
+            return true;
+    return false;
+}
+
+/* Behind the column's own name before a number: "TP4", "tp=4". */
+static const char *after_name(ms_arena *arena, const char *column, const char *plain)
+{
+    const char *name = ms_plain_text(arena, column);
+    if (strncmp(plain, name, strlen(name)) != 0)
+        return plain;
+    const char *rest = plain + strlen(name);
+    rest += *rest == '=' || *rest == ':';
+    return isdigit((unsigned char)*rest) ? rest : plain;
+}
+
+/* "8 (vpp 5)" is 8, "4x2" and "4 * 2" are 8, "1,024" is 1024, "8k" of a sequence 8192; -1: none of these. */
+static long number_in_words(const char *column, const char *plain)
+{
+    const double most = 16777216.0;
+    double product = 1.0;
+    for (const char *at = plain;;) {
+        double value = read_digits(&at);
+        if (*at == 'k' && strcmp(column, "seq") == 0) {
+            value *= 1024.0;
+            at++;
+        }
+        product *= value;
+        if (value < 0.0 || product > most)
+            return -1;
+        if (ends_count(column, at))
+            return (long)product;
+        size_t sign = is_degree(column) ? times_sign(at) : 0;
+        if (sign == 0)
+            return -1;
+        at += sign;
+    }
+}
+
+/* 1 for "yes", 0 for "no", and versions of FlashAttention; -1: neither. */
+static long flag_in_words(const char *column, const char *plain)
+{
+    static const char *const flags[] = {"gated_ffn", "tied_embeddings", "flash_attention",
+                                        "sp",        "async_tp",        NULL};
+    static const char *const yes[] = {"yes",          "true",         "y", "on",
+                                      "\xe2\x9c\x93", "\xe2\x9c\x94", NULL};
+    static const char *const no[] = {"no",           "false",        "off", "n",
+                                     "\xe2\x9c\x97", "\xe2\x9c\x98", NULL};
+    if (!is_one_of(column, flags))
+        return -1;
+    if (is_one_of(plain, yes) || is_one_of(plain, no))
+        return is_one_of(plain, yes);
+    bool is_flash = strcmp(column, "flash_attention") == 0 &&
+                    (strstr(plain, "flash") != NULL ||
+                     (strncmp(plain, "fa", 2) == 0 && isdigit((unsigned char)plain[2])));
+    return is_flash ? !is_denied(plain) : -1;
+}
+
+static bool says_nothing(const char *plain)
+{
+    static const char *const nothing[] = {
+        "",     "?",       "n/a",       "na",           "none",         "null",
+        "auto", "unknown", "notstated", "\xe2\x80\x93", "\xe2\x80\x94", NULL};
+    return is_one_of(plain, nothing);
+}
+
+/* What a cell of a count says in words, as digits or nothing; NULL: it is a number already, or no such words. */
+static const char *count_of_words(ms_arena *arena, const char *column, const char *text)
+{
+    if (*text == '\0' || text[strspn(text, "0123456789")] == '\0')
+        return NULL;
+    const char *plain = bare_text(arena, text);
+    long number = strcmp(column, "zero_stage") == 0 ? zero_in_words(plain) : -1;
+    if (number < 0 && says_nothing(plain))
+        return "";
+    if (number < 0)
+        number = flag_in_words(column, plain);
+    if (number < 0 && !joins_digits(text))
+        number = number_in_words(column, after_name(arena, column, plain));
+    return number < 0 ? NULL : ms_arena_printf(arena, "%ld", number);
+}
+
+/* ---- measurements ---- */
+
+#define RATE "measured_tokens_per_s_per_gpu"
+#define TIME "measured_step_s"
+#define PEAK "measured_peak_mem_gib"
+
+/* The factor of what stands behind a measurement; 0: nothing that is known. Bounds ("<45"), ranges and GB beside GiB are none. */
+static double measure_unit(const char *column, const char *rest)
+{
+    static const struct {
+        const char *column, *unit;
+        double factor;
+    } units[] = {{RATE, "k", 1e3},
+                 {RATE, "tok/s", 1.0},
+                 {RATE, "tokens/s", 1.0},
+                 {RATE, "tok/s/gpu", 1.0},
+                 {RATE, "tokens/s/gpu", 1.0},
+                 {RATE, "tps", 1.0},
+                 {TIME, "s", 1.0},
+                 {TIME, "sec", 1.0},
+                 {TIME, "seconds", 1.0},
+                 {TIME, "ms", 1e-3},
+                 {PEAK, "gib", 1.0},
+                 {PEAK, "mib", 1.0 / 1024.0}};
+    size_t length = strcspn(rest, "(");
+    const char *spread = strstr(rest, "\xc2\xb1");
+    if (spread != NULL && (size_t)(spread - rest) < length)
+        length = (size_t)(spread - rest);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(column, units[i].column) == 0 && strlen(units[i].unit) == length &&
+            strncmp(rest, units[i].unit, length) == 0)
+            return units[i].factor;
+    return length == 0 ? 1.0 : 0.0;
+}
+
+/* What a cell of a measurement says in words, as a number or nothing; NULL: it is a number already, or no such words. Commas stand between thousands of
+ * tokens; of seconds or GiB they may be a decimal point. */
+static const char *measure_of_words(ms_arena *arena, const char *column, const char *text)
+{
+    char number[32];
+    size_t length = 0;
+    char *end = NULL;
+    (void)strtod(text, &end);
+    if (end[strspn(end, " ")] == '\0')
+        return *end == '\0' ? NULL : ms_arena_strndup(arena, text, (size_t)(end - text));
+    const char *at = bare_text(arena, text);
+    if (says_nothing(at))
+        return "";
+    if (joins_digits(text))
+        return NULL;
+    for (bool has_commas = strcmp(column, RATE) == 0; length + 1 < sizeof number; at++) {
+        if (isdigit((unsigned char)*at) || *at == '.')
+            number[length++] = *at;
+        else if (!has_commas || length == 0 || !is_thousands_comma(at))
+            break;
+    }
+    number[length] = '\0';
+    double value = strtod(number, &end);
+    double factor = measure_unit(column, at);
+    if (length == 0 || *end != '\0' || !(factor > 0.0))
+        return NULL;
+    return ms_arena_printf(arena, "%.10g", value * factor);
+}
+
+/* ---- rows ---- */
+
+/* A plain number, or nothing, for what the cell says; NULL: it stays as it is. */
+static const char *cell_of_words(ms_arena *arena, const ms_cell_rule *rule,
+                                 const char *text)
+{
+    if (rule->kind == MS_CELL_TEXT)
+        return NULL;
+    return rule->kind == MS_CELL_POSITIVE ? measure_of_words(arena, rule->name, text)
+                                          : count_of_words(arena, rule->name, text);
+}
+
+ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
+                             const ms_csv_row *row, const char **words,
+                             const char **remark)
+{
+    ms_csv_row plain = *row;
+    if (row->fault != NULL || row->num_cells != found->num_columns)
+        return plain;
+    const char **cells = MS_NEW_ARRAY(arena, row->num_cells, const char *);
+    memcpy(cells, row->cells, (size_t)row->num_cells * sizeof *cells);
+    for (int i = 0; i < found->num_rules; i++) {
+        const ms_cell_rule *rule = &found->rules[i];
+        int place = found->place[i];
+        const char *number = place < 0 ? NULL : cell_of_words(arena, rule, cells[place]);
+        if (number == NULL)
+            continue;
+        if (strcmp(rule->name, "pp") == 0)
+            *remark = strchr(cells[place], '(');
+        if (*number != '\0')
+            *words =
+                ms_arena_printf(arena, "%s%s%s \"%s\" read as %s",
+                                *words != NULL ? *words : "", *words != NULL ? ", " : "",
+                                rule->name, ms_cell_text(arena, cells[place]), number);
+        cells[place] = number;
+    }
+    plain.cells = cells;
+    return plain;
+}
