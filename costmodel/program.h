@@ -231,6 +231,8 @@ typedef struct ms_program_key {
     bool
         holds_gathers; /* with regather: and yet held from forward on, beside their shards */
     unsigned char recompute; /* ms_recompute */
+    bool
+        reruns_layer; /* MS_RECOMPUTE_FULL: all of the layer runs again, not only what backward asks for */
     ms_keep
         keep; /* MS_RECOMPUTE_AUTO: nodes whose results are kept where backward asks for them */
     short tp, cp, ep, etp;

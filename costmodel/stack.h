@@ -103,6 +103,8 @@ typedef struct ms_stack {
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     bool
+        reruns_layers; /* full recomputation runs all of a layer again, its last product and reduction too; otherwise it ends with what backward needs (costmodel/recompute.c) */
+    bool
         holds_gathers_alone; /* without a pipeline, and with one where the host is ahead, they are held in memory all the same (sim/gathers.h); both are seen with and without, so peaks are ranges (ms_stack_with_gathers) */
     bool
         casts_once; /* operands of products in fewer than 16 bits are cast once for all that take them, before they are gathered over tp (costmodel/cast.h) */

@@ -258,6 +258,8 @@ static void a_framework_has_the_habits_of_its_time(void **state)
         {"2024-02", "Megatron-LM (baseline of MegaScale)", "bf16", "megatron-2023"},
         {"2022-04", "GPT-NeoX", "fp16", "megatron-deepspeed"},
         {"2022-03", "Megatron-DeepSpeed", "bf16", "megatron-deepspeed-bf16"},
+        {"2023-05 to 2023-10", "llm-foundry", "bf16", "llm-foundry-2023"},
+        {"2024-01", "llm-foundry", "bf16", "llm-foundry"},
         {"2024-12", "torchtitan", "bf16", "torchtitan-eager"},
     };
     ms_ctx *cx = test_cx();
