@@ -194,7 +194,7 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         {"Megatron-LM (2022)", "megatron-2022"},
         {"Megatron-LM (baseline of MegaScale)", "megatron-2023"},
         {"Megatron-LM v2.5", "megatron-2021"},
-        {"FairScale / metaseq", "megatron-2021"},
+        {"FairScale / metaseq", "llm-foundry-2023"},
         {"torchtune", "torchtitan-eager"},
         {"HF Accelerate FSDP", "torchtitan-eager"},
         {"axolotl", "torchtitan-eager"},
