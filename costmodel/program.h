@@ -261,6 +261,8 @@ typedef struct ms_program_key {
     /* with regather: and yet held from forward on, beside their shards */
     bool holds_gathers;
     unsigned char recompute; /* ms_recompute */
+    /* MS_RECOMPUTE_FULL: all of the layer runs again, not only what backward asks for */
+    bool reruns_layer;
     /* MS_RECOMPUTE_AUTO: nodes whose results are kept where backward asks for them */
     ms_keep keep;
     short tp, cp, ep, etp;

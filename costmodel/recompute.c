@@ -150,6 +150,13 @@ static void keep_named_tensors(ms_builder *b, int num_forward)
     }
 }
 
+/* Frameworks that call the layer once more inside its backward execute all of it: its last product, reduction and residual, too, which nobody reads. */
+static void rerun_layer(ms_builder *b, int num_forward)
+{
+    for (int n = 0; n < num_forward; n++)
+        materialise(b, num_forward, b->forward[n].out[0]);
+}
+
 void ms_write_recompute(ms_builder *b, int num_forward)
 {
     int num_nodes = b->num_nodes;
@@ -158,6 +165,8 @@ void ms_write_recompute(ms_builder *b, int num_forward)
     for (int i = 0; i < num_forward; i++)
         b->clone[i] = -1;
     b->num_nodes = num_forward;
+    if (mode == MS_RECOMPUTE_FULL && b->program->key.reruns_layer)
+        rerun_layer(b, num_forward);
     if (is_checkpointed(b, num_forward, num_nodes))
         for (int n = num_forward; n < num_nodes; n++)
             for (int i = 0; i < b->forward[n].num_in; i++)

@@ -189,6 +189,11 @@ static const ms_field stack_fields[] = {
      .required = true,
      .help = "gathered layer inputs are gathered again in backward"},
     {.kind = MS_FIELD_BOOL,
+     .key = "reruns_layers",
+     .offset = AT(stack.reruns_layers),
+     .help =
+         "full recomputation runs all of a layer again, not only what backward needs"},
+    {.kind = MS_FIELD_BOOL,
      .key = "holds_gathers_alone",
      .offset = AT(stack.holds_gathers_alone),
      .help =

@@ -123,6 +123,9 @@ typedef struct ms_stack {
     bool scatters_sends;
     bool adds_reduced_gradients; /* see ms_settle_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
+    /* full recomputation runs all of a layer again, its last product and reduction too;
+     * otherwise it ends with what backward needs (costmodel/recompute.c) */
+    bool reruns_layers;
     /* without a pipeline, and with one where the host is ahead, they are held in memory
      * all the same (sim/gathers.h); both are seen with and without, so peaks are ranges
      * (ms_stack_with_gathers) */

@@ -142,6 +142,23 @@ static stated_rate find_rate(ms_arena *arena, const char *text)
     return rate;
 }
 
+/* Networks that a publication states elsewhere than in the table of its runs: vTrain's nodes have four adapters for eight GPUs (Bang et al. 2024, arXiv
+ * 2312.12391, its description of the cluster, from memory). */
+static const struct {
+    const char *source, *network;
+} source_networks[] = {{"vtrain", "4 x 200 Gb/s HDR InfiniBand per node"}};
+
+static const char *network_text(ms_arena *arena, const ms_run_cells *cells,
+                                const ms_cluster *cluster)
+{
+    if (cells->network != NULL || cells->gpus <= cluster->gpus_per_node)
+        return cells->network;
+    for (size_t i = 0; i < sizeof source_networks / sizeof *source_networks; i++)
+        if (ms_begins_word(arena, cells->source, source_networks[i].source))
+            return source_networks[i].network;
+    return NULL;
+}
+
 /* What comes behind the wires inside a node: "NVLink 600 GB/s + 8x200 Gb/s". */
 static const char *outside_node(const char *text)
 {
@@ -153,9 +170,10 @@ ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
                                  const ms_cluster *cluster)
 {
     ms_run_network out = {.name = NULL, .bytes_per_s_per_gpu = (double)NAN};
-    if (cells->network == NULL || cluster->num_levels < 2)
+    const char *stated = network_text(arena, cells, cluster);
+    if (stated == NULL || cluster->num_levels < 2)
         return out;
-    const char *outside = outside_node(cells->network);
+    const char *outside = outside_node(stated);
     const char *text = ms_plain_text(arena, outside);
     for (const network_rule *rule = network_rules; rule->part != NULL; rule++) {
         if (has_part(text, rule->part)) {

@@ -35,7 +35,7 @@ typedef struct stack_rule {
 } stack_rule;
 
 /* Frameworks without a file of their own run what they are built on: GPT-NeoX is Megatron with DeepSpeed (EleutherAI/gpt-neox README), metaseq is
- * FairScale's FSDP with Megatron's layers (OPT, arXiv 2205.01068 section 2.3), OLMo's first trainer and lit-gpt are FSDP1, torchtune, Accelerate,
+ * FairScale's FSDP with Megatron's layers (OPT, arXiv 2205.01068 section 2.3), which moves weights on streams of its own and runs checkpointed layers to their end, as FSDP of 2023; OLMo's first trainer and lit-gpt are FSDP1, torchtune, Accelerate,
  * axolotl and veScale are FSDP2 or eager FSDP, OLMo-core is FSDP2 compiled, Pax, T5X, Levanter and Alpa are XLA as MaxText is, AMD's Primus and Ascend's MindSpeed are Megatron-LM,
  * NVIDIA's Megatron-MoE-ModelZoo has the dispatcher and the recipes of Megatron-Bridge (from memory of its configurations). 2048 sequences: NeMo-Megatron-Launcher
  * launcher_scripts/conf/training/gpt3/175b.yaml. Megatron-LM by its time: FlashAttention came in January 2023 (--use-flash-attn), the overlap of gradients,
@@ -46,10 +46,10 @@ static const stack_rule stack_rules[] = {
     {"torchtitan", "compile", 202501, "torchtitan-2024", 0},
     {"torchtitan", "compile", 0, "torchtitan", 0},
     {"torchtitan", NULL, 0, "torchtitan-eager", 0},
-    {"metaseq", NULL, 0, "megatron-2021", 0},
-    {"fairscale", NULL, 0, "megatron-2021", 0},
+    {"metaseq", NULL, 0, "llm-foundry-2023", 0},
+    {"fairscale", NULL, 0, "llm-foundry-2023", 0},
     {"fairseq2", NULL, 0, "torchtitan-eager", 0},
-    {"fairseq", NULL, 0, "megatron-2021", 0},
+    {"fairseq", NULL, 0, "llm-foundry-2023", 0},
     {"metalingua", NULL, 0, "torchtitan", 0},
     {"lingua", NULL, 0, "torchtitan", 0},
     {"llamarecipes", NULL, 0, "torchtitan-eager", 0},
@@ -61,8 +61,11 @@ static const stack_rule stack_rules[] = {
     {"herdofmodels", NULL, 0, "meta-llama3", 0},
     {"automodel", NULL, 0, "automodel", 0},
     {"nanotron", NULL, 0, "nanotron", 0},
+    {"llmfoundry", NULL, 202310, "llm-foundry-2023", 0},
     {"llmfoundry", NULL, 0, "llm-foundry", 0},
+    {"composer", NULL, 202310, "llm-foundry-2023", 0},
     {"composer", NULL, 0, "llm-foundry", 0},
+    {"mosaic", NULL, 202310, "llm-foundry-2023", 0},
     {"mosaic", NULL, 0, "llm-foundry", 0},
     {"fmsfsdp", NULL, 0, "fms-fsdp", 0},
     {"fsdp1", NULL, 0, "fms-fsdp", 0},

@@ -165,6 +165,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
         .regather = workload->stack->regather,
         .holds_gathers = key->holds_gathers,
         .recompute = part.recompute,
+        .reruns_layer = workload->stack->reruns_layers,
         .tp = key->tp,
         .cp = key->cp,
         .ep = key->ep,

@@ -85,6 +85,7 @@ static void check_modes(test_case c, int first)
     for (int i = first; i < first + 2; i++) {
         c.key.sequence_parallel = i % 2 != 0;
         c.key.recompute = (unsigned char)(i % MS_RECOMPUTE_AUTO);
+        c.key.reruns_layer = i % 3 == 0;
         c.key.attention_fused = i % 3 != 2;
         c.key.regather = i % 4 >= 2;
         check_case(&c);

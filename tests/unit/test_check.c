@@ -213,6 +213,7 @@ static void programs_of_small_models_are_accepted(void **state)
         key.attention_fused = (i & 2) != 0;
         key.loss_parallel = key.regather = (i & 4) != 0;
         key.recompute = (unsigned char)(i / 8 % MS_NUM_RECOMPUTE);
+        key.reruns_layer = (i & 2) != 0;
         key.optimizer = i % 3 == 0;
         key.cp_method = i % 7 < 3 ? MS_CP_RING : MS_CP_ALL_GATHER;
         if (i % 7 >= 5 && divides_by_heads(&model, &key))
@@ -241,7 +242,8 @@ static void accept_model(ms_ctx *cx, const ms_model *model)
                               .attention_fused = true,
                               .loss_parallel = i % 2 == 0,
                               .sequence_parallel = i >= 8,
-                              .recompute = (unsigned char)(i / 4)};
+                              .recompute = (unsigned char)(i / 4),
+                              .reruns_layer = i % 2 == 0};
         if (i % 8 >= 4)
             key.cp_method = divides_by_heads(model, &key) ? MS_CP_ULYSSES : MS_CP_RING;
         for (int part = 0; part < MS_NUM_PARTS; part++) {

@@ -118,6 +118,39 @@ static void recompute_modes_keep_what_they_say(void **state)
     assert_true(none->tensors[none->input].saved);
 }
 
+static double recomputed_flop(const ms_program *program)
+{
+    double flop = 0.0;
+    for (int i = 0; i < program->num_nodes; i++)
+        if (program->nodes[i].pass == MS_PASS_RECOMPUTE)
+            flop += ms_node_flop(program, &program->nodes[i]);
+    return flop;
+}
+
+/* Without dropout nothing reads the last product's result: frameworks that stop where backward is served leave it out, others run it again. */
+static void a_layer_that_is_called_again_runs_as_a_whole(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_model model = ms_small_llama();
+    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    key.recompute = MS_RECOMPUTE_FULL;
+    const ms_program *needed = ms_case_program(cx->arena, &model, &key, 2);
+    key.reruns_layer = true;
+    const ms_program *whole = ms_case_program(cx->arena, &model, &key, 2);
+    double forward = 0.0, down = 0.0;
+    for (int i = 0; i < whole->num_forward_nodes; i++) {
+        const ms_node *node = &whole->nodes[i];
+        forward += ms_node_flop(whole, node);
+        if (strcmp(node->name, "mlp.down") == 0)
+            down += ms_node_flop(whole, node);
+    }
+    assert_true(down > 0.0);
+    ASSERT_NEAR(recomputed_flop(whole), forward, 0);
+    ASSERT_NEAR(recomputed_flop(needed), forward - down, 0);
+    ASSERT_INT(count_recomputed(whole), whole->num_forward_nodes);
+}
+
 /* TorchTitan's save list, as its activation_checkpoint.py names it: attention kernels, reduce-scatters, all-to-alls, top-k; of matrix
  * products in their order the first, third and so on. */
 static bool is_on_save_list(const ms_node *node, int *num_products)
@@ -177,6 +210,7 @@ int main(void)
         cmocka_unit_test(statistics_are_at_least_fp32),
         cmocka_unit_test_setup(programs_do_not_depend_on_dp, ms_case_start),
         cmocka_unit_test(recompute_modes_keep_what_they_say),
+        cmocka_unit_test(a_layer_that_is_called_again_runs_as_a_whole),
         cmocka_unit_test_setup(per_op_recomputation_keeps_the_save_list_alone,
                                ms_case_start),
     };

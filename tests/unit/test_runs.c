@@ -194,7 +194,7 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         {"Megatron-LM (2022)", "megatron-2022"},
         {"Megatron-LM (baseline of MegaScale)", "megatron-2023"},
         {"Megatron-LM v2.5", "megatron-2021"},
-        {"FairScale / metaseq", "megatron-2021"},
+        {"FairScale / metaseq", "llm-foundry-2023"},
         {"torchtune", "torchtitan-eager"},
         {"HF Accelerate FSDP", "torchtitan-eager"},
         {"axolotl", "torchtitan-eager"},
@@ -258,6 +258,8 @@ static void a_framework_has_the_habits_of_its_time(void **state)
         {"2024-02", "Megatron-LM (baseline of MegaScale)", "bf16", "megatron-2023"},
         {"2022-04", "GPT-NeoX", "fp16", "megatron-deepspeed"},
         {"2022-03", "Megatron-DeepSpeed", "bf16", "megatron-deepspeed-bf16"},
+        {"2023-05 to 2023-10", "llm-foundry", "bf16", "llm-foundry-2023"},
+        {"2024-01", "llm-foundry", "bf16", "llm-foundry"},
         {"2024-12", "torchtitan", "bf16", "torchtitan-eager"},
     };
     ms_ctx *cx = test_cx();
@@ -336,6 +338,34 @@ static void a_network_that_stands_for_another_is_noted(void **state)
                    known[i].note != NULL);
         if (known[i].note != NULL)
             assert_non_null(strstr(defaults, known[i].note));
+    }
+}
+
+/* vTrain's tables name no network; its nodes have half of the adapters that the device's usual
+ * ones have. A row's own word counts more. */
+static void a_network_may_be_known_by_the_source(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *gpus, *dp, *text;
+        double gb_per_s;
+    } known[] = {
+        {"vTrain measured (multi-node)", "16", "8", "", 12.5},
+        {"vTrain measured (multi-node)", "16", "8", "8 x 200 Gb/s", 25},
+        {"vTrain measured (single-node)", "8", "4", "", 25},
+        {"Test", "16", "8", "", 25},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,%s,2024-09,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,%s,A100 80GB,"
+            "%s,,%s,2,0,,1,,1,1,0,none,fp16,,Megatron-DeepSpeed,,1.5,\n",
+            known[i].source, known[i].gpus, known[i].text, known[i].dp);
+        ms_published_runs runs = read_text(cx, row);
+        ASSERT_TEXT(runs.runs[0].reason, NULL);
+        ASSERT_NEAR(runs.runs[0].cluster->levels[1].bandwidth_bytes_per_s,
+                    known[i].gb_per_s * 1e9, 1e-12);
     }
 }
 
@@ -492,6 +522,7 @@ int main(void)
         cmocka_unit_test(a_framework_has_the_habits_of_its_time),
         cmocka_unit_test(networks_are_those_that_the_row_states),
         cmocka_unit_test(a_network_that_stands_for_another_is_noted),
+        cmocka_unit_test(a_network_may_be_known_by_the_source),
         cmocka_unit_test(stated_attention_and_nodes_replace_those_of_the_configurations),
         cmocka_unit_test(ends_of_the_model_can_be_alone),
         cmocka_unit_test(contradictions_and_repeats_are_named_by_line),
