@@ -484,7 +484,7 @@ ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer)
     add_compute(program, pricer, &bill);
     add_communication(program, pricer, &bill);
     add_params(program, &bill);
-    ms_bill_add_memory(program, pricer->stack, &bill);
+    ms_bill_add_memory(program, pricer, &bill);
     ms_bill_add_exchanges(program, pricer, &bill.segments);
     return bill;
 }

@@ -87,6 +87,8 @@ typedef struct ms_stack {
     ms_coefficient moment_bytes; /* Adam m and v */
     ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
     ms_coefficient
+        sharded_logit_bytes; /* the same of logits that tp shards, whose loss is another code; 0: as logit_bytes */
+    ms_coefficient
         head_grad_bytes; /* bytes per local head parameter alive at the head's backward */
     ms_coefficient workspace_bytes;    /* of libraries, from the framework's allocator */
     ms_coefficient fragmentation_frac; /* reserved over allocated, minus 1 */
@@ -130,6 +132,12 @@ typedef struct ms_stack {
     bool
         keeps_gate; /* of a gated MLP the activated gate, too: activation and product are two operations */
     bool keeps_unrotated; /* queries and keys before the rotary embedding, too */
+    bool
+        keeps_casts; /* of an operand that a product of fewer than 16 bits took, its gradient of weights keeps the cast (costmodel/cast.h) */
+    bool
+        keeps_casts_alone; /* with keeps_casts: in place of the operand, whatever else reads it, and of inputs of activation functions, too */
+    bool
+        weighs_in_experts; /* the routing weight multiplies the expert's activation, so results of experts are not kept for its gradient */
     bool
         counts_context; /* its memory figure includes CUDA context and communication buffers */
     /* defaults and what it can run */
