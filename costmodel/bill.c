@@ -475,6 +475,8 @@ static void add_params(const ms_program *program, ms_bill *bill)
         if (program->key.part == MS_PART_HEAD &&
             strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2)
             bill->head_params = elements;
+        if (strcmp(tensor->name, "mtp.embedding") == 0)
+            bill->next_embedding_params += elements;
     }
 }
 

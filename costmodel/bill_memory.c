@@ -17,7 +17,7 @@ typedef struct lifetimes {
     /* what the stack keeps as long as a tensor and beside it */
     double beside_bytes[MAX_TENSORS];
     double kept_frac[MAX_TENSORS]; /* of what is saved, over its bytes as it is stored */
-    bool delayed[MAX_TENSORS]; /* read by gradients of weights and made before them */
+    bool delayed[MAX_TENSORS];     /* read by gradients of weights and made before them */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)
@@ -38,8 +38,8 @@ static bool is_made_in_place(const ms_program *program, const ms_tensor *tensor)
 
 static double logit_bytes(const lifetimes *l)
 {
-    bool sharded = l->program->key.loss_parallel &&
-                   l->program->mesh_size[MS_DENSE_MESH][2] > 1;
+    bool sharded =
+        l->program->key.loss_parallel && l->program->mesh_size[MS_DENSE_MESH][2] > 1;
     double bytes = l->stack->sharded_logit_bytes.value;
     return sharded && bytes > 0.0 ? bytes : l->stack->logit_bytes.value;
 }
@@ -52,8 +52,8 @@ static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
         return (ms_tensor_bytes){0};
     double stored_bytes = ms_tensor_local_bytes(l->program, t);
     if (!is_logits(tensor))
-        return (ms_tensor_bytes){.activation_bytes = l->kept_frac[t] * stored_bytes +
-                                                     l->beside_bytes[t]};
+        return (ms_tensor_bytes){.activation_bytes =
+                                     l->kept_frac[t] * stored_bytes + l->beside_bytes[t]};
     bool whole =
         tensor->role == MS_ROLE_ACTIVATION || is_made_in_place(l->program, tensor);
     if (half == MS_BILL_WEIGHT_HALF || !whole)
@@ -115,18 +115,15 @@ static void find_beside(lifetimes *l)
     }
 }
 
-/* Nothing but the gradient of the routing weights reads it. */
+/* Rows that experts gave, which nothing but the gradient of the routing weights reads. */
 static bool is_weighed(const ms_program *program, int tensor)
 {
-    bool weighed = false;
-    for (int n = program->num_forward_nodes; n < program->num_nodes; n++)
-        for (int i = 0; i < program->nodes[n].num_in; i++)
-            if (program->nodes[n].in[i] == tensor) {
-                if (program->nodes[n].op != MS_OP_UNPERMUTE_GRAD || i != 1)
-                    return false;
-                weighed = true;
-            }
-    return weighed;
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (node->op == MS_OP_UNPERMUTE_GRAD && node->in[1] == tensor)
+            return true;
+    }
+    return false;
 }
 
 static void find_kept(lifetimes *l, const ms_pricer *pricer)
