@@ -483,6 +483,8 @@ static void add_params(const ms_program *program, ms_bill *bill)
         if (program->key.part == MS_PART_HEAD &&
             strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2)
             bill->head_params = elements;
+        if (strcmp(tensor->name, "mtp.embedding") == 0)
+            bill->next_embedding_params += elements;
     }
 }
 
@@ -492,7 +494,7 @@ ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer)
     add_compute(program, pricer, &bill);
     add_communication(program, pricer, &bill);
     add_params(program, &bill);
-    ms_bill_add_memory(program, pricer->stack, &bill);
+    ms_bill_add_memory(program, pricer, &bill);
     ms_bill_add_exchanges(program, pricer, &bill.segments);
     return bill;
 }

@@ -120,7 +120,9 @@ typedef struct ms_bill {
     /* weights whose gradients are partial over tp (norms with sequence parallelism) */
     double tp_partial_params;
     ms_bill_memory memory;
-    double head_params;  /* of the head's matrix; head only */
+    double head_params; /* of the head's matrix; head only */
+    double
+        next_embedding_params; /* of copies of the embedding that multi-token prediction reads; head only */
     double output_bytes; /* what a pipeline sends on */
 } ms_bill;
 

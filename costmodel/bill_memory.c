@@ -2,6 +2,7 @@
 #include "costmodel/bill_priv.h"
 
 #include "base/number.h"
+#include "costmodel/cast.h"
 #include "costmodel/keep.h"
 #include "costmodel/ring.h"
 
@@ -15,7 +16,8 @@ typedef struct lifetimes {
     const ms_stack *stack;
     /* what the stack keeps as long as a tensor and beside it */
     double beside_bytes[MAX_TENSORS];
-    bool delayed[MAX_TENSORS]; /* read by gradients of weights and made before them */
+    double kept_frac[MAX_TENSORS]; /* of what is saved, over its bytes as it is stored */
+    bool delayed[MAX_TENSORS];     /* read by gradients of weights and made before them */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)
@@ -34,6 +36,14 @@ static bool is_made_in_place(const ms_program *program, const ms_tensor *tensor)
     return tensor->producer >= 0 && is_in_place(&program->nodes[tensor->producer]);
 }
 
+static double logit_bytes(const lifetimes *l)
+{
+    bool sharded =
+        l->program->key.loss_parallel && l->program->mesh_size[MS_DENSE_MESH][2] > 1;
+    double bytes = l->stack->sharded_logit_bytes.value;
+    return sharded && bytes > 0.0 ? bytes : l->stack->logit_bytes.value;
+}
+
 /* Weights and their gradients are accounted elsewhere. Logits take what the stack keeps
  * of them, but parts of their gradient (and what waits of it) are as stored. */
 static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
@@ -43,12 +53,13 @@ static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
         return (ms_tensor_bytes){0};
     double stored_bytes = ms_tensor_local_bytes(l->program, t);
     if (!is_logits(tensor))
-        return (ms_tensor_bytes){.activation_bytes = stored_bytes + l->beside_bytes[t]};
+        return (ms_tensor_bytes){.activation_bytes =
+                                     l->kept_frac[t] * stored_bytes + l->beside_bytes[t]};
     bool whole =
         tensor->role == MS_ROLE_ACTIVATION || is_made_in_place(l->program, tensor);
     if (half == MS_BILL_WEIGHT_HALF || !whole)
         return (ms_tensor_bytes){.logits_bytes = stored_bytes};
-    return (ms_tensor_bytes){.logits_bytes = l->stack->logit_bytes.value *
+    return (ms_tensor_bytes){.logits_bytes = logit_bytes(l) *
                                              ms_tensor_local_elements(l->program, t)};
 }
 
@@ -103,6 +114,29 @@ static void find_beside(lifetimes *l)
             ms_node_is_gathered_again(program, node))
             l->beside_bytes[node->in[0]] += ms_tensor_local_bytes(program, node->out[0]) -
                                             ms_tensor_local_bytes(program, node->in[0]);
+    }
+}
+
+/* Rows that experts gave, which nothing but the gradient of the routing weights reads. */
+static bool is_weighed(const ms_program *program, int tensor)
+{
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (node->op == MS_OP_UNPERMUTE_GRAD && node->in[1] == tensor)
+            return true;
+    }
+    return false;
+}
+
+static void find_kept(lifetimes *l, const ms_pricer *pricer)
+{
+    for (int t = 0; t < l->program->num_tensors; t++) {
+        l->kept_frac[t] = 1.0;
+        if (!l->program->tensors[t].saved)
+            continue;
+        l->kept_frac[t] = l->stack->weighs_in_experts && is_weighed(l->program, t)
+                              ? 0.0
+                              : ms_kept_cast_frac(l->program, t, pricer);
     }
 }
 
@@ -205,12 +239,13 @@ static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
     return sum_of(w.most, kept, -1.0);
 }
 
-void ms_bill_add_memory(const ms_program *program, const ms_stack *stack, ms_bill *bill)
+void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
 {
-    lifetimes l = {.program = program, .stack = stack};
+    lifetimes l = {.program = program, .stack = pricer->stack};
     ms_bill_memory *memory = &bill->memory;
     assert(program->num_tensors <= MAX_TENSORS);
     find_beside(&l);
+    find_kept(&l, pricer);
     find_delayed(&l);
     for (int t = 0; t < program->num_tensors; t++) {
         if (program->tensors[t].saved)

@@ -6,7 +6,8 @@
 
 /* Live bytes of the whole backward and of its halves, with what the stack keeps beside
  * the program's tensors; output (bill_memory.c). */
-void ms_bill_add_memory(const ms_program *program, const ms_stack *stack, ms_bill *bill);
+void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer,
+                        ms_bill *bill);
 
 #define MS_MAX_BILL_NODES 384
 

@@ -221,3 +221,36 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
     return multiply_s(program, node, pricer) +
            ms_cast_s(pricer, shape, cast_share(program, node, pricer));
 }
+
+/* ---- what is kept of an operand ---- */
+
+static bool reads_cast(const ms_program *program, const ms_node *node, int tensor,
+                       const ms_pricer *pricer)
+{
+    if (node->op == MS_OP_REDISTRIBUTE)
+        return sends_cast(program, gather_of(program, node->out[0]), pricer);
+    if (node->op == MS_OP_ACTIVATION || node->op == MS_OP_ACTIVATION_GRAD)
+        return pricer->stack->keeps_casts_alone;
+    return is_product(node) && node->in[0] == tensor;
+}
+
+double ms_kept_cast_frac(const ms_program *program, int tensor, const ms_pricer *pricer)
+{
+    if (!pricer->stack->keeps_casts || !casts(pricer) ||
+        program->key.part != MS_PART_LAYER)
+        return 1.0;
+    bool cast = false, whole = false;
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (!takes(node, tensor))
+            continue;
+        if (reads_cast(program, node, tensor, pricer))
+            cast = true;
+        else
+            whole = true;
+    }
+    double frac = ms_dtype_bytes(pricer->compute) / ms_stored_bytes(pricer->compute);
+    if (!cast)
+        return 1.0;
+    return whole && !pricer->stack->keeps_casts_alone ? frac + 1.0 : frac;
+}

@@ -54,6 +54,15 @@ static bool per_op_keeps(const ms_builder *b, int producer)
     }
 }
 
+/* Queries, keys and values that latent attention makes of its latents (DeepSeek-V3, arXiv:2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
+static bool is_made_of_latents(const ms_builder *b, const ms_node *node)
+{
+    return b->model->attention == MS_ATTENTION_MLA &&
+           (node->op == MS_OP_MLA_KEYS || node->op == MS_OP_ROTARY ||
+            strcmp(node->name, "attention.query_up") == 0 ||
+            strcmp(node->name, "attention.kv_up") == 0);
+}
+
 static bool policy_keeps(const ms_builder *b, int tensor, int producer)
 {
     const ms_node *node = &b->forward[producer];
@@ -67,6 +76,8 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
             node->op == MS_OP_ACTIVATION)
             return false;
         if (node->op == MS_OP_ATTENTION && output_index(node, tensor) == 2)
+            return false;
+        if (is_made_of_latents(b, node))
             return false;
         break;
     case MS_RECOMPUTE_AUTO:

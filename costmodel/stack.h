@@ -103,6 +103,8 @@ typedef struct ms_stack {
     ms_coefficient master_bytes;
     ms_coefficient moment_bytes; /* Adam m and v */
     ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
+    /* the same of logits that tp shards, whose loss is another code; 0: as logit_bytes */
+    ms_coefficient sharded_logit_bytes;
     /* bytes per local head parameter alive at the head's backward */
     ms_coefficient head_grad_bytes;
     ms_coefficient workspace_bytes;    /* of libraries, from the framework's allocator */
@@ -163,6 +165,15 @@ typedef struct ms_stack {
     /* of a gated MLP the activated gate, too: activation and product are two operations */
     bool keeps_gate;
     bool keeps_unrotated; /* queries and keys before the rotary embedding, too */
+    /* of an operand that a product of fewer than 16 bits took, its gradient of weights
+     * keeps the cast (costmodel/cast.h) */
+    bool keeps_casts;
+    /* with keeps_casts: in place of the operand, whatever else reads it, and of inputs of
+     * activation functions, too */
+    bool keeps_casts_alone;
+    /* the routing weight multiplies the expert's activation, so results of experts are not
+     * kept for its gradient */
+    bool weighs_in_experts;
     /* its memory figure includes CUDA context and communication buffers */
     bool counts_context;
     /* defaults and what it can run */

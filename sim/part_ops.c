@@ -334,7 +334,7 @@ static ms_stage_parts stage_of(collection *c, int stage)
     const ms_split *split = p->pipeline.split;
     ms_stage_layout layout =
         ms_split_layout(split, stage, p->plan->recompute, p->plan->recompute_layers);
-    bool tied = p->workload->model->tied_embeddings &&
+    bool tied = ms_head_shares_weights(p->workload) &&
                 (layout.has_embedding || layout.head_beside_embedding);
     ms_stage_parts out = {
         0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_part_ops *)};

@@ -286,12 +286,18 @@ static void price_pair(const ms_bill *bill, const ms_links *links, const ms_part
                           0.0);
 }
 
-/* The head whose matrix is the embedding's on the same rank: it is gathered and reduced there. */
-static ms_part without_matrix(const ms_workload *workload, const ms_bill *head,
+double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
+{
+    return (workload->model->tied_embeddings ? head->head_params : 0.0) +
+           head->next_embedding_params;
+}
+
+/* The head beside the embedding whose matrix it takes: that is gathered and reduced there. */
+static ms_part without_shared(const ms_workload *workload, const ms_bill *head,
                               const ms_links *links, ms_part part)
 {
     ms_bill rest = *head;
-    rest.dense_params -= head->head_params;
+    rest.dense_params -= ms_shared_head_params(workload, head);
     part.dense_params = rest.dense_params;
     price_sync(workload, &rest, links, &part);
     return part;
@@ -315,8 +321,8 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
                             ms_host_layers(&bills->embed, layer));
     out->head = price_part(workload, &bills->head, links, async_tp,
                            ms_host_layers(&bills->head, layer));
-    if (workload->model->tied_embeddings)
-        out->tied_head = without_matrix(workload, &bills->head, links, out->head);
+    if (ms_head_shares_weights(workload))
+        out->tied_head = without_shared(workload, &bills->head, links, out->head);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
         if ((modes >> mode & 1U) == 0)
             continue;

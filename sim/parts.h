@@ -52,7 +52,8 @@ typedef struct ms_part {
 /* Parts of one bill set on one set of links; layers by kind and recompute mode. */
 typedef struct ms_parts {
     ms_part embed, head;
-    /* of a rank that holds the embedding too, when one matrix serves both */
+    /* of a rank that holds the embedding too, without what both share: its matrix where
+     * tied, and copies of the embedding for multi-token prediction */
     ms_part tied_head;
     ms_part layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     /* layers as halves of a pair; those without exchanges take as long in a pair as alone */
@@ -84,6 +85,9 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
 /* Whether the collective runs in chunks beside its product: gathers and scatters of
  * asynchronous TP inside one domain. */
 bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool async_tp);
+
+/* Parameters of the head's program that a rank holds once with its embedding: the matrix where both are tied, and copies of the embedding for multi-token prediction. */
+double ms_shared_head_params(const ms_workload *workload, const ms_bill *head);
 
 /* Prices the parts for the recompute modes of `modes`, a bit each; one at least. */
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,

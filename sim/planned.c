@@ -163,10 +163,14 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_
     }
     if (!ms_split_holds(split, rank, last))
         return num;
-    bool shared = ms_split_holds(split, rank, 0) && p->workload->model->tied_embeddings;
+    bool beside = ms_split_holds(split, rank, 0);
     out[num++] = (ms_held_part){
-        MS_PART_HEAD, 0,    MS_RECOMPUTE_NONE,
-        1.0,          head, head->dense_params - (shared ? head->head_params : 0.0)};
+        MS_PART_HEAD,
+        0,
+        MS_RECOMPUTE_NONE,
+        1.0,
+        head,
+        head->dense_params - (beside ? ms_shared_head_params(p->workload, head) : 0.0)};
     return num;
 }
 

@@ -112,7 +112,7 @@ static const ms_part *head_of(const ms_workload *workload, const ms_parts *parts
                               const ms_stage_layout *layout)
 {
     bool shared = (layout->has_embedding || layout->head_beside_embedding) &&
-                  workload->model->tied_embeddings;
+                  ms_head_shares_weights(workload);
     return shared ? &parts->tied_head : &parts->head;
 }
 

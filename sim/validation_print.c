@@ -127,6 +127,7 @@ static void write_run(ms_jout *out, const ms_published_run *run,
     ms_jout_number_field(out, "predicted_step_low_s", score->step_low_s);
     ms_jout_number_field(out, "predicted_step_high_s", score->step_high_s);
     ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
+    ms_jout_bool_field(out, "predicted_to_fit", !score->over_memory);
     ms_jout_number_field(out, "measured_peak_bytes", run->measured_peak_bytes);
     ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
     ms_jout_number_field(out, "predicted_peak_low_bytes", score->peak_low_bytes);

@@ -145,6 +145,11 @@ static unsigned char num_mtp(const ms_workload *workload)
                : 0;
 }
 
+bool ms_head_shares_weights(const ms_workload *workload)
+{
+    return workload->model->tied_embeddings || num_mtp(workload) > 0;
+}
+
 static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_key *key,
                                      ms_program_key part)
 {

@@ -136,6 +136,9 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key part,
                                       long data_parallel);
+/* Whether a head beside the embedding takes weights of it: its matrix where both are tied,
+ * the embedding itself for multi-token prediction. */
+bool ms_head_shares_weights(const ms_workload *workload);
 /* What layers of a kind can keep and how long they then compute again. Collectives that
  * run again are priced at the bandwidth of the innermost level: their links are not known
  * yet. Lives in the arena. */

@@ -356,6 +356,27 @@ static void selective_recomputation_drops_norms_and_activations(void **state)
     }
 }
 
+/* Latent attention keeps its latents (and, by fused attention, its result): queries, keys and values are made of them again. Of 128 heads of 192 and 128 with latents of 1536 and 512. */
+static void selective_recomputation_makes_heads_of_latents_again(void **state)
+{
+    (void)state;
+    ms_model model = llama(7168, 128, 128, 18432);
+    model.attention = MS_ATTENTION_MLA;
+    model.mla.q_lora_rank = 1536;
+    model.mla.kv_lora_rank = 512;
+    model.mla.nope_head_dim = 128;
+    model.mla.rope_head_dim = 64;
+    model.head_dim = 192;
+    model.value_head_dim = 128;
+    layout at = whole();
+    double heads = 2.0 * 128 * (192 + 192 + 128), norms = 2.0 * (2 * 7168 + 1536 + 512),
+           product = 2.0 * 18432, rope = 2.0 * 64;
+    double none = saved_bytes(&model, at, 4096, 1);
+    at.recompute = MS_RECOMPUTE_SELECTIVE;
+    ASSERT_NEAR(none - saved_bytes(&model, at, 4096, 1),
+                4096.0 * (heads + norms + product), 4096.0 * rope);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +394,7 @@ int main(void)
         cmocka_unit_test(llama_norms_stay_whole_without_sequence_parallelism),
         cmocka_unit_test(per_op_recomputation_keeps_every_second_product),
         cmocka_unit_test(selective_recomputation_drops_norms_and_activations),
+        cmocka_unit_test(selective_recomputation_makes_heads_of_latents_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

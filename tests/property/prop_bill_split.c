@@ -18,6 +18,7 @@ static const ms_pricer *pricer_of(ms_ctx *cx)
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     *stack = *loaded;
     stack->logit_bytes.value = ms_dtype_bytes(MS_BF16); /* as stored */
+    stack->weighs_in_experts = false;                   /* likewise */
     ASSERT_OK(ms_pricer_make(cx, cluster, profile, stack, MS_BF16, pricer), cx);
     return pricer;
 }

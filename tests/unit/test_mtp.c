@@ -131,6 +131,41 @@ static void stacks_train_it_or_do_not(void **state)
     assert_true(head_seconds("megatron-bridge") > 1.5 * head_seconds("automodel"));
 }
 
+/* Parameters of the head that the rank with the last stage holds. */
+static double head_params_of_last(int pp)
+{
+    ms_ctx *cx = test_cx();
+    ms_plan plan = ms_plan_default(64);
+    plan.model = "deepseek-v3";
+    plan.stack = "megatron-bridge";
+    plan.size[MS_PP] = pp;
+    plan.size[MS_DP_SHARD] = 64 / pp;
+    plan.ep = 32;
+    plan.sequence_length = 4096;
+    plan.global_batch = 64;
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    ms_planned planned;
+    ms_planned_open(cx, workload, &plan, &planned);
+    const ms_part *layers = &planned.parts.layer[1][MS_RECOMPUTE_NONE];
+    const ms_split *split = planned.pipeline.split;
+    long num_layers = pp > 1 ? split->layers[pp - 1] : 58;
+    double others = (double)num_layers * layers->dense_params;
+    if (pp == 1)
+        others += 3.0 * planned.parts.layer[0][MS_RECOMPUTE_NONE].dense_params +
+                  planned.parts.embed.dense_params;
+    double head = ms_planned_load(cx, &planned, pp - 1).dense_params - others;
+    ms_workload_close(workload);
+    return head;
+}
+
+/* One embedding of 129280 x 7168 on a rank with the first and the last stage, another where the last stage is elsewhere. */
+static void one_stage_holds_one_embedding(void **state)
+{
+    (void)state;
+    ASSERT_NEAR(head_params_of_last(2) - head_params_of_last(1), 129280.0 * 7168, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +173,7 @@ int main(void)
         cmocka_unit_test(a_module_adds_a_projection_a_layer_and_a_head),
         cmocka_unit_test(published_flop_tell_who_trains_it),
         cmocka_unit_test(stacks_train_it_or_do_not),
+        cmocka_unit_test(one_stage_holds_one_embedding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,87 @@
+/* What stacks keep of forward results until backward: casts of operands, nothing that only weighs experts, more of logits that tp shards. */
+#include "sim/planned.h"
+#include "tests/test.h"
+
+#define TOKENS 4096.0
+
+static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *model, int tp,
+                               const char *stack, ms_dtype compute)
+{
+    *plan = ms_plan_default(tp);
+    plan->model = model;
+    plan->cluster = "hgx-h100";
+    plan->stack = stack;
+    plan->size[MS_TP] = tp;
+    plan->size[MS_DP_SHARD] = 1;
+    plan->sequence_length = (long)TOKENS;
+    plan->global_batch = 1;
+    plan->zero = 0;
+    plan->sequence_parallel = tp > 1;
+    plan->compute = compute;
+    plan->recompute = MS_RECOMPUTE_NONE;
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
+    ms_planned *planned = MS_NEW(cx->arena, ms_planned);
+    ms_planned_open(cx, workload, plan, planned);
+    return planned;
+}
+
+static double layer_bytes(const char *model, int tp, const char *stack, ms_dtype compute)
+{
+    ms_plan plan;
+    ms_planned *p = planned_for(test_cx(), &plan, model, tp, stack, compute);
+    double bytes = p->bills->layer[0][MS_RECOMPUTE_NONE]->memory.saved.activation_bytes;
+    ms_workload_close(p->workload);
+    return bytes;
+}
+
+/* Of a Llama layer in 8 bits: two norms' results (4 h, gathered again for the products) and the MLP's product (2 f) by half; the result of attention (2 h) is read by its own
+ * gradient, too, so its cast (h) comes on top. torchtitan's products keep 16 bits. HAI-LLM keeps casts alone, of gate and up (4 f), too. */
+static void gradients_of_weights_keep_casts(void **state)
+{
+    (void)state;
+    const double h = 4096, f = 14336;
+    const struct {
+        const char *stack;
+        double less;
+    } cases[] = {
+        {"nemo", 2 * h + f - h}, {"hai-llm", 2 * h + 3 * f + h}, {"torchtitan", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double wide = layer_bytes("llama-3.1-8b", 4, cases[i].stack, MS_BF16),
+               cast = layer_bytes("llama-3.1-8b", 4, cases[i].stack, MS_FP8);
+        ASSERT_NEAR(wide - cast, TOKENS / 4 * cases[i].less, 0);
+    }
+}
+
+/* Two experts' results a token, of 4096 elements of 2 bytes. */
+static void weighed_experts_leave_no_results(void **state)
+{
+    (void)state;
+    double outside = layer_bytes("mixtral-8x7b", 1, "torchtitan", MS_BF16),
+           inside = layer_bytes("mixtral-8x7b", 1, "nemo", MS_BF16);
+    ASSERT_NEAR(outside - inside, TOKENS * 2 * 4096 * 2, 0);
+}
+
+/* 14 bytes a logit by the loss of whole logits, 18 by that of shards. */
+static void the_loss_of_sharded_logits_has_bytes_of_its_own(void **state)
+{
+    (void)state;
+    for (int tp = 1; tp <= 4; tp *= 4) {
+        ms_plan plan;
+        ms_planned *p =
+            planned_for(test_cx(), &plan, "llama-3.1-8b", tp, "torchtitan-2024", MS_BF16);
+        ASSERT_NEAR(p->bills->head.memory.saved.logits_bytes,
+                    (tp > 1 ? 18.0 : 14.0) * TOKENS * 128256 / tp, 0);
+        ms_workload_close(p->workload);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_of_weights_keep_casts),
+        cmocka_unit_test(weighed_experts_leave_no_results),
+        cmocka_unit_test(the_loss_of_sharded_logits_has_bytes_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
