@@ -59,8 +59,9 @@ static double expert_rows_s(const ms_program *program, const ms_node *node,
     if (ms_fuses_experts(program, pricer) || node->pass == MS_PASS_BACKWARD_WEIGHT ||
         dims[0] != MS_DIM_ROWS || dims[1] != MS_DIM_HIDDEN)
         return 0.0;
+    bool pads_in_exchange = stack->shares_token_copies && pricer->wide_domain;
     double bytes =
-        stack->expert_row_bytes.value +
+        (pads_in_exchange ? 0.0 : stack->expert_row_bytes.value) +
         (program->model->moe.expert_bias ? stack->expert_bias_bytes.value : 0.0);
     return ms_stream_s(pricer, (forward ? 0.4 : 0.6) * bytes *
                                    ms_tensor_local_elements(program, result));
@@ -75,12 +76,17 @@ ms_gemm_shape ms_node_product(const ms_program *program, const ms_node *node,
     return shape;
 }
 
-/* The host waits for the counts of tokens forward only. */
-static double routing_s(const ms_node *node, const ms_stack *stack)
+static bool is_routing(const ms_node *node)
 {
-    if (node->op == MS_OP_ROUTE)
-        return 0.6 * stack->routing_s.value;
-    return node->op == MS_OP_ROUTE_GRAD ? 0.4 * stack->routing_s.value : 0.0;
+    return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
+}
+
+/* The host waits for the counts of tokens forward only. */
+static double routing_share(const ms_node *node)
+{
+    if (!is_routing(node))
+        return 0.0;
+    return node->op == MS_OP_ROUTE ? 0.6 : 0.4;
 }
 
 double ms_node_compute_s(const ms_program *program, const ms_node *node,
@@ -120,7 +126,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
         return ms_stream_s(pricer, ms_node_traffic_bytes(program, node) *
                                        (1.0 + unfused_passes(op) *
                                                   stack->unfused_traffic.value)) +
-               routing_s(node, stack);
+               routing_share(node) * stack->routing_s.value;
     }
 }
 
@@ -147,6 +153,9 @@ static int num_kernels(const ms_program *program, const ms_node *node,
         return 0;
     if (node->op == MS_OP_SCAN || node->op == MS_OP_SCAN_GRAD)
         return ms_scan_kernels(node->op == MS_OP_SCAN_GRAD);
+    if (is_routing(node))
+        return 1 + (int)lround(routing_share(node) *
+                               pricer->stack->routing_launches.value);
     return ms_node_is_ring(program, node)
                ? 2 * (int)program->mesh_size[MS_DENSE_MESH][1] - 1
                : 1;
@@ -173,6 +182,8 @@ static void add_node(const ms_program *program, const ms_node *node, double seco
     bill->compute_s[pass] += seconds;
     bill->flop[pass] += flop;
     bill->kernels[pass] += kernels;
+    if (node->op == MS_OP_GROUPED || is_routing(node))
+        bill->expert_kernels[pass] += kernels;
     if (node->pass == MS_PASS_BACKWARD_WEIGHT) {
         bill->weight_s += seconds;
         bill->weight_flop += flop;

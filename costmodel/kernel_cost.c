@@ -164,6 +164,12 @@ ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute)
     return other;
 }
 
+static bool has_wide_domain(const ms_cluster *cluster)
+{
+    long gpus = cluster->num_levels > 0 ? cluster->levels[0].gpus_per_domain : 1;
+    return gpus == 0 || gpus > 8;
+}
+
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out)
 {
@@ -181,6 +187,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .attention_overhead_s =
             isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value,
         .attention_fused = kernel != MS_ATTENTION_UNFUSED,
+        .wide_domain = has_wide_domain(cluster),
         .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
     };
     set_products(out, compute);

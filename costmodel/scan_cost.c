@@ -69,7 +69,8 @@ double ms_scan_traffic_bytes(ms_scan_shape shape)
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape)
 {
     const ms_pricer plain = ms_pricer_in(pricer, MS_BF16);
-    return ms_max(ms_stream_s(pricer, ms_scan_traffic_bytes(shape)),
+    double loss = 1.0 + pricer->stack->scan_loss.value;
+    return ms_max(loss * ms_stream_s(pricer, ms_scan_traffic_bytes(shape)),
                   ms_scan_flop(shape) / plain.gemm_flop_per_s);
 }
 

@@ -31,8 +31,8 @@ double ms_scan_flop(ms_scan_shape shape);
 /* HBM traffic of all kernels. */
 double ms_scan_traffic_bytes(ms_scan_shape shape);
 
-/* The longer of traffic through HBM and products at the rate of large ones in 16 bits,
- * and the launches' overhead is the host's. */
+/* The longer of traffic through HBM, with what the stack loses beyond it, and products at
+ * the rate of large ones in 16 bits, and the launches' overhead is the host's. */
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
 
 int ms_scan_kernels(bool backward);

@@ -111,6 +111,11 @@ static const ms_field stack_fields[] = {
              "host time of a grouped product for each expert of the rank, in launches"),
     OPTIONAL(expert_cast_launches, "expert_cast_launches", 1000,
              "what the casts of its operands add"),
+    OPTIONAL(routing_launches, "routing_launches", 10000,
+             "host time of a layer's routing and dispatch, forward and backward, in "
+             "launches"),
+    OPTIONAL(scan_loss, "scan_loss", 100,
+             "what a Mamba mixer's recurrence takes beyond its traffic, relative to it"),
     FIGURE(launch_frac, "launch_frac", 0, 10,
            "of the launch time that remains per kernel"),
     FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,

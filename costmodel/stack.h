@@ -61,6 +61,11 @@ typedef struct ms_stack {
     ms_coefficient expert_launches;
     /* what the casts of its operands to fewer than 16 bits add */
     ms_coefficient expert_cast_launches;
+    /* host time of routing, dispatch and the fixed part of grouped products of a layer,
+     * forward and backward, in launches; 0: one for each node */
+    ms_coefficient routing_launches;
+    /* what the recurrence of a Mamba mixer takes beyond its traffic, relative to it */
+    ms_coefficient scan_loss;
     /* of launch_s that remains per kernel (CUDA graphs, compile: below 1) */
     ms_coefficient launch_frac;
     /* share of TP traffic that hides behind its matrix product without async TP */

@@ -60,13 +60,19 @@ double ms_stall_s(const ms_stack *stack, const ms_links *links)
     return stalls ? stack->message_stall_s.value : 0.0;
 }
 
-/* What the host launches in a forward pass. */
+/* What the host launches in a forward pass, experts' work left out. */
 static double num_launches(const ms_bill *bill)
 {
-    double launches = bill->kernels[MS_BILL_FORWARD];
+    double launches =
+        bill->kernels[MS_BILL_FORWARD] - bill->expert_kernels[MS_BILL_FORWARD];
     for (int i = 0; i < bill->num_comms[MS_BILL_FORWARD]; i++)
         launches += bill->comms[MS_BILL_FORWARD][i].count;
     return launches;
+}
+
+static double launch_s(const ms_workload *workload)
+{
+    return workload->profile->launch_s.value * workload->stack->launch_frac.value;
 }
 
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
@@ -74,11 +80,11 @@ double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_link
 {
     double waits_s = collectives_s(workload->stack, bill, links, pass);
     double floor_s = layers * workload->stack->host_s_per_layer.value;
-    if (!isnan(floor_s))
-        return floor_s * (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0 + waits_s;
-    return bill->kernels[pass] * workload->profile->launch_s.value *
-               workload->stack->launch_frac.value +
-           waits_s;
+    double share = (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
+    bool has_floor = !isnan(floor_s);
+    double launches = has_floor ? bill->expert_kernels[pass] : bill->kernels[pass];
+    return (has_floor ? share * floor_s : 0.0) +
+           launches * launch_s(workload) + waits_s;
 }
 
 double ms_host_layers(const ms_bill *part, const ms_bill *layer)

@@ -281,6 +281,10 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
     b->device.peak_flop_per_s[MS_FP4] = 1;
     bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
+    ASSERT_INT(bill.expert_kernels[MS_BILL_FORWARD], 33);
+    b->pricer.wide_domain = true;
+    bill = ms_bill_make(&b->hand->program, &b->pricer);
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 1);
     b->hand->model.activation = MS_ACT_RELU2;
     bill = ms_bill_make(&b->hand->program, &b->pricer);
@@ -288,7 +292,7 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
 }
 
 /* 12 rows of 4, 10 bytes each over memory of 100 B/s, 7 of them for biases: 4 forward and 6 backward, and nothing beside the first product, or in 8 bits where
- * experts are fused. */
+ * experts are fused. Where the exchange itself pads, those of biases are left. */
 static void operations_on_experts_rows_move_them(void **state)
 {
     (void)state;
@@ -313,17 +317,19 @@ static void operations_on_experts_rows_move_them(void **state)
     b->hand->model.moe.expert_bias = true;
     b->stack.fuses_experts = true;
     b->device.peak_flop_per_s[MS_FP4] = 1;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 9; i++) {
         ms_node *product = ms_hand_binary(b->hand, MS_OP_GROUPED, cases[i % 3].in,
                                           cases[i % 3].weight, cases[i % 3].out);
         product->einsum = cases[i % 3].einsum;
         product->pass = (unsigned char)cases[i % 3].pass;
-        b->pricer.compute = i < 3 ? MS_BF16 : MS_FP8;
+        b->pricer.compute = i < 3 || i >= 6 ? MS_BF16 : MS_FP8;
+        b->pricer.wide_domain = i >= 3;
+        b->stack.shares_token_copies = i >= 6;
         b->stack.expert_row_bytes.value = b->stack.expert_bias_bytes.value = 0;
         double without_s = seconds_of(b, product);
         b->stack.expert_row_bytes.value = 3;
         b->stack.expert_bias_bytes.value = 7;
-        double of_bytes = i < 3 ? 1.0 : 0.0;
+        double of_bytes = i < 3 ? 1.0 : i < 6 ? 0.0 : 0.7;
         ASSERT_NEAR(seconds_of(b, product) - without_s, of_bytes * cases[i % 3].want_s,
                     1e-12);
     }
@@ -341,6 +347,20 @@ static void routing_takes_its_time_forward_and_backward(void **state)
     b->stack.routing_s.value = 5;
     ASSERT_NEAR(seconds_of(b, route) - forward_s, 3, 1e-12);
     ASSERT_NEAR(seconds_of(b, back) - backward_s, 2, 1e-12);
+}
+
+/* Of 10 launches 6 forward, and one of the node. */
+static void routing_keeps_the_host_for_its_launches(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    int logits = ms_hand_tensor(b->hand, "bse", MS_ROLE_ACTIVATION, "RRR");
+    int choice = ms_hand_tensor(b->hand, "bsk", MS_ROLE_ACTIVATION, "RRR");
+    ms_hand_unary(b->hand, MS_OP_ROUTE, logits, choice);
+    b->stack.routing_launches.value = 10;
+    ms_bill bill = ms_bill_make(&b->hand->program, &b->pricer);
+    ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 7);
+    ASSERT_INT(bill.expert_kernels[MS_BILL_FORWARD], 7);
 }
 
 /* A gathered sequence feeds two products of 1280 s: that is what the gather's chunks may hide behind. */
@@ -380,6 +400,7 @@ int main(void)
         cmocka_unit_test(grouped_products_keep_the_host_for_each_expert),
         cmocka_unit_test(operations_on_experts_rows_move_them),
         cmocka_unit_test(routing_takes_its_time_forward_and_backward),
+        cmocka_unit_test(routing_keeps_the_host_for_its_launches),
         cmocka_unit_test(a_gather_may_hide_behind_the_products_that_use_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

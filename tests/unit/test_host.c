@@ -5,11 +5,11 @@
 
 #include <math.h>
 
-/* 4 kernels and two collectives, twice each, make 8 launches; backward does not count. */
+/* 4 kernels and two collectives, twice each, make 8 launches; backward and what experts add do not count. */
 static void a_part_is_as_many_layers_as_it_launches(void **state)
 {
     (void)state;
-    ms_bill layer = {.kernels = {4, 9}, .num_comms = {2, 1}};
+    ms_bill layer = {.kernels = {9, 9}, .expert_kernels = {5, 0}, .num_comms = {2, 1}};
     layer.comms[MS_BILL_FORWARD][0].count = layer.comms[MS_BILL_FORWARD][1].count = 2;
     ms_bill embed = {.kernels = {2, 50}}, none = {0};
     ASSERT_NEAR(ms_host_layers(&embed, &layer), 0.25, 0);
@@ -20,12 +20,15 @@ static void a_part_is_as_many_layers_as_it_launches(void **state)
 static void the_host_is_with_a_part_for_its_layers(void **state)
 {
     (void)state;
-    ms_stack stack = {.host_s_per_layer.value = 12};
-    ms_workload workload = {.stack = &stack};
-    ms_bill bill = {0};
+    ms_profile profile = {.launch_s.value = 0.5};
+    ms_stack stack = {.host_s_per_layer.value = 12, .launch_frac.value = 1};
+    ms_workload workload = {.stack = &stack, .profile = &profile};
+    ms_bill bill = {.kernels = {90, 90}};
     ms_links links = {0};
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_FORWARD), 1, 1e-12);
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_BACKWARD), 2, 1e-12);
+    bill.expert_kernels[MS_BILL_FORWARD] = 6; /* beside a layer without experts */
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 4 + 3, 1e-12);
 }
 
 /* Forward 2 collectives of 4 ranks and one of 8; the 3 sends of a ring count for none. Beside the floor and beside launches. */

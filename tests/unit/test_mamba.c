@@ -266,19 +266,23 @@ static void a_scan_is_linear_in_tokens_and_not_in_chunks(void **state)
     assert_true(ms_scan_flop(wide) > ms_scan_flop(shape));
 }
 
-/* On H100 products take a tenth of what traffic does; they limit where memory is endless. */
+/* On H100 products take a tenth of what traffic does; they limit where memory is endless. A loss of 3 makes four times the traffic's time. */
 static void a_scan_takes_the_time_of_its_traffic(void **state)
 {
     (void)state;
     static const ms_device device;
     static const ms_profile profile;
+    ms_stack stack = {.scan_loss.value = 0};
     ms_pricer pricer = {.device = &device,
                         .profile = &profile,
+                        .stack = &stack,
                         .compute = MS_BF16,
                         .hbm_bytes_per_s = 2.68e12,
                         .gemm_flop_per_s = 6.4e14};
     ms_scan_shape shape = {8192, 64, 64, 128, 8, 128, 2.0, false};
     ASSERT_NEAR(ms_scan_s(&pricer, shape), 8192 * 131072.0 / 2.68e12, 1e-12);
+    stack.scan_loss.value = 3;
+    ASSERT_NEAR(ms_scan_s(&pricer, shape), 4 * 8192 * 131072.0 / 2.68e12, 1e-12);
     pricer.hbm_bytes_per_s = 1e18;
     ASSERT_NEAR(ms_scan_s(&pricer, shape), ms_scan_flop(shape) / 6.4e14, 1e-12);
 }
