@@ -154,8 +154,8 @@ static int num_kernels(const ms_program *program, const ms_node *node,
     if (node->op == MS_OP_SCAN || node->op == MS_OP_SCAN_GRAD)
         return ms_scan_kernels(node->op == MS_OP_SCAN_GRAD);
     if (is_routing(node))
-        return 1 + (int)lround(routing_share(node) *
-                               pricer->stack->routing_launches.value);
+        return 1 +
+               (int)lround(routing_share(node) * pricer->stack->routing_launches.value);
     return ms_node_is_ring(program, node)
                ? 2 * (int)program->mesh_size[MS_DENSE_MESH][1] - 1
                : 1;

@@ -112,7 +112,8 @@ typedef struct ms_bill {
     double recompute_flop;
     int kernels[MS_NUM_BILL_PASSES];
     int weight_kernels; /* of the backward */
-    int expert_kernels[MS_NUM_BILL_PASSES]; /* of routing and grouped products: beside those of a layer without experts */
+    int expert_kernels
+        [MS_NUM_BILL_PASSES]; /* of routing and grouped products: beside those of a layer without experts */
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
     ms_bill_segments segments;

@@ -203,8 +203,7 @@ bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
 {
     return pricer->stack->fuses_experts && casts(pricer) &&
            pricer->device->peak_flop_per_s[MS_FP4] > 0.0 /* NaN: no */
-           && pricer->wide_domain &&
-           ms_activation_is_gated(program->model->activation);
+           && pricer->wide_domain && ms_activation_is_gated(program->model->activation);
 }
 
 double ms_node_product_s(const ms_program *program, const ms_node *node,

@@ -22,7 +22,7 @@ typedef struct ms_pricer {
     double attention_small_head_frac, attention_half_sequence;
     double attention_overhead_s;
     bool attention_fused;
-    bool wide_domain; /* more than 8 GPUs are joined as those of a node are */
+    bool wide_domain;            /* more than 8 GPUs are joined as those of a node are */
     bool attention_one_head_dim; /* values are padded to the width of keys */
     /* of profiles with measurements of this compute type; NULL: none */
     const ms_residuals *products; /* by m, n, k */

@@ -83,8 +83,7 @@ double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_link
     double share = (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
     bool has_floor = !isnan(floor_s);
     double launches = has_floor ? bill->expert_kernels[pass] : bill->kernels[pass];
-    return (has_floor ? share * floor_s : 0.0) +
-           launches * launch_s(workload) + waits_s;
+    return (has_floor ? share * floor_s : 0.0) + launches * launch_s(workload) + waits_s;
 }
 
 double ms_host_layers(const ms_bill *part, const ms_bill *layer)
