@@ -318,11 +318,12 @@ ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
             continue;
         if (strcmp(rule->name, "pp") == 0)
             *remark = strchr(cells[place], '(');
-        if (*number != '\0')
+        if (*number != '\0') {
             *words =
                 ms_arena_printf(arena, "%s%s%s \"%s\" read as %s",
                                 *words != NULL ? *words : "", *words != NULL ? ", " : "",
                                 rule->name, ms_cell_text(arena, cells[place]), number);
+        }
         cells[place] = number;
     }
     plain.cells = cells;
