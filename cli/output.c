@@ -175,22 +175,21 @@ void ms_output_drop(ms_ctx *cx, ms_output *out)
     (void)ms_output_close(&ignored, out, MS_EINPUT);
 }
 
-static void print_note(const char *kind, const char *format, va_list args)
-    __attribute__((format(printf, 2, 0)));
+static void print_note(const ms_ctx *cx, const char *kind, const char *format,
+                       va_list args) __attribute__((format(printf, 3, 0)));
 
-static void print_note(const char *kind, const char *format, va_list args)
+static void print_note(const ms_ctx *cx, const char *kind, const char *format,
+                       va_list args)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (memory == NULL)
-        return;
-    vfprintf(memory, format, args);
-    fclose(memory);
+    va_list again;
+    va_copy(again, args);
+    size_t size = (size_t)vsnprintf(NULL, 0, format, args) + 1;
+    char *text = ms_arena_alloc(cx->arena, size);
+    vsnprintf(text, size, format, again);
+    va_end(again);
     fprintf(stderr, "%s: ", kind);
     ms_utf8_print(stderr, text);
     fputc('\n', stderr);
-    free(text);
 }
 
 void ms_note(const ms_ctx *cx, const char *format, ...)
@@ -199,7 +198,7 @@ void ms_note(const ms_ctx *cx, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    print_note("note", format, args);
+    print_note(cx, "note", format, args);
     va_end(args);
 }
 
@@ -209,6 +208,6 @@ void ms_note_default(const ms_ctx *cx, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    print_note("default", format, args);
+    print_note(cx, "default", format, args);
     va_end(args);
 }

@@ -415,7 +415,7 @@ static const ms_known_model plain_model = {
 
 static bool is_named(ms_arena *arena, const char *name, const char *pattern)
 {
-    return *pattern == '^' ? ms_begins_word(arena, name, pattern + 1)
+    return *pattern == '^' ? ms_begins_word(name, pattern + 1)
                            : strstr(ms_plain_text(arena, name), pattern) != NULL;
 }
 

@@ -57,7 +57,7 @@ const ms_known_model *ms_known_kind_find(ms_arena *arena, const char *name, bool
 const char *ms_plain_text(ms_arena *arena, const char *text);
 /* Whether a word of the text begins with the plain name, whatever the text's spaces and
  * hyphens: "Meta", not "same table". */
-bool ms_begins_word(ms_arena *arena, const char *text, const char *name);
+bool ms_begins_word(const char *text, const char *name);
 
 /* Names in configs/; NULL: unknown. */
 const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells);

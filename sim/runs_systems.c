@@ -169,16 +169,17 @@ static const stack_rule stack_rules[] = {
     {NULL, NULL, 0, NULL, 0},
 };
 
-/* Year and month of "2023-08", "2023-08-01", "2023"; 0: none. */
+/* Year and month of "2023-08", "2023/08/01", "2023"; 0: none, and what is no year, as in "08-2023". */
 static long month_of(const char *date)
 {
     if (date == NULL)
         return 0;
     char *end = NULL;
     long year = strtol(date, &end, 10);
-    long month = *end == '-' ? strtol(end + 1, NULL, 10) : 0;
+    bool is_year = year >= 1990 && year <= 2100;
+    long month = *end == '-' || *end == '/' ? strtol(end + 1, NULL, 10) : 0;
     bool has_month = month >= 1 && month <= 12;
-    return year > 0 ? 100 * year + (has_month ? month : 6) : 0;
+    return is_year ? 100 * year + (has_month ? month : 6) : 0;
 }
 
 bool ms_run_is_before(const ms_run_cells *cells, long month)
@@ -187,12 +188,24 @@ bool ms_run_is_before(const ms_run_cells *cells, long month)
     return own > 0 && own < month;
 }
 
-bool ms_begins_word(ms_arena *arena, const char *text, const char *name)
+/* Whether the text's ms_plain_text begins with the plain name. */
+static bool begins_plainly(const char *text, const char *name)
+{
+    for (; *name != '\0'; name++, text++) {
+        text += strspn(text, " -_");
+        if (tolower((unsigned char)*text) != *name)
+            return false;
+    }
+    return true;
+}
+
+bool ms_begins_word(const char *text, const char *name)
 {
     for (const char *at = text; at != NULL && *at != '\0'; at++) {
         bool inside = at > text && isalnum((unsigned char)at[-1]);
-        if ((!inside || !isalnum((unsigned char)*name)) &&
-            strncmp(ms_plain_text(arena, at), name, strlen(name)) == 0)
+        if (strchr(" -_", *at) != NULL)
+            continue; /* no word begins in a gap */
+        if ((!inside || !isalnum((unsigned char)*name)) && begins_plainly(at, name))
             return true;
     }
     return false;
@@ -210,7 +223,7 @@ static bool has_flag(ms_arena *arena, const ms_run_cells *cells, const char *fla
             return true;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         if (strcmp(flag, works[i]) == 0)
-            return ms_begins_word(arena, cells->source, flag);
+            return ms_begins_word(cells->source, flag);
     return false;
 }
 
@@ -219,7 +232,7 @@ static const stack_rule *match_stack(ms_arena *arena, const ms_run_cells *cells,
 {
     for (const stack_rule *rule = stack_rules; rule->part != NULL; rule++) {
         bool in_time = rule->before == 0 || ms_run_is_before(cells, rule->before);
-        if (in_time && ms_begins_word(arena, name, rule->part) &&
+        if (in_time && ms_begins_word(name, rule->part) &&
             has_flag(arena, cells, rule->flag))
             return rule;
     }

@@ -301,6 +301,25 @@ static const char *cell_of_words(ms_arena *arena, const ms_cell_rule *rule,
                                           : count_of_words(arena, rule->name, text);
 }
 
+/* The text with plain blanks for those that web pages have: no-break, narrow no-break and thin ones. */
+static const char *plain_blanks(ms_arena *arena, const char *text)
+{
+    static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89"};
+    if (strpbrk(text, "\xc2\xe2") == NULL)
+        return text;
+    char *out = ms_arena_strdup(arena, text), *end = out;
+    for (const char *at = out; *at != '\0';) {
+        size_t length = 0;
+        for (size_t i = 0; i < sizeof blanks / sizeof *blanks && length == 0; i++)
+            if (strncmp(at, blanks[i], strlen(blanks[i])) == 0)
+                length = strlen(blanks[i]);
+        *end++ = length > 0 ? ' ' : *at;
+        at += length > 0 ? length : 1;
+    }
+    *end = '\0';
+    return out;
+}
+
 ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
                              const ms_csv_row *row, const char **words,
                              const char **remark)
@@ -309,7 +328,8 @@ ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
     if (row->fault != NULL || row->num_cells != found->num_columns)
         return plain;
     const char **cells = MS_NEW_ARRAY(arena, row->num_cells, const char *);
-    memcpy(cells, row->cells, (size_t)row->num_cells * sizeof *cells);
+    for (int i = 0; i < row->num_cells; i++)
+        cells[i] = plain_blanks(arena, row->cells[i]);
     for (int i = 0; i < found->num_rules; i++) {
         const ms_cell_rule *rule = &found->rules[i];
         int place = found->place[i];
@@ -318,11 +338,12 @@ ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
             continue;
         if (strcmp(rule->name, "pp") == 0)
             *remark = strchr(cells[place], '(');
-        if (*number != '\0')
+        if (*number != '\0') {
             *words =
                 ms_arena_printf(arena, "%s%s%s \"%s\" read as %s",
                                 *words != NULL ? *words : "", *words != NULL ? ", " : "",
                                 rule->name, ms_cell_text(arena, cells[place]), number);
+        }
         cells[place] = number;
     }
     plain.cells = cells;

@@ -1,4 +1,6 @@
 /* Diagnostics: the printed form, its limits, and the nearest word. */
+#include "base/utf8.h"
+
 #include "tests/test.h"
 
 static void an_error_prints_place_message_path_and_hint(void **state)
@@ -91,6 +93,15 @@ static void the_nearest_word_is_found(void **state)
     assert_null(ms_nearest("gpipe", words, 0));
 }
 
+static void a_prefix_cuts_no_character(void **state)
+{
+    (void)state;
+    const char *text = "a\xc3\xa9\xff\xe2\x82\xac";
+    const int bytes[] = {0, 1, 3, 4, 7, 7};
+    for (int most = 0; most < 6; most++)
+        ASSERT_INT(ms_utf8_prefix(text, most), bytes[most]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +113,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_hint_without_an_error_is_dropped),
         cmocka_unit_test(a_very_long_value_is_cut),
         cmocka_unit_test(the_nearest_word_is_found),
+        cmocka_unit_test(a_prefix_cuts_no_character),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -164,10 +164,9 @@ static void sequence_parallelism_has_its_time(void **state)
         const char *date, *framework;
         bool sequence_parallel;
     } known[] = {
-        {"2021-10", "Megatron-LM", false},
-        {"2022-06", "Megatron-LM", true},
-        {"", "Megatron-LM", true},
-        {"2022-08", "Megatron-DeepSpeed", false},
+        {"2021-10", "Megatron-LM", false}, {"2022-06", "Megatron-LM", true},
+        {"", "Megatron-LM", true},         {"2021/10", "Megatron-LM", false},
+        {"10-2021", "Megatron-LM", true},  {"2022-08", "Megatron-DeepSpeed", false},
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -345,6 +344,7 @@ static void measurements_may_have_units_and_marks(void **state)
         {"4,096", "", "", 1.0, NAN},
         {"~4096*", "", "", 1.0, NAN},
         {"4096 tok/s", "", "45.5 GiB", 1.0, 45.5},
+        {"4096\xc2\xa0tok/s", "", "45.5\xe2\x80\xafGiB", 1.0, 45.5},
         {"4.096k", "n/a", "-", 1.0, NAN},
         {"4096 \xc2\xb1 20", "", "46,592", 1.0, -1.0},
         {"", "1.5 s", "45.5 (max)", 1.5, 45.5},
