@@ -17,6 +17,7 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
     return (ms_explorer){.workload = workload,
                          .space = space,
                          .scratch = scratch,
+                         .kept = ms_arena_open(),
                          .capacity = capacity,
                          .found = MS_NEW_ARRAY(scratch, capacity, ms_found),
                          .least_bound_s = INFINITY,
@@ -29,6 +30,7 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
 void ms_explorer_close(ms_explorer *explorer)
 {
     ms_schedule_cache_close(explorer->schedules);
+    ms_arena_close(explorer->kept);
     ms_arena_close(explorer->scratch);
 }
 
@@ -348,19 +350,6 @@ typedef struct mesh_links {
     ms_priced_parts *priced; /* (num) */
 } mesh_links;
 
-static const ms_rank_live *live_of_runs(ms_explore_level *l)
-{
-    const ms_schedule *live = l->lists;
-    ms_rank_live *of_run =
-        MS_NEW_ARRAY(l->explorer->scratch, l->split->num_runs, ms_rank_live);
-    for (int i = 0; i < l->split->num_runs; i++) {
-        const ms_run *run = &l->split->runs[i];
-        of_run[i] = ms_rank_live_make(l->explorer->scratch, run, live, run->first_rank,
-                                      run->num_ranks);
-    }
-    return of_run;
-}
-
 /* Whether the schedule may hold a plan that is wanted. The noted bound was made without lists: it is never above the one with them, which is made where it
  * does not decide, with the shape. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
@@ -412,8 +401,9 @@ static void explore_schedule(ms_explore_level *l, void *payload)
     } else if (!is_open(l, links)) {
         return;
     }
-    ms_arena_mark mark = ms_arena_save(explorer->scratch);
-    l->live = live_of_runs(l);
+    ms_arena_mark mark = ms_arena_save(explorer->scratch),
+                  kept = ms_arena_save(explorer->kept);
+    l->live = MS_NEW_ARRAY(explorer->kept, l->split->num_runs, ms_rank_live);
     if (everything || explorer->watch != NULL) {
         explore_orders(l, links, NULL, 0);
     } else {
@@ -423,6 +413,7 @@ static void explore_schedule(ms_explore_level *l, void *payload)
         if (num_states > 0)
             explore_orders(l, links, states, num_states);
     }
+    ms_arena_rewind(explorer->kept, kept);
     ms_arena_rewind(explorer->scratch, mark);
 }
 

@@ -61,6 +61,7 @@ typedef struct ms_explorer {
     ms_workload *workload;
     const ms_space *space;
     ms_arena *scratch;
+    ms_arena *kept; /* what all plans of one schedule share */
     ms_schedule_cache *schedules;
     bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */

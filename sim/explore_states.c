@@ -84,10 +84,19 @@ static void note_need(ms_explore_level *l, double needed_bytes)
     }
 }
 
+static const ms_rank_live *live_of_run(ms_explore_level *l, int i)
+{
+    const ms_run *run = &l->split->runs[i];
+    if (l->live[i].run == NULL)
+        l->live[i] = ms_rank_live_make(l->explorer->kept, run, l->lists, run->first_rank,
+                                       run->num_ranks);
+    return &l->live[i];
+}
+
 static void find_peaks(ms_explore_level *l, recomputed *r)
 {
     for (int i = 0; !r->knows_peaks && i < l->split->num_runs; i++)
-        ms_rank_load_peak(r->stages, &l->live[i], &r->loads[i]);
+        ms_rank_load_peak(r->stages, live_of_run(l, i), &r->loads[i]);
     r->knows_peaks = true;
 }
 
