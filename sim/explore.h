@@ -2,6 +2,8 @@
 #ifndef MS_SIM_EXPLORE_H
 #define MS_SIM_EXPLORE_H
 
+#include "sim/known_stages.h"
+#include "sim/live_cache.h"
 #include "sim/space.h"
 #include "sim/step.h"
 
@@ -61,8 +63,9 @@ typedef struct ms_explorer {
     ms_workload *workload;
     const ms_space *space;
     ms_arena *scratch;
-    ms_arena *kept; /* what all plans of one schedule share */
     ms_schedule_cache *schedules;
+    ms_live_cache *lives;
+    ms_known_stages *stages; /* on ideal links; NULL: none are kept */
     bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
     const volatile int

@@ -7,7 +7,8 @@
 /* Parts on one order's links: priced once for all schedules of a batch. */
 typedef struct ms_priced_parts {
     ms_parts parts;
-    unsigned modes; /* recompute modes done */
+    unsigned modes;         /* recompute modes done */
+    ms_known_stages *known; /* of these parts; NULL: all are made anew */
 } ms_priced_parts;
 
 /* What the loops hand down. */

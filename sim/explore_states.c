@@ -39,7 +39,8 @@ static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_l
         int s = split->stage_of_class[i];
         ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
         layout.compute_alone = compute_alone;
-        ms_stage_make(l->explorer->workload, &l->priced->parts, &layout, &stages[i]);
+        ms_known_stage_make(l->explorer->workload, &l->priced->parts, &layout,
+                            l->priced->known, &stages[i]);
     }
 }
 
@@ -88,8 +89,7 @@ static const ms_rank_live *live_of_run(ms_explore_level *l, int i)
 {
     const ms_run *run = &l->split->runs[i];
     if (l->live[i].run == NULL)
-        l->live[i] = ms_rank_live_make(l->explorer->kept, run, l->lists, run->first_rank,
-                                       run->num_ranks);
+        l->live[i] = ms_rank_live_cached(l->explorer->lives, run, l->lists);
     return &l->live[i];
 }
 
