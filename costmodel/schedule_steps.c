@@ -60,8 +60,7 @@ static int add_step(sweep *s, int rank, int cross, int cross2, ms_step_cost cost
     int step = ++s->num_done, before = s->last_step[rank];
     if (cost.kind == MS_STEP_BACKWARD || cost.kind == MS_STEP_INPUT)
         cost.after_backward = before != 0 && makes_weights(&s->costs[before]);
-    s->steps[step] =
-        (ms_step){.before = before, .cross = cross, .cross2 = cross2};
+    s->steps[step] = (ms_step){.before = before, .cross = cross, .cross2 = cross2};
     s->step_action[step] = s->next[rank];
     s->costs[step] = cost;
     s->last_step[rank] = step;

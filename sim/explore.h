@@ -66,7 +66,7 @@ typedef struct ms_explorer {
     ms_schedule_cache *schedules;
     ms_live_cache *lives;
     ms_known_stages *stages; /* on ideal links; NULL: none are kept */
-    bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
+    bool exhaustive;         /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
     const volatile int
         *interrupted; /* set by a signal: leave the mesh unfinished; NULL: never */

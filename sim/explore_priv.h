@@ -22,7 +22,7 @@ typedef struct ms_explore_level {
     ms_schedule_shape shape;
     const ms_split *split;
     const ms_schedule *lists; /* of the schedule, or shorter ones that live alike */
-    ms_rank_live *live; /* (split->num_runs): made when memory is asked for first */
+    ms_rank_live *live;       /* (split->num_runs): made when memory is asked for first */
 } ms_explore_level;
 
 /* Puts the plan, whose schedule and split are chosen, on links; parts priced before are used again. */

@@ -11,7 +11,8 @@ typedef struct ms_stage_times {
     double backward_s, last_backward_s; /* whole */
     double input_s;                     /* I of a split backward */
     double weight_s, last_weight_s;     /* W */
-    double regather_s; /* that a backward or I starts later at least after a backward or W of its rank: its first gather has no forward to hide behind (ZeRO 3) */
+    double
+        regather_s; /* that a backward or I starts later at least after a backward or W of its rank: its first gather has no forward to hide behind (ZeRO 3) */
     /* What a pair takes less than its forward, of this stage, and its backward, of the chunk that the entry is for, take one after the other
      * (chunks of a rank); NULL: nothing. */
     const double *pair_saved_s;
@@ -34,7 +35,8 @@ typedef struct ms_replay_result {
     int last_rank;     /* a rank that ends last (the smallest of several) */
     double *
         end_s; /* (num_ranks): end of each rank's last action or reduction; NULL: not wanted */
-    double *busy_s;  /* (num_ranks): sum of its actions' durations and of what they wait for parameters; NULL: not wanted */
+    double *
+        busy_s; /* (num_ranks): sum of its actions' durations and of what they wait for parameters; NULL: not wanted */
     double *start_s; /* (num_ranks): start of its first action; NULL: not wanted */
 } ms_replay_result;
 

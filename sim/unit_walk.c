@@ -139,8 +139,8 @@ void ms_unit_walk_end(ms_unit_walk *walk)
     work_off(walk, &(ms_moved_unit){0});
     walk->out->reduced_backward_s = walk->whole.moved_s;
     walk->out->weight_s = walk->weight.moved_s;
-    walk->out->last_weight_s = ms_max(walk->last_weight.worked_s,
-                                      walk->last_weight.moved_s - walk->out->tail_s);
+    walk->out->last_weight_s =
+        ms_max(walk->last_weight.worked_s, walk->last_weight.moved_s - walk->out->tail_s);
     walk->out->gathering_s = walk->gathers.moved_s - walk->gathers.worked_s;
     for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++)
         walk->out->late_s[i] = walk->last[i].moved_s - walk->last[i].worked_s;
