@@ -133,9 +133,11 @@ typedef enum ms_step_kind {
 
 /* Steps of one cost class have the same duration. */
 typedef struct ms_step_cost {
-    unsigned char kind;       /* ms_step_kind */
-    bool first_forward;       /* of its stage */
-    bool last_backward;       /* of its stage: the last whole backward, W or pair */
+    unsigned char kind; /* ms_step_kind */
+    bool first_forward; /* of its stage */
+    bool last_backward; /* of its stage: the last whole backward, W or pair */
+    bool
+        after_backward; /* a whole backward or I behind a step of its rank that makes gradients of weights */
     bool receives, receives2; /* cross and cross2 of its steps are set */
     short stage;
     short backward_stage; /* pairs */

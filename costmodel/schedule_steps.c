@@ -51,11 +51,18 @@ static int gradient_of(const sweep *s, int stage, int microbatch)
     return received(s, s->gradient_step, stage, stage + 1, microbatch);
 }
 
+static bool makes_weights(const ms_step_cost *cost)
+{
+    return cost->kind == MS_STEP_BACKWARD || cost->kind == MS_STEP_WEIGHT ||
+           cost->kind == MS_STEP_PAIR_REST;
+}
+
 static int add_step(sweep *s, int rank, int cross, int cross2, ms_step_cost cost)
 {
-    int step = ++s->num_done;
-    s->steps[step] =
-        (ms_step){.before = s->last_step[rank], .cross = cross, .cross2 = cross2};
+    int step = ++s->num_done, before = s->last_step[rank];
+    if (cost.kind == MS_STEP_BACKWARD || cost.kind == MS_STEP_INPUT)
+        cost.after_backward = before != 0 && makes_weights(&s->costs[before]);
+    s->steps[step] = (ms_step){.before = before, .cross = cross, .cross2 = cross2};
     s->step_action[step] = s->next[rank];
     s->costs[step] = cost;
     s->last_step[rank] = step;
@@ -146,19 +153,13 @@ static bool sweep_all(sweep *s)
 
 /* ---- costs ---- */
 
-static bool completes_gradients(const ms_step_cost *cost)
-{
-    return cost->kind == MS_STEP_BACKWARD || cost->kind == MS_STEP_WEIGHT ||
-           cost->kind == MS_STEP_PAIR_REST;
-}
-
 /* From the back, the first backward that each stage meets is its last one. */
 static void mark_last_backwards(sweep *s, int *last_backward_step)
 {
     for (int step = s->num_done; step > 0; step--) {
         ms_step_cost *cost = &s->costs[step];
         int stage = cost->kind == MS_STEP_PAIR_REST ? cost->backward_stage : cost->stage;
-        if (completes_gradients(cost) && last_backward_step[stage] == 0) {
+        if (makes_weights(cost) && last_backward_step[stage] == 0) {
             last_backward_step[stage] = step;
             cost->last_backward = true;
         }
@@ -176,20 +177,21 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
     return last;
 }
 
-/* Classes by stage, kind and the two flags; those of pairs by the other chunk too. */
+/* Classes by stage, kind and the three flags; those of pairs by the other chunk too. */
 static long class_slot(const sweep *s, const ms_step_cost *cost)
 {
     const ms_schedule *schedule = s->schedule;
     bool pair = cost->kind >= MS_STEP_PAIR_FORWARD;
     long other = pair ? 1 + ms_schedule_chunk(&schedule->shape, cost->backward_stage) : 0;
     long which = (cost->stage * (1L + schedule->num_chunks) + other) * 6 + cost->kind;
-    return which * 4 + 2 * cost->first_forward + cost->last_backward;
+    return which * 8 + 4 * cost->after_backward + 2 * cost->first_forward +
+           cost->last_backward;
 }
 
 static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
 {
     ms_schedule *schedule = s->schedule;
-    long num_slots = schedule->num_stages * (1L + schedule->num_chunks) * 24;
+    long num_slots = schedule->num_stages * (1L + schedule->num_chunks) * 48;
     int *class_of = MS_NEW_ARRAY(scratch, num_slots, int); /* 0: none yet */
     ms_step_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_step_cost);
     int num = 0;

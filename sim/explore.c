@@ -21,6 +21,8 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
                          .found = MS_NEW_ARRAY(scratch, capacity, ms_found),
                          .least_bound_s = INFINITY,
                          .schedules = ms_schedule_cache_open(),
+                         .lives = ms_live_cache_open(),
+                         .stages = MS_NEW(scratch, ms_known_stages),
                          .threshold_s = INFINITY,
                          .least_device_bytes = INFINITY,
                          .known_device_bytes = INFINITY};
@@ -29,6 +31,7 @@ ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int c
 void ms_explorer_close(ms_explorer *explorer)
 {
     ms_schedule_cache_close(explorer->schedules);
+    ms_live_cache_close(explorer->lives);
     ms_arena_close(explorer->scratch);
 }
 
@@ -221,6 +224,14 @@ static void visit_batches(ms_explore_level *l, batch_visitor visit, void *payloa
     }
 }
 
+/* For the next batch. */
+static void forget_prices(ms_priced_parts *priced)
+{
+    priced->modes = 0;
+    if (priced->known != NULL)
+        ms_known_stages_forget(priced->known);
+}
+
 /* ---- bound of a mesh ---- */
 
 typedef struct mesh_bound {
@@ -245,7 +256,7 @@ static void bound_schedule(ms_explore_level *l, void *payload)
 static void bound_batch(ms_explore_level *l, void *payload)
 {
     mesh_bound *bound = payload;
-    bound->priced.modes = 0;
+    forget_prices(&bound->priced);
     visit_schedules(l, bound_schedule, payload);
 }
 
@@ -262,7 +273,7 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
 {
     ms_explore_level l = {.explorer = explorer,
                           .plan = ms_space_plan(explorer->space, mesh)};
-    mesh_bound bound = {.least_s = INFINITY};
+    mesh_bound bound = {.least_s = INFINITY, .priced = {.known = explorer->stages}};
     ms_counts counts =
         explorer->counts; /* refusals are counted when the mesh is explored */
     bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
@@ -348,19 +359,6 @@ typedef struct mesh_links {
     ms_priced_parts *priced; /* (num) */
 } mesh_links;
 
-static const ms_rank_live *live_of_runs(ms_explore_level *l)
-{
-    const ms_schedule *live = l->lists;
-    ms_rank_live *of_run =
-        MS_NEW_ARRAY(l->explorer->scratch, l->split->num_runs, ms_rank_live);
-    for (int i = 0; i < l->split->num_runs; i++) {
-        const ms_run *run = &l->split->runs[i];
-        of_run[i] = ms_rank_live_make(l->explorer->scratch, run, live, run->first_rank,
-                                      run->num_ranks);
-    }
-    return of_run;
-}
-
 /* Whether the schedule may hold a plan that is wanted. The noted bound was made without lists: it is never above the one with them, which is made where it
  * does not decide, with the shape. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
@@ -413,7 +411,7 @@ static void explore_schedule(ms_explore_level *l, void *payload)
         return;
     }
     ms_arena_mark mark = ms_arena_save(explorer->scratch);
-    l->live = live_of_runs(l);
+    l->live = MS_NEW_ARRAY(explorer->scratch, l->split->num_runs, ms_rank_live);
     if (everything || explorer->watch != NULL) {
         explore_orders(l, links, NULL, 0);
     } else {
@@ -429,9 +427,9 @@ static void explore_schedule(ms_explore_level *l, void *payload)
 static void explore_batch(ms_explore_level *l, void *payload)
 {
     mesh_links *links = payload;
-    links->ideal_priced.modes = 0;
+    forget_prices(&links->ideal_priced);
     for (int i = 0; i < links->num; i++)
-        links->priced[i].modes = 0;
+        forget_prices(&links->priced[i]);
     visit_schedules(l, explore_schedule, payload);
 }
 
@@ -448,6 +446,7 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     mesh_links links = {
         .num = orders->num,
         .orders = orders,
+        .ideal_priced = {.known = explorer->stages},
         .of_order = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_links),
         .priced = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_priced_parts)};
     links.ideal = ms_links_ideal(workload, &l->plan);

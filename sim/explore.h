@@ -3,6 +3,8 @@
 #ifndef MS_SIM_EXPLORE_H
 #define MS_SIM_EXPLORE_H
 
+#include "sim/known_stages.h"
+#include "sim/live_cache.h"
 #include "sim/space.h"
 #include "sim/step.h"
 
@@ -65,7 +67,9 @@ typedef struct ms_explorer {
     const ms_space *space;
     ms_arena *scratch;
     ms_schedule_cache *schedules;
-    bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
+    ms_live_cache *lives;
+    ms_known_stages *stages; /* on ideal links; NULL: none are kept */
+    bool exhaustive;         /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
     /* set by a signal: leave the mesh unfinished; NULL: never */
     const volatile int *interrupted;

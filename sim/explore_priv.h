@@ -8,7 +8,8 @@
 /* Parts on one order's links: priced once for all schedules of a batch. */
 typedef struct ms_priced_parts {
     ms_parts parts;
-    unsigned modes; /* recompute modes done */
+    unsigned modes;         /* recompute modes done */
+    ms_known_stages *known; /* of these parts; NULL: all are made anew */
 } ms_priced_parts;
 
 /* What the loops hand down. */
@@ -22,7 +23,7 @@ typedef struct ms_explore_level {
     ms_schedule_shape shape;
     const ms_split *split;
     const ms_schedule *lists; /* of the schedule, or shorter ones that live alike */
-    const ms_rank_live *live; /* (split->num_runs) */
+    ms_rank_live *live;       /* (split->num_runs): made when memory is asked for first */
 } ms_explore_level;
 
 /* Puts the plan, whose schedule and split are chosen, on links; parts priced before are

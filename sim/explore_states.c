@@ -39,7 +39,8 @@ static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_l
         int s = split->stage_of_class[i];
         ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
         layout.compute_alone = compute_alone;
-        ms_stage_make(l->explorer->workload, &l->priced->parts, &layout, &stages[i]);
+        ms_known_stage_make(l->explorer->workload, &l->priced->parts, &layout,
+                            l->priced->known, &stages[i]);
     }
 }
 
@@ -84,10 +85,18 @@ static void note_need(ms_explore_level *l, double needed_bytes)
     }
 }
 
+static const ms_rank_live *live_of_run(ms_explore_level *l, int i)
+{
+    const ms_run *run = &l->split->runs[i];
+    if (l->live[i].run == NULL)
+        l->live[i] = ms_rank_live_cached(l->explorer->lives, run, l->lists);
+    return &l->live[i];
+}
+
 static void find_peaks(ms_explore_level *l, recomputed *r)
 {
     for (int i = 0; !r->knows_peaks && i < l->split->num_runs; i++)
-        ms_rank_load_peak(r->stages, &l->live[i], &r->loads[i]);
+        ms_rank_load_peak(r->stages, live_of_run(l, i), &r->loads[i]);
     r->knows_peaks = true;
 }
 

@@ -56,7 +56,7 @@ static void add_row(rows *r, const int *counts, short at_work, unsigned char kin
     r->num = kept + 1;
 }
 
-static int distinct_of(const ms_run *run, int chunk)
+int ms_run_distinct(const ms_run *run, int chunk)
 {
     int i = 0;
     while (run->distinct[i] != run->classes[chunk])
@@ -77,7 +77,7 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
     int *counts = MS_NEW_ARRAY(arena, width, int);
     int *class_of = MS_NEW_ARRAY(arena, chunks, int);
     for (int chunk = 0; chunk < chunks; chunk++)
-        class_of[chunk] = distinct_of(run, chunk);
+        class_of[chunk] = ms_run_distinct(run, chunk);
     for (int i = first; i < last; i++) {
         const int *row = live->live + (long)i * 2 * chunks;
         memset(counts, 0, (size_t)width * sizeof *counts);

@@ -6,6 +6,7 @@
 #include "base/number.h"
 
 typedef struct step_cost {
+    double wait_s;   /* after the step before it on its rank */
     double delay_s;  /* after the sender's end; 0 when nothing is received */
     double delay2_s; /* of a pair's gradient */
     double duration_s;
@@ -61,11 +62,17 @@ double ms_step_cost_s(const ms_schedule *schedule, const ms_step_cost *cost,
     return pair_half_s(schedule, cost, stages);
 }
 
+double ms_step_wait_s(const ms_step_cost *cost, const ms_stage_times *stages)
+{
+    return cost->after_backward ? stages[cost->stage].regather_s : 0.0;
+}
+
 /* What is received comes from the stage before, or is the gradient of the one after. */
 static step_cost price(const ms_schedule *schedule, const ms_step_cost *cost,
                        const ms_stage_times *stages)
 {
-    step_cost out = {.duration_s = ms_step_cost_s(schedule, cost, stages)};
+    step_cost out = {.duration_s = ms_step_cost_s(schedule, cost, stages),
+                     .wait_s = ms_step_wait_s(cost, stages)};
     bool forward = cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
     if (cost->first_forward)
         out.release_s = stages[cost->stage].release_s;
@@ -89,7 +96,7 @@ static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *
 static inline double step_start_s(const ms_step *step, const step_cost *cost,
                                   const double *restrict end_s)
 {
-    double start_s = end_s[step->before];
+    double start_s = end_s[step->before] + cost->wait_s;
     double arrival_s = end_s[step->cross] + cost->delay_s;
     double arrival2_s = end_s[step->cross2] + cost->delay2_s;
     start_s = start_s > arrival_s ? start_s : arrival_s;
@@ -128,7 +135,7 @@ static void sum_busy(const ms_schedule *schedule, const step_cost *table,
         busy_s[rank] = 0.0;
     for (int i = 0; i < schedule->num_step_costs; i++) {
         int rank = ms_schedule_rank(&schedule->shape, schedule->step_costs[i].stage);
-        busy_s[rank] += (double)count[i] * table[i].duration_s;
+        busy_s[rank] += (double)count[i] * (table[i].wait_s + table[i].duration_s);
     }
 }
 

@@ -13,6 +13,9 @@ typedef struct ms_stage_times {
     double backward_s, last_backward_s; /* whole */
     double input_s;                     /* I of a split backward */
     double weight_s, last_weight_s;     /* W */
+    /* that a backward or I starts later at least after a backward or W of its rank: its
+     * first gather has no forward to hide behind (ZeRO 3) */
+    double regather_s;
     /* What a pair takes less than its forward, of this stage, and its backward, of the
      * chunk that the entry is for, take one after the other (chunks of a rank); NULL: nothing. */
     const double *pair_saved_s;
@@ -37,7 +40,9 @@ typedef struct ms_replay_result {
     int last_rank;     /* a rank that ends last (the smallest of several) */
     /* (num_ranks): end of each rank's last action or reduction; NULL: not wanted */
     double *end_s;
-    double *busy_s;  /* (num_ranks): sum of its actions' durations; NULL: not wanted */
+    /* (num_ranks): sum of its actions' durations and of what they wait for parameters;
+     * NULL: not wanted */
+    double *busy_s;
     double *start_s; /* (num_ranks): start of its first action; NULL: not wanted */
 } ms_replay_result;
 
@@ -54,6 +59,8 @@ void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages
 /* Seconds of a step of the class. */
 double ms_step_cost_s(const ms_schedule *schedule, const ms_step_cost *cost,
                       const ms_stage_times *stages);
+/* What a step of the class waits at least after the one before it on its rank. */
+double ms_step_wait_s(const ms_step_cost *cost, const ms_stage_times *stages);
 /* What the reductions of a stage's gradients need after its last backward, which is of
  * the step's class. */
 double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward);

@@ -315,7 +315,7 @@ static void reduce_always(const ms_stack *stack, const ms_stage *stage, double r
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_2);
     t->backward_s =
         overlaps ? stage->by_unit.reduced_backward_s : t->backward_s + reduce_s;
-    t->weight_s = overlaps ? stage->by_unit.reduced_weight_s : t->weight_s + reduce_s;
+    t->weight_s = overlaps ? stage->by_unit.weight_s : t->weight_s + reduce_s;
     if (ms_stage_reduces_when(stack, stage, MS_ZERO_2) == MS_REDUCE_BY_UNIT) {
         reduce_once(stack, stage, MS_ZERO_2, reduce_s + stage->sum.replicate_s, t);
         return;
@@ -338,6 +338,7 @@ static void move_always(const ms_stage *stage, bool overlaps, double reduce_s,
     t->input_s = overlaps ? by_unit->input_s : t->input_s + gather_s;
     t->weight_s = overlaps ? by_unit->weight_s : t->weight_s + reduce_s;
     t->last_weight_s = overlaps ? by_unit->last_weight_s : t->weight_s;
+    t->regather_s = overlaps ? by_unit->regather_s : 0.0;
     t->reduce_s = overlaps ? 0.0 : stage->sum.replicate_s;
     t->reduce_tail_s = overlaps ? by_unit->tail_s : stage->sum.replicate_s;
 }

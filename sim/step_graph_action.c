@@ -80,9 +80,27 @@ static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
     ms_graph_wait(s->graph, from.gradient);
 }
 
+/* The first gather of a backward that follows another. */
+static void wait_for_parameters(ms_step_builder *s, const ms_step_cost *cost, int actor)
+{
+    double seconds = ms_step_wait_s(cost, s->times);
+    if (seconds <= 0.0)
+        return;
+    ms_task_tag tag = {.actor = actor,
+                       .stage = (short)ms_step_stage(cost),
+                       .stream = MS_STREAM_GATHER,
+                       .kind = MS_TASK_COLLECTIVE,
+                       .microbatch = -1,
+                       .label = ms_graph_label(s->graph, MS_MOVE_GATHER)};
+    int gather = ms_step_add_beside(s, tag, ms_step_cost_of(s, seconds));
+    ms_graph_wait(s->graph, s->ready[actor]);
+    s->ready[actor] = gather;
+}
+
 static void add_action(ms_step_builder *s, int step, int actor)
 {
     const ms_step_cost *cost = ms_step_class(s, step);
+    wait_for_parameters(s, cost, actor);
     const ms_action *action = ms_step_action(s, step);
     ms_arrivals from = ms_step_add_arrivals(s, step, actor);
     int released = add_release(s, step), kind = kind_of_step[cost->kind];

@@ -31,14 +31,22 @@ static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count
     lane->moved_s = ms_max(first_s + count * moved_s, lane->worked_s + moved_s);
 }
 
+/* What the last backward of a step reduces of a part. */
+static double summed_s(const ms_moved_unit *unit)
+{
+    return unit->reduce_s + (unit->part != NULL ? unit->part->replicate_s : 0.0);
+}
+
 /* What moves as it can, while nothing waits for it part by part. */
-static void move_in_turn(ms_unit_walk *walk, work whole, work weight, double before_s,
-                         double count)
+static void move_in_turn(ms_unit_walk *walk, work whole, work weight,
+                         const ms_moved_unit *before, double count)
 {
     const ms_part *part = walk->at.part;
-    double shards_s = part->reduce_s + part->replicate_s;
+    double shards_s = part->reduce_s + part->replicate_s, before_s = before->reduce_s;
     pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
+    pass_lane(&walk->last_weight, slowed_s(walk, weight, summed_s(before)),
+              walk->at.reduce_s + part->replicate_s, count);
     pass_lane(&walk->last[MS_REDUCES_SHARDS], whole.busy_s, shards_s, count);
     pass_lane(&walk->last[MS_REDUCES_WHOLE], whole.busy_s, part->all_reduce_s, count);
     pass_lane(&walk->gathers, part->forward_s, part->gather_s, count);
@@ -47,20 +55,31 @@ static void move_in_turn(ms_unit_walk *walk, work whole, work weight, double bef
     walk->out->first_gather_s = part->gather_s;
 }
 
-/* The last part of a backward; nothing of the action waits for what was reduced before it. */
-static void add_last(ms_unit_walk *walk, work whole, work weight, double waiting_s)
+/* Parts of the last backward. The gather for the part after them comes behind the reductions before it, which go on behind the work where there is none. */
+static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
+                              double gather_s, double count)
+{
+    ms_unit_times *t = walk->out;
+    double waiting_s = walk->owed_s + count * each_s;
+    work all = {count * whole.busy_s, count * whole.contended_s};
+    if (gather_s > 0.0) {
+        t->last_backward_s += beside_s(walk, all, waiting_s + count * gather_s);
+        walk->owed_s = 0.0;
+        return;
+    }
+    double worked_s = slowed_s(walk, all, waiting_s);
+    t->last_backward_s += worked_s;
+    walk->owed_s = ms_max(waiting_s - worked_s, 0.0);
+}
+
+/* The last part of a backward. */
+static void add_ends(ms_unit_walk *walk)
 {
     const ms_moved_unit *at = &walk->at;
     ms_unit_times *t = walk->out;
-    double whole_s = slowed_s(walk, whole, waiting_s),
-           weight_s = slowed_s(walk, weight, waiting_s);
-    double late_s = ms_max(waiting_s - whole_s, 0.0);
-    t->last_backward_s += whole_s;
-    t->last_weight_s += weight_s + ms_max(waiting_s - weight_s, 0.0) - late_s;
-    t->tail_s = late_s + at->reduce_s + at->part->replicate_s;
+    t->tail_s = walk->owed_s + summed_s(at);
     /* the next action's first gather comes after the reduction; that of a forward has nothing to hide behind */
     t->backward_s += at->reduce_s;
-    t->weight_s += at->reduce_s;
     t->forward_s += at->gather_s;
 }
 
@@ -74,8 +93,6 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
          whole = {part->backward_s, part->contended_backward_s},
          weight = {part->weight_s, part->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    double replicate_s = before->part != NULL ? before->part->replicate_s : 0.0;
-    double last_s = before->reduce_s + replicate_s;
     if (before->part == NULL) { /* the gather of the backward that follows */
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
@@ -83,19 +100,16 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
         t->backward_s += exposed_s;
         t->last_backward_s += exposed_s;
         t->input_s += exposed_s;
+        t->regather_s = walk->at.gather_s - exposed_s;
     } else {
         t->forward_s += count * beside_s(walk, forward, before->gather_s);
     }
     t->backward_s += count * beside_s(walk, whole, before->reduce_s + after->gather_s);
     t->input_s += count * beside_s(walk, input, after->gather_s);
-    t->weight_s += count * beside_s(walk, weight, before->reduce_s);
-    move_in_turn(walk, whole, weight, before->reduce_s, count);
-    if (after->part == NULL) {
-        add_last(walk, whole, weight, last_s);
-        return;
-    }
-    t->last_backward_s += count * beside_s(walk, whole, last_s + after->gather_s);
-    t->last_weight_s += count * beside_s(walk, weight, last_s);
+    move_in_turn(walk, whole, weight, before, count);
+    add_last_backward(walk, whole, summed_s(before), after->gather_s, count);
+    if (after->part == NULL)
+        add_ends(walk);
 }
 
 static void work_off(ms_unit_walk *walk, const ms_moved_unit *next)
@@ -124,7 +138,9 @@ void ms_unit_walk_end(ms_unit_walk *walk)
 {
     work_off(walk, &(ms_moved_unit){0});
     walk->out->reduced_backward_s = walk->whole.moved_s;
-    walk->out->reduced_weight_s = walk->weight.moved_s;
+    walk->out->weight_s = walk->weight.moved_s;
+    walk->out->last_weight_s =
+        ms_max(walk->last_weight.worked_s, walk->last_weight.moved_s - walk->out->tail_s);
     walk->out->gathering_s = walk->gathers.moved_s - walk->gathers.worked_s;
     for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++)
         walk->out->late_s[i] = walk->last[i].moved_s - walk->last[i].worked_s;

@@ -17,10 +17,13 @@ typedef enum ms_step_reduction {
 typedef struct ms_unit_times {
     /* ZeRO 3; the last of a step beside sums over dp_replicate, too */
     double forward_s, backward_s, last_backward_s;
-    double input_s, weight_s, last_weight_s; /* of a split backward */
-    double tail_s; /* of what the last backward reduces, after it */
-    /* ZeRO 2: until its gradients are reduced */
-    double reduced_backward_s, reduced_weight_s;
+    double input_s, last_weight_s; /* of a split backward */
+    double tail_s;                 /* of what the last backward reduces, after it */
+    /* of a backward's first gather, what hides behind a forward before it: nothing does
+     * behind another backward */
+    double regather_s;
+    double weight_s;           /* ZeRO 2 and 3: until its gradients are reduced */
+    double reduced_backward_s; /* the same of a whole backward with ZeRO 2 */
     /* Reductions of a step beside the last backward, by what the sharding has them be
      * (ms_step_reduction): what is left of them when it ends, and what its last part
      * needs. Nothing slows anything here. */
@@ -47,6 +50,9 @@ typedef struct ms_unit_walk {
     ms_unit_times *out;
     ms_moved_unit before, at; /* in the order of a backward */
     ms_lane whole, weight;    /* every micro-batch */
+    ms_lane last_weight;      /* beside sums over dp_replicate */
+    double
+        owed_s; /* reductions of the last backward behind its work: no gather has waited for them */
     ms_lane last[MS_NUM_STEP_REDUCTIONS];
     ms_lane gathers; /* from the end of the forward back */
 } ms_unit_walk;

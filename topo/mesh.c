@@ -2,8 +2,8 @@
  * Ranks are row-major: rank = sum of coordinate * stride, the last axis has stride 1. */
 #include "topo/mesh.h"
 
-#include "base/number.h"
 #include "topo/layout_priv.h"
+#include "topo/mesh_footing.h"
 #include "topo/torus.h"
 
 #include <assert.h>
@@ -103,130 +103,13 @@ static long aligned_ranks_per_domain(const ms_group *group, long domain)
     return ranks;
 }
 
-/* Domains that one group touches. Ranks ascend with the coordinate, because the modes of
- * a row-major mesh are nested. */
-static long count_domains(const ms_group *group, long base, long domain)
-{
-    long num_domains = 0, previous = -1;
-    for (long i = 0; i < group->size; i++) {
-        long current = (base + group_offset(group, i)) / domain;
-        num_domains += current != previous;
-        previous = current;
-    }
-    return num_domains;
-}
-
-/* One mode, neighbours nearer than a domain. Its groups begin at q extent + s, s <
- * stride; places of q extent in a domain repeat after domain / gcd of them; of the places
- * from each the last before the domain's end touches most domains. */
-static long one_mode_domains(long size, long stride, long num_ranks, long domain)
-{
-    long extent = size * stride, most = 1;
-    long num_places = domain / ms_greatest_divisor(extent, domain);
-    for (long q = 0; q < num_places && q < num_ranks / extent; q++) {
-        long last = q * extent % domain + stride - 1;
-        long place = last < domain ? last : domain - 1;
-        long num_domains = (place + extent - stride) / domain + 1;
-        most = num_domains > most ? num_domains : most;
-    }
-    return most;
-}
-
-/* How the groups of an axis lie on domains that they do not fill evenly. */
-typedef struct footing {
-    long num_domains; /* of the group that touches most */
-    /* fewest ranks of any group in a domain that does not hold all of it */
-    long narrowest;
-} footing;
-
-/* The job ends in the middle of the domain. */
-static bool is_cut(long rank, long num_ranks, long domain)
-{
-    return num_ranks % domain != 0 && rank / domain == num_ranks / domain;
-}
-
-static void note_narrow(footing *lie, long ranks, long of)
-{
-    if (ranks < of && (lie->narrowest == 0 || ranks < lie->narrowest))
-        lie->narrowest = ranks;
-}
-
-static long narrowest_by_hand(const ms_group *group, long base, long num_ranks,
-                              long domain)
-{
-    footing lie = {0};
-    long ranks = 0;
-    for (long i = 0; i < group->size; i++) {
-        long at = base + group_offset(group, i);
-        bool ends = i + 1 == group->size ||
-                    (base + group_offset(group, i + 1)) / domain != at / domain;
-        ranks++;
-        if (ends && !is_cut(at, num_ranks, domain))
-            note_narrow(&lie, ranks, group->size);
-        ranks = ends ? 0 : ranks;
-    }
-    return lie.narrowest;
-}
-
-/* One mode, neighbours nearer than a domain: of its first domain, its last, and those between. */
-static void note_one_mode(footing *lie, const ms_group *group, long first, long num_ranks,
-                          long domain)
-{
-    long size = group->size, stride = group->modes[0].stride;
-    long last = first + (size - 1) * stride, place = first % domain;
-    if (first / domain == last / domain)
-        return;
-    note_narrow(lie, (domain - place + stride - 1) / stride, size);
-    if (!is_cut(last, num_ranks, domain))
-        note_narrow(lie, last % domain / stride + 1, size);
-    if (last / domain - first / domain > 1)
-        note_narrow(lie, domain / stride, size);
-}
-
-static footing footing_of_one_mode(const ms_group *group, long num_ranks, long domain)
-{
-    long size = group->size, stride = group->modes[0].stride, extent = size * stride;
-    footing lie = {.num_domains = one_mode_domains(size, stride, num_ranks, domain)};
-    long num_places = domain / ms_greatest_divisor(extent, domain);
-    for (long q = 0; q < num_ranks / extent; q++)
-        if (q < num_places || q + 1 == num_ranks / extent)
-            for (long s = 0; s < stride; s++)
-                note_one_mode(&lie, group, q * extent + s, num_ranks, domain);
-    return lie;
-}
-
-#define MAX_DOMAIN 4096
-
-/* Looks at every group. How a group lie depends on where in a domain it begins, and that
- * repeats after the least common multiple of the group's extent and the domain. */
-static footing footing_by_hand(const ms_group *group, long num_ranks, long domain)
-{
-    bool seen[MAX_DOMAIN] = {false};
-    footing lie = {.num_domains = 1};
-    long extent = group->modes[0].size * group->modes[0].stride;
-    long period = extent / ms_greatest_divisor(extent, domain) * domain;
-    for (long rank = 0; rank < num_ranks && rank < period; rank++) {
-        long place = rank % domain;
-        if ((place < MAX_DOMAIN && seen[place]) || group_base(group, rank) != rank)
-            continue;
-        if (place < MAX_DOMAIN)
-            seen[place] = true;
-        long num_domains = count_domains(group, rank, domain);
-        lie.num_domains = num_domains > lie.num_domains ? num_domains : lie.num_domains;
-        long narrowest = narrowest_by_hand(group, rank, num_ranks, domain);
-        if (narrowest > 0)
-            note_narrow(&lie, narrowest, group->size);
-    }
-    return lie;
-}
-
 /* A search asks for the same few groups again and again. One table for all threads: a
  * rank of a run is a thread too, and would clear a table of its own at its start. */
 typedef struct known_footing {
     atomic_bool busy; /* a thread reads or writes it */
     ms_group group;
     long num_ranks, domain;
-    footing lie;
+    ms_footing lie;
 } known_footing;
 
 #define NUM_KNOWN 32768
@@ -242,14 +125,7 @@ static bool same_group(const ms_group *a, const ms_group *b)
     return true;
 }
 
-static footing find_footing(const ms_group *group, long num_ranks, long domain)
-{
-    return group->num_modes == 1 && group->modes[0].stride < domain
-               ? footing_of_one_mode(group, num_ranks, domain)
-               : footing_by_hand(group, num_ranks, domain);
-}
-
-static footing remembered_footing(const ms_group *group, long num_ranks, long domain)
+static ms_footing remembered_footing(const ms_group *group, long num_ranks, long domain)
 {
     static known_footing table[NUM_KNOWN];
     unsigned long hash = (unsigned long)domain;
@@ -258,15 +134,15 @@ static footing remembered_footing(const ms_group *group, long num_ranks, long do
                (unsigned long)(group->modes[i].size * 8191 + group->modes[i].stride);
     known_footing *known = &table[(hash ^ (hash >> 17)) % NUM_KNOWN];
     if (atomic_exchange_explicit(&known->busy, true, memory_order_acquire))
-        return find_footing(group, num_ranks, domain); /* rather than wait */
+        return ms_footing_of(group, num_ranks, domain); /* rather than wait */
     if (known->num_ranks != num_ranks || known->domain != domain ||
         !same_group(&known->group, group)) {
         known->group = *group;
         known->num_ranks = num_ranks;
         known->domain = domain;
-        known->lie = find_footing(group, num_ranks, domain);
+        known->lie = ms_footing_of(group, num_ranks, domain);
     }
-    footing lie = known->lie;
+    ms_footing lie = known->lie;
     atomic_store_explicit(&known->busy, false, memory_order_release);
     return lie;
 }
@@ -280,7 +156,7 @@ static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
     if (domain != 0 && domain < num_ranks)
         ranks = least = aligned_ranks_per_domain(group, domain);
     if (ranks == 0) {
-        footing lie = remembered_footing(group, num_ranks, domain);
+        ms_footing lie = remembered_footing(group, num_ranks, domain);
         assert(lie.num_domains > 0);
         ranks = (group->size + lie.num_domains - 1) / lie.num_domains;
         least = lie.narrowest > 0 && lie.narrowest < ranks ? lie.narrowest : ranks;

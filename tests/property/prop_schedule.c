@@ -44,6 +44,7 @@ static void random_times(ms_rng *rng, int num_stages, ms_stage_times *out)
                                   .input_s = random_time(rng),
                                   .weight_s = random_time(rng),
                                   .last_weight_s = random_time(rng),
+                                  .regather_s = random_time(rng) / 4,
                                   .send_forward_s = random_time(rng) / 4,
                                   .send_backward_s = random_time(rng) / 4};
 }
@@ -189,6 +190,23 @@ static double half_duration(const naive *n, int at)
     return is_end(n, at, true) ? t->first_forward_s : t->forward_s;
 }
 
+static bool completes(const ms_action *a)
+{
+    return a->kind != MS_FORWARD && a->kind != MS_BACKWARD_INPUT;
+}
+
+/* What a backward or I waits for its first gather, when the action before it on its rank made gradients of weights. */
+static double regather(const naive *n, int at)
+{
+    const ms_schedule *schedule = n->schedule;
+    const ms_action *a = &schedule->actions[at];
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
+        if (at == schedule->first_action[rank])
+            return 0.0;
+    bool backward = a->kind == MS_BACKWARD || a->kind == MS_BACKWARD_INPUT;
+    return backward && completes(a - 1) ? n->times[a->stage].regather_s : 0.0;
+}
+
 static double duration(const naive *n, int at)
 {
     const ms_action *a = &n->schedule->actions[at];
@@ -209,11 +227,6 @@ static double duration(const naive *n, int at)
     t = &n->times[a->backward_stage];
     return half_duration(n, at) +
            (is_end(n, at, false) ? t->last_backward_s : t->backward_s);
-}
-
-static bool completes(const ms_action *a)
-{
-    return a->kind != MS_FORWARD && a->kind != MS_BACKWARD_INPUT;
 }
 
 /* End of the last reduction of a rank: in the order in which its stages finish, each after the one before. */
@@ -242,7 +255,7 @@ static double end_of(const naive *n, int at, double free_s)
     double arrival_s = arrival(n, at);
     if (arrival_s < 0)
         return -1.0;
-    double start_s = fmax(free_s, arrival_s);
+    double start_s = fmax(free_s + regather(n, at), arrival_s);
     if ((a->kind == MS_FORWARD || a->kind == MS_OVERLAP) && is_end(n, at, true))
         start_s = fmax(start_s, n->times[a->stage].release_s);
     n->half_s[at] = start_s + half_duration(n, at);
@@ -277,7 +290,7 @@ static void check_rank(const naive *n, const ms_replay_result *result, int rank)
     int first = n->schedule->first_action[rank],
         last = n->schedule->first_action[rank + 1] - 1;
     for (int i = first; i <= last; i++)
-        busy_s += duration(n, i);
+        busy_s += regather(n, i) + duration(n, i);
     ASSERT_NEAR(result->busy_s[rank], busy_s, 1e-12);
     ASSERT_NEAR(result->end_s[rank], fmax(n->end_s[last], last_reduction(n, rank)),
                 1e-13);

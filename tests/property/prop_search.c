@@ -164,6 +164,7 @@ static void no_mesh_is_faster_than_its_bound(void **state)
         ms_explorer x = {.workload = workload,
                          .space = &space,
                          .scratch = ms_arena_open(),
+                         .lives = ms_live_cache_open(),
                          .schedules = ms_schedule_cache_open(),
                          .exhaustive = true,
                          .capacity = 1,
@@ -179,6 +180,7 @@ static void no_mesh_is_faster_than_its_bound(void **state)
                          describe_case(cx, &cases[i]), m, bound_s, x.found[0].step_s);
         }
         ms_schedule_cache_close(x.schedules);
+        ms_live_cache_close(x.lives);
         ms_arena_close(x.scratch);
         ms_workload_close(workload);
     }

@@ -1,0 +1,23 @@
+/* Stages of one batch on one order's links, remembered: schedules have many in common. */
+#ifndef MS_SIM_KNOWN_STAGES_H
+#define MS_SIM_KNOWN_STAGES_H
+
+#include "sim/stage.h"
+
+#define MS_NUM_KNOWN_STAGES 64
+
+typedef struct ms_known_stages {
+    bool is_known[MS_NUM_KNOWN_STAGES];
+    ms_stage_layout layout[MS_NUM_KNOWN_STAGES];
+    ms_stage stage[MS_NUM_KNOWN_STAGES];
+} ms_known_stages;
+
+/* Before the parts change. */
+void ms_known_stages_forget(ms_known_stages *known);
+
+/* As ms_stage_make; `known` are of the same parts; NULL: nothing is remembered. */
+void ms_known_stage_make(const ms_workload *workload, const ms_parts *parts,
+                         const ms_stage_layout *layout, ms_known_stages *known,
+                         ms_stage *out);
+
+#endif
