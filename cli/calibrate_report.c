@@ -14,10 +14,10 @@ static void print_machine(FILE *out, const ms_calibration *c)
          field++) {
         const char *text;
         memcpy(&text, (const char *)&in->machine + field->offset, sizeof text);
-        if (text != NULL)
-            fprintf(out, "%s%s: %s\n", separator, field->key, text);
-        if (text != NULL)
-            separator = "          ";
+        if (text == NULL)
+            continue;
+        fprintf(out, "%s%s: %s\n", separator, field->key, text);
+        separator = "          ";
     }
     fprintf(
         out,

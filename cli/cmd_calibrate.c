@@ -57,15 +57,15 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_INTEGER, ranks, "--ranks", "N", 1, MAX_RANKS,
         "ranks at work at once, at most one a core (default: the cores; of cuda: 1)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "of the kernels; bf16 and fp8 are for cuda, bf16 its default (default fp32)"),
+        "type of the kernels; bf16 and fp8 are for cuda, bf16 its default (default fp32)"),
     ROW(MS_OPT_INTEGER, launches, "--launches", "N", 1, 100,
-        "times to start afresh: launches differ more than rounds within one (default 5, "
+        "how often to start afresh: launches differ more than rounds within one (default 5, "
         "with --quick and with cuda 3)"),
     ROW(MS_OPT_FLAG, quick, "--quick",
         "fewer shapes and rounds: at most 30 s, with cuda a minute"),
     ROW(MS_OPT_FLAG, force, "--force", "more ranks than cores: times mean little"),
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
-        "that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
+        "cluster that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
         "; of cuda: by the name of the GPU)"),
     ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
     ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
@@ -77,7 +77,7 @@ static const ms_option from_table[] = {
     FROM_ROW(MS_OPT_TEXT, runs, "--from", "FILE.csv",
              "fit what published runs, kernels or collectives tell, and measure nothing"),
     FROM_ROW(MS_OPT_TEXT, constants, "--constants", "NAME|FILE",
-             "that are fitted (default step-time, then memory)"),
+             "which constants are fitted (default step-time, then memory)"),
     FROM_ROW(
         MS_OPT_FLAG, holdout, "--holdout",
         "errors of each source, or system of collectives, by what was fitted without it"),

@@ -9,7 +9,8 @@
 #define MAX_NAME_COLUMN 30 /* longer names put their help on the next line */
 
 static const char summary[] =
-    "meshsim predicts and searches how to lay the training of a model over a device mesh";
+    "meshsim predicts the step time and memory of plans to train a language model on "
+    "many GPUs, and finds the best";
 
 /* "--tp N", "-o, --output FILE", "--schedule gpipe|1f1b". */
 static const char *option_usage(ms_arena *arena, const ms_option *option)

@@ -25,9 +25,10 @@ static const ms_option validate_table[] = {
     MS_OPT_TEXT(validate_options, source, "--source", "TEXT",
                 "only rows whose source contains TEXT"),
     MS_OPT_TEXT(validate_options, id, "--id", "ID", "only the row with this id"),
-    MS_OPT_TEXT(validate_options, by, "--by", "KEY,...",
-                "errors by framework, gpu_type, model, precision, gpus, pp, tp, ... too; "
-                "gpu_type+precision is by both"),
+    MS_OPT_TEXT(
+        validate_options, by, "--by", "KEY,...",
+        "also errors by framework, gpu_type, model, precision, gpus, pp, tp, ...; "
+        "gpu_type+precision groups by both"),
     MS_OPT_INTEGER(
         validate_options, worst, "--worst", "N", 1, MAX_WORST,
         "the N largest errors of step time, and where the predicted time goes"),

@@ -26,7 +26,7 @@ const ms_command ms_commands[] = {
             "step time, where it goes, memory and traffic of one plan",
             "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND("explain", ms_cmd_explain, "[PLAN.json]", 1,
-            "why a plan costs what it does, or how one einsum goes over a mesh",
+            "why a plan costs what it does, or what communication a sharded einsum needs",
             "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND(
         "simulate", ms_cmd_simulate, "[PLAN.json]", 1,
@@ -34,14 +34,13 @@ const ms_command ms_commands[] = {
         "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
     COMMAND(
         "run", ms_cmd_run, "[PLAN.json]", 1,
-        "train for some steps by a plan, on CPUs or GPUs: measured beside "
-        "predicted",
+        "execute a plan for some training steps, on CPUs or GPUs: measured beside predicted",
         "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
         "--check"),
-    COMMAND("compare", ms_cmd_compare, "A.json B.json", 2,
-            "what explains the difference of two steps: predicted, simulated, run, or "
-            "traces of them",
-            "meshsim compare predicted.json measured.json"),
+    COMMAND(
+        "compare", ms_cmd_compare, "A.json B.json", 2,
+        "what explains the difference between two predictions, simulations, runs or traces",
+        "meshsim compare predicted.json measured.json"),
     COMMAND(
         "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
         "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
@@ -60,12 +59,12 @@ const ms_command ms_commands[] = {
         "predictions beside published measurements: errors by source, order of layouts",
         "meshsim validate runs.csv --json"),
     COMMAND("calibrate", ms_cmd_calibrate, "", 0,
-            "this machine's kernels and collectives measured, as a cost profile",
+            "measure this machine's kernels and collectives and write a cost profile",
             "meshsim calibrate --quick -o this.json"),
-    COMMAND("plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
-            "pictures of a plan's pipeline, of plans' memory, and of growing numbers of "
-            "GPUs",
-            "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
+    COMMAND(
+        "plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
+        "draw a plan's pipeline, the memory of plans, or scaling with the number of GPUs",
+        "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND("info", ms_cmd_info, "", 0,
             "what this program was built with, and where its data is", "meshsim info"),
     COMMAND("version", ms_cmd_version, "", 0, "the version", "meshsim version --json"),

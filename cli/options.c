@@ -12,7 +12,6 @@ typedef struct parser {
     int argc;
     char *const *argv;
     int next; /* index of the next argument */
-    ms_words *words;
     ms_status status;
 } parser;
 
@@ -306,7 +305,6 @@ ms_status ms_options_parse(ms_ctx *cx, const ms_option_set *sets, int num_sets, 
                 .num_sets = num_sets,
                 .argc = argc,
                 .argv = argv,
-                .words = words,
                 .status = MS_OK};
     bool only_words = false;
     while (p.next < argc) {

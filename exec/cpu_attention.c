@@ -12,7 +12,7 @@
 /* One attention of a rank's queries to one block of keys and values. */
 typedef struct attention {
     const ms_attention_block *block;
-    long num_batch, num_queries, num_keys, num_heads, num_kv_heads, width, value_width;
+    long num_batch, num_queries, num_keys, num_heads, num_kv_heads, value_width;
     long window;
     ms_real scale;
     ms_real *scores, *gscores; /* (TILE, TILE) each */
@@ -37,7 +37,6 @@ static attention read_attention(const ms_attention_block *block, void *workspace
                    .num_keys = k->shape[1],
                    .num_heads = q->shape[2],
                    .num_kv_heads = k->shape[2],
-                   .width = q->shape[3],
                    .value_width = block->v->shape[3],
                    .window = block->call->node->window_tokens,
                    .scale = (ms_real)(1 / sqrt((double)q->shape[3])),
