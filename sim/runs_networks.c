@@ -148,13 +148,12 @@ static const struct {
     const char *source, *network;
 } source_networks[] = {{"vtrain", "4 x 200 Gb/s HDR InfiniBand per node"}};
 
-static const char *network_text(ms_arena *arena, const ms_run_cells *cells,
-                                const ms_cluster *cluster)
+static const char *network_text(const ms_run_cells *cells, const ms_cluster *cluster)
 {
     if (cells->network != NULL || cells->gpus <= cluster->gpus_per_node)
         return cells->network;
     for (size_t i = 0; i < sizeof source_networks / sizeof *source_networks; i++)
-        if (ms_begins_word(arena, cells->source, source_networks[i].source))
+        if (ms_begins_word(cells->source, source_networks[i].source))
             return source_networks[i].network;
     return NULL;
 }
@@ -170,7 +169,7 @@ ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
                                  const ms_cluster *cluster)
 {
     ms_run_network out = {.name = NULL, .bytes_per_s_per_gpu = (double)NAN};
-    const char *stated = network_text(arena, cells, cluster);
+    const char *stated = network_text(cells, cluster);
     if (stated == NULL || cluster->num_levels < 2)
         return out;
     const char *outside = outside_node(stated);
