@@ -135,7 +135,7 @@ static void sum_busy(const ms_schedule *schedule, const step_cost *table,
         busy_s[rank] = 0.0;
     for (int i = 0; i < schedule->num_step_costs; i++) {
         int rank = ms_schedule_rank(&schedule->shape, schedule->step_costs[i].stage);
-        busy_s[rank] += (double)count[i] * (table[i].wait_s + table[i].duration_s);
+        busy_s[rank] += (double)count[i] * table[i].duration_s;
     }
 }
 

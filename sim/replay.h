@@ -40,8 +40,8 @@ typedef struct ms_replay_result {
     int last_rank;     /* a rank that ends last (the smallest of several) */
     /* (num_ranks): end of each rank's last action or reduction; NULL: not wanted */
     double *end_s;
-    /* (num_ranks): sum of its actions' durations and of what they wait for parameters;
-     * NULL: not wanted */
+    /* (num_ranks): sum of its actions' durations, without what they wait for others or for
+     * parameters; NULL: not wanted */
     double *busy_s;
     double *start_s; /* (num_ranks): start of its first action; NULL: not wanted */
 } ms_replay_result;
