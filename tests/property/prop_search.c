@@ -1,5 +1,5 @@
-/* Search against brute force over thinned and whole spaces, and what every prediction must obey: bounds below exact times,
- * parts that add up, memory that falls with sharding, times that scale. Failures name the case or the seed. */
+/* Search against brute force, and what every prediction must obey: bounds below exact times, parts
+ * that add up, memory that falls with sharding. Failures name the case or the seed. */
 #include "base/rng.h"
 #include "sim/prediction.h"
 #include "tests/property/search_cases.h"
@@ -159,8 +159,8 @@ static void no_mesh_is_faster_than_its_bound(void **state)
         ms_space space;
         ms_workload *workload = open_case(cx, &cases[i], &space);
         ms_mesh_choice *meshes;
-        long refused[MS_NUM_REFUSALS] = {0};
-        int num = ms_space_meshes(&space, workload->model, cx->arena, &meshes, refused);
+        int num = ms_space_meshes(&space, workload->model, cx->arena, &meshes,
+                                  (long[MS_NUM_REFUSALS]){0});
         ms_explorer x = {.workload = workload,
                          .space = &space,
                          .scratch = ms_arena_open(),
@@ -185,8 +185,6 @@ static void no_mesh_is_faster_than_its_bound(void **state)
         ms_workload_close(workload);
     }
 }
-
-/* ---- random plans ---- */
 
 typedef struct plan_source {
     ms_ctx *cx;
