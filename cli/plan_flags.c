@@ -102,7 +102,7 @@ const ms_option ms_plan_option_table[] = {
      .value = "SHARE",
      .unit = MS_UNIT_COUNT,
      .high = 1,
-     .help = "bytes to keep with --recompute auto, from 0 (as full) to 1 (as none); "
+     .help = "bytes to keep with --recompute auto, from 0 (none) to 1 (all); "
              "default: the most that fits"},
     CHOICE(precision, "--precision", ms_dtype_names, "compute type (default bf16)"),
     TEXT(stack, "--stack", "NAME|FILE",

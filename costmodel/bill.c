@@ -59,7 +59,8 @@ static double expert_rows_s(const ms_program *program, const ms_node *node,
     if (ms_fuses_experts(program, pricer) || node->pass == MS_PASS_BACKWARD_WEIGHT ||
         dims[0] != MS_DIM_ROWS || dims[1] != MS_DIM_HIDDEN)
         return 0.0;
-    bool pads_in_exchange = stack->shares_token_copies && pricer->wide_domain;
+    bool pads_in_exchange =
+        stack->shares_token_copies && pricer->wide_domain && program->key.ep > 1;
     double bytes =
         (pads_in_exchange ? 0.0 : stack->expert_row_bytes.value) +
         (program->model->moe.expert_bias ? stack->expert_bias_bytes.value : 0.0);

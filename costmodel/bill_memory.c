@@ -117,29 +117,6 @@ static void find_beside(lifetimes *l)
     }
 }
 
-/* Rows that experts gave, which nothing but the gradient of the routing weights reads. */
-static bool is_weighed(const ms_program *program, int tensor)
-{
-    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
-        const ms_node *node = &program->nodes[n];
-        if (node->op == MS_OP_UNPERMUTE_GRAD && node->in[1] == tensor)
-            return true;
-    }
-    return false;
-}
-
-static void find_kept(lifetimes *l, const ms_pricer *pricer)
-{
-    for (int t = 0; t < l->program->num_tensors; t++) {
-        l->kept_frac[t] = 1.0;
-        if (!l->program->tensors[t].saved)
-            continue;
-        l->kept_frac[t] = l->stack->weighs_in_experts && is_weighed(l->program, t)
-                              ? 0.0
-                              : ms_kept_cast_frac(l->program, t, pricer);
-    }
-}
-
 static void find_delayed(lifetimes *l)
 {
     const ms_program *program = l->program;
@@ -150,6 +127,19 @@ static void find_delayed(lifetimes *l)
             if (producer < 0 || !is_weight_node(&program->nodes[producer]))
                 l->delayed[node->in[i]] = true;
         }
+    }
+}
+
+/* Of what is saved, and of what is computed again and waits for gradients of weights. */
+static void find_kept(lifetimes *l, const ms_pricer *pricer)
+{
+    const ms_program *program = l->program;
+    for (int t = 0; t < program->num_tensors; t++) {
+        int producer = program->tensors[t].producer;
+        bool waits = l->delayed[t] && producer >= 0 &&
+                     program->nodes[producer].pass == MS_PASS_RECOMPUTE;
+        l->kept_frac[t] =
+            program->tensors[t].saved || waits ? ms_kept_frac(program, t, pricer) : 1.0;
     }
 }
 
@@ -245,8 +235,8 @@ void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_b
     ms_bill_memory *memory = &bill->memory;
     assert(program->num_tensors <= MAX_TENSORS);
     find_beside(&l);
-    find_kept(&l, pricer);
     find_delayed(&l);
+    find_kept(&l, pricer);
     for (int t = 0; t < program->num_tensors; t++) {
         if (program->tensors[t].saved)
             memory->saved = sum_of(memory->saved, bytes_of(&l, MS_BILL_WHOLE, t), 1.0);

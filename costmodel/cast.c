@@ -234,7 +234,19 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
     return is_product(node) && node->in[0] == tensor;
 }
 
-double ms_kept_cast_frac(const ms_program *program, int tensor, const ms_pricer *pricer)
+/* Rows that experts gave, which nothing but the gradient of the routing weights reads. */
+static bool is_weighed(const ms_program *program, int tensor)
+{
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (node->op == MS_OP_UNPERMUTE_GRAD && node->in[1] == tensor)
+            return true;
+    }
+    return false;
+}
+
+static double kept_cast_frac(const ms_program *program, int tensor,
+                             const ms_pricer *pricer)
 {
     if (!pricer->stack->keeps_casts || !casts(pricer) ||
         program->key.part != MS_PART_LAYER)
@@ -253,4 +265,11 @@ double ms_kept_cast_frac(const ms_program *program, int tensor, const ms_pricer 
     if (!cast)
         return 1.0;
     return whole && !pricer->stack->keeps_casts_alone ? frac + 1.0 : frac;
+}
+
+double ms_kept_frac(const ms_program *program, int tensor, const ms_pricer *pricer)
+{
+    return pricer->stack->weighs_in_experts && is_weighed(program, tensor)
+               ? 0.0
+               : kept_cast_frac(program, tensor, pricer);
 }

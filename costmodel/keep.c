@@ -41,6 +41,7 @@ typedef struct solver {
     asked needed;              /* results that backward itself asks for */
     bool is_free[MS_MAX_KEEP]; /* nodes that run again in any case */
     double node_s[MS_MAX_KEEP];
+    double kept_bytes[MAX_TENSORS]; /* of a result that is kept */
     double most_bytes;
     choice *choices, *next;
     int num_choices, num_next, capacity;
@@ -88,14 +89,16 @@ static void price_nodes(solver *s, const ms_keep_prices *prices)
 }
 
 /* Without recomputation what backward needs is what is saved. */
-static void find_needed(solver *s, ms_keep_point *all)
+static void find_needed(solver *s, const ms_pricer *pricer, ms_keep_point *all)
 {
     for (int t = 0; t < s->program->num_tensors; t++) {
+        s->kept_bytes[t] =
+            ms_kept_frac(s->program, t, pricer) * ms_tensor_local_bytes(s->program, t);
         if (!s->program->tensors[t].saved || !is_result(s->program, t))
             continue;
         ask(&s->needed, t);
         ms_keep_add(&all->keep, s->program->tensors[t].producer);
-        all->bytes += ms_tensor_local_bytes(s->program, t);
+        all->bytes += s->kept_bytes[t];
     }
     s->most_bytes = all->bytes;
 }
@@ -127,7 +130,7 @@ static double take_results(const solver *s, const ms_node *node, asked *set)
         int tensor = node->out[i];
         if (!asks(&s->needed, tensor) && !asks(set, tensor))
             continue;
-        bytes = fmax(bytes, 0.0) + ms_tensor_local_bytes(s->program, tensor);
+        bytes = fmax(bytes, 0.0) + s->kept_bytes[tensor];
         set->word[tensor / 64] &= ~(1ULL << (tensor % 64));
     }
     return bytes;
@@ -212,7 +215,7 @@ ms_keep_front ms_keep_front_make(ms_arena *arena, const ms_program *program,
     s.next = MS_NEW_ARRAY(s.scratch, s.capacity, choice);
     s.num_choices = 1;
     price_nodes(&s, prices);
-    find_needed(&s, &front.all);
+    find_needed(&s, prices->pricer, &front.all);
     solve(&s);
     ms_keep_point *points = MS_NEW_ARRAY(arena, s.num_choices, ms_keep_point);
     for (int i = 0; i < s.num_choices; i++)

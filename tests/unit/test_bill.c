@@ -317,7 +317,7 @@ static void operations_on_experts_rows_move_them(void **state)
     b->hand->model.moe.expert_bias = true;
     b->stack.fuses_experts = true;
     b->device.peak_flop_per_s[MS_FP4] = 1;
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 12; i++) {
         ms_node *product = ms_hand_binary(b->hand, MS_OP_GROUPED, cases[i % 3].in,
                                           cases[i % 3].weight, cases[i % 3].out);
         product->einsum = cases[i % 3].einsum;
@@ -325,11 +325,12 @@ static void operations_on_experts_rows_move_them(void **state)
         b->pricer.compute = i < 3 || i >= 6 ? MS_BF16 : MS_FP8;
         b->pricer.wide_domain = i >= 3;
         b->stack.shares_token_copies = i >= 6;
+        b->hand->program.key.ep = i >= 9 ? 1 : 2;
         b->stack.expert_row_bytes.value = b->stack.expert_bias_bytes.value = 0;
         double without_s = seconds_of(b, product);
         b->stack.expert_row_bytes.value = 3;
         b->stack.expert_bias_bytes.value = 7;
-        double of_bytes = i < 3 ? 1.0 : i < 6 ? 0.0 : 0.7;
+        double of_bytes = i < 3 || i >= 9 ? 1.0 : i < 6 ? 0.0 : 0.7;
         ASSERT_NEAR(seconds_of(b, product) - without_s, of_bytes * cases[i % 3].want_s,
                     1e-12);
     }
