@@ -4,9 +4,11 @@
 
 #define TOKENS 4096.0
 
+/* With the recomputation that the plan has. */
 static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *model, int tp,
                                const char *stack, ms_dtype compute)
 {
+    ms_recompute recompute = plan->recompute;
     *plan = ms_plan_default(tp);
     plan->model = model;
     plan->cluster = "hgx-h100";
@@ -18,7 +20,7 @@ static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *model, int
     plan->zero = 0;
     plan->sequence_parallel = tp > 1;
     plan->compute = compute;
-    plan->recompute = MS_RECOMPUTE_NONE;
+    plan->recompute = recompute;
     ms_workload *workload;
     ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
     ms_planned *planned = MS_NEW(cx->arena, ms_planned);
@@ -28,7 +30,7 @@ static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *model, int
 
 static double layer_bytes(const char *model, int tp, const char *stack, ms_dtype compute)
 {
-    ms_plan plan;
+    ms_plan plan = {.recompute = MS_RECOMPUTE_NONE};
     ms_planned *p = planned_for(test_cx(), &plan, model, tp, stack, compute);
     double bytes = p->bills->layer[0][MS_RECOMPUTE_NONE]->memory.saved.activation_bytes;
     ms_workload_close(p->workload);
@@ -62,12 +64,30 @@ static void weighed_experts_leave_no_results(void **state)
     ASSERT_NEAR(outside - inside, TOKENS * 2 * 4096 * 2, 0);
 }
 
+/* What waits for gradients of weights is there as its cast, kept or computed again. */
+static void what_waits_is_cast(void **state)
+{
+    (void)state;
+    double bytes[2][2];
+    for (int i = 0; i < 4; i++) {
+        ms_plan plan = {.recompute = i < 2 ? MS_RECOMPUTE_NONE : MS_RECOMPUTE_SELECTIVE};
+        ms_planned *p = planned_for(test_cx(), &plan, "llama-3.1-8b", 4, "nemo",
+                                    i % 2 == 0 ? MS_BF16 : MS_FP8);
+        bytes[i / 2][i % 2] =
+            p->bills->layer[0][plan.recompute]->memory.delayed.activation_bytes;
+        ms_workload_close(p->workload);
+    }
+    ASSERT_NEAR(bytes[1][0], bytes[0][0], 0);
+    ASSERT_NEAR(bytes[1][1], bytes[0][1], 0);
+    assert_true(bytes[0][1] < bytes[0][0]);
+}
+
 /* 14 bytes a logit by the loss of whole logits, 18 by that of shards. */
 static void the_loss_of_sharded_logits_has_bytes_of_its_own(void **state)
 {
     (void)state;
     for (int tp = 1; tp <= 4; tp *= 4) {
-        ms_plan plan;
+        ms_plan plan = {.recompute = MS_RECOMPUTE_NONE};
         ms_planned *p =
             planned_for(test_cx(), &plan, "llama-3.1-8b", tp, "torchtitan-2024", MS_BF16);
         ASSERT_NEAR(p->bills->head.memory.saved.logits_bytes,
@@ -81,6 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_weights_keep_casts),
         cmocka_unit_test(weighed_experts_leave_no_results),
+        cmocka_unit_test(what_waits_is_cast),
         cmocka_unit_test(the_loss_of_sharded_logits_has_bytes_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
