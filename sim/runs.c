@@ -269,6 +269,9 @@ static const char *find_device(row_reader *r)
     if (ms_run_mixes_devices(r->cx->arena, r->cells))
         return ms_arena_printf(r->cx->arena, "device: several kinds in \"%s\"",
                                ms_cell_text(r->cx->arena, r->cells->gpu_type));
+    if (ms_run_mixes_memories(r->cx->arena, r->cells))
+        return ms_arena_printf(r->cx->arena, "device: several memories in \"%s\"",
+                               ms_cell_text(r->cx->arena, r->cells->gpu_type));
     if (name == NULL)
         return ms_arena_printf(r->cx->arena, "device: no configuration for \"%s\"",
                                ms_cell_text(r->cx->arena, r->cells->gpu_type));

@@ -319,6 +319,32 @@ static bool joins_words(const char *text)
            strstr(text, " and ") != NULL || strstr(text, " vs ") != NULL;
 }
 
+/* Whether the text joins two memories that devices are sold with: "40/80GB", "40GB or 80GB". */
+static bool joins_memories(const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        bool starts = isdigit((unsigned char)*at) &&
+                      (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '.'));
+        if (!starts)
+            continue;
+        char *end = NULL;
+        double gib = strtod(at, &end);
+        const char *joint = end + strspn(end, " gib");
+        size_t letters = *joint == '/' ? 1 : strncmp(joint, "or ", 3) == 0 ? 3 : 0;
+        const char *behind = joint + letters + strspn(joint + letters, " ");
+        double other = strtod(behind, &end);
+        if (letters > 0 && is_usual_gib(gib) && is_usual_gib(other) && gib != other &&
+            memory_unit(end + strspn(end, " -")) > 0)
+            return true;
+    }
+    return false;
+}
+
+bool ms_run_mixes_memories(ms_arena *arena, const ms_run_cells *cells)
+{
+    return joins_memories(lower_text(arena, cells->gpu_type));
+}
+
 bool ms_run_mixes_devices(ms_arena *arena, const ms_run_cells *cells)
 {
     static const char *const often[] = {

@@ -2,8 +2,10 @@
 #include "costmodel/model.h"
 #include "sim/runs_priv.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the store ---- */
@@ -294,10 +296,61 @@ const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells
     return model_gap(cells, known_model(cx, store, cells));
 }
 
+/* Behind the next size of a text, as "8B" or "70b" but neither "A17B" nor "8x7B", which is put
+ * in *billions; NULL: there is none. */
+static const char *after_size(const char *text, const char *at, double *billions)
+{
+    for (; *at != '\0'; at++) {
+        bool starts = isdigit((unsigned char)*at) &&
+                      (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '.'));
+        if (!starts)
+            continue;
+        char *end = NULL;
+        *billions = strtod(at, &end);
+        const char *behind = end + strspn(end, " ");
+        bool is_size = (*behind == 'B' || *behind == 'b') &&
+                       !isalnum((unsigned char)behind[1]) &&
+                       strncmp(behind + 1, " tok", 4) != 0;
+        if (is_size)
+            return behind + 1;
+        at = end > at ? end - 1 : at;
+    }
+    return NULL;
+}
+
+/* Whether the name joins sizes of several models, "8B / 70B", and columns do not tell which. A
+ * mixture has two, "671B / 37B", the second of what a token uses. */
+static bool mixes_sizes(const ms_run_cells *cells, const ms_model *base)
+{
+    const char *text = cells->model;
+    if (text == NULL || (cells->layers > 0 && cells->hidden > 0))
+        return false;
+    bool is_mixture = cells->experts > 0 || (base != NULL && base->moe.num_experts > 0);
+    double size = 0.0, other = 0.0;
+    const char *end = after_size(text, text, &size);
+    for (const char *next; end != NULL; end = next, size = other) {
+        next = after_size(text, end, &other);
+        size_t length = next == NULL ? 0 : (size_t)(next - end);
+        bool is_joined = memchr(end, '/', length) != NULL ||
+                         memchr(end, '&', length) != NULL ||
+                         memchr(end, ',', length) != NULL ||
+                         (length > 4 && strncmp(end, " or ", 4) == 0) ||
+                         (length > 5 && strncmp(end, " and ", 5) == 0);
+        if (is_joined && other != size && !(is_mixture && other < size))
+            return true;
+    }
+    return false;
+}
+
 const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
                                      const ms_run_cells *cells)
 {
-    return known_model(cx, store, cells)->unsupported;
+    const ms_known_model *known = known_model(cx, store, cells);
+    const ms_model *base = known->has_shapes ? load_base(cx, store, known->base) : NULL;
+    if (known->unsupported == NULL && mixes_sizes(cells, base))
+        return ms_arena_printf(cx->arena, "model: several sizes in \"%s\"",
+                               ms_cell_text(cx->arena, cells->model));
+    return known->unsupported;
 }
 
 /* Replaces *value by a stated one. */

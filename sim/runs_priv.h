@@ -63,6 +63,8 @@ bool ms_begins_word(const char *text, const char *name);
 const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells);
 /* Whether the cell names devices of several kinds: "H100 / A100". */
 bool ms_run_mixes_devices(ms_arena *arena, const ms_run_cells *cells);
+/* Whether it names memories of several kinds of one device: "A100 40/80GB". */
+bool ms_run_mixes_memories(ms_arena *arena, const ms_run_cells *cells);
 /* Memory of a device that its cell states, in GiB; 0: none. */
 double ms_run_stated_gib(ms_arena *arena, const ms_run_cells *cells);
 const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells);
@@ -158,7 +160,8 @@ const char *ms_run_contradiction(ms_arena *arena, const ms_run_cells *cells);
 
 /* NULL, or what the row does not state about the architecture. */
 const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells);
-/* NULL, or why models of the row's name cannot be predicted, whatever its columns state. */
+/* NULL, or why models of the row's name cannot be predicted: no columns help those that are not
+ * supported; of several sizes in one name layers and width tell which. */
 const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
                                      const ms_run_cells *cells);
 /* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with
