@@ -19,11 +19,11 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer);
 
 /* Bytes that are kept of a forward result over the bytes as it is stored, where the stack
- * keeps_casts: its cast for products whose gradients of weights read it (through a repeated
- * gather, too), and itself for all that reads it otherwise; 1 where nothing is cast.
- * Transformer Engine, Linear and GroupedLinear (from memory): they save their input as it
- * was cast. With keeps_casts_alone the cast for all, and for gradients of activation
- * functions (DeepSeek-V3, arXiv:2412.19437, section 3.3.2). */
+ * keeps_casts: its cast for products whose gradients of weights read it (through a
+ * repeated gather, too), and itself for all that reads it otherwise; 1 where nothing is
+ * cast. Transformer Engine, Linear and GroupedLinear (from memory): they save their input
+ * as it was cast. With keeps_casts_alone the cast for all, and for gradients of
+ * activation functions (DeepSeek-V3, arXiv:2412.19437, section 3.3.2). */
 double ms_kept_cast_frac(const ms_program *program, int tensor, const ms_pricer *pricer);
 
 /* Whether a node adds gradients that the product of a joined matrix adds up itself: none,

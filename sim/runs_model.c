@@ -1,4 +1,5 @@
-/* The model of a published run: what the row states, over the shapes of a known model or of its kind. */
+/* The model of a published run: what the row states, over the shapes of a known model or
+ * of its kind. */
 #include "costmodel/model.h"
 #include "sim/runs_priv.h"
 
@@ -46,7 +47,8 @@ static const void *keep(ms_run_store *store, stored **list, const char *key,
     return object;
 }
 
-/* Finds the object, or loads it with diagnostics that belong to nobody: a row that names it is skipped. */
+/* Finds the object, or loads it with diagnostics that belong to nobody: a row that names
+ * it is skipped. */
 #define LOAD_ONCE(type, list, loader)                                                    \
     const stored *found = find_stored(store->list, name);                                \
     if (found != NULL)                                                                   \
@@ -91,8 +93,9 @@ static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster 
     ms_run_note(notes, "%ld GPUs a node", stated);
 }
 
-/* A device of other memory than its cluster's, as "H100 SXM5 64GB": vendors' GB and drivers' GiB of one device differ by less than an eighth, and a module of two
- * dies has twice what one of them has. */
+/* A device of other memory than its cluster's, as "H100 SXM5 64GB": vendors' GB and
+ * drivers' GiB of one device differ by less than an eighth, and a module of two dies has
+ * twice what one of them has. */
 static void set_memory(const ms_run_cells *cells, ms_run_notes *notes,
                        ms_cluster *cluster)
 {
@@ -107,7 +110,8 @@ static void set_memory(const ms_run_cells *cells, ms_run_notes *notes,
                 cluster->device.name);
 }
 
-/* Racks of fewer GPUs than the 72 of the configuration: "GB200 NVL36", "GB200 NVL4"; two of NVL36x2 make one domain. */
+/* Racks of fewer GPUs than the 72 of the configuration: "GB200 NVL36", "GB200 NVL4"; two
+ * of NVL36x2 make one domain. */
 static void set_rack(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster *cluster)
 {
     static const struct {
@@ -272,7 +276,8 @@ static const char *model_gap(const ms_run_cells *cells, const ms_known_model *kn
     return NULL;
 }
 
-/* Whether the columns state another width or other heads than the model that the row's name means: then it is named after it, a scaled or distilled one. */
+/* Whether the columns state another width or other heads than the model that the row's
+ * name means: then it is named after it, a scaled or distilled one. */
 static bool states_others(const ms_run_cells *cells, const ms_model *base)
 {
     return (cells->hidden > 0 && cells->hidden != base->hidden) ||
@@ -296,8 +301,8 @@ const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells
     return model_gap(cells, known_model(cx, store, cells));
 }
 
-/* Behind the next size of a text, as "8B" or "70b" but neither "A17B" nor "8x7B", which is put
- * in *billions; NULL: there is none. */
+/* Behind the next size of a text, as "8B" or "70b" but neither "A17B" nor "8x7B", which
+ * is put in *billions; NULL: there is none. */
 static const char *after_size(const char *text, const char *at, double *billions)
 {
     for (; *at != '\0'; at++) {
@@ -318,8 +323,8 @@ static const char *after_size(const char *text, const char *at, double *billions
     return NULL;
 }
 
-/* Whether the name joins sizes of several models, "8B / 70B", and columns do not tell which. A
- * mixture has two, "671B / 37B", the second of what a token uses. */
+/* Whether the name joins sizes of several models, "8B / 70B", and columns do not tell
+ * which. A mixture has two, "671B / 37B", the second of what a token uses. */
 static bool mixes_sizes(const ms_run_cells *cells, const ms_model *base)
 {
     const char *text = cells->model;
@@ -399,7 +404,8 @@ static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
         model->moe.shared_ffn_hidden = cells->shared_experts * model->moe.ffn_hidden;
 }
 
-/* Vocabularies of Megatron's family are padded until every tensor-parallel rank has a multiple of 128 rows. */
+/* Vocabularies of Megatron's family are padded until every tensor-parallel rank has a
+ * multiple of 128 rows. */
 static void take_vocab(const ms_run_cells *cells, const ms_known_model *known,
                        const char *stack, ms_run_notes *notes, ms_model *model)
 {
@@ -432,7 +438,8 @@ static void apply_style(ms_model_style style, ms_model *model)
     switch (style) {
     case MS_STYLE_AS_BASE:
         break;
-    case MS_STYLE_LLAMA4: /* huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json */
+    /* huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json */
+    case MS_STYLE_LLAMA4:
         model->moe.router = MS_ROUTER_SIGMOID;
         model->moe.norm_topk = false;
         break;

@@ -1,5 +1,6 @@
-/* Cells of published runs as tables write them, "8 (vpp 5)", "4x2", "yes", "12.3*", "2048 ms", made the plain numbers that their columns hold. What is left of a cell
- * that is none of these is a fault of its row. */
+/* Cells of published runs as tables write them, "8 (vpp 5)", "4x2", "yes", "12.3*", "2048
+ * ms", made the plain numbers that their columns hold. What is left of a cell that is
+ * none of these is a fault of its row. */
 #include "sim/runs_priv.h"
 
 #include <ctype.h>
@@ -28,7 +29,8 @@ static bool names_optimizer(const char *plain)
     return strstr(plain, "distributedopt") != NULL || strstr(plain, "distopt") != NULL;
 }
 
-/* Whether what stands behind a stage leaves it the only one: not "1/2", "1 or 2", "1+". */
+/* Whether what stands behind a stage leaves it the only one: not "1/2", "1 or 2",
+ * "1+". */
 static bool ends_stage(const char *rest)
 {
     static const char *const others[] = {"or", "to", "vs", "x", "/", ".", NULL};
@@ -47,8 +49,8 @@ static bool stands_behind(const char *text, const char *at, const char *word)
     return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
 }
 
-/* Stages in the cell, of which the last is put in *stage: behind "zero" or "stage", or a bare
- * one beside "distributed optimizer". -1: not one alone. */
+/* Stages in the cell, of which the last is put in *stage: behind "zero" or "stage", or a
+ * bare one beside "distributed optimizer". -1: not one alone. */
 static int stated_stages(const char *plain, long *stage)
 {
     int stages = 0;
@@ -105,13 +107,15 @@ static long zero_in_words(const char *plain)
     return -1;
 }
 
-/* Whether a comma stands before the last three digits, or three more with a comma behind. */
+/* Whether a comma stands before the last three digits, or three more with a comma
+ * behind. */
 static bool is_thousands_comma(const char *at)
 {
     return *at == ',' && strspn(at + 1, "0123456789") == 3;
 }
 
-/* The digits at *at, with commas between thousands, and what follows them; -1: none, or too many. */
+/* The digits at *at, with commas between thousands, and what follows them; -1: none, or
+ * too many. */
 static double read_digits(const char **at)
 {
     const char *text = *at;
@@ -150,7 +154,8 @@ static bool joins_digits(const char *text)
     return false;
 }
 
-/* Bytes of a mark behind a figure that ends before `end`: a footnote's, "12*", "12†", "12[3]"; 0: none. */
+/* Bytes of a mark behind a figure that ends before `end`: a footnote's, "12*", "12†",
+ * "12[3]"; 0: none. */
 static size_t mark_before(const char *text, const char *end)
 {
     static const char *const marks[] = {"*", "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7",
@@ -191,7 +196,8 @@ static bool is_degree(const char *column)
     return is_one_of(column, degrees);
 }
 
-/* Whether the rest behind a number is nothing, a remark, or the unit that the column counts. */
+/* Whether the rest behind a number is nothing, a remark, or the unit that the column
+ * counts. */
 static bool ends_count(const char *column, const char *rest)
 {
     static const struct {
@@ -222,7 +228,8 @@ static const char *after_name(ms_arena *arena, const char *column, const char *p
     return isdigit((unsigned char)*rest) ? rest : plain;
 }
 
-/* "8 (vpp 5)" is 8, "4x2" and "4 * 2" are 8, "1,024" is 1024, "8k" of a sequence 8192; -1: none of these, or a product with 0, as a hexadecimal number looks. */
+/* "8 (vpp 5)" is 8, "4x2" and "4 * 2" are 8, "1,024" is 1024, "8k" of a sequence 8192;
+ * -1: none of these, or a product with 0, as a hexadecimal number looks. */
 static long number_in_words(const char *column, const char *plain)
 {
     const double most = 16777216.0;
@@ -274,7 +281,8 @@ static bool says_nothing(const char *plain)
     return is_one_of(plain, nothing);
 }
 
-/* What a cell of a count says in words, as digits or nothing; NULL: it is a number already, or no such words. */
+/* What a cell of a count says in words, as digits or nothing; NULL: it is a number
+ * already, or no such words. */
 static const char *count_of_words(ms_arena *arena, const char *column, const char *text)
 {
     if (*text == '\0' || text[strspn(text, "0123456789")] == '\0')
@@ -296,8 +304,9 @@ static const char *count_of_words(ms_arena *arena, const char *column, const cha
 #define TIME "measured_step_s"
 #define PEAK "measured_peak_mem_gib"
 
-/* Whether the remark behind a measurement without a unit is the unit of another column's, or
- * of none: "380 (TFLOPs)", but not "4096 (380 TFLOPs)" or "4096 (sequence parallel)". */
+/* Whether the remark behind a measurement without a unit is the unit of another column's,
+ * or of none: "380 (TFLOPs)", but not "4096 (380 TFLOPs)" or "4096 (sequence
+ * parallel)". */
 static bool is_of_another_unit(const char *column, const char *remark)
 {
     static const struct {
@@ -327,7 +336,8 @@ static bool is_of_another_unit(const char *column, const char *remark)
     return false;
 }
 
-/* The factor of what stands behind a measurement; 0: nothing that is known. Bounds ("<45"), ranges and GB beside GiB are none. */
+/* The factor of what stands behind a measurement; 0: nothing that is known. Bounds
+ * ("<45"), ranges and GB beside GiB are none. */
 static double measure_unit(const char *column, const char *rest)
 {
     static const struct {
@@ -358,8 +368,9 @@ static double measure_unit(const char *column, const char *rest)
     return length == 0 && !is_other ? 1.0 : 0.0;
 }
 
-/* What a cell of a measurement says in words, as a number or nothing; NULL: it is a number already, or no such words. Commas stand between thousands of
- * tokens; of seconds or GiB they may be a decimal point. */
+/* What a cell of a measurement says in words, as a number or nothing; NULL: it is a
+ * number already, or no such words. Commas stand between thousands of tokens; of seconds
+ * or GiB they may be a decimal point. */
 static const char *measure_of_words(ms_arena *arena, const char *column, const char *text)
 {
     char number[32];
@@ -399,7 +410,8 @@ static const char *cell_of_words(ms_arena *arena, const ms_cell_rule *rule,
                                           : count_of_words(arena, rule->name, text);
 }
 
-/* The text with plain blanks for those that web pages have: no-break, narrow no-break and thin ones. */
+/* The text with plain blanks for those that web pages have: no-break, narrow no-break and
+ * thin ones. */
 static const char *plain_blanks(ms_arena *arena, const char *text)
 {
     static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89"};

@@ -115,7 +115,8 @@ static void devices_are_not_guessed(void **state)
             ms_arena_printf(cx->arena, "device: several memories in \"%s\"", sizes[i]));
 }
 
-/* Another memory than the configuration's is taken as it is stated, and a figure of something else is not. */
+/* Another memory than the configuration's is taken as it is stated, and a figure of
+ * something else is not. */
 static void stated_memory_is_that_of_the_device(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Words of published runs for schedules and recomputation, and what rows without them are taken to have done. */
+/* Words of published runs for schedules and recomputation, and what rows without them are
+ * taken to have done. */
 #include "base/utf8.h"
 
 #include "tests/unit/run_rows.h"
@@ -92,7 +93,8 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
     }
 }
 
-/* arXiv 2407.21783 section 3.3.2: 126 layers and both ends in 128 chunks, weights gathered once, asynchronous messages. */
+/* arXiv 2407.21783 section 3.3.2: 126 layers and both ends in 128 chunks, weights
+ * gathered once, asynchronous messages. */
 static void llama_3_interleaves_single_layers(void **state)
 {
     (void)state;
@@ -125,7 +127,8 @@ static void llama_3_interleaves_single_layers(void **state)
     }
 }
 
-/* Of ZeRO, whose words may deny it, and of a degree: a range, a sign or a comma elsewhere than between thousands is a fault. */
+/* Of ZeRO, whose words may deny it, and of a degree: a range, a sign or a comma elsewhere
+ * than between thousands is a fault. */
 static void words_of_counts_are_not_joined(void **state)
 {
     (void)state;
@@ -171,7 +174,8 @@ static void words_of_counts_are_not_joined(void **state)
     }
 }
 
-/* Korthikanti et al. 2022: before it nobody had it, and forks of older code never got it. */
+/* Korthikanti et al. 2022: before it nobody had it, and forks of older code never got
+ * it. */
 static void sequence_parallelism_has_its_time(void **state)
 {
     (void)state;
@@ -218,7 +222,8 @@ static void asynchronous_tensor_parallelism_is_a_column_or_a_flag(void **state)
     }
 }
 
-/* A rate hardly depends on the batch: one that is not stated, or that the ranks cannot share, is replaced; a step's time does. */
+/* A rate hardly depends on the batch: one that is not stated, or that the ranks cannot
+ * share, is replaced; a step's time does. */
 static void a_rate_needs_no_batch(void **state)
 {
     (void)state;
