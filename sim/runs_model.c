@@ -332,17 +332,17 @@ static bool mixes_sizes(const ms_run_cells *cells, const ms_model *base)
         return false;
     bool is_mixture = cells->experts > 0 || (base != NULL && base->moe.num_experts > 0);
     double size = 0.0, other = 0.0;
-    const char *end = after_size(text, text, &size);
-    for (const char *next; end != NULL; end = next, size = other) {
-        next = after_size(text, end, &other);
-        size_t length = next == NULL ? 0 : (size_t)(next - end);
+    const char *end = after_size(text, text, &size), *next = NULL;
+    while (end != NULL && (next = after_size(text, end, &other)) != NULL) {
+        size_t length = (size_t)(next - end);
         bool is_joined = memchr(end, '/', length) != NULL ||
                          memchr(end, '&', length) != NULL ||
                          memchr(end, ',', length) != NULL ||
-                         (length > 4 && strncmp(end, " or ", 4) == 0) ||
-                         (length > 5 && strncmp(end, " and ", 5) == 0);
+                         strncmp(end, " or ", 4) == 0 || strncmp(end, " and ", 5) == 0;
         if (is_joined && other != size && !(is_mixture && other < size))
             return true;
+        end = next;
+        size = other;
     }
     return false;
 }
