@@ -1,5 +1,6 @@
-/* Blocks in a singly linked stack; the newest one is bumped. With the address sanitizer every
- * allocation is a block of its own, so that overflows and uses after a rewind are caught. */
+/* Blocks in a singly linked stack; the newest one is bumped. With the address sanitizer
+ * every allocation is a block of its own, so that overflows and uses after a rewind are
+ * caught. */
 #include "base/arena.h"
 
 #include <assert.h>

@@ -21,9 +21,11 @@ void ms_arena_close(ms_arena *arena);
  * nobody. Not copied. */
 void ms_arena_name_user(const char *name);
 
-/* Returns `size` zeroed bytes aligned for any type; size 0 gives a valid unique pointer. */
+/* Returns `size` zeroed bytes aligned for any type; size 0 gives a valid unique
+ * pointer. */
 void *ms_arena_alloc(ms_arena *arena, size_t size);
-/* The same with whatever the memory held before: for what is written before it is read. */
+/* The same with whatever the memory held before: for what is written before it is
+ * read. */
 void *ms_arena_take(ms_arena *arena, size_t size);
 /* As ms_arena_alloc for `count` items; a product that overflows ends the program. */
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);

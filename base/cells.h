@@ -8,7 +8,8 @@
 typedef enum ms_cell_kind {
     MS_CELL_TEXT,  /* const char *; NULL: empty */
     MS_CELL_COUNT, /* long, >= 0, without fraction; -1: empty */
-    /* the same in a column that a file may lack; MS_CELL_UNREAD: other text, which is no fault */
+    /* the same in a column that a file may lack; MS_CELL_UNREAD: other text, which is no
+     * fault */
     MS_CELL_OPTIONAL_COUNT,
     MS_CELL_POSITIVE /* double, a measurement; NaN: empty */
 } ms_cell_kind;
@@ -40,7 +41,8 @@ ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
  * *out all the same when the row has as many as the header. */
 const char *ms_cells_read(ms_arena *arena, const ms_cell_columns *columns,
                           const ms_csv_row *row, void *out);
-/* A cell as messages show it: control characters and what is no UTF-8 as \xNN, at most 40 characters. */
+/* A cell as messages show it: control characters and what is no UTF-8 as \xNN, at most 40
+ * characters. */
 const char *ms_cell_text(ms_arena *arena, const char *text);
 
 #endif

@@ -134,7 +134,8 @@ static void copy_cells(ms_arena *arena, const ms_csv *csv, ms_csv_row *row)
     row->columns = columns;
 }
 
-/* Moves past the row that ends at `end`, or past its first line when a quote swallowed the rest. */
+/* Moves past the row that ends at `end`, or past its first line when a quote swallowed
+ * the rest. */
 static void advance(ms_csv *csv, size_t end, bool unclosed)
 {
     if (unclosed && !csv->resumed) {

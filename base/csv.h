@@ -22,8 +22,8 @@ typedef struct ms_csv_row {
     int line;
     int num_cells;
     const char *const *cells; /* without quotes, zero-ended, in the arena */
-    const int *
-        columns; /* (num_cells): bytes from the row's begin, from 1, to each cell's text */
+    /* (num_cells): bytes from the row's begin, from 1, to each cell's text */
+    const int *columns;
     const char *fault; /* NULL: well formed; otherwise what is wrong, and no cells */
 } ms_csv_row;
 

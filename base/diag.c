@@ -1,4 +1,5 @@
-/* Diagnostics live in the arena of their context, so that they outlive the file they are about. */
+/* Diagnostics live in the arena of their context, so that they outlive the file they are
+ * about. */
 #include "base/diag.h"
 
 #include "base/utf8.h"
@@ -13,7 +14,8 @@
 #define MAX_WORD      64 /* longer words are never near anything */
 #define MESSAGE_BYTES 2000
 
-/* vsnprintf into the arena; a very long offending value is cut, since a message is for reading. */
+/* vsnprintf into the arena; a very long offending value is cut, since a message is for
+ * reading. */
 static const char *format_text(ms_arena *arena, const char *format, va_list args)
 {
     char buffer[MESSAGE_BYTES];
@@ -111,7 +113,8 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Optimal string alignment: insert, delete, replace or swap neighbours, one each; case is free. */
+/* Optimal string alignment: insert, delete, replace or swap neighbours, one each; case is
+ * free. */
 static int edit_distance(const char *a, int num_a, const char *b, int num_b)
 {
     int rows[3][MAX_WORD + 1];

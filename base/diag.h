@@ -18,7 +18,8 @@ typedef enum ms_status {
     MS_EINTERRUPTED = 130
 } ms_status;
 
-/* Where something is wrong. Any part may be absent: file and path NULL, line and column 0. */
+/* Where something is wrong. Any part may be absent: file and path NULL, line and column
+ * 0. */
 typedef struct ms_loc {
     const char *file;
     const char *path; /* inside the file: "/mesh/0/size" */
@@ -45,16 +46,17 @@ typedef struct ms_ctx {
 
 #define MS_NOWHERE ((ms_loc){0})
 
-/* Records an error and returns `status`. The text is lower case, without a full stop, and holds
- * the offending value. At most 20 diagnostics are kept; later ones are only counted. */
+/* Records an error and returns `status`. The text is lower case, without a full stop, and
+ * holds the offending value. At most 20 diagnostics are kept; later ones are only
+ * counted. */
 ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Adds a hint to the error recorded last. */
 void ms_hint(ms_ctx *cx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints all diagnostics as `file:line:column: error: message (at /path)` with their hints.
- * Bytes that are no valid UTF-8, and control characters, appear as \xNN. */
+/* Prints all diagnostics as `file:line:column: error: message (at /path)` with their
+ * hints. Bytes that are no valid UTF-8, and control characters, appear as \xNN. */
 void ms_diag_print(const ms_ctx *cx, FILE *out);
 
 /* The candidate nearest to `text` by edit distance (at most 2, or a third of its

@@ -1,5 +1,6 @@
-/* Documents and their values: the only user of cJSON, which sees checked text only. Besides
- * base/arena.c the only place with malloc, since a document is closed before its arena. */
+/* Documents and their values: the only user of cJSON, which sees checked text only.
+ * Besides base/arena.c the only place with malloc, since a document is closed before its
+ * arena. */
 #include "base/json_priv.h"
 
 #include <assert.h>
@@ -222,7 +223,8 @@ ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t l
     return open_doc(cx, name, copy, length, doc, root);
 }
 
-/* Reads up to one byte more than is allowed, so that the caller sees what is too large. */
+/* Reads up to one byte more than is allowed, so that the caller sees what is too
+ * large. */
 static char *read_all(FILE *file, size_t *length)
 {
     size_t capacity = (size_t)64 << 10;

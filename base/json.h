@@ -1,5 +1,6 @@
-/* JSON input with positions, by field tables; and a streaming writer. The only user of cJSON is
- * json.c. A value remembers its document, so every error names file:line:column and the path. */
+/* JSON input with positions, by field tables; and a streaming writer. The only user of
+ * cJSON is json.c. A value remembers its document, so every error names file:line:column
+ * and the path. */
 #ifndef MS_BASE_JSON_H
 #define MS_BASE_JSON_H
 
@@ -17,9 +18,10 @@ typedef struct ms_jval {
     const char *path;
 } ms_jval;
 
-/* Reads and parses a file ("-" is standard input). Errors: MS_EIO cannot be read (directories
- * too), MS_EINPUT no valid JSON, no valid UTF-8, nested deeper than 64, or larger than 64 MiB.
- * The text and the tree belong to `doc`; strings read from it are copied into cx->arena. */
+/* Reads and parses a file ("-" is standard input). Errors: MS_EIO cannot be read
+ * (directories too), MS_EINPUT no valid JSON, no valid UTF-8, nested deeper than 64, or
+ * larger than 64 MiB. The text and the tree belong to `doc`; strings read from it are
+ * copied into cx->arena. */
 ms_status ms_json_load(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *root);
 /* The same from memory; `name` stands for the file in messages. */
 ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t length,
@@ -83,18 +85,21 @@ typedef struct ms_field {
 } ms_field;
 
 /* Fills `*out` from an object. All errors of the object are recorded, not only the first.
- * Unknown and repeated keys are errors that name the nearest known key. Keys starting with
- * "_" or equal to "source", "note", "date" are accepted as text and ignored if not in the table. */
+ * Unknown and repeated keys are errors that name the nearest known key. Keys starting
+ * with "_" or equal to "source", "note", "date" are accepted as text and ignored if not
+ * in the table. */
 ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void *out);
 
 /* ---- writing ---- */
 
-/* Streaming writer, two-space indentation; keys and values in call order. NaN and infinities are
- * written as null. Strings are escaped; bytes that are no UTF-8 become \ufffd. */
+/* Streaming writer, two-space indentation; keys and values in call order. NaN and
+ * infinities are written as null. Strings are escaped; bytes that are no UTF-8 become
+ * \ufffd. */
 typedef struct ms_jout {
     FILE *file;
     int depth;
-    /* containers nested deeper stand on one line each; 0: none. May be set between calls */
+    /* containers nested deeper stand on one line each; 0: none. May be set between
+     * calls */
     int line_depth;
     bool need_comma;
     bool after_key;

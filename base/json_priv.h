@@ -1,5 +1,5 @@
-/* Shared by the json_*.c files only: they split reading into checking the text, finding places in
- * it, and the tree. */
+/* Shared by the json_*.c files only: they split reading into checking the text, finding
+ * places in it, and the tree. */
 #ifndef MS_BASE_JSON_PRIV_H
 #define MS_BASE_JSON_PRIV_H
 
@@ -18,8 +18,8 @@ typedef struct ms_json_fault {
  * at most 60 characters. */
 ms_json_fault ms_json_check(const char *text, size_t length);
 
-/* The index-th value of a sound text in the order of opening characters (0 is the root); with
- * `want_key`, the key before it. */
+/* The index-th value of a sound text in the order of opening characters (0 is the root);
+ * with `want_key`, the key before it. */
 const char *ms_json_find(const char *text, size_t index, bool want_key);
 
 /* Line and column (bytes, both from 1) of an offset. */

@@ -1,5 +1,5 @@
-/* Data files are looked for relative to the running program first, so that a moved or installed
- * tree finds its own; the build's source tree is the last resort. */
+/* Data files are looked for relative to the running program first, so that a moved or
+ * installed tree finds its own; the build's source tree is the last resort. */
 #include "base/paths.h"
 
 #include <dirent.h>

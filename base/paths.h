@@ -1,4 +1,5 @@
-/* Where the data files are: configs/ next to the program, in the source tree, or installed. */
+/* Where the data files are: configs/ next to the program, in the source tree, or
+ * installed. */
 #ifndef MS_BASE_PATHS_H
 #define MS_BASE_PATHS_H
 
@@ -27,7 +28,8 @@ ms_status ms_plot_script(ms_ctx *cx, const char *name, const char **path);
 ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **names,
                           int *num_names);
 
-/* Whether a command takes it as a path: a word with '/', one that ends in ".json", or "-". */
+/* Whether a command takes it as a path: a word with '/', one that ends in ".json", or
+ * "-". */
 bool ms_config_is_path(const char *name_or_path);
 
 /* Resolves a name or path as commands take it: a word with '/' or ending in ".json" is a

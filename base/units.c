@@ -1,5 +1,6 @@
 /* One table of spellings per unit serves reading; another of prefixes serves writing.
- * Number syntax is that of JSON without a sign, whatever the locale: "1.5", "2e9", not ".5". */
+ * Number syntax is that of JSON without a sign, whatever the locale: "1.5", "2e9", not
+ * ".5". */
 #include "base/units.h"
 
 #include <assert.h>
@@ -20,7 +21,8 @@ typedef struct spelling {
     double scale;
 } spelling;
 
-/* Also the rates: "/s" behind any of these. Lower-case b is bits; kb and Kb are both in use. */
+/* Also the rates: "/s" behind any of these. Lower-case b is bits; kb and Kb are both in
+ * use. */
 static const spelling byte_spellings[] = {
     {"B", 1.0},      {"kB", 1e3},        {"KB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
     {"TB", 1e12},    {"PB", 1e15},       {"KiB", KI},     {"MiB", MI},    {"GiB", GI},
@@ -48,8 +50,8 @@ static const spelling flop_rate_spellings[] = {
     {"PFLOPS", 1e15},  {"EFLOPS", 1e18},  {NULL, 0.0},
 };
 
-/* Sequence lengths and batches are powers of two, so k is 1024 and M is 1024^2. A lower-case m is
- * no suffix: it could be a thousandth or a million. */
+/* Sequence lengths and batches are powers of two, so k is 1024 and M is 1024^2. A
+ * lower-case m is no suffix: it could be a thousandth or a million. */
 static const spelling count_spellings[] = {
     {"", 1.0},  {"k", KI}, {"K", KI},  {"Ki", KI},  {"M", MI},
     {"Mi", MI}, {"G", GI}, {"Gi", GI}, {NULL, 0.0},
@@ -67,8 +69,8 @@ static const char *skip_digits(const char *p)
     return p;
 }
 
-/* The end of the number at the start of `text`, or NULL. An 'e' counts as an exponent only with
- * digits behind it, so that "5 EFLOP/s" may be written without the space. */
+/* The end of the number at the start of `text`, or NULL. An 'e' counts as an exponent
+ * only with digits behind it, so that "5 EFLOP/s" may be written without the space. */
 static const char *number_end(const char *text)
 {
     if (!is_digit(*text))
@@ -87,7 +89,8 @@ static const char *number_end(const char *text)
     return p;
 }
 
-/* strtod and printf follow the locale's decimal point; `text` here always has '.'. Numbers too large or too small for a double are none. */
+/* strtod and printf follow the locale's decimal point; `text` here always has '.'.
+ * Numbers too large or too small for a double are none. */
 static bool read_number(const char *text, size_t length, double *out)
 {
     char buffer[128];
@@ -154,7 +157,8 @@ bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
     if (*suffix == '\0' && suffix != end)
         return false; /* a space behind a bare number */
     double scale = unit_scale(suffix, unit);
-    /* dividing by a power of ten is exact where multiplying by its inverse is not: 4 us is 4e-6 */
+    /* dividing by a power of ten is exact where multiplying by its inverse is not: 4 us
+     * is 4e-6 */
     double value =
         scale < 1.0 && scale > 0.0 ? number / round(1.0 / scale) : number * scale;
     if (scale == 0.0 || !isfinite(value))

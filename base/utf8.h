@@ -1,12 +1,14 @@
-/* One step through UTF-8 text, shared by everything that reads or prints foreign bytes. */
+/* One step through UTF-8 text, shared by everything that reads or prints foreign
+ * bytes. */
 #ifndef MS_BASE_UTF8_H
 #define MS_BASE_UTF8_H
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* The number of bytes (1 to 4) of the valid UTF-8 character at the start of text[0..length), or 0
- * when it starts with none: overlong forms, surrogates and values above U+10FFFF are invalid. */
+/* The number of bytes (1 to 4) of the valid UTF-8 character at the start of
+ * text[0..length), or 0 when it starts with none: overlong forms, surrogates and values
+ * above U+10FFFF are invalid. */
 size_t ms_utf8_step(const char *text, size_t length);
 
 /* Number of characters; each invalid byte counts as one. */

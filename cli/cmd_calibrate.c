@@ -44,7 +44,8 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
-    /* of ranks that calibrate starts: they measure once and write samples; collectives alone */
+    /* of ranks that calibrate starts: they measure once and write samples; collectives
+     * alone */
     ms_opt_integer launch;
     bool collectives;
 } calibrate_options;

@@ -1,5 +1,5 @@
-/* meshsim explain: why a plan costs what it does; with --einsum, how one product goes over a mesh;
- * with --redistribute, how one tensor gets from one placement to another. */
+/* meshsim explain: why a plan costs what it does; with --einsum, how one product goes
+ * over a mesh; with --redistribute, how one tensor gets from one placement to another. */
 #include "cli/commands.h"
 #include "cli/explain_einsum.h"
 #include "cli/explain_plan.h"

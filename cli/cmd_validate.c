@@ -47,7 +47,8 @@ static ms_published_runs copy_of(ms_arena *arena, const ms_published_runs *runs)
     return out;
 }
 
-/* An error, with what may have been meant: the nearest id, or the sources that there are. */
+/* An error, with what may have been meant: the nearest id, or the sources that there
+ * are. */
 static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
                               const char *name, const ms_published_runs *all)
 {

@@ -19,7 +19,8 @@ typedef struct ms_einsum_options {
 extern const ms_option ms_einsum_option_table[];
 
 /* Writes the explanation as text or JSON (meshsim.explain/1). Errors: MS_EINPUT for bad
- * options, MS_ECHECK with --strict when the given placements are not legal as they are. */
+ * options, MS_ECHECK with --strict when the given placements are not legal as they
+ * are. */
 ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *options);
 /* Writes the cheapest collectives that bring one tensor from --in to --out. Errors:
  * MS_EINPUT for bad options, and when there is no way. */

@@ -23,7 +23,8 @@ typedef struct ms_gantt_bar {
     int kind; /* index into kinds */
     double start, end;
     int number; /* of the micro-batch; -1: none */
-    int group; /* bars of one kind and group that stand side by side are drawn as one; 0: none */
+    /* bars of one kind and group that stand side by side are drawn as one; 0: none */
+    int group;
 } ms_gantt_bar;
 
 typedef struct ms_gantt {

@@ -36,7 +36,8 @@ static ms_status run(ms_ctx *cx, int argc, char **argv)
 }
 
 /* Without the exit handlers of libraries: that of OpenBLAS waits for its threads, and one
- * that found no memory for its buffer tries for ever. Sanitizers look for leaks in theirs. */
+ * that found no memory for its buffer tries for ever. Sanitizers look for leaks in
+ * theirs. */
 static _Noreturn void end(int code)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -46,7 +47,8 @@ static _Noreturn void end(int code)
     exit(code);
 }
 
-/* A stream that the caller closed would be the next file that is opened, and results would go into it. One that cannot be written, or read, fails as a closed one does. */
+/* A stream that the caller closed would be the next file that is opened, and results
+ * would go into it. One that cannot be written, or read, fails as a closed one does. */
 static void hold_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -111,7 +111,8 @@ static int gap_width(const ms_grid *grid, long column)
     return level == 0 ? 1 : level + 2;
 }
 
-/* A node's end between two columns; it takes the blank between them, and a blank at each side. */
+/* A node's end between two columns; it takes the blank between them, and a blank at each
+ * side. */
 static bool shows_node_ends(const canvas *c)
 {
     for (long column = c->first + 1; column < c->end; column++) {
@@ -260,7 +261,8 @@ static bool same_nodes(const canvas *c, long row, long other)
     return true;
 }
 
-/* By how many nodes every column moves on from a row to the next; 0 when columns differ. */
+/* By how many nodes every column moves on from a row to the next; 0 when columns
+ * differ. */
 static long node_step(const canvas *c, long row)
 {
     long step = node_at(c, row + 1, c->first) - node_at(c, row, c->first);
@@ -395,7 +397,8 @@ static bool panels_fit(const canvas *whole, long columns)
     return true;
 }
 
-/* Columns of a panel: the largest product of inner axes that fits, times as often as it fits. */
+/* Columns of a panel: the largest product of inner axes that fits, times as often as it
+ * fits. */
 static long panel_columns(const canvas *whole)
 {
     const ms_grid_side *side = &whole->grid->across;

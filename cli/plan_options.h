@@ -47,7 +47,8 @@ ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
  * with the numbers and a fix. */
 ms_status ms_plan_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out);
 
-/* The same where only the mesh is asked for: a model is not needed, and out->model may be NULL. */
+/* The same where only the mesh is asked for: a model is not needed, and out->model may be
+ * NULL. */
 ms_status ms_plan_mesh_from_options(ms_ctx *cx, const ms_plan_options *opts,
                                     ms_plan *out);
 

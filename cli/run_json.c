@@ -155,7 +155,8 @@ static void write_predicted(ms_jout *out, const ms_run_report *r)
 
 /* ---- check ---- */
 
-/* JSON has no infinity: null is "not held to a tolerance", and "no number" of a difference. */
+/* JSON has no infinity: null is "not held to a tolerance", and "no number" of a
+ * difference. */
 static void write_difference(ms_jout *out, const char *key, const char *name,
                              double relative, double tolerance)
 {

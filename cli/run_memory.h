@@ -9,9 +9,11 @@
 typedef struct ms_run_place {
     const ms_world *world;
     long first_rank, num_ranks; /* one after the other, as launchers fill nodes */
-    /* copies of all weights or gradients that their processes keep, or have yet to load */
+    /* copies of all weights or gradients that their processes keep, or have yet to
+     * load */
     long num_whole;
-    int num_gpus; /* that ranks are on in turn; 0: they are in the memory of this machine */
+    /* that ranks are on in turn; 0: they are in the memory of this machine */
+    int num_gpus;
     double gpu_bytes; /* of each, in use or not */
     /* of the one rank on CPUs that those on GPUs are compared with; NULL: none */
     const ms_prediction *reference;

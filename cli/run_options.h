@@ -29,7 +29,8 @@ typedef struct ms_run_flags {
 /* Fills a ms_run_flags. */
 extern const ms_option ms_run_option_table[];
 
-/* Defaults for what is not given, each noted. MS_EINPUT: flags that contradict each other. */
+/* Defaults for what is not given, each noted. MS_EINPUT: flags that contradict each
+ * other. */
 ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *flags);
 
 /* A plan that is run is of this machine and of the runner's own stack, computes in
@@ -37,11 +38,13 @@ ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *flags);
 ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
                             ms_plan_options *options, ms_plan *out);
 
-/* What the runner is asked for; tokens and weights are read from their files. Flags are settled. */
+/* What the runner is asked for; tokens and weights are read from their files. Flags are
+ * settled. */
 ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                                const ms_model *model, ms_runner_options *out);
 
-/* The plan of the same training on one rank, with nothing sharded, recomputed or split. */
+/* The plan of the same training on one rank, with nothing sharded, recomputed or
+ * split. */
 ms_plan ms_run_reference_plan(const ms_plan *plan);
 
 #endif

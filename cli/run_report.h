@@ -32,7 +32,8 @@ void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
 void ms_run_write_json(ms_jout *out, const ms_run_report *report);
 
 /* What alone the run shows, where ranks did not exchange over links: "correctness only"
- * (through host memory), "functional only" (ranks share a GPU by NCCL). NULL: its times count. */
+ * (through host memory), "functional only" (ranks share a GPU by NCCL). NULL: its times
+ * count. */
 const char *ms_run_restriction(const ms_run_report *report);
 /* Peak that is predicted for a rank: of its pipeline rank. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);

@@ -33,7 +33,8 @@ const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags
 ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
                                     ms_simulate_options *out);
 
-/* A slow link can only slow down tasks that are known to use it: notes those without effect. */
+/* A slow link can only slow down tasks that are known to use it: notes those without
+ * effect. */
 void ms_simulate_note_links(const ms_ctx *cx, const ms_simulation *simulation);
 
 /* The actors to show: of each pipeline rank the one that ends last, all, or those that

@@ -1,4 +1,5 @@
-/* Tables of measurements that commands read: which kind a file is, and its malformed lines. */
+/* Tables of measurements that commands read: which kind a file is, and its malformed
+ * lines. */
 #ifndef MS_CLI_TABLES_H
 #define MS_CLI_TABLES_H
 

@@ -1,7 +1,8 @@
 /* Backward nodes, one rule per operation. A gradient has the dims of its tensor; on each
  * mesh axis it is split as the tensor was, or a partial sum where the tensor was whole
  * while the node was spread by a letter. Contributions with equal placement are summed
- * before anything is communicated, so that tensors with several consumers need one reduction. */
+ * before anything is communicated, so that tensors with several consumers need one
+ * reduction. */
 #include "costmodel/program_priv.h"
 
 #include <assert.h>
@@ -121,7 +122,8 @@ static int to_canonical(ms_builder *b, int gradient, const ms_tensor *of)
     return gradient;
 }
 
-/* The whole gradient of a tensor, ready for its producer; -1 when nothing depends on it. */
+/* The whole gradient of a tensor, ready for its producer; -1 when nothing depends on
+ * it. */
 static int take(ms_builder *b, int tensor)
 {
     ms_contributions *all = &b->gradient[tensor];
@@ -133,7 +135,8 @@ static int take(ms_builder *b, int tensor)
     return total;
 }
 
-/* As take, for operations that are linear in every element: partial sums pass through them. */
+/* As take, for operations that are linear in every element: partial sums pass through
+ * them. */
 static int take_linear(ms_builder *b, int tensor)
 {
     const ms_contributions *all = &b->gradient[tensor];
@@ -355,7 +358,8 @@ static int num_losses_before(const ms_builder *b, int f)
     return count;
 }
 
-/* The loss starts the backward pass: the gradient of the logits needs the statistics only. */
+/* The loss starts the backward pass: the gradient of the logits needs the statistics
+ * only. */
 static void loss_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];

@@ -355,7 +355,8 @@ static int num_movements(const ms_program *program, const ms_node *attention)
     return count;
 }
 
-/* The part of the attentions before or after a movement over cp that it can hide behind. */
+/* The part of the attentions before or after a movement over cp that it can hide
+ * behind. */
 static double attention_share_s(const ms_program *program, const ms_pricer *pricer,
                                 const ms_node *movement)
 {

@@ -29,13 +29,16 @@ typedef enum ms_bill_pass {
  * (Megatron-LM's TransformerLayerSchedulePlan). Backward nodes belong to the segment of
  * their forward node. Layers without experts are all first segment. */
 typedef enum ms_bill_segment {
-    MS_SEGMENT_ATTENTION, /* up to the dispatch: attention, router, permutation of tokens */
-    MS_SEGMENT_EXPERTS, /* between the exchanges; shared experts too, which wait for neither */
+    /* up to the dispatch: attention, router, permutation of tokens */
+    MS_SEGMENT_ATTENTION,
+    /* between the exchanges; shared experts too, which wait for neither */
+    MS_SEGMENT_EXPERTS,
     MS_SEGMENT_RESULT, /* after the combine: weighted sum of the experts, residual sum */
     MS_NUM_BILL_SEGMENTS
 } ms_bill_segment;
 
-/* The four exchanges of a layer with experts; those that recomputation repeats are none of them. */
+/* The four exchanges of a layer with experts; those that recomputation repeats are none
+ * of them. */
 typedef enum ms_bill_exchange {
     MS_EXCHANGE_DISPATCH,
     MS_EXCHANGE_COMBINE,
@@ -112,8 +115,8 @@ typedef struct ms_bill {
     double recompute_flop;
     int kernels[MS_NUM_BILL_PASSES];
     int weight_kernels; /* of the backward */
-    int expert_kernels
-        [MS_NUM_BILL_PASSES]; /* of routing and grouped products: beside those of a layer without experts */
+    /* of routing and grouped products: beside those of a layer without experts */
+    int expert_kernels[MS_NUM_BILL_PASSES];
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
     ms_bill_segments segments;
@@ -123,8 +126,8 @@ typedef struct ms_bill {
     double tp_partial_params;
     ms_bill_memory memory;
     double head_params; /* of the head's matrix; head only */
-    double
-        next_embedding_params; /* of copies of the embedding that multi-token prediction reads; head only */
+    /* of copies of the embedding that multi-token prediction reads; head only */
+    double next_embedding_params;
     double output_bytes; /* what a pipeline sends on */
 } ms_bill;
 

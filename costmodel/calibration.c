@@ -115,7 +115,8 @@ typedef struct fit_plan {
     coefficient_row rows[MS_FIT_PARAMETERS];
 } fit_plan;
 
-/* Leaves the best values in their targets; `*out` is NULL when there are no samples at all. */
+/* Leaves the best values in their targets; `*out` is NULL when there are no samples at
+ * all. */
 static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                          ms_calibration_fit **out)
 {

@@ -28,11 +28,13 @@ typedef enum ms_check_kind {
     MS_CHECK_PARTIAL_OPERAND, /* a partial sum where the operation is not linear in it */
     MS_CHECK_SPLIT,           /* operands split differently */
     MS_CHECK_STRIDED,         /* a contiguous against a strided split */
-    MS_CHECK_RESULT, /* a result that is claimed to lie otherwise than follows from the operands */
+    /* a result that is claimed to lie otherwise than follows from the operands */
+    MS_CHECK_RESULT,
     MS_CHECK_FORGOTTEN_REDUCTION, /* a partial sum claimed or used as if whole */
     MS_CHECK_REDISTRIBUTION,      /* a change of placement that no collective makes */
     MS_CHECK_ROWS,                /* rows of experts in the order of another choice */
-    MS_CHECK_GRADIENT, /* a backward node or a gradient that is not the one of its forward */
+    /* a backward node or a gradient that is not the one of its forward */
+    MS_CHECK_GRADIENT,
     MS_CHECK_UPDATE, /* of a weight: missing, twice, or with another gradient */
     MS_NUM_CHECK_KINDS
 } ms_check_kind;

@@ -44,7 +44,8 @@ static const derivative derivatives[] = {
 typedef struct books {
     ms_checker *c;
     int num_leaves;
-    /* [tensor] of a tensor of the forward pass: what its gradient must have; NULL: nothing */
+    /* [tensor] of a tensor of the forward pass: what its gradient must have; NULL:
+     * nothing */
     unsigned char **wanted;
     /* [tensor] of a gradient: what is in it; NULL: it is no gradient */
     unsigned char **got;
@@ -448,7 +449,8 @@ static void check_nodes(books *b)
     }
 }
 
-/* Backward starts from the gradient of the program's result, or its result is the loss. */
+/* Backward starts from the gradient of the program's result, or its result is the
+ * loss. */
 static void check_start(books *b)
 {
     const ms_program *program = b->c->program;

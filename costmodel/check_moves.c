@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-#define ETP                                                                              \
-    2 /* of the sparse mesh: ranks that share experts gather and scatter the rows that they got for them, by expert */
+/* of the sparse mesh: ranks that share experts gather and scatter the rows that they got
+ * for them, by expert */
+#define ETP 2
 
 /* ---- changes of placement ---- */
 

@@ -51,13 +51,15 @@ void ms_checker_require_whole(ms_checker *c, int tensor, int node, const char *w
 
 /* ---- the parts; `n` is a node ---- */
 
-/* check_types.c: dims and placements of operands and results, by the table of operations. */
+/* check_types.c: dims and placements of operands and results, by the table of
+ * operations. */
 void ms_check_operation(ms_checker *c, int n);
 /* check_moves.c: nodes that move data, and the order of rows. */
 void ms_check_redistribution(ms_checker *c, int n);
 void ms_check_exchange(ms_checker *c, int n);
 void ms_check_rows(ms_checker *c);
-/* check_backward.c: recomputed and backward nodes against forward ones, gradients, updates. */
+/* check_backward.c: recomputed and backward nodes against forward ones, gradients,
+ * updates. */
 void ms_check_backward(ms_checker *c);
 void ms_check_updates(ms_checker *c);
 

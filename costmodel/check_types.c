@@ -8,13 +8,16 @@
  *
  * `dims`: operands > results, separated by commas, optional ones after '|'. Letters are
  * those dims; '*' any others after them; '_' any dims; '=' those of the first operand,
- * '~' the last few of them, '$' the last of them. Letters of einsums are checked against `einsum`.
+ * '~' the last few of them, '$' the last of them. Letters of einsums are checked against
+ * `einsum`.
  *
  * `spreads`: the ways in which the ranks of an axis may share the operation, each one
  * character per operand > per result:
- *   .  replicated          +  partial sum         ^  partial maximum        x  not looked at: on the other mesh
+ *   .  replicated          +  partial sum         ^  partial maximum
+ *   x  not looked at: on the other mesh
  *   a letter: split by that dim
- *   *  split by X, any letter of an operand        #  the same, but not the last dim of that tensor, over which the operation runs
+ *   *  split by X, any letter of an operand
+ *   #  the same, but not the last dim of that tensor, over which the operation runs
  *   :  split by X where the tensor has it, otherwise replicated
  *   %  split by X where the tensor has it, otherwise a partial sum over X
  * A digit in front: on that axis only. '!' in front: not for rings; '~': for rings only.
@@ -77,7 +80,8 @@ static const op_type types[] = {
      "....>.. brbb>rb srss>rs hh..>h+ +...>++ .+..>.+ ..+.>+.", ""},
     {MS_OP_GATE, "_,bs1>=", "..>. *:>* +.>+", ""},
     {MS_OP_GATE_GRAD, "_,bs1,=>=,bs1", "...>.. *:*>*% ..+>++ +..>.+", ""},
-    /* Heads and groups are split as what is projected into them; states go from token to token. */
+    /* Heads and groups are split as what is projected into them; states go from token to
+     * token. */
     {MS_OP_SCAN, "bsI,XK,X,M,M,M>bsD,bsD", "......>.. b.....>bb IXXMMM>DD", ""},
     {MS_OP_SCAN_GRAD, "bsI,XK,X,M,M,M,bsD,bsD>bsI,XK,X,M,M,M",
      "........>...... b.....bb>b+++++ IXXMMMDD>IXXMMM .......+>++++++", ""},
@@ -204,7 +208,8 @@ static bool count_fits(const char *slots, int count)
     return count <= most && count >= (least < 0 ? most : least);
 }
 
-/* What slot character `s` asks of a tensor. False: nothing, or the spread does not apply to it. */
+/* What slot character `s` asks of a tensor. False: nothing, or the spread does not apply
+ * to it. */
 static bool slot_placement(const spread *way, char s, const ms_tensor *t,
                            ms_placement *at)
 {
@@ -314,7 +319,8 @@ static bool uses_letter(const char *text)
     return before < length;
 }
 
-/* Walks over the ways to share the node: those in the table, each with every letter for X. */
+/* Walks over the ways to share the node: those in the table, each with every letter for
+ * X. */
 typedef struct spread_walk {
     const char *next;
     const char *letter; /* next X of the way at hand; NULL: the way is new */
@@ -388,7 +394,8 @@ static void report_partial(ms_checker *c, int n, int axis, int num_partial, int 
     }
 }
 
-/* The operands that are partial sums or maxima; returns how many, `last` gets the last of them. */
+/* The operands that are partial sums or maxima; returns how many, `last` gets the last of
+ * them. */
 static int count_partial(const ms_checker *c, const ms_node *node, int axis, int *last)
 {
     int count = 0;

@@ -1,5 +1,6 @@
 /* Laws of collectives. Inside one domain of the innermost level: a ring whose time is
- *   alpha + beta S + ramp sqrt(alpha beta S),  alpha = a0 + l steps,  beta = (steps + 1/2)/(n W),
+ *   alpha + beta S + ramp sqrt(alpha beta S),  alpha = a0 + l steps,
+ *   beta = (steps + 1/2)/(n W),
  * steps = n-1 (gather, scatter) or 2(n-1) (all-reduce). The half step acts like a local
  * copy and explains groups of two; the root is the ramp between latency and bandwidth.
  * Form chosen, and a0, l and W fitted, on the nccl-tests sweeps of
@@ -79,7 +80,8 @@ static void add_between_nodes(ms_collective_law *law, const char *name, double a
         SIMPLE_EXTRA_LATENCIES * alpha_s;
 }
 
-/* Steps of a ring over n ranks: all-reduce is a reduce-scatter followed by an all-gather. */
+/* Steps of a ring over n ranks: all-reduce is a reduce-scatter followed by an
+ * all-gather. */
 static double ring_steps(ms_collective collective, double ranks)
 {
     return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * (ranks - 1.0);

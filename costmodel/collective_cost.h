@@ -22,7 +22,8 @@ ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
 
 /* The law of a collective over one group, affine-root in its bytes, resolved once per
  * (collective, span):
- *   t(S) = min over algorithms of alpha + S * beta + min(ramp * sqrt(alpha * S * beta), most_ramp).
+ *   t(S) = min over algorithms of alpha + S * beta + min(ramp * sqrt(alpha * S * beta),
+ *   most_ramp).
  * S is the nccl-tests size: the total of the gathered or reduced tensor; for all-to-all
  * what one rank holds. With a measured curve, on a cluster of one level: the curve's
  * seconds within its sizes, outside those of the form above times measured over fitted at

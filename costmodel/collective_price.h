@@ -1,5 +1,6 @@
 /* Prices of collectives over the axes of one mesh: one interface, so that a plan of
- * collectives can be made for the laws of a cluster and, in tests, for those of another system. */
+ * collectives can be made for the laws of a cluster and, in tests, for those of another
+ * system. */
 #ifndef MS_COSTMODEL_COLLECTIVE_PRICE_H
 #define MS_COSTMODEL_COLLECTIVE_PRICE_H
 

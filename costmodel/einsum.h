@@ -39,7 +39,8 @@ typedef enum ms_letter_kind {
     MS_LETTER_SUMMED       /* in one input, not in the output */
 } ms_letter_kind;
 extern const char *const ms_letter_kind_names[]; /* "batch" ... */
-/* Of a letter that some input has. The letter of a sole input is free when the output has it. */
+/* Of a letter that some input has. The letter of a sole input is free when the output has
+ * it. */
 ms_letter_kind ms_einsum_letter_kind(const ms_einsum *einsum, char letter);
 
 /* The einsum that gives the gradient of one input: its letters and those of the output
@@ -99,7 +100,8 @@ typedef enum ms_einsum_conflict {
     MS_CONFLICT_TWO_PARTIALS,  /* the sum of products is not the product of sums */
     MS_CONFLICT_PARTIAL_SHARD, /* a partial sum beside an input that is split */
     MS_CONFLICT_STRIDED,       /* one letter, but other pieces of it */
-    MS_CONFLICT_ONE_SIDED, /* a letter split on one input and whole on another that has it */
+    /* a letter split on one input and whole on another that has it */
+    MS_CONFLICT_ONE_SIDED,
     MS_CONFLICT_TWO_LETTERS /* inputs are split by different letters */
 } ms_einsum_conflict;
 /* One clause for messages: "two inputs are partial sums". */

@@ -133,7 +133,8 @@ double ms_letters_elements(const char *letters, const ms_letter_sizes *sizes)
     return elements;
 }
 
-/* A letter of both operands that the result keeps is the batch, one that it drops is contracted. */
+/* A letter of both operands that the result keeps is the batch, one that it drops is
+ * contracted. */
 static ms_gemm_shape shape_of(const step *s, const ms_letter_sizes *sizes)
 {
     ms_gemm_shape shape = {.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};

@@ -9,7 +9,8 @@
 #define CLEAR_MARGIN     0.9
 #define SAME_SECONDS     (1.0 - 1e-9)
 
-/* The redistributions of one tensor from where it is, by target: many combinations share them. */
+/* The redistributions of one tensor from where it is, by target: many combinations share
+ * them. */
 typedef struct known_move {
     ms_einsum_move move;
     struct known_move *next;
@@ -158,7 +159,8 @@ static ms_einsum_move find_move(chooser *c, known_move **known,
     return made->move;
 }
 
-/* Whether something must be sent: only what is replicated can be split or kept without. */
+/* Whether something must be sent: only what is replicated can be split or kept
+ * without. */
 static bool must_send(const ms_mesh *mesh, const ms_spec *from, const ms_spec *to)
 {
     for (int axis = 0; axis < mesh->num_axes; axis++)
@@ -341,7 +343,8 @@ static double num_combinations(const chooser *c)
     return product;
 }
 
-/* The spreads for which the given placements are legal; false when there are none on some axis. */
+/* The spreads for which the given placements are legal; false when there are none on some
+ * axis. */
 static bool spread_as_given(const ms_einsum_problem *problem, ms_spread *spread,
                             ms_einsum_conflict *conflict)
 {

@@ -41,7 +41,8 @@ typedef struct ms_einsum_choice {
 } ms_einsum_choice;
 
 typedef struct ms_einsum_strategy {
-    /* the given placements are what some spread asks: nothing is moved before the product */
+    /* the given placements are what some spread asks: nothing is moved before the
+     * product */
     bool is_legal;
     ms_einsum_conflict conflict[MS_MAX_AXES]; /* of the given placements */
     bool is_exhaustive; /* every combination of spreads was considered */
@@ -80,7 +81,8 @@ ms_spec ms_einsum_output_spec(const ms_einsum_problem *problem, const ms_spread 
 /* The gradient of one input. */
 typedef struct ms_einsum_input_gradient {
     ms_einsum einsum;
-    /* from what the einsum gives to what an optimizer or the producer of the input needs */
+    /* from what the einsum gives to what an optimizer or the producer of the input
+     * needs */
     ms_einsum_move move;
     double compute_s;
 } ms_einsum_input_gradient;

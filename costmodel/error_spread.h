@@ -89,7 +89,8 @@ double ms_error_spread_frac_below(const ms_error_spread *spread,
 bool ms_error_spread_has(const ms_error_spread *spread, const char *source,
                          const char *id);
 
-/* meshsim.spread/1. The file of that name in configs/spreads/; NULL where there is none. */
+/* meshsim.spread/1. The file of that name in configs/spreads/; NULL where there is
+ * none. */
 ms_status ms_error_spread_load(ms_ctx *cx, const char *name, const ms_error_spread **out);
 ms_status ms_error_spread_read(ms_ctx *cx, ms_jval root, ms_error_spread *out);
 void ms_error_spread_write_json(ms_jout *out, const ms_error_spread *spread);

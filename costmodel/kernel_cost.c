@@ -1,5 +1,5 @@
-/* Kernel laws: matrix products, attention, streaming kernels, host launch. Rates are resolved once
- * in a pricer; the laws themselves are a few multiplications. */
+/* Kernel laws: matrix products, attention, streaming kernels, host launch. Rates are
+ * resolved once in a pricer; the laws themselves are a few multiplications. */
 #include "costmodel/kernel_cost.h"
 
 #include "base/number.h"
@@ -12,7 +12,8 @@
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
-/* The kernel of the stack, or the best lower one that the device's profile has; unfused always is. */
+/* The kernel of the stack, or the best lower one that the device's profile has; unfused
+ * always is. */
 static ms_attention_kernel choose_attention(const ms_profile *profile,
                                             ms_attention_kernel wanted)
 {
@@ -140,7 +141,8 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }
 
-/* Attention multiplies in 16 bits whatever products do, and takes no less energy a FLOP than they do. */
+/* Attention multiplies in 16 bits whatever products do, and takes no less energy a FLOP
+ * than they do. */
 static void set_attention(ms_pricer *pricer, const ms_attention_profile *attention)
 {
     double limit = pricer->device->tdp_w * ms_flop_per_joule(pricer->profile, MS_BF16);
@@ -197,7 +199,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* Tiles that a library chooses among, relative to the largest one: 128 x 256 both ways, 128 x 128, 64 x 64. */
+/* Tiles that a library chooses among, relative to the largest one: 128 x 256 both ways,
+ * 128 x 128, 64 x 64. */
 typedef struct tile_choice {
     bool turned;
     double of_m, of_n;
@@ -205,7 +208,8 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Result bytes beyond those of 16 bits that the main loop does not hide: fp32 sums that are read, added to and written. */
+/* Result bytes beyond those of 16 bits that the main loop does not hide: fp32 sums that
+ * are read, added to and written. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
@@ -325,7 +329,8 @@ static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape s
            (shape.key_tokens + pricer->attention_half_sequence);
 }
 
-/* Blocks are as high as those of FlashAttention 2 (Dao 2023, section 3.3); fewer of them than multiprocessors leave some idle. */
+/* Blocks are as high as those of FlashAttention 2 (Dao 2023, section 3.3); fewer of them
+ * than multiprocessors leave some idle. */
 static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     const double block_rows = 128.0;
@@ -336,7 +341,8 @@ static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape 
     return sqrt(sqrt(1.0 + idle * idle));
 }
 
-/* Kernels with one head dim for all pad values to the width of keys; others lose as much backward, where wide heads leave room for smaller tiles only. */
+/* Kernels with one head dim for all pad values to the width of keys; others lose as much
+ * backward, where wide heads leave room for smaller tiles only. */
 static double attention_padding_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;
@@ -352,7 +358,8 @@ static double batched_products_frac(const ms_profile *profile)
     return frac > 0.0 ? frac : 1.0;
 }
 
-/* Every product is a kernel, with its results in memory, and so is each pass over the scores between them. */
+/* Every product is a kernel, with its results in memory, and so is each pass over the
+ * scores between them. */
 static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double batch = ms_max(shape.batch, 1.0), bytes = ms_stored_bytes(pricer->compute);

@@ -1,12 +1,13 @@
-/* Time of one kernel on a device, from its shape: roofline with tile and wave quantisation.
- * All laws return seconds; coefficients come from the profile. */
+/* Time of one kernel on a device, from its shape: roofline with tile and wave
+ * quantisation. All laws return seconds; coefficients come from the profile. */
 #ifndef MS_COSTMODEL_KERNEL_COST_H
 #define MS_COSTMODEL_KERNEL_COST_H
 
 #include "costmodel/profile.h"
 #include "costmodel/stack.h"
 
-/* Everything kernels are priced with, resolved once for a cluster, profile, stack and data type. */
+/* Everything kernels are priced with, resolved once for a cluster, profile, stack and
+ * data type. */
 typedef struct ms_pricer {
     const ms_device *device;
     const ms_profile *profile;
@@ -48,7 +49,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
 /* A batch of equal matrix products m x k by k x n with elements of `element_bytes`, and
  * results of `result_bytes`, in one kernel:
  *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
- *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v = tiles of the result / SMs
+ *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v =
+ *   tiles of the result / SMs
  *   Y = traffic / hbm,  Z = ck k;
  * times measured over fitted where products were measured. Operands are there in the
  * compute type. */
@@ -59,7 +61,8 @@ typedef struct ms_gemm_shape {
 double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* The same, and the first operand made from 16 bits where the compute type has fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* Of that making alone, of a share of the operand: it streams what it reads and writes. */
+/* Of that making alone, of a share of the operand: it streams what it reads and
+ * writes. */
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
 /* A product with the making of its operand as tables of measured kernels have it, by the
  * coefficients that were fitted to those (gemm.quantise, gemm.quantise_overhead). */
@@ -71,7 +74,8 @@ ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 /* A kernel limited by HBM traffic. */
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes);
 
-/* The rate and overhead of one operation (ms_op), where the profile has them; NULL otherwise. */
+/* The rate and overhead of one operation (ms_op), where the profile has them; NULL
+ * otherwise. */
 const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op);
 /* overhead + traffic / rate; 0 for no traffic. */
 double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);

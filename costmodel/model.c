@@ -1,5 +1,6 @@
-/* Loading models by name, alias or path, and the checks that every model must pass whatever
- * file it came from. A model that passed ms_model_check has consistent, positive shapes. */
+/* Loading models by name, alias or path, and the checks that every model must pass
+ * whatever file it came from. A model that passed ms_model_check has consistent, positive
+ * shapes. */
 #include "costmodel/model.h"
 
 #include "base/paths.h"

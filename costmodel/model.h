@@ -38,8 +38,10 @@ typedef enum ms_attention_kind {
     MS_ATTENTION_MLA
 } ms_attention_kind;
 typedef enum ms_router_kind {
-    MS_ROUTER_SOFTMAX_TOPK, /* softmax over all experts, then top-k (renormalised if norm_topk) */
-    /* top-k of the logits, then softmax over these (Mixtral: the same as renormalising) */
+    /* softmax over all experts, then top-k (renormalised if norm_topk) */
+    MS_ROUTER_SOFTMAX_TOPK,
+    /* top-k of the logits, then softmax over these (Mixtral: the same as
+     * renormalising) */
     MS_ROUTER_TOPK_SOFTMAX,
     /* DeepSeek-V3: sigmoid scores, correction bias for the choice, renormalised */
     MS_ROUTER_SIGMOID
@@ -187,7 +189,8 @@ typedef struct ms_flop_per_token {
 ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence_length);
 
 /* Rows of the tables as they are split over tp ranks: the vocabulary, or where tp does
- * not divide it the next multiple of 128 tp (Megatron-LM, --make-vocab-size-divisible-by 128). */
+ * not divide it the next multiple of 128 tp (Megatron-LM, --make-vocab-size-divisible-by
+ * 128). */
 long ms_model_padded_vocab(const ms_model *model, long tp);
 
 /* Key-value heads as they are split over tp ranks: the model's, or where tp is a multiple
@@ -202,18 +205,21 @@ long ms_model_split_kv_heads(const ms_model *model, long tp);
  * model_type (names the keys found), missing keys, inconsistent shapes. */
 ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **out);
 
-/* Imports a Hugging Face config object; `name` is used when the config has no _name_or_path. */
+/* Imports a Hugging Face config object; `name` is used when the config has no
+ * _name_or_path. */
 ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name, ms_model *out);
 
 /* Reads a parsed model file: meshsim.model-config/1, or a Hugging Face config (it has a
  * "model_type"). `name` is for configs that do not name themselves. */
 ms_status ms_model_read(ms_ctx *cx, ms_jval root, const char *name, ms_model *out);
 
-/* Checks shapes that every model must satisfy (divisibility, positive sizes, sane ranges). */
+/* Checks shapes that every model must satisfy (divisibility, positive sizes, sane
+ * ranges). */
 ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
-/* Writes meshsim.model/1: schema, name, source, params, flop_per_token at `sequence_length`, and
- * the architecture as a meshsim.model-config/1 object that can be saved and loaded again. */
+/* Writes meshsim.model/1: schema, name, source, params, flop_per_token at
+ * `sequence_length`, and the architecture as a meshsim.model-config/1 object that can be
+ * saved and loaded again. */
 void ms_model_write_json(ms_jout *out, const ms_model *model, double sequence_length);
 
 /* Writes a page for people: architecture, parameters by kind, FLOP per token at

@@ -1,5 +1,5 @@
-/* Exact parameter counts by kind, and model FLOP per token. Every count is an integer below 2^53
- * (ms_model_check), so sums in double are exact in any order. */
+/* Exact parameter counts by kind, and model FLOP per token. Every count is an integer
+ * below 2^53 (ms_model_check), so sums in double are exact in any order. */
 #include "costmodel/model.h"
 
 #include "costmodel/model_priv.h"
@@ -14,8 +14,8 @@ static double mlp_params(const ms_model *model, long width)
     return matrices + biases;
 }
 
-/* Projections q, k, v and out. MHA: 4 h^2; kv heads shared by groups make k and v narrower
- * (Ainslie et al. 2023, GQA). */
+/* Projections q, k, v and out. MHA: 4 h^2; kv heads shared by groups make k and v
+ * narrower (Ainslie et al. 2023, GQA). */
 static double gqa_params(const ms_model *model)
 {
     double hidden = (double)model->hidden;
@@ -31,9 +31,10 @@ static double gqa_params(const ms_model *model)
     return count;
 }
 
-/* Queries through a low rank (or directly when q_lora_rank is 0), keys and values through a
- * common one, rotary keys shared by all heads: DeepSeek-V2 (arXiv 2405.04434) section 2.1,
- * equations 9-17. Biases, where a config asks for them, are on the down projections. */
+/* Queries through a low rank (or directly when q_lora_rank is 0), keys and values through
+ * a common one, rotary keys shared by all heads: DeepSeek-V2 (arXiv 2405.04434) section
+ * 2.1, equations 9-17. Biases, where a config asks for them, are on the down
+ * projections. */
 static double mla_params(const ms_model *model)
 {
     double hidden = (double)model->hidden;
@@ -54,7 +55,8 @@ static double mla_params(const ms_model *model)
     return count;
 }
 
-/* Norms before and after a layer's branches: a layer that is one branch has half of them. */
+/* Norms before and after a layer's branches: a layer that is one branch has half of
+ * them. */
 static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 {
     bool single = kind->no_mlp || kind->mixer == MS_MIXER_NONE;
@@ -152,8 +154,8 @@ ms_param_counts ms_model_params(const ms_model *model)
     return count;
 }
 
-/* Keys and queries at most `window_tokens` apart, both ways, per query: the area of a band
- * around the diagonal of an s x s matrix, over s. Half of it is causal. */
+/* Keys and queries at most `window_tokens` apart, both ways, per query: the area of a
+ * band around the diagonal of an s x s matrix, over s. Half of it is causal. */
 static double pairs_per_token(double sequence_length, long window_tokens)
 {
     double window = (double)window_tokens;

@@ -1,7 +1,8 @@
-/* The Hugging Face model types: one row each, with the keys it reads, what is fixed by its class
- * and written in no key, and a function for what needs a calculation. Defaults of absent keys are
- * those of the classes (huggingface transformers, models/<type>/configuration_<type>.py); sizes
- * without which nothing can be counted have none. Other keys are not looked at. */
+/* The Hugging Face model types: one row each, with the keys it reads, what is fixed by
+ * its class and written in no key, and a function for what needs a calculation. Defaults
+ * of absent keys are those of the classes (huggingface transformers,
+ * models/<type>/configuration_<type>.py); sizes without which nothing can be counted have
+ * none. Other keys are not looked at. */
 #include "costmodel/model_hf_priv.h"
 
 #include <stddef.h>
@@ -191,7 +192,8 @@ static const ms_hf_key gemma2_keys[] = {
     END,
 };
 
-/* Published Gemma 3 configs leave to the class what equals its defaults, sizes included. */
+/* Published Gemma 3 configs leave to the class what equals its defaults, sizes
+ * included. */
 static const ms_hf_key gemma3_keys[] = {
     SIZE("hidden_size", model.hidden),
     SIZE("num_hidden_layers", model.num_layers),

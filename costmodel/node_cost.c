@@ -1,4 +1,5 @@
-/* What one rank does for a node, computed from the shapes and placements of its tensors. */
+/* What one rank does for a node, computed from the shapes and placements of its
+ * tensors. */
 #include "base/number.h"
 #include "costmodel/program.h"
 #include "costmodel/ring.h"
@@ -77,7 +78,8 @@ static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)
     return shape;
 }
 
-/* A grouped product does not multiply by the number of experts: each row meets one of them. */
+/* A grouped product does not multiply by the number of experts: each row meets one of
+ * them. */
 static ms_gemm_shape grouped_gemm(const ms_program *program, const ms_node *node)
 {
     ms_gemm_shape shape = dense_gemm(program, node);

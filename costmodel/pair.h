@@ -26,7 +26,8 @@ typedef struct ms_pair_backward {
  * (NVIDIA/Megatron-LM, megatron/core/models/common/ model_chunk_schedule_plan.py,
  * TransformerLayerSchedulePlan.run; the pairs of DeepSeek's DualPipe run alike).
  *   communication: combine backward, dispatch forward, dispatch backward, combine forward
- *   compute: result backward, attention forward, experts backward, their weights, experts forward, attention backward, result forward
+ *   compute: result backward, attention forward, experts backward, their weights, experts
+ *   forward, attention backward, result forward
  * `interference_frac` of the time saved is lost to what both streams share. At most the
  * sum of both alone, at least the longer of the two streams, and the sum itself when
  * neither has exchanges. Megatron-LM sums over pairs of layers; so may callers. */

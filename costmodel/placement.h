@@ -8,8 +8,9 @@
 
 typedef enum ms_placement_kind {
     MS_REPLICATE,
-    MS_SHARD,       /* one dim is split over the axis */
-    MS_PARTIAL_SUM, /* the value is the sum over the axis; of the others their reduction */
+    MS_SHARD, /* one dim is split over the axis */
+    /* the value is the sum over the axis; of the others their reduction */
+    MS_PARTIAL_SUM,
     MS_PARTIAL_MAX,
     MS_PARTIAL_MIN,
     MS_PARTIAL_AVG,

@@ -1,5 +1,6 @@
-/* Plans: names, defaults, meshes, and the integer rules that every plan must obey. The rules run
- * millions of times in a search, so they divide and compare and do nothing else. */
+/* Plans: names, defaults, meshes, and the integer rules that every plan must obey. The
+ * rules run millions of times in a search, so they divide and compare and do nothing
+ * else. */
 #include "costmodel/plan_priv.h"
 
 #include "costmodel/schedule_csv.h"
@@ -114,7 +115,8 @@ bool ms_schedule_is_file(const char *word)
     return length > 4 && strcmp(word + length - 4, ".csv") == 0;
 }
 
-/* Megatron-Core's cp_comm_type, PyTorch's context_parallel_rotate_method, the papers' names. */
+/* Megatron-Core's cp_comm_type, PyTorch's context_parallel_rotate_method, the papers'
+ * names. */
 static const struct method_alias {
     const char *name;
     ms_cp_method method;
@@ -320,7 +322,8 @@ ms_mesh ms_plan_expert_mesh(const ms_plan *plan)
 
 /* ---- integer rules ---- */
 
-/* Whether divisor >= 1 divides number; sizes are mostly powers of two, which need no division. */
+/* Whether divisor >= 1 divides number; sizes are mostly powers of two, which need no
+ * division. */
 static bool divides(long divisor, long number)
 {
     if ((divisor & (divisor - 1)) == 0)

@@ -1,4 +1,5 @@
-/* A plan: every choice that `search` makes, and nothing derived. meshsim.plan/1 in JSON. */
+/* A plan: every choice that `search` makes, and nothing derived. meshsim.plan/1 in
+ * JSON. */
 #ifndef MS_COSTMODEL_PLAN_H
 #define MS_COSTMODEL_PLAN_H
 
@@ -46,14 +47,17 @@ bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_recompute {
     MS_RECOMPUTE_NONE, /* keep what backward needs */
-    /* outputs of norms and activations (and unfused attention scores) are computed again */
+    /* outputs of norms and activations (and unfused attention scores) are computed
+     * again */
     MS_RECOMPUTE_SELECTIVE,
     /* TorchTitan's selective policy: keep attention, every second matrix product,
      * communication results */
     MS_RECOMPUTE_PER_OP,
-    /* keep the layer's input only; on the first `recompute_layers` layers of each stage chunk */
+    /* keep the layer's input only; on the first `recompute_layers` layers of each stage
+     * chunk */
     MS_RECOMPUTE_FULL,
-    MS_RECOMPUTE_AUTO, /* keep what saves most time within a budget of bytes: costmodel/keep.h */
+    /* keep what saves most time within a budget of bytes: costmodel/keep.h */
+    MS_RECOMPUTE_AUTO,
     MS_NUM_RECOMPUTE
 } ms_recompute;
 /* "none" "selective" "per-op" "full" "auto", NULL */
@@ -127,7 +131,8 @@ typedef struct ms_plan {
 long ms_plan_data_parallel(const ms_plan *plan);
 /* Ranks that share the attention heads: tp, with ulysses tp * cp. */
 long ms_plan_head_ranks(const ms_plan *plan);
-/* Whether tensor-parallel ranks outnumber the key-value heads, so that several hold the same. */
+/* Whether tensor-parallel ranks outnumber the key-value heads, so that several hold the
+ * same. */
 bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model);
 /* Whether a sequence is cut into 2 cp chunks, two a rank (head-tail balance): not with
  * ulysses, whose ranks see whole sequences. */
@@ -137,7 +142,8 @@ bool ms_plan_balances_sequence(const ms_plan *plan);
 bool ms_plan_has_unequal_ranks(const ms_plan *plan);
 /* The schedule's name, or the file that it comes from. */
 const char *ms_plan_schedule_name(const ms_plan *plan);
-/* A schedule that is made, with nothing that belongs to another one: its limit, its file. */
+/* A schedule that is made, with nothing that belongs to another one: its limit, its
+ * file. */
 void ms_plan_set_schedule(ms_plan *plan, ms_schedule_kind kind);
 /* A schedule from a CSV file (costmodel/schedule_csv.h), whose lists are checked; takes
  * the file's virtual stages. Errors: as ms_schedule_csv_load and ms_schedule_check. That
@@ -155,7 +161,8 @@ long ms_plan_microbatches(const ms_plan *plan);
 ms_mesh ms_plan_mesh(const ms_plan *plan);
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 
-/* Integer rules only: every size divides what it must. Why a plan is refused is data, not text. */
+/* Integer rules only: every size divides what it must. Why a plan is refused is data, not
+ * text. */
 typedef enum ms_refusal {
     MS_LEGAL,
     MS_REFUSE_RANKS, /* product of axes differs from gpus */
@@ -172,7 +179,8 @@ typedef enum ms_refusal {
     MS_REFUSE_BATCH, /* global batch not divisible by data parallel * microbatch */
     /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
     MS_REFUSE_EXPERTS,
-    MS_REFUSE_LAYERS, /* more virtual stages than layers, or layers_per_stage does not add up */
+    /* more virtual stages than layers, or layers_per_stage does not add up */
+    MS_REFUSE_LAYERS,
     /* the schedule does not allow this pp, v, group or number of micro-batches */
     MS_REFUSE_SCHEDULE,
     MS_REFUSE_ZERO,  /* sharding that this plan or stack cannot do */
@@ -185,7 +193,8 @@ ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
 /* The same with a message that names the numbers. */
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                         ms_loc loc);
-/* MS_EINPUT: the sequence is longer than the model's learned positions, which no layout changes. */
+/* MS_EINPUT: the sequence is longer than the model's learned positions, which no layout
+ * changes. */
 ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                                   ms_loc loc);
 

@@ -1,5 +1,6 @@
 /* meshsim.plan/1: reading and writing. Everything absent takes its default; what is
- * written reads back as the same plan, so all five axes and every section are always written. */
+ * written reads back as the same plan, so all five axes and every section are always
+ * written. */
 #include "costmodel/plan.h"
 
 #include "base/paths.h"

@@ -303,7 +303,8 @@ static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, ", recompute %s", name);
 }
 
-/* The usual method and balance are not named; with Ulysses every rank sees whole sequences. */
+/* The usual method and balance are not named; with Ulysses every rank sees whole
+ * sequences. */
 static const char *context_text(ms_arena *arena, const ms_plan *plan)
 {
     if (plan->size[MS_CP] == 1)

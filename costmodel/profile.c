@@ -1,5 +1,6 @@
-/* Reads cost profiles: every coefficient is an object that states its value, how it was obtained
- * and where it is published. Nothing has a default: a profile without a coefficient is an error. */
+/* Reads cost profiles: every coefficient is an object that states its value, how it was
+ * obtained and where it is published. Nothing has a default: a profile without a
+ * coefficient is an error. */
 #include "costmodel/profile_priv.h"
 
 #include "base/paths.h"
@@ -267,7 +268,8 @@ static ms_status read_part(ms_ctx *cx, ms_jval root, const char *key,
     return ms_coefficients_read(cx, part, fields, out);
 }
 
-/* An object whose keys are words of `names`, each holding a struct of `size` bytes in `out`. */
+/* An object whose keys are words of `names`, each holding a struct of `size` bytes in
+ * `out`. */
 static ms_status read_family(ms_ctx *cx, ms_jval family, const char *const *names,
                              const ms_field *fields, size_t size, char *out)
 {

@@ -74,7 +74,8 @@ typedef struct ms_pointwise_profile {
     ms_coefficient overhead_s;
 } ms_pointwise_profile;
 
-/* One kind of network, used by groups that span more than one domain of the innermost level. */
+/* One kind of network, used by groups that span more than one domain of the innermost
+ * level. */
 typedef struct ms_network_profile {
     const char *name;
     ms_coefficient base_s; /* a0: of a collective with more than one node */
@@ -106,7 +107,8 @@ typedef struct ms_profile {
     /* share of the multiprocessors' idle time in the last wave that is lost; 0: work
      * spreads evenly */
     ms_coefficient wave_frac;
-    /* of products in 16 bits that keep a device at its power limit; 0: not limited by power */
+    /* of products in 16 bits that keep a device at its power limit; 0: not limited by
+     * power */
     ms_coefficient flop_per_joule;
     /* FLOP a joule of products in half the bits, relative; 0: left out, 2 */
     ms_coefficient half_bits_gain;
@@ -151,7 +153,8 @@ ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out);
 /* An object that reads back as the profile; quantities with 6 digits. */
 void ms_profile_write_json(ms_jout *out, const ms_profile *profile, const char *date);
 /* Its coefficients, by the tables that read them: "gemm.bf16.efficiency", "link.step",
- * "networks.infiniband.base"; of data types, kernels and networks only those that it has. */
+ * "networks.infiniband.base"; of data types, kernels and networks only those that it
+ * has. */
 void ms_profile_figures(const ms_profile *profile, ms_figures *list);
 /* The coefficients of the cluster's network; NULL when the profile has none for it. */
 const ms_network_profile *ms_profile_network(const ms_profile *profile,

@@ -82,13 +82,15 @@ typedef struct ms_tensor {
     char dims[MS_MAX_DIMS + 1]; /* letters, outer to inner */
     unsigned char role;
     unsigned char mesh;
-    /* a weight that another part or product holds already: it is in no count of parameters */
+    /* a weight that another part or product holds already: it is in no count of
+     * parameters */
     bool shared;
     bool saved; /* an activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
     int producer; /* node, or -1: weight or program input */
-    /* of a weight or of the program's input: its gradient tensor after backward; -1: none */
+    /* of a weight or of the program's input: its gradient tensor after backward; -1:
+     * none */
     int gradient;
 } ms_tensor;
 
@@ -125,7 +127,8 @@ typedef enum ms_op {
     /* MLA: in up[bsnu] (nope keys, then values, per head), rope[bso]; out k[bsnd] =
      * (nope, rope repeated over heads), v[bsnw]. */
     MS_OP_MLA_KEYS,
-    /* in gk gv; out gup, grope (summed over local heads: partial when heads are sharded). */
+    /* in gk gv; out gup, grope (summed over local heads: partial when heads are
+     * sharded). */
     MS_OP_MLA_KEYS_GRAD,
     /* out = act(in0) * in1 (gated) or act(in0); attribute activation. */
     MS_OP_ACTIVATION,
@@ -183,7 +186,8 @@ typedef enum ms_op {
     MS_OP_SCAN,
     /* in the inputs of SCAN, its y before the gate, gy; out their gradients. */
     MS_OP_SCAN_GRAD,
-    /* An RMS norm of each group of Mamba-2 heads: in y[bsD], weight[D]. Never executed. */
+    /* An RMS norm of each group of Mamba-2 heads: in y[bsD], weight[D]. Never
+     * executed. */
     MS_OP_GROUP_NORM,
     /* in y, weight, gout; out gy, gweight. */
     MS_OP_GROUP_NORM_GRAD,
@@ -207,8 +211,10 @@ typedef enum ms_pass {
     MS_PASS_FORWARD,
     MS_PASS_RECOMPUTE, /* forward nodes run again before they are needed in backward */
     MS_PASS_BACKWARD_INPUT,
-    MS_PASS_BACKWARD_WEIGHT, /* may be delayed: nothing else in the layer waits for them */
-    MS_PASS_OPTIMIZER, /* once a step: reductions of the gradients and the update of the weights */
+    /* may be delayed: nothing else in the layer waits for them */
+    MS_PASS_BACKWARD_WEIGHT,
+    /* once a step: reductions of the gradients and the update of the weights */
+    MS_PASS_OPTIMIZER,
     MS_NUM_PASSES
 } ms_pass;
 
@@ -219,7 +225,8 @@ typedef struct ms_node {
     int in[MS_MAX_OPERANDS];
     int out[MS_MAX_OPERANDS];
     const char *name; /* "attention.query", for traces and joins */
-    int forward; /* the forward node that a backward or recompute node comes from, otherwise -1 */
+    /* the forward node that a backward or recompute node comes from, otherwise -1 */
+    int forward;
     /* attributes */
     const char *einsum;
     long rotary_width;
@@ -279,13 +286,15 @@ typedef enum ms_program_part {
 typedef struct ms_program {
     const ms_model *model;
     ms_program_key key;
-    /* [mesh][axis]; sizes of dp and edp are those asked for when building, 1 for pricing */
+    /* [mesh][axis]; sizes of dp and edp are those asked for when building, 1 for
+     * pricing */
     long mesh_size[2][MS_MESH_AXES];
     double size['z' - '0' + 1]; /* global size of each letter: size[letter - '0'] */
     double compute_bytes;       /* of an element in the compute type */
     int num_tensors, num_nodes;
     ms_tensor *tensors;
-    /* forward, then recompute and backward interleaved, in an order that can be executed */
+    /* forward, then recompute and backward interleaved, in an order that can be
+     * executed */
     ms_node *nodes;
     int num_forward_nodes;
     /* tensors; -1 for the embedding's input and the head's output is the loss */
@@ -321,7 +330,8 @@ ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 /* FLOP that one rank executes for a node (multiply-add is 2): matrix products, attention
  * and scans only; causal pairs exactly, s(s+1)/2 over cp. */
 double ms_node_flop(const ms_program *program, const ms_node *node);
-/* HBM traffic of a node that is no matrix product: operands read and results written once. */
+/* HBM traffic of a node that is no matrix product: operands read and results written
+ * once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
 /* Everything but products, attention, scans and what moves between ranks. */
 bool ms_op_is_pointwise(ms_op op);

@@ -56,9 +56,11 @@ bool ms_axis_active(const ms_program *program, int mesh, int axis);
 
 /* ---- propagation (propagate.c) ---- */
 
-/* Places the node's outputs and redistributes its inputs where needed, then appends it. */
+/* Places the node's outputs and redistributes its inputs where needed, then appends
+ * it. */
 int ms_emit(ms_builder *b, ms_node *node);
-/* `tensor` with placement `to` on one axis: itself, or the result of a REDISTRIBUTE (made once). */
+/* `tensor` with placement `to` on one axis: itself, or the result of a REDISTRIBUTE (made
+ * once). */
 int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
 /* The placement of the residual stream on a dense axis. */
 ms_placement ms_stream_placement(const ms_builder *b, int axis);
@@ -68,7 +70,8 @@ int ms_to_stream(ms_builder *b, int tensor);
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter);
 
-/* A placement of a tensor on a dense axis, with the stride that a split of heads over cp has. */
+/* A placement of a tensor on a dense axis, with the stride that a split of heads over cp
+ * has. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at);
 
 /* ---- parts (layer.c) ---- */

@@ -2,7 +2,8 @@
  * inputs must be for that, and what its outputs then are. Weights stay where they are;
  * activations are redistributed. The rules are those of einsum.h. The letter is chosen
  * here and not by einsum_strategy.h: programs are built inside a search, whatever the
- * number of data-parallel ranks, and before there is a cluster that could price anything. */
+ * number of data-parallel ranks, and before there is a cluster that could price
+ * anything. */
 #include "base/number.h"
 #include "costmodel/program_priv.h"
 
@@ -129,14 +130,16 @@ static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char lette
     }
 }
 
-/* Redistribution of one operand costs about this many bytes per rank; R to S is a local slice. */
+/* Redistribution of one operand costs about this many bytes per rank; R to S is a local
+ * slice. */
 static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_placement to)
 {
     const ms_tensor *source = &b->tensors[tensor];
     ms_placement from = source->at[axis];
     if (ms_placement_equal(from, to))
         return 0.0;
-    /* Programs do not depend on the number of data-parallel ranks: one counts as several. */
+    /* Programs do not depend on the number of data-parallel ranks: one counts as
+     * several. */
     double ranks = ms_max((double)b->program->mesh_size[source->mesh][axis], 2.0);
     double bytes = ms_tensor_local_bytes(b->program, tensor);
     if (from.kind == MS_REPLICATE)
@@ -146,7 +149,8 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
     return to.kind == MS_REPLICATE ? 2.0 * bytes : bytes;
 }
 
-/* Heads that cp splits are split over tp before: cp takes a part of what each tp rank holds. */
+/* Heads that cp splits are split over tp before: cp takes a part of what each tp rank
+ * holds. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at)
 {
     bool heads = at.dim == MS_DIM_HEADS || at.dim == MS_DIM_KV_HEADS;
@@ -182,7 +186,8 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     return cost;
 }
 
-/* The cheapest letter of a product, the earliest of several; none at all is tried first. */
+/* The cheapest letter of a product, the earliest of several; none at all is tried
+ * first. */
 static char cheapest_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     char best = MS_WHOLE;

@@ -28,7 +28,8 @@ ms_collective ms_change_collective(ms_change change)
 
 /* ---- price of one change ---- */
 
-/* Every rank cuts the dim that arrives into a block per peer, each padded to the largest. */
+/* Every rank cuts the dim that arrives into a block per peer, each padded to the
+ * largest. */
 static double exchanged_bytes(const ms_redistribute_task *task, double ranks,
                               const ms_spec *from, const ms_spec *to)
 {

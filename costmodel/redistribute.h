@@ -1,11 +1,14 @@
 /* The cheapest way from one spec of a tensor to another: a sequence of collectives, each
  * over one axis of the mesh or over several flattened into one.
  *
- *   all-gather      S(d) -> R       S = gathered bytes      reduce-scatter  P -> S(d)   S = bytes before
- *   all-reduce      P -> R          S = local bytes         all-to-all      S(i)->S(j)  S = local bytes
- *   slice           R -> S(d)       local, free             divide          R -> P      local, free: all but one rank hold the
- *   permute         S -> S in another order: every rank                                 neutral element
- *                   sends its whole part to one other
+ *   all-gather      S(d) -> R       S = gathered bytes
+ *   reduce-scatter  P -> S(d)       S = bytes before
+ *   all-reduce      P -> R          S = local bytes
+ *   all-to-all      S(i)->S(j)      S = local bytes
+ *   slice           R -> S(d)       local, free
+ *   divide          R -> P          local, free: all but one rank hold the
+ *                                   neutral element
+ *   permute         S -> S in another order: every rank sends its whole part to one other
  *
  * An axis leaves a dim only if no axis splits the dim after it, by their order or by that
  * of the mesh, or if these leave with it. It joins a dim behind the axes that are there,

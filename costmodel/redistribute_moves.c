@@ -116,7 +116,8 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
 }
 
 /* Whether every rank finds its indices of a dim within its group over `leaving`, axes
- * that shard the dim in `from`. Coordinates along the axes of the dim are tried one by one. */
+ * that shard the dim in `from`. Coordinates along the axes of the dim are tried one by
+ * one. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
 {
@@ -269,7 +270,8 @@ static int keep_targets(const ms_move_space *space, int axis, int n, ms_spec *sp
     return kept;
 }
 
-/* The specs that sharding a dim over one more axis can give; at most 3, and different ones. */
+/* The specs that sharding a dim over one more axis can give; at most 3, and different
+ * ones. */
 static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
                     ms_spec *out)
 {
@@ -288,7 +290,8 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
 }
 
 /* Axes that are to shard something, and the dims that are left for them: one dim is
- * filled after the other, since the order in which axes join matters within a dim only. */
+ * filled after the other, since the order in which axes join matters within a dim
+ * only. */
 typedef struct arrival {
     ms_axis_set left, axes; /* `axes` all that move */
     int dim, end_dim;
@@ -359,7 +362,8 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* All axes with one reduction, any of them at once: all-reduce, or reduce-scatter onto any dims. */
+/* All axes with one reduction, any of them at once: all-reduce, or reduce-scatter onto
+ * any dims. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
@@ -377,7 +381,8 @@ static void visit_reductions(walk *w)
     }
 }
 
-/* Any number of axes of every dim from `dim` on leave, beside those that have left already. */
+/* Any number of axes of every dim from `dim` on leave, beside those that have left
+ * already. */
 static void visit_gathers(walk *w, int dim, const departure *gone)
 {
     if (dim == w->space->task->tensor->num_dims) {
@@ -428,7 +433,8 @@ static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
     return parts;
 }
 
-/* Axes that do not split the same digit of the same dim any more: only they change places. */
+/* Axes that do not split the same digit of the same dim any more: only they change
+ * places. */
 static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spec *from,
                              const ms_spec *to)
 {

@@ -114,11 +114,13 @@ int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks);
 /* ---- steps: what replay walks ---- */
 
 /* Steps are counted from 1; step 0 is no action and ends at time 0. An overlapping pair
- * is two steps, its forward half and the rest, so that the forward's output may leave early. */
+ * is two steps, its forward half and the rest, so that the forward's output may leave
+ * early. */
 typedef struct ms_step {
     int before; /* step before it on its rank; 0: the first */
     int cross;  /* step that sends to it; 0: nothing is received */
-    int cross2; /* a pair receives an activation (cross) and a gradient (cross2); 0: nothing */
+    /* a pair receives an activation (cross) and a gradient (cross2); 0: nothing */
+    int cross2;
     int cost; /* index into step_costs */
 } ms_step;
 
@@ -136,8 +138,8 @@ typedef struct ms_step_cost {
     unsigned char kind; /* ms_step_kind */
     bool first_forward; /* of its stage */
     bool last_backward; /* of its stage: the last whole backward, W or pair */
-    bool
-        after_backward; /* a whole backward or I behind a step of its rank that makes gradients of weights */
+    /* a whole backward or I behind a step of its rank that makes gradients of weights */
+    bool after_backward;
     bool receives, receives2; /* cross and cross2 of its steps are set */
     short stage;
     short backward_stage; /* pairs */
@@ -198,7 +200,8 @@ bool ms_schedule_group_deadlocks(const ms_schedule_shape *shape);
 int ms_schedule_group(const ms_schedule_shape *shape);
 /* Generates the lists; everything lives in the arena. The shape must be allowed. */
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
-/* The same for lists that may be wrong (MS_CUSTOM): MS_EINPUT as ms_schedule_check tells it. */
+/* The same for lists that may be wrong (MS_CUSTOM): MS_EINPUT as ms_schedule_check tells
+ * it. */
 ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape *shape,
                            ms_loc loc, const ms_schedule **out);
 /* Chunks in flight at the most, from forward to weight gradient, over a rank's list. */

@@ -168,7 +168,8 @@ static int rank_awaited(const checker *c, const int *stuck, int rank)
     return rank_of(c->schedule, awaited(c, stuck, rank));
 }
 
-/* Follows who waits for whom until a rank comes up again: the lowest rank of that circle. */
+/* Follows who waits for whom until a rank comes up again: the lowest rank of that
+ * circle. */
 static int find_circle(const checker *c, const int *stuck)
 {
     int num_ranks = c->schedule->shape.num_ranks, rank = 0;

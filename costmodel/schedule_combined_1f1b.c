@@ -1,5 +1,6 @@
 /* Combined forward-backward: interleaved 1F1B with one more forward in its warm-up, so
- * that the forward and the backward of a slot do not wait for each other and run side by side. */
+ * that the forward and the backward of a slot do not wait for each other and run side by
+ * side. */
 #include "costmodel/schedule_priv.h"
 
 static const char *objection(const ms_schedule_shape *shape)
@@ -39,7 +40,8 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
 }
 
 /* Source: Megatron-LM megatron/core/pipeline_parallel/combined_1f1b.py and schedules.py
- * (overlap_moe_expert_parallel_comm), which need virtual stages when there is a pipeline. */
+ * (overlap_moe_expert_parallel_comm), which need virtual stages when there is a
+ * pipeline. */
 const ms_schedule_family ms_family_combined_1f1b = {
     .traits = {.placement = MS_PLACE_LOOP,
                .least_virtual = 1,

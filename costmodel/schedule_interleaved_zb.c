@@ -37,7 +37,8 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
         fill_rank(shape, rank, &lists[rank]);
 }
 
-/* Source: PyTorch torch/distributed/pipelining/schedules.py, ScheduleInterleavedZeroBubble. */
+/* Source: PyTorch torch/distributed/pipelining/schedules.py,
+ * ScheduleInterleavedZeroBubble. */
 const ms_schedule_family ms_family_interleaved_zb = {
     .traits = {.placement = MS_PLACE_LOOP,
                .least_virtual = 1,

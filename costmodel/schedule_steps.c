@@ -115,7 +115,8 @@ static void take_action(sweep *s, int rank, const ms_action *a, int cross, int c
         *slot(s, s->gradient_step, a->stage, a->microbatch) = step;
 }
 
-/* Whether all that the action receives existed before step `done_before`; then takes it. */
+/* Whether all that the action receives existed before step `done_before`; then takes
+ * it. */
 static bool try_action(sweep *s, int rank, int done_before)
 {
     const ms_action *a = &s->schedule->actions[s->next[rank]];

@@ -125,7 +125,8 @@ static int later(int a, int b)
     return a > b ? a : b;
 }
 
-/* The slot from which on the rank's next part of this kind can run; INT_MAX: not known yet. */
+/* The slot from which on the rank's next part of this kind can run; INT_MAX: not known
+ * yet. */
 static int ready_slot(const builder *b, int rank, part what)
 {
     int microbatch = b->ranks[rank].next[what], last = b->num_ranks - 1;

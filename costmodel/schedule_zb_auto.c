@@ -1,7 +1,8 @@
 /* ZB-auto: backwards for inputs and for weights are placed one at a time under a limit of
  * memory, for given durations. Source: Qi et al. 2023, "Zero Bubble Pipeline Parallelism"
  * (arXiv 2401.10241), section 3.1; the greedy construction with three switches is that of
- * sail-sg/zero-bubble-pipeline-parallelism, scheduler/zb.py. The best of the eight is kept.
+ * sail-sg/zero-bubble-pipeline-parallelism, scheduler/zb.py. The best of the eight is
+ * kept.
  *
  * One round per micro-batch: every rank from the first one on may run a forward, then
  * every rank from the last one on runs the backward for inputs of that micro-batch.
@@ -66,7 +67,8 @@ static double end_of(const builder *b, int part, int rank, int microbatch)
     return b->end[part][(long)rank * b->num_microbatches + microbatch];
 }
 
-/* When what the rank's next forward or backward for inputs needs from another rank is there. */
+/* When what the rank's next forward or backward for inputs needs from another rank is
+ * there. */
 static double arrival(const builder *b, int part, int rank)
 {
     int from = part == FORWARD ? rank - 1 : rank + 1;
@@ -101,7 +103,8 @@ static double most_idle(const builder *b)
     return most;
 }
 
-/* Weight gradients in the time until the rank's next forward or backward for inputs can start. */
+/* Weight gradients in the time until the rank's next forward or backward for inputs can
+ * start. */
 static void fill_wait(builder *b, int rank, int part)
 {
     double until = arrival(b, part, rank);

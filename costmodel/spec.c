@@ -195,7 +195,8 @@ void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
 
 /* The longest part of a list of `length` that axes from `axis` on split. The first part
  * of a split is the longest, and of plain splits a longer list has no shorter parts; but
- * 5 in 4 pieces (2, 2, 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
+ * 5 in 4 pieces (2, 2, 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it
+ * 4. */
 static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, int axis,
                          long length)
 {

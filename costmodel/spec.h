@@ -4,7 +4,8 @@
  * pytorch torch/distributed/tensor/placement_types.py (Shard, _StridedShard, Partial).
  * Two notations say the same:
  *   mesh-oriented, a placement per axis:          S(b)@dp S(f)@tp       (DTensor)
- *   tensor-oriented, axes per dim, major first:   P("dp",("tp","cp"))   (JAX, jax/_src/partition_spec.py)
+ *   tensor-oriented, axes per dim, major first:   P("dp",("tp","cp"))   (JAX,
+ *                                                 jax/_src/partition_spec.py)
  * Neither can say all of the other: ms_spec_partition_text and ms_spec_needs_strided say
  * what is lost. */
 #ifndef MS_COSTMODEL_SPEC_H
@@ -46,7 +47,8 @@ typedef struct ms_range {
     long start, length; /* length > 0 */
 } ms_range;
 
-/* Indices along one dim as ascending runs that do not touch. Empty: the rank holds nothing. */
+/* Indices along one dim as ascending runs that do not touch. Empty: the rank holds
+ * nothing. */
 typedef struct ms_ranges {
     int num_ranges;
     ms_range *ranges;
@@ -67,7 +69,8 @@ ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
 /* Shape of the part of `rank`: size[num_dims]. */
 void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
                         const ms_global_tensor *tensor, long rank, long *size);
-/* The largest part of any rank in each dim. Collectives pad to it, and memory must hold it. */
+/* The largest part of any rank in each dim. Collectives pad to it, and memory must hold
+ * it. */
 void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,
                           const ms_global_tensor *tensor, long *size);
 /* Bytes of the largest part. */

@@ -27,8 +27,9 @@ typedef enum ms_spmd_primitive {
     MS_SPMD_ALL_REDUCE,
     MS_SPMD_REDUCE_SCATTER,
     MS_SPMD_ALL_TO_ALL,
-    MS_SPMD_CONVERT,     /* the same global value under another type, without traffic */
-    MS_SPMD_REINTERPRET, /* the same local values under another type: another global value */
+    MS_SPMD_CONVERT, /* the same global value under another type, without traffic */
+    /* the same local values under another type: another global value */
+    MS_SPMD_REINTERPRET,
     MS_NUM_SPMD_PRIMITIVES
 } ms_spmd_primitive;
 extern const char *const ms_spmd_primitive_names[MS_NUM_SPMD_PRIMITIVES];
@@ -37,7 +38,8 @@ extern const char *const ms_spmd_primitive_names[MS_NUM_SPMD_PRIMITIVES];
 typedef struct ms_spmd_change {
     ms_spmd_primitive primitive;
     ms_spmd_type from, to;
-    /* What a rank does: "slice", "divide", ...; NULL for collectives and where nothing is done. */
+    /* What a rank does: "slice", "divide", ...; NULL for collectives and where nothing is
+     * done. */
     const char *local;
 } ms_spmd_change;
 

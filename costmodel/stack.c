@@ -1,5 +1,5 @@
-/* Reads stacks, the habits of training frameworks, from configs/stacks/. Figures are coefficients
- * with provenance; switches and words are plain. */
+/* Reads stacks, the habits of training frameworks, from configs/stacks/. Figures are
+ * coefficients with provenance; switches and words are plain. */
 #include "costmodel/stack.h"
 
 #include "base/paths.h"

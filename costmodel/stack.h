@@ -36,7 +36,8 @@ typedef struct ms_stack {
     ms_attention_kernel attention;
     /* u: extra passes over HBM of pointwise chains; 0.3 compiled or fused, 2-3 eager */
     ms_coefficient unfused_traffic;
-    /* forward + backward of one layer and micro-batch on the host; NaN: kernels x launch_s */
+    /* forward + backward of one layer and micro-batch on the host; NaN: kernels x
+     * launch_s */
     ms_coefficient host_s_per_layer;
     /* what each rank of a collective's group adds to the host time of every collective
      * where pipeline stages lie on several nodes */
@@ -49,7 +50,8 @@ typedef struct ms_stack {
      * none does for that */
     ms_coefficient stalling_tensor_nodes;
     /* what the routing of a layer and micro-batch takes beside its bytes, forward and
-     * backward: small kernels, and the device's wait after the host's for counts of tokens */
+     * backward: small kernels, and the device's wait after the host's for counts of
+     * tokens */
     ms_coefficient routing_s;
     /* HBM traffic of operations on experts' rows by themselves (padding, sorting,
      * casting) per element of their results, forward and backward */
@@ -80,7 +82,8 @@ typedef struct ms_stack {
     ms_coefficient interleaved_send_hold;
     /* share of gathers over cp that hides behind attention */
     ms_coefficient cp_overlap_frac;
-    /* share of a ring attention's transfer that can hide behind the attention of its step */
+    /* share of a ring attention's transfer that can hide behind the attention of its
+     * step */
     ms_coefficient ring_overlap_frac;
     /* per element, of gradients of keys and values that travel around a ring; 0: as they
      * are stored */
@@ -140,7 +143,8 @@ typedef struct ms_stack {
     /* operands of products in fewer than 16 bits are cast once for all that take them,
      * before they are gathered over tp (costmodel/cast.h) */
     bool casts_once;
-    /* parameters are gathered in the compute type where that has 8 bits (ms_stack_adapt) */
+    /* parameters are gathered in the compute type where that has 8 bits
+     * (ms_stack_adapt) */
     bool gathers_cast;
     /* backward, a reduction over tp runs beside the gradient of the weight whose input
      * gradient it reduces, a repeated gather beside the input gradient */
@@ -167,7 +171,8 @@ typedef struct ms_stack {
     bool interleaves;
     /* runs that interleave and do not say how have one layer a chunk */
     bool single_layer_chunks;
-    /* of a gated MLP the activated gate, too: activation and product are two operations */
+    /* of a gated MLP the activated gate, too: activation and product are two
+     * operations */
     bool keeps_gate;
     bool keeps_unrotated; /* queries and keys before the rotary embedding, too */
     /* of an operand that a product of fewer than 16 bits took, its gradient of weights
@@ -176,8 +181,8 @@ typedef struct ms_stack {
     /* with keeps_casts: in place of the operand, whatever else reads it, and of inputs of
      * activation functions, too */
     bool keeps_casts_alone;
-    /* the routing weight multiplies the expert's activation, so results of experts are not
-     * kept for its gradient */
+    /* the routing weight multiplies the expert's activation, so results of experts are
+     * not kept for its gradient */
     bool weighs_in_experts;
     /* its memory figure includes CUDA context and communication buffers */
     bool counts_context;

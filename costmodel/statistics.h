@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* The quantile of `num_values` values by linear interpolation between order statistics (position
- * q (n - 1), Hyndman and Fan 1996, definition 7). Sorts `values`; NaN when there are none. */
+/* The quantile of `num_values` values by linear interpolation between order statistics
+ * (position q (n - 1), Hyndman and Fan 1996, definition 7). Sorts `values`; NaN when
+ * there are none. */
 double ms_quantile(double *values, int num_values, double quantile_frac);
 
 /* How well predictions order alternatives. */

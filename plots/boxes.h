@@ -34,7 +34,8 @@ typedef struct ms_box {
 
 /* The actions of the shown actors, their optimizers, and the gathers and reductions
  * beside them, by lane: those beside first, then by start. The simulation is of actions.
- * lane_of_actor is -1 for those not shown. Returns how many; `*out` lives in the arena. */
+ * lane_of_actor is -1 for those not shown. Returns how many; `*out` lives in the
+ * arena. */
 long ms_boxes_make(ms_arena *arena, const ms_simulation *simulation,
                    const int *lane_of_actor, ms_box **out);
 

@@ -4,7 +4,8 @@
 
 #include "sim/simulation.h"
 
-/* A unit in which values up to `largest_s` are easy to read: "s", "ms" or "us" with its factor. */
+/* A unit in which values up to `largest_s` are easy to read: "s", "ms" or "us" with its
+ * factor. */
 typedef struct ms_time_unit {
     const char *name;
     double per_s;
@@ -16,7 +17,8 @@ extern const char *const ms_memory_part_titles[];
 
 /* The name of a file without folder and ".json". */
 const char *ms_caption_name(ms_arena *arena, const char *name_or_path);
-/* "pp 4 · dp_shard 16 · tp 8": axes larger than 1, in the plan's order, with ep and etp. */
+/* "pp 4 · dp_shard 16 · tp 8": axes larger than 1, in the plan's order, with ep and
+ * etp. */
 char *ms_caption_axes(ms_arena *arena, const ms_plan *plan);
 /* "llama-3.1-70b on 512 × H100 SXM5 80GB" */
 char *ms_caption_job(ms_arena *arena, const ms_plan *plan, const ms_workload *workload);

@@ -75,7 +75,8 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
     return NULL;
 }
 
-/* tokens_per_s if the first point's tokens per second and GPU held everywhere; NaN without one. */
+/* tokens_per_s if the first point's tokens per second and GPU held everywhere; NaN
+ * without one. */
 static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);

@@ -28,7 +28,8 @@ typedef struct ms_actors {
     ms_meetings meetings[MS_NUM_TRAFFIC_GROUPS];
 } ms_actors;
 
-/* All groups of one kind (ms_traffic_group) with their ranks; those of the pipeline are ordered. */
+/* All groups of one kind (ms_traffic_group) with their ranks; those of the pipeline are
+ * ordered. */
 ms_fold_axis ms_group_axis(ms_arena *arena, const ms_plan_groups *groups, int which);
 
 /* Folds the ranks of a plan. Ranks of one pipeline rank are alike unless `slow_factor`

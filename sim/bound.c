@@ -100,7 +100,8 @@ static double on_way_s(const bound *b, const ms_stage_times *t)
     return may_pair ? t->hidden_s : 0.0;
 }
 
-/* The last of a stage; which of a rank's is the last is not known, so the least of all. */
+/* The last of a stage; which of a rank's is the last is not known, so the least of
+ * all. */
 static double last_backward_s(const bound *b, const ms_stage_times *t)
 {
     if (is_whole(b))
@@ -201,7 +202,8 @@ static double around_s(const bound *b, const ways *w, int stage)
     double there_s = w->there_s[last] + end->first_forward_s - on_way_s(b, end);
     if (stage == last)
         return there_s;
-    /* back_s[last] - back_s[stage] counts the stages from `stage` up to the one before the last */
+    /* back_s[last] - back_s[stage] counts the stages from `stage` up to the one before
+     * the last */
     return there_s + w->back_s[last] - w->back_s[stage] + least_input_s(b, end) -
            on_way_s(b, end) - (least_input_s(b, own) - on_way_s(b, own));
 }

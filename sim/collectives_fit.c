@@ -202,7 +202,8 @@ static bool is_told_by(const ms_collective_row *rows, int num_rows,
 static void add_coefficient(trial *t, const ms_figure *figure, double *target,
                             ms_law_fit *out)
 {
-    /* a latency of nothing would make in-switch reduction the choice for all small sizes */
+    /* a latency of nothing would make in-switch reduction the choice for all small
+     * sizes */
     bool optional = figure->low <= 0.0 && strcmp(figure->key, NVLS_BASE) != 0;
     const ms_fit_parameter parameter = {figure->key, start_of(figure, t->rows), optional};
     int i = t->law.problem.num_parameters;
@@ -353,7 +354,8 @@ static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
                    law->problem.name, law->problem.num_points);
 }
 
-/* Counts as one fit more, unless the rows are too few for the coefficients that they tell. */
+/* Counts as one fit more, unless the rows are too few for the coefficients that they
+ * tell. */
 static ms_status fit_law(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                          ms_collective_fit *fits, int *num_fits)
 {

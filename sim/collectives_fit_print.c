@@ -1,4 +1,5 @@
-/* Fitted coefficients of collectives as meshsim.fit-collectives/1 and as tables for people. */
+/* Fitted coefficients of collectives as meshsim.fit-collectives/1 and as tables for
+ * people. */
 #include "base/utf8.h"
 #include "sim/collectives_fit.h"
 

@@ -13,10 +13,12 @@ typedef struct ms_compared_node {
 typedef struct ms_comparison {
     const ms_result *a, *b;
     /* Kinds of nodes, the largest difference first. Where one result has none and the
-     * other is a run, the run's own prediction stands in for it if both predict the same step. */
+     * other is a run, the run's own prediction stands in for it if both predict the same
+     * step. */
     int num_nodes;
     const ms_compared_node *nodes;
-    /* of the step, in no kind: with it the differences of all kinds sum to that of the steps */
+    /* of the step, in no kind: with it the differences of all kinds sum to that of the
+     * steps */
     ms_compared_node rest;
     bool a_is_predicted_by_b, b_is_predicted_by_a; /* for the nodes */
 } ms_comparison;

@@ -1,4 +1,5 @@
-/* Shared by the two files of the event engine: the queue of events, and who waits for whom. */
+/* Shared by the two files of the event engine: the queue of events, and who waits for
+ * whom. */
 #ifndef MS_SIM_EVENT_PRIV_H
 #define MS_SIM_EVENT_PRIV_H
 
@@ -10,7 +11,8 @@
 /* ---- the queue: a heap of four children a node, ordered by time and by the sequence in
  * which events were added ---- */
 
-/* Times are >= 0, and bits of such numbers are in their order: whole numbers compare faster. */
+/* Times are >= 0, and bits of such numbers are in their order: whole numbers compare
+ * faster. */
 typedef struct queued_event {
     uint64_t time_bits;
     /* sequence in the upper half, what happens in the lower: the task that ends; with
@@ -21,7 +23,8 @@ typedef struct queued_event {
 typedef struct event_queue {
     ms_arena *arena; /* of its own use only */
     int num, capacity;
-    /* the first was taken and nothing has its place yet: likely the next event that is added */
+    /* the first was taken and nothing has its place yet: likely the next event that is
+     * added */
     bool has_hole;
     queued_event *events;
     uint32_t sequence; /* of the event added last */

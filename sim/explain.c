@@ -35,7 +35,8 @@ static const char *single_name(const ms_layer_kind *kind)
     return kind->moe ? "layer.experts" : "layer.mlp";
 }
 
-/* "layer" alone, or what sets it apart: dense or experts, a window, how it is recomputed. */
+/* "layer" alone, or what sets it apart: dense or experts, a window, how it is
+ * recomputed. */
 static const char *layer_name(ms_arena *arena, const ms_explanation *e,
                               const ms_held_part *held)
 {
@@ -152,7 +153,8 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
     return false;
 }
 
-/* Sends of a ring that have no attention left to hide behind: only gradients on their last hop. */
+/* Sends of a ring that have no attention left to hide behind: only gradients on their
+ * last hop. */
 static bool is_last_hop(const ms_traffic_entry *entry)
 {
     int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;

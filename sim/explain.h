@@ -88,7 +88,8 @@ typedef struct ms_explain_options {
 
 /* The plan must be legal (ms_plan_check) and options->rank below pp. Of parameters and
  * gradients the exposed time is known for the rank that ends the step only; of others it
- * is NaN. Lives in cx->arena, and points into the workload. Errors: those of ms_predict. */
+ * is NaN. Lives in cx->arena, and points into the workload. Errors: those of
+ * ms_predict. */
 ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      const ms_explain_options *options, ms_explanation *out);
 

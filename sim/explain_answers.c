@@ -298,7 +298,8 @@ static double equal_bubble_frac(const asker *a)
     return run.makespan > 0.0 ? run.global_bubble / run.makespan : 0.0;
 }
 
-/* "yes" when the plan without a pipeline is slower or does not fit; NULL: there is none. */
+/* "yes" when the plan without a pipeline is slower or does not fit; NULL: there is
+ * none. */
 static const char *with_pipeline_text(const asker *a, const ms_prediction *other,
                                       const char *which)
 {
@@ -320,7 +321,8 @@ static const char *with_pipeline_text(const asker *a, const ms_prediction *other
         compared);
 }
 
-/* The shortest legal pipeline that is shorter than the plan's, or two stages when it has none. */
+/* The shortest legal pipeline that is shorter than the plan's, or two stages when it has
+ * none. */
 static bool predict_shorter(const asker *a, ms_plan *other, ms_prediction *out)
 {
     long pp = a->plan->size[MS_PP];

@@ -148,7 +148,8 @@ static void add_figure(study *s, part_kind file, const ms_figure *figure, double
     }
 }
 
-/* Sizes of domains decide how groups lie; a change of them by a hundredth means nothing. */
+/* Sizes of domains decide how groups lie; a change of them by a hundredth means
+ * nothing. */
 static bool shapes_groups(const ms_figure *figure)
 {
     return figure->is_integer && strstr(figure->key, "gpus_per_domain") != NULL;

@@ -8,7 +8,8 @@
 typedef struct ms_explain_view {
     bool collectives, tensors, figures, answers;
     bool sources; /* of all figures; else the figures that matter most, without */
-    /* tensors and collectives of one part; NULL: tensors of the main one, all collectives */
+    /* tensors and collectives of one part; NULL: tensors of the main one, all
+     * collectives */
     const char *part;
 } ms_explain_view;
 

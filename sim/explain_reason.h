@@ -12,11 +12,13 @@ const char *ms_placement_word(ms_arena *arena, ms_placement placement);
 const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
                                      int tensor);
 
-/* What a REDISTRIBUTE or EXCHANGE node, or the attention of a ring, changes: "S(s) -> R @tp". */
+/* What a REDISTRIBUTE or EXCHANGE node, or the attention of a ring, changes: "S(s) -> R
+ * @tp". */
 const char *ms_node_change_text(ms_arena *arena, const ms_program *program,
                                 const ms_node *node);
 
-/* One sentence from the nodes around it: "mlp.gate, mlp.up are split by f and need every s". */
+/* One sentence from the nodes around it: "mlp.gate, mlp.up are split by f and need every
+ * s". */
 const char *ms_node_reason_text(ms_arena *arena, const ms_program *program,
                                 const ms_node *node);
 

@@ -1,5 +1,7 @@
-/* The loops inside one mesh, outer to inner: micro-batch, context-parallel method, sequence parallelism and async TP, schedule with its split (these
- * decide the relaxed bound), order of axes (decides the links). What is inside them is in explore_states.c. */
+/* The loops inside one mesh, outer to inner: micro-batch, context-parallel method,
+ * sequence parallelism and async TP, schedule with its split (these decide the relaxed
+ * bound), order of axes (decides the links). What is inside them is in
+ * explore_states.c. */
 #include "sim/explore.h"
 
 #include "base/number.h"
@@ -153,7 +155,8 @@ static bool set_batch(ms_explore_level *l, long microbatch, bool sequence_parall
     return true;
 }
 
-/* Chunked TP traffic is never slower than exposed traffic, unless the stack already hides some of that. */
+/* Chunked TP traffic is never slower than exposed traffic, unless the stack already hides
+ * some of that. */
 static bool async_dominates(const ms_explorer *explorer)
 {
     return !explorer->exhaustive && !explorer->bounds_only &&
@@ -187,7 +190,8 @@ static bool tries_sequence_parallel(const ms_space *space, long tp, bool on)
            ms_space_tries_tensor(space, tp, on, true);
 }
 
-/* Every sequence parallelism and async TP of a micro-batch and context-parallel method. */
+/* Every sequence parallelism and async TP of a micro-batch and context-parallel
+ * method. */
 static void visit_tensor_options(ms_explore_level *l, long microbatch,
                                  batch_visitor visit, void *payload)
 {
@@ -210,7 +214,8 @@ static void visit_cp_methods(ms_explore_level *l, long microbatch, batch_visitor
     }
 }
 
-/* Calls back for every micro-batch, context-parallel method, sequence parallelism and async TP that the mesh allows. */
+/* Calls back for every micro-batch, context-parallel method, sequence parallelism and
+ * async TP that the mesh allows. */
 static void visit_batches(ms_explore_level *l, batch_visitor visit, void *payload)
 {
     const ms_space *space = l->explorer->space;
@@ -359,8 +364,9 @@ typedef struct mesh_links {
     ms_priced_parts *priced; /* (num) */
 } mesh_links;
 
-/* Whether the schedule may hold a plan that is wanted. The noted bound was made without lists: it is never above the one with them, which is made where it
- * does not decide, with the shape. */
+/* Whether the schedule may hold a plan that is wanted. The noted bound was made without
+ * lists: it is never above the one with them, which is made where it does not decide,
+ * with the shape. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;

@@ -41,7 +41,8 @@ typedef enum ms_fate {
 typedef struct ms_watch {
     ms_plan plan;
     ms_fate fate;
-    /* bounds: the plan of the mesh, or the threshold, that was too fast for it; NaN: none */
+    /* bounds: the plan of the mesh, or the threshold, that was too fast for it; NaN:
+     * none */
     double beaten_by_s;
     bool by_mesh; /* it was a plan of the mesh */
     /* what was computed on the way; NaN: was not */
@@ -80,7 +81,8 @@ typedef struct ms_explorer {
     const ms_schedule_bounds *known;
     int num_passed; /* of the known ones */
     ms_counts counts;
-    /* the mesh at work: its best plans, fastest first; of equal ones the one found first */
+    /* the mesh at work: its best plans, fastest first; of equal ones the one found
+     * first */
     int num_found, capacity;
     ms_found *found;      /* (capacity) */
     double threshold_s;   /* plans whose bound lies above need no exact time */

@@ -48,7 +48,8 @@ bool ms_explore_beats_none(const ms_explorer *explorer);
 /* All shardings with all recomputations, on the links that the level was opened on. */
 void ms_explore_states(ms_explore_level *l);
 
-/* A way to shard and to recompute that fits, and that may be among those wanted on ideal links. */
+/* A way to shard and to recompute that fits, and that may be among those wanted on ideal
+ * links. */
 typedef struct ms_explore_state {
     ms_sharding sharding;
     ms_recompute mode;
@@ -59,12 +60,14 @@ typedef struct ms_explore_state {
 #define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_RECOMPUTE)
 
 /* The states of a schedule that any of `num_orders` orders of axes has to look at; the
- * level is open on ideal links. With the two reductions of ms_explore_states. Returns how many. */
+ * level is open on ideal links. With the two reductions of ms_explore_states. Returns how
+ * many. */
 int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states);
 /* These states on the links that the level was opened on. */
 void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num);
 
-/* How many plans that visits, for one order of axes: l->pipeline.shards and l->split are set. */
+/* How many plans that visits, for one order of axes: l->pipeline.shards and l->split are
+ * set. */
 long ms_explore_count_states(const ms_explore_level *l);
 
 /* Follow explorer->watch, which is not NULL: */

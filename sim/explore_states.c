@@ -1,9 +1,10 @@
-/* The innermost choices of a plan: sharding and recomputation. Each complete plan is bounded, its memory checked, and replayed when it can
- * be among those wanted.
+/* The innermost choices of a plan: sharding and recomputation. Each complete plan is
+ * bounded, its memory checked, and replayed when it can be among those wanted.
  *
- * Two reductions keep the result exact. Recomputation only adds time to backward actions and replay never shortens when an action
- * grows, so when a plan without it fits, plans that differ in recomputation alone are no better; and of "full on k layers"
- * the smallest k that fits is the fastest. Where memory or bounds reject, nothing is lost. */
+ * Two reductions keep the result exact. Recomputation only adds time to backward actions
+ * and replay never shortens when an action grows, so when a plan without it fits, plans
+ * that differ in recomputation alone are no better; and of "full on k layers" the
+ * smallest k that fits is the fastest. Where memory or bounds reject, nothing is lost. */
 #include "sim/explore_priv.h"
 
 #include "base/number.h"
@@ -291,7 +292,8 @@ static bool is_sharding_beaten(const ms_explore_level *l)
     return ms_explore_is_beaten(l->explorer, bound_s);
 }
 
-/* One sharding with all recomputations; `made` keeps stages from one sharding to the next. */
+/* One sharding with all recomputations; `made` keeps stages from one sharding to the
+ * next. */
 static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMPLE_MODES],
                                    long most)
 {
@@ -343,12 +345,13 @@ typedef struct sieve {
     long num_orders, most;
     int num;
     ms_explore_state *states;
-    recomputed
-        bare; /* parameters and their states alone, of which any plan has at least as much */
+    /* parameters and their states alone, of which any plan has at least as much */
+    recomputed bare;
     recomputed made[NUM_SIMPLE_MODES];
 } sieve;
 
-/* The plan is complete and its recomputation in use. By the quick bound, and when that leaves it, by the tight one. */
+/* The plan is complete and its recomputation in use. By the quick bound, and when that
+ * leaves it, by the tight one. */
 static bool is_pipeline_beaten(const ms_explore_level *l)
 {
     const ms_explorer *explorer = l->explorer;
@@ -371,7 +374,8 @@ static bool is_state_beaten(sieve *s)
     return beaten;
 }
 
-/* Memory does not depend on the order of axes. Keeps the state in use, which is not beaten, if it fits. */
+/* Memory does not depend on the order of axes. Keeps the state in use, which is not
+ * beaten, if it fits. */
 static bool keep_fitting(sieve *s, recomputed *r)
 {
     ms_explore_level *l = s->l;
@@ -403,7 +407,8 @@ static void sift_full(sieve *s)
     ms_arena_rewind(l->explorer->scratch, mark);
 }
 
-/* Without activations already too much for a device, and more than a plan that was looked at needs: of no use, not even to say what would be needed. */
+/* Without activations already too much for a device, and more than a plan that was looked
+ * at needs: of no use, not even to say what would be needed. */
 static bool is_too_large(sieve *s)
 {
     ms_explore_level *l = s->l;

@@ -248,7 +248,8 @@ static long tree_parent(long node, long num_nodes)
     return parent < num_nodes ? parent : node ^ lowest;
 }
 
-/* Where a node of the second tree stands: leaves of the one are inner nodes of the other. */
+/* Where a node of the second tree stands: leaves of the one are inner nodes of the
+ * other. */
 static long twin(long node, long num_nodes)
 {
     return num_nodes % 2 == 0 ? num_nodes - 1 - node : (node + 1) % num_nodes;

@@ -118,7 +118,8 @@ ms_graph_builder *ms_graph_open(ms_arena *arena);
 ms_graph_builder *ms_graph_open_untagged(ms_arena *arena);
 /* An index for a cost, a label, a link or a pool; equal costs and labels get the same
  * one. `uses` are cost->num_uses; cost->first_use is not read, and uses of no bytes are
- * left out. Durations are finite and >= 0, latency_s within duration_s, sm_frac within 0 and 1. */
+ * left out. Durations are finite and >= 0, latency_s within duration_s, sm_frac within 0
+ * and 1. */
 int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_use *uses);
 int ms_graph_label(ms_graph_builder *b, const char *text);
 int ms_graph_link(ms_graph_builder *b, const char *name, double bytes_per_s);

@@ -1,5 +1,6 @@
 /* Tasks are collected in chunks and copied once, so that large graphs are never moved
- * while they grow. What grows lies in arenas of the builder's own, which closing frees. */
+ * while they grow. What grows lies in arenas of the builder's own, which closing
+ * frees. */
 #include "sim/graph.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* Reads rows of measured kernels: cells, then what they say about the device and the shape. */
+/* Reads rows of measured kernels: cells, then what they say about the device and the
+ * shape. */
 #include "sim/kernel_rows.h"
 
 #include "base/cells.h"
@@ -110,7 +111,8 @@ static bool in_first_half(ms_arena *arena, const ms_kernel_cells *c)
     return (hash >> 20 & 1) != 0;
 }
 
-/* "owner/repository" of "owner/repository@revision:file", or an address without its last part. */
+/* "owner/repository" of "owner/repository@revision:file", or an address without its last
+ * part. */
 static size_t key_length(const char *source)
 {
     if (strncmp(source, "http", 4) != 0)

@@ -96,7 +96,8 @@ static bool same_product(const ms_kernel_row *a, const ms_kernel_row *b)
 }
 
 /* Of grouped gradients of weights SimuMax has two rows a shape where it has sums in fp32
- * and in 16 bits, and names neither: those in fp32 take longer, on B200 by their bytes. */
+ * and in 16 bits, and names neither: those in fp32 take longer, on B200 by their
+ * bytes. */
 void ms_kernel_sums_tell(ms_kernel_rows *rows)
 {
     for (int i = 0; i < rows->num_rows; i++) {
@@ -142,7 +143,8 @@ typedef struct kernel_word {
 } kernel_word;
 
 /* TRT-LLM's kernels are the device maker's, as cuDNN's. FlashAttention 4 is that of
- * Blackwell. SimuMax runs Transformer Engine: FlashAttention 2 on Ampere, cuDNN from Hopper on. */
+ * Blackwell. SimuMax runs Transformer Engine: FlashAttention 2 on Ampere, cuDNN from
+ * Hopper on. */
 static const kernel_word kernel_words[] = {
     {"not stated", -1},
     {"fa1", -1},

@@ -27,7 +27,8 @@ typedef struct ms_kernel_validation {
     const ms_kernel_score *sources, *details; /* by name */
 } ms_kernel_validation;
 
-/* Prices every row without reason. Lives in cx->arena. Errors: those of ms_kernel_row_pricer. */
+/* Prices every row without reason. Lives in cx->arena. Errors: those of
+ * ms_kernel_row_pricer. */
 ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
                              ms_kernel_validation *out);
 

@@ -23,7 +23,8 @@ typedef struct ms_law_fit {
     ms_fit fit; /* of the rows fitted on */
 } ms_law_fit;
 
-/* A fit under way: a problem, and where its parameters are set before the law is asked. */
+/* A fit under way: a problem, and where its parameters are set before the law is
+ * asked. */
 typedef struct ms_law_trial {
     ms_fit_problem problem;
     double *targets[MS_FIT_PARAMETERS];
@@ -38,7 +39,8 @@ bool ms_law_trial_add(ms_law_trial *trial, const ms_fit_parameter *parameter,
                       ms_unit unit, double *target, ms_law_fit *out);
 /* For the law: sets the coefficients. */
 void ms_law_trial_set(const ms_law_trial *trial, const double *parameters);
-/* Fits, and leaves the fitted values where the parameters are set. Errors: those of ms_fit_make. */
+/* Fits, and leaves the fitted values where the parameters are set. Errors: those of
+ * ms_fit_make. */
 ms_status ms_law_trial_fit(ms_ctx *cx, ms_law_trial *trial, ms_law_fit *out);
 
 /* A list of coefficients under "coefficients". */

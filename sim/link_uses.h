@@ -7,7 +7,8 @@
 #include "sim/actors.h"
 #include "sim/flows.h"
 
-/* Collectives that differ in their size at most. A send of a pipeline: between two of its ranks. */
+/* Collectives that differ in their size at most. A send of a pipeline: between two of its
+ * ranks. */
 typedef struct ms_use_kind {
     ms_traffic_group group;
     ms_collective collective;
@@ -38,7 +39,8 @@ typedef struct ms_link_uses {
     const ms_class_use **uses;
 } ms_link_uses;
 
-/* Everything lives in the arena. slow_factor (links of the fabric): 1 where nothing is slow. */
+/* Everything lives in the arena. slow_factor (links of the fabric): 1 where nothing is
+ * slow. */
 ms_link_uses *ms_link_uses_open(ms_arena *arena, const ms_plan *plan,
                                 const ms_fabric *fabric, const double *slow_factor);
 /* The number of a kind, which is added when it is new. */

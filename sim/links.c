@@ -173,7 +173,8 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
 }
 
 /* A law below that of every placement of a collective: the least latency, wire time and
- * ramp over all algorithms and over all numbers of ranks per domain are taken together. */
+ * ramp over all algorithms and over all numbers of ranks per domain are taken
+ * together. */
 static ms_collective_law least_law(const ms_workload *workload, int axis,
                                    ms_collective collective, const ms_span *ideal)
 {

@@ -46,7 +46,8 @@ typedef struct ms_plan_groups {
 } ms_plan_groups;
 ms_plan_groups ms_plan_groups_of(const ms_plan *plan);
 
-/* The box of chips that the plan gets on a torus, its ranks arranged for both of its meshes. */
+/* The box of chips that the plan gets on a torus, its ranks arranged for both of its
+ * meshes. */
 ms_torus ms_plan_torus(const ms_plan *plan, const ms_cluster *cluster);
 
 /* Spans of all groups of a plan, in a canonical order: orders of axes with equal spans

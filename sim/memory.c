@@ -39,7 +39,8 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row unless another of the same backward covers it, and drops those that it covers. */
+/* Adds a row unless another of the same backward covers it, and drops those that it
+ * covers. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)
@@ -160,7 +161,8 @@ void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_
     *out = (ms_rank_load){0};
     for (int i = 0; i < run->num_distinct; i++)
         add_states(out, &stages[run->distinct[i]], (double)run->multiplicity[i]);
-    /* per neighbour an activation and a gradient, received while the one before is used */
+    /* per neighbour an activation and a gradient, received while the one before is
+     * used */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
 
@@ -199,8 +201,9 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
-/* Whole parameters and gradients that exist beside the shards. With ZeRO-3 the unit at work and the one fetched
- * ahead, and one unit's gradients on their way to the reduction. */
+/* Whole parameters and gradients that exist beside the shards. With ZeRO-3 the unit at
+ * work and the one fetched ahead, and one unit's gradients on their way to the
+ * reduction. */
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {

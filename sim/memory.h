@@ -48,7 +48,8 @@ typedef struct ms_rank_live {
 /* The class of a rank's chunk, as an index into run->distinct. */
 int ms_run_distinct(const ms_run *run, int chunk);
 
-/* From the schedule's rows for `num_ranks` ranks of the run, together. Lives in the arena. */
+/* From the schedule's rows for `num_ranks` ranks of the run, together. Lives in the
+ * arena. */
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 

@@ -14,7 +14,8 @@
 /* Seconds of one step, added over all ranks. */
 typedef struct ms_node_kind {
     const char *name; /* of the node, or what is moved (sim/move_names.h) */
-    int task_kind; /* ms_task_kind; what is waited for from another stage is MS_TASK_RECEIVE */
+    /* ms_task_kind; what is waited for from another stage is MS_TASK_RECEIVE */
+    int task_kind;
     double count;                   /* in a step */
     double measured_s, predicted_s; /* NaN: not measured, not predicted */
 } ms_node_kind;
@@ -41,7 +42,8 @@ ms_node_kinds ms_simulated_kinds(ms_arena *arena, const ms_simulation *simulatio
 /* "mlp.down forward". Lives in the arena. */
 const char *ms_node_kind_text(ms_arena *arena, const ms_node_kind *kind);
 
-/* "nodes": [{kind, count, measured_s, predicted_s}], of simulations without measured_s. */
+/* "nodes": [{kind, count, measured_s, predicted_s}], of simulations without
+ * measured_s. */
 void ms_node_kinds_write_json(ms_jout *out, const ms_node_kinds *all, bool is_measured);
 
 #endif

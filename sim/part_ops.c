@@ -316,7 +316,8 @@ static ms_part_ops *end_of(ms_part_ops **made, const collection *c, const ms_par
     return *made;
 }
 
-/* With the seconds of what the sharding has it gather and reduce (ms_moved_dense_params). */
+/* With the seconds of what the sharding has it gather and reduce
+ * (ms_moved_dense_params). */
 static const ms_part *tied_head(ms_arena *arena, const ms_planned *p)
 {
     ms_part *part = MS_NEW(arena, ms_part);

@@ -1,4 +1,5 @@
-/* Bills on the links of a plan: seconds of each part, with the communication that nothing hides. */
+/* Bills on the links of a plan: seconds of each part, with the communication that nothing
+ * hides. */
 #include "sim/parts.h"
 
 #include "base/number.h"
@@ -54,7 +55,8 @@ static double beside_exposed_s(const ms_workload *workload, const ms_bill_comm *
     return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
 }
 
-/* A transfer of ring attention runs beside the attention of its step and slows it down. */
+/* A transfer of ring attention runs beside the attention of its step and slows it
+ * down. */
 static double ring_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                              double seconds)
 {
@@ -292,7 +294,8 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
            head->next_embedding_params;
 }
 
-/* The head beside the embedding whose matrix it takes: that is gathered and reduced there. */
+/* The head beside the embedding whose matrix it takes: that is gathered and reduced
+ * there. */
 static ms_part without_shared(const ms_workload *workload, const ms_bill *head,
                               const ms_links *links, ms_part part)
 {

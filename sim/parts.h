@@ -1,5 +1,6 @@
 /* Bills on the plan's links: the seconds of each part (embedding, a layer, the head), the
- * communication that nothing hides in them, and the traffic of its parameters and gradients. */
+ * communication that nothing hides in them, and the traffic of its parameters and
+ * gradients. */
 #ifndef MS_SIM_PARTS_H
 #define MS_SIM_PARTS_H
 
@@ -9,7 +10,8 @@
 
 /* How parameters, gradients and optimizer states are spread over dp_shard x cp. */
 typedef enum ms_sharding {
-    MS_ZERO_0, /* nothing is sharded; gradients are all-reduced with the last micro-batch */
+    /* nothing is sharded; gradients are all-reduced with the last micro-batch */
+    MS_ZERO_0,
     /* optimizer: gradients reduce-scattered with the last micro-batch, parameters
      * gathered with the first */
     MS_ZERO_1,
@@ -56,7 +58,8 @@ typedef struct ms_parts {
      * tied, and copies of the embedding for multi-token prediction */
     ms_part tied_head;
     ms_part layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
-    /* layers as halves of a pair; those without exchanges take as long in a pair as alone */
+    /* layers as halves of a pair; those without exchanges take as long in a pair as
+     * alone */
     ms_pair_forward pair_forward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     ms_pair_backward pair_backward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     double head_params;
@@ -67,7 +70,8 @@ typedef struct ms_parts {
 
 /* What a reduce-scatter of `num_params` gradients over `num_shards` costs beside the
  * collective where the stack adds_reduced_gradients: its buffer is cleared (one write),
- * and what arrives is added to the shard (two reads, one write), all from memory. 0 otherwise. */
+ * and what arrives is added to the shard (two reads, one write), all from memory. 0
+ * otherwise. */
 double ms_settle_gradients_s(const ms_workload *workload, double num_params,
                              long num_shards);
 
@@ -78,7 +82,8 @@ double ms_settle_gradients_s(const ms_workload *workload, double num_params,
 double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                              const ms_bill *bill, double dense_params, bool reduces);
 
-/* Seconds that all collectives of one entry of a bill add to the critical path of a micro-batch. */
+/* Seconds that all collectives of one entry of a bill add to the critical path of a
+ * micro-batch. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp);
 
@@ -86,7 +91,8 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
  * asynchronous TP inside one domain. */
 bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool async_tp);
 
-/* Parameters of the head's program that a rank holds once with its embedding: the matrix where both are tied, and copies of the embedding for multi-token prediction. */
+/* Parameters of the head's program that a rank holds once with its embedding: the matrix
+ * where both are tied, and copies of the embedding for multi-token prediction. */
 double ms_shared_head_params(const ms_workload *workload, const ms_bill *head);
 
 /* Prices the parts for the recompute modes of `modes`, a bit each; one at least. */

@@ -40,7 +40,8 @@ typedef struct ms_held_part {
     ms_recompute mode;
     double count;
     const ms_bill *bill;
-    /* of one; a head whose matrix is the embedding's on the same rank has the others only */
+    /* of one; a head whose matrix is the embedding's on the same rank has the others
+     * only */
     double dense_params;
 } ms_held_part;
 

@@ -90,7 +90,8 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
 ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                ms_prediction *out);
 
-/* A rank's traffic summed by group, without what is in optimizer_s; returns how many axes. */
+/* A rank's traffic summed by group, without what is in optimizer_s; returns how many
+ * axes. */
 int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
                     ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS]);
 

@@ -161,7 +161,8 @@ double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward)
     return ms_max(times->reduce_s - window_s, times->reduce_tail_s);
 }
 
-/* The chunk of the rank whose gradients are complete next, after step `after`; -1: none. */
+/* The chunk of the rank whose gradients are complete next, after step `after`; -1:
+ * none. */
 static int next_complete(const ms_schedule *schedule, int rank, int after)
 {
     int next = -1, step = schedule->num_steps + 1;
@@ -187,7 +188,8 @@ static double reduced_last_s(const ms_schedule *schedule, const ms_stage_times *
     return done_s;
 }
 
-/* End of a rank's last reduction: stages are reduced in the order in which their backwards end. */
+/* End of a rank's last reduction: stages are reduced in the order in which their
+ * backwards end. */
 static double reduced_s(const ms_schedule *schedule, const ms_stage_times *stages,
                         const double *end_s, int rank)
 {

@@ -17,7 +17,8 @@ typedef struct ms_stage_times {
      * first gather has no forward to hide behind (ZeRO 3) */
     double regather_s;
     /* What a pair takes less than its forward, of this stage, and its backward, of the
-     * chunk that the entry is for, take one after the other (chunks of a rank); NULL: nothing. */
+     * chunk that the entry is for, take one after the other (chunks of a rank); NULL:
+     * nothing. */
     const double *pair_saved_s;
     /* the most that a pair of this stage's forward with any backward of its rank
      * saves; for bounds */
@@ -40,8 +41,8 @@ typedef struct ms_replay_result {
     int last_rank;     /* a rank that ends last (the smallest of several) */
     /* (num_ranks): end of each rank's last action or reduction; NULL: not wanted */
     double *end_s;
-    /* (num_ranks): sum of its actions' durations, without what they wait for others or for
-     * parameters; NULL: not wanted */
+    /* (num_ranks): sum of its actions' durations, without what they wait for others or
+     * for parameters; NULL: not wanted */
     double *busy_s;
     double *start_s; /* (num_ranks): start of its first action; NULL: not wanted */
 } ms_replay_result;

@@ -110,7 +110,8 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
  * run cannot have been as it is written. */
 static const double impossible_frac = 1.5;
 
-/* Whether the prediction needs at most `frac` of the GPU's memory; false when there is none. */
+/* Whether the prediction needs at most `frac` of the GPU's memory; false when there is
+ * none. */
 static bool fits_within(ms_run_prices *prices, const ms_published_run *run, double frac)
 {
     ms_prediction prediction;
@@ -208,7 +209,8 @@ static bool fits_with_least(ms_run_prices *prices, ms_published_run *run)
     return found && fits(prices, run);
 }
 
-/* Chosen by need, or selective, or else full on as few layers as fit; false when nothing fits. */
+/* Chosen by need, or selective, or else full on as few layers as fit; false when nothing
+ * fits. */
 static bool fits_with_more(ms_run_prices *prices, ms_published_run *run)
 {
     if (run->recompute_open)

@@ -24,7 +24,8 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
  * Other runs stay as they are, and so does one that fits with none of this. */
 void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run);
 /* Of a run whose peak was measured, and whose stack may keep what it gathered or not: its
- * peak without, and with all of it and one micro-batch more. Of others nothing changes. */
+ * peak without, and with all of it and one micro-batch more. Of others nothing
+ * changes. */
 ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
                              ms_run_score *score);
 /* Coefficients have changed: nothing that was kept holds any more. */

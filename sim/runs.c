@@ -63,7 +63,8 @@ static long zero_in(const char *framework)
 }
 
 /* What a name says beside what its stack does anyway: "PyTorch DDP" shards nothing,
- * "Megatron-FSDP" parameters; so do replicas alone where sharding is the habit. -1: nothing. */
+ * "Megatron-FSDP" parameters; so do replicas alone where sharding is the habit. -1:
+ * nothing. */
 static long zero_by_habit_named(const ms_run_cells *c, const ms_stack *stack,
                                 const char *framework)
 {
@@ -140,7 +141,8 @@ static void set_tensor(row_reader *r)
  * loops and MaxText do not accumulate gradients unless told to (torchtitan
  * config/job_config.py, global_batch_size -1; MaxText configs/base.yml,
  * gradient_accumulation_steps 1). With one torchtitan had as many micro-batches as stages
- * (pipeline_parallel_microbatches) until pipeline_parallel_microbatch_size, 1, came in 2025. */
+ * (pipeline_parallel_microbatches) until pipeline_parallel_microbatch_size, 1, came in
+ * 2025. */
 static long default_microbatch(const row_reader *r)
 {
     const ms_plan *plan = &r->run->plan;
@@ -181,7 +183,8 @@ static const char *assume_batch(row_reader *r)
 }
 
 /* A batch that the ranks cannot share was hardly what ran: that of a measured rate is
- * rounded by at most a tenth, that of a measured step, which grows with it, by at most 2 %. */
+ * rounded by at most a tenth, that of a measured step, which grows with it, by at most 2
+ * %. */
 static void round_batch(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -268,6 +271,9 @@ static const char *find_device(row_reader *r)
     const char *name = ms_run_cluster_name(r->cx->arena, r->cells);
     if (ms_run_mixes_devices(r->cx->arena, r->cells))
         return ms_arena_printf(r->cx->arena, "device: several kinds in \"%s\"",
+                               ms_cell_text(r->cx->arena, r->cells->gpu_type));
+    if (ms_run_mixes_memories(r->cx->arena, r->cells))
+        return ms_arena_printf(r->cx->arena, "device: several memories in \"%s\"",
                                ms_cell_text(r->cx->arena, r->cells->gpu_type));
     if (name == NULL)
         return ms_arena_printf(r->cx->arena, "device: no configuration for \"%s\"",

@@ -1,4 +1,5 @@
-/* Names that publications use for devices, as tables of parts of them; the first rule that matches holds. docs/names.md lists them. */
+/* Names that publications use for devices, as tables of parts of them; the first rule
+ * that matches holds. docs/names.md lists them. */
 #include "sim/runs_priv.h"
 
 #include <ctype.h>
@@ -6,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cluster by parts of the device's name, of the memory that it states and of what else its text or the network's says. */
+/* A cluster by parts of the device's name, of the memory that it states and of what else
+ * its text or the network's says. */
 typedef struct device_rule {
     const char *part;
     double gib;       /* within a tenth; 0: any, or none stated */
@@ -14,7 +16,8 @@ typedef struct device_rule {
     const char *name; /* in configs/clusters/; NULL: there is none */
 } device_rule;
 
-/* Instances of clouds stand for their devices: AWS p4d, p4de, p5, p5e, p5en, p6, trn1, trn2; Google Cloud a2, a3, a4 (machine types). */
+/* Instances of clouds stand for their devices: AWS p4d, p4de, p5, p5e, p5en, p6, trn1,
+ * trn2; Google Cloud a2, a3, a4 (machine types). */
 static const device_rule device_rules[] = {
     {"laptop", 0, NULL, NULL},
     {"mig", 0, NULL, NULL},
@@ -149,7 +152,8 @@ static bool ends_device(const char *rest)
     return false;
 }
 
-/* Whether a name may begin there: behind a space or mark, a count as in "8xH100", or a vendor's name. */
+/* Whether a name may begin there: behind a space or mark, a count as in "8xH100", or a
+ * vendor's name. */
 static bool begins_device(const char *text, const char *at)
 {
     if (at == text || !isalnum((unsigned char)at[-1]))
@@ -169,7 +173,8 @@ static bool is_gap(char c)
     return c != '\0' && strchr(" -_", c) != NULL;
 }
 
-/* Where the part's name ends in the text at `at`, whatever gaps either of them has between its letters; NULL: it is not there. */
+/* Where the part's name ends in the text at `at`, whatever gaps either of them has
+ * between its letters; NULL: it is not there. */
 static const char *after_part(const char *at, const char *part)
 {
     const char *begin = at;
@@ -185,7 +190,8 @@ static const char *after_part(const char *at, const char *part)
     return at;
 }
 
-/* Whether the text, in lower case, names the device, and no letter or digit beside it makes it another's name (A100X, H1000). */
+/* Whether the text, in lower case, names the device, and no letter or digit beside it
+ * makes it another's name (A100X, H1000). */
 static bool names_device(const char *text, const char *part)
 {
     for (const char *at = text; *at != '\0'; at++) {
@@ -206,7 +212,8 @@ static const char *lower_text(ms_arena *arena, const char *text)
 
 /* ---- memory ---- */
 
-/* Letters of a unit of memory at `unit`, in lower case and not part of a word or rate ("400 Gb/s"); 0: it is none. */
+/* Letters of a unit of memory at `unit`, in lower case and not part of a word or rate
+ * ("400 Gb/s"); 0: it is none. */
 static size_t memory_unit(const char *unit)
 {
     static const char *const units[] = {"gib", "gb", "g"};
@@ -219,7 +226,8 @@ static size_t memory_unit(const char *unit)
     return 0;
 }
 
-/* The first "80GB", "80 GiB", "80G" of a text in lower case, which is no count of GPUs ("a3-highgpu-8g"); 0: none. */
+/* The first "80GB", "80 GiB", "80G" of a text in lower case, which is no count of GPUs
+ * ("a3-highgpu-8g"); 0: none. */
 static double stated_gib(const char *text)
 {
     for (const char *at = text; *at != '\0'; at++) {
@@ -248,7 +256,8 @@ static bool is_usual_gib(double gib)
     return false;
 }
 
-/* Devices that a text in lower case counts: "8x A100", "A100 x 4", "4 * H100"; of a system that is sold with eight, these; 0: it counts none. */
+/* Devices that a text in lower case counts: "8x A100", "A100 x 4", "4 * H100"; of a
+ * system that is sold with eight, these; 0: it counts none. */
 static double stated_devices(const char *text)
 {
     for (const char *at = text; *at != '\0'; at++) {
@@ -267,8 +276,9 @@ static double stated_devices(const char *text)
     return strstr(text, "gx") != NULL ? 8.0 : 0.0;
 }
 
-/* Of a device: what a text states of all that it counts ("DGX A100 640GB", "8x A100 (320GB)"), or more than any device has, is shared by them, else by eight; a
- * Superchip's first figure may be its host's. */
+/* Of a device: what a text states of all that it counts ("DGX A100 640GB", "8x A100
+ * (320GB)"), or more than any device has, is shared by them, else by eight; a Superchip's
+ * first figure may be its host's. */
 static double device_gib(const char *text)
 {
     const double most = 300.0;
@@ -317,6 +327,33 @@ static bool joins_words(const char *text)
 {
     return strpbrk(text, "/+&,;") != NULL || strstr(text, " or ") != NULL ||
            strstr(text, " and ") != NULL || strstr(text, " vs ") != NULL;
+}
+
+/* Whether the text joins two memories that devices are sold with: "40/80GB", "40GB or
+ * 80GB". */
+static bool joins_memories(const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        bool starts = isdigit((unsigned char)*at) &&
+                      (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '.'));
+        if (!starts)
+            continue;
+        char *end = NULL;
+        double gib = strtod(at, &end);
+        const char *joint = end + strspn(end, " gib");
+        size_t letters = *joint == '/' ? 1 : strncmp(joint, "or ", 3) == 0 ? 3 : 0;
+        const char *behind = joint + letters + strspn(joint + letters, " ");
+        double other = strtod(behind, &end);
+        if (letters > 0 && is_usual_gib(gib) && is_usual_gib(other) && gib != other &&
+            memory_unit(end + strspn(end, " -")) > 0)
+            return true;
+    }
+    return false;
+}
+
+bool ms_run_mixes_memories(ms_arena *arena, const ms_run_cells *cells)
+{
+    return joins_memories(lower_text(arena, cells->gpu_type));
 }
 
 bool ms_run_mixes_devices(ms_arena *arena, const ms_run_cells *cells)

@@ -52,14 +52,16 @@ typedef struct ms_runs_fit {
     const char **sources; /* by name */
     /* (num_runs); -1: the run does not have the measurement, or cannot be predicted */
     const int *source_of;
-    /* (num_runs): all rows of a source weigh as one, of small sources as many as they have */
+    /* (num_runs): all rows of a source weigh as one, of small sources as many as they
+     * have */
     const double *weight_of;
 } ms_runs_fit;
 
 /* Reads a list of constants, by its name in configs/fits/ or a path, and binds it to the
  * runs, whose profiles and stacks become copies that the fit changes. Everything lives in
  * cx->arena but what ms_runs_fit_close closes after MS_OK. MS_EIO, MS_EINPUT: unknown,
- * malformed, or a figure that its file does not have; files that no run uses are not looked at. */
+ * malformed, or a figure that its file does not have; files that no run uses are not
+ * looked at. */
 ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs,
                            ms_runs_fit *out);
 /* The same from a document. */
@@ -68,7 +70,8 @@ ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
 void ms_runs_fit_close(ms_runs_fit *fit);
 
 /* All constants from the runs of all sources but `left_out` (-1: none), beginning at
- * their starts. A constant whose rows are then gone keeps its own. The same result every time. */
+ * their starts. A constant whose rows are then gone keeps its own. The same result every
+ * time. */
 void ms_runs_fit_make(ms_runs_fit *fit, int left_out);
 
 /* After a fit of all sources: intervals of its constants, the 5th and 95th percentile of

@@ -1,9 +1,12 @@
-/* The model of a published run: what the row states, over the shapes of a known model or of its kind. */
+/* The model of a published run: what the row states, over the shapes of a known model or
+ * of its kind. */
 #include "costmodel/model.h"
 #include "sim/runs_priv.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the store ---- */
@@ -44,7 +47,8 @@ static const void *keep(ms_run_store *store, stored **list, const char *key,
     return object;
 }
 
-/* Finds the object, or loads it with diagnostics that belong to nobody: a row that names it is skipped. */
+/* Finds the object, or loads it with diagnostics that belong to nobody: a row that names
+ * it is skipped. */
 #define LOAD_ONCE(type, list, loader)                                                    \
     const stored *found = find_stored(store->list, name);                                \
     if (found != NULL)                                                                   \
@@ -89,8 +93,9 @@ static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster 
     ms_run_note(notes, "%ld GPUs a node", stated);
 }
 
-/* A device of other memory than its cluster's, as "H100 SXM5 64GB": vendors' GB and drivers' GiB of one device differ by less than an eighth, and a module of two
- * dies has twice what one of them has. */
+/* A device of other memory than its cluster's, as "H100 SXM5 64GB": vendors' GB and
+ * drivers' GiB of one device differ by less than an eighth, and a module of two dies has
+ * twice what one of them has. */
 static void set_memory(const ms_run_cells *cells, ms_run_notes *notes,
                        ms_cluster *cluster)
 {
@@ -105,7 +110,8 @@ static void set_memory(const ms_run_cells *cells, ms_run_notes *notes,
                 cluster->device.name);
 }
 
-/* Racks of fewer GPUs than the 72 of the configuration: "GB200 NVL36", "GB200 NVL4"; two of NVL36x2 make one domain. */
+/* Racks of fewer GPUs than the 72 of the configuration: "GB200 NVL36", "GB200 NVL4"; two
+ * of NVL36x2 make one domain. */
 static void set_rack(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster *cluster)
 {
     static const struct {
@@ -270,7 +276,8 @@ static const char *model_gap(const ms_run_cells *cells, const ms_known_model *kn
     return NULL;
 }
 
-/* Whether the columns state another width or other heads than the model that the row's name means: then it is named after it, a scaled or distilled one. */
+/* Whether the columns state another width or other heads than the model that the row's
+ * name means: then it is named after it, a scaled or distilled one. */
 static bool states_others(const ms_run_cells *cells, const ms_model *base)
 {
     return (cells->hidden > 0 && cells->hidden != base->hidden) ||
@@ -294,10 +301,61 @@ const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells
     return model_gap(cells, known_model(cx, store, cells));
 }
 
+/* Behind the next size of a text, as "8B" or "70b" but neither "A17B" nor "8x7B", which
+ * is put in *billions; NULL: there is none. */
+static const char *after_size(const char *text, const char *at, double *billions)
+{
+    for (; *at != '\0'; at++) {
+        bool starts = isdigit((unsigned char)*at) &&
+                      (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '.'));
+        if (!starts)
+            continue;
+        char *end = NULL;
+        *billions = strtod(at, &end);
+        const char *behind = end + strspn(end, " ");
+        bool is_size = (*behind == 'B' || *behind == 'b') &&
+                       !isalnum((unsigned char)behind[1]) &&
+                       strncmp(behind + 1, " tok", 4) != 0;
+        if (is_size)
+            return behind + 1;
+        at = end > at ? end - 1 : at;
+    }
+    return NULL;
+}
+
+/* Whether the name joins sizes of several models, "8B / 70B", and columns do not tell
+ * which. A mixture has two, "671B / 37B", the second of what a token uses. */
+static bool mixes_sizes(const ms_run_cells *cells, const ms_model *base)
+{
+    const char *text = cells->model;
+    if (text == NULL || (cells->layers > 0 && cells->hidden > 0))
+        return false;
+    bool is_mixture = cells->experts > 0 || (base != NULL && base->moe.num_experts > 0);
+    double size = 0.0, other = 0.0;
+    const char *end = after_size(text, text, &size), *next = NULL;
+    while (end != NULL && (next = after_size(text, end, &other)) != NULL) {
+        size_t length = (size_t)(next - end);
+        bool is_joined = memchr(end, '/', length) != NULL ||
+                         memchr(end, '&', length) != NULL ||
+                         memchr(end, ',', length) != NULL ||
+                         strncmp(end, " or ", 4) == 0 || strncmp(end, " and ", 5) == 0;
+        if (is_joined && other != size && !(is_mixture && other < size))
+            return true;
+        end = next;
+        size = other;
+    }
+    return false;
+}
+
 const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
                                      const ms_run_cells *cells)
 {
-    return known_model(cx, store, cells)->unsupported;
+    const ms_known_model *known = known_model(cx, store, cells);
+    const ms_model *base = known->has_shapes ? load_base(cx, store, known->base) : NULL;
+    if (known->unsupported == NULL && mixes_sizes(cells, base))
+        return ms_arena_printf(cx->arena, "model: several sizes in \"%s\"",
+                               ms_cell_text(cx->arena, cells->model));
+    return known->unsupported;
 }
 
 /* Replaces *value by a stated one. */
@@ -346,7 +404,8 @@ static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
         model->moe.shared_ffn_hidden = cells->shared_experts * model->moe.ffn_hidden;
 }
 
-/* Vocabularies of Megatron's family are padded until every tensor-parallel rank has a multiple of 128 rows. */
+/* Vocabularies of Megatron's family are padded until every tensor-parallel rank has a
+ * multiple of 128 rows. */
 static void take_vocab(const ms_run_cells *cells, const ms_known_model *known,
                        const char *stack, ms_run_notes *notes, ms_model *model)
 {
@@ -379,7 +438,8 @@ static void apply_style(ms_model_style style, ms_model *model)
     switch (style) {
     case MS_STYLE_AS_BASE:
         break;
-    case MS_STYLE_LLAMA4: /* huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json */
+    /* huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json */
+    case MS_STYLE_LLAMA4:
         model->moe.router = MS_ROUTER_SIGMOID;
         model->moe.norm_topk = false;
         break;

@@ -1,11 +1,13 @@
-/* Names that publications use for models, as a table of substrings; the first row that matches holds. */
+/* Names that publications use for models, as a table of substrings; the first row that
+ * matches holds. */
 #include "sim/runs_priv.h"
 
 #include <string.h>
 
 /* ---- models ---- */
 
-/* Neither stated by their rows nor known here: with "incomplete" such a row does not count as complete. */
+/* Neither stated by their rows nor known here: with "incomplete" such a row does not
+ * count as complete. */
 #define UNKNOWN "incomplete: architecture of a model that is not known here"
 #define OTHER_STATES                                                                     \
     "incomplete: architecture, with state-space or linear-attention layers other than "  \
@@ -18,8 +20,11 @@
         .pattern = (text), .base = (file), .has_shapes = true                            \
     }
 
-/* Shapes that a row states replace those of the base. A pattern that begins with '^' must begin a word. Vocabularies: Nemotron-4 from arXiv 2402.16819 section 2, GPT from GPT-2's tokenizer.
- * "Qwen2 57B" is the mixture: "qwen257b" alone would be "Qwen2.5 7B" without its point. Fine-tuned models have the shapes of what they were tuned from. docs/names.md lists them all. */
+/* Shapes that a row states replace those of the base. A pattern that begins with '^' must
+ * begin a word. Vocabularies: Nemotron-4 from arXiv 2402.16819 section 2, GPT from
+ * GPT-2's tokenizer. "Qwen2 57B" is the mixture: "qwen257b" alone would be "Qwen2.5 7B"
+ * without its point. Fine-tuned models have the shapes of what they were tuned from.
+ * docs/names.md lists them all. */
 static const ms_known_model known_models[] = {
     SHAPES("nemotron4340b", "nemotron-4-340b"),
     SHAPES("nemotron340b", "nemotron-4-340b"),
@@ -419,7 +424,8 @@ static bool is_named(ms_arena *arena, const char *name, const char *pattern)
                            : strstr(ms_plain_text(arena, name), pattern) != NULL;
 }
 
-/* The first row of the table that matches, with shapes or, if they are not wanted, without. */
+/* The first row of the table that matches, with shapes or, if they are not wanted,
+ * without. */
 static const ms_known_model *find_model(ms_arena *arena, const char *name, bool gated,
                                         bool with_shapes)
 {

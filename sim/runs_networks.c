@@ -1,4 +1,5 @@
-/* Names and rates that publications state for networks. Texts are compared in lower case without ' ', '-' and '_'. */
+/* Names and rates that publications state for networks. Texts are compared in lower case
+ * without ' ', '-' and '_'. */
 #include "sim/runs_priv.h"
 
 #include <ctype.h>
@@ -17,7 +18,8 @@ typedef struct network_rule {
     const char *instead_of; /* whose coefficients are not known; NULL: they are */
 } network_rule;
 
-/* Slingshot and Omni-Path carry messages without the host, as InfiniBand does: assumed to cost the same. */
+/* Slingshot and Omni-Path carry messages without the host, as InfiniBand does: assumed to
+ * cost the same. */
 static const network_rule network_rules[] = {
     {"efa", "efa", NULL},
     {"tcpxo", "tcpxo", NULL},
@@ -43,7 +45,8 @@ typedef struct stated_rate {
     bool is_named;      /* by the kind of link alone: "EDR" */
 } stated_rate;
 
-/* Bytes per second of one of the units that a rate is written in; 0: it is none of them. */
+/* Bytes per second of one of the units that a rate is written in; 0: it is none of
+ * them. */
 static double rate_unit(const char *unit)
 {
     double prefix = *unit == 'G' || *unit == 'g' ? 1e9 : *unit == 'T' ? 1e12 : 0.0;
@@ -53,8 +56,9 @@ static double rate_unit(const char *unit)
     return is_volume || is_bare_t ? 0.0 : is_bytes ? prefix : prefix / 8.0;
 }
 
-/* Rates that kinds of links are named by, bytes per second of one; the first that matches holds. IBTA's table of InfiniBand's rates for four lanes; HDR100 and
- * NDR200 are two lanes of them; Cornelis Omni-Path 100; HPE Slingshot 10 and 11. */
+/* Rates that kinds of links are named by, bytes per second of one; the first that matches
+ * holds. IBTA's table of InfiniBand's rates for four lanes; HDR100 and NDR200 are two
+ * lanes of them; Cornelis Omni-Path 100; HPE Slingshot 10 and 11. */
 static const struct {
     const char *part;
     double bytes_per_s;
@@ -76,7 +80,8 @@ static const char *after_blanks(const char *at)
     return at + strspn(at, " ");
 }
 
-/* "4 NICs", "8 HCA", "4 HDR NICs": a word for adapters before the next number or bracket. */
+/* "4 NICs", "8 HCA", "4 HDR NICs": a word for adapters before the next number or
+ * bracket. */
 static bool is_adapters(ms_arena *arena, const char *at)
 {
     static const char *const words[] = {"nic", "hca", "adapter", "rail", "link", "port"};
@@ -106,7 +111,8 @@ static double count_behind(const char *at)
     return 0.0;
 }
 
-/* The first number with a unit is the rate, the last one before with "x" or a word for adapters behind it their count. */
+/* The first number with a unit is the rate, the last one before with "x" or a word for
+ * adapters behind it their count. */
 static stated_rate find_rate(ms_arena *arena, const char *text)
 {
     stated_rate rate = {.count = 1.0};
@@ -142,7 +148,8 @@ static stated_rate find_rate(ms_arena *arena, const char *text)
     return rate;
 }
 
-/* Networks that a publication states elsewhere than in the table of its runs: vTrain's nodes have four adapters for eight GPUs (Bang et al. 2024, arXiv
+/* Networks that a publication states elsewhere than in the table of its runs: vTrain's
+ * nodes have four adapters for eight GPUs (Bang et al. 2024, arXiv
  * 2312.12391, its description of the cluster, from memory). */
 static const struct {
     const char *source, *network;

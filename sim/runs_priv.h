@@ -1,4 +1,5 @@
-/* Shared by the runs_*.c files: the cells of a row, and the tables that translate its names. */
+/* Shared by the runs_*.c files: the cells of a row, and the tables that translate its
+ * names. */
 #ifndef MS_SIM_RUNS_PRIV_H
 #define MS_SIM_RUNS_PRIV_H
 
@@ -24,7 +25,8 @@ ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *he
 const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
                               const ms_csv_row *row, ms_run_cells *out);
 
-/* The row with its counts and measurements as numbers; what was read as what is put behind *words, the remark of pp's in *remark. */
+/* The row with its counts and measurements as numbers; what was read as what is put
+ * behind *words, the remark of pp's in *remark. */
 ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
                              const ms_csv_row *row, const char **words,
                              const char **remark);
@@ -50,7 +52,8 @@ typedef struct ms_known_model {
     const char *unsupported; /* a reason; NULL: can be predicted */
 } ms_known_model;
 const ms_known_model *ms_known_model_find(ms_arena *arena, const char *name, bool gated);
-/* The kind alone: for rows whose columns have other shapes than the model of that name. */
+/* The kind alone: for rows whose columns have other shapes than the model of that
+ * name. */
 const ms_known_model *ms_known_kind_find(ms_arena *arena, const char *name, bool gated);
 
 /* In lower case without ' ', '-' and '_'; NULL is "". */
@@ -63,6 +66,8 @@ bool ms_begins_word(const char *text, const char *name);
 const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells);
 /* Whether the cell names devices of several kinds: "H100 / A100". */
 bool ms_run_mixes_devices(ms_arena *arena, const ms_run_cells *cells);
+/* Whether it names memories of several kinds of one device: "A100 40/80GB". */
+bool ms_run_mixes_memories(ms_arena *arena, const ms_run_cells *cells);
 /* Memory of a device that its cell states, in GiB; 0: none. */
 double ms_run_stated_gib(ms_arena *arena, const ms_run_cells *cells);
 const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells);
@@ -132,7 +137,8 @@ const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster 
                                           const ms_run_cells *cells, ms_run_notes *notes);
 const ms_profile *ms_run_store_profile(ms_ctx *cx, ms_run_store *store, const char *name);
 const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *name);
-/* The same with the attention that a row states: unfused, or at least FlashAttention 2. */
+/* The same with the attention that a row states: unfused, or at least FlashAttention
+ * 2. */
 const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stack,
                                        bool flash);
 /* The same with the FP8 recipe that a row states: torchtitan gathers FP8 over tp with one
@@ -158,7 +164,8 @@ const char *ms_run_contradiction(ms_arena *arena, const ms_run_cells *cells);
 
 /* NULL, or what the row does not state about the architecture. */
 const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells);
-/* NULL, or why models of the row's name cannot be predicted, whatever its columns state. */
+/* NULL, or why models of the row's name cannot be predicted: no columns help those that
+ * are not supported; of several sizes in one name layers and width tell which. */
 const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
                                      const ms_run_cells *cells);
 /* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with

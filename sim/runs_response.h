@@ -13,7 +13,8 @@ typedef struct ms_response {
     int num_points;
     /* ascending values: its choices, or equally far apart */
     double points[MS_RESPONSE_POINTS];
-    /* (rows of the constant, points): ln of the prediction over that where it was expanded */
+    /* (rows of the constant, points): ln of the prediction over that where it was
+     * expanded */
     double *log_ratio;
 } ms_response;
 

@@ -24,7 +24,8 @@ static long number_beside(const char *plain, const char *word)
     return strtol(word, NULL, 10);
 }
 
-/* The number after "vpp" or "v", as in "interleaved vpp=2", "VPP 4", "v=2", at "virtual", "chunks", "repeats", "interleaved", or a number alone; 0: none. */
+/* The number after "vpp" or "v", as in "interleaved vpp=2", "VPP 4", "v=2", at "virtual",
+ * "chunks", "repeats", "interleaved", or a number alone; 0: none. */
 static long virtual_stages_in(const char *plain)
 {
     if (is_number(plain))
@@ -57,14 +58,17 @@ static void set_interleaved(ms_run_notes *notes, ms_plan *plan, long virtual_sta
     if (virtual_stages == 1)
         return;
     plan->schedule = MS_INTERLEAVED;
-    /* Megatron-LM's microbatch_group_size_per_vp_stage is the pipeline size unless given */
+    /* Megatron-LM's microbatch_group_size_per_vp_stage is the pipeline size unless
+     * given */
     long microbatches = ms_plan_microbatches(plan);
     if (microbatches % plan->size[MS_PP] == 0)
         plan->microbatch_group = plan->size[MS_PP];
 }
 
-/* A layer in each chunk; where that comes out so, embedding and head count as a layer each and are alone in the first chunk and the last (arXiv 2401.10241
- * section 4; arXiv 2407.21783 section 3.3.2, which takes a layer each from the first and the last rank). */
+/* A layer in each chunk; where that comes out so, embedding and head count as a layer
+ * each and are alone in the first chunk and the last (arXiv 2401.10241 section 4; arXiv
+ * 2407.21783 section 3.3.2, which takes a layer each from the first and the last
+ * rank). */
 static void set_single_layers(ms_run_notes *notes, ms_published_run *run)
 {
     ms_plan *plan = &run->plan;
@@ -80,7 +84,8 @@ static void set_single_layers(ms_run_notes *notes, ms_published_run *run)
     set_interleaved(notes, plan, (num_layers + (ends_alone ? 2 : 0)) / pp);
 }
 
-/* What a row that does not name a schedule, or not the chunks of an interleaved one, ran by the habits of its stack. */
+/* What a row that does not name a schedule, or not the chunks of an interleaved one, ran
+ * by the habits of its stack. */
 static void set_habitual(bool interleaved, ms_run_notes *notes, ms_published_run *run)
 {
     if (!interleaved && !run->stack->interleaves) {
@@ -144,7 +149,8 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
 
 /* ---- recomputation ---- */
 
-/* What tables write for the modes, as parts of the plain text; the first that matches holds. Names of modules are Megatron Core's --recompute-modules. */
+/* What tables write for the modes, as parts of the plain text; the first that matches
+ * holds. Names of modules are Megatron Core's --recompute-modules. */
 static const struct {
     const char *part;
     ms_recompute mode;

@@ -1,5 +1,6 @@
-/* Names that publications use for frameworks and precisions, as tables of substrings; the first rule that
- * matches holds. Texts are compared in lower case without ' ', '-' and '_'. */
+/* Names that publications use for frameworks and precisions, as tables of substrings; the
+ * first rule that matches holds. Texts are compared in lower case without ' ', '-' and
+ * '_'. */
 #include "sim/runs_priv.h"
 
 #include <ctype.h>
@@ -25,8 +26,9 @@ static bool has_part(const char *text, const char *part)
 
 /* ---- frameworks ---- */
 
-/* A stack by parts of the framework's name, of the framework's and the source's name, the flags or the precision, and by the first month that is too late;
- * NULL and 0 match everything. */
+/* A stack by parts of the framework's name, of the framework's and the source's name, the
+ * flags or the precision, and by the first month that is too late; NULL and 0 match
+ * everything. */
 typedef struct stack_rule {
     const char *part, *flag;
     long before;       /* year and month, 202301 */
@@ -34,14 +36,22 @@ typedef struct stack_rule {
     long global_batch; /* that its published configurations have; 0: none */
 } stack_rule;
 
-/* Frameworks without a file of their own run what they are built on: GPT-NeoX is Megatron with DeepSpeed (EleutherAI/gpt-neox README), metaseq is
- * FairScale's FSDP with Megatron's layers (OPT, arXiv 2205.01068 section 2.3), which moves weights on streams of its own and runs checkpointed layers to their end, as FSDP of 2023; OLMo's first trainer and lit-gpt are FSDP1, torchtune, Accelerate,
- * axolotl and veScale are FSDP2 or eager FSDP, OLMo-core is FSDP2 compiled, Pax, T5X, Levanter and Alpa are XLA as MaxText is, AMD's Primus and Ascend's MindSpeed are Megatron-LM,
- * NVIDIA's Megatron-MoE-ModelZoo has the dispatcher and the recipes of Megatron-Bridge (from memory of its configurations). 2048 sequences: NeMo-Megatron-Launcher
- * launcher_scripts/conf/training/gpt3/175b.yaml. Megatron-LM by its time: FlashAttention came in January 2023 (--use-flash-attn), the overlap of gradients,
- * parameters and interleaved messages in the second half of that year, Transformer Engine became its default in January 2024 (Megatron-Core 0.5). The
- * baseline of MegaScale is Megatron-LM when that work began (arXiv 2402.15627 section 6.1). DeepSpeed trains bf16 by an optimizer of its own
- * (deepspeed/runtime/bf16_optimizer.py). Names that came later are mapped from memory; docs/names.md has them all. */
+/* Frameworks without a file of their own run what they are built on: GPT-NeoX is Megatron
+ * with DeepSpeed (EleutherAI/gpt-neox README), metaseq is FairScale's FSDP with
+ * Megatron's layers (OPT, arXiv 2205.01068 section 2.3), which moves weights on streams
+ * of its own and runs checkpointed layers to their end, as FSDP of 2023; OLMo's first
+ * trainer and lit-gpt are FSDP1, torchtune, Accelerate, axolotl and veScale are FSDP2 or
+ * eager FSDP, OLMo-core is FSDP2 compiled, Pax, T5X, Levanter and Alpa are XLA as MaxText
+ * is, AMD's Primus and Ascend's MindSpeed are Megatron-LM, NVIDIA's Megatron-MoE-ModelZoo
+ * has the dispatcher and the recipes of Megatron-Bridge (from memory of its
+ * configurations). 2048 sequences: NeMo-Megatron-Launcher
+ * launcher_scripts/conf/training/gpt3/175b.yaml. Megatron-LM by its time: FlashAttention
+ * came in January 2023 (--use-flash-attn), the overlap of gradients, parameters and
+ * interleaved messages in the second half of that year, Transformer Engine became its
+ * default in January 2024 (Megatron-Core 0.5). The baseline of MegaScale is Megatron-LM
+ * when that work began (arXiv 2402.15627 section 6.1). DeepSpeed trains bf16 by an
+ * optimizer of its own (deepspeed/runtime/bf16_optimizer.py). Names that came later are
+ * mapped from memory; docs/names.md has them all. */
 static const stack_rule stack_rules[] = {
     {"torchtitan", "compile", 202501, "torchtitan-2024", 0},
     {"torchtitan", "compile", 0, "torchtitan", 0},
@@ -169,7 +179,8 @@ static const stack_rule stack_rules[] = {
     {NULL, NULL, 0, NULL, 0},
 };
 
-/* Year and month of "2023-08", "2023/08/01", "2023"; 0: none, and what is no year, as in "08-2023". */
+/* Year and month of "2023-08", "2023/08/01", "2023"; 0: none, and what is no year, as in
+ * "08-2023". */
 static long month_of(const char *date)
 {
     if (date == NULL)
@@ -211,7 +222,8 @@ bool ms_begins_word(const char *text, const char *name)
     return false;
 }
 
-/* What a row says of its framework: in its own cells, or, where it is the name of a work, in the source's. */
+/* What a row says of its framework: in its own cells, or, where it is the name of a work,
+ * in the source's. */
 static bool has_flag(ms_arena *arena, const ms_run_cells *cells, const char *flag)
 {
     static const char *const works[] = {"modelzoo", "deepep", "megascale", "report"};
@@ -304,14 +316,16 @@ bool ms_stack_reports_first_rank(const char *stack)
     return strcmp(stack, "nanotron") == 0;
 }
 
-/* Qi et al. 2023 print "GB" without saying which. Read as 1e9 bytes, 16 bytes a parameter and whole layers kept are right for models of 1.5 and 28.3
- * billion parameters at once (-4 to +1 %); read as GiB, what fits the one is 7 to 10 % off the other. */
+/* Qi et al. 2023 print "GB" without saying which. Read as 1e9 bytes, 16 bytes a parameter
+ * and whole layers kept are right for models of 1.5 and 28.3 billion parameters at once
+ * (-4 to +1 %); read as GiB, what fits the one is 7 to 10 % off the other. */
 bool ms_run_memory_is_decimal(ms_arena *arena, const ms_run_cells *cells)
 {
     return has_part(ms_plain_text(arena, cells->framework), "zerobubble");
 }
 
-/* MegaScale (arXiv 2402.15627) section 3.1: parallel blocks, sliding windows. Its Megatron-LM rows do not. */
+/* MegaScale (arXiv 2402.15627) section 3.1: parallel blocks, sliding windows. Its
+ * Megatron-LM rows do not. */
 bool ms_run_changes_mathematics(ms_arena *arena, const ms_run_cells *cells)
 {
     const char *framework = ms_plain_text(arena, cells->framework);
@@ -326,8 +340,9 @@ typedef struct dtype_rule {
     ms_dtype dtype;
 } dtype_rule;
 
-/* The compute type of most products comes first in such texts' order here: "bf16 with fp8 GEMMs" is fp8. Mixed precision is that of the device's 16 bits: a plan in fp16
- * is one in bf16 where the device has it. */
+/* The compute type of most products comes first in such texts' order here: "bf16 with fp8
+ * GEMMs" is fp8. Mixed precision is that of the device's 16 bits: a plan in fp16 is one
+ * in bf16 where the device has it. */
 static const dtype_rule dtype_rules[] = {
     {"nofp8", MS_BF16},    {"fp8comm", MS_BF16}, {"fp8allgather", MS_BF16},
     {"fp8optim", MS_BF16}, {"fp8", MS_FP8},      {"float8", MS_FP8},

@@ -1,5 +1,6 @@
-/* Cells of published runs as tables write them, "8 (vpp 5)", "4x2", "yes", "12.3*", "2048 ms", made the plain numbers that their columns hold. What is left of a cell
- * that is none of these is a fault of its row. */
+/* Cells of published runs as tables write them, "8 (vpp 5)", "4x2", "yes", "12.3*", "2048
+ * ms", made the plain numbers that their columns hold. What is left of a cell that is
+ * none of these is a fault of its row. */
 #include "sim/runs_priv.h"
 
 #include <ctype.h>
@@ -23,32 +24,98 @@ static bool is_denied(const char *plain)
            (length > 5 && strcmp(plain + length - 5, "false") == 0);
 }
 
-/* The stage that words for ZeRO mean, PyTorch's ShardingStrategy among them; -1: none. */
+static bool names_optimizer(const char *plain)
+{
+    return strstr(plain, "distributedopt") != NULL || strstr(plain, "distopt") != NULL;
+}
+
+/* Whether what stands behind a stage leaves it the only one: not "1/2", "1 or 2",
+ * "1+". */
+static bool ends_stage(const char *rest)
+{
+    static const char *const others[] = {"or", "to", "vs", "x", "/", ".", NULL};
+    for (const char *const *other = others; *other != NULL; other++)
+        if (strncmp(rest, *other, strlen(*other)) == 0)
+            return false;
+    size_t mark = strncmp(rest, "and", 3) == 0 ? 3 : *rest != '\0';
+    bool is_last = mark > 0 && rest[mark] == '\0' && *rest != ')';
+    return !isdigit((unsigned char)*rest) && !isdigit((unsigned char)rest[mark]) &&
+           !is_last;
+}
+
+static bool stands_behind(const char *text, const char *at, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
+}
+
+/* Stages in the cell, of which the last is put in *stage: behind "zero" or "stage", or a
+ * bare one beside "distributed optimizer". -1: not one alone. */
+static int stated_stages(const char *plain, long *stage)
+{
+    int stages = 0;
+    for (const char *at = plain; *at != '\0'; at++) {
+        const char *digit = at + strspn(at, "zerostage=:");
+        bool is_word = strncmp(at, "zero", 4) == 0 || strncmp(at, "stage", 5) == 0 ||
+                       (at == plain && (digit > at || names_optimizer(plain)));
+        if (!is_word || *digit < '0' || *digit > '3')
+            continue;
+        bool is_denied_here = stands_behind(plain, at, "no") ||
+                              stands_behind(plain, at, "not") ||
+                              stands_behind(plain, at, "without");
+        at = digit;
+        if (is_denied_here)
+            continue;
+        if (!ends_stage(digit + 1) || (stages > 0 && *stage != *digit - '0'))
+            return -1;
+        *stage = *digit - '0';
+        stages++;
+    }
+    return stages;
+}
+
+/* Whether the text before its remark is one of the words. */
+static bool begins_as(const char *plain, const char *const *words)
+{
+    size_t length = strcspn(plain, "(");
+    for (; *words != NULL; words++)
+        if (strlen(*words) == length && strncmp(plain, *words, length) == 0)
+            return true;
+    return false;
+}
+
+/* The stage that words for ZeRO mean, PyTorch's ShardingStrategy among them; -1: none. A
+ * stage that is stated holds, whatever words stand beside it. */
 static long zero_in_words(const char *plain)
 {
     static const char *const nothing[] = {"none", "no", "ddp", "false", "noshard", NULL};
     static const char *const gradients[] = {"shardgradop", "hybridshardzero2", NULL};
     static const char *const parameters[] = {"fsdp",      "hsdp",        "fsdp1", "fsdp2",
                                              "fullshard", "hybridshard", NULL};
-    const char *at = plain + strspn(plain, "zerostage=");
-    if (is_one_of(plain, nothing))
+    long stage = -1;
+    int stages = stated_stages(plain, &stage);
+    if (stages != 0)
+        return stages > 0 ? stage : -1;
+    if (begins_as(plain, nothing))
         return 0;
-    if (is_one_of(plain, gradients))
+    if (begins_as(plain, gradients))
         return 2;
-    if (is_one_of(plain, parameters))
+    if (begins_as(plain, parameters))
         return 3;
-    if (strstr(plain, "distributedopt") != NULL || strstr(plain, "distopt") != NULL)
+    if (names_optimizer(plain))
         return is_denied(plain) ? 0 : 1;
-    return at > plain && *at >= '0' && *at <= '3' && at[1] == '\0' ? *at - '0' : -1;
+    return -1;
 }
 
-/* Whether a comma stands before the last three digits, or three more with a comma behind. */
+/* Whether a comma stands before the last three digits, or three more with a comma
+ * behind. */
 static bool is_thousands_comma(const char *at)
 {
     return *at == ',' && strspn(at + 1, "0123456789") == 3;
 }
 
-/* The digits at *at, with commas between thousands, and what follows them; -1: none, or too many. */
+/* The digits at *at, with commas between thousands, and what follows them; -1: none, or
+ * too many. */
 static double read_digits(const char **at)
 {
     const char *text = *at;
@@ -87,7 +154,8 @@ static bool joins_digits(const char *text)
     return false;
 }
 
-/* Bytes of a mark behind a figure that ends before `end`: a footnote's, "12*", "12†", "12[3]"; 0: none. */
+/* Bytes of a mark behind a figure that ends before `end`: a footnote's, "12*", "12†",
+ * "12[3]"; 0: none. */
 static size_t mark_before(const char *text, const char *end)
 {
     static const char *const marks[] = {"*", "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7",
@@ -128,7 +196,8 @@ static bool is_degree(const char *column)
     return is_one_of(column, degrees);
 }
 
-/* Whether the rest behind a number is nothing, a remark, or the unit that the column counts. */
+/* Whether the rest behind a number is nothing, a remark, or the unit that the column
+ * counts. */
 static bool ends_count(const char *column, const char *rest)
 {
     static const struct {
@@ -159,11 +228,13 @@ static const char *after_name(ms_arena *arena, const char *column, const char *p
     return isdigit((unsigned char)*rest) ? rest : plain;
 }
 
-/* "8 (vpp 5)" is 8, "4x2" and "4 * 2" are 8, "1,024" is 1024, "8k" of a sequence 8192; -1: none of these. */
+/* "8 (vpp 5)" is 8, "4x2" and "4 * 2" are 8, "1,024" is 1024, "8k" of a sequence 8192;
+ * -1: none of these, or a product with 0, as a hexadecimal number looks. */
 static long number_in_words(const char *column, const char *plain)
 {
     const double most = 16777216.0;
     double product = 1.0;
+    bool is_first = true;
     for (const char *at = plain;;) {
         double value = read_digits(&at);
         if (*at == 'k' && strcmp(column, "seq") == 0) {
@@ -174,9 +245,10 @@ static long number_in_words(const char *column, const char *plain)
         if (value < 0.0 || product > most)
             return -1;
         if (ends_count(column, at))
-            return (long)product;
+            return product > 0.0 || is_first ? (long)product : -1;
+        is_first = false;
         size_t sign = is_degree(column) ? times_sign(at) : 0;
-        if (sign == 0)
+        if (sign == 0 || !(product > 0.0))
             return -1;
         at += sign;
     }
@@ -209,7 +281,8 @@ static bool says_nothing(const char *plain)
     return is_one_of(plain, nothing);
 }
 
-/* What a cell of a count says in words, as digits or nothing; NULL: it is a number already, or no such words. */
+/* What a cell of a count says in words, as digits or nothing; NULL: it is a number
+ * already, or no such words. */
 static const char *count_of_words(ms_arena *arena, const char *column, const char *text)
 {
     if (*text == '\0' || text[strspn(text, "0123456789")] == '\0')
@@ -231,7 +304,40 @@ static const char *count_of_words(ms_arena *arena, const char *column, const cha
 #define TIME "measured_step_s"
 #define PEAK "measured_peak_mem_gib"
 
-/* The factor of what stands behind a measurement; 0: nothing that is known. Bounds ("<45"), ranges and GB beside GiB are none. */
+/* Whether the remark behind a measurement without a unit is the unit of another column's,
+ * or of none: "380 (TFLOPs)", but not "4096 (380 TFLOPs)" or "4096 (sequence
+ * parallel)". */
+static bool is_of_another_unit(const char *column, const char *remark)
+{
+    static const struct {
+        const char *word, *column; /* NULL: of none */
+    } units[] = {
+        {"tflop", NULL}, {"pflop", NULL},       {"gflop", NULL},  {"flop", NULL},
+        {"mfu", NULL},   {"hfu", NULL},         {"sample", NULL}, {"seq", NULL},
+        {"image", NULL}, {"sequence", NULL},    {"step/s", NULL}, {"steps/s", NULL},
+        {"it/s", NULL},  {"iter/s", NULL},      {"ms", NULL},     {"msec", NULL},
+        {"us", NULL},    {"millisecond", NULL}, {"min", NULL},    {"minute", NULL},
+        {"hour", NULL},  {"gb", NULL},          {"mb", NULL},     {"mib", NULL},
+        {"%", NULL},     {"pernode", NULL},     {"tok", RATE},    {"token", RATE},
+        {"tps", RATE},   {"s", TIME},           {"sec", TIME},    {"second", TIME},
+        {"gib", PEAK}};
+    const char *at = remark + (*remark == '(');
+    at += strncmp(at, "in", 2) == 0 ? 2 : 0;
+    at += strncmp(at, "model", 5) == 0 ? 5 : 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t length = strlen(units[i].word);
+        if (strncmp(at, units[i].word, length) != 0)
+            continue;
+        const char *end = at + length;
+        end += *end == 's';
+        if (*end == '\0' || strchr(")/,;", *end) != NULL || strncmp(end, "per", 3) == 0)
+            return units[i].column == NULL || strcmp(units[i].column, column) != 0;
+    }
+    return false;
+}
+
+/* The factor of what stands behind a measurement; 0: nothing that is known. Bounds
+ * ("<45"), ranges and GB beside GiB are none. */
 static double measure_unit(const char *column, const char *rest)
 {
     static const struct {
@@ -257,11 +363,14 @@ static double measure_unit(const char *column, const char *rest)
         if (strcmp(column, units[i].column) == 0 && strlen(units[i].unit) == length &&
             strncmp(rest, units[i].unit, length) == 0)
             return units[i].factor;
-    return length == 0 ? 1.0 : 0.0;
+    const char *remark = strchr(rest, '(');
+    bool is_other = remark != NULL && is_of_another_unit(column, remark);
+    return length == 0 && !is_other ? 1.0 : 0.0;
 }
 
-/* What a cell of a measurement says in words, as a number or nothing; NULL: it is a number already, or no such words. Commas stand between thousands of
- * tokens; of seconds or GiB they may be a decimal point. */
+/* What a cell of a measurement says in words, as a number or nothing; NULL: it is a
+ * number already, or no such words. Commas stand between thousands of tokens; of seconds
+ * or GiB they may be a decimal point. */
 static const char *measure_of_words(ms_arena *arena, const char *column, const char *text)
 {
     char number[32];
@@ -301,7 +410,8 @@ static const char *cell_of_words(ms_arena *arena, const ms_cell_rule *rule,
                                           : count_of_words(arena, rule->name, text);
 }
 
-/* The text with plain blanks for those that web pages have: no-break, narrow no-break and thin ones. */
+/* The text with plain blanks for those that web pages have: no-break, narrow no-break and
+ * thin ones. */
 static const char *plain_blanks(ms_arena *arena, const char *text)
 {
     static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89"};

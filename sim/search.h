@@ -31,7 +31,8 @@ typedef struct ms_search_result {
     double elapsed_s;
 } ms_search_result;
 
-/* The result lives in cx->arena. MS_ENOFIT when nothing fits: the result is filled all the same. */
+/* The result lives in cx->arena. MS_ENOFIT when nothing fits: the result is filled all
+ * the same. */
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out);
 

@@ -35,7 +35,8 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out);
 
-/* As an object: reason, needed_bytes, capacity_bytes, shortfall_bytes, plan, nearest_change. */
+/* As an object: reason, needed_bytes, capacity_bytes, shortfall_bytes, plan,
+ * nearest_change. */
 void ms_shortfall_write_json(ms_jout *out, const ms_shortfall *shortfall);
 
 /* Records the reason with the change as its hint; returns MS_ENOFIT. */

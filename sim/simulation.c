@@ -142,7 +142,8 @@ static bool is_send(const ms_simulation *sim, int task)
 }
 
 /* How much of the time from `from_s` to the start of a task went by until something
- * arrived from another stage: at once, or for a collective that had to come before the task. */
+ * arrived from another stage: at once, or for a collective that had to come before the
+ * task. */
 static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
 {
     for (int cause = ms_simulation_cause(sim, task); cause != 0;

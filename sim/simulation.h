@@ -8,7 +8,8 @@
 #include "sim/planned.h"
 
 typedef enum ms_engine {
-    MS_ENGINE_REPLAY, /* longest path: no sharing, the stack's interference fraction instead */
+    /* longest path: no sharing, the stack's interference fraction instead */
+    MS_ENGINE_REPLAY,
     MS_ENGINE_EVENT /* links, SMs and HBM are shared */
 } ms_engine;
 extern const char *const ms_engine_names[]; /* "replay" "event", NULL */

@@ -408,7 +408,8 @@ static void add_expert_meshes(mesh_list *list, ms_mesh_choice mesh)
     }
 }
 
-/* Sizes of axes from `axis` on whose product is `rest`; the last axis takes what is left. */
+/* Sizes of axes from `axis` on whose product is `rest`; the last axis takes what is
+ * left. */
 static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
 {
     for (long size = 1; size <= rest; size++) {
@@ -500,7 +501,8 @@ static int find_signature(const signature *known, int num_known, const signature
     return i;
 }
 
-/* Axes of size 1 keep their default places; the others take theirs in the order of `active`. */
+/* Axes of size 1 keep their default places; the others take theirs in the order of
+ * `active`. */
 static void place_active(ms_plan *plan, const unsigned char *active)
 {
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)

@@ -31,7 +31,8 @@ typedef enum ms_choice {
 extern const char *const ms_choice_names[];
 
 typedef struct ms_space {
-    /* model, cluster, stack, gpus, sequence, batch, precision; its choices are not used */
+    /* model, cluster, stack, gpus, sequence, batch, precision; its choices are not
+     * used */
     ms_plan base;
     long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive */
     long max_virtual_stages;                        /* per rank; default 8 */

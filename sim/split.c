@@ -99,7 +99,8 @@ static void earliest_ends(const costs *c, double limit_s, long *earliest)
     }
 }
 
-/* The end in [low, high] that lies nearest to the time target_s from the start of the model. */
+/* The end in [low, high] that lies nearest to the time target_s from the start of the
+ * model. */
 static long nearest_end(const costs *c, double target_s, long low, long high)
 {
     while (low < high &&
@@ -132,13 +133,15 @@ static void split_singly(const costs *c, ms_arena *scratch, long *layers)
 
 /* ---- stages that share a rank in pairs ---- */
 
-/* What is left between the pairs that have been given layers, which are given from both ends. */
+/* What is left between the pairs that have been given layers, which are given from both
+ * ends. */
 typedef struct middle {
     long first, end; /* layers */
     double taken_s;
 } middle;
 
-/* How far front + back layers for the pair are from its goal, and their halves from each other. */
+/* How far front + back layers for the pair are from its goal, and their halves from each
+ * other. */
 typedef struct pair_choice {
     long front, back;
     double miss_s, uneven_s;
@@ -171,7 +174,8 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
 }
 
 /* Pairs from the ends of the model to its middle: all that they have taken comes as near
- * as can be to their share of the whole, with halves as near to each other as that allows. */
+ * as can be to their share of the whole, with halves as near to each other as that
+ * allows. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     middle m = {0, c->num_layers, 0.0};

@@ -1,4 +1,5 @@
-/* How layers are distributed over virtual stages by default, and which stages are alike. */
+/* How layers are distributed over virtual stages by default, and which stages are
+ * alike. */
 #ifndef MS_SIM_SPLIT_H
 #define MS_SIM_SPLIT_H
 

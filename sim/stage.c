@@ -130,7 +130,8 @@ static double total_bytes(const ms_live_bytes *live)
     return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
 }
 
-/* What is alive while the part is at work; the gradient of the head's matrix is made with those of weights. */
+/* What is alive while the part is at work; the gradient of the head's matrix is made with
+ * those of weights. */
 static void note_transient(descent *d, const ms_part *part, double head_grad_bytes)
 {
     for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
@@ -265,7 +266,8 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
-/* What communication beside an action of `compute_s` adds to it, once it runs on a stream of its own. */
+/* What communication beside an action of `compute_s` adds to it, once it runs on a stream
+ * of its own. */
 static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
                              double contended_s, double comm_s)
 {
@@ -274,7 +276,8 @@ static double interference_s(const ms_stack *stack, bool overlaps, double busy_s
                : 0.0;
 }
 
-/* Parameters of the whole step are gathered from its start. All ranks of a pipeline gather at once, while most of them wait for their first input. */
+/* Parameters of the whole step are gathered from its start. All ranks of a pipeline
+ * gather at once, while most of them wait for their first input. */
 static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
 {
     const ms_part *sum = &stage->sum;

@@ -98,7 +98,8 @@ static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding
     return seconds;
 }
 
-/* Of a rank's chunk: what its forward saves beside the backward of each chunk of the rank. */
+/* Of a rank's chunk: what its forward saves beside the backward of each chunk of the
+ * rank. */
 static const double *pair_savings(const ms_pipeline *pipeline, int rank, int chunk,
                                   ms_arena *arena)
 {

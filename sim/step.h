@@ -20,7 +20,8 @@ typedef struct ms_pipeline {
     double send_s;       /* that a message takes beside what its sender waits for */
     double send_hold_s;  /* that a stage waits after an action: ms_message_hold_s */
     double world_sync_s; /* before the optimizer: ms_step_sync_s */
-    /* of the shape, or shorter ones with the same edges, for tighter bounds; NULL: none */
+    /* of the shape, or shorter ones with the same edges, for tighter bounds; NULL:
+     * none */
     const ms_schedule *lists;
     /* for schedules with pairs: */
     const ms_parts *parts;
@@ -38,7 +39,8 @@ void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
  * the gradient norm, and with tied embeddings on different ranks the gradient of their
  * matrix, exchanged between the first and the last stage (Megatron-LM,
  * finalize_model_grads.py): both send it at once, priced as one send between neighbouring
- * stages. Where the pipeline ends on the rank on which it begins, the matrix is there once. */
+ * stages. Where the pipeline ends on the rank on which it begins, the matrix is there
+ * once. */
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_parts *parts, const ms_split *split);
 
@@ -47,7 +49,8 @@ double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);
 
-/* Durations of all placed stages (an entry for each). What pairs save lies in the arena. */
+/* Durations of all placed stages (an entry for each). What pairs save lies in the
+ * arena. */
 void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_arena *arena,
                        ms_stage_times *times);
 /* Of one class of stages, as the first chunk of a rank. */
@@ -60,11 +63,13 @@ double ms_twin_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
 double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
                  ms_sharding sharding);
 
-/* Never above ms_step_exact_s: docs/formulas.md 6.3. Lowered by 1 part in 10^12 for rounding. */
+/* Never above ms_step_exact_s: docs/formulas.md 6.3. Lowered by 1 part in 10^12 for
+ * rounding. */
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 
-/* The same with what the lists say about how they begin and end; takes longer to compute. */
+/* The same with what the lists say about how they begin and end; takes longer to
+ * compute. */
 double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                              ms_arena *scratch);
 

@@ -29,7 +29,8 @@ typedef struct ms_step_graph {
 /* With a task per action, durations are those of ms_step_durations, so that the longest
  * path is ms_step_exact_s bit for bit. Sends, gathers and reductions have tasks of their
  * own; ranks that meet in an action (tp, cp, ep, and the shards of parameters that every
- * action gathers) end it together. Lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS tasks. */
+ * action gathers) end it together. Lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS
+ * tasks. */
 ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,
                                 const ms_simulate_options *options,
                                 const ms_actors *actors, ms_step_graph *out);

@@ -112,7 +112,8 @@ static ms_kernel_start hiding_place(const ms_node_builder *b, const ms_walk *w,
         w->ready[actor], w->arrived[actor]};
 }
 
-/* What hides beside kernels that come before it starts with the first of them, on all members. */
+/* What hides beside kernels that come before it starts with the first of them, on all
+ * members. */
 static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
                               const int *members, int num)
 {
@@ -391,7 +392,8 @@ static void prepare_parts(ms_node_builder *b)
     }
 }
 
-/* Tasks of an actor, at the most: each op is up to three, and what its group gathers one more. */
+/* Tasks of an actor, at the most: each op is up to three, and what its group gathers one
+ * more. */
 static double tasks_per_actor(const ms_node_builder *b)
 {
     const ms_schedule *schedule = b->s.schedule;

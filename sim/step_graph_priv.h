@@ -18,7 +18,8 @@ typedef struct ms_step_builder {
     int no_time; /* the cost of a gathering task */
     int labels[MS_NUM_TASK_KINDS];
     int *ready; /* (actors): what an actor's next task on its compute stream waits for */
-    /* (steps + 1): where the ends of a step are in `ends`, one per actor of its pipeline rank */
+    /* (steps + 1): where the ends of a step are in `ends`, one per actor of its pipeline
+     * rank */
     long *first_end;
     int *ends;
     int *place;     /* (actors): among those of its pipeline rank */
@@ -55,7 +56,8 @@ void ms_step_set_end(ms_step_builder *s, int step, int actor, int task);
 /* The first and the last task of the actor's next action. */
 void ms_step_begin_span(ms_step_builder *s, int actor, int task);
 void ms_step_end_span(ms_step_builder *s, int actor, int task);
-/* The sends of what a step receives, as tasks beside all streams; 0: nothing is received. */
+/* The sends of what a step receives, as tasks beside all streams; 0: nothing is
+ * received. */
 typedef struct ms_arrivals {
     int activation, gradient;
 } ms_arrivals;
@@ -114,7 +116,8 @@ void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gate
 
 /* Whether parameters are gathered once, from the start of the step. In the first step
  * weights that ranks hold whole are there from the initialisation (Megatron-LM,
- * training/training.py: the hook that waits for gathers is enabled after the first iteration). */
+ * training/training.py: the hook that waits for gathers is enabled after the first
+ * iteration). */
 bool ms_step_gathers_once(const ms_step_builder *s);
 
 /* When all actions are there: each actor's reductions, what the stack's optimizer_sync

@@ -1,4 +1,5 @@
-/* Parameters and gradients at the size of nodes: part by part, on streams of their own. */
+/* Parameters and gradients at the size of nodes: part by part, on streams of their
+ * own. */
 #include "sim/step_graph_node.h"
 
 #include "sim/interference.h"

@@ -8,7 +8,8 @@
  * the arena. */
 char *ms_task_name(ms_arena *arena, const ms_simulation *simulation, int task);
 
-/* The same for text: with nodes, the action as well, "backward 3: mlp.down". Lives in the arena. */
+/* The same for text: with nodes, the action as well, "backward 3: mlp.down". Lives in the
+ * arena. */
 char *ms_task_phrase(ms_arena *arena, const ms_simulation *simulation, int task);
 
 /* "rank 5 (pp 1, stands for 64 ranks)". Lives in the arena. */

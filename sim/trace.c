@@ -112,7 +112,8 @@ static void write_flow_end(writer *w, const char *phase, int id, int task, long 
     ms_jout_end_object(&w->json);
 }
 
-/* From a send to what waits for it, when both are drawn. Each end must lie inside its slice. */
+/* From a send to what waits for it, when both are drawn. Each end must lie inside its
+ * slice. */
 static void write_flow(writer *w, int send, int receiver)
 {
     if (w->places[send].pid == 0 || w->places[receiver].pid == 0)
@@ -138,9 +139,11 @@ static const int *waits_of(const ms_graph *graph, int task, int *num)
 /* What flows have to know of the tasks before. */
 typedef struct follower {
     int *source; /* (1 + tasks): the send that a task hands on; 0: none */
-    /* (1 + tasks): the send or receive that waits at a gathering task, a rendezvous; 0: none */
+    /* (1 + tasks): the send or receive that waits at a gathering task, a rendezvous; 0:
+     * none */
     int *met;
-    /* (1 + tasks): of a send, 1 + the actor whose first task that waits for it has the arrow */
+    /* (1 + tasks): of a send, 1 + the actor whose first task that waits for it has the
+     * arrow */
     int *taken_by;
 } follower;
 

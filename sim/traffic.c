@@ -1,5 +1,6 @@
 /* A rank's collectives in the order of a step: those of the parts' programs, sends
- * between stages, parameters, gradients, and what everyone waits for before the optimizer. */
+ * between stages, parameters, gradients, and what everyone waits for before the
+ * optimizer. */
 #include "sim/traffic.h"
 
 #include "base/number.h"
@@ -241,7 +242,8 @@ static bool sends_to(const ms_split *split, int stage, int other)
            ms_schedule_rank(shape, stage) != ms_schedule_rank(shape, other);
 }
 
-/* Every stage but the last sends activations on, every one but the first gradients back. */
+/* Every stage but the last sends activations on, every one but the first gradients
+ * back. */
 static void add_sends(list *l)
 {
     const ms_planned *p = l->planned;
@@ -314,7 +316,8 @@ static void add_world(list *l)
         made->exposed_s = made->one_s;
 }
 
-/* Entries of a part besides its programs': gathers, reductions, replicas, partial over tp. */
+/* Entries of a part besides its programs': gathers, reductions, replicas, partial over
+ * tp. */
 #define MAX_STATE_ENTRIES 8
 #define MAX_RANK_ENTRIES  6
 

@@ -28,7 +28,8 @@ typedef enum ms_traffic_phase {
     MS_TRAFFIC_STAGE,    /* from stage to stage; waiting for it is the bubble */
     MS_TRAFFIC_PARAMS,   /* parameters on their way to where they are used */
     MS_TRAFFIC_GRADS,    /* gradients on their way to where they are kept */
-    /* between the last backward and the update: in optimizer_s, and in no axis of a prediction */
+    /* between the last backward and the update: in optimizer_s, and in no axis of a
+     * prediction */
     MS_TRAFFIC_OPTIMIZER,
     MS_NUM_TRAFFIC_PHASES
 } ms_traffic_phase;
@@ -47,7 +48,8 @@ typedef enum ms_traffic_cause {
     MS_CAUSE_SEND_BACKWARD,
     MS_CAUSE_NORM, /* the gradient norm over all ranks */
     MS_CAUSE_TIED, /* gradient of the matrix that embedding and head share */
-    MS_CAUSE_TWIN /* reduced gradients, to the other copy of a stage that is placed twice */
+    /* reduced gradients, to the other copy of a stage that is placed twice */
+    MS_CAUSE_TWIN
 } ms_traffic_cause;
 
 typedef struct ms_traffic_entry {
@@ -63,7 +65,8 @@ typedef struct ms_traffic_entry {
     double nic_bytes;  /* of these, over a NIC: ms_wire_nic_frac */
     double one_s;
     const char *algorithm;
-    int num_chunks; /* above 1: works on what has come while the rest comes (asynchronous TP) */
+    /* above 1: works on what has come while the rest comes (asynchronous TP) */
+    int num_chunks;
     double per_part; /* collectives of one part and micro-batch */
     double count;    /* in a step */
     /* of all in a step; of parameters and gradients: ms_traffic_share_exposure */
@@ -103,7 +106,8 @@ const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group
 
 /* "tp", "cp", "ep"; "dp_shard" ("fsdp" when cp joins it) and "efsdp" for the shards of
  * dense and expert parameters; "dp_replicate"; without shards "dp" ("dp_cp" when cp joins
- * it) for both data-parallel axes flattened, "edp" for those of experts; "pp"; "world". */
+ * it) for both data-parallel axes flattened, "edp" for those of experts; "pp";
+ * "world". */
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group);
 
 /* The share of the bytes on the wire that leave their domain of the innermost level, mean

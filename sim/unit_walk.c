@@ -3,7 +3,8 @@
 #include "base/number.h"
 #include "sim/beside.h"
 
-/* A kind of work of a part, and what its communication wants of the other stream's links. */
+/* A kind of work of a part, and what its communication wants of the other stream's
+ * links. */
 typedef struct work {
     double busy_s, contended_s;
 } work;
@@ -55,7 +56,8 @@ static void move_in_turn(ms_unit_walk *walk, work whole, work weight,
     walk->out->first_gather_s = part->gather_s;
 }
 
-/* Parts of the last backward. The gather for the part after them comes behind the reductions before it, which go on behind the work where there is none. */
+/* Parts of the last backward. The gather for the part after them comes behind the
+ * reductions before it, which go on behind the work where there is none. */
 static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
                               double gather_s, double count)
 {
@@ -78,12 +80,14 @@ static void add_ends(ms_unit_walk *walk)
     const ms_moved_unit *at = &walk->at;
     ms_unit_times *t = walk->out;
     t->tail_s = walk->owed_s + summed_s(at);
-    /* the next action's first gather comes after the reduction; that of a forward has nothing to hide behind */
+    /* the next action's first gather comes after the reduction; that of a forward has
+     * nothing to hide behind */
     t->backward_s += at->reduce_s;
     t->forward_s += at->gather_s;
 }
 
-/* `count` of the parts at work; what comes before and after them in a backward is after and before them in a forward. */
+/* `count` of the parts at work; what comes before and after them in a backward is after
+ * and before them in a forward. */
 static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
                       const ms_moved_unit *after, double count)
 {

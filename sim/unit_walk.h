@@ -6,7 +6,8 @@
 
 #include "sim/parts.h"
 
-/* Gradients that are reduced once a step: to shards, and over dp_replicate; or whole (ZeRO 0). */
+/* Gradients that are reduced once a step: to shards, and over dp_replicate; or whole
+ * (ZeRO 0). */
 typedef enum ms_step_reduction {
     MS_REDUCES_SHARDS,
     MS_REDUCES_WHOLE,
@@ -51,8 +52,8 @@ typedef struct ms_unit_walk {
     ms_moved_unit before, at; /* in the order of a backward */
     ms_lane whole, weight;    /* every micro-batch */
     ms_lane last_weight;      /* beside sums over dp_replicate */
-    double
-        owed_s; /* reductions of the last backward behind its work: no gather has waited for them */
+    /* reductions of the last backward behind its work: no gather has waited for them */
+    double owed_s;
     ms_lane last[MS_NUM_STEP_REDUCTIONS];
     ms_lane gathers; /* from the end of the forward back */
 } ms_unit_walk;

@@ -38,7 +38,8 @@ static bool is_interrupted(const ms_search_options *options)
     return options->interrupted != NULL && *options->interrupted;
 }
 
-/* Of the plans of a space; false when it has none, or none was looked at before an interrupt. */
+/* Of the plans of a space; false when it has none, or none was looked at before an
+ * interrupt. */
 static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, ms_why *why)
 {
@@ -83,7 +84,8 @@ static bool fix_order(const ms_space *space, const ms_space *asked, ms_space *bo
     return true;
 }
 
-/* As far as the model allows: what is asked for by name is not cut off by the usual limits. */
+/* As far as the model allows: what is asked for by name is not cut off by the usual
+ * limits. */
 static ms_space widened(const ms_space *space, const ms_space *asked)
 {
     ms_space wide = *asked;

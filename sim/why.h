@@ -16,7 +16,8 @@ typedef struct ms_why_question {
 
 /* Reads "tp=8,pp=4,recompute=none,order=pp,dp,tp": values as ms_space_limit takes them.
  * `*order` is the text of the order of axes, whose names may be separated by commas, as
- * nothing else is without "="; NULL: not given. It is the caller's to read. Errors: MS_EINPUT. */
+ * nothing else is without "="; NULL: not given. It is the caller's to read. Errors:
+ * MS_EINPUT. */
 ms_status ms_why_question_read(ms_ctx *cx, const char *text, const ms_plan *base,
                                const ms_stack *stack, const char **order,
                                ms_why_question *out);

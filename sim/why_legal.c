@@ -143,7 +143,8 @@ static ms_plan probe(const ms_space *asked, int rest_axis)
     return plan;
 }
 
-/* A legal plan if there is one, or one that is refused for more than its number of ranks. */
+/* A legal plan if there is one, or one that is refused for more than its number of
+ * ranks. */
 static ms_refusal best_probe(const ms_workload *workload, const ms_space *asked,
                              ms_plan *plan)
 {

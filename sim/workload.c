@@ -109,7 +109,8 @@ void ms_workload_close(ms_workload *workload)
 
 /* ---- the lock ---- */
 
-/* It is held for well under a microsecond, so a few tries cost less than to sleep and be woken. */
+/* It is held for well under a microsecond, so a few tries cost less than to sleep and be
+ * woken. */
 static void lock(ms_workload *workload)
 {
     const int num_tries = 200;

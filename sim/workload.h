@@ -95,7 +95,8 @@ typedef struct ms_workload {
     long num_bill_sets;
 } ms_workload;
 
-/* Loads everything a plan names. The workload lives in cx->arena; close it to release the cache. */
+/* Loads everything a plan names. The workload lives in cx->arena; close it to release the
+ * cache. */
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
 /* The same from what was loaded or made before; the plan's names are not looked at. */
 typedef struct ms_workload_parts {
@@ -124,11 +125,13 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
                                   const ms_schedule_shape *shape);
 
-/* The split with given layers (an entry per stage of the model; they add up to the model's). */
+/* The split with given layers (an entry per stage of the model; they add up to the
+ * model's). */
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
                         const ms_schedule_shape *shape);
 
-/* The bills of a key, with layers without recomputation. Thread-safe; the set stays where it is. */
+/* The bills of a key, with layers without recomputation. Thread-safe; the set stays where
+ * it is. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
 /* The program that a bill of the key is made from (of `part` counts what it names: part,
  * kind and recompute), for `data_parallel` ranks: local shapes do not depend on it. Lives
@@ -136,8 +139,8 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key part,
                                       long data_parallel);
-/* Whether a head beside the embedding takes weights of it: its matrix where both are tied,
- * the embedding itself for multi-token prediction. */
+/* Whether a head beside the embedding takes weights of it: its matrix where both are
+ * tied, the embedding itself for multi-token prediction. */
 bool ms_head_shares_weights(const ms_workload *workload);
 /* What layers of a kind can keep and how long they then compute again. Collectives that
  * run again are priced at the bandwidth of the innermost level: their links are not known

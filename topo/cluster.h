@@ -1,5 +1,6 @@
-/* A cluster: one kind of device, and levels of network between the devices, innermost first.
- * Figures come from configs/clusters/, each with source and date; unknown is NaN. */
+/* A cluster: one kind of device, and levels of network between the devices, innermost
+ * first. Figures come from configs/clusters/, each with source and date; unknown is
+ * NaN. */
 #ifndef MS_TOPO_CLUSTER_H
 #define MS_TOPO_CLUSTER_H
 
@@ -63,7 +64,8 @@ typedef struct ms_level {
     int topology; /* ms_topology; other than MS_SWITCH at the innermost level only */
     int num_dims; /* of a torus; 0 otherwise */
     long dims[MS_MAX_TORUS_DIMS];
-    /* torus: the ends of a dim are joined in parts of it whose sides are all multiples of this */
+    /* torus: the ends of a dim are joined in parts of it whose sides are all multiples of
+     * this */
     long wrap;
     /* GPU i of every node is on rail i modulo this, each with switches of its own in a
      * domain; 0: one set for all */
@@ -80,7 +82,8 @@ typedef struct ms_cluster {
     const char *name;
     const char *description;
     const char *source; /* where the figures come from, with date */
-    /* "infiniband" "roce" "efa" "ethernet" "none": key of the profile's network coefficients */
+    /* "infiniband" "roce" "efa" "ethernet" "none": key of the profile's network
+     * coefficients */
     const char *network;
     ms_device device;
     long gpus_per_node;

@@ -119,7 +119,8 @@ static void add_inner(builder *b)
     }
 }
 
-/* The bandwidth of a level is per GPU: a NIC that several share has that of all of them. */
+/* The bandwidth of a level is per GPU: a NIC that several share has that of all of
+ * them. */
 static void add_nics(builder *b)
 {
     const ms_level *level = &b->cluster->levels[1];
@@ -134,7 +135,8 @@ static void add_nics(builder *b)
     }
 }
 
-/* GPUs of a domain on one rail: they are dealt out in turn, and domains begin with rail 0. */
+/* GPUs of a domain on one rail: they are dealt out in turn, and domains begin with rail
+ * 0. */
 static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 {
     long here = present(b, domain, level), rails = b->details->rails[level];

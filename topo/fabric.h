@@ -10,8 +10,10 @@
 typedef enum ms_link_kind {
     MS_LINK_PORT, /* a GPU's port into the scale-up switch ("nvlink"), one a direction */
     MS_LINK_PEER, /* a wire between two GPUs of a full mesh */
-    MS_LINK_TORUS, /* a wire between neighbours of a torus, one a direction and dimension */
-    MS_LINK_NIC, /* of one GPU, or shared by several (nics_per_gpu < 1), one a direction */
+    /* a wire between neighbours of a torus, one a direction and dimension */
+    MS_LINK_TORUS,
+    /* of one GPU, or shared by several (nics_per_gpu < 1), one a direction */
+    MS_LINK_NIC,
     /* from the switches of a domain to the level above, one a direction; one per rail
      * inside rail-optimised leaves */
     MS_LINK_UPLINK,
@@ -21,7 +23,8 @@ typedef enum ms_link_kind {
 typedef struct ms_link {
     ms_link_kind kind;
     int level; /* of the cluster */
-    /* away from the GPUs; of peers: to the one with the higher number; of a torus: upwards */
+    /* away from the GPUs; of peers: to the one with the higher number; of a torus:
+     * upwards */
     bool out;
     /* GPU of a port; NIC; sender * GPUs of a domain + receiver's place in it; torus
      * position * MS_MAX_TORUS_DIMS + dim (positions of a domain are its GPUs in order);
@@ -60,7 +63,8 @@ int ms_fabric_route_either(const ms_fabric *fabric, long from, long to, bool upw
 /* "nvlink out 5", "nic in 12", "leaf uplink 3": for people. */
 char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link);
 /* The links that a name without direction or number, or with them, stands for: "nic",
- * "nic 12", "nic out 12". Returns how many, fills the first `most` of them. 0: no such link. */
+ * "nic 12", "nic out 12". Returns how many, fills the first `most` of them. 0: no such
+ * link. */
 int ms_fabric_find(const ms_fabric *fabric, const char *name, int most, int *links);
 
 #endif

@@ -76,7 +76,8 @@ ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout);
 /* The same function in the other order: modes are reversed at every level. */
 ms_layout ms_layout_reverse(ms_arena *arena, ms_layout layout);
 /* The same function of the linear index with fewest modes: those of size 1 are dropped,
- * (s,t):(t d,d) becomes s t:d. The modes by themselves: every top-level mode stays one. */
+ * (s,t):(t d,d) becomes s t:d. The modes by themselves: every top-level mode stays
+ * one. */
 ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout);
 ms_layout ms_layout_coalesce_modes(ms_arena *arena, ms_layout layout);
 /* Nests the modes first..last as one: (a,b,c) becomes ((a,b),c) (DeviceMesh._flatten). */

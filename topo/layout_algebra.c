@@ -43,7 +43,8 @@ ms_layout ms_layout_coalesce_modes(ms_arena *arena, ms_layout layout)
 
 /* ---- composition ---- */
 
-/* Coalesced `a` as a positional system: a linear index is a number with digits of its sizes. */
+/* Coalesced `a` as a positional system: a linear index is a number with digits of its
+ * sizes. */
 typedef struct digits {
     ms_ctx *cx;
     ms_layout a, b; /* for messages, */

@@ -1,5 +1,6 @@
-/* Meshes, groups of ranks along their axes, and how a group lie on the levels of a cluster.
- * Ranks are row-major: rank = sum of coordinate * stride, the last axis has stride 1. */
+/* Meshes, groups of ranks along their axes, and how a group lie on the levels of a
+ * cluster. Ranks are row-major: rank = sum of coordinate * stride, the last axis has
+ * stride 1. */
 #include "topo/mesh.h"
 
 #include "topo/layout_priv.h"
@@ -81,8 +82,10 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, 
         out[i] = base + group_offset(group, i);
 }
 
-/* Ranks of a group in one domain of D ranks, where every mode n:d fits the domains exactly:
- *   whole mode inside (D a multiple of n d): n;  neighbours in different domains (d a multiple of D): 1;
+/* Ranks of a group in one domain of D ranks, where every mode n:d fits the domains
+ * exactly:
+ *   whole mode inside (D a multiple of n d): n;
+ *   neighbours in different domains (d a multiple of D): 1;
  *   otherwise D/d ranks, if D is a multiple of d and n d a multiple of D.
  * Source: composition of the group's layout with the division of ranks into domains (CuTe
  * layout algebra, logical_divide). 0 when a mode straddles domains unevenly. */
@@ -148,7 +151,8 @@ static ms_footing remembered_footing(const ms_group *group, long num_ranks, long
 }
 
 /* Ranks of a group in each domain; for domains that groups do not fill evenly, such as 72
- * GPUs, of the group that touches most of them. `narrowest` (NULL: not wanted) as in ms_span. */
+ * GPUs, of the group that touches most of them. `narrowest` (NULL: not wanted) as in
+ * ms_span. */
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
                              long *narrowest)
 {

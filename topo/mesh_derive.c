@@ -233,7 +233,8 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
     add_expert_width(d, mask);
 }
 
-/* Generations 1 and 2 cut dp_shard, and take cp (and tp) whole: they must lie inside it. */
+/* Generations 1 and 2 cut dp_shard, and take cp (and tp) whole: they must lie inside
+ * it. */
 static bool nests(const deriving *d, unsigned mask)
 {
     static const ms_axis_role order[] = {MS_AXIS_DP, MS_AXIS_DP_SHARD, MS_AXIS_CP,

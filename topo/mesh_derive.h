@@ -34,12 +34,16 @@ ms_layout ms_mesh_layout(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *ro
  * larger than 1 also ep, efsdp, edp and etp. A mesh with an axis efsdp, ep or etp is the
  * one of experts alone: it derives edp, and nothing that dense layers use. Where ep takes
  * its ranks:
- *   generation 1 (July 2025, "dp2ep", PR 1324): all of cp and the inner part of dp_shard; tp stays tensor parallelism inside
+ *   generation 1 (July 2025, "dp2ep", PR 1324): all of cp and the inner part of dp_shard;
+ *   tp stays tensor parallelism inside
  *     experts. ep % cp = 0, dp_shard cp % ep = 0.
- *   generation 2 (August 2025, PR 1555): etp = tp as 1; etp = 1 takes tp too: ep % (cp tp) = 0, dp_shard cp tp % ep = 0.
- *   generation 3 (December 2025, PR 1660, two meshes): the innermost ranks of dp_shard x cp x tp, or with etp = tp of
+ *   generation 2 (August 2025, PR 1555): etp = tp as 1; etp = 1 takes tp too: ep % (cp
+ *   tp) = 0, dp_shard cp tp % ep = 0.
+ *   generation 3 (December 2025, PR 1660, two meshes): the innermost ranks of dp_shard x
+ *   cp x tp, or with etp = tp of
  *     dp_shard x cp; only (dp_shard cp tp) % (ep etp) = 0. Without order among the axes.
- * An axis dp serves as dp_shard, and sp as cp. Errors: MS_EINPUT with the rule that is broken. */
+ * An axis dp serves as dp_shard, and sp as cp. Errors: MS_EINPUT with the rule that is
+ * broken. */
 ms_status ms_mesh_derive(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *roles,
                          const ms_zoo_choices *choices, ms_derived *out);
 

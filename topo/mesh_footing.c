@@ -1,6 +1,7 @@
-/* What a block of ranks looks like on domains depends on the place in a domain at which it begins alone. So patterns of all places are made
- * mode by mode, from the inside, and those of n blocks in a row by doubling: no rank of a group is looked at, and no group but one for each
- * place. */
+/* What a block of ranks looks like on domains depends on the place in a domain at which
+ * it begins alone. So patterns of all places are made mode by mode, from the inside, and
+ * those of n blocks in a row by doubling: no rank of a group is looked at, and no group
+ * but one for each place. */
 #include "topo/mesh_footing.h"
 
 #include "base/arena.h"
@@ -50,7 +51,8 @@ static pattern join(const pattern *a, const pattern *b, bool share_domain)
     return p;
 }
 
-/* Behind each block of `a`, `step` ranks after its start, one of `b`; into a->of or elsewhere. */
+/* Behind each block of `a`, `step` ranks after its start, one of `b`; into a->of or
+ * elsewhere. */
 static void join_all(const patterns *a, const patterns *b, long step, long domain,
                      pattern *out)
 {
@@ -61,7 +63,8 @@ static void join_all(const patterns *a, const patterns *b, long step, long domai
     }
 }
 
-/* `blocks` becomes size of them in a row, a stride apart. `room`, `twice`: of `domain` each. */
+/* `blocks` becomes size of them in a row, a stride apart. `room`, `twice`: of `domain`
+ * each. */
 static void repeat(patterns *blocks, const ms_mode *mode, long domain, pattern *room,
                    pattern *twice)
 {
@@ -100,7 +103,8 @@ static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes
 
 #define NO_RANK LONG_MAX
 
-/* Adds the groups that begin further along one axis: the least first rank of those that begin at each place. */
+/* Adds the groups that begin further along one axis: the least first rank of those that
+ * begin at each place. */
 static void spread_starts(long *starts, long *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
@@ -115,7 +119,8 @@ static void spread_starts(long *starts, long *before, long size, long stride, lo
     }
 }
 
-/* The axes that the group does not run over: inside its innermost mode, between its modes, and outside of them. */
+/* The axes that the group does not run over: inside its innermost mode, between its
+ * modes, and outside of them. */
 static long *starts_of(ms_arena *arena, const ms_mode *modes, int num_modes,
                        long num_ranks, long domain)
 {

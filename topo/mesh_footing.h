@@ -6,11 +6,13 @@
 
 typedef struct ms_footing {
     long num_domains; /* of the group that touches most */
-    long
-        narrowest; /* fewest ranks of any group in a domain that does not hold all of it, but for the domain in which the job ends half-way; 0: none */
+    /* fewest ranks of any group in a domain that does not hold all of it, but for the
+     * domain in which the job ends half-way; 0: none */
+    long narrowest;
 } ms_footing;
 
-/* Of all groups with these modes, of a row-major mesh of `num_ranks`, on domains of `domain` ranks each. */
+/* Of all groups with these modes, of a row-major mesh of `num_ranks`, on domains of
+ * `domain` ranks each. */
 ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain);
 
 #endif

@@ -45,7 +45,8 @@ typedef struct ms_zoo_choices {
 } ms_zoo_choices;
 
 /* Roles of the axes of a mesh: beside a dp_shard, "dp" replicates; beside a dp_replicate
- * it shards. MS_EINPUT when two axes have one role, or dp_shard stands beside its two parts. */
+ * it shards. MS_EINPUT when two axes have one role, or dp_shard stands beside its two
+ * parts. */
 ms_status ms_mesh_roles(ms_ctx *cx, const ms_mesh *mesh, ms_axis_role roles[MS_MAX_AXES]);
 /* Index of the axis with a role, -1 when absent. */
 int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_role role);
@@ -73,7 +74,8 @@ ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
 long ms_mesh_zero(const ms_mesh *mesh, const ms_axis_role *roles,
                   const ms_zoo_choices *choices);
 
-/* What an axis of a role splits, and the collectives along it; "" where there are none. */
+/* What an axis of a role splits, and the collectives along it; "" where there are
+ * none. */
 typedef struct ms_axis_use {
     const char *splits, *forward, *backward, *step, *place;
 } ms_axis_use;

@@ -12,7 +12,8 @@ static int compare_sides(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sides in ascending order; dims that the level lacks have one position, and come first. */
+/* Sides in ascending order; dims that the level lacks have one position, and come
+ * first. */
 typedef struct box {
     long side[MS_MAX_TORUS_DIMS];
 } box;
@@ -124,7 +125,8 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b)
            a->step == b->step;
 }
 
-/* Positions of a group along one dim, and how far they reach when its last step is counted too. */
+/* Positions of a group along one dim, and how far they reach when its last step is
+ * counted too. */
 typedef struct footprint {
     long positions, extent;
 } footprint;

@@ -1,6 +1,7 @@
 /* The part of a torus that a job gets, and how groups of ranks lie on it. Source of the
  * rules: jax-ml/scaling-book tpus.md and sharding.md, and cloud.google.com/tpu/docs
- * (slices are boxes; their sides are joined into rings when the slice is made of whole cubes). */
+ * (slices are boxes; their sides are joined into rings when the slice is made of whole
+ * cubes). */
 #ifndef MS_TOPO_TORUS_H
 #define MS_TOPO_TORUS_H
 

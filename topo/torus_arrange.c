@@ -30,7 +30,8 @@ static bool takes_whole_sides(const ms_torus *torus, const rest *left, const blo
     return true;
 }
 
-/* Wires of a rank along the block: two on a ring, one on a line, by the groups that lie between. */
+/* Wires of a rank along the block: two on a ring, one on a line, by the groups that lie
+ * between. */
 static double wires_of(const ms_torus *torus, const rest *left, const block *b)
 {
     double wires = 0.0;

@@ -1,9 +1,12 @@
-/* Bytes that layers keep for backward, from the graph, against the published formulas: Korthikanti et al. 2022
- * ("Reducing Activation Recomputation in Large Transformer Models", equations 1-4), the Ultra-Scale Playbook's plotted values
- * (Hugging Face 2025), and the itemised forms of Megatron-LM with Transformer Engine and of TorchTitan's per-op policy.
+/* Bytes that layers keep for backward, from the graph, against the published formulas:
+ * Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large Transformer
+ * Models", equations 1-4), the Ultra-Scale Playbook's plotted values (Hugging Face 2025),
+ * and the itemised forms of Megatron-LM with Transformer Engine and of TorchTitan's
+ * per-op policy.
  *
- * The graph keeps one more tensor than the formulas of Korthikanti et al.: the log-sum-exp of attention, 4 a bytes
- * a token (FlashAttention, Dao et al. 2022, algorithm 1). It keeps the mean and variance of a norm nowhere: they are computed again. */
+ * The graph keeps one more tensor than the formulas of Korthikanti et al.: the
+ * log-sum-exp of attention, 4 a bytes a token (FlashAttention, Dao et al. 2022, algorithm
+ * 1). It keeps the mean and variance of a norm nowhere: they are computed again. */
 #include "costmodel/bill.h"
 #include "costmodel/check.h"
 
@@ -19,7 +22,8 @@ typedef struct layout {
 
 /* ---- models ---- */
 
-/* A layer as in GPT-3: layer norms with bias, GELU, f = 4 h, dropout after attention, in it and after the MLP. */
+/* A layer as in GPT-3: layer norms with bias, GELU, f = 4 h, dropout after attention, in
+ * it and after the MLP. */
 static ms_model gpt(long hidden, long heads)
 {
     return (ms_model){.name = "gpt",
@@ -126,7 +130,8 @@ static void a_layer_without_scores_keeps_34_sbh(void **state)
         }
 }
 
-/* 5 a s / h: softmax 2 bytes, dropout mask 1, result 2. Unfused attention keeps the log-sum-exp as well. */
+/* 5 a s / h: softmax 2 bytes, dropout mask 1, result 2. Unfused attention keeps the
+ * log-sum-exp as well. */
 static void unfused_attention_adds_5_as_over_h(void **state)
 {
     (void)state;
@@ -142,7 +147,8 @@ static void unfused_attention_adds_5_as_over_h(void **state)
     }
 }
 
-/* Equation 2: norms' inputs and outputs (8 bytes) and the two masks outside of attention are on every rank. */
+/* Equation 2: norms' inputs and outputs (8 bytes) and the two masks outside of attention
+ * are on every rank. */
 static void tensor_parallelism_divides_24_of_34(void **state)
 {
     (void)state;
@@ -172,8 +178,8 @@ static void sequence_parallelism_divides_everything(void **state)
         }
 }
 
-/* Queries are divided by c. Scores are s/c x s, not s/c x s/c: every rank needs all keys. Gathered keys and values are
- * not kept. */
+/* Queries are divided by c. Scores are s/c x s, not s/c x s/c: every rank needs all keys.
+ * Gathered keys and values are not kept. */
 static void context_parallelism_divides_the_sequence(void **state)
 {
     (void)state;
@@ -205,7 +211,8 @@ static void full_recomputation_keeps_2_sbh(void **state)
             }
 }
 
-/* Dropping only the scores saves 70 % for GPT-3 and 65 % for MT-NLG (section 6.1: 5as/h is 80 and 64). */
+/* Dropping only the scores saves 70 % for GPT-3 and 65 % for MT-NLG (section 6.1: 5as/h
+ * is 80 and 64). */
 static void scores_are_most_of_what_large_models_keep(void **state)
 {
     (void)state;
@@ -224,8 +231,9 @@ static void scores_are_most_of_what_large_models_keep(void **state)
 
 /* ---- Qi et al. 2023 ("Zero Bubble Pipeline Parallelism", section 2.3) ---- */
 
-/* M_W = 32 sbh between gradients of inputs and of weights: operands 14h of the four products, gradients of their results 18h.
- * The gradients of weights take 24 sbh^2 FLOP. */
+/* M_W = 32 sbh between gradients of inputs and of weights: operands 14h of the four
+ * products, gradients of their results 18h. The gradients of weights take 24 sbh^2
+ * FLOP. */
 static void weights_of_a_layer_wait_with_32_sbh(void **state)
 {
     (void)state;
@@ -244,8 +252,9 @@ static void weights_of_a_layer_wait_with_32_sbh(void **state)
 
 /* ---- plotted values of the Ultra-Scale Playbook ---- */
 
-/* GiB of all layers with one sequence, "8B" L 32 and h 4096, "70B" L 80 and h 8192, heads of 128; the graph's log-sum-exp is
- * taken off. The plots with scores add one s b h for the dropout of the embedding, which is not in a layer. */
+/* GiB of all layers with one sequence, "8B" L 32 and h 4096, "70B" L 80 and h 8192, heads
+ * of 128; the graph's log-sum-exp is taken off. The plots with scores add one s b h for
+ * the dropout of the embedding, which is not in a layer. */
 static void playbook_values_are_reproduced(void **state)
 {
     (void)state;
@@ -290,8 +299,9 @@ static void playbook_full_recomputation(void **state)
 
 /* ---- Llama ---- */
 
-/* Fused attention and SwiGLU as in Transformer Engine: norms' inputs and outputs 8h, queries 2h, keys and values 4 h_kv, attention's
- * result 2h, gate, up and their product 6f, log-sum-exp 4a. Fits the peak memory of eight Megatron-LM runs to 0.3 %. */
+/* Fused attention and SwiGLU as in Transformer Engine: norms' inputs and outputs 8h,
+ * queries 2h, keys and values 4 h_kv, attention's result 2h, gate, up and their product
+ * 6f, log-sum-exp 4a. Fits the peak memory of eight Megatron-LM runs to 0.3 %. */
 static void llama_layers_keep_the_itemised_bytes(void **state)
 {
     (void)state;
@@ -312,7 +322,8 @@ static void llama_layers_keep_the_itemised_bytes(void **state)
     }
 }
 
-/* Without sequence parallelism 8h of the 12h, the norms' inputs and outputs, stay whole. */
+/* Without sequence parallelism 8h of the 12h, the norms' inputs and outputs, stay
+ * whole. */
 static void llama_norms_stay_whole_without_sequence_parallelism(void **state)
 {
     (void)state;
@@ -325,8 +336,9 @@ static void llama_norms_stay_whole_without_sequence_parallelism(void **state)
     }
 }
 
-/* TorchTitan's policy keeps attention and every second product: the block's input, queries, values, attention's result with
- * its log-sum-exp, gate and down projections. 63,616 bytes a token and layer for 8B; 2h with full recomputation. */
+/* TorchTitan's policy keeps attention and every second product: the block's input,
+ * queries, values, attention's result with its log-sum-exp, gate and down projections.
+ * 63,616 bytes a token and layer for 8B; 2h with full recomputation. */
 static void per_op_recomputation_keeps_every_second_product(void **state)
 {
     (void)state;
@@ -341,7 +353,8 @@ static void per_op_recomputation_keeps_every_second_product(void **state)
     ASSERT_NEAR(saved_bytes(&model, at, 8192, 2), 16384.0 * 2.0 * h, 0);
 }
 
-/* Selective recomputation drops norms' outputs (4h) and the MLP's product (2f), and scores. */
+/* Selective recomputation drops norms' outputs (4h) and the MLP's product (2f), and
+ * scores. */
 static void selective_recomputation_drops_norms_and_activations(void **state)
 {
     (void)state;
@@ -356,7 +369,9 @@ static void selective_recomputation_drops_norms_and_activations(void **state)
     }
 }
 
-/* Latent attention keeps its latents (and, by fused attention, its result): queries, keys and values are made of them again. Of 128 heads of 192 and 128 with latents of 1536 and 512. */
+/* Latent attention keeps its latents (and, by fused attention, its result): queries, keys
+ * and values are made of them again. Of 128 heads of 192 and 128 with latents of 1536 and
+ * 512. */
 static void selective_recomputation_makes_heads_of_latents_again(void **state)
 {
     (void)state;

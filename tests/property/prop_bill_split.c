@@ -1,5 +1,5 @@
-/* Halves and segments of bills add up to the whole, for every small model, part, mode and way to split; their memory is what counting
- * every tensor alive at every node gives. */
+/* Halves and segments of bills add up to the whole, for every small model, part, mode and
+ * way to split; their memory is what counting every tensor alive at every node gives. */
 #include "costmodel/bill.h"
 #include "costmodel/ring.h"
 

@@ -1,4 +1,5 @@
-/* Bounds of pipelines against their replay: 10,000 random ones of every family, each stage with durations of its own. Failures print their seed. */
+/* Bounds of pipelines against their replay: 10,000 random ones of every family, each
+ * stage with durations of its own. Failures print their seed. */
 #include "base/rng.h"
 #include "sim/bound.h"
 
@@ -59,7 +60,8 @@ static double random_time(ms_rng *rng)
                                    : 0.25 + ms_rng_uniform(rng);
 }
 
-/* The last of a step: reductions beside it add to it, and those that may wait for its end take from it. */
+/* The last of a step: reductions beside it add to it, and those that may wait for its end
+ * take from it. */
 static double random_last(ms_rng *rng, double seconds)
 {
     return between(rng, 0, 3) == 0 ? seconds * ms_rng_uniform(rng)
@@ -86,7 +88,8 @@ static ms_stage_times random_times(ms_rng *rng, double send_s)
     return t;
 }
 
-/* What pairs save: less than the shorter of both, and for each forward at most what hidden_s says. */
+/* What pairs save: less than the shorter of both, and for each forward at most what
+ * hidden_s says. */
 static void add_savings(ms_rng *rng, ms_arena *arena, const ms_split *split,
                         ms_stage_times *times, ms_stage_times *placed)
 {
@@ -169,7 +172,8 @@ static void check_family(ms_schedule_kind kind)
     double mean_frac = sum_frac / (NUM_SHAPES * PER_SHAPE);
     print_message("%s: the bound is %.1f %% of the replay on average\n",
                   ms_schedule_names[kind], 100.0 * mean_frac);
-    /* Else it would be of little use. Least with pairs, where every forward counts as if it were in the one that saves most. */
+    /* Else it would be of little use. Least with pairs, where every forward counts as if
+     * it were in the one that saves most. */
     assert_true(mean_frac > 0.7);
 }
 

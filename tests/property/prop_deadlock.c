@@ -1,5 +1,5 @@
-/* The interleaved schedule over all small shapes: it is refused exactly where its order, run by
- * itself, would wait forever. */
+/* The interleaved schedule over all small shapes: it is refused exactly where its order,
+ * run by itself, would wait forever. */
 #include "costmodel/schedule.h"
 
 #include "tests/test.h"

@@ -1,5 +1,7 @@
-/* Random einsums on random small meshes, with random placements of their inputs: executed rank by rank, forward and backward, they give
- * exactly what the whole einsum and its gradients are. All values are small whole numbers, so that sums are exact in any order. */
+/* Random einsums on random small meshes, with random placements of their inputs: executed
+ * rank by rank, forward and backward, they give exactly what the whole einsum and its
+ * gradients are. All values are small whole numbers, so that sums are exact in any
+ * order. */
 #include "base/rng.h"
 #include "costmodel/einsum_strategy.h"
 #include "tests/support/dense_einsum.h"
@@ -234,7 +236,8 @@ static void check_backward(test_case *t, const ms_einsum_choice *choice)
 
 /* ---- cases ---- */
 
-/* Any spread at all: one that an input has when possible, so that strided shards and partial sums pass as they are. */
+/* Any spread at all: one that an input has when possible, so that strided shards and
+ * partial sums pass as they are. */
 static ms_spread random_spread(test_case *t, int axis)
 {
     const ms_einsum *einsum = &t->problem.einsum;

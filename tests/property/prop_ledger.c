@@ -1,9 +1,15 @@
-/* What the runner allocates is what the memory model says: for every rank, category and action, to the byte. Less is held where the model says less:
- * - Activations follow the tokens that experts get: with routing by data, or too few tokens for an even one, only the other categories are compared.
- * - States are divided by the number of shards; the runner's shards are all as large as the largest. Their difference is bounded.
- * - Within an action there is one prediction, the most during a backward. What a forward has in between is not predicted, nor what the two of
- *   a pair have at once (the order of their nodes is the runner's); of these only what is left after them is compared.
- * - Asynchronous TP has what goes into a transfer and what comes out of the product beside it at once, predictions one after the other. */
+/* What the runner allocates is what the memory model says: for every rank, category and
+ * action, to the byte. Less is held where the model says less:
+ * - Activations follow the tokens that experts get: with routing by data, or too few
+ * tokens for an even one, only the other categories are compared.
+ * - States are divided by the number of shards; the runner's shards are all as large as
+ * the largest. Their difference is bounded.
+ * - Within an action there is one prediction, the most during a backward. What a forward
+ * has in between is not predicted, nor what the two of
+ *   a pair have at once (the order of their nodes is the runner's); of these only what is
+ *   left after them is compared.
+ * - Asynchronous TP has what goes into a transfer and what comes out of the product
+ * beside it at once, predictions one after the other. */
 #include "base/number.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -25,12 +31,14 @@ typedef struct comparison {
     bool even; /* as many tokens for every expert, as predictions have it */
     bool is_bf16;
     bool padded; /* shards of unequal size: predictions divide states exactly */
-    double
-        beside_bytes; /* asynchronous TP: what a transfer takes, while the product beside it has its result */
+    /* asynchronous TP: what a transfer takes, while the product beside it has its
+     * result */
+    double beside_bytes;
     double worst_bytes;
 } comparison;
 
-/* Padding of a category is less than an element of each shard, for each segment of a unit, of which there are at most three. */
+/* Padding of a category is less than an element of each shard, for each segment of a
+ * unit, of which there are at most three. */
 static double padding_bytes(const comparison *c, int part)
 {
     const double most_elements = 3.0 * (double)(c->model->num_layers + 2) * MOST_SHARDS;
@@ -86,7 +94,8 @@ static void compare_total(comparison *c, const ms_ledger_sample *got,
     }
 }
 
-/* The simulation has one sample for a forward (what is left after it), two for a backward: its peak and what is left. */
+/* The simulation has one sample for a forward (what is left after it), two for a
+ * backward: its peak and what is left. */
 static void compare_rank(comparison *c, const ms_schedule *schedule, int pipeline_rank)
 {
     const ms_actor *actor = c->simulation->actors;
@@ -134,7 +143,8 @@ static double beside_bytes(const ms_model *model, const ms_plan *plan)
            (double)ranks;
 }
 
-/* Whether balanced routing gives every expert as many tokens of an ep group: where it has enough of them. */
+/* Whether balanced routing gives every expert as many tokens of an ep group: where it has
+ * enough of them. */
 static bool is_even(const ms_model *model, const ms_plan *plan)
 {
     long tokens = plan->microbatch * plan->sequence_length / plan->size[MS_CP];
@@ -144,7 +154,8 @@ static bool is_even(const ms_model *model, const ms_plan *plan)
     return tokens * plan->ep * model->moe.top_k % model->moe.num_experts == 0;
 }
 
-/* What is run: on which backend, how numbers are stored, and whether experts are chosen in turn. */
+/* What is run: on which backend, how numbers are stored, and whether experts are chosen
+ * in turn. */
 typedef struct habits {
     const ms_backend *backend;
     ms_real_type type;

@@ -1,4 +1,5 @@
-/* Random plans on the loop backend give what one rank gives: the loss, every gradient of the first step, and in fp64 the weights after five steps. */
+/* Random plans on the loop backend give what one rank gives: the loss, every gradient of
+ * the first step, and in fp64 the weights after five steps. */
 #include "tests/support/run_cases.h"
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"

@@ -1,5 +1,5 @@
-/* Schedules and replay over random shapes and durations, against naive recomputation, closed forms and
- * lower bounds. Every case prints its seed when it fails. */
+/* Schedules and replay over random shapes and durations, against naive recomputation,
+ * closed forms and lower bounds. Every case prints its seed when it fails. */
 #include "base/rng.h"
 #include "sim/replay.h"
 
@@ -94,7 +94,8 @@ typedef struct naive {
     double *half_s; /* of each pair: when its forward is done */
 } naive;
 
-/* Whether the action runs the stage and micro-batch forward, or computes its gradient for the stage before. */
+/* Whether the action runs the stage and micro-batch forward, or computes its gradient for
+ * the stage before. */
 static bool runs(const ms_action *a, bool forward, int stage, int microbatch)
 {
     if (a->kind == MS_OVERLAP && !forward)
@@ -161,7 +162,8 @@ static double arrival(const naive *n, int at)
     return first_s < 0 || second_s < 0 ? -1.0 : fmax(first_s, second_s);
 }
 
-/* Whether no action before (after) it on its rank runs the same stage forward (finishes its gradients). */
+/* Whether no action before (after) it on its rank runs the same stage forward (finishes
+ * its gradients). */
 static bool is_end(const naive *n, int at, bool forward)
 {
     int rank = rank_of_action(n, at);
@@ -195,7 +197,8 @@ static bool completes(const ms_action *a)
     return a->kind != MS_FORWARD && a->kind != MS_BACKWARD_INPUT;
 }
 
-/* What a backward or I waits for its first gather, when the action before it on its rank made gradients of weights. */
+/* What a backward or I waits for its first gather, when the action before it on its rank
+ * made gradients of weights. */
 static double regather(const naive *n, int at)
 {
     const ms_schedule *schedule = n->schedule;
@@ -229,7 +232,8 @@ static double duration(const naive *n, int at)
            (is_end(n, at, false) ? t->last_backward_s : t->backward_s);
 }
 
-/* End of the last reduction of a rank: in the order in which its stages finish, each after the one before. */
+/* End of the last reduction of a rank: in the order in which its stages finish, each
+ * after the one before. */
 static double last_reduction(const naive *n, int rank)
 {
     double done_s = 0.0;
@@ -410,8 +414,9 @@ static void the_interleaved_bubble_is_one_chunk_per_rank(void **state)
     ms_arena_close(arena);
 }
 
-/* Only p micro-batches are in flight, so latency is paid once per round trip. The expression was found
- * by replay of 1F1B for p | m and holds while the latency stays well below a stage's time. */
+/* Only p micro-batches are in flight, so latency is paid once per round trip. The
+ * expression was found by replay of 1F1B for p | m and holds while the latency stays well
+ * below a stage's time. */
 static void latency_c_costs_1f1b_two_p_minus_1_m_over_p_plus_two_p_minus_2(void **state)
 {
     (void)state;
@@ -437,9 +442,10 @@ static void latency_c_costs_1f1b_two_p_minus_1_m_over_p_plus_two_p_minus_2(void 
 
 /* ---- lower bounds ---- */
 
-/* Rank s waits for one forward of each rank before it, runs all its own work, and its last backward is
- * followed by one backward of each rank before it. For 1F1B the first backward of rank s waits for one
- * forward and one backward of every rank behind it, while min(m, p - s) forwards are all it can do. */
+/* Rank s waits for one forward of each rank before it, runs all its own work, and its
+ * last backward is followed by one backward of each rank before it. For 1F1B the first
+ * backward of rank s waits for one forward and one backward of every rank behind it,
+ * while min(m, p - s) forwards are all it can do. */
 static double lower_bound(const ms_schedule_shape *shape, const ms_stage_times *times)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;
@@ -476,7 +482,8 @@ static void uniform_pass_times(ms_rng *rng, int num_stages, ms_stage_times *out)
     }
 }
 
-/* Sum T + (m - 1) max T, often quoted as the time of a pipeline, is an upper bound of 1F1B instead. */
+/* Sum T + (m - 1) max T, often quoted as the time of a pipeline, is an upper bound of
+ * 1F1B instead. */
 static void the_bound_holds_and_the_usual_closed_form_is_none(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* What --why says about random candidates against brute force: legal or refused, in the space or outside, how many completions, which is the
- * best, whether it fits, its rank, its time. Failures name the case and the candidate. */
+/* What --why says about random candidates against brute force: legal or refused, in the
+ * space or outside, how many completions, which is the best, whether it fits, its rank,
+ * its time. Failures name the case and the candidate. */
 #include "base/rng.h"
 #include "sim/why.h"
 
@@ -194,7 +195,8 @@ static void check_inside(trial *t, const ms_search_result *want)
     check_verdict(t, found);
 }
 
-/* The first value that is said to do, put in place of the one asked for, leaves legal plans. */
+/* The first value that is said to do, put in place of the one asked for, leaves legal
+ * plans. */
 static void check_mend(trial *t, const char *text)
 {
     static const char before[] = "would do: ";
@@ -376,7 +378,8 @@ static void complete_plans_are_refused_for_the_reason_of_the_rules(void **state)
     assert_true(num_refused > TEST_CASES(20, 0));
 }
 
-/* Every plan of the list, asked for by all its choices and its order, is said to be there. */
+/* Every plan of the list, asked for by all its choices and its order, is said to be
+ * there. */
 static void listed_plans_are_said_to_be_listed(void **state)
 {
     trial *trials = *state;

@@ -503,7 +503,8 @@ static const char *describe(const trial *t)
                            ms_scalar_names[t->precision.real]);
 }
 
-/* lse: its scores' error is absolute, as log of a sum of positive terms it has no other. */
+/* lse: its scores' error is absolute, as log of a sum of positive terms it has no
+ * other. */
 static double tolerance_of(const trial *t, int tensor, long i)
 {
     const double unit[] = {[MS_SCALAR_FP32] = 0x1p-24,

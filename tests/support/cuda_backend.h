@@ -1,4 +1,5 @@
-/* The backend "cuda" on the device in memory (tests/support/cuda_fake.h), with ranks as threads. */
+/* The backend "cuda" on the device in memory (tests/support/cuda_fake.h), with ranks as
+ * threads. */
 #ifndef MS_TESTS_SUPPORT_CUDA_BACKEND_H
 #define MS_TESTS_SUPPORT_CUDA_BACKEND_H
 

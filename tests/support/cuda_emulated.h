@@ -20,7 +20,8 @@ extern "C" {
  * in the reverse order, a warp goes on as long as it can; odd ones: the same in a random
  * order; even ones: whoever can go on, at random. */
 void ms_cuda_emulated_set_seed(unsigned long seed);
-/* How many launches there were, of all threads: tests that compare kernels see that some ran. */
+/* How many launches there were, of all threads: tests that compare kernels see that some
+ * ran. */
 unsigned long ms_cuda_emulated_num_launches(void);
 
 #ifdef __cplusplus
@@ -44,7 +45,8 @@ unsigned long ms_cuda_emulated_num_launches(void);
 #define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-/* of one thread of the program; MS_SHARED has its ends watched, and is not 0 at the start */
+/* of one thread of the program; MS_SHARED has its ends watched, and is not 0 at the
+ * start */
 #define __shared__ static __thread
 
 struct uint2 {

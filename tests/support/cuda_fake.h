@@ -94,7 +94,8 @@ void ms_cuda_fake_fail(ms_cuda_fake_call call, long number);
 /* The `number`-th piece of work from now on fails while it runs: its device does nothing
  * more, and check, finish, query and further work say so. */
 void ms_cuda_fake_fail_work(long number);
-/* The `number`-th collective or send from now on never ends; check_comm of its ranks says so. */
+/* The `number`-th collective or send from now on never ends; check_comm of its ranks says
+ * so. */
 void ms_cuda_fake_fail_collective(long number);
 /* Collectives of the rank that has this number in the communicator that open_comm made
  * never begin, until they are aborted. -1: no rank. */

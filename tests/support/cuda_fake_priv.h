@@ -137,7 +137,8 @@ void fake_note_defect(const char *format, ...) __attribute__((format(printf, 1, 
 /* Counts the call; whether it is to fail. */
 bool fake_call(ms_cuda_fake_call call);
 ms_status fake_failure(ms_ctx *cx, const char *what);
-/* The device is open and the calling thread has entered it; otherwise a defect and false. */
+/* The device is open and the calling thread has entered it; otherwise a defect and
+ * false. */
 bool fake_expect_entered(const ms_cuda_device *device, const char *what);
 void fake_enter(ms_cuda_device *device);
 

@@ -1,5 +1,5 @@
-/* A backend that does what another one does, but for one call that fails: allocations (NULL),
- * kernels, starts of transfers and waits of one rank are counted from 1. */
+/* A backend that does what another one does, but for one call that fails: allocations
+ * (NULL), kernels, starts of transfers and waits of one rank are counted from 1. */
 #ifndef MS_TESTS_FAULTY_BACKEND_H
 #define MS_TESTS_FAULTY_BACKEND_H
 
@@ -19,9 +19,9 @@ typedef struct ms_faulty {
     ms_backend_job job; /* the inner one */
 } ms_faulty;
 
-/* Makes `job` one of the faulty backend, around `faulty->inner`; to be opened, run and closed as
- * any other. `faulty` outlives the job. A call that fails says "call 17 (all-gather
- * attention.query) was made to fail". */
+/* Makes `job` one of the faulty backend, around `faulty->inner`; to be opened, run and
+ * closed as any other. `faulty` outlives the job. A call that fails says "call 17
+ * (all-gather attention.query) was made to fail". */
 void ms_faulty_wrap(ms_faulty *faulty, ms_backend_job *job);
 
 #endif

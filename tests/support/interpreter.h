@@ -35,8 +35,9 @@ typedef struct ms_interp_options {
     /* slot j of token t chooses expert (t * k + j) mod e, t = b * sequence + stored s */
     bool balanced_routing;
     bool forward_only;
-    int num_nudged; /* 1: one element of a weight or of the input is changed; otherwise 0 */
-    int nudged;     /* tensor */
+    /* 1: one element of a weight or of the input is changed; otherwise 0 */
+    int num_nudged;
+    int nudged;          /* tensor */
     long nudged_element; /* global index */
     double nudge;        /* added to that element */
 } ms_interp_options;
@@ -71,7 +72,8 @@ ms_interp *ms_interp_run(ms_arena *arena, const ms_program *program,
                          const ms_interp_options *options);
 
 /* The whole tensor, from the parts of all ranks: shards concatenated, partial sums added;
- * copies must agree to 1e-12 of the largest value. NULL with `why` set when that is impossible. */
+ * copies must agree to 1e-12 of the largest value. NULL with `why` set when that is
+ * impossible. */
 const double *ms_interp_gather(ms_interp *run, int tensor, long *count);
 
 /* Sum of output * output gradient, or mean loss over tokens when the program has no

@@ -1,4 +1,5 @@
-/* Attention of the interpreter: rotary positions, causal attention, and the keys of MLA. */
+/* Attention of the interpreter: rotary positions, causal attention, and the keys of
+ * MLA. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -55,7 +56,8 @@ static long num_blocks(const ms_interp *run, const ms_node *node)
     return node->ring ? run->program->mesh_size[MS_DENSE_MESH][1] : 1;
 }
 
-/* Whose keys and values rank `rank` works on in step `step`: blocks travel to the next rank. */
+/* Whose keys and values rank `rank` works on in step `step`: blocks travel to the next
+ * rank. */
 static int owner_of(const ms_interp *run, const ms_node *node, int rank, long step)
 {
     if (!node->ring)
@@ -280,7 +282,8 @@ void ms_interp_attention(ms_interp *run, const ms_node *node, int rank)
                          2.0 * (double)num_pairs * (double)(a.width + a.value_width));
 }
 
-/* Operands and results of the backward pass beyond q, k, v; gk and gv are of the block's owner. */
+/* Operands and results of the backward pass beyond q, k, v; gk and gv are of the block's
+ * owner. */
 typedef struct attention_grad {
     const ms_cell *o, *lse, *go, *scores;
     ms_cell *gq, *gk, *gv;

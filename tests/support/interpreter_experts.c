@@ -109,7 +109,8 @@ static bool all_are_experts(ms_interp *run, const ms_node *node, const ms_cell *
     return true;
 }
 
-/* weight = score / total; d score / d logit = score, or score (1 - score) for a sigmoid. */
+/* weight = score / total; d score / d logit = score, or score (1 - score) for a
+ * sigmoid. */
 void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
 {
     const ms_model *model = run->program->model;
@@ -342,7 +343,8 @@ static const double *shared_row(ms_interp *run, const ms_node *node, int rank, l
     return NULL;
 }
 
-/* Row `at` of what all hold is one of `expert` that rank `sharer` got, as its row `own`. */
+/* Row `at` of what all hold is one of `expert` that rank `sharer` got, as its row
+ * `own`. */
 static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer,
                       long own, long at)
 {
@@ -365,7 +367,8 @@ static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer
     }
 }
 
-/* What all hold is ordered by expert, then by the rank that got it, then as that rank has it. */
+/* What all hold is ordered by expert, then by the rank that got it, then as that rank has
+ * it. */
 void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank)
 {
     long etp = run->program->mesh_size[MS_SPARSE_MESH][2], at = 0, total = 0, mine = 0;
@@ -392,7 +395,8 @@ void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank)
         run->program->tensors[node->in[0]].element_bytes;
 }
 
-/* One block of rows between a source (dense order) and the owner of the experts (sparse order). */
+/* One block of rows between a source (dense order) and the owner of the experts (sparse
+ * order). */
 typedef struct row_block {
     int source;
     long source_row, owner_row, num_rows;

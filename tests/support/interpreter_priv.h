@@ -1,4 +1,5 @@
-/* Shared by the files of the interpreter: access to cells and the kernels, one per operation. */
+/* Shared by the files of the interpreter: access to cells and the kernels, one per
+ * operation. */
 #ifndef MS_TESTS_INTERPRETER_PRIV_H
 #define MS_TESTS_INTERPRETER_PRIV_H
 
@@ -25,7 +26,8 @@ int ms_interp_peer(const ms_interp *run, int mesh, int axis, int rank, long coor
 
 ms_cell *ms_interp_cell(ms_interp *run, int tensor, int rank);
 ms_cell *ms_interp_in(ms_interp *run, const ms_node *node, int operand, int rank);
-/* Allocates a result, zeroed. Dim 'r' is as long as that of the operands, or `num_rows`. */
+/* Allocates a result, zeroed. Dim 'r' is as long as that of the operands, or
+ * `num_rows`. */
 ms_cell *ms_interp_out(ms_interp *run, const ms_node *node, int result, int rank);
 ms_cell *ms_interp_out_rows(ms_interp *run, const ms_node *node, int result, int rank,
                             long num_rows);
@@ -60,7 +62,8 @@ ms_interp_kernel ms_interp_unpermute, ms_interp_unpermute_grad;
 ms_interp_kernel ms_interp_redistribute, ms_interp_exchange;
 
 /* Rows that a rank of the sparse mesh receives for each of its experts, counts[e / ep];
- * returns their sum, -1 with the failure recorded. `choice` is a tensor of the dense mesh. */
+ * returns their sum, -1 with the failure recorded. `choice` is a tensor of the dense
+ * mesh. */
 long ms_interp_expert_rows(ms_interp *run, const ms_node *node, int choice, int rank,
                            long *counts);
 /* Changes of placement that gather the rows of experts, or scatter sums of them, over the

@@ -152,7 +152,8 @@ void ms_interp_redistribute(ms_interp *run, const ms_node *node, int rank)
         sent_elements(node, &g, in, out) * t->element_bytes;
 }
 
-/* The rank whose copy counts: coordinate 0 on every axis on which the tensor is replicated. */
+/* The rank whose copy counts: coordinate 0 on every axis on which the tensor is
+ * replicated. */
 static int first_copy(const ms_interp *run, const ms_tensor *t, int rank)
 {
     for (int axis = 0; axis < MS_MESH_AXES; axis++)

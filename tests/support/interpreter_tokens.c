@@ -1,4 +1,5 @@
-/* Operations of the interpreter that read token ids: embedding, and cross entropy in its parts. */
+/* Operations of the interpreter that read token ids: embedding, and cross entropy in its
+ * parts. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>

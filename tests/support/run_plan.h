@@ -46,7 +46,8 @@ ms_status ms_run_plan_faulty(ms_ctx *cx, const ms_model *model, const ms_plan *p
 double ms_run_difference(const ms_safe_file *got, const ms_safe_file *want,
                          const char **worst);
 
-/* |got - want| / |want| in Euclid's norm over the elements of all tensors. Roundings are small and many and have either sign: their norm stays near what it is expected to be,
+/* |got - want| / |want| in Euclid's norm over the elements of all tensors. Roundings are
+ * small and many and have either sign: their norm stays near what it is expected to be,
  * where the largest of a tensor is as large as its luck. Infinity as above. */
 double ms_run_relative_norm(const ms_safe_file *got, const ms_safe_file *want);
 

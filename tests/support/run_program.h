@@ -16,7 +16,8 @@ typedef struct ms_program_run {
     bool balanced_routing;
 } ms_program_run;
 
-/* What weights' gradients hold before they are added to; all other results begin as NaN. */
+/* What weights' gradients hold before they are added to; all other results begin as
+ * NaN. */
 #define MS_RUN_GRADIENT_START 0.25
 
 /* Memory for all tensors; weights, input, gradient of the output and tokens are those of

@@ -7,7 +7,8 @@
 #include "exec/lower.h"
 #include "tests/support/interpreter.h"
 
-/* A plan with the axes of a program: one pipeline rank, one replica, the default order. */
+/* A plan with the axes of a program: one pipeline rank, one replica, the default
+ * order. */
 ms_plan ms_ranks_plan(const ms_program *program);
 
 typedef struct ms_ranks_job {

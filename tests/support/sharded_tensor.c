@@ -93,7 +93,8 @@ static bool is_first(const ms_sharded_tensor *sharded, long rank)
     return true;
 }
 
-/* The rank that agrees on all axes that are not partial, and is the first along those that are. */
+/* The rank that agrees on all axes that are not partial, and is the first along those
+ * that are. */
 static long first_of(const ms_sharded_tensor *sharded, long rank)
 {
     for (int i = 0; i < sharded->mesh->num_axes; i++) {

@@ -23,7 +23,8 @@ typedef struct ms_sharded_tensor {
     ms_shard_part *parts; /* one per rank */
 } ms_sharded_tensor;
 
-/* Says on stderr what is wrong and ends the program: what is executed is no tensor any more. */
+/* Says on stderr what is wrong and ends the program: what is executed is no tensor any
+ * more. */
 _Noreturn void ms_sharded_tensor_fail(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 

@@ -10,7 +10,8 @@
 
 typedef ms_model ms_make_model(void);
 
-/* RMS norms, SwiGLU, grouped queries; with norms of queries and keys; with biases everywhere. */
+/* RMS norms, SwiGLU, grouped queries; with norms of queries and keys; with biases
+ * everywhere. */
 ms_make_model ms_small_llama, ms_small_qwen, ms_small_biased;
 /* Layer norms, biases, GELU, learned positions, dropout. */
 ms_make_model ms_small_gpt;
@@ -20,7 +21,8 @@ ms_make_model ms_small_gemma;
 ms_make_model ms_small_falcon, ms_small_neox;
 /* Multi-head latent attention with a query latent. */
 ms_make_model ms_small_latent;
-/* Routers: softmax of the chosen; softmax, with gated shared experts; softmax renormalised. */
+/* Routers: softmax of the chosen; softmax, with gated shared experts; softmax
+ * renormalised. */
 ms_make_model ms_small_mixtral, ms_small_qwen_moe, ms_small_softmax_moe;
 /* Latent attention, sigmoid router with correction bias, shared experts. */
 ms_make_model ms_small_deepseek;

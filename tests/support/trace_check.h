@@ -1,4 +1,5 @@
-/* Whether a trace is one that viewers load without complaint, and what its slices add up to. */
+/* Whether a trace is one that viewers load without complaint, and what its slices add up
+ * to. */
 #ifndef MS_TESTS_TRACE_CHECK_H
 #define MS_TESTS_TRACE_CHECK_H
 

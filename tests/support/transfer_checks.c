@@ -7,7 +7,8 @@
 
 #define NUM_BUFFERS (MS_NUM_TRAFFIC_GROUPS + 1)
 
-/* Room for COUNT numbers of every rank, in the memory of the rank or (longs) of the program. */
+/* Room for COUNT numbers of every rank, in the memory of the rank or (longs) of the
+ * program. */
 typedef struct numbers {
     void *at;
 } numbers;
@@ -245,8 +246,8 @@ static ms_transfer message(const checker *c, ms_transfer_kind kind, int step, in
     return t;
 }
 
-/* All send to the next member at once, twice with one tag and once with another; the receives, of
- * which the last is started first, are waited for in reverse. */
+/* All send to the next member at once, twice with one tag and once with another; the
+ * receives, of which the last is started first, are waited for in reverse. */
 static ms_status check_ring(checker *c)
 {
     static const int tags[3] = {5, 5, 9};

@@ -1,5 +1,5 @@
-/* Every kind of transfer over every group of a plan, checked on each rank against what must arrive.
- * For any backend with values. */
+/* Every kind of transfer over every group of a plan, checked on each rank against what
+ * must arrive. For any backend with values. */
 #ifndef MS_TESTS_TRANSFER_CHECKS_H
 #define MS_TESTS_TRANSFER_CHECKS_H
 

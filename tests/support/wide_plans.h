@@ -1,4 +1,5 @@
-/* Legal plans in which every choice is drawn, those too that a search leaves at their defaults. */
+/* Legal plans in which every choice is drawn, those too that a search leaves at their
+ * defaults. */
 #ifndef MS_TESTS_WIDE_PLANS_H
 #define MS_TESTS_WIDE_PLANS_H
 

@@ -1,5 +1,6 @@
-/* Seconds of nodes and the bill of a program made by hand: what streams, what passes more often when nothing is fused, the loss by
- * its bytes per logit, and what counts as kernel, FLOP and traffic. 100 B/s of memory, 1 FLOP/s of products. */
+/* Seconds of nodes and the bill of a program made by hand: what streams, what passes more
+ * often when nothing is fused, the loss by its bytes per logit, and what counts as
+ * kernel, FLOP and traffic. 100 B/s of memory, 1 FLOP/s of products. */
 #include "costmodel/bill.h"
 
 #include "tests/support/hand_program.h"
@@ -80,7 +81,8 @@ static void a_rank_moves_its_own_logits(void **state)
 
 /* ---- streaming kernels ---- */
 
-/* A tensor [2, 8, 4] has 128 bytes, a norm's weight 8. u = 1.5 makes 2.8 passes of a norm or a sum, 2 of an activation, 2.5 of a rotation. */
+/* A tensor [2, 8, 4] has 128 bytes, a norm's weight 8. u = 1.5 makes 2.8 passes of a norm
+ * or a sum, 2 of an activation, 2.5 of a rotation. */
 static void chains_that_are_not_fused_pass_more_often(void **state)
 {
     (void)state;
@@ -130,7 +132,8 @@ static void an_embedding_reads_rows_and_not_the_table(void **state)
 
 /* ---- products, and what costs no time of its own ---- */
 
-/* [16, 4] by [4, 10] is 1280 FLOP; on 2 tp ranks that split the columns half of it. One tile of one multiprocessor. */
+/* [16, 4] by [4, 10] is 1280 FLOP; on 2 tp ranks that split the columns half of it. One
+ * tile of one multiprocessor. */
 static void a_product_takes_its_local_shape(void **state)
 {
     (void)state;
@@ -148,7 +151,8 @@ static void a_product_takes_its_local_shape(void **state)
     ASSERT_NEAR(seconds_of(b, product), 3.28, 1e-12);
 }
 
-/* Of 128 + 160 + 40 elements: a sum in fp32 is read and written where the product adds to it, and written in 16 bits where a kernel of its own adds. */
+/* Of 128 + 160 + 40 elements: a sum in fp32 is read and written where the product adds to
+ * it, and written in 16 bits where a kernel of its own adds. */
 static void products_that_add_to_sums_move_the_sums(void **state)
 {
     (void)state;
@@ -204,7 +208,8 @@ static void biases_and_placements_take_no_compute(void **state)
 
 /* ---- bills ---- */
 
-/* The same product (1280 FLOP, 1280 s) once in each pass: forward, again, for the input and for the weight. */
+/* The same product (1280 FLOP, 1280 s) once in each pass: forward, again, for the input
+ * and for the weight. */
 static void a_bill_tells_passes_apart(void **state)
 {
     (void)state;
@@ -233,7 +238,8 @@ static void a_bill_tells_passes_apart(void **state)
     ASSERT_NEAR(bill.output_bytes, 320, 0);
 }
 
-/* Gradients of a weight of 4 x 10 are results of 2 bytes, or of fp32 sums that are read and written. */
+/* Gradients of a weight of 4 x 10 are results of 2 bytes, or of fp32 sums that are read
+ * and written. */
 static void fused_accumulation_moves_sums(void **state)
 {
     (void)state;
@@ -291,8 +297,9 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
 }
 
-/* 12 rows of 4, 10 bytes each over memory of 100 B/s, 7 of them for biases: 4 forward and 6 backward, and nothing beside the first product, or in 8 bits where
- * experts are fused. Where the exchange itself pads, those of biases are left. */
+/* 12 rows of 4, 10 bytes each over memory of 100 B/s, 7 of them for biases: 4 forward and
+ * 6 backward, and nothing beside the first product, or in 8 bits where experts are fused.
+ * Where the exchange itself pads, those of biases are left. */
 static void operations_on_experts_rows_move_them(void **state)
 {
     (void)state;
@@ -364,7 +371,8 @@ static void routing_keeps_the_host_for_its_launches(void **state)
     ASSERT_INT(bill.expert_kernels[MS_BILL_FORWARD], 7);
 }
 
-/* A gathered sequence feeds two products of 1280 s: that is what the gather's chunks may hide behind. */
+/* A gathered sequence feeds two products of 1280 s: that is what the gather's chunks may
+ * hide behind. */
 static void a_gather_may_hide_behind_the_products_that_use_it(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The checker of layer programs: every program the builder makes is accepted; rules one by one on programs made by hand. */
+/* The checker of layer programs: every program the builder makes is accepted; rules one
+ * by one on programs made by hand. */
 #include "costmodel/check.h"
 #include "tests/support/hand_program.h"
 #include "tests/support/program_cases.h"
@@ -43,7 +44,8 @@ static void partial_sums_are_not_multiplied(void **state)
                 "the product of sums is not the sum of products");
 }
 
-/* h over dp and tp, in the order (dp, tp) against (tp, dp): the parts that meet are of different columns. */
+/* h over dp and tp, in the order (dp, tp) against (tp, dp): the parts that meet are of
+ * different columns. */
 static void strided_and_contiguous_splits_do_not_contract(void **state)
 {
     (void)state;
@@ -117,7 +119,8 @@ static void redistributions_are_those_of_the_table(void **state)
     }
 }
 
-/* s over dp and tp: dp holds halves, tp quarters inside; halves of quarters are no collective over dp alone. */
+/* s over dp and tp: dp holds halves, tp quarters inside; halves of quarters are no
+ * collective over dp alone. */
 static void only_the_innermost_split_moves(void **state)
 {
     (void)state;

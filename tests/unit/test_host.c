@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* 4 kernels and two collectives, twice each, make 8 launches; backward and what experts add do not count. */
+/* 4 kernels and two collectives, twice each, make 8 launches; backward and what experts
+ * add do not count. */
 static void a_part_is_as_many_layers_as_it_launches(void **state)
 {
     (void)state;
@@ -31,7 +32,8 @@ static void the_host_is_with_a_part_for_its_layers(void **state)
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 4 + 3, 1e-12);
 }
 
-/* Forward 2 collectives of 4 ranks and one of 8; the 3 sends of a ring count for none. Beside the floor and beside launches. */
+/* Forward 2 collectives of 4 ranks and one of 8; the 3 sends of a ring count for none.
+ * Beside the floor and beside launches. */
 static void collectives_keep_the_host_for_their_ranks(void **state)
 {
     (void)state;

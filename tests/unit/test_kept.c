@@ -1,4 +1,5 @@
-/* What stacks keep of forward results until backward: casts of operands, nothing that only weighs experts, more of logits that tp shards. */
+/* What stacks keep of forward results until backward: casts of operands, nothing that
+ * only weighs experts, more of logits that tp shards. */
 #include "sim/planned.h"
 #include "tests/test.h"
 
@@ -37,8 +38,10 @@ static double layer_bytes(const char *model, int tp, const char *stack, ms_dtype
     return bytes;
 }
 
-/* Of a Llama layer in 8 bits: two norms' results (4 h, gathered again for the products) and the MLP's product (2 f) by half; the result of attention (2 h) is read by its own
- * gradient, too, so its cast (h) comes on top. torchtitan's products keep 16 bits. HAI-LLM keeps casts alone, of gate and up (4 f), too. */
+/* Of a Llama layer in 8 bits: two norms' results (4 h, gathered again for the products)
+ * and the MLP's product (2 f) by half; the result of attention (2 h) is read by its own
+ * gradient, too, so its cast (h) comes on top. torchtitan's products keep 16 bits.
+ * HAI-LLM keeps casts alone, of gate and up (4 f), too. */
 static void gradients_of_weights_keep_casts(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Models with Mamba-2 layers, of layers that are a mixer or an MLP alone: files and patterns, counts by hand, programs over tp, what they cost and keep, how a
- * pipeline is cut, and what is refused. */
+/* Models with Mamba-2 layers, of layers that are a mixer or an MLP alone: files and
+ * patterns, counts by hand, programs over tp, what they cost and keep, how a pipeline is
+ * cut, and what is refused. */
 #include "costmodel/check.h"
 #include "costmodel/model.h"
 #include "sim/traffic.h"
@@ -15,7 +16,8 @@ static const ms_model *load(const char *name)
     return model;
 }
 
-/* h 8; 4 heads of 2 in 2 groups, states of 16: inner 8, channels 8 + 2 * 32 = 72, projected 8 + 72 + 4 = 84. */
+/* h 8; 4 heads of 2 in 2 groups, states of 16: inner 8, channels 8 + 2 * 32 = 72,
+ * projected 8 + 72 + 4 = 84. */
 #define SMALL                                                                            \
     "{\"schema\": \"meshsim.model-config/1\", \"name\": \"m\", \"family\": \"f\",\n"     \
     "\"source\": \"s\", \"tied_embeddings\": false, \"norm\": \"rms\",\n"                \
@@ -43,7 +45,8 @@ static void parameters_are_counted_by_hand(void **state)
     (void)state;
     ms_model model = small_model();
     ms_param_counts p = ms_model_params(&model);
-    /* projections 8 * 84 and 8 * 8, 72 * 4 taps and 72 biases, 3 * 4 of heads, inner norm 8 */
+    /* projections 8 * 84 and 8 * 8, 72 * 4 taps and 72 biases, 3 * 4 of heads, inner norm
+     * 8 */
     ASSERT_NEAR(p.mamba, 2.0 * (672 + 64 + 288 + 72 + 12 + 8), 0.0);
     ASSERT_NEAR(p.mlp, 2.0 * 8 * 32, 0.0);
     ASSERT_NEAR(p.attention, 4.0 * 64, 0.0);
@@ -194,8 +197,9 @@ static double flop_of(const ms_program *program, ms_pass pass, bool of_scan)
     return flop;
 }
 
-/* 64 tokens: 2 * 8 * 84 and 2 * 8 * 8 of the projections; in chunks of 8 with 2 groups of states of 16 and 8 channels: scores 2 * 8 * 16 * 2, results 9 * 8,
- * states 2 * 16 * 8 twice. */
+/* 64 tokens: 2 * 8 * 84 and 2 * 8 * 8 of the projections; in chunks of 8 with 2 groups of
+ * states of 16 and 8 channels: scores 2 * 8 * 16 * 2, results 9 * 8, states 2 * 16 * 8
+ * twice. */
 static void a_layer_executes_the_flop_counted_by_hand(void **state)
 {
     (void)state;
@@ -222,7 +226,8 @@ static double saved_bytes(const ms_program *program)
     return bytes;
 }
 
-/* Kept: the layer's input, its norm, what is projected (84), and of the inner width (8) the result before the gate, after it, and its norm. */
+/* Kept: the layer's input, its norm, what is projected (84), and of the inner width (8)
+ * the result before the gate, after it, and its norm. */
 static void a_layer_keeps_the_inputs_of_its_kernels(void **state)
 {
     (void)state;
@@ -240,7 +245,8 @@ static void a_layer_keeps_the_inputs_of_its_kernels(void **state)
 
 /* ---- the scan ---- */
 
-/* 1 token with 1 head of 1 channel, 1 group, states of 1, chunks of 1: channels 3, all else 1, so that the passes show. */
+/* 1 token with 1 head of 1 channel, 1 group, states of 1, chunks of 1: channels 3, all
+ * else 1, so that the passes show. */
 static void a_scan_moves_what_its_kernels_share(void **state)
 {
     (void)state;
@@ -252,7 +258,8 @@ static void a_scan_moves_what_its_kernels_share(void **state)
                 0.0);
 }
 
-/* Dao and Gu 2024, section 6: linear in the sequence; states are written once a chunk, scores grow with it. */
+/* Dao and Gu 2024, section 6: linear in the sequence; states are written once a chunk,
+ * scores grow with it. */
 static void a_scan_is_linear_in_tokens_and_not_in_chunks(void **state)
 {
     (void)state;
@@ -266,7 +273,8 @@ static void a_scan_is_linear_in_tokens_and_not_in_chunks(void **state)
     assert_true(ms_scan_flop(wide) > ms_scan_flop(shape));
 }
 
-/* On H100 products take a tenth of what traffic does; they limit where memory is endless. A loss of 3 makes four times the traffic's time. */
+/* On H100 products take a tenth of what traffic does; they limit where memory is endless.
+ * A loss of 3 makes four times the traffic's time. */
 static void a_scan_takes_the_time_of_its_traffic(void **state)
 {
     (void)state;
@@ -326,7 +334,8 @@ static double seconds_of(const ms_bill *bill)
     return bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD];
 }
 
-/* Stages are cut by time, whatever letters are in them: none is longer than the mean by more than the longest layer. */
+/* Stages are cut by time, whatever letters are in them: none is longer than the mean by
+ * more than the longest layer. */
 static void a_pipeline_is_cut_by_the_pattern(void **state)
 {
     (void)state;

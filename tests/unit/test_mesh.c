@@ -2,7 +2,8 @@
 
 #include "tests/test.h"
 
-/* Sixteen ranks with the axes of pytorch/torchtitan torchtitan/distributed/parallel_dims.py. */
+/* Sixteen ranks with the axes of pytorch/torchtitan
+ * torchtitan/distributed/parallel_dims.py. */
 static ms_mesh dense_mesh(void)
 {
     static const char *const names[] = {"pp", "dp_replicate", "dp_shard", "cp", "tp"};
@@ -10,7 +11,8 @@ static ms_mesh dense_mesh(void)
     return ms_mesh_make(names, sizes, 5);
 }
 
-/* The second mesh over the same ranks for expert layers: ep is innermost (torchtitan PR 1660). */
+/* The second mesh over the same ranks for expert layers: ep is innermost (torchtitan PR
+ * 1660). */
 static ms_mesh sparse_mesh(void)
 {
     static const char *const names[] = {"pp", "dp_replicate", "efsdp", "ep"};
@@ -105,7 +107,8 @@ static ms_cluster make_cluster(long domain, long leaf, long node)
     return cluster;
 }
 
-/* p = min(n, G/d) ranks of a group n:d share a node of G GPUs when G is a multiple of d < G; one when d >= G. */
+/* p = min(n, G/d) ranks of a group n:d share a node of G GPUs when G is a multiple of d <
+ * G; one when d >= G. */
 static void ranks_per_node_follow_the_closed_form(void **state)
 {
     (void)state;
@@ -127,7 +130,8 @@ static void ranks_per_node_follow_the_closed_form(void **state)
         }
 }
 
-/* The group that touches most domains has this many ranks in each: by looking at the ranks of every one. */
+/* The group that touches most domains has this many ranks in each: by looking at the
+ * ranks of every one. */
 static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long most = 0;
@@ -144,7 +148,8 @@ static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long dom
     return (group->size + most - 1) / most;
 }
 
-/* Fewest ranks of any group in a domain that does not hold all of it; not where the job ends half-way. 0: there is none. */
+/* Fewest ranks of any group in a domain that does not hold all of it; not where the job
+ * ends half-way. 0: there is none. */
 static long narrowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long least = 0;

@@ -1,4 +1,5 @@
-/* Multi-token prediction: what a module behind the model adds to the head's program, on any mesh, and which stacks train it. */
+/* Multi-token prediction: what a module behind the model adds to the head's program, on
+ * any mesh, and which stacks train it. */
 #include "costmodel/check.h"
 #include "costmodel/model.h"
 #include "sim/traffic.h"
@@ -64,8 +65,9 @@ static void programs_are_sound_on_any_mesh(void **state)
     }
 }
 
-/* Of DeepSeek-V3 (h 7168): projection 2 h^2, a layer with 8 + 1 experts of 3 h 2048 a token, latent attention of 187,105,280 weights in products, router 256 h, head
- * 129280 h. */
+/* Of DeepSeek-V3 (h 7168): projection 2 h^2, a layer with 8 + 1 experts of 3 h 2048 a
+ * token, latent attention of 187,105,280 weights in products, router 256 h, head 129280
+ * h. */
 static void a_module_adds_a_projection_a_layer_and_a_head(void **state)
 {
     (void)state;
@@ -80,12 +82,14 @@ static void a_module_adds_a_projection_a_layer_and_a_head(void **state)
     double tokens = 4.0 * 64 / 4; /* of a rank */
     ASSERT_NEAR(forward_flop(with) - forward_flop(without), 2.0 * tokens * weights,
                 1e-12);
-    /* beside them 256 - 8 experts, the copy of the embedding instead of the shared head, biases of the router, and norms: 5 h and those of the latents */
+    /* beside them 256 - 8 experts, the copy of the embedding instead of the shared head,
+     * biases of the router, and norms: 5 h and those of the latents */
     double held = weights + 248.0 * 3 * h * 2048 + 256 + 5 * h + 1536 + 512;
     ASSERT_NEAR(params(with) - params(without), held, 1e-12);
 }
 
-/* What NVIDIA's tables print as model FLOP of a token of DeepSeek-V3, 4096 tokens a sequence: 260.0 to 260.4 GFLOP by Megatron-Bridge, 249.5 to 249.7 by NeMo AutoModel;
+/* What NVIDIA's tables print as model FLOP of a token of DeepSeek-V3, 4096 tokens a
+ * sequence: 260.0 to 260.4 GFLOP by Megatron-Bridge, 249.5 to 249.7 by NeMo AutoModel;
  * causal attention. */
 static void published_flop_tell_who_trains_it(void **state)
 {
@@ -159,7 +163,8 @@ static double head_params_of_last(int pp)
     return head;
 }
 
-/* One embedding of 129280 x 7168 on a rank with the first and the last stage, another where the last stage is elsewhere. */
+/* One embedding of 129280 x 7168 on a rank with the first and the last stage, another
+ * where the last stage is elsewhere. */
 static void one_stage_holds_one_embedding(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What layer programs must be before they are executed: the same for every dp, with gradients where they belong,
- * and keeping for backward what the recompute mode says. */
+/* What layer programs must be before they are executed: the same for every dp, with
+ * gradients where they belong, and keeping for backward what the recompute mode says. */
 #include "costmodel/program.h"
 
 #include "tests/support/program_cases.h"
@@ -127,7 +127,8 @@ static double recomputed_flop(const ms_program *program)
     return flop;
 }
 
-/* Without dropout nothing reads the last product's result: frameworks that stop where backward is served leave it out, others run it again. */
+/* Without dropout nothing reads the last product's result: frameworks that stop where
+ * backward is served leave it out, others run it again. */
 static void a_layer_that_is_called_again_runs_as_a_whole(void **state)
 {
     (void)state;
@@ -151,8 +152,9 @@ static void a_layer_that_is_called_again_runs_as_a_whole(void **state)
     ASSERT_INT(count_recomputed(whole), whole->num_forward_nodes);
 }
 
-/* TorchTitan's save list, as its activation_checkpoint.py names it: attention kernels, reduce-scatters, all-to-alls, top-k; of matrix
- * products in their order the first, third and so on. */
+/* TorchTitan's save list, as its activation_checkpoint.py names it: attention kernels,
+ * reduce-scatters, all-to-alls, top-k; of matrix products in their order the first, third
+ * and so on. */
 static bool is_on_save_list(const ms_node *node, int *num_products)
 {
     switch (node->op) {

@@ -1,5 +1,5 @@
-/* Rows of published runs become models, clusters, stacks and plans; or a reason. The rows of runs_sample.csv name
- * their sources. */
+/* Rows of published runs become models, clusters, stacks and plans; or a reason. The rows
+ * of runs_sample.csv name their sources. */
 #include "sim/run_prices.h"
 
 #include "tests/unit/run_rows.h"
@@ -105,7 +105,8 @@ static void rows_that_cannot_be_predicted_say_why(void **state)
 static void layouts_must_have_as_many_ranks_as_gpus(void **state)
 {
     (void)state;
-    /* dp_replicate, dp_shard, tp, sp, async, pp, schedule, cp, ep, zero, recompute, ... */
+    /* dp_replicate, dp_shard, tp, sp, async, pp, schedule, cp, ep, zero, recompute,
+     * ... */
     reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
               NULL);
     reason_is(GPT_ROW("a", "8", "4,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
@@ -341,8 +342,8 @@ static void a_network_that_stands_for_another_is_noted(void **state)
     }
 }
 
-/* vTrain's tables name no network; its nodes have half of the adapters that the device's usual
- * ones have. A row's own word counts more. */
+/* vTrain's tables name no network; its nodes have half of the adapters that the device's
+ * usual ones have. A row's own word counts more. */
 static void a_network_may_be_known_by_the_source(void **state)
 {
     (void)state;
@@ -393,7 +394,8 @@ static void stated_attention_and_nodes_replace_those_of_the_configurations(void 
     ASSERT_INT(runs.runs[1].cluster->levels[0].gpus_per_domain, 8);
 }
 
-/* Qi et al. 2023: 22 layers in 24 chunks, the first of which has the embedding alone and the last the head. */
+/* Qi et al. 2023: 22 layers in 24 chunks, the first of which has the embedding alone and
+ * the last the head. */
 static void ends_of_the_model_can_be_alone(void **state)
 {
     (void)state;
@@ -430,7 +432,8 @@ static void contradictions_and_repeats_are_named_by_line(void **state)
     assert_false(runs.runs[3].complete);
 }
 
-/* Figures of papers, quoted without having the papers at hand: nothing is fitted to them. All state enough. */
+/* Figures of papers, quoted without having the papers at hand: nothing is fitted to them.
+ * All state enough. */
 static void rows_of_papers_are_complete(void **state)
 {
     (void)state;
@@ -486,7 +489,8 @@ static const ms_published_run *settled(ms_ctx *cx, const char *stated)
     return &runs.runs[0];
 }
 
-/* 5B of whole states on 80 GB leaves no room for anything else, and its scores of 24 layers would take twice the rest. */
+/* 5B of whole states on 80 GB leaves no room for anything else, and its scores of 24
+ * layers would take twice the rest. */
 static void what_cannot_have_been_is_changed_as_little_as_fits(void **state)
 {
     (void)state;

@@ -107,9 +107,16 @@ static void devices_are_not_guessed(void **state)
         ASSERT_TEXT(
             device_row(cx, mixed[i], "", "bf16").reason,
             ms_arena_printf(cx->arena, "device: several kinds in \"%s\"", mixed[i]));
+    static const char *const sizes[] = {"A100 40/80GB", "A100 40GB / 80GB",
+                                        "A100 40 GB or 80 GB"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        ASSERT_TEXT(
+            device_row(cx, sizes[i], "", "bf16").reason,
+            ms_arena_printf(cx->arena, "device: several memories in \"%s\"", sizes[i]));
 }
 
-/* Another memory than the configuration's is taken as it is stated, and a figure of something else is not. */
+/* Another memory than the configuration's is taken as it is stated, and a figure of
+ * something else is not. */
 static void stated_memory_is_that_of_the_device(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Words of published runs for schedules and recomputation, and what rows without them are taken to have done. */
+/* Words of published runs for schedules and recomputation, and what rows without them are
+ * taken to have done. */
 #include "base/utf8.h"
 
 #include "tests/unit/run_rows.h"
@@ -92,7 +93,8 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
     }
 }
 
-/* arXiv 2407.21783 section 3.3.2: 126 layers and both ends in 128 chunks, weights gathered once, asynchronous messages. */
+/* arXiv 2407.21783 section 3.3.2: 126 layers and both ends in 128 chunks, weights
+ * gathered once, asynchronous messages. */
 static void llama_3_interleaves_single_layers(void **state)
 {
     (void)state;
@@ -125,7 +127,8 @@ static void llama_3_interleaves_single_layers(void **state)
     }
 }
 
-/* Of ZeRO, whose words may deny it, and of a degree: a range, a sign or a comma elsewhere than between thousands is a fault. */
+/* Of ZeRO, whose words may deny it, and of a degree: a range, a sign or a comma elsewhere
+ * than between thousands is a fault. */
 static void words_of_counts_are_not_joined(void **state)
 {
     (void)state;
@@ -141,6 +144,21 @@ static void words_of_counts_are_not_joined(void **state)
         {"4-8", "2", "1", -1},
         {"-8", "2", "1", -1},
         {"8", "1 2", "1", -1},
+        {"8", "0x10", "1", -1},
+        {"8", "2x0", "1", -1},
+        {"8", "2", "ZeRO-2 + distributed optimizer", 2},
+        {"8", "2", "2 + distributed optimizer", 2},
+        {"8", "2", "distributed optimizer (ZeRO-2)", 2},
+        {"8", "2", "distributed optimizer (ZeRO-1 style)", 1},
+        {"8", "2", "ZeRO-3 (FSDP)", 3},
+        {"8", "2", "3 (FSDP2)", 3},
+        {"8", "2", "FSDP2 (ZeRO-2)", 2},
+        {"8", "2", "FSDP (reshard)", 3},
+        {"8", "2", "DDP (no ZeRO-1)", 0},
+        {"8", "2", "ZeRO-1 / ZeRO-2", -1},
+        {"8", "2", "ZeRO-1/2", -1},
+        {"8", "2", "ZeRO-1, 2", -1},
+        {"8", "2", "ZeRO-1 or ZeRO-3 + distributed optimizer", -1},
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -156,7 +174,8 @@ static void words_of_counts_are_not_joined(void **state)
     }
 }
 
-/* Korthikanti et al. 2022: before it nobody had it, and forks of older code never got it. */
+/* Korthikanti et al. 2022: before it nobody had it, and forks of older code never got
+ * it. */
 static void sequence_parallelism_has_its_time(void **state)
 {
     (void)state;
@@ -203,7 +222,8 @@ static void asynchronous_tensor_parallelism_is_a_column_or_a_flag(void **state)
     }
 }
 
-/* A rate hardly depends on the batch: one that is not stated, or that the ranks cannot share, is replaced; a step's time does. */
+/* A rate hardly depends on the batch: one that is not stated, or that the ranks cannot
+ * share, is replaced; a step's time does. */
 static void a_rate_needs_no_batch(void **state)
 {
     (void)state;
@@ -350,6 +370,19 @@ static void measurements_may_have_units_and_marks(void **state)
         {"", "1.5 s", "45.5 (max)", 1.5, 45.5},
         {"", "1500 ms", "46592 MiB", 1.5, 45.5},
         {"", "1.5 ", "~45.5", 1.5, 45.5},
+        {"4096 (380 TFLOPs)", "", "45.5 (GiB)", 1.0, 45.5},
+        {"4096 (MFU 45%)", "", "", 1.0, NAN},
+        {"4096 tok/s (TFLOPs: 380)", "", "", 1.0, NAN},
+        {"4096 (tokens/s)", "", "", 1.0, NAN},
+        {"4096 (sequence parallel)", "", "", 1.0, NAN},
+        {"380 (TFLOPs)", "", "", -1.0, NAN},
+        {"380 (model TFLOP/s)", "", "", -1.0, NAN},
+        {"45 (MFU)", "", "", -1.0, NAN},
+        {"2 (samples/s)", "", "", -1.0, NAN},
+        {"2 (sequences per second)", "", "", -1.0, NAN},
+        {"", "1500 (ms)", "", -1.0, NAN},
+        {"", "4096 (tokens/s)", "", -1.0, NAN},
+        {"", "1.5 (s)", "45.5 (GB)", 1.5, -1.0},
         {"-", "1.5\xe2\x80\xa0", "?", 1.5, NAN},
         {"", "1.5e3ms", "", -1.0, NAN},
         {"", "1,5", "", -1.0, NAN},
@@ -403,6 +436,34 @@ static void sharding_follows_the_name_of_the_framework(void **state)
     }
 }
 
+/* Two models in one cell are neither of them; a mixture's second size is of a token. */
+static void a_name_of_several_models_is_none_of_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        bool is_several;
+    } known[] = {
+        {"Llama 3.1 8B / 70B", true},         {"Llama 3.1 70B, 8B", true},
+        {"Llama 3.1 8B or 70B", true},        {"Llama 3.1 8B", false},
+        {"Llama 3.1 8B, 300B tokens", false}, {"DeepSeek-V3 671B / 37B", false},
+    };
+    ms_ctx *cx = test_cx();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *row = ms_arena_printf(
+            cx->arena,
+            "a,Test,2024-10,\"%s\",,,,,,,1,,,,,,,2048,1,64,64,H100,,,64,1,0,,1,,1,1,1,none,"
+            "bf16,,Megatron-LM,,1.5,\n",
+            known[i].model);
+        const ms_published_run run = *row_of(row);
+        ASSERT_TEXT(run.reason,
+                    !known[i].is_several
+                        ? NULL
+                        : ms_arena_printf(cx->arena, "model: several sizes in \"%s\"",
+                                          known[i].model));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +479,7 @@ int main(void)
         cmocka_unit_test(foreign_bytes_are_shown_as_numbers),
         cmocka_unit_test(measurements_may_have_units_and_marks),
         cmocka_unit_test(sharding_follows_the_name_of_the_framework),
+        cmocka_unit_test(a_name_of_several_models_is_none_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Schedules in PyTorch's CSV format: what is written reads back, what is wrong is told where it stands. */
+/* Schedules in PyTorch's CSV format: what is written reads back, what is wrong is told
+ * where it stands. */
 #include "costmodel/schedule_csv.h"
 
 #include "tests/test.h"
@@ -86,7 +87,8 @@ static bool same_actions(const ms_schedule *a, const ms_schedule *b)
     return true;
 }
 
-/* A file does not tell that a stage of DualPipe is a copy of another: its rows read back, its placement does not. */
+/* A file does not tell that a stage of DualPipe is a copy of another: its rows read back,
+ * its placement does not. */
 static void every_schedule_reads_back_as_it_was_written(void **state)
 {
     (void)state;
