@@ -267,9 +267,10 @@ static void empty_stages_hand_on_what_has_arrived(void **state)
     static const struct {
         ms_schedule_kind schedule;
         long pp, virtual_stages, zero;
-    } cases[] = {{MS_1F1B, 4, 1, 1},        {MS_1F1B, 4, 1, 2},      {MS_GPIPE, 4, 1, 3},
-                 {MS_ZB_H1, 4, 1, 0},       {MS_DUALPIPE, 4, 1, 1},  {MS_ZB_V, 2, 2, 1},
-                 {MS_INTERLEAVED, 2, 2, 1}, {MS_DUALPIPEV, 2, 2, 0}, {MS_DUALPIPEV, 2, 2, 2}};
+    } cases[] = {
+        {MS_1F1B, 4, 1, 1},        {MS_1F1B, 4, 1, 2},      {MS_GPIPE, 4, 1, 3},
+        {MS_ZB_H1, 4, 1, 0},       {MS_DUALPIPE, 4, 1, 1},  {MS_ZB_V, 2, 2, 1},
+        {MS_INTERLEAVED, 2, 2, 1}, {MS_DUALPIPEV, 2, 2, 0}, {MS_DUALPIPEV, 2, 2, 2}};
     subject s = open_subject("llama-3.2-1b", "meshsim");
     int wrong = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
