@@ -89,16 +89,24 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
     return MS_OK;
 }
 
+/* Of the tensor that the walk's first part gets. */
+static double arriving_bytes(const ms_walk_run *w)
+{
+    if (w->stage->num_parts == 0)
+        return w->stage->passed_bytes;
+    const ms_rank_part *part = ms_walk_run_part(w, 0);
+    const ms_program *program = part->plan->program;
+    bool forward = w->pass == MS_PART_FORWARD;
+    return part->shapes[forward ? program->input : program->output_gradient].bytes;
+}
+
 ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
 {
     bool forward = w->pass == MS_PART_FORWARD;
     if (is_end(w, !forward))
         return MS_OK;
     int from = w->stage->stage + (forward ? -1 : 1);
-    const ms_rank_part *part = ms_walk_run_part(w, 0);
-    const ms_program *program = part->plan->program;
-    int tensor = forward ? program->input : program->output_gradient;
-    *out = (ms_handed){true, NULL, part->shapes[tensor].bytes};
+    *out = (ms_handed){true, NULL, arriving_bytes(w)};
     if (rank_of(w->r, from) != w->r->pipeline_rank)
         return receive(w, from, out);
     ms_handed *left = slot_of(w->r, forward ? w->r->activations : w->r->gradients, from,

@@ -36,11 +36,10 @@ static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planne
             MS_NEW_ARRAY(arena, parts[s].num, const ms_part_plan *);
         for (int i = 0; i < parts[s].num; i++)
             list[i] = plan_of(arena, parts[s].parts[i], backend, known, &num_known);
-        stages[s] =
-            (ms_job_stage){.num_parts = parts[s].num,
-                           .parts = list,
-                           .first_layer = split->first_layer[s],
-                           .has_embedding = list[0]->program->key.part == MS_PART_EMBED};
+        stages[s] = (ms_job_stage){.num_parts = parts[s].num,
+                                   .parts = list,
+                                   .first_layer = split->first_layer[s],
+                                   .has_embedding = s == 0};
     }
     return stages;
 }

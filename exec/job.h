@@ -7,7 +7,7 @@
 #include "exec/runner.h"
 
 typedef struct ms_job_stage {
-    int num_parts;
+    int num_parts;                    /* 0: the stage hands on what it gets */
     const ms_part_plan *const *parts; /* (num_parts), in the order in which they run */
     long first_layer;
     bool has_embedding;

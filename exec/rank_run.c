@@ -124,6 +124,16 @@ static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int part)
     return ms_unit_make(&r->rank, &options, &stage->parts[part].unit);
 }
 
+/* What the next stage with parts reads; the last stage has the head. */
+static double passed_bytes(const ms_rank_run *r, int model_stage)
+{
+    const ms_job_stage *reader = &r->job->stages[model_stage];
+    while (reader->num_parts == 0)
+        reader++;
+    const ms_program *program = reader->parts[0]->program;
+    return ms_part_shapes(&r->rank, program)[program->input].bytes;
+}
+
 static void open_stage(ms_rank_run *r, int chunk)
 {
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
@@ -138,6 +148,8 @@ static void open_stage(ms_rank_run *r, int chunk)
                           .parts = MS_NEW_ARRAY(arena, from->num_parts, ms_rank_part),
                           .sums = ms_planned_stage(r->rank.planned, model_stage),
                           .gathered = MS_NEW_ARRAY(arena, from->num_parts, ms_event)};
+    if (from->num_parts == 0)
+        to->passed_bytes = passed_bytes(r, model_stage);
     for (int i = 0; i < from->num_parts; i++) {
         to->parts[i].plan = from->parts[i];
         to->parts[i].shapes = shapes_of(r, from->parts[i]);

@@ -11,6 +11,7 @@ typedef struct ms_rank_stage {
     int model_stage;
     int num_parts;
     ms_rank_part *parts;
+    double passed_bytes; /* without parts: what it hands on, either way */
     const ms_stage *sums;
     ms_event *gathered; /* (num_parts): of parameters that are gathered once a step */
 } ms_rank_stage;

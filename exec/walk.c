@@ -267,10 +267,22 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
     return MS_OK;
 }
 
+/* A stage without parts has nothing to do but to hand on what arrives. */
+static ms_status begin_walk(ms_walk_run *w)
+{
+    if (w->stage->num_parts > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
+        return MS_OK;
+    MS_TRY(ms_receive_for(w, &w->carried));
+    MS_TRY(ms_walk_run_settle(w));
+    w->ready = w->r->rank.backend->mark(w->r->rank.device);
+    return MS_OK;
+}
+
 ms_status ms_walk_run_alone(ms_walk_run *w)
 {
     double free_s = 0.0;
     bool more;
+    MS_TRY(begin_walk(w));
     for (;;) {
         MS_TRY(find_entry(w, &more));
         if (!more)
@@ -287,6 +299,8 @@ ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
 {
     double free_s = 0.0;
     bool more[2];
+    MS_TRY(begin_walk(forward));
+    MS_TRY(begin_walk(backward));
     MS_TRY(find_entry(forward, &more[0]));
     MS_TRY(find_entry(backward, &more[1]));
     while (more[0] || more[1]) {

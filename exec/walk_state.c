@@ -122,7 +122,8 @@ static ms_status wait_for_gathered(ms_walk_run *w)
         return wait_for_part(w, w->stage->gathered[w->part]);
     for (int s = 0; s < w->r->num_stages; s++) {
         const ms_rank_stage *stage = &w->r->stages[s];
-        MS_TRY(wait_for_part(w, stage->gathered[stage->num_parts - 1]));
+        if (stage->num_parts > 0)
+            MS_TRY(wait_for_part(w, stage->gathered[stage->num_parts - 1]));
     }
     return MS_OK;
 }

@@ -188,6 +188,13 @@ static const ms_part *moved_head(const ms_workload *workload, const ms_parts *pa
                                              : head_of(workload, parts, layout);
 }
 
+/* A stage without parts has the gradient that it hands on. */
+static void note_passing(const ms_parts *parts, ms_stage *stage)
+{
+    stage->transient[MS_BILL_WHOLE].activation_bytes = parts->send_bytes;
+    stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
+}
+
 static void walk_back(const ms_workload *workload, const ms_parts *parts,
                       const ms_stage_layout *layout, ms_stage *stage)
 {
@@ -204,6 +211,8 @@ static void walk_back(const ms_workload *workload, const ms_parts *parts,
     descend_layers(&d, workload, parts, layout);
     if (layout->has_embedding)
         descend(&d, &parts->embed, 1);
+    if (!layout->has_head && !layout->has_embedding && layout->num_layers == 0)
+        note_passing(parts, stage);
     ms_unit_walk_end(&d.units);
 }
 

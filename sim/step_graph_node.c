@@ -287,9 +287,26 @@ static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
     }
 }
 
+/* A stage without parts hands on what arrives, no sooner than it is there. */
+static void begin_walk(ms_node_builder *b, ms_walk *w)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i], before = w->ready[a];
+        if (w->parts->num > 0 || w->arrived[a] == 0)
+            continue;
+        w->ready[a] = ms_step_add_gathering(s, "handed on");
+        ms_graph_wait(s->graph, before);
+        ms_graph_wait(s->graph, w->arrived[a]);
+        w->arrived[a] = 0;
+    }
+}
+
 static void walk_alone(ms_node_builder *b, ms_walk *w)
 {
     double free_s = 0.0;
+    begin_walk(b, w);
     while (find_op(b, w))
         take_op(b, w, &free_s);
     ms_state_end_walk(b, w);
@@ -302,6 +319,8 @@ static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *b
 {
     const ms_actors *actors = b->s.actors;
     double free_s = 0.0;
+    begin_walk(b, forward);
+    begin_walk(b, backward);
     bool more[2] = {find_op(b, forward), find_op(b, backward)};
     while (more[0] || more[1]) {
         bool moves = more[1] && op_at(backward)->moves;

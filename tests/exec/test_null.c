@@ -259,12 +259,45 @@ static void random_plans_take_what_is_simulated(void **state)
     ASSERT_INT(wrong, 0);
 }
 
+/* All stages but the first and the last are empty. */
+static void empty_stages_hand_on_what_has_arrived(void **state)
+{
+    (void)state;
+    static const long layers[] = {2, 0, 0, 2};
+    static const struct {
+        ms_schedule_kind schedule;
+        long pp, virtual_stages, zero;
+    } cases[] = {
+        {MS_1F1B, 4, 1, 1},        {MS_1F1B, 4, 1, 2},      {MS_GPIPE, 4, 1, 3},
+        {MS_ZB_H1, 4, 1, 0},       {MS_DUALPIPE, 4, 1, 1},  {MS_ZB_V, 2, 2, 1},
+        {MS_INTERLEAVED, 2, 2, 1}, {MS_DUALPIPEV, 2, 2, 0}, {MS_DUALPIPEV, 2, 2, 2}};
+    subject s = open_subject("llama-3.2-1b", "meshsim");
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_plan plan = s.base;
+        plan.size[MS_PP] = cases[i].pp;
+        plan.size[MS_DP_SHARD] = 16 / cases[i].pp;
+        plan.microbatch = 1;
+        plan.global_batch = 128;
+        ms_plan_set_schedule(&plan, cases[i].schedule);
+        plan.virtual_stages = cases[i].virtual_stages;
+        plan.zero = cases[i].zero;
+        plan.num_stage_layers = 4;
+        plan.layers_per_stage = layers;
+        ASSERT_OK(ms_plan_check(s.cx, &plan, s.workload->model, MS_NOWHERE), s.cx);
+        wrong += !check_plan(&s, &plan);
+    }
+    ms_workload_close(s.workload);
+    ASSERT_INT(wrong, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_walks_take_what_they_should),
         cmocka_unit_test(a_walk_waits_for_all_that_arrives),
         cmocka_unit_test(random_plans_take_what_is_simulated),
+        cmocka_unit_test(empty_stages_hand_on_what_has_arrived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

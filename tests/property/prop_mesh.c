@@ -1,5 +1,6 @@
 /* Groups of meshes and their ranks in nodes: what the layout algebra says, what topo/mesh.c says, and counting. */
-#include "topo/mesh.h"
+#include "base/rng.h"
+#include "topo/mesh_footing.h"
 
 #include "tests/test.h"
 
@@ -129,11 +130,102 @@ static void ranks_per_node_are_a_composition(void **state)
     assert_true(num_even > 10000 && num_uneven > 1000);
 }
 
+/* ---- domains that groups do not fill evenly ---- */
+
+#define NUM_FOOTINGS TEST_CASES(6000, 1500)
+#define MOST_RANKS   1024
+
+/* Ranks of the group by domain: the last of a mesh may be cut, and is not looked at then. */
+static void count_group(const long *ranks, long size, long num_ranks, long domain,
+                        ms_footing *out)
+{
+    long counts[MOST_RANKS] = {0}, touched = 0, narrowest = 0;
+    long num_whole = num_ranks / domain;
+    for (long i = 0; i < size; i++)
+        touched += counts[ranks[i] / domain]++ == 0;
+    for (long d = 0; d < num_whole; d++)
+        if (counts[d] > 0 && (narrowest == 0 || counts[d] < narrowest))
+            narrowest = counts[d];
+    out->num_domains = touched > out->num_domains ? touched : out->num_domains;
+    if (touched > 1 && (out->narrowest == 0 || narrowest < out->narrowest))
+        out->narrowest = narrowest;
+}
+
+static ms_footing count_all(const ms_mesh *mesh, const ms_group *group, long domain)
+{
+    long ranks[MOST_RANKS];
+    bool seen[MOST_RANKS] = {false};
+    ms_footing out = {0};
+    for (long base = 0; base < mesh->num_ranks; base++) {
+        if (seen[base])
+            continue;
+        ms_mesh_group_ranks(mesh, group, base, ranks);
+        for (long i = 0; i < group->size; i++)
+            seen[ranks[i]] = true;
+        count_group(ranks, group->size, mesh->num_ranks, domain, &out);
+    }
+    return out;
+}
+
+/* One to five axes, some of one rank. */
+static ms_mesh draw_mesh(ms_rng *rng)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    long sizes[5], num_ranks = 1;
+    int num_axes = 1 + (int)ms_rng_below(rng, 5);
+    for (int i = 0; i < num_axes; i++) {
+        long most = MOST_RANKS / num_ranks < 12 ? MOST_RANKS / num_ranks : 12;
+        sizes[i] = 1 + (long)ms_rng_below(rng, (uint64_t)most);
+        num_ranks *= sizes[i];
+    }
+    return ms_mesh_make(names, sizes, num_axes);
+}
+
+static ms_group draw_group(ms_rng *rng, const ms_mesh *mesh, bool *merges)
+{
+    int axes[5], num_axes = 0;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (ms_rng_below(rng, 3) > 0)
+            axes[num_axes++] = i;
+    ms_group group = ms_mesh_group(mesh, axes, num_axes);
+    *merges = group.num_modes > 0 && group.num_modes < num_axes;
+    return group;
+}
+
+static void footings_are_what_counting_says(void **state)
+{
+    (void)state;
+    ms_rng rng = ms_rng_seed(41);
+    long num_odd = 0, num_merged = 0, num_cut = 0, num_narrow = 0;
+    for (int i = 0; i < NUM_FOOTINGS; i++) {
+        bool merges;
+        ms_mesh mesh = draw_mesh(&rng);
+        ms_group group = draw_group(&rng, &mesh, &merges);
+        long domain = 1 + (long)ms_rng_below(&rng, (uint64_t)mesh.num_ranks + 3);
+        domain = ms_rng_below(&rng, 2) == 0 ? 1 + domain % 24 : domain;
+        ms_footing want = count_all(&mesh, &group, domain);
+        ms_footing got = ms_footing_of(&group, mesh.num_ranks, domain);
+        if (got.num_domains != want.num_domains || got.narrowest != want.narrowest)
+            fail_msg("case %d, %ld ranks in domains of %ld: got %ld domains and %ld "
+                     "ranks, want %ld and %ld",
+                     i, mesh.num_ranks, domain, got.num_domains, got.narrowest,
+                     want.num_domains, want.narrowest);
+        num_odd += domain % 2 == 1 && want.num_domains > 1;
+        num_merged += merges;
+        num_cut += mesh.num_ranks % domain != 0 && mesh.num_ranks > domain;
+        num_narrow += want.narrowest * want.num_domains < group.size;
+    }
+    const long least = NUM_FOOTINGS / 10;
+    assert_true(num_odd > least && num_merged > least && num_cut > least &&
+                num_narrow > least);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_of_a_mesh_are_the_division_of_the_world),
         cmocka_unit_test(ranks_per_node_are_a_composition),
+        cmocka_unit_test(footings_are_what_counting_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,15 +60,16 @@ static void draw_schedule(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_pla
         draw_file(cx, rng, model, plan);
 }
 
-/* One layer each, the rest anywhere. */
+/* One layer each, the rest anywhere; of every second plan all of them anywhere, so that stages between the first and the last may be empty. */
 static void draw_layers(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_plan *plan)
 {
     long num = plan->size[MS_PP] * plan->virtual_stages;
     long *layers = MS_NEW_ARRAY(cx->arena, num, long);
     ms_plan changed = *plan;
+    long least = one_in(rng, 2) ? 0 : 1;
     for (long i = 0; i < num; i++)
-        layers[i] = 1;
-    for (long i = num; i < model->num_layers; i++)
+        layers[i] = least;
+    for (long i = num * least; i < model->num_layers; i++)
         layers[ms_rng_below(rng, (uint64_t)num)]++;
     changed.num_stage_layers = num;
     changed.layers_per_stage = layers;
@@ -111,6 +112,14 @@ static bool is_uneven(const ms_plan *p)
 {
     for (long i = 1; i < p->num_stage_layers; i++)
         if (p->layers_per_stage[i] != p->layers_per_stage[0])
+            return true;
+    return false;
+}
+
+static bool has_nothing_between(const ms_plan *p)
+{
+    for (long i = 1; i < p->num_stage_layers - 1; i++)
+        if (p->layers_per_stage[i] == 0)
             return true;
     return false;
 }
@@ -158,6 +167,7 @@ HAS(groups_microbatches, p->microbatch_group > 0)
 HAS(limits_memory, p->memory_limit > 0.0)
 HAS(follows_a_file, p->schedule == MS_CUSTOM)
 HAS(has_uneven_stages, is_uneven(p))
+HAS(has_empty_stages, has_nothing_between(p))
 HAS(accumulates, ms_plan_microbatches(p) > 1 && !spreads(p, MS_PP))
 HAS(recomputes_nothing, p->recompute == MS_RECOMPUTE_NONE)
 HAS(recomputes_some, p->recompute == MS_RECOMPUTE_SELECTIVE)
@@ -197,6 +207,7 @@ const ms_plan_feature ms_plan_features[] = {
     {"memory limit", limits_memory},
     {"schedule from a file", follows_a_file},
     {"uneven layers per stage", has_uneven_stages},
+    {"an empty stage", has_empty_stages},
     {"accumulation without a pipeline", accumulates},
     {"recompute none", recomputes_nothing},
     {"recompute selective", recomputes_some},

@@ -95,9 +95,22 @@ static void parts_behind_have_left_when_a_part_is_at_work(void **state)
     }
 }
 
+/* The gradient that passes, with the whole backward or its first half. */
+static void an_empty_stage_has_what_it_hands_on(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_parts p = {.send_bytes = 7};
+    ms_stage stage = stage_of(b, &p, (ms_stage_layout){.first_layer = 3});
+    ASSERT_NEAR(stage.transient[MS_BILL_WHOLE].activation_bytes, 7, 0);
+    ASSERT_NEAR(stage.transient[MS_BILL_INPUT_HALF].activation_bytes, 7, 0);
+    ASSERT_NEAR(stage.transient[MS_BILL_WEIGHT_HALF].activation_bytes, 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_behind_have_left_when_a_part_is_at_work)};
+        cmocka_unit_test(parts_behind_have_left_when_a_part_is_at_work),
+        cmocka_unit_test(an_empty_stage_has_what_it_hands_on)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
