@@ -54,7 +54,8 @@ static bool per_op_keeps(const ms_builder *b, int producer)
     }
 }
 
-/* Queries, keys and values that latent attention makes of its latents (DeepSeek-V3, arXiv:2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
+/* Queries, keys and values that latent attention makes of its latents (DeepSeek-V3,
+ * arXiv:2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
 static bool is_made_of_latents(const ms_builder *b, const ms_node *node)
 {
     return b->model->attention == MS_ATTENTION_MLA &&
@@ -161,7 +162,8 @@ static void keep_named_tensors(ms_builder *b, int num_forward)
     }
 }
 
-/* Frameworks that call the layer once more inside its backward execute all of it: its last product, reduction and residual, too, which nobody reads. */
+/* Frameworks that call the layer once more inside its backward execute all of it: its
+ * last product, reduction and residual, too, which nobody reads. */
 static void rerun_layer(ms_builder *b, int num_forward)
 {
     for (int n = 0; n < num_forward; n++)

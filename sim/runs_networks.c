@@ -149,8 +149,9 @@ static stated_rate find_rate(ms_arena *arena, const char *text)
 }
 
 /* Networks that a publication states elsewhere than in the table of its runs: vTrain's
- * nodes have four adapters for eight GPUs (Bang et al. 2024, arXiv
- * 2312.12391, its description of the cluster, from memory). */
+ * nodes have four adapters for eight GPUs (Bang et al. 2024, arXiv:2312.12391, its
+ * description of the cluster, from memory; taken up while its rows were looked at, see
+ * docs/accuracy.md). */
 static const struct {
     const char *source, *network;
 } source_networks[] = {{"vtrain", "4 x 200 Gb/s HDR InfiniBand per node"}};

@@ -1,30 +1,15 @@
 /* Operands of FP8 products: cast once, on the shard that is gathered. */
 #include "costmodel/cast.h"
 
-#include "sim/planned.h"
-#include "tests/test.h"
+#include "tests/unit/planned_case.h"
 
 #include <math.h>
 
 static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *stack,
                                ms_dtype compute)
 {
-    *plan = ms_plan_default(4);
-    plan->model = "llama-3.1-8b";
-    plan->cluster = "hgx-h100";
-    plan->stack = stack;
-    plan->size[MS_TP] = 4;
-    plan->size[MS_DP_SHARD] = 1;
-    plan->sequence_length = 4096;
-    plan->global_batch = 1;
-    plan->zero = 0;
-    plan->sequence_parallel = true;
-    plan->compute = compute;
-    ms_workload *workload;
-    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
-    ms_planned *planned = MS_NEW(cx->arena, ms_planned);
-    ms_planned_open(cx, workload, plan, planned);
-    return planned;
+    *plan = sequence_plan("llama-3.1-8b", 4, stack, compute);
+    return open_planned(cx, plan);
 }
 
 static double bytes_of(const ms_bill *bill, ms_collective collective)

@@ -1,7 +1,6 @@
 /* What stacks keep of forward results until backward: casts of operands, nothing that
  * only weighs experts, more of logits that tp shards. */
-#include "sim/planned.h"
-#include "tests/test.h"
+#include "tests/unit/planned_case.h"
 
 #define TOKENS 4096.0
 
@@ -10,23 +9,9 @@ static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *model, int
                                const char *stack, ms_dtype compute)
 {
     ms_recompute recompute = plan->recompute;
-    *plan = ms_plan_default(tp);
-    plan->model = model;
-    plan->cluster = "hgx-h100";
-    plan->stack = stack;
-    plan->size[MS_TP] = tp;
-    plan->size[MS_DP_SHARD] = 1;
-    plan->sequence_length = (long)TOKENS;
-    plan->global_batch = 1;
-    plan->zero = 0;
-    plan->sequence_parallel = tp > 1;
-    plan->compute = compute;
+    *plan = sequence_plan(model, tp, stack, compute);
     plan->recompute = recompute;
-    ms_workload *workload;
-    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
-    ms_planned *planned = MS_NEW(cx->arena, ms_planned);
-    ms_planned_open(cx, workload, plan, planned);
-    return planned;
+    return open_planned(cx, plan);
 }
 
 static double layer_bytes(const char *model, int tp, const char *stack, ms_dtype compute)

@@ -4,7 +4,7 @@
 #include "costmodel/model.h"
 #include "sim/traffic.h"
 
-#include "tests/test.h"
+#include "tests/unit/planned_case.h"
 
 static const ms_model *load(const char *name)
 {
@@ -117,15 +117,13 @@ static double head_seconds(const char *stack)
     plan.ep = 64;
     plan.sequence_length = 4096;
     plan.global_batch = 64;
-    ms_workload *workload;
-    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
-    ms_planned planned;
-    ms_planned_open(cx, workload, &plan, &planned);
-    double seconds = planned.bills->head.compute_s[MS_BILL_FORWARD];
-    double expert_params = planned.bills->head.expert_params;
-    ASSERT_NEAR(expert_params, workload->stack->trains_mtp ? 4.0 * 3 * 7168 * 2048 : 0.0,
+    const ms_planned *planned = open_planned(cx, &plan);
+    double seconds = planned->bills->head.compute_s[MS_BILL_FORWARD];
+    double expert_params = planned->bills->head.expert_params;
+    ASSERT_NEAR(expert_params,
+                planned->workload->stack->trains_mtp ? 4.0 * 3 * 7168 * 2048 : 0.0,
                 1e-12);
-    ms_workload_close(workload);
+    ms_workload_close(planned->workload);
     return seconds;
 }
 
@@ -147,19 +145,16 @@ static double head_params_of_last(int pp)
     plan.ep = 32;
     plan.sequence_length = 4096;
     plan.global_batch = 64;
-    ms_workload *workload;
-    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
-    ms_planned planned;
-    ms_planned_open(cx, workload, &plan, &planned);
-    const ms_part *layers = &planned.parts.layer[1][MS_RECOMPUTE_NONE];
-    const ms_split *split = planned.pipeline.split;
+    const ms_planned *planned = open_planned(cx, &plan);
+    const ms_part *layers = &planned->parts.layer[1][MS_RECOMPUTE_NONE];
+    const ms_split *split = planned->pipeline.split;
     long num_layers = pp > 1 ? split->layers[pp - 1] : 58;
     double others = (double)num_layers * layers->dense_params;
     if (pp == 1)
-        others += 3.0 * planned.parts.layer[0][MS_RECOMPUTE_NONE].dense_params +
-                  planned.parts.embed.dense_params;
-    double head = ms_planned_load(cx, &planned, pp - 1).dense_params - others;
-    ms_workload_close(workload);
+        others += 3.0 * planned->parts.layer[0][MS_RECOMPUTE_NONE].dense_params +
+                  planned->parts.embed.dense_params;
+    double head = ms_planned_load(cx, planned, pp - 1).dense_params - others;
+    ms_workload_close(planned->workload);
     return head;
 }
 

@@ -399,8 +399,8 @@ static void measurements_may_have_units_and_marks(void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *row = ms_arena_printf(
             cx->arena,
-            "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,,8,"
-            "1,0,,1,,1,1,1,none,bf16,,Megatron-LM,\"%s\",\"%s\",\"%s\"\n",
+            GPT_ROW("a", "8",
+                    ",8,1,0,,1,,1,1,1,none,bf16,,Megatron-LM,\"%s\",\"%s\",\"%s\""),
             known[i].rate, known[i].step, known[i].peak);
         const ms_published_run run = *row_of(row);
         ASSERT_INT(run.fault != NULL, known[i].step_s < 0.0 || known[i].peak_gib < 0.0);

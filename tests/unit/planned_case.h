@@ -1,0 +1,37 @@
+/* Plans that tests open, with what is priced of them. */
+#ifndef MS_TESTS_PLANNED_CASE_H
+#define MS_TESTS_PLANNED_CASE_H
+
+#include "sim/planned.h"
+
+#include "tests/test.h"
+
+/* One sequence of 4096 tokens on tp ranks of a node, without sharding. */
+static inline ms_plan sequence_plan(const char *model, long tp, const char *stack,
+                                    ms_dtype compute)
+{
+    ms_plan plan = ms_plan_default(tp);
+    plan.model = model;
+    plan.cluster = "hgx-h100";
+    plan.stack = stack;
+    plan.size[MS_TP] = tp;
+    plan.size[MS_DP_SHARD] = 1;
+    plan.sequence_length = 4096;
+    plan.global_batch = 1;
+    plan.zero = 0;
+    plan.sequence_parallel = tp > 1;
+    plan.compute = compute;
+    return plan;
+}
+
+/* Reads `plan` as long as it is used; close its workload. */
+static inline ms_planned *open_planned(ms_ctx *cx, ms_plan *plan)
+{
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
+    ms_planned *planned = MS_NEW(cx->arena, ms_planned);
+    ms_planned_open(cx, workload, plan, planned);
+    return planned;
+}
+
+#endif
