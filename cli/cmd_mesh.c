@@ -1,7 +1,8 @@
-/* meshsim mesh: a mesh by its axes, their groups and places; drawn; and what other orders
- * of its axes cost. */
+/* meshsim mesh: a mesh by its axes, their groups and places; drawn; what other orders of
+ * its axes cost; and layouts by themselves. */
 #include "cli/commands.h"
 #include "cli/mesh_draw.h"
+#include "cli/mesh_layout.h"
 #include "cli/mesh_orders_print.h"
 #include "cli/mesh_report.h"
 #include "cli/output.h"
@@ -14,8 +15,8 @@
 #define DEFAULT_WIDTH 120
 
 typedef struct mesh_options {
-    const char *mesh, *color, *groups;
-    bool draw, orders;
+    const char *mesh, *color, *groups, *layout;
+    bool draw, orders, first_fastest;
     ms_opt_integer ep_generation, width;
 } mesh_options;
 
@@ -37,6 +38,12 @@ static const ms_option mesh_table[] = {
     MS_OPT_FLAG(mesh_options, orders, "--orders",
                 "cost of every order of the axes, and why the best is best; as --order "
                 "without a value"),
+    MS_OPT_TEXT(mesh_options, layout, "--layout", "EXPR",
+                "evaluate a layout, (4,8):(8,1); A o B, coalesce(A), complement(A,N), "
+                "divide(A,B), inverse(A), product(A,B)"),
+    MS_OPT_FLAG(mesh_options, first_fastest, "--first-fastest",
+                "with --layout: indices step through the first mode fastest, as in CuTe "
+                "(default: the last, as in PyTorch)"),
     {0},
 };
 
@@ -451,6 +458,25 @@ static ms_status write_result(request *r)
     return write_output(r, svg, &w);
 }
 
+/* --layout is a question of its own: other options would be ignored in silence. */
+static ms_status evaluate_layout(ms_ctx *cx, const ms_args *args,
+                                 const mesh_options *options, const ms_option_set *plan)
+{
+    mesh_options rest = *options;
+    rest.layout = NULL;
+    rest.first_fastest = false;
+    const ms_option_set others = {"", mesh_table, &rest};
+    const char *given = ms_options_given(&others, "");
+    if (given == NULL)
+        given = ms_options_given(plan, "");
+    if (given == NULL && args->words.num_words > 0)
+        given = args->words.words[0];
+    if (given != NULL)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--layout and %s exclude each other",
+                       given);
+    return ms_mesh_evaluate_layout(cx, args, options->layout, options->first_fastest);
+}
+
 static ms_status write_zoo(const request *r)
 {
     ms_output out;
@@ -472,6 +498,11 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)
         return MS_OK;
+    if (options.layout != NULL)
+        return evaluate_layout(cx, args, &options, &sets[1]);
+    if (options.first_fastest)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--first-fastest is given, and --layout is not");
     MS_TRY(ms_plan_options_word(cx, &plan_options,
                                 args->words.num_words > 0 ? args->words.words[0] : NULL));
     request r = {

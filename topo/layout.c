@@ -94,33 +94,6 @@ ms_layout ms_layout_of_modes(ms_arena *arena, ms_layout_order order, const ms_mo
     return num_modes == 1 ? parts[0] : ms_layout_nest(arena, parts, num_modes);
 }
 
-ms_layout ms_layout_reverse(ms_arena *arena, ms_layout layout)
-{
-    bool lexicographic = layout.order == MS_LEXICOGRAPHIC;
-    layout.order = lexicographic ? MS_COLEXICOGRAPHIC : MS_LEXICOGRAPHIC;
-    if (layout.num_modes == 0)
-        return layout;
-    ms_layout *modes = MS_NEW_ARRAY(arena, layout.num_modes, ms_layout);
-    for (int i = 0; i < layout.num_modes; i++)
-        modes[layout.num_modes - 1 - i] = ms_layout_reverse(arena, layout.modes[i]);
-    return ms_layout_nest(arena, modes, layout.num_modes);
-}
-
-ms_layout ms_layout_flatten(ms_arena *arena, ms_layout layout, int first, int last)
-{
-    int rank = ms_layout_rank(layout);
-    assert(0 <= first && first <= last && last < rank);
-    if (first == last)
-        return layout;
-    ms_layout *modes = MS_NEW_ARRAY(arena, rank, ms_layout);
-    int num_modes = 0;
-    for (int i = 0; i < rank; i = i == first ? last + 1 : i + 1)
-        modes[num_modes++] =
-            i == first ? ms_layout_nest(arena, &layout.modes[first], last - first + 1)
-                       : layout.modes[i];
-    return ms_layout_nest(arena, modes, num_modes);
-}
-
 /* ---- the function ---- */
 
 int ms_layout_rank(ms_layout layout)
@@ -158,14 +131,6 @@ long ms_layout_at(ms_layout layout, long index)
         value += ms_layout_at(mode, index % mode.size);
         index /= mode.size;
     }
-    return value;
-}
-
-long ms_layout_at_coordinate(ms_layout layout, const long *coordinate)
-{
-    long value = 0;
-    for (int i = 0; i < ms_layout_rank(layout); i++)
-        value += ms_layout_at(ms_layout_mode(layout, i), coordinate[i]);
     return value;
 }
 

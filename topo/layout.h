@@ -43,10 +43,12 @@ ms_status ms_layout_join(ms_ctx *cx, const ms_layout *modes, int num_modes,
                          ms_layout *out);
 /* Reads "(2,(2,2)):(4,(2,1))", blanks allowed; a shape alone, "(2,4)", is compact:
  * strides are the products of the faster sizes. At most 64 modes, nested at most 16 deep.
- * MS_EINPUT with the column of what is wrong, and what was expected. */
+ * Operations may stand where a layout does: A o B composes, coalesce(A),
+ * complement(A,N) within the size of N, divide(A,B), inverse(A) from the right, and
+ * product(A,B). MS_EINPUT with the column of what is wrong. */
 ms_status ms_layout_parse(ms_ctx *cx, const char *text, ms_layout_order order,
                           ms_layout *out);
-/* As above, without blanks. */
+/* A layout in that notation, without blanks. */
 const char *ms_layout_text(ms_arena *arena, ms_layout layout);
 
 /* ---- the function ---- */
@@ -61,8 +63,6 @@ int ms_layout_depth(ms_layout layout);
 long ms_layout_cosize(ms_layout layout);
 /* The value at a linear index, 0 <= index < size. */
 long ms_layout_at(ms_layout layout, long index);
-/* The value at a coordinate: a linear index into each top-level mode. */
-long ms_layout_at_coordinate(ms_layout layout, const long *coordinate);
 /* All values, by linear index (_MeshLayout.all_ranks_from_zero). The caller has seen that
  * the size is no burden. */
 long *ms_layout_values(ms_arena *arena, ms_layout layout);
@@ -73,23 +73,14 @@ ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout);
 
 /* ---- algebra ---- */
 
-/* The same function in the other order: modes are reversed at every level. */
-ms_layout ms_layout_reverse(ms_arena *arena, ms_layout layout);
 /* The same function of the linear index with fewest modes: those of size 1 are dropped,
- * (s,t):(t d,d) becomes s t:d. The modes by themselves: every top-level mode stays
- * one. */
+ * (s,t):(t d,d) becomes s t:d. */
 ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout);
-ms_layout ms_layout_coalesce_modes(ms_arena *arena, ms_layout layout);
-/* Nests the modes first..last as one: (a,b,c) becomes ((a,b),c) (DeviceMesh._flatten). */
-ms_layout ms_layout_flatten(ms_arena *arena, ms_layout layout, int first, int last);
 
 /* a o b: i -> a(b(i)), in the form of b, each of whose modes becomes one or several.
  * MS_EINPUT unless every mode of b steps through the sizes of a evenly, and no
  * coordinates of b carry from one mode of a into the next or leave a. */
 ms_status ms_layout_compose(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* Mode by mode: (a0 o tiler[0], a1 o tiler[1], ...). Modes without a tile stay. */
-ms_status ms_layout_compose_modes(ms_ctx *cx, ms_layout a, const ms_layout *tiler,
-                                  int num_tiles, ms_layout *out);
 /* What `a` leaves out of 0..limit-1: the ascending offsets at which copies of `a` fill
  * the range and meet nowhere. Where the extent of `a` does not divide the limit, the last
  * copies reach beyond it. MS_EINPUT unless each mode of `a` begins at a multiple of where

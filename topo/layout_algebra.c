@@ -31,16 +31,6 @@ ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout)
     return ms_layout_of_modes(arena, layout.order, modes, num_modes);
 }
 
-ms_layout ms_layout_coalesce_modes(ms_arena *arena, ms_layout layout)
-{
-    if (layout.num_modes == 0)
-        return ms_layout_coalesce(arena, layout);
-    ms_layout *modes = MS_NEW_ARRAY(arena, layout.num_modes, ms_layout);
-    for (int i = 0; i < layout.num_modes; i++)
-        modes[i] = ms_layout_coalesce(arena, layout.modes[i]);
-    return ms_layout_nest(arena, modes, layout.num_modes);
-}
-
 /* ---- composition ---- */
 
 /* Coalesced `a` as a positional system: a linear index is a number with digits of its
@@ -128,25 +118,6 @@ ms_status ms_layout_compose(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out
     d.modes = coalesced_modes(cx->arena, a, &d.num_modes);
     d.used = MS_NEW_ARRAY(cx->arena, d.num_modes, long);
     return compose_tree(&d, b, out);
-}
-
-ms_status ms_layout_compose_modes(ms_ctx *cx, ms_layout a, const ms_layout *tiler,
-                                  int num_tiles, ms_layout *out)
-{
-    int rank = ms_layout_rank(a);
-    if (num_tiles > rank)
-        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%d tiles for %d modes of layout %s",
-                       num_tiles, rank, ms_layout_text(cx->arena, a));
-    ms_layout *modes = MS_NEW_ARRAY(cx->arena, rank, ms_layout);
-    for (int i = 0; i < rank; i++) {
-        modes[i] = ms_layout_mode(a, i);
-        if (i < num_tiles)
-            MS_TRY(ms_layout_compose(cx, modes[i], tiler[i], &modes[i]));
-    }
-    if (a.num_modes > 0)
-        return ms_layout_join(cx, modes, rank, out);
-    *out = modes[0];
-    return MS_OK;
 }
 
 /* ---- complement, division and product ---- */

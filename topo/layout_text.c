@@ -1,4 +1,4 @@
-/* Layouts as text, in the notation of CuTe. */
+/* Layouts as text, in the notation of CuTe, and operations on them. */
 #include "topo/layout_priv.h"
 
 #include "base/utf8.h"
@@ -35,7 +35,8 @@ typedef struct reader {
     ms_ctx *cx;
     ms_layout_order order;
     const char *text, *at;
-    int num_modes;
+    int num_modes;       /* of the layout that is read */
+    bool is_shape_alone; /* the layout read last has no strides */
 } reader;
 
 static char next_char(reader *r)
@@ -166,16 +167,136 @@ static ms_status set_compact(const reader *r, ms_layout *layout, long *stride)
     return ms_layout_join(r->cx, modes, num_modes, layout);
 }
 
+/* A layout by itself; a shape without strides is compact. */
+static ms_status read_layout(reader *r, ms_layout *out)
+{
+    r->num_modes = 0;
+    MS_TRY(read_shape(r, 0, out));
+    r->is_shape_alone = next_char(r) != ':';
+    if (r->is_shape_alone) {
+        long stride = 1;
+        return set_compact(r, out, &stride);
+    }
+    r->at++;
+    return read_strides(r, out);
+}
+
+/* ---- operations ---- */
+
+typedef ms_status layout_operation(ms_ctx *cx, const ms_layout *operands, ms_layout *out);
+
+static ms_status coalesce(ms_ctx *cx, const ms_layout *operands, ms_layout *out)
+{
+    *out = ms_layout_coalesce(cx->arena, operands[0]);
+    return MS_OK;
+}
+
+static ms_status complement(ms_ctx *cx, const ms_layout *operands, ms_layout *out)
+{
+    return ms_layout_complement(cx, operands[0], operands[1].size, out);
+}
+
+static ms_status compose(ms_ctx *cx, const ms_layout *operands, ms_layout *out)
+{
+    return ms_layout_compose(cx, operands[0], operands[1], out);
+}
+
+static ms_status divide(ms_ctx *cx, const ms_layout *operands, ms_layout *out)
+{
+    return ms_layout_divide(cx, operands[0], operands[1], out);
+}
+
+static ms_status invert(ms_ctx *cx, const ms_layout *operands, ms_layout *out)
+{
+    *out = ms_layout_right_inverse(cx->arena, operands[0]);
+    return MS_OK;
+}
+
+static ms_status multiply(ms_ctx *cx, const ms_layout *operands, ms_layout *out)
+{
+    return ms_layout_product(cx, operands[0], operands[1], out);
+}
+
+static const struct {
+    int num_operands;
+    layout_operation *apply;
+} operations[] = {{1, coalesce}, {2, complement}, {2, divide}, {1, invert}, {2, multiply}};
+static const char *const operation_names[] = {"coalesce", "complement", "divide",
+                                              "inverse", "product"};
+#define NUM_OPERATIONS ((int)(sizeof operations / sizeof *operations))
+
+/* Says of an operation that failed which one of the text it is. */
+static ms_status apply_at(const reader *r, const char *at, const char *name,
+                          layout_operation *operation, const ms_layout *operands,
+                          ms_layout *out)
+{
+    ms_status status = operation(r->cx, operands, out);
+    if (status != MS_OK)
+        ms_hint(r->cx, "column %ld: the %s", (long)(at - r->text) + 1, name);
+    return status;
+}
+
+static ms_status read_name(reader *r, int *operation)
+{
+    int length = 0;
+    while (isalpha((unsigned char)r->at[length]))
+        length++;
+    for (*operation = 0; *operation < NUM_OPERATIONS; ++*operation) {
+        const char *name = operation_names[*operation];
+        if ((int)strlen(name) == length && strncmp(r->at, name, (size_t)length) == 0) {
+            r->at += length;
+            return MS_OK;
+        }
+    }
+    const char *name = ms_arena_strndup(r->cx->arena, r->at, (size_t)length);
+    wrong(r, ms_arena_printf(r->cx->arena, "no operation is called \"%s\"", name));
+    const char *nearest = ms_nearest(name, operation_names, NUM_OPERATIONS);
+    if (nearest != NULL)
+        ms_hint(r->cx, "did you mean \"%s\"?", nearest);
+    return MS_EINPUT;
+}
+
+static ms_status read_expression(reader *r, int depth, ms_layout *out);
+
+/* A layout, or an operation with its operands in parentheses. */
+static ms_status read_term(reader *r, int depth, ms_layout *out)
+{
+    if (!isalpha((unsigned char)next_char(r)))
+        return read_layout(r, out);
+    if (depth == MAX_DEPTH)
+        return wrong(r, "operations nest deeper than 16");
+    const char *at = r->at;
+    ms_layout operands[2] = {{0}};
+    int operation;
+    MS_TRY(read_name(r, &operation));
+    for (int i = 0; i < operations[operation].num_operands; i++) {
+        MS_TRY(read_char(r, i == 0 ? '(' : ','));
+        MS_TRY(read_expression(r, depth + 1, &operands[i]));
+    }
+    MS_TRY(read_char(r, ')'));
+    r->is_shape_alone = false;
+    return apply_at(r, at, operation_names[operation], operations[operation].apply,
+                    operands, out);
+}
+
+static ms_status read_expression(reader *r, int depth, ms_layout *out)
+{
+    MS_TRY(read_term(r, depth, out));
+    while (next_char(r) == 'o') {
+        const char *at = r->at++;
+        ms_layout operands[] = {*out, {0}};
+        MS_TRY(read_term(r, depth, &operands[1]));
+        MS_TRY(apply_at(r, at, "composition", compose, operands, out));
+    }
+    return MS_OK;
+}
+
 ms_status ms_layout_parse(ms_ctx *cx, const char *text, ms_layout_order order,
                           ms_layout *out)
 {
     reader r = {.cx = cx, .order = order, .text = text, .at = text};
-    MS_TRY(read_shape(&r, 0, out));
-    if (next_char(&r) == '\0') {
-        long stride = 1;
-        return set_compact(&r, out, &stride);
-    }
-    MS_TRY(read_char(&r, ':'));
-    MS_TRY(read_strides(&r, out));
-    return next_char(&r) == '\0' ? MS_OK : expected(&r, "the end");
+    MS_TRY(read_expression(&r, 0, out));
+    if (next_char(&r) == '\0')
+        return MS_OK;
+    return expected(&r, r.is_shape_alone ? "':'" : "the end");
 }

@@ -69,11 +69,6 @@ static long group_offset(const ms_group *group, long index)
     return ms_modes_at(group->modes, group->num_modes, index);
 }
 
-ms_layout ms_group_layout(ms_arena *arena, const ms_group *group)
-{
-    return ms_layout_of_modes(arena, MS_LEXICOGRAPHIC, group->modes, group->num_modes);
-}
-
 void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, long *out)
 {
     assert(rank >= 0 && rank < mesh->num_ranks);

@@ -42,10 +42,6 @@ ms_group ms_mesh_group(const ms_mesh *mesh, const int *axes, int num_axes);
 void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
                          long *out);
 
-/* The layout of the group that contains rank 0, lexicographic. The others:
- * ms_layout_divide of num_ranks:1 by it. */
-ms_layout ms_group_layout(ms_arena *arena, const ms_group *group);
-
 /* How the ranks of a group inside one domain of a torus lie on it. All groups of the axis
  * are taken to be busy at once: those that lie on the same line share its wires. */
 typedef struct ms_torus_span {

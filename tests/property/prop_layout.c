@@ -2,6 +2,7 @@
 #include "base/rng.h"
 #include "topo/layout.h"
 
+#include "tests/support/layouts.h"
 #include "tests/test.h"
 
 /* ---- random layouts ---- */
@@ -121,11 +122,6 @@ static bool coalescing_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
     expect_same_function(coalesced, layout);
     expect_same_text(cx, ms_layout_coalesce(cx->arena, coalesced), coalesced);
     assert_true(ms_layout_depth(coalesced) <= 1);
-    ms_layout by_mode = ms_layout_coalesce_modes(cx->arena, layout);
-    ASSERT_INT(ms_layout_rank(by_mode), ms_layout_rank(layout));
-    for (int i = 0; i < ms_layout_rank(layout); i++)
-        expect_same_function(ms_layout_mode(by_mode, i), ms_layout_mode(layout, i));
-    expect_same_text(cx, ms_layout_coalesce(cx->arena, by_mode), coalesced);
     return ms_layout_rank(coalesced) < ms_layout_rank(layout);
 }
 
@@ -147,7 +143,7 @@ static bool coordinates_hold(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
             left /= ms_layout_mode(layout, mode).size;
         }
         ASSERT_INT(ms_layout_at(layout, index),
-                   ms_layout_at_coordinate(layout, coordinate));
+                   test_layout_at(layout, coordinate));
     }
     return rank > 1;
 }
@@ -172,12 +168,12 @@ static bool reversal_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
                                          ms_layout_product, complement_of_size};
     ms_arena *arena = cx->arena;
     ms_layout a = some_layout(cx, rng, order), b = some_layout(cx, rng, order);
-    ms_layout ra = ms_layout_reverse(arena, a), rb = ms_layout_reverse(arena, b);
+    ms_layout ra = test_layout_reverse(arena, a), rb = test_layout_reverse(arena, b);
     expect_same_function(ra, a);
-    expect_same_text(cx, ms_layout_reverse(arena, ra), a);
-    expect_same_text(cx, ms_layout_reverse(arena, ms_layout_coalesce(arena, ra)),
+    expect_same_text(cx, test_layout_reverse(arena, ra), a);
+    expect_same_text(cx, test_layout_reverse(arena, ms_layout_coalesce(arena, ra)),
                      ms_layout_coalesce(arena, a));
-    expect_same_text(cx, ms_layout_reverse(arena, ms_layout_right_inverse(arena, ra)),
+    expect_same_text(cx, test_layout_reverse(arena, ms_layout_right_inverse(arena, ra)),
                      ms_layout_right_inverse(arena, a));
     int defined = 0;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
@@ -186,7 +182,7 @@ static bool reversal_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
         ASSERT_INT(operations[i](cx, ra, rb, &rgot), status);
         if (status != MS_OK)
             continue;
-        expect_same_text(cx, ms_layout_reverse(arena, rgot), got);
+        expect_same_text(cx, test_layout_reverse(arena, rgot), got);
         defined++;
     }
     return defined > 1;
@@ -263,32 +259,6 @@ static void composition_is_associative(void **state)
 {
     (void)state;
     assert_true(run_law(associativity_holds, 20000) > 200);
-}
-
-static bool tilers_hold(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
-{
-    ms_layout a = some_layout(cx, rng, order), tiler[MAX_SIZES], got;
-    int rank = ms_layout_rank(a), num_tiles = (int)below(rng, rank + 1);
-    for (int i = 0; i < num_tiles; i++)
-        tiler[i] = ms_layout_make(order, 1 + below(rng, 3), 1 + below(rng, 2));
-    if (ms_layout_compose_modes(cx, a, tiler, num_tiles, &got) != MS_OK)
-        return false;
-    ASSERT_INT(ms_layout_rank(got) >= rank, 1);
-    for (int i = 0; a.num_modes > 0 && i < rank; i++) {
-        ms_layout part = ms_layout_mode(got, i), whole = ms_layout_mode(a, i);
-        ASSERT_INT(part.size, i < num_tiles ? tiler[i].size : whole.size);
-        for (long j = 0; j < part.size; j++)
-            ASSERT_INT(
-                ms_layout_at(part, j),
-                ms_layout_at(whole, i < num_tiles ? ms_layout_at(tiler[i], j) : j));
-    }
-    return num_tiles > 0;
-}
-
-static void a_tile_composes_with_its_mode(void **state)
-{
-    (void)state;
-    assert_true(run_law(tilers_hold, 6000) > 500);
 }
 
 /* ---- complement, division, product, inverse ---- */
@@ -490,7 +460,6 @@ int main(void)
         cmocka_unit_test(composition_is_one_function_after_the_other),
         cmocka_unit_test(a_prefix_is_a_layout_where_it_fills_the_faster_modes),
         cmocka_unit_test(composition_is_associative),
-        cmocka_unit_test(a_tile_composes_with_its_mode),
         cmocka_unit_test(a_layout_and_its_complement_cover_each_value_once),
         cmocka_unit_test(a_complement_needs_modes_that_nest),
         cmocka_unit_test(division_permutes_the_values),

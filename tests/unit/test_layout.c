@@ -2,6 +2,7 @@
  * fastest); PyTorch torch/distributed/_mesh_layout.py and test/distributed/test_device_mesh.py (last mode fastest). */
 #include "topo/layout.h"
 
+#include "tests/support/layouts.h"
 #include "tests/test.h"
 
 #include <limits.h>
@@ -47,7 +48,7 @@ static void a_layout_is_a_function_of_index_and_coordinate(void **state)
     static const long table[2][4] = {{0, 2, 1, 3}, {4, 6, 5, 7}};
     for (long i = 0; i < 2; i++)
         for (long j = 0; j < 4; j++)
-            ASSERT_INT(ms_layout_at_coordinate(layout, (const long[]){i, j}),
+            ASSERT_INT(test_layout_at(layout, (const long[]){i, j}),
                        table[i][j]);
     ASSERT_INT(ms_layout_rank(layout), 2);
     ASSERT_INT(ms_layout_depth(layout), 2);
@@ -63,7 +64,7 @@ static void a_single_mode_has_rank_one_and_depth_zero(void **state)
     ASSERT_INT(ms_layout_depth(mode), 0);
     ASSERT_INT(ms_layout_cosize(mode), 13);
     ASSERT_INT(ms_layout_at(ms_layout_mode(mode, 0), 4), 12);
-    ASSERT_INT(ms_layout_at_coordinate(mode, (const long[]){2}), 6);
+    ASSERT_INT(test_layout_at(mode, (const long[]){2}), 6);
 }
 
 static void the_last_mode_is_fastest_in_pytorchs_order(void **state)
@@ -72,7 +73,7 @@ static void the_last_mode_is_fastest_in_pytorchs_order(void **state)
     ms_ctx *cx = test_cx();
     expect_values(cx, torch(cx, "(2,3):(1,2)"), (const long[]){0, 2, 4, 1, 3, 5}, 6);
     expect_values(cx, cute(cx, "(2,3):(1,2)"), (const long[]){0, 1, 2, 3, 4, 5}, 6);
-    ms_layout reversed = ms_layout_reverse(cx->arena, cute(cx, "(2,(2,3)):(4,(2,1))"));
+    ms_layout reversed = test_layout_reverse(cx->arena, cute(cx, "(2,(2,3)):(4,(2,1))"));
     ASSERT_INT(reversed.order, MS_LEXICOGRAPHIC);
     expect_text(cx, reversed, "((3,2),2):((1,2),4)");
 }
@@ -90,7 +91,7 @@ static void a_shape_alone_is_compact(void **state)
 
 static ms_layout reverse(ms_ctx *cx, ms_layout layout)
 {
-    return ms_layout_reverse(cx->arena, layout);
+    return test_layout_reverse(cx->arena, layout);
 }
 
 typedef ms_status binary(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
@@ -112,10 +113,8 @@ static void coalescing_merges_what_continues(void **state)
     ms_ctx *cx = test_cx();
     ms_layout layout = cute(cx, "(2,(1,6)):(1,(6,2))");
     expect_text(cx, ms_layout_coalesce(cx->arena, layout), "12:1");
-    expect_text(cx, ms_layout_coalesce_modes(cx->arena, layout), "(2,6):(1,2)");
     layout = torch(cx, "((6,1),2):((2,6),1)");
     expect_text(cx, ms_layout_coalesce(cx->arena, layout), "12:1");
-    expect_text(cx, ms_layout_coalesce_modes(cx->arena, layout), "(6,2):(2,1)");
     expect_text(cx, ms_layout_coalesce(cx->arena, cute(cx, "(1,1):(7,8)")), "1:0");
     expect_text(cx, ms_layout_coalesce(cx->arena, torch(cx, "(2,3):(1,2)")),
                 "(2,3):(1,2)");
@@ -131,21 +130,6 @@ static void composition_gives_cutes_answers(void **state)
     expect_binary(cx, ms_layout_compose, "(10,2):(16,4)", "(5,4):(1,5)",
                   "(5,(2,2)):(16,(80,4))");
     expect_binary(cx, ms_layout_compose, "8:3", "(2,1,3):(1,9,0)", "(2,1,3):(3,0,0)");
-}
-
-static void a_tiler_composes_mode_by_mode(void **state)
-{
-    (void)state;
-    ms_ctx *cx = test_cx();
-    ms_layout got, layout = cute(cx, "(12,(4,8)):(59,(13,1))");
-    const ms_layout tiler[] = {cute(cx, "3:4"), cute(cx, "8:2"), cute(cx, "1:0")};
-    ASSERT_OK(ms_layout_compose_modes(cx, layout, tiler, 2, &got), cx);
-    expect_text(cx, got, "(3,(2,4)):(236,(26,1))");
-    ASSERT_OK(ms_layout_compose_modes(cx, layout, tiler, 1, &got), cx);
-    expect_text(cx, got, "(3,(4,8)):(236,(13,1))");
-    ASSERT_INT(ms_layout_compose_modes(cx, layout, tiler, 3, &got), MS_EINPUT);
-    ASSERT_OK(ms_layout_compose_modes(cx, cute(cx, "12:5"), tiler, 1, &got), cx);
-    expect_text(cx, got, "3:20");
 }
 
 static void complements_fill_what_is_left_out(void **state)
@@ -189,20 +173,25 @@ static void the_right_inverse_finds_the_index_of_a_value(void **state)
     expect_text(cx, inverse, "1:0");
 }
 
-/* ---- ranks of a mesh ---- */
-
-static void flattened_dims_nest(void **state)
+static void text_may_hold_operations(void **state)
 {
     (void)state;
+    static const char *const want[][2] = {
+        {"(6,2):(8,2) o (4,3):(3,1)", "((2,2),3):((24,2),8)"},
+        {"coalesce((2,(1,6)):(1,(6,2)))", "12:1"},
+        {"complement(4:2,24)", "(2,3):(1,8)"},
+        {"divide ( (4,2,3):(2,1,8), 4:2 )", "((2,2),(2,3)):((4,1),(2,8))"},
+        {"product((2,2):(4,1),6:1)", "((2,2),(2,3)):((4,1),(2,8))"},
+        {"inverse((4,8):(8,1))", "(8,4):(4,1)"},
+        {"coalesce((4,8):(8,1)o inverse((4,8):(8,1)))", "32:1"},
+        {"8:3 o 4:2 o 2:1", "2:6"},
+    };
     ms_ctx *cx = test_cx();
-    ms_layout mesh = torch(cx, "(2,2,2):(2,4,1)");
-    ms_layout flat = ms_layout_flatten(cx->arena, mesh, 0, 1);
-    expect_text(cx, flat, "((2,2),2):((2,4),1)");
-    ASSERT_INT(ms_layout_at_coordinate(flat, (const long[]){2, 0}), 2); /* (1,0) */
-    ASSERT_INT(ms_layout_at_coordinate(flat, (const long[]){1, 0}), 4); /* (0,1) */
-    expect_text(cx, ms_layout_flatten(cx->arena, mesh, 1, 2), "(2,(2,2)):(2,(4,1))");
-    expect_text(cx, ms_layout_flatten(cx->arena, mesh, 1, 1), "(2,2,2):(2,4,1)");
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        expect_text(cx, cute(cx, want[i][0]), want[i][1]);
 }
+
+/* ---- ranks of a mesh ---- */
 
 static void overlap_is_told_with_the_value(void **state)
 {
@@ -314,6 +303,11 @@ static void wrong_text_is_told_by_column(void **state)
         {"()", "column 2: expected a size or '(', found ')' in layout \"()\""},
         {"(2,3", "column 5: expected ',' or ')', found the end in layout \"(2,3\""},
         {"2;1", "column 2: expected ':', found ';' in layout \"2;1\""},
+        {"4:1 o", "column 6: expected a size or '(', found the end in layout \"4:1 o\""},
+        {"invert(4)", "column 1: no operation is called \"invert\" in layout "
+                      "\"invert(4)\""},
+        {"divide(4:1)",
+         "column 11: expected ',', found ')' in layout \"divide(4:1)\""},
         {"2:1 x", "column 5: expected the end, found 'x' in layout \"2:1 x\""},
         {"(2,3):4", "column 7: expected '(', found '4' in layout \"(2,3):4\""},
         {"(2,3):(4)", "column 9: expected ',', found ')' in layout \"(2,3):(4)\""},
@@ -376,11 +370,10 @@ int main(void)
         cmocka_unit_test(a_shape_alone_is_compact),
         cmocka_unit_test(coalescing_merges_what_continues),
         cmocka_unit_test(composition_gives_cutes_answers),
-        cmocka_unit_test(a_tiler_composes_mode_by_mode),
         cmocka_unit_test(complements_fill_what_is_left_out),
         cmocka_unit_test(division_and_product_give_cutes_answers),
         cmocka_unit_test(the_right_inverse_finds_the_index_of_a_value),
-        cmocka_unit_test(flattened_dims_nest),
+        cmocka_unit_test(text_may_hold_operations),
         cmocka_unit_test(overlap_is_told_with_the_value),
         cmocka_unit_test(groups_are_the_division_of_the_world),
         cmocka_unit_test(undefined_operations_say_why),
