@@ -1,5 +1,6 @@
 #include "cli/explain_plan.h"
 
+#include "cli/explain_types.h"
 #include "cli/output.h"
 #include "cli/plan_command.h"
 #include "sim/explain_print.h"
@@ -16,6 +17,9 @@ const ms_option ms_explain_plan_table[] = {
                 "only tensors: shapes, placements, bytes"),
     MS_OPT_FLAG(ms_explain_plan_options, coefficients, "--coefficients",
                 "only coefficients: all that enter, with provenance and effect"),
+    MS_OPT_FLAG(ms_explain_plan_options, types, "--types",
+                "check the layer programs: the type of every tensor on each axis, and "
+                "what is illegal (exit code 4)"),
     MS_OPT_TEXT(ms_explain_plan_options, part, "--part", "NAME",
                 "tensors and collectives of one part: embedding, layer, head"),
     MS_OPT_INTEGER(ms_explain_plan_options, rank, "--rank", "N", 0, MAX_RANK,
@@ -25,7 +29,8 @@ const ms_option ms_explain_plan_table[] = {
 
 static ms_explain_view view_of(const ms_explain_plan_options *o)
 {
-    bool some = o->collectives || o->tensors || o->coefficients || o->questions;
+    bool some =
+        o->types || o->collectives || o->tensors || o->coefficients || o->questions;
     bool short_of_part = !some && o->part == NULL;
     return (ms_explain_view){.collectives = o->collectives || !some,
                              .tensors = o->tensors || !some,
@@ -72,11 +77,19 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
                                   .answers = view.answers};
     ms_explanation explanation;
     MS_TRY(check_rank(cx, o, plan));
+    if (o->types && (o->collectives || o->tensors || o->coefficients || o->questions))
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--types is a list of its own: leave out --questions, "
+                       "--collectives, --tensors and --coefficients");
     MS_TRY(ms_explain(cx, workload, plan, &options, &explanation));
     if (view.part != NULL)
         MS_TRY(ms_explain_check_part(cx, &explanation, view.part));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (o->types)
+        return ms_output_close(
+            cx, &out,
+            ms_explain_types(cx, out.file, &explanation, o->part, args->common.json));
     ms_shortfall shortfall;
     ms_status status =
         ms_plan_check_fits(cx, args, workload, &explanation.prediction, plan, &shortfall);

@@ -38,8 +38,7 @@ static void print(FILE *out, ms_arena *arena, ms_layout layout)
             order_names[layout.order]);
     fprintf(out, "coalesced %s\n",
             ms_layout_text(arena, ms_layout_coalesce(arena, layout)));
-    fprintf(out, "size      %ld\ncosize    %ld\n", layout.size,
-            ms_layout_cosize(layout));
+    fprintf(out, "size      %ld\ncosize    %ld\n", layout.size, ms_layout_cosize(layout));
     fprintf(out, "image    ");
     print_values(out, layout);
     fprintf(out, "          %s\n", repeated == NULL ? "no value occurs twice" : repeated);
@@ -70,13 +69,12 @@ static void write_json(FILE *out, ms_arena *arena, const char *expression,
 }
 
 ms_status ms_mesh_evaluate_layout(ms_ctx *cx, const ms_args *args, const char *expression,
-                         bool first_fastest)
+                                  bool first_fastest)
 {
     ms_layout layout;
     ms_output out;
-    MS_TRY(ms_layout_parse(cx, expression,
-                           first_fastest ? MS_COLEXICOGRAPHIC : MS_LEXICOGRAPHIC,
-                           &layout));
+    MS_TRY(ms_layout_parse(
+        cx, expression, first_fastest ? MS_COLEXICOGRAPHIC : MS_LEXICOGRAPHIC, &layout));
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
         write_json(out.file, cx->arena, expression, layout);

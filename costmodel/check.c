@@ -326,6 +326,9 @@ static void check_nodes(ms_checker *c)
 
 static void check_all(ms_checker *c)
 {
+    c->gradient = MS_NEW_ARRAY(c->arena, c->program->num_tensors, int);
+    for (int t = 0; t < c->program->num_tensors; t++)
+        c->gradient[t] = -1;
     if (!structure_is_sound(c))
         return;
     find_roots(c);
@@ -353,4 +356,11 @@ int ms_program_findings(const ms_program *program, ms_check_finding *findings,
 bool ms_program_check(const ms_program *program, ms_check_finding *first)
 {
     return ms_program_findings(program, first, first != NULL ? 1 : 0) == 0;
+}
+
+const int *ms_program_gradients(ms_arena *arena, const ms_program *program)
+{
+    ms_checker c = {.program = program, .arena = arena};
+    check_all(&c);
+    return c.gradient;
 }

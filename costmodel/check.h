@@ -48,12 +48,17 @@ typedef struct ms_check_finding {
 } ms_check_finding;
 
 /* True when the program is legal. Otherwise the first finding is copied to `first` (which
- * may be NULL). Takes a few hundred microseconds: for tests and for explanations, not for
+ * may be NULL). Takes a few hundred microseconds: for explanations and tests, not for
  * searches. */
 bool ms_program_check(const ms_program *program, ms_check_finding *first);
 /* All findings, at most `capacity` of them copied; returns how many there are. One
  * mistake often shows at several nodes. */
 int ms_program_findings(const ms_program *program, ms_check_finding *findings,
                         int capacity);
+
+/* For each tensor its gradient as it lies where it enters the backward of what made the
+ * tensor; of a weight or of the program's input, as it leaves the program; of another
+ * placement of a tensor, as a user gives it. -1: none. Lives in the arena. */
+const int *ms_program_gradients(ms_arena *arena, const ms_program *program);
 
 #endif

@@ -242,6 +242,7 @@ static bool same_attributes(const ms_node *x, const ms_node *y)
 static void check_dual(ms_checker *c, int n, int of, int gradient)
 {
     const ms_tensor *t = &c->program->tensors[of], *g = &c->program->tensors[gradient];
+    c->gradient[of] = gradient;
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         ms_placement at = t->at[axis], its = g->at[axis];
         bool dual = at.kind == MS_SHARD ? ms_placement_equal(at, its)
@@ -283,6 +284,8 @@ static void book_results(books *b, int n, const ms_node *forward, const derivati
             break;
         int gradient = node->out[result++];
         leaves_of(b, b->got, gradient)[leaf(node->forward, operand)]++;
+        if (b->c->gradient[tensor] < 0)
+            b->c->gradient[tensor] = gradient;
         if (strcmp(b->c->program->tensors[gradient].dims,
                    b->c->program->tensors[tensor].dims) != 0)
             ms_checker_report(
@@ -407,6 +410,7 @@ static void check_given(const books *b, int tensor, int gradient)
 {
     ms_checker *c = b->c;
     const ms_tensor *t = &c->program->tensors[tensor];
+    c->gradient[tensor] = gradient;
     if (b->wanted[tensor] == NULL && gradient < 0)
         return;
     if (gradient < 0 || !is_complete(b, gradient, tensor)) {

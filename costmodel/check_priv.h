@@ -13,6 +13,9 @@ typedef struct ms_checker {
     /* [tensor] the tensor of the forward pass (or gradient) that this one is another
      * placement or a recomputed copy of */
     int *root;
+    /* [tensor] the gradient that its maker takes in backward, else one that a user of it
+     * gives; -1: none */
+    int *gradient;
 } ms_checker;
 
 /* `axis` is that of the mesh of the node's first operand, -1: none. */

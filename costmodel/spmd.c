@@ -56,12 +56,6 @@ _Static_assert(sizeof backward_of / sizeof *backward_of ==
                    sizeof changes / sizeof *changes,
                "every change has a backward");
 
-int ms_spmd_changes(const ms_spmd_change **all_changes)
-{
-    *all_changes = changes;
-    return NUM_CHANGES;
-}
-
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to)
 {
@@ -82,31 +76,6 @@ const ms_spmd_change *ms_spmd_backward(const ms_spmd_change *forward)
 {
     return ms_spmd_find(backward_of[forward - changes], ms_spmd_gradient(forward->to),
                         ms_spmd_gradient(forward->from));
-}
-
-static bool apply_to_partial(ms_spmd_law law, const int *count, int num_operands)
-{
-    if (law == MS_SPMD_SUM)
-        return count[P] == num_operands;
-    return law == MS_SPMD_PRODUCT && count[P] == 1 && count[R] == num_operands - 1;
-}
-
-bool ms_spmd_apply(ms_spmd_law law, const ms_spmd_type *operands, int num_operands,
-                   ms_spmd_type *result)
-{
-    int count[MS_NUM_SPMD_TYPES] = {0};
-    for (int i = 0; i < num_operands; i++)
-        count[operands[i]]++;
-    if (count[P] > 0) {
-        *result = P;
-        return apply_to_partial(law, count, num_operands);
-    }
-    if (count[I] > 0) {
-        *result = I;
-        return count[I] == num_operands;
-    }
-    *result = count[V] > 0 ? V : R;
-    return true;
 }
 
 bool ms_spmd_of_placement(ms_placement at, bool gradient_is_partial, ms_spmd_type *type)

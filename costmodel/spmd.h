@@ -43,8 +43,6 @@ typedef struct ms_spmd_change {
     const char *local;
 } ms_spmd_change;
 
-/* All legal changes; the number of them. */
-int ms_spmd_changes(const ms_spmd_change **all_changes);
 /* The row, or NULL when the change is illegal. */
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to);
@@ -54,18 +52,6 @@ const ms_spmd_change *ms_spmd_backward(const ms_spmd_change *forward);
 
 /* The type of the gradient of a value of this type. */
 ms_spmd_type ms_spmd_gradient(ms_spmd_type type);
-
-typedef enum ms_spmd_law {
-    MS_SPMD_SUM,      /* linear in all operands together: a sum, or one operand scaled */
-    MS_SPMD_PRODUCT,  /* linear in each operand by itself */
-    MS_SPMD_NONLINEAR /* anything else */
-} ms_spmd_law;
-
-/* Type of the result of a local operation. False when the operands may not be combined: a
- * partial sum in a nonlinear operation, a product of two, a sum with a value that is
- * none, or an invariant value with one that is not. */
-bool ms_spmd_apply(ms_spmd_law law, const ms_spmd_type *operands, int num_operands,
-                   ms_spmd_type *result);
 
 /* Local type of a placement: Shard varies, Partial(sum) is partial; a replicated value is
  * replicated when its gradient is a partial sum and invariant when its gradient is whole.

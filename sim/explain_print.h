@@ -40,6 +40,9 @@ const char *ms_explain_pass(const ms_explain_collective *collective);
 const char *ms_tensor_shape_text(ms_arena *arena, const ms_program *program, int tensor,
                                  bool local);
 
+/* Weights, and activations of the forward pass. */
+bool ms_tensor_is_forward(const ms_program *program, const ms_tensor *tensor);
+
 /* "weight" "input" or the name of the operation that makes it. */
 const char *ms_tensor_maker(const ms_program *program, int tensor);
 

@@ -249,7 +249,7 @@ static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
     ms_print_paragraph(out, text, 0);
 }
 
-static bool is_forward(const ms_program *program, const ms_tensor *tensor)
+bool ms_tensor_is_forward(const ms_program *program, const ms_tensor *tensor)
 {
     return tensor->role == MS_ROLE_WEIGHT ||
            (tensor->role == MS_ROLE_ACTIVATION &&
@@ -297,7 +297,7 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *par
         ms_table_new(arena, "<tensor|<made by|<dims|<global shape|<placement|<on one "
                             "rank|MB|<backward");
     for (int t = 0; t < program->num_tensors; t++)
-        if (is_forward(program, &program->tensors[t]))
+        if (ms_tensor_is_forward(program, &program->tensors[t]))
             tensor_row(table, arena, program, t);
     ms_print_title(
         out,

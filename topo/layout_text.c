@@ -220,7 +220,8 @@ static ms_status multiply(ms_ctx *cx, const ms_layout *operands, ms_layout *out)
 static const struct {
     int num_operands;
     layout_operation *apply;
-} operations[] = {{1, coalesce}, {2, complement}, {2, divide}, {1, invert}, {2, multiply}};
+} operations[] = {
+    {1, coalesce}, {2, complement}, {2, divide}, {1, invert}, {2, multiply}};
 static const char *const operation_names[] = {"coalesce", "complement", "divide",
                                               "inverse", "product"};
 #define NUM_OPERATIONS ((int)(sizeof operations / sizeof *operations))

@@ -36,10 +36,9 @@ static void visit_groups(long num_ranks, visit *look)
 static ms_layout all_groups(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group)
 {
     ms_layout groups, world = ms_layout_make(MS_LEXICOGRAPHIC, mesh->num_ranks, 1);
-    ms_layout sub = ms_layout_of_modes(cx->arena, MS_LEXICOGRAPHIC, group->modes,
-                                       group->num_modes);
-    ASSERT_OK(ms_layout_divide(cx, world, sub, &groups),
-              cx);
+    ms_layout sub =
+        ms_layout_of_modes(cx->arena, MS_LEXICOGRAPHIC, group->modes, group->num_modes);
+    ASSERT_OK(ms_layout_divide(cx, world, sub, &groups), cx);
     return groups;
 }
 

@@ -1,9 +1,12 @@
 /* Explanations: the parts of a model, reasons in words, figures that enter, and answers that rest on other predictions. */
 #include "sim/explain.h"
 
+#include "cli/explain_types.h"
 #include "costmodel/check.h"
 #include "sim/explain_print.h"
 #include "tests/test.h"
+
+#include <stdlib.h>
 
 static ms_plan plan_for(const char *model, long gpus)
 {
@@ -423,6 +426,46 @@ static void an_unknown_part_is_an_error(void **state)
     close_explained(e);
 }
 
+/* ---- types ---- */
+
+static char *types_text(ms_ctx *cx, const ms_explanation *e, ms_status want)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&text, &length);
+    assert_non_null(file);
+    ASSERT_INT(ms_explain_types(cx, file, e, "layer", false), want);
+    (void)fclose(file);
+    char *kept = ms_arena_strdup(cx->arena, text);
+    free(text);
+    return kept;
+}
+
+/* A partial sum that a layer takes for whole. */
+static void forget_reduction(const ms_program *program)
+{
+    for (int n = 0; n < program->num_forward_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (node->op == MS_OP_EINSUM && strcmp(node->name, "attention.output") == 0)
+            program->tensors[node->out[0]].at[2] = ms_replicate;
+    }
+}
+
+static void types_show_what_the_checker_finds(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan plan = with_tp(plan_for("llama-3.1-8b", 8), 4);
+    ms_explanation *e = explain(cx, &plan, &brief);
+    assert_non_null(strstr(types_text(cx, e, MS_OK), "\nno finding\n"));
+    forget_reduction(ms_explain_main_part(e)->program);
+    const char *text = types_text(cx, e, MS_ECHECK);
+    assert_null(strstr(text, "no finding"));
+    assert_non_null(strstr(text, "(attention.output, einsum) on tp: "));
+    assert_non_null(strstr(test_messages(cx), "of the type checker"));
+    close_explained(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +484,7 @@ int main(void)
         cmocka_unit_test(the_width_is_known_without_tensor_parallelism),
         cmocka_unit_test(differences_that_round_to_nothing_have_no_sign),
         cmocka_unit_test(an_unknown_part_is_an_error),
+        cmocka_unit_test(types_show_what_the_checker_finds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,7 @@ static void a_layout_is_a_function_of_index_and_coordinate(void **state)
     static const long table[2][4] = {{0, 2, 1, 3}, {4, 6, 5, 7}};
     for (long i = 0; i < 2; i++)
         for (long j = 0; j < 4; j++)
-            ASSERT_INT(test_layout_at(layout, (const long[]){i, j}),
-                       table[i][j]);
+            ASSERT_INT(test_layout_at(layout, (const long[]){i, j}), table[i][j]);
     ASSERT_INT(ms_layout_rank(layout), 2);
     ASSERT_INT(ms_layout_depth(layout), 2);
     ASSERT_INT(ms_layout_cosize(layout), 8);
@@ -306,8 +305,7 @@ static void wrong_text_is_told_by_column(void **state)
         {"4:1 o", "column 6: expected a size or '(', found the end in layout \"4:1 o\""},
         {"invert(4)", "column 1: no operation is called \"invert\" in layout "
                       "\"invert(4)\""},
-        {"divide(4:1)",
-         "column 11: expected ',', found ')' in layout \"divide(4:1)\""},
+        {"divide(4:1)", "column 11: expected ',', found ')' in layout \"divide(4:1)\""},
         {"2:1 x", "column 5: expected the end, found 'x' in layout \"2:1 x\""},
         {"(2,3):4", "column 7: expected '(', found '4' in layout \"(2,3):4\""},
         {"(2,3):(4)", "column 9: expected ',', found ')' in layout \"(2,3):(4)\""},
