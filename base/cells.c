@@ -55,8 +55,9 @@ static bool has_any_column(const ms_csv_row *header, const ms_cell_rule *rules,
     return false;
 }
 
-ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
-                        const ms_cell_rule *rules, int num_rules, ms_cell_columns *out)
+static ms_status find_columns(ms_ctx *cx, const char *file, const ms_csv_row *header,
+                              const ms_cell_rule *rules, int num_rules,
+                              ms_cell_columns *out)
 {
     int num_errors = cx->num_errors;
     ms_loc loc = {.file = file, .line = header->line};
@@ -79,6 +80,16 @@ ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
         hint_column(cx, out, rules[i].name, header);
     }
     return cx->num_errors > num_errors ? MS_EINPUT : MS_OK;
+}
+
+ms_status ms_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
+                        const ms_cell_rule *rules, int num_rules, ms_cell_columns *out)
+{
+    ms_csv_row header;
+    if (!ms_csv_next(cx->arena, csv, &header))
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = file},
+                       "the file is empty, it must begin with a header");
+    return find_columns(cx, file, &header, rules, num_rules, out);
 }
 
 const char *ms_cell_text(ms_arena *arena, const char *text)

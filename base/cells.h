@@ -33,9 +33,10 @@ typedef struct ms_cell_columns {
     int place[MS_MAX_CELL_RULES];
 } ms_cell_columns;
 
-/* Errors: MS_EINPUT, all of them: the header is malformed, lacks a column or has one
- * twice. `rules` must live as long as `out`. */
-ms_status ms_cells_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
+/* Reads the header of a file that is called `file` in messages. Errors: MS_EINPUT, all of
+ * them: there is no header, or it is malformed, lacks a column or has one twice. `rules`
+ * must live as long as `out`. */
+ms_status ms_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
                         const ms_cell_rule *rules, int num_rules, ms_cell_columns *out);
 /* NULL, or what is malformed in the row, first fault first. Cells that are read stand in
  * *out all the same when the row has as many as the header. */

@@ -116,7 +116,6 @@ void ms_jout_text(ms_jout *out, const char *text); /* NULL is null */
 /* Shortest decimal text that reads back equal; buf holds at least 32 bytes. */
 const char *ms_json_number_text(double value, char buf[32]);
 void ms_jout_number(ms_jout *out, double value); /* shortest text that reads back equal */
-void ms_jout_bool(ms_jout *out, bool value);
 void ms_jout_null(ms_jout *out);
 /* An array of whole numbers on one line: long lists of ranks stay readable. */
 void ms_jout_integers(ms_jout *out, const long *values, long num_values);

@@ -171,7 +171,7 @@ void ms_jout_number(ms_jout *out, double value)
     put_word(out, isfinite(value) ? ms_json_number_text(value, buf) : "null");
 }
 
-void ms_jout_bool(ms_jout *out, bool value)
+static void put_bool(ms_jout *out, bool value)
 {
     put_word(out, value ? "true" : "false");
 }
@@ -206,5 +206,5 @@ void ms_jout_number_field(ms_jout *out, const char *key, double value)
 void ms_jout_bool_field(ms_jout *out, const char *key, bool value)
 {
     ms_jout_key(out, key);
-    ms_jout_bool(out, value);
+    put_bool(out, value);
 }

@@ -17,7 +17,7 @@ static void read_topics(void)
         snprintf(topics, sizeof topics, "%s", text);
 }
 
-bool ms_log_on(const char *topic)
+static bool is_on(const char *topic)
 {
     pthread_once(&topics_once, read_topics);
     size_t length = strlen(topic);
@@ -35,7 +35,7 @@ bool ms_log_on(const char *topic)
 
 void ms_log(const char *topic, const char *format, ...)
 {
-    if (!ms_log_on(topic))
+    if (!is_on(topic))
         return;
     va_list args;
     va_start(args, format);

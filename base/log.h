@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-bool ms_log_on(const char *topic);
 void ms_log(const char *topic, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -124,29 +124,3 @@ void ms_table_print(const ms_table *table, FILE *out)
     for (size_t i = 0; i < table->num_cells; i += n)
         print_row(table, table->cells + i, widths, out);
 }
-
-static void print_csv_field(const char *text, bool last, FILE *out)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, out);
-    } else {
-        fputc('"', out);
-        for (const char *p = text; *p != '\0'; p++) {
-            if (*p == '"')
-                fputc('"', out);
-            fputc(*p, out);
-        }
-        fputc('"', out);
-    }
-    fputc(last ? '\n' : ',', out);
-}
-
-void ms_table_print_csv(const ms_table *table, FILE *out)
-{
-    size_t n = (size_t)table->num_columns;
-    assert(table->num_cells % n == 0);
-    for (size_t i = 0; i < n; i++)
-        print_csv_field(table->columns[i].name, i == n - 1, out);
-    for (size_t i = 0; i < table->num_cells; i++)
-        print_csv_field(table->cells[i], i % n == n - 1, out);
-}

@@ -14,7 +14,6 @@ ms_table *ms_table_new(ms_arena *arena, const char *header);
 /* Appends one cell to the current row; a row is complete when it has all columns. */
 void ms_table_cell(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void ms_table_print(const ms_table *table, FILE *out);     /* aligned text, UTF-8 aware */
-void ms_table_print_csv(const ms_table *table, FILE *out); /* RFC 4180, lines end in LF */
+void ms_table_print(const ms_table *table, FILE *out); /* aligned text, UTF-8 aware */
 
 #endif

@@ -70,13 +70,21 @@ static void multiply(const ms_einsum *einsum, const factors *left, int i, int j,
     }
 }
 
+static double letters_elements(const char *letters, const ms_letter_sizes *sizes)
+{
+    double elements = 1.0;
+    for (; *letters != '\0'; letters++)
+        elements *= sizes->of[(unsigned char)*letters];
+    return elements;
+}
+
 /* A multiply-add for every combination of the letters of both; a factor that is a number
  * scales the other in passing. */
 static double product_flop(const step *s, const ms_letter_sizes *sizes)
 {
     if (s->left[0] == '\0' || s->right[0] == '\0')
         return 0.0;
-    double flop = 2.0 * ms_letters_elements(s->left, sizes);
+    double flop = 2.0 * letters_elements(s->left, sizes);
     for (const char *c = s->right; *c != '\0'; c++)
         if (!has(s->left, *c))
             flop *= sizes->of[(unsigned char)*c];
@@ -125,14 +133,6 @@ static steps steps_of(const ms_einsum *einsum, const ms_letter_sizes *sizes)
     return all;
 }
 
-double ms_letters_elements(const char *letters, const ms_letter_sizes *sizes)
-{
-    double elements = 1.0;
-    for (; *letters != '\0'; letters++)
-        elements *= sizes->of[(unsigned char)*letters];
-    return elements;
-}
-
 /* A letter of both operands that the result keeps is the batch, one that it drops is
  * contracted. */
 static ms_gemm_shape shape_of(const step *s, const ms_letter_sizes *sizes)
@@ -176,9 +176,9 @@ double ms_einsum_s(const ms_pricer *pricer, const ms_einsum *einsum,
         ms_gemm_shape shape = shape_of(s, sizes);
         shape.element_bytes = shape.result_bytes = element_bytes;
         double elements =
-            ms_letters_elements(s->left, sizes) + ms_letters_elements(s->result, sizes);
+            letters_elements(s->left, sizes) + letters_elements(s->result, sizes);
         if (s->right[0] != '\0')
-            elements += ms_letters_elements(s->right, sizes);
+            elements += letters_elements(s->right, sizes);
         if (contracts(s) && shape.batch * shape.m * shape.n * shape.k > 0.0)
             total_s += ms_gemm_s(pricer, shape);
         else if (elements > 0.0)

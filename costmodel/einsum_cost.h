@@ -11,9 +11,6 @@ typedef struct ms_letter_sizes {
     double of['z' + 1];
 } ms_letter_sizes;
 
-/* Elements of an operand with these letters. */
-double ms_letters_elements(const char *letters, const ms_letter_sizes *sizes);
-
 /* FLOP of the products (a multiply-add is 2), two operands at a time in the order that
  * needs the fewest (the optimal path of numpy.einsum_path, without a limit on memory);
  * the first of equal ones. A product keeps the letters that the output or another operand

@@ -32,8 +32,8 @@ typedef struct chooser {
 
 /* ---- placements of a choice ---- */
 
-ms_spec ms_einsum_operand_spec(const ms_einsum_problem *problem, const ms_spread *spread,
-                               int input)
+static ms_spec operand_spec(const ms_einsum_problem *problem, const ms_spread *spread,
+                            int input)
 {
     ms_spec spec = {0};
     for (int axis = 0; axis < problem->mesh->num_axes; axis++)
@@ -42,7 +42,7 @@ ms_spec ms_einsum_operand_spec(const ms_einsum_problem *problem, const ms_spread
     return spec;
 }
 
-ms_spec ms_einsum_output_spec(const ms_einsum_problem *problem, const ms_spread *spread)
+static ms_spec output_spec(const ms_einsum_problem *problem, const ms_spread *spread)
 {
     ms_spec spec = {0};
     for (int axis = 0; axis < problem->mesh->num_axes; axis++)
@@ -55,7 +55,7 @@ static ms_letter_sizes local_sizes(const ms_einsum_problem *problem,
 {
     ms_letter_sizes sizes = {0};
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
-        ms_spec spec = ms_einsum_operand_spec(problem, spread, i);
+        ms_spec spec = operand_spec(problem, spread, i);
         long size[MS_MAX_TENSOR_DIMS];
         ms_spec_largest_size(problem->mesh, &spec, &problem->inputs[i], size);
         for (int d = 0; d < problem->inputs[i].num_dims; d++)
@@ -176,7 +176,7 @@ static double least_moves_s(const chooser *c, const ms_spread *spread, int first
     const ms_einsum_problem *problem = c->problem;
     double seconds = 0.0;
     for (int i = first; i < problem->einsum.num_inputs; i++) {
-        ms_spec to = ms_einsum_operand_spec(problem, spread, i);
+        ms_spec to = operand_spec(problem, spread, i);
         if (must_send(problem->mesh, &problem->given[i], &to))
             seconds += c->least_move_s;
     }
@@ -197,14 +197,13 @@ static bool price(chooser *c, const ms_spread *spread, double limit_s,
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
         if (out->total_s + least_moves_s(c, spread, i) >= limit_s)
             return false;
-        out->inputs[i] =
-            find_move(c, &c->inputs[i], &problem->inputs[i], problem->given[i],
-                      ms_einsum_operand_spec(problem, spread, i));
+        out->inputs[i] = find_move(c, &c->inputs[i], &problem->inputs[i],
+                                   problem->given[i], operand_spec(problem, spread, i));
         out->total_s += out->inputs[i].plan.seconds;
     }
     if (out->total_s >= limit_s)
         return false;
-    ms_spec made = ms_einsum_output_spec(problem, spread);
+    ms_spec made = output_spec(problem, spread);
     out->output = find_move(c, &c->output, &problem->output, made,
                             problem->wanted != NULL ? *problem->wanted : made);
     out->total_s += out->output.plan.seconds;

@@ -73,10 +73,6 @@ bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
 /* Sizes of all letters on the rank with the largest parts, under a choice. */
 ms_letter_sizes ms_einsum_local_sizes(const ms_einsum_problem *problem,
                                       const ms_einsum_choice *choice);
-/* Placements of an input or of the output when it is spread so. */
-ms_spec ms_einsum_operand_spec(const ms_einsum_problem *problem, const ms_spread *spread,
-                               int input);
-ms_spec ms_einsum_output_spec(const ms_einsum_problem *problem, const ms_spread *spread);
 
 /* The gradient of one input. */
 typedef struct ms_einsum_input_gradient {

@@ -350,7 +350,4 @@ typedef struct ms_node_comm {
 bool ms_node_communicates(const ms_program *program, const ms_node *node,
                           ms_node_comm *out);
 
-/* One line per node: names, dims, placements. For reading and golden tests. */
-void ms_program_print(FILE *out, const ms_program *program);
-
 #endif

@@ -68,10 +68,29 @@ static bool turns_round(const ms_schedule_shape *shape)
     return ms_schedule_placement(shape->kind) != MS_PLACE_LOOP;
 }
 
+/* ---- stages of a table: few, so they are looked for ---- */
+
+static int table_chunk(const ms_schedule_table *table, int stage)
+{
+    int chunk = 0;
+    for (int s = 0; s < stage; s++)
+        chunk += table->rank_of_stage[s] == table->rank_of_stage[stage];
+    return chunk;
+}
+
+static int table_stage(const ms_schedule_table *table, int rank, int chunk)
+{
+    for (int s = 0; s < table->num_stages; s++)
+        if (table->rank_of_stage[s] == rank && chunk-- == 0)
+            return s;
+    assert(!"a rank has as many chunks as the others");
+    return 0;
+}
+
 int ms_schedule_stage(const ms_schedule_shape *shape, int rank, int chunk)
 {
     if (shape->table != NULL)
-        return ms_schedule_table_stage(shape->table, rank, chunk);
+        return table_stage(shape->table, rank, chunk);
     int p = shape->num_ranks;
     bool back = turns_round(shape) && chunk % 2 == 1;
     return chunk * p + (back ? p - 1 - rank : rank);
@@ -89,7 +108,7 @@ int ms_schedule_rank(const ms_schedule_shape *shape, int stage)
 int ms_schedule_chunk(const ms_schedule_shape *shape, int stage)
 {
     if (shape->table != NULL)
-        return ms_schedule_table_chunk(shape->table, stage);
+        return table_chunk(shape->table, stage);
     return stage / shape->num_ranks;
 }
 
@@ -104,25 +123,6 @@ int ms_schedule_stage_microbatches(const ms_schedule_shape *shape)
 {
     bool both = ms_schedule_placement(shape->kind) == MS_PLACE_BOTH_WAYS;
     return both ? shape->num_microbatches / 2 : shape->num_microbatches;
-}
-
-/* ---- stages of a table: few, so they are looked for ---- */
-
-int ms_schedule_table_chunk(const ms_schedule_table *table, int stage)
-{
-    int chunk = 0;
-    for (int s = 0; s < stage; s++)
-        chunk += table->rank_of_stage[s] == table->rank_of_stage[stage];
-    return chunk;
-}
-
-int ms_schedule_table_stage(const ms_schedule_table *table, int rank, int chunk)
-{
-    for (int s = 0; s < table->num_stages; s++)
-        if (table->rank_of_stage[s] == rank && chunk-- == 0)
-            return s;
-    assert(!"a rank has as many chunks as the others");
-    return 0;
 }
 
 /* ---- what a shape may be ---- */

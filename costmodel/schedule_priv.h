@@ -33,10 +33,6 @@ extern const ms_schedule_family ms_family_gpipe, ms_family_1f1b, ms_family_inter
     ms_family_zb_auto, ms_family_zb_v, ms_family_v_half, ms_family_v_min,
     ms_family_dualpipe, ms_family_dualpipev, ms_family_combined_1f1b, ms_family_custom;
 
-/* Where the stages of a table live. */
-int ms_schedule_table_chunk(const ms_schedule_table *table, int stage);
-int ms_schedule_table_stage(const ms_schedule_table *table, int rank, int chunk);
-
 /* Fills first_live, live, live_chunk and live_kind from the action lists. */
 void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
 /* Fills edges. Every rank has a backward. */

@@ -128,8 +128,12 @@ static void copy_positions(walk *from, long first, long end, ms_ranges *out)
     }
 }
 
-ms_ranges ms_ranges_split(ms_arena *arena, ms_ranges whole, long split_factor, long parts,
-                          long index)
+/* One split, torch.chunk: chunk c = ceil(n/k); the index-th part holds max(0, min(n,
+ * (index + 1) c) - index c), possibly 0. With a split factor f > 1 the list is cut into f
+ * pieces (torch.chunk), each piece into `parts`, and the index-th of every piece are
+ * concatenated (_StridedShard). */
+static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_factor,
+                              long parts, long index)
 {
     long length = ms_ranges_length(whole);
     if (length == 0)
@@ -165,8 +169,8 @@ ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
     append(&held, 0, tensor->size[dim]);
     for (int i = 0; i < mesh->num_axes; i++)
         if (shards(spec->at[i], tensor->dims[dim]))
-            held = ms_ranges_split(arena, held, ms_placement_pieces(spec->at[i]),
-                                   mesh->axes[i].size, coordinate(&mesh->axes[i], rank));
+            held = split_ranges(arena, held, ms_placement_pieces(spec->at[i]),
+                                mesh->axes[i].size, coordinate(&mesh->axes[i], rank));
     return held;
 }
 
@@ -177,20 +181,6 @@ static long shard_ranks(const ms_mesh *mesh, const ms_spec *spec, char letter)
         if (shards(spec->at[i], letter))
             ranks *= mesh->axes[i].size;
     return ranks;
-}
-
-void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
-                        const ms_global_tensor *tensor, long rank, long *size)
-{
-    for (int dim = 0; dim < tensor->num_dims; dim++) {
-        size[dim] = tensor->size[dim];
-        for (int i = 0; i < mesh->num_axes; i++) {
-            if (shards(spec->at[i], tensor->dims[dim]))
-                size[dim] =
-                    split_length(size[dim], ms_placement_pieces(spec->at[i]),
-                                 mesh->axes[i].size, coordinate(&mesh->axes[i], rank));
-        }
-    }
 }
 
 /* The longest part of a list of `length` that axes from `axis` on split. The first part

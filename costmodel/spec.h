@@ -54,21 +54,12 @@ typedef struct ms_ranges {
     ms_range *ranges;
 } ms_ranges;
 
-/* One split, torch.chunk: chunk c = ceil(n/k); the index-th part holds max(0, min(n,
- * (index + 1) c) - index c), possibly 0. With a split factor f > 1 the list is cut into f
- * pieces (torch.chunk), each piece into `parts`, and the index-th of every piece are
- * concatenated (_StridedShard). */
-ms_ranges ms_ranges_split(ms_arena *arena, ms_ranges whole, long split_factor, long parts,
-                          long index);
 long ms_ranges_length(ms_ranges ranges);
 
 /* The global indices of dim `dim` (a position) that `rank` holds, in the order in which
  * it stores them. */
 ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec,
                          const ms_global_tensor *tensor, int dim, long rank);
-/* Shape of the part of `rank`: size[num_dims]. */
-void ms_spec_local_size(const ms_mesh *mesh, const ms_spec *spec,
-                        const ms_global_tensor *tensor, long rank, long *size);
 /* The largest part of any rank in each dim. Collectives pad to it, and memory must hold
  * it. */
 void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,

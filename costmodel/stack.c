@@ -10,7 +10,7 @@ static const char *const recompute_modes[] = {"none", "selective", "full", "per-
                                               NULL};
 
 const char *const ms_optimizer_sync_names[] = {"global", "post-validation", NULL};
-const char *const ms_layer_split_names[] = {"balanced", "even", "by-flop", NULL};
+static const char *const layer_split_names[] = {"balanced", "even", "by-flop", NULL};
 
 /* What the table fills; the words are turned into their types afterwards. */
 typedef struct stack_file {
@@ -329,7 +329,7 @@ static const ms_field stack_fields[] = {
      .key = "layer_split",
      .offset = AT(layer_split),
      .required = true,
-     .choices = ms_layer_split_names,
+     .choices = layer_split_names,
      .help = "default distribution of layers over pipeline stages"},
     {0}};
 

@@ -17,7 +17,6 @@ typedef enum ms_layer_split {
      * the head is reached */
     MS_SPLIT_BY_FLOP
 } ms_layer_split;
-extern const char *const ms_layer_split_names[]; /* "balanced" "even" "by-flop", NULL */
 
 /* What the optimizer waits for. Source: Zero Bubble Pipeline Parallelism (Qi et al. 2023,
  * arXiv 2401.10241), section 4. */

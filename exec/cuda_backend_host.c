@@ -25,7 +25,7 @@ long ms_cuda_num_sent(const ms_transfer *t, int size)
     return t->kind == MS_TRANSFER_REDUCE_SCATTER ? t->count * size : t->count;
 }
 
-long ms_cuda_num_received(const ms_transfer *t, int size)
+static long num_received(const ms_transfer *t, int size)
 {
     if (t->kind == MS_TRANSFER_ALL_TO_ALL)
         return sum(t->receive_counts, size);
@@ -193,7 +193,7 @@ ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
 {
     int size = size_of(d, transfer);
     long sent = ms_cuda_num_sent(transfer, size);
-    long received = ms_cuda_num_received(transfer, size);
+    long received = num_received(transfer, size);
     ms_cuda_pending *p = ms_cuda_pending_add(cx, d, transfer);
     p->by_host = true;
     *done = p->event;

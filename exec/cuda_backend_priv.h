@@ -243,7 +243,6 @@ ms_status ms_cuda_finish_by_host(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending 
 void ms_cuda_host_close(ms_device_rank *d);
 /* Elements that a rank gives and gets. */
 long ms_cuda_num_sent(const ms_transfer *transfer, int size);
-long ms_cuda_num_received(const ms_transfer *transfer, int size);
 
 /* ---- kernels and arrays: cuda_backend_kernels.c, cuda_backend_arrays.c ---- */
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);

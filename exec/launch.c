@@ -75,8 +75,10 @@ static void add_variables(char **words, int *num, ms_arena *arena,
     }
 }
 
-char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
-                         const char *program)
+/* The environment and command line of Open MPI (also as root, also with more ranks than
+ * cores), MPICH or Intel MPI; NULL-ended, in the arena. */
+static char **command_line(ms_arena *arena, const ms_launch_job *launch,
+                           const char *program)
 {
     char **words = MS_NEW_ARRAY(arena, launch->argc + 32, char *);
     int num = 0;
@@ -239,7 +241,7 @@ static ms_status judge_interrupted(ms_ctx *cx, const ms_launch_output *output)
 
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
 {
-    char **command = ms_launch_command(cx->arena, launch, own_program(cx->arena));
+    char **command = command_line(cx->arena, launch, own_program(cx->arena));
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);

@@ -27,11 +27,6 @@ bool ms_launch_shows_progress(void);
 /* mpiexec or mpirun in $PATH; NULL: neither. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
 
-/* The environment and command line of Open MPI (also as root, also with more ranks than
- * cores), MPICH or Intel MPI; NULL-ended, in the arena. */
-char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
-                         const char *program);
-
 /* Runs the ranks and waits for them. Their standard output is ours; on standard error
  * what mpiexec adds to the messages of ranks is left out when an exit code says as much.
  * SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop (SIGUSR1); a second SIGINT or

@@ -7,7 +7,7 @@
 
 #define BLOCK_ELEMENTS (1L << 20)
 
-ms_status ms_measurer_allocate(const ms_measurer *m, size_t bytes, void **out)
+static ms_status allocate_bytes(const ms_measurer *m, size_t bytes, void **out)
 {
     *out = m->how->backend->allocate(m->device, bytes);
     if (*out == NULL)
@@ -50,7 +50,7 @@ static ms_status make_filled(const ms_measurer *m, ms_scalar scalar, size_t byte
     if (bytes == 0)
         return MS_OK;
     void *made;
-    MS_TRY(ms_measurer_allocate(m, bytes, &made));
+    MS_TRY(allocate_bytes(m, bytes, &made));
     *out = made;
     ms_arena_mark mark = ms_arena_save(m->cx->arena);
     double *block = MS_NEW_ARRAY(m->cx->arena, BLOCK_ELEMENTS, double);

@@ -66,7 +66,6 @@ typedef struct ms_measurer {
 ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer);
 /* The largest of each value over the ranks, on all. */
 ms_status ms_measurer_most(const ms_measurer *m, double *values, long count);
-ms_status ms_measurer_allocate(const ms_measurer *m, size_t bytes, void **out);
 
 /* Bytes of memory, not of the ledger. */
 size_t ms_local_bytes(const ms_local *local);

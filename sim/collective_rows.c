@@ -156,20 +156,18 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const row_cells *c,
         row->fitted = ms_collective_row_is_fitted(cx->arena, row);
 }
 
-static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,
-                          ms_collective_rows *out)
+ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
+                                  size_t length, ms_collective_rows *out)
 {
     *out = (ms_collective_rows){0};
-    ms_csv_row header, row;
+    ms_csv csv = ms_csv_open(text, length);
+    ms_csv_row row;
     ms_cell_columns found;
-    if (!ms_csv_next(cx->arena, csv, &header))
-        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
-                       "the file is empty, it must begin with a header");
-    MS_TRY(ms_cells_find(cx, name, &header, columns, sizeof columns / sizeof columns[0],
+    MS_TRY(ms_cells_open(cx, name, &csv, columns, sizeof columns / sizeof columns[0],
                          &found));
     ms_run_store *store = ms_run_store_open(cx->arena);
     int capacity = 0;
-    while (ms_csv_next(cx->arena, csv, &row)) {
+    while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);
         ms_collective_row *to = &out->rows[out->num_rows++];
         *to = (ms_collective_row){
@@ -184,18 +182,4 @@ static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,
             to->reason = "malformed";
     }
     return MS_OK;
-}
-
-ms_status ms_collective_rows_load(ms_ctx *cx, const char *path, ms_collective_rows *out)
-{
-    ms_csv csv;
-    MS_TRY(ms_csv_load(cx, path, &csv));
-    return read_csv(cx, strcmp(path, "-") == 0 ? "standard input" : path, &csv, out);
-}
-
-ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
-                                  size_t length, ms_collective_rows *out)
-{
-    ms_csv csv = ms_csv_open(text, length);
-    return read_csv(cx, name, &csv, out);
 }

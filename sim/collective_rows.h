@@ -27,12 +27,10 @@ typedef struct ms_collective_rows {
     ms_collective_row *rows; /* in the order of the file */
 } ms_collective_rows;
 
-/* Reads the file ("-" is standard input); everything lives in cx->arena. Columns: source,
- * system, gpus, nodes, collective, algo, bytes, time_us; others may be there. Malformed
- * rows are rows with a fault. Errors: MS_EIO, and MS_EINPUT for a header that lacks a
- * column, or has one twice, and for an empty file. */
-ms_status ms_collective_rows_load(ms_ctx *cx, const char *path, ms_collective_rows *out);
-/* The same from memory; `name` stands for the file in messages. */
+/* Reads text; `name` stands for its file in messages. Everything lives in cx->arena.
+ * Columns: source, system, gpus, nodes, collective, algo, bytes, time_us; others may be
+ * there. Malformed rows are rows with a fault. Errors: MS_EINPUT for a header that lacks
+ * a column, or has one twice, and for an empty file. */
 ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
                                   size_t length, ms_collective_rows *out);
 

@@ -105,17 +105,12 @@ typedef struct ms_graph {
  * latest end. */
 double ms_graph_replay(const ms_graph *graph, double *start_s, double *end_s);
 
-/* Whether every task waits only for earlier ones, and indices lie in range. For tests. */
-bool ms_graph_is_ordered(const ms_graph *graph);
-
 /* ---- building ---- */
 
 typedef struct ms_graph_builder ms_graph_builder;
 /* What the builder makes lives in the arena; ms_graph_close must be called, also when the
  * graph is not wanted any more: until then the builder holds memory of its own. */
 ms_graph_builder *ms_graph_open(ms_arena *arena);
-/* Without tags: graph->tags is NULL. */
-ms_graph_builder *ms_graph_open_untagged(ms_arena *arena);
 /* An index for a cost, a label, a link or a pool; equal costs and labels get the same
  * one. `uses` are cost->num_uses; cost->first_use is not read, and uses of no bytes are
  * left out. Durations are finite and >= 0, latency_s within duration_s, sm_frac within 0

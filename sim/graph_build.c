@@ -29,8 +29,7 @@ typedef struct index_table {
 struct ms_graph_builder {
     ms_arena *arena; /* of the result */
     ms_arena *work;
-    ms_arena *task_work,
-        *tag_work; /* of chunks; freed one by one. tag_work: NULL without tags */
+    ms_arena *task_work, *tag_work; /* of chunks; freed one by one */
     chunk *first_chunk, *chunk;
     int num_tasks;
     int streams_capacity, *last_of_stream; /* 0 beyond those in use */
@@ -235,8 +234,7 @@ static void add_chunk(ms_graph_builder *b, int capacity)
     chunk *added = MS_NEW(b->work, chunk);
     added->capacity = capacity;
     added->tasks = MS_NEW_ARRAY(b->task_work, capacity, ms_task);
-    if (b->tag_work != NULL)
-        added->tags = MS_NEW_ARRAY(b->tag_work, capacity, ms_task_tag);
+    added->tags = MS_NEW_ARRAY(b->tag_work, capacity, ms_task_tag);
     if (b->chunk == NULL)
         b->first_chunk = added;
     else
@@ -244,29 +242,19 @@ static void add_chunk(ms_graph_builder *b, int capacity)
     b->chunk = added;
 }
 
-static ms_graph_builder *open_builder(ms_arena *arena, bool with_tags)
+ms_graph_builder *ms_graph_open(ms_arena *arena)
 {
     ms_arena *work = ms_arena_open();
     ms_graph_builder *b = MS_NEW(work, ms_graph_builder);
     b->arena = arena;
     b->work = work;
     b->task_work = ms_arena_open();
-    b->tag_work = with_tags ? ms_arena_open() : NULL;
+    b->tag_work = ms_arena_open();
     b->num_lists = 1;
     RESERVE(work, b->lists, 0, b->lists_capacity, 1);
     add_chunk(b, FIRST_CHUNK_TASKS);
     b->chunk->num = 1; /* task 0 is none */
     return b;
-}
-
-ms_graph_builder *ms_graph_open(ms_arena *arena)
-{
-    return open_builder(arena, true);
-}
-
-ms_graph_builder *ms_graph_open_untagged(ms_arena *arena)
-{
-    return open_builder(arena, false);
 }
 
 int ms_graph_add(ms_graph_builder *b, int stream, int cost, ms_task_tag tag)
@@ -285,8 +273,7 @@ int ms_graph_add(ms_graph_builder *b, int stream, int cost, ms_task_tag tag)
         c->tasks[c->num].before = b->last_of_stream[stream];
         b->last_of_stream[stream] = task;
     }
-    if (c->tags != NULL)
-        c->tags[c->num] = tag;
+    c->tags[c->num] = tag;
     c->num++;
     return task;
 }
@@ -347,7 +334,7 @@ const ms_graph *ms_graph_close(ms_graph_builder *b)
     *graph = b->made;
     graph->num_tasks = b->num_tasks;
     graph->tasks = take_tasks(b);
-    graph->tags = b->tag_work == NULL ? NULL : take_tags(b);
+    graph->tags = take_tags(b);
     graph->num_lists = b->num_lists;
     graph->lists = COPY(b, lists, b->num_lists);
     graph->costs = COPY(b, costs, graph->num_costs);

@@ -210,10 +210,7 @@ ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
     ms_csv csv = ms_csv_open(text, length);
     ms_csv_row row;
     ms_cell_columns found;
-    if (!ms_csv_next(cx->arena, &csv, &row))
-        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
-                       "the file is empty, it must begin with a header");
-    MS_TRY(ms_cells_find(cx, name, &row, columns, NUM_COLUMNS, &found));
+    MS_TRY(ms_cells_open(cx, name, &csv, columns, NUM_COLUMNS, &found));
     row_reader r = {.cx = cx, .store = ms_run_store_open(cx->arena)};
     int capacity = 0;
     while (ms_csv_next(cx->arena, &csv, &row)) {

@@ -461,19 +461,23 @@ static void fault_repeats(ms_arena *arena, ms_published_runs *runs)
     }
 }
 
-static void read_runs(ms_ctx *cx, ms_csv *csv, const ms_cell_columns *columns,
-                      ms_published_runs *out)
+ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
+                       ms_published_runs *out)
 {
+    *out = (ms_published_runs){0};
+    ms_csv csv = ms_csv_open(text, length);
+    ms_csv_row row;
+    ms_cell_columns columns;
+    MS_TRY(ms_run_cells_open(cx, name, &csv, &columns));
     ms_run_store *store = ms_run_store_open(cx->arena);
     int capacity = 0;
-    ms_csv_row row;
-    while (ms_csv_next(cx->arena, csv, &row)) {
+    while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->runs, out->num_runs, capacity, 64);
         ms_published_run *run = &out->runs[out->num_runs++];
         ms_run_cells cells;
         run->line = row.line;
         run->measured_step_s = run->measured_peak_bytes = (double)NAN;
-        run->fault = ms_run_cells_read(cx->arena, columns, &row, &cells);
+        run->fault = ms_run_cells_read(cx->arena, &columns, &row, &cells);
         run->id = cells.id != NULL && run->fault == NULL
                       ? cells.id
                       : ms_arena_printf(cx->arena, "line %d", row.line);
@@ -483,32 +487,5 @@ static void read_runs(ms_ctx *cx, ms_csv *csv, const ms_cell_columns *columns,
             run->reason = "malformed";
     }
     fault_repeats(cx->arena, out);
-}
-
-static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,
-                          ms_published_runs *out)
-{
-    *out = (ms_published_runs){0};
-    ms_csv_row header;
-    if (!ms_csv_next(cx->arena, csv, &header))
-        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = name},
-                       "the file is empty, it must begin with a header");
-    ms_cell_columns columns;
-    MS_TRY(ms_run_columns_find(cx, name, &header, &columns));
-    read_runs(cx, csv, &columns, out);
     return MS_OK;
-}
-
-ms_status ms_runs_load(ms_ctx *cx, const char *path, ms_published_runs *out)
-{
-    ms_csv csv;
-    MS_TRY(ms_csv_load(cx, path, &csv));
-    return read_csv(cx, strcmp(path, "-") == 0 ? "standard input" : path, &csv, out);
-}
-
-ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
-                       ms_published_runs *out)
-{
-    ms_csv csv = ms_csv_open(text, length);
-    return read_csv(cx, name, &csv, out);
 }

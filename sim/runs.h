@@ -49,11 +49,9 @@ typedef struct ms_published_runs {
     ms_published_run *runs; /* in the order of the file */
 } ms_published_runs;
 
-/* Reads the file ("-" is standard input); everything lives in cx->arena. Malformed rows
- * are rows with a fault. Errors: MS_EIO, and MS_EINPUT for a header that lacks a column,
- * or has one twice, and for an empty file. */
-ms_status ms_runs_load(ms_ctx *cx, const char *path, ms_published_runs *out);
-/* The same from memory; `name` stands for the file in messages. */
+/* Reads text; `name` stands for its file in messages. Everything lives in cx->arena.
+ * Malformed rows are rows with a fault. Errors: MS_EINPUT for a header that lacks a
+ * column, or has one twice, and for an empty file. */
 ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
                        ms_published_runs *out);
 

@@ -65,11 +65,10 @@ static const ms_cell_rule columns[] = {
     POSITIVE("measured_peak_mem_gib", peak_mem_gib),
 };
 
-ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
-                              ms_cell_columns *out)
+ms_status ms_run_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
+                            ms_cell_columns *out)
 {
-    return ms_cells_find(cx, file, header, columns, sizeof columns / sizeof columns[0],
-                         out);
+    return ms_cells_open(cx, file, csv, columns, sizeof columns / sizeof columns[0], out);
 }
 
 /* No run is measured beyond these; a cell that says so has another unit, or a slip. */

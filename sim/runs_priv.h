@@ -19,8 +19,8 @@ typedef struct ms_run_cells {
     const char *words; /* which counts were read from words, as what; NULL: none */
 } ms_run_cells;
 
-ms_status ms_run_columns_find(ms_ctx *cx, const char *file, const ms_csv_row *header,
-                              ms_cell_columns *out);
+ms_status ms_run_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
+                            ms_cell_columns *out);
 /* NULL, or what is malformed in the row. */
 const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
                               const ms_csv_row *row, ms_run_cells *out);

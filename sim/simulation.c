@@ -84,8 +84,8 @@ static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
     ms_torus torus;
     if (is_torus)
         torus = ms_plan_torus(planned->plan, cluster);
-    const ms_fabric *fabric = ms_fabric_make_arranged(
-        cx->arena, cluster, planned->plan->gpus, is_torus ? &torus : NULL);
+    const ms_fabric *fabric =
+        ms_fabric_make(cx->arena, cluster, planned->plan->gpus, is_torus ? &torus : NULL);
     double *factor = MS_NEW_ARRAY(cx->arena, fabric->num_links + 1, double);
     MS_TRY(slow_links(cx, fabric, options, factor));
     *out = ms_link_uses_open(cx->arena, planned->plan, fabric, factor);

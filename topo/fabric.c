@@ -201,18 +201,13 @@ static void set_shape(ms_arena *arena, builder *b, const ms_torus *torus)
     d->torus_link = b->torus_link;
 }
 
-const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus)
-{
-    return ms_fabric_make_arranged(arena, cluster, num_gpus, NULL);
-}
-
 const ms_torus *ms_fabric_torus(const ms_fabric *fabric)
 {
     return &ms_fabric_details_of(fabric)->torus;
 }
 
-const ms_fabric *ms_fabric_make_arranged(ms_arena *arena, const ms_cluster *cluster,
-                                         long num_gpus, const ms_torus *torus)
+const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus,
+                                const ms_torus *torus)
 {
     builder b = {.cluster = cluster,
                  .num_gpus = num_gpus,

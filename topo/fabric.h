@@ -41,12 +41,10 @@ typedef struct ms_fabric {
     const void *details; /* of the builder */
 } ms_fabric;
 
-/* The part of the cluster that ranks 0 .. num_gpus-1 lie on. Lives in the arena. */
-const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster,
-                                long num_gpus);
-/* The same, its ranks arranged on the torus of each domain; NULL: row by row. */
-const ms_fabric *ms_fabric_make_arranged(ms_arena *arena, const ms_cluster *cluster,
-                                         long num_gpus, const ms_torus *torus);
+/* The part of the cluster that ranks 0 .. num_gpus-1 lie on, arranged on the torus of
+ * each domain; `torus` NULL: row by row. Lives in the arena. */
+const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus,
+                                const ms_torus *torus);
 const ms_torus *ms_fabric_torus(const ms_fabric *fabric);
 
 #define MS_MAX_ROUTE (MS_MAX_TORUS_SIDES + 16)

@@ -83,7 +83,7 @@ static void route(ms_ctx *cx, const ms_cluster *cluster)
 {
     long num_gpus =
         cluster->max_gpus > 0 && cluster->max_gpus < 200 ? cluster->max_gpus : 200;
-    const ms_fabric *fabric = ms_fabric_make(cx->arena, cluster, num_gpus);
+    const ms_fabric *fabric = ms_fabric_make(cx->arena, cluster, num_gpus, NULL);
     for (long from = 0; from < num_gpus; from += 23)
         for (long to = 0; to < num_gpus; to += 7) {
             int links[MS_MAX_ROUTE];

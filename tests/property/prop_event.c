@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "sim/event.h"
 
+#include "tests/support/graphs.h"
 #include "tests/support/naive_engine.h"
 #include "tests/test.h"
 
@@ -56,7 +57,7 @@ static int random_cost(ms_rng *rng, random_graph *g)
 
 static const ms_graph *make_graph(ms_rng *rng, ms_arena *arena)
 {
-    random_graph g = {.builder = ms_graph_open_untagged(arena)};
+    random_graph g = {.builder = ms_graph_open(arena)};
     g.num_links = between(rng, 0, MAX_LINKS);
     g.num_pools = between(rng, 0, MAX_POOLS);
     for (int i = 0; i < g.num_links; i++) {

@@ -3,6 +3,7 @@
 #include "sim/prediction.h"
 #include "sim/simulation.h"
 
+#include "tests/support/graphs.h"
 #include "tests/support/random_plans.h"
 #include "tests/test.h"
 

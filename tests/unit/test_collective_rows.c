@@ -1,6 +1,7 @@
 /* Rows of measured collectives become groups on clusters, or a reason. tests/data/collectives_sample.csv holds some cited points, and rows that cannot be
  * priced for a reason each. */
 #include "sim/collective_validation.h"
+#include "tests/support/run_tables.h"
 #include "tests/test.h"
 
 #include <string.h>

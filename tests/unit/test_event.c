@@ -187,7 +187,7 @@ static void long_lists_are_walked_once(void **state)
     (void)state;
     ms_arena *arena = test_cx()->arena;
     const int num_ranks = 4096, num_rounds = 4;
-    ms_graph_builder *b = ms_graph_open_untagged(arena);
+    ms_graph_builder *b = ms_graph_open(arena);
     int none = ms_graph_cost(b, &(ms_task_cost){.pool = -1}, NULL);
     for (int round = 0; round < num_rounds; round++) {
         for (int r = 0; r < num_ranks; r++) {
@@ -215,7 +215,7 @@ static void hundreds_share_one_link(void **state)
     (void)state;
     ms_arena *arena = test_cx()->arena;
     const int num = 300;
-    ms_graph_builder *b = ms_graph_open_untagged(arena);
+    ms_graph_builder *b = ms_graph_open(arena);
     int link = ms_graph_link(b, "link", 100);
     ms_link_use use = {link, 100};
     int transfer = ms_graph_cost(

@@ -31,7 +31,8 @@ static void routes_on_rails_keep_to_the_rail(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, "hgx-h100"), 1024);
+    const ms_fabric *f =
+        ms_fabric_make(cx->arena, cluster_of(cx, "hgx-h100"), 1024, NULL);
     ASSERT_TEXT(route_text(cx, f, 5, 5), "");
     ASSERT_TEXT(route_text(cx, f, 1, 6), "nvlink out 1, nvlink in 6");
     ASSERT_TEXT(route_text(cx, f, 1, 9), "nic out 1, nic in 9");
@@ -49,7 +50,7 @@ static void capacities_follow_the_levels(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, "hgx-h100"), 260);
+    const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, "hgx-h100"), 260, NULL);
     static const struct {
         const char *name;
         int num;
@@ -104,7 +105,7 @@ static void oversubscription_divides_the_rate_of_each_flow(void **state)
     ms_ctx *cx = test_cx();
     for (double k = 1; k <= 8; k *= 2) {
         ms_cluster cluster = made_cluster(k, 1.0);
-        const ms_fabric *f = ms_fabric_make(cx->arena, &cluster, 32);
+        const ms_fabric *f = ms_fabric_make(cx->arena, &cluster, 32, NULL);
         double *flows = MS_NEW_ARRAY(cx->arena, f->num_links, double);
         int route[MS_MAX_ROUTE];
         for (long gpu = 0; gpu < 16; gpu++) {
@@ -125,7 +126,7 @@ static void gpus_share_nics_where_there_are_fewer(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_cluster cluster = made_cluster(1.0, 0.25);
-    const ms_fabric *f = ms_fabric_make(cx->arena, &cluster, 30);
+    const ms_fabric *f = ms_fabric_make(cx->arena, &cluster, 30, NULL);
     ASSERT_INT(ms_fabric_find(f, "nic", 0, NULL), 16);
     ASSERT_TEXT(route_text(cx, f, 3, 4), "nic out 0, nic in 1");
     ASSERT_NEAR(f->links[ms_fabric_find(f, "link", 0, NULL)].bytes_per_s, 40e9, 1e-15);
@@ -136,7 +137,7 @@ static void a_mesh_has_a_wire_for_each_pair(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, "mi300x"), 19);
+    const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, "mi300x"), 19, NULL);
     int link;
     ASSERT_INT(ms_fabric_find(f, "xgmi", 0, NULL), 2 * 56 + 3 * 2);
     ASSERT_INT(ms_fabric_find(f, "xgmi 3-5", 1, &link), 1);
@@ -177,7 +178,7 @@ static void routes_on_a_torus_go_the_short_way_round(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_cluster *cluster = cluster_of(cx, "tpu-v5p");
-    const ms_fabric *f = ms_fabric_make(cx->arena, cluster, 64);
+    const ms_fabric *f = ms_fabric_make(cx->arena, cluster, 64, NULL);
     ASSERT_INT(ms_fabric_find(f, "ici", 0, NULL), 64 * 6);
     ASSERT_INT(ms_fabric_find(f, "ici 7", 0, NULL), 6);
     ASSERT_INT(ms_fabric_find(f, "ici +y", 0, NULL), 64);
@@ -185,7 +186,7 @@ static void routes_on_a_torus_go_the_short_way_round(void **state)
     ASSERT_TEXT(route_text(cx, f, 0, 1), "ici +z 0");
     ASSERT_TEXT(route_text(cx, f, 0, 2), "ici +z 0, ici +z 1");
     ASSERT_TEXT(route_text(cx, f, 63, 16 + 3), "ici +x 63, ici +x 15, ici +y 31");
-    const ms_fabric *open = ms_fabric_make(cx->arena, cluster, 16); /* 2 x 2 x 4 */
+    const ms_fabric *open = ms_fabric_make(cx->arena, cluster, 16, NULL); /* 2 x 2 x 4 */
     ASSERT_TEXT(route_text(cx, open, 0, 3), "ici +z 0, ici +z 1, ici +z 2");
     ASSERT_INT(ms_fabric_find(open, "ici", 0, NULL), 2 * (8 + 8 + 12));
     int link;
@@ -282,7 +283,7 @@ static void consecutive_links_meet_and_end_at_the_receiver(void **state)
     for (size_t i = 0; i < NUM_FABRICS; i++) {
         ms_ctx *cx = test_cx();
         const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, fabrics[i].cluster),
-                                            fabrics[i].gpus);
+                                            fabrics[i].gpus, NULL);
         for (int n = 0; n < 2000; n++) {
             long from = (long)ms_rng_below(&rng, (uint64_t)fabrics[i].gpus);
             long to = (long)ms_rng_below(&rng, (uint64_t)fabrics[i].gpus);
@@ -308,7 +309,7 @@ static void ways_back_are_as_long(void **state)
     for (size_t i = 0; i < NUM_FABRICS; i++) {
         ms_ctx *cx = test_cx();
         const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, fabrics[i].cluster),
-                                            fabrics[i].gpus);
+                                            fabrics[i].gpus, NULL);
         long most = fabrics[i].gpus - fabrics[i].gpus % 8; /* no rail is missing */
         for (long from = 0; from < most && from < 64; from++)
             for (long to = 0; to < most; to += 1 + to / 7) {
@@ -325,7 +326,7 @@ static void every_link_is_found_by_its_name(void **state)
     for (size_t i = 0; i < NUM_FABRICS; i++) {
         ms_ctx *cx = test_cx();
         const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, fabrics[i].cluster),
-                                            fabrics[i].gpus);
+                                            fabrics[i].gpus, NULL);
         long step = 1 + f->num_links / 200;
         for (long link = 0; link < f->num_links; link += step) {
             int found[2];
@@ -342,7 +343,7 @@ static void large_fabrics_are_made_at_once(void **state)
     ms_ctx *cx = test_cx();
     const ms_cluster *cluster = cluster_of(cx, "hgx-h100");
     clock_t begin = clock();
-    const ms_fabric *f = ms_fabric_make(cx->arena, cluster, 16384);
+    const ms_fabric *f = ms_fabric_make(cx->arena, cluster, 16384, NULL);
     double made_s = (double)(clock() - begin) / CLOCKS_PER_SEC;
     ASSERT_INT(f->num_links, 2 * (16384 + 16384 + 64 * 8));
     assert_true(made_s < 0.5); /* a few ms; sanitizers are slower */

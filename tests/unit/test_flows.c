@@ -15,7 +15,7 @@ static place open_place(const char *name, long gpus)
     place p = {.cx = test_cx()};
     ASSERT_OK(ms_cluster_load(p.cx, name, &p.cluster), p.cx);
     ASSERT_OK(ms_profile_load(p.cx, p.cluster->device.profile, &p.profile), p.cx);
-    p.fabric = ms_fabric_make(p.cx->arena, p.cluster, gpus);
+    p.fabric = ms_fabric_make(p.cx->arena, p.cluster, gpus, NULL);
     p.load = ms_link_load_open(p.cx->arena, p.fabric);
     return p;
 }
@@ -275,7 +275,7 @@ static double try_arranged(const place *p, long size, long stride)
     ms_torus torus = ms_torus_slice(level, p->fabric->num_gpus);
     ms_torus_arrange(&torus, (const long[]){stride, stride * size}, 2);
     arranged.fabric =
-        ms_fabric_make_arranged(p->cx->arena, p->cluster, p->fabric->num_gpus, &torus);
+        ms_fabric_make(p->cx->arena, p->cluster, p->fabric->num_gpus, &torus);
     arranged.load = ms_link_load_open(p->cx->arena, arranged.fabric);
     double largest = try_group(&arranged, size, stride);
     ms_arena_rewind(p->cx->arena, mark);

@@ -2,6 +2,7 @@
  * of runs_sample.csv name their sources. */
 #include "sim/run_prices.h"
 
+#include "tests/support/run_tables.h"
 #include "tests/unit/run_rows.h"
 
 #define SAMPLE MS_SOURCE_DIR "/tests/data/runs_sample.csv"

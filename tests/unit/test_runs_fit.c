@@ -2,6 +2,7 @@
 #include "sim/run_prices.h"
 #include "sim/runs_fit.h"
 
+#include "tests/support/run_tables.h"
 #include "tests/test.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "sim/runs_spread.h"
 
 #include "sim/run_prices.h"
+#include "tests/support/run_tables.h"
 #include "tests/test.h"
 
 #define SAMPLE MS_SOURCE_DIR "/tests/data/runs_fit.csv"

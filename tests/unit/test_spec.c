@@ -47,6 +47,12 @@ static void strided_shards_interleave_as_in_pytorch(void **state)
 }
 
 /* torch.chunk: ceil(n/k) each until nothing is left. */
+static long local_size(const ms_mesh *mesh, const ms_spec *spec,
+                       const ms_global_tensor *x, int dim, long rank)
+{
+    return ms_ranges_length(ms_spec_ranges(test_cx()->arena, mesh, spec, x, dim, rank));
+}
+
 static void uneven_shards_are_those_of_torch_chunk(void **state)
 {
     (void)state;
@@ -58,11 +64,9 @@ static void uneven_shards_are_those_of_torch_chunk(void **state)
         ms_mesh mesh = ms_mesh_make((const char *const[]){"tp"}, &cases[c].ranks, 1);
         ms_spec spec = {{ms_shard('a')}};
         ms_global_tensor x = {"x", 2, "ab", {cases[c].n, 5}, 4};
-        long size[2];
         for (long rank = 0; rank < cases[c].ranks; rank++) {
-            ms_spec_local_size(&mesh, &spec, &x, rank, size);
-            ASSERT_INT(size[0], cases[c].want[rank]);
-            ASSERT_INT(size[1], 5);
+            ASSERT_INT(local_size(&mesh, &spec, &x, 0, rank), cases[c].want[rank]);
+            ASSERT_INT(local_size(&mesh, &spec, &x, 1, rank), 5);
         }
         ASSERT_NEAR(ms_spec_local_bytes(&mesh, &spec, &x),
                     4.0 * 5.0 * (double)cases[c].want[0], 0);
@@ -90,7 +94,7 @@ static void the_largest_part_is_found_wherever_it_is(void **state)
     ms_global_tensor x = {"x", 1, "a", {14}, 1};
     long size, largest = 0;
     for (long rank = 0; rank < 12; rank++) {
-        ms_spec_local_size(&mesh, &spec, &x, rank, &size);
+        size = local_size(&mesh, &spec, &x, 0, rank);
         largest = size > largest ? size : largest;
     }
     ASSERT_INT(largest, 4);
@@ -269,13 +273,8 @@ static void random_specs_cover_the_tensor_and_read_back(void **state)
         }
         long held_elements = 0;
         for (long rank = 0; rank < 12; rank++) {
-            long size[2];
-            ms_spec_local_size(&mesh, &spec, &x, rank, size);
-            for (int i = 0; i < 2; i++)
-                ASSERT_INT(ms_ranges_length(
-                               ms_spec_ranges(cx->arena, &mesh, &spec, &x, i, rank)),
-                           size[i]);
-            held_elements += size[0] * size[1];
+            held_elements += local_size(&mesh, &spec, &x, 0, rank) *
+                             local_size(&mesh, &spec, &x, 1, rank);
         }
         ASSERT_INT(held_elements, replicas * x.size[0] * x.size[1]);
         ASSERT_OK(

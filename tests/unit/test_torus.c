@@ -187,7 +187,7 @@ static void laws_are_near_the_routes_of_all_groups(void **state)
     for (size_t s = 0; s < sizeof slices / sizeof *slices; s++) {
         const ms_cluster *cluster = cluster_of(cx, slices[s].cluster);
         long gpus = slices[s].gpus;
-        const ms_fabric *fabric = ms_fabric_make(cx->arena, cluster, gpus);
+        const ms_fabric *fabric = ms_fabric_make(cx->arena, cluster, gpus, NULL);
         ms_link_load load = ms_link_load_open(cx->arena, fabric);
         for (long size = 2; size <= gpus; size++)
             for (long stride = 1; size * stride <= gpus; stride++)

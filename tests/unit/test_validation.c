@@ -2,6 +2,7 @@
 #include "sim/validation_by.h"
 #include "sim/validation_worst.h"
 
+#include "tests/support/run_tables.h"
 #include "tests/test.h"
 
 #define MAX_RUNS 16
