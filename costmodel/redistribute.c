@@ -1,6 +1,8 @@
 /* Uniform-cost search over specs. */
 #include "costmodel/redistribute_priv.h"
 
+#include "base/map.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -89,9 +91,7 @@ typedef struct search {
     const ms_redistribute_task *task;
     reached *list;
     int num_reached, capacity;
-    /* index + 1 into list, hashed by spec; twice as large as the list at least */
-    int *table;
-    int table_size;
+    ms_map specs; /* their indices are those of the list */
     entry *heap;
     int heap_length, heap_capacity;
     int current; /* whose neighbours are visited */
@@ -99,65 +99,35 @@ typedef struct search {
     bool overflows; /* too many specs, or too much effort */
 } search;
 
-static void *grown(ms_arena *arena, const void *old, int count, int capacity, size_t size)
+/* What tells a spec from others; returns how many numbers. */
+static int key_of(const ms_mesh *mesh, const ms_spec *spec, long key[MS_MAX_AXES])
 {
-    void *made = ms_arena_array(arena, (size_t)capacity, size);
-    if (count > 0)
-        memcpy(made, old, (size_t)count * size);
-    return made;
-}
-
-static unsigned hash_of(const ms_mesh *mesh, const ms_spec *spec)
-{
-    unsigned long hash = 14695981039346656037UL;
     for (int i = 0; i < mesh->num_axes; i++) {
         ms_placement at = spec->at[i];
-        unsigned long word = at.kind;
+        key[i] = at.kind;
         if (at.kind == MS_SHARD)
-            word |= (unsigned long)(unsigned char)at.dim << 8 |
-                    (unsigned long)ms_placement_pieces(at) << 16;
-        hash = (hash ^ word) * 1099511628211UL;
-        hash ^= hash >> 29;
+            key[i] |= (long)(unsigned char)at.dim << 8 | (long)ms_placement_pieces(at)
+                                                             << 16;
     }
-    return (unsigned)hash;
-}
-
-/* The place of a spec in the table: of itself, or a free one. */
-static int *place_of(const search *s, const ms_spec *spec)
-{
-    const ms_mesh *mesh = s->task->mesh;
-    unsigned mask = (unsigned)s->table_size - 1;
-    for (unsigned i = hash_of(mesh, spec) & mask;; i = (i + 1) & mask)
-        if (s->table[i] == 0 || ms_spec_equal(mesh, &s->list[s->table[i] - 1].spec, spec))
-            return &s->table[i];
-}
-
-static void grow(search *s)
-{
-    ms_arena *arena = s->space.scratch;
-    s->capacity = s->capacity == 0 ? 64 : 2 * s->capacity;
-    s->list = grown(arena, s->list, s->num_reached, s->capacity, sizeof *s->list);
-    s->table_size = 2 * s->capacity;
-    s->table = MS_NEW_ARRAY(arena, s->table_size, int);
-    for (int i = 0; i < s->num_reached; i++)
-        *place_of(s, &s->list[i].spec) = i + 1;
+    return mesh->num_axes;
 }
 
 /* The entry of a spec, made if it is new; NULL: there are too many. */
 static reached *reach(search *s, const ms_spec *spec)
 {
-    if (s->num_reached == s->capacity)
-        grow(s);
-    int *place = place_of(s, spec);
-    if (*place != 0)
-        return &s->list[*place - 1];
+    long key[MS_MAX_AXES];
+    size_t size = (size_t)key_of(s->task->mesh, spec, key) * sizeof *key;
+    int i = ms_map_find(&s->specs, key, size);
+    if (i >= 0)
+        return &s->list[i];
     if (s->num_reached == MAX_SPECS) {
         s->overflows = true;
         return NULL;
     }
+    MS_MAKE_ROOM(s->space.scratch, s->list, s->num_reached, s->capacity, 64);
+    ms_map_add(&s->specs, key, size);
     reached *made = &s->list[s->num_reached++];
     *made = (reached){.spec = *spec, .seconds = INFINITY, .before = -1};
-    *place = s->num_reached;
     return made;
 }
 
@@ -175,11 +145,7 @@ static bool precedes(entry a, entry b)
 
 static void push(search *s, entry made)
 {
-    if (s->heap_length == s->heap_capacity) {
-        s->heap_capacity = s->heap_capacity == 0 ? 128 : 2 * s->heap_capacity;
-        s->heap = grown(s->space.scratch, s->heap, s->heap_length, s->heap_capacity,
-                        sizeof *s->heap);
-    }
+    MS_MAKE_ROOM(s->space.scratch, s->heap, s->heap_length, s->heap_capacity, 128);
     int at = s->heap_length++;
     for (; at > 0 && precedes(made, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
         s->heap[at] = s->heap[(at - 1) / 2];
@@ -386,6 +352,7 @@ static bool plan_with(ms_arena *arena, const ms_redistribute_task *task,
                               .is_plain = is_plain,
                               .effort_left = &s.effort_left,
                               .scratch = ms_arena_open()};
+    s.specs.arena = s.space.scratch;
     ms_spec from = without_trivial(task->mesh, &task->from);
     ms_spec to = without_trivial(task->mesh, &task->to);
     int target = run(&s, &from, &to);

@@ -3,9 +3,10 @@
  * frees. */
 #include "sim/graph.h"
 
+#include "base/map.h"
+
 #include <assert.h>
 #include <limits.h>
-#include <stdint.h>
 #include <string.h>
 
 #define FIRST_CHUNK_TASKS 256
@@ -18,14 +19,6 @@ typedef struct chunk {
     ms_task_tag *tags;
 } chunk;
 
-/* Open addressing over items that are numbered from 0. */
-typedef struct index_table {
-    int num_slots; /* a power of two, at least twice the number of items */
-    int *slots;    /* item + 1; 0: free */
-    int num, capacity;
-    uint64_t *hashes; /* (capacity), by item */
-} index_table;
-
 struct ms_graph_builder {
     ms_arena *arena; /* of the result */
     ms_arena *work;
@@ -34,7 +27,9 @@ struct ms_graph_builder {
     int num_tasks;
     int streams_capacity, *last_of_stream; /* 0 beyond those in use */
     int num_lists, lists_capacity, *lists;
-    index_table cost_table, label_table;
+    ms_map cost_keys, label_keys;
+    int key_capacity;
+    double *key; /* of the cost that is added */
     int costs_capacity, uses_capacity, labels_capacity, links_capacity, pools_capacity;
     ms_task_cost *costs;
     ms_link_use *uses;
@@ -72,95 +67,22 @@ static int larger_capacity(int capacity, int wanted)
     return larger < wanted ? wanted : larger;
 }
 
-/* ---- equal items get one index ---- */
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
-    return hash ^ (hash >> 29);
-}
-
-static uint64_t mix_number(uint64_t hash, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return mix(hash, bits);
-}
-
-static void place(index_table *table, int item)
-{
-    uint64_t mask = (uint64_t)table->num_slots - 1, at = table->hashes[item] & mask;
-    while (table->slots[at] != 0)
-        at = (at + 1) & mask;
-    table->slots[at] = item + 1;
-}
-
-/* The item of this hash after `item` on its way through the slots, from the first for -1;
- * -1: none. `at` is kept between calls. */
-static int next_candidate(const index_table *table, uint64_t hash, uint64_t *at)
-{
-    if (table->num_slots == 0)
-        return -1;
-    uint64_t mask = (uint64_t)table->num_slots - 1;
-    for (;; ++*at) {
-        int item = table->slots[(hash + *at) & mask] - 1;
-        if (item >= 0 && table->hashes[item] != hash)
-            continue;
-        ++*at;
-        return item;
-    }
-}
-
-static int add_item(ms_arena *work, index_table *table, uint64_t hash)
-{
-    RESERVE(work, table->hashes, table->num, table->capacity, table->num + 1);
-    table->hashes[table->num] = hash;
-    if (2 * (table->num + 1) > table->num_slots) {
-        table->num_slots = table->num_slots == 0 ? 32 : 2 * table->num_slots;
-        table->slots = MS_NEW_ARRAY(work, table->num_slots, int);
-        for (int i = 0; i < table->num; i++)
-            place(table, i);
-    }
-    place(table, table->num);
-    return table->num++;
-}
-
 /* ---- costs and names ---- */
 
-static uint64_t cost_hash(const ms_task_cost *cost, const ms_link_use *uses)
+/* What tells a cost from others; returns how many numbers. */
+static int make_key(ms_graph_builder *b, const ms_task_cost *cost,
+                    const ms_link_use *uses)
 {
-    uint64_t hash = mix_number(0, cost->duration_s);
-    hash = mix_number(hash, cost->latency_s);
-    hash = mix(hash, (uint64_t)cost->pool);
-    hash = mix(hash, (uint64_t)cost->held_sms);
-    hash = mix_number(hash, cost->tiles);
-    hash = mix_number(hash, cost->sm_frac);
+    int num = 6;
+    RESERVE(b->work, b->key, 0, b->key_capacity, num + 2 * cost->num_uses);
+    const double numbers[] = {cost->duration_s, cost->latency_s, cost->pool,
+                              cost->held_sms,   cost->tiles,     cost->sm_frac};
+    memcpy(b->key, numbers, sizeof numbers);
     for (int i = 0; i < cost->num_uses; i++) {
-        hash = mix(hash, (uint64_t)uses[i].link);
-        hash = mix_number(hash, uses[i].bytes_per_s);
+        b->key[num++] = uses[i].link;
+        b->key[num++] = uses[i].bytes_per_s;
     }
-    return hash;
-}
-
-static bool same_number(double a, double b)
-{
-    return a <= b && a >= b;
-}
-
-static bool same_cost(const ms_graph_builder *b, const ms_task_cost *have,
-                      const ms_task_cost *cost, const ms_link_use *uses)
-{
-    if (!same_number(have->duration_s, cost->duration_s) ||
-        !same_number(have->latency_s, cost->latency_s) || have->pool != cost->pool ||
-        have->held_sms != cost->held_sms || !same_number(have->tiles, cost->tiles) ||
-        !same_number(have->sm_frac, cost->sm_frac) || have->num_uses != cost->num_uses)
-        return false;
-    const ms_link_use *have_uses = &b->uses[have->first_use];
-    for (int i = 0; i < cost->num_uses; i++)
-        if (have_uses[i].link != uses[i].link ||
-            !same_number(have_uses[i].bytes_per_s, uses[i].bytes_per_s))
-            return false;
-    return true;
+    return num;
 }
 
 int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_use *uses)
@@ -181,29 +103,24 @@ int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_u
         if (uses[i].bytes_per_s > 0.0)
             b->uses[made->num_uses + added.num_uses++] = uses[i];
     }
-    const ms_link_use *added_uses = &b->uses[made->num_uses];
-    uint64_t hash = cost_hash(&added, added_uses), at = 0;
-    for (int i; (i = next_candidate(&b->cost_table, hash, &at)) >= 0;)
-        if (same_cost(b, &b->costs[i], &added, added_uses))
-            return i;
+    int num_numbers = make_key(b, &added, &b->uses[made->num_uses]);
+    int i = ms_map_add(&b->cost_keys, b->key, (size_t)num_numbers * sizeof *b->key);
+    if (i < made->num_costs)
+        return i;
     RESERVE(b->work, b->costs, made->num_costs, b->costs_capacity, made->num_costs + 1);
     b->costs[made->num_costs++] = added;
     made->num_uses += added.num_uses;
-    return add_item(b->work, &b->cost_table, hash);
+    return i;
 }
 
 int ms_graph_label(ms_graph_builder *b, const char *text)
 {
-    uint64_t hash = 0, at = 0;
-    for (const char *c = text; *c != '\0'; c++)
-        hash = mix(hash, (unsigned char)*c);
-    for (int i; (i = next_candidate(&b->label_table, hash, &at)) >= 0;)
-        if (strcmp(b->labels[i], text) == 0)
-            return i;
-    int num = b->made.num_labels;
+    int i = ms_map_add(&b->label_keys, text, strlen(text)), num = b->made.num_labels;
+    if (i < num)
+        return i;
     RESERVE(b->work, b->labels, num, b->labels_capacity, num + 1);
     b->labels[b->made.num_labels++] = ms_arena_strdup(b->arena, text);
-    return add_item(b->work, &b->label_table, hash);
+    return i;
 }
 
 int ms_graph_link(ms_graph_builder *b, const char *name, double bytes_per_s)
@@ -247,7 +164,7 @@ ms_graph_builder *ms_graph_open(ms_arena *arena)
     ms_arena *work = ms_arena_open();
     ms_graph_builder *b = MS_NEW(work, ms_graph_builder);
     b->arena = arena;
-    b->work = work;
+    b->work = b->cost_keys.arena = b->label_keys.arena = work;
     b->task_work = ms_arena_open();
     b->tag_work = ms_arena_open();
     b->num_lists = 1;

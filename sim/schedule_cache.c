@@ -1,72 +1,57 @@
 /* Schedules by shape. */
 #include "sim/schedule_cache.h"
 
-#define NUM_BUCKETS 256
-
-typedef struct entry {
-    ms_schedule_shape shape;
-    const ms_schedule *schedule;
-    struct entry *next;
-} entry;
+#include "base/map.h"
 
 struct ms_schedule_cache {
-    ms_arena *arena;
-    entry *buckets[NUM_BUCKETS];
+    ms_map shapes;
+    const ms_schedule **schedules;
+    int capacity;
 };
 
 ms_schedule_cache *ms_schedule_cache_open(void)
 {
     ms_arena *arena = ms_arena_open();
     ms_schedule_cache *cache = MS_NEW(arena, ms_schedule_cache);
-    cache->arena = arena;
+    cache->shapes.arena = arena;
     return cache;
 }
 
 void ms_schedule_cache_close(ms_schedule_cache *cache)
 {
-    ms_arena_close(cache->arena);
+    ms_arena_close(cache->shapes.arena);
 }
 
-static unsigned hash_shape(const ms_schedule_shape *shape)
-{
-    unsigned hash = (unsigned)shape->kind;
-    hash = hash * 31U + (unsigned)shape->num_ranks;
-    hash = hash * 31U + (unsigned)shape->num_microbatches;
-    hash = hash * 31U + (unsigned)shape->virtual_stages;
-    hash = hash * 31U + (unsigned)shape->group;
-    hash = hash * 31U + (unsigned)(8.0 * shape->memory_limit);
-    return (hash * 2654435761U >> 16) % NUM_BUCKETS;
-}
+/* A shape without padding. */
+typedef struct shape_key {
+    int numbers[6];
+    double figures[7];
+    const ms_schedule_table *table;
+} shape_key;
+_Static_assert(sizeof(shape_key) == 6 * sizeof(int) + 7 * sizeof(double) + sizeof(void *),
+               "the bytes of a key are its members");
 
-static bool same_times(const ms_schedule_times *a, const ms_schedule_times *b)
+static shape_key key_of(const ms_schedule_shape *s)
 {
-    return a->forward == b->forward && a->backward_input == b->backward_input &&
-           a->backward_weight == b->backward_weight && a->send == b->send;
-}
-
-static bool same_shape(const ms_schedule_shape *a, const ms_schedule_shape *b)
-{
-    return a->kind == b->kind && a->num_ranks == b->num_ranks &&
-           a->num_microbatches == b->num_microbatches &&
-           a->virtual_stages == b->virtual_stages && a->group == b->group &&
-           a->memory_limit == b->memory_limit && a->weight_share == b->weight_share &&
-           a->head_share == b->head_share && same_times(&a->times, &b->times) &&
-           a->early_release == b->early_release && a->table == b->table;
+    return (shape_key){{(int)s->kind, s->num_ranks, s->num_microbatches,
+                        s->virtual_stages, s->group, s->early_release},
+                       {s->memory_limit, s->weight_share, s->head_share, s->times.forward,
+                        s->times.backward_input, s->times.backward_weight, s->times.send},
+                       s->table};
 }
 
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
                                       const ms_schedule_shape *shape)
 {
-    unsigned bucket = hash_shape(shape);
-    for (entry *e = cache->buckets[bucket]; e != NULL; e = e->next)
-        if (same_shape(&e->shape, shape))
-            return e->schedule;
-    entry *e = MS_NEW(cache->arena, entry);
-    e->shape = *shape;
-    e->schedule = ms_schedule_make(cache->arena, shape);
-    e->next = cache->buckets[bucket];
-    cache->buckets[bucket] = e;
-    return e->schedule;
+    ms_arena *arena = cache->shapes.arena;
+    int num = cache->shapes.num;
+    shape_key key = key_of(shape);
+    int i = ms_map_add(&cache->shapes, &key, sizeof key);
+    if (i == num) {
+        MS_MAKE_ROOM(arena, cache->schedules, num, cache->capacity, 64);
+        cache->schedules[i] = ms_schedule_make(arena, shape);
+    }
+    return cache->schedules[i];
 }
 
 /* Families whose lists repeat after the warm-up: those of 4p micro-batches (2p: 1F1B)

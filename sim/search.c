@@ -339,8 +339,8 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
         run_threads(&s, bound_meshes, s.num_classes);
         qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_estimate);
         ms_log(
-            "search", "%d meshes of %d classes bounded after %.3f s, %ld sets of bills",
-            s.num_tasks, s.num_classes, ms_clock_s() - start_s, workload->num_bill_sets);
+            "search", "%d meshes of %d classes bounded after %.3f s, %d sets of bills",
+            s.num_tasks, s.num_classes, ms_clock_s() - start_s, workload->bill_keys.num);
     }
     s.bounded = true;
     run_threads(&s, explore_meshes, s.num_tasks);

@@ -43,7 +43,7 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
     workload->global_batch = plan->global_batch;
     workload->compute = plan->compute;
     workload->recompute_budget_frac = plan->recompute_budget_frac;
-    workload->arena = ms_arena_open();
+    workload->arena = workload->bill_keys.arena = ms_arena_open();
     pthread_mutex_init(&workload->lock, NULL);
     count_layers(workload);
     *out = workload;
@@ -225,39 +225,23 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
     return bill;
 }
 
-static unsigned bucket_of(const ms_bill_key *key)
+/* A key without padding. */
+typedef struct bill_words {
+    int of[10];
+} bill_words;
+
+static bill_words words_of(const ms_bill_key *key)
 {
-    unsigned hash = 17;
-    const int fields[] = {key->tp,
-                          key->cp,
-                          key->ep,
-                          key->etp,
-                          key->microbatch,
-                          key->sequence_parallel,
-                          key->loss_parallel,
-                          key->holds_gathers,
-                          key->cp_method};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        hash = hash * 31U + (unsigned)fields[i] * 2654435761U;
-    return (hash ^ (hash >> 15)) % MS_BILL_BUCKETS;
+    return (bill_words){{key->tp, key->cp, key->ep, key->etp, key->microbatch,
+                         key->sequence_parallel, key->loss_parallel, key->cp_unbalanced,
+                         key->holds_gathers, key->cp_method}};
 }
 
-static bool same_key(const ms_bill_key *a, const ms_bill_key *b)
+static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key)
 {
-    return a->tp == b->tp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
-           a->microbatch == b->microbatch &&
-           a->sequence_parallel == b->sequence_parallel &&
-           a->loss_parallel == b->loss_parallel && a->cp_unbalanced == b->cp_unbalanced &&
-           a->holds_gathers == b->holds_gathers && a->cp_method == b->cp_method;
-}
-
-static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key,
-                             unsigned bucket)
-{
-    for (ms_bill_set *set = workload->buckets[bucket]; set != NULL; set = set->next)
-        if (same_key(&set->key, key))
-            return set;
-    return NULL;
+    bill_words words = words_of(key);
+    int i = ms_map_find(&workload->bill_keys, &words, sizeof words);
+    return i < 0 ? NULL : workload->bill_sets[i];
 }
 
 /* Bills are made outside of the lock, so that threads do not wait for each other; of two
@@ -282,14 +266,15 @@ static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_recompute mo
 }
 
 static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
-                             const ms_bill layers[MS_MAX_LAYER_KINDS], unsigned bucket)
+                             const ms_bill layers[MS_MAX_LAYER_KINDS])
 {
     ms_bill_set *set = MS_NEW(workload->arena, ms_bill_set);
     *set = *made;
     keep_layers(workload, set, MS_RECOMPUTE_NONE, layers);
-    set->next = workload->buckets[bucket];
-    workload->buckets[bucket] = set;
-    workload->num_bill_sets++;
+    bill_words words = words_of(&made->key);
+    MS_MAKE_ROOM(workload->arena, workload->bill_sets, workload->bill_keys.num,
+                 workload->bill_capacity, 64);
+    workload->bill_sets[ms_map_add(&workload->bill_keys, &words, sizeof words)] = set;
     return set;
 }
 
@@ -301,7 +286,7 @@ static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key
     int num_methods = num_mtp(workload) > 0 ? 0 : MS_NUM_CP_METHODS;
     for (int method = 0; method < num_methods && known == NULL; method++) {
         key.cp_method = (unsigned char)method;
-        known = find_set(workload, &key, bucket_of(&key));
+        known = find_set(workload, &key);
     }
     return known;
 }
@@ -320,9 +305,8 @@ static void make_ends(const ms_workload *workload, const ms_bill_set *known,
 
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
 {
-    unsigned bucket = bucket_of(key);
     lock(workload);
-    ms_bill_set *set = find_set(workload, key, bucket);
+    ms_bill_set *set = find_set(workload, key);
     const ms_bill_set *ends = set == NULL ? find_ends(workload, *key) : NULL;
     unlock(workload);
     if (set != NULL)
@@ -332,9 +316,9 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
     make_ends(workload, ends, &made);
     make_layers(workload, key, MS_RECOMPUTE_NONE, layers);
     lock(workload);
-    set = find_set(workload, key, bucket);
+    set = find_set(workload, key);
     if (set == NULL)
-        set = keep_set(workload, &made, layers, bucket);
+        set = keep_set(workload, &made, layers);
     unlock(workload);
     return set;
 }

@@ -4,6 +4,7 @@
 #ifndef MS_SIM_WORKLOAD_H
 #define MS_SIM_WORKLOAD_H
 
+#include "base/map.h"
 #include "costmodel/bill.h"
 #include "costmodel/error_spread.h"
 #include "costmodel/keep.h"
@@ -65,10 +66,7 @@ typedef struct ms_bill_set {
     const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     /* default splits made so far, by number of stages */
     ms_split *splits[MS_SPLIT_BUCKETS];
-    struct ms_bill_set *next; /* in its bucket */
 } ms_bill_set;
-
-#define MS_BILL_BUCKETS 16384
 
 typedef struct ms_workload {
     const ms_model *model;
@@ -91,8 +89,9 @@ typedef struct ms_workload {
     /* looked up a million times, added to some ten thousand times */
     pthread_mutex_t lock;
     ms_arena *arena;
-    ms_bill_set *buckets[MS_BILL_BUCKETS];
-    long num_bill_sets;
+    ms_map bill_keys;
+    ms_bill_set **bill_sets; /* by the index of their key */
+    int bill_capacity;
 } ms_workload;
 
 /* Loads everything a plan names. The workload lives in cx->arena; close it to release the
