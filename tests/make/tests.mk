@@ -1,0 +1,71 @@
+# Test programs, and the targets that run them; speed, and reports of nvcc.
+
+bin = $(patsubst %.c,$B/%,$(1))
+
+# archives that need each other: kernels the device in memory of tests/support, that the program
+link_test = $(LINK) $(ALL_CFLAGS) $(no_lto) $(if $(filter -flto%,$(no_lto)),,$(test_ld)) -Wl,--start-group $^ -Wl,--end-group -o $@ $(LDFLAGS)
+$(call bin,$(FUZZ_SRCS)): $B/%: $B/%.o $B/tests/fuzz/driver.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB)
+	$(call run,LINK,$@)$(link_test) $(LIBS)
+
+$(call bin,$(SOAK_SRCS) $(BENCH_SRCS)): no_lto := $(lto_link)
+$(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(GAP_SRCS)): $B/%: $B/%.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(EMULATED_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
+
+# Tests of kernels once more, with what nvcc makes of them: on a GPU, or skipped.
+KERNEL_TESTS := $(patsubst tests/exec/%.c,%,$(filter-out %_emulated.c,$(filter $(TEST_SRCS),$(shell grep -lE 'cuda_cases\.h|attention_cases\.h' tests/exec/test_cuda_*.c))))
+gpu_tests := $(if $(CU_SRCS),$(KERNEL_TESTS:%=$B/gpu/%))
+$B/tests/exec/gpu_memory.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(gpu_tests): $B/gpu/%: $B/tests/exec/%.o $B/tests/exec/gpu_memory.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+	@mkdir -p $(@D)
+	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
+
+.PHONY: gpu-tests
+gpu-tests: $(gpu_tests) ## build/opt/gpu: tests of kernels that run on a GPU
+
+.PHONY: check soak golden-update
+check: $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(PROGRAM) ## unit, property, oracle, exec, golden and fuzz-corpus tests; SAN=, T=, UPDATE=1
+	@B=$B T='$T' UPDATE='$(UPDATE)' tests/run_tests.sh $(call bin,$(TEST_SRCS) $(FUZZ_SRCS)) $(gpu_tests) $(call tests_of,tests/golden/*.test)
+
+soak: $(call bin,$(SOAK_SRCS)) $(PROGRAM) ## long tests: tests/soak
+	@B=$B T='$T' SUMMARY=$B/soak.summary LIMIT_S=7200 tests/run_tests.sh $(call bin,$(SOAK_SRCS))
+
+golden-update: $(PROGRAM) ## rewrite tests/golden/*.test from what the program prints now
+	@B=$B T='$T' UPDATE=1 SUMMARY=$B/golden.summary tests/run_tests.sh $(call tests_of,tests/golden/*.test)
+
+.PHONY: asan ubsan tsan
+asan: ## check with the address sanitizer
+	@$(MAKE) --no-print-directory check SAN=address
+ubsan: ## check with the undefined-behaviour sanitizer
+	@$(MAKE) --no-print-directory check SAN=undefined
+tsan: ## check with the thread sanitizer
+	@$(MAKE) --no-print-directory check SAN=thread
+
+.PHONY: bench
+bench: $(call bin,$(BENCH_SRCS)) $(PROGRAM) ## speed of search, replay and engine
+	@for b in $(call bin,$(BENCH_SRCS)); do echo "== $$b"; MESHSIM=$(PROGRAM) $$b || exit 1; done
+
+.PHONY: gaps
+gaps: $(call bin,$(GAP_SRCS)) ## predictions against events on random plans, by class; PLANS=30 of each model, SEED=1, LIST=file for a line a plan
+	@$< $(or $(PLANS),30) $(or $(SEED),1) $(LIST)
+
+.PHONY: oracle
+oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (or another torch: PYTHON=...)
+	@for python in $(PYTHON) python3 /usr/bin/python3; do \
+	    if "$$python" -c 'import torch' 2>/dev/null; then exec "$$python" tests/oracle/torch/make_oracle.py tests/data/run; fi; \
+	done; echo "oracle: no python3 with torch: install python3-torch, or name one with PYTHON=..." >&2; exit 1
+
+# libFuzzer builds everything again with clang, in one go per target.
+.PHONY: fuzz
+fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
+	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/safetensors.c exec/tokens.c $(SUPPORT)
+
+# What ptxas says of the kernels, for each GPU; needs nvcc, no GPU.
+PTXAS_FILES := $(patsubst %.cu,build/ptxas/%.txt,$(ALL_CU_SRCS))
+build/ptxas/%.txt: %.cu $(wildcard exec/*.cuh exec/cuda_*.h) exec/scalar.h exec/array_args.h
+	@mkdir -p $(@D)
+	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -Xptxas -v -fatbin $< -o $@.fatbin >$@.new 2>&1 || { cat $@.new >&2; exit 1; }; mv $@.new $@
+
+.PHONY: cuda-report
+cuda-report: $(PTXAS_FILES) ## registers, shared memory and spills of every kernel by nvcc; fails on spills
+	@tests/cuda_report.sh $(PTXAS_FILES)
