@@ -8,8 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MIN_COLUMNS       10
-#define MAX_GRAIN_COLUMNS 3
+#define MIN_COLUMNS 10
 
 typedef struct cell {
     int kind; /* -1: idle */
@@ -26,6 +25,9 @@ typedef struct canvas {
     double scale; /* columns per time */
     bool with_numbers;
     bool used[MS_MAX_GANTT_KINDS];
+    const char *colours[1 + MS_MAX_GANTT_KINDS]; /* by 1 + kind */
+    char *text;                                  /* (columns): of the lane drawn */
+    unsigned char *styles;
 } canvas;
 
 /* ---- cells ---- */
@@ -103,23 +105,32 @@ static void number_text(const canvas *c, cell of, char text[16])
         (void)snprintf(text, 16, "%d", number);
 }
 
-/* "F12---" in `width` columns, "FFFFFF" where numbers are not shown. A number is left out
- * rather than cut. */
-static void print_run(const canvas *c, cell of, int width)
+/* "F12---" in the columns from..to-1, "FFFFFF" where numbers are not shown. A number is
+ * left out rather than cut. */
+static void put_run(canvas *c, cell of, int from, int to)
 {
     char digits[16];
     number_text(c, of, digits);
-    int length = (int)strlen(digits);
-    if (!c->with_numbers || length > width - 1)
-        digits[length = 0] = '\0';
-    const ms_gantt_kind *kind = of.kind < 0 ? NULL : &c->gantt->kinds[of.kind];
-    char letter = kind == NULL ? '.' : kind->letter;
-    char fill = kind != NULL && c->with_numbers ? '-' : letter;
-    bool coloured = kind != NULL && c->gantt->colours && kind->colour != NULL;
-    fprintf(c->out, "%s%c%s", coloured ? kind->colour : "", letter, digits);
-    for (int i = 1 + length; i < width; i++)
-        fputc(fill, c->out);
-    fputs(coloured ? "\033[0m" : "", c->out);
+    size_t length = strlen(digits), width = (size_t)(to - from);
+    char letter = of.kind < 0 ? '.' : c->gantt->kinds[of.kind].letter;
+    memset(c->text + from, of.kind >= 0 && c->with_numbers ? '-' : letter, width);
+    memset(c->styles + from, of.kind + 1, width);
+    c->text[from] = letter;
+    if (c->with_numbers && length < width)
+        memcpy(c->text + from + 1, digits, length);
+}
+
+void ms_gantt_print_row(FILE *out, const char *text, const unsigned char *styles,
+                        int num_columns, const char *const *colours)
+{
+    for (int from = 0, to; from < num_columns; from = to) {
+        const char *colour = colours == NULL ? NULL : colours[styles[from]];
+        for (to = from + 1; to < num_columns && styles[to] == styles[from];)
+            to++;
+        fprintf(out, "%s%.*s%s", colour == NULL ? "" : colour, to - from, text + from,
+                colour == NULL ? "" : "\033[0m");
+    }
+    fputc('\n', out);
 }
 
 static void print_name(const canvas *c, const char *name)
@@ -163,27 +174,27 @@ static bool have_room_for_numbers(const canvas *c, const cell *cells)
     return 4 * num_fitting >= 3 * num_with;
 }
 
-static void print_lane(const canvas *c, int lane, const cell *cells)
+static void print_lane(canvas *c, int lane, const cell *cells)
 {
     const char *const *names = c->gantt->lane_names;
     bool repeated = lane > 0 && strcmp(names[lane], names[lane - 1]) == 0;
     print_name(c, repeated ? "" : names[lane]);
     for (int from = 0, to; from < c->columns; from = to) {
         to = run_end(c, cells, from);
-        print_run(c, cells[from], to - from);
+        put_run(c, cells[from], from, to);
     }
-    fputc('\n', c->out);
+    ms_gantt_print_row(c->out, c->text, c->styles, c->columns,
+                       c->gantt->colours ? c->colours : NULL);
 }
 
 /* ---- the axis ---- */
 
-/* The smallest of 1, 2, 5 times a power of ten whose labels have room. */
-static double tick_step(const canvas *c)
+double ms_gantt_tick(double least)
 {
-    double room = 10.0 / c->scale, power = pow(10.0, floor(log10(room)));
+    double power = pow(10.0, floor(log10(least)));
     const double steps[] = {1.0, 2.0, 5.0};
     for (int i = 0; i < 3; i++)
-        if (steps[i] * power >= room * (1.0 - 1e-9))
+        if (steps[i] * power >= least * (1.0 - 1e-9))
             return steps[i] * power;
     return 10.0 * power;
 }
@@ -195,7 +206,7 @@ static int tick_column(const canvas *c, double time)
 
 static void print_axis(const canvas *c)
 {
-    double step = tick_step(c);
+    double step = ms_gantt_tick(10.0 / c->scale);
     int decimals = (int)fmax(0.0, -floor(log10(step) + 1e-9));
     char *labels = ms_arena_alloc(c->arena, (size_t)c->columns + 1);
     char *marks = ms_arena_alloc(c->arena, (size_t)c->columns + 1);
@@ -251,11 +262,6 @@ static void fit_columns(canvas *c)
     if (!(span > 0.0))
         span = 1.0;
     c->scale = most / span;
-    if (gantt->grain > 0.0) {
-        double grain_columns = floor(c->scale * gantt->grain * (1.0 + 1e-9));
-        if (grain_columns >= 1.0)
-            c->scale = fmin(grain_columns, MAX_GRAIN_COLUMNS) / gantt->grain;
-    }
     c->columns = (int)fmin(most, fmax(1.0, ceil(span * c->scale - 1e-6)));
 }
 
@@ -264,8 +270,12 @@ void ms_gantt_draw(FILE *out, ms_arena *arena, const ms_gantt *gantt)
     canvas c = {.out = out, .arena = arena, .gantt = gantt};
     while (c.num_kinds < MS_MAX_GANTT_KINDS && gantt->kinds[c.num_kinds].letter != '\0')
         c.num_kinds++;
+    for (int k = 0; k < c.num_kinds; k++)
+        c.colours[1 + k] = gantt->kinds[k].colour;
     fit_columns(&c);
     ms_arena_mark mark = ms_arena_save(arena);
+    c.text = MS_NEW_ARRAY(arena, c.columns, char);
+    c.styles = MS_NEW_ARRAY(arena, c.columns, unsigned char);
     print_axis(&c);
     const cell *cells = find_cells(&c);
     c.with_numbers = have_room_for_numbers(&c, cells);

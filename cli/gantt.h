@@ -36,14 +36,22 @@ typedef struct ms_gantt {
     /* the window that is drawn; from 0 or later; bars may reach beyond it */
     double start, end;
     const char *unit; /* of the times on the axis: "ms" */
-    /* when > 0, this much time gets a whole number of columns (3 at most) wherever the
-     * width allows */
-    double grain;
-    int width; /* columns of the terminal */
+    int width;        /* columns of the terminal */
     bool colours;
 } ms_gantt;
 
 /* The axis, the lanes, and a legend of the letters used. Idle time is drawn as dots. */
 void ms_gantt_draw(FILE *out, ms_arena *arena, const ms_gantt *gantt);
+
+/* ---- for drawings with other cells ---- */
+
+/* Prints `num_columns` characters and ends the line; neighbours of one style in the
+ * colour of that style. `colours` are ANSI sequences by style, NULL for none; NULL: no
+ * colours at all. */
+void ms_gantt_print_row(FILE *out, const char *text, const unsigned char *styles,
+                        int num_columns, const char *const *colours);
+/* The distance of ticks of an axis: the smallest of 1, 2, 5 times a power of ten that is
+ * at least `least`. */
+double ms_gantt_tick(double least);
 
 #endif

@@ -3,6 +3,7 @@
 #include "cli/schedule_draw.h"
 
 #include "base/number.h"
+#include "cli/gantt.h"
 
 #include <math.h>
 #include <string.h>
@@ -106,14 +107,10 @@ static void put_action(canvas *c, int index)
     }
 }
 
-static const char *colour_of(int style)
-{
-    static const char *const colours[1 + 2 * MS_NUM_ACTIONS] = {
-        "\033[2m",      "\033[97;44m",  "\033[30;42m",  "\033[30;46m",
-        "\033[30;43m",  "\033[97;45m",  "\033[30;104m", "\033[30;102m",
-        "\033[30;106m", "\033[30;103m", "\033[30;105m"};
-    return colours[style];
-}
+static const char *const colours[1 + 2 * MS_NUM_ACTIONS] = {
+    "\033[2m",      "\033[97;44m",  "\033[30;42m",  "\033[30;46m",
+    "\033[30;43m",  "\033[97;45m",  "\033[30;104m", "\033[30;102m",
+    "\033[30;106m", "\033[30;103m", "\033[30;105m"};
 
 static void print_row(canvas *c, int rank)
 {
@@ -126,33 +123,13 @@ static void print_row(canvas *c, int rank)
     while (length > 0 && c->letters[length - 1] == ' ')
         length--;
     fprintf(c->out, "%*d  ", c->label_width - 2, rank);
-    for (int column = 0, next; column < length; column = next) {
-        int style = c->styles[column];
-        for (next = column; next < length && c->styles[next] == style;)
-            next++;
-        if (c->drawing->colours)
-            fputs(colour_of(style), c->out);
-        fprintf(c->out, "%.*s", next - column, c->letters + column);
-        if (c->drawing->colours)
-            fputs("\033[0m", c->out);
-    }
-    fputc('\n', c->out);
-}
-
-/* 1, 2 or 5 times a power of ten, at least `least`. */
-static double round_up(double least)
-{
-    double power = pow(10.0, floor(log10(least)));
-    const double steps[] = {1, 2, 5, 10};
-    for (int i = 0; i < 4; i++)
-        if (steps[i] * power >= least * (1 - 1e-9))
-            return steps[i] * power;
-    return 10 * power;
+    ms_gantt_print_row(c->out, c->letters, c->styles, length,
+                       c->drawing->colours ? colours : NULL);
 }
 
 static void print_axis(canvas *c)
 {
-    double tick = round_up(10 / c->scale);
+    double tick = ms_gantt_tick(10 / c->scale);
     int at = 0;
     fprintf(c->out, "%*s  ", c->label_width - 2, "rank");
     for (int i = 0;; i++) {
