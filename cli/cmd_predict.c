@@ -65,7 +65,7 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     ms_plan_options options = {0};
     predict_options how = {.engine = {false, MS_ENGINE_REPLAY}};
     const ms_option_set sets[] = {{"predict", predict_table, &how},
-                                  {"plan", ms_plan_option_table, &options}};
+                                  {"plan", ms_plan_option_table(), &options}};
     MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)
         return MS_OK;

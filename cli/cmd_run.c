@@ -497,7 +497,7 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
     ms_interrupt_end_within(is_own ? RANK_WITHIN_S : END_WITHIN_S,
                             !is_own && r->choice.environment.size == 1);
     const ms_option_set sets[] = {{"run", ms_run_option_table, &r->flags},
-                                  {"plan", ms_plan_option_table, &r->options}};
+                                  {"plan", ms_plan_option_table(), &r->options}};
     MS_TRY(say_once(r, ms_args_read(cx, args, sets, 2)));
     if (args->done)
         return MS_OK;

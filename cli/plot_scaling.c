@@ -57,7 +57,7 @@ static ms_status search_size(const ms_plot_request *r, long gpus, ms_scaling *sc
 {
     ms_ctx *cx = r->cx;
     ms_plan_options opts = r->plan;
-    opts.gpus = (ms_opt_integer){true, gpus};
+    ms_plan_give(&opts, MS_CHOOSE_GPUS, gpus);
     ms_plan base;
     MS_TRY(ms_plan_base_from_options(cx, &opts, &base));
     MS_TRY(ms_plot_check_outputs(r, &opts, &base));

@@ -3,6 +3,7 @@
  * else. */
 #include "costmodel/plan_priv.h"
 
+#include "costmodel/plan_field.h"
 #include "costmodel/schedule_csv.h"
 
 #include <assert.h>
@@ -193,27 +194,20 @@ long ms_plan_default_batch(long gpus, long sequence_length)
 
 ms_plan ms_plan_default(long gpus)
 {
-    const long sequence_length = 8192;
-    return (ms_plan){
+    ms_plan plan = {
         .cluster = "hgx-h100",
         .stack = "generic",
         .gpus = gpus,
-        .size = {1, 1, 0, 1, 1},
         .order = {MS_PP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP, MS_TP},
-        .ep = 1,
-        .etp = 1,
-        .sequence_length = sequence_length,
-        .global_batch = ms_plan_default_batch(gpus, sequence_length),
-        .microbatch = 1,
-        .schedule = MS_1F1B,
-        .virtual_stages = 1,
-        .zero = -1,
-        .reshard_after_forward = true,
-        .sequence_parallel = true,
-        .loss_parallel = true,
-        .recompute_budget_frac = -1.0,
-        .compute = MS_BF16,
     };
+    ms_plan_make_plain(&plan);
+    ms_plan_reset(&plan, MS_CHOOSE_SEQUENCE_LENGTH);
+    ms_plan_reset(&plan, MS_CHOOSE_COMPUTE);
+    plan.size[MS_DP_SHARD] = 0;
+    plan.global_batch = ms_plan_default_batch(gpus, plan.sequence_length);
+    plan.zero = -1;
+    plan.sequence_parallel = true;
+    return plan;
 }
 
 void ms_plan_settle(ms_plan *plan)
@@ -229,56 +223,6 @@ void ms_plan_settle(ms_plan *plan)
         plan->global_batch = ms_plan_default_batch(plan->gpus, plan->sequence_length);
     if (plan->zero < 0)
         plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
-}
-
-/* ---- equality ---- */
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-static bool same_names(const ms_plan *a, const ms_plan *b)
-{
-    return same_text(a->model, b->model) && same_text(a->cluster, b->cluster) &&
-           same_text(a->stack, b->stack) && same_text(a->param_dtype, b->param_dtype) &&
-           same_text(a->grad_dtype, b->grad_dtype) &&
-           same_text(a->optimizer_dtype, b->optimizer_dtype) &&
-           same_text(a->comm_dtype, b->comm_dtype);
-}
-
-static bool same_layout(const ms_plan *a, const ms_plan *b)
-{
-    return a->gpus == b->gpus && memcmp(a->size, b->size, sizeof a->size) == 0 &&
-           memcmp(a->order, b->order, sizeof a->order) == 0 && a->ep == b->ep &&
-           a->etp == b->etp;
-}
-
-static bool same_pipeline(const ms_plan *a, const ms_plan *b)
-{
-    return a->schedule == b->schedule && a->virtual_stages == b->virtual_stages &&
-           a->microbatch_group == b->microbatch_group &&
-           a->memory_limit == b->memory_limit &&
-           same_text(a->schedule_file, b->schedule_file) &&
-           a->num_stage_layers == b->num_stage_layers &&
-           (a->num_stage_layers == 0 ||
-            memcmp(a->layers_per_stage, b->layers_per_stage,
-                   (size_t)a->num_stage_layers * sizeof(long)) == 0);
-}
-
-bool ms_plan_equal(const ms_plan *a, const ms_plan *b)
-{
-    return same_names(a, b) && same_layout(a, b) && same_pipeline(a, b) &&
-           a->sequence_length == b->sequence_length &&
-           a->global_batch == b->global_batch && a->microbatch == b->microbatch &&
-           a->zero == b->zero && a->reshard_after_forward == b->reshard_after_forward &&
-           a->sequence_parallel == b->sequence_parallel && a->async_tp == b->async_tp &&
-           a->loss_parallel == b->loss_parallel && a->cp_method == b->cp_method &&
-           a->cp_balance == b->cp_balance && a->recompute == b->recompute &&
-           a->recompute_layers == b->recompute_layers &&
-           (a->recompute != MS_RECOMPUTE_AUTO ||
-            a->recompute_budget_frac == b->recompute_budget_frac) &&
-           a->compute == b->compute;
 }
 
 /* ---- meshes ---- */

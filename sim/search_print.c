@@ -2,6 +2,7 @@
 #include "sim/search_print.h"
 
 #include "base/table.h"
+#include "costmodel/plan_field.h"
 #include "sim/prediction_print.h"
 
 #include <math.h>
@@ -9,42 +10,67 @@
 /* ---- which columns ---- */
 
 typedef struct columns {
-    bool events, experts, async_tp, order, context;
+    bool events, order;
+    bool of[MS_NUM_CHOICES];
 } columns;
 
 static bool default_order(const ms_plan *plan)
 {
-    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
-        if (plan->order[i] != i)
-            return false;
-    return true;
+    return ms_plan_is_plain(plan, MS_CHOOSE_ORDER);
+}
+
+static bool is_in_use(const ms_plan *plan, ms_choice choice)
+{
+    return !ms_plan_is_plain(plan, choice) && ms_plan_matters(plan, choice);
 }
 
 static columns choose_columns(const ms_search_report *report)
 {
     columns c = {0};
+    for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
+        c.of[k] = ms_plan_fields[k].in_table && !ms_plan_fields[k].hidden;
     for (int i = 0; i < report->result->num_found; i++) {
         const ms_plan *plan = &report->plans[i];
         c.events = c.events || ms_prediction_is_by_events(&report->predictions[i]);
-        c.experts = c.experts || plan->ep * plan->etp > 1;
-        c.async_tp = c.async_tp || plan->async_tp;
         c.order = c.order || !default_order(plan);
-        c.context = c.context || ms_plan_cp_method(plan) != MS_CP_ALL_GATHER;
+        for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
+            c.of[k] = c.of[k] || (ms_plan_fields[k].hidden && is_in_use(plan, k));
     }
+    c.of[MS_CHOOSE_EP] = c.of[MS_CHOOSE_ETP] = c.of[MS_CHOOSE_EP] || c.of[MS_CHOOSE_ETP];
     return c;
+}
+
+/* The choices that have a column, from left to right: how attention goes
+ * over cp stands beside cp. */
+static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
+{
+    int num = 0;
+    for (ms_choice k = 0; k < MS_NUM_CHOICES; k++) {
+        if (c->of[k] && k != MS_CHOOSE_CP_METHOD)
+            list[num++] = k;
+        if (k == MS_CHOOSE_CP && c->of[MS_CHOOSE_CP_METHOD])
+            list[num++] = MS_CHOOSE_CP_METHOD;
+    }
+    return num;
 }
 
 /* ---- rows ---- */
 
 static const char *header(ms_arena *arena, const columns *c)
 {
-    return ms_arena_printf(
-        arena,
-        "#|step (s)%s|tokens/s/GPU|MFU (%%)|peak (GiB)|pp|dp_replicate|"
-        "dp_shard|cp%s|tp%s|mbs|<schedule|v|<zero|<sp%s|<recompute%s",
-        c->events ? "|by replay (s)" : "", c->context ? "|<cp by" : "",
-        c->experts ? "|ep|etp" : "", c->async_tp ? "|<async" : "",
-        c->order ? "|<order" : "");
+    ms_choice list[MS_NUM_CHOICES];
+    int num = list_columns(c, list);
+    const char *text =
+        ms_arena_printf(arena, "#|step (s)%s|tokens/s/GPU|MFU (%%)|peak (GiB)",
+                        c->events ? "|by replay (s)" : "");
+    for (int i = 0; i < num; i++) {
+        const ms_plan_field *field = &ms_plan_fields[list[i]];
+        bool is_word = field->kind != MS_CHOICE_WHOLE || list[i] == MS_CHOOSE_ZERO;
+        text =
+            ms_arena_printf(arena, "%s|%s%s", text, is_word ? "<" : "",
+                            field->short_name != NULL ? field->short_name : field->name);
+    }
+    return ms_arena_printf(arena, "%s%s", text, c->order ? "|<order" : "");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)
@@ -72,38 +98,28 @@ static void figure_cells(ms_table *table, const columns *c, int number,
     ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));
 }
 
-static void recompute_cell(ms_table *table, const ms_plan *plan)
+static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
+                        ms_choice choice)
 {
-    if (plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0)
+    bool kept = plan->zero == 3 && !plan->reshard_after_forward;
+    const char *value =
+        ms_plan_matters(plan, choice) ? ms_plan_value_text(arena, plan, choice) : "-";
+    if (choice == MS_CHOOSE_ZERO)
+        ms_table_cell(table, "%s%s", value, kept ? " kept" : "");
+    else if (choice == MS_CHOOSE_RECOMPUTE && plan->recompute == MS_RECOMPUTE_FULL &&
+             plan->recompute_layers > 0)
         ms_table_cell(table, "full, %ld a stage", plan->recompute_layers);
     else
-        ms_table_cell(table, "%s", ms_recompute_names[plan->recompute]);
+        ms_table_cell(table, "%s", value);
 }
 
 static void plan_cells(ms_table *table, ms_arena *arena, const columns *c,
                        const ms_plan *plan)
 {
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
-        ms_table_cell(table, "%ld", plan->size[axis]);
-        if (axis == MS_CP && c->context)
-            ms_table_cell(table, "%s",
-                          plan->size[MS_CP] > 1 ? ms_cp_method_names[plan->cp_method]
-                                                : "-");
-    }
-    if (c->experts) {
-        ms_table_cell(table, "%ld", plan->ep);
-        ms_table_cell(table, "%ld", plan->etp);
-    }
-    bool piped = plan->size[MS_PP] > 1, split = plan->size[MS_TP] > 1;
-    bool kept = plan->zero == 3 && !plan->reshard_after_forward;
-    ms_table_cell(table, "%ld", plan->microbatch);
-    ms_table_cell(table, "%s", piped ? ms_plan_schedule_name(plan) : "-");
-    ms_table_cell(table, "%ld", plan->virtual_stages);
-    ms_table_cell(table, "%ld%s", plan->zero, kept ? " kept" : "");
-    ms_table_cell(table, "%s", !split ? "-" : plan->sequence_parallel ? "on" : "off");
-    if (c->async_tp)
-        ms_table_cell(table, "%s", !split ? "-" : plan->async_tp ? "on" : "off");
-    recompute_cell(table, plan);
+    ms_choice list[MS_NUM_CHOICES];
+    int num = list_columns(c, list);
+    for (int i = 0; i < num; i++)
+        choice_cell(table, arena, plan, list[i]);
     if (c->order)
         ms_table_cell(table, "%s", order_text(arena, plan));
 }

@@ -225,6 +225,19 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
     return bill;
 }
 
+ms_bill_key ms_bill_key_of(const ms_plan *plan)
+{
+    return (ms_bill_key){.tp = (short)plan->size[MS_TP],
+                         .cp = (short)plan->size[MS_CP],
+                         .ep = (short)plan->ep,
+                         .etp = (short)plan->etp,
+                         .microbatch = (int)plan->microbatch,
+                         .sequence_parallel = plan->sequence_parallel,
+                         .loss_parallel = plan->loss_parallel,
+                         .cp_method = (unsigned char)ms_plan_cp_method(plan),
+                         .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
+}
+
 static unsigned bucket_of(const ms_bill_key *key)
 {
     unsigned hash = 17;

@@ -130,6 +130,8 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
                         const ms_schedule_shape *shape);
 
+/* The key of a plan's bills, but for holds_gathers (sim/gathers.h). */
+ms_bill_key ms_bill_key_of(const ms_plan *plan);
 /* The bills of a key, with layers without recomputation. Thread-safe; the set stays where
  * it is. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
