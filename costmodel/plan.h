@@ -19,25 +19,32 @@ typedef enum ms_plan_axis {
 /* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
 extern const char *const ms_plan_axis_names[];
 
+/* Every schedule that is made: its constant, its name, and its family, which
+ * costmodel/schedule_*.c defines as ms_family_FAMILY. */
+#define MS_SCHEDULES(ROW)                                                                \
+    ROW(MS_GPIPE, "gpipe", gpipe)                                                        \
+    ROW(MS_1F1B, "1f1b", 1f1b)                                                           \
+    ROW(MS_INTERLEAVED, "interleaved", interleaved)                                      \
+    ROW(MS_LOOPED_BFS, "looped-bfs", looped_bfs)                                         \
+    ROW(MS_INTERLEAVED_ZB, "interleaved-zb", interleaved_zb)                             \
+    ROW(MS_ZB_H1, "zb-h1", zb_h1)                                                        \
+    ROW(MS_ZB_H2, "zb-h2", zb_h2)                                                        \
+    ROW(MS_ZB_AUTO, "zb-auto", zb_auto)                                                  \
+    ROW(MS_ZB_V, "zb-v", zb_v)                                                           \
+    ROW(MS_V_HALF, "v-half", v_half)                                                     \
+    ROW(MS_V_MIN, "v-min", v_min)                                                        \
+    ROW(MS_DUALPIPE, "dualpipe", dualpipe)                                               \
+    ROW(MS_DUALPIPEV, "dualpipev", dualpipev)                                            \
+    ROW(MS_COMBINED_1F1B, "combined-1f1b", combined_1f1b)
+
 typedef enum ms_schedule_kind {
-    MS_GPIPE,
-    MS_1F1B,
-    MS_INTERLEAVED,
-    MS_LOOPED_BFS,
-    MS_INTERLEAVED_ZB,
-    MS_ZB_H1,
-    MS_ZB_H2,
-    MS_ZB_AUTO,
-    MS_ZB_V,
-    MS_V_HALF,
-    MS_V_MIN,
-    MS_DUALPIPE,
-    MS_DUALPIPEV,
-    MS_COMBINED_1F1B,
+#define MS_SCHEDULE_KIND(kind, name, family) kind,
+    MS_SCHEDULES(MS_SCHEDULE_KIND)
+#undef MS_SCHEDULE_KIND
     MS_CUSTOM, /* a list of actions from a file: plan->schedule_file */
     MS_NUM_SCHEDULES
 } ms_schedule_kind;
-/* "gpipe" "1f1b" "interleaved" ..., NULL; MS_CUSTOM has none */
+/* The names, NULL; MS_CUSTOM has none. */
 extern const char *const ms_schedule_names[];
 /* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B",
  * "vpp", ...); letter case, hyphens and underscores do not count. */

@@ -94,6 +94,13 @@ int ms_schedule_chunk(const ms_schedule_shape *shape, int stage);
 /* Which stage of the model a placed stage is. */
 int ms_schedule_model_stage(const ms_schedule_shape *shape, int stage);
 
+/* Messages that a stage waits for after an action, before it starts the next. */
+typedef enum ms_message_wait {
+    MS_WAIT_NONE,       /* they travel beside compute */
+    MS_WAIT_PLAIN,      /* ms_stack.send_hold of them */
+    MS_WAIT_INTERLEAVED /* ms_stack.interleaved_send_hold */
+} ms_message_wait;
+
 /* What a family of schedules can do. */
 typedef struct ms_schedule_traits {
     ms_stage_placement placement;
@@ -104,6 +111,15 @@ typedef struct ms_schedule_traits {
     bool groups;          /* takes a micro-batch group */
     bool uses_times;      /* is built for durations */
     bool limits_memory;   /* takes a memory limit */
+    /* lists of so many micro-batches per rank live as those of any more, begin alike and
+     * end alike: they repeat after the warm-up. With groups, only of as many
+     * micro-batches as there are ranks, so that the warm-up of at most (v + 1) p forwards
+     * ends after two. 0: they keep all, and are short, or are built for durations */
+    int repeats_after;
+    /* of families with chunks: how many forwards fewer a rank runs before its first
+     * backward than the rank before it */
+    int warmup_slope;
+    ms_message_wait message_wait;
 } ms_schedule_traits;
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind);
 
