@@ -342,7 +342,8 @@ static ms_plan ask_for_plan(trial *t)
     for (int i = 0; i < MS_NUM_CHOICES; i++) {
         bool dense = (i == MS_CHOOSE_EP || i == MS_CHOOSE_ETP) &&
                      t->workload->model->moe.num_experts == 0;
-        chosen[i] = dense || ms_rng_below(&t->rng, 3) == 0 ? 1 : pick_value(t, i);
+        bool plain = dense || !is_tried(i) || ms_rng_below(&t->rng, 3) == 0;
+        chosen[i] = plain ? 1 : pick_value(t, i);
     }
     /* mostly the right number of ranks */
     long others = chosen[MS_CHOOSE_PP] * chosen[MS_CHOOSE_DP_REPLICATE] *
