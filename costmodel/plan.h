@@ -90,6 +90,47 @@ typedef enum ms_cp_balance {
 } ms_cp_balance;
 extern const char *const ms_cp_balance_names[]; /* "head-tail" "none", NULL */
 
+/* The choices of a plan, in the order of flags and of JSON: costmodel/plan_field.h. */
+typedef enum ms_choice {
+    MS_CHOOSE_MODEL,
+    MS_CHOOSE_CLUSTER,
+    MS_CHOOSE_PROFILE,
+    MS_CHOOSE_GPUS,
+    MS_CHOOSE_PP, /* the axes as ms_plan_axis has them */
+    MS_CHOOSE_DP_REPLICATE,
+    MS_CHOOSE_DP_SHARD,
+    MS_CHOOSE_CP,
+    MS_CHOOSE_TP,
+    MS_CHOOSE_EP,
+    MS_CHOOSE_ETP,
+    MS_CHOOSE_ORDER,
+    MS_CHOOSE_SEQUENCE_LENGTH,
+    MS_CHOOSE_GLOBAL_BATCH,
+    MS_CHOOSE_MICROBATCH,
+    MS_CHOOSE_SCHEDULE,
+    MS_CHOOSE_VIRTUAL_STAGES,
+    MS_CHOOSE_GROUP,
+    MS_CHOOSE_MEMORY_LIMIT,
+    MS_CHOOSE_STAGE_LAYERS,
+    MS_CHOOSE_ZERO,
+    MS_CHOOSE_RESHARD,
+    MS_CHOOSE_SEQUENCE_PARALLEL,
+    MS_CHOOSE_ASYNC_TP,
+    MS_CHOOSE_LOSS_PARALLEL,
+    MS_CHOOSE_CP_METHOD,
+    MS_CHOOSE_CP_BALANCE,
+    MS_CHOOSE_RECOMPUTE,
+    MS_CHOOSE_RECOMPUTE_LAYERS,
+    MS_CHOOSE_RECOMPUTE_BUDGET,
+    MS_CHOOSE_COMPUTE,
+    MS_CHOOSE_PARAM_DTYPE,
+    MS_CHOOSE_GRAD_DTYPE,
+    MS_CHOOSE_OPTIMIZER_DTYPE,
+    MS_CHOOSE_COMM_DTYPE,
+    MS_CHOOSE_STACK,
+    MS_NUM_CHOICES
+} ms_choice;
+
 typedef struct ms_plan {
     const char *model; /* name or path, as given */
     const char *cluster;

@@ -259,13 +259,14 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
         {SWITCH(sequence_parallel, "sequence_parallel"), .short_name = "sp",
          JSON("tensor", "sequence_parallel"), .usual = usual_sequence_parallel,
          .matters = has_tensor, .renewed = true, .told = MS_TOLD_UNEXPECTED,
-         .search = MS_SEARCH_TRIES, .in_table = true, .text_on = "sp",
+         .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
+         .text_on = "sp",
          FLAG("--sequence-parallel", NULL,
               "shard norms and residuals over tp (default: on when tp > 1)")},
     [MS_CHOOSE_ASYNC_TP] =
         {SWITCH(async_tp, "async_tp"), .short_name = "async", JSON("tensor", "async"),
-         .matters = has_tensor, .search = MS_SEARCH_TRIES, .in_table = true,
-         .hidden = true, .text_on = "async tp",
+         .matters = has_tensor, .decides = MS_DECIDES_PRICES, .search = MS_SEARCH_TRIES,
+         .in_table = true, .hidden = true, .text_on = "async tp",
          FLAG("--async-tp", NULL,
               "overlap tensor-parallel traffic with its matrix products (default off)")},
     [MS_CHOOSE_LOSS_PARALLEL] =
@@ -278,7 +279,8 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
         {WORD(cp_method, "cp_method", ms_cp_method_names), .short_name = "cp by",
          JSON("context", "method"), .find = find_cp_method, .usual = usual_cp_method,
          .matters = has_context, .can = can_cp, .told = MS_TOLD_HABIT,
-         .search = MS_SEARCH_TRIES, .in_table = true, .hidden = true,
+         .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
+         .hidden = true,
          FLAG("--cp-method", NULL,
               "how attention gets the keys of other cp ranks (default: the stack's)")},
     [MS_CHOOSE_CP_BALANCE] =
@@ -390,6 +392,15 @@ const char *const *ms_choice_words(ms_choice choice)
 {
     return ms_plan_fields[choice].kind == MS_CHOICE_SWITCH ? switch_words
                                                            : ms_plan_fields[choice].words;
+}
+
+long ms_choice_last(ms_choice choice)
+{
+    const char *const *words = ms_choice_words(choice);
+    long last = 0;
+    while (words[last + 1] != NULL)
+        last++;
+    return last;
 }
 
 const char *ms_choice_value_text(ms_arena *arena, ms_choice choice, long value)

@@ -5,47 +5,6 @@
 
 #include "costmodel/stack.h"
 
-/* In the order of flags and of JSON. */
-typedef enum ms_choice {
-    MS_CHOOSE_MODEL,
-    MS_CHOOSE_CLUSTER,
-    MS_CHOOSE_PROFILE,
-    MS_CHOOSE_GPUS,
-    MS_CHOOSE_PP, /* the axes as ms_plan_axis has them */
-    MS_CHOOSE_DP_REPLICATE,
-    MS_CHOOSE_DP_SHARD,
-    MS_CHOOSE_CP,
-    MS_CHOOSE_TP,
-    MS_CHOOSE_EP,
-    MS_CHOOSE_ETP,
-    MS_CHOOSE_ORDER,
-    MS_CHOOSE_SEQUENCE_LENGTH,
-    MS_CHOOSE_GLOBAL_BATCH,
-    MS_CHOOSE_MICROBATCH,
-    MS_CHOOSE_SCHEDULE,
-    MS_CHOOSE_VIRTUAL_STAGES,
-    MS_CHOOSE_GROUP,
-    MS_CHOOSE_MEMORY_LIMIT,
-    MS_CHOOSE_STAGE_LAYERS,
-    MS_CHOOSE_ZERO,
-    MS_CHOOSE_RESHARD,
-    MS_CHOOSE_SEQUENCE_PARALLEL,
-    MS_CHOOSE_ASYNC_TP,
-    MS_CHOOSE_LOSS_PARALLEL,
-    MS_CHOOSE_CP_METHOD,
-    MS_CHOOSE_CP_BALANCE,
-    MS_CHOOSE_RECOMPUTE,
-    MS_CHOOSE_RECOMPUTE_LAYERS,
-    MS_CHOOSE_RECOMPUTE_BUDGET,
-    MS_CHOOSE_COMPUTE,
-    MS_CHOOSE_PARAM_DTYPE,
-    MS_CHOOSE_GRAD_DTYPE,
-    MS_CHOOSE_OPTIMIZER_DTYPE,
-    MS_CHOOSE_COMM_DTYPE,
-    MS_CHOOSE_STACK,
-    MS_NUM_CHOICES
-} ms_choice;
-
 typedef enum ms_choice_kind {
     MS_CHOICE_WHOLE,  /* long */
     MS_CHOICE_NUMBER, /* double */
@@ -80,6 +39,14 @@ typedef enum ms_choice_told {
     MS_TOLD_NEVER
 } ms_choice_told;
 
+/* What a choice inside a mesh decides, and so in which loop of a search it is made
+ * (sim/explore.c). */
+typedef enum ms_choice_decides {
+    MS_DECIDES_ITS_OWN, /* it has a loop of its own */
+    MS_DECIDES_LAYERS,  /* what a layer computes: with the micro-batch, outermost */
+    MS_DECIDES_PRICES   /* what the same layers take */
+} ms_choice_decides;
+
 typedef struct ms_plan_field {
     ms_choice_kind kind;
     size_t offset;    /* into ms_plan */
@@ -110,6 +77,7 @@ typedef struct ms_plan_field {
     bool renewed;
     ms_choice_told told;
     ms_choice_search search;
+    ms_choice_decides decides; /* switches and words only */
     bool in_table;       /* of plans found; `hidden` where every plan has it plain */
     bool hidden;         /* where all are plain */
     const char *text_on; /* of a switch: what ms_plan_text says when it is on */
@@ -132,6 +100,8 @@ bool ms_plan_matters(const ms_plan *plan, ms_choice choice);
 long ms_plan_usual(const ms_plan *plan, const ms_stack *stack, ms_choice choice);
 /* Words of a choice that is no number; NULL otherwise. */
 const char *const *ms_choice_words(ms_choice choice);
+/* The index of the last word. */
+long ms_choice_last(ms_choice choice);
 /* "8", "on", "1f1b": a value as flags and limits take it. */
 const char *ms_choice_value_text(ms_arena *arena, ms_choice choice, long value);
 /* The choice's value as its flag takes it. */

@@ -115,11 +115,11 @@ typedef struct ms_schedule_traits {
      * end alike: they repeat after the warm-up. With groups, only of as many
      * micro-batches as there are ranks, so that the warm-up of at most (v + 1) p forwards
      * ends after two. 0: they keep all, and are short, or are built for durations */
-    int repeats_after;
+    unsigned char repeats_after;
     /* of families with chunks: how many forwards fewer a rank runs before its first
      * backward than the rank before it */
-    int warmup_slope;
-    ms_message_wait message_wait;
+    unsigned char warmup_slope;
+    unsigned char message_wait; /* ms_message_wait */
 } ms_schedule_traits;
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind);
 

@@ -54,26 +54,34 @@ static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtua
     return refusal == MS_LEGAL;
 }
 
-/* Goes through the schedules that the plan's mesh and batch allow; starts zeroed. */
+/* Goes through the schedules that the plan's mesh and batch allow. */
 typedef struct schedules {
     int kind;
     long virtual_stages; /* tried last */
+    long most;           /* of them */
 } schedules;
+
+static schedules schedules_of(const ms_explore_level *l)
+{
+    long most = l->explorer->workload->model->num_layers / l->plan.size[MS_PP];
+    long limit = l->explorer->space->max_virtual_stages;
+    return (schedules){.most = most < limit ? most : limit};
+}
 
 static bool next_schedule(ms_explore_level *l, schedules *s)
 {
     const ms_space *space = l->explorer->space;
     const ms_model *model = l->explorer->workload->model;
-    long pp = l->plan.size[MS_PP], most = model->num_layers / pp;
-    most = most < space->max_virtual_stages ? most : space->max_virtual_stages;
+    long pp = l->plan.size[MS_PP];
     for (; s->kind < MS_CUSTOM; s->kind++, s->virtual_stages = 0) {
         ms_schedule_kind kind = (ms_schedule_kind)s->kind;
-        while (++s->virtual_stages <= most) {
-            if (!ms_space_tries_schedule(space, model, pp, kind, s->virtual_stages))
+        while (s->virtual_stages < s->most) {
+            long v = ++s->virtual_stages;
+            if (!ms_space_tries_schedule(space, model, pp, kind, v))
                 continue;
             if (is_interrupted(l->explorer))
                 return false;
-            if (set_schedule(l, kind, s->virtual_stages))
+            if (set_schedule(l, kind, v))
                 return true;
         }
     }
@@ -90,19 +98,31 @@ static void make_shape(ms_explore_level *l)
 
 /* ---- bounds that meshes share ---- */
 
-static unsigned long long bound_key(const ms_plan *plan)
+static unsigned long long add_choices(unsigned long long key,
+                                      const ms_choice_list *choices, const ms_plan *plan)
+{
+    for (int i = 0; i < choices->num; i++)
+        key = key << 3 | (unsigned long long)ms_plan_get(plan, choices->of[i]);
+    return key;
+}
+
+static unsigned long long batch_key(const ms_space *space, const ms_plan *plan)
 {
     unsigned long long key = (unsigned long long)plan->microbatch;
-    for (int i = 0; i < MS_NUM_LAYER_CHOICES; i++)
-        key = key << 3 | (unsigned long long)ms_plan_get(plan, ms_layer_choices[i]);
-    for (int i = 0; i < MS_NUM_PRICE_CHOICES; i++)
-        key = key << 3 | (unsigned long long)ms_plan_get(plan, ms_price_choices[i]);
-    key = key << 8 | (unsigned long long)plan->schedule;
+    key = add_choices(key, &space->layers, plan);
+    return add_choices(key, &space->prices, plan);
+}
+
+static unsigned long long bound_key(const ms_explore_level *l)
+{
+    const ms_plan *plan = &l->plan;
+    unsigned long long key = l->batch_key << 8 | (unsigned long long)plan->schedule;
     return key << 16 | (unsigned long long)plan->virtual_stages;
 }
 
-static void note_bound(ms_explorer *explorer, const ms_plan *plan, double bound_s)
+static void note_bound(const ms_explore_level *l, double bound_s)
 {
+    ms_explorer *explorer = l->explorer;
     ms_schedule_bounds *noted = explorer->noted;
     if (noted == NULL)
         return;
@@ -114,14 +134,15 @@ static void note_bound(ms_explorer *explorer, const ms_plan *plan, double bound_
         noted->of = of;
         noted->capacity = more;
     }
-    noted->of[noted->num++] = (ms_schedule_bound){bound_key(plan), bound_s};
+    noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
 }
 
 /* NaN: it was not noted. Schedules come in the same order as when they were. */
-static double known_bound_s(ms_explorer *explorer, const ms_plan *plan)
+static double known_bound_s(const ms_explore_level *l)
 {
+    ms_explorer *explorer = l->explorer;
     const ms_schedule_bounds *known = explorer->known;
-    unsigned long long key = bound_key(plan);
+    unsigned long long key = bound_key(l);
     for (int i = explorer->num_passed; known != NULL && i < known->num; i++) {
         if (known->of[i].key != key)
             continue;
@@ -136,8 +157,7 @@ static double known_bound_s(ms_explorer *explorer, const ms_plan *plan)
 /* The micro-batch and the choices of layers are made; the others become plain. */
 static bool set_batch(ms_explore_level *l)
 {
-    for (int i = 0; i < MS_NUM_PRICE_CHOICES; i++)
-        ms_plan_reset(&l->plan, ms_price_choices[i]);
+    ms_space_copy(&l->explorer->space->prices, &l->explorer->space->base, &l->plan);
     l->plan.schedule = MS_1F1B;
     l->plan.virtual_stages = 1;
     ms_refusal refusal = ms_plan_refusal(&l->plan, l->explorer->workload->model);
@@ -185,8 +205,8 @@ static bool next_microbatch(ms_explore_level *l, batches *b)
 static bool next_layers(ms_explore_level *l, batches *b)
 {
     while (!b->in_microbatch ||
-           !ms_space_next(l->explorer->space, ms_layer_choices, MS_NUM_LAYER_CHOICES,
-                          false, &l->plan, &b->in_layers)) {
+           !ms_space_next(l->explorer->space, &l->explorer->space->layers, false,
+                          &l->plan, &b->in_layers)) {
         if (!next_microbatch(l, b))
             return false;
         b->in_layers = false;
@@ -206,8 +226,8 @@ static bool is_passed_over(const ms_explore_level *l)
 /* On before off: of plans that take as long the first is kept. */
 static bool next_prices(ms_explore_level *l, batches *b)
 {
-    while (ms_space_next(l->explorer->space, ms_price_choices, MS_NUM_PRICE_CHOICES, true,
-                         &l->plan, &b->in_prices))
+    while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,
+                         &b->in_prices))
         if (!is_passed_over(l))
             return true;
     return false;
@@ -221,6 +241,7 @@ static bool next_batch(ms_explore_level *l, batches *b)
         b->is_legal = set_batch(l);
         b->in_prices = false;
     }
+    l->batch_key = batch_key(l->explorer->space, &l->plan);
     return true;
 }
 
@@ -245,7 +266,7 @@ static void bound_schedule(ms_explore_level *l, mesh_bound *bound)
 {
     make_shape(l);
     double bound_s = ms_explore_relaxed_bound_s(l, &bound->ideal, &bound->priced);
-    note_bound(l->explorer, &l->plan, bound_s);
+    note_bound(l, bound_s);
     if (bound_s < bound->least_s) {
         bound->least_s = bound_s;
         bound->least = l->plan;
@@ -273,7 +294,7 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
         explorer->noted->num = 0;
     for (batches b = {0}; next_batch(&l, &b);) {
         forget_prices(&bound.priced);
-        for (schedules s = {0}; next_schedule(&l, &s);)
+        for (schedules s = schedules_of(&l); next_schedule(&l, &s);)
             bound_schedule(&l, &bound);
     }
     explorer->counts = counts;
@@ -293,12 +314,9 @@ double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
     double estimate_s = INFINITY;
     ms_priced_parts priced = {.modes = 0};
     l.plan.microbatch = like->microbatch;
-    for (int i = 0; i < MS_NUM_LAYER_CHOICES; i++)
-        ms_plan_set(&l.plan, ms_layer_choices[i], ms_plan_get(like, ms_layer_choices[i]));
+    ms_space_copy(&explorer->space->layers, like, &l.plan);
     if (set_batch(&l)) {
-        for (int i = 0; i < MS_NUM_PRICE_CHOICES; i++)
-            ms_plan_set(&l.plan, ms_price_choices[i],
-                        ms_plan_get(like, ms_price_choices[i]));
+        ms_space_copy(&explorer->space->prices, like, &l.plan);
         if (set_schedule(&l, like->schedule, like->virtual_stages)) {
             ms_links links = ms_links_make(workload, &l.plan);
             make_shape(&l);
@@ -327,7 +345,7 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
     l.pipeline.shards = ms_shard_sizes_of(&links);
     long num_plans = 0;
     for (batches b = {0}; next_batch(&l, &b);) {
-        for (schedules s = {0}; next_schedule(&l, &s);) {
+        for (schedules s = schedules_of(&l); next_schedule(&l, &s);) {
             make_shape(&l);
             num_plans += orders->num * ms_explore_count_states(&l);
         }
@@ -354,7 +372,7 @@ static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
     bool beats_none = explorer->watch == NULL && ms_explore_beats_none(explorer);
-    double bound_s = beats_none ? (double)NAN : known_bound_s(explorer, &l->plan);
+    double bound_s = beats_none ? (double)NAN : known_bound_s(l);
     bool beaten = ms_explore_is_beaten(explorer, bound_s); /* NaN: no */
     if (!beaten) {
         make_shape(l);
@@ -417,7 +435,7 @@ static void explore_batch(ms_explore_level *l, mesh_links *links)
     forget_prices(&links->ideal_priced);
     for (int i = 0; i < links->num; i++)
         forget_prices(&links->priced[i]);
-    for (schedules s = {0}; next_schedule(l, &s);)
+    for (schedules s = schedules_of(l); next_schedule(l, &s);)
         explore_schedule(l, links);
 }
 

@@ -26,9 +26,7 @@ static bool is_followed(const ms_explore_level *l, depth made)
         like.reshard_after_forward = l->plan.reshard_after_forward;
     }
     if (made < SCHEDULE) {
-        for (int i = 0; i < MS_NUM_PRICE_CHOICES; i++)
-            ms_plan_set(&like, ms_price_choices[i],
-                        ms_plan_get(&l->plan, ms_price_choices[i]));
+        ms_space_copy(&l->explorer->space->prices, &l->plan, &like);
         like.schedule = l->plan.schedule;
         like.virtual_stages = l->plan.virtual_stages;
         like.microbatch_group = l->plan.microbatch_group;

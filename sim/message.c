@@ -19,7 +19,7 @@ void ms_message_price(const ms_workload *workload, const ms_bill_set *bills,
 
 double ms_message_hold_s(const ms_stack *stack, ms_schedule_kind kind, double message_s)
 {
-    ms_message_wait wait = ms_schedule_traits_of(kind).message_wait;
+    int wait = ms_schedule_traits_of(kind).message_wait;
     double messages = wait == MS_WAIT_PLAIN         ? stack->send_hold.value
                       : wait == MS_WAIT_INTERLEAVED ? stack->interleaved_send_hold.value
                                                     : 0.0;

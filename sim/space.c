@@ -8,14 +8,22 @@
 #include <string.h>
 #include <strings.h>
 
-const ms_choice ms_layer_choices[MS_NUM_LAYER_CHOICES] = {MS_CHOOSE_CP_METHOD,
-                                                          MS_CHOOSE_SEQUENCE_PARALLEL};
-const ms_choice ms_price_choices[MS_NUM_PRICE_CHOICES] = {MS_CHOOSE_ASYNC_TP};
+/* Those of the table's end are outermost. */
+static ms_choice_list list_choices(ms_choice_decides what)
+{
+    ms_choice_list list = {0};
+    for (int i = MS_NUM_CHOICES - 1; i >= 0; i--)
+        if (ms_plan_fields[i].decides == what)
+            list.of[list.num++] = (ms_choice)i;
+    return list;
+}
 
 ms_space ms_space_all(const ms_plan *base, const ms_stack *stack)
 {
     ms_space space = {.base = *base,
                       .stack = stack,
+                      .layers = list_choices(MS_DECIDES_LAYERS),
+                      .prices = list_choices(MS_DECIDES_PRICES),
                       .max_virtual_stages = 8,
                       .max_microbatch = 16,
                       .keep_frac = 1.0};
@@ -36,13 +44,14 @@ static int find_word(const char *const *words, const char *text)
 }
 
 /* The names of all choices that are tried, NULL-ended. */
-static const char *const *choice_names(ms_arena *arena)
+static const char *const *choice_names(ms_arena *arena, int *num_names)
 {
     const char **names = MS_NEW_ARRAY(arena, MS_NUM_CHOICES + 1, const char *);
     int num = 0;
     for (int i = 0; i < MS_NUM_CHOICES; i++)
         if (ms_plan_fields[i].search == MS_SEARCH_TRIES)
             names[num++] = ms_plan_fields[i].name;
+    *num_names = num;
     return names;
 }
 
@@ -145,10 +154,8 @@ static bool split_limit(ms_arena *arena, const char *text, char **name, char *co
 static ms_status fail_choice(ms_ctx *cx, const char *name, const char *text)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown choice \"%s\" in \"%s\"", name, text);
-    const char *const *names = choice_names(cx->arena);
-    int num_names = 0;
-    while (names[num_names] != NULL)
-        num_names++;
+    int num_names;
+    const char *const *names = choice_names(cx->arena, &num_names);
     const char *nearest = ms_nearest(name, names, num_names);
     if (nearest != NULL)
         ms_hint(cx, "did you mean %s?", nearest);
@@ -288,48 +295,45 @@ bool ms_space_tries(const ms_space *space, const ms_plan *plan, ms_choice choice
            ms_space_allows(space, choice, value);
 }
 
-/* The last value of a switch or word. */
-static long last_value(ms_choice choice)
+static bool step(const ms_choice_list *choices, bool down, ms_plan *plan)
 {
-    const char *const *words = ms_choice_words(choice);
-    long last = 0;
-    while (words[last + 1] != NULL)
-        last++;
-    return last;
-}
-
-static bool step(const ms_choice *choices, int num, bool down, ms_plan *plan)
-{
-    for (int i = num - 1; i >= 0; i--) {
-        long value = ms_plan_get(plan, choices[i]), last = last_value(choices[i]);
+    for (int i = choices->num - 1; i >= 0; i--) {
+        ms_choice choice = choices->of[i];
+        long value = ms_plan_get(plan, choice), last = ms_choice_last(choice);
         if (value != (down ? 0 : last)) {
-            ms_plan_set(plan, choices[i], down ? value - 1 : value + 1);
+            ms_plan_set(plan, choice, down ? value - 1 : value + 1);
             return true;
         }
-        ms_plan_set(plan, choices[i], down ? last : 0);
+        ms_plan_set(plan, choice, down ? last : 0);
     }
     return false;
 }
 
-static bool tries_all(const ms_space *space, const ms_choice *choices, int num,
+static bool tries_all(const ms_space *space, const ms_choice_list *choices,
                       const ms_plan *plan)
 {
-    for (int i = 0; i < num; i++)
-        if (!ms_space_tries(space, plan, choices[i]))
+    for (int i = 0; i < choices->num; i++)
+        if (!ms_space_tries(space, plan, choices->of[i]))
             return false;
     return true;
 }
 
-bool ms_space_next(const ms_space *space, const ms_choice *choices, int num, bool down,
+bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool down,
                    ms_plan *plan, bool *begun)
 {
-    for (int i = 0; !*begun && i < num; i++)
-        ms_plan_set(plan, choices[i], down ? last_value(choices[i]) : 0);
-    bool more = !*begun || step(choices, num, down, plan);
+    for (int i = 0; !*begun && i < choices->num; i++)
+        ms_plan_set(plan, choices->of[i], down ? ms_choice_last(choices->of[i]) : 0);
+    bool more = !*begun || step(choices, down, plan);
     *begun = true;
-    while (more && !tries_all(space, choices, num, plan))
-        more = step(choices, num, down, plan);
+    while (more && !tries_all(space, choices, plan))
+        more = step(choices, down, plan);
     return more;
+}
+
+void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to)
+{
+    for (int i = 0; i < choices->num; i++)
+        ms_plan_set(to, choices->of[i], ms_plan_get(from, choices->of[i]));
 }
 
 bool ms_space_tries_sharding(const ms_space *space, long pp, bool shards, long zero,

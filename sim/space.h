@@ -7,12 +7,11 @@
 #include "costmodel/schedule.h"
 #include "sim/links.h"
 
-/* Choices inside a mesh, outer to inner: those that decide what its layers are, beside
- * the micro-batch, and those that decide prices alone. */
-#define MS_NUM_LAYER_CHOICES 2
-#define MS_NUM_PRICE_CHOICES 1
-extern const ms_choice ms_layer_choices[MS_NUM_LAYER_CHOICES];
-extern const ms_choice ms_price_choices[MS_NUM_PRICE_CHOICES];
+/* Switches and words, the first outermost. */
+typedef struct ms_choice_list {
+    int num;
+    ms_choice of[MS_NUM_CHOICES];
+} ms_choice_list;
 
 /* What a search tries: of the choices of ms_plan_fields those with MS_SEARCH_TRIES. Words
  * (schedule, recompute, on/off) count by their index. */
@@ -20,6 +19,7 @@ typedef struct ms_space {
     /* model, cluster, stack, gpus, sequence, batch, precision; what is tried is plain */
     ms_plan base;
     const ms_stack *stack;
+    ms_choice_list layers, prices;                  /* by what they decide */
     long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive */
     long max_virtual_stages;                        /* per rank; default 8 */
     long max_microbatch;                            /* sequences; default 16 */
@@ -56,6 +56,8 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
  * rank or more, other schedules have one; without a pipeline there is 1F1B only. */
 bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
                              ms_schedule_kind kind, long virtual_stages);
+/* Sets the choices as `from` has them. */
+void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to);
 /* Whether the plan has a value of the choice that is tried: one that space and stack
  * allow, or where the choice has no effect the plain one. Asynchronous TP needs sequence
  * parallelism. */
@@ -63,7 +65,7 @@ bool ms_space_tries(const ms_space *space, const ms_plan *plan, ms_choice choice
 /* Sets choices to the next combination of values that is tried, the last one fastest;
  * switches and words upwards, or `down`. `*begun` is false before the first. False: there
  * is none left. */
-bool ms_space_next(const ms_space *space, const ms_choice *choices, int num, bool down,
+bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool down,
                    ms_plan *plan, bool *begun);
 /* ZeRO 1 to 3 need ranks to shard over (`shards`); parameters are resharded (zero 3)
  * inside a pipeline only where the stack does it. */

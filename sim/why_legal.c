@@ -20,11 +20,8 @@ static bool has_plans(ms_workload *workload, const ms_space *space)
 /* The largest value worth trying for a choice. */
 static long most_of(const ms_workload *workload, const ms_space *space, ms_choice choice)
 {
-    const char *const *words = ms_choice_words(choice);
-    long experts = workload->model->moe.num_experts, num = 0;
-    while (words != NULL && words[num] != NULL)
-        num++;
-    return words != NULL                        ? num - 1
+    long experts = workload->model->moe.num_experts;
+    return ms_choice_words(choice) != NULL      ? ms_choice_last(choice)
            : choice == MS_CHOOSE_EP             ? experts > 0 ? experts : 1
            : choice == MS_CHOOSE_MICROBATCH     ? space->base.global_batch
            : choice == MS_CHOOSE_VIRTUAL_STAGES ? workload->model->num_layers

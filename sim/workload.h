@@ -46,15 +46,9 @@ bool ms_split_holds(const ms_split *split, int rank, int stage);
  * rank, a V, both ways. */
 bool ms_split_ends_meet(const ms_split *split);
 
-/* Bills of all parts of the model for one choice of (tp, cp, ep, etp, sequence
- * parallelism, micro-batch). */
-typedef struct ms_bill_key {
-    short tp, cp, ep, etp;
-    int microbatch;
-    bool sequence_parallel, loss_parallel, cp_unbalanced;
-    bool holds_gathers; /* ms_plan_holds_gathers */
-    unsigned char cp_method;
-} ms_bill_key;
+/* Of a program's key what a plan decides, and holds_gathers (ms_plan_holds_gathers): all
+ * parts of the model have their bills by it. The rest is 0. */
+typedef ms_program_key ms_bill_key;
 
 #define MS_SPLIT_BUCKETS 16
 
