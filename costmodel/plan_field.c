@@ -504,6 +504,12 @@ bool ms_plan_is_plain(const ms_plan *plan, ms_choice choice)
     return ms_plan_same(plan, &plain, choice);
 }
 
+/* Its default depends on the plan alone. */
+static bool is_unexpected(const ms_plan *plan, ms_choice choice)
+{
+    return ms_plan_get(plan, choice) != ms_plan_usual(plan, NULL, choice);
+}
+
 bool ms_plan_tells(const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -511,12 +517,12 @@ bool ms_plan_tells(const ms_plan *plan, ms_choice choice)
         return false;
     switch (field->told) {
     case MS_TOLD_UNUSUAL:
-        break;
+        return !ms_plan_is_plain(plan, choice) ||
+               (field->usual != NULL && is_unexpected(plan, choice));
     case MS_TOLD_IN_USE:
+        return ms_plan_matters(plan, choice) && is_unexpected(plan, choice);
     case MS_TOLD_UNEXPECTED:
-        if (field->told == MS_TOLD_IN_USE && !ms_plan_matters(plan, choice))
-            return false;
-        return ms_plan_get(plan, choice) != field->usual(plan, NULL);
+        return is_unexpected(plan, choice);
     case MS_TOLD_HABIT:
         return !ms_plan_is_plain(plan, choice) ||
                (ms_plan_matters(plan, choice) &&
@@ -524,7 +530,7 @@ bool ms_plan_tells(const ms_plan *plan, ms_choice choice)
     case MS_TOLD_ALWAYS:
         return true;
     case MS_TOLD_NEVER:
-        return false;
+        break;
     }
-    return !ms_plan_is_plain(plan, choice);
+    return false;
 }

@@ -31,9 +31,9 @@ typedef enum ms_choice_search {
 
 /* When the flags of a plan (cli/plan_command.h) name the choice. */
 typedef enum ms_choice_told {
-    MS_TOLD_UNUSUAL,    /* it is not plain */
+    MS_TOLD_UNUSUAL,    /* it is not plain, or not the default */
     MS_TOLD_UNEXPECTED, /* it is not the default */
-    MS_TOLD_IN_USE,     /* likewise, and it has an effect */
+    MS_TOLD_IN_USE,     /* it is not the default, and has an effect */
     MS_TOLD_HABIT,      /* it is not plain, or in use with a stack that may differ */
     MS_TOLD_ALWAYS,
     MS_TOLD_NEVER
