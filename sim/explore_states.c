@@ -26,7 +26,7 @@ static void price(ms_explore_level *l, unsigned modes)
     if (modes == 0)
         return;
     ms_workload_add_modes(l->explorer->workload, l->bills, modes);
-    ms_parts_price(l->explorer->workload, l->bills, l->links, l->plan.async_tp, modes,
+    ms_parts_price(l->explorer->workload, l->bills, l->links, &l->plan, modes,
                    &l->priced->parts);
     l->priced->modes |= modes;
 }

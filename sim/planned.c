@@ -15,8 +15,7 @@ static void open_bills(ms_planned *p)
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(p->workload, plan);
-    ms_parts_price(p->workload, p->bills, &p->links, plan->async_tp, modes_of(plan),
-                   &p->parts);
+    ms_parts_price(p->workload, p->bills, &p->links, plan, modes_of(plan), &p->parts);
 }
 
 static const ms_split *split_of(ms_ctx *cx, const ms_planned *p)
