@@ -326,39 +326,39 @@ static ms_status resolve_sharding(const resolver *r)
     return MS_OK;
 }
 
-static ms_status check_cp_method(const resolver *r)
+/* A value that the stack can do in its place; without one there is no context
+ * parallelism. */
+static void hint_stack(const resolver *r, ms_choice choice)
 {
-    const ms_plan *plan = r->plan;
-    if (plan->size[MS_CP] == 1 || r->stack->can_cp[plan->cp_method])
-        return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "stack \"%s\" has no context parallelism by %s, and cp is %ld",
-                plan->stack, ms_cp_method_names[plan->cp_method], plan->size[MS_CP]);
-    for (int i = 0; i < MS_NUM_CP_METHODS; i++) {
-        if (r->stack->can_cp[i]) {
-            ms_hint(r->cx, "--cp-method %s, or --stack generic", ms_cp_method_names[i]);
-            return status;
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    for (long value = 0; value <= ms_choice_last(choice); value++) {
+        if (field->can(r->stack, value)) {
+            ms_hint(r->cx, "%s %s, or --stack generic", field->flag,
+                    ms_choice_value_text(r->cx->arena, choice, value));
+            return;
         }
     }
     ms_hint(r->cx, "--cp 1, or --stack generic");
-    return status;
 }
 
 /* What the stack cannot do. */
 static ms_status check_stack(const resolver *r)
 {
     const ms_plan *plan = r->plan;
-    MS_TRY(check_cp_method(r));
     for (ms_choice choice = 0; choice < MS_NUM_CHOICES; choice++) {
         const ms_plan_field *field = &ms_plan_fields[choice];
         if (field->can == NULL || !ms_plan_matters(plan, choice) ||
             field->can(r->stack, ms_plan_get(plan, choice)))
             continue;
-        ms_status status = ms_fail(
-            r->cx, MS_EINPUT, MS_NOWHERE, "stack \"%s\" cannot do %s %s", plan->stack,
-            field->flag, ms_plan_value_text(r->cx->arena, plan, choice));
-        ms_hint(r->cx, "leave it out, or --stack generic");
+        const char *value = ms_plan_value_text(r->cx->arena, plan, choice);
+        ms_status status =
+            choice == MS_CHOOSE_CP_METHOD
+                ? ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                          "stack \"%s\" has no context parallelism by %s, and cp is %ld",
+                          plan->stack, value, plan->size[MS_CP])
+                : ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "stack \"%s\" has no %s %s",
+                          plan->stack, field->flag, value);
+        hint_stack(r, choice);
         return status;
     }
     return MS_OK;

@@ -330,20 +330,11 @@ static const void *at(const ms_plan *plan, ms_choice choice)
 long ms_plan_get(const ms_plan *plan, ms_choice choice)
 {
     const void *value = at(plan, choice);
-    switch (ms_plan_fields[choice].kind) {
-    case MS_CHOICE_WHOLE:
-        return *(const long *)value;
-    case MS_CHOICE_SWITCH:
-        return *(const bool *)value;
-    case MS_CHOICE_WORD:
-        return *(const int *)value;
-    case MS_CHOICE_NUMBER:
-    case MS_CHOICE_TEXT:
-    case MS_CHOICE_STORED:
-    case MS_CHOICE_LIST:
-        break;
-    }
-    return 0;
+    ms_choice_kind kind = ms_plan_fields[choice].kind;
+    return kind == MS_CHOICE_WHOLE    ? *(const long *)value
+           : kind == MS_CHOICE_SWITCH ? *(const bool *)value
+           : kind == MS_CHOICE_WORD   ? *(const int *)value
+                                      : 0;
 }
 
 void ms_plan_set(ms_plan *plan, ms_choice choice, long value)
@@ -427,23 +418,17 @@ static const char *list_text(ms_arena *arena, const ms_plan *plan, ms_choice cho
 
 const char *ms_plan_value_text(ms_arena *arena, const ms_plan *plan, ms_choice choice)
 {
+    ms_choice_kind kind = ms_plan_fields[choice].kind;
     if (choice == MS_CHOOSE_SCHEDULE)
         return ms_plan_schedule_name(plan);
-    switch (ms_plan_fields[choice].kind) {
-    case MS_CHOICE_NUMBER:
+    if (kind == MS_CHOICE_NUMBER)
         return ms_json_number_text(*(const double *)at(plan, choice),
                                    ms_arena_alloc(arena, 32));
-    case MS_CHOICE_TEXT:
-    case MS_CHOICE_STORED:
+    if (kind == MS_CHOICE_TEXT || kind == MS_CHOICE_STORED)
         return *(const char *const *)at(plan, choice);
-    case MS_CHOICE_LIST:
-        return list_text(arena, plan, choice);
-    case MS_CHOICE_WHOLE:
-    case MS_CHOICE_SWITCH:
-    case MS_CHOICE_WORD:
-        break;
-    }
-    return ms_choice_value_text(arena, choice, ms_plan_get(plan, choice));
+    return kind == MS_CHOICE_LIST
+               ? list_text(arena, plan, choice)
+               : ms_choice_value_text(arena, choice, ms_plan_get(plan, choice));
 }
 
 static bool same_text(const char *a, const char *b)
@@ -461,22 +446,16 @@ static bool same_stage_layers(const ms_plan *a, const ms_plan *b)
 
 bool ms_plan_same(const ms_plan *a, const ms_plan *b, ms_choice choice)
 {
-    switch (ms_plan_fields[choice].kind) {
-    case MS_CHOICE_NUMBER:
+    ms_choice_kind kind = ms_plan_fields[choice].kind;
+    if (choice == MS_CHOOSE_ORDER)
+        return memcmp(a->order, b->order, sizeof a->order) == 0;
+    if (choice == MS_CHOOSE_STAGE_LAYERS)
+        return same_stage_layers(a, b);
+    if (kind == MS_CHOICE_NUMBER)
         return *(const double *)at(a, choice) == *(const double *)at(b, choice);
-    case MS_CHOICE_TEXT:
-    case MS_CHOICE_STORED:
+    if (kind == MS_CHOICE_TEXT || kind == MS_CHOICE_STORED)
         return same_text(*(const char *const *)at(a, choice),
                          *(const char *const *)at(b, choice));
-    case MS_CHOICE_LIST:
-        return choice == MS_CHOOSE_ORDER
-                   ? memcmp(a->order, b->order, sizeof a->order) == 0
-                   : same_stage_layers(a, b);
-    case MS_CHOICE_WHOLE:
-    case MS_CHOICE_SWITCH:
-    case MS_CHOICE_WORD:
-        break;
-    }
     return ms_plan_get(a, choice) == ms_plan_get(b, choice) &&
            (choice != MS_CHOOSE_SCHEDULE ||
             same_text(a->schedule_file, b->schedule_file));

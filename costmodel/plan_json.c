@@ -407,29 +407,16 @@ static void write_stage_layers(ms_jout *out, const ms_plan *plan)
 static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *row = &ms_plan_fields[choice];
-    const void *value = (const char *)plan + row->offset;
-    switch (row->kind) {
-    case MS_CHOICE_WHOLE:
-        ms_jout_number(out, (double)*(const long *)value);
-        break;
-    case MS_CHOICE_NUMBER:
-        ms_jout_number(out, *(const double *)value);
-        break;
-    case MS_CHOICE_SWITCH:
-        ms_jout_bool(out, *(const bool *)value);
-        break;
-    case MS_CHOICE_WORD:
-        ms_jout_text(out, choice == MS_CHOOSE_SCHEDULE ? ms_plan_schedule_name(plan)
-                                                       : row->words[*(const int *)value]);
-        break;
-    case MS_CHOICE_TEXT:
-    case MS_CHOICE_STORED:
-        ms_jout_text(out, *(const char *const *)value);
-        break;
-    case MS_CHOICE_LIST:
+    if (row->kind == MS_CHOICE_LIST)
         write_stage_layers(out, plan);
-        break;
-    }
+    else if (row->kind == MS_CHOICE_NUMBER)
+        ms_jout_number(out, *(const double *)((const char *)plan + row->offset));
+    else if (row->kind == MS_CHOICE_WHOLE)
+        ms_jout_number(out, (double)ms_plan_get(plan, choice));
+    else if (row->kind == MS_CHOICE_SWITCH)
+        ms_jout_bool(out, ms_plan_get(plan, choice));
+    else /* words and texts are not made */
+        ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }
 
 static void write_choice(ms_jout *out, const ms_plan *plan, ms_choice choice)
