@@ -7,9 +7,10 @@
 #include "cli/plan_options.h"
 #include "cli/plan_order.h"
 #include "cli/search_why.h"
+#include "sim/graph.h"
+#include "sim/predict_events.h"
 #include "sim/prediction_print.h"
 #include "sim/search_print.h"
-#include "sim/simulation.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 #ifndef MS_EXEC_BACKEND_H
 #define MS_EXEC_BACKEND_H
 
-#include "exec/kernels.h"
+#include "exec/kernel_table.h"
 #include "exec/world.h"
 #include "sim/graph.h"
 

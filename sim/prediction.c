@@ -1,7 +1,7 @@
 #include "sim/prediction.h"
 
 #include "base/number.h"
-#include "sim/simulation.h"
+#include "sim/graph.h"
 
 #include <math.h>
 #include <string.h>
@@ -288,42 +288,17 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     return traffic;
 }
 
+void ms_prediction_retime(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+{
+    predict_rates(planned, out);
+    (void)predict_axes(cx, planned, out);
+}
+
 ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_prediction *out)
 {
     ms_planned planned;
     ms_planned_open(cx, workload, plan, &planned);
     (void)ms_predict_planned(cx, &planned, out);
-    return MS_OK;
-}
-
-/* ---- by events ---- */
-
-static void take_times(const ms_simulation *simulation, ms_prediction *out)
-{
-    const ms_actor *last = &simulation->actors[simulation->last_actor];
-    out->engine = ms_engine_names[MS_ENGINE_EVENT];
-    out->step_s = simulation->step_s;
-    out->step_low_s = out->step_high_s = (double)NAN; /* known of replay only */
-    out->compute_s = last->compute_s;
-    out->exposed_comm_s = last->exposed_comm_s;
-    out->bubble_s = last->bubble_s;
-    out->optimizer_s = last->optimizer_s;
-    out->host_s = last->host_s;
-    out->ending_rank = last->pipeline_rank;
-}
-
-ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                               ms_prediction *out)
-{
-    ms_planned planned;
-    ms_planned_open(cx, workload, plan, &planned);
-    (void)ms_predict_planned(cx, &planned, out);
-    ms_simulate_options options = {.engine = MS_ENGINE_EVENT, .detail = MS_DETAIL_NODE};
-    ms_simulation *simulation = MS_NEW(cx->arena, ms_simulation);
-    MS_TRY(ms_simulate(cx, &planned, &options, simulation));
-    take_times(simulation, out);
-    predict_rates(&planned, out);
-    (void)predict_axes(cx, &planned, out);
     return MS_OK;
 }

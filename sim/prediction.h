@@ -85,10 +85,9 @@ double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_byt
 /* The same for a plan that is open, with the traffic that the axes sum up. */
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
-/* The same, but step time, rates, the parts of the step and what is exposed come from the
- * event engine, a task per node. MS_EINPUT: as ms_simulate. */
-ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                               ms_prediction *out);
+/* Recomputes rates and traffic per axis after the step time and its parts were replaced, as
+ * by those of the event engine. */
+void ms_prediction_retime(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
 /* A rank's traffic summed by group, without what is in optimizer_s; returns how many
  * axes. */

@@ -3,7 +3,7 @@
 #include "sim/prediction_print.h"
 
 #include "base/table.h"
-#include "sim/simulation.h"
+#include "sim/graph.h"
 
 #include <math.h>
 

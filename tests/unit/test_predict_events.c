@@ -1,4 +1,5 @@
 /* Predictions by the event engine, beside those by replay. */
+#include "sim/predict_events.h"
 #include "sim/prediction.h"
 #include "sim/simulation.h"
 #include "tests/test.h"
