@@ -85,7 +85,7 @@ static ms_status say_once(const request *r, ms_status status)
     const ms_launch *env = &r->choice.environment;
     if (status == MS_EIO)
         name_rank(r);
-    else if (status != MS_OK && env->rank > 0 && ms_run_can_meet(env))
+    else if (status != MS_OK && env->rank > 0 && ms_run_launcher_has_mpi(env))
         ms_run_forget_errors(r->cx);
     return status;
 }

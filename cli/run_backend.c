@@ -27,16 +27,20 @@ static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *bac
     return MS_EINPUT;
 }
 
+bool ms_run_launcher_has_mpi(const ms_launch *env)
+{
+    return env->launcher == MS_LAUNCHER_MPI || env->launcher == MS_LAUNCHER_SLURM;
+}
+
 /* Processes that do not meet would each train the whole model, and write over the others'
  * files. */
 static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
 {
-    bool lacks_mpi = ms_mpi_backend() == NULL;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%s started this process as rank %ld of %ld, but ranks in several processes "
             "meet through MPI%s",
             ms_launcher_names[env->launcher], env->rank, env->size,
-            lacks_mpi ? ", which this build does not have" : "");
+            ms_run_launcher_has_mpi(env) ? ", which this build does not have" : "");
     ms_hint(cx,
             "start them by mpirun -n %ld or srun --mpi=pmix -n %ld, with a program built "
             "with MPI; on one machine start one process: its ranks are threads",
@@ -44,16 +48,11 @@ static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
     return MS_EINPUT;
 }
 
-bool ms_run_can_meet(const ms_launch *env)
-{
-    return ms_mpi_backend() != NULL &&
-           (env->launcher == MS_LAUNCHER_MPI || env->launcher == MS_LAUNCHER_SLURM);
-}
-
 /* A single rank of mpiexec is a world of MPI's as well. */
 static bool is_alone(const ms_launch *env)
 {
-    return env->size == 1 && !(env->launcher == MS_LAUNCHER_MPI && ms_run_can_meet(env));
+    return env->size == 1 &&
+           (env->launcher != MS_LAUNCHER_MPI || ms_mpi_backend() == NULL);
 }
 
 static ms_status no_backend(ms_ctx *cx, const char *name, const char *instead)
@@ -95,6 +94,8 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
         return refuse_copies(cx, env, name);
     if (!is_threads && env->size != plan->gpus)
         return refuse_size(cx, env, plan);
+    if (env->size > 1 && ms_mpi_backend() == NULL)
+        return refuse_launcher(cx, env);
     out->backend = flags->backend.value == MS_RUN_AUTO ? ms_mpi_backend()
                                                        : find_backend(flags, name);
     return MS_OK;
@@ -150,7 +151,7 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
     *out = (ms_run_choice){.environment = ms_launch_environment()};
     const ms_launch *env = &out->environment;
     note_unclear(cx, env);
-    if (env->size > 1 && !ms_run_can_meet(env))
+    if (env->size > 1 && !ms_run_launcher_has_mpi(env))
         return refuse_launcher(cx, env);
     if (flags->backend.value == MS_RUN_CUDA)
         MS_TRY(find_gpus(cx));

@@ -17,8 +17,8 @@ typedef struct ms_run_choice {
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out);
 
-/* Whether MPI can bring the ranks of this launcher together. */
-bool ms_run_can_meet(const ms_launch *environment);
+/* Whether the ranks of this launcher meet, in a program built with MPI. */
+bool ms_run_launcher_has_mpi(const ms_launch *environment);
 
 /* Whether somebody else started this process and others beside it, which find out on
  * their own what is wrong. */

@@ -61,12 +61,14 @@ static const char *program(void)
     return given != NULL ? given : "build/opt/meshsim";
 }
 
-/* `line` has a place for the program, and prints its messages. */
-static void expect_end(const char *line, int want_code, const char *want)
+/* Of the program with `variables`, and with its standard output at `to`. */
+static void expect_end(const char *variables, const char *to, int want_code,
+                       const char *want)
 {
     int code;
     char command[1000];
-    snprintf(command, sizeof command, line, program());
+    snprintf(command, sizeof command, "%s %s " RUN " --backend mpi 2>&1 %s </dev/null",
+             variables, program(), to);
     const char *said = ms_test_shell(command, &code);
     if (code != want_code || strstr(said, want) == NULL)
         fail_msg("%s: exit code %d, not %d, or not \"%s\" in\n%s", command, code,
@@ -78,11 +80,11 @@ static void a_lost_result_is_no_success(void **state)
     (void)state;
     int code;
     ms_mpi_skip_if_missing();
-    expect_end("%s " RUN " --backend mpi 2>&1 >/dev/full", MS_EIO,
+    expect_end("", ">/dev/full", MS_EIO,
                "error: cannot write standard output: No space left on device\n");
-    expect_end("%s " RUN " --backend mpi 2>&1 >&-", MS_EIO,
+    expect_end("", ">&-", MS_EIO,
                "error: cannot write standard output: Bad file descriptor\n");
-    expect_end("%s " RUN " --backend mpi 2>&1", MS_OK, "llama-15m on 2 ranks of cpu");
+    expect_end("", "", MS_OK, "llama-15m on 2 ranks of cpu");
     const char *said = ms_mpi_launch(2, program(), RUN " -o /dev/full", &code);
     ASSERT_INT(code, MS_EIO);
     assert_non_null(strstr(said, "error: cannot write /dev/full: No space left"));
@@ -93,7 +95,7 @@ static void a_process_that_mpi_finds_alone_is_refused(void **state)
 {
     (void)state;
     ms_mpi_skip_if_missing();
-    expect_end("PMI_RANK=1 PMI_SIZE=2 %s " RUN " 2>&1", MS_EINPUT,
+    expect_end("PMI_RANK=1 PMI_SIZE=2", "", MS_EINPUT,
                "error: mpiexec started this process as rank 1 of 2, but MPI knows of no "
                "other\n");
 }
