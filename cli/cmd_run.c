@@ -83,10 +83,13 @@ static void name_rank(const request *r)
 static ms_status say_once(const request *r, ms_status status)
 {
     const ms_launch *env = &r->choice.environment;
-    if (status == MS_EIO)
+    if (status == MS_EIO) {
         name_rank(r);
-    else if (status != MS_OK && env->rank > 0 && ms_run_launcher_has_mpi(env))
+    } else if (status != MS_OK && env->rank > 0 && ms_run_launcher_has_mpi(env)) {
         ms_run_forget_errors(r->cx);
+        /* launchers end all when one has failed, and rank 0 is to have said it */
+        (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    }
     return status;
 }
 
