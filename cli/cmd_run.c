@@ -78,15 +78,18 @@ static void name_rank(const request *r)
             ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
 }
 
-/* What is wrong with the command line is so for all ranks of a launcher: rank 0 says it.
- * A file may be missing for one of them only, and each that is started by hand has a
- * command line and variables of its own. */
+/* What is wrong with the command line is so for all ranks that meet: rank 0 says it. A file
+ * may be missing for one of them only. Processes that do not meet say it each. */
 static ms_status say_once(const request *r, ms_status status)
 {
-    if (status == MS_EIO || r->choice.environment.launcher == MS_LAUNCHER_HAND)
+    const ms_launch *env = &r->choice.environment;
+    if (status == MS_EIO) {
         name_rank(r);
-    else if (status != MS_OK && r->choice.environment.rank > 0)
+    } else if (status != MS_OK && env->rank > 0 && ms_run_launcher_has_mpi(env)) {
         ms_run_forget_errors(r->cx);
+        /* launchers end all when one has failed, and rank 0 is to have said it */
+        (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    }
     return status;
 }
 
@@ -173,12 +176,16 @@ static ms_status launch(const request *r)
     for (int i = 0; i < r->args->argc; i++)
         argv[1 + i] = r->args->argv[i];
     fflush(stderr);
-    return ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
-                                              .num_ranks = num_ranks,
-                                              .num_cores = ms_machine_cores(),
-                                              .argc = r->args->argc + 1,
-                                              .argv = argv,
-                                              .shows_progress = is_watched(r)});
+    ms_output out; /* that of rank 0 comes through this process */
+    MS_TRY(ms_output_open(cx, NULL, &out));
+    ms_status status =
+        ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
+                                           .num_ranks = num_ranks,
+                                           .num_cores = ms_machine_cores(),
+                                           .argc = r->args->argc + 1,
+                                           .argv = argv,
+                                           .shows_progress = is_watched(r)});
+    return ms_output_close(cx, &out, status);
 }
 
 /* ---- the run ---- */

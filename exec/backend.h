@@ -1,7 +1,7 @@
 /* What carries out a step: kernels, memory, transfers between ranks and clocks, behind
  * one table of functions. The runner (exec/runner.h) decides what happens in which order;
  * a backend only does it. null: virtual clocks, no values. loop: all ranks in this
- * process, a thread each. mpi: a process a rank. tcp: the same without MPI. cuda: a GPU a rank.
+ * process, a thread each. mpi: a process a rank. cuda: a GPU a rank.
  *
  * Order. Kernels of a rank run one after the other (the compute stream). A transfer
  * starts when its `after` events have happened and the transfer before it on its stream
@@ -149,8 +149,6 @@ struct ms_backend {
 
 extern const ms_backend ms_backend_loop;
 extern const ms_backend ms_backend_null;
-/* of ranks that cuda has in several processes; no name asks for it */
-extern const ms_backend ms_backend_tcp;
 #ifdef MS_WITH_MPI
 extern const ms_backend ms_backend_mpi;
 #endif
