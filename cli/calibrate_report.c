@@ -74,8 +74,9 @@ void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *cali
                           double elapsed_s)
 {
     print_machine(out, calibration);
-    ms_table *table = ms_table_new(arena, "<law|<coefficient|value|90 % interval|points|"
-                                          "error median (%)|p90 (%)|max (%)");
+    ms_table *table =
+        MS_TABLE(arena, "llrrrrrr", "law", "coefficient", "value", "90 % interval",
+                 "points", "error median (%)", "p90 (%)", "max (%)");
     for (int f = 0; f < calibration->num_fits; f++)
         for (int i = 0; i < calibration->fits[f].num_coefficients; i++)
             add_coefficient(table, arena, &calibration->fits[f], i);

@@ -25,8 +25,8 @@ static double shipped_value(const ms_fit_constant *c)
 
 static void print_constants(FILE *out, ms_arena *arena, const ms_runs_fit *fit)
 {
-    ms_table *table =
-        ms_table_new(arena, "constant|runs|sources|shipped|fitted|90 %|without runs");
+    ms_table *table = MS_TABLE(arena, "rrrrrrr", "constant", "runs", "sources", "shipped",
+                               "fitted", "90 %", "without runs");
     for (int i = 0; i < fit->num_constants; i++) {
         const ms_fit_constant *c = &fit->constants[i];
         ms_table_cell(table, "%s", c->name);

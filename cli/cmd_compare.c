@@ -57,8 +57,8 @@ static void time_row(ms_table *table, const char *name, double a_s, double b_s,
 static void print_times(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
     double all_s = c->b->step_s - c->a->step_s;
-    ms_table *table = ms_table_new(
-        arena, "<times|A (ms)|B (ms)|B - A (ms)|B / A|of the difference (%)");
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "times", "A (ms)", "B (ms)", "B - A (ms)",
+                               "B / A", "of the difference (%)");
     time_row(table, "step", c->a->step_s, c->b->step_s, all_s);
     for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
         if (!isnan(c->a->times_s[i]) && !isnan(c->b->times_s[i]))
@@ -82,8 +82,8 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
     if (isnan(c->a->peak_bytes) || isnan(c->b->peak_bytes))
         return;
-    ms_table *table =
-        ms_table_new(arena, "<memory at the peak|A (MiB)|B (MiB)|B - A (MiB)|B / A");
+    ms_table *table = MS_TABLE(arena, "lrrrr", "memory at the peak", "A (MiB)", "B (MiB)",
+                               "B - A (MiB)", "B / A");
     memory_row(table, "peak", c->a->peak_bytes, c->b->peak_bytes);
     for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
         if (c->a->memory[i] > 0.0 || c->b->memory[i] > 0.0)
@@ -121,8 +121,8 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
     if (c->num_nodes == 0)
         return;
     double all_s = c->b->step_s - c->a->step_s;
-    ms_table *table = ms_table_new(
-        arena, "<kind of node|A (ms)|B (ms)|B - A (ms)|B / A|of the difference (%)");
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "kind of node", "A (ms)", "B (ms)",
+                               "B - A (ms)", "B / A", "of the difference (%)");
     int num = c->num_nodes < MAX_NODES ? c->num_nodes : MAX_NODES;
     for (int i = 0; i < num; i++)
         time_row(table, c->nodes[i].kind, c->nodes[i].a_s, c->nodes[i].b_s, all_s);

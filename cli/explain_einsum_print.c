@@ -72,8 +72,10 @@ static void print_head(FILE *out, const einsum_report *report, bool is_product)
                                          report->problem.output.dims),
             ms_dtype_names[report->dtype], ms_mesh_text(report->arena, &report->mesh),
             report->mesh.num_ranks, report->cluster->name);
-    ms_table *table = ms_table_new(report->arena, is_product ? "<letter|size|<kind|<"
-                                                             : "<letter|size|<");
+    ms_table *table = MS_TABLE(report->arena, "lr", "letter", "size");
+    if (is_product)
+        MS_COLUMNS(table, "l", "kind");
+    MS_COLUMNS(table, "l", "");
     for (const char *c = einsum->letters; *c != '\0'; c++) {
         ms_table_cell(table, "%c", *c);
         ms_table_cell(table, "%ld", report->size[(unsigned char)*c]);
@@ -129,7 +131,7 @@ static void add_move(ms_table *table, const einsum_report *report,
     add_spec(table, report, tensor, &move->to);
 }
 
-#define SPEC_HEADER "|<placement|<partition spec|<local shape"
+#define SPEC_TITLES "placement", "partition spec", "local shape"
 
 static const char *global_shape(const einsum_report *report,
                                 const ms_global_tensor *tensor)
@@ -142,7 +144,7 @@ static void print_tensors(FILE *out, const einsum_report *report)
     const ms_einsum_problem *problem = &report->problem;
     const ms_einsum_choice *choice = &report->strategy.chosen;
     ms_table *table =
-        ms_table_new(report->arena, "<tensor|<dims|<global shape" SPEC_HEADER);
+        MS_TABLE(report->arena, "llllll", "tensor", "dims", "global shape", SPEC_TITLES);
     for (int i = 0; i < problem->einsum.num_inputs; i++)
         add_move(table, report, &problem->inputs[i],
                  global_shape(report, &problem->inputs[i]), &choice->inputs[i]);
@@ -157,7 +159,7 @@ static void print_gradients(FILE *out, const einsum_report *report)
     const ms_einsum_problem *problem = &report->problem;
     const ms_einsum_backward *backward = &report->backward;
     ms_table *table =
-        ms_table_new(report->arena, "<gradient of|<dims|<einsum" SPEC_HEADER);
+        MS_TABLE(report->arena, "llllll", "gradient of", "dims", "einsum", SPEC_TITLES);
     add_move(table, report, &problem->output, "given", &backward->output);
     bool some_partial = false;
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
@@ -198,8 +200,8 @@ static void print_legality(FILE *out, const einsum_report *report)
 
 static void print_strategy(FILE *out, const einsum_report *report)
 {
-    ms_table *table =
-        ms_table_new(report->arena, "<axis|size|<spread by|<inputs -> output|<rule");
+    ms_table *table = MS_TABLE(report->arena, "lrlll", "axis", "size", "spread by",
+                               "inputs -> output", "rule");
     for (int axis = 0; axis < report->mesh.num_axes; axis++) {
         ms_spread spread = report->strategy.chosen.spread[axis];
         ms_table_cell(table, "%s", report->mesh.axes[axis].name);
@@ -285,8 +287,8 @@ static void print_events(FILE *out, const einsum_report *report)
         fputs("none\n", out);
         return;
     }
-    ms_table *table = ms_table_new(
-        report->arena, "<tensor|<kind|<axis|<tier|size (MB)|sent (MB)|time (ms)|<change");
+    ms_table *table = MS_TABLE(report->arena, "llllrrrl", "tensor", "kind", "axis",
+                               "tier", "size (MB)", "sent (MB)", "time (ms)", "change");
     for (int i = 0; i < report->num_events; i++)
         add_event(table, report, &report->events[i]);
     ms_table_print(table, out);
@@ -310,8 +312,8 @@ static void print_optimality(FILE *out, const einsum_report *report)
 
 static void print_totals(FILE *out, const einsum_report *report)
 {
-    ms_table *table =
-        ms_table_new(report->arena, "<total|forward (ms)|backward (ms)|sent (MB)");
+    ms_table *table = MS_TABLE(report->arena, "lrrr", "total", "forward (ms)",
+                               "backward (ms)", "sent (MB)");
     double forward_s = report->strategy.chosen.compute_s;
     double backward_s = report->backward_compute_s, sent_bytes = 0.0;
     ms_table_cell(table, "compute, %.4g and %.4g TFLOP", 1e-12 * report->forward_flop,
@@ -385,7 +387,7 @@ void ms_redistribution_report_print(FILE *out, const einsum_report *report,
     const ms_global_tensor *tensor = &report->problem.output;
     print_head(out, report, false);
     ms_table *table =
-        ms_table_new(report->arena, "<tensor|<dims|<global shape" SPEC_HEADER);
+        MS_TABLE(report->arena, "llllll", "tensor", "dims", "global shape", SPEC_TITLES);
     add_move(table, report, tensor, global_shape(report, tensor), move);
     fputc('\n', out);
     ms_table_print(table, out);

@@ -24,12 +24,12 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
                         const ms_plan *plan)
 {
     const ms_order_cost *best = &orders->costs[0];
-    char *header = ms_arena_strdup(arena, "#|<axes, outer to inner|step (s)|slower (%)");
+    ms_table *table =
+        MS_TABLE(arena, "rlrr", "#", "axes, outer to inner", "step (s)", "slower (%)");
     for (int i = 0; i < best->num_axes; i++)
         if (strcmp(best->axes[i].axis, ms_plan_axis_names[MS_PP]) != 0)
-            header = ms_arena_printf(arena, "%s|%s (ms)", header, best->axes[i].axis);
-    ms_table *table =
-        ms_table_new(arena, ms_arena_printf(arena, "%s|bubble (ms)", header));
+            MS_COLUMNS(table, "r", ms_arena_printf(arena, "%s (ms)", best->axes[i].axis));
+    MS_COLUMNS(table, "r", "bubble (ms)");
     for (int k = 0; k < orders->num && k < MAX_ROWS; k++) {
         const ms_order_cost *cost = &orders->costs[k];
         ms_table_cell(table, "%d", k + 1);
@@ -103,8 +103,8 @@ static void print_best(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
     if (best->num_axes == 0)
         return;
     ms_table *table =
-        ms_table_new(arena, "<axis|size|sent (GB/step)|busy (ms)|waits (ms)|<tier|"
-                            "ranks/node|NICs/group");
+        MS_TABLE(arena, "lrrrrlrr", "axis", "size", "sent (GB/step)", "busy (ms)",
+                 "waits (ms)", "tier", "ranks/node", "NICs/group");
     for (int i = 0; i < best->num_axes; i++) {
         const ms_axis_prediction *axis = &best->axes[i];
         double nics = ms_axis_nics(axis, cluster);

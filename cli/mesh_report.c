@@ -85,11 +85,9 @@ static void add_place_cells(ms_table *table, const ms_axis_place *place)
 static void print_table(FILE *out, ms_arena *arena, const ms_axis_view *axes, int num,
                         const char *title)
 {
-    ms_table *table = ms_table_new(
-        arena, ms_arena_printf(arena,
-                               "<%s|size|stride|<layout|groups|ranks/node|nodes|<tier|"
-                               "NICs/group|GB/s out|siblings",
-                               title));
+    ms_table *table =
+        MS_TABLE(arena, "lrrlrrrlrrr", title, "size", "stride", "layout", "groups",
+                 "ranks/node", "nodes", "tier", "NICs/group", "GB/s out", "siblings");
     for (int i = 0; i < num; i++) {
         const ms_axis_view *axis = &axes[i];
         ms_table_cell(table, "%s", axis->name);
@@ -397,7 +395,7 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
 
 void ms_zoo_print(FILE *out, ms_arena *arena)
 {
-    ms_table *table = ms_table_new(arena, "row|<strategy|<mesh, outer to inner");
+    ms_table *table = MS_TABLE(arena, "rll", "row", "strategy", "mesh, outer to inner");
     for (int i = 0; i < MS_NUM_ZOO_ROWS; i++) {
         ms_table_cell(table, "%d", ms_zoo_rows[i].row);
         ms_table_cell(table, "%s", ms_zoo_rows[i].name);

@@ -87,7 +87,8 @@ static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
     long num = r->outcome->steps_done;
     if (!r->has_values || num == 0)
         return;
-    ms_table *table = ms_table_new(arena, "step|loss|gradient norm|time (ms)");
+    ms_table *table =
+        MS_TABLE(arena, "rrrr", "step", "loss", "gradient norm", "time (ms)");
     for (long step = 0; step < num; step++) {
         if (num <= MAX_STEPS || step < MAX_STEPS / 2 || step >= num - MAX_STEPS / 2) {
             step_row(table, r, step);
@@ -141,8 +142,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
                                t->optimizer_s, t->host_s};
     const double predicted[] = {p->compute_s, p->exposed_comm_s, p->bubble_s,
                                 p->optimizer_s, p->host_s};
-    ms_table *table = ms_table_new(
-        arena, "<where a step goes|measured (ms)|predicted (ms)|predicted/measured");
+    ms_table *table = MS_TABLE(arena, "lrrr", "where a step goes", "measured (ms)",
+                               "predicted (ms)", "predicted/measured");
     for (int i = 0; i < 5; i++) {
         ms_table_cell(table, "%s", names[i]);
         ms_table_cell(table, "%.3f", milliseconds(measured[i]));
@@ -156,8 +157,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
 static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_measured *m = &r->measured;
-    ms_table *table = ms_table_new(arena, "<kind of node|count|measured (ms)|predicted "
-                                          "(ms)|predicted/measured");
+    ms_table *table = MS_TABLE(arena, "lrrrr", "kind of node", "count", "measured (ms)",
+                               "predicted (ms)", "predicted/measured");
     for (int i = 0; i < m->kinds.num && i < MAX_KINDS; i++) {
         const ms_node_kind *kind = &m->kinds.kinds[i];
         ms_table_cell(table, "%s", ms_node_kind_text(arena, kind));
@@ -202,9 +203,9 @@ static void memory_row(ms_table *table, const ms_run_report *r,
 static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
-    ms_table *table =
-        ms_table_new(arena, "rank|pp|peak|predicted|params|grads|optimizer|activations|"
-                            "logits|gathered|buffers|scratch");
+    ms_table *table = MS_TABLE(arena, "rrrrrrrrrrrr", "rank", "pp", "peak", "predicted",
+                               "params", "grads", "optimizer", "activations", "logits",
+                               "gathered", "buffers", "scratch");
     for (long i = 0; i < outcome->num_ranks && i < MAX_RANKS; i++)
         memory_row(table, r, &outcome->ranks[i]);
     fputs("\nwhat ranks keep at their peak (MiB), and scratch memory beside it", out);
@@ -239,8 +240,8 @@ static void print_check(FILE *out, ms_arena *arena, const ms_run_report *r)
     const char *passed = r->device != NULL
                              ? "passed: the run on GPUs does what one rank on CPUs does"
                              : "passed: the sharded run does what one rank does";
-    ms_table *table = ms_table_new(
-        arena, "<against one rank|largest relative difference|tolerance|<where");
+    ms_table *table = MS_TABLE(arena, "lrrl", "against one rank",
+                               "largest relative difference", "tolerance", "where");
     check_row(table, "loss of step 1", c->first_loss, c->tolerance.first_loss, "");
     if (c->num_steps > 1)
         check_row(table, "losses after it", c->later_loss, c->tolerance.later_loss,

@@ -54,8 +54,8 @@ static void print_ranks(FILE *out, ms_arena *arena, const ms_schedule_report *re
 {
     const ms_schedule_timeline *timeline = report->timeline;
     int num_ranks = report->schedule->shape.num_ranks;
-    ms_table *table = ms_table_new(
-        arena, "rank|busy|bubble in its span|bubble (%)|peak in flight (chunks)");
+    ms_table *table = MS_TABLE(arena, "rrrrr", "rank", "busy", "bubble in its span",
+                               "bubble (%)", "peak in flight (chunks)");
     for (int r = 0; r < num_ranks; r += largest_step(num_ranks)) {
         double busy = timeline->busy[r], bubble = timeline->span_bubble[r];
         ms_table_cell(table, "%d", r);

@@ -154,9 +154,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
     int decimals = ms_decimals(s->step_s);
-    ms_table *table =
-        ms_table_new(arena, "rank|pp|stands for|compute|exposed comm|bubble|optimizer|"
-                            "host|ends|<");
+    ms_table *table = MS_TABLE(arena, "rrrrrrrrrl", "rank", "pp", "stands for", "compute",
+                               "exposed comm", "bubble", "optimizer", "host", "ends", "");
     for (int i = 0; i < r->num_actors; i++) {
         const ms_actor *actor = &s->actors[r->actors[i]];
         const double seconds[] = {actor->compute_s, actor->exposed_comm_s,
@@ -195,9 +194,9 @@ static void memory_row(ms_table *table, ms_arena *arena, const ms_simulation *s,
 
 static void print_memory(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
-    ms_table *table =
-        ms_table_new(arena, "rank|pp|peak|at (ms)|<during|params|grads|optimizer|"
-                            "activations|logits|gathered|other");
+    ms_table *table = MS_TABLE(arena, "rrrrlrrrrrrr", "rank", "pp", "peak", "at (ms)",
+                               "during", "params", "grads", "optimizer", "activations",
+                               "logits", "gathered", "other");
     bool any = false;
     for (int i = 0; i < r->num_actors; i++) {
         const ms_actor *actor = &r->simulation->actors[r->actors[i]];
@@ -221,7 +220,7 @@ static void print_links(FILE *out, ms_arena *arena, const ms_simulation *s)
     if (num_used == 0)
         return;
     ms_table *table =
-        ms_table_new(arena, "<busiest links|use over the step (%)|at most (%)");
+        MS_TABLE(arena, "lrr", "busiest links", "use over the step (%)", "at most (%)");
     for (int i = 0; i < num_used && i < MAX_LINKS; i++) {
         ms_table_cell(table, "%s", s->graph->link_names[busy[i].link]);
         ms_table_cell(table, "%.1f", 100.0 * busy[i].used_frac);

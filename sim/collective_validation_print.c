@@ -101,11 +101,11 @@ static const char *fitted_word(const ms_collective_score *score)
 static void print_scores(FILE *out, ms_arena *arena, const ms_collective_score *scores,
                          int num_scores, bool detail)
 {
-    ms_table *table = ms_table_new(
-        arena, detail ? "<system|<collective|nodes|>= 1 MiB|median (%)|bias (%)|p90 (%)|"
-                        "below|median (%)|bias (%)|p90 (%)"
-                      : "<system|<cluster|<fitted|>= 1 MiB|median (%)|bias (%)|p90 (%)|"
-                        "below|median (%)|bias (%)|p90 (%)");
+    ms_table *table =
+        MS_TABLE(arena, detail ? "llrrrrrrrrr" : "lllrrrrrrrr", "system",
+                 detail ? "collective" : "cluster", detail ? "nodes" : "fitted",
+                 ">= 1 MiB", "median (%)", "bias (%)", "p90 (%)", "below", "median (%)",
+                 "bias (%)", "p90 (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_collective_score *score = &scores[i];
         ms_table_cell(table, "%s", score->system);
@@ -125,8 +125,8 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_collective_score *
 static void print_rows(FILE *out, ms_arena *arena, const ms_collective_validation *v)
 {
     ms_table *table =
-        ms_table_new(arena, "line|<system|<collective|<algorithm|GPUs|nodes|bytes|"
-                            "measured (us)|predicted (us)|error (%)");
+        MS_TABLE(arena, "rlllrrrrrr", "line", "system", "collective", "algorithm", "GPUs",
+                 "nodes", "bytes", "measured (us)", "predicted (us)", "error (%)");
     for (int i = 0; i < v->rows->num_rows; i++) {
         const ms_collective_row *row = &v->rows->rows[i];
         if (row->reason != NULL)

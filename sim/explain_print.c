@@ -129,11 +129,10 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
         return;
     int decimals = ms_decimals(e->prediction.step_s) + 1;
     const char *inner = e->planned->workload->cluster->levels[0].name;
-    ms_table *table = ms_table_new(
-        arena, ms_arena_printf(arena,
-                               "<axis|size|ranks per node|<tier|sent (GB/step)|by %s "
-                               "(GB)|by NIC (GB)|time (s)|exposed (s)",
-                               inner));
+    ms_table *table =
+        MS_TABLE(arena, "lrrlrrrrr", "axis", "size", "ranks per node", "tier",
+                 "sent (GB/step)", ms_arena_printf(arena, "by %s (GB)", inner),
+                 "by NIC (GB)", "time (s)", "exposed (s)");
     for (int i = 0; i < e->num_axes; i++) {
         const ms_axis_prediction *axis = &e->axes[i];
         ms_table_cell(table, "%s", axis->axis);
@@ -220,9 +219,8 @@ static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
 static void print_figures(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
-    ms_table *table =
-        ms_table_new(arena, "<file|<coefficient|value|<from|step (% per %)|memory (% per "
-                            "%)");
+    ms_table *table = MS_TABLE(arena, "llrlrr", "file", "coefficient", "value", "from",
+                               "step (% per %)", "memory (% per %)");
     int shown =
         view->sources || e->num_figures < NUM_FIGURES ? e->num_figures : NUM_FIGURES;
     for (int i = 0; i < shown; i++)

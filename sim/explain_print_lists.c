@@ -168,9 +168,9 @@ static void print_reasons(FILE *out, const reason *reasons, int num)
 void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
-    ms_table *table = ms_table_new(
-        arena, "#|<part|<pass|<over|<collective|size (MB)|<tier, per node|one (ms)|a "
-               "step|exposed (s)");
+    ms_table *table =
+        MS_TABLE(arena, "rllllrlrrr", "#", "part", "pass", "over", "collective",
+                 "size (MB)", "tier, per node", "one (ms)", "a step", "exposed (s)");
     int num_reasons = 0, most = 1;
     for (int i = 0; i < e->num_collectives; i++)
         most += e->collectives[i].num_causes;
@@ -294,8 +294,8 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *par
 {
     const ms_program *program = part->program;
     ms_table *table =
-        ms_table_new(arena, "<tensor|<made by|<dims|<global shape|<placement|<on one "
-                            "rank|MB|<backward");
+        MS_TABLE(arena, "llllllrl", "tensor", "made by", "dims", "global shape",
+                 "placement", "on one rank", "MB", "backward");
     for (int t = 0; t < program->num_tensors; t++)
         if (is_forward(program, &program->tensors[t]))
             tensor_row(table, arena, program, t);

@@ -92,16 +92,15 @@ static void adapted_cells(ms_table *table, const ms_kernel_score *score)
     ms_percent_cell(table, score->adapted.median_ape_frac);
 }
 
-#define ERROR_COLUMNS                                                                    \
-    "fitted|median (%)|bias (%)|p90 (%)|not fitted|median (%)|bias (%)|p90 (%)|rate|"    \
-    "launch (us)|median (%)"
-
 static void print_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scores,
                          int num_scores, bool detail)
 {
-    ms_table *table =
-        ms_table_new(arena, detail ? "<GPU|<source|<operation|<type|" ERROR_COLUMNS
-                                   : "<GPU|<source|" ERROR_COLUMNS);
+    ms_table *table = MS_TABLE(arena, "ll", "GPU", "source");
+    if (detail)
+        MS_COLUMNS(table, "ll", "operation", "type");
+    MS_COLUMNS(table, "rrrrrrrrrrr", "fitted", "median (%)", "bias (%)", "p90 (%)",
+               "not fitted", "median (%)", "bias (%)", "p90 (%)", "rate", "launch (us)",
+               "median (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_kernel_score *score = &scores[i];
         ms_table_cell(table, "%s", score->gpu);
@@ -119,8 +118,8 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scor
 
 static void print_rows(FILE *out, ms_arena *arena, const ms_kernel_validation *v)
 {
-    ms_table *table = ms_table_new(
-        arena, "line|<GPU|<operation|<fitted|measured (us)|predicted (us)|error (%)");
+    ms_table *table = MS_TABLE(arena, "rlllrrr", "line", "GPU", "operation", "fitted",
+                               "measured (us)", "predicted (us)", "error (%)");
     for (int i = 0; i < v->rows->num_rows; i++) {
         const ms_kernel_row *row = &v->rows->rows[i];
         if (row->reason != NULL)

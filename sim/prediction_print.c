@@ -332,7 +332,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)
     const double seconds[] = {p->compute_s, p->exposed_comm_s, p->bubble_s,
                               p->optimizer_s, p->host_s};
     int decimals = ms_decimals(p->step_s) + 1;
-    ms_table *table = ms_table_new(arena, "<where the step goes|time (s)|share (%)|<");
+    ms_table *table =
+        MS_TABLE(arena, "lrrl", "where the step goes", "time (s)", "share (%)", "");
     for (int i = 0; i < 5; i++) {
         double frac = seconds[i] / p->step_s;
         ms_table_cell(table, "%s", names[i]);
@@ -354,9 +355,9 @@ static void memory_row(ms_table *table, const char *name, double bytes,
 
 static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
 {
-    const char *title = ms_arena_printf(
-        arena, "<memory on pipeline rank %d|size (GiB)|of capacity (%%)", p->worst_rank);
-    ms_table *table = ms_table_new(arena, title);
+    ms_table *table = MS_TABLE(
+        arena, "lrr", ms_arena_printf(arena, "memory on pipeline rank %d", p->worst_rank),
+        "size (GiB)", "of capacity (%)");
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
         memory_row(table, ms_memory_part_names[part], p->memory[part], p->capacity_bytes);
     memory_row(table, "peak", p->peak_bytes, p->capacity_bytes);
@@ -373,9 +374,9 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
 
 static void print_stages(FILE *out, ms_arena *arena, const ms_prediction *p)
 {
-    ms_table *table =
-        ms_table_new(arena, "pipeline rank|layers|forward (ms)|backward (ms)|busy (s)|"
-                            "busy (%)|peak (GiB)|left (GiB)|in flight");
+    ms_table *table = MS_TABLE(arena, "rrrrrrrrr", "pipeline rank", "layers",
+                               "forward (ms)", "backward (ms)", "busy (s)", "busy (%)",
+                               "peak (GiB)", "left (GiB)", "in flight");
     for (int i = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
         ms_table_cell(table, "%d", stage->rank);
@@ -401,8 +402,8 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_prediction *p)
     if (p->num_axes == 0)
         return;
     int decimals = ms_decimals(p->step_s) + 1;
-    ms_table *table = ms_table_new(arena, "<axis|size|ranks per node|<tier|"
-                                          "sent (GB/step)|time (s)|exposed (s)");
+    ms_table *table = MS_TABLE(arena, "lrrlrrr", "axis", "size", "ranks per node", "tier",
+                               "sent (GB/step)", "time (s)", "exposed (s)");
     for (int i = 0; i < p->num_axes; i++) {
         const ms_axis_prediction *axis = &p->axes[i];
         ms_table_cell(table, "%s", axis->axis);

@@ -75,7 +75,7 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_
     }
     qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
     fprintf(out, "\nskipped\n");
-    ms_table *table = ms_table_new(arena, "<reason|rows");
+    ms_table *table = MS_TABLE(arena, "lr", "reason", "rows");
     for (int first = 0, end; first < num_reasons; first = end) {
         end = first + 1;
         while (end < num_reasons && strcmp(reasons[first], reasons[end]) == 0)

@@ -36,15 +36,24 @@ static columns choose_columns(const ms_search_report *report)
 
 /* ---- rows ---- */
 
-static const char *header(ms_arena *arena, const columns *c)
+static void name_columns(ms_table *table, const columns *c)
 {
-    return ms_arena_printf(
-        arena,
-        "#|step (s)%s|tokens/s/GPU|MFU (%%)|peak (GiB)|pp|dp_replicate|"
-        "dp_shard|cp%s|tp%s|mbs|<schedule|v|<zero|<sp%s|<recompute%s",
-        c->events ? "|by replay (s)" : "", c->context ? "|<cp by" : "",
-        c->experts ? "|ep|etp" : "", c->async_tp ? "|<async" : "",
-        c->order ? "|<order" : "");
+    MS_COLUMNS(table, "rr", "#", "step (s)");
+    if (c->events)
+        MS_COLUMNS(table, "r", "by replay (s)");
+    MS_COLUMNS(table, "rrrrrrr", "tokens/s/GPU", "MFU (%)", "peak (GiB)", "pp",
+               "dp_replicate", "dp_shard", "cp");
+    if (c->context)
+        MS_COLUMNS(table, "l", "cp by");
+    MS_COLUMNS(table, "r", "tp");
+    if (c->experts)
+        MS_COLUMNS(table, "rr", "ep", "etp");
+    MS_COLUMNS(table, "rlrll", "mbs", "schedule", "v", "zero", "sp");
+    if (c->async_tp)
+        MS_COLUMNS(table, "l", "async");
+    MS_COLUMNS(table, "l", "recompute");
+    if (c->order)
+        MS_COLUMNS(table, "l", "order");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)
@@ -129,7 +138,8 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
         return;
     }
     columns c = choose_columns(report);
-    ms_table *table = ms_table_new(arena, header(arena, &c));
+    ms_table *table = ms_table_new(arena);
+    name_columns(table, &c);
     for (int i = 0; i < report->result->num_found; i++) {
         figure_cells(table, &c, i + 1, &report->predictions[i]);
         plan_cells(table, arena, &c, &report->plans[i]);

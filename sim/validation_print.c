@@ -167,8 +167,9 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
 
 static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
 {
-    ms_table *table = ms_table_new(arena, "<id|measured (s)|predicted (s)|error (%)|"
-                                          "measured (GiB)|predicted (GiB)|error (%)");
+    ms_table *table =
+        MS_TABLE(arena, "lrrrrrr", "id", "measured (s)", "predicted (s)", "error (%)",
+                 "measured (GiB)", "predicted (GiB)", "error (%)");
     for (int i = 0; i < v->runs->num_runs; i++) {
         const ms_published_run *run = &v->runs->runs[i];
         const ms_run_score *score = &v->scores[i];
@@ -209,10 +210,10 @@ void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
                                 const ms_source_score *scores, int num_scores)
 {
     bool covered = any_covered(scores, num_scores);
-    ms_table *table = ms_table_new(
-        arena, ms_arena_printf(
-                   arena, "<%s|runs|median error (%%)|mean (%%)|bias (%%)|p90 (%%)%s",
-                   shared, covered ? "|in interval (%)" : ""));
+    ms_table *table = MS_TABLE(arena, "lrrrrr", shared, "runs", "median error (%)",
+                               "mean (%)", "bias (%)", "p90 (%)");
+    if (covered)
+        MS_COLUMNS(table, "r", "in interval (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_source_score *score = &scores[i];
         ms_table_cell(table, "%s", score->source);
@@ -251,8 +252,8 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
         return;
     fprintf(out, "\nover the groups of a source that have at least %d layouts\n",
             MS_RANKING_LAYOUTS);
-    ms_table *table = ms_table_new(
-        arena, "<source|groups|mean Kendall tau|first choice above the best, median (%)");
+    ms_table *table = MS_TABLE(arena, "lrrr", "source", "groups", "mean Kendall tau",
+                               "first choice above the best, median (%)");
     for (int i = 0; i < v->num_summaries; i++) {
         const ms_ranking_summary *summary = &v->summaries[i];
         ms_table_cell(table, "%s", summary->source);
@@ -268,8 +269,8 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
     if (v->num_groups == 0)
         return;
     fprintf(out, "\nlayouts in the order of their speed\n");
-    ms_table *table =
-        ms_table_new(arena, "<group|layouts|Kendall tau|first choice above the best (%)");
+    ms_table *table = MS_TABLE(arena, "lrrr", "group", "layouts", "Kendall tau",
+                               "first choice above the best (%)");
     int num_small = 0;
     for (int i = 0; i < v->num_groups; i++) {
         const ms_ranking_group *group = &v->groups[i];

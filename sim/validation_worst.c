@@ -148,11 +148,11 @@ void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
             "\nthe worst step times (%d), and where the predicted time goes; MFU as "
             "measured; others: measured of the same layout, seconds\n",
             v->num_worst);
-    const char *header = "<id|measured (s)|predicted (s)|error (%)|MFU (%)|others";
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "id", "measured (s)", "predicted (s)",
+                               "error (%)", "MFU (%)", "others");
     for (int part = 0; part < NUM_PARTS; part++)
-        header = ms_arena_printf(arena, "%s|%s", header, parts[part].title);
-    ms_table *table =
-        ms_table_new(arena, ms_arena_printf(arena, "%s|<workload|<layout", header));
+        MS_COLUMNS(table, "r", parts[part].title);
+    MS_COLUMNS(table, "ll", "workload", "layout");
     for (int i = 0; i < v->num_worst; i++) {
         const ms_published_run *run = &v->runs->runs[v->worst[i]];
         const ms_run_score *score = &v->scores[v->worst[i]];
