@@ -1,6 +1,7 @@
 /* Cells are kept as text row by row in arrays that double; nothing is measured before printing. */
 #include "base/table.h"
 
+#include "base/print.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -20,7 +21,7 @@ struct ms_table {
     int num_columns, column_capacity;
     column *columns;
     int num_cells, cell_capacity;
-    const char **cells; /* (rows, num_columns) */
+    const char **cells; /* (rows, num_columns), printable */
 };
 
 ms_table *ms_table_new(ms_arena *arena)
@@ -38,7 +39,8 @@ ms_table *ms_table_columns(ms_table *table, const char *alignment,
         assert(*titles != NULL && (*alignment == 'l' || *alignment == 'r'));
         MS_MAKE_ROOM(table->arena, table->columns, table->num_columns,
                      table->column_capacity, 16);
-        const char *title = ms_arena_strdup(table->arena, *titles);
+        const char *title =
+            ms_printable(table->arena, ms_arena_strdup(table->arena, *titles));
         table->columns[table->num_columns++] = (column){title, *alignment == 'l'};
     }
     assert(*titles == NULL);
@@ -52,7 +54,7 @@ void ms_table_cell(ms_table *table, const char *format, ...)
     const char *text = ms_arena_vprintf(table->arena, format, args);
     va_end(args);
     MS_MAKE_ROOM(table->arena, table->cells, table->num_cells, table->cell_capacity, 64);
-    table->cells[table->num_cells++] = text;
+    table->cells[table->num_cells++] = ms_printable(table->arena, text);
 }
 
 static size_t column_width(const ms_table *table, int column_idx)

@@ -23,6 +23,7 @@ ms_table *ms_table_columns(ms_table *table, const char *alignment,
 /* Appends one cell to the current row; a row is complete when it has all columns. */
 void ms_table_cell(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void ms_table_print(const ms_table *table, FILE *out); /* widths count UTF-8 characters */
+/* Titles and cells appear as by ms_printable, and widths count what appears. */
+void ms_table_print(const ms_table *table, FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* meshsim compare: a prediction beside a measurement, two runs, two traces. */
+#include "base/print.h"
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -111,9 +112,9 @@ static void say_nodes(FILE *out, const ms_comparison *c)
           "while compute waits for them\n",
           out);
     if (c->a_is_predicted_by_b || c->b_is_predicted_by_a)
-        fprintf(out,
-                "(kinds of %s are the prediction that %s was run with: the same step)\n",
-                c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
+        ms_print(out,
+                 "(kinds of %s are the prediction that %s was run with: the same step)\n",
+                 c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
 }
 
 static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
@@ -137,11 +138,11 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
 
 static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
-    fprintf(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
-    fprintf(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
+    ms_print(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
+    ms_print(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
     if (c->a->plan != NULL && c->b->plan != NULL && strcmp(c->a->plan, c->b->plan) != 0)
-        fprintf(out, "\nThey are of different plans:\nA  %s\nB  %s\n", c->a->plan,
-                c->b->plan);
+        ms_print(out, "\nThey are of different plans:\nA  %s\nB  %s\n", c->a->plan,
+                 c->b->plan);
     print_times(out, arena, c);
     print_memory(out, arena, c);
     print_nodes(out, arena, c);

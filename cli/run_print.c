@@ -1,5 +1,6 @@
 #include "cli/run_report.h"
 
+#include "base/print.h"
 #include "base/table.h"
 #include "sim/prediction_print.h"
 
@@ -47,29 +48,29 @@ static void print_device(FILE *out, const ms_run_report *r)
     const char *restriction = ms_run_restriction(r);
     if (used == NULL)
         return;
-    fprintf(out, "device   %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
-            used->facts.name, used->device_used_bytes / gib,
-            used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
+    ms_print(out, "device   %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
+             used->facts.name, used->device_used_bytes / gib,
+             used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
     if (restriction != NULL)
-        fprintf(out, "         between ranks %s: %s, times say nothing\n",
-                r->shares_gpus ? "on one GPU by NCCL" : "through host memory",
-                restriction);
+        ms_print(out, "         between ranks %s: %s, times say nothing\n",
+                 r->shares_gpus ? "on one GPU by NCCL" : "through host memory",
+                 restriction);
 }
 
 static void print_inputs(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
-    fprintf(out, "plan     %s\n", ms_plan_text(arena, r->plan));
-    fprintf(out, "backend  %s: %ld rank%s, %s\n", r->backend, r->world->num_ranks,
-            r->world->num_ranks == 1 ? "" : "s", r->dtype);
+    ms_print(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
+    ms_print(out, "plan     %s\n", ms_plan_text(arena, r->plan));
+    ms_print(out, "backend  %s: %ld rank%s, %s\n", r->backend, r->world->num_ranks,
+             r->world->num_ranks == 1 ? "" : "s", r->dtype);
     print_device(out, r);
-    fprintf(out, "steps    %ld", outcome->steps_done);
+    ms_print(out, "steps    %ld", outcome->steps_done);
     if (r->interrupted)
-        fprintf(out, " of %ld, then interrupted", r->num_steps);
+        ms_print(out, " of %ld, then interrupted", r->num_steps);
     if (outcome->steps_done > r->warm_up && r->warm_up > 0)
-        fprintf(out, ", the first %s not measured",
-                r->warm_up == 1 ? "one" : ms_arena_printf(arena, "%ld", r->warm_up));
+        ms_print(out, ", the first %s not measured",
+                 r->warm_up == 1 ? "one" : ms_arena_printf(arena, "%ld", r->warm_up));
     fputc('\n', out);
 }
 
@@ -120,14 +121,14 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_run_report *r)
     const ms_measured *m = &r->measured;
     const ms_prediction *p = r->prediction;
     int decimals = ms_decimals(milliseconds(m->step_s));
-    fprintf(out, "\nstep time     %.*f ms", decimals, milliseconds(m->step_s));
+    ms_print(out, "\nstep time     %.*f ms", decimals, milliseconds(m->step_s));
     if (m->num_steps > 1)
-        fprintf(out, ", median of %ld (%.*f to %.*f)", m->num_steps, decimals,
-                milliseconds(m->least_step_s), decimals, milliseconds(m->most_step_s));
-    fprintf(out, "; predicted %.*f ms%s\n", ms_decimals(milliseconds(p->step_s)),
-            milliseconds(p->step_s), error_text(arena, m->step_s, p->step_s));
-    fprintf(out, "tokens/s      %.*f; predicted %.*f\n", ms_decimals(m->tokens_per_s),
-            m->tokens_per_s, ms_decimals(p->tokens_per_s), p->tokens_per_s);
+        ms_print(out, ", median of %ld (%.*f to %.*f)", m->num_steps, decimals,
+                 milliseconds(m->least_step_s), decimals, milliseconds(m->most_step_s));
+    ms_print(out, "; predicted %.*f ms%s\n", ms_decimals(milliseconds(p->step_s)),
+             milliseconds(p->step_s), error_text(arena, m->step_s, p->step_s));
+    ms_print(out, "tokens/s      %.*f; predicted %.*f\n", ms_decimals(m->tokens_per_s),
+             m->tokens_per_s, ms_decimals(p->tokens_per_s), p->tokens_per_s);
 }
 
 static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
@@ -174,7 +175,7 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
         return;
     fputs("\nof one step, all ranks together", out);
     if (m->kinds.num > MAX_KINDS)
-        fprintf(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
+        ms_print(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
     fputc('\n', out);
     ms_table_print(table, out);
 }
@@ -210,7 +211,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
         memory_row(table, r, &outcome->ranks[i]);
     fputs("\nwhat ranks keep at their peak (MiB), and scratch memory beside it", out);
     if (outcome->num_ranks > MAX_RANKS)
-        fprintf(out, "; %d of %ld ranks, --json has all", MAX_RANKS, outcome->num_ranks);
+        ms_print(out, "; %d of %ld ranks, --json has all", MAX_RANKS, outcome->num_ranks);
     fputc('\n', out);
     ms_table_print(table, out);
 }
@@ -254,7 +255,7 @@ static void print_check(FILE *out, ms_arena *arena, const ms_run_report *r)
                   worst_text(arena, &c->weights));
     fputc('\n', out);
     ms_table_print(table, out);
-    fprintf(out, "check         %s\n", c->passes ? passed : "FAILED");
+    ms_print(out, "check         %s\n", c->passes ? passed : "FAILED");
 }
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *r)

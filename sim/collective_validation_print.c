@@ -1,4 +1,5 @@
 /* Errors of collectives as meshsim.validation-collectives/1 and as tables for people. */
+#include "base/print.h"
 #include "sim/collective_validation.h"
 #include "sim/run_prices.h"
 #include "sim/score_print.h"
@@ -162,11 +163,11 @@ void ms_collective_validation_print(FILE *out, ms_arena *arena,
 {
     if (rows && v->num_priced > 0)
         print_rows(out, arena, v);
-    fprintf(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
+    ms_print(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
     if (v->num_priced > 0) {
-        fprintf(out, "\nby system; fitted: coefficients of its laws name these rows\n");
+        ms_print(out, "\nby system; fitted: coefficients of its laws name these rows\n");
         print_scores(out, arena, v->systems, v->num_systems, false);
-        fprintf(out, "\nby collective and number of nodes\n");
+        ms_print(out, "\nby collective and number of nodes\n");
         print_scores(out, arena, v->details, v->num_details, true);
     }
     print_skipped(out, arena, v->rows);

@@ -1,4 +1,5 @@
 /* The long lists: collectives with their reasons, and tensors. */
+#include "base/print.h"
 #include "sim/explain_print_priv.h"
 
 #include "sim/explain_reason.h"
@@ -19,10 +20,10 @@ static void print_wrapped(FILE *out, const char *text, int indent)
     for (const char *word = text; *word != '\0';) {
         int length = (int)strcspn(word, " ");
         if (column > indent && column + 1 + length > WIDTH) {
-            fprintf(out, "\n%*s", indent, "");
+            ms_print(out, "\n%*s", indent, "");
             column = indent;
         }
-        fprintf(out, "%s%.*s", column > indent ? " " : "", length, word);
+        ms_print(out, "%s%.*s", column > indent ? " " : "", length, word);
         column += length + (column > indent);
         word += length + (word[length] == ' ');
     }
@@ -31,13 +32,13 @@ static void print_wrapped(FILE *out, const char *text, int indent)
 
 void ms_print_paragraph(FILE *out, const char *text, int indent)
 {
-    fprintf(out, "%*s", indent, "");
+    ms_print(out, "%*s", indent, "");
     print_wrapped(out, text, indent);
 }
 
 void ms_print_title(FILE *out, const char *title)
 {
-    fprintf(out, "\n%s\n", title);
+    ms_print(out, "\n%s\n", title);
 }
 
 void ms_time_cell(ms_table *table, int decimals, double value)
@@ -101,17 +102,17 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
         unknown = unknown || isnan(c->entry->exposed_s);
         if (c->rank == e->rank || strcmp(last, c->part) == 0)
             continue;
-        fprintf(out, "%s%s is on rank %d", gap, c->part, c->rank);
+        ms_print(out, "%s%s is on rank %d", gap, c->part, c->rank);
         gap = ", ";
         last = c->part;
     }
     if (gap[0] != '\0')
         fputc('\n', out);
     if (unknown) {
-        fprintf(out,
-                "exposed parameters and gradients are known of rank %d, which ends the "
-                "step\n",
-                e->prediction.ending_rank);
+        ms_print(out,
+                 "exposed parameters and gradients are known of rank %d, which ends the "
+                 "step\n",
+                 e->prediction.ending_rank);
     }
 }
 
@@ -159,8 +160,8 @@ static void print_reasons(FILE *out, const reason *reasons, int num)
         indent += width[i] = column_width(reasons, num, i);
     for (int i = 0; i < num; i++) {
         const ms_explain_cause *c = reasons[i].cause;
-        fprintf(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
-                c->pass, width[2], c->tensor, width[3], c->change);
+        ms_print(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
+                 c->pass, width[2], c->tensor, width[3], c->change);
         print_wrapped(out, c->why, indent);
     }
 }
@@ -326,5 +327,5 @@ void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,
                                      others[0] == '\0' ? "" : ", ", e->parts[i].name);
     }
     if (others[0] != '\0')
-        fprintf(out, "other parts (--part): %s\n", others);
+        ms_print(out, "other parts (--part): %s\n", others);
 }

@@ -1,4 +1,5 @@
 /* Errors of kernels as meshsim.validation-kernels/1 and as tables for people. */
+#include "base/print.h"
 #include "base/utf8.h"
 #include "sim/kernel_validation.h"
 #include "sim/run_prices.h"
@@ -152,16 +153,17 @@ void ms_kernel_validation_print(FILE *out, ms_arena *arena, const ms_kernel_vali
 {
     if (rows && v->num_priced > 0)
         print_rows(out, arena, v);
-    fprintf(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
+    ms_print(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
     if (v->num_priced > 0) {
-        fprintf(out,
-                "\nkernels in isolation, without what training takes off the rates.\n"
-                "fitted: half of the shapes, of sources that coefficients name.\n"
-                "rate, launch: what the source's clocks and host make of the prediction, "
-                "by that half; then the median of the other half\n\n"
-                "by GPU and source\n");
+        ms_print(
+            out,
+            "\nkernels in isolation, without what training takes off the rates.\n"
+            "fitted: half of the shapes, of sources that coefficients name.\n"
+            "rate, launch: what the source's clocks and host make of the prediction, "
+            "by that half; then the median of the other half\n\n"
+            "by GPU and source\n");
         print_scores(out, arena, v->sources, v->num_sources, false);
-        fprintf(out, "\nby operation\n");
+        ms_print(out, "\nby operation\n");
         print_scores(out, arena, v->details, v->num_details, true);
     }
     print_skipped(out, arena, v->rows);

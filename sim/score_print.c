@@ -1,5 +1,6 @@
 #include "sim/score_print.h"
 
+#include "base/print.h"
 #include "costmodel/statistics.h"
 
 #include <math.h>
@@ -74,7 +75,7 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_
                 ms_arena_strndup(arena, reasons[i], (size_t)(remark - reasons[i]));
     }
     qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
-    fprintf(out, "\nskipped\n");
+    ms_print(out, "\nskipped\n");
     ms_table *table = MS_TABLE(arena, "lr", "reason", "rows");
     for (int first = 0, end; first < num_reasons; first = end) {
         end = first + 1;

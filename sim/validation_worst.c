@@ -1,5 +1,6 @@
 #include "sim/validation_worst.h"
 
+#include "base/print.h"
 #include "sim/score_print.h"
 #include "sim/validation_priv.h"
 
@@ -144,10 +145,10 @@ void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     if (v->num_worst == 0)
         return;
-    fprintf(out,
-            "\nthe worst step times (%d), and where the predicted time goes; MFU as "
-            "measured; others: measured of the same layout, seconds\n",
-            v->num_worst);
+    ms_print(out,
+             "\nthe worst step times (%d), and where the predicted time goes; MFU as "
+             "measured; others: measured of the same layout, seconds\n",
+             v->num_worst);
     ms_table *table = MS_TABLE(arena, "lrrrrr", "id", "measured (s)", "predicted (s)",
                                "error (%)", "MFU (%)", "others");
     for (int part = 0; part < NUM_PARTS; part++)

@@ -49,6 +49,18 @@ static void titles_hold_any_character(void **state)
                                        "x|y           1  z\n");
 }
 
+static void control_characters_appear_as_numbers_and_count_as_such(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    ms_table *table = MS_TABLE(arena, "lr", "a\tb", "n");
+    ms_table_cell(table, "\x1B[31m\n\xC2\x9B\xFF");
+    ms_table_cell(table, "%d", 1);
+    ASSERT_TEXT(printed(arena, table), "a\\x09b                    n\n"
+                                       "---------------------------\n"
+                                       "\\x1B[31m\\x0A\\xC2\\x9B\\xFF  1\n");
+}
+
 static void many_rows_are_kept(void **state)
 {
     (void)state;
@@ -67,6 +79,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(columns_are_aligned_and_no_line_ends_in_a_space),
         cmocka_unit_test(an_empty_table_prints_its_header),
         cmocka_unit_test(titles_hold_any_character),
+        cmocka_unit_test(control_characters_appear_as_numbers_and_count_as_such),
         cmocka_unit_test(many_rows_are_kept),
     };
     if (argc > 1)
