@@ -1,9 +1,11 @@
 /* Commands as main runs them: what they print holds nothing that steers a terminal, whatever the
- * names in their files hold. */
+ * names in their files hold, and a result that is lost is a failure. */
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "tests/test.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_WORDS 40
@@ -65,7 +67,7 @@ static int remove_files(void **state)
 /* Words that name one of the files stand for its path. */
 static ms_status run_command(ms_ctx *cx, const char *line)
 {
-    char *argv[MAX_WORDS];
+    char *argv[MAX_WORDS] = {NULL};
     int argc = 0;
     for (char *word = strtok(ms_arena_strdup(cx->arena, line), " "); word != NULL;
          word = strtok(NULL, " ")) {
@@ -132,12 +134,108 @@ static void names_cannot_steer_a_terminal(void **state)
     }
 }
 
+/* ---- lost results ---- */
+
+/* The command in a child whose standard output is `path`, opened with `flags`. */
+static int status_with_output(const char *line, const char *path, int flags)
+{
+    (void)fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        ms_ctx *cx = test_cx();
+        int out = open(path, flags), err = open("/dev/null", O_WRONLY);
+        if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+            _exit(98);
+        ms_status status = run_command(cx, line);
+        _exit(strstr(test_messages(cx), "cannot write ") == NULL ? 99 : (int)status);
+    }
+    int state = 0;
+    ASSERT_INT(waitpid(child, &state, 0), child);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -WTERMSIG(state);
+}
+
+#define PLAN " --model llama-15m --gpus 2 --dp-shard 2 --seq 128 --global-batch 2"
+
+static const char *const results[] = {
+    "version",
+    "help",
+    "help predict --json",
+    "predict --help",
+    "info",
+    "model",
+    "model 8b",
+    "cluster --json",
+    "cluster hgx-h100",
+    "schedule",
+    "schedule 1f1b --pp 16 --microbatches 512 --json",
+    "schedule 1f1b --pp 2 --microbatches 4 --format torch-csv",
+    "mesh",
+    "mesh --mesh dp=2,tp=4 --draw",
+    "predict" PLAN,
+    "predict --json" PLAN,
+    "predict --model 70b --gpus 1",
+    "search --model llama-15m --gpus 1 --seq 128 --global-batch 1 --fix "
+    "schedule=1f1b,microbatch=1,recompute=none",
+    "simulate" PLAN,
+    "simulate --json" PLAN,
+    "explain" PLAN,
+    "explain --einsum bsh,hf->bsf --mesh dp=2,tp=4",
+    "validate tests/data/runs_sample.csv",
+    "validate tests/data/collectives_sample.csv --json",
+    "compare tests/data/compare/predicted.json tests/data/compare/measured.json",
+    "run --backend loop --steps 1" PLAN,
+    "run --backend null --steps 1 --json" PLAN,
+    "calibrate --from tests/data/collectives_sample.csv",
+    "calibrate --from tests/data/runs_fit.csv --json",
+};
+
+static void assert_lost(const char *line, const char *path, int flags)
+{
+    int status = status_with_output(line, path, flags);
+    if (status != MS_EIO)
+        fail_msg("%s, standard output %s: status %d, want %d", line, path, status,
+                 MS_EIO);
+}
+
+static void a_lost_result_is_a_failure(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        ms_arena *arena = test_cx()->arena;
+        assert_lost(results[i], "/dev/full", O_WRONLY);
+        assert_lost(ms_arena_printf(arena, "%s -o -", results[i]), "/dev/null", O_RDONLY);
+        assert_lost(ms_arena_printf(arena, "%s -o /dev/full", results[i]), "/dev/null",
+                    O_WRONLY);
+    }
+}
+
+/* A file beside the result, and the summary of a picture that is not drawn. */
+static void a_lost_side_result_is_a_failure(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "simulate --trace /dev/full" PLAN,
+        "run --backend loop --steps 1 --trace /dev/full" PLAN,
+        "run --backend loop --steps 1 --save-weights /dev/full" PLAN,
+        "search --model llama-15m --gpus 1 --seq 128 --global-batch 1 --fix "
+        "schedule=1f1b,microbatch=1,recompute=none --save-plan /dev/full",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        assert_lost(lines[i], "/dev/null", O_WRONLY);
+    assert_lost("plot scaling --model 405b --gpus 1..2", "/dev/full", O_WRONLY);
+    assert_lost("plot scaling --model 405b --gpus 1..2 --json", "/dev/full", O_WRONLY);
+    assert_lost("plot memory --json" PLAN, "/dev/full", O_WRONLY);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_cannot_steer_a_terminal),
+        cmocka_unit_test(a_lost_result_is_a_failure),
+        cmocka_unit_test(a_lost_side_result_is_a_failure),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }
