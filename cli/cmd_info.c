@@ -2,6 +2,7 @@
  * files are. The Makefile says which optional parts it found with -DMS_HAVE_X=0 or 1. */
 #include "base/json.h"
 #include "base/paths.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "exec/measure.h"
@@ -86,14 +87,14 @@ static void print_gpus(FILE *out, const gpus *found)
 {
     fputs("\nGPUs on this machine\n", out);
     if (found->reason != NULL)
-        fprintf(out, "  none: %s\n", found->reason);
+        ms_print(out, "  none: %s\n", found->reason);
     for (int i = 0; i < found->num; i++) {
         const char *cluster = ms_machine_cluster_of_gpu(found->facts[i].name);
-        fprintf(out, "  %d  %s, compute capability %d.%d, %.1f GiB, %s%s\n", i,
-                found->facts[i].name, found->facts[i].major, found->facts[i].minor,
-                found->facts[i].memory_bytes / (double)(1 << 30),
-                cluster == NULL ? "of no cluster that is known" : "as in cluster ",
-                cluster == NULL ? "" : cluster);
+        ms_print(out, "  %d  %s, compute capability %d.%d, %.1f GiB, %s%s\n", i,
+                 found->facts[i].name, found->facts[i].major, found->facts[i].minor,
+                 found->facts[i].memory_bytes / (double)(1 << 30),
+                 cluster == NULL ? "of no cluster that is known" : "as in cluster ",
+                 cluster == NULL ? "" : cluster);
     }
 }
 
@@ -129,12 +130,12 @@ static void print_info(FILE *out, const data_folder folders[NUM_KINDS], const gp
 {
     fputs("meshsim " MS_VERSION "\n\nfound on the machine that built it\n", out);
     for (const feature *f = features; f->name != NULL; f++)
-        fprintf(out, "  %-9s %s\n", f->name, f->found ? "yes" : "no");
+        ms_print(out, "  %-9s %s\n", f->name, f->found ? "yes" : "no");
     print_gpus(out, found);
     fputs("\ndata\n", out);
     for (int i = 0; i < NUM_KINDS; i++)
-        fprintf(out, "  %-9s %3d  %s\n", kinds[i], folders[i].num_files,
-                folders[i].path != NULL ? folders[i].path : "not found");
+        ms_print(out, "  %-9s %3d  %s\n", kinds[i], folders[i].num_files,
+                 folders[i].path != NULL ? folders[i].path : "not found");
 }
 
 static void write_info(FILE *out, const data_folder folders[NUM_KINDS], const gpus *found)

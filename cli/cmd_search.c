@@ -1,5 +1,6 @@
 /* meshsim search: the fastest plans of a space, with a certificate. Flags of the plan
  * fix their choice; --fix and --limit narrow the others. */
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -276,8 +277,8 @@ static void write_result(ms_ctx *cx, FILE *out, bool as_json,
     }
     ms_search_print(out, cx->arena, report);
     if (report->result->num_found > 0)
-        fprintf(out, "try          meshsim predict %s\n",
-                ms_plan_command_text(cx->arena, &report->plans[0]));
+        ms_print(out, "try          meshsim predict %s\n",
+                 ms_plan_command_text(cx->arena, &report->plans[0]));
     if (report->why != NULL)
         ms_search_why_print(out, cx->arena, report->why);
 }
