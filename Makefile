@@ -327,8 +327,8 @@ demo: $(PROGRAM) ## search a plan for this machine's cores, run it, calibrate, p
 	@docs/demo.sh $(PROGRAM)
 
 .PHONY: docs
-docs: $(PROGRAM) ## commands shown in README.md, run again
-	@docs/refresh.sh README.md
+docs: $(PROGRAM) ## commands shown in README.md and docs/commands.md, run again
+	@docs/refresh.sh README.md docs/commands.md
 
 # Tables of measurements are no part of this repository.
 .PHONY: accuracy accuracy-holdout
