@@ -32,12 +32,12 @@ typedef struct ms_pricer {
 } ms_pricer;
 
 /* FLOP a joule of products in a type: the profile's of 16 bits, times its gain for each
- * halving of the bits; 0: power does not limit. [2.1] of docs/formulas.md. */
+ * halving of the bits; 0: power does not limit. [2.1] of docs/formulas. */
 double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 
 /* Rate of large products in training: the lower of what isolated kernels reach and of
  * what the power limit allows: its watts times `flop_per_joule` (0: no limit). [2.1] of
- * docs/formulas.md. */
+ * docs/formulas. */
 double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                               double flop_per_joule, ms_dtype compute);
 
@@ -93,7 +93,7 @@ double ms_update_s(const ms_pricer *pricer, double num_params);
  * and before only; o = SMs / blocks of 128 queries. Not fused:
  *   t = products / 0.7 + score_bytes score_elements / hbm
  * with two batched products over all pairs forward and four backward; query_rows must be
- * stated. [2.2] of docs/formulas.md. */
+ * stated. [2.2] of docs/formulas. */
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;
     bool backward;
@@ -107,7 +107,7 @@ typedef struct ms_attention_shape {
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
 /* Layer time when the host must launch its kernels, ahead of the device: the longer of
- * the two. [2.5] of docs/formulas.md. */
+ * the two. [2.5] of docs/formulas. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif
