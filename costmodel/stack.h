@@ -186,6 +186,20 @@ typedef struct ms_stack {
     bool weighs_in_experts;
     /* its memory figure includes CUDA context and communication buffers */
     bool counts_context;
+    /* What readers of published runs (sim/runs.c) assume of its runs. */
+    bool pads_vocab;   /* vocabularies are padded to a multiple of 128 tp */
+    bool uses_dropout; /* where the model has it */
+    bool lacks_sequence_parallel;
+    /* runs that do not state their micro-batch do not accumulate gradients without a
+     * pipeline */
+    bool whole_microbatch;
+    bool selective_is_full; /* selective recomputation is that of whole layers */
+    /* with one scale a row, operands are not cast once before they are gathered */
+    bool casts_once_by_tensor;
+    bool reports_first_rank; /* its memory figure is that of the first rank */
+    /* Months of releases, as 202504; 0: none. */
+    long fuses_attention_since;
+    long stages_split_batch_before; /* as many micro-batches as stages before it */
     /* defaults and what it can run */
     const char *recompute; /* default mode: "none" "selective" "full" "per-op" */
     long default_zero;     /* -1: 3 when dp_shard > 1, else 0 */
