@@ -7,6 +7,9 @@
 #include <math.h>
 #include <string.h>
 
+/* By ms_recompute, but for the mode that is no row's. */
+static const char *const recompute_modes[] = {"none", "selective", "per-op", "full",
+                                              NULL};
 static const char *const style_names[] = {"as-base", "llama-4", NULL};
 static const char *const unsupported_names[] = {"no", "unknown", "states", "encoder",
                                                 NULL};
@@ -103,7 +106,7 @@ static const ms_field link_name[] = {
 static const ms_field recompute[] = {
     NAME(ms_recompute_name),
     FLAG(ms_recompute_name, whole),
-    CHOICE(ms_recompute_name, mode, true, ms_recompute_names),
+    CHOICE(ms_recompute_name, mode, true, recompute_modes),
     {0}};
 static const ms_field precision[] = {
     NAME(ms_precision_name), CHOICE(ms_precision_name, dtype, true, ms_dtype_names), {0}};

@@ -98,10 +98,10 @@ static void a_bad_list_of_aliases_is_an_error_at_its_place(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"{\"models\":\n  {\"a\": 1}}", "aliases.json:2:9: \"a\" is a number"},
-        {"{\"models\": []}", "aliases.json:1:12: an object must stand here"},
-        {"{\"model\": {}}", "aliases.json:1:2: unknown key \"model\""},
-        {"{", "aliases.json:1:2: "}};
+        {"{\"models\":\n  {\"a\": 1}}", "aliases.json:2:9: error: \"a\" is a number"},
+        {"{\"models\": []}", "aliases.json:1:12: error: an object must stand here"},
+        {"{\"model\": {}}", "aliases.json:1:2: error: unknown key \"model\""},
+        {"{", "aliases.json:1:2: error: "}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ms_ctx *cx = test_cx();
         const char *path;
