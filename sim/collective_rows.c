@@ -142,20 +142,24 @@ static bool has_part(const char *text, const char *part)
     return part == NULL || strstr(text, part) != NULL;
 }
 
+static bool fits_fact(const ms_collective_fact *fact, const ms_collective_row *row)
+{
+    return has_part(row->source, fact->source) && has_part(row->system, fact->system) &&
+           has_part(ms_collective_names[row->collective], fact->collective) &&
+           (!fact->several_nodes || row->nodes > 1) &&
+           (fact->most_bytes <= 0.0 || row->size_bytes <= fact->most_bytes) &&
+           (fact->below_s <= 0.0 || row->measured_s < fact->below_s);
+}
+
 /* Why a row of a known system says nothing about the collective; NULL: it does. */
 static const char *defect(const ms_name_tables *names, const ms_collective_row *row)
 {
     const ms_collective_fact *facts = names->collective_facts.rows;
     if (isnan(row->measured_s))
         return "time: not stated";
-    for (const ms_collective_fact *f = facts;
-         f < facts + names->collective_facts.num_rows; f++)
-        if (has_part(row->source, f->source) && has_part(row->system, f->system) &&
-            has_part(ms_collective_names[row->collective], f->collective) &&
-            (!f->several_nodes || row->nodes > 1) &&
-            (f->most_bytes <= 0.0 || row->size_bytes <= f->most_bytes) &&
-            (f->below_s <= 0.0 || row->measured_s < f->below_s))
-            return f->reason;
+    for (int i = 0; i < names->collective_facts.num_rows; i++)
+        if (fits_fact(&facts[i], row))
+            return facts[i].reason;
     return NULL;
 }
 

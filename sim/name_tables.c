@@ -205,10 +205,11 @@ ms_status ms_name_tables_load(ms_ctx *cx, const ms_name_tables **out)
 const ms_system_name *ms_system_name_find(ms_list list, const char *name, long nodes)
 {
     const ms_system_name *rows = list.rows;
-    for (const ms_system_name *row = rows; row < rows + list.num_rows; row++)
+    for (const ms_system_name *row = rows; row < rows + list.num_rows; row++) {
         if (strstr(name, row->name) != NULL &&
             (row->with == NULL || strstr(name, row->with) != NULL) &&
             (!row->several_nodes || nodes > 1))
             return row;
+    }
     return NULL;
 }
