@@ -102,6 +102,32 @@ static void every_name_leads_to_a_file(void **state)
     ASSERT_INT(models[names->models.num_rows - 1].name[0], '\0'); /* any other */
 }
 
+static bool has_conditions(const ms_framework_name *row)
+{
+    return row->word != NULL || row->work != NULL || row->before > 0;
+}
+
+/* A row is of no use behind one that matches whatever it matches. */
+static void no_row_hides_a_later_one(void **state)
+{
+    (void)state;
+    const ms_name_tables *names;
+    ms_ctx *cx = test_cx();
+    ASSERT_OK(ms_name_tables_load(cx, &names), cx);
+    const ms_known_model *models = names->models.rows;
+    for (int i = 0; i < names->models.num_rows; i++)
+        for (int j = 0; j < i && models[i].name[0] != '\0'; j++)
+            if (strstr(models[i].name, models[j].name) != NULL)
+                fail_msg("model %s hides %s", models[j].name, models[i].name);
+    const ms_framework_name *frameworks = names->frameworks.rows;
+    for (int i = 0; i < names->frameworks.num_rows; i++)
+        for (int j = 0; j < i; j++)
+            if (!has_conditions(&frameworks[j]) &&
+                strncmp(frameworks[i].name, frameworks[j].name,
+                        strlen(frameworks[j].name)) == 0)
+                fail_msg("framework %s hides %s", frameworks[j].name, frameworks[i].name);
+}
+
 static void a_row_more_is_a_device_more(void **state)
 {
     (void)state;
@@ -194,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_name_leads_to_a_file),
+        cmocka_unit_test(no_row_hides_a_later_one),
         cmocka_unit_test(a_row_more_is_a_device_more),
         cmocka_unit_test(a_malformed_file_is_an_error_at_its_place),
         cmocka_unit_test(a_missing_file_is_named),

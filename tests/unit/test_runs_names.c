@@ -67,6 +67,8 @@ static void models_are_known_whatever_their_spelling(void **state)
         {"Baichuan2 13B", "baichuan2-13b"},
         {"StarCoder2-7B", "starcoder2-7b"},
         {"Nemotron-22B", "nemotron-22b"},
+        {"SmolLM 360M", "smollm2-360m"},
+        {"SmolLM3 3B", "smollm3-3b"},
         {"Llama 70B", NULL}, /* of 2 or 3 */
         {"dense 7B", NULL},
     };
