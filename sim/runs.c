@@ -110,8 +110,8 @@ static void set_zero(row_reader *r)
     }
 }
 
-/* Korthikanti et al. (arXiv 2205.05198) brought it to Megatron-LM in May 2022; what
- * DeepSpeed, BigScience and EleutherAI made of Megatron is older. */
+/* Korthikanti et al. (arXiv 2205.05198) brought sequence parallelism to Megatron-LM in
+ * May 2022; what DeepSpeed, BigScience and EleutherAI made of Megatron is older. */
 static bool knows_sequence_parallelism(const row_reader *r)
 {
     return !ms_run_is_before(r->cells, 202205) && !r->run->stack->lacks_sequence_parallel;
@@ -137,12 +137,12 @@ static void set_tensor(row_reader *r)
 
 /* ---- batch, recomputation, precision ---- */
 
-/* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan, FSDP
- * loops and MaxText do not accumulate gradients unless told to (torchtitan
- * config/job_config.py, global_batch_size -1; MaxText configs/base.yml,
- * gradient_accumulation_steps 1). With one torchtitan had as many micro-batches as stages
- * (pipeline_parallel_microbatches) until pipeline_parallel_microbatch_size, 1, came in
- * 2025. */
+/* Sequences of a micro-batch where the row does not state them: 1 as in Megatron's
+ * scripts, or a rank's whole share where its stack does not accumulate gradients unless
+ * told to (torchtitan config/job_config.py, global_batch_size -1; MaxText
+ * configs/base.yml, gradient_accumulation_steps 1). With a pipeline torchtitan had as
+ * many micro-batches as stages (pipeline_parallel_microbatches) until
+ * pipeline_parallel_microbatch_size, 1, came in 2025. */
 static long default_microbatch(const row_reader *r)
 {
     const ms_plan *plan = &r->run->plan;
