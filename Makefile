@@ -330,6 +330,10 @@ demo: $(PROGRAM) ## search a plan for this machine's cores, run it, calibrate, p
 docs: $(PROGRAM) ## commands shown in README.md and docs/commands.md, run again
 	@docs/refresh.sh README.md docs/commands.md
 
+.PHONY: names
+names: ## the tables of docs/names.md, from configs/names/
+	@docs/names.sh
+
 # Tables of measurements are no part of this repository.
 .PHONY: accuracy accuracy-holdout
 accuracy: $(PROGRAM) ## the tables of docs/accuracy/ and the picture of docs/accuracy.md, from RUNS=runs.csv; KERNELS=, COLLECTIVES=file.csv for theirs

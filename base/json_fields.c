@@ -50,6 +50,9 @@ static ms_status read_choice(ms_ctx *cx, ms_jval value, const ms_field *field, i
     return MS_EINPUT;
 }
 
+static ms_status read_list(ms_ctx *cx, ms_jval array, const ms_field *field,
+                           ms_list *out);
+
 static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, void *out)
 {
     void *slot = (char *)out + field->offset;
@@ -69,11 +72,34 @@ static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, vo
         return ms_json_quantity(cx, value, field->unit, slot);
     case MS_FIELD_CHOICE:
         return read_choice(cx, value, field, slot);
+    case MS_FIELD_LIST:
+        return read_list(cx, value, field, slot);
     case MS_FIELD_ANY:
     case MS_FIELD_END:
         return MS_OK;
     }
     return MS_OK;
+}
+
+/* Reads every element, whatever is wrong with those before. */
+static ms_status read_list(ms_ctx *cx, ms_jval array, const ms_field *field, ms_list *out)
+{
+    if (!ms_json_is_array(array))
+        return ms_json_fail(cx, array, "\"%s\" must be an array", field->key);
+    const ms_field *element = field->element;
+    int num_rows = ms_json_length(array);
+    char *rows = ms_arena_array(cx->arena, (size_t)num_rows, field->element_bytes);
+    ms_status status = MS_OK;
+    for (int i = 0; i < num_rows; i++) {
+        ms_jval value = ms_json_element(cx, array, i);
+        void *row = rows + (size_t)i * field->element_bytes;
+        ms_status row_status = element->key == NULL
+                                   ? read_field(cx, value, element, row)
+                                   : ms_json_read(cx, value, element, row);
+        status = status == MS_OK ? row_status : status;
+    }
+    *out = (ms_list){rows, num_rows};
+    return status;
 }
 
 static ms_status read_or_miss(ms_ctx *cx, ms_jval object, const ms_field *field,

@@ -115,11 +115,13 @@ static const char *set_algorithm(const char *text, ms_collective_row *row)
 
 static const char *set_system(ms_ctx *cx, ms_run_store *store, ms_collective_row *row)
 {
-    const char *reason = NULL;
-    const char *name = ms_collective_system_cluster(row->system, row->nodes, &reason);
-    if (name == NULL)
-        return reason;
-    row->cluster = ms_run_store_cluster(cx, store, name);
+    const ms_system_name *system =
+        ms_system_name_find(ms_run_store_names(store)->systems, row->system, row->nodes);
+    if (system == NULL || system->cluster == NULL)
+        return system != NULL && system->reason != NULL
+                   ? system->reason
+                   : "system: no cluster file for it";
+    row->cluster = ms_run_store_cluster(cx, store, system->cluster);
     row->profile = row->cluster == NULL
                        ? NULL
                        : ms_run_store_profile(cx, store, row->cluster->device.profile);
@@ -132,6 +134,32 @@ static const char *set_system(ms_ctx *cx, ms_run_store *store, ms_collective_row
         return "gpus: not spread evenly over nodes that can hold them";
     if (row->cluster->max_gpus > 0 && row->gpus > row->cluster->max_gpus)
         return "gpus: more than the cluster has";
+    return NULL;
+}
+
+static bool has_part(const char *text, const char *part)
+{
+    return part == NULL || strstr(text, part) != NULL;
+}
+
+static bool fits_fact(const ms_collective_fact *fact, const ms_collective_row *row)
+{
+    return has_part(row->source, fact->source) && has_part(row->system, fact->system) &&
+           has_part(ms_collective_names[row->collective], fact->collective) &&
+           (!fact->several_nodes || row->nodes > 1) &&
+           (fact->most_bytes <= 0.0 || row->size_bytes <= fact->most_bytes) &&
+           (fact->below_s <= 0.0 || row->measured_s < fact->below_s);
+}
+
+/* Why a row of a known system says nothing about the collective; NULL: it does. */
+static const char *defect(const ms_name_tables *names, const ms_collective_row *row)
+{
+    const ms_collective_fact *facts = names->collective_facts.rows;
+    if (isnan(row->measured_s))
+        return "time: not stated";
+    for (int i = 0; i < names->collective_facts.num_rows; i++)
+        if (fits_fact(&facts[i], row))
+            return facts[i].reason;
     return NULL;
 }
 
@@ -149,7 +177,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const row_cells *c,
         (c->collective == NULL || !find_collective(c->collective, &row->collective)))
         row->reason = "collective: there is no law for it";
     if (row->reason == NULL)
-        row->reason = ms_collective_row_defect(row);
+        row->reason = defect(ms_run_store_names(store), row);
     if (row->reason == NULL)
         row->reason = set_algorithm(c->algo, row);
     if (row->reason == NULL)
@@ -167,7 +195,8 @@ static ms_status read_csv(ms_ctx *cx, const char *name, ms_csv *csv,
                        "the file is empty, it must begin with a header");
     MS_TRY(ms_cells_find(cx, name, &header, columns, sizeof columns / sizeof columns[0],
                          &found));
-    ms_run_store *store = ms_run_store_open(cx->arena);
+    ms_run_store *store;
+    MS_TRY(ms_run_store_open(cx, &store));
     int capacity = 0;
     while (ms_csv_next(cx->arena, csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);
