@@ -411,9 +411,9 @@ static void two_ranks_cannot_reduce_faster_than_they_exchange(void **state)
     ms_ctx *cx = test_cx();
     system_under_test system = load(cx, "hgx-h100");
     ms_collective_law law = law_of(&system, MS_ALL_REDUCE, 2, 8);
-    assert_true(isnan(ms_collective_by_s(&law, "nvls", 1e12)));
-    ASSERT_NEAR(ms_collective_by_s(&law, "tree", 1e12), ms_collective_s(&law, 1e12),
-                1e-2);
+    assert_true(isnan(ms_collective_by_s(&law, MS_ALGORITHM_NVLS, 1e12)));
+    ASSERT_NEAR(ms_collective_by_s(&law, MS_ALGORITHM_TREE, 1e12),
+                ms_collective_s(&law, 1e12), 1e-2);
     ASSERT_NEAR(ms_collective_s(&law, 1e12), 1e12 / (0.93 * 50e9), 1e-2);
 }
 
