@@ -171,7 +171,7 @@ static void write_figure(ms_jout *out, const ms_explain_figure *f)
     ms_jout_text_field(out, "help", f->help);
     ms_jout_number_field(out, "value", f->value);
     ms_jout_text_field(out, "unit", unit_word(f->unit));
-    ms_jout_text_field(out, "from", f->from);
+    ms_jout_text_field(out, "from", ms_provenance_names[f->from]);
     ms_jout_text_field(out, "source", f->source);
     ms_jout_number_field(out, "step_effect", f->step_effect);
     ms_jout_number_field(out, "memory_effect", f->memory_effect);

@@ -5,14 +5,7 @@
 
 #include "sim/event.h"
 #include "sim/fold.h"
-#include "sim/planned.h"
-
-typedef enum ms_engine {
-    /* longest path: no sharing, the stack's interference fraction instead */
-    MS_ENGINE_REPLAY,
-    MS_ENGINE_EVENT /* links, SMs and HBM are shared */
-} ms_engine;
-extern const char *const ms_engine_names[]; /* "replay" "event", NULL */
+#include "sim/prediction.h"
 
 typedef enum ms_detail {
     MS_DETAIL_ACTION, /* a task per action of the schedule */

@@ -1,5 +1,7 @@
 #include "costmodel/flows.h"
 
+#include "costmodel/collective_cost.h"
+
 #include "tests/test.h"
 
 typedef struct place {
