@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Latency and bus bandwidth are measured, at 8 GPUs unless the profile says otherwise. */
-static void add_law(ms_collective_law *law, const ms_law_setting *s)
+static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
 {
     double min_ranks = s->profile->nvls_min_ranks.value;
     if (s->tier > 0 || s->cluster->levels[0].topology != MS_SWITCH ||
@@ -27,6 +27,6 @@ const ms_algorithm_row ms_algorithm_nvls = {
     .name = "nvls",
     .collectives = 1u << MS_ALL_REDUCE,
     .in_switch = true,
-    .add_law = add_law,
+    .add_law = add_nvls,
     .add_loads = add_loads,
 };

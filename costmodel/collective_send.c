@@ -18,7 +18,7 @@ static double neighbour_rate(const ms_law_setting *s)
 
 /* A send to the neighbour in the group over the tier that holds the group: the slowest
  * hop of a pipeline. */
-static void add_law(ms_collective_law *law, const ms_law_setting *s)
+static void add_send(ms_collective_law *law, const ms_law_setting *s)
 {
     double rate = s->tier > 0 ? s->nic_bytes_per_s
                               : neighbour_rate(s) * s->profile->link_frac.value;
@@ -43,7 +43,7 @@ static double nic_frac(double ranks, double per_domain)
 const ms_algorithm_row ms_algorithm_send = {
     .name = "send",
     .collectives = 1u << MS_SEND,
-    .add_law = add_law,
+    .add_law = add_send,
     .add_loads = add_loads,
     .nic_frac = nic_frac,
 };
