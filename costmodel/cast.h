@@ -1,5 +1,5 @@
 /* What products of fewer than 16 bits do beside multiplying: their operands are cast from
- * 16 bits once, where they are smallest, and travel so. docs/formulas.md 2.1.1. */
+ * 16 bits once, where they are smallest, and travel so. docs/formulas 2.1.1. */
 #ifndef MS_COSTMODEL_CAST_H
 #define MS_COSTMODEL_CAST_H
 

@@ -30,7 +30,7 @@ static double upper_level_hops_s(const ms_law_setting *s)
 
 /* Rings on a full mesh: n - 1 rings that share no wire. There is no half step: its wires
  * are slow beside a local copy. W and the missing half step agree with both published
- * rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8 (docs/formulas.md). */
+ * rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8 (docs/formulas). */
 static void add_mesh_ring(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;

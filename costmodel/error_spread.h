@@ -1,7 +1,7 @@
 /* How far measured step times, or peaks of memory, lie from predicted ones: errors of
  * published runs that the constants were not fitted to, by source, stack and number of
  * GPUs; and from them the interval that is to hold 90 % of measurements of a plan. [13.6]
- * of docs/formulas.md. */
+ * of docs/formulas. */
 #ifndef MS_COSTMODEL_ERROR_SPREAD_H
 #define MS_COSTMODEL_ERROR_SPREAD_H
 

@@ -33,12 +33,12 @@ typedef struct ms_pricer {
 } ms_pricer;
 
 /* FLOP a joule of products in a type: the profile's of 16 bits, times its gain for each
- * halving of the bits; 0: power does not limit. [2.1] of docs/formulas.md. */
+ * halving of the bits; 0: power does not limit. [2.1] of docs/formulas. */
 double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 
 /* Rate of large products in training: the lower of what isolated kernels reach and of
  * what the power limit allows: its watts times `flop_per_joule` (0: no limit). [2.1] of
- * docs/formulas.md. */
+ * docs/formulas. */
 double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                               double flop_per_joule, ms_dtype compute);
 
@@ -87,16 +87,16 @@ double ms_update_s(const ms_pricer *pricer, double num_params);
  * and before only; o = SMs / blocks of 128 queries. Not fused:
  *   t = products / 0.7 + score_bytes score_elements / hbm
  * with two batched products over all pairs forward and four backward; query_rows must be
- * stated. [2.2] of docs/formulas.md. */
+ * stated. [2.2] of docs/formulas. */
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
 /* A scan: the longer of its traffic through HBM, with what the stack loses beyond it, and
  * its products at the rate of large ones in 16 bits; the launches' overhead is the host's.
- * [2.2.2] of docs/formulas.md. */
+ * [2.2.2] of docs/formulas. */
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
 
 /* Layer time when the host must launch its kernels, ahead of the device: the longer of
- * the two. [2.5] of docs/formulas.md. */
+ * the two. [2.5] of docs/formulas. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct ms_attention_shape {
 
 /* What a Mamba-2 mixer does between its projections: causal convolution, and the
  * recurrence of states as products within chunks of tokens ("state space duality": Dao
- * and Gu 2024, arXiv 2405.21060, section 6). [2.2.2] of docs/formulas.md.
+ * and Gu 2024, arXiv 2405.21060, section 6). [2.2.2] of docs/formulas.
  *
  * Kernels are those of mamba_split_conv1d_scan_combined (state-spaces/mamba,
  * ops/triton/ssd_*.py, and causal-conv1d), which Megatron-Core and Hugging Face call,

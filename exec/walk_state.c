@@ -334,7 +334,7 @@ static ms_status for_all_stages(ms_walk_run *w,
     return MS_OK;
 }
 
-/* As the step graph has it (docs/formulas.md 6.8): what waits for what is the same. */
+/* As the step graph has it (docs/formulas 6.8): what waits for what is the same. */
 ms_status ms_state_after_walk(ms_walk_run *w)
 {
     const ms_rank_run *r = w->r;

@@ -1,7 +1,7 @@
 /* Work of a rank beside communication on a stream of its own: gathers of parameters,
  * reductions of gradients. Kernels lose the stack's interference fraction while it runs;
  * communication of the work itself that uses the same links gets half of them, as the
- * other does (docs/formulas.md 4.3). */
+ * other does (docs/formulas 4.3). */
 #ifndef MS_SIM_BESIDE_H
 #define MS_SIM_BESIDE_H
 

@@ -1,6 +1,6 @@
 /* Lower bounds of a step by closed form. A rank's own actions cannot start before the
  * first micro-batch has come to it, and after them something always follows:
- * docs/formulas.md 6.3. */
+ * docs/formulas 6.3. */
 #include "sim/bound.h"
 
 #include "base/number.h"

@@ -19,7 +19,7 @@ typedef struct ms_order_times {
 } ms_order_times;
 
 /* Never above the makespan of ms_replay (the longest span, with `spans`):
- * docs/formulas.md 6.3. Lowered by 1 part in 10^12 for rounding. `scratch` is left as it
+ * docs/formulas 6.3. Lowered by 1 part in 10^12 for rounding. `scratch` is left as it
  * was. */
 double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch);
 

@@ -1,6 +1,6 @@
 /* Whether what tensor parallelism gathers for a product is held in memory until backward,
  * although it is gathered again there: a habit of some stacks (holds_gathers_alone), in
- * runs whose host is ahead. docs/formulas.md 7.2. */
+ * runs whose host is ahead. docs/formulas 7.2. */
 #ifndef MS_SIM_GATHERS_H
 #define MS_SIM_GATHERS_H
 

@@ -1,5 +1,5 @@
 /* What a step waits for hosts: launches of kernels, and messages between pipeline stages
- * in runs that stall. docs/formulas.md 2.5, 3.7.3. */
+ * in runs that stall. docs/formulas 2.5, 3.7.3. */
 #ifndef MS_SIM_HOST_H
 #define MS_SIM_HOST_H
 

@@ -1,5 +1,5 @@
 /* Messages between pipeline stages: what they carry, how long they take and who waits for
- * them. docs/formulas.md 3.7.4. */
+ * them. docs/formulas 3.7.4. */
 #ifndef MS_SIM_MESSAGE_H
 #define MS_SIM_MESSAGE_H
 

@@ -1,5 +1,5 @@
 /* Intervals of published runs: the spread of their errors where nothing was fitted to
- * them, and how many measurements the intervals hold. [13.6] of docs/formulas.md. */
+ * them, and how many measurements the intervals hold. [13.6] of docs/formulas. */
 #ifndef MS_SIM_RUNS_SPREAD_H
 #define MS_SIM_RUNS_SPREAD_H
 

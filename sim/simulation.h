@@ -31,7 +31,7 @@ typedef struct ms_simulate_options {
     bool rendezvous; /* sends wait for their receiver; otherwise eager */
     /* The step after initialisation: weights that ranks hold whole (ZeRO-1, ZeRO-2) need
      * no gather, and the optimizer's moments come with its first update
-     * (docs/formulas.md). Otherwise a step in a row of steps. */
+     * (docs/formulas). Otherwise a step in a row of steps. */
     bool first_step;
     int num_slow;
     ms_slow_part slow[MS_MAX_SLOW_PARTS];

@@ -252,7 +252,7 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
 
 /* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its
  * cost reaches its share of all. Costs are those of forward FLOP of a token, halved,
- * attention to earlier keys included: docs/formulas.md 5.7 says what tells that. What is
+ * attention to earlier keys included: docs/formulas 5.7 says what tells that. What is
  * left when the layers are given out, the head, stays with the last of them, and the
  * stages after it are empty. Here the head lies on the last stage: the empty ones stand
  * before it, which leaves as many hops. */

@@ -63,7 +63,7 @@ double ms_twin_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
 double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
                  ms_sharding sharding);
 
-/* Never above ms_step_exact_s: docs/formulas.md 6.3. Lowered by 1 part in 10^12 for
+/* Never above ms_step_exact_s: docs/formulas 6.3. Lowered by 1 part in 10^12 for
  * rounding. */
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);

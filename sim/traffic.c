@@ -158,7 +158,7 @@ static void add_sync(list *l, const ms_held_part *part, ms_traffic_entry entry,
 }
 
 /* Of one part, dense or expert: what its sharding gathers and reduces in a step
- * (docs/formulas.md, 5.2). */
+ * (docs/formulas, 5.2). */
 static void add_states(list *l, const ms_held_part *part, bool expert)
 {
     const ms_planned *p = l->planned;

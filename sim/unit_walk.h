@@ -1,6 +1,6 @@
 /* Parameters and gradients that move part by part beside the work of a stage (ZeRO 2,
  * ZeRO 3): gathers one part ahead of it, reductions behind it, both in turn on one stream
- * (docs/formulas.md 5.5). Exact for the parts in their order, whatever their kinds. */
+ * (docs/formulas 5.5). Exact for the parts in their order, whatever their kinds. */
 #ifndef MS_SIM_UNIT_WALK_H
 #define MS_SIM_UNIT_WALK_H
 

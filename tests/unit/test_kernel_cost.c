@@ -288,7 +288,7 @@ static void small_heads_are_slower_and_between_interpolated(void **state)
     ASSERT_NEAR(rates[3], rates[2], 1e-9);
 }
 
-/* Measured forward, causal, TRT-LLM and FlashAttention in isolation: see docs/formulas.md 2.2. */
+/* Measured forward, causal, TRT-LLM and FlashAttention in isolation: see docs/formulas 2.2. */
 static void few_blocks_take_longer(void **state)
 {
     (void)state;
