@@ -129,6 +129,14 @@ static int edit_distance(const char *a, int num_a, const char *b, int num_b)
     return rows[num_a % 3][num_b];
 }
 
+int ms_choice_find(const char *text, const char *const *choices)
+{
+    for (int i = 0; choices[i] != NULL; i++)
+        if (strcmp(choices[i], text) == 0)
+            return i;
+    return -1;
+}
+
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates)
 {

@@ -35,16 +35,14 @@ static ms_status read_choice(ms_ctx *cx, ms_jval value, const ms_field *field, i
 {
     const char *text = "";
     MS_TRY(ms_json_text(cx, value, &text));
-    int count = count_words(field->choices);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(field->choices[i], text) == 0) {
-            *out = i;
-            return MS_OK;
-        }
+    int found = ms_choice_find(text, field->choices);
+    if (found >= 0) {
+        *out = found;
+        return MS_OK;
     }
     ms_json_fail(cx, value, "\"%s\" is \"%s\", must be one of %s", field->key, text,
                  join(cx, field->choices));
-    const char *nearest = ms_nearest(text, field->choices, count);
+    const char *nearest = ms_nearest(text, field->choices, count_words(field->choices));
     if (nearest != NULL)
         ms_hint(cx, "did you mean \"%s\"?", nearest);
     return MS_EINPUT;

@@ -202,16 +202,12 @@ typedef struct training {
     ms_cuda_used *device;
 } training;
 
-static bool is_cuda(const ms_backend *backend)
-{
-    return strcmp(backend->name, "cuda") == 0;
-}
-
 static void note_device(const ms_ctx *cx, const training *t, const ms_backend_job *job)
 {
-    if (t->used == NULL || !is_cuda(t->backend))
+    if (t->used == NULL || !t->backend->on_gpu)
         return;
-    t->used->transport = ms_cuda_transport_names[ms_cuda_job_transport(job)];
+    t->used->on_gpu = true;
+    t->used->transport = ms_cuda_job_transport(job);
     t->used->shares_gpus = ms_cuda_job_shares_gpus(job);
     if (!ms_cuda_job_used(job, 0, t->device))
         return;
@@ -257,7 +253,7 @@ static ms_status check_run(request *r)
     how.wants_weights = false;
     how.first_recorded_step = how.num_steps; /* nothing is recorded */
     const ms_backend *backend = ms_backend_find("loop");
-    bool other_kernels = is_cuda(r->choice.backend);
+    bool other_kernels = r->choice.backend->on_gpu;
     const ms_check_tolerance tolerance = ms_check_tolerance_of(how.type, other_kernels);
     how.weights_in_bf16 = how.type == MS_REAL_BF16 || how.type == MS_REAL_FP8;
     if (!backend->computes[how.type])
@@ -436,7 +432,7 @@ static ms_status check_memory(request *r)
     }
     bool processes = shared || r->choice.mpiexec != NULL;
     place.num_whole = num_whole_tensors(r, processes ? place.num_ranks : 1);
-    if (is_cuda(r->choice.backend))
+    if (r->choice.backend->on_gpu)
         place_on_gpus(r, &place);
     ms_run_room room = ms_run_room_of(r->cx, r->workload, &r->prediction, &place);
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
@@ -458,7 +454,7 @@ static void note_cores(const request *r)
 {
     long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;
     if (num_ranks > num_cores && r->choice.backend->has_values &&
-        !is_cuda(r->choice.backend) && r->choice.environment.size == 1)
+        !r->choice.backend->on_gpu && r->choice.environment.size == 1)
         ms_note(r->cx, "%ld ranks share %ld core%s: times say little", num_ranks,
                 num_cores, num_cores == 1 ? "" : "s");
 }

@@ -4,8 +4,6 @@
 #include "base/table.h"
 #include "sim/prediction_print.h"
 
-#include <string.h>
-
 #define MAX_ROWS 24 /* of text; JSON has all */
 
 static const char *first_order(ms_arena *arena, const ms_plan *plan,
@@ -28,7 +26,7 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
     ms_table *table =
         MS_TABLE(arena, "rlrr", "#", "axes, outer to inner", "step (s)", "slower (%)");
     for (int i = 0; i < best->num_axes; i++)
-        if (strcmp(best->axes[i].axis, ms_plan_axis_names[MS_PP]) != 0)
+        if (best->axes[i].group != MS_TRAFFIC_PP)
             MS_COLUMNS(table, "r", ms_arena_printf(arena, "%s (ms)", best->axes[i].axis));
     MS_COLUMNS(table, "r", "bubble (ms)");
     for (int k = 0; k < orders->num && k < MAX_ROWS; k++) {
@@ -39,8 +37,8 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
         ms_table_cell(table, "%.*f", ms_decimals(best->step_s), cost->step_s);
         ms_table_cell(table, "%.2f", 100.0 * share_slower(orders, cost));
         for (int i = 0; i < best->num_axes; i++) {
-            const ms_axis_prediction *axis = ms_order_axis(cost, best->axes[i].axis);
-            if (strcmp(best->axes[i].axis, ms_plan_axis_names[MS_PP]) != 0)
+            const ms_axis_prediction *axis = ms_order_axis(cost, best->axes[i].group);
+            if (best->axes[i].group != MS_TRAFFIC_PP)
                 ms_table_cell(table, "%.1f", axis == NULL ? 0.0 : 1e3 * axis->exposed_s);
         }
         ms_table_cell(table, "%.1f", 1e3 * cost->bubble_s);
@@ -147,13 +145,13 @@ static bool print_change(FILE *out, ms_arena *arena, const why *w,
 {
     double change_s;
     const ms_order_cost *other =
-        ms_mesh_orders_extreme(w->orders, here->axis, gains, &change_s);
+        ms_mesh_orders_extreme(w->orders, here->group, gains, &change_s);
     if (other == NULL || change_s < SHOWN_S)
         return false;
-    const ms_axis_prediction *there = ms_order_axis(other, here->axis);
-    bool same = strcmp(there->tier, here->tier) == 0 &&
-                there->ranks_per_node == here->ranks_per_node;
-    bool sends = strcmp(here->axis, ms_plan_axis_names[MS_PP]) == 0;
+    const ms_axis_prediction *there = ms_order_axis(other, here->group);
+    bool same =
+        there->level == here->level && there->ranks_per_node == here->ranks_per_node;
+    bool sends = here->group == MS_TRAFFIC_PP;
     ms_print(out, "  %-12s %s %.1f ms %s in %s: %s\n", here->axis,
              sends ? "sends" : "waits", 1e3 * change_s, gains ? "less" : "more",
              first_order(arena, w->plan, other),
@@ -270,7 +268,7 @@ static void write_refused(ms_jout *json, const ms_mesh_orders *orders,
     ms_jout_end_array(json);
 }
 
-static void write_change(ms_jout *json, const why *w, const char *axis, bool gains)
+static void write_change(ms_jout *json, const why *w, ms_traffic_group axis, bool gains)
 {
     double change_s;
     const ms_order_cost *other =
@@ -292,8 +290,8 @@ static void write_why(ms_jout *json, ms_arena *arena, const why *w)
         ms_jout_begin_object(json);
         ms_jout_text_field(json, "axis", best->axes[i].axis);
         ms_jout_text_field(json, "place", place_text(arena, &best->axes[i], w->cluster));
-        write_change(json, w, best->axes[i].axis, false);
-        write_change(json, w, best->axes[i].axis, true);
+        write_change(json, w, best->axes[i].group, false);
+        write_change(json, w, best->axes[i].group, true);
         ms_jout_end_object(json);
     }
     ms_jout_end_array(json);

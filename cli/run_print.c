@@ -5,7 +5,6 @@
 #include "sim/prediction_print.h"
 
 #include <math.h>
-#include <string.h>
 
 #define MAX_STEPS 12 /* that are listed */
 #define MAX_RANKS 16
@@ -34,9 +33,9 @@ static void ratio_cell(ms_table *table, double measured, double predicted)
 
 const char *ms_run_restriction(const ms_run_report *r)
 {
-    if (r->transport == NULL || r->world->num_ranks == 1)
+    if (!r->on_gpu || r->world->num_ranks == 1)
         return NULL;
-    if (strcmp(r->transport, "host") == 0)
+    if (r->transport == MS_CUDA_BY_HOST)
         return "correctness only";
     return r->shares_gpus ? "functional only" : NULL;
 }

@@ -4,7 +4,7 @@
 #include "costmodel/profile_priv.h"
 
 #include "base/paths.h"
-#include "costmodel/program.h"
+#include "costmodel/op.h"
 
 #include <math.h>
 #include <string.h>

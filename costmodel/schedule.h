@@ -9,7 +9,35 @@
 #ifndef MS_COSTMODEL_SCHEDULE_H
 #define MS_COSTMODEL_SCHEDULE_H
 
-#include "costmodel/plan.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+
+typedef enum ms_schedule_kind {
+    MS_GPIPE,
+    MS_1F1B,
+    MS_INTERLEAVED,
+    MS_LOOPED_BFS,
+    MS_INTERLEAVED_ZB,
+    MS_ZB_H1,
+    MS_ZB_H2,
+    MS_ZB_AUTO,
+    MS_ZB_V,
+    MS_V_HALF,
+    MS_V_MIN,
+    MS_DUALPIPE,
+    MS_DUALPIPEV,
+    MS_COMBINED_1F1B,
+    MS_CUSTOM, /* a list of actions from a file: ms_schedule_shape.table */
+    MS_NUM_SCHEDULES
+} ms_schedule_kind;
+/* "gpipe" "1f1b" "interleaved" ..., NULL; MS_CUSTOM has none */
+extern const char *const ms_schedule_names[];
+/* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B",
+ * "vpp", ...); letter case, hyphens and underscores do not count. */
+bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
+/* Whether a word names a file with a user's own schedule: it ends in ".csv". */
+bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_action_kind {
     MS_FORWARD,
@@ -216,9 +244,6 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank);
 
 /* "2F0", "(0F3;7B1)OVERLAP_F_B": an action as PyTorch writes it. */
 char *ms_action_text(ms_arena *arena, const ms_action *action);
-
-/* The shape of a plan's schedule. */
-ms_schedule_shape ms_plan_shape(const ms_plan *plan);
 
 /* Micro-batches that stage s runs: m, or with DualPipe m/2 of each direction. */
 int ms_schedule_stage_microbatches(const ms_schedule_shape *shape);

@@ -399,7 +399,11 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
         if (!ms_schedule_parse(name, &kind)) {
             ms_fail(cx, MS_EINPUT, ms_json_loc(cx, root),
                     "\"%s\" is no pipeline schedule", name);
-            ms_hint(cx, "use names as in \"1f1b, interleaved\", or \"all\"");
+            const char *nearest = ms_nearest(name, ms_schedule_names, MS_CUSTOM);
+            if (nearest != NULL)
+                ms_hint(cx, "did you mean \"%s\"?", nearest);
+            else
+                ms_hint(cx, "use names as in \"1f1b, interleaved\", or \"all\"");
             return MS_EINPUT;
         }
         can[kind] = true;

@@ -99,8 +99,9 @@ typedef struct ms_backend_job {
 } ms_backend_job;
 
 struct ms_backend {
-    const char *name;           /* "null" "loop" "mpi" "cuda" */
-    bool has_values;            /* memory and kernels are real */
+    const char *name; /* "null" "loop" "mpi" "cuda" */
+    bool has_values;  /* memory and kernels are real */
+    bool on_gpu;      /* its jobs answer ms_cuda_job_... (exec/cuda_backend.h) */
     const ms_array_ops *arrays; /* NULL without values */
     bool computes[MS_NUM_REAL_TYPES];
     /* That a kernel needs for a node; NULL: none. */

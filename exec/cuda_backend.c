@@ -378,6 +378,7 @@ bool ms_cuda_job_used(const ms_backend_job *outer, long rank, ms_cuda_used *out)
 const ms_backend ms_cuda_backend_table = {
     .name = "cuda",
     .has_values = true,
+    .on_gpu = true,
     .arrays = &ms_cuda_arrays,
     .computes = {[MS_REAL_FP32] = true,
                  [MS_REAL_FP64] = true,

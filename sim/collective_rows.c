@@ -86,31 +86,22 @@ ms_collective_law ms_collective_row_law(const ms_collective_row *row)
 double ms_collective_row_s(const ms_collective_row *row)
 {
     ms_collective_law law = ms_collective_row_law(row);
-    return row->algorithm == NULL
+    return row->algorithm == MS_ALGORITHM_NONE
                ? ms_collective_s(&law, row->size_bytes)
                : ms_collective_by_s(&law, row->algorithm, row->size_bytes);
 }
 
 /* ---- one row ---- */
 
-static bool has_algorithm(const ms_collective_law *law, const char *name)
-{
-    for (int i = 0; i < law->num_algorithms; i++)
-        if (strcmp(law->algorithm[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* NULL, or a reason. The tuner's own choice is "auto" or nothing; NVLSTree is a tree
- * whose nodes reduce in the switch, as the law's tree. */
+/* NULL, or a reason. The tuner's own choice is "auto" or nothing. */
 static const char *set_algorithm(const char *text, ms_collective_row *row)
 {
     if (text == NULL || strcmp(text, "auto") == 0)
         return NULL;
-    row->algorithm = strcmp(text, "nvlstree") == 0 ? "tree" : text;
     ms_collective_law law = ms_collective_row_law(row);
-    return has_algorithm(&law, row->algorithm) ? NULL
-                                               : "algorithm: there is no law for it";
+    bool has_law = ms_algorithm_parse(text, &row->algorithm) &&
+                   !isnan(ms_collective_by_s(&law, row->algorithm, row->size_bytes));
+    return has_law ? NULL : "algorithm: there is no law for it";
 }
 
 static const char *set_system(ms_ctx *cx, ms_run_store *store, ms_collective_row *row)

@@ -34,8 +34,9 @@ static void write_scores(ms_jout *out, const char *key, const ms_collective_scor
 static const char *algorithm_of(const ms_collective_row *row)
 {
     ms_collective_law law = ms_collective_row_law(row);
-    return row->algorithm != NULL ? row->algorithm
-                                  : ms_collective_algorithm(&law, row->size_bytes);
+    return ms_algorithm_name(row->algorithm != MS_ALGORITHM_NONE
+                                 ? row->algorithm
+                                 : ms_collective_algorithm(&law, row->size_bytes));
 }
 
 static void write_row(ms_jout *out, const ms_collective_row *row, double predicted_s)

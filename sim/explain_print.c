@@ -177,7 +177,7 @@ static void figure_row(ms_table *table, ms_arena *arena, const ms_explain_figure
     ms_table_cell(table, "%s", f->key);
     ms_table_cell(table, "%s",
                   ms_format_quantity(value, sizeof value, f->value, f->unit));
-    ms_table_cell(table, "%s", f->from);
+    ms_table_cell(table, "%s", ms_provenance_names[f->from]);
     ms_table_cell(table, "%s", effect_text(arena, f->step_effect));
     ms_table_cell(table, "%s", effect_text(arena, f->memory_effect));
 }
@@ -188,7 +188,7 @@ static void print_counts(FILE *out, const ms_explanation *e)
     for (int from = 0; ms_provenance_names[from] != NULL; from++) {
         int count = 0;
         for (int i = 0; i < e->num_figures; i++)
-            count += strcmp(e->figures[i].from, ms_provenance_names[from]) == 0;
+            count += (int)e->figures[i].from == from;
         ms_print(out, "%s %d %s", from == 0 ? "" : ",", count, ms_provenance_names[from]);
     }
     fputc('\n', out);
@@ -213,7 +213,9 @@ static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
         if (first < i)
             source = ms_arena_printf(arena, "as %s", e->figures[first].key);
         ms_print(out, "  %s: %s (%s)\n", f->file, f->key, f->help);
-        ms_print_paragraph(out, ms_arena_printf(arena, "%s: %s", f->from, source), 4);
+        ms_print_paragraph(
+            out, ms_arena_printf(arena, "%s: %s", ms_provenance_names[f->from], source),
+            4);
     }
 }
 

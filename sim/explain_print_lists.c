@@ -70,7 +70,7 @@ static const char *lowering_text(ms_arena *arena, const ms_traffic_entry *entry)
         return entry->cause == MS_CAUSE_NODES ? "send, ring" : name;
     if (entry->num_chunks > 1)
         return ms_arena_printf(arena, "%s, %d chunks", name, entry->num_chunks);
-    return ms_arena_printf(arena, "%s, %s", name, entry->algorithm);
+    return ms_arena_printf(arena, "%s, %s", name, ms_algorithm_name(entry->algorithm));
 }
 
 static void collective_row(ms_table *table, ms_arena *arena, int number,

@@ -7,7 +7,7 @@
 static void take_times(const ms_simulation *simulation, ms_prediction *out)
 {
     const ms_actor *last = &simulation->actors[simulation->last_actor];
-    out->engine = ms_engine_names[MS_ENGINE_EVENT];
+    out->engine = MS_ENGINE_EVENT;
     out->step_s = simulation->step_s;
     out->step_low_s = out->step_high_s = (double)NAN; /* known of replay only */
     out->compute_s = last->compute_s;

@@ -229,9 +229,11 @@ static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
                     ms_traffic_group group, ms_axis_prediction *out)
 {
     const ms_span *span = ms_traffic_span(p, group);
-    ms_axis_prediction axis = {.axis = ms_traffic_group_name(p->plan, group),
+    ms_axis_prediction axis = {.group = group,
+                               .axis = ms_traffic_group_name(p->plan, group),
                                .size = span->size,
                                .ranks_per_node = span->per_domain[0],
+                               .level = span->tier,
                                .tier = p->workload->cluster->levels[span->tier].name};
     for (int i = 0; i < traffic->num_entries; i++)
         if (traffic->entries[i].group == group &&
@@ -273,7 +275,7 @@ static ms_traffic predict_axes(ms_ctx *cx, const ms_planned *planned, ms_predict
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
 {
     const ms_model *model = planned->workload->model;
-    *out = (ms_prediction){.engine = ms_engine_names[MS_ENGINE_REPLAY]};
+    *out = (ms_prediction){.engine = MS_ENGINE_REPLAY};
     predict_time(cx, planned, out);
     out->replay_step_s = out->step_s;
     predict_interval(planned, out);

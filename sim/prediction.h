@@ -3,8 +3,10 @@
 #ifndef MS_SIM_PREDICTION_H
 #define MS_SIM_PREDICTION_H
 
+#include "sim/graph.h"
 #include "sim/traffic.h"
 
+/* Who tells the time of a step. */
 typedef struct ms_stage_prediction {
     int rank; /* pipeline rank */
     long num_layers;
@@ -16,10 +18,12 @@ typedef struct ms_stage_prediction {
 } ms_stage_prediction;
 
 typedef struct ms_axis_prediction {
+    ms_traffic_group group;
     const char *axis; /* ms_traffic_group_name */
     long size;
     long ranks_per_node;
-    const char *tier; /* name of the innermost level that holds the group */
+    int level;        /* the innermost that holds the group */
+    const char *tier; /* its name */
     double bytes;     /* sent by one rank in a step */
     double nic_bytes; /* of these over a NIC; the others stay in the innermost domain */
     double seconds;   /* of communication, overlapped or not */
@@ -33,7 +37,7 @@ typedef struct ms_axis_prediction {
 #define MS_PEAK_CLASS_GPUS 1
 
 typedef struct ms_prediction {
-    const char *engine; /* what gave step_s and its parts: "replay" or "event" */
+    ms_engine engine; /* that gave step_s and its parts */
     double replay_step_s;
     double step_s;
     /* 90 % interval of what is measured; NaN: none (of events, on CPUs, by a

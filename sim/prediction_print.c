@@ -12,7 +12,7 @@
 
 bool ms_prediction_is_by_events(const ms_prediction *prediction)
 {
-    return prediction->engine == ms_engine_names[MS_ENGINE_EVENT];
+    return prediction->engine == MS_ENGINE_EVENT;
 }
 
 double ms_gib(double bytes)
@@ -169,7 +169,7 @@ void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis)
 
 static void write_times(ms_jout *out, const ms_prediction *p)
 {
-    ms_jout_text_field(out, "engine", p->engine);
+    ms_jout_text_field(out, "engine", ms_engine_names[p->engine]);
     ms_jout_number_field(out, "step_s", p->step_s);
     ms_jout_number_field(out, "step_s_low", p->step_low_s);
     ms_jout_number_field(out, "step_s_high", p->step_high_s);

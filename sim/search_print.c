@@ -299,7 +299,7 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
     ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
     ms_jout_number_field(out, "threads", report->num_threads);
     if (report->result->num_found > 0)
-        ms_jout_text_field(out, "engine", report->predictions[0].engine);
+        ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
     write_space(out, report->result);
     write_certificate(out, report);
     write_plans(out, report);

@@ -1,6 +1,5 @@
-#include "costmodel/scan_cost.h"
-
-#include "base/number.h"
+/* FLOP, bytes and kernels of scans, from their shape. */
+#include "costmodel/kernel_shape.h"
 
 /* How often the kernels together read or write what they share. */
 typedef struct scan_passes {
@@ -66,12 +65,12 @@ double ms_scan_traffic_bytes(ms_scan_shape shape)
     return shape.element_bytes * stored + 4.0 * wide;
 }
 
-double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape)
+double ms_scan_room_bytes(ms_scan_shape shape)
 {
-    const ms_pricer plain = ms_pricer_in(pricer, MS_BF16);
-    double loss = 1.0 + pricer->stack->scan_loss.value;
-    return ms_max(loss * ms_stream_s(pricer, ms_scan_traffic_bytes(shape)),
-                  ms_scan_flop(shape) / plain.gemm_flop_per_s);
+    scan_sizes n = sizes_of(shape);
+    double copies = shape.backward ? 2.0 : 1.0; /* and their gradients */
+    double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
+    return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }
 
 /* Forward: convolution, sums of decays, states, their passing, scores, scan. Backward:
@@ -79,12 +78,4 @@ double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape)
 int ms_scan_kernels(bool backward)
 {
     return backward ? 16 : 6;
-}
-
-double ms_scan_room_bytes(ms_scan_shape shape)
-{
-    scan_sizes n = sizes_of(shape);
-    double copies = shape.backward ? 2.0 : 1.0; /* and their gradients */
-    double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
-    return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }
