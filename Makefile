@@ -217,7 +217,7 @@ cuda_driver_obj := $(filter $B/exec/backend_cuda_driver%,$(call obj,$(RUN_SRCS))
 $(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
 # their code with libraries made by the tests: headers are enough
 $(if $(CUDA_HOME),$B/tests/exec/test_cuda_blas.o $B/tests/exec/test_cuda_nccl.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
-$B/exec/backend_mpi.o $B/exec/backend_mpi_join.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
+$B/exec/backend_mpi.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))
 	@rm -f $@
@@ -327,19 +327,23 @@ demo: $(PROGRAM) ## search a plan for this machine's cores, run it, calibrate, p
 	@docs/demo.sh $(PROGRAM)
 
 .PHONY: docs
-docs: $(PROGRAM) ## commands shown in README.md, run again
-	@docs/refresh.sh README.md
+docs: $(PROGRAM) ## commands shown in README.md and docs/commands.md, run again
+	@docs/refresh.sh README.md docs/commands.md
+
+.PHONY: names
+names: ## the tables of docs/names.md, from configs/names/
+	@docs/names.sh
 
 # Tables of measurements are no part of this repository.
 .PHONY: accuracy accuracy-holdout
-accuracy: $(PROGRAM) ## the tables of docs/accuracy.md and its picture, from RUNS=runs.csv; KERNELS=, COLLECTIVES=file.csv for theirs
+accuracy: $(PROGRAM) ## the tables of docs/accuracy/ and the picture of docs/accuracy.md, from RUNS=runs.csv; KERNELS=, COLLECTIVES=file.csv for theirs
 	$(if $(RUNS),,$(error accuracy: which published runs? RUNS=file.csv))
-	@RUNS='$(RUNS)' KERNELS='$(KERNELS)' COLLECTIVES='$(COLLECTIVES)' docs/accuracy.sh $(PROGRAM) docs/accuracy.md
+	@RUNS='$(RUNS)' KERNELS='$(KERNELS)' COLLECTIVES='$(COLLECTIVES)' docs/accuracy.sh $(PROGRAM) docs/accuracy/*.md
 	@$(PROGRAM) validate '$(RUNS)' --quiet --plot docs/accuracy.png >/dev/null
 
 accuracy-holdout: $(PROGRAM) ## the tables that take minutes: each source by constants fitted without it, from RUNS=runs.csv
 	$(if $(RUNS),,$(error accuracy-holdout: which published runs? RUNS=file.csv))
-	@RUNS='$(RUNS)' COLLECTIVES='$(COLLECTIVES)' HOLDOUT=1 docs/accuracy.sh $(PROGRAM) docs/accuracy.md
+	@RUNS='$(RUNS)' COLLECTIVES='$(COLLECTIVES)' HOLDOUT=1 docs/accuracy.sh $(PROGRAM) docs/accuracy/*.md
 
 .PHONY: pictures
 pictures: $(PROGRAM) ## docs/*.png, made again by the commands of docs/howto.md; needs gnuplot

@@ -173,11 +173,18 @@ char *ms_arena_strdup(ms_arena *arena, const char *text)
 
 char *ms_arena_printf(ms_arena *arena, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, format);
+    char *text = ms_arena_vprintf(arena, format, args);
+    va_end(args);
+    return text;
+}
+
+char *ms_arena_vprintf(ms_arena *arena, const char *format, va_list args)
+{
+    va_list again;
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     assert(length >= 0);
     char *text = ms_arena_alloc(arena, (size_t)length + 1);
     vsnprintf(text, (size_t)length + 1, format, again);

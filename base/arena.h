@@ -5,6 +5,7 @@
 #ifndef MS_BASE_ARENA_H
 #define MS_BASE_ARENA_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 typedef struct ms_arena ms_arena;
@@ -39,6 +40,8 @@ char *ms_arena_strdup(ms_arena *arena, const char *text);
 char *ms_arena_strndup(ms_arena *arena, const char *text, size_t length);
 char *ms_arena_printf(ms_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+char *ms_arena_vprintf(ms_arena *arena, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 
 ms_arena_mark ms_arena_save(const ms_arena *arena);
 /* Frees everything allocated since the mark. */

@@ -2,7 +2,7 @@
  * about. */
 #include "base/diag.h"
 
-#include "base/utf8.h"
+#include "base/print.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -73,26 +73,19 @@ static void print_one(const ms_diag *diag, FILE *out)
 {
     const ms_loc *loc = &diag->loc;
     if (loc->file != NULL) {
-        ms_utf8_print(out, loc->file);
+        ms_print(out, "%s", loc->file);
         if (loc->line > 0)
-            fprintf(out, ":%d", loc->line);
+            ms_print(out, ":%d", loc->line);
         if (loc->line > 0 && loc->column > 0)
-            fprintf(out, ":%d", loc->column);
+            ms_print(out, ":%d", loc->column);
         fputs(": ", out);
     }
-    fputs("error: ", out);
-    ms_utf8_print(out, diag->message);
-    if (loc->path != NULL && loc->path[0] != '\0') {
-        fputs(" (at ", out);
-        ms_utf8_print(out, loc->path);
-        fputc(')', out);
-    }
+    ms_print(out, "error: %s", diag->message);
+    if (loc->path != NULL && loc->path[0] != '\0')
+        ms_print(out, " (at %s)", loc->path);
     fputc('\n', out);
-    if (diag->hint != NULL) {
-        fputs("  hint: ", out);
-        ms_utf8_print(out, diag->hint);
-        fputc('\n', out);
-    }
+    if (diag->hint != NULL)
+        ms_print(out, "  hint: %s\n", diag->hint);
 }
 
 void ms_diag_print(const ms_ctx *cx, FILE *out)
@@ -100,7 +93,8 @@ void ms_diag_print(const ms_ctx *cx, FILE *out)
     for (const ms_diag *diag = cx->first; diag != NULL; diag = diag->next)
         print_one(diag, out);
     if (cx->num_errors > MAX_DIAGS)
-        fprintf(out, "error: %d more errors are not shown\n", cx->num_errors - MAX_DIAGS);
+        ms_print(out, "error: %d more errors are not shown\n",
+                 cx->num_errors - MAX_DIAGS);
 }
 
 static int smaller(int a, int b)
@@ -133,6 +127,14 @@ static int edit_distance(const char *a, int num_a, const char *b, int num_b)
         }
     }
     return rows[num_a % 3][num_b];
+}
+
+int ms_choice_find(const char *text, const char *const *choices)
+{
+    for (int i = 0; choices[i] != NULL; i++)
+        if (strcmp(choices[i], text) == 0)
+            return i;
+    return -1;
 }
 
 const char *ms_nearest(const char *text, const char *const *candidates,

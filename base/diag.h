@@ -59,6 +59,9 @@ void ms_hint(ms_ctx *cx, const char *format, ...) __attribute__((format(printf, 
  * hints. Bytes that are no valid UTF-8, and control characters, appear as \xNN. */
 void ms_diag_print(const ms_ctx *cx, FILE *out);
 
+/* Index of `text` in a NULL-ended list of names; -1 when it is none of them. */
+int ms_choice_find(const char *text, const char *const *choices);
+
 /* The candidate nearest to `text` by edit distance (at most 2, or a third of its
  * length), or NULL. */
 const char *ms_nearest(const char *text, const char *const *candidates,

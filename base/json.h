@@ -68,8 +68,15 @@ typedef enum ms_field_kind {
     MS_FIELD_NUMBER,   /* double, within [low, high] */
     MS_FIELD_QUANTITY, /* double, from a string with `unit` */
     MS_FIELD_CHOICE,   /* int: index into `choices`, a NULL-ended list of words */
+    MS_FIELD_LIST,     /* ms_list: an array, each element read by `element` */
     MS_FIELD_ANY       /* accepted and left to the caller */
 } ms_field_kind;
+
+/* Rows of one type, in the order of the file. */
+typedef struct ms_list {
+    const void *rows;
+    int num_rows;
+} ms_list;
 
 typedef struct ms_field {
     ms_field_kind kind;
@@ -81,6 +88,10 @@ typedef struct ms_field {
     double low, high;
     ms_unit unit; /* MS_FIELD_QUANTITY */
     const char *const *choices;
+    /* MS_FIELD_LIST: the table of an element's object, or, without a key, the one field
+     * that every element is; it fills `element_bytes` of zeros */
+    const struct ms_field *element;
+    size_t element_bytes;
     const char *help;
 } ms_field;
 

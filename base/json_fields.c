@@ -35,20 +35,21 @@ static ms_status read_choice(ms_ctx *cx, ms_jval value, const ms_field *field, i
 {
     const char *text = "";
     MS_TRY(ms_json_text(cx, value, &text));
-    int count = count_words(field->choices);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(field->choices[i], text) == 0) {
-            *out = i;
-            return MS_OK;
-        }
+    int found = ms_choice_find(text, field->choices);
+    if (found >= 0) {
+        *out = found;
+        return MS_OK;
     }
     ms_json_fail(cx, value, "\"%s\" is \"%s\", must be one of %s", field->key, text,
                  join(cx, field->choices));
-    const char *nearest = ms_nearest(text, field->choices, count);
+    const char *nearest = ms_nearest(text, field->choices, count_words(field->choices));
     if (nearest != NULL)
         ms_hint(cx, "did you mean \"%s\"?", nearest);
     return MS_EINPUT;
 }
+
+static ms_status read_list(ms_ctx *cx, ms_jval array, const ms_field *field,
+                           ms_list *out);
 
 static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, void *out)
 {
@@ -69,11 +70,34 @@ static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, vo
         return ms_json_quantity(cx, value, field->unit, slot);
     case MS_FIELD_CHOICE:
         return read_choice(cx, value, field, slot);
+    case MS_FIELD_LIST:
+        return read_list(cx, value, field, slot);
     case MS_FIELD_ANY:
     case MS_FIELD_END:
         return MS_OK;
     }
     return MS_OK;
+}
+
+/* Reads every element, whatever is wrong with those before. */
+static ms_status read_list(ms_ctx *cx, ms_jval array, const ms_field *field, ms_list *out)
+{
+    if (!ms_json_is_array(array))
+        return ms_json_fail(cx, array, "\"%s\" must be an array", field->key);
+    const ms_field *element = field->element;
+    int num_rows = ms_json_length(array);
+    char *rows = ms_arena_array(cx->arena, (size_t)num_rows, field->element_bytes);
+    ms_status status = MS_OK;
+    for (int i = 0; i < num_rows; i++) {
+        ms_jval value = ms_json_element(cx, array, i);
+        void *row = rows + (size_t)i * field->element_bytes;
+        ms_status row_status = element->key == NULL
+                                   ? read_field(cx, value, element, row)
+                                   : ms_json_read(cx, value, element, row);
+        status = status == MS_OK ? row_status : status;
+    }
+    *out = (ms_list){rows, num_rows};
+    return status;
 }
 
 static ms_status read_or_miss(ms_ctx *cx, ms_jval object, const ms_field *field,

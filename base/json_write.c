@@ -126,6 +126,8 @@ static void put_string(const char *text, FILE *file)
         size_t step = ms_utf8_step(text, length);
         if (step == 1)
             put_escaped((unsigned char)*text, file);
+        else if (step > 1 && ms_utf8_is_control(text, step))
+            fprintf(file, "\\u%04x", (unsigned)(unsigned char)text[1]);
         else if (step > 1)
             fwrite(text, 1, step, file);
         else

@@ -1,6 +1,8 @@
 /* The list of topics is read once; threads may ask at the same time. */
 #include "base/log.h"
 
+#include "base/print.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,7 +43,7 @@ void ms_log(const char *topic, const char *format, ...)
     va_start(args, format);
     flockfile(stderr); /* lines of several threads do not mix */
     fprintf(stderr, "[%s] ", topic);
-    vfprintf(stderr, format, args);
+    ms_vprint(stderr, format, args);
     fputc('\n', stderr);
     funlockfile(stderr);
     va_end(args);

@@ -33,12 +33,12 @@ ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **name
 bool ms_config_is_path(const char *name_or_path);
 
 /* Resolves a name or path as commands take it: a word with '/' or ending in ".json" is a
- * path and returned as it is; otherwise the file of that name; otherwise an MS_EINPUT
+ * path and returned as it is; otherwise the file of that name; otherwise the file that
+ * configs/names/aliases.json has for it under the key `kind`; otherwise an MS_EINPUT
  * error "unknown <what> \"<name>\"" with up to five names that contain the word as hint,
- * or the nearest one. `aliases` is NULL or a NULL-ended list of pairs alias, name. */
+ * or the nearest one. Errors of the list of aliases are passed on. */
 ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
-                            const char *name_or_path, const char *const *aliases,
-                            const char **path);
+                            const char *name_or_path, const char **path);
 
 /* The last part of a path. */
 const char *ms_path_name(const char *path);

@@ -1,4 +1,4 @@
-/* Text tables with aligned columns, and the same rows as CSV. */
+/* Text tables with aligned columns. */
 #ifndef MS_BASE_TABLE_H
 #define MS_BASE_TABLE_H
 
@@ -8,13 +8,22 @@
 
 typedef struct ms_table ms_table;
 
-/* `header` names the columns, separated by '|', units included: "plan|step (s)|MFU (%)". A name
- * that begins with '<' is aligned left, others right. The table lives in the arena. */
-ms_table *ms_table_new(ms_arena *arena, const char *header);
+/* A table without columns; it lives in the arena. */
+ms_table *ms_table_new(ms_arena *arena);
+/* Appends columns, before the first cell: one letter of `alignment` ('l' left, 'r' right)
+ * and one title (units included) each, NULL after the last. Titles are copied. Returns
+ * the table. */
+ms_table *ms_table_columns(ms_table *table, const char *alignment,
+                           const char *const *titles);
+#define MS_COLUMNS(table, alignment, ...)                                                \
+    ms_table_columns((table), (alignment), (const char *const[]){__VA_ARGS__, NULL})
+#define MS_TABLE(arena, alignment, ...)                                                  \
+    MS_COLUMNS(ms_table_new(arena), alignment, __VA_ARGS__)
+
 /* Appends one cell to the current row; a row is complete when it has all columns. */
 void ms_table_cell(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void ms_table_print(const ms_table *table, FILE *out);     /* aligned text, UTF-8 aware */
-void ms_table_print_csv(const ms_table *table, FILE *out); /* RFC 4180, lines end in LF */
+/* Titles and cells appear as by ms_printable, and widths count what appears. */
+void ms_table_print(const ms_table *table, FILE *out);
 
 #endif

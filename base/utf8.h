@@ -3,8 +3,8 @@
 #ifndef MS_BASE_UTF8_H
 #define MS_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 /* The number of bytes (1 to 4) of the valid UTF-8 character at the start of
  * text[0..length), or 0 when it starts with none: overlong forms, surrogates and values
@@ -17,7 +17,8 @@ size_t ms_utf8_width(const char *text);
 /* Bytes of the first `most` characters, for "%.*s". */
 int ms_utf8_prefix(const char *text, int most);
 
-/* Writes the text with control characters and what is no valid UTF-8 as \xNN. */
-void ms_utf8_print(FILE *out, const char *text);
+/* Whether the valid character of `step` bytes at `text` is a control character: C0, DEL or
+ * C1 (U+0080 to U+009F). */
+bool ms_utf8_is_control(const char *text, size_t step);
 
 #endif

@@ -3,8 +3,9 @@
 #include "cli/output.h"
 #include "cli/plan_command.h"
 #include "cli/plan_options.h"
+#include "sim/graph.h"
+#include "sim/predict_events.h"
 #include "sim/prediction_print.h"
-#include "sim/simulation.h"
 
 typedef struct predict_options {
     ms_opt_choice engine;

@@ -1,5 +1,6 @@
 /* meshsim search: the fastest plans of a space, with a certificate. Flags of the plan
  * fix their choice; --fix and --limit narrow the others. */
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -7,9 +8,10 @@
 #include "cli/plan_options.h"
 #include "cli/plan_order.h"
 #include "cli/search_why.h"
+#include "sim/graph.h"
+#include "sim/predict_events.h"
 #include "sim/prediction_print.h"
 #include "sim/search_print.h"
-#include "sim/simulation.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -247,8 +249,8 @@ static void write_result(ms_ctx *cx, FILE *out, bool as_json,
     }
     ms_search_print(out, cx->arena, report);
     if (report->result->num_found > 0)
-        fprintf(out, "try          meshsim predict %s\n",
-                ms_plan_command_text(cx->arena, &report->plans[0]));
+        ms_print(out, "try          meshsim predict %s\n",
+                 ms_plan_command_text(cx->arena, &report->plans[0]));
     if (report->why != NULL)
         ms_search_why_print(out, cx->arena, report->why);
 }

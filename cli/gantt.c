@@ -3,6 +3,7 @@
  * was mostly busy with. */
 #include "cli/gantt.h"
 
+#include "base/print.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -116,7 +117,8 @@ static void print_run(const canvas *c, cell of, int width)
     char letter = kind == NULL ? '.' : kind->letter;
     char fill = kind != NULL && c->with_numbers ? '-' : letter;
     bool coloured = kind != NULL && c->gantt->colours && kind->colour != NULL;
-    fprintf(c->out, "%s%c%s", coloured ? kind->colour : "", letter, digits);
+    fputs(coloured ? kind->colour : "", c->out);
+    ms_print(c->out, "%c%s", letter, digits);
     for (int i = 1 + length; i < width; i++)
         fputc(fill, c->out);
     fputs(coloured ? "\033[0m" : "", c->out);
@@ -124,7 +126,7 @@ static void print_run(const canvas *c, cell of, int width)
 
 static void print_name(const canvas *c, const char *name)
 {
-    fputs(name, c->out);
+    ms_print(c->out, "%s", name);
     for (int i = (int)ms_utf8_width(name); i < c->name_width; i++)
         fputc(' ', c->out);
     fputs("  ", c->out);
@@ -219,9 +221,9 @@ static void print_axis(const canvas *c)
         labelled = at + length;
     }
     print_name(c, c->gantt->unit);
-    fprintf(c->out, "%.*s\n", labelled, labels);
+    ms_print(c->out, "%.*s\n", labelled, labels);
     print_name(c, "");
-    fprintf(c->out, "%.*s\n", marked, marks);
+    ms_print(c->out, "%.*s\n", marked, marks);
 }
 
 static void print_legend(const canvas *c)
@@ -230,9 +232,11 @@ static void print_legend(const canvas *c)
     for (int k = 0; k < c->num_kinds; k++) {
         const ms_gantt_kind *kind = &c->gantt->kinds[k];
         bool coloured = c->gantt->colours && kind->colour != NULL;
-        if (c->used[k])
-            fprintf(c->out, "%s%c%s %s, ", coloured ? kind->colour : "", kind->letter,
-                    coloured ? "\033[0m" : "", kind->name);
+        if (!c->used[k])
+            continue;
+        fputs(coloured ? kind->colour : "", c->out);
+        fputc(kind->letter, c->out);
+        ms_print(c->out, coloured ? "\033[0m %s, " : " %s, ", kind->name);
     }
     fputs(". idle\n", c->out);
 }

@@ -204,7 +204,7 @@ static const char *cluster_of_gpu(const ms_ctx *cx)
     if (driver == NULL || driver->find(&apart, &num) != MS_OK ||
         driver->describe(&apart, 0, &gpu) != MS_OK)
         return NULL;
-    const char *name = ms_machine_cluster_of_gpu(gpu.name);
+    const char *name = ms_machine_cluster_of_gpu(&apart, gpu.name);
     if (name != NULL)
         return name;
     ms_note(cx,

@@ -21,12 +21,6 @@ const char *const ms_refusal_names[] = {
     "legal",   "ranks",  "heads",    "mamba", "ffn",   "sequence", "batch",
     "experts", "layers", "schedule", "zero",  "order", NULL};
 
-bool ms_schedule_is_file(const char *word)
-{
-    size_t length = strlen(word);
-    return length > 4 && strcmp(word + length - 4, ".csv") == 0;
-}
-
 /* Megatron-Core's cp_comm_type, PyTorch's context_parallel_rotate_method, the papers'
  * names. */
 static const struct method_alias {

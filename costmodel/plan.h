@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "costmodel/model.h"
+#include "costmodel/schedule.h"
 #include "topo/mesh.h"
 
 /* Axes of the dense mesh, in the default order, outer to inner. */
@@ -18,39 +19,6 @@ typedef enum ms_plan_axis {
 } ms_plan_axis;
 /* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
 extern const char *const ms_plan_axis_names[];
-
-/* Every schedule that is made: its constant, its name, and its family, which
- * costmodel/schedule_*.c defines as ms_family_FAMILY. */
-#define MS_SCHEDULES(ROW)                                                                \
-    ROW(MS_GPIPE, "gpipe", gpipe)                                                        \
-    ROW(MS_1F1B, "1f1b", 1f1b)                                                           \
-    ROW(MS_INTERLEAVED, "interleaved", interleaved)                                      \
-    ROW(MS_LOOPED_BFS, "looped-bfs", looped_bfs)                                         \
-    ROW(MS_INTERLEAVED_ZB, "interleaved-zb", interleaved_zb)                             \
-    ROW(MS_ZB_H1, "zb-h1", zb_h1)                                                        \
-    ROW(MS_ZB_H2, "zb-h2", zb_h2)                                                        \
-    ROW(MS_ZB_AUTO, "zb-auto", zb_auto)                                                  \
-    ROW(MS_ZB_V, "zb-v", zb_v)                                                           \
-    ROW(MS_V_HALF, "v-half", v_half)                                                     \
-    ROW(MS_V_MIN, "v-min", v_min)                                                        \
-    ROW(MS_DUALPIPE, "dualpipe", dualpipe)                                               \
-    ROW(MS_DUALPIPEV, "dualpipev", dualpipev)                                            \
-    ROW(MS_COMBINED_1F1B, "combined-1f1b", combined_1f1b)
-
-typedef enum ms_schedule_kind {
-#define MS_SCHEDULE_KIND(kind, name, family) kind,
-    MS_SCHEDULES(MS_SCHEDULE_KIND)
-#undef MS_SCHEDULE_KIND
-    MS_CUSTOM, /* a list of actions from a file: plan->schedule_file */
-    MS_NUM_SCHEDULES
-} ms_schedule_kind;
-/* The names, NULL; MS_CUSTOM has none. */
-extern const char *const ms_schedule_names[];
-/* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B",
- * "vpp", ...); letter case, hyphens and underscores do not count. */
-bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
-/* Whether a word names a file with a user's own schedule: it ends in ".csv". */
-bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_recompute {
     MS_RECOMPUTE_NONE, /* keep what backward needs */
@@ -152,7 +120,7 @@ typedef struct ms_plan {
     double memory_limit;
     /* MS_CUSTOM: where the lists come from, and what it says; else NULL */
     const char *schedule_file;
-    const struct ms_schedule_table *schedule_table;
+    const ms_schedule_table *schedule_table;
     /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
     long num_stage_layers;
     const long *layers_per_stage; /* virtual stages in order */
@@ -202,6 +170,9 @@ ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan);
 ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 /* Micro-batches per step and rank: global_batch / (data parallel * microbatch). */
 long ms_plan_microbatches(const ms_plan *plan);
+
+/* The shape of a plan's schedule. */
+ms_schedule_shape ms_plan_shape(const ms_plan *plan);
 
 /* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp, ep,
  * etp] over the same ranks (for the default order of dp_shard, cp and tp; MS_EINPUT is

@@ -2,7 +2,6 @@
 #include "base/number.h"
 #include "costmodel/plan_field.h"
 #include "costmodel/plan_priv.h"
-#include "costmodel/schedule.h"
 
 /* "1 2 4 8": how many ranks may share the heads. Heads of keys may be copied where only
  * tp shares them. */

@@ -2,39 +2,28 @@
  * to its final size. */
 #include "costmodel/program.h"
 
+#include "base/print.h"
 #include "costmodel/program_priv.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ms_op_names[] = {
-    "einsum",       "bias",
-    "sum-to",       "add",
-    "dropout-grad", "norm",
-    "norm-grad",    "rotary",
-    "attention",    "attention-grad",
-    "mla-keys",     "mla-keys-grad",
-    "activation",   "activation-grad",
-    "embed",        "embed-grad",
-    "loss-max",     "loss-sum",
-    "loss",         "loss-grad",
-    "route",        "route-grad",
-    "permute",      "permute-grad",
-    "exchange",     "grouped",
-    "unpermute",    "unpermute-grad",
-    "gate",         "gate-grad",
-    "scan",         "scan-grad",
-    "group-norm",   "group-norm-grad",
-    "concat",       "concat-grad",
-    "redistribute", "adam",
-    NULL,
-};
-_Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS + 1,
-               "every operation has a name");
-
 const char *const ms_mesh_axis_names[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
                                                          {"edp", "ep", "etp"}};
+
+/* ---- sets of nodes ---- */
+
+bool ms_keep_has(const ms_keep *keep, int node)
+{
+    return node < MS_MAX_KEEP && (keep->word[node / 64] >> (node % 64) & 1ULL) != 0;
+}
+
+void ms_keep_add(ms_keep *keep, int node)
+{
+    assert(node < MS_MAX_KEEP);
+    keep->word[node / 64] |= 1ULL << (node % 64);
+}
 
 /* ---- the builder's arrays ---- */
 
@@ -207,17 +196,17 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
 static void print_tensor(FILE *out, const ms_program *program, int tensor)
 {
     const ms_tensor *t = &program->tensors[tensor];
-    fprintf(out, " %d:%s[", tensor, t->dims);
+    ms_print(out, " %d:%s[", tensor, t->dims);
     const char *gap = "";
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (t->at[axis].kind == MS_REPLICATE)
             continue;
         char text[MS_PLACEMENT_TEXT];
-        fprintf(out, "%s%s@%s", gap, ms_placement_text(t->at[axis], text),
-                ms_mesh_axis_names[t->mesh][axis]);
+        ms_print(out, "%s%s@%s", gap, ms_placement_text(t->at[axis], text),
+                 ms_mesh_axis_names[t->mesh][axis]);
         gap = " ";
     }
-    fprintf(out, "]%s", t->saved ? "*" : "");
+    ms_print(out, "]%s", t->saved ? "*" : "");
 }
 
 void ms_program_print(FILE *out, const ms_program *program)
@@ -226,11 +215,11 @@ void ms_program_print(FILE *out, const ms_program *program)
                                          "optimizer"};
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        fprintf(out, "%3d %-9s %-15s %-22s", n, passes[node->pass], ms_op_names[node->op],
-                node->name);
+        ms_print(out, "%3d %-9s %-15s %-22s", n, passes[node->pass],
+                 ms_op_names[node->op], node->name);
         for (int i = 0; i < node->num_in; i++)
             print_tensor(out, program, node->in[i]);
-        fprintf(out, " ->");
+        ms_print(out, " ->");
         for (int i = 0; i < node->num_out; i++)
             print_tensor(out, program, node->out[i]);
         fputc('\n', out);

@@ -53,6 +53,12 @@ static bool is_called(ms_schedule_kind kind, const char *text)
     return false;
 }
 
+bool ms_schedule_is_file(const char *word)
+{
+    size_t length = strlen(word);
+    return length > 4 && strcmp(word + length - 4, ".csv") == 0;
+}
+
 bool ms_schedule_parse(const char *text, ms_schedule_kind *out)
 {
     for (ms_schedule_kind kind = 0; kind < MS_CUSTOM; kind++) {

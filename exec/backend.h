@@ -1,7 +1,7 @@
 /* What carries out a step: kernels, memory, transfers between ranks and clocks, behind
  * one table of functions. The runner (exec/runner.h) decides what happens in which order;
  * a backend only does it. null: virtual clocks, no values. loop: all ranks in this
- * process, a thread each. mpi: a process a rank. tcp: the same without MPI. cuda: a GPU a rank.
+ * process, a thread each. mpi: a process a rank. cuda: a GPU a rank.
  *
  * Order. Kernels of a rank run one after the other (the compute stream). A transfer
  * starts when its `after` events have happened and the transfer before it on its stream
@@ -11,7 +11,7 @@
 #ifndef MS_EXEC_BACKEND_H
 #define MS_EXEC_BACKEND_H
 
-#include "exec/kernels.h"
+#include "exec/kernel_table.h"
 #include "exec/world.h"
 #include "sim/graph.h"
 
@@ -99,8 +99,9 @@ typedef struct ms_backend_job {
 } ms_backend_job;
 
 struct ms_backend {
-    const char *name;           /* "null" "loop" "mpi" "cuda" */
-    bool has_values;            /* memory and kernels are real */
+    const char *name; /* "null" "loop" "mpi" "cuda" */
+    bool has_values;  /* memory and kernels are real */
+    bool on_gpu;      /* its jobs answer ms_cuda_job_... (exec/cuda_backend.h) */
     const ms_array_ops *arrays; /* NULL without values */
     bool computes[MS_NUM_REAL_TYPES];
     /* That a kernel needs for a node; NULL: none. */
@@ -149,8 +150,6 @@ struct ms_backend {
 
 extern const ms_backend ms_backend_loop;
 extern const ms_backend ms_backend_null;
-/* of ranks that cuda has in several processes; no name asks for it */
-extern const ms_backend ms_backend_tcp;
 #ifdef MS_WITH_MPI
 extern const ms_backend ms_backend_mpi;
 #endif

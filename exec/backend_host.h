@@ -4,6 +4,7 @@
 #define MS_EXEC_BACKEND_HOST_H
 
 #include "exec/backend.h"
+#include "exec/kernels.h"
 
 /* The first member of their struct ms_device_rank. */
 typedef struct ms_host_rank {

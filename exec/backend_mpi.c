@@ -3,7 +3,6 @@
  * copy, so that nobody waits for its receiver. */
 #include "base/clock.h"
 #include "exec/backend_host.h"
-#include "exec/backend_mpi_join.h"
 #include "exec/backend_pool.h"
 #include "exec/environment.h"
 
@@ -39,11 +38,8 @@ struct ms_device_rank {
     const ms_kernels *kernels;
     ms_pool *pool;
     bool initialised_here;
-    bool has_joined;
-    ms_mpi_joined joined; /* by torchrun's variables */
-    bool failed;          /* it ends without MPI_Finalize, and so all ranks end */
-    MPI_Comm all;         /* of the launcher; all others come from it */
-    MPI_Comm world;       /* of sends; ranks are those of the plan */
+    bool failed;    /* it ends without MPI_Finalize, and so all ranks end */
+    MPI_Comm world; /* of sends; ranks are those of the plan */
     int most_tag;
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
     ms_event last_event;
@@ -92,7 +88,6 @@ static void drop(ms_device_rank *device, pending **at)
 
 static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
 {
-    ms_launch launch = ms_launch_environment();
     int is_up = 0, is_over = 0, provided = 0;
     MPI_Initialized(&is_up);
     MPI_Finalized(&is_over);
@@ -100,39 +95,37 @@ static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "MPI has ended in this process and cannot begin again");
     device->initialised_here = !is_up;
-    if (!is_up && launch.launcher == MS_LAUNCHER_TORCHRUN && launch.size > 1) {
-        device->has_joined = true;
-        device->failed = true; /* until it has come: then there is nothing to close */
-        MS_TRY(ms_mpi_join(cx, &launch, device->timeout_s, device->job->interrupted,
-                           &device->joined));
-        device->failed = false;
-        device->all = device->joined.world;
-    } else if (!is_up) {
-        MS_TRY(check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
-                     "its initialisation"));
-    }
-    return MS_OK;
+    return is_up ? MS_OK
+                 : check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
+                         "its initialisation");
+}
+
+/* Every process is a world of its own where its launcher is none of this MPI's. */
+static ms_status fail_alone(ms_ctx *cx, const ms_launch *launch)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%s started this process as rank %ld of %ld, but MPI knows of no other",
+            ms_launcher_names[launch->launcher], launch->rank, launch->size);
+    ms_hint(cx, launch->launcher == MS_LAUNCHER_SLURM
+                    ? "srun --mpi=pmix (\"srun --mpi=list\" names what there is)"
+                    : "start it with mpiexec of the MPI that it is built with");
+    return MS_EINPUT;
 }
 
 static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
 {
     int size = 0;
-    const ms_device_rank *device = job->state;
-    MS_TRY(check(cx, MPI_Comm_size(device->all, &size), "the count of ranks"));
+    ms_launch launch = ms_launch_environment();
+    MS_TRY(check(cx, MPI_Comm_size(MPI_COMM_WORLD, &size), "the count of ranks"));
+    if (size == 1 && launch.size > 1)
+        return fail_alone(cx, &launch);
     if (size == job->world->num_ranks)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
             size, size == 1 ? " was" : "s were");
-    bool by_srun = ms_launch_environment().launcher == MS_LAUNCHER_SLURM;
-    if (size == 1 && by_srun) {
-        ms_hint(cx,
-                "srun --mpi=pmix (\"srun --mpi=list\" names what there is): without it "
-                "every process is alone");
-    } else {
-        ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
-                job->world->num_ranks);
-    }
+    ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
+            job->world->num_ranks);
     return MS_EINPUT;
 }
 
@@ -150,9 +143,9 @@ static ms_status find_most_tag(ms_ctx *cx, ms_device_rank *device)
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;
-    MPI_Comm_set_errhandler(device->all, MPI_ERRORS_RETURN);
-    MS_TRY(check(cx, MPI_Comm_rank(device->all, &rank), "the numbering of ranks"));
-    MS_TRY(check(cx, MPI_Comm_dup(device->all, &device->world), "a communicator"));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MS_TRY(check(cx, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "the numbering of ranks"));
+    MS_TRY(check(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
     device->rank = rank;
     MS_TRY(find_most_tag(cx, device));
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
@@ -160,7 +153,7 @@ static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
         device->of_group[g] = MPI_COMM_SELF;
         if (members->size == 1)
             continue;
-        int rc = MPI_Comm_split(device->all, (int)members->ranks[0], members->own,
+        int rc = MPI_Comm_split(MPI_COMM_WORLD, (int)members->ranks[0], members->own,
                                 &device->of_group[g]);
         MS_TRY(check(cx, rc, "the division into groups"));
     }
@@ -174,9 +167,7 @@ static void close_communicators(ms_device_rank *device)
             MPI_Comm_free(&device->of_group[g]);
     if (device->world != MPI_COMM_NULL)
         MPI_Comm_free(&device->world);
-    /* MPI_Finalize may wait for those that never come to it */
-    bool all_done = !device->has_joined || ms_mpi_all_done(&device->joined);
-    if (device->initialised_here && all_done)
+    if (device->initialised_here)
         MPI_Finalize();
 }
 
@@ -187,8 +178,6 @@ static void mpi_close(ms_backend_job *job)
         return;
     if (!device->failed)
         close_communicators(device);
-    if (device->has_joined)
-        ms_mpi_leave(&device->joined);
     while (device->first != NULL)
         drop(device, &device->first);
     ms_pool_close(device->pool);
@@ -207,10 +196,8 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     job->state = device;
     if (device == NULL)
         return no_memory_for_mpi(cx);
-    *device = (ms_device_rank){.job = job,
-                               .all = MPI_COMM_WORLD,
-                               .world = MPI_COMM_NULL,
-                               .pool = ms_pool_open()};
+    *device =
+        (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .pool = ms_pool_open()};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
@@ -282,17 +269,6 @@ static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pe
                    p->transfer.count, count);
 }
 
-/* Without mpiexec nobody else ends a run of which one rank is gone. */
-static ms_status check_others(ms_ctx *cx, const ms_device_rank *device,
-                              const ms_transfer *transfer)
-{
-    long gone = ms_rendezvous_missing(&device->joined.meeting);
-    if (gone < 0)
-        return MS_OK;
-    return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld has ended during %s", gone,
-                   ms_transfer_text(cx->arena, device->job->world, transfer));
-}
-
 static bool is_interrupted(const ms_device_rank *device)
 {
     return device->job->interrupted != NULL && *device->job->interrupted != 0;
@@ -320,8 +296,6 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
         sched_yield();
         if (is_interrupted(device) && ms_clock_s() - began_s > MS_INTERRUPTED_WAIT_S)
             return MS_EINTERRUPTED;
-        if (device->has_joined && !is_interrupted(device))
-            MS_TRY(check_others(cx, device, &p->transfer));
     }
 }
 
@@ -519,9 +493,9 @@ static void print_at_once(const ms_ctx *cx)
 /* This process ends next, with its status, and mpiexec ends the others. Open MPI's needs no
  * MPI_Abort for that, and sometimes hangs in its own clean-up after one (seen: Open MPI 4.1.4 with
  * PMIx 4.2.2). Other launchers, srun among them, may let the others go on without it. */
-static void end_others(const ms_ctx *cx, const ms_device_rank *device, ms_status status)
+static void end_others(const ms_ctx *cx, ms_status status)
 {
-    if (ms_launch_environment().by_open_mpi || device->has_joined)
+    if (ms_launch_environment().by_open_mpi)
         return;
     fflush(stdout);
     print_at_once(cx);
@@ -549,7 +523,7 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     if (device->failed) {
         status = ms_rank_failed(cx, device->rank, &own, status);
         if (status != MS_EINTERRUPTED) /* others may have results to print */
-            end_others(cx, device, status);
+            end_others(cx, status);
     }
     ms_arena_close(own.arena);
     return status;

@@ -4,7 +4,7 @@
 #define MS_EXEC_CPU_H
 
 #include "exec/gemm.h"
-#include "exec/kernels.h"
+#include "exec/kernel_table.h"
 #include "exec/real.h"
 
 #include <stddef.h>

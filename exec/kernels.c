@@ -1,4 +1,6 @@
 /* Which kernels a real type has. */
+#include "exec/kernels.h"
+
 #include "exec/cpu.h"
 
 #include <pthread.h>

@@ -100,9 +100,16 @@ char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
 
 /* ---- the process ---- */
 
+enum {
+    OUTPUT,
+    ERRORS,
+    NUM_STREAMS
+};
+
 typedef struct process {
     pid_t pid;
-    int output; /* its standard error */
+    struct pollfd from[NUM_STREAMS]; /* a stream that has ended has none */
+    FILE *said;                      /* takes its standard output, in memory */
     sigset_t before;
     bool ended;
     int code;
@@ -118,7 +125,7 @@ static void follow_parent(void)
 #endif
 }
 
-static void become(const process *p, int output, char *const *command)
+static void become(const process *p, const int *to, char *const *command)
 {
     follow_parent();
     (void)setpgid(0, 0);
@@ -126,46 +133,71 @@ static void become(const process *p, int output, char *const *command)
     (void)signal(SIGPIPE, SIG_DFL);
     int nothing = open("/dev/null", O_RDONLY);
     (void)dup2(nothing, STDIN_FILENO); /* a background group must not read a terminal */
-    (void)dup2(output, STDERR_FILENO);
+    (void)dup2(to[OUTPUT], STDOUT_FILENO);
+    (void)dup2(to[ERRORS], STDERR_FILENO);
+    for (int i = 0; i < NUM_STREAMS; i++) {
+        (void)close(to[i]);
+        (void)close(p->from[i].fd);
+    }
     execvp(command[0], command);
     dprintf(STDERR_FILENO, "error: cannot start %s: %s\n", command[0], strerror(errno));
     _exit(MS_EIO);
 }
 
-static ms_status start(ms_ctx *cx, char *const *command, process *p)
+static ms_status open_pipes(ms_ctx *cx, process *p, int *to)
 {
-    int ends[2];
-    if (pipe(ends) != 0)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot make a pipe: %s", strerror(errno));
-    fflush(NULL);
-    p->pid = fork();
-    if (p->pid < 0) {
-        (void)close(ends[0]);
-        (void)close(ends[1]);
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot start a process: %s",
-                       strerror(errno));
+    for (int i = 0; i < NUM_STREAMS; i++) {
+        int ends[2];
+        if (pipe(ends) != 0)
+            return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot make a pipe: %s",
+                           strerror(errno));
+        p->from[i] = (struct pollfd){.fd = ends[0], .events = POLLIN};
+        to[i] = ends[1];
     }
-    if (p->pid == 0) {
-        (void)close(ends[0]);
-        become(p, ends[1], command);
-    }
-    (void)setpgid(p->pid, p->pid); /* whoever comes first */
-    (void)close(ends[1]);
-    p->output = ends[0];
     return MS_OK;
 }
 
-/* False at the end of the output. */
-static bool read_output(const process *p, ms_launch_output *output)
+static ms_status start(ms_ctx *cx, char *const *command, process *p)
 {
-    struct pollfd ready = {.fd = p->output, .events = POLLIN};
-    if (poll(&ready, 1, 50) <= 0)
-        return true;
+    int to[NUM_STREAMS] = {-1, -1};
+    MS_TRY(open_pipes(cx, p, to));
+    fflush(NULL);
+    p->pid = fork();
+    if (p->pid == 0)
+        become(p, to, command);
+    int error = errno;
+    for (int i = 0; i < NUM_STREAMS; i++)
+        (void)close(to[i]);
+    if (p->pid < 0)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot start a process: %s",
+                       strerror(error));
+    (void)setpgid(p->pid, p->pid); /* whoever comes first */
+    return MS_OK;
+}
+
+static void read_stream(process *p, int stream, ms_launch_output *output)
+{
     char bytes[4096];
-    ssize_t num = read(p->output, bytes, sizeof bytes);
-    if (num > 0)
+    ssize_t num = read(p->from[stream].fd, bytes, sizeof bytes);
+    if (num > 0 && stream == OUTPUT) {
+        (void)fwrite(bytes, 1, (size_t)num, p->said);
+    } else if (num > 0) {
         ms_launch_output_add(output, bytes, num, p->terminated ? NULL : stderr);
-    return num > 0 || (num < 0 && errno == EINTR);
+    } else if (num == 0 || errno != EINTR) {
+        (void)close(p->from[stream].fd);
+        p->from[stream].fd = -1;
+    }
+}
+
+/* False: nothing has come within the time. */
+static bool read_streams(process *p, ms_launch_output *output, int wait_ms)
+{
+    if (poll(p->from, NUM_STREAMS, wait_ms) <= 0)
+        return false;
+    for (int i = 0; i < NUM_STREAMS; i++)
+        if (p->from[i].revents != 0)
+            read_stream(p, i, output);
+    return true;
 }
 
 /* First a question, then force. */
@@ -200,23 +232,16 @@ static void look_whether_ended(process *p)
     (void)kill(-p->pid, SIGKILL); /* what is left of the group */
 }
 
-/* Ranks may hold the output open for a moment longer than mpiexec lives. */
+/* Ranks may hold the streams open for a moment longer than mpiexec lives. */
 static void wait_for(process *p, const sigset_t *signals, ms_launch_output *output)
 {
-    bool reads = true;
-    struct timespec pause = {.tv_nsec = 20000000};
     while (!p->ended) {
-        if (reads)
-            reads = read_output(p, output);
-        else
-            nanosleep(&pause, NULL);
+        (void)read_streams(p, output, 50);
         stop_when_asked(p, signals);
         look_whether_ended(p);
     }
-    struct pollfd ready = {.fd = p->output, .events = POLLIN};
-    while (reads && poll(&ready, 1, 0) > 0)
-        reads = read_output(p, output);
-    (void)close(p->output);
+    while (read_streams(p, output, 0)) {
+    }
     ms_launch_output_close(output, stderr);
 }
 
@@ -245,7 +270,12 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGUSR1);
-    process p = {0};
+    char *said = NULL;
+    size_t length = 0;
+    process p = {.from = {{.fd = -1}, {.fd = -1}},
+                 .said = open_memstream(&said, &length)};
+    if (p.said == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left for what ranks print");
     (void)sigprocmask(SIG_BLOCK, &signals, &p.before);
     ms_launch_output output = ms_launch_output_open();
     ms_status status = start(cx, command, &p);
@@ -255,5 +285,11 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
                                     : ms_launch_judge(cx, &output, p.code);
     }
     (void)sigprocmask(SIG_SETMASK, &p.before, NULL);
+    for (int i = 0; i < NUM_STREAMS; i++)
+        if (p.from[i].fd >= 0)
+            (void)close(p.from[i].fd);
+    (void)fclose(p.said);
+    (void)fwrite(said, 1, length, stdout);
+    free(said);
     return status;
 }

@@ -32,8 +32,9 @@ const char *ms_launch_find(ms_arena *arena);
 char **ms_launch_command(ms_arena *arena, const ms_launch_job *launch,
                          const char *program);
 
-/* Runs the ranks and waits for them. Their standard output is ours; on standard error
- * what mpiexec adds to the messages of ranks is left out when an exit code says as much.
+/* Runs the ranks and waits for them. What they print on standard output is written to ours
+ * when they have ended: the caller flushes it, and finds there what could not be written.
+ * On standard error what mpiexec adds to the messages of ranks is left out when an exit code says as much.
  * SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop (SIGUSR1); a second SIGINT or
  * SIGTERM, or 7 s, ends them by force: MS_EINTERRUPTED. Else the exit code of the ranks;
  * MS_EIO when mpiexec cannot be started or fails, and when a rank dies by a signal, which

@@ -1,7 +1,6 @@
 #include "exec/meeting.h"
 
 #include "base/clock.h"
-#include "base/number.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,8 +13,6 @@
 
 /* Address space, used as it is touched. */
 #define DEFAULT_STACK_BYTES ((size_t)16 << 20)
-
-#define LOOK_UP_S 0.1 /* at an interrupt */
 
 /* Of one group of ranks. */
 typedef struct gathering {
@@ -152,11 +149,6 @@ void ms_crew_close(ms_crew *crew)
     ms_arena_close(crew->arena);
 }
 
-void ms_crew_begin_clock(ms_crew *crew)
-{
-    crew->began_s = ms_clock_s();
-}
-
 double ms_crew_elapsed_s(const ms_crew *crew)
 {
     return ms_clock_s() - crew->began_s;
@@ -190,32 +182,12 @@ ms_status ms_crew_check(ms_ctx *cx, const ms_crew *crew)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "ended because rank %ld failed", failed);
 }
 
-long ms_crew_failed(const ms_crew *crew)
-{
-    return atomic_load(&crew->failed_rank);
-}
-
-static bool is_interrupted(const ms_crew *crew)
-{
-    return crew->habits.is_alone && crew->job->interrupted != NULL &&
-           *crew->job->interrupted != 0;
-}
-
-/* Until it is signalled, for a while. ETIMEDOUT: the time since began_s is over; EINTR:
- * it was interrupted, and nobody comes. */
+/* Until it is signalled. ETIMEDOUT: the time since began_s is over. */
 static int wait_since(ms_crew *crew, pthread_cond_t *condition, double began_s)
 {
-    double now_s = ms_clock_s(), until_s = began_s + crew->timeout_s;
-    if (now_s >= until_s)
-        return ETIMEDOUT;
-    if (is_interrupted(crew) && now_s - began_s > MS_INTERRUPTED_WAIT_S)
-        return EINTR;
-    if (crew->habits.is_alone)
-        until_s = ms_min(until_s, now_s + LOOK_UP_S);
-    double whole_s = floor(until_s);
+    double until_s = began_s + crew->timeout_s, whole_s = floor(until_s);
     const struct timespec until = {(time_t)whole_s, (long)((until_s - whole_s) * 1e9)};
-    (void)pthread_cond_timedwait(condition, &crew->lock, &until);
-    return 0;
+    return pthread_cond_timedwait(condition, &crew->lock, &until);
 }
 
 /* ---- groups ---- */
@@ -304,8 +276,6 @@ ms_status ms_crew_await(ms_ctx *cx, ms_crew *crew, long rank, ms_round *round,
             pthread_cond_wait(&g->completed, &crew->lock);
         else if (rc == ETIMEDOUT)
             status = fail_waiting(cx, crew, rank, transfer, absent_members(cx, round));
-        else if (rc == EINTR)
-            status = MS_EINTERRUPTED;
         else
             rc = wait_since(crew, &g->completed, began_s);
         if (status == MS_OK)
@@ -320,8 +290,7 @@ void ms_crew_leave(ms_crew *crew, ms_round *round)
 {
     gathering *g = round->of;
     pthread_mutex_lock(&crew->lock);
-    round->left += crew->habits.is_alone ? g->members->size : 1;
-    if (round->left == g->members->size) {
+    if (++round->left == g->members->size) {
         ms_round **at = &g->open;
         while (*at != round)
             at = &(*at)->next;
@@ -380,8 +349,6 @@ ms_status ms_crew_receive(ms_ctx *cx, ms_crew *crew, long rank,
     while (status == MS_OK && !take(crew, box, transfer, post)) {
         if (rc == ETIMEDOUT)
             status = fail_waiting(cx, crew, rank, transfer, "it was not sent");
-        else if (rc == EINTR)
-            status = MS_EINTERRUPTED;
         else
             rc = wait_since(crew, &box->filled, began_s);
         if (status == MS_OK)
@@ -447,7 +414,7 @@ ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
         ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
         seats[rank] = (seat){crew, rank, main, devices[rank], state, own, MS_OK, 0};
     }
-    ms_crew_begin_clock(crew);
+    crew->began_s = ms_clock_s();
     long started = start_threads(crew, seats);
     for (long rank = 0; rank < started; rank++)
         pthread_join(seats[rank].thread, NULL);

@@ -1,6 +1,6 @@
 /* Where the ranks of one process, a thread each, wait for each other: groups that meet,
- * and mailboxes. Backends differ in what they leave there: copies of data (loop, and tcp
- * for ranks of other processes) or clocks (null).
+ * and mailboxes. Backends differ in what they leave there: copies of data (loop) or
+ * clocks (null).
  *
  * A meeting has rounds: the n-th arrival of each member of a group belongs to its round
  * n. Arriving never waits; a round is awaited, by those who want its result, until all
@@ -27,9 +27,6 @@ typedef struct ms_crew_habits {
     /* of a round that all members have left, or that never ended */
     void (*release)(void *data);
     size_t stack_bytes; /* of a thread; 0: 16 MiB */
-    /* One rank is of this process, and the others' posts come from elsewhere: it leaves
-     * rounds for all, and heeds job->interrupted when it waits. */
-    bool is_alone;
 } ms_crew_habits;
 
 /* The job outlives the crew. */
@@ -42,14 +39,11 @@ void ms_crew_close(ms_crew *crew);
  * crew runs once. */
 ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
                       ms_device_rank *const *devices, void *state);
-/* Seconds since run, or the clock, began, by CLOCK_MONOTONIC. */
-void ms_crew_begin_clock(ms_crew *crew);
+/* Seconds since run began, by CLOCK_MONOTONIC. */
 double ms_crew_elapsed_s(const ms_crew *crew);
 
 /* The rank has failed: whoever waits, now or later, gets MS_EIO. Only the first failure counts. */
 void ms_crew_fail(ms_crew *crew, long rank);
-/* The first rank that has; -1: none. */
-long ms_crew_failed(const ms_crew *crew);
 /* MS_EIO, with a diagnostic that is not shown, if a rank has failed. */
 ms_status ms_crew_check(ms_ctx *cx, const ms_crew *crew);
 

@@ -2,6 +2,7 @@
 #include "plots/memory.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "base/table.h"
 #include "plots/caption.h"
 #include "sim/prediction_print.h"
@@ -164,11 +165,11 @@ static void write_bars(FILE *out, const ms_prediction *p, int plan, place at)
     double half_px = ms_min(0.42 * at.pitch_px, 45.0);
     for (int i = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
-        fprintf(out, "%.1f\t%.1f\t%d\t%d\t%.9g\t%d", at.first_px + at.pitch_px * i,
-                half_px, plan, stage->rank, ms_gib(stage->peak_bytes),
-                stage->rank == p->worst_rank);
+        ms_print(out, "%.1f\t%.1f\t%d\t%d\t%.9g\t%d", at.first_px + at.pitch_px * i,
+                 half_px, plan, stage->rank, ms_gib(stage->peak_bytes),
+                 stage->rank == p->worst_rank);
         for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-            fprintf(out, "\t%.9g", ms_gib(stage->memory[part]));
+            ms_print(out, "\t%.9g", ms_gib(stage->memory[part]));
         fputc('\n', out);
     }
 }
@@ -179,7 +180,7 @@ void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
           "# x\thalf\tplan\trank\tpeak\tworst",
           out);
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-        fprintf(out, "\t%s", ms_memory_part_names[part]);
+        ms_print(out, "\t%s", ms_memory_part_names[part]);
     fputc('\n', out);
     for (int i = 0; i < plot->num_plans; i++)
         write_bars(out, &plot->plans[i].prediction, i, place_of(plot, i));
@@ -187,8 +188,8 @@ void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_prediction *p = &plot->plans[i].prediction;
         place at = place_of(plot, i);
-        fprintf(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px,
-                ms_gib(p->capacity_bytes));
+        ms_print(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px,
+                 ms_gib(p->capacity_bytes));
         ms_data_text(out, label_text(plot, &plot->plans[i]));
         fputc('\n', out);
     }
@@ -297,9 +298,9 @@ void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot)
 void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
 {
     ms_arena *arena = plot->arena;
-    fprintf(out, "memory    %s\n\n", title(plot));
-    ms_table *table = ms_table_new(
-        arena, "<plan|worst rank|peak (GiB)|of (GiB)|spare (GiB)|<fits|<mesh");
+    ms_print(out, "memory    %s\n\n", title(plot));
+    ms_table *table = MS_TABLE(arena, "lrrrrll", "plan", "worst rank", "peak (GiB)",
+                               "of (GiB)", "spare (GiB)", "fits", "mesh");
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_memory_plan *plan = &plot->plans[i];
         const ms_prediction *p = &plan->prediction;

@@ -1,6 +1,7 @@
 #include "plots/memory_curve.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "plots/caption.h"
 #include "sim/prediction_print.h"
 #include "sim/timeline.h"
@@ -143,9 +144,9 @@ static const char *part_entries(const ms_memory_curve *c)
 
 static void write_sample(FILE *out, double time_s, const ms_memory_sample *sample)
 {
-    fprintf(out, "%.9g", time_s);
+    ms_print(out, "%.9g", time_s);
     for (int k = 0; k < MS_NUM_MEMORY_PARTS; k++)
-        fprintf(out, "\t%.9g", ms_gib(sample->bytes[stack[k]]));
+        ms_print(out, "\t%.9g", ms_gib(sample->bytes[stack[k]]));
     fputc('\n', out);
 }
 
@@ -153,7 +154,7 @@ void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve)
 {
     fputs("# from this time on (s), memory in GiB\n# time", out);
     for (int k = 0; k < MS_NUM_MEMORY_PARTS; k++)
-        fprintf(out, "\t%s", ms_memory_part_names[stack[k]]);
+        ms_print(out, "\t%s", ms_memory_part_names[stack[k]]);
     fputc('\n', out);
     for (int i = 0; i < curve->num_samples; i++)
         write_sample(out, curve->samples[i].time_s, &curve->samples[i]);
@@ -162,13 +163,13 @@ void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve)
           " kinds:",
           out);
     for (int i = 0; i < MS_NUM_BOX_KINDS; i++)
-        fprintf(out, " %d %s", i, ms_box_kind_names[i]);
+        ms_print(out, " %d %s", i, ms_box_kind_names[i]);
     fputs("; micro-batch -1: of none; half 0 whole lane, 1 upper, 2 lower, 3 beside\n",
           out);
     for (long i = 0; i < curve->num_boxes; i++) {
         const ms_box *box = &curve->boxes[i];
-        fprintf(out, "%.9g\t%.9g\t%d\t%d\t%d\n", box->start_s, box->end_s, (int)box->kind,
-                box->microbatch, (int)box->half);
+        ms_print(out, "%.9g\t%.9g\t%d\t%d\t%d\n", box->start_s, box->end_s,
+                 (int)box->kind, box->microbatch, (int)box->half);
     }
 }
 
@@ -248,6 +249,6 @@ void ms_memory_curve_write_json(ms_jout *out, const ms_memory_curve *curve)
 
 void ms_memory_curve_print(FILE *out, const ms_memory_curve *curve)
 {
-    fprintf(out, "memory    %s\nplan      %s\nrank      %s\n", title(curve),
-            subtitle(curve), peak_text(curve));
+    ms_print(out, "memory    %s\nplan      %s\nrank      %s\n", title(curve),
+             subtitle(curve), peak_text(curve));
 }

@@ -1,6 +1,7 @@
 #include "plots/scaling.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "base/table.h"
 #include "plots/caption.h"
 #include "sim/prediction_print.h"
@@ -165,19 +166,19 @@ void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
     fputs("# GPUs\ttokens/s\tlinear\tMFU (%)\tplan\tfound\n", out);
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
-        fprintf(out, "%ld\t", point->gpus);
+        ms_print(out, "%ld\t", point->gpus);
         if (point->found)
-            fprintf(out, "%.9g", point->prediction.tokens_per_s);
+            ms_print(out, "%.9g", point->prediction.tokens_per_s);
         else
             fputs("nan", out);
-        fprintf(out, "\t%.9g\t", ideal_tokens_per_s(scaling, point));
+        ms_print(out, "\t%.9g\t", ideal_tokens_per_s(scaling, point));
         if (point->found)
-            fprintf(out, "%.9g", 100.0 * point->prediction.mfu_frac);
+            ms_print(out, "%.9g", 100.0 * point->prediction.mfu_frac);
         else
             fputs("nan", out);
         fputc('\t', out);
         ms_data_text(out, label_text(scaling, point));
-        fprintf(out, "\t%d\n", point->found);
+        ms_print(out, "\t%d\n", point->found);
     }
 }
 
@@ -272,10 +273,10 @@ void ms_scaling_write_json(ms_jout *out, const ms_scaling *scaling)
 
 void ms_scaling_print(FILE *out, const ms_scaling *scaling)
 {
-    fprintf(out, "scaling   %s\n          %s\n\n", title(scaling), subtitle(scaling));
+    ms_print(out, "scaling   %s\n          %s\n\n", title(scaling), subtitle(scaling));
     ms_table *table =
-        ms_table_new(scaling->arena, "GPUs|tokens/s|per GPU|linear (%)|MFU (%)|step "
-                                     "(s)|peak (GiB)|<mesh of the fastest plan");
+        MS_TABLE(scaling->arena, "rrrrrrrl", "GPUs", "tokens/s", "per GPU", "linear (%)",
+                 "MFU (%)", "step (s)", "peak (GiB)", "mesh of the fastest plan");
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
         const ms_prediction *p = &point->prediction;

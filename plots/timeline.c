@@ -1,6 +1,7 @@
 #include "plots/timeline.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "plots/caption.h"
 
 #define WIDTH      1400.0
@@ -86,13 +87,13 @@ void ms_timeline_write_data(FILE *out, const ms_timeline *timeline)
 {
     fputs("# rank\tstart (s)\tend (s)\tkind\tmicro-batch\tchunk\thalf\n# kinds:", out);
     for (int i = 0; i < MS_NUM_BOX_KINDS; i++)
-        fprintf(out, " %d %s", i, ms_box_kind_names[i]);
+        ms_print(out, " %d %s", i, ms_box_kind_names[i]);
     fputs("; micro-batch -1: of none; half 0 whole lane, 1 upper, 2 lower, 3 beside\n",
           out);
     for (long i = 0; i < timeline->num_boxes; i++) {
         const ms_box *box = &timeline->boxes[i];
-        fprintf(out, "%d\t%.9g\t%.9g\t%d\t%d\t%d\t%d\n", box->lane, box->start_s,
-                box->end_s, (int)box->kind, box->microbatch, box->chunk, (int)box->half);
+        ms_print(out, "%d\t%.9g\t%.9g\t%d\t%d\t%d\t%d\n", box->lane, box->start_s,
+                 box->end_s, (int)box->kind, box->microbatch, box->chunk, (int)box->half);
     }
 }
 
@@ -217,7 +218,7 @@ void ms_timeline_write_json(ms_jout *out, const ms_timeline *timeline)
 
 void ms_timeline_print(FILE *out, ms_arena *arena, const ms_timeline *timeline)
 {
-    fprintf(out, "pipeline  %s\nplan      %s\n",
-            ms_caption_job(arena, timeline->plan, timeline->workload),
-            subtitle(arena, timeline));
+    ms_print(out, "pipeline  %s\nplan      %s\n",
+             ms_caption_job(arena, timeline->plan, timeline->workload),
+             subtitle(arena, timeline));
 }

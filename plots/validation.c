@@ -1,6 +1,7 @@
 #include "plots/validation.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "sim/prediction_print.h"
 
 #include <math.h>
@@ -98,11 +99,11 @@ static void write_points(FILE *out, const ms_validation_plot *plot, bool of_memo
                 !(of_memory ? has_memory(v, i) : has_time(v, i)))
                 continue;
             if (of_memory)
-                fprintf(out, "%.9g\t%.9g", ms_gib(run->measured_peak_bytes),
-                        ms_gib(v->scores[i].peak_bytes));
+                ms_print(out, "%.9g\t%.9g", ms_gib(run->measured_peak_bytes),
+                         ms_gib(v->scores[i].peak_bytes));
             else
-                fprintf(out, "%.9g\t%.9g", run->measured_step_s, v->scores[i].step_s);
-            fprintf(out, "\t%d\t", source + 1);
+                ms_print(out, "%.9g\t%.9g", run->measured_step_s, v->scores[i].step_s);
+            ms_print(out, "\t%d\t", source + 1);
             ms_data_text(out, run->id);
             fputc('\n', out);
         }

@@ -1,6 +1,7 @@
 /* Columns that would hold the same default in every row are left out. */
 #include "sim/search_print.h"
 
+#include "base/print.h"
 #include "base/table.h"
 #include "costmodel/plan_field.h"
 #include "sim/prediction_print.h"
@@ -56,21 +57,22 @@ static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 
 /* ---- rows ---- */
 
-static const char *header(ms_arena *arena, const columns *c)
+static void name_columns(ms_table *table, const columns *c)
 {
     ms_choice list[MS_NUM_CHOICES];
     int num = list_columns(c, list);
-    const char *text =
-        ms_arena_printf(arena, "#|step (s)%s|tokens/s/GPU|MFU (%%)|peak (GiB)",
-                        c->events ? "|by replay (s)" : "");
+    MS_COLUMNS(table, "rr", "#", "step (s)");
+    if (c->events)
+        MS_COLUMNS(table, "r", "by replay (s)");
+    MS_COLUMNS(table, "rrr", "tokens/s/GPU", "MFU (%)", "peak (GiB)");
     for (int i = 0; i < num; i++) {
         const ms_plan_field *field = &ms_plan_fields[list[i]];
         bool is_word = field->kind != MS_CHOICE_WHOLE || list[i] == MS_CHOOSE_ZERO;
-        text =
-            ms_arena_printf(arena, "%s|%s%s", text, is_word ? "<" : "",
-                            field->short_name != NULL ? field->short_name : field->name);
+        MS_COLUMNS(table, is_word ? "l" : "r",
+                   field->short_name != NULL ? field->short_name : field->name);
     }
-    return ms_arena_printf(arena, "%s%s", text, c->order ? "|<order" : "");
+    if (c->order)
+        MS_COLUMNS(table, "l", "order");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)
@@ -131,7 +133,7 @@ static void print_events(FILE *out, const ms_search_report *report)
     for (int i = 1; i < report->result->num_found; i++)
         if (report->predictions[i].step_s < report->predictions[best].step_s)
             best = i;
-    fprintf(
+    ms_print(
         out,
         "step, tokens and MFU are by events, the order and the certificate by replay; "
         "by events #%d is the fastest\n",
@@ -145,7 +147,8 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
         return;
     }
     columns c = choose_columns(report);
-    ms_table *table = ms_table_new(arena, header(arena, &c));
+    ms_table *table = ms_table_new(arena);
+    name_columns(table, &c);
     for (int i = 0; i < report->result->num_found; i++) {
         figure_cells(table, &c, i + 1, &report->predictions[i]);
         plan_cells(table, arena, &c, &report->plans[i]);
@@ -178,11 +181,11 @@ static void list_reasons(const ms_counts *counts, reason reasons[NUM_REASONS])
 static void print_funnel(FILE *out, const ms_search_result *result)
 {
     const ms_counts *counts = &result->counts;
-    fprintf(out,
-            "\nspace        %ld meshes, %ld configurations looked at: %ld evaluated, %ld "
-            "replayed\n",
-            result->num_meshes, counts->configurations, counts->evaluated,
-            counts->replayed);
+    ms_print(
+        out,
+        "\nspace        %ld meshes, %ld configurations looked at: %ld evaluated, %ld "
+        "replayed\n",
+        result->num_meshes, counts->configurations, counts->evaluated, counts->replayed);
     reason reasons[NUM_REASONS];
     list_reasons(counts, reasons);
     fputs("rejected    ", out);
@@ -190,7 +193,7 @@ static void print_funnel(FILE *out, const ms_search_result *result)
     for (int i = 0; i < NUM_REASONS; i++) {
         if (reasons[i].count == 0)
             continue;
-        fprintf(out, "%s%s %ld", separator, reasons[i].name, reasons[i].count);
+        ms_print(out, "%s%s %ld", separator, reasons[i].name, reasons[i].count);
         separator = ", ";
     }
     fputs(separator[0] == ' ' ? " none\n" : "\n", out);
@@ -208,17 +211,17 @@ static void print_certificate(FILE *out, const ms_search_report *report)
     const ms_search_result *result = report->result;
     double best_s = best_step_s(report), open_s = result->smallest_open_bound_s;
     if (result->optimal && result->num_found > 0) {
-        fprintf(out,
-                "certificate  optimal: no plan of the space is faster than %.*f s by "
-                "replay of every action\n",
-                ms_decimals(best_s), best_s);
+        ms_print(out,
+                 "certificate  optimal: no plan of the space is faster than %.*f s by "
+                 "replay of every action\n",
+                 ms_decimals(best_s), best_s);
     } else if (result->optimal) {
         fputs("certificate  the whole space was covered: nothing in it fits\n", out);
     } else if (open_s > 0.0) {
-        fprintf(out,
-                "certificate  not optimal: interrupted; what was not explored takes at "
-                "least %.*f s\n",
-                ms_decimals(open_s), open_s);
+        ms_print(out,
+                 "certificate  not optimal: interrupted; what was not explored takes at "
+                 "least %.*f s\n",
+                 ms_decimals(open_s), open_s);
     } else {
         fputs("certificate  not optimal: interrupted\n", out);
     }
@@ -226,15 +229,15 @@ static void print_certificate(FILE *out, const ms_search_report *report)
 
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
-    fprintf(out, "%s%s%s\n\n",
-            ms_plan_inputs_text(arena, &report->space->base, report->unit),
-            report->limits[0] == '\0' ? "" : "; limits: ", report->limits);
+    ms_print(out, "%s%s%s\n\n",
+             ms_plan_inputs_text(arena, &report->space->base, report->unit),
+             report->limits[0] == '\0' ? "" : "; limits: ", report->limits);
     print_plans(out, arena, report);
     print_funnel(out, report->result);
     print_certificate(out, report);
     double elapsed_s = report->result->elapsed_s;
-    fprintf(out, "elapsed      %.*f s, %d thread%s\n", elapsed_s < 1.0 ? 3 : 1, elapsed_s,
-            report->num_threads, report->num_threads == 1 ? "" : "s");
+    ms_print(out, "elapsed      %.*f s, %d thread%s\n", elapsed_s < 1.0 ? 3 : 1,
+             elapsed_s, report->num_threads, report->num_threads == 1 ? "" : "s");
 }
 
 /* ---- JSON ---- */
@@ -304,7 +307,7 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
     ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
     ms_jout_number_field(out, "threads", report->num_threads);
     if (report->result->num_found > 0)
-        ms_jout_text_field(out, "engine", report->predictions[0].engine);
+        ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
     write_space(out, report->result);
     write_certificate(out, report);
     write_plans(out, report);

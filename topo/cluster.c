@@ -29,31 +29,6 @@ double ms_stored_bytes(ms_dtype compute)
 
 const char *const ms_topology_names[] = {"switch", "mesh", "torus", NULL};
 
-static const char *const cluster_aliases[] = {"h100",        "hgx-h100",
-                                              "dgx-h100",    "hgx-h100",
-                                              "h200",        "hgx-h200",
-                                              "dgx-h200",    "hgx-h200",
-                                              "h800",        "hgx-h800",
-                                              "a100",        "hgx-a100-80g",
-                                              "a100-80g",    "hgx-a100-80g",
-                                              "dgx-a100",    "hgx-a100-80g",
-                                              "b200",        "hgx-b200",
-                                              "a100-40g",    "hgx-a100-40g",
-                                              "dgx-b200",    "hgx-b200",
-                                              "b300",        "hgx-b300",
-                                              "dgx-b300",    "hgx-b300",
-                                              "gb200",       "gb200-nvl72",
-                                              "gb300",       "gb300-nvl72",
-                                              "4090",        "workstation-rtx4090",
-                                              "rtx4090",     "workstation-rtx4090",
-                                              "workstation", "workstation-rtx4090",
-                                              "p5",          "h100-efa",
-                                              "h100-96g",    "h100-96g-500w",
-                                              "mi300",       "mi300x",
-                                              "v5p",         "tpu-v5p",
-                                              "tpuv5p",      "tpu-v5p",
-                                              NULL};
-
 #define AT(member) offsetof(ms_cluster, member)
 
 static const ms_field cluster_fields[] = {
@@ -477,8 +452,7 @@ ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
 ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster **out)
 {
     const char *path = NULL;
-    MS_TRY(ms_config_resolve(cx, "clusters", "cluster", name_or_path, cluster_aliases,
-                             &path));
+    MS_TRY(ms_config_resolve(cx, "clusters", "cluster", name_or_path, &path));
     ms_jdoc *doc = NULL;
     ms_jval root;
     MS_TRY(ms_json_load(cx, path, &doc, &root));
