@@ -288,7 +288,7 @@ static void topologies_that_cannot_be_are_refused(void **state)
         {"\"topology\": \"torus\", \"dims\": 8", "1 to 3 sides"},
         {"\"topology\": \"torus\", \"dims\": [0, 8]", "/levels/0/dims/0"},
         {"\"topology\": \"torus\", \"dims\": [8], \"wrap\": 0", "/levels/0/wrap"},
-        {"\"dims\": [8]", "dims and wrap are of a torus, not of a switch"},
+        {"\"dims\": [8]", "dims and wrap are for a torus only, not for a switch"},
         {"\"topology\": \"mesh\", \"wrap\": 4", "not of a mesh"},
         {"\"rails\": 8", "not the innermost"},
     };
