@@ -1,5 +1,5 @@
-/* The reader scans a row for its end and faults before it copies the cells, so that
- * malformed rows allocate nothing. */
+/* CSV reader: a row is scanned for its end and faults before its cells are copied, so
+ * that malformed rows allocate nothing. */
 #include "base/csv.h"
 
 #include <errno.h>
@@ -71,8 +71,8 @@ static bool at_field_end(const ms_csv *csv, size_t at)
     return at >= csv->length || csv->text[at] == ',' || line_end(csv, at) > 0;
 }
 
-/* Both skip functions return the end of the field that starts at `at`, and set *fault
- * if it is malformed. */
+/* skip_quoted and skip_plain return the end of the field that starts at `at`, and set
+ * *fault if it is malformed. */
 static size_t skip_quoted(const ms_csv *csv, size_t at, const char **fault)
 {
     for (at++; at < csv->length; at++) {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MAX_DIAGS     20
-#define MAX_WORD      64 /* longer words have no nearest candidate */
+#define MAX_WORD      64 /* words longer than this have no nearest candidate */
 #define MESSAGE_BYTES 2000
 
 /* Formats a message into the arena; text beyond MESSAGE_BYTES is cut. */
@@ -136,7 +136,8 @@ const char *ms_nearest(const char *text, const char *const *candidates,
     if (length == 0 || length > MAX_WORD)
         return NULL;
     int limit = length / 3 > 2 ? (int)(length / 3) : 2;
-    limit = smaller(limit, (int)length - 1); /* at least one letter must remain */
+    /* at least one letter of the text must remain */
+    limit = smaller(limit, (int)length - 1);
     const char *best = NULL;
     for (int i = 0; i < num_candidates; i++) {
         size_t other = strlen(candidates[i]);

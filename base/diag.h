@@ -32,7 +32,7 @@ typedef struct ms_diag {
     ms_status status;
     ms_loc loc;
     const char *message;
-    const char *hint; /* NULL: no hint */
+    const char *hint; /* suggestion for the user; NULL: none */
     struct ms_diag *next;
 } ms_diag;
 
@@ -42,7 +42,7 @@ typedef struct ms_ctx {
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
     int num_errors; /* all errors, including those beyond the 20 recorded */
-    int verbosity;  /* -1 quiet, 0 normal, 1 verbose */
+    int verbosity;  /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
 
 /* An error without a place. */

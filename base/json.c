@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define MAX_FILE_BYTES ((size_t)64 << 20)
-#define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
+/* 2^53: whole numbers up to it are exact in a double */
+#define EXACT_INTEGERS 9007199254740992.0
 
 /* The position of the last access by index in one container: cJSON stores children as
  * linked lists, so that a loop over indices would be quadratic without it. */
@@ -34,7 +35,7 @@ struct cursors {
 
 struct ms_jdoc {
     char *name;
-    char *text; /* ends with a zero byte */
+    char *text; /* source text, zero-terminated */
     cJSON *root;
     struct cursors *cursors;
 };
@@ -226,8 +227,8 @@ ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t l
     return open_doc(cx, name, copy, length, doc, root);
 }
 
-/* Reads at most a little beyond MAX_FILE_BYTES, so that the caller recognises files
- * that are too large. NULL if memory is exhausted. */
+/* Reads to the end of the file, or until more than MAX_FILE_BYTES are read, so that the
+ * caller recognises files that are too large. NULL if memory is exhausted. */
 static char *read_all(FILE *file, size_t *length)
 {
     size_t capacity = (size_t)64 << 10;
@@ -463,7 +464,7 @@ ms_status ms_json_integer(ms_ctx *cx, ms_jval value, long low, long high, long *
         return ms_json_fail(cx, value, "%s is %s, must be a whole number",
                             name_of(cx, value), ms_json_number_text(number, is));
     }
-    /* larger whole numbers are not exact in a double */
+    /* whole numbers above 2^53 are not exact in a double */
     double least = fmax((double)low, -EXACT_INTEGERS);
     double most = fmin((double)high, EXACT_INTEGERS);
     if (!isfinite(number) || number < least || number > most)

@@ -59,7 +59,7 @@ static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, vo
     case MS_FIELD_BOOL:
         return ms_json_bool(cx, value, slot);
     case MS_FIELD_INTEGER:
-        assert(field->low < field->high); /* a table without limits is a mistake */
+        assert(field->low < field->high); /* a field of this kind needs limits */
         return ms_json_integer(cx, value, to_long(field->low), to_long(field->high),
                                slot);
     case MS_FIELD_NUMBER:

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
+/* 2^53: whole numbers up to it are exact in a double */
+#define EXACT_INTEGERS 9007199254740992.0
 
 const char *ms_json_number_text(double value, char buf[32])
 {

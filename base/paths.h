@@ -34,10 +34,11 @@ ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **name
  * ".json", or is "-". */
 bool ms_config_is_path(const char *name_or_path);
 
-/* Resolves a name or path as commands take it: a word with '/' or ending in ".json" is a
- * path and returned as it is; otherwise the file of that name; otherwise an MS_EINPUT
- * error "unknown <what> \"<name>\"" with up to five names that contain the word as hint,
- * or the nearest one. `aliases` is NULL or a NULL-ended list of pairs alias, name. */
+/* Resolves a name or path as commands take it: a word with '/' or ending in ".json" is
+ * a path and returned unchanged; any other word is the name of a file of the kind, or
+ * an alias of one. Otherwise MS_EINPUT: "unknown <what> \"<name>\"", with a hint of up
+ * to five names that contain the word, or the nearest one. `aliases` is NULL or a
+ * NULL-ended list of pairs alias, name. */
 ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
                             const char *name_or_path, const char *const *aliases,
                             const char **path);

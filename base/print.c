@@ -1,6 +1,7 @@
-/* The text is formatted twice, the second time with spaces for the control characters
- * of the format: a control character that differs between the two comes from the format
- * and is written, any other comes from an argument and is escaped. */
+/* Prints escaped text. The text is formatted twice, the second time with spaces for the
+ * control characters of the format: a control character that differs between the two
+ * comes from the format and is written, any other comes from an argument and is
+ * escaped. */
 #include "base/print.h"
 
 #include "base/utf8.h"
@@ -8,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define ESCAPED_BYTES 4 /* \xNN */
+#define ESCAPED_BYTES 4 /* bytes of an escaped byte, \xNN */
 #define SHORT_BYTES   2048
 
 /* Escapes `text` into `out` (NULL: only counts) and returns the number of bytes, at

@@ -34,7 +34,8 @@ uint64_t ms_rng_next(ms_rng *rng)
 uint64_t ms_rng_below(ms_rng *rng, uint64_t bound)
 {
     assert(bound > 0);
-    uint64_t num_surplus = (UINT64_MAX - bound + 1) % bound; /* 2^64 mod bound */
+    /* 2^64 mod bound: drawing again below it makes all remainders equally likely */
+    uint64_t num_surplus = (UINT64_MAX - bound + 1) % bound;
     uint64_t drawn;
     do {
         drawn = ms_rng_next(rng);

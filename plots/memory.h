@@ -16,8 +16,8 @@ typedef struct ms_memory_plan {
 #define MS_MAX_MEMORY_PLANS 12
 
 typedef struct ms_memory_plot {
-    ms_arena *arena; /* for captions */
-    int num_plans;   /* 1 to MS_MAX_MEMORY_PLANS */
+    ms_arena *arena; /* arena for captions */
+    int num_plans;   /* number of plans, 1 to MS_MAX_MEMORY_PLANS */
     const ms_memory_plan *plans;
 } ms_memory_plot;
 

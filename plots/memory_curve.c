@@ -6,15 +6,16 @@
 #include "sim/prediction_print.h"
 #include "sim/timeline.h"
 
-#define WIDTH     1400.0
-#define LEFT      70.0
-#define RIGHT     76.0
-#define TOP       116.0
-#define HEIGHT    400.0 /* height of the axes */
-#define BOTTOM    56.0
-#define LEGEND    26.0  /* height of the lane with the actions of the rank */
-#define COLUMNS   1254  /* pixel columns: WIDTH - LEFT - RIGHT */
-#define MAX_BOXES 20000 /* more boxes could not be told apart */
+#define WIDTH   1400.0
+#define LEFT    70.0
+#define RIGHT   76.0
+#define TOP     116.0
+#define HEIGHT  400.0 /* height of the axes */
+#define BOTTOM  56.0
+#define LEGEND  26.0 /* height of the lane with the actions of the rank */
+#define COLUMNS 1254 /* pixel columns: WIDTH - LEFT - RIGHT */
+/* largest number of boxes drawn; more could not be distinguished */
+#define MAX_BOXES 20000
 
 /* The memory categories from the bottom of the drawn stack: those constant over a step,
  * then those that change. */

@@ -8,7 +8,7 @@
 #include "sim/prediction.h"
 
 typedef struct ms_memory_curve {
-    ms_arena *arena; /* for captions */
+    ms_arena *arena; /* arena for captions */
     const ms_plan *plan;
     const ms_workload *workload;
     ms_prediction prediction; /* prediction by replay without disturbances */
@@ -21,7 +21,7 @@ typedef struct ms_memory_curve {
     /* micro-batches, over all model chunks, whose activations are saved at the peak,
      * the running one included */
     int num_alive;
-    long num_boxes; /* 0: too many to be drawn */
+    long num_boxes; /* boxes of the rank's actions; 0: too many to be drawn */
     const ms_box *boxes;
 } ms_memory_curve;
 

@@ -184,7 +184,7 @@ void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
 }
 
 typedef struct extent {
-    double low, high; /* tokens/s */
+    double low, high; /* range of tokens/s over all points */
     double mfu_percent;
     int num_none; /* numbers of GPUs without a plan */
 } extent;

@@ -8,17 +8,17 @@
 
 typedef struct ms_scaling_point {
     long gpus;
-    long global_batch;  /* sequences */
+    long global_batch;  /* sequences per step */
     bool found;         /* true if a plan fits */
     const char *reason; /* reason in a few words why no plan was found */
-    ms_plan plan;       /* set if found */
+    ms_plan plan;       /* the fastest plan, if one was found */
     ms_prediction prediction;
     /* true if the search covered its whole space, so that the plan is optimal */
     bool optimal;
 } ms_scaling_point;
 
 typedef struct ms_scaling {
-    ms_arena *arena; /* for captions */
+    ms_arena *arena; /* arena for captions */
     const char *model, *device;
     long sequence_length;
     const char *limits; /* limits of the search as text; "" for none */

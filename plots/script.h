@@ -13,7 +13,8 @@ typedef enum ms_picture_format {
     MS_PICTURE_PDF,
     MS_NUM_PICTURE_FORMATS
 } ms_picture_format;
-extern const char *const ms_picture_format_names[]; /* "png" "svg" "pdf", NULL */
+/* names of ms_picture_format: "png", "svg", "pdf", NULL-ended */
+extern const char *const ms_picture_format_names[];
 
 /* The ms_picture_format of a file name by its ending; -1: none of them. */
 int ms_picture_format_find(const char *path);
@@ -25,7 +26,7 @@ typedef struct ms_script {
      * picture will be NAME.png */
     const char *name;
     ms_picture_format format;
-    double width, height; /* pixels */
+    double width, height; /* size of the picture in pixels */
     const char *title, *subtitle;
 } ms_script;
 

@@ -8,7 +8,7 @@
 
 typedef struct ms_sizes {
     int num;
-    long sizes[MS_MAX_SIZES]; /* ascending */
+    long sizes[MS_MAX_SIZES]; /* numbers of GPUs, ascending */
 } ms_sizes;
 
 /* Reads numbers of GPUs: "64..4096" is 64, 128, ... 4096, each twice the one before,

@@ -4,12 +4,13 @@
 #include "base/print.h"
 #include "plots/caption.h"
 
-#define WIDTH      1400.0
-#define LEFT       70.0
-#define RIGHT      24.0
-#define TOP        92.0
-#define BOTTOM     56.0
-#define MAX_LABELS 1200 /* no labels with more boxes: they would be unreadable */
+#define WIDTH  1400.0
+#define LEFT   70.0
+#define RIGHT  24.0
+#define TOP    92.0
+#define BOTTOM 56.0
+/* largest number of boxes with labels; more labels would be unreadable */
+#define MAX_LABELS 1200
 
 static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
 {

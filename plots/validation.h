@@ -13,7 +13,7 @@ typedef struct ms_plotted_source {
 } ms_plotted_source;
 
 typedef struct ms_validation_plot {
-    ms_arena *arena; /* for captions */
+    ms_arena *arena; /* arena for captions */
     const ms_validation *validation;
     int num_sources;
     /* ordered by descending number of points; the pooled small sources last */

@@ -29,7 +29,7 @@ double ms_stored_bytes(ms_dtype compute);
 
 /* One GPU or other accelerator. */
 typedef struct ms_device {
-    const char *name;       /* "H100 SXM5 80GB" */
+    const char *name;       /* name of the device: "H100 SXM5 80GB" */
     const char *profile;    /* name of the cost profile in configs/profiles/ */
     const char *unit;       /* word for one device in messages: "rank"; NULL: "GPU" */
     double memory_bytes;    /* usable HBM as the driver reports it */
@@ -58,8 +58,9 @@ extern const char *const ms_topology_names[];
 /* One level of the network. A domain of the level is a set of gpus_per_domain
  * consecutive GPUs that reach each other through this level or those inside it. */
 typedef struct ms_level {
-    const char *name;             /* "nvlink", "leaf", "spine" */
-    long gpus_per_domain;         /* 0 at the outermost level: all GPUs */
+    const char *name; /* name of the level: "nvlink", "leaf", "spine" */
+    /* GPUs in a domain; 0 at the outermost level: all GPUs */
+    long gpus_per_domain;
     double bandwidth_bytes_per_s; /* per GPU and direction, before oversubscription */
     /* latency of one message through this level, in addition to that of a send inside
      * the innermost level */

@@ -20,7 +20,7 @@ typedef struct ms_mesh_axis {
 typedef struct ms_mesh {
     int num_axes;
     long num_ranks;
-    ms_mesh_axis axes[MS_MAX_AXES]; /* outer to inner */
+    ms_mesh_axis axes[MS_MAX_AXES]; /* axes, outer to inner */
 } ms_mesh;
 
 /* Makes a mesh of num_axes axes, outer to inner, with sizes >= 1; strides and the

@@ -167,8 +167,8 @@ const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
 /* The roles of the axes larger than 1, and what they add up to. */
 typedef struct composition {
     bool has[MS_NUM_AXIS_ROLES];
-    bool dp;     /* any data-parallel axis */
-    bool hybrid; /* replicas of shards (HSDP) */
+    bool dp;     /* true if any axis is data-parallel */
+    bool hybrid; /* true for replicas of shards (HSDP) */
     long zero;   /* ZeRO stage 0..3 */
 } composition;
 
@@ -185,7 +185,7 @@ static composition composition_of(const ms_mesh *mesh, const ms_axis_role *roles
     m.zero = choices->zero >= 0 ? choices->zero : shards ? 3 : 0;
     bool shards_over_context = m.has[MS_AXIS_CP] || m.has[MS_AXIS_SP];
     if (m.has[MS_AXIS_DP_REPLICATE] && !shards && !shards_over_context)
-        m.zero = 0; /* nothing to shard over */
+        m.zero = 0; /* replicas alone: no axis to shard over */
     m.hybrid = m.has[MS_AXIS_DP_REPLICATE] && m.zero > 0;
     m.has[MS_AXIS_EP] =
         m.has[MS_AXIS_EP] || m.has[MS_AXIS_DP_SHARD_IN_EP] || choices->ep > 1;

@@ -43,7 +43,7 @@ typedef struct ms_zoo_choices {
     long zero;
     bool sequence_parallel;
     long ep, etp;      /* sizes of expert and expert-tensor parallelism; 1: none */
-    int ep_generation; /* 1..3, see topo/mesh_derive.h */
+    int ep_generation; /* generation 1..3 of the ep axis, see topo/mesh_derive.h */
 } ms_zoo_choices;
 
 /* Determines the roles of the axes of a mesh: "dp" replicates in a mesh with dp_shard,
