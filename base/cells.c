@@ -16,8 +16,8 @@ static bool is_read(const ms_cell_columns *columns, const char *name)
     return false;
 }
 
-/* Names the header's own columns that nobody reads: one of them may be the missing
- * one, misspelt. */
+/* Hints at the column of the header nearest to a missing name among those that no rule
+ * reads: it may be the missing one, misspelt. */
 static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *missing,
                         const ms_csv_row *header)
 {
@@ -31,7 +31,8 @@ static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *
         ms_hint(cx, "is it the one called \"%s\"?", nearest);
 }
 
-/* Which of the header's cells is called `name`; -1: none. Twice is an error. */
+/* Index of the header cell called `name`; -1 if there is none. A name that occurs twice
+ * is recorded as an error. */
 static int find_column(ms_ctx *cx, ms_loc loc, const ms_csv_row *header, const char *name)
 {
     int place = -1;
@@ -93,7 +94,7 @@ const char *ms_cell_text(ms_arena *arena, const char *text)
 static const char *read_number(ms_arena *arena, const ms_cell_rule *column,
                                const char *text, double *out)
 {
-    const double most = 16777216.0; /* products of three stay exact */
+    const double most = 16777216.0; /* 2^24: a product of two is exact in a double */
     char *end = NULL;
     *out = strtod(text, &end);
     bool is_count = column->kind != MS_CELL_POSITIVE;

@@ -1,5 +1,5 @@
-/* Diagnostics live in the arena of their context, so that they outlive the file they are
- * about. */
+/* Diagnostics and their texts live in the arena of their context, so that they outlive
+ * the document they are about. */
 #include "base/diag.h"
 
 #include "base/print.h"
@@ -11,11 +11,10 @@
 #include <string.h>
 
 #define MAX_DIAGS     20
-#define MAX_WORD      64 /* longer words are never near anything */
+#define MAX_WORD      64 /* words longer than this have no nearest candidate */
 #define MESSAGE_BYTES 2000
 
-/* vsnprintf into the arena; a very long offending value is cut, since a message is for
- * reading. */
+/* Formats a message into the arena; text beyond MESSAGE_BYTES is cut. */
 static const char *format_text(ms_arena *arena, const char *format, va_list args)
 {
     char buffer[MESSAGE_BYTES];
@@ -107,8 +106,9 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Optimal string alignment: insert, delete, replace or swap neighbours, one each; case is
- * free. */
+/* Optimal string alignment distance (restricted Damerau-Levenshtein): inserting,
+ * deleting or replacing a letter and swapping two neighbours cost 1 each; upper and
+ * lower case are equal. */
 static int edit_distance(const char *a, int num_a, const char *b, int num_b)
 {
     int rows[3][MAX_WORD + 1];
@@ -144,7 +144,8 @@ const char *ms_nearest(const char *text, const char *const *candidates,
     if (length == 0 || length > MAX_WORD)
         return NULL;
     int limit = length / 3 > 2 ? (int)(length / 3) : 2;
-    limit = smaller(limit, (int)length - 1); /* at least one letter must remain */
+    /* at least one letter of the text must remain */
+    limit = smaller(limit, (int)length - 1);
     const char *best = NULL;
     for (int i = 0; i < num_candidates; i++) {
         size_t other = strlen(candidates[i]);

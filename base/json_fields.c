@@ -1,5 +1,5 @@
-/* Objects read by a table of fields: every error of the object is recorded, then the status is
- * returned. Only the public interface of base/json.h is used. */
+/* Reads objects by field tables: every error of an object is recorded before the status
+ * is returned. Only the public interface of base/json.h is used. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -60,7 +60,7 @@ static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, vo
     case MS_FIELD_BOOL:
         return ms_json_bool(cx, value, slot);
     case MS_FIELD_INTEGER:
-        assert(field->low < field->high); /* a table without limits is a mistake */
+        assert(field->low < field->high); /* a field of this kind needs limits */
         return ms_json_integer(cx, value, to_long(field->low), to_long(field->high),
                                slot);
     case MS_FIELD_NUMBER:
@@ -143,7 +143,7 @@ static ms_status fail_unknown(ms_ctx *cx, ms_jval object, const char *key,
     return MS_EINPUT;
 }
 
-/* A key that is not in the table: a remark for people, or a mistake. */
+/* Judges a key that the table does not list: a remark for readers, or an unknown key. */
 static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jval value,
                              const ms_field *fields)
 {
@@ -157,7 +157,8 @@ static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jva
     return fail_unknown(cx, object, key, fields);
 }
 
-/* A file of another kind lacks most of what must be in it: one message instead of one a key. */
+/* If most required fields are missing, the file is probably of another kind: records
+ * one error instead of one per field. */
 static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
 {
     int num_required = 0, num_missing = 0;
@@ -173,7 +174,7 @@ static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
     if (num_missing < 3 || 2 * num_missing <= num_required)
         return MS_OK;
     const char *path = ms_json_loc(cx, object).path;
-    if (path != NULL && path[0] != '\0') /* a part of a file */
+    if (path != NULL && path[0] != '\0') /* only whole files are judged */
         return MS_OK;
     ms_json_fail(cx, object, "%d of %d fields that must be here are missing", num_missing,
                  num_required);

@@ -1,4 +1,5 @@
-/* Streaming writer: no tree is built, so that results of any size can be written. */
+/* Streaming JSON writer: values are written as they come, no tree is built, so that
+ * results may have any size. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 
@@ -8,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
+/* 2^53: whole numbers up to it are exact in a double */
+#define EXACT_INTEGERS 9007199254740992.0
 
 const char *ms_json_number_text(double value, char buf[32])
 {
     if (value == floor(value) && fabs(value) <= EXACT_INTEGERS) {
-        snprintf(buf, 32, "%.0f", value == 0.0 ? 0.0 : value); /* no "-0" */
+        snprintf(buf, 32, "%.0f", value == 0.0 ? 0.0 : value); /* -0 is written as 0 */
         return buf;
     }
     for (int digits = 15; digits <= 17; digits++) {
@@ -77,7 +79,8 @@ static void begin(ms_jout *out, char open)
 static void end(ms_jout *out, char close)
 {
     assert(out->depth > 0 && !out->after_key);
-    bool ends_line = out->need_comma && !is_on_one_line(out); /* not empty */
+    /* true for a container with members on lines of their own */
+    bool ends_line = out->need_comma && !is_on_one_line(out);
     out->depth--;
     if (ends_line)
         new_line(out);

@@ -1,4 +1,4 @@
-/* The list of topics is read once; threads may ask at the same time. */
+/* Several threads may log at the same time; the list of topics is read once. */
 #include "base/log.h"
 
 #include "base/print.h"
@@ -41,7 +41,7 @@ void ms_log(const char *topic, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    flockfile(stderr); /* lines of several threads do not mix */
+    flockfile(stderr); /* keeps lines of different threads apart */
     fprintf(stderr, "[%s] ", topic);
     ms_vprint(stderr, format, args);
     fputc('\n', stderr);

@@ -1,5 +1,5 @@
-/* Data files are looked for relative to the running program first, so that a moved or
- * installed tree finds its own; the build's source tree is the last resort. */
+/* Data files are searched relative to the running program first, so that a moved or
+ * installed tree finds its own files; the source tree of the build is the last resort. */
 #include "base/paths.h"
 
 #include "base/json.h"
@@ -31,7 +31,7 @@ static bool is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* The folder of the running program, or NULL where /proc does not tell. */
+/* The folder of the running program; NULL if /proc does not provide it. */
 static const char *program_folder(ms_ctx *cx)
 {
     char buffer[PATH_BYTES];
@@ -45,8 +45,9 @@ static const char *program_folder(ms_ctx *cx)
     return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
 }
 
-/* The first that exists: `chosen` (NULL: none), then `below` in the places of an
- * installation, beside a program that was copied, or in the source tree. */
+/* The first existing path: `chosen` (NULL: none), then `below` relative to the parent
+ * of the program folder, to share/meshsim of an installation, to the program folder,
+ * and to the source tree. NULL if none exists. */
 static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
                              bool (*exists)(const char *path))
 {
@@ -125,7 +126,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names in an open folder; the array doubles within the arena. */
+/* The names of the data files in an open folder, without ".json"; returns how many. */
 static int read_names(ms_ctx *cx, DIR *folder, const char ***names)
 {
     int count = 0, capacity = 0;
@@ -175,8 +176,8 @@ static const char *join(ms_ctx *cx, const char *const *names, int num_names)
 
 #define MAX_OFFERED 5
 
-/* Letters count in either case. `starts`: only where a word of the name starts, so that
- * "7b" is not in "27b". */
+/* Whether `name` contains `word`, ignoring case. `starts`: only where a word of the
+ * name starts, so that "7b" is not found in "27b". */
 static bool contains(const char *name, const char *word, bool starts)
 {
     size_t length = strlen(word);
@@ -188,7 +189,7 @@ static bool contains(const char *name, const char *word, bool starts)
     return false;
 }
 
-/* "\"a\", \"b\" or \"c\"": the first names that contain `word`; "" when none does. */
+/* The first names that contain `word`, as "\"a\", \"b\" or \"c\""; "" if none does. */
 static const char *names_with(ms_ctx *cx, const char *word, const char *const *names,
                               int num_names)
 {

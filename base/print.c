@@ -1,5 +1,7 @@
-/* Control characters of a format are told from those of its arguments by a second text,
- * made with spaces in the place of the former: where the two differ, the format wrote. */
+/* Prints escaped text. The text is formatted twice, the second time with spaces for the
+ * control characters of the format: a control character that differs between the two
+ * comes from the format and is written, any other comes from an argument and is
+ * escaped. */
 #include "base/print.h"
 
 #include "base/utf8.h"
@@ -7,19 +9,20 @@
 #include <assert.h>
 #include <string.h>
 
-#define ESCAPED_BYTES 4 /* \xNN */
+#define ESCAPED_BYTES 4 /* bytes of an escaped byte, \xNN */
 #define SHORT_BYTES   2048
 
-/* The number of bytes of `text` escaped, at most ESCAPED_BYTES times its length; they are
- * written to `out` unless it is NULL. Characters that differ from those of `blanked`, of
- * the same length, are copied. */
+/* Escapes `text` into `out` (NULL: only counts) and returns the number of bytes, at
+ * most ESCAPED_BYTES times the length of `text`. Characters that differ from those at
+ * the same place in `blanked` are copied unchanged. */
 static size_t escape(char *out, const char *text, const char *blanked)
 {
     size_t length = strlen(text), written = 0;
     for (size_t at = 0, step; at < length; at += step) {
         step = ms_utf8_step(text + at, length - at);
-        bool is_own = text[at] != blanked[at];
-        bool is_copied = is_own || (step > 0 && !ms_utf8_is_control(text + at, step));
+        bool is_of_format = text[at] != blanked[at];
+        bool is_copied =
+            is_of_format || (step > 0 && !ms_utf8_is_control(text + at, step));
         step = is_copied ? step : 1;
         if (out != NULL && is_copied)
             memcpy(out + written, text + at, step);
@@ -57,7 +60,8 @@ int ms_vprint(FILE *out, const char *format, va_list args)
     va_end(again);
     va_end(once_more);
     size_t written = escape(escaped, text, blanked);
-    (void)fwrite(escaped, 1, written, out); /* errors are found at the stream's end */
+    /* errors are reported when the stream is closed */
+    (void)fwrite(escaped, 1, written, out);
     ms_arena_close(arena);
     return (int)written;
 }

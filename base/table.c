@@ -1,4 +1,5 @@
-/* Cells are kept as text row by row in arrays that double; nothing is measured before printing. */
+/* Cells are stored as text in row order; column widths are measured when the table is
+ * printed. */
 #include "base/table.h"
 
 #include "base/print.h"
@@ -21,7 +22,7 @@ struct ms_table {
     int num_columns, column_capacity;
     column *columns;
     int num_cells, cell_capacity;
-    const char **cells; /* (rows, num_columns), printable */
+    const char **cells; /* shape (rows, num_columns), printable texts */
 };
 
 ms_table *ms_table_new(ms_arena *arena)
@@ -67,8 +68,8 @@ static size_t column_width(const ms_table *table, int column_idx)
     return width;
 }
 
-/* Spaces are printed only before text, so that no line ends in one. Right-aligned text is padded
- * before, left-aligned text after. */
+/* Prints one row. Padding is printed only before the next text, so that no line ends in
+ * spaces. */
 static void print_row(const ms_table *table, const char *const *cells,
                       const size_t *widths, FILE *out)
 {

@@ -10,11 +10,12 @@ typedef struct ms_table ms_table;
 
 /* A table without columns; it lives in the arena. */
 ms_table *ms_table_new(ms_arena *arena);
-/* Appends columns, before the first cell: one letter of `alignment` ('l' left, 'r' right)
- * and one title (units included) each, NULL after the last. Titles are copied. Returns
- * the table. */
+/* Appends columns; only allowed before the first cell. `alignment` has one letter per
+ * column ('l' left, 'r' right), `titles` one title per column (units included) and NULL
+ * after the last. Titles are copied. Returns the table. */
 ms_table *ms_table_columns(ms_table *table, const char *alignment,
                            const char *const *titles);
+/* ms_table_columns with the titles as arguments, and a new table with such columns. */
 #define MS_COLUMNS(table, alignment, ...)                                                \
     ms_table_columns((table), (alignment), (const char *const[]){__VA_ARGS__, NULL})
 #define MS_TABLE(arena, alignment, ...)                                                  \
@@ -23,7 +24,8 @@ ms_table *ms_table_columns(ms_table *table, const char *alignment,
 /* Appends one cell to the current row; a row is complete when it has all columns. */
 void ms_table_cell(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Titles and cells appear as by ms_printable, and widths count what appears. */
+/* Prints titles, a rule and the rows. Control characters appear as by ms_printable, and
+ * column widths count the characters that appear. */
 void ms_table_print(const ms_table *table, FILE *out);
 
 #endif

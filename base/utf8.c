@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The allowed range of the second byte depends on the first. */
+/* Whether the second byte is allowed after the first. */
 static int second_byte_fits(unsigned char first, unsigned char second)
 {
     switch (first) {

@@ -1,4 +1,4 @@
-/* A cluster as a page for people and as JSON. */
+/* Prints a cluster as a page of text, and writes it as JSON. */
 #include "base/print.h"
 #include "base/units.h"
 #include "topo/cluster.h"
@@ -74,6 +74,7 @@ void ms_cluster_print(FILE *out, const ms_cluster *cluster)
     ms_print(out, "\nsource: %s\n", cluster->source);
 }
 
+/* Writes a count; null for 0, which stands for "not stated". */
 static void write_count(ms_jout *out, const char *key, long count)
 {
     ms_jout_number_field(out, key, count > 0 ? (double)count : (double)NAN);
