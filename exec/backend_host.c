@@ -23,22 +23,6 @@ size_t ms_host_workspace_bytes(const ms_program *program, const ms_node *node,
     return ms_cpu_kernels(type)->workspace_bytes(program, node);
 }
 
-ms_status ms_host_meet_all(ms_ctx *cx, const ms_backend *backend, ms_device_rank *device)
-{
-    long nothing = 0;
-    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
-                       .scalar = MS_SCALAR_LONG,
-                       .on_host = true,
-                       .group = MS_TRAFFIC_WORLD,
-                       .send = &nothing,
-                       .receive = &nothing,
-                       .count = 1,
-                       .name = "all ranks"};
-    ms_event done;
-    MS_TRY(backend->start(cx, device, &all, NULL, 0, &done));
-    return backend->wait(cx, device, done);
-}
-
 /* ---- arrays ---- */
 
 static const ms_kernels *kernels_of(ms_scalar scalar)
@@ -67,7 +51,7 @@ static void add(ms_device_rank *device, ms_scalar scalar, void *to, const void *
     kernels_of(scalar)->add(to, from, count);
 }
 
-/* Sums are made in the type itself. */
+/* The CPU types fp32 and fp64 are their own accumulation types. */
 static void round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
 {
     (void)device;
@@ -91,15 +75,15 @@ static void copy(ms_device_rank *device, void *to, const void *from, size_t byte
         memcpy(to, from, bytes);
 }
 
-/* Dims from `dim` on, whose first elements are these. */
-static void copy_from(const ms_box_copy *box, int dim, char *to, const char *from)
+/* Copies the nested dims from `dim` on, beginning at the elements `to` and `from`. */
+static void copy_dims(const ms_box_copy *box, int dim, char *to, const char *from)
 {
     if (dim == MS_BOX_DIMS) {
         memcpy(to, from, (size_t)box->run * box->element_bytes);
         return;
     }
     for (long i = 0; i < box->num[dim]; i++) {
-        copy_from(box, dim + 1, to, from);
+        copy_dims(box, dim + 1, to, from);
         to += (size_t)box->to_stride[dim] * box->element_bytes;
         from += (size_t)box->from_stride[dim] * box->element_bytes;
     }
@@ -108,7 +92,7 @@ static void copy_from(const ms_box_copy *box, int dim, char *to, const char *fro
 static void copy_box(ms_device_rank *device, const ms_box_copy *box)
 {
     (void)device;
-    copy_from(box, 0, box->to, box->from);
+    copy_dims(box, 0, box->to, box->from);
 }
 
 static void initialise(ms_device_rank *device, ms_scalar scalar, void *to,

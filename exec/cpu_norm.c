@@ -1,4 +1,4 @@
-/* Normalisation over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al.
+/* Normalization over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al.
  * 2016). Sums are in fp64. */
 #include "exec/cpu.h"
 
@@ -9,7 +9,7 @@
 
 typedef struct norm {
     long width;
-    bool is_centred; /* LayerNorm */
+    bool is_centred; /* LayerNorm subtracts the mean */
     double epsilon;
 } norm;
 
@@ -37,7 +37,7 @@ static inline double sum_of_squares(const ms_real *x, double mean, long count)
     return ms_cpu_sum_lanes(lane);
 }
 
-/* What a row is multiplied by after `mean` was subtracted. */
+/* The factor that normalizes a row once `mean` is subtracted. */
 static inline double scale_of_row(const norm *n, const ms_real *x, double *mean)
 {
     double width = (double)n->width;
@@ -71,8 +71,8 @@ void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
 
 /* ---- backward ---- */
 
-/* With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean of g, if centred]
- * - y mean of (g y)). */
+/* Means of one row. With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean
+ * of g, if centred] - y mean of (g y)). */
 typedef struct row_means {
     double mean, scale;
     double of_g, of_g_y;
@@ -102,9 +102,9 @@ static inline row_means means_of_row(const norm *n, const ms_real *x,
     return m;
 }
 
-/* Sums over rows of the gradients of weight and bias. */
+/* Gradients of weight and bias, summed over rows. */
 typedef struct weight_sums {
-    double *weight, *bias; /* (width) each; bias NULL: there is none */
+    double *weight, *bias; /* (width) each; bias is NULL for RMSNorm */
 } weight_sums;
 
 MS_WIDE static void normalise_grad(const norm *n, const ms_real *restrict x,

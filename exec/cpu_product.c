@@ -1,11 +1,12 @@
-/* EINSUM and GROUPED as matrix products, and biases. */
+/* EINSUM and GROUPED as matrix products, with plain loops for other einsums; BIAS and
+ * SUM_TO. */
 #include "exec/cpu.h"
 #include "exec/einsum.h"
 
 #include <string.h>
 
-static void run_product(const ms_einsum_product *p, const ms_real *a, const ms_real *b,
-                        ms_real *c)
+static void run_gemm(const ms_einsum_product *p, const ms_real *a, const ms_real *b,
+                     ms_real *c)
 {
     const ms_gemm *g = &p->gemm;
     if (g->num_batch == 0)
@@ -13,12 +14,12 @@ static void run_product(const ms_einsum_product *p, const ms_real *a, const ms_r
     MS_TYPED(ms_gemm_run)(g, p->swapped ? b : a, p->swapped ? a : b, c);
 }
 
-/* ---- any other einsum: a loop over its letters ---- */
+/* ---- einsums that are no matrix product: loops over all letters ---- */
 
 #define MAX_LETTERS (3 * MS_MAX_DIMS)
 
 typedef struct loops {
-    int num_letters, num_outer; /* those of the result first */
+    int num_letters, num_outer; /* letters of the result come first: outer loops */
     long count[MAX_LETTERS], index[MAX_LETTERS];
     long stride[3][MAX_LETTERS];
 } loops;
@@ -47,7 +48,7 @@ static void plan_loops(const ms_einsum *e, loops *l)
     }
 }
 
-/* Moves to the next index of the letters from .. to; false after the last. */
+/* Advances the indices of letters from .. to - 1; false after the last combination. */
 static bool advance(loops *l, int from, int to)
 {
     for (int i = to - 1; i >= from; i--) {
@@ -93,7 +94,7 @@ static void multiply(const ms_einsum *e, const ms_real *a, const ms_real *b, ms_
     ms_einsum_product p;
     if (ms_einsum_as_product(e, &p)) {
         p.gemm.add = add;
-        run_product(&p, a, b, c);
+        run_gemm(&p, a, b, c);
     } else {
         run_loops(e, a, b, c, add);
     }
@@ -108,7 +109,7 @@ void MS_TYPED(ms_cpu_einsum)(const ms_op_call *call)
              ms_op_is_added(call, 0));
 }
 
-/* ---- one product for each expert ---- */
+/* ---- one matrix product per expert ---- */
 
 void MS_TYPED(ms_cpu_grouped)(const ms_op_call *call)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Twice the room; what is left behind is as much again. */
+/* Doubles the capacity; the old array remains in the arena. */
 static void grow(ms_recorder *recorder)
 {
     if (recorder->arena == NULL)
