@@ -142,6 +142,7 @@ struct ms_backend {
      * (ms_bill_pass): virtual clocks note when its kernels begin. NULL if the backend
      * does not need it. */
     void (*begin_part)(ms_device_rank *device, const ms_part_ops *part, int pass);
+    /* Runs the kernel of one operation on the compute stream. */
     ms_status (*kernel)(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call);
     /* Adds time on the compute stream that no kernel of a program represents: waiting for
      * the host, interference, an optimizer pass. Only virtual clocks implement it; others
@@ -150,6 +151,7 @@ struct ms_backend {
     /* An event that happens when all work submitted to the compute stream so far is
      * done. */
     ms_event (*mark)(ms_device_rank *device);
+    /* Starts a transfer after the given events; *done happens when it has ended. */
     ms_status (*start)(ms_ctx *cx, ms_device_rank *device, const ms_transfer *transfer,
                        const ms_event *after, int num_after, ms_event *done);
     /* Makes the compute stream wait for the event. */

@@ -177,8 +177,8 @@ static void copy_portion(void *to, const ms_portion *portion)
 
 /* Concatenates or sums the members' portions. The sum of an all-reduce is already in the
  * first member's parcel. */
-static void combine(const ms_members *members, const ms_transfer *transfer,
-                    const ms_post *posts)
+static void combine_portions(const ms_members *members, const ms_transfer *transfer,
+                             const ms_post *posts)
 {
     bool adds = transfer->kind == MS_TRANSFER_REDUCE_SCATTER;
     int num = transfer->kind == MS_TRANSFER_ALL_REDUCE ? 1 : members->size;
@@ -199,13 +199,13 @@ static ms_status finish_collective(ms_ctx *cx, ms_device_rank *device, const pen
     const ms_post *posts;
     MS_TRY(ms_crew_await(cx, device->crew, device->rank, p->round, &p->transfer, &posts));
     MS_TRY(check_round(cx, device, p, posts));
-    combine(members_of(device, &p->transfer), &p->transfer, posts);
+    combine_portions(members_of(device, &p->transfer), &p->transfer, posts);
     ms_crew_leave(device->crew, p->round);
     return MS_OK;
 }
 
-static ms_status receive(ms_ctx *cx, const ms_world *world, const ms_transfer *transfer,
-                         const ms_parcel *message)
+static ms_status copy_received(ms_ctx *cx, const ms_world *world,
+                               const ms_transfer *transfer, const ms_parcel *message)
 {
     if (message->count == transfer->count &&
         message->transfer.scalar == transfer->scalar) {
@@ -223,14 +223,14 @@ static ms_status finish_receive(ms_ctx *cx, ms_device_rank *device, const pendin
 {
     ms_post post;
     MS_TRY(ms_crew_receive(cx, device->crew, device->rank, &p->transfer, &post));
-    ms_status status = receive(cx, device->world, &p->transfer, post.data);
+    ms_status status = copy_received(cx, device->world, &p->transfer, post.data);
     ms_parcel_drop(post.data);
     return status;
 }
 
 /* ---- transfers ---- */
 
-static ms_status finish(ms_ctx *cx, ms_device_rank *device, pending **at)
+static ms_status finish_transfer(ms_ctx *cx, ms_device_rank *device, pending **at)
 {
     pending *p = *at;
     ms_status status = is_collective(&p->transfer) ? finish_collective(cx, device, p)
@@ -254,7 +254,7 @@ static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
     for (pending **at = &device->first; *at != NULL;) {
         bool is_wanted = (*at)->event == event;
         if (is_wanted || ms_transfer_comes_before(&(*at)->transfer, &transfer))
-            MS_TRY(finish(cx, device, at));
+            MS_TRY(finish_transfer(cx, device, at));
         else
             at = &(*at)->next;
         if (is_wanted)

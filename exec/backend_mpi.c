@@ -57,7 +57,7 @@ static ms_status check_failed(ms_ctx *cx, const ms_device_rank *device)
                : MS_OK;
 }
 
-static ms_status check(ms_ctx *cx, int rc, const char *what)
+static ms_status check_mpi(ms_ctx *cx, int rc, const char *what)
 {
     if (rc == MPI_SUCCESS)
         return MS_OK;
@@ -79,7 +79,7 @@ static void mpi_release(ms_device_rank *device, void *memory, size_t bytes)
 
 /* ---- open and close ---- */
 
-static void drop(ms_device_rank *device, pending **at)
+static void drop_pending(ms_device_rank *device, pending **at)
 {
     pending *p = *at;
     *at = p->next;
@@ -90,7 +90,7 @@ static void drop(ms_device_rank *device, pending **at)
     free(p);
 }
 
-static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
+static ms_status initialise_mpi(ms_ctx *cx, ms_device_rank *device)
 {
     int is_up = 0, is_over = 0, provided = 0;
     MPI_Initialized(&is_up);
@@ -100,8 +100,9 @@ static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
                        "MPI has ended in this process and cannot begin again");
     device->initialised_here = !is_up;
     return is_up ? MS_OK
-                 : check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
-                         "its initialisation");
+                 : check_mpi(cx,
+                             MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
+                             "its initialisation");
 }
 
 /* Reports a launcher that does not belong to this MPI: every process is then a world of
@@ -121,7 +122,7 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
 {
     int size = 0;
     ms_launch launch = ms_launch_environment();
-    MS_TRY(check(cx, MPI_Comm_size(MPI_COMM_WORLD, &size), "the count of ranks"));
+    MS_TRY(check_mpi(cx, MPI_Comm_size(MPI_COMM_WORLD, &size), "the count of ranks"));
     if (size == 1 && launch.size > 1)
         return fail_foreign_launcher(cx, &launch);
     if (size == job->world->num_ranks)
@@ -137,8 +138,8 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
 static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
 {
     int *most = NULL, is_set = 0;
-    MS_TRY(check(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
-                 "the query of its largest tag"));
+    MS_TRY(check_mpi(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
+                     "the query of its largest tag"));
     /* the least that the MPI standard guarantees */
     device->max_tag = is_set ? *most : 32767;
     return MS_OK;
@@ -150,8 +151,8 @@ static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MS_TRY(check(cx, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "the numbering of ranks"));
-    MS_TRY(check(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
+    MS_TRY(check_mpi(cx, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "the numbering of ranks"));
+    MS_TRY(check_mpi(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
     device->rank = rank;
     MS_TRY(find_max_tag(cx, device));
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
@@ -161,7 +162,7 @@ static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
             continue;
         int rc = MPI_Comm_split(MPI_COMM_WORLD, (int)members->ranks[0], members->own,
                                 &device->of_group[g]);
-        MS_TRY(check(cx, rc, "the division into groups"));
+        MS_TRY(check_mpi(cx, rc, "the division into groups"));
     }
     return MS_OK;
 }
@@ -185,7 +186,7 @@ static void mpi_close(ms_backend_job *job)
     if (!device->failed)
         close_communicators(device);
     while (device->first != NULL)
-        drop(device, &device->first);
+        drop_pending(device, &device->first);
     ms_pool_close(device->pool);
     free(device);
     job->state = NULL;
@@ -211,7 +212,7 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
         device->of_group[g] = MPI_COMM_NULL;
     ms_status status = device->pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
     if (status == MS_OK)
-        status = initialise(cx, device);
+        status = initialise_mpi(cx, device);
     if (status == MS_OK)
         status = check_size(cx, job);
     if (status == MS_OK)
@@ -250,10 +251,10 @@ static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
     for (pending **at = &device->first; *at != NULL;) {
         int is_done = 0;
         if ((*at)->event == 0)
-            MS_TRY(check(cx, MPI_Test(&(*at)->request, &is_done, MPI_STATUS_IGNORE),
-                         "a send"));
+            MS_TRY(check_mpi(cx, MPI_Test(&(*at)->request, &is_done, MPI_STATUS_IGNORE),
+                             "a send"));
         if (is_done)
-            drop(device, at);
+            drop_pending(device, at);
         else
             at = &(*at)->next;
     }
@@ -282,7 +283,7 @@ static bool is_interrupted(const ms_device_rank *device)
 
 /* Polls until the operation is complete, yielding now and then since ranks may outnumber
  * cores. Reading the clock costs less than one poll. */
-static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
+static ms_status complete_pending(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     double began_s = ms_clock_s();
     for (long polls = 1;; polls++) {
@@ -290,8 +291,8 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
         MPI_Status received;
         int rc = MPI_Test(&p->request, &is_done, &received);
         if (rc != MPI_SUCCESS)
-            return check(cx, rc,
-                         ms_transfer_text(cx->arena, device->job->world, &p->transfer));
+            return check_mpi(
+                cx, rc, ms_transfer_text(cx->arena, device->job->world, &p->transfer));
         if (is_done)
             return check_length(cx, device, p, &received);
         if (ms_clock_s() - began_s > device->timeout_s)
@@ -321,8 +322,8 @@ static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
             at = &(*at)->next;
             continue;
         }
-        MS_TRY(complete(cx, device, *at));
-        drop(device, at);
+        MS_TRY(complete_pending(cx, device, *at));
+        drop_pending(device, at);
         if (is_wanted)
             break;
     }
@@ -337,8 +338,8 @@ static ms_status complete_sent(ms_ctx *cx, ms_device_rank *device)
             at = &(*at)->next;
             continue;
         }
-        MS_TRY(complete(cx, device, *at));
-        drop(device, at);
+        MS_TRY(complete_pending(cx, device, *at));
+        drop_pending(device, at);
     }
     return MS_OK;
 }
@@ -388,7 +389,7 @@ static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p
     int rc =
         MPI_Ialltoallv(t->send, counts[0], counts[0] + size, type, t->receive, counts[1],
                        counts[1] + size, type, device->of_group[t->group], &p->request);
-    return check(cx, rc, "an all-to-all");
+    return check_mpi(cx, rc, "an all-to-all");
 }
 
 static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
@@ -403,7 +404,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
         memcpy(p->copy, t->send, bytes);
     int rc = MPI_Isend(p->copy, (int)t->count, p->type, (int)t->peer, t->tag,
                        device->world, &p->request);
-    return check(cx, rc, "a send");
+    return check_mpi(cx, rc, "a send");
 }
 
 /* Whether this rank's shard of an all-gather is already in its place in the receive
@@ -451,7 +452,7 @@ static ms_status start_kind(ms_ctx *cx, ms_device_rank *device, pending *p)
     case MS_NUM_TRANSFER_KINDS:
         assert(false);
     }
-    return check(cx, rc, ms_transfer_kind_names[t->kind]);
+    return check_mpi(cx, rc, ms_transfer_kind_names[t->kind]);
 }
 
 static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,

@@ -54,7 +54,7 @@ static bool null_carries(const ms_backend_job *job, long rank)
     return rank >= 0 && rank < job->world->num_ranks;
 }
 
-static void *grown(void *memory, size_t bytes)
+static void *grown_memory(void *memory, size_t bytes)
 {
     void *out = realloc(memory, bytes);
     if (out == NULL)
@@ -114,13 +114,13 @@ static ms_event add_moment(ms_device_rank *device, moment added)
     if (device->num_moments == device->room) {
         device->room = device->room == 0 ? 256 : 2 * device->room;
         device->moments =
-            grown(device->moments, (size_t)device->room * sizeof *device->moments);
+            grown_memory(device->moments, (size_t)device->room * sizeof *device->moments);
     }
     device->moments[device->num_moments++] = added;
     return device->num_moments;
 }
 
-static ms_status receive(ms_ctx *cx, ms_device_rank *device, moment *at)
+static ms_status receive_message(ms_ctx *cx, ms_device_rank *device, moment *at)
 {
     ms_post post;
     MS_TRY(ms_crew_receive(cx, device->crew, device->rank, at->awaited, &post));
@@ -137,7 +137,7 @@ static ms_status time_of(ms_ctx *cx, ms_device_rank *device, ms_event event,
         return MS_OK;
     moment *at = &device->moments[event - 1];
     if (at->awaited != NULL)
-        MS_TRY(receive(cx, device, at));
+        MS_TRY(receive_message(cx, device, at));
     *time_s = at->time_s;
     return MS_OK;
 }
@@ -190,7 +190,7 @@ static void null_begin_part(ms_device_rank *device, const ms_part_ops *part, int
     at->num = part->num_ops[pass];
     if (at->num > at->room) {
         at->room = at->num;
-        at->began_s = grown(at->began_s, (size_t)at->room * sizeof *at->began_s);
+        at->began_s = grown_memory(at->began_s, (size_t)at->room * sizeof *at->began_s);
     }
     for (int i = 0; i < at->num; i++)
         at->began_s[i] = NAN;
@@ -233,8 +233,8 @@ static void null_idle(ms_device_rank *device, double seconds)
 /* ---- transfers ---- */
 
 /* Raises *time_s to the latest time of all members of the transfer's group. */
-static ms_status meet(ms_ctx *cx, ms_device_rank *device, const ms_transfer *transfer,
-                      double *time_s)
+static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
+                            const ms_transfer *transfer, double *time_s)
 {
     const ms_members *members = &device->world->members[transfer->group][device->rank];
     if (members->size <= 1)
@@ -283,11 +283,11 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
     const ms_part_op *op = transfer->predicted;
     if (op->hidden_s > 0.0 && !op->hides_after) {
         double start_s = overlap_start_s(device, op, after_s);
-        MS_TRY(meet(cx, device, transfer, &start_s));
+        MS_TRY(meet_group(cx, device, transfer, &start_s));
         take_stream(device, transfer->stream, start_s, op->hidden_s);
     }
     if (!op->goes_on) {
-        MS_TRY(meet(cx, device, transfer, &after_s));
+        MS_TRY(meet_group(cx, device, transfer, &after_s));
         double end_s = take_stream(device, transfer->stream, after_s, op->exposed_s);
         *done = add_moment(device, (moment){.time_s = end_s});
     }
@@ -298,8 +298,8 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
 
 /* Sends on a link that no stream occupies. A send to the rank itself represents traffic
  * that occupies its stream. */
-static void send(ms_device_rank *device, const ms_transfer *transfer, double after_s,
-                 ms_event *done)
+static void send_message(ms_device_rank *device, const ms_transfer *transfer,
+                         double after_s, ms_event *done)
 {
     double end_s = after_s + transfer->predicted_s;
     if (transfer->peer == device->rank)
@@ -313,7 +313,7 @@ static void send(ms_device_rank *device, const ms_transfer *transfer, double aft
 static void start_receive(ms_device_rank *device, const ms_transfer *transfer,
                           ms_event *done)
 {
-    ms_transfer *awaited = grown(NULL, sizeof *awaited);
+    ms_transfer *awaited = grown_memory(NULL, sizeof *awaited);
     *awaited = *transfer;
     *done = add_moment(device, (moment){.awaited = awaited});
 }
@@ -331,12 +331,12 @@ static ms_status null_start(ms_ctx *cx, ms_device_rank *device,
     }
     MS_TRY(latest_of(cx, device, after, num_after, &after_s));
     if (transfer->kind == MS_TRANSFER_SEND) {
-        send(device, transfer, after_s, done);
+        send_message(device, transfer, after_s, done);
         return MS_OK;
     }
     if (transfer->predicted != NULL)
         return start_predicted(cx, device, transfer, after_s, done);
-    MS_TRY(meet(cx, device, transfer, &after_s));
+    MS_TRY(meet_group(cx, device, transfer, &after_s));
     double end_s = take_stream(device, transfer->stream, after_s, transfer->predicted_s);
     *done = add_moment(device, (moment){.time_s = end_s});
     return MS_OK;

@@ -27,6 +27,7 @@ ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size);
 /* Returns the parcel's memory to its pool. Callable from any thread. */
 void ms_parcel_drop(void *parcel);
 
+/* The portion of the parcel for the group member with index `member`. */
 ms_portion ms_parcel_for(const ms_parcel *parcel, int member);
 /* Whether the transfers of two members match in kind, type, operation and count. */
 bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b);

@@ -58,7 +58,7 @@ ms_pool *ms_pool_open(void)
 }
 
 /* Frees idle blocks, the largest first, until at most `most_bytes` are idle. */
-static void trim(ms_pool *pool, size_t most_bytes)
+static void free_idle_blocks(ms_pool *pool, size_t most_bytes)
 {
     for (int c = NUM_CLASSES; c-- > 0 && pool->idle_bytes > most_bytes;) {
         while (pool->classes[c] != NULL && pool->idle_bytes > most_bytes) {
@@ -82,7 +82,7 @@ void ms_pool_close(ms_pool *pool)
 {
     if (pool == NULL)
         return;
-    trim(pool, 0);
+    free_idle_blocks(pool, 0);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -103,7 +103,7 @@ static void *new_block(ms_pool *pool, size_t bytes)
     if (made != NULL)
         return made;
     pthread_mutex_lock(&pool->lock);
-    trim(pool, 0);
+    free_idle_blocks(pool, 0);
     pthread_mutex_unlock(&pool->lock);
     return from_heap(bytes);
 }
@@ -127,7 +127,7 @@ static void note_used(ms_pool *pool, size_t bytes)
         pool->most_used_bytes = pool->used_bytes;
     size_t most = pool->most_used_bytes + pool->most_used_bytes / 4;
     if (pool->used_bytes + pool->idle_bytes > most)
-        trim(pool, most - pool->used_bytes);
+        free_idle_blocks(pool, most - pool->used_bytes);
 }
 
 void *ms_pool_take(ms_pool *pool, size_t bytes)

@@ -110,7 +110,7 @@ ALWAYS_INLINE void backward_loop(curve kind, const activation *a)
     }
 }
 
-MS_WIDE static void forward(curve kind, const activation *a)
+MS_WIDE static void apply_curve(curve kind, const activation *a)
 {
     switch (kind) {
     case CURVE_SILU:
@@ -131,7 +131,7 @@ MS_WIDE static void forward(curve kind, const activation *a)
     }
 }
 
-MS_WIDE static void backward(curve kind, const activation *a)
+MS_WIDE static void apply_curve_grad(curve kind, const activation *a)
 {
     switch (kind) {
     case CURVE_SILU:
@@ -158,7 +158,7 @@ void MS_TYPED(ms_cpu_activation)(const ms_op_call *call)
                     .factor = call->node->num_in > 1 ? ms_cpu_in(call, 1) : NULL,
                     .out = ms_cpu_out(call, 0),
                     .count = call->in[0]->count};
-    forward(curve_of(call->program->model), &a);
+    apply_curve(curve_of(call->program->model), &a);
 }
 
 void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
@@ -170,12 +170,13 @@ void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
                     .out = ms_cpu_out(call, 0),
                     .gfactor = gated ? ms_cpu_out(call, 1) : NULL,
                     .count = call->in[0]->count};
-    backward(curve_of(call->program->model), &a);
+    apply_curve_grad(curve_of(call->program->model), &a);
 }
 
 /* ---- sums and masks ---- */
 
-MS_WIDE static void add(ms_real *out, const ms_real *x, const ms_real *y, long count)
+MS_WIDE static void add_arrays(ms_real *out, const ms_real *x, const ms_real *y,
+                               long count)
 {
     for (long i = 0; i < count; i++)
         out[i] = x[i] + y[i];
@@ -183,7 +184,8 @@ MS_WIDE static void add(ms_real *out, const ms_real *x, const ms_real *y, long c
 
 void MS_TYPED(ms_cpu_add)(const ms_op_call *call)
 {
-    add(ms_cpu_out(call, 0), ms_cpu_in(call, 0), ms_cpu_in(call, 1), call->in[0]->count);
+    add_arrays(ms_cpu_out(call, 0), ms_cpu_in(call, 0), ms_cpu_in(call, 1),
+               call->in[0]->count);
     if (call->node->num_out > 1 && call->out[1]->data != NULL)
         /* nothing is dropped */
         memset(call->out[1]->data, 1, (size_t)call->out[1]->count);

@@ -249,7 +249,7 @@ static void end_queries(const attention *a, const tile *t, const online_softmax 
     }
 }
 
-static void attend(const attention *a, tile *t)
+static void attend_tile(const attention *a, tile *t)
 {
     online_softmax r = {{0}, {0}};
     begin_queries(a, t, &r);
@@ -279,7 +279,7 @@ static void for_each_query_tile(const attention *a,
 void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *workspace)
 {
     attention a = attention_of_block(block, workspace);
-    for_each_query_tile(&a, attend);
+    for_each_query_tile(&a, attend_tile);
 }
 
 /* ---- backward ---- */
@@ -349,7 +349,7 @@ MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_
     }
 }
 
-static void attend_grad(const attention *a, tile *t)
+static void attend_tile_grad(const attention *a, tile *t)
 {
     const ms_attention_block *block = a->block;
     row_state s = {{0}, {0}};
@@ -373,12 +373,12 @@ void MS_TYPED(ms_cpu_attention_block_grad)(const ms_attention_block *block,
                                            void *workspace)
 {
     attention a = attention_of_block(block, workspace);
-    for_each_query_tile(&a, attend_grad);
+    for_each_query_tile(&a, attend_tile_grad);
 }
 
 /* ---- one block of all keys ---- */
 
-static void clear(ms_local *x)
+static void clear_result(ms_local *x)
 {
     memset(x->data, 0, (size_t)x->count * sizeof(ms_real));
 }
@@ -408,7 +408,7 @@ void MS_TYPED(ms_cpu_attention)(const ms_op_call *call)
                                 .v = call->in[2],
                                 .o = call->out[0],
                                 .lse = call->out[1]};
-    clear(block.o);
+    clear_result(block.o);
     MS_TYPED(ms_cpu_vector_fill)(block.lse->data, -HUGE_VAL, block.lse->count);
     MS_TYPED(ms_cpu_attention_block)(&block, call->workspace);
     if (call->node->num_out > 2 && call->out[2]->data != NULL) {
@@ -433,8 +433,8 @@ void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
                                 .gk = call->out[1],
                                 .gv = call->out[2]};
     for (int i = 0; i < 3; i++)
-        clear(call->out[i]);
+        clear_result(call->out[i]);
     attention a = attention_of_block(&block, call->workspace);
     a.stored = call->node->num_in > 6 ? call->in[6] : NULL;
-    for_each_query_tile(&a, attend_grad);
+    for_each_query_tile(&a, attend_tile_grad);
 }

@@ -27,7 +27,7 @@ static submatrix submatrix_at(const ms_real *x, bool transposed, long ld, long r
 
 /* Packs groups of `height` rows: to[group][col][row of the group], padded with zero
  * rows. */
-static void pack(ms_real *restrict to, submatrix p, long height)
+static void pack_rows(ms_real *restrict to, submatrix p, long height)
 {
     for (long first = 0; first < p.num_rows; first += height, to += height * p.num_cols) {
         long rows = ms_cpu_smaller(height, p.num_rows - first);
@@ -72,7 +72,7 @@ typedef struct blocks {
     long ld_c, num_rows, num_cols, depth;
 } blocks;
 
-static void multiply(const blocks *p)
+static void multiply_blocks(const blocks *p)
 {
     ms_real sum[ROWS * COLS];
     for (long col = 0; col < p->num_cols; col += COLS) {
@@ -102,19 +102,20 @@ static void multiply_columns(const ms_gemm *g, const ms_real *a, const ms_real *
     submatrix from = submatrix_at(b, !g->transpose_b, g->ld_b, col, k);
     from.num_rows = p.num_cols;
     from.num_cols = p.depth;
-    pack(packed_b, from, COLS);
+    pack_rows(packed_b, from, COLS);
     for (long row = 0; row < g->m; row += TALL) {
         p.num_rows = ms_cpu_smaller(TALL, g->m - row);
         from = submatrix_at(a, g->transpose_a, g->ld_a, row, k);
         from.num_rows = p.num_rows;
         from.num_cols = p.depth;
-        pack(packed_a, from, ROWS);
+        pack_rows(packed_a, from, ROWS);
         p.c = c + row * g->ld_c + col;
-        multiply(&p);
+        multiply_blocks(&p);
     }
 }
 
-static void product(const ms_gemm *g, const ms_real *a, const ms_real *b, ms_real *c)
+static void plain_product(const ms_gemm *g, const ms_real *a, const ms_real *b,
+                          ms_real *c)
 {
     for (long i = 0; i < g->m && !g->add; i++)
         memset(c + i * g->ld_c, 0, (size_t)g->n * sizeof *c);
@@ -128,7 +129,7 @@ void MS_TYPED(ms_gemm_plain)(const ms_gemm *g, const ms_real *a, const ms_real *
 {
     long num_products = g->num_batch > 0 ? g->num_batch : 1;
     for (long i = 0; i < num_products; i++)
-        product(g, a + i * g->stride_a, b + i * g->stride_b, c + i * g->stride_c);
+        plain_product(g, a + i * g->stride_a, b + i * g->stride_b, c + i * g->stride_c);
 }
 
 #ifndef MS_WITH_BLAS

@@ -90,8 +90,8 @@ void MS_TYPED(ms_cpu_loss)(const ms_op_call *call)
 }
 
 /* out = exp(x - max) * factor; `out` may be `x` itself. */
-MS_WIDE static void softmax(ms_real *out, const ms_real *x, ms_real max, ms_real factor,
-                            long count)
+MS_WIDE static void softmax_row(ms_real *out, const ms_real *x, ms_real max,
+                                ms_real factor, long count)
 {
     for (long i = 0; i < count; i++)
         out[i] = ms_real_exp(x[i] - max) * factor;
@@ -107,8 +107,8 @@ void MS_TYPED(ms_cpu_loss_grad)(const ms_op_call *call)
     for (long row = 0; row < r.num_rows; row++) {
         ms_real *to = glogits + row * r.width;
         long at = target_of(&r, row);
-        softmax(to, logits + row * r.width, max[row],
-                (ms_real)(1 / ((double)sum[row] * num_tokens)), r.num_real);
+        softmax_row(to, logits + row * r.width, max[row],
+                    (ms_real)(1 / ((double)sum[row] * num_tokens)), r.num_real);
         for (long i = r.num_real; i < r.width; i++)
             to[i] = 0;
         if (at >= 0)

@@ -49,7 +49,7 @@ static void plan_loops(const ms_einsum *e, loops *l)
 }
 
 /* Advances the indices of letters from .. to - 1; false after the last combination. */
-static bool advance(loops *l, int from, int to)
+static bool advance_indices(loops *l, int from, int to)
 {
     for (int i = to - 1; i >= from; i--) {
         if (++l->index[i] < l->count[i])
@@ -59,7 +59,7 @@ static bool advance(loops *l, int from, int to)
     return false;
 }
 
-static long offset(const loops *l, int operand)
+static long operand_offset(const loops *l, int operand)
 {
     long at = 0;
     for (int i = 0; i < l->num_letters; i++)
@@ -81,15 +81,17 @@ static void run_loops(const ms_einsum *e, const ms_real *a, const ms_real *b, ms
     do {
         double sum = 0;
         do
-            sum += is_empty ? 0 : (double)a[offset(&l, 0)] * (double)b[offset(&l, 1)];
-        while (!is_empty && advance(&l, l.num_outer, l.num_letters));
-        ms_real *to = c + offset(&l, 2);
+            sum += is_empty ? 0
+                            : (double)a[operand_offset(&l, 0)] *
+                                  (double)b[operand_offset(&l, 1)];
+        while (!is_empty && advance_indices(&l, l.num_outer, l.num_letters));
+        ms_real *to = c + operand_offset(&l, 2);
         *to = (ms_real)(sum + (add ? (double)*to : 0));
-    } while (advance(&l, 0, l.num_outer));
+    } while (advance_indices(&l, 0, l.num_outer));
 }
 
-static void multiply(const ms_einsum *e, const ms_real *a, const ms_real *b, ms_real *c,
-                     bool add)
+static void multiply_einsum(const ms_einsum *e, const ms_real *a, const ms_real *b,
+                            ms_real *c, bool add)
 {
     ms_einsum_product p;
     if (ms_einsum_as_product(e, &p)) {
@@ -105,8 +107,8 @@ void MS_TYPED(ms_cpu_einsum)(const ms_op_call *call)
     if (call->out[0]->data == NULL)
         return;
     ms_einsum e = ms_einsum_of(call);
-    multiply(&e, ms_cpu_in(call, 0), ms_cpu_in(call, 1), ms_cpu_out(call, 0),
-             ms_op_is_added(call, 0));
+    multiply_einsum(&e, ms_cpu_in(call, 0), ms_cpu_in(call, 1), ms_cpu_out(call, 0),
+                    ms_op_is_added(call, 0));
 }
 
 /* ---- one matrix product per expert ---- */
@@ -118,8 +120,8 @@ void MS_TYPED(ms_cpu_grouped)(const ms_op_call *call)
         return;
     ms_grouped g = ms_grouped_begin(call);
     while (ms_grouped_next(&g, at))
-        multiply(&g.einsum, ms_cpu_in(call, 0) + at[0], ms_cpu_in(call, 1) + at[1],
-                 ms_cpu_out(call, 0) + at[2], ms_op_is_added(call, 0));
+        multiply_einsum(&g.einsum, ms_cpu_in(call, 0) + at[0], ms_cpu_in(call, 1) + at[1],
+                        ms_cpu_out(call, 0) + at[2], ms_op_is_added(call, 0));
 }
 
 /* ---- biases ---- */

@@ -125,7 +125,7 @@ static latent read_latent(const ms_local *k, const ms_local *v, const ms_local *
                     .value = ms_local_last(v)};
 }
 
-static void copy(ms_real *to, const ms_real *from, long count)
+static void copy_reals(ms_real *to, const ms_real *from, long count)
 {
     memcpy(to, from, (size_t)count * sizeof *to);
 }
@@ -136,9 +136,9 @@ void MS_TYPED(ms_cpu_mla_keys)(const ms_op_call *call)
     const ms_real *up = ms_cpu_in(call, 0), *rope = ms_cpu_in(call, 1);
     ms_real *k = ms_cpu_out(call, 0), *v = ms_cpu_out(call, 1);
     for (long row = 0; row < l.num_rows; row++) {
-        copy(k, up, l.nope);
-        copy(k + l.nope, rope + row / l.num_heads * l.rope, l.rope);
-        copy(v, up + l.nope, l.value);
+        copy_reals(k, up, l.nope);
+        copy_reals(k + l.nope, rope + row / l.num_heads * l.rope, l.rope);
+        copy_reals(v, up + l.nope, l.value);
         up += l.nope + l.value;
         k += l.nope + l.rope;
         v += l.value;
@@ -153,8 +153,8 @@ void MS_TYPED(ms_cpu_mla_keys_grad)(const ms_op_call *call)
     memset(grope, 0, (size_t)call->out[1]->count * sizeof *grope);
     for (long row = 0; row < l.num_rows; row++) {
         ms_real *shared = grope + row / l.num_heads * l.rope;
-        copy(gup, gk, l.nope);
-        copy(gup + l.nope, gv, l.value);
+        copy_reals(gup, gk, l.nope);
+        copy_reals(gup + l.nope, gv, l.value);
         for (long i = 0; i < l.rope; i++)
             shared[i] += gk[l.nope + i];
         gup += l.nope + l.value;

@@ -26,7 +26,7 @@ static router read_router(const ms_op_call *call)
                     .scratch = call->workspace};
 }
 
-static double sigmoid(double x)
+static double sigmoid_fp64(double x)
 {
     return 1 / (1 + exp(-x));
 }
@@ -39,8 +39,8 @@ static void fill_selection_scores(const router *r, const ms_real *logits,
     bool is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
     for (long e = 0; e < r->num_experts; e++) {
         double logit = (double)logits[e];
-        r->scratch[e] =
-            (is_sigmoid ? sigmoid(logit) : logit) + (bias != NULL ? (double)bias[e] : 0);
+        r->scratch[e] = (is_sigmoid ? sigmoid_fp64(logit) : logit) +
+                        (bias != NULL ? (double)bias[e] : 0);
     }
 }
 
@@ -54,7 +54,7 @@ static bool is_chosen(const ms_real *choice, long slots, long expert)
 
 /* Chooses the experts with the largest scores, largest first; of equal scores the lower
  * expert. */
-static void choose(const router *r, ms_real *choice)
+static void choose_experts(const router *r, ms_real *choice)
 {
     for (long slot = 0; slot < r->num_chosen; slot++) {
         long best = -1;
@@ -84,14 +84,14 @@ static bool is_renormalised(const ms_model *model)
 
 /* Fills scratch with the scores of all experts up to a common factor, and returns the sum
  * that a score is divided by to give a weight. */
-static double score(const router *r, const ms_real *logits, const ms_real *choice)
+static double fill_scores(const router *r, const ms_real *logits, const ms_real *choice)
 {
     double largest = -HUGE_VAL, total = 0;
     for (long e = 0; e < r->num_experts; e++)
         largest = fmax(largest, (double)logits[e]);
     for (long e = 0; e < r->num_experts; e++)
         r->scratch[e] = r->model->moe.router == MS_ROUTER_SIGMOID
-                            ? sigmoid((double)logits[e])
+                            ? sigmoid_fp64((double)logits[e])
                             : exp((double)logits[e] - largest);
     if (is_renormalised(r->model))
         for (long slot = 0; slot < r->num_chosen; slot++)
@@ -115,9 +115,9 @@ void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
             choose_round_robin(&r, call, row, chosen);
         } else {
             fill_selection_scores(&r, from, bias);
-            choose(&r, chosen);
+            choose_experts(&r, chosen);
         }
-        double total = score(&r, from, chosen);
+        double total = fill_scores(&r, from, chosen);
         for (long slot = 0; slot < r.num_chosen; slot++)
             weight[row * r.num_chosen + slot] =
                 (ms_real)(r.scratch[(long)chosen[slot]] / total);
@@ -153,7 +153,7 @@ void MS_TYPED(ms_cpu_route_grad)(const ms_op_call *call)
     for (long row = 0; row < r.num_tokens; row++) {
         long at = row * r.num_chosen;
         const ms_real *from = logits + row * r.num_experts;
-        double total = score(&r, from, choice + at);
+        double total = fill_scores(&r, from, choice + at);
         route_grad(&r, weight + at, choice + at, gweight + at, total,
                    glogits + row * r.num_experts);
     }

@@ -101,9 +101,10 @@ static adamw_step prepare_step(const ms_adamw *how)
                         .gradient_scale = (ms_real)how->gradient_scale};
 }
 
-MS_WIDE static void update(adamw_step s, ms_real *restrict weight,
-                           const ms_real *restrict gradient, ms_real *restrict first,
-                           ms_real *restrict second, long count)
+MS_WIDE static void update_weights(adamw_step s, ms_real *restrict weight,
+                                   const ms_real *restrict gradient,
+                                   ms_real *restrict first, ms_real *restrict second,
+                                   long count)
 {
     for (long i = 0; i < count; i++) {
         ms_real g = gradient[i] * s.gradient_scale;
@@ -119,5 +120,6 @@ MS_WIDE static void update(adamw_step s, ms_real *restrict weight,
 void MS_TYPED(ms_cpu_adamw)(const ms_adamw *how, void *weight, const void *gradient,
                             void *first_moment, void *second_moment, long count)
 {
-    update(prepare_step(how), weight, gradient, first_moment, second_moment, count);
+    update_weights(prepare_step(how), weight, gradient, first_moment, second_moment,
+                   count);
 }

@@ -48,7 +48,7 @@ typedef struct roles {
         k[MS_MAX_DIMS + 1];
 } roles;
 
-static void append(char *letters, char letter)
+static void append_letter(char *letters, char letter)
 {
     size_t length = strlen(letters);
     letters[length] = letter;
@@ -61,14 +61,14 @@ static bool find_roles(const ms_einsum *e, roles *r)
     memset(r, 0, sizeof *r);
     for (const char *c = e->text[2]; *c != '\0'; c++) {
         bool in_a = ms_einsum_has(e, 0, *c), in_b = ms_einsum_has(e, 1, *c);
-        append(in_a && in_b ? r->batch : in_a ? r->m : r->n, *c);
+        append_letter(in_a && in_b ? r->batch : in_a ? r->m : r->n, *c);
     }
     for (const char *c = e->text[0]; *c != '\0'; c++) {
         if (ms_einsum_has(e, 2, *c))
             continue;
         if (!ms_einsum_has(e, 1, *c))
             return false;
-        append(r->k, *c);
+        append_letter(r->k, *c);
     }
     for (const char *c = e->text[1]; *c != '\0'; c++)
         if (!ms_einsum_has(e, 0, *c) && !ms_einsum_has(e, 2, *c))

@@ -19,7 +19,7 @@
 #endif
 
 #define FORCE_AFTER_S 7.0 /* seconds from the request to stop to SIGTERM */
-#define KILL_AFTER_S  9.0
+#define KILL_AFTER_S  9.0 /* seconds from the request to stop to SIGKILL */
 
 #define PROGRESS_VARIABLE "MESHSIM_PROGRESS"
 
@@ -159,7 +159,7 @@ static ms_status open_pipes(ms_ctx *cx, process *p, int *write_ends)
     return MS_OK;
 }
 
-static ms_status start(ms_ctx *cx, char *const *command, process *p)
+static ms_status start_process(ms_ctx *cx, char *const *command, process *p)
 {
     int write_ends[NUM_STREAMS] = {-1, -1};
     MS_TRY(open_pipes(cx, p, write_ends));
@@ -236,7 +236,8 @@ static void reap_if_ended(process *p)
 
 /* Forwards output until mpiexec ends, then what remains: ranks may keep the streams open
  * for a moment longer. */
-static void wait_for(process *p, const sigset_t *signals, ms_launch_output *output)
+static void wait_for_process(process *p, const sigset_t *signals,
+                             ms_launch_output *output)
 {
     while (!p->ended) {
         (void)read_streams(p, output, 50);
@@ -282,9 +283,9 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
                        "no memory is left for the output of ranks");
     (void)sigprocmask(SIG_BLOCK, &signals, &p.before);
     ms_launch_output output = ms_launch_output_open();
-    ms_status status = start(cx, command, &p);
+    ms_status status = start_process(cx, command, &p);
     if (status == MS_OK) {
-        wait_for(&p, &signals, &output);
+        wait_for_process(&p, &signals, &output);
         status = p.asked_at_s > 0.0 ? judge_interrupted(cx, &output)
                                     : ms_launch_judge(cx, &output, p.code);
     }

@@ -25,11 +25,11 @@ ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
 ms_status ms_lower_exchange(ms_rank *rank, const ms_op_call *call);
 
 /* ATTENTION and ATTENTION_GRAD as a ring over the cp ranks: blocks of keys and values
- * travel to the next rank, overlapped by attention to the current block. In backward the
- * blocks' gradients travel with them and take one hop more. Buffers count as activations
- * (ms_ring_buffer_bytes); elements have the same size in program and run. Scores saved by
- * unfused attention are not written, since backward recomputes them. Without values the
- * attention and its buffers remain, but no transfer. */
+ * travel to the next rank, overlapped by attention to the current block. In backward
+ * the blocks' gradients travel with them and take one hop more. Buffers count as
+ * activations (ms_ring_buffer_bytes); the program must have the element size of the
+ * run. Scores saved by unfused attention are not written, since backward recomputes
+ * them. Without values the attention and its buffers remain, but no transfer. */
 ms_status ms_lower_ring(ms_rank *rank, const ms_op_call *call);
 
 /* Whether a node is executed by a lowering instead of a single kernel. */

@@ -91,7 +91,7 @@ static ms_local tokens_of(const chunks *c, const ms_local *x, long sequence, lon
 
 /* Multiplies one chunk, sequence by sequence, since a chunk is contiguous only within a
  * sequence. */
-static ms_status multiply(const chunks *c, long chunk)
+static ms_status multiply_chunk(const chunks *c, long chunk)
 {
     ms_op_call call = *c->product;
     const ms_local *in = call.in[c->operand];
@@ -130,7 +130,7 @@ static ms_status start_hop(const chunks *c, long iteration, const void *send,
 
 /* All-gather with matrix products: each rank multiplies the chunk that it holds while
  * passing it on, beginning with its own. */
-static ms_status gather(const chunks *c, const ms_op_call *change)
+static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;
     char *held = change->in[0]->data;
@@ -141,7 +141,7 @@ static ms_status gather(const chunks *c, const ms_op_call *change)
         if (iteration + 1 < size)
             MS_TRY(start_hop(c, iteration, held, next, &hop));
         copy_chunk(c, chunk, held, change->out[0], true);
-        MS_TRY(multiply(c, chunk));
+        MS_TRY(multiply_chunk(c, chunk));
         MS_TRY(ms_lower_end_hop(c->rank, &hop));
         held = next;
     }
@@ -150,7 +150,7 @@ static ms_status gather(const chunks *c, const ms_op_call *change)
 
 /* Reduce-scatter with matrix products: the sum of a chunk travels, each rank adds its
  * product, and the last rank keeps the sum. */
-static ms_status scatter(const chunks *c, const ms_op_call *change)
+static ms_status multiply_and_scatter(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;
     const ms_local *out = change->out[0];
@@ -160,7 +160,7 @@ static ms_status scatter(const chunks *c, const ms_op_call *change)
         ms_hop hop = {0};
         if (iteration > 0)
             MS_TRY(start_hop(c, iteration, sum, arrived, &hop));
-        MS_TRY(multiply(c, chunk));
+        MS_TRY(multiply_chunk(c, chunk));
         MS_TRY(ms_lower_end_hop(c->rank, &hop));
         void *to = iteration + 1 < size ? (void *)sum : out->data;
         copy_chunk(c, chunk, to, c->product->out[0], false);
@@ -200,7 +200,8 @@ ms_status ms_lower_async(ms_rank *rank, const ms_op_call *first, const ms_op_cal
     MS_TRY(ms_rank_workspace(rank, 2.0 * c.bytes, &memory));
     c.buffer[0] = memory;
     c.buffer[1] = c.buffer[0] + (size_t)c.bytes;
-    ms_status status = gathers ? gather(&c, change) : scatter(&c, change);
+    ms_status status =
+        gathers ? gather_and_multiply(&c, change) : multiply_and_scatter(&c, change);
     ms_rank_release_workspace(rank, 2.0 * c.bytes, memory);
     return status;
 }

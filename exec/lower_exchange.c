@@ -108,8 +108,8 @@ static long *first_rows(const ms_rank *rank, const ms_routing *routing)
 
 /* Copies blocks from the order of travel (source, expert) to the sorted order (expert,
  * source), or back. */
-static void reorder(const ms_rank *rank, const ms_routing *routing, size_t row_bytes,
-                    char *travelling, char *sorted, bool sort)
+static void reorder_rows(const ms_rank *rank, const ms_routing *routing, size_t row_bytes,
+                         char *travelling, char *sorted, bool sort)
 {
     const long *first = first_rows(rank, routing);
     for (long e = 0; e < routing->num_experts && routing->num_rows > 0; e++) {
@@ -148,7 +148,7 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
          *sparse = elements_per_rank(rank, routing, routing->counts, width);
     size_t row_bytes = ms_lower_bytes(in, width);
     if (inverse && memory != in->data)
-        reorder(rank, routing, row_bytes, memory, in->data, false);
+        reorder_rows(rank, routing, row_bytes, memory, in->data, false);
     transfer.kind = MS_TRANSFER_ALL_TO_ALL;
     transfer.send = inverse ? memory : in->data;
     transfer.receive = inverse ? out->data : memory;
@@ -157,7 +157,7 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
     transfer.count = out->count;
     MS_TRY(ms_lower_carry_out(rank, &transfer));
     if (!inverse && memory != out->data)
-        reorder(rank, routing, row_bytes, memory, out->data, true);
+        reorder_rows(rank, routing, row_bytes, memory, out->data, true);
     return MS_OK;
 }
 

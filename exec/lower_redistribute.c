@@ -17,7 +17,7 @@ typedef struct blocks {
     void *memory;
 } blocks;
 
-static ms_local intersection(const ms_local *a, const ms_local *b)
+static ms_local box_intersection(const ms_local *a, const ms_local *b)
 {
     ms_local box = {.num_dims = a->num_dims, .count = 1};
     for (int i = 0; i < a->num_dims; i++) {
@@ -41,7 +41,7 @@ static blocks cut_blocks(const ms_rank *rank, const ms_local *whole,
                 .counts = MS_NEW_ARRAY(rank->scratch, num, long),
                 .in_place = true};
     for (int i = 0; i < num; i++) {
-        b.box[i] = intersection(whole, &shards[i]);
+        b.box[i] = box_intersection(whole, &shards[i]);
         b.in_place = b.in_place && ms_lower_first_of(&b.box[i], whole) == b.count;
         b.counts[i] = b.box[i].count;
         b.count += b.counts[i];
@@ -108,7 +108,7 @@ static void change_locally(const ms_rank *rank, const ms_op_call *call)
     const ms_node *node = call->node;
     const ms_local *in = call->in[0];
     ms_local *out = call->out[0];
-    ms_local box = intersection(in, out);
+    ms_local box = box_intersection(in, out);
     assert(box.count == out->count);
     if (out->data != in->data)
         ms_lower_copy_box(rank, &box, in, out);

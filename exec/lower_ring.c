@@ -132,12 +132,13 @@ static char *values_in(const ring *r, char *block)
     return block + ms_lower_bytes(r->call->in[1], r->key_count);
 }
 
-static void copy(const ring *r, void *to, const void *from, size_t bytes)
+static void ring_copy(const ring *r, void *to, const void *from, size_t bytes)
 {
     r->rank->backend->arrays->copy(r->rank->device, to, from, bytes);
 }
 
-static void fill(const ring *r, const ms_local *like, void *to, double value, long count)
+static void ring_fill(const ring *r, const ms_local *like, void *to, double value,
+                      long count)
 {
     r->rank->backend->arrays->fill(r->rank->device, (ms_scalar)like->scalar, to, value,
                                    count);
@@ -161,14 +162,16 @@ static void round_sums(const ring *r)
 static void pack_block(const ring *r, char *block, const ms_local *keys,
                        const ms_local *values)
 {
-    copy(r, block, keys->data, ms_lower_bytes(keys, keys->count));
-    copy(r, values_in(r, block), values->data, ms_lower_bytes(values, values->count));
+    ring_copy(r, block, keys->data, ms_lower_bytes(keys, keys->count));
+    ring_copy(r, values_in(r, block), values->data,
+              ms_lower_bytes(values, values->count));
 }
 
 static void unpack_block(const ring *r, char *block, ms_local *keys, ms_local *values)
 {
-    copy(r, keys->data, block, ms_lower_bytes(keys, keys->count));
-    copy(r, values->data, values_in(r, block), ms_lower_bytes(values, values->count));
+    ring_copy(r, keys->data, block, ms_lower_bytes(keys, keys->count));
+    ring_copy(r, values->data, values_in(r, block),
+              ms_lower_bytes(values, values->count));
 }
 
 /* Keys and values (or their gradients) as views of the block in use in an iteration. */
@@ -189,7 +192,7 @@ static void view_block(const ring *r, long iteration, char *block, ms_local *key
 
 /* ---- forward ---- */
 
-static void attend(const ring *r, long iteration)
+static void attend_to_block(const ring *r, long iteration)
 {
     const ms_op_call *call = r->call;
     ms_local keys, values, sums = r->sums;
@@ -216,13 +219,13 @@ static ms_status run_forward(const ring *r)
 {
     const ms_op_call *call = r->call;
     const ms_local *lse = call->out[1];
-    fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
-    fill(r, lse, lse->data, -HUGE_VAL, lse->count);
+    ring_fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
+    ring_fill(r, lse, lse->data, -HUGE_VAL, lse->count);
     pack_block(r, r->block[0], call->in[1], call->in[2]);
     for (long iteration = 0; iteration < r->members->size; iteration++) {
         ms_hop block;
         MS_TRY(start_next_block(r, iteration, &block));
-        attend(r, iteration);
+        attend_to_block(r, iteration);
         MS_TRY(end_hop(r, &block));
     }
     round_sums(r);
@@ -250,7 +253,7 @@ static void make_gradients(const ring *r, long iteration, char *gradient)
                                 .gq = &gq,
                                 .gk = &gk,
                                 .gv = &gv};
-    fill(r, &gk, gradient, 0.0, r->count);
+    ring_fill(r, &gk, gradient, 0.0, r->count);
     r->rank->backend->arrays->attention_block_grad(r->rank->device, &block,
                                                    call->workspace);
 }
@@ -271,7 +274,7 @@ static ms_status run_backward(const ring *r)
     const ms_op_call *call = r->call;
     char *current = r->gradient[0], *previous = r->gradient[1],
          *received = r->gradient[2];
-    fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
+    ring_fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
     pack_block(r, r->block[0], call->in[1], call->in[2]);
     for (long iteration = 0; iteration < r->members->size; iteration++) {
         ms_hop block, gradient = {0};

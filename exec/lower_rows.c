@@ -39,8 +39,8 @@ typedef struct row_blocks {
 } row_blocks;
 
 /* Copies from per-rank blocks to rows sorted by expert and then by rank, or back. */
-static void reorder(const ms_rank *rank, const ms_routing *routing, row_blocks blocks,
-                    char *sorted, bool sort)
+static void reorder_shared_rows(const ms_rank *rank, const ms_routing *routing,
+                                row_blocks blocks, char *sorted, bool sort)
 {
     size_t *done = MS_NEW_ARRAY(rank->scratch, routing->num_sharers, size_t);
     for (long e = 0; e < routing->num_experts; e++) {
@@ -59,8 +59,8 @@ static void reorder(const ms_rank *rank, const ms_routing *routing, row_blocks b
 
 /* Gathers or scatters rows; `memory` holds a block of this rank, then one block per
  * rank. */
-static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer transfer,
-                           long block, char *memory)
+static ms_status move_shared_rows(ms_rank *rank, const ms_op_call *call,
+                                  ms_transfer transfer, long block, char *memory)
 {
     const ms_routing *routing = call->routing;
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -77,10 +77,10 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
     if (gathers && in->count > 0)
         arrays->copy(rank->device, memory, in->data, ms_lower_bytes(in, in->count));
     if (!gathers)
-        reorder(rank, routing, all, in->data, false);
+        reorder_shared_rows(rank, routing, all, in->data, false);
     MS_TRY(ms_lower_carry_out(rank, &transfer));
     if (gathers)
-        reorder(rank, routing, all, out->data, true);
+        reorder_shared_rows(rank, routing, all, out->data, true);
     else if (out->count > 0)
         arrays->copy(rank->device, out->data, memory, ms_lower_bytes(out, out->count));
     return MS_OK;
@@ -100,7 +100,7 @@ ms_status ms_lower_share_rows(ms_rank *rank, const ms_op_call *call,
     /* padding beyond a rank's own rows travels too */
     rank->backend->arrays->fill(rank->device, (ms_scalar)in->scalar, memory, 0.0, num);
     ms_status status =
-        move_rows(rank, call, ms_lower_transfer(call, comm), block, memory);
+        move_shared_rows(rank, call, ms_lower_transfer(call, comm), block, memory);
     ms_rank_release_workspace(rank, bytes, memory);
     return status;
 }

@@ -15,6 +15,7 @@ typedef struct ms_post {
     double number;
 } ms_post;
 
+/* The rank threads of one process with their groups and mailboxes. */
 typedef struct ms_crew ms_crew;
 typedef struct ms_round ms_round;
 

@@ -52,6 +52,7 @@ typedef struct ms_initial {
 } ms_initial;
 /* Key of a tensor: a hash of seed and name (FNV-1a, 64 bits). */
 uint64_t ms_initial_key(const ms_initial *initial, const char *name);
+/* Initial value of one element of the tensor with this key. */
 double ms_initial_value(const ms_initial *initial, uint64_t key, long element,
                         bool is_norm, bool is_bias);
 

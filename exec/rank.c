@@ -27,7 +27,7 @@ static long held_index(const ms_rank *rank, const void *memory)
     return at;
 }
 
-static void grow(ms_rank *rank)
+static void grow_held(ms_rank *rank)
 {
     ms_held_memory *old = rank->held;
     long room = rank->room_held;
@@ -42,7 +42,7 @@ static void grow(ms_rank *rank)
 static void add_held(ms_rank *rank, void *memory, double bytes)
 {
     if (2 * (rank->num_held + 1) > rank->room_held)
-        grow(rank);
+        grow_held(rank);
     rank->held[held_index(rank, memory)] = (ms_held_memory){memory, bytes};
     rank->num_held++;
 }
@@ -71,7 +71,7 @@ void ms_rank_release_all(ms_rank *rank)
     rank->num_held = rank->room_held = 0;
 }
 
-static ms_status allocate(ms_rank *rank, double bytes, void **out)
+static ms_status allocate_held(ms_rank *rank, double bytes, void **out)
 {
     *out = NULL;
     if (bytes <= 0.0 || !rank->backend->has_values)
@@ -83,7 +83,7 @@ static ms_status allocate(ms_rank *rank, double bytes, void **out)
     return MS_OK;
 }
 
-static void release(ms_rank *rank, double bytes, void *memory)
+static void release_held(ms_rank *rank, double bytes, void *memory)
 {
     if (memory == NULL)
         return;
@@ -95,26 +95,26 @@ static void release(ms_rank *rank, double bytes, void *memory)
 
 ms_status ms_rank_allocate(ms_rank *rank, ms_memory_part part, double bytes, void **out)
 {
-    MS_TRY(allocate(rank, bytes, out));
+    MS_TRY(allocate_held(rank, bytes, out));
     ms_ledger_add(&rank->ledger, part, bytes);
     return MS_OK;
 }
 
 void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *memory)
 {
-    release(rank, bytes, memory);
+    release_held(rank, bytes, memory);
     ms_ledger_add(&rank->ledger, part, -bytes);
 }
 
 ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out)
 {
-    MS_TRY(allocate(rank, bytes, out));
+    MS_TRY(allocate_held(rank, bytes, out));
     ms_ledger_add_workspace(&rank->ledger, bytes);
     return MS_OK;
 }
 
 void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory)
 {
-    release(rank, bytes, memory);
+    release_held(rank, bytes, memory);
     ms_ledger_add_workspace(&rank->ledger, -bytes);
 }

@@ -259,7 +259,7 @@ static ms_status check_offsets(ms_ctx *cx, ms_jval root, const entry *entries, i
     return MS_OK;
 }
 
-static void convert(ms_arena *arena, const unsigned char *data, entry *from)
+static void convert_values(ms_arena *arena, const unsigned char *data, entry *from)
 {
     ms_safe_tensor *tensor = &from->tensor;
     double *values = ms_arena_take(arena, (size_t)tensor->count * sizeof *values);
@@ -289,7 +289,7 @@ static ms_status read_header(ms_ctx *cx, ms_jval root, const unsigned char *data
     out->num_tensors = num;
     out->tensors = MS_NEW_ARRAY(cx->arena, num, ms_safe_tensor);
     for (int i = 0; i < num; i++) {
-        convert(cx->arena, data, &entries[i]);
+        convert_values(cx->arena, data, &entries[i]);
         out->tensors[i] = entries[i].tensor;
     }
     return MS_OK;

@@ -18,6 +18,7 @@ typedef enum ms_scalar {
 } ms_scalar;
 /* "fp32" "fp64" "bf16" "long" "byte" "e4m3" "e5m2", ended by NULL */
 extern const char *const ms_scalar_names[];
+/* Bytes of one element. */
 size_t ms_scalar_bytes(ms_scalar scalar);
 /* The bf16 number nearest to x, ties to even. */
 double ms_rounded_to_bf16(float x);

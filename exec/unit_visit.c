@@ -208,8 +208,8 @@ static ms_initial_piece initial_piece(const ms_rank *rank, const ms_initial *ini
     return out;
 }
 
-static ms_status initialise(ms_rank *rank, const ms_param_unit *unit, const piece *p,
-                            void *state)
+static ms_status initialise_piece(ms_rank *rank, const ms_param_unit *unit,
+                                  const piece *p, void *state)
 {
     const ms_precision *precision = &unit->precision;
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -226,7 +226,7 @@ ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
                              const ms_initial *initial)
 {
     ms_initial how = *initial;
-    const visit all = {.act = initialise, .state = &how};
+    const visit all = {.act = initialise_piece, .state = &how};
     return rank->backend->has_values ? for_each_piece(rank, unit, &all) : MS_OK;
 }
 

@@ -7,7 +7,7 @@
 
 /* ---- coordinates ---- */
 
-static long coordinate(const ms_mesh *mesh, const char *axis, long rank)
+static long coordinate_on_axis(const ms_mesh *mesh, const char *axis, long rank)
 {
     const ms_mesh_axis *a = &mesh->axes[ms_mesh_find(mesh, axis)];
     return rank / a->stride % a->size;
@@ -22,7 +22,7 @@ static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
     long *const at[MS_NUM_PLAN_AXES] = {&place.pp, &place.dp_replicate, &place.dp_shard,
                                         &place.cp, &place.tp};
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
-        *at[i] = coordinate(mesh, ms_plan_axis_names[i], rank);
+        *at[i] = coordinate_on_axis(mesh, ms_plan_axis_names[i], rank);
     place.dp = place.dp_replicate * plan->size[MS_DP_SHARD] + place.dp_shard;
     long shared = (place.dp_shard * world->cp + place.cp) * world->tp + place.tp;
     place.etp = shared % world->etp;
