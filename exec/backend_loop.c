@@ -1,6 +1,7 @@
-/* All ranks in this process, a thread each (exec/meeting.h). A transfer leaves a copy of
- * its data at `start`, so that it never waits there, and takes what it gets in `wait`.
- * Members are added in their order: results are the same on all, and in every run. */
+/* The loop backend: all ranks in this process, one thread each (exec/meeting.h). `start`
+ * leaves a copy of the transfer's data, so that it never waits; `wait` takes the data of
+ * the others. Reductions add in the order of members, so results are the same on all
+ * ranks and in every run. */
 #include "exec/backend_host.h"
 #include "exec/backend_parcel.h"
 #include "exec/meeting.h"
@@ -9,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A transfer that was started and not yet waited for. */
+/* A transfer that was started and has not been waited for yet. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
-    ms_round *round; /* of collectives */
-    long *counts;    /* what an all-to-all gets from each member */
+    ms_round *round; /* round of a collective; NULL for messages */
+    long *counts;    /* elements that an all-to-all receives from each member */
     struct pending *next;
 } pending;
 
@@ -23,7 +24,7 @@ struct ms_device_rank {
     ms_crew *crew;
     const ms_world *world;
     const ms_kernels *kernels;
-    ms_pool *pool; /* threads share it */
+    ms_pool *pool; /* memory pool shared by all ranks */
     long rank;
     ms_event last_event;
     pending *first, **end;
@@ -49,7 +50,7 @@ static bool loop_carries(const ms_backend_job *job, long rank)
     return rank >= 0 && rank < job->world->num_ranks;
 }
 
-/* An all-reduce is done once, in the first member's copy. */
+/* Reduces an all-reduce once for all members, into the first member's copy. */
 static void complete_round(const ms_crew *crew, ms_post *posts, int size)
 {
     (void)crew;
@@ -58,13 +59,13 @@ static void complete_round(const ms_crew *crew, ms_post *posts, int size)
         return;
     for (int i = 1; i < size; i++)
         if (!ms_parcels_agree(first, posts[i].data))
-            return; /* every member finds this out */
+            return; /* every member reports the mismatch in check_round */
     for (int i = 1; i < size; i++)
         ms_parcel_fold(first, first->data, ((const ms_parcel *)posts[i].data)->data,
                        first->count);
 }
 
-/* Transfers that nobody has waited for are forgotten. */
+/* Frees transfers that were never waited for. */
 static void close_rank(ms_device_rank *device)
 {
     while (device->first != NULL) {
@@ -131,7 +132,7 @@ static double loop_now_s(ms_device_rank *device)
     return ms_crew_elapsed_s(device->crew);
 }
 
-/* ---- what members get ---- */
+/* ---- collectives ---- */
 
 static bool is_collective(const ms_transfer *transfer)
 {
@@ -144,7 +145,8 @@ static const ms_members *members_of(const ms_device_rank *device,
     return &device->world->members[transfer->group][device->rank];
 }
 
-/* A defect of the caller, told before memory is overwritten. */
+/* Fails if members' transfers of one round differ, a defect of the caller, before memory
+ * is overwritten. */
 static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                              const ms_post *posts)
 {
@@ -173,10 +175,10 @@ static void copy_portion(void *to, const ms_portion *portion)
         memcpy(to, portion->data, portion->bytes);
 }
 
-/* The members' portions one after the other, or their sum: that of an all-reduce is in
- * the first member's parcel already. */
-static void combine(const ms_members *members, const ms_transfer *transfer,
-                    const ms_post *posts)
+/* Concatenates or sums the members' portions. The sum of an all-reduce is already in the
+ * first member's parcel. */
+static void combine_portions(const ms_members *members, const ms_transfer *transfer,
+                             const ms_post *posts)
 {
     bool adds = transfer->kind == MS_TRANSFER_REDUCE_SCATTER;
     int num = transfer->kind == MS_TRANSFER_ALL_REDUCE ? 1 : members->size;
@@ -197,36 +199,38 @@ static ms_status finish_collective(ms_ctx *cx, ms_device_rank *device, const pen
     const ms_post *posts;
     MS_TRY(ms_crew_await(cx, device->crew, device->rank, p->round, &p->transfer, &posts));
     MS_TRY(check_round(cx, device, p, posts));
-    combine(members_of(device, &p->transfer), &p->transfer, posts);
+    combine_portions(members_of(device, &p->transfer), &p->transfer, posts);
     ms_crew_leave(device->crew, p->round);
     return MS_OK;
 }
 
-static ms_status receive(ms_ctx *cx, const ms_world *world, const ms_transfer *transfer,
-                         const ms_parcel *came)
+static ms_status copy_received(ms_ctx *cx, const ms_world *world,
+                               const ms_transfer *transfer, const ms_parcel *message)
 {
-    if (came->count == transfer->count && came->transfer.scalar == transfer->scalar) {
-        ms_portion whole = ms_parcel_for(came, 0);
+    if (message->count == transfer->count &&
+        message->transfer.scalar == transfer->scalar) {
+        ms_portion whole = ms_parcel_for(message, 0);
         copy_portion(transfer->receive, &whole);
         return MS_OK;
     }
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s of %ld elements gets %s of %ld elements",
                    ms_transfer_text(cx->arena, world, transfer), transfer->count,
-                   ms_transfer_text(cx->arena, world, &came->transfer), came->count);
+                   ms_transfer_text(cx->arena, world, &message->transfer),
+                   message->count);
 }
 
 static ms_status finish_receive(ms_ctx *cx, ms_device_rank *device, const pending *p)
 {
     ms_post post;
     MS_TRY(ms_crew_receive(cx, device->crew, device->rank, &p->transfer, &post));
-    ms_status status = receive(cx, device->world, &p->transfer, post.data);
+    ms_status status = copy_received(cx, device->world, &p->transfer, post.data);
     ms_parcel_drop(post.data);
     return status;
 }
 
 /* ---- transfers ---- */
 
-static ms_status finish(ms_ctx *cx, ms_device_rank *device, pending **at)
+static ms_status finish_transfer(ms_ctx *cx, ms_device_rank *device, pending **at)
 {
     pending *p = *at;
     ms_status status = is_collective(&p->transfer) ? finish_collective(cx, device, p)
@@ -250,7 +254,7 @@ static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
     for (pending **at = &device->first; *at != NULL;) {
         bool is_wanted = (*at)->event == event;
         if (is_wanted || ms_transfer_comes_before(&(*at)->transfer, &transfer))
-            MS_TRY(finish(cx, device, at));
+            MS_TRY(finish_transfer(cx, device, at));
         else
             at = &(*at)->next;
         if (is_wanted)
@@ -279,9 +283,9 @@ static ms_status add_pending(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* The parcel becomes the crew's. */
-static ms_status arrive(ms_ctx *cx, ms_device_rank *device, ms_parcel *own,
-                        ms_event *done)
+/* Hands the parcel over to the crew and adds a pending transfer. */
+static ms_status start_collective(ms_ctx *cx, ms_device_rank *device, ms_parcel *own,
+                                  ms_event *done)
 {
     pending *p;
     ms_status status = add_pending(cx, device, &own->transfer, &p);
@@ -314,7 +318,7 @@ static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
     if (own == NULL)
         return ms_transfer_no_memory(cx, device->world, transfer);
     if (is_collective(transfer))
-        return arrive(cx, device, own, done);
+        return start_collective(cx, device, own, done);
     ms_crew_send(device->crew, device->rank, transfer->peer, transfer->tag,
                  (ms_post){own, 0});
     return MS_OK;

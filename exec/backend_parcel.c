@@ -4,7 +4,7 @@
 
 #define ALIGNMENT 64
 
-static void copy(void *to, const void *from, size_t bytes)
+static void copy_bytes(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0)
         memcpy(to, from, bytes);
@@ -15,7 +15,7 @@ static size_t bytes_of(const ms_transfer *transfer, long count)
     return (size_t)count * ms_scalar_bytes((ms_scalar)transfer->scalar);
 }
 
-/* Counts of an all-to-all lie between the parcel and its data. */
+/* The counts of an all-to-all are stored between the parcel and its data. */
 ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size)
 {
     bool uneven = transfer->kind == MS_TRANSFER_ALL_TO_ALL;
@@ -38,8 +38,8 @@ ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size)
                         .count = count,
                         .counts = uneven ? (long *)(void *)(made + 1) : NULL,
                         .data = memory + head};
-    copy(made->counts, transfer->send_counts, counts_bytes);
-    copy(made->data, transfer->send, bytes_of(transfer, count));
+    copy_bytes(made->counts, transfer->send_counts, counts_bytes);
+    copy_bytes(made->data, transfer->send, bytes_of(transfer, count));
     return made;
 }
 

@@ -1,5 +1,5 @@
-/* The data of a transfer as a rank leaves it for the other ranks of its process, and what
- * each of them gets of it. */
+/* Parcels: copies of the data of transfers, left by a rank for the other ranks of its
+ * process. */
 #ifndef MS_EXEC_BACKEND_PARCEL_H
 #define MS_EXEC_BACKEND_PARCEL_H
 
@@ -7,30 +7,32 @@
 #include "exec/backend_pool.h"
 
 typedef struct ms_parcel {
-    ms_pool *pool; /* whose memory it is, */
-    size_t bytes;  /* all of it */
+    ms_pool *pool; /* pool that owns the parcel's memory */
+    size_t bytes;  /* bytes of the whole allocation */
     ms_transfer transfer;
     long count;   /* elements of `data` */
-    long *counts; /* of an all-to-all: elements for each member */
+    long *counts; /* all-to-all: elements for each member; otherwise NULL */
     char *data;
 } ms_parcel;
 
-/* What a member gets of a parcel. */
+/* The portion of a parcel that is meant for one member. */
 typedef struct ms_portion {
     const char *data;
-    long count;   /* elements */
-    size_t bytes; /* all of them */
+    long count; /* elements */
+    size_t bytes;
 } ms_portion;
 
-/* A copy of what is sent, in a group of `size`. NULL: no memory is left. */
+/* Copies the data of a transfer in a group of `size`. NULL if no memory is left. */
 ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size);
-/* Gives the memory back. From any thread. */
+/* Returns the parcel's memory to its pool. Callable from any thread. */
 void ms_parcel_drop(void *parcel);
 
+/* The portion of the parcel for the group member with index `member`. */
 ms_portion ms_parcel_for(const ms_parcel *parcel, int member);
-/* Whether two members do the same. */
+/* Whether the transfers of two members match in kind, type, operation and count. */
 bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b);
-/* Adds `count` elements to others, or takes the larger ones, as the parcel's transfer says. */
+/* Reduces `count` elements `from` into `to` by the operation and type of the parcel's
+ * transfer: sum or maximum. */
 void ms_parcel_fold(const ms_parcel *like, void *to, const void *from, long count);
 
 #endif

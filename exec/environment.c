@@ -8,18 +8,20 @@
 const char *const ms_launcher_names[] = {
     "none", "mpiexec", "torchrun", "srun", "a script (MESHSIM_RANK, MESHSIM_SIZE)", NULL};
 
-/* `also`, where there are any, tell this launcher from others that set the same variables. */
+/* Environment variables of a launcher. One of `also`, if any are listed, must be set too,
+ * since other launchers set the same rank and size variables. */
 typedef struct launcher_names {
     ms_launcher launcher;
     const char *rank, *size, *local_rank, *local_size;
     const char *also[2];
 } launcher_names;
 
-/* Open MPI: "mpirun" manual page, environment variables; MPICH: PMI-1, src/pm/hydra; PyTorch:
- * torch/distributed/run.py; Slurm: "srun" manual page, output environment variables: salloc and
- * sbatch set SLURM_PROCID but for srun no SLURM_STEP_ID. */
+/* Sources: Open MPI, "mpirun" manual page, environment variables; MPICH, PMI-1,
+ * src/pm/hydra; PyTorch, torch/distributed/run.py; Slurm, "srun" manual page, output
+ * environment variables. salloc and sbatch set SLURM_PROCID, but only srun sets
+ * SLURM_STEP_ID. */
 static const launcher_names launchers[] = {
-    /* Open MPI first */
+    /* Open MPI must be first: by_open_mpi is i == 0 */
     {MS_LAUNCHER_MPI,
      "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
@@ -52,7 +54,7 @@ static const launcher_names launchers[] = {
      {NULL}},
 };
 
-static long number(const char *name)
+static long number_of_variable(const char *name)
 {
     const char *text = getenv(name);
     if (text == NULL || *text < '0' || *text > '9')
@@ -69,7 +71,8 @@ static bool has_any(const char *const names[2])
            (names[1] != NULL && getenv(names[1]) != NULL);
 }
 
-/* "2(x3),1": tasks of the nodes of a step, one after the other, equal ones together. */
+/* Tasks of node `node` in Slurm's run-length list of tasks per node, such as "2(x3),1"; 0
+ * if not listed. */
 static long tasks_of_node(const char *text, long node)
 {
     while (text != NULL && *text >= '0' && *text <= '9') {
@@ -89,10 +92,10 @@ static long tasks_of_node(const char *text, long node)
 static long local_size(const launcher_names *names)
 {
     if (names->launcher == MS_LAUNCHER_SLURM) {
-        long node = number("SLURM_NODEID");
+        long node = number_of_variable("SLURM_NODEID");
         return node < 0 ? 0 : tasks_of_node(getenv("SLURM_STEP_TASKS_PER_NODE"), node);
     }
-    long size = number(names->local_size);
+    long size = number_of_variable(names->local_size);
     return size > 0 ? size : 0;
 }
 
@@ -100,10 +103,11 @@ ms_launch ms_launch_environment(void)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const launcher_names *l = &launchers[i];
-        long rank = number(l->rank), size = number(l->size);
+        long rank = number_of_variable(l->rank), size = number_of_variable(l->size);
         if (has_any(l->also) && rank >= 0 && rank < size)
-            return (ms_launch){l->launcher,           rank,   size,
-                               number(l->local_rank), i == 0, local_size(l)};
+            return (ms_launch){l->launcher, rank,
+                               size,        number_of_variable(l->local_rank),
+                               i == 0,      local_size(l)};
     }
     return (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1, false, 0};
 }
@@ -137,5 +141,5 @@ bool ms_launch_is_batch(void)
 
 bool ms_nccl_shares_gpus(void)
 {
-    return number("NCCL_MULTI_RANK_GPU_ENABLE") > 0;
+    return number_of_variable("NCCL_MULTI_RANK_GPU_ENABLE") > 0;
 }

@@ -4,7 +4,8 @@
 
 #include "exec/kernel_table.h"
 
-/* Static; the first call prepares the matrix product library. Callable from any thread. */
+/* Static table; the first call prepares the matrix product library. Callable from any
+ * thread. */
 const ms_kernels *ms_cpu_kernels(ms_real_type type);
 
 #endif
