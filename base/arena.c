@@ -1,6 +1,6 @@
-/* Blocks in a singly linked stack; the newest one is bumped. With the address sanitizer
- * every allocation is a block of its own, so that overflows and uses after a rewind are
- * caught. */
+/* An arena is a stack of memory blocks in a linked list; allocations advance the end of
+ * the newest block. With the address sanitizer every allocation is a block of its own,
+ * so that overflows and uses after a rewind are caught. */
 #include "base/arena.h"
 
 #include <assert.h>
@@ -36,23 +36,23 @@ typedef struct block {
 
 struct ms_arena {
     block *top;
-    /* the largest block that a rewind freed: loops of mark and rewind reuse it */
+    /* the largest block freed by a rewind, so that loops of save and rewind reuse it */
     block *spare;
     size_t next_capacity;
 };
 
-static _Thread_local const char *user;
+static _Thread_local const char *user_name; /* name of the calling thread; NULL: none */
 
 void ms_arena_name_user(const char *name)
 {
-    user = name;
+    user_name = name;
 }
 
 static _Noreturn void out_of_memory(size_t size)
 {
     fprintf(stderr, "error: %s%sno memory is left for %zu bytes\n",
-            user != NULL ? user : "", user != NULL ? ": " : "", size);
-    _Exit(1); /* exit handlers of libraries may wait for memory too */
+            user_name != NULL ? user_name : "", user_name != NULL ? ": " : "", size);
+    _Exit(1); /* not exit(): exit handlers of libraries may wait for memory too */
 }
 
 static void *allocate(size_t size)
@@ -73,7 +73,7 @@ ms_arena *ms_arena_open(void)
 static void free_down_to(ms_arena *arena, const block *keep)
 {
     while (arena->top != keep) {
-        /* the mark belongs to this arena and is still valid */
+        /* fails if the mark is of another arena or was rewound */
         assert(arena->top != NULL);
         block *freed = arena->top;
         arena->top = freed->below;
@@ -173,11 +173,18 @@ char *ms_arena_strdup(ms_arena *arena, const char *text)
 
 char *ms_arena_printf(ms_arena *arena, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, format);
+    char *text = ms_arena_vprintf(arena, format, args);
+    va_end(args);
+    return text;
+}
+
+char *ms_arena_vprintf(ms_arena *arena, const char *format, va_list args)
+{
+    va_list again;
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     assert(length >= 0);
     char *text = ms_arena_alloc(arena, (size_t)length + 1);
     vsnprintf(text, (size_t)length + 1, format, again);

@@ -1,5 +1,6 @@
 #include "base/cells.h"
 
+#include "base/print.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -15,8 +16,8 @@ static bool is_read(const ms_cell_columns *columns, const char *name)
     return false;
 }
 
-/* Names the header's own columns that nobody reads: one of them may be the missing
- * one, misspelt. */
+/* Hints at the column of the header nearest to a missing name among those that no rule
+ * reads: it may be the missing one, misspelt. */
 static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *missing,
                         const ms_csv_row *header)
 {
@@ -30,7 +31,8 @@ static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *
         ms_hint(cx, "is it the one called \"%s\"?", nearest);
 }
 
-/* Which of the header's cells is called `name`; -1: none. Twice is an error. */
+/* Index of the header cell called `name`; -1 if there is none. A name that occurs twice
+ * is recorded as an error. */
 static int find_column(ms_ctx *cx, ms_loc loc, const ms_csv_row *header, const char *name)
 {
     int place = -1;
@@ -94,36 +96,16 @@ ms_status ms_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
 
 const char *ms_cell_text(ms_arena *arena, const char *text)
 {
-    const size_t most = 40;
-    size_t length = strlen(text), at = 0;
-    const char *out = "";
-    for (size_t num = 0; at < length && num < most; num++) {
-        size_t step = ms_utf8_step(text + at, length - at);
-        unsigned char byte = (unsigned char)text[at];
-        if (step == 0 || byte < 0x20 || byte == 0x7f)
-            out = ms_arena_printf(arena, "%s\\x%02X", out, byte);
-        else
-            out = ms_arena_printf(arena, "%s%.*s", out, (int)step, text + at);
-        at += step == 0 ? 1 : step;
-    }
-    return at < length ? ms_arena_printf(arena, "%s...", out) : out;
-}
-
-static bool is_printable(const char *text)
-{
-    size_t length = strlen(text);
-    for (size_t at = 0, step; at < length; at += step) {
-        step = ms_utf8_step(text + at, length - at);
-        if (step == 0 || (unsigned char)text[at] < 0x20 || text[at] == 0x7f)
-            return false;
-    }
-    return true;
+    int shown = ms_utf8_prefix(text, 40);
+    const char *dots = text[shown] == '\0' ? "" : "...";
+    text = ms_printable(arena, ms_arena_strndup(arena, text, (size_t)shown));
+    return ms_arena_printf(arena, "%s%s", text, dots);
 }
 
 static const char *read_number(ms_arena *arena, const ms_cell_rule *column,
                                const char *text, double *out)
 {
-    const double most = 16777216.0; /* products of three stay exact */
+    const double most = 16777216.0; /* 2^24: a product of two is exact in a double */
     char *end = NULL;
     *out = strtod(text, &end);
     bool is_count = column->kind != MS_CELL_POSITIVE;
@@ -145,7 +127,7 @@ static const char *read_cell(ms_arena *arena, const ms_cell_rule *column,
     const char *fault = NULL;
     switch (column->kind) {
     case MS_CELL_TEXT:
-        if (!is_printable(text))
+        if (ms_printable(arena, text) != text)
             fault = ms_arena_printf(arena, "%s holds foreign bytes: \"%s\"", column->name,
                                     ms_cell_text(arena, text));
         *(const char **)(void *)target = empty ? NULL : text;

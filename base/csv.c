@@ -1,5 +1,5 @@
-/* The reader walks the text once; a row is measured before it is copied, so that faults
- * cost no memory. */
+/* CSV reader: a row is scanned for its end and faults before its cells are copied, so
+ * that malformed rows allocate nothing. */
 #include "base/csv.h"
 
 #include <errno.h>
@@ -71,7 +71,8 @@ static bool at_field_end(const ms_csv *csv, size_t at)
     return at >= csv->length || csv->text[at] == ',' || line_end(csv, at) > 0;
 }
 
-/* One field from `at`: where it ends, and what is wrong with it. */
+/* skip_quoted and skip_plain return the end of the field that starts at `at`, and set
+ * *fault if it is malformed. */
 static size_t skip_quoted(const ms_csv *csv, size_t at, const char **fault)
 {
     for (at++; at < csv->length; at++) {
@@ -134,8 +135,8 @@ static void copy_cells(ms_arena *arena, const ms_csv *csv, ms_csv_row *row)
     row->columns = columns;
 }
 
-/* Moves past the row that ends at `end`, or past its first line when a quote swallowed
- * the rest. */
+/* Advances past the row that ends at `end`, or only past its first line when an
+ * unclosed quote extended the row to the end of the text. */
 static void advance(ms_csv *csv, size_t end, bool unclosed)
 {
     if (unclosed && !csv->resumed) {

@@ -1,8 +1,8 @@
-/* Diagnostics live in the arena of their context, so that they outlive the file they are
- * about. */
+/* Diagnostics and their texts live in the arena of their context, so that they outlive
+ * the document they are about. */
 #include "base/diag.h"
 
-#include "base/utf8.h"
+#include "base/print.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -11,11 +11,10 @@
 #include <string.h>
 
 #define MAX_DIAGS     20
-#define MAX_WORD      64 /* longer words are never near anything */
+#define MAX_WORD      64 /* words longer than this have no nearest candidate */
 #define MESSAGE_BYTES 2000
 
-/* vsnprintf into the arena; a very long offending value is cut, since a message is for
- * reading. */
+/* Formats a message into the arena; text beyond MESSAGE_BYTES is cut. */
 static const char *format_text(ms_arena *arena, const char *format, va_list args)
 {
     char buffer[MESSAGE_BYTES];
@@ -73,26 +72,19 @@ static void print_one(const ms_diag *diag, FILE *out)
 {
     const ms_loc *loc = &diag->loc;
     if (loc->file != NULL) {
-        ms_utf8_print(out, loc->file);
+        ms_print(out, "%s", loc->file);
         if (loc->line > 0)
-            fprintf(out, ":%d", loc->line);
+            ms_print(out, ":%d", loc->line);
         if (loc->line > 0 && loc->column > 0)
-            fprintf(out, ":%d", loc->column);
+            ms_print(out, ":%d", loc->column);
         fputs(": ", out);
     }
-    fputs("error: ", out);
-    ms_utf8_print(out, diag->message);
-    if (loc->path != NULL && loc->path[0] != '\0') {
-        fputs(" (at ", out);
-        ms_utf8_print(out, loc->path);
-        fputc(')', out);
-    }
+    ms_print(out, "error: %s", diag->message);
+    if (loc->path != NULL && loc->path[0] != '\0')
+        ms_print(out, " (at %s)", loc->path);
     fputc('\n', out);
-    if (diag->hint != NULL) {
-        fputs("  hint: ", out);
-        ms_utf8_print(out, diag->hint);
-        fputc('\n', out);
-    }
+    if (diag->hint != NULL)
+        ms_print(out, "  hint: %s\n", diag->hint);
 }
 
 void ms_diag_print(const ms_ctx *cx, FILE *out)
@@ -100,7 +92,8 @@ void ms_diag_print(const ms_ctx *cx, FILE *out)
     for (const ms_diag *diag = cx->first; diag != NULL; diag = diag->next)
         print_one(diag, out);
     if (cx->num_errors > MAX_DIAGS)
-        fprintf(out, "error: %d more errors are not shown\n", cx->num_errors - MAX_DIAGS);
+        ms_print(out, "error: %d more errors are not shown\n",
+                 cx->num_errors - MAX_DIAGS);
 }
 
 static int smaller(int a, int b)
@@ -113,8 +106,9 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Optimal string alignment: insert, delete, replace or swap neighbours, one each; case is
- * free. */
+/* Optimal string alignment distance (restricted Damerau-Levenshtein): inserting,
+ * deleting or replacing a letter and swapping two neighbours cost 1 each; upper and
+ * lower case are equal. */
 static int edit_distance(const char *a, int num_a, const char *b, int num_b)
 {
     int rows[3][MAX_WORD + 1];
@@ -135,6 +129,14 @@ static int edit_distance(const char *a, int num_a, const char *b, int num_b)
     return rows[num_a % 3][num_b];
 }
 
+int ms_choice_find(const char *text, const char *const *choices)
+{
+    for (int i = 0; choices[i] != NULL; i++)
+        if (strcmp(choices[i], text) == 0)
+            return i;
+    return -1;
+}
+
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates)
 {
@@ -142,7 +144,8 @@ const char *ms_nearest(const char *text, const char *const *candidates,
     if (length == 0 || length > MAX_WORD)
         return NULL;
     int limit = length / 3 > 2 ? (int)(length / 3) : 2;
-    limit = smaller(limit, (int)length - 1); /* at least one letter must remain */
+    /* at least one letter of the text must remain */
+    limit = smaller(limit, (int)length - 1);
     const char *best = NULL;
     for (int i = 0; i < num_candidates; i++) {
         size_t other = strlen(candidates[i]);

@@ -1,6 +1,6 @@
-/* Errors that the user can cause: recorded in a context as diagnostics, returned as a
- * status. A broken invariant of our own is an assert; a search candidate that does not
- * fit is plain data. */
+/* Errors that the user can cause: recorded in a context as diagnostics and returned as
+ * a status. Broken invariants of the program are asserts; a search candidate that does
+ * not fit into memory is ordinary data, not an error. */
 #ifndef MS_BASE_DIAG_H
 #define MS_BASE_DIAG_H
 
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* The values are the documented exit codes. */
+/* Status of an operation; the values are the documented exit codes of the program. */
 typedef enum ms_status {
     MS_OK = 0,
     MS_EIO = 1,    /* I/O or run-time failure */
@@ -18,53 +18,60 @@ typedef enum ms_status {
     MS_EINTERRUPTED = 130
 } ms_status;
 
-/* Where something is wrong. Any part may be absent: file and path NULL, line and column
- * 0. */
+/* The place of an error. Every member may be absent: file and path NULL, line and
+ * column 0. */
 typedef struct ms_loc {
     const char *file;
-    const char *path; /* inside the file: "/mesh/0/size" */
+    const char *path; /* JSON pointer inside the file: "/mesh/0/size" */
     int line;
     int column;
 } ms_loc;
 
+/* One recorded error; its texts live in the arena of the context. */
 typedef struct ms_diag {
     ms_status status;
     ms_loc loc;
     const char *message;
-    const char *hint; /* NULL: none */
+    const char *hint; /* suggestion for the user; NULL: none */
     struct ms_diag *next;
 } ms_diag;
 
-/* One per command or worker thread. */
+/* Context of one command or worker thread: its arena and the errors recorded so far. */
 typedef struct ms_ctx {
     ms_arena *arena;
-    ms_diag *first;
+    ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
-    int num_errors;
-    int verbosity; /* -1 quiet, 0 normal, 1 verbose */
+    int num_errors; /* all errors, including those beyond the 20 recorded */
+    int verbosity;  /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
 
+/* An error without a place. */
 #define MS_NOWHERE ((ms_loc){0})
 
-/* Records an error and returns `status`. The text is lower case, without a full stop, and
- * holds the offending value. At most 20 diagnostics are kept; later ones are only
- * counted. */
+/* Records an error and returns `status`. The message is lower case, without a full
+ * stop, and names the offending value. At most 20 errors are recorded; further ones are
+ * only counted. */
 ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Adds a hint to the error recorded last. */
 void ms_hint(ms_ctx *cx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints all diagnostics as `file:line:column: error: message (at /path)` with their
- * hints. Bytes that are no valid UTF-8, and control characters, appear as \xNN. */
+/* Prints all recorded errors as `file:line:column: error: message (at /path)` with
+ * their hints. Control characters and invalid UTF-8 appear as \xNN. */
 void ms_diag_print(const ms_ctx *cx, FILE *out);
 
-/* The candidate nearest to `text` by edit distance (at most 2, or a third of its
- * length), or NULL. */
+/* Index of `text` in a NULL-ended list of names; -1 if it is none of them. */
+int ms_choice_find(const char *text, const char *const *choices);
+
+/* The candidate nearest to `text` by edit distance, for "did you mean" hints; NULL if
+ * none is within a distance of 2, or of a third of the length of `text` if that is
+ * more. */
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates);
 
-/* Only in functions that hold nothing but arena memory. */
+/* Returns the status of `expr` from the calling function unless it is MS_OK. Use it
+ * only where nothing but arena memory would be left behind. */
 #define MS_TRY(expr)                                                                     \
     do {                                                                                 \
         ms_status try_status_ = (expr);                                                  \

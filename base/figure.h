@@ -1,20 +1,23 @@
-/* The numbers that a struct holds, listed by the field tables that read it (base/json.h):
- * what a table can read, it can also show. */
+/* Lists the numeric members of a struct by the field tables that read it (base/json.h),
+ * so that a program can show and vary every number that a file can set. */
 #ifndef MS_BASE_FIGURE_H
 #define MS_BASE_FIGURE_H
 
 #include "base/json.h"
 
+/* One numeric member of a struct. */
 typedef struct ms_figure {
     const char *key; /* path in the file: "link.step" */
     const char *help;
     ms_unit unit;
-    /* of a double from the start of the struct; of a long when is_integer */
+    /* bytes from the start of the struct to the member: a long if is_integer, otherwise
+     * a double */
     size_t offset;
     bool is_integer;
-    /* a field of kind MS_FIELD_ANY with low < high: its value stands first there */
+    /* true for a coefficient: a field of kind MS_FIELD_ANY with low < high, whose
+     * struct starts with its value */
     bool is_coefficient;
-    double low, high; /* as the table has them; 0 when it states none */
+    double low, high; /* limits stated by the field table; 0 if it states none */
 } ms_figure;
 
 typedef struct ms_figures {
@@ -23,13 +26,13 @@ typedef struct ms_figures {
     ms_figure *items;
 } ms_figures;
 
-/* Appends the numbers of a table: integers, numbers, quantities and coefficients. They
- * stand `offset` bytes into the struct, and are named prefix.key ("" for no prefix).
- * Fields of other kinds are passed over. */
+/* Appends the integers, numbers, quantities and coefficients of a field table; fields
+ * of other kinds are skipped. The struct they fill lies `offset` bytes into the outer
+ * struct, and keys become prefix.key ("" for no prefix). */
 void ms_figures_add(ms_figures *list, const char *prefix, const ms_field *fields,
                     size_t offset);
 
-/* The value in a struct, and writing it. */
+/* Reads and writes the member of the struct that starts at `in`. */
 double ms_figure_value(const ms_figure *figure, const void *in);
 void ms_figure_set(const ms_figure *figure, void *in, double value);
 

@@ -1,6 +1,6 @@
-/* Documents and their values: the only user of cJSON, which sees checked text only.
- * Besides base/arena.c the only place with malloc, since a document is closed before its
- * arena. */
+/* Documents and their values. This file is the only user of cJSON, which parses checked
+ * text only. Documents use malloc rather than an arena, since they are closed before
+ * the arena of their context. */
 #include "base/json_priv.h"
 
 #include <assert.h>
@@ -12,30 +12,32 @@
 #include <string.h>
 
 #define MAX_FILE_BYTES ((size_t)64 << 20)
-#define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
+/* 2^53: whole numbers up to it are exact in a double */
+#define EXACT_INTEGERS 9007199254740992.0
 
-/* The element of a container that was read last: cJSON keeps lists, so walking one by
- * index would be quadratic. */
+/* The position of the last access by index in one container: cJSON stores children as
+ * linked lists, so that a loop over indices would be quadratic without it. */
 typedef struct cursor {
     const cJSON *container;
     const cJSON *child;
     int index;
-    int length; /* -1: not counted yet */
-    unsigned long used_at;
+    int length;            /* number of children; -1: not counted yet */
+    unsigned long used_at; /* num_uses at the last access, for replacement */
 } cursor;
 
-/* Containers that are walked at the same time, each inside an element of another. */
+/* Cursors of the containers in use: loops nest, each over an element of the one outside
+ * it. */
 #define MAX_CURSORS 8
 struct cursors {
-    cursor of[MAX_CURSORS];
+    cursor cached[MAX_CURSORS];
     unsigned long num_uses;
 };
 
 struct ms_jdoc {
     char *name;
-    char *text; /* ends with a zero byte */
+    char *text; /* source text, zero-terminated */
     cJSON *root;
-    struct cursors *walked;
+    struct cursors *cursors;
 };
 
 static const cJSON *node_of(ms_jval value)
@@ -52,7 +54,7 @@ void ms_json_close(ms_jdoc *doc)
     cJSON_Delete(doc->root);
     free(doc->name);
     free(doc->text);
-    free(doc->walked);
+    free(doc->cursors);
     free(doc);
 }
 
@@ -69,7 +71,8 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(left->string, right->string);
 }
 
-/* A member of `object` whose key stood there before, or NULL. */
+/* The first member in text order whose key an earlier member has; NULL if all keys
+ * differ. */
 static const cJSON *find_repeated(ms_ctx *cx, const cJSON *object)
 {
     size_t count = (size_t)cJSON_GetArraySize(object), i = 0;
@@ -84,7 +87,8 @@ static const cJSON *find_repeated(ms_ctx *cx, const cJSON *object)
         if (strcmp(members[i - 1]->string, members[i]->string) != 0)
             continue;
         for (child = members[i]->next; child != NULL; child = child->next)
-            if (child == members[i - 1]) /* the later one in the text is the repetition */
+            /* the later of the two in the text is the repetition */
+            if (child == members[i - 1])
                 repeated = child;
         if (repeated == NULL)
             repeated = members[i];
@@ -98,7 +102,7 @@ static const char *child_path(ms_ctx *cx, const char *parent, const cJSON *child
 {
     if (child->string == NULL)
         return ms_arena_printf(cx->arena, "%s/%d", parent, index);
-    /* JSON pointer (RFC 6901): '~' is ~0 and '/' is ~1 */
+    /* JSON pointer (RFC 6901) writes '~' as ~0 and '/' as ~1 */
     const char *key = child->string;
     char *path = ms_arena_alloc(cx->arena, strlen(parent) + 2 * strlen(key) + 2);
     char *p = path + sprintf(path, "%s/", parent);
@@ -113,15 +117,15 @@ static const char *child_path(ms_ctx *cx, const char *parent, const cJSON *child
     return path;
 }
 
-/* Counts nodes in text order up to `target`; true when found, with *index its number. */
-static bool number_of(const cJSON *node, const cJSON *target, size_t *index)
+/* Finds a node by counting nodes in text order; true if found, with *index its number. */
+static bool find_node_index(const cJSON *node, const cJSON *target, size_t *index)
 {
     if (node == target)
         return true;
     ++*index;
     const cJSON *child;
     cJSON_ArrayForEach (child, node) {
-        if (number_of(child, target, index))
+        if (find_node_index(child, target, index))
             return true;
     }
     return false;
@@ -131,7 +135,7 @@ static ms_loc loc_of(const ms_jdoc *doc, const cJSON *node, const char *path,
                      bool want_key)
 {
     size_t index = 0;
-    bool found = number_of(doc->root, node, &index);
+    bool found = find_node_index(doc->root, node, &index);
     assert(found);
     const char *at = ms_json_find(doc->text, found ? index : 0, want_key);
     return loc_at(doc, (size_t)(at - doc->text), path);
@@ -161,7 +165,7 @@ static ms_status check_repeated(ms_ctx *cx, const ms_jdoc *doc, const cJSON *nod
 
 static ms_status parse_text(ms_ctx *cx, ms_jdoc *doc, size_t length)
 {
-    /* some editors begin UTF-8 files with it */
+    /* some editors put a byte order mark before UTF-8 text */
     static const char mark[] = "\xEF\xBB\xBF";
     size_t skip = strncmp(doc->text, mark, 3) == 0 ? 3 : 0;
     memmove(doc->text, doc->text + skip, length - skip + 1);
@@ -187,7 +191,7 @@ static void *allocate(size_t size)
     return memory;
 }
 
-/* Takes over `text`. */
+/* Makes a document that owns `text`; frees it on errors. */
 static ms_status open_doc(ms_ctx *cx, const char *name, char *text, size_t length,
                           ms_jdoc **doc, ms_jval *root)
 {
@@ -195,7 +199,7 @@ static ms_status open_doc(ms_ctx *cx, const char *name, char *text, size_t lengt
     opened->name = allocate(strlen(name) + 1);
     memcpy(opened->name, name, strlen(name) + 1);
     opened->text = text;
-    opened->walked = allocate(sizeof *opened->walked);
+    opened->cursors = allocate(sizeof *opened->cursors);
     ms_status status = parse_text(cx, opened, length);
     if (status != MS_OK) {
         ms_json_close(opened);
@@ -223,8 +227,8 @@ ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t l
     return open_doc(cx, name, copy, length, doc, root);
 }
 
-/* Reads up to one byte more than is allowed, so that the caller sees what is too
- * large. */
+/* Reads to the end of the file, or until more than MAX_FILE_BYTES are read, so that the
+ * caller recognises files that are too large. NULL if memory is exhausted. */
 static char *read_all(FILE *file, size_t *length)
 {
     size_t capacity = (size_t)64 << 10;
@@ -316,10 +320,11 @@ bool ms_json_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
     return true;
 }
 
-/* That of the container, else the one that was used longest ago. */
+/* The cursor of a container; if it has none, the least recently used cursor is reset
+ * for it. */
 static cursor *cursor_of(ms_jval container)
 {
-    cursor *all = container.doc->walked->of, *found = all;
+    cursor *all = container.doc->cursors->cached, *found = all;
     for (cursor *c = all; c < all + MAX_CURSORS; c++) {
         if (c->container == container.node) {
             found = c;
@@ -332,7 +337,7 @@ static cursor *cursor_of(ms_jval container)
         *found = (cursor){.container = container.node,
                           .child = node_of(container)->child,
                           .length = -1};
-    found->used_at = ++container.doc->walked->num_uses;
+    found->used_at = ++container.doc->cursors->num_uses;
     return found;
 }
 
@@ -372,7 +377,7 @@ ms_jval ms_json_entry(ms_ctx *cx, ms_jval object, int index, const char **key)
     return child_value(cx, object, child, index);
 }
 
-/* How messages call a value: its key, its index, or the document. */
+/* The name of a value in messages: its key, its index, or "the document". */
 static const char *name_of(ms_ctx *cx, ms_jval value)
 {
     const cJSON *node = node_of(value);
@@ -459,7 +464,7 @@ ms_status ms_json_integer(ms_ctx *cx, ms_jval value, long low, long high, long *
         return ms_json_fail(cx, value, "%s is %s, must be a whole number",
                             name_of(cx, value), ms_json_number_text(number, is));
     }
-    /* a double holds larger numbers only roughly */
+    /* whole numbers above 2^53 are not exact in a double */
     double least = fmax((double)low, -EXACT_INTEGERS);
     double most = fmin((double)high, EXACT_INTEGERS);
     if (!isfinite(number) || number < least || number > most)
@@ -494,7 +499,8 @@ ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out)
 ms_loc ms_json_loc(ms_ctx *cx, ms_jval value)
 {
     ms_loc loc = loc_of(value.doc, node_of(value), value.path, false);
-    loc.file = ms_arena_strdup(cx->arena, loc.file); /* outlives the document */
+    /* a copy, since the place outlives the document */
+    loc.file = ms_arena_strdup(cx->arena, loc.file);
     return loc;
 }
 

@@ -1,6 +1,7 @@
-/* A strict check of the text before the parser sees it: cJSON takes any byte up to 0x20 for a
- * space, accepts "01" and control characters in strings, cuts strings at \u0000, and says little
- * about what is wrong. After this check its parse can only fail for want of memory. */
+/* Strict check of JSON text before cJSON parses it: cJSON takes any byte up to 0x20 for
+ * a space, accepts "01" and control characters in strings, cuts strings at \u0000, and
+ * reports only that an error occurred. After this check, parsing can fail only for lack
+ * of memory. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 
@@ -46,7 +47,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* The four digits behind "\u", or -1. */
+/* The value of four hexadecimal digits; -1 if they are none. */
 static int hex_value(const char *p)
 {
     int value = 0;
@@ -59,7 +60,7 @@ static int hex_value(const char *p)
     return value;
 }
 
-/* At the 'u' of an escape. */
+/* Checks an escape \uNNNN, or the surrogate pair of two; s->p is at the first 'u'. */
 static bool scan_unicode_escape(scan *s)
 {
     const char *start = s->p - 1;
@@ -165,7 +166,8 @@ static bool scan_key(scan *s)
     return true;
 }
 
-/* Past the opening character of an object or array; `close` ends it. */
+/* Checks the members of an object or the elements of an array up to the character
+ * `close`; s->p is after the opening character. */
 static bool scan_members(scan *s, char close)
 {
     skip_space(s);

@@ -1,5 +1,5 @@
-/* Objects read by a table of fields: every error of the object is recorded, then the status is
- * returned. Only the public interface of base/json.h is used. */
+/* Reads objects by field tables: every error of an object is recorded before the status
+ * is returned. Only the public interface of base/json.h is used. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -35,20 +35,21 @@ static ms_status read_choice(ms_ctx *cx, ms_jval value, const ms_field *field, i
 {
     const char *text = "";
     MS_TRY(ms_json_text(cx, value, &text));
-    int count = count_words(field->choices);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(field->choices[i], text) == 0) {
-            *out = i;
-            return MS_OK;
-        }
+    int found = ms_choice_find(text, field->choices);
+    if (found >= 0) {
+        *out = found;
+        return MS_OK;
     }
     ms_json_fail(cx, value, "\"%s\" is \"%s\", must be one of %s", field->key, text,
                  join(cx, field->choices));
-    const char *nearest = ms_nearest(text, field->choices, count);
+    const char *nearest = ms_nearest(text, field->choices, count_words(field->choices));
     if (nearest != NULL)
         ms_hint(cx, "did you mean \"%s\"?", nearest);
     return MS_EINPUT;
 }
+
+static ms_status read_list(ms_ctx *cx, ms_jval array, const ms_field *field,
+                           ms_list *out);
 
 static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, void *out)
 {
@@ -59,7 +60,7 @@ static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, vo
     case MS_FIELD_BOOL:
         return ms_json_bool(cx, value, slot);
     case MS_FIELD_INTEGER:
-        assert(field->low < field->high); /* a table without limits is a mistake */
+        assert(field->low < field->high); /* a field of this kind needs limits */
         return ms_json_integer(cx, value, to_long(field->low), to_long(field->high),
                                slot);
     case MS_FIELD_NUMBER:
@@ -69,11 +70,34 @@ static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, vo
         return ms_json_quantity(cx, value, field->unit, slot);
     case MS_FIELD_CHOICE:
         return read_choice(cx, value, field, slot);
+    case MS_FIELD_LIST:
+        return read_list(cx, value, field, slot);
     case MS_FIELD_ANY:
     case MS_FIELD_END:
         return MS_OK;
     }
     return MS_OK;
+}
+
+/* Reads every element, whatever is wrong with those before. */
+static ms_status read_list(ms_ctx *cx, ms_jval array, const ms_field *field, ms_list *out)
+{
+    if (!ms_json_is_array(array))
+        return ms_json_fail(cx, array, "\"%s\" must be an array", field->key);
+    const ms_field *element = field->element;
+    int num_rows = ms_json_length(array);
+    char *rows = ms_arena_array(cx->arena, (size_t)num_rows, field->element_bytes);
+    ms_status status = MS_OK;
+    for (int i = 0; i < num_rows; i++) {
+        ms_jval value = ms_json_element(cx, array, i);
+        void *row = rows + (size_t)i * field->element_bytes;
+        ms_status row_status = element->key == NULL
+                                   ? read_field(cx, value, element, row)
+                                   : ms_json_read(cx, value, element, row);
+        status = status == MS_OK ? row_status : status;
+    }
+    *out = (ms_list){rows, num_rows};
+    return status;
 }
 
 static ms_status read_or_miss(ms_ctx *cx, ms_jval object, const ms_field *field,
@@ -119,7 +143,7 @@ static ms_status fail_unknown(ms_ctx *cx, ms_jval object, const char *key,
     return MS_EINPUT;
 }
 
-/* A key that is not in the table: a remark for people, or a mistake. */
+/* Judges a key that the table does not list: a remark for readers, or an unknown key. */
 static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jval value,
                              const ms_field *fields)
 {
@@ -133,7 +157,8 @@ static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jva
     return fail_unknown(cx, object, key, fields);
 }
 
-/* A file of another kind lacks most of what must be in it: one message instead of one a key. */
+/* If most required fields are missing, the file is probably of another kind: records
+ * one error instead of one per field. */
 static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
 {
     int num_required = 0, num_missing = 0;
@@ -149,7 +174,7 @@ static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
     if (num_missing < 3 || 2 * num_missing <= num_required)
         return MS_OK;
     const char *path = ms_json_loc(cx, object).path;
-    if (path != NULL && path[0] != '\0') /* a part of a file */
+    if (path != NULL && path[0] != '\0') /* only whole files are judged */
         return MS_OK;
     ms_json_fail(cx, object, "%d of %d fields that must be here are missing", num_missing,
                  num_required);

@@ -1,6 +1,6 @@
-/* cJSON nodes carry no offset. Values stand in the text in the order in which the tree is walked,
- * so the k-th node of the tree is the k-th value of the text; it is looked for only when an error
- * is reported, at no cost for valid files. */
+/* Finds the source position of a JSON value. cJSON nodes have no offsets, but the k-th
+ * node of the tree is the k-th value of the text; the text is scanned only when an
+ * error is reported, so valid files pay nothing. */
 #include "base/json_priv.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Streaming writer: no tree is built, so that results of any size can be written. */
+/* Streaming JSON writer: values are written as they come, no tree is built, so that
+ * results may have any size. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 
@@ -8,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
+/* 2^53: whole numbers up to it are exact in a double */
+#define EXACT_INTEGERS 9007199254740992.0
 
 const char *ms_json_number_text(double value, char buf[32])
 {
     if (value == floor(value) && fabs(value) <= EXACT_INTEGERS) {
-        snprintf(buf, 32, "%.0f", value == 0.0 ? 0.0 : value); /* no "-0" */
+        snprintf(buf, 32, "%.0f", value == 0.0 ? 0.0 : value); /* -0 is written as 0 */
         return buf;
     }
     for (int digits = 15; digits <= 17; digits++) {
@@ -77,7 +79,8 @@ static void begin(ms_jout *out, char open)
 static void end(ms_jout *out, char close)
 {
     assert(out->depth > 0 && !out->after_key);
-    bool ends_line = out->need_comma && !is_on_one_line(out); /* not empty */
+    /* true for a container with members on lines of their own */
+    bool ends_line = out->need_comma && !is_on_one_line(out);
     out->depth--;
     if (ends_line)
         new_line(out);
@@ -126,6 +129,8 @@ static void put_string(const char *text, FILE *file)
         size_t step = ms_utf8_step(text, length);
         if (step == 1)
             put_escaped((unsigned char)*text, file);
+        else if (step > 1 && ms_utf8_is_control(text, step))
+            fprintf(file, "\\u%04x", (unsigned)(unsigned char)text[1]);
         else if (step > 1)
             fwrite(text, 1, step, file);
         else
@@ -176,6 +181,11 @@ static void put_bool(ms_jout *out, bool value)
     put_word(out, value ? "true" : "false");
 }
 
+void ms_jout_bool(ms_jout *out, bool value)
+{
+    put_word(out, value ? "true" : "false");
+}
+
 void ms_jout_null(ms_jout *out)
 {
     put_word(out, "null");
@@ -206,5 +216,5 @@ void ms_jout_number_field(ms_jout *out, const char *key, double value)
 void ms_jout_bool_field(ms_jout *out, const char *key, bool value)
 {
     ms_jout_key(out, key);
-    put_bool(out, value);
+    ms_jout_bool(out, value);
 }

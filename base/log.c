@@ -1,5 +1,7 @@
-/* The list of topics is read once; threads may ask at the same time. */
+/* Several threads may log at the same time; the list of topics is read once. */
 #include "base/log.h"
+
+#include "base/print.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -39,9 +41,9 @@ void ms_log(const char *topic, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    flockfile(stderr); /* lines of several threads do not mix */
+    flockfile(stderr); /* keeps lines of different threads apart */
     fprintf(stderr, "[%s] ", topic);
-    vfprintf(stderr, format, args);
+    ms_vprint(stderr, format, args);
     fputc('\n', stderr);
     funlockfile(stderr);
     va_end(args);

@@ -1,9 +1,9 @@
-/* Small functions of numbers. */
+/* Small numeric functions. */
 #ifndef MS_BASE_NUMBER_H
 #define MS_BASE_NUMBER_H
 
-/* Comparisons of finite numbers, inlined: fmax and fmin are library calls, since they
- * must treat NaN. */
+/* Maximum and minimum of finite numbers. They are inlined, unlike the library calls
+ * fmax and fmin, which must treat NaN. */
 static inline double ms_max(double a, double b)
 {
     return a > b ? a : b;

@@ -1,6 +1,8 @@
-/* Data files are looked for relative to the running program first, so that a moved or
- * installed tree finds its own; the build's source tree is the last resort. */
+/* Data files are searched relative to the running program first, so that a moved or
+ * installed tree finds its own files; the source tree of the build is the last resort. */
 #include "base/paths.h"
+
+#include "base/json.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,7 +31,7 @@ static bool is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* The folder of the running program, or NULL where /proc does not tell. */
+/* The folder of the running program; NULL if /proc does not provide it. */
 static const char *program_folder(ms_ctx *cx)
 {
     char buffer[PATH_BYTES];
@@ -43,8 +45,9 @@ static const char *program_folder(ms_ctx *cx)
     return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
 }
 
-/* The first that exists: `chosen` (NULL: none), then `below` in the places of an
- * installation, beside a program that was copied, or in the source tree. */
+/* The first existing path: `chosen` (NULL: none), then `below` relative to the parent
+ * of the program folder, to share/meshsim of an installation, to the program folder,
+ * and to the source tree. NULL if none exists. */
 static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
                              bool (*exists)(const char *path))
 {
@@ -123,7 +126,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names in an open folder; the array doubles within the arena. */
+/* The names of the data files in an open folder, without ".json"; returns how many. */
 static int read_names(ms_ctx *cx, DIR *folder, const char ***names)
 {
     int count = 0, capacity = 0;
@@ -163,14 +166,6 @@ ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **name
     return MS_OK;
 }
 
-static int count_words(const char *const *words)
-{
-    int count = 0;
-    while (words != NULL && words[count] != NULL)
-        count++;
-    return count;
-}
-
 static const char *join(ms_ctx *cx, const char *const *names, int num_names)
 {
     const char *list = "";
@@ -181,8 +176,8 @@ static const char *join(ms_ctx *cx, const char *const *names, int num_names)
 
 #define MAX_OFFERED 5
 
-/* Letters count in either case. `starts`: only where a word of the name starts, so that
- * "7b" is not in "27b". */
+/* Whether `name` contains `word`, ignoring case. `starts`: only where a word of the
+ * name starts, so that "7b" is not found in "27b". */
 static bool contains(const char *name, const char *word, bool starts)
 {
     size_t length = strlen(word);
@@ -194,7 +189,7 @@ static bool contains(const char *name, const char *word, bool starts)
     return false;
 }
 
-/* "\"a\", \"b\" or \"c\"": the first names that contain `word`; "" when none does. */
+/* The first names that contain `word`, as "\"a\", \"b\" or \"c\""; "" if none does. */
 static const char *names_with(ms_ctx *cx, const char *word, const char *const *names,
                               int num_names)
 {
@@ -212,18 +207,61 @@ static const char *names_with(ms_ctx *cx, const char *word, const char *const *n
     return list;
 }
 
+/* Other names of files of a kind. */
+typedef struct alias_list {
+    int num_aliases;
+    const char **alias, **name;
+} alias_list;
+
+static ms_status read_aliases(ms_ctx *cx, ms_jval file, const char *kind, alias_list *out)
+{
+    static const ms_field kinds[] = {{.kind = MS_FIELD_ANY, .key = "clusters"},
+                                     {.kind = MS_FIELD_ANY, .key = "models"},
+                                     {.kind = MS_FIELD_ANY, .key = "stacks"},
+                                     {0}};
+    ms_jval list;
+    MS_TRY(ms_json_read(cx, file, kinds, NULL));
+    if (!ms_json_member(cx, file, kind, &list))
+        return MS_OK;
+    if (!ms_json_is_object(list))
+        return ms_json_fail(cx, list, "an object must stand here");
+    int num_aliases = ms_json_length(list);
+    *out = (alias_list){num_aliases, MS_NEW_ARRAY(cx->arena, num_aliases, const char *),
+                        MS_NEW_ARRAY(cx->arena, num_aliases, const char *)};
+    for (int i = 0; i < num_aliases; i++) {
+        ms_jval name = ms_json_entry(cx, list, i, &out->alias[i]);
+        MS_TRY(ms_json_text(cx, name, &out->name[i]));
+    }
+    return MS_OK;
+}
+
+/* None where there is no list. */
+static ms_status load_aliases(ms_ctx *cx, const char *kind, alias_list *out)
+{
+    *out = (alias_list){0};
+    const char *path = ms_config_file(cx, "names", "aliases");
+    if (path == NULL)
+        return MS_OK;
+    ms_jdoc *doc = NULL;
+    ms_jval root;
+    MS_TRY(ms_json_load(cx, path, &doc, &root));
+    ms_status status = read_aliases(cx, root, kind, out);
+    ms_json_close(doc);
+    return status;
+}
+
 static ms_status fail_unknown(ms_ctx *cx, const char *kind, const char *what,
-                              const char *name, const char *const *aliases)
+                              const char *name, const alias_list *aliases)
 {
     const char *const *names;
     int num_names;
     MS_TRY(ms_config_names(cx, kind, &names, &num_names));
-    int num_aliases = count_words(aliases) / 2;
+    int num_aliases = aliases->num_aliases;
     const char **known = MS_NEW_ARRAY(cx->arena, num_names + num_aliases, const char *);
     for (int i = 0; i < num_names; i++)
         known[i] = names[i];
     for (int i = 0; i < num_aliases; i++)
-        known[num_names + i] = aliases[2 * i];
+        known[num_names + i] = aliases->alias[i];
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown %s \"%s\"", what, name);
     const char *containing = names_with(cx, name, names, num_names);
     const char *nearest = ms_nearest(name, known, num_names + num_aliases);
@@ -243,22 +281,18 @@ bool ms_config_is_path(const char *name_or_path)
 }
 
 ms_status ms_config_resolve(ms_ctx *cx, const char *kind, const char *what,
-                            const char *name_or_path, const char *const *aliases,
-                            const char **path)
+                            const char *name_or_path, const char **path)
 {
-    if (ms_config_is_path(name_or_path)) {
-        *path = name_or_path;
+    *path = ms_config_is_path(name_or_path) ? name_or_path
+                                            : ms_config_file(cx, kind, name_or_path);
+    if (*path != NULL)
         return MS_OK;
-    }
-    const char *name = name_or_path;
-    int num_words = count_words(aliases);
-    for (int i = 0; i + 1 < num_words; i += 2)
-        if (strcmp(aliases[i], name) == 0)
-            name = aliases[i + 1];
-    *path = ms_config_file(cx, kind, name);
-    if (*path == NULL)
-        return fail_unknown(cx, kind, what, name_or_path, aliases);
-    return MS_OK;
+    alias_list aliases;
+    MS_TRY(load_aliases(cx, kind, &aliases));
+    for (int i = 0; i < aliases.num_aliases && *path == NULL; i++)
+        if (strcmp(aliases.alias[i], name_or_path) == 0)
+            *path = ms_config_file(cx, kind, aliases.name[i]);
+    return *path != NULL ? MS_OK : fail_unknown(cx, kind, what, name_or_path, &aliases);
 }
 
 const char *ms_path_name(const char *path)

@@ -1,5 +1,5 @@
-/* SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
- * 2014, figure 16 (finaliser: Stafford's variant 13). */
+/* SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+ * OOPSLA 2014, figure 16 (finaliser: variant 13 of Stafford). */
 #include "base/rng.h"
 
 #include <assert.h>
@@ -20,7 +20,8 @@ ms_rng ms_rng_seed(uint64_t seed)
 
 ms_rng ms_rng_split(ms_rng rng, uint64_t key)
 {
-    /* two rounds, so that related seeds and keys do not give shifted copies of one stream */
+    /* mixing twice keeps related seeds and keys from giving shifted copies of one
+     * stream */
     return ms_rng_seed(mix(mix(rng.seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1)));
 }
 
@@ -33,7 +34,8 @@ uint64_t ms_rng_next(ms_rng *rng)
 uint64_t ms_rng_below(ms_rng *rng, uint64_t bound)
 {
     assert(bound > 0);
-    uint64_t num_surplus = (UINT64_MAX - bound + 1) % bound; /* 2^64 mod bound */
+    /* 2^64 mod bound: drawing again below it makes all remainders equally likely */
+    uint64_t num_surplus = (UINT64_MAX - bound + 1) % bound;
     uint64_t drawn;
     do {
         drawn = ms_rng_next(rng);

@@ -1,4 +1,5 @@
-/* Seeded random numbers: SplitMix64 (Steele, Lea and Flood 2014), 64-bit state, splittable. */
+/* Seeded random numbers: SplitMix64 (Steele, Lea and Flood 2014), 64-bit state,
+ * splittable. */
 #ifndef MS_BASE_RNG_H
 #define MS_BASE_RNG_H
 
@@ -6,16 +7,20 @@
 
 typedef struct ms_rng {
     uint64_t state;
-    uint64_t seed; /* what splitting starts from, whatever was drawn */
+    /* start of the stream, unchanged by drawing; streams are split from it */
+    uint64_t seed;
 } ms_rng;
 
+/* A stream that starts at `seed`. */
 ms_rng ms_rng_seed(uint64_t seed);
-/* An independent stream that depends on the seed and `key` only, not on how much was drawn. */
+/* An independent stream that depends only on the seed of `rng` and on `key`, not on how
+ * many numbers were drawn. */
 ms_rng ms_rng_split(ms_rng rng, uint64_t key);
+/* The next 64 uniform random bits. */
 uint64_t ms_rng_next(ms_rng *rng);
-/* Uniform in [0, bound); bound > 0. */
+/* Uniform whole number in [0, bound); bound > 0. */
 uint64_t ms_rng_below(ms_rng *rng, uint64_t bound);
-/* Uniform in [0, 1). */
+/* Uniform double in [0, 1) with 53 random bits. */
 double ms_rng_uniform(ms_rng *rng);
 
 #endif

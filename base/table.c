@@ -1,6 +1,8 @@
-/* Cells are kept as text row by row in arrays that double; nothing is measured before printing. */
+/* Cells are stored as text in row order; column widths are measured when the table is
+ * printed. */
 #include "base/table.h"
 
+#include "base/print.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -11,83 +13,63 @@
 #define COLUMN_GAP 2
 
 typedef struct column {
-    const char *name;
+    const char *title;
     bool left;
 } column;
 
 struct ms_table {
     ms_arena *arena;
-    int num_columns;
+    int num_columns, column_capacity;
     column *columns;
-    size_t num_cells;
-    size_t capacity;
-    const char **cells; /* (rows, num_columns) */
+    int num_cells, cell_capacity;
+    const char **cells; /* shape (rows, num_columns), printable texts */
 };
 
-static void name_columns(ms_table *table, const char *header)
-{
-    for (int i = 0; i < table->num_columns; i++) {
-        size_t length = strcspn(header, "|");
-        bool left = length > 0 && header[0] == '<';
-        table->columns[i].left = left;
-        table->columns[i].name =
-            ms_arena_strndup(table->arena, header + left, length - left);
-        header += length + 1;
-    }
-}
-
-ms_table *ms_table_new(ms_arena *arena, const char *header)
+ms_table *ms_table_new(ms_arena *arena)
 {
     ms_table *table = MS_NEW(arena, ms_table);
     table->arena = arena;
-    table->num_columns = 1;
-    for (const char *p = header; *p != '\0'; p++)
-        table->num_columns += *p == '|';
-    table->columns = MS_NEW_ARRAY(arena, table->num_columns, column);
-    name_columns(table, header);
     return table;
 }
 
-static void add_cell(ms_table *table, const char *text)
+ms_table *ms_table_columns(ms_table *table, const char *alignment,
+                           const char *const *titles)
 {
-    if (table->num_cells == table->capacity) {
-        size_t capacity = table->capacity == 0 ? 64 : table->capacity * 2;
-        const char **cells = MS_NEW_ARRAY(table->arena, capacity, const char *);
-        if (table->num_cells > 0)
-            memcpy(cells, table->cells, table->num_cells * sizeof *cells);
-        table->cells = cells;
-        table->capacity = capacity;
+    assert(table->num_cells == 0);
+    for (; *alignment != '\0'; alignment++, titles++) {
+        assert(*titles != NULL && (*alignment == 'l' || *alignment == 'r'));
+        MS_MAKE_ROOM(table->arena, table->columns, table->num_columns,
+                     table->column_capacity, 16);
+        const char *title =
+            ms_printable(table->arena, ms_arena_strdup(table->arena, *titles));
+        table->columns[table->num_columns++] = (column){title, *alignment == 'l'};
     }
-    table->cells[table->num_cells++] = text;
+    assert(*titles == NULL);
+    return table;
 }
 
 void ms_table_cell(ms_table *table, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, format);
-    va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    const char *text = ms_arena_vprintf(table->arena, format, args);
     va_end(args);
-    assert(length >= 0);
-    char *text = ms_arena_alloc(table->arena, (size_t)length + 1);
-    vsnprintf(text, (size_t)length + 1, format, again);
-    va_end(again);
-    add_cell(table, text);
+    MS_MAKE_ROOM(table->arena, table->cells, table->num_cells, table->cell_capacity, 64);
+    table->cells[table->num_cells++] = ms_printable(table->arena, text);
 }
 
 static size_t column_width(const ms_table *table, int column_idx)
 {
-    size_t width = ms_utf8_width(table->columns[column_idx].name);
-    for (size_t i = (size_t)column_idx; i < table->num_cells;
-         i += (size_t)table->num_columns) {
+    size_t width = ms_utf8_width(table->columns[column_idx].title);
+    for (int i = column_idx; i < table->num_cells; i += table->num_columns) {
         size_t cell = ms_utf8_width(table->cells[i]);
         width = cell > width ? cell : width;
     }
     return width;
 }
 
-/* Spaces are printed only before text, so that no line ends in one. Right-aligned text is padded
- * before, left-aligned text after. */
+/* Prints one row. Padding is printed only before the next text, so that no line ends in
+ * spaces. */
 static void print_row(const ms_table *table, const char *const *cells,
                       const size_t *widths, FILE *out)
 {
@@ -107,20 +89,20 @@ static void print_row(const ms_table *table, const char *const *cells,
 
 void ms_table_print(const ms_table *table, FILE *out)
 {
-    size_t n = (size_t)table->num_columns;
+    int n = table->num_columns;
     assert(table->num_cells % n == 0);
     size_t *widths = MS_NEW_ARRAY(table->arena, n, size_t);
-    const char **names = MS_NEW_ARRAY(table->arena, n, const char *);
-    size_t total = (n - 1) * COLUMN_GAP;
-    for (int i = 0; i < table->num_columns; i++) {
-        names[i] = table->columns[i].name;
+    const char **titles = MS_NEW_ARRAY(table->arena, n, const char *);
+    size_t total = (size_t)(n - 1) * COLUMN_GAP;
+    for (int i = 0; i < n; i++) {
+        titles[i] = table->columns[i].title;
         widths[i] = column_width(table, i);
         total += widths[i];
     }
-    print_row(table, names, widths, out);
+    print_row(table, titles, widths, out);
     for (size_t i = 0; i < total; i++)
         fputc('-', out);
     fputc('\n', out);
-    for (size_t i = 0; i < table->num_cells; i += n)
+    for (int i = 0; i < table->num_cells; i += n)
         print_row(table, table->cells + i, widths, out);
 }

@@ -1,4 +1,4 @@
-/* Text tables with aligned columns, and the same rows as CSV. */
+/* Text tables with aligned columns. */
 #ifndef MS_BASE_TABLE_H
 #define MS_BASE_TABLE_H
 
@@ -8,12 +8,24 @@
 
 typedef struct ms_table ms_table;
 
-/* `header` names the columns, separated by '|', units included: "plan|step (s)|MFU (%)". A name
- * that begins with '<' is aligned left, others right. The table lives in the arena. */
-ms_table *ms_table_new(ms_arena *arena, const char *header);
+/* A table without columns; it lives in the arena. */
+ms_table *ms_table_new(ms_arena *arena);
+/* Appends columns; only allowed before the first cell. `alignment` has one letter per
+ * column ('l' left, 'r' right), `titles` one title per column (units included) and NULL
+ * after the last. Titles are copied. Returns the table. */
+ms_table *ms_table_columns(ms_table *table, const char *alignment,
+                           const char *const *titles);
+/* ms_table_columns with the titles as arguments, and a new table with such columns. */
+#define MS_COLUMNS(table, alignment, ...)                                                \
+    ms_table_columns((table), (alignment), (const char *const[]){__VA_ARGS__, NULL})
+#define MS_TABLE(arena, alignment, ...)                                                  \
+    MS_COLUMNS(ms_table_new(arena), alignment, __VA_ARGS__)
+
 /* Appends one cell to the current row; a row is complete when it has all columns. */
 void ms_table_cell(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void ms_table_print(const ms_table *table, FILE *out); /* aligned text, UTF-8 aware */
+/* Prints titles, a rule and the rows. Control characters appear as by ms_printable, and
+ * column widths count the characters that appear. */
+void ms_table_print(const ms_table *table, FILE *out);
 
 #endif

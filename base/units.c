@@ -1,6 +1,6 @@
-/* One table of spellings per unit serves reading; another of prefixes serves writing.
- * Number syntax is that of JSON without a sign, whatever the locale: "1.5", "2e9", not
- * ".5". */
+/* Each unit has a table of spellings for reading and a table of prefixes for writing.
+ * Numbers have the syntax of JSON without a sign, whatever the locale: "1.5", "2e9",
+ * not ".5". */
 #include "base/units.h"
 
 #include <assert.h>
@@ -21,8 +21,8 @@ typedef struct spelling {
     double scale;
 } spelling;
 
-/* Also the rates: "/s" behind any of these. Lower-case b is bits; kb and Kb are both in
- * use. */
+/* Spellings of bytes; followed by "/s" they are rates. Lower-case b is bits; both kb
+ * and Kb are in use. */
 static const spelling byte_spellings[] = {
     {"B", 1.0},      {"kB", 1e3},        {"KB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
     {"TB", 1e12},    {"PB", 1e15},       {"KiB", KI},     {"MiB", MI},    {"GiB", GI},
@@ -69,8 +69,9 @@ static const char *skip_digits(const char *p)
     return p;
 }
 
-/* The end of the number at the start of `text`, or NULL. An 'e' counts as an exponent
- * only with digits behind it, so that "5 EFLOP/s" may be written without the space. */
+/* The end of the number at the start of `text`; NULL if there is none. An 'e' counts as
+ * an exponent only with digits behind it, so that "5 EFLOP/s" may be written without
+ * the space. */
 static const char *number_end(const char *text)
 {
     if (!is_digit(*text))
@@ -89,8 +90,9 @@ static const char *number_end(const char *text)
     return p;
 }
 
-/* strtod and printf follow the locale's decimal point; `text` here always has '.'.
- * Numbers too large or too small for a double are none. */
+/* Reads a number of `length` characters; false if it is too large or too small for a
+ * double. The decimal '.' is replaced by the decimal point of the locale, which strtod
+ * expects. */
 static bool read_number(const char *text, size_t length, double *out)
 {
     char buffer[128];
@@ -109,8 +111,8 @@ static bool read_number(const char *text, size_t length, double *out)
     buffer[used] = '\0';
     char *end;
     *out = strtod(buffer, &end);
-    bool vanished = *out == 0.0 && strcspn(buffer, "123456789") < strcspn(buffer, "eE");
-    return *end == '\0' && isfinite(*out) && !vanished;
+    bool underflows = *out == 0.0 && strcspn(buffer, "123456789") < strcspn(buffer, "eE");
+    return *end == '\0' && isfinite(*out) && !underflows;
 }
 
 static double scale_of(const spelling *table, const char *text, size_t length)
@@ -129,7 +131,7 @@ static double byte_rate_scale(const char *text)
     return scale_of(bit_rate_spellings, text, length);
 }
 
-/* 0 when `text` is no spelling of the unit. */
+/* The factor of a unit spelling; 0 if `text` is no spelling of the unit. */
 static double unit_scale(const char *text, ms_unit unit)
 {
     switch (unit) {
@@ -155,10 +157,10 @@ bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
         return false;
     const char *suffix = end + strspn(end, " ");
     if (*suffix == '\0' && suffix != end)
-        return false; /* a space behind a bare number */
+        return false; /* a space after a number without a unit */
     double scale = unit_scale(suffix, unit);
-    /* dividing by a power of ten is exact where multiplying by its inverse is not: 4 us
-     * is 4e-6 */
+    /* dividing by a power of ten is exact where multiplying by its inverse is not: "4
+     * us" is exactly 4e-6 */
     double value =
         scale < 1.0 && scale > 0.0 ? number / round(1.0 / scale) : number * scale;
     if (scale == 0.0 || !isfinite(value))
@@ -186,7 +188,7 @@ const char *ms_unit_example(ms_unit unit)
 
 /* ---- writing ---- */
 
-/* A prefix is used while the rounded number stays below `limit`. */
+/* One prefix of a unit: used while the rounded number is below `limit`. */
 typedef struct prefix {
     double scale;
     double limit;
@@ -233,15 +235,13 @@ static void use_decimal_dot(char *text)
     memmove(found + 1, found + 1 + surplus, strlen(found + 1 + surplus) + 1);
 }
 
-/* Three significant digits; whole bytes have no fraction. */
+/* Prints three significant digits; whole bytes have no fraction. */
 static void print_scaled(char *buf, size_t size, double value, const prefix *p)
 {
     double scaled = value / p->scale;
     double magnitude = fabs(scaled);
     int digits = magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2;
-    /* of bytes, seconds, ... the smallest prefix may be whole */
-    bool is_one = p->scale <= 1.0;
-    if (scaled == 0.0 || (is_one && strcmp(p->text, "B") == 0))
+    if (scaled == 0.0 || strcmp(p->text, "B") == 0)
         digits = 0;
     snprintf(buf, size, "%.*f %s", digits, scaled, p->text);
     use_decimal_dot(buf);

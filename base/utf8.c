@@ -1,10 +1,9 @@
 /* UTF-8 validation after table 3-7 of the Unicode standard 15.0. */
 #include "base/utf8.h"
 
-#include <stdbool.h>
 #include <string.h>
 
-/* The allowed range of the second byte depends on the first. */
+/* Whether the second byte is allowed after the first. */
 static int second_byte_fits(unsigned char first, unsigned char second)
 {
     switch (first) {
@@ -75,21 +74,9 @@ int ms_utf8_prefix(const char *text, int most)
     return (int)at;
 }
 
-void ms_utf8_print(FILE *out, const char *text)
+bool ms_utf8_is_control(const char *text, size_t step)
 {
-    size_t length = strlen(text);
-    while (length > 0) {
-        size_t step = ms_utf8_step(text, length);
-        unsigned char byte = (unsigned char)*text;
-        /* U+0080 to U+009F are control characters too */
-        bool is_c1 = step == 2 && byte == 0xC2 && (unsigned char)text[1] < 0xA0;
-        if (step == 0 || byte < 0x20 || byte == 0x7F || is_c1) {
-            fprintf(out, "\\x%02X", byte);
-            step = 1;
-        } else {
-            fwrite(text, 1, step, out);
-        }
-        text += step;
-        length -= step;
-    }
+    unsigned char byte = (unsigned char)text[0];
+    return byte < 0x20 || byte == 0x7F ||
+           (step == 2 && byte == 0xC2 && (unsigned char)text[1] < 0xA0);
 }

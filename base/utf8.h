@@ -1,23 +1,24 @@
-/* One step through UTF-8 text, shared by everything that reads or prints foreign
- * bytes. */
+/* UTF-8 characters, for all code that reads or prints text from files and arguments. */
 #ifndef MS_BASE_UTF8_H
 #define MS_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 /* The number of bytes (1 to 4) of the valid UTF-8 character at the start of
- * text[0..length), or 0 when it starts with none: overlong forms, surrogates and values
- * above U+10FFFF are invalid. */
+ * text[0..length); 0 if there is none. Overlong forms, surrogates and values above
+ * U+10FFFF are invalid. */
 size_t ms_utf8_step(const char *text, size_t length);
 
 /* Number of characters; each invalid byte counts as one. */
 size_t ms_utf8_width(const char *text);
 
-/* Bytes of the first `most` characters, for "%.*s". */
+/* The number of bytes of the first `most` characters, for "%.*s"; each invalid byte
+ * counts as one character. */
 int ms_utf8_prefix(const char *text, int most);
 
-/* Writes the text with control characters and what is no valid UTF-8 as \xNN. */
-void ms_utf8_print(FILE *out, const char *text);
+/* Whether the valid character of `step` bytes at `text` is a control character: C0, DEL
+ * or C1 (U+0080 to U+009F). */
+bool ms_utf8_is_control(const char *text, size_t step);
 
 #endif

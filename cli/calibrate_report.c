@@ -1,5 +1,6 @@
 #include "cli/calibrate_report.h"
 
+#include "base/print.h"
 #include "base/table.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 static void print_machine(FILE *out, const ms_calibration *c)
 {
     const ms_calibration_input *in = c->input;
-    fprintf(out, "machine   ");
+    ms_print(out, "machine   ");
     const char *separator = "";
     for (const ms_field *field = ms_machine_fields; field->kind != MS_FIELD_END;
          field++) {
@@ -16,18 +17,18 @@ static void print_machine(FILE *out, const ms_calibration *c)
         memcpy(&text, (const char *)&in->machine + field->offset, sizeof text);
         if (text == NULL)
             continue;
-        fprintf(out, "%s%s: %s\n", separator, field->key, text);
+        ms_print(out, "%s%s: %s\n", separator, field->key, text);
         separator = "          ";
     }
-    fprintf(
+    ms_print(
         out,
         "measured  %d cases in %d launches by the %s backend, %s, %ld rank%s at once\n",
         c->num_cases, in->num_launches, in->backend, ms_dtype_names[in->compute],
         in->ranks, in->ranks == 1 ? "" : "s");
-    fprintf(out,
-            "spread    slowest launch %.2f times the fastest; of single cases p90 %.2f\n"
-            "          elapsed over time at work, median: %.2f\n\n",
-            c->launch_ratio, c->case_ratio_p90, c->typical_ratio);
+    ms_print(out,
+             "spread    slowest launch %.2f times the fastest; of single cases p90 %.2f\n"
+             "          elapsed over time at work, median: %.2f\n\n",
+             c->launch_ratio, c->case_ratio_p90, c->typical_ratio);
 }
 
 static const char *value_text(ms_arena *arena, double value, ms_unit unit)
@@ -74,17 +75,18 @@ void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *cali
                           double elapsed_s)
 {
     print_machine(out, calibration);
-    ms_table *table = ms_table_new(arena, "<law|<coefficient|value|90 % interval|points|"
-                                          "error median (%)|p90 (%)|max (%)");
+    ms_table *table =
+        MS_TABLE(arena, "llrrrrrr", "law", "coefficient", "value", "90 % interval",
+                 "points", "error median (%)", "p90 (%)", "max (%)");
     for (int f = 0; f < calibration->num_fits; f++)
         for (int i = 0; i < calibration->fits[f].num_coefficients; i++)
             add_coefficient(table, arena, &calibration->fits[f], i);
     ms_table_print(table, out);
-    fprintf(out,
-            "\nErrors are those of the fitted laws. Predictions multiply the laws of "
-            "products and attention\nby what was measured near a shape, and take "
-            "collectives from what was measured.\n");
-    fprintf(out, "Calibrated in %.0f s.\n", elapsed_s);
+    ms_print(out,
+             "\nErrors are those of the fitted laws. Predictions multiply the laws of "
+             "products and attention\nby what was measured near a shape, and take "
+             "collectives from what was measured.\n");
+    ms_print(out, "Calibrated in %.0f s.\n", elapsed_s);
 }
 
 /* ---- JSON ---- */

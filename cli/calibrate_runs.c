@@ -1,6 +1,7 @@
 #include "cli/calibrate_runs.h"
 
 #include "base/paths.h"
+#include "base/print.h"
 #include "base/table.h"
 #include "cli/output.h"
 #include "sim/run_prices.h"
@@ -25,8 +26,8 @@ static double shipped_value(const ms_fit_constant *c)
 
 static void print_constants(FILE *out, ms_arena *arena, const ms_runs_fit *fit)
 {
-    ms_table *table =
-        ms_table_new(arena, "constant|runs|sources|shipped|fitted|90 %|without runs");
+    ms_table *table = MS_TABLE(arena, "rrrrrrr", "constant", "runs", "sources", "shipped",
+                               "fitted", "90 %", "without runs");
     for (int i = 0; i < fit->num_constants; i++) {
         const ms_fit_constant *c = &fit->constants[i];
         ms_table_cell(table, "%s", c->name);
@@ -44,7 +45,7 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_runs_fit *fit)
     int num_runs = 0;
     for (int i = 0; i < fit->runs->num_runs; i++)
         num_runs += fit->source_of[i] >= 0;
-    fprintf(out, "%d constants from %d runs\n", fit->num_constants, num_runs);
+    ms_print(out, "%d constants from %d runs\n", fit->num_constants, num_runs);
 }
 
 /* What runs tell that nothing was fitted to. */
@@ -86,11 +87,11 @@ static void print_list(FILE *out, ms_arena *arena, const fitted_list *list)
           out);
     ms_validation_print_of(out, arena, &list->held.sources, list->fit.measurement);
     const ms_error_summary *folds = summary_of(list, &list->held.folds);
-    fprintf(out,
-            "\nEach fifth of the models of every source by constants that were fitted "
-            "without it, %s: median error %.1f %% as a mean over sources\n"
-            "90 %% intervals, without the fifth's errors: ",
-            measurement_name(list), 100.0 * folds->macro_median_ape_frac);
+    ms_print(out,
+             "\nEach fifth of the models of every source by constants that were fitted "
+             "without it, %s: median error %.1f %% as a mean over sources\n"
+             "90 %% intervals, without the fifth's errors: ",
+             measurement_name(list), 100.0 * folds->macro_median_ape_frac);
     ms_coverage_print(out, folds);
 }
 

@@ -184,7 +184,7 @@ static ms_status describe_gpu(request *r)
 /* The cluster whose devices have the GPU's name. */
 static ms_status cluster_of_gpu(const request *r, const char **name)
 {
-    *name = ms_machine_cluster_of_gpu(r->gpu.name);
+    *name = ms_machine_cluster_of_gpu(r->cx, r->gpu.name);
     if (*name != NULL) {
         ms_note_default(r->cx, "--cluster %s", *name);
         return MS_OK;

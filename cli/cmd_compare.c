@@ -1,4 +1,5 @@
 /* meshsim compare: a prediction beside a measurement, two runs, two traces. */
+#include "base/print.h"
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -57,8 +58,8 @@ static void time_row(ms_table *table, const char *name, double a_s, double b_s,
 static void print_times(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
     double all_s = c->b->step_s - c->a->step_s;
-    ms_table *table = ms_table_new(
-        arena, "<times|A (ms)|B (ms)|B - A (ms)|B / A|of the difference (%)");
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "times", "A (ms)", "B (ms)", "B - A (ms)",
+                               "B / A", "of the difference (%)");
     time_row(table, "step", c->a->step_s, c->b->step_s, all_s);
     for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
         if (!isnan(c->a->times_s[i]) && !isnan(c->b->times_s[i]))
@@ -82,8 +83,8 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
     if (isnan(c->a->peak_bytes) || isnan(c->b->peak_bytes))
         return;
-    ms_table *table =
-        ms_table_new(arena, "<memory at the peak|A (MiB)|B (MiB)|B - A (MiB)|B / A");
+    ms_table *table = MS_TABLE(arena, "lrrrr", "memory at the peak", "A (MiB)", "B (MiB)",
+                               "B - A (MiB)", "B / A");
     memory_row(table, "peak", c->a->peak_bytes, c->b->peak_bytes);
     for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
         if (c->a->memory[i] > 0.0 || c->b->memory[i] > 0.0)
@@ -111,9 +112,9 @@ static void say_nodes(FILE *out, const ms_comparison *c)
           "while compute waits for them\n",
           out);
     if (c->a_is_predicted_by_b || c->b_is_predicted_by_a)
-        fprintf(out,
-                "(kinds of %s are the prediction that %s was run with: the same step)\n",
-                c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
+        ms_print(out,
+                 "(kinds of %s are the prediction that %s was run with: the same step)\n",
+                 c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
 }
 
 static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
@@ -121,8 +122,8 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
     if (c->num_nodes == 0)
         return;
     double all_s = c->b->step_s - c->a->step_s;
-    ms_table *table = ms_table_new(
-        arena, "<kind of node|A (ms)|B (ms)|B - A (ms)|B / A|of the difference (%)");
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "kind of node", "A (ms)", "B (ms)",
+                               "B - A (ms)", "B / A", "of the difference (%)");
     int num = c->num_nodes < MAX_NODES ? c->num_nodes : MAX_NODES;
     for (int i = 0; i < num; i++)
         time_row(table, c->nodes[i].kind, c->nodes[i].a_s, c->nodes[i].b_s, all_s);
@@ -137,11 +138,11 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
 
 static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c)
 {
-    fprintf(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
-    fprintf(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
+    ms_print(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
+    ms_print(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
     if (c->a->plan != NULL && c->b->plan != NULL && strcmp(c->a->plan, c->b->plan) != 0)
-        fprintf(out, "\nThey are of different plans:\nA  %s\nB  %s\n", c->a->plan,
-                c->b->plan);
+        ms_print(out, "\nThey are of different plans:\nA  %s\nB  %s\n", c->a->plan,
+                 c->b->plan);
     print_times(out, arena, c);
     print_memory(out, arena, c);
     print_nodes(out, arena, c);

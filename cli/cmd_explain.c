@@ -44,7 +44,7 @@ ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args)
     const ms_option_set sets[] = {
         [OF_PLAN] = {"explain a plan", ms_explain_plan_table, &explain},
         [OF_EINSUM] = {"explain an einsum", ms_einsum_option_table, &einsum},
-        [PLAN] = {"plan", ms_plan_option_table, &plan}};
+        [PLAN] = {"plan", ms_plan_option_table(), &plan}};
     MS_TRY(ms_args_read(cx, args, sets, 3));
     if (args->done)
         return MS_OK;
@@ -54,7 +54,7 @@ ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args)
     MS_TRY(check_one_question(cx, args, sets, tensors));
     if (tensors == NULL)
         return ms_explain_plan(cx, args, &explain, &plan);
-    einsum.cluster = plan.cluster;
+    einsum.cluster = plan.of[MS_CHOOSE_CLUSTER].text;
     return einsum.einsum != NULL ? ms_explain_einsum(cx, args, &einsum)
                                  : ms_explain_redistribution(cx, args, &einsum);
 }

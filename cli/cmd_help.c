@@ -1,6 +1,7 @@
 /* Help, generated from the tables of commands and options: `meshsim help CMD` is what
  * `meshsim CMD --help` prints, because it runs that. */
 #include "base/json.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 
@@ -48,21 +49,21 @@ static void print_option(FILE *out, ms_arena *arena, const ms_option *option, in
 {
     const char *usage = option_usage(arena, option);
     if ((int)strlen(usage) <= column)
-        fprintf(out, "  %-*s  %s\n", column, usage, option->help);
+        ms_print(out, "  %-*s  %s\n", column, usage, option->help);
     else
-        fprintf(out, "  %s\n  %-*s  %s\n", usage, column, "", option->help);
+        ms_print(out, "  %s\n  %-*s  %s\n", usage, column, "", option->help);
 }
 
 void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
                    const ms_option_set *sets, int num_sets)
 {
-    fprintf(out, "meshsim %s: %s\n\n", command->name, command->help);
-    fprintf(out, "usage: meshsim %s %s%s[options]\n", command->name, command->words,
-            command->max_words > 0 ? " " : "");
-    fprintf(out, "example: %s\n", command->example);
+    ms_print(out, "meshsim %s: %s\n\n", command->name, command->help);
+    ms_print(out, "usage: meshsim %s %s%s[options]\n", command->name, command->words,
+             command->max_words > 0 ? " " : "");
+    ms_print(out, "example: %s\n", command->example);
     int column = name_column(arena, sets, num_sets);
     for (int i = 0; i < num_sets; i++) {
-        fprintf(out, "\n%s\n", sets[i].title);
+        ms_print(out, "\n%s\n", sets[i].title);
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++)
             if (is_listed(o))
                 print_option(out, arena, o, column);
@@ -127,14 +128,14 @@ static void print_commands(FILE *out)
 {
     fputs("commands\n", out);
     for (const ms_command *command = ms_commands; command->name != NULL; command++)
-        fprintf(out, "  %-9s %s\n", command->name, command->help);
+        ms_print(out, "  %-9s %s\n", command->name, command->help);
 }
 
 void ms_help_print_short(FILE *out)
 {
-    fprintf(out, "%s\n\nexamples\n", summary);
+    ms_print(out, "%s\n\nexamples\n", summary);
     for (int i = 0; i < 3 && ms_commands[i].name != NULL; i++)
-        fprintf(out, "  %s\n", ms_commands[i].example);
+        ms_print(out, "  %s\n", ms_commands[i].example);
     fputc('\n', out);
     print_commands(out);
     fputs("\n\"meshsim help COMMAND\" lists the options of a command\n", out);
@@ -142,11 +143,11 @@ void ms_help_print_short(FILE *out)
 
 static void print_all(FILE *out)
 {
-    fprintf(out, "%s\n\nusage: meshsim COMMAND [options]\n\n", summary);
+    ms_print(out, "%s\n\nusage: meshsim COMMAND [options]\n\n", summary);
     print_commands(out);
     fputs("\nexamples\n", out);
     for (const ms_command *command = ms_commands; command->name != NULL; command++)
-        fprintf(out, "  %s\n", command->example);
+        ms_print(out, "  %s\n", command->example);
     fputs("\n\"meshsim help COMMAND\" lists the options of a command\n"
           "exit codes: 0 done, 1 I/O or run-time failure, 2 wrong usage or bad input,\n"
           "            3 nothing fits, 4 a check failed, 130 interrupted\n",

@@ -2,6 +2,7 @@
  * files are. The Makefile says which optional parts it found with -DMS_HAVE_X=0 or 1. */
 #include "base/json.h"
 #include "base/paths.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "exec/measure.h"
@@ -56,7 +57,8 @@ static ms_status find_folders(ms_ctx *cx, data_folder folders[NUM_KINDS])
 typedef struct gpus {
     int num;
     const ms_cuda_facts *facts;
-    const char *reason; /* why none can be used; NULL where some can */
+    const char *const *clusters; /* of the GPUs; NULL: of none that is known */
+    const char *reason;          /* why none can be used; NULL where some can */
 } gpus;
 
 /* Of a context of its own: that there is no GPU is no error here. */
@@ -75,10 +77,14 @@ static gpus find_gpus(ms_arena *arena)
     if (driver->find(&cx, &found.num) != MS_OK)
         return (gpus){.reason = first_message(&cx)};
     ms_cuda_facts *facts = MS_NEW_ARRAY(arena, found.num, ms_cuda_facts);
-    for (int i = 0; i < found.num; i++)
+    const char **clusters = MS_NEW_ARRAY(arena, found.num, const char *);
+    for (int i = 0; i < found.num; i++) {
         if (driver->describe(&cx, i, &facts[i]) != MS_OK)
             return (gpus){.reason = first_message(&cx)};
+        clusters[i] = ms_machine_cluster_of_gpu(&cx, facts[i].name);
+    }
     found.facts = facts;
+    found.clusters = clusters;
     return found;
 }
 
@@ -86,14 +92,14 @@ static void print_gpus(FILE *out, const gpus *found)
 {
     fputs("\nGPUs on this machine\n", out);
     if (found->reason != NULL)
-        fprintf(out, "  none: %s\n", found->reason);
+        ms_print(out, "  none: %s\n", found->reason);
     for (int i = 0; i < found->num; i++) {
-        const char *cluster = ms_machine_cluster_of_gpu(found->facts[i].name);
-        fprintf(out, "  %d  %s, compute capability %d.%d, %.1f GiB, %s%s\n", i,
-                found->facts[i].name, found->facts[i].major, found->facts[i].minor,
-                found->facts[i].memory_bytes / (double)(1 << 30),
-                cluster == NULL ? "of no cluster that is known" : "as in cluster ",
-                cluster == NULL ? "" : cluster);
+        const char *cluster = found->clusters[i];
+        ms_print(out, "  %d  %s, compute capability %d.%d, %.1f GiB, %s%s\n", i,
+                 found->facts[i].name, found->facts[i].major, found->facts[i].minor,
+                 found->facts[i].memory_bytes / (double)(1 << 30),
+                 cluster == NULL ? "of no cluster that is known" : "as in cluster ",
+                 cluster == NULL ? "" : cluster);
     }
 }
 
@@ -116,7 +122,7 @@ static void write_gpus(ms_jout *json, const gpus *found)
         ms_jout_number_field(json, "driver_version", is->driver_version);
         ms_jout_number_field(json, "cublaslt_version", is->blas_version);
         ms_jout_number_field(json, "nccl_version", is->nccl_version);
-        ms_jout_text_field(json, "cluster", ms_machine_cluster_of_gpu(is->name));
+        ms_jout_text_field(json, "cluster", found->clusters[i]);
         ms_jout_end_object(json);
     }
     ms_jout_end_array(json);
@@ -129,12 +135,12 @@ static void print_info(FILE *out, const data_folder folders[NUM_KINDS], const gp
 {
     fputs("meshsim " MS_VERSION "\n\nfound on the machine that built it\n", out);
     for (const feature *f = features; f->name != NULL; f++)
-        fprintf(out, "  %-9s %s\n", f->name, f->found ? "yes" : "no");
+        ms_print(out, "  %-9s %s\n", f->name, f->found ? "yes" : "no");
     print_gpus(out, found);
     fputs("\ndata\n", out);
     for (int i = 0; i < NUM_KINDS; i++)
-        fprintf(out, "  %-9s %3d  %s\n", kinds[i], folders[i].num_files,
-                folders[i].path != NULL ? folders[i].path : "not found");
+        ms_print(out, "  %-9s %3d  %s\n", kinds[i], folders[i].num_files,
+                 folders[i].path != NULL ? folders[i].path : "not found");
 }
 
 static void write_info(FILE *out, const data_folder folders[NUM_KINDS], const gpus *found)

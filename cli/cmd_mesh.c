@@ -80,19 +80,15 @@ static void read_bare_order(ms_ctx *cx, ms_args *args)
     args->argv = argv;
 }
 
-static bool axis_flags_given(const ms_plan_options *opts)
-{
-    bool given = opts->order != NULL;
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        given = given || opts->size[axis].given;
-    return given;
-}
-
 static bool names_a_mesh(const request *r)
 {
-    return r->options->mesh != NULL || r->plan_options->plan_file != NULL ||
-           r->plan_options->gpus.given || r->plan_options->model != NULL ||
-           axis_flags_given(r->plan_options);
+    const ms_plan_options *opts = r->plan_options;
+    bool given = r->options->mesh != NULL || opts->plan_file != NULL ||
+                 ms_plan_is_given(opts, MS_CHOOSE_MODEL) ||
+                 ms_plan_is_given(opts, MS_CHOOSE_ORDER);
+    for (ms_choice i = MS_CHOOSE_GPUS; i <= MS_CHOOSE_TP; i++)
+        given = given || ms_plan_is_given(opts, i);
+    return given;
 }
 
 static ms_status refuse_no_mesh(ms_ctx *cx, const char *given)
@@ -111,10 +107,10 @@ static ms_status check_alone(const request *r)
     if (r->plan_options->plan_file != NULL)
         other =
             ms_arena_printf(r->cx->arena, "the plan \"%s\"", r->plan_options->plan_file);
-    else if (r->plan_options->order != NULL)
+    else if (ms_plan_is_given(r->plan_options, MS_CHOOSE_ORDER))
         other = "--order";
     for (int axis = 0; axis < MS_NUM_PLAN_AXES && other == NULL; axis++)
-        if (r->plan_options->size[axis].given)
+        if (ms_plan_is_given(r->plan_options, MS_CHOOSE_PP + axis))
             other =
                 ms_arena_printf(r->cx->arena, "the size of %s", ms_plan_axis_names[axis]);
     if (other == NULL)
@@ -163,11 +159,13 @@ static void note_other_names(const request *r)
 static void note_idle_plan_flags(const request *r)
 {
     ms_plan_options rest = *r->plan_options;
-    rest.cluster = NULL;
-    rest.gpus.given = rest.ep.given = rest.etp.given = rest.zero.given =
-        rest.sequence_parallel.given = false;
+    static const ms_choice used[] = {MS_CHOOSE_CLUSTER, MS_CHOOSE_GPUS,
+                                     MS_CHOOSE_EP,      MS_CHOOSE_ETP,
+                                     MS_CHOOSE_ZERO,    MS_CHOOSE_SEQUENCE_PARALLEL};
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+        rest.of[used[i]] = (ms_plan_option){{false, 0}};
     const char *idle = ms_options_given(
-        &(ms_option_set){.options = ms_plan_option_table, .out = &rest}, "");
+        &(ms_option_set){.options = ms_plan_option_table(), .out = &rest}, "");
     if (idle != NULL)
         ms_note(r->cx, "with --mesh, %s has an effect on --orders only", idle);
 }
@@ -178,18 +176,18 @@ static ms_status read_mesh(request *r)
     MS_TRY(check_alone(r));
     if (!r->options->orders)
         note_idle_plan_flags(r);
-    ms_mesh_limits limits = {.num_ranks = opts->gpus.given ? opts->gpus.value : 0,
+    ms_mesh_limits limits = {.num_ranks = ms_plan_given_or(opts, MS_CHOOSE_GPUS, 0),
                              .most_ranks = MS_MAX_GPUS};
     MS_TRY(ms_mesh_parse(r->cx, r->options->mesh, &limits, &r->mesh));
     note_other_names(r);
     note_expert_axes(r);
     r->choices = (ms_zoo_choices){
-        .zero = opts->zero.given ? opts->zero.value : -1,
-        .sequence_parallel = opts->sequence_parallel.value,
-        .ep = opts->ep.given ? opts->ep.value : 1,
-        .etp = opts->etp.given ? opts->etp.value : 0,
+        .zero = ms_plan_given_or(opts, MS_CHOOSE_ZERO, -1),
+        .sequence_parallel = ms_plan_given_or(opts, MS_CHOOSE_SEQUENCE_PARALLEL, false),
+        .ep = ms_plan_given_or(opts, MS_CHOOSE_EP, 1),
+        .etp = ms_plan_given_or(opts, MS_CHOOSE_ETP, 0),
     };
-    const char *cluster = opts->cluster;
+    const char *cluster = opts->of[MS_CHOOSE_CLUSTER].text;
     if (cluster == NULL) {
         cluster = ms_plan_default(1).cluster;
         ms_note_default(r->cx, "--cluster %s", cluster);
@@ -222,7 +220,9 @@ static ms_status read_plan(request *r)
         .zero = r->plan.zero,
         .sequence_parallel = r->plan.sequence_parallel && r->plan.size[MS_TP] > 1,
         .ep = r->plan.ep,
-        .etp = opts->etp.given || opts->plan_file != NULL ? r->plan.etp : 0,
+        .etp = ms_plan_is_given(opts, MS_CHOOSE_ETP) || opts->plan_file != NULL
+                   ? r->plan.etp
+                   : 0,
     };
     return ms_cluster_load(r->cx, r->plan.cluster, &r->cluster);
 }
@@ -267,17 +267,16 @@ static ms_status plan_of_mesh(request *r)
             return refuse_orders(r->cx, ms_arena_printf(r->cx->arena,
                                                         "axes of a plan, and %s is none",
                                                         r->mesh.axes[i].name));
-        opts.size[axis] = (ms_opt_integer){true, r->mesh.axes[i].size};
+        ms_plan_give(&opts, MS_CHOOSE_PP + axis, r->mesh.axes[i].size);
         order = ms_arena_printf(r->cx->arena, "%s%s%s", order, i == 0 ? "" : ",",
                                 ms_plan_axis_names[axis]);
-        if (r->view->roles[i] == MS_AXIS_DP && !opts.zero.given)
-            opts.zero = (ms_opt_integer){true, 0};
+        if (r->view->roles[i] == MS_AXIS_DP && !ms_plan_is_given(&opts, MS_CHOOSE_ZERO))
+            ms_plan_give(&opts, MS_CHOOSE_ZERO, 0);
     }
-    opts.order = order;
-    opts.gpus = (ms_opt_integer){true, r->mesh.num_ranks};
-    opts.size[MS_DP_SHARD].given = true; /* 1, not the rest */
-    if (opts.size[MS_DP_SHARD].value == 0)
-        opts.size[MS_DP_SHARD].value = 1;
+    opts.of[MS_CHOOSE_ORDER].text = order;
+    ms_plan_give(&opts, MS_CHOOSE_GPUS, r->mesh.num_ranks);
+    ms_plan_give(&opts, MS_CHOOSE_DP_SHARD, /* 1, not the rest */
+                 ms_plan_given_or(&opts, MS_CHOOSE_DP_SHARD, 1));
     MS_TRY(ms_plan_from_options(r->cx, &opts, &r->plan));
     r->has_plan = true;
     return check_plan(r);
@@ -285,7 +284,8 @@ static ms_status plan_of_mesh(request *r)
 
 static ms_status compare_orders(request *r, ms_mesh_orders *orders)
 {
-    if (r->plan_options->model == NULL && (!r->has_plan || r->plan.model == NULL))
+    if (!ms_plan_is_given(r->plan_options, MS_CHOOSE_MODEL) &&
+        (!r->has_plan || r->plan.model == NULL))
         return refuse_orders(r->cx, "a model (--model NAME, or a plan)");
     if (r->choices.ep > 1 && r->choices.ep_generation < 3)
         return refuse_generation(r);
@@ -493,7 +493,7 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args)
     mesh_options options = {0};
     ms_plan_options plan_options = {0};
     const ms_option_set sets[] = {{"mesh", mesh_table, &options},
-                                  {"plan", ms_plan_option_table, &plan_options}};
+                                  {"plan", ms_plan_option_table(), &plan_options}};
     read_bare_order(cx, args);
     MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)

@@ -96,12 +96,13 @@ static const ms_option *searched_plan_table(ms_ctx *cx)
     static const char *const kept[] = {"--plan",  "--model",        "--cluster",
                                        "--seq",   "--global-batch", "--precision",
                                        "--stack", "--profile"};
+    const ms_option *all = ms_plan_option_table();
     int num = 0;
-    while (ms_plan_option_table[num].kind != MS_OPTION_END)
+    while (all[num].kind != MS_OPTION_END)
         num++;
     ms_option *table = MS_NEW_ARRAY(cx->arena, num + 1, ms_option);
     for (int i = 0; i < num; i++) {
-        table[i] = ms_plan_option_table[i];
+        table[i] = all[i];
         bool keep = table[i].kind == MS_OPTION_MISTAKE;
         for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
             keep = keep || strcmp(table[i].name, kept[k]) == 0;
@@ -143,7 +144,7 @@ ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args)
                         scaling = {"plot scaling", scaling_table, &r.options},
                         simulation = {"plot timeline, plot memory --over-time",
                                       r.simulate_table, &r.simulate},
-                        plan = {"plan", ms_plan_option_table, &r.plan},
+                        plan = {"plan", ms_plan_option_table(), &r.plan},
                         base = {"plan", searched_plan_table(cx), &r.plan};
     const ms_option_set all[] = {plot, memory, scaling, simulation, plan};
     const ms_option_set of_timeline[] = {plot, simulation, plan};

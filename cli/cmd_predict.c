@@ -3,8 +3,9 @@
 #include "cli/output.h"
 #include "cli/plan_command.h"
 #include "cli/plan_options.h"
+#include "sim/graph.h"
+#include "sim/predict_events.h"
 #include "sim/prediction_print.h"
-#include "sim/simulation.h"
 
 typedef struct predict_options {
     ms_opt_choice engine;
@@ -65,7 +66,7 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     ms_plan_options options = {0};
     predict_options how = {.engine = {false, MS_ENGINE_REPLAY}};
     const ms_option_set sets[] = {{"predict", predict_table, &how},
-                                  {"plan", ms_plan_option_table, &options}};
+                                  {"plan", ms_plan_option_table(), &options}};
     MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)
         return MS_OK;

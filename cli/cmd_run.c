@@ -78,15 +78,18 @@ static void name_rank(const request *r)
             ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
 }
 
-/* What is wrong with the command line is so for all ranks of a launcher: rank 0 says it.
- * A file may be missing for one of them only, and each that is started by hand has a
- * command line and variables of its own. */
+/* What is wrong with the command line is so for all ranks that meet: rank 0 says it. A file
+ * may be missing for one of them only. Processes that do not meet say it each. */
 static ms_status say_once(const request *r, ms_status status)
 {
-    if (status == MS_EIO || r->choice.environment.launcher == MS_LAUNCHER_HAND)
+    const ms_launch *env = &r->choice.environment;
+    if (status == MS_EIO) {
         name_rank(r);
-    else if (status != MS_OK && r->choice.environment.rank > 0)
+    } else if (status != MS_OK && env->rank > 0 && ms_run_launcher_has_mpi(env)) {
         ms_run_forget_errors(r->cx);
+        /* launchers end all when one has failed, and rank 0 is to have said it */
+        (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    }
     return status;
 }
 
@@ -173,12 +176,16 @@ static ms_status launch(const request *r)
     for (int i = 0; i < r->args->argc; i++)
         argv[1 + i] = r->args->argv[i];
     fflush(stderr);
-    return ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
-                                              .num_ranks = num_ranks,
-                                              .num_cores = ms_machine_cores(),
-                                              .argc = r->args->argc + 1,
-                                              .argv = argv,
-                                              .shows_progress = is_watched(r)});
+    ms_output out; /* that of rank 0 comes through this process */
+    MS_TRY(ms_output_open(cx, NULL, &out));
+    ms_status status =
+        ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
+                                           .num_ranks = num_ranks,
+                                           .num_cores = ms_machine_cores(),
+                                           .argc = r->args->argc + 1,
+                                           .argv = argv,
+                                           .shows_progress = is_watched(r)});
+    return ms_output_close(cx, &out, status);
 }
 
 /* ---- the run ---- */
@@ -195,16 +202,12 @@ typedef struct training {
     ms_cuda_used *device;
 } training;
 
-static bool is_cuda(const ms_backend *backend)
-{
-    return strcmp(backend->name, "cuda") == 0;
-}
-
 static void note_device(const ms_ctx *cx, const training *t, const ms_backend_job *job)
 {
-    if (t->used == NULL || !is_cuda(t->backend))
+    if (t->used == NULL || !t->backend->on_gpu)
         return;
-    t->used->transport = ms_cuda_transport_names[ms_cuda_job_transport(job)];
+    t->used->on_gpu = true;
+    t->used->transport = ms_cuda_job_transport(job);
     t->used->shares_gpus = ms_cuda_job_shares_gpus(job);
     if (!ms_cuda_job_used(job, 0, t->device))
         return;
@@ -250,7 +253,7 @@ static ms_status check_run(request *r)
     how.wants_weights = false;
     how.first_recorded_step = how.num_steps; /* nothing is recorded */
     const ms_backend *backend = ms_backend_find("loop");
-    bool other_kernels = is_cuda(r->choice.backend);
+    bool other_kernels = r->choice.backend->on_gpu;
     const ms_check_tolerance tolerance = ms_check_tolerance_of(how.type, other_kernels);
     how.weights_in_bf16 = how.type == MS_REAL_BF16 || how.type == MS_REAL_FP8;
     if (!backend->computes[how.type])
@@ -429,7 +432,7 @@ static ms_status check_memory(request *r)
     }
     bool processes = shared || r->choice.mpiexec != NULL;
     place.num_whole = num_whole_tensors(r, processes ? place.num_ranks : 1);
-    if (is_cuda(r->choice.backend))
+    if (r->choice.backend->on_gpu)
         place_on_gpus(r, &place);
     ms_run_room room = ms_run_room_of(r->cx, r->workload, &r->prediction, &place);
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
@@ -451,7 +454,7 @@ static void note_cores(const request *r)
 {
     long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;
     if (num_ranks > num_cores && r->choice.backend->has_values &&
-        !is_cuda(r->choice.backend) && r->choice.environment.size == 1)
+        !r->choice.backend->on_gpu && r->choice.environment.size == 1)
         ms_note(r->cx, "%ld ranks share %ld core%s: times say little", num_ranks,
                 num_cores, num_cores == 1 ? "" : "s");
 }
@@ -497,7 +500,7 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
     ms_interrupt_end_within(is_own ? RANK_WITHIN_S : END_WITHIN_S,
                             !is_own && r->choice.environment.size == 1);
     const ms_option_set sets[] = {{"run", ms_run_option_table, &r->flags},
-                                  {"plan", ms_plan_option_table, &r->options}};
+                                  {"plan", ms_plan_option_table(), &r->options}};
     MS_TRY(say_once(r, ms_args_read(cx, args, sets, 2)));
     if (args->done)
         return MS_OK;

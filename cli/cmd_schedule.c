@@ -42,7 +42,15 @@ static const ms_option schedule_table[] = {
     MS_OPT_INTEGER(schedule_options, group, "--group", "N", 1, 4194304,
                    "micro-batches that go through a chunk together (default PyTorch's: "
                    "equal rounds of at least --pp)"),
-    MS_OPT_MEMORY_LIMIT(schedule_options, memory_limit),
+    {.kind = MS_OPTION_QUANTITY,
+     .name = "--memory-limit",
+     .offset = offsetof(schedule_options, memory_limit),
+     .value = "X",
+     .unit = MS_UNIT_COUNT,
+     .high = 4194304,
+     .above_low = true,
+     .help = "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
+             "(default 2)"},
     TIME(forward, "--forward", "of a stage, in any unit (default 1)"),
     TIME(backward_input, "--backward-input", "gradients of inputs (default 1)"),
     TIME(backward_weight, "--backward-weight", "gradients of weights (default 1)"),

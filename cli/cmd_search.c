@@ -1,5 +1,6 @@
 /* meshsim search: the fastest plans of a space, with a certificate. Flags of the plan
  * fix their choice; --fix and --limit narrow the others. */
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -7,9 +8,10 @@
 #include "cli/plan_options.h"
 #include "cli/plan_order.h"
 #include "cli/search_why.h"
+#include "sim/graph.h"
+#include "sim/predict_events.h"
 #include "sim/prediction_print.h"
 #include "sim/search_print.h"
-#include "sim/simulation.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -71,51 +73,21 @@ static ms_status limit(request *r, const char *text)
     return MS_OK;
 }
 
-static ms_status fix_number(request *r, const char *name, ms_opt_integer given)
+static ms_status fix_flags(request *r, ms_choice_kind kind)
 {
-    if (!given.given)
-        return MS_OK;
-    return limit(r, ms_arena_printf(r->cx->arena, "%s=%ld", name, given.value));
-}
-
-static ms_status fix_switch(request *r, const char *name, ms_opt_switch given)
-{
-    if (!given.given)
-        return MS_OK;
-    return limit(
-        r, ms_arena_printf(r->cx->arena, "%s=%s", name, given.value ? "on" : "off"));
-}
-
-static ms_status fix_word(request *r, const char *name, ms_opt_choice given,
-                          const char *const *words)
-{
-    if (!given.given)
-        return MS_OK;
-    return limit(r, ms_arena_printf(r->cx->arena, "%s=%s", name, words[given.value]));
-}
-
-static ms_status fix_numbers(request *r)
-{
-    const ms_plan_options *p = r->plan;
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        MS_TRY(fix_number(r, ms_plan_axis_names[axis], p->size[axis]));
-    MS_TRY(fix_number(r, "ep", p->ep));
-    MS_TRY(fix_number(r, "etp", p->etp));
-    MS_TRY(fix_number(r, "microbatch", p->microbatch));
-    MS_TRY(fix_number(r, "virtual_stages", p->virtual_stages));
-    return fix_number(r, "zero", p->zero);
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_plan_fields[i].kind == kind &&
+            ms_plan_fields[i].search == MS_SEARCH_TRIES && ms_plan_is_given(r->plan, i))
+            MS_TRY(limit(r, ms_space_choice_text(r->cx->arena, i,
+                                                 ms_plan_given_or(r->plan, i, 0))));
+    return MS_OK;
 }
 
 static ms_status fix_plan_flags(request *r)
 {
-    const ms_plan_options *p = r->plan;
-    MS_TRY(fix_numbers(r));
-    MS_TRY(fix_switch(r, "reshard_after_forward", p->reshard_after_forward));
-    MS_TRY(fix_switch(r, "sequence_parallel", p->sequence_parallel));
-    MS_TRY(fix_switch(r, "async_tp", p->async_tp));
-    MS_TRY(fix_word(r, "schedule", p->schedule, ms_schedule_names));
-    MS_TRY(fix_word(r, "cp_method", p->cp_method, ms_cp_method_names));
-    return fix_word(r, "recompute", p->recompute, ms_recompute_names);
+    MS_TRY(fix_flags(r, MS_CHOICE_WHOLE));
+    MS_TRY(fix_flags(r, MS_CHOICE_SWITCH));
+    return fix_flags(r, MS_CHOICE_WORD);
 }
 
 static ms_status limit_each(request *r, const ms_opt_list *list, const char *option,
@@ -142,16 +114,17 @@ static ms_status limit_each(request *r, const ms_opt_list *list, const char *opt
 /* Flags of a plan that a search decides by itself, and so cannot take. */
 static ms_status refuse_flags(const request *r)
 {
-    const ms_plan_options *p = r->plan;
-    const char *name = p->layers_per_stage != NULL ? "--layers-per-stage"
-                       : p->microbatch_group.given ? "--group"
-                       : p->memory_limit.given     ? "--memory-limit"
-                       : p->recompute_layers.given ? "--recompute-layers"
-                       : p->recompute_budget.given ? "--recompute-budget"
-                                                   : NULL;
-    if (p->loss_parallel.given && !p->loss_parallel.value)
-        name = "--loss-parallel off";
-    if (p->schedule.given && p->schedule.value == MS_CUSTOM)
+    const char *name = NULL;
+    for (ms_choice i = 0; i < MS_NUM_CHOICES && name == NULL; i++) {
+        bool is_switch = ms_plan_fields[i].kind == MS_CHOICE_SWITCH;
+        if (ms_plan_fields[i].search == MS_SEARCH_REFUSES &&
+            ms_plan_is_given(r->plan, i) &&
+            !(is_switch && ms_plan_given_or(r->plan, i, 0)))
+            name = is_switch
+                       ? ms_arena_printf(r->cx->arena, "%s off", ms_plan_fields[i].flag)
+                       : ms_plan_fields[i].flag;
+    }
+    if (ms_plan_given_or(r->plan, MS_CHOOSE_SCHEDULE, MS_1F1B) == MS_CUSTOM)
         name = "a schedule from a file";
     if (name == NULL)
         return MS_OK;
@@ -167,8 +140,8 @@ static ms_status check_product(const request *r)
     double product = 1.0;
     const char *text = "";
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
-        long low = r->space->low[axis];
-        if (low != r->space->high[axis])
+        long low = r->space->low[MS_CHOOSE_PP + axis];
+        if (low != r->space->high[MS_CHOOSE_PP + axis])
             continue;
         product *= (double)low;
         text =
@@ -238,8 +211,9 @@ static ms_status make_space(request *r)
     if (r->plan->plan_file != NULL)
         ms_note(r->cx, "the plan file gives model, cluster, stack, GPUs and batch; its "
                        "choices are searched, not kept");
-    if (r->plan->order != NULL)
-        MS_TRY(ms_order_fix(r->cx, "--order", r->plan->order, r->space));
+    if (ms_plan_is_given(r->plan, MS_CHOOSE_ORDER))
+        MS_TRY(
+            ms_order_fix(r->cx, "--order", r->plan->of[MS_CHOOSE_ORDER].text, r->space));
     MS_TRY(check_cp_method(r));
     return check_product(r);
 }
@@ -275,8 +249,8 @@ static void write_result(ms_ctx *cx, FILE *out, bool as_json,
     }
     ms_search_print(out, cx->arena, report);
     if (report->result->num_found > 0)
-        fprintf(out, "try          meshsim predict %s\n",
-                ms_plan_command_text(cx->arena, &report->plans[0]));
+        ms_print(out, "try          meshsim predict %s\n",
+                 ms_plan_command_text(cx->arena, &report->plans[0]));
     if (report->why != NULL)
         ms_search_why_print(out, cx->arena, report->why);
 }
@@ -453,7 +427,7 @@ ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
     search_options options = {0};
     ms_plan_options plan_options = {0};
     const ms_option_set sets[] = {{"search", search_table, &options},
-                                  {"plan", ms_plan_option_table, &plan_options}};
+                                  {"plan", ms_plan_option_table(), &plan_options}};
     MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)
         return MS_OK;

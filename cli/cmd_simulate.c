@@ -138,7 +138,7 @@ ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
     ms_plan_options options = {0};
     ms_simulate_flags flags = {0};
     const ms_option_set sets[] = {{"simulate", ms_simulate_option_table, &flags},
-                                  {"plan", ms_plan_option_table, &options}};
+                                  {"plan", ms_plan_option_table(), &options}};
     MS_TRY(ms_args_read(cx, args, sets, 2));
     if (args->done)
         return MS_OK;

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/paths.h"
+#include "base/print.h"
 #include "cli/output.h"
 
 #include <assert.h>
@@ -197,7 +198,7 @@ ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (!args->common.json) {
         for (int i = 0; i < num_names; i++)
-            fprintf(out.file, "%s\n", names[i]);
+            ms_print(out.file, "%s\n", names[i]);
         return ms_output_close(cx, &out, MS_OK);
     }
     ms_jout json = ms_jout_open(out.file);

@@ -1,4 +1,5 @@
 /* The explanation of an einsum as text. */
+#include "base/print.h"
 #include "base/table.h"
 #include "cli/explain_einsum_priv.h"
 #include "topo/mesh_text.h"
@@ -65,15 +66,17 @@ static const char *spread_text(ms_arena *arena, ms_spread spread)
 static void print_head(FILE *out, const einsum_report *report, bool is_product)
 {
     const ms_einsum *einsum = &report->problem.einsum;
-    fprintf(out, "%s (%s) on %s, %ld ranks of %s\n\n",
-            is_product ? ms_arena_printf(report->arena, "einsum %s",
-                                         ms_einsum_text(report->arena, einsum))
-                       : ms_arena_printf(report->arena, "redistribution of %s",
-                                         report->problem.output.dims),
-            ms_dtype_names[report->dtype], ms_mesh_text(report->arena, &report->mesh),
-            report->mesh.num_ranks, report->cluster->name);
-    ms_table *table = ms_table_new(report->arena, is_product ? "<letter|size|<kind|<"
-                                                             : "<letter|size|<");
+    ms_print(out, "%s (%s) on %s, %ld ranks of %s\n\n",
+             is_product ? ms_arena_printf(report->arena, "einsum %s",
+                                          ms_einsum_text(report->arena, einsum))
+                        : ms_arena_printf(report->arena, "redistribution of %s",
+                                          report->problem.output.dims),
+             ms_dtype_names[report->dtype], ms_mesh_text(report->arena, &report->mesh),
+             report->mesh.num_ranks, report->cluster->name);
+    ms_table *table = MS_TABLE(report->arena, "lr", "letter", "size");
+    if (is_product)
+        MS_COLUMNS(table, "l", "kind");
+    MS_COLUMNS(table, "l", "");
     for (const char *c = einsum->letters; *c != '\0'; c++) {
         ms_table_cell(table, "%c", *c);
         ms_table_cell(table, "%ld", report->size[(unsigned char)*c]);
@@ -129,7 +132,7 @@ static void add_move(ms_table *table, const einsum_report *report,
     add_spec(table, report, tensor, &move->to);
 }
 
-#define SPEC_HEADER "|<placement|<partition spec|<local shape"
+#define SPEC_TITLES "placement", "partition spec", "local shape"
 
 static const char *global_shape(const einsum_report *report,
                                 const ms_global_tensor *tensor)
@@ -142,7 +145,7 @@ static void print_tensors(FILE *out, const einsum_report *report)
     const ms_einsum_problem *problem = &report->problem;
     const ms_einsum_choice *choice = &report->strategy.chosen;
     ms_table *table =
-        ms_table_new(report->arena, "<tensor|<dims|<global shape" SPEC_HEADER);
+        MS_TABLE(report->arena, "llllll", "tensor", "dims", "global shape", SPEC_TITLES);
     for (int i = 0; i < problem->einsum.num_inputs; i++)
         add_move(table, report, &problem->inputs[i],
                  global_shape(report, &problem->inputs[i]), &choice->inputs[i]);
@@ -157,7 +160,7 @@ static void print_gradients(FILE *out, const einsum_report *report)
     const ms_einsum_problem *problem = &report->problem;
     const ms_einsum_backward *backward = &report->backward;
     ms_table *table =
-        ms_table_new(report->arena, "<gradient of|<dims|<einsum" SPEC_HEADER);
+        MS_TABLE(report->arena, "llllll", "gradient of", "dims", "einsum", SPEC_TITLES);
     add_move(table, report, &problem->output, "given", &backward->output);
     bool some_partial = false;
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
@@ -185,21 +188,21 @@ static void print_legality(FILE *out, const einsum_report *report)
     for (int axis = 0; axis < report->mesh.num_axes; axis++) {
         ms_einsum_conflict conflict = strategy->conflict[axis];
         if (conflict != MS_CONFLICT_NONE)
-            fprintf(out, "Not legal as given on axis %s: %s.\n",
-                    report->mesh.axes[axis].name, ms_einsum_conflict_texts[conflict]);
+            ms_print(out, "Not legal as given on axis %s: %s.\n",
+                     report->mesh.axes[axis].name, ms_einsum_conflict_texts[conflict]);
     }
     const char *of = report->problem.wanted != NULL ? " and the output" : "";
     const char *how = strategy->is_exhaustive ? "of all combinations of spreads"
                                               : "one axis after the other";
     if (!strategy->is_legal)
-        fprintf(out, "Chosen: the least time to move the inputs%s and multiply, %s.\n",
-                of, how);
+        ms_print(out, "Chosen: the least time to move the inputs%s and multiply, %s.\n",
+                 of, how);
 }
 
 static void print_strategy(FILE *out, const einsum_report *report)
 {
-    ms_table *table =
-        ms_table_new(report->arena, "<axis|size|<spread by|<inputs -> output|<rule");
+    ms_table *table = MS_TABLE(report->arena, "lrlll", "axis", "size", "spread by",
+                               "inputs -> output", "rule");
     for (int axis = 0; axis < report->mesh.num_axes; axis++) {
         ms_spread spread = report->strategy.chosen.spread[axis];
         ms_table_cell(table, "%s", report->mesh.axes[axis].name);
@@ -216,14 +219,14 @@ static void print_cheaper(FILE *out, const einsum_report *report)
     const ms_einsum_choice *cheaper = &report->strategy.cheaper;
     if (!report->strategy.has_cheaper)
         return;
-    fprintf(out, "Cheaper forward: %.3f ms instead of %.3f ms, with",
-            1e3 * cheaper->total_s, 1e3 * report->strategy.chosen.total_s);
+    ms_print(out, "Cheaper forward: %.3f ms instead of %.3f ms, with",
+             1e3 * cheaper->total_s, 1e3 * report->strategy.chosen.total_s);
     for (int axis = 0; axis < report->mesh.num_axes; axis++)
-        fprintf(out, "%s %s spread by %s", axis > 0 ? "," : "",
-                report->mesh.axes[axis].name,
-                spread_text(report->arena, cheaper->spread[axis]));
-    fprintf(out, "; output %s.\n",
-            ms_spec_text(report->arena, &report->mesh, &cheaper->output.to));
+        ms_print(out, "%s %s spread by %s", axis > 0 ? "," : "",
+                 report->mesh.axes[axis].name,
+                 spread_text(report->arena, cheaper->spread[axis]));
+    ms_print(out, "; output %s.\n",
+             ms_spec_text(report->arena, &report->mesh, &cheaper->output.to));
 }
 
 /* ---- collectives ---- */
@@ -285,8 +288,8 @@ static void print_events(FILE *out, const einsum_report *report)
         fputs("none\n", out);
         return;
     }
-    ms_table *table = ms_table_new(
-        report->arena, "<tensor|<kind|<axis|<tier|size (MB)|sent (MB)|time (ms)|<change");
+    ms_table *table = MS_TABLE(report->arena, "llllrrrl", "tensor", "kind", "axis",
+                               "tier", "size (MB)", "sent (MB)", "time (ms)", "change");
     for (int i = 0; i < report->num_events; i++)
         add_event(table, report, &report->events[i]);
     ms_table_print(table, out);
@@ -310,8 +313,8 @@ static void print_optimality(FILE *out, const einsum_report *report)
 
 static void print_totals(FILE *out, const einsum_report *report)
 {
-    ms_table *table =
-        ms_table_new(report->arena, "<total|forward (ms)|backward (ms)|sent (MB)");
+    ms_table *table = MS_TABLE(report->arena, "lrrr", "total", "forward (ms)",
+                               "backward (ms)", "sent (MB)");
     double forward_s = report->strategy.chosen.compute_s;
     double backward_s = report->backward_compute_s, sent_bytes = 0.0;
     ms_table_cell(table, "compute, %.4g and %.4g TFLOP", 1e-12 * report->forward_flop,
@@ -346,17 +349,17 @@ static void print_notation(FILE *out, const einsum_report *report, const char *n
     const char *why;
     if (!is_partial(&report->mesh, spec) &&
         ms_spec_partition_text(report->arena, &report->mesh, tensor, spec, &why) == NULL)
-        fprintf(out, "%s has no partition spec:\n  %s\n", name, why);
+        ms_print(out, "%s has no partition spec:\n  %s\n", name, why);
     const char *strided = ms_spec_needs_strided(report->arena, &report->mesh, spec);
     if (strided != NULL)
-        fprintf(out, "%s needs a strided shard:\n  %s\n", name, strided);
+        ms_print(out, "%s needs a strided shard:\n  %s\n", name, strided);
 }
 
 static void print_notations(FILE *out, const einsum_report *report)
 {
     const ms_einsum_problem *problem = &report->problem;
     for (int i = report->num_given; i < problem->einsum.num_inputs; i++)
-        fprintf(out, "%s has no --in: replicated\n", problem->inputs[i].name);
+        ms_print(out, "%s has no --in: replicated\n", problem->inputs[i].name);
     for (int i = 0; i < problem->einsum.num_inputs; i++)
         print_notation(out, report, problem->inputs[i].name, &problem->inputs[i],
                        &problem->given[i]);
@@ -385,7 +388,7 @@ void ms_redistribution_report_print(FILE *out, const einsum_report *report,
     const ms_global_tensor *tensor = &report->problem.output;
     print_head(out, report, false);
     ms_table *table =
-        ms_table_new(report->arena, "<tensor|<dims|<global shape" SPEC_HEADER);
+        MS_TABLE(report->arena, "llllll", "tensor", "dims", "global shape", SPEC_TITLES);
     add_move(table, report, tensor, global_shape(report, tensor), move);
     fputc('\n', out);
     ms_table_print(table, out);
@@ -396,8 +399,8 @@ void ms_redistribution_report_print(FILE *out, const einsum_report *report,
     double sent_bytes = 0.0;
     for (int i = 0; i < report->num_events; i++)
         sent_bytes += ms_einsum_sent_bytes(report, report->events[i].step);
-    fprintf(out, "total %.3f ms, %.3f MB sent by a rank\n", 1e3 * move->plan.seconds,
-            1e-6 * sent_bytes);
+    ms_print(out, "total %.3f ms, %.3f MB sent by a rank\n", 1e3 * move->plan.seconds,
+             1e-6 * sent_bytes);
     fputs(move->plan.is_optimal
               ? "The cheapest sequence that keeps every dim split in an order of axes.\n"
               : NOT_OPTIMAL ".\n",

@@ -1,5 +1,6 @@
 #include "cli/explain_types.h"
 
+#include "base/print.h"
 #include "base/table.h"
 #include "costmodel/check.h"
 #include "costmodel/spmd.h"
@@ -77,13 +78,10 @@ static bool find_change(const typed_part *p, const ms_node *node, type_change *o
 
 static void print_types(FILE *out, ms_arena *arena, const typed_part *p)
 {
-    const char *header = "<tensor|<made by|<dims";
+    ms_table *table = MS_TABLE(arena, "lll", "tensor", "made by", "dims");
     for (int i = 0; i < 2 * MS_MESH_AXES; i++)
         if (is_shown(p->program, i))
-            header =
-                ms_arena_printf(arena, "%s|<%s", header,
-                                ms_mesh_axis_names[i / MS_MESH_AXES][i % MS_MESH_AXES]);
-    ms_table *table = ms_table_new(arena, header);
+            MS_COLUMNS(table, "l", ms_mesh_axis_names[i / MS_MESH_AXES][i % MS_MESH_AXES]);
     for (int t = 0; t < p->program->num_tensors; t++) {
         const ms_tensor *tensor = &p->program->tensors[t];
         if (!ms_tensor_is_forward(p->program, tensor))
@@ -111,7 +109,7 @@ static const char *change_text(ms_arena *arena, const ms_spmd_change *change)
 
 static void print_changes(FILE *out, ms_arena *arena, const typed_part *p)
 {
-    ms_table *table = ms_table_new(arena, "<change of|<over|<forward|<backward");
+    ms_table *table = MS_TABLE(arena, "llll", "change of", "over", "forward", "backward");
     int num_changes = 0;
     for (int n = 0; n < p->program->num_forward_nodes; n++) {
         type_change change;
@@ -131,15 +129,15 @@ static void print_changes(FILE *out, ms_arena *arena, const typed_part *p)
 
 static void print_findings(FILE *out, const typed_part *p)
 {
-    fprintf(out, p->num_findings == 0 ? "\nno finding\n" : "\n%d finding%s\n",
+    ms_print(out, p->num_findings == 0 ? "\nno finding\n" : "\n%d finding%s\n",
             p->num_findings, p->num_findings == 1 ? "" : "s");
     for (int i = 0; i < p->num_findings && i < MAX_FINDINGS; i++)
-        fprintf(out, "  %s\n", p->findings[i].text);
+        ms_print(out, "  %s\n", p->findings[i].text);
 }
 
 static void print_part(FILE *out, ms_arena *arena, const typed_part *p)
 {
-    fprintf(out, "types of %s\n", p->part->name);
+    ms_print(out, "types of %s\n", p->part->name);
     print_types(out, arena, p);
     print_changes(out, arena, p);
     print_findings(out, p);

@@ -3,6 +3,7 @@
  * was mostly busy with. */
 #include "cli/gantt.h"
 
+#include "base/print.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -127,15 +128,16 @@ void ms_gantt_print_row(FILE *out, const char *text, const unsigned char *styles
         const char *colour = colours == NULL ? NULL : colours[styles[from]];
         for (to = from + 1; to < num_columns && styles[to] == styles[from];)
             to++;
-        fprintf(out, "%s%.*s%s", colour == NULL ? "" : colour, to - from, text + from,
-                colour == NULL ? "" : "\033[0m");
+        fputs(colour == NULL ? "" : colour, out);
+        ms_print(out, "%.*s", to - from, text + from);
+        fputs(colour == NULL ? "" : "\033[0m", out);
     }
     fputc('\n', out);
 }
 
 static void print_name(const canvas *c, const char *name)
 {
-    fputs(name, c->out);
+    ms_print(c->out, "%s", name);
     for (int i = (int)ms_utf8_width(name); i < c->name_width; i++)
         fputc(' ', c->out);
     fputs("  ", c->out);
@@ -230,9 +232,9 @@ static void print_axis(const canvas *c)
         labelled = at + length;
     }
     print_name(c, c->gantt->unit);
-    fprintf(c->out, "%.*s\n", labelled, labels);
+    ms_print(c->out, "%.*s\n", labelled, labels);
     print_name(c, "");
-    fprintf(c->out, "%.*s\n", marked, marks);
+    ms_print(c->out, "%.*s\n", marked, marks);
 }
 
 static void print_legend(const canvas *c)
@@ -241,9 +243,11 @@ static void print_legend(const canvas *c)
     for (int k = 0; k < c->num_kinds; k++) {
         const ms_gantt_kind *kind = &c->gantt->kinds[k];
         bool coloured = c->gantt->colours && kind->colour != NULL;
-        if (c->used[k])
-            fprintf(c->out, "%s%c%s %s, ", coloured ? kind->colour : "", kind->letter,
-                    coloured ? "\033[0m" : "", kind->name);
+        if (!c->used[k])
+            continue;
+        fputs(coloured ? kind->colour : "", c->out);
+        fputc(kind->letter, c->out);
+        ms_print(c->out, coloured ? "\033[0m %s, " : " %s, ", kind->name);
     }
     fputs(". idle\n", c->out);
 }

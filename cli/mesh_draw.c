@@ -2,6 +2,8 @@
  * labels of outer axes and of nodes. */
 #include "cli/mesh_draw.h"
 
+#include "base/print.h"
+
 #include <string.h>
 
 /* ---- the grid ---- */
@@ -166,11 +168,11 @@ static void print_separator(const canvas *c, long row, long column, long blanks)
     static const char bars[] = "|||";
     int level = ms_grid_level(c->grid, &c->grid->across, column);
     if (level > 0) {
-        fprintf(c->out, " %.*s ", level, bars);
+        ms_print(c->out, " %.*s ", level, bars);
         return;
     }
     bool ends = blanks == 3 && node_at(c, row, column) != node_at(c, row, column - 1);
-    fprintf(c->out, "%*s", (int)blanks, ends ? ": " : "");
+    ms_print(c->out, "%*s", (int)blanks, ends ? ": " : "");
 }
 
 static void print_row(const canvas *c, long row)
@@ -180,9 +182,11 @@ static void print_row(const canvas *c, long row)
         if (i > 0)
             print_separator(c, row, column, c->offset[i] - c->offset[i - 1] - c->digits);
         if (c->drawing->group_of_rank == NULL)
-            fprintf(c->out, "%*ld", c->digits, rank);
-        else
-            fprintf(c->out, "%s%*ld\033[0m", colour_of(c, rank), c->digits, rank);
+            ms_print(c->out, "%*ld", c->digits, rank);
+        else {
+            fputs(colour_of(c, rank), c->out);
+            ms_print(c->out, "%*ld\033[0m", c->digits, rank);
+        }
     }
     fputc('\n', c->out);
 }
@@ -215,7 +219,7 @@ static bool put_label(label_line *line, long at, long limit, const char *label)
 static void print_labels(const canvas *c, const label_line *line)
 {
     if (line->used > 0)
-        fprintf(c->out, "%.*s\n", (int)line->used, line->text);
+        ms_print(c->out, "%.*s\n", (int)line->used, line->text);
 }
 
 /* The label of a stretch of columns may reach to where the next stretch begins; of the
@@ -331,15 +335,16 @@ static void print_cut(const canvas *c, int level)
         for (int i = 0; i < bars; i++)
             line[c->offset[column - c->first] - 2 - i] = '+';
     }
-    fprintf(c->out, "%s\n", line);
+    ms_print(c->out, "%s\n", line);
 }
 
 static void print_row_labels(const canvas *c, long row)
 {
     const ms_grid_side *side = &c->grid->down;
     for (int i = side->num_axes - 1; i >= 1; i--)
-        fprintf(c->out, "%s=%ld%s", c->grid->mesh->axes[side->axes[i]].name,
-                ms_grid_coordinate(c->grid, side, i, row), i > 1 ? " " : "\n");
+        ms_print(c->out, i > 1 ? "%s=%ld " : "%s=%ld\n",
+                 c->grid->mesh->axes[side->axes[i]].name,
+                 ms_grid_coordinate(c->grid, side, i, row));
 }
 
 static void print_panel(const canvas *c)
@@ -424,11 +429,11 @@ static void print_side(FILE *out, const ms_grid *grid, const ms_grid_side *side,
 {
     if (side->num_axes == 0)
         return;
-    fprintf(out, "%s", title);
+    ms_print(out, "%s", title);
     for (int i = side->num_axes - 1; i >= 0; i--) {
-        fprintf(out, "%s", grid->mesh->axes[side->axes[i]].name);
+        ms_print(out, "%s", grid->mesh->axes[side->axes[i]].name);
         if (i > 0)
-            fprintf(out, " (%s), ", strokes[i]);
+            ms_print(out, " (%s), ", strokes[i]);
     }
     fputc('\n', out);
 }
@@ -440,18 +445,18 @@ static void print_legend(const canvas *c)
     const ms_mesh *mesh = c->grid->mesh;
     fputs("mesh      ", c->out);
     for (int i = 0; i < mesh->num_axes; i++)
-        fprintf(c->out, "%s%s=%ld", i == 0 ? "" : ",", mesh->axes[i].name,
-                mesh->axes[i].size);
+        ms_print(c->out, "%s%s=%ld", i == 0 ? "" : ",", mesh->axes[i].name,
+                 mesh->axes[i].size);
     fputc('\n', c->out);
     print_side(c->out, c->grid, &c->grid->across, "across    ", bars);
     print_side(c->out, c->grid, &c->grid->down, "down      ", cuts);
     if (mesh->num_ranks > c->drawing->node_ranks)
-        fprintf(c->out, "nodes     named where they begin, %ld-GPU each%s\n",
-                c->drawing->node_ranks,
-                shows_node_ends(c) ? "; \":\" ends one inside a row" : "");
+        ms_print(c->out, "nodes     named where they begin, %ld-GPU each%s\n",
+                 c->drawing->node_ranks,
+                 shows_node_ends(c) ? "; \":\" ends one inside a row" : "");
     if (c->drawing->group_of_rank != NULL)
-        fprintf(c->out, "colours   groups of %s; colours repeat after twelve\n",
-                c->drawing->coloured);
+        ms_print(c->out, "colours   groups of %s; colours repeat after twelve\n",
+                 c->drawing->coloured);
 }
 
 static int num_digits(long number)

@@ -1,6 +1,7 @@
 #include "cli/mesh_layout.h"
 
 #include "base/json.h"
+#include "base/print.h"
 #include "cli/output.h"
 #include "topo/layout.h"
 
@@ -23,10 +24,10 @@ static void print_values(FILE *out, ms_layout layout)
     int column = 0;
     for (long i = 0; i < layout.size && i < MAX_TEXT_VALUES; i++) {
         if (column > TEXT_WIDTH) {
-            fprintf(out, "\n%9s", "");
+            ms_print(out, "\n%9s", "");
             column = 0;
         }
-        column += fprintf(out, " %ld", ms_layout_at(layout, i));
+        column += ms_print(out, " %ld", ms_layout_at(layout, i));
     }
     fputs(layout.size > MAX_TEXT_VALUES ? " ...\n" : "\n", out);
 }
@@ -34,14 +35,14 @@ static void print_values(FILE *out, ms_layout layout)
 static void print(FILE *out, ms_arena *arena, ms_layout layout)
 {
     const char *repeated = repetition(arena, layout);
-    fprintf(out, "layout    %s, %s\n", ms_layout_text(arena, layout),
+    ms_print(out, "layout    %s, %s\n", ms_layout_text(arena, layout),
             order_names[layout.order]);
-    fprintf(out, "coalesced %s\n",
+    ms_print(out, "coalesced %s\n",
             ms_layout_text(arena, ms_layout_coalesce(arena, layout)));
-    fprintf(out, "size      %ld\ncosize    %ld\n", layout.size, ms_layout_cosize(layout));
-    fprintf(out, "image    ");
+    ms_print(out, "size      %ld\ncosize    %ld\n", layout.size, ms_layout_cosize(layout));
+    ms_print(out, "image    ");
     print_values(out, layout);
-    fprintf(out, "          %s\n", repeated == NULL ? "no value occurs twice" : repeated);
+    ms_print(out, "          %s\n", repeated == NULL ? "no value occurs twice" : repeated);
 }
 
 static void write_json(FILE *out, ms_arena *arena, const char *expression,

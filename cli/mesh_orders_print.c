@@ -1,9 +1,8 @@
 #include "cli/mesh_orders_print.h"
 
+#include "base/print.h"
 #include "base/table.h"
 #include "sim/prediction_print.h"
-
-#include <string.h>
 
 #define MAX_ROWS 24 /* of text; JSON has all */
 
@@ -24,12 +23,12 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
                         const ms_plan *plan)
 {
     const ms_order_cost *best = &orders->costs[0];
-    char *header = ms_arena_strdup(arena, "#|<axes, outer to inner|step (s)|slower (%)");
-    for (int i = 0; i < best->num_axes; i++)
-        if (strcmp(best->axes[i].axis, ms_plan_axis_names[MS_PP]) != 0)
-            header = ms_arena_printf(arena, "%s|%s (ms)", header, best->axes[i].axis);
     ms_table *table =
-        ms_table_new(arena, ms_arena_printf(arena, "%s|bubble (ms)", header));
+        MS_TABLE(arena, "rlrr", "#", "axes, outer to inner", "step (s)", "slower (%)");
+    for (int i = 0; i < best->num_axes; i++)
+        if (best->axes[i].group != MS_TRAFFIC_PP)
+            MS_COLUMNS(table, "r", ms_arena_printf(arena, "%s (ms)", best->axes[i].axis));
+    MS_COLUMNS(table, "r", "bubble (ms)");
     for (int k = 0; k < orders->num && k < MAX_ROWS; k++) {
         const ms_order_cost *cost = &orders->costs[k];
         ms_table_cell(table, "%d", k + 1);
@@ -38,8 +37,8 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
         ms_table_cell(table, "%.*f", ms_decimals(best->step_s), cost->step_s);
         ms_table_cell(table, "%.2f", 100.0 * share_slower(orders, cost));
         for (int i = 0; i < best->num_axes; i++) {
-            const ms_axis_prediction *axis = ms_order_axis(cost, best->axes[i].axis);
-            if (strcmp(best->axes[i].axis, ms_plan_axis_names[MS_PP]) != 0)
+            const ms_axis_prediction *axis = ms_order_axis(cost, best->axes[i].group);
+            if (best->axes[i].group != MS_TRAFFIC_PP)
                 ms_table_cell(table, "%.1f", axis == NULL ? 0.0 : 1e3 * axis->exposed_s);
         }
         ms_table_cell(table, "%.1f", 1e3 * cost->bubble_s);
@@ -51,7 +50,7 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
         "waiting for stages is bubble.\n",
         out);
     if (orders->num > MAX_ROWS)
-        fprintf(out, "... and %d more; --json has all\n", orders->num - MAX_ROWS);
+        ms_print(out, "... and %d more; --json has all\n", orders->num - MAX_ROWS);
 }
 
 typedef struct why {
@@ -73,12 +72,12 @@ static void print_alike(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
             fputs("\nThese lie on the cluster in the same way, so they cost the same:\n",
                   out);
         any = true;
-        fprintf(out, "  %2d  ", k + 1);
+        ms_print(out, "  %2d  ", k + 1);
         for (int i = 0; i < cost->num_orders && i < 3; i++)
-            fprintf(out, "%s%s", i == 0 ? "" : " = ",
-                    ms_order_text(arena, plan, cost->orders[i]));
+            ms_print(out, "%s%s", i == 0 ? "" : " = ",
+                     ms_order_text(arena, plan, cost->orders[i]));
         if (cost->num_orders > 3)
-            fprintf(out, " = ... %d more", cost->num_orders - 3);
+            ms_print(out, " = ... %d more", cost->num_orders - 3);
         fputc('\n', out);
     }
 }
@@ -88,7 +87,7 @@ static void print_refused(FILE *out, ms_arena *arena, const ms_mesh_orders *orde
 {
     if (orders->num_refused == 0)
         return;
-    fprintf(
+    ms_print(
         out,
         "\nRefused: %d order%s, for ep %ld takes the innermost ranks of dp_shard, cp and "
         "tp, which must\nlie innermost and in this order; for example %s\n",
@@ -103,8 +102,8 @@ static void print_best(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
     if (best->num_axes == 0)
         return;
     ms_table *table =
-        ms_table_new(arena, "<axis|size|sent (GB/step)|busy (ms)|waits (ms)|<tier|"
-                            "ranks/node|NICs/group");
+        MS_TABLE(arena, "lrrrrlrr", "axis", "size", "sent (GB/step)", "busy (ms)",
+                 "waits (ms)", "tier", "ranks/node", "NICs/group");
     for (int i = 0; i < best->num_axes; i++) {
         const ms_axis_prediction *axis = &best->axes[i];
         double nics = ms_axis_nics(axis, cluster);
@@ -146,18 +145,18 @@ static bool print_change(FILE *out, ms_arena *arena, const why *w,
 {
     double change_s;
     const ms_order_cost *other =
-        ms_mesh_orders_extreme(w->orders, here->axis, gains, &change_s);
+        ms_mesh_orders_extreme(w->orders, here->group, gains, &change_s);
     if (other == NULL || change_s < SHOWN_S)
         return false;
-    const ms_axis_prediction *there = ms_order_axis(other, here->axis);
-    bool same = strcmp(there->tier, here->tier) == 0 &&
-                there->ranks_per_node == here->ranks_per_node;
-    bool sends = strcmp(here->axis, ms_plan_axis_names[MS_PP]) == 0;
-    fprintf(out, "  %-12s %s %.1f ms %s in %s: %s\n", here->axis,
-            sends ? "sends" : "waits", 1e3 * change_s, gains ? "less" : "more",
-            first_order(arena, w->plan, other),
-            same ? "the same wires, beside other traffic"
-                 : place_text(arena, there, w->cluster));
+    const ms_axis_prediction *there = ms_order_axis(other, here->group);
+    bool same =
+        there->level == here->level && there->ranks_per_node == here->ranks_per_node;
+    bool sends = here->group == MS_TRAFFIC_PP;
+    ms_print(out, "  %-12s %s %.1f ms %s in %s: %s\n", here->axis,
+             sends ? "sends" : "waits", 1e3 * change_s, gains ? "less" : "more",
+             first_order(arena, w->plan, other),
+             same ? "the same wires, beside other traffic"
+                  : place_text(arena, there, w->cluster));
     return true;
 }
 
@@ -173,26 +172,26 @@ static void print_why(FILE *out, ms_arena *arena, const why *w)
               out);
         return;
     }
-    fprintf(out,
-            "\nWhy %s is best: the slowest order, %s, takes %.2f times as long.\n"
-            "What the axes lose, and gain, most in other orders:\n",
-            first_order(arena, w->plan, best), first_order(arena, w->plan, last),
-            last->step_s / best->step_s);
+    ms_print(out,
+             "\nWhy %s is best: the slowest order, %s, takes %.2f times as long.\n"
+             "What the axes lose, and gain, most in other orders:\n",
+             first_order(arena, w->plan, best), first_order(arena, w->plan, last),
+             last->step_s / best->step_s);
     for (int i = 0; i < best->num_axes; i++) {
         const ms_axis_prediction *axis = &best->axes[i];
         bool loses = print_change(out, arena, w, axis, false);
         bool gains = print_change(out, arena, w, axis, true);
         if (!loses && !gains)
-            fprintf(out, "  %-12s the same in every order\n", axis->axis);
+            ms_print(out, "  %-12s the same in every order\n", axis->axis);
     }
 }
 
 void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
                           const ms_plan *plan, const ms_cluster *cluster)
 {
-    fprintf(out, "\n%s\nplan  %s\n",
-            ms_plan_inputs_text(arena, plan, cluster->device.unit),
-            ms_plan_text(arena, plan));
+    ms_print(out, "\n%s\nplan  %s\n",
+             ms_plan_inputs_text(arena, plan, cluster->device.unit),
+             ms_plan_text(arena, plan));
     if (!orders->costs[0].fits)
         fputs("It does not fit into memory; the times are those it would have.\n", out);
     print_costs(out, arena, orders, plan);
@@ -269,7 +268,7 @@ static void write_refused(ms_jout *json, const ms_mesh_orders *orders,
     ms_jout_end_array(json);
 }
 
-static void write_change(ms_jout *json, const why *w, const char *axis, bool gains)
+static void write_change(ms_jout *json, const why *w, ms_traffic_group axis, bool gains)
 {
     double change_s;
     const ms_order_cost *other =
@@ -291,8 +290,8 @@ static void write_why(ms_jout *json, ms_arena *arena, const why *w)
         ms_jout_begin_object(json);
         ms_jout_text_field(json, "axis", best->axes[i].axis);
         ms_jout_text_field(json, "place", place_text(arena, &best->axes[i], w->cluster));
-        write_change(json, w, best->axes[i].axis, false);
-        write_change(json, w, best->axes[i].axis, true);
+        write_change(json, w, best->axes[i].group, false);
+        write_change(json, w, best->axes[i].group, true);
         ms_jout_end_object(json);
     }
     ms_jout_end_array(json);

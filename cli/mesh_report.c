@@ -1,5 +1,6 @@
 #include "cli/mesh_report.h"
 
+#include "base/print.h"
 #include "base/table.h"
 #include "base/utf8.h"
 #include "topo/mesh_text.h"
@@ -50,18 +51,18 @@ static const char *cluster_text(ms_arena *arena, const ms_mesh_view *view)
 void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view)
 {
     const ms_zoo_row *row = &view->strategy;
-    fprintf(out, "mesh      %s = %ld rank%s\n", ms_mesh_text(arena, &view->mesh),
-            view->mesh.num_ranks, view->mesh.num_ranks == 1 ? "" : "s");
-    fprintf(out, "layout    %s, the last axis is fastest\n",
-            ms_layout_text(arena, view->layout));
+    ms_print(out, "mesh      %s = %ld rank%s\n", ms_mesh_text(arena, &view->mesh),
+             view->mesh.num_ranks, view->mesh.num_ranks == 1 ? "" : "s");
+    ms_print(out, "layout    %s, the last axis is fastest\n",
+             ms_layout_text(arena, view->layout));
     if (row->row > 0)
-        fprintf(out, "strategy  %s: row %d of the mesh zoo, %s\n", row->name, row->row,
-                ms_zoo_rows[row->row - 1].name);
+        ms_print(out, "strategy  %s: row %d of the mesh zoo, %s\n", row->name, row->row,
+                 ms_zoo_rows[row->row - 1].name);
     else
-        fprintf(out, "strategy  %s: no row of the mesh zoo\n", row->name);
+        ms_print(out, "strategy  %s: no row of the mesh zoo\n", row->name);
     if (view->ep_generation > 0)
-        fprintf(out, "experts   %s\n", experts_text(arena, view));
-    fprintf(out, "cluster   %s\n", cluster_text(arena, view));
+        ms_print(out, "experts   %s\n", experts_text(arena, view));
+    ms_print(out, "cluster   %s\n", cluster_text(arena, view));
 }
 
 /* ---- tables ---- */
@@ -85,11 +86,9 @@ static void add_place_cells(ms_table *table, const ms_axis_place *place)
 static void print_table(FILE *out, ms_arena *arena, const ms_axis_view *axes, int num,
                         const char *title)
 {
-    ms_table *table = ms_table_new(
-        arena, ms_arena_printf(arena,
-                               "<%s|size|stride|<layout|groups|ranks/node|nodes|<tier|"
-                               "NICs/group|GB/s out|siblings",
-                               title));
+    ms_table *table =
+        MS_TABLE(arena, "lrrlrrrlrrr", title, "size", "stride", "layout", "groups",
+                 "ranks/node", "nodes", "tier", "NICs/group", "GB/s out", "siblings");
     for (int i = 0; i < num; i++) {
         const ms_axis_view *axis = &axes[i];
         ms_table_cell(table, "%s", axis->name);
@@ -119,10 +118,10 @@ static void print_made_of(FILE *out, const ms_axis_view *axes, int num)
     int width = name_width(axes, num, 8);
     fputc('\n', out);
     for (int i = 0; i < num; i++) {
-        fprintf(out, "%-*s = %s: %s", width, axes[i].name, axes[i].made_of,
-                axes[i].used_for);
+        ms_print(out, "%-*s = %s: %s", width, axes[i].name, axes[i].made_of,
+                 axes[i].used_for);
         if (axes[i].old_name != NULL)
-            fprintf(out, " (also %s)", axes[i].old_name);
+            ms_print(out, " (also %s)", axes[i].old_name);
         fputc('\n', out);
     }
 }
@@ -142,7 +141,7 @@ static void print_use(FILE *out, const ms_axis_view *axis, int width)
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         if (lines[i].text == NULL || lines[i].text[0] == '\0')
             continue;
-        fprintf(out, "%-*s  %-9s  %s\n", width, name, lines[i].title, lines[i].text);
+        ms_print(out, "%-*s  %-9s  %s\n", width, name, lines[i].title, lines[i].text);
         name = "";
     }
 }
@@ -187,7 +186,7 @@ static void print_first_groups(FILE *out, ms_arena *arena, const ms_axis_view *a
         }
         line = ms_arena_printf(arena, "%s%s%s", line, g == 0 ? "" : " ", group);
     }
-    fprintf(out, "%s\n", line);
+    ms_print(out, "%s\n", line);
 }
 
 static void print_elided(FILE *out, ms_ctx *cx, const ms_mesh_view *view)
@@ -198,7 +197,7 @@ static void print_elided(FILE *out, ms_ctx *cx, const ms_mesh_view *view)
     for (int i = 0; i < num; i++) {
         const ms_axis_view *axis = &view->axes[i];
         ms_arena_mark mark = ms_arena_save(cx->arena);
-        fprintf(out, "%-*s  ", width, axis->name);
+        ms_print(out, "%-*s  ", width, axis->name);
         if (axis->layout.size == 1)
             fputs("each rank alone\n", out);
         else
@@ -219,13 +218,13 @@ static void print_group(FILE *out, const long *ranks, long size, size_t *column)
         fputc('\n', out);
         *column = 0;
     }
-    *column += (size_t)fprintf(out, *column == 0 ? "  {" : " {");
+    *column += (size_t)ms_print(out, *column == 0 ? "  {" : " {");
     for (long i = 0; i < size; i++) {
         if (length > LINE_WIDTH && *column > LINE_WIDTH - 12) {
             fputs("\n   ", out);
             *column = 3;
         }
-        *column += (size_t)fprintf(out, "%ld%s", ranks[i], i == size - 1 ? "}" : ",");
+        *column += (size_t)ms_print(out, "%ld%s", ranks[i], i == size - 1 ? "}" : ",");
     }
 }
 
@@ -233,8 +232,8 @@ void ms_mesh_print_groups(FILE *out, ms_ctx *cx, const ms_mesh_view *view,
                           const ms_axis_view *axis)
 {
     long size = axis->layout.size, num = axis->place.num_groups;
-    fprintf(out, "\n%s  %s, %ld group%s of %ld\n", axis->name,
-            ms_layout_text(cx->arena, axis->layout), num, num == 1 ? "" : "s", size);
+    ms_print(out, "\n%s  %s, %ld group%s of %ld\n", axis->name,
+             ms_layout_text(cx->arena, axis->layout), num, num == 1 ? "" : "s", size);
     ms_arena_mark mark = ms_arena_save(cx->arena);
     const long *ranks = ms_axis_view_ranks(cx, view, axis);
     size_t column = 0;
@@ -397,7 +396,7 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
 
 void ms_zoo_print(FILE *out, ms_arena *arena)
 {
-    ms_table *table = ms_table_new(arena, "row|<strategy|<mesh, outer to inner");
+    ms_table *table = MS_TABLE(arena, "rll", "row", "strategy", "mesh, outer to inner");
     for (int i = 0; i < MS_NUM_ZOO_ROWS; i++) {
         ms_table_cell(table, "%d", ms_zoo_rows[i].row);
         ms_table_cell(table, "%s", ms_zoo_rows[i].name);

@@ -82,14 +82,6 @@ static void refuse_unknown(parser *p, const char *name)
         ms_hint(p->cx, "--help lists the options");
 }
 
-int ms_choice_find(const char *text, const char *const *choices)
-{
-    for (int i = 0; choices[i] != NULL; i++)
-        if (strcmp(choices[i], text) == 0)
-            return i;
-    return -1;
-}
-
 char *ms_choice_text(ms_arena *arena, const char *const *choices, const char *separator)
 {
     char *text = ms_arena_strdup(arena, choices[0]);

@@ -133,9 +133,6 @@ ms_status ms_options_parse(ms_ctx *cx, const ms_option_set *sets, int num_sets, 
 /* The name of the first option of the set that was given, but for `except`; NULL: none. */
 const char *ms_options_given(const ms_option_set *set, const char *except);
 
-/* Index of `text` in `choices`; -1 when it is none of them. */
-int ms_choice_find(const char *text, const char *const *choices);
-
 /* "a, b, c" of a NULL-ended list. */
 char *ms_choice_text(ms_arena *arena, const char *const *choices, const char *separator);
 

@@ -2,7 +2,7 @@
  * success. */
 #include "cli/output.h"
 
-#include "base/utf8.h"
+#include "base/print.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -175,20 +175,13 @@ void ms_output_drop(ms_ctx *cx, ms_output *out)
     (void)ms_output_close(&ignored, out, MS_EINPUT);
 }
 
-static void print_note(const ms_ctx *cx, const char *kind, const char *format,
-                       va_list args) __attribute__((format(printf, 3, 0)));
+static void print_note(const char *kind, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 
-static void print_note(const ms_ctx *cx, const char *kind, const char *format,
-                       va_list args)
+static void print_note(const char *kind, const char *format, va_list args)
 {
-    va_list again;
-    va_copy(again, args);
-    size_t size = (size_t)vsnprintf(NULL, 0, format, args) + 1;
-    char *text = ms_arena_alloc(cx->arena, size);
-    vsnprintf(text, size, format, again);
-    va_end(again);
     fprintf(stderr, "%s: ", kind);
-    ms_utf8_print(stderr, text);
+    ms_vprint(stderr, format, args);
     fputc('\n', stderr);
 }
 
@@ -198,7 +191,7 @@ void ms_note(const ms_ctx *cx, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    print_note(cx, "note", format, args);
+    print_note("note", format, args);
     va_end(args);
 }
 
@@ -208,6 +201,6 @@ void ms_note_default(const ms_ctx *cx, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    print_note(cx, "default", format, args);
+    print_note("default", format, args);
     va_end(args);
 }

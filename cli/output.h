@@ -48,8 +48,7 @@ void ms_output_drop(ms_ctx *cx, ms_output *out);
  * MS_EINTERRUPTED). */
 ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status);
 
-/* Notes on standard error: `note: ...` unless quiet; `default: ...` only when verbose.
- * The text must hold nothing that was not checked before: it is printed as it is. */
+/* Notes on standard error: `note: ...` unless quiet; `default: ...` only when verbose. */
 void ms_note(const ms_ctx *cx, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void ms_note_default(const ms_ctx *cx, const char *format, ...)

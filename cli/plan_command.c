@@ -2,33 +2,12 @@
  * short. */
 #include "cli/plan_command.h"
 
-#include "base/json.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "costmodel/plan_field.h"
 #include "sim/recompute_fit.h"
 
 #include <string.h>
-
-typedef struct words {
-    ms_arena *arena;
-    char *text;
-} words;
-
-static void add_word(words *w, const char *name, const char *value)
-{
-    w->text = ms_arena_printf(w->arena, "%s%s%s %s", w->text,
-                              w->text[0] == '\0' ? "" : " ", name, value);
-}
-
-static void add_number(words *w, const char *name, long value)
-{
-    add_word(w, name, ms_arena_printf(w->arena, "%ld", value));
-}
-
-static void add_switch(words *w, const char *name, bool value)
-{
-    add_word(w, name, value ? "on" : "off");
-}
 
 /* Paths may hold anything: quoted for a shell unless harmless. */
 static const char *quoted(ms_arena *arena, const char *text)
@@ -48,95 +27,32 @@ static const char *quoted(ms_arena *arena, const char *text)
     return ms_arena_printf(arena, "%s'", out);
 }
 
-static void add_inputs(words *w, const ms_plan *plan)
+static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choice choice)
 {
-    ms_plan usual = ms_plan_default(plan->gpus);
-    add_word(w, "--model", quoted(w->arena, plan->model));
-    if (strcmp(plan->cluster, usual.cluster) != 0)
-        add_word(w, "--cluster", quoted(w->arena, plan->cluster));
-    if (strcmp(plan->stack, usual.stack) != 0)
-        add_word(w, "--stack", quoted(w->arena, plan->stack));
-    if (plan->profile != NULL)
-        add_word(w, "--profile", quoted(w->arena, plan->profile));
-    add_number(w, "--gpus", plan->gpus);
-    if (plan->sequence_length != usual.sequence_length)
-        add_number(w, "--seq", plan->sequence_length);
-    if (plan->global_batch != ms_plan_default_batch(plan->gpus, plan->sequence_length))
-        add_number(w, "--global-batch", plan->global_batch);
-    if (plan->compute != usual.compute)
-        add_word(w, "--precision", ms_dtype_names[plan->compute]);
+    if (ms_plan_fields[choice].flag == NULL || !ms_plan_tells(plan, choice))
+        return text;
+    return ms_arena_printf(arena, "%s%s%s %s", text, text[0] == '\0' ? "" : " ",
+                           ms_plan_fields[choice].flag,
+                           quoted(arena, ms_plan_value_text(arena, plan, choice)));
 }
 
-static void add_mesh(words *w, const ms_plan *plan)
-{
-    static const char *const names[] = {"--pp", "--dp-replicate", "--dp-shard", "--cp",
-                                        "--tp"};
-    bool usual_order = true;
-    const char *order = "";
-    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
-        if (plan->size[i] > 1)
-            add_number(w, names[i], plan->size[i]);
-        usual_order = usual_order && plan->order[i] == i;
-        order = ms_arena_printf(w->arena, "%s%s%s", order, i == 0 ? "" : ",",
-                                ms_plan_axis_names[plan->order[i]]);
-    }
-    if (plan->ep > 1)
-        add_number(w, "--ep", plan->ep);
-    if (plan->etp > 1)
-        add_number(w, "--etp", plan->etp);
-    if (!usual_order)
-        add_word(w, "--order", order);
-}
-
-static void add_pipeline(words *w, const ms_plan *plan)
-{
-    if (plan->microbatch > 1)
-        add_number(w, "--microbatch", plan->microbatch);
-    if (plan->schedule != MS_1F1B)
-        add_word(w, "--schedule", quoted(w->arena, ms_plan_schedule_name(plan)));
-    if (plan->virtual_stages > 1)
-        add_number(w, "--virtual-stages", plan->virtual_stages);
-    if (plan->microbatch_group > 0)
-        add_number(w, "--group", plan->microbatch_group);
-    if (plan->memory_limit > 0.0)
-        add_word(w, "--memory-limit",
-                 ms_json_number_text(plan->memory_limit, ms_arena_alloc(w->arena, 32)));
-}
-
-static void add_habits(words *w, const ms_plan *plan)
-{
-    ms_plan usual = ms_plan_default(1);
-    add_number(w, "--zero", plan->zero);
-    if (plan->zero == 3 && plan->reshard_after_forward != (plan->size[MS_PP] == 1))
-        add_switch(w, "--reshard-after-forward", plan->reshard_after_forward);
-    if (plan->sequence_parallel != (plan->size[MS_TP] > 1))
-        add_switch(w, "--sequence-parallel", plan->sequence_parallel);
-    if (plan->async_tp)
-        add_switch(w, "--async-tp", true);
-    if (!plan->loss_parallel)
-        add_switch(w, "--loss-parallel", false);
-    if (plan->cp_balance != usual.cp_balance)
-        add_word(w, "--cp-balance", ms_cp_balance_names[plan->cp_balance]);
-    if (plan->cp_method != usual.cp_method ||
-        (plan->size[MS_CP] > 1 && strcmp(plan->stack, usual.stack) != 0))
-        add_word(w, "--cp-method", ms_cp_method_names[plan->cp_method]);
-    add_word(w, "--recompute", ms_recompute_names[plan->recompute]);
-    if (plan->recompute_layers > 0)
-        add_number(w, "--recompute-layers", plan->recompute_layers);
-    if (plan->recompute == MS_RECOMPUTE_AUTO && plan->recompute_budget_frac >= 0.0)
-        add_word(w, "--recompute-budget",
-                 ms_json_number_text(plan->recompute_budget_frac,
-                                     ms_arena_alloc(w->arena, 32)));
-}
-
+/* The inputs come first. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
 {
-    words w = {arena, ms_arena_strdup(arena, "")};
-    add_inputs(&w, plan);
-    add_mesh(&w, plan);
-    add_pipeline(&w, plan);
-    add_habits(&w, plan);
-    return w.text;
+    static const ms_choice inputs[] = {MS_CHOOSE_MODEL,        MS_CHOOSE_CLUSTER,
+                                       MS_CHOOSE_STACK,        MS_CHOOSE_PROFILE,
+                                       MS_CHOOSE_GPUS,         MS_CHOOSE_SEQUENCE_LENGTH,
+                                       MS_CHOOSE_GLOBAL_BATCH, MS_CHOOSE_COMPUTE};
+    char *text = ms_arena_strdup(arena, "");
+    bool done[MS_NUM_CHOICES] = {false};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        text = add_flag(arena, text, plan, inputs[i]);
+        done[inputs[i]] = true;
+    }
+    for (int i = 0; i < MS_NUM_CHOICES; i++)
+        if (!done[i])
+            text = add_flag(arena, text, plan, (ms_choice)i);
+    return text;
 }
 
 ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,

@@ -16,54 +16,90 @@ typedef struct resolver {
     ms_ctx *cx;
     const ms_plan_options *opts;
     ms_plan *plan;
+    ms_plan file; /* the plan as it is there, or as it begins */
     const ms_stack *stack;
     bool from_file;
     bool silent;   /* no notes: a search chooses what is not given */
     bool no_model; /* none is needed */
 } resolver;
 
-static long pick_long(const resolver *r, const char *name, ms_opt_integer given,
-                      long from_file, long fallback)
+static bool is_text(ms_choice choice)
 {
-    if (given.given)
-        return given.value;
-    if (r->from_file)
-        return from_file;
+    ms_choice_kind kind = ms_plan_fields[choice].kind;
+    return kind == MS_CHOICE_TEXT || kind == MS_CHOICE_LIST;
+}
+
+bool ms_plan_is_given(const ms_plan_options *opts, ms_choice choice)
+{
+    return is_text(choice) ? opts->of[choice].text != NULL : opts->of[choice].whole.given;
+}
+
+long ms_plan_given_or(const ms_plan_options *opts, ms_choice choice, long otherwise)
+{
+    const ms_plan_option *option = &opts->of[choice];
+    if (!ms_plan_is_given(opts, choice))
+        return otherwise;
+    return ms_plan_fields[choice].kind == MS_CHOICE_WHOLE    ? option->whole.value
+           : ms_plan_fields[choice].kind == MS_CHOICE_SWITCH ? option->on.value
+                                                             : option->word.value;
+}
+
+void ms_plan_give(ms_plan_options *opts, ms_choice choice, long value)
+{
+    if (ms_plan_fields[choice].kind == MS_CHOICE_WHOLE)
+        opts->of[choice].whole = (ms_opt_integer){true, value};
+    else
+        opts->of[choice].word =
+            (ms_opt_choice){true, (int)value, ms_choice_words(choice)[value]};
+}
+
+static void note_usual(const resolver *r, ms_choice choice)
+{
     if (!r->silent)
-        ms_note_default(r->cx, "%s %ld", name, fallback);
-    return fallback;
+        ms_note_default(r->cx, "%s %s", ms_plan_fields[choice].flag,
+                        ms_plan_value_text(r->cx->arena, r->plan, choice));
 }
 
-static bool pick_bool(const resolver *r, const char *name, ms_opt_switch given,
-                      bool from_file, bool fallback)
+/* A flag may give a file's choice an effect that it did not have there. */
+static bool is_from_file(const resolver *r, ms_choice choice)
 {
-    if (given.given)
-        return given.value;
-    if (r->from_file)
-        return from_file;
-    if (!r->silent)
-        ms_note_default(r->cx, "%s %s", name, fallback ? "on" : "off");
-    return fallback;
+    bool is_new = ms_plan_fields[choice].renewed && !ms_plan_matters(&r->file, choice) &&
+                  ms_plan_matters(r->plan, choice);
+    return r->from_file && !is_new;
 }
 
-static int pick_choice(const resolver *r, const char *name, ms_opt_choice given,
-                       const char *const *words, int from_file_or_default)
+/* The flag, else the file, else the default. Numbers have defaults of their own. */
+static void pick(const resolver *r, ms_choice choice)
 {
-    if (given.given)
-        return given.value;
-    if (!r->from_file && !r->silent)
-        ms_note_default(r->cx, "%s %s", name, words[from_file_or_default]);
-    return from_file_or_default;
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    bool given = ms_plan_is_given(r->opts, choice);
+    if (field->flag == NULL || is_text(choice)) {
+        return;
+    } else if (field->kind == MS_CHOICE_NUMBER) {
+        if (given)
+            *(double *)((char *)r->plan + field->offset) =
+                r->opts->of[choice].number.value;
+    } else if (given) {
+        ms_plan_set(r->plan, choice, ms_plan_given_or(r->opts, choice, 0));
+    } else if (!is_from_file(r, choice)) {
+        ms_plan_set(r->plan, choice, ms_plan_usual(r->plan, r->stack, choice));
+        note_usual(r, choice);
+    }
 }
 
-static const char *pick_text(const resolver *r, const char *name, const char *given,
-                             const char *from_file_or_default)
+/* Every choice from `first` on, before `end`. */
+static void pick_all(const resolver *r, ms_choice first, ms_choice end)
 {
-    if (given != NULL)
-        return given;
-    if (!r->from_file)
-        ms_note_default(r->cx, "%s %s", name, from_file_or_default);
-    return from_file_or_default;
+    for (ms_choice choice = first; choice < end; choice++)
+        pick(r, choice);
+}
+
+static void pick_text(const resolver *r, ms_choice choice, const char **out)
+{
+    if (ms_plan_is_given(r->opts, choice))
+        *out = r->opts->of[choice].text;
+    else if (!r->from_file)
+        note_usual(r, choice);
 }
 
 /* ---- names ---- */
@@ -72,20 +108,21 @@ static ms_status start(resolver *r)
 {
     const ms_plan_options *opts = r->opts;
     ms_plan *plan = r->plan;
-    *plan = ms_plan_default(opts->gpus.given ? opts->gpus.value : 1);
+    *plan = ms_plan_default(ms_plan_given_or(opts, MS_CHOOSE_GPUS, 1));
     if (opts->plan_file != NULL)
         MS_TRY(ms_plan_load(r->cx, opts->plan_file, plan));
     r->from_file = opts->plan_file != NULL;
-    if (opts->model != NULL)
-        plan->model = opts->model;
+    r->file = *plan;
+    if (ms_plan_is_given(opts, MS_CHOOSE_MODEL))
+        plan->model = opts->of[MS_CHOOSE_MODEL].text;
     if (plan->model == NULL && !r->no_model) {
         ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no model is given");
         ms_hint(r->cx, "--model 8b; \"meshsim model\" lists the names");
         return status;
     }
-    plan->cluster = pick_text(r, "--cluster", opts->cluster, plan->cluster);
-    plan->stack = pick_text(r, "--stack", opts->stack, plan->stack);
-    plan->profile = opts->profile;
+    pick_text(r, MS_CHOOSE_CLUSTER, &plan->cluster);
+    pick_text(r, MS_CHOOSE_STACK, &plan->stack);
+    plan->profile = opts->of[MS_CHOOSE_PROFILE].text;
     if (plan->profile == NULL && !r->from_file)
         ms_note_default(r->cx, "--profile that of the cluster");
     return ms_stack_load(r->cx, plan->stack, &r->stack);
@@ -185,19 +222,15 @@ static ms_status take_rest(const resolver *r)
     return MS_OK;
 }
 
-static const char *const axis_options[] = {"--pp", "--dp-replicate", "--dp-shard", "--cp",
-                                           "--tp"};
-
 /* True when a flag changes the mesh; dp_shard is noted by whoever settles it. */
 static bool set_sizes(const resolver *r)
 {
-    bool changed = !r->from_file || r->opts->gpus.given;
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+    bool changed = !r->from_file || ms_plan_is_given(r->opts, MS_CHOOSE_GPUS);
+    for (ms_choice axis = MS_CHOOSE_PP; axis <= MS_CHOOSE_TP; axis++) {
         resolver quiet = *r;
-        quiet.silent = r->silent || axis == MS_DP_SHARD;
-        r->plan->size[axis] = pick_long(&quiet, axis_options[axis], r->opts->size[axis],
-                                        r->plan->size[axis], 1);
-        changed = changed || r->opts->size[axis].given;
+        quiet.silent = r->silent || axis == MS_CHOOSE_DP_SHARD;
+        pick(&quiet, axis);
+        changed = changed || ms_plan_is_given(r->opts, axis);
     }
     return changed;
 }
@@ -208,15 +241,13 @@ static ms_status resolve_axes(const resolver *r)
     ms_plan *plan = r->plan;
     if (!set_sizes(r))
         return MS_OK;
-    bool dp_given = opts->size[MS_DP_REPLICATE].given || opts->size[MS_DP_SHARD].given;
-    if (opts->gpus.given)
-        plan->gpus = opts->gpus.value;
-    else if (!r->from_file)
-        plan->gpus = 0;
+    bool shard_given = ms_plan_is_given(opts, MS_CHOOSE_DP_SHARD);
+    bool dp_given = shard_given || ms_plan_is_given(opts, MS_CHOOSE_DP_REPLICATE);
+    plan->gpus = ms_plan_given_or(opts, MS_CHOOSE_GPUS, r->from_file ? plan->gpus : 0);
     if (plan->gpus > 0 && !dp_given)
         return take_rest(r);
     double product = num_ranks(plan);
-    if (!opts->size[MS_DP_SHARD].given && !r->from_file)
+    if (!shard_given && !r->from_file)
         ms_note_default(r->cx, "--dp-shard 1");
     if (plan->gpus == 0) {
         if (product > MS_MAX_GPUS)
@@ -233,40 +264,22 @@ static ms_status resolve_axes(const resolver *r)
 
 static void resolve_batch(const resolver *r)
 {
-    const ms_plan_options *opts = r->opts;
-    ms_plan *plan = r->plan;
-    plan->sequence_length =
-        pick_long(r, "--seq", opts->sequence_length, plan->sequence_length,
-                  ms_plan_default(1).sequence_length);
-    long sequences = ms_plan_default_batch(plan->gpus, plan->sequence_length);
-    plan->global_batch =
-        pick_long(r, "--global-batch", opts->global_batch, plan->global_batch, sequences);
-    plan->compute = (ms_dtype)pick_choice(r, "--precision", opts->precision,
-                                          ms_dtype_names, (int)plan->compute);
+    pick_all(r, MS_CHOOSE_SEQUENCE_LENGTH, MS_CHOOSE_MICROBATCH);
+    pick(r, MS_CHOOSE_COMPUTE);
 }
 
 static ms_status resolve_schedule(const resolver *r)
 {
     const ms_plan_options *opts = r->opts;
     ms_plan *plan = r->plan;
-    long fallback;
-    if (opts->schedule.given && opts->schedule.value == MS_CUSTOM) {
-        MS_TRY(ms_plan_load_schedule(r->cx, opts->schedule.text, plan));
-        fallback = plan->virtual_stages;
-    } else {
-        bool chunks = opts->virtual_stages.given && opts->virtual_stages.value > 1;
-        if (!r->from_file)
-            plan->schedule = chunks ? MS_INTERLEAVED : MS_1F1B;
-        int kind = pick_choice(r, "--schedule", opts->schedule, ms_schedule_names,
-                               (int)plan->schedule);
-        if (opts->schedule.given || !r->from_file)
-            ms_plan_set_schedule(plan, (ms_schedule_kind)kind);
-        fallback = ms_schedule_default_virtual(plan->schedule, plan->size[MS_PP]);
-    }
-    plan->virtual_stages = pick_long(r, "--virtual-stages", opts->virtual_stages,
-                                     plan->virtual_stages, fallback);
-    if (opts->memory_limit.given)
-        plan->memory_limit = opts->memory_limit.value;
+    plan->virtual_stages =
+        ms_plan_given_or(opts, MS_CHOOSE_VIRTUAL_STAGES, plan->virtual_stages);
+    if (ms_plan_given_or(opts, MS_CHOOSE_SCHEDULE, MS_1F1B) == MS_CUSTOM)
+        MS_TRY(
+            ms_plan_load_schedule(r->cx, opts->of[MS_CHOOSE_SCHEDULE].word.text, plan));
+    else
+        pick(r, MS_CHOOSE_SCHEDULE);
+    pick_all(r, MS_CHOOSE_VIRTUAL_STAGES, MS_CHOOSE_ZERO);
     return MS_OK;
 }
 
@@ -274,13 +287,10 @@ static ms_status resolve_pipeline(const resolver *r)
 {
     const ms_plan_options *opts = r->opts;
     ms_plan *plan = r->plan;
-    plan->microbatch =
-        pick_long(r, "--microbatch", opts->microbatch, plan->microbatch, 1);
+    pick_all(r, MS_CHOOSE_MICROBATCH, MS_CHOOSE_SCHEDULE);
     MS_TRY(resolve_schedule(r));
-    plan->microbatch_group =
-        pick_long(r, "--group", opts->microbatch_group, plan->microbatch_group, 0);
-    if (opts->layers_per_stage != NULL)
-        return ms_layers_parse(r->cx, opts->layers_per_stage, plan);
+    if (ms_plan_is_given(opts, MS_CHOOSE_STAGE_LAYERS))
+        return ms_layers_parse(r->cx, opts->of[MS_CHOOSE_STAGE_LAYERS].text, plan);
     if (plan->num_stage_layers > 0 &&
         plan->num_stage_layers != plan->size[MS_PP] * plan->virtual_stages) {
         ms_note(r->cx,
@@ -293,24 +303,10 @@ static ms_status resolve_pipeline(const resolver *r)
     return MS_OK;
 }
 
-static long default_zero(const resolver *r)
-{
-    const ms_plan *plan = r->plan;
-    if (plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
-        return 0;
-    if (r->stack->default_zero >= 0)
-        return r->stack->default_zero;
-    return 3;
-}
-
 static ms_status resolve_sharding(const resolver *r)
 {
-    const ms_plan_options *opts = r->opts;
-    ms_plan *plan = r->plan;
-    plan->zero = pick_long(r, "--zero", opts->zero, plan->zero, default_zero(r));
-    plan->reshard_after_forward =
-        pick_bool(r, "--reshard-after-forward", opts->reshard_after_forward,
-                  plan->reshard_after_forward, plan->zero == 3 && plan->size[MS_PP] == 1);
+    const ms_plan *plan = r->plan;
+    pick_all(r, MS_CHOOSE_ZERO, MS_CHOOSE_SEQUENCE_PARALLEL);
     if (r->silent)
         return MS_OK;
     if (plan->zero > 0 && plan->size[MS_DP_SHARD] * plan->size[MS_CP] == 1)
@@ -330,125 +326,97 @@ static ms_status resolve_sharding(const resolver *r)
     return MS_OK;
 }
 
-/* Also when a flag raises tp from a plan whose tp of 1 had no use for the setting. */
-static void resolve_tensor(const resolver *r, long tp_of_file)
+/* A value that the stack can do in its place; without one there is no context
+ * parallelism. */
+static void hint_stack(const resolver *r, ms_choice choice)
 {
-    const ms_plan_options *opts = r->opts;
-    ms_plan *plan = r->plan;
-    resolver fresh = *r;
-    fresh.from_file = r->from_file && (tp_of_file > 1 || plan->size[MS_TP] == tp_of_file);
-    plan->sequence_parallel =
-        pick_bool(&fresh, "--sequence-parallel", opts->sequence_parallel,
-                  plan->sequence_parallel, plan->size[MS_TP] > 1);
-    plan->async_tp = pick_bool(r, "--async-tp", opts->async_tp, plan->async_tp, false);
-    plan->loss_parallel = pick_bool(&fresh, "--loss-parallel", opts->loss_parallel,
-                                    plan->loss_parallel, true);
-}
-
-static ms_status check_cp_method(const resolver *r)
-{
-    const ms_plan *plan = r->plan;
-    if (plan->size[MS_CP] == 1 || r->stack->can_cp[plan->cp_method])
-        return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "stack \"%s\" has no context parallelism by %s, and cp is %ld",
-                plan->stack, ms_cp_method_names[plan->cp_method], plan->size[MS_CP]);
-    for (int i = 0; i < MS_NUM_CP_METHODS; i++) {
-        if (r->stack->can_cp[i]) {
-            ms_hint(r->cx, "--cp-method %s, or --stack generic", ms_cp_method_names[i]);
-            return status;
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    for (long value = 0; value <= ms_choice_last(choice); value++) {
+        if (field->can(r->stack, value)) {
+            ms_hint(r->cx, "%s %s, or --stack generic", field->flag,
+                    ms_choice_value_text(r->cx->arena, choice, value));
+            return;
         }
     }
     ms_hint(r->cx, "--cp 1, or --stack generic");
-    return status;
+}
+
+/* What the stack cannot do. */
+static ms_status check_stack(const resolver *r)
+{
+    const ms_plan *plan = r->plan;
+    for (ms_choice choice = 0; choice < MS_NUM_CHOICES; choice++) {
+        const ms_plan_field *field = &ms_plan_fields[choice];
+        if (field->can == NULL || !ms_plan_matters(plan, choice) ||
+            field->can(r->stack, ms_plan_get(plan, choice)))
+            continue;
+        const char *value = ms_plan_value_text(r->cx->arena, plan, choice);
+        ms_status status =
+            choice == MS_CHOOSE_CP_METHOD
+                ? ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                          "stack \"%s\" has no context parallelism by %s, and cp is %ld",
+                          plan->stack, value, plan->size[MS_CP])
+                : ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "stack \"%s\" has no %s %s",
+                          plan->stack, field->flag, value);
+        hint_stack(r, choice);
+        return status;
+    }
+    return MS_OK;
 }
 
 static ms_status resolve_context(const resolver *r)
 {
-    const ms_plan_options *opts = r->opts;
-    ms_plan *plan = r->plan;
-    if (!r->from_file && plan->size[MS_CP] > 1)
-        plan->cp_method = r->stack->cp_method;
-    plan->cp_method = (ms_cp_method)pick_choice(r, "--cp-method", opts->cp_method,
-                                                ms_cp_method_names, (int)plan->cp_method);
-    plan->cp_balance = (ms_cp_balance)pick_choice(
-        r, "--cp-balance", opts->cp_balance, ms_cp_balance_names, (int)plan->cp_balance);
+    const ms_plan *plan = r->plan;
+    pick_all(r, MS_CHOOSE_SEQUENCE_PARALLEL, MS_CHOOSE_RECOMPUTE);
     if (r->silent)
         return MS_OK;
     if (plan->size[MS_CP] > 1 && plan->cp_method == MS_CP_ULYSSES &&
-        opts->cp_balance.given)
+        ms_plan_is_given(r->opts, MS_CHOOSE_CP_BALANCE))
         ms_note(r->cx, "--cp-balance has no effect with ulysses: every rank sees whole "
                        "sequences, of a part of the heads");
-    return check_cp_method(r);
+    return check_stack(r);
 }
 
-static ms_status resolve_recompute_budget(const resolver *r)
+/* A file's value without effect is dropped: a flag may have changed its mode. */
+static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mode)
 {
-    const ms_plan_options *opts = r->opts;
-    ms_plan *plan = r->plan;
-    if (opts->recompute_budget.given)
-        plan->recompute_budget_frac = opts->recompute_budget.value;
-    if (plan->recompute == MS_RECOMPUTE_AUTO)
+    const char *flag = ms_plan_fields[choice].flag;
+    const char *value = ms_plan_value_text(r->cx->arena, r->plan, choice);
+    if (ms_plan_is_plain(r->plan, choice))
         return MS_OK;
-    plan->recompute_budget_frac = -1.0; /* of a file, whose mode a flag changes */
-    if (!opts->recompute_budget.given)
+    if (!ms_plan_is_given(r->opts, choice)) {
+        ms_plan_reset(r->plan, choice);
         return MS_OK;
+    }
     ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "--recompute-budget %g has no effect with recompute %s",
-                opts->recompute_budget.value, ms_recompute_names[plan->recompute]);
-    ms_hint(r->cx, "--recompute auto --recompute-budget %g",
-            opts->recompute_budget.value);
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s %s has no effect with recompute %s",
+                flag, value, ms_recompute_names[r->plan->recompute]);
+    ms_hint(r->cx, "--recompute %s %s %s", mode, flag, value);
     return status;
 }
 
 static ms_status resolve_recompute(const resolver *r)
 {
-    const ms_plan_options *opts = r->opts;
-    ms_plan *plan = r->plan;
-    if (!r->from_file && !opts->recompute.given) {
-        int mode = ms_choice_find(r->stack->recompute, ms_recompute_names);
-        if (mode < 0)
-            return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                           "stack \"%s\" has the unknown recompute mode \"%s\"",
-                           plan->stack, r->stack->recompute);
-        plan->recompute = (ms_recompute)mode;
-    }
-    plan->recompute = (ms_recompute)pick_choice(r, "--recompute", opts->recompute,
-                                                ms_recompute_names, (int)plan->recompute);
-    plan->recompute_layers = pick_long(r, "--recompute-layers", opts->recompute_layers,
-                                       plan->recompute_layers, 0);
-    MS_TRY(resolve_recompute_budget(r));
-    if (plan->recompute == MS_RECOMPUTE_FULL || plan->recompute_layers == 0)
-        return MS_OK;
-    if (!opts->recompute_layers.given) {
-        plan->recompute_layers = 0; /* of the file, whose mode a flag changes */
-        return MS_OK;
-    }
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "--recompute-layers %ld has no effect with recompute %s",
-                plan->recompute_layers, ms_recompute_names[plan->recompute]);
-    ms_hint(r->cx, "--recompute full --recompute-layers %ld", plan->recompute_layers);
-    return status;
+    const ms_plan *plan = r->plan;
+    pick_all(r, MS_CHOOSE_RECOMPUTE, MS_CHOOSE_COMPUTE);
+    if (plan->recompute != MS_RECOMPUTE_AUTO)
+        MS_TRY(refuse_idle(r, MS_CHOOSE_RECOMPUTE_BUDGET, "auto"));
+    return plan->recompute == MS_RECOMPUTE_FULL
+               ? MS_OK
+               : refuse_idle(r, MS_CHOOSE_RECOMPUTE_LAYERS, "full");
 }
 
-static ms_status resolve_rest(const resolver *r, long tp_of_file)
+static ms_status resolve_rest(const resolver *r)
 {
-    const ms_plan_options *opts = r->opts;
-    ms_plan *plan = r->plan;
-    plan->ep = pick_long(r, "--ep", opts->ep, plan->ep, 1);
-    plan->etp = pick_long(r, "--etp", opts->etp, plan->etp, 1);
+    pick_all(r, MS_CHOOSE_EP, MS_CHOOSE_ORDER);
     MS_TRY(resolve_pipeline(r));
     MS_TRY(resolve_sharding(r));
-    resolve_tensor(r, tp_of_file);
     MS_TRY(resolve_context(r));
     MS_TRY(resolve_recompute(r));
-    if (opts->order != NULL)
-        return ms_order_parse(r->cx, opts->order, plan);
-    if (!r->from_file && !r->silent)
-        ms_note_default(r->cx, "--order pp,dp_replicate,dp_shard,cp,tp");
+    if (ms_plan_is_given(r->opts, MS_CHOOSE_ORDER))
+        return ms_order_parse(r->cx, r->opts->of[MS_CHOOSE_ORDER].text, r->plan);
+    if (!r->from_file)
+        note_usual(r, MS_CHOOSE_ORDER);
     return MS_OK;
 }
 
@@ -484,10 +452,9 @@ ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
 static ms_status resolve(resolver *r)
 {
     MS_TRY(start(r));
-    long tp_of_file = r->plan->size[MS_TP];
     MS_TRY(resolve_axes(r));
     resolve_batch(r);
-    return resolve_rest(r, tp_of_file);
+    return resolve_rest(r);
 }
 
 ms_status ms_plan_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out)
@@ -504,17 +471,15 @@ ms_status ms_plan_base_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_
 {
     resolver r = {.cx = cx, .opts = opts, .plan = out};
     MS_TRY(start(&r));
-    if (!opts->gpus.given && !r.from_file) {
+    if (!ms_plan_is_given(opts, MS_CHOOSE_GPUS) && !r.from_file) {
         ms_status status =
             ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the number of GPUs is not given");
         ms_hint(cx, "for example --gpus 512");
         return status;
     }
-    if (opts->gpus.given)
-        out->gpus = opts->gpus.value;
-    long tp_of_file = out->size[MS_TP];
+    out->gpus = ms_plan_given_or(opts, MS_CHOOSE_GPUS, out->gpus);
     resolve_batch(&r);
     r.silent = true;
     (void)set_sizes(&r);
-    return resolve_rest(&r, tp_of_file);
+    return resolve_rest(&r);
 }

@@ -6,31 +6,31 @@
 #define MS_CLI_PLAN_OPTIONS_H
 
 #include "cli/options.h"
-#include "costmodel/plan.h"
+#include "costmodel/plan_field.h"
+
+/* What a flag was given; the kind of the choice says which member holds. All but texts
+ * begin with `given`. */
+typedef union ms_plan_option {
+    ms_opt_integer whole;
+    ms_opt_quantity number;
+    ms_opt_switch on;
+    ms_opt_choice word;
+    const char *text; /* lists too: items separated by commas */
+} ms_plan_option;
 
 typedef struct ms_plan_options {
     const char *plan_file; /* "-": standard input */
-    const char *model, *cluster, *stack, *profile;
-    const char *order;            /* axes outer to inner, separated by commas */
-    const char *layers_per_stage; /* numbers separated by commas */
-    ms_opt_integer gpus;
-    ms_opt_integer size[MS_NUM_PLAN_AXES];
-    ms_opt_integer ep, etp;
-    ms_opt_integer sequence_length, global_batch, microbatch;
-    ms_opt_choice schedule;
-    ms_opt_integer virtual_stages, microbatch_group;
-    ms_opt_quantity memory_limit;
-    ms_opt_integer zero;
-    ms_opt_switch reshard_after_forward, sequence_parallel, async_tp, loss_parallel;
-    ms_opt_choice cp_method, cp_balance;
-    ms_opt_choice recompute;
-    ms_opt_integer recompute_layers;
-    ms_opt_quantity recompute_budget;
-    ms_opt_choice precision;
+    ms_plan_option of[MS_NUM_CHOICES];
 } ms_plan_options;
 
-/* Fills a ms_plan_options. */
-extern const ms_option ms_plan_option_table[];
+bool ms_plan_is_given(const ms_plan_options *opts, ms_choice choice);
+/* Of whole numbers, switches and words: what was given, or `otherwise`. */
+long ms_plan_given_or(const ms_plan_options *opts, ms_choice choice, long otherwise);
+/* As if the flag of a whole number or a word had been given. */
+void ms_plan_give(ms_plan_options *opts, ms_choice choice, long value);
+
+/* The flags of a plan; they fill a ms_plan_options. */
+const ms_option *ms_plan_option_table(void);
 
 /* Takes a word of the command line (NULL: none) as the plan file; MS_EINPUT when
  * --plan is there too. */

@@ -118,7 +118,7 @@ ms_status ms_order_fix(ms_ctx *cx, const char *name, const char *text, ms_space 
         probe.size[axis] = 1;
     MS_TRY(ms_order_parse(cx, text, &probe)); /* the names */
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        probe.size[axis] = space->high[axis] > 1 ? 2 : 1;
+        probe.size[axis] = space->high[MS_CHOOSE_PP + axis] > 1 ? 2 : 1;
     ms_ctx ignored = {.arena = cx->arena};
     if (ms_order_parse(&ignored, text, &probe) != MS_OK) {
         ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,

@@ -1,6 +1,7 @@
 /* What the kinds of pictures share: the plan that is drawn, the picture, its summary. */
 #include "cli/plot_request.h"
 
+#include "base/print.h"
 #include "cli/plan_command.h"
 
 #include <string.h>
@@ -34,9 +35,9 @@ static ms_status draw(const ms_plot_request *r, const ms_plotted *p)
     MS_TRY(ms_output_open(r->cx, NULL, &out));
     p->print(out.file, r->cx->arena, p->writer.plot);
     if (rendered)
-        fprintf(out.file, "picture   %s\n", target->path);
+        ms_print(out.file, "picture   %s\n", target->path);
     if (rendered && target->keep)
-        fprintf(out.file, "data      %s\nscript    %s\n", target->data, target->script);
+        ms_print(out.file, "data      %s\nscript    %s\n", target->data, target->script);
     return ms_output_close(r->cx, &out, MS_OK);
 }
 

@@ -57,7 +57,7 @@ static ms_status search_size(const ms_plot_request *r, long gpus, ms_scaling *sc
 {
     ms_ctx *cx = r->cx;
     ms_plan_options opts = r->plan;
-    opts.gpus = (ms_opt_integer){true, gpus};
+    ms_plan_give(&opts, MS_CHOOSE_GPUS, gpus);
     ms_plan base;
     MS_TRY(ms_plan_base_from_options(cx, &opts, &base));
     MS_TRY(ms_plot_check_outputs(r, &opts, &base));
@@ -105,11 +105,14 @@ static ms_status show_scaling(const ms_plot_request *r, const ms_scaling *scalin
     if (ms_scaling_first(scaling) != NULL)
         return ms_plot_show(r, &p);
     ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "no plan fits on any of these numbers of GPUs");
-    if (r->args->common.json)
+    if (r->args->common.json) {
         MS_TRY(ms_plot_write_json(r, &p));
-    else
-        scaling_print(stdout, r->cx->arena, scaling);
-    return MS_ENOFIT;
+        return MS_ENOFIT;
+    }
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, NULL, &out));
+    scaling_print(out.file, r->cx->arena, scaling);
+    return ms_output_close(r->cx, &out, MS_ENOFIT);
 }
 
 ms_status ms_plot_scaling(ms_plot_request *r)

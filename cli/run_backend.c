@@ -18,20 +18,6 @@ static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *pl
     return MS_EINPUT;
 }
 
-static ms_status refuse_torchrun(ms_ctx *cx, const ms_launch *env)
-{
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "started as rank %ld of %ld (RANK, WORLD_SIZE), but MASTER_ADDR and "
-            "MASTER_PORT do not say where ranks meet",
-            env->rank, env->size);
-    ms_hint(
-        cx,
-        "set both (a port is below 65536), or take mpirun -n %ld meshsim run, or meshsim run alone, which "
-        "starts its own ranks",
-        env->size);
-    return MS_EINPUT;
-}
-
 static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *backend)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -41,23 +27,32 @@ static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *bac
     return MS_EINPUT;
 }
 
-static ms_status refuse_hand(ms_ctx *cx, const ms_launch *env)
+bool ms_run_launcher_has_mpi(const ms_launch *env)
+{
+    return env->launcher == MS_LAUNCHER_MPI || env->launcher == MS_LAUNCHER_SLURM;
+}
+
+/* Processes that do not meet would each train the whole model, and write over the others'
+ * files. */
+static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "started as rank %ld of %ld (MESHSIM_RANK, MESHSIM_SIZE), by which ranks of "
-            "--backend cuda alone meet",
-            env->rank, env->size);
+            "%s started this process as rank %ld of %ld, but ranks in several processes "
+            "meet through MPI%s",
+            ms_launcher_names[env->launcher], env->rank, env->size,
+            ms_run_launcher_has_mpi(env) ? ", which this build does not have" : "");
     ms_hint(cx,
-            "mpirun -n %ld meshsim run, or meshsim run alone, which starts its own "
-            "ranks",
-            env->size);
+            "start them by mpirun -n %ld or srun --mpi=pmix -n %ld, with a program built "
+            "with MPI; on one machine start one process: its ranks are threads",
+            env->size, env->size);
     return MS_EINPUT;
 }
 
+/* A single rank of mpiexec is a world of MPI's as well. */
 static bool is_alone(const ms_launch *env)
 {
-    return env->launcher == MS_LAUNCHER_NONE ||
-           (env->size == 1 && env->launcher != MS_LAUNCHER_MPI);
+    return env->size == 1 &&
+           (env->launcher != MS_LAUNCHER_MPI || ms_mpi_backend() == NULL);
 }
 
 static ms_status no_backend(ms_ctx *cx, const char *name, const char *instead)
@@ -93,26 +88,16 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
 {
     const ms_launch *env = &out->environment;
     const char *name = ms_run_backend_names[flags->backend.value];
-    ms_meeting_point at;
-    if (flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL) {
-        if (env->size > 1)
-            return refuse_copies(cx, env, name);
-        out->backend = ms_backend_find(name);
-        return MS_OK;
-    }
-    if (env->size != plan->gpus)
+    bool is_threads =
+        flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL;
+    if (is_threads && env->size > 1)
+        return refuse_copies(cx, env, name);
+    if (!is_threads && env->size != plan->gpus)
         return refuse_size(cx, env, plan);
-    if (flags->backend.value == MS_RUN_CUDA) {
-        out->backend = find_backend(flags, name);
-        return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
-    }
-    if (env->launcher == MS_LAUNCHER_HAND)
-        return refuse_hand(cx, env);
-    if (env->launcher == MS_LAUNCHER_TORCHRUN && !ms_launch_meeting_point(&at))
-        return refuse_torchrun(cx, env);
-    if (ms_backend_find("mpi") == NULL)
-        return no_backend(cx, "mpi", "loop");
-    out->backend = ms_backend_find("mpi");
+    if (env->size > 1 && ms_mpi_backend() == NULL)
+        return refuse_launcher(cx, env);
+    out->backend = flags->backend.value == MS_RUN_AUTO ? ms_mpi_backend()
+                                                       : find_backend(flags, name);
     return MS_OK;
 }
 
@@ -148,50 +133,29 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
     }
 }
 
-/* Somebody started ranks that are to meet: another whole run in each of them would write
- * over the others. */
-static ms_status no_rank(ms_ctx *cx, const char *unclear, bool by_hand)
-{
-    const char *own = by_hand ? "MESHSIM_" : "", *size = by_hand ? "SIZE" : "WORLD_SIZE";
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s: this is no rank of a job", unclear);
-    ms_hint(cx, "%sRANK counts from 0 and is below %s%s", own, own, size);
-    return MS_EINPUT;
-}
-
 /* sbatch sets what srun does, but for the step: its script runs once. */
-static void note_unclear(ms_ctx *cx, const char *unclear)
+static void note_unclear(ms_ctx *cx, const ms_launch *env)
 {
+    const char *unclear = ms_launch_unclear(cx->arena);
+    if (env->launcher != MS_LAUNCHER_NONE || unclear == NULL)
+        return;
     bool is_batch = strncmp(unclear, "SLURM_", 6) == 0 && ms_launch_is_batch();
     ms_note(cx, "%s: %s, so this is the only process", unclear,
             is_batch ? "Slurm's batch script and no step of srun"
                      : "no launcher is known that sets these");
 }
 
-/* What is wrong with it is wrong with or without GPUs. */
-static ms_status check_environment(ms_ctx *cx, const ms_run_flags *flags,
-                                   const ms_launch *env)
-{
-    ms_meeting_point point;
-    const char *unclear = ms_launch_unclear(cx->arena);
-    if (env->launcher == MS_LAUNCHER_NONE && unclear != NULL) {
-        bool by_hand = strncmp(unclear, "MESHSIM_", 8) == 0;
-        if (by_hand || ms_launch_meeting_point(&point))
-            return no_rank(cx, unclear, by_hand);
-        note_unclear(cx, unclear);
-    }
-    bool meets = flags->backend.value == MS_RUN_CUDA && !is_alone(env) &&
-                 ms_cuda_inner_backend(env) == &ms_backend_tcp;
-    return meets ? ms_launch_meeting(cx, env, &point) : MS_OK;
-}
-
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out)
 {
     *out = (ms_run_choice){.environment = ms_launch_environment()};
-    MS_TRY(check_environment(cx, flags, &out->environment));
+    const ms_launch *env = &out->environment;
+    note_unclear(cx, env);
+    if (env->size > 1 && !ms_run_launcher_has_mpi(env))
+        return refuse_launcher(cx, env);
     if (flags->backend.value == MS_RUN_CUDA)
         MS_TRY(find_gpus(cx));
-    if (!is_alone(&out->environment))
+    if (!is_alone(env))
         return choose_inside(cx, flags, plan, out);
     if (flags->backend.value == MS_RUN_MPI)
         return choose_mpi(cx, out);

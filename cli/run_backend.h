@@ -12,10 +12,13 @@ typedef struct ms_run_choice {
 } ms_run_choice;
 
 /* Looks at how this process was started. Notes why loop serves when nothing was asked
- * for. MS_EINPUT: as many ranks as were started are not what the plan needs, or they
- * cannot meet; MS_EIO: this build has no such backend, or there is no mpiexec. */
+ * for. MS_EINPUT: as many ranks as were started are not what the plan needs, or no MPI
+ * can bring them together; MS_EIO: this build has no such backend, or there is no mpiexec. */
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out);
+
+/* Whether the ranks of this launcher meet, in a program built with MPI. */
+bool ms_run_launcher_has_mpi(const ms_launch *environment);
 
 /* Whether somebody else started this process and others beside it, which find out on
  * their own what is wrong. */

@@ -42,8 +42,8 @@ static void write_head(ms_jout *out, const ms_run_report *r)
     const ms_outcome *outcome = r->outcome;
     ms_jout_text_field(out, "schema", "meshsim.run/1");
     ms_jout_text_field(out, "backend", r->backend);
-    if (r->transport != NULL)
-        ms_jout_text_field(out, "transport", r->transport);
+    if (r->on_gpu)
+        ms_jout_text_field(out, "transport", ms_cuda_transport_names[r->transport]);
     const char *restriction = ms_run_restriction(r);
     if (restriction != NULL)
         ms_jout_text_field(out, "restriction", restriction);

@@ -204,7 +204,7 @@ static const char *cluster_of_gpu(const ms_ctx *cx)
     if (driver == NULL || driver->find(&apart, &num) != MS_OK ||
         driver->describe(&apart, 0, &gpu) != MS_OK)
         return NULL;
-    const char *name = ms_machine_cluster_of_gpu(gpu.name);
+    const char *name = ms_machine_cluster_of_gpu(&apart, gpu.name);
     if (name != NULL)
         return name;
     ms_note(cx,
@@ -229,20 +229,19 @@ static const char *cluster_here(const ms_ctx *cx, const ms_run_flags *flags)
 ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
                             ms_plan_options *options, ms_plan *out)
 {
-    if (options->stack == NULL) {
-        options->stack = "meshsim";
+    if (!ms_plan_is_given(options, MS_CHOOSE_STACK)) {
+        options->of[MS_CHOOSE_STACK].text = "meshsim";
         ms_note_default(cx, "--stack meshsim (this runner)");
     }
-    if (options->cluster == NULL)
-        options->cluster = cluster_here(cx, flags);
-    if (options->precision.given)
+    if (!ms_plan_is_given(options, MS_CHOOSE_CLUSTER))
+        options->of[MS_CHOOSE_CLUSTER].text = cluster_here(cx, flags);
+    if (ms_plan_is_given(options, MS_CHOOSE_COMPUTE))
         ms_note(cx, "--precision has no effect: a run computes in --dtype");
     static const ms_dtype computes_in[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
                                                             [MS_REAL_FP64] = MS_FP64,
                                                             [MS_REAL_BF16] = MS_BF16,
                                                             [MS_REAL_FP8] = MS_FP8};
-    int compute = (int)computes_in[flags->dtype.value];
-    options->precision = (ms_opt_choice){true, compute, ms_dtype_names[compute]};
+    ms_plan_give(options, MS_CHOOSE_COMPUTE, (long)computes_in[flags->dtype.value]);
     MS_TRY(ms_plan_from_options(cx, options, out));
     out->param_dtype = out->grad_dtype = NULL;
     out->optimizer_dtype = out->comm_dtype = NULL;
@@ -252,22 +251,9 @@ ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
 ms_plan ms_run_reference_plan(const ms_plan *plan)
 {
     ms_plan out = *plan;
+    ms_plan_make_plain(&out);
     out.gpus = 1;
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        out.size[axis] = 1;
-    out.ep = out.etp = 1;
-    ms_plan_set_schedule(&out, MS_1F1B);
-    out.virtual_stages = 1;
-    out.microbatch_group = 0;
-    out.num_stage_layers = 0;
-    out.layers_per_stage = NULL;
-    out.zero = 0;
-    out.reshard_after_forward = false;
-    out.sequence_parallel = out.async_tp = false;
-    out.cp_method = MS_CP_ALL_GATHER;
-    out.recompute = MS_RECOMPUTE_NONE;
-    out.recompute_layers = 0;
-    out.recompute_budget_frac = -1.0;
+    out.microbatch = plan->microbatch;
     return out;
 }
 

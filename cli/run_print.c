@@ -1,10 +1,10 @@
 #include "cli/run_report.h"
 
+#include "base/print.h"
 #include "base/table.h"
 #include "sim/prediction_print.h"
 
 #include <math.h>
-#include <string.h>
 
 #define MAX_STEPS 12 /* that are listed */
 #define MAX_RANKS 16
@@ -33,9 +33,9 @@ static void ratio_cell(ms_table *table, double measured, double predicted)
 
 const char *ms_run_restriction(const ms_run_report *r)
 {
-    if (r->transport == NULL || r->world->num_ranks == 1)
+    if (!r->on_gpu || r->world->num_ranks == 1)
         return NULL;
-    if (strcmp(r->transport, "host") == 0)
+    if (r->transport == MS_CUDA_BY_HOST)
         return "correctness only";
     return r->shares_gpus ? "functional only" : NULL;
 }
@@ -47,29 +47,29 @@ static void print_device(FILE *out, const ms_run_report *r)
     const char *restriction = ms_run_restriction(r);
     if (used == NULL)
         return;
-    fprintf(out, "device   %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
-            used->facts.name, used->device_used_bytes / gib,
-            used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
+    ms_print(out, "device   %s, %.1f of %.1f GiB in use, %.1f in the arena\n",
+             used->facts.name, used->device_used_bytes / gib,
+             used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
     if (restriction != NULL)
-        fprintf(out, "         between ranks %s: %s, times say nothing\n",
-                r->shares_gpus ? "on one GPU by NCCL" : "through host memory",
-                restriction);
+        ms_print(out, "         between ranks %s: %s, times say nothing\n",
+                 r->shares_gpus ? "on one GPU by NCCL" : "through host memory",
+                 restriction);
 }
 
 static void print_inputs(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
-    fprintf(out, "plan     %s\n", ms_plan_text(arena, r->plan));
-    fprintf(out, "backend  %s: %ld rank%s, %s\n", r->backend, r->world->num_ranks,
-            r->world->num_ranks == 1 ? "" : "s", r->dtype);
+    ms_print(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
+    ms_print(out, "plan     %s\n", ms_plan_text(arena, r->plan));
+    ms_print(out, "backend  %s: %ld rank%s, %s\n", r->backend, r->world->num_ranks,
+             r->world->num_ranks == 1 ? "" : "s", r->dtype);
     print_device(out, r);
-    fprintf(out, "steps    %ld", outcome->steps_done);
+    ms_print(out, "steps    %ld", outcome->steps_done);
     if (r->interrupted)
-        fprintf(out, " of %ld, then interrupted", r->num_steps);
+        ms_print(out, " of %ld, then interrupted", r->num_steps);
     if (outcome->steps_done > r->warm_up && r->warm_up > 0)
-        fprintf(out, ", the first %s not measured",
-                r->warm_up == 1 ? "one" : ms_arena_printf(arena, "%ld", r->warm_up));
+        ms_print(out, ", the first %s not measured",
+                 r->warm_up == 1 ? "one" : ms_arena_printf(arena, "%ld", r->warm_up));
     fputc('\n', out);
 }
 
@@ -87,7 +87,8 @@ static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
     long num = r->outcome->steps_done;
     if (!r->has_values || num == 0)
         return;
-    ms_table *table = ms_table_new(arena, "step|loss|gradient norm|time (ms)");
+    ms_table *table =
+        MS_TABLE(arena, "rrrr", "step", "loss", "gradient norm", "time (ms)");
     for (long step = 0; step < num; step++) {
         if (num <= MAX_STEPS || step < MAX_STEPS / 2 || step >= num - MAX_STEPS / 2) {
             step_row(table, r, step);
@@ -119,14 +120,14 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_run_report *r)
     const ms_measured *m = &r->measured;
     const ms_prediction *p = r->prediction;
     int decimals = ms_decimals(milliseconds(m->step_s));
-    fprintf(out, "\nstep time     %.*f ms", decimals, milliseconds(m->step_s));
+    ms_print(out, "\nstep time     %.*f ms", decimals, milliseconds(m->step_s));
     if (m->num_steps > 1)
-        fprintf(out, ", median of %ld (%.*f to %.*f)", m->num_steps, decimals,
-                milliseconds(m->least_step_s), decimals, milliseconds(m->most_step_s));
-    fprintf(out, "; predicted %.*f ms%s\n", ms_decimals(milliseconds(p->step_s)),
-            milliseconds(p->step_s), error_text(arena, m->step_s, p->step_s));
-    fprintf(out, "tokens/s      %.*f; predicted %.*f\n", ms_decimals(m->tokens_per_s),
-            m->tokens_per_s, ms_decimals(p->tokens_per_s), p->tokens_per_s);
+        ms_print(out, ", median of %ld (%.*f to %.*f)", m->num_steps, decimals,
+                 milliseconds(m->least_step_s), decimals, milliseconds(m->most_step_s));
+    ms_print(out, "; predicted %.*f ms%s\n", ms_decimals(milliseconds(p->step_s)),
+             milliseconds(p->step_s), error_text(arena, m->step_s, p->step_s));
+    ms_print(out, "tokens/s      %.*f; predicted %.*f\n", ms_decimals(m->tokens_per_s),
+             m->tokens_per_s, ms_decimals(p->tokens_per_s), p->tokens_per_s);
 }
 
 static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
@@ -141,8 +142,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
                                t->optimizer_s, t->host_s};
     const double predicted[] = {p->compute_s, p->exposed_comm_s, p->bubble_s,
                                 p->optimizer_s, p->host_s};
-    ms_table *table = ms_table_new(
-        arena, "<where a step goes|measured (ms)|predicted (ms)|predicted/measured");
+    ms_table *table = MS_TABLE(arena, "lrrr", "where a step goes", "measured (ms)",
+                               "predicted (ms)", "predicted/measured");
     for (int i = 0; i < 5; i++) {
         ms_table_cell(table, "%s", names[i]);
         ms_table_cell(table, "%.3f", milliseconds(measured[i]));
@@ -156,8 +157,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
 static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_measured *m = &r->measured;
-    ms_table *table = ms_table_new(arena, "<kind of node|count|measured (ms)|predicted "
-                                          "(ms)|predicted/measured");
+    ms_table *table = MS_TABLE(arena, "lrrrr", "kind of node", "count", "measured (ms)",
+                               "predicted (ms)", "predicted/measured");
     for (int i = 0; i < m->kinds.num && i < MAX_KINDS; i++) {
         const ms_node_kind *kind = &m->kinds.kinds[i];
         ms_table_cell(table, "%s", ms_node_kind_text(arena, kind));
@@ -173,7 +174,7 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
         return;
     fputs("\nof one step, all ranks together", out);
     if (m->kinds.num > MAX_KINDS)
-        fprintf(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
+        ms_print(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
     fputc('\n', out);
     ms_table_print(table, out);
 }
@@ -202,14 +203,14 @@ static void memory_row(ms_table *table, const ms_run_report *r,
 static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_outcome *outcome = r->outcome;
-    ms_table *table =
-        ms_table_new(arena, "rank|pp|peak|predicted|params|grads|optimizer|activations|"
-                            "logits|gathered|buffers|scratch");
+    ms_table *table = MS_TABLE(arena, "rrrrrrrrrrrr", "rank", "pp", "peak", "predicted",
+                               "params", "grads", "optimizer", "activations", "logits",
+                               "gathered", "buffers", "scratch");
     for (long i = 0; i < outcome->num_ranks && i < MAX_RANKS; i++)
         memory_row(table, r, &outcome->ranks[i]);
     fputs("\nwhat ranks keep at their peak (MiB), and scratch memory beside it", out);
     if (outcome->num_ranks > MAX_RANKS)
-        fprintf(out, "; %d of %ld ranks, --json has all", MAX_RANKS, outcome->num_ranks);
+        ms_print(out, "; %d of %ld ranks, --json has all", MAX_RANKS, outcome->num_ranks);
     fputc('\n', out);
     ms_table_print(table, out);
 }
@@ -239,8 +240,8 @@ static void print_check(FILE *out, ms_arena *arena, const ms_run_report *r)
     const char *passed = r->device != NULL
                              ? "passed: the run on GPUs does what one rank on CPUs does"
                              : "passed: the sharded run does what one rank does";
-    ms_table *table = ms_table_new(
-        arena, "<against one rank|largest relative difference|tolerance|<where");
+    ms_table *table = MS_TABLE(arena, "lrrl", "against one rank",
+                               "largest relative difference", "tolerance", "where");
     check_row(table, "loss of step 1", c->first_loss, c->tolerance.first_loss, "");
     if (c->num_steps > 1)
         check_row(table, "losses after it", c->later_loss, c->tolerance.later_loss,
@@ -253,7 +254,7 @@ static void print_check(FILE *out, ms_arena *arena, const ms_run_report *r)
                   worst_text(arena, &c->weights));
     fputc('\n', out);
     ms_table_print(table, out);
-    fprintf(out, "check         %s\n", c->passes ? passed : "FAILED");
+    ms_print(out, "check         %s\n", c->passes ? passed : "FAILED");
 }
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *r)

@@ -13,7 +13,8 @@ typedef struct ms_run_report {
     const ms_prediction *prediction;
     const ms_world *world;
     const char *backend, *dtype;
-    const char *transport;      /* of backend cuda; NULL: another */
+    bool on_gpu; /* backend cuda; the next two are of it */
+    ms_cuda_transport transport;
     bool shares_gpus;           /* among ranks, by NCCL */
     const ms_cuda_used *device; /* of rank 0; NULL: no GPU */
     bool has_values;            /* losses are numbers */

@@ -3,6 +3,7 @@
 #include "cli/schedule_draw.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "cli/gantt.h"
 
 #include <math.h>
@@ -122,7 +123,7 @@ static void print_row(canvas *c, int rank)
     int length = c->num_columns;
     while (length > 0 && c->letters[length - 1] == ' ')
         length--;
-    fprintf(c->out, "%*d  ", c->label_width - 2, rank);
+    ms_print(c->out, "%*d  ", c->label_width - 2, rank);
     ms_gantt_print_row(c->out, c->letters, c->styles, length,
                        c->drawing->colours ? colours : NULL);
 }
@@ -131,14 +132,14 @@ static void print_axis(canvas *c)
 {
     double tick = ms_gantt_tick(10 / c->scale);
     int at = 0;
-    fprintf(c->out, "%*s  ", c->label_width - 2, "rank");
+    ms_print(c->out, "%*s  ", c->label_width - 2, "rank");
     for (int i = 0;; i++) {
         int column = column_of(c, i * tick);
         char text[32];
         int length = snprintf(text, sizeof text, "%.6g", i * tick);
         if (i * tick > c->timeline->makespan || column + length > c->num_columns)
             break;
-        fprintf(c->out, "%*s%s", column - at, "", text);
+        ms_print(c->out, "%*s%s", column - at, "", text);
         at = column + length;
     }
     fputc('\n', c->out);
@@ -158,25 +159,26 @@ static void print_legend(const canvas *c)
     static const char *const words[MS_NUM_ACTIONS] = {
         "F forward", "B backward", "I gradients of inputs", "W of weights",
         "X forward and backward side by side"};
-    fprintf(c->out, "%*s", c->label_width, "");
+    ms_print(c->out, "%*s", c->label_width, "");
     for (int kind = 0; kind < MS_NUM_ACTIONS; kind++)
         if (has_kind(c->schedule, kind))
-            fprintf(c->out, "%s, ",
-                    kind == MS_OVERLAP && c->numbered ? "F+B side by side" : words[kind]);
+            ms_print(c->out, "%s, ",
+                     kind == MS_OVERLAP && c->numbered ? "F+B side by side"
+                                                       : words[kind]);
     if (c->schedule->num_chunks > 1)
-        fprintf(c->out, "small letters: %s, ",
-                c->schedule->num_chunks > 2 ? "odd chunks" : "chunk 1");
-    fprintf(c->out, "%c idle\n", IDLE);
+        ms_print(c->out, "small letters: %s, ",
+                 c->schedule->num_chunks > 2 ? "odd chunks" : "chunk 1");
+    ms_print(c->out, "%c idle\n", IDLE);
     if (c->step > 1) {
-        fprintf(c->out, "%*sof %d ranks every %d%s is drawn\n", c->label_width, "",
-                c->schedule->shape.num_ranks, c->step,
-                c->step == 2   ? "nd"
-                : c->step == 3 ? "rd"
-                               : "th");
+        ms_print(c->out, "%*sof %d ranks every %d%s is drawn\n", c->label_width, "",
+                 c->schedule->shape.num_ranks, c->step,
+                 c->step == 2   ? "nd"
+                 : c->step == 3 ? "rd"
+                                : "th");
     }
     if (!c->numbered)
-        fprintf(c->out, "%*sone column is %.3g of time; micro-batches need more room\n",
-                c->label_width, "", 1 / c->scale);
+        ms_print(c->out, "%*sone column is %.3g of time; micro-batches need more room\n",
+                 c->label_width, "", 1 / c->scale);
 }
 
 void ms_schedule_draw(FILE *out, ms_arena *arena, const ms_schedule_drawing *drawing)

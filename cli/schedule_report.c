@@ -1,6 +1,7 @@
 /* Text for people is cut where it would fill screens; JSON and CSV hold everything. */
 #include "cli/schedule_report.h"
 
+#include "base/print.h"
 #include "base/table.h"
 #include "cli/schedule_draw.h"
 #include "costmodel/schedule_csv.h"
@@ -32,30 +33,30 @@ static void print_head(FILE *out, const ms_schedule_report *report)
 {
     const ms_schedule_shape *shape = &report->schedule->shape;
     const ms_schedule_times *times = report->times;
-    fprintf(out, "%s: %d rank%s, %d micro-batch%s, %d stage%s a rank", report->name,
-            shape->num_ranks, plural(shape->num_ranks), shape->num_microbatches,
-            shape->num_microbatches == 1 ? "" : "es", report->schedule->num_chunks,
-            plural(report->schedule->num_chunks));
+    ms_print(out, "%s: %d rank%s, %d micro-batch%s, %d stage%s a rank", report->name,
+             shape->num_ranks, plural(shape->num_ranks), shape->num_microbatches,
+             shape->num_microbatches == 1 ? "" : "es", report->schedule->num_chunks,
+             plural(report->schedule->num_chunks));
     if (ms_schedule_traits_of(shape->kind).groups && shape->virtual_stages > 1)
-        fprintf(out, ", groups of %d", ms_schedule_group(shape));
+        ms_print(out, ", groups of %d", ms_schedule_group(shape));
     if (ms_schedule_placement(shape->kind) == MS_PLACE_V)
-        fprintf(out, ", stages in a V");
+        ms_print(out, ", stages in a V");
     if (ms_schedule_placement(shape->kind) == MS_PLACE_BOTH_WAYS)
-        fprintf(out, ", %d micro-batches each way", shape->num_microbatches / 2);
-    fprintf(out, "\na stage takes %.6g forward, %.6g + %.6g backward (inputs + weights)",
-            times->forward, times->backward_input, times->backward_weight);
-    fprintf(out, ", a send %.6g\n", times->send);
-    fprintf(out, "makespan %.6g, global bubble %.6g (%.1f %%)\n\n",
-            report->timeline->makespan, report->timeline->global_bubble,
-            100 * frac(report->timeline->global_bubble, report->timeline->makespan));
+        ms_print(out, ", %d micro-batches each way", shape->num_microbatches / 2);
+    ms_print(out, "\na stage takes %.6g forward, %.6g + %.6g backward (inputs + weights)",
+             times->forward, times->backward_input, times->backward_weight);
+    ms_print(out, ", a send %.6g\n", times->send);
+    ms_print(out, "makespan %.6g, global bubble %.6g (%.1f %%)\n\n",
+             report->timeline->makespan, report->timeline->global_bubble,
+             100 * frac(report->timeline->global_bubble, report->timeline->makespan));
 }
 
 static void print_ranks(FILE *out, ms_arena *arena, const ms_schedule_report *report)
 {
     const ms_schedule_timeline *timeline = report->timeline;
     int num_ranks = report->schedule->shape.num_ranks;
-    ms_table *table = ms_table_new(
-        arena, "rank|busy|bubble in its span|bubble (%)|peak in flight (chunks)");
+    ms_table *table = MS_TABLE(arena, "rrrrr", "rank", "busy", "bubble in its span",
+                               "bubble (%)", "peak in flight (chunks)");
     for (int r = 0; r < num_ranks; r += largest_step(num_ranks)) {
         double busy = timeline->busy[r], bubble = timeline->span_bubble[r];
         ms_table_cell(table, "%d", r);
@@ -73,13 +74,13 @@ static void print_list(FILE *out, ms_arena *arena, const ms_schedule_report *rep
 {
     const ms_schedule *schedule = report->schedule;
     int first = schedule->first_action[rank], end = schedule->first_action[rank + 1];
-    int column = fprintf(out, "%-*d", RANK_TEXT_WIDTH, rank);
+    int column = ms_print(out, "%-*d", RANK_TEXT_WIDTH, rank);
     for (int i = first; i < end; i++) {
         const char *text = ms_action_text(arena, &schedule->actions[i]);
         int length = (int)strlen(text) + (i + 1 < end);
         if (column + length > report->width && column > RANK_TEXT_WIDTH)
-            column = fprintf(out, "\n%*s", RANK_TEXT_WIDTH, "") - 1;
-        column += fprintf(out, "%s%s", text, i + 1 < end ? "," : "");
+            column = ms_print(out, "\n%*s", RANK_TEXT_WIDTH, "") - 1;
+        column += ms_print(out, "%s%s", text, i + 1 < end ? "," : "");
     }
     fputc('\n', out);
 }
@@ -89,10 +90,10 @@ static void print_lists(FILE *out, ms_arena *arena, const ms_schedule_report *re
     int num_ranks = report->schedule->shape.num_ranks;
     int num_actions = report->schedule->first_action[num_ranks];
     if (num_actions > MAX_LISTED) {
-        fprintf(out, "\n%d actions: --format torch-csv lists them\n", num_actions);
+        ms_print(out, "\n%d actions: --format torch-csv lists them\n", num_actions);
         return;
     }
-    fprintf(out, "\nactions of each rank, as PyTorch writes them\n");
+    ms_print(out, "\nactions of each rank, as PyTorch writes them\n");
     for (int r = 0; r < num_ranks; r++)
         print_list(out, arena, report, r);
 }

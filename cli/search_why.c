@@ -1,5 +1,6 @@
 #include "cli/search_why.h"
 
+#include "base/print.h"
 #include "cli/plan_command.h"
 #include "cli/plan_order.h"
 
@@ -28,6 +29,6 @@ void ms_search_why_print(FILE *out, ms_arena *arena, const ms_why *why)
     fputc('\n', out);
     ms_why_print(out, arena, why);
     if (why->has_plan)
-        fprintf(out, "  in full    meshsim predict %s\n",
-                ms_plan_command_text(arena, &why->plan));
+        ms_print(out, "  in full    meshsim predict %s\n",
+                 ms_plan_command_text(arena, &why->plan));
 }

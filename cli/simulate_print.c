@@ -2,6 +2,7 @@
  * was kept. Shares are of the step. */
 #include "cli/simulate_report.h"
 
+#include "base/print.h"
 #include "base/table.h"
 #include "sim/prediction_print.h"
 #include "sim/timeline.h"
@@ -47,12 +48,12 @@ static const char *sharing_text(const ms_simulation *s)
 static void print_engine(FILE *out, const ms_simulation *s)
 {
     const ms_simulate_options *options = &s->options;
-    fprintf(out, "engine   %s: %s; a task is %s; %s%s\n",
-            ms_engine_names[options->engine], sharing_text(s),
-            options->detail == MS_DETAIL_ACTION ? "an action of the schedule"
-                                                : "a node of a layer's program",
-            options->rendezvous ? "sends wait for their receiver" : "eager sends",
-            options->first_step ? "; the first step after initialisation" : "");
+    ms_print(out, "engine   %s: %s; a task is %s; %s%s\n",
+             ms_engine_names[options->engine], sharing_text(s),
+             options->detail == MS_DETAIL_ACTION ? "an action of the schedule"
+                                                 : "a node of a layer's program",
+             options->rendezvous ? "sends wait for their receiver" : "eager sends",
+             options->first_step ? "; the first step after initialisation" : "");
 }
 
 static void print_sync(FILE *out, const ms_simulate_report *r)
@@ -63,23 +64,23 @@ static void print_sync(FILE *out, const ms_simulate_report *r)
             "for its own gradients only; the step is the longest span of a rank",
     };
     ms_optimizer_sync sync = r->simulation->optimizer_sync;
-    fprintf(out, "update   %s: a rank waits %s%s\n", ms_optimizer_sync_names[sync],
-            waits[sync], r->own_sync ? " (--optimizer-sync)" : "");
+    ms_print(out, "update   %s: a rank waits %s%s\n", ms_optimizer_sync_names[sync],
+             waits[sync], r->own_sync ? " (--optimizer-sync)" : "");
 }
 
 static void print_inputs(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
     const char *slow = slow_text(arena, &s->options);
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
-    fprintf(out, "plan     %s\n", ms_plan_text(arena, r->plan));
+    ms_print(out, "%s\n", ms_plan_inputs_text(arena, r->plan, r->prediction->unit));
+    ms_print(out, "plan     %s\n", ms_plan_text(arena, r->plan));
     print_engine(out, s);
     print_sync(out, r);
-    fprintf(out, "ranks    %d of %ld simulated%s\n", s->num_actors, s->fold.num_ranks,
-            s->num_actors < s->fold.num_ranks ? ", each for all that behave like it"
-                                              : "");
+    ms_print(out, "ranks    %d of %ld simulated%s\n", s->num_actors, s->fold.num_ranks,
+             s->num_actors < s->fold.num_ranks ? ", each for all that behave like it"
+                                               : "");
     if (slow[0] != '\0')
-        fprintf(out, "slow     %s\n", slow);
+        ms_print(out, "slow     %s\n", slow);
 }
 
 static void print_steady(FILE *out, const ms_simulate_report *r)
@@ -87,7 +88,7 @@ static void print_steady(FILE *out, const ms_simulate_report *r)
     const ms_simulation *s = r->simulation, *steady = r->steady;
     if (steady == NULL)
         return;
-    fprintf(
+    ms_print(
         out,
         "first step    %+.2f %% against the %.*f s of later steps; peak memory %+.2f GiB "
         "against their %.2f GiB\n",
@@ -101,13 +102,13 @@ static void print_memory_line(FILE *out, ms_arena *arena, const ms_simulate_repo
     const ms_simulation *s = r->simulation;
     const ms_actor *worst = ms_most_actor(s);
     double free_bytes = ms_prediction_free_bytes(r->prediction, worst->peak_bytes);
-    fprintf(out, "peak memory   %.2f GiB%s of %.2f GiB on rank %ld: ",
-            ms_gib(worst->peak_bytes), ms_outside_text(arena, r->prediction),
-            ms_gib(r->prediction->capacity_bytes), worst->rank);
+    ms_print(out, "peak memory   %.2f GiB%s of %.2f GiB on rank %ld: ",
+             ms_gib(worst->peak_bytes), ms_outside_text(arena, r->prediction),
+             ms_gib(r->prediction->capacity_bytes), worst->rank);
     if (r->shortfall == NULL)
-        fprintf(out, "%.2f GiB free\n", ms_gib(free_bytes));
+        ms_print(out, "%.2f GiB free\n", ms_gib(free_bytes));
     else
-        fprintf(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
+        ms_print(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
 }
 
 static void print_summary(FILE *out, ms_arena *arena, const ms_simulate_report *r)
@@ -115,20 +116,20 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_simulate_report *
     const ms_simulation *s = r->simulation;
     int decimals = ms_decimals(s->step_s);
     double tokens = (double)r->plan->global_batch * (double)r->plan->sequence_length;
-    fprintf(out,
-            "\nstep time     %.*f s: %+.2f %% against the %.*f s that predict's replay "
-            "gives\n",
-            decimals, s->step_s, percent(s->step_s, s->predicted_step_s), decimals,
-            s->predicted_step_s);
+    ms_print(out,
+             "\nstep time     %.*f s: %+.2f %% against the %.*f s that predict's replay "
+             "gives\n",
+             decimals, s->step_s, percent(s->step_s, s->predicted_step_s), decimals,
+             s->predicted_step_s);
     if (r->undisturbed != NULL)
-        fprintf(out, "slow parts    %+.2f %%: without them the step takes %.*f s\n",
-                percent(s->step_s, r->undisturbed->step_s), decimals,
-                r->undisturbed->step_s);
+        ms_print(out, "slow parts    %+.2f %%: without them the step takes %.*f s\n",
+                 percent(s->step_s, r->undisturbed->step_s), decimals,
+                 r->undisturbed->step_s);
     print_steady(out, r);
-    fprintf(out, "tokens/s      %.*f\n", ms_decimals(tokens / s->step_s),
-            tokens / s->step_s);
-    fprintf(out, "tasks         %d, %ld events, %ld changes of rates\n",
-            s->graph->num_tasks, s->num_events, s->num_rate_changes);
+    ms_print(out, "tokens/s      %.*f\n", ms_decimals(tokens / s->step_s),
+             tokens / s->step_s);
+    ms_print(out, "tasks         %d, %ld events, %ld changes of rates\n",
+             s->graph->num_tasks, s->num_events, s->num_rate_changes);
     print_memory_line(out, arena, r);
 }
 
@@ -154,9 +155,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
     const ms_simulation *s = r->simulation;
     int decimals = ms_decimals(s->step_s);
-    ms_table *table =
-        ms_table_new(arena, "rank|pp|stands for|compute|exposed comm|bubble|optimizer|"
-                            "host|ends|<");
+    ms_table *table = MS_TABLE(arena, "rrrrrrrrrl", "rank", "pp", "stands for", "compute",
+                               "exposed comm", "bubble", "optimizer", "host", "ends", "");
     for (int i = 0; i < r->num_actors; i++) {
         const ms_actor *actor = &s->actors[r->actors[i]];
         const double seconds[] = {actor->compute_s, actor->exposed_comm_s,
@@ -195,9 +195,9 @@ static void memory_row(ms_table *table, ms_arena *arena, const ms_simulation *s,
 
 static void print_memory(FILE *out, ms_arena *arena, const ms_simulate_report *r)
 {
-    ms_table *table =
-        ms_table_new(arena, "rank|pp|peak|at (ms)|<during|params|grads|optimizer|"
-                            "activations|logits|gathered|other");
+    ms_table *table = MS_TABLE(arena, "rrrrlrrrrrrr", "rank", "pp", "peak", "at (ms)",
+                               "during", "params", "grads", "optimizer", "activations",
+                               "logits", "gathered", "other");
     bool any = false;
     for (int i = 0; i < r->num_actors; i++) {
         const ms_actor *actor = &r->simulation->actors[r->actors[i]];
@@ -221,7 +221,7 @@ static void print_links(FILE *out, ms_arena *arena, const ms_simulation *s)
     if (num_used == 0)
         return;
     ms_table *table =
-        ms_table_new(arena, "<busiest links|use over the step (%)|at most (%)");
+        MS_TABLE(arena, "lrr", "busiest links", "use over the step (%)", "at most (%)");
     for (int i = 0; i < num_used && i < MAX_LINKS; i++) {
         ms_table_cell(table, "%s", s->graph->link_names[busy[i].link]);
         ms_table_cell(table, "%.1f", 100.0 * busy[i].used_frac);

@@ -4,8 +4,9 @@
 #define MS_COSTMODEL_CALIBRATION_H
 
 #include "costmodel/fit.h"
-#include "costmodel/program.h"
+#include "costmodel/op.h"
 #include "costmodel/samples.h"
+#include "costmodel/stack.h"
 
 typedef struct ms_calibration_input {
     const ms_samples *samples;

@@ -3,6 +3,8 @@
 #define MS_COSTMODEL_CALIBRATION_PRIV_H
 
 #include "costmodel/calibration.h"
+#include "costmodel/collective_cost.h"
+#include "costmodel/kernel_cost.h"
 
 typedef struct ms_calibration_work {
     ms_ctx *cx;

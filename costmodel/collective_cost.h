@@ -2,18 +2,8 @@
 #ifndef MS_COSTMODEL_COLLECTIVE_COST_H
 #define MS_COSTMODEL_COLLECTIVE_COST_H
 
+#include "costmodel/collective_algorithm.h"
 #include "costmodel/profile.h"
-#include "topo/mesh.h"
-
-typedef enum ms_collective {
-    MS_ALL_GATHER,
-    MS_REDUCE_SCATTER,
-    MS_ALL_REDUCE,
-    MS_ALL_TO_ALL,
-    MS_SEND,
-    MS_NUM_COLLECTIVES
-} ms_collective;
-extern const char *const ms_collective_names[]; /* "all-gather" ..., NULL */
 
 /* The profile must have coefficients for the cluster's network, if it has one: MS_EINPUT
  * otherwise. Laws rely on it. */
@@ -28,20 +18,21 @@ ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
  * what one rank holds. With a measured curve, on a cluster of one level: the curve's
  * seconds within its sizes, outside those of the form above times measured over fitted at
  * the nearer end. */
+#define MS_MAX_LAW_ALGORITHMS 3 /* for one collective over one group */
 typedef struct ms_collective_law {
     int num_algorithms; /* 0: group of one rank, takes no time */
     struct {
         double alpha_s, beta_s_per_byte, ramp;
         double most_ramp_s; /* INFINITY: no limit */
-        const char *name;
-    } algorithm[3];
+        ms_algorithm kind;
+    } algorithm[MS_MAX_LAW_ALGORITHMS];
     const ms_sweep_curve *measured; /* NULL: none */
     /* of an all-to-all's bytes between domains that are sent: below 1 where ranks of a
      * domain share copies */
     double wire_frac;
 } ms_collective_law;
 
-/* Ring within a level and across levels, tree and in-switch (NVLS) for all-reduce.
+/* All algorithms of costmodel/collective_algorithm.h that carry out the collective there.
  * MS_SEND: between neighbours of the group. */
 ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
                                          const ms_cluster *cluster,
@@ -58,16 +49,13 @@ ms_collective_law ms_token_exchange_law_make(const ms_span *span,
 double ms_shared_copies_frac(double places, long top_k);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);
-/* The same by the algorithm of this name alone, without measured curves; NaN when the law
- * has none such. */
-double ms_collective_by_s(const ms_collective_law *law, const char *algorithm,
+/* Seconds by this algorithm alone, without measured curves; NaN when the law has none
+ * such. */
+double ms_collective_by_s(const ms_collective_law *law, ms_algorithm algorithm,
                           double size_bytes);
-/* Name of the algorithm that ms_collective_s takes; "" for a group of one rank. */
-const char *ms_collective_algorithm(const ms_collective_law *law, double size_bytes);
-
-/* Bytes that one rank sends for a collective of size S: (n-1)/n S (gather, scatter,
- * all-to-all), 2 (n-1)/n S (all-reduce), S (send). */
-double ms_collective_wire_bytes(ms_collective collective, long group_size,
-                                double size_bytes);
+/* The algorithm that ms_collective_s takes; MS_ALGORITHM_NONE for a group of one rank. */
+ms_algorithm ms_collective_algorithm(const ms_collective_law *law, double size_bytes);
+/* Seconds of that algorithm's start, in which no byte moves. */
+double ms_collective_latency_s(const ms_collective_law *law, double size_bytes);
 
 #endif

@@ -12,17 +12,6 @@
 #define MAX_TENSORS 256
 #define ROUNDING    1e-12
 
-bool ms_keep_has(const ms_keep *keep, int node)
-{
-    return node < MS_MAX_KEEP && (keep->word[node / 64] >> (node % 64) & 1ULL) != 0;
-}
-
-void ms_keep_add(ms_keep *keep, int node)
-{
-    assert(node < MS_MAX_KEEP);
-    keep->word[node / 64] |= 1ULL << (node % 64);
-}
-
 /* ---- what is asked for ---- */
 
 typedef struct asked {

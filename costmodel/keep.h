@@ -7,13 +7,6 @@
 #include "costmodel/kernel_cost.h"
 #include "costmodel/program.h"
 
-bool ms_keep_has(const ms_keep *keep, int node);
-void ms_keep_add(ms_keep *keep, int node);
-
-/* Whether the result of a forward node is never kept: a gather, of which layers made with
- * `regather` keep the shards. */
-bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node);
-
 typedef struct ms_keep_prices {
     const ms_pricer *pricer;
     /* of collectives that run again: a rate, since bills know no links; INFINITY: they

@@ -3,7 +3,8 @@
 #include "costmodel/kernel_cost.h"
 
 #include "base/number.h"
-#include "costmodel/program.h"
+#include "costmodel/collective_cost.h"
+#include "costmodel/op.h"
 
 #include <assert.h>
 #include <math.h>
@@ -409,4 +410,12 @@ double ms_with_host_s(double gpu_s, double host_s)
 {
     assert(gpu_s >= 0.0 && host_s >= 0.0);
     return ms_max(gpu_s, host_s);
+}
+
+double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape)
+{
+    const ms_pricer plain = ms_pricer_in(pricer, MS_BF16);
+    double loss = 1.0 + pricer->stack->scan_loss.value;
+    return ms_max(loss * ms_stream_s(pricer, ms_scan_traffic_bytes(shape)),
+                  ms_scan_flop(shape) / plain.gemm_flop_per_s);
 }

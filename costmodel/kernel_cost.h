@@ -3,6 +3,7 @@
 #ifndef MS_COSTMODEL_KERNEL_COST_H
 #define MS_COSTMODEL_KERNEL_COST_H
 
+#include "costmodel/kernel_shape.h"
 #include "costmodel/profile.h"
 #include "costmodel/stack.h"
 
@@ -46,18 +47,13 @@ double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *ge
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
-/* A batch of equal matrix products m x k by k x n with elements of `element_bytes`, and
- * results of `result_bytes`, in one kernel:
+/* Seconds of matrix products in one kernel:
  *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
  *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v =
  *   tiles of the result / SMs
  *   Y = traffic / hbm,  Z = ck k;
  * times measured over fitted where products were measured. Operands are there in the
  * compute type. */
-typedef struct ms_gemm_shape {
-    double batch, m, n, k;
-    double element_bytes, result_bytes;
-} ms_gemm_shape;
 double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* The same, and the first operand made from 16 bits where the compute type has fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
@@ -85,26 +81,19 @@ double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_byte
  * written, in the compute type. */
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
-/* Attention forward or backward. flop counts executed (causal) FLOP of this rank;
- * key_tokens is the length of the keys that causal queries walk, twice the mean;
- * score_elements = batch * queries * keys. Fused:
+/* Attention forward or backward. Fused:
  *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
  * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2
  * and before only; o = SMs / blocks of 128 queries. Not fused:
  *   t = products / 0.7 + score_bytes score_elements / hbm
  * with two batched products over all pairs forward and four backward; query_rows must be
  * stated. [2.2] of docs/formulas. */
-typedef struct ms_attention_shape {
-    double flop, key_tokens, head_dim, score_elements, traffic_bytes;
-    bool backward;
-    double query_rows; /* batch * heads * queries; 0: enough of them */
-    double value_dim;  /* 0: as head_dim */
-    /* where nothing is fused: */
-    double batch; /* sequences * heads, products of their own; 0: 1 */
-    /* HBM traffic of softmax and dropout between products, per score element */
-    double score_bytes;
-} ms_attention_shape;
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
+
+/* A scan: the longer of its traffic through HBM, with what the stack loses beyond it, and
+ * its products at the rate of large ones in 16 bits; the launches' overhead is the host's.
+ * [2.2.2] of docs/formulas. */
+double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
 
 /* Layer time when the host must launch its kernels, ahead of the device: the longer of
  * the two. [2.5] of docs/formulas. */

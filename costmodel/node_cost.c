@@ -234,13 +234,6 @@ double ms_node_traffic_bytes(const ms_program *program, const ms_node *node)
     return bytes;
 }
 
-bool ms_op_is_pointwise(ms_op op)
-{
-    return op != MS_OP_EINSUM && op != MS_OP_GROUPED && op != MS_OP_ATTENTION &&
-           op != MS_OP_ATTENTION_GRAD && op != MS_OP_SCAN && op != MS_OP_SCAN_GRAD &&
-           op != MS_OP_REDISTRIBUTE && op != MS_OP_EXCHANGE;
-}
-
 double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node)
 {
     double bytes = ms_node_traffic_bytes(program, node);

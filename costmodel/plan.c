@@ -3,20 +3,16 @@
  * else. */
 #include "costmodel/plan_priv.h"
 
+#include "costmodel/plan_field.h"
 #include "costmodel/schedule_csv.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <limits.h>
 #include <string.h>
 #include <strings.h>
 
 const char *const ms_plan_axis_names[] = {"pp", "dp_replicate", "dp_shard",
                                           "cp", "tp",           NULL};
-const char *const ms_schedule_names[] = {
-    "gpipe", "1f1b",     "interleaved", "looped-bfs",    "interleaved-zb",
-    "zb-h1", "zb-h2",    "zb-auto",     "zb-v",          "v-half",
-    "v-min", "dualpipe", "dualpipev",   "combined-1f1b", NULL};
 const char *const ms_recompute_names[] = {"none", "selective", "per-op",
                                           "full", "auto",      NULL};
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
@@ -24,96 +20,6 @@ const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 const char *const ms_refusal_names[] = {
     "legal",   "ranks",  "heads",    "mamba", "ffn",   "sequence", "batch",
     "experts", "layers", "schedule", "zero",  "order", NULL};
-
-/* PyTorch's class names with and without "Schedule", Megatron-LM's options and functions,
- * the papers' names. Hyphens, underscores and letter case do not count. */
-static const struct alias {
-    const char *name;
-    ms_schedule_kind kind;
-} aliases[] = {
-    {"gpipe", MS_GPIPE},
-    {"afab", MS_GPIPE},
-    {"all-forward-all-backward", MS_GPIPE},
-    {"ScheduleGPipe", MS_GPIPE},
-    {"1f1b", MS_1F1B},
-    {"one-forward-one-backward", MS_1F1B},
-    {"non-interleaved", MS_1F1B},
-    {"pipedream-flush", MS_1F1B},
-    {"dapple", MS_1F1B},
-    {"Schedule1F1B", MS_1F1B},
-    {"forward_backward_pipelining_without_interleaving", MS_1F1B},
-    {"interleaved", MS_INTERLEAVED},
-    {"interleaved-1f1b", MS_INTERLEAVED},
-    {"1f1b-interleaved", MS_INTERLEAVED},
-    {"1f1b-i", MS_INTERLEAVED},
-    {"vpp", MS_INTERLEAVED},
-    {"ScheduleInterleaved1F1B", MS_INTERLEAVED},
-    {"forward_backward_pipelining_with_interleaving", MS_INTERLEAVED},
-    {"looped-bfs", MS_LOOPED_BFS},
-    {"bfs", MS_LOOPED_BFS},
-    {"breadth-first", MS_LOOPED_BFS},
-    {"ScheduleLoopedBFS", MS_LOOPED_BFS},
-    {"interleaved-zb", MS_INTERLEAVED_ZB},
-    {"interleaved-zero-bubble", MS_INTERLEAVED_ZB},
-    {"ScheduleInterleavedZeroBubble", MS_INTERLEAVED_ZB},
-    {"zb-h1", MS_ZB_H1},
-    {"zb-1p", MS_ZB_H1},
-    {"zb-h2", MS_ZB_H2},
-    {"zb-auto", MS_ZB_AUTO},
-    {"zb", MS_ZB_AUTO},
-    {"zero-bubble", MS_ZB_AUTO},
-    {"zb-2p", MS_ZB_AUTO},
-    {"zb-v", MS_ZB_V},
-    {"zbv-zero-bubble", MS_ZB_V},
-    {"ScheduleZBVZeroBubble", MS_ZB_V},
-    {"v-half", MS_V_HALF},
-    {"zbv-half", MS_V_HALF},
-    {"v-min", MS_V_MIN},
-    {"zbv-min", MS_V_MIN},
-    {"dualpipe", MS_DUALPIPE},
-    {"dualpipev", MS_DUALPIPEV},
-    {"cut-in-half", MS_DUALPIPEV},
-    {"ScheduleDualPipeV", MS_DUALPIPEV},
-    {"combined-1f1b", MS_COMBINED_1F1B},
-    {"combined", MS_COMBINED_1F1B},
-    {"overlap-moe-expert-parallel-comm", MS_COMBINED_1F1B},
-};
-
-static bool is_hyphen(char c)
-{
-    return c == '-' || c == '_';
-}
-
-static bool same_word(const char *a, const char *b)
-{
-    for (;;) {
-        a += is_hyphen(*a);
-        b += is_hyphen(*b);
-        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
-            return false;
-        if (*a == '\0')
-            return true;
-        a++;
-        b++;
-    }
-}
-
-bool ms_schedule_parse(const char *text, ms_schedule_kind *out)
-{
-    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
-        if (same_word(text, aliases[i].name)) {
-            *out = aliases[i].kind;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool ms_schedule_is_file(const char *word)
-{
-    size_t length = strlen(word);
-    return length > 4 && strcmp(word + length - 4, ".csv") == 0;
-}
 
 /* Megatron-Core's cp_comm_type, PyTorch's context_parallel_rotate_method, the papers'
  * names. */
@@ -193,27 +99,20 @@ long ms_plan_default_batch(long gpus, long sequence_length)
 
 ms_plan ms_plan_default(long gpus)
 {
-    const long sequence_length = 8192;
-    return (ms_plan){
+    ms_plan plan = {
         .cluster = "hgx-h100",
         .stack = "generic",
         .gpus = gpus,
-        .size = {1, 1, 0, 1, 1},
         .order = {MS_PP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP, MS_TP},
-        .ep = 1,
-        .etp = 1,
-        .sequence_length = sequence_length,
-        .global_batch = ms_plan_default_batch(gpus, sequence_length),
-        .microbatch = 1,
-        .schedule = MS_1F1B,
-        .virtual_stages = 1,
-        .zero = -1,
-        .reshard_after_forward = true,
-        .sequence_parallel = true,
-        .loss_parallel = true,
-        .recompute_budget_frac = -1.0,
-        .compute = MS_BF16,
     };
+    ms_plan_make_plain(&plan);
+    ms_plan_reset(&plan, MS_CHOOSE_SEQUENCE_LENGTH);
+    ms_plan_reset(&plan, MS_CHOOSE_COMPUTE);
+    plan.size[MS_DP_SHARD] = 0;
+    plan.global_batch = ms_plan_default_batch(gpus, plan.sequence_length);
+    plan.zero = -1;
+    plan.sequence_parallel = true;
+    return plan;
 }
 
 void ms_plan_settle(ms_plan *plan)
@@ -229,56 +128,6 @@ void ms_plan_settle(ms_plan *plan)
         plan->global_batch = ms_plan_default_batch(plan->gpus, plan->sequence_length);
     if (plan->zero < 0)
         plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
-}
-
-/* ---- equality ---- */
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-static bool same_names(const ms_plan *a, const ms_plan *b)
-{
-    return same_text(a->model, b->model) && same_text(a->cluster, b->cluster) &&
-           same_text(a->stack, b->stack) && same_text(a->param_dtype, b->param_dtype) &&
-           same_text(a->grad_dtype, b->grad_dtype) &&
-           same_text(a->optimizer_dtype, b->optimizer_dtype) &&
-           same_text(a->comm_dtype, b->comm_dtype);
-}
-
-static bool same_layout(const ms_plan *a, const ms_plan *b)
-{
-    return a->gpus == b->gpus && memcmp(a->size, b->size, sizeof a->size) == 0 &&
-           memcmp(a->order, b->order, sizeof a->order) == 0 && a->ep == b->ep &&
-           a->etp == b->etp;
-}
-
-static bool same_pipeline(const ms_plan *a, const ms_plan *b)
-{
-    return a->schedule == b->schedule && a->virtual_stages == b->virtual_stages &&
-           a->microbatch_group == b->microbatch_group &&
-           a->memory_limit == b->memory_limit &&
-           same_text(a->schedule_file, b->schedule_file) &&
-           a->num_stage_layers == b->num_stage_layers &&
-           (a->num_stage_layers == 0 ||
-            memcmp(a->layers_per_stage, b->layers_per_stage,
-                   (size_t)a->num_stage_layers * sizeof(long)) == 0);
-}
-
-bool ms_plan_equal(const ms_plan *a, const ms_plan *b)
-{
-    return same_names(a, b) && same_layout(a, b) && same_pipeline(a, b) &&
-           a->sequence_length == b->sequence_length &&
-           a->global_batch == b->global_batch && a->microbatch == b->microbatch &&
-           a->zero == b->zero && a->reshard_after_forward == b->reshard_after_forward &&
-           a->sequence_parallel == b->sequence_parallel && a->async_tp == b->async_tp &&
-           a->loss_parallel == b->loss_parallel && a->cp_method == b->cp_method &&
-           a->cp_balance == b->cp_balance && a->recompute == b->recompute &&
-           a->recompute_layers == b->recompute_layers &&
-           (a->recompute != MS_RECOMPUTE_AUTO ||
-            a->recompute_budget_frac == b->recompute_budget_frac) &&
-           a->compute == b->compute;
 }
 
 /* ---- meshes ---- */

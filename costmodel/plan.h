@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "costmodel/model.h"
+#include "costmodel/schedule.h"
 #include "topo/mesh.h"
 
 /* Axes of the dense mesh, in the default order, outer to inner. */
@@ -18,32 +19,6 @@ typedef enum ms_plan_axis {
 } ms_plan_axis;
 /* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
 extern const char *const ms_plan_axis_names[];
-
-typedef enum ms_schedule_kind {
-    MS_GPIPE,
-    MS_1F1B,
-    MS_INTERLEAVED,
-    MS_LOOPED_BFS,
-    MS_INTERLEAVED_ZB,
-    MS_ZB_H1,
-    MS_ZB_H2,
-    MS_ZB_AUTO,
-    MS_ZB_V,
-    MS_V_HALF,
-    MS_V_MIN,
-    MS_DUALPIPE,
-    MS_DUALPIPEV,
-    MS_COMBINED_1F1B,
-    MS_CUSTOM, /* a list of actions from a file: plan->schedule_file */
-    MS_NUM_SCHEDULES
-} ms_schedule_kind;
-/* "gpipe" "1f1b" "interleaved" ..., NULL; MS_CUSTOM has none */
-extern const char *const ms_schedule_names[];
-/* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B",
- * "vpp", ...); letter case, hyphens and underscores do not count. */
-bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
-/* Whether a word names a file with a user's own schedule: it ends in ".csv". */
-bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_recompute {
     MS_RECOMPUTE_NONE, /* keep what backward needs */
@@ -83,6 +58,47 @@ typedef enum ms_cp_balance {
 } ms_cp_balance;
 extern const char *const ms_cp_balance_names[]; /* "head-tail" "none", NULL */
 
+/* The choices of a plan, in the order of flags and of JSON: costmodel/plan_field.h. */
+typedef enum ms_choice {
+    MS_CHOOSE_MODEL,
+    MS_CHOOSE_CLUSTER,
+    MS_CHOOSE_PROFILE,
+    MS_CHOOSE_GPUS,
+    MS_CHOOSE_PP, /* the axes as ms_plan_axis has them */
+    MS_CHOOSE_DP_REPLICATE,
+    MS_CHOOSE_DP_SHARD,
+    MS_CHOOSE_CP,
+    MS_CHOOSE_TP,
+    MS_CHOOSE_EP,
+    MS_CHOOSE_ETP,
+    MS_CHOOSE_ORDER,
+    MS_CHOOSE_SEQUENCE_LENGTH,
+    MS_CHOOSE_GLOBAL_BATCH,
+    MS_CHOOSE_MICROBATCH,
+    MS_CHOOSE_SCHEDULE,
+    MS_CHOOSE_VIRTUAL_STAGES,
+    MS_CHOOSE_GROUP,
+    MS_CHOOSE_MEMORY_LIMIT,
+    MS_CHOOSE_STAGE_LAYERS,
+    MS_CHOOSE_ZERO,
+    MS_CHOOSE_RESHARD,
+    MS_CHOOSE_SEQUENCE_PARALLEL,
+    MS_CHOOSE_ASYNC_TP,
+    MS_CHOOSE_LOSS_PARALLEL,
+    MS_CHOOSE_CP_METHOD,
+    MS_CHOOSE_CP_BALANCE,
+    MS_CHOOSE_RECOMPUTE,
+    MS_CHOOSE_RECOMPUTE_LAYERS,
+    MS_CHOOSE_RECOMPUTE_BUDGET,
+    MS_CHOOSE_COMPUTE,
+    MS_CHOOSE_PARAM_DTYPE,
+    MS_CHOOSE_GRAD_DTYPE,
+    MS_CHOOSE_OPTIMIZER_DTYPE,
+    MS_CHOOSE_COMM_DTYPE,
+    MS_CHOOSE_STACK,
+    MS_NUM_CHOICES
+} ms_choice;
+
 typedef struct ms_plan {
     const char *model; /* name or path, as given */
     const char *cluster;
@@ -104,7 +120,7 @@ typedef struct ms_plan {
     double memory_limit;
     /* MS_CUSTOM: where the lists come from, and what it says; else NULL */
     const char *schedule_file;
-    const struct ms_schedule_table *schedule_table;
+    const ms_schedule_table *schedule_table;
     /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
     long num_stage_layers;
     const long *layers_per_stage; /* virtual stages in order */
@@ -154,6 +170,9 @@ ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan);
 ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 /* Micro-batches per step and rank: global_batch / (data parallel * microbatch). */
 long ms_plan_microbatches(const ms_plan *plan);
+
+/* The shape of a plan's schedule. */
+ms_schedule_shape ms_plan_shape(const ms_plan *plan);
 
 /* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp, ep,
  * etp] over the same ranks (for the default order of dp_shard, cp and tp; MS_EINPUT is

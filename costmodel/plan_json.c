@@ -1,9 +1,8 @@
 /* meshsim.plan/1: reading and writing. Everything absent takes its default; what is
  * written reads back as the same plan, so all five axes and every section are always
  * written. */
-#include "costmodel/plan.h"
-
 #include "base/paths.h"
+#include "costmodel/plan_field.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -11,175 +10,70 @@
 #define PLAN_SCHEMA "meshsim.plan/1"
 
 #define MAX_GPUS   16777216.0 /* 2^24 */
-#define MAX_TOKENS 4294967296.0
-#define MAX_BATCH  4294967296.0
 #define MAX_STAGES 32767.0
-#define MAX_INT    2147483647.0
 #define MAX_LAYERS 1048576.0
-#define MAX_LIMIT  4194304.0
-
-static const char *const storage_words[] = {"fp32", "bf16", NULL};
-
-enum {
-    PARAMS,
-    GRADS,
-    OPTIMIZER,
-    COMM,
-    NUM_STORED
-};
 
 /* What the tables fill: the plan, and words that are translated afterwards. */
 typedef struct plan_file {
     ms_plan plan;
     const char *schema;
-    const char *schedule, *cp_method; /* or aliases of them */
-    int stored[NUM_STORED];           /* index into storage_words, -1: not stated */
+    const char *texts[MS_NUM_CHOICES]; /* of words that have other words */
+    int stored[MS_NUM_CHOICES];        /* index into the words, -1: not stated */
 } plan_file;
 
-#define AT(member) offsetof(plan_file, member)
-#define PART(word, what)                                                                 \
-    {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (word), .help = (what)                              \
+/* ---- tables ---- */
+
+static ms_field field_of(ms_choice choice)
+{
+    static const ms_field_kind kinds[] = {
+        [MS_CHOICE_WHOLE] = MS_FIELD_INTEGER, [MS_CHOICE_NUMBER] = MS_FIELD_NUMBER,
+        [MS_CHOICE_SWITCH] = MS_FIELD_BOOL,   [MS_CHOICE_WORD] = MS_FIELD_CHOICE,
+        [MS_CHOICE_TEXT] = MS_FIELD_TEXT,     [MS_CHOICE_STORED] = MS_FIELD_CHOICE,
+        [MS_CHOICE_LIST] = MS_FIELD_ANY};
+    const ms_plan_field *row = &ms_plan_fields[choice];
+    ms_field field = {.kind = kinds[row->kind],
+                      .key = row->key,
+                      .offset = offsetof(plan_file, plan) + row->offset,
+                      .required = row->required,
+                      .nullable = row->json_plain != MS_PLAIN_WRITTEN,
+                      .low = row->low,
+                      .high = row->high,
+                      .choices = row->words,
+                      .help = row->help};
+    if (row->find != NULL) {
+        field.kind = MS_FIELD_TEXT;
+        field.offset = offsetof(plan_file, texts) + choice * sizeof(const char *);
+    } else if (row->kind == MS_CHOICE_STORED) {
+        field.offset = offsetof(plan_file, stored) + choice * sizeof(int);
     }
-#define SWITCH(word, member, what)                                                       \
-    {                                                                                    \
-        .kind = MS_FIELD_BOOL, .key = (word), .offset = AT(member), .help = (what)       \
+    return field;
+}
+
+/* The keys of a section; those of the plan itself with the names of its sections and the
+ * mesh, which are read apart. */
+static const ms_field *fields_of(ms_arena *arena, const char *section)
+{
+    ms_field *fields = MS_NEW_ARRAY(arena, MS_NUM_CHOICES + 3, ms_field);
+    const char *last = NULL;
+    int num = 0;
+    if (section == NULL) {
+        fields[num++] = (ms_field){.kind = MS_FIELD_TEXT,
+                                   .key = "schema",
+                                   .offset = offsetof(plan_file, schema)};
+        fields[num++] = (ms_field){.kind = MS_FIELD_ANY, .key = "mesh"};
     }
-#define WHOLE(word, member, least, most, what)                                           \
-    {                                                                                    \
-        .kind = MS_FIELD_INTEGER, .key = (word), .offset = AT(member), .low = (least),   \
-        .high = (most), .help = (what)                                                   \
+    for (int i = 0; i < MS_NUM_CHOICES; i++) {
+        const ms_plan_field *row = &ms_plan_fields[i];
+        if (row->key == NULL)
+            continue;
+        if (row->section == section || (section != NULL && row->section != NULL &&
+                                        strcmp(row->section, section) == 0))
+            fields[num++] = field_of((ms_choice)i);
+        else if (section == NULL && (last == NULL || strcmp(row->section, last) != 0))
+            fields[num++] = (ms_field){.kind = MS_FIELD_ANY, .key = last = row->section};
     }
-/* null stands for "not chosen" */
-#define WHOLE_OR_NULL(word, member, least, most, what)                                   \
-    {                                                                                    \
-        .kind = MS_FIELD_INTEGER, .key = (word), .offset = AT(member), .nullable = true, \
-        .low = (least), .high = (most), .help = (what)                                   \
-    }
-#define WORD(word, member, words, what)                                                  \
-    {                                                                                    \
-        .kind = MS_FIELD_CHOICE, .key = (word), .offset = AT(member),                    \
-        .choices = (words), .help = (what)                                               \
-    }
-#define WORD_OR_NULL(word, member, words, what)                                          \
-    {                                                                                    \
-        .kind = MS_FIELD_CHOICE, .key = (word), .offset = AT(member), .nullable = true,  \
-        .choices = (words), .help = (what)                                               \
-    }
-#define TEXT(word, member, needed, what)                                                 \
-    {                                                                                    \
-        .kind = MS_FIELD_TEXT, .key = (word), .offset = AT(member),                      \
-        .required = (needed), .help = (what)                                             \
-    }
-
-/* null stands for "not chosen" */
-#define SHARE_OR_NULL(word, member, what)                                                \
-    {                                                                                    \
-        .kind = MS_FIELD_NUMBER, .key = (word), .offset = AT(member), .nullable = true,  \
-        .low = 0, .high = 1, .help = (what)                                              \
-    }
-
-static const ms_field plan_fields[] = {
-    TEXT("schema", schema, false, PLAN_SCHEMA),
-    TEXT("model", plan.model, true, "name or path of the model"),
-    TEXT("cluster", plan.cluster, false, "name or path of the cluster"),
-    WHOLE("gpus", plan.gpus, 1, MAX_GPUS, "product of the mesh; absent: computed"),
-    PART("mesh", "axes and sizes, outer to inner"),
-    PART("experts", "second mesh of the expert layers"),
-    PART("batch", "sequence length and batches"),
-    PART("pipeline", "schedule and stages"),
-    PART("sharding", "ZeRO stage over dp_shard x cp"),
-    PART("tensor", "habits of tensor parallelism"),
-    PART("context", "habits of context parallelism"),
-    PART("recompute", "activations computed again"),
-    PART("precision", "data types"),
-    TEXT("stack", plan.stack, false, "training framework"),
-    {0},
-};
-
-static const ms_field experts_fields[] = {
-    WHOLE("ep", plan.ep, 1, MAX_GPUS, "expert parallelism"),
-    WHOLE("etp", plan.etp, 1, MAX_GPUS, "tensor parallelism inside experts: 1 or tp"),
-    {0},
-};
-
-static const ms_field batch_fields[] = {
-    WHOLE("sequence_length", plan.sequence_length, 1, MAX_TOKENS, "tokens"),
-    WHOLE("global_batch", plan.global_batch, 1, MAX_BATCH, "sequences per step"),
-    WHOLE("microbatch", plan.microbatch, 1, MAX_BATCH, "sequences"),
-    {0},
-};
-
-static const ms_field pipeline_fields[] = {
-    TEXT("schedule", schedule, false,
-         "1f1b, interleaved, ..., an alias, or a path that ends in .csv"),
-    WHOLE("virtual_stages", plan.virtual_stages, 1, MAX_STAGES, "chunks per rank"),
-    WHOLE_OR_NULL(
-        "microbatch_group", plan.microbatch_group, 0, MAX_INT,
-        "consecutive micro-batches per chunk; null or 0: the schedule's default"),
-    {.kind = MS_FIELD_NUMBER,
-     .key = "memory_limit",
-     .offset = AT(plan.memory_limit),
-     .nullable = true,
-     .low = 0,
-     .high = MAX_LIMIT,
-     .help = "zb-auto: times 1f1b's peak on rank 0; null or 0: the schedule's default"},
-    PART("layers_per_stage", "layers of every virtual stage; null: balanced"),
-    {0},
-};
-
-static const ms_field sharding_fields[] = {
-    WHOLE("zero", plan.zero, 0, 3,
-          "what is sharded: 1 optimizer, 2 gradients, 3 parameters"),
-    SWITCH("reshard_after_forward", plan.reshard_after_forward,
-           "free gathered parameters"),
-    {0},
-};
-
-static const ms_field tensor_fields[] = {
-    SWITCH("sequence_parallel", plan.sequence_parallel,
-           "shard activations between blocks"),
-    SWITCH("async", plan.async_tp, "overlap traffic with matrix products"),
-    SWITCH("loss_parallel", plan.loss_parallel,
-           "keep logits sharded over the vocabulary"),
-    {0},
-};
-
-static const ms_field context_fields[] = {
-    TEXT("method", cp_method, false, "all-gather, ring, ulysses or an alias"),
-    WORD("balance", plan.cp_balance, ms_cp_balance_names, "which tokens a rank holds"),
-    {0},
-};
-
-static const ms_field recompute_fields[] = {
-    WORD("mode", plan.recompute, ms_recompute_names, "what is computed again"),
-    WHOLE_OR_NULL("layers", plan.recompute_layers, 0, MAX_LAYERS,
-                  "layers of each chunk under full recomputation; null or 0: all"),
-    SHARE_OR_NULL("budget_frac", plan.recompute_budget_frac,
-                  "bytes that auto may keep, from 0 (full) to 1 (none); null: the most "
-                  "that fits"),
-    {0},
-};
-
-static const ms_field precision_fields[] = {
-    WORD("compute", plan.compute, ms_dtype_names, "matrix products"),
-    WORD_OR_NULL("params", stored[PARAMS], storage_words, "null: as the stack does it"),
-    WORD_OR_NULL("grads", stored[GRADS], storage_words, "null: as the stack does it"),
-    WORD_OR_NULL("optimizer", stored[OPTIMIZER], storage_words,
-                 "null: as the stack does it"),
-    WORD_OR_NULL("comm", stored[COMM], storage_words, "null: as the stack does it"),
-    {0},
-};
-
-static const struct section {
-    const char *key;
-    const ms_field *fields;
-} sections[] = {
-    {"experts", experts_fields},     {"batch", batch_fields},
-    {"pipeline", pipeline_fields},   {"sharding", sharding_fields},
-    {"tensor", tensor_fields},       {"context", context_fields},
-    {"recompute", recompute_fields}, {"precision", precision_fields},
-};
+    return fields;
+}
 
 /* ---- reading ---- */
 
@@ -191,10 +85,16 @@ static ms_status worse(ms_status a, ms_status b)
 static ms_status read_sections(ms_ctx *cx, ms_jval root, plan_file *file)
 {
     ms_status status = MS_OK;
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+    const char *last = NULL;
+    for (int i = 0; i < MS_NUM_CHOICES; i++) {
+        const char *section = ms_plan_fields[i].section;
         ms_jval value;
-        if (ms_json_member(cx, root, sections[i].key, &value))
-            status = worse(status, ms_json_read(cx, value, sections[i].fields, file));
+        if (section == NULL || (last != NULL && strcmp(section, last) == 0))
+            continue;
+        last = section;
+        if (ms_json_member(cx, root, section, &value))
+            status = worse(status,
+                           ms_json_read(cx, value, fields_of(cx->arena, section), file));
     }
     return status;
 }
@@ -287,75 +187,81 @@ static ms_status read_stage_layers(ms_ctx *cx, ms_jval root, ms_plan *plan)
     return MS_OK;
 }
 
-typedef struct word_place {
-    const char *section, *key;
-    const char *const *names; /* NULL-ended */
-} word_place;
+/* The value of a section's key; false when absent. */
+static bool stated(ms_ctx *cx, ms_jval root, ms_choice choice, ms_jval *value)
+{
+    ms_jval section;
+    return ms_json_member(cx, root, ms_plan_fields[choice].section, &section) &&
+           ms_json_member(cx, section, ms_plan_fields[choice].key, value);
+}
 
 /* An unknown name is reported at its place with the nearest known one. */
-static ms_status fail_word(ms_ctx *cx, ms_jval root, const word_place *place,
-                           const char *text)
+static ms_status fail_word(ms_ctx *cx, ms_jval root, ms_choice choice, const char *text)
 {
-    ms_jval section, value;
-    ms_loc loc = MS_NOWHERE;
+    const char *const *names = ms_plan_fields[choice].words;
+    ms_jval value;
     int num_names = 0;
-    while (place->names[num_names] != NULL)
+    while (names[num_names] != NULL)
         num_names++;
-    if (ms_json_member(cx, root, place->section, &section) &&
-        ms_json_member(cx, section, place->key, &value))
-        loc = ms_json_loc(cx, value);
-    ms_status status = ms_fail(cx, MS_EINPUT, loc, "unknown %s \"%s\"", place->key, text);
-    const char *nearest = ms_nearest(text, place->names, num_names);
+    ms_loc loc = stated(cx, root, choice, &value) ? ms_json_loc(cx, value) : MS_NOWHERE;
+    ms_status status = ms_fail(cx, MS_EINPUT, loc, "unknown %s \"%s\"",
+                               ms_plan_fields[choice].key, text);
+    const char *nearest = ms_nearest(text, names, num_names);
     if (nearest != NULL) {
         ms_hint(cx, "did you mean \"%s\"?", nearest);
         return status;
     }
-    const char *known = place->names[0];
+    const char *known = names[0];
     for (int i = 1; i < num_names; i++)
         known = ms_arena_printf(cx->arena, "%s%s%s", known,
-                                i == num_names - 1 ? " and " : ", ", place->names[i]);
+                                i == num_names - 1 ? " and " : ", ", names[i]);
     ms_hint(cx, "known are %s", known);
     return status;
 }
 
 /* A path of the plan's file is relative to it. A number of virtual stages that is stated
  * too must be the schedule's: ms_plan_check tells. */
-static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, plan_file *file)
+static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, const char *file_name,
+                                    ms_plan *plan)
 {
-    ms_jval pipeline, value;
-    long stated = file->plan.virtual_stages;
-    double limit = file->plan.memory_limit;
-    const char *path = ms_path_beside(cx, ms_json_loc(cx, root).file, file->schedule);
-    MS_TRY(ms_plan_load_schedule(cx, path, &file->plan));
-    file->plan.memory_limit = limit;
-    if (ms_json_member(cx, root, "pipeline", &pipeline) &&
-        ms_json_member(cx, pipeline, "virtual_stages", &value))
-        file->plan.virtual_stages = stated;
+    ms_jval value;
+    long virtual_stages = plan->virtual_stages;
+    double limit = plan->memory_limit;
+    const char *path = ms_path_beside(cx, ms_json_loc(cx, root).file, file_name);
+    MS_TRY(ms_plan_load_schedule(cx, path, plan));
+    plan->memory_limit = limit;
+    if (stated(cx, root, MS_CHOOSE_VIRTUAL_STAGES, &value))
+        plan->virtual_stages = virtual_stages;
     return MS_OK;
 }
 
+/* Names and their aliases. A schedule leaves the rest of the plan as it is: whether that
+ * goes with it, ms_plan_check tells. */
 static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
 {
-    static const word_place schedule = {"pipeline", "schedule", ms_schedule_names},
-                            method = {"context", "method", ms_cp_method_names};
     ms_status status = MS_OK;
-    if (file->schedule != NULL && ms_schedule_is_file(file->schedule))
-        status = read_schedule_file(cx, root, file);
-    else if (file->schedule != NULL &&
-             !ms_schedule_parse(file->schedule, &file->plan.schedule))
-        status = fail_word(cx, root, &schedule, file->schedule);
-    if (file->cp_method != NULL &&
-        !ms_cp_method_parse(file->cp_method, &file->plan.cp_method))
-        status = fail_word(cx, root, &method, file->cp_method);
+    for (int i = 0; i < MS_NUM_CHOICES; i++) {
+        const char *text = file->texts[i];
+        int value;
+        if (text == NULL)
+            continue;
+        if (i == MS_CHOOSE_SCHEDULE && ms_schedule_is_file(text))
+            status = worse(status, read_schedule_file(cx, root, text, &file->plan));
+        else if (!ms_plan_fields[i].find(text, &value))
+            status = worse(status, fail_word(cx, root, (ms_choice)i, text));
+        else if (i == MS_CHOOSE_SCHEDULE)
+            file->plan.schedule = (ms_schedule_kind)value;
+        else
+            ms_plan_set(&file->plan, (ms_choice)i, value);
+    }
     return status;
 }
 
-static ms_jval recompute_field(ms_ctx *cx, ms_jval root, const char *key)
+/* Where a value without effect stands. */
+static ms_jval place_of(ms_ctx *cx, ms_jval root, ms_choice choice)
 {
-    ms_jval recompute = root, field = root;
-    if (ms_json_member(cx, root, "recompute", &recompute))
-        (void)ms_json_member(cx, recompute, key, &field);
-    return field;
+    ms_jval value;
+    return stated(cx, root, choice, &value) ? value : root;
 }
 
 static ms_status check_layers(ms_ctx *cx, ms_jval root, const ms_plan *plan)
@@ -363,7 +269,7 @@ static ms_status check_layers(ms_ctx *cx, ms_jval root, const ms_plan *plan)
     if (plan->recompute == MS_RECOMPUTE_FULL || plan->recompute_layers == 0)
         return MS_OK;
     ms_status status =
-        ms_json_fail(cx, recompute_field(cx, root, "layers"),
+        ms_json_fail(cx, place_of(cx, root, MS_CHOOSE_RECOMPUTE_LAYERS),
                      "layers is %ld, but has no effect with mode \"%s\"",
                      plan->recompute_layers, ms_recompute_names[plan->recompute]);
     ms_hint(cx, "the mode must be \"full\", or layers null");
@@ -376,21 +282,19 @@ static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
     if (plan->recompute == MS_RECOMPUTE_AUTO || plan->recompute_budget_frac < 0.0)
         return MS_OK;
     ms_status status =
-        ms_json_fail(cx, recompute_field(cx, root, "budget_frac"),
+        ms_json_fail(cx, place_of(cx, root, MS_CHOOSE_RECOMPUTE_BUDGET),
                      "budget_frac is %g, but has no effect with mode \"%s\"",
                      plan->recompute_budget_frac, ms_recompute_names[plan->recompute]);
     ms_hint(cx, "the mode must be \"auto\", or budget_frac null");
     return status;
 }
 
-static void translate_precision(plan_file *file)
+static void translate_stored(plan_file *file)
 {
-    const char **words[NUM_STORED] = {&file->plan.param_dtype, &file->plan.grad_dtype,
-                                      &file->plan.optimizer_dtype,
-                                      &file->plan.comm_dtype};
-    for (int i = 0; i < NUM_STORED; i++)
-        if (file->stored[i] >= 0)
-            *words[i] = storage_words[file->stored[i]];
+    for (int i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_plan_fields[i].kind == MS_CHOICE_STORED && file->stored[i] >= 0)
+            *(const char **)((char *)&file->plan + ms_plan_fields[i].offset) =
+                ms_plan_fields[i].words[file->stored[i]];
 }
 
 /* The product must be `gpus`; without it, gpus is the product. */
@@ -417,13 +321,6 @@ static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
                         plan->gpus);
 }
 
-static bool states_reshard(ms_ctx *cx, ms_jval root)
-{
-    ms_jval sharding, value;
-    return ms_json_member(cx, root, "sharding", &sharding) &&
-           ms_json_member(cx, sharding, "reshard_after_forward", &value);
-}
-
 /* What other commands wrote is told at once, instead of by its unknown keys. */
 static ms_status check_schema(ms_ctx *cx, ms_jval root)
 {
@@ -444,10 +341,13 @@ static ms_status check_schema(ms_ctx *cx, ms_jval root)
 ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
 {
     MS_TRY(check_schema(cx, root));
-    plan_file file = {.plan = ms_plan_default(1), .stored = {-1, -1, -1, -1}};
+    plan_file file = {.plan = ms_plan_default(1)};
+    ms_jval value;
+    for (int i = 0; i < MS_NUM_CHOICES; i++)
+        file.stored[i] = -1;
     file.plan.gpus = 0;         /* not stated */
     file.plan.global_batch = 0; /* not stated */
-    ms_status status = ms_json_read(cx, root, plan_fields, &file);
+    ms_status status = ms_json_read(cx, root, fields_of(cx->arena, NULL), &file);
     if (!ms_json_is_object(root))
         return worse(status, MS_EINPUT);
     status = worse(status, read_sections(cx, root, &file));
@@ -458,12 +358,11 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     if (status != MS_OK)
         return status;
     MS_TRY(check_ranks(cx, root, &file.plan));
-    translate_precision(&file);
+    translate_stored(&file);
     ms_plan_settle(&file.plan);
-    if (!states_reshard(cx,
-                        root)) /* a pipeline would gather again for every micro-batch */
+    if (!stated(cx, root, MS_CHOOSE_RESHARD, &value))
         file.plan.reshard_after_forward =
-            file.plan.zero == 3 && file.plan.size[MS_PP] == 1;
+            ms_plan_usual(&file.plan, NULL, MS_CHOOSE_RESHARD);
     *out = file.plan;
     return MS_OK;
 }
@@ -480,28 +379,6 @@ ms_status ms_plan_load(ms_ctx *cx, const char *path, ms_plan *out)
 
 /* ---- writing ---- */
 
-static void write_count(ms_jout *out, const char *key, long value)
-{
-    ms_jout_number_field(out, key, (double)value);
-}
-
-/* 0 stands for "not chosen". */
-static void write_count_or_null(ms_jout *out, const char *key, long value)
-{
-    if (value > 0) {
-        write_count(out, key, value);
-        return;
-    }
-    ms_jout_key(out, key);
-    ms_jout_null(out);
-}
-
-static void begin_section(ms_jout *out, const char *key)
-{
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
-}
-
 static void write_mesh(ms_jout *out, const ms_plan *plan)
 {
     ms_jout_key(out, "mesh");
@@ -509,91 +386,74 @@ static void write_mesh(ms_jout *out, const ms_plan *plan)
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "axis", ms_plan_axis_names[plan->order[i]]);
-        write_count(out, "size", plan->size[plan->order[i]]);
+        ms_jout_number_field(out, "size", (double)plan->size[plan->order[i]]);
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
 }
 
-static void write_pipeline(ms_jout *out, const ms_plan *plan)
+static void write_stage_layers(ms_jout *out, const ms_plan *plan)
 {
-    begin_section(out, "pipeline");
-    ms_jout_text_field(out, "schedule", ms_plan_schedule_name(plan));
-    write_count(out, "virtual_stages", plan->virtual_stages);
-    write_count_or_null(out, "microbatch_group", plan->microbatch_group);
-    if (plan->memory_limit > 0.0)
-        ms_jout_number_field(out, "memory_limit", plan->memory_limit);
-    ms_jout_key(out, "layers_per_stage");
     if (plan->num_stage_layers == 0) {
         ms_jout_null(out);
-    } else {
-        ms_jout_begin_array(out);
-        for (long i = 0; i < plan->num_stage_layers; i++)
-            ms_jout_number(out, (double)plan->layers_per_stage[i]);
-        ms_jout_end_array(out);
+        return;
     }
-    ms_jout_end_object(out);
+    ms_jout_begin_array(out);
+    for (long i = 0; i < plan->num_stage_layers; i++)
+        ms_jout_number(out, (double)plan->layers_per_stage[i]);
+    ms_jout_end_array(out);
 }
 
-static void write_batch(ms_jout *out, const ms_plan *plan)
+static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
 {
-    begin_section(out, "batch");
-    write_count(out, "sequence_length", plan->sequence_length);
-    write_count(out, "global_batch", plan->global_batch);
-    write_count(out, "microbatch", plan->microbatch);
-    ms_jout_end_object(out);
+    const ms_plan_field *row = &ms_plan_fields[choice];
+    if (row->kind == MS_CHOICE_LIST)
+        write_stage_layers(out, plan);
+    else if (row->kind == MS_CHOICE_NUMBER)
+        ms_jout_number(out, *(const double *)((const char *)plan + row->offset));
+    else if (row->kind == MS_CHOICE_WHOLE)
+        ms_jout_number(out, (double)ms_plan_get(plan, choice));
+    else if (row->kind == MS_CHOICE_SWITCH)
+        ms_jout_bool(out, ms_plan_get(plan, choice));
+    else /* words and texts are not made */
+        ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }
 
-static void write_habits(ms_jout *out, const ms_plan *plan)
+static void write_choice(ms_jout *out, const ms_plan *plan, ms_choice choice)
 {
-    begin_section(out, "sharding");
-    write_count(out, "zero", plan->zero);
-    ms_jout_bool_field(out, "reshard_after_forward", plan->reshard_after_forward);
-    ms_jout_end_object(out);
-    begin_section(out, "tensor");
-    ms_jout_bool_field(out, "sequence_parallel", plan->sequence_parallel);
-    ms_jout_bool_field(out, "async", plan->async_tp);
-    ms_jout_bool_field(out, "loss_parallel", plan->loss_parallel);
-    ms_jout_end_object(out);
-    begin_section(out, "context");
-    ms_jout_text_field(out, "method", ms_cp_method_names[plan->cp_method]);
-    ms_jout_text_field(out, "balance", ms_cp_balance_names[plan->cp_balance]);
-    ms_jout_end_object(out);
-    begin_section(out, "recompute");
-    ms_jout_text_field(out, "mode", ms_recompute_names[plan->recompute]);
-    write_count_or_null(out, "layers", plan->recompute_layers);
-    if (plan->recompute == MS_RECOMPUTE_AUTO && plan->recompute_budget_frac >= 0.0)
-        ms_jout_number_field(out, "budget_frac", plan->recompute_budget_frac);
-    ms_jout_end_object(out);
-}
-
-static void write_precision(ms_jout *out, const ms_plan *plan)
-{
-    begin_section(out, "precision");
-    ms_jout_text_field(out, "compute", ms_dtype_names[plan->compute]);
-    ms_jout_text_field(out, "params", plan->param_dtype);
-    ms_jout_text_field(out, "grads", plan->grad_dtype);
-    ms_jout_text_field(out, "optimizer", plan->optimizer_dtype);
-    ms_jout_text_field(out, "comm", plan->comm_dtype);
-    ms_jout_end_object(out);
+    const ms_plan_field *row = &ms_plan_fields[choice];
+    bool plain = row->json_plain != MS_PLAIN_WRITTEN && row->kind != MS_CHOICE_STORED &&
+                 ms_plan_is_plain(plan, choice);
+    if (row->json_plain == MS_PLAIN_OMITTED && (plain || !ms_plan_matters(plan, choice)))
+        return;
+    ms_jout_key(out, row->key);
+    if (plain)
+        ms_jout_null(out);
+    else
+        write_value(out, plan, choice);
 }
 
 void ms_plan_write_json(ms_jout *out, const ms_plan *plan)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", PLAN_SCHEMA);
-    ms_jout_text_field(out, "model", plan->model);
-    ms_jout_text_field(out, "cluster", plan->cluster);
-    write_count(out, "gpus", plan->gpus);
-    write_mesh(out, plan);
-    begin_section(out, "experts");
-    write_count(out, "ep", plan->ep);
-    write_count(out, "etp", plan->etp);
-    ms_jout_end_object(out);
-    write_batch(out, plan);
-    write_pipeline(out, plan);
-    write_habits(out, plan);
-    write_precision(out, plan);
-    ms_jout_text_field(out, "stack", plan->stack);
+    const char *open = NULL; /* section */
+    for (int i = 0; i < MS_NUM_CHOICES; i++) {
+        const ms_plan_field *row = &ms_plan_fields[i];
+        if (i == MS_CHOOSE_PP)
+            write_mesh(out, plan);
+        if (row->key == NULL)
+            continue;
+        bool same =
+            open != NULL && row->section != NULL && strcmp(open, row->section) == 0;
+        if (open != NULL && !same)
+            ms_jout_end_object(out);
+        if (row->section != NULL && !same) {
+            ms_jout_key(out, row->section);
+            ms_jout_begin_object(out);
+        }
+        open = row->section;
+        write_choice(out, plan, (ms_choice)i);
+    }
     ms_jout_end_object(out);
 }

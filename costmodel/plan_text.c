@@ -1,7 +1,7 @@
 /* Plans in words: why one is refused, with its numbers, and the one-line summary. */
 #include "base/number.h"
+#include "costmodel/plan_field.h"
 #include "costmodel/plan_priv.h"
-#include "costmodel/schedule.h"
 
 /* "1 2 4 8": how many ranks may share the heads. Heads of keys may be copied where only
  * tp shares them. */
@@ -318,18 +318,29 @@ static const char *context_text(ms_arena *arena, const ms_plan *plan)
     return chunks[0] == '\0' ? "" : ms_arena_printf(arena, ",%s cp", chunks);
 }
 
+/* ", sp, async tp": what is switched on, and has an effect. */
+static const char *switches_text(ms_arena *arena, const ms_plan *plan)
+{
+    const char *text = "";
+    for (int i = 0; i < MS_NUM_CHOICES; i++) {
+        const char *on = ms_plan_fields[i].text_on;
+        if (on != NULL && ms_plan_get(plan, (ms_choice)i) &&
+            ms_plan_matters(plan, (ms_choice)i))
+            text = ms_arena_printf(arena, "%s, %s", text, on);
+    }
+    return text;
+}
+
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *experts = "";
     if (plan->ep * plan->etp > 1)
         experts = ms_arena_printf(arena, ", ep %ld etp %ld", plan->ep, plan->etp);
-    bool has_tp = plan->size[MS_TP] > 1;
     return ms_arena_printf(
-        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s%s, %s", axes_text(arena, plan),
+        arena, "%s%s%s, mbs %ld%s, zero %ld%s%s%s, %s", axes_text(arena, plan),
         context_text(arena, plan), experts, plan->microbatch, schedule_text(arena, plan),
         plan->zero,
         plan->zero == 3 && !plan->reshard_after_forward ? " kept gathered" : "",
-        has_tp && plan->sequence_parallel ? ", sp" : "",
-        has_tp && plan->async_tp ? ", async tp" : "", recompute_text(arena, plan),
+        switches_text(arena, plan), recompute_text(arena, plan),
         ms_dtype_names[plan->compute]);
 }

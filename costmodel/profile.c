@@ -4,7 +4,7 @@
 #include "costmodel/profile_priv.h"
 
 #include "base/paths.h"
-#include "costmodel/program.h"
+#include "costmodel/op.h"
 
 #include <math.h>
 #include <string.h>
@@ -389,7 +389,7 @@ ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out)
 ms_status ms_profile_load(ms_ctx *cx, const char *name, const ms_profile **out)
 {
     const char *path = NULL;
-    MS_TRY(ms_config_resolve(cx, "profiles", "profile", name, NULL, &path));
+    MS_TRY(ms_config_resolve(cx, "profiles", "profile", name, &path));
     ms_jdoc *doc = NULL;
     ms_jval root;
     MS_TRY(ms_json_load(cx, path, &doc, &root));

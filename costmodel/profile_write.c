@@ -1,7 +1,7 @@
 /* Writes a profile by the tables that read it. */
 #include "costmodel/profile_priv.h"
 
-#include "costmodel/program.h"
+#include "costmodel/op.h"
 
 #include <math.h>
 

@@ -2,39 +2,28 @@
  * to its final size. */
 #include "costmodel/program.h"
 
+#include "base/print.h"
 #include "costmodel/program_priv.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ms_op_names[] = {
-    "einsum",       "bias",
-    "sum-to",       "add",
-    "dropout-grad", "norm",
-    "norm-grad",    "rotary",
-    "attention",    "attention-grad",
-    "mla-keys",     "mla-keys-grad",
-    "activation",   "activation-grad",
-    "embed",        "embed-grad",
-    "loss-max",     "loss-sum",
-    "loss",         "loss-grad",
-    "route",        "route-grad",
-    "permute",      "permute-grad",
-    "exchange",     "grouped",
-    "unpermute",    "unpermute-grad",
-    "gate",         "gate-grad",
-    "scan",         "scan-grad",
-    "group-norm",   "group-norm-grad",
-    "concat",       "concat-grad",
-    "redistribute", "adam",
-    NULL,
-};
-_Static_assert(sizeof ms_op_names / sizeof *ms_op_names == MS_NUM_OPS + 1,
-               "every operation has a name");
-
 const char *const ms_mesh_axis_names[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
                                                          {"edp", "ep", "etp"}};
+
+/* ---- sets of nodes ---- */
+
+bool ms_keep_has(const ms_keep *keep, int node)
+{
+    return node < MS_MAX_KEEP && (keep->word[node / 64] >> (node % 64) & 1ULL) != 0;
+}
+
+void ms_keep_add(ms_keep *keep, int node)
+{
+    assert(node < MS_MAX_KEEP);
+    keep->word[node / 64] |= 1ULL << (node % 64);
+}
 
 /* ---- the builder's arrays ---- */
 

@@ -2,7 +2,6 @@
  * for those that do not. A mode is a policy on tensors: backward asks for a tensor; if
  * the policy does not keep it, its producer is cloned before the first use, down to
  * tensors that are kept. */
-#include "costmodel/keep.h"
 #include "costmodel/program_priv.h"
 
 #include <assert.h>

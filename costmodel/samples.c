@@ -1,6 +1,6 @@
 #include "costmodel/samples.h"
 
-#include "costmodel/program.h"
+#include "costmodel/op.h"
 
 #include <string.h>
 

@@ -3,28 +3,74 @@
 #include "costmodel/schedule_priv.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 #define MAX_STAGES  32767           /* ms_action.stage is a short */
 #define MAX_ACTIONS ((long)1 << 22) /* about 130 MB of lists and steps */
 
 static const ms_schedule_family *const families[MS_NUM_SCHEDULES] = {
-    [MS_GPIPE] = &ms_family_gpipe,
-    [MS_1F1B] = &ms_family_1f1b,
-    [MS_INTERLEAVED] = &ms_family_interleaved,
-    [MS_LOOPED_BFS] = &ms_family_looped_bfs,
-    [MS_INTERLEAVED_ZB] = &ms_family_interleaved_zb,
-    [MS_ZB_H1] = &ms_family_zb_h1,
-    [MS_ZB_H2] = &ms_family_zb_h2,
-    [MS_ZB_AUTO] = &ms_family_zb_auto,
-    [MS_ZB_V] = &ms_family_zb_v,
-    [MS_V_HALF] = &ms_family_v_half,
-    [MS_V_MIN] = &ms_family_v_min,
-    [MS_DUALPIPE] = &ms_family_dualpipe,
-    [MS_DUALPIPEV] = &ms_family_dualpipev,
-    [MS_COMBINED_1F1B] = &ms_family_combined_1f1b,
-    [MS_CUSTOM] = &ms_family_custom,
+#define FAMILY(kind, name, family) [kind] = &ms_family_##family,
+    MS_SCHEDULES(FAMILY)
+#undef FAMILY
+        [MS_CUSTOM] = &ms_family_custom,
 };
+
+const char *const ms_schedule_names[] = {
+#define NAME(kind, name, family) name,
+    MS_SCHEDULES(NAME)
+#undef NAME
+        NULL};
+
+/* ---- names ---- */
+
+static bool is_hyphen(char c)
+{
+    return c == '-' || c == '_';
+}
+
+static bool same_word(const char *a, const char *b)
+{
+    for (;;) {
+        a += is_hyphen(*a);
+        b += is_hyphen(*b);
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (*a == '\0')
+            return true;
+        a++;
+        b++;
+    }
+}
+
+static bool is_called(ms_schedule_kind kind, const char *text)
+{
+    if (same_word(text, ms_schedule_names[kind]))
+        return true;
+    for (const char *const *alias = families[kind]->aliases; *alias != NULL; alias++)
+        if (same_word(text, *alias))
+            return true;
+    return false;
+}
+
+bool ms_schedule_is_file(const char *word)
+{
+    size_t length = strlen(word);
+    return length > 4 && strcmp(word + length - 4, ".csv") == 0;
+}
+
+bool ms_schedule_parse(const char *text, ms_schedule_kind *out)
+{
+    for (ms_schedule_kind kind = 0; kind < MS_CUSTOM; kind++) {
+        if (is_called(kind, text)) {
+            *out = kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- what families can do ---- */
 
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind)
 {

@@ -9,7 +9,42 @@
 #ifndef MS_COSTMODEL_SCHEDULE_H
 #define MS_COSTMODEL_SCHEDULE_H
 
-#include "costmodel/plan.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+
+/* Every schedule that is made: its constant, its name, and its family, which
+ * costmodel/schedule_*.c defines as ms_family_FAMILY. */
+#define MS_SCHEDULES(ROW)                                                                \
+    ROW(MS_GPIPE, "gpipe", gpipe)                                                        \
+    ROW(MS_1F1B, "1f1b", 1f1b)                                                           \
+    ROW(MS_INTERLEAVED, "interleaved", interleaved)                                      \
+    ROW(MS_LOOPED_BFS, "looped-bfs", looped_bfs)                                         \
+    ROW(MS_INTERLEAVED_ZB, "interleaved-zb", interleaved_zb)                             \
+    ROW(MS_ZB_H1, "zb-h1", zb_h1)                                                        \
+    ROW(MS_ZB_H2, "zb-h2", zb_h2)                                                        \
+    ROW(MS_ZB_AUTO, "zb-auto", zb_auto)                                                  \
+    ROW(MS_ZB_V, "zb-v", zb_v)                                                           \
+    ROW(MS_V_HALF, "v-half", v_half)                                                     \
+    ROW(MS_V_MIN, "v-min", v_min)                                                        \
+    ROW(MS_DUALPIPE, "dualpipe", dualpipe)                                               \
+    ROW(MS_DUALPIPEV, "dualpipev", dualpipev)                                            \
+    ROW(MS_COMBINED_1F1B, "combined-1f1b", combined_1f1b)
+
+typedef enum ms_schedule_kind {
+#define MS_SCHEDULE_KIND(kind, name, family) kind,
+    MS_SCHEDULES(MS_SCHEDULE_KIND)
+#undef MS_SCHEDULE_KIND
+    MS_CUSTOM, /* a list of actions from a file: plan->schedule_file */
+    MS_NUM_SCHEDULES
+} ms_schedule_kind;
+/* The names, NULL; MS_CUSTOM has none. */
+extern const char *const ms_schedule_names[];
+/* By name, or as PyTorch, Megatron-LM and the papers call it ("afab", "Schedule1F1B",
+ * "vpp", ...); letter case, hyphens and underscores do not count. */
+bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
+/* Whether a word names a file with a user's own schedule: it ends in ".csv". */
+bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_action_kind {
     MS_FORWARD,
@@ -94,6 +129,13 @@ int ms_schedule_chunk(const ms_schedule_shape *shape, int stage);
 /* Which stage of the model a placed stage is. */
 int ms_schedule_model_stage(const ms_schedule_shape *shape, int stage);
 
+/* Messages that a stage waits for after an action, before it starts the next. */
+typedef enum ms_message_wait {
+    MS_WAIT_NONE,       /* they travel beside compute */
+    MS_WAIT_PLAIN,      /* ms_stack.send_hold of them */
+    MS_WAIT_INTERLEAVED /* ms_stack.interleaved_send_hold */
+} ms_message_wait;
+
 /* What a family of schedules can do. */
 typedef struct ms_schedule_traits {
     ms_stage_placement placement;
@@ -104,6 +146,15 @@ typedef struct ms_schedule_traits {
     bool groups;          /* takes a micro-batch group */
     bool uses_times;      /* is built for durations */
     bool limits_memory;   /* takes a memory limit */
+    /* lists of so many micro-batches per rank live as those of any more, begin alike and
+     * end alike: they repeat after the warm-up. With groups, only of as many
+     * micro-batches as there are ranks, so that the warm-up of at most (v + 1) p forwards
+     * ends after two. 0: they keep all, and are short, or are built for durations */
+    unsigned char repeats_after;
+    /* of families with chunks: how many forwards fewer a rank runs before its first
+     * backward than the rank before it */
+    unsigned char warmup_slope;
+    unsigned char message_wait; /* ms_message_wait */
 } ms_schedule_traits;
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind);
 
@@ -216,9 +267,6 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank);
 
 /* "2F0", "(0F3;7B1)OVERLAP_F_B": an action as PyTorch writes it. */
 char *ms_action_text(ms_arena *arena, const ms_action *action);
-
-/* The shape of a plan's schedule. */
-ms_schedule_shape ms_plan_shape(const ms_plan *plan);
 
 /* Micro-batches that stage s runs: m, or with DualPipe m/2 of each direction. */
 int ms_schedule_stage_microbatches(const ms_schedule_shape *shape);

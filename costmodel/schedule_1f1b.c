@@ -25,6 +25,13 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
 }
 
 const ms_schedule_family ms_family_1f1b = {
-    {.placement = MS_PLACE_LOOP, .least_virtual = 1, .most_virtual = 1},
-    ms_no_objection,
-    fill};
+    MS_ALIASES("one-forward-one-backward", "non-interleaved", "pipedream-flush", "dapple",
+               "Schedule1F1B", "forward_backward_pipelining_without_interleaving"),
+    .traits = {.placement = MS_PLACE_LOOP,
+               .least_virtual = 1,
+               .most_virtual = 1,
+               .repeats_after = 2,
+               .message_wait = MS_WAIT_PLAIN},
+    .objection = ms_no_objection,
+    .fill = fill,
+};

@@ -43,10 +43,13 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
  * (overlap_moe_expert_parallel_comm), which need virtual stages when there is a
  * pipeline. */
 const ms_schedule_family ms_family_combined_1f1b = {
+    MS_ALIASES("combined", "overlap-moe-expert-parallel-comm"),
     .traits = {.placement = MS_PLACE_LOOP,
                .least_virtual = 1,
                .overlaps = true,
-               .groups = true},
+               .groups = true,
+               .repeats_after = 4,
+               .warmup_slope = 2},
     .objection = objection,
     .fill = fill,
 };

@@ -26,6 +26,7 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
 
 /* Stages lie where the table says. Whether its lists are a schedule, ms_schedule_check tells. */
 const ms_schedule_family ms_family_custom = {
+    MS_NO_ALIASES,
     .traits = {.placement = MS_PLACE_LOOP,
                .least_virtual = 1,
                .splits_backward = true,

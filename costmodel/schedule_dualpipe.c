@@ -148,11 +148,13 @@ static const char *both_ways_objection(const ms_schedule_shape *shape)
 }
 
 const ms_schedule_family ms_family_dualpipe = {
+    MS_NO_ALIASES,
     .traits = {.placement = MS_PLACE_BOTH_WAYS,
                .least_virtual = 1,
                .most_virtual = 1,
                .splits_backward = true,
-               .overlaps = true},
+               .overlaps = true,
+               .repeats_after = 4},
     .objection = both_ways_objection,
     .fill = fill_both_ways,
 };
@@ -183,11 +185,13 @@ static const char *v_objection(const ms_schedule_shape *shape)
 }
 
 const ms_schedule_family ms_family_dualpipev = {
+    MS_ALIASES("cut-in-half", "ScheduleDualPipeV"),
     .traits = {.placement = MS_PLACE_V,
                .least_virtual = 2,
                .most_virtual = 2,
                .splits_backward = true,
-               .overlaps = true},
+               .overlaps = true,
+               .repeats_after = 4},
     .objection = v_objection,
     .fill = fill_v,
 };

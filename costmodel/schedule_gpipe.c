@@ -14,6 +14,11 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
 }
 
 const ms_schedule_family ms_family_gpipe = {
-    {.placement = MS_PLACE_LOOP, .least_virtual = 1, .most_virtual = 1},
-    ms_no_objection,
-    fill};
+    MS_ALIASES("afab", "all-forward-all-backward", "ScheduleGPipe"),
+    .traits = {.placement = MS_PLACE_LOOP,
+               .least_virtual = 1,
+               .most_virtual = 1,
+               .message_wait = MS_WAIT_PLAIN},
+    .objection = ms_no_objection,
+    .fill = fill,
+};

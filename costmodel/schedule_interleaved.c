@@ -64,4 +64,15 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
 }
 
 const ms_schedule_family ms_family_interleaved = {
-    {.placement = MS_PLACE_LOOP, .least_virtual = 2, .groups = true}, objection, fill};
+    MS_ALIASES("interleaved-1f1b", "1f1b-interleaved", "1f1b-i", "vpp",
+               "ScheduleInterleaved1F1B",
+               "forward_backward_pipelining_with_interleaving"),
+    .traits = {.placement = MS_PLACE_LOOP,
+               .least_virtual = 2,
+               .groups = true,
+               .repeats_after = 4,
+               .warmup_slope = 2,
+               .message_wait = MS_WAIT_INTERLEAVED},
+    .objection = objection,
+    .fill = fill,
+};

@@ -40,10 +40,13 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
 /* Source: PyTorch torch/distributed/pipelining/schedules.py,
  * ScheduleInterleavedZeroBubble. */
 const ms_schedule_family ms_family_interleaved_zb = {
+    MS_ALIASES("interleaved-zero-bubble", "ScheduleInterleavedZeroBubble"),
     .traits = {.placement = MS_PLACE_LOOP,
                .least_virtual = 1,
                .splits_backward = true,
-               .groups = true},
+               .groups = true,
+               .repeats_after = 4,
+               .warmup_slope = 1},
     .objection = ms_loop_objection,
     .fill = fill,
 };

@@ -21,12 +21,8 @@ static const char ragged_group[] =
  * forward and the backward of a slot are one action. */
 static long least_sum(const ms_schedule_shape *shape)
 {
-    long hops = shape->num_ranks - 1;
-    if (shape->kind == MS_LOOPED_BFS)
-        return 0; /* all micro-batches are one group */
-    if (shape->kind == MS_INTERLEAVED_ZB)
-        return hops;
-    return shape->kind == MS_COMBINED_1F1B ? 2 * hops + 1 : 2 * hops;
+    ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);
+    return (long)traits.warmup_slope * (shape->num_ranks - 1) + traits.overlaps;
 }
 
 static const char *deadlock(const ms_schedule_shape *shape)

@@ -24,7 +24,10 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
  * ScheduleLoopedBFS; the idea is Lamy-Poirier, "Breadth-First Pipeline Parallelism"
  * (arXiv 2211.05953). */
 const ms_schedule_family ms_family_looped_bfs = {
-    .traits = {.placement = MS_PLACE_LOOP, .least_virtual = 1},
+    MS_ALIASES("bfs", "breadth-first", "ScheduleLoopedBFS"),
+    .traits = {.placement = MS_PLACE_LOOP,
+               .least_virtual = 1,
+               .message_wait = MS_WAIT_INTERLEAVED},
     .objection = ms_loop_objection,
     .fill = fill,
 };

@@ -19,6 +19,10 @@ void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
                         int backward_stage, int backward_microbatch);
 
 typedef struct ms_schedule_family {
+    /* other names, NULL-ended: PyTorch's class names with and without "Schedule",
+     * Megatron-LM's options and functions, the papers' names. Hyphens, underscores and
+     * letter case do not count. */
+    const char *const *aliases;
     ms_schedule_traits traits;
     /* NULL when the family allows the shape, whose p, m and v are at least 1 and within
      * its traits; otherwise a sentence. */
@@ -28,10 +32,21 @@ typedef struct ms_schedule_family {
                  ms_action_list *lists);
 } ms_schedule_family;
 
-extern const ms_schedule_family ms_family_gpipe, ms_family_1f1b, ms_family_interleaved,
-    ms_family_looped_bfs, ms_family_interleaved_zb, ms_family_zb_h1, ms_family_zb_h2,
-    ms_family_zb_auto, ms_family_zb_v, ms_family_v_half, ms_family_v_min,
-    ms_family_dualpipe, ms_family_dualpipev, ms_family_combined_1f1b, ms_family_custom;
+#define MS_ALIASES(...)                                                                  \
+    .aliases = (const char *const[])                                                     \
+    {                                                                                    \
+        __VA_ARGS__, NULL                                                                \
+    }
+#define MS_NO_ALIASES                                                                    \
+    .aliases = (const char *const[])                                                     \
+    {                                                                                    \
+        NULL                                                                             \
+    }
+
+#define MS_FAMILY(kind, name, family) extern const ms_schedule_family ms_family_##family;
+MS_SCHEDULES(MS_FAMILY)
+#undef MS_FAMILY
+extern const ms_schedule_family ms_family_custom;
 
 /* Fills first_live, live, live_chunk and live_kind from the action lists. */
 void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);

@@ -394,7 +394,9 @@ static const char *objection(const ms_schedule_shape *shape)
         .splits_backward = true                                                          \
     }
 
-const ms_schedule_family ms_family_v_half = {
-    .traits = PATTERN_TRAITS, .objection = objection, .fill = fill};
-const ms_schedule_family ms_family_v_min = {
-    .traits = PATTERN_TRAITS, .objection = objection, .fill = fill};
+const ms_schedule_family ms_family_v_half = {MS_ALIASES("zbv-half"),
+                                             .traits = PATTERN_TRAITS,
+                                             .objection = objection, .fill = fill};
+const ms_schedule_family ms_family_v_min = {MS_ALIASES("zbv-min"),
+                                            .traits = PATTERN_TRAITS,
+                                            .objection = objection, .fill = fill};

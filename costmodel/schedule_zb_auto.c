@@ -300,6 +300,7 @@ static const char *objection(const ms_schedule_shape *shape)
 }
 
 const ms_schedule_family ms_family_zb_auto = {
+    MS_ALIASES("zb", "zero-bubble", "zb-2p"),
     .traits = {.placement = MS_PLACE_LOOP,
                .least_virtual = 1,
                .most_virtual = 1,

@@ -89,10 +89,12 @@ static const char *objection(const ms_schedule_shape *shape)
 }
 
 const ms_schedule_family ms_family_zb_v = {
+    MS_ALIASES("zbv-zero-bubble", "ScheduleZBVZeroBubble"),
     .traits = {.placement = MS_PLACE_V,
                .least_virtual = 2,
                .most_virtual = 2,
-               .splits_backward = true},
+               .splits_backward = true,
+               .repeats_after = 4},
     .objection = objection,
     .fill = fill,
 };

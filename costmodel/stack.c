@@ -283,6 +283,48 @@ static const ms_field stack_fields[] = {
      .offset = AT(stack.interleaves),
      .help = "runs that do not name a schedule interleave"},
     {.kind = MS_FIELD_BOOL,
+     .key = "pads_vocab",
+     .offset = AT(stack.pads_vocab),
+     .help = "published runs have vocabularies padded to a multiple of 128 tp"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "uses_dropout",
+     .offset = AT(stack.uses_dropout),
+     .help = "published runs have dropout, where the model has it"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "lacks_sequence_parallel",
+     .offset = AT(stack.lacks_sequence_parallel),
+     .help = "published runs that do not say have no sequence parallelism"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "whole_microbatch",
+     .offset = AT(stack.whole_microbatch),
+     .help =
+         "published runs without a pipeline that do not say how large a micro-batch is do not accumulate gradients"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "selective_is_full",
+     .offset = AT(stack.selective_is_full),
+     .help = "what its tables call selective recomputation is that of whole layers"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "casts_once_by_tensor",
+     .offset = AT(stack.casts_once_by_tensor),
+     .help = "casts_once does not hold where published runs have a scale a row"},
+    {.kind = MS_FIELD_BOOL,
+     .key = "reports_first_rank",
+     .offset = AT(stack.reports_first_rank),
+     .help = "its memory figure is that of the first rank"},
+    {.kind = MS_FIELD_INTEGER,
+     .key = "fuses_attention_since",
+     .offset = AT(stack.fuses_attention_since),
+     .low = 199001,
+     .high = 210012,
+     .help = "year and month of its first release with fused attention, as 202304"},
+    {.kind = MS_FIELD_INTEGER,
+     .key = "stages_split_batch_before",
+     .offset = AT(stack.stages_split_batch_before),
+     .low = 199001,
+     .high = 210012,
+     .help =
+         "year and month, as 202504, before which runs with a pipeline had as many micro-batches as stages"},
+    {.kind = MS_FIELD_BOOL,
      .key = "counts_context",
      .offset = AT(stack.counts_context),
      .required = true,
@@ -357,7 +399,11 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
         if (!ms_schedule_parse(name, &kind)) {
             ms_fail(cx, MS_EINPUT, ms_json_loc(cx, root),
                     "\"%s\" is no pipeline schedule", name);
-            ms_hint(cx, "use names as in \"1f1b, interleaved\", or \"all\"");
+            const char *nearest = ms_nearest(name, ms_schedule_names, MS_CUSTOM);
+            if (nearest != NULL)
+                ms_hint(cx, "did you mean \"%s\"?", nearest);
+            else
+                ms_hint(cx, "use names as in \"1f1b, interleaved\", or \"all\"");
             return MS_EINPUT;
         }
         can[kind] = true;
@@ -380,11 +426,8 @@ ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 
 ms_status ms_stack_load(ms_ctx *cx, const char *name, const ms_stack **out)
 {
-    static const char *const aliases[] = {
-        "megatron-lm", "megatron",           "playbook",   "nanotron", "mosaicml",
-        "llm-foundry", "torchtitan-compile", "torchtitan", NULL};
     const char *path = NULL;
-    MS_TRY(ms_config_resolve(cx, "stacks", "stack", name, aliases, &path));
+    MS_TRY(ms_config_resolve(cx, "stacks", "stack", name, &path));
     ms_jdoc *doc = NULL;
     ms_jval root;
     MS_TRY(ms_json_load(cx, path, &doc, &root));

@@ -185,6 +185,28 @@ typedef struct ms_stack {
     bool weighs_in_experts;
     /* its memory figure includes CUDA context and communication buffers */
     bool counts_context;
+    /* What readers of published runs (sim/runs.c) take for granted of its runs: */
+    /* vocabularies are padded to a multiple of 128 tp (Megatron's
+     * --make-vocab-size-divisible-by) */
+    bool pads_vocab;
+    bool uses_dropout; /* where the model has it */
+    /* runs that do not say have none */
+    bool lacks_sequence_parallel;
+    /* runs that do not state their micro-batch do not accumulate gradients without a
+     * pipeline */
+    bool whole_microbatch;
+    bool selective_is_full; /* selective recomputation is that of whole layers */
+    /* with one scale a row, operands are not cast once before they are gathered */
+    bool casts_once_by_tensor;
+    /* its memory figure is that of the first rank (nanotron's log of
+     * max_memory_allocated, src/nanotron/trainer.py) */
+    bool reports_first_rank;
+    /* the first month with fused attention, as 202304 for PyTorch 2.0
+     * (torch.nn.functional.scaled_dot_product_attention); 0: always */
+    long fuses_attention_since;
+    /* the month, as 202504, before which runs with a pipeline had as many micro-batches
+     * as stages; 0: none did */
+    long stages_split_batch_before;
     /* defaults and what it can run */
     const char *recompute; /* default mode: "none" "selective" "full" "per-op" */
     long default_zero;     /* -1: 3 when dp_shard > 1, else 0 */

@@ -1,7 +1,7 @@
 #include "costmodel/sweep.h"
 
 #include "base/number.h"
-#include "costmodel/collective_cost.h"
+#include "costmodel/collective.h"
 
 #include <math.h>
 #include <stdlib.h>

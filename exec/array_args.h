@@ -1,4 +1,4 @@
-/* What work on arrays is given, in words that kernels of every device can read. */
+/* Arguments of array operations, in types that kernels of every device can read. */
 #ifndef MS_EXEC_ARRAY_ARGS_H
 #define MS_EXEC_ARRAY_ARGS_H
 
@@ -7,61 +7,61 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies a box of elements between two row-major arrays: `num` of each outer dim (1 where
- * there is none), each run of `run` elements that lie together. */
+/* A copy of a box of elements between two row-major arrays: nested loops over num[] (1
+ * for unused dims), each innermost iteration copying `run` contiguous elements. */
 #define MS_BOX_DIMS 4
 typedef struct ms_box_copy {
     void *to;
     const void *from;
-    long num[MS_BOX_DIMS];                                 /* outer to inner */
+    long num[MS_BOX_DIMS]; /* iterations per dim, outer to inner */
     long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* elements */
     long run;
     size_t element_bytes;
 } ms_box_copy;
 
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2), as PyTorch's torch/optim/adamw.py:
- * weight decay first, bias correction by step. */
+/* Parameters of AdamW (Loshchilov and Hutter 2019, algorithm 2), in the order of
+ * PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
 typedef struct ms_adamw {
     double learning_rate, beta1, beta2, epsilon, weight_decay;
     long step;             /* counted from 1 */
-    double gradient_scale; /* of the clip; 1: none */
+    double gradient_scale; /* factor of gradient clipping; 1 if none */
 } ms_adamw;
 
-/* Elements that an update concerns; types by ms_precision: weight `real`, gradient
- * `gradient`, the others `state`. */
+/* Elements of one weight that AdamW updates. Types by ms_precision: `weight` is in
+ * `real`, `gradient` in `gradient`, master weight and moments in `state`. */
 typedef struct ms_update {
-    ms_scalar scalar; /* of the weight */
+    ms_scalar scalar; /* type of the weight */
     void *weight;
-    void *master; /* NULL where the precision has none */
+    void *master; /* master weight; NULL if the precision has none */
     const void *gradient;
     void *first_moment, *second_moment;
     long count;
 } ms_update;
 
-/* to = from + plus, rounded: `from` is in the type that sums of `scalar` are made in
- * (fp32 for bf16), the others in `scalar`. */
+/* The rounded sum to = from + plus: `from` is in the accumulation type of `scalar` (fp32
+ * for bf16), `to` and `plus` are in `scalar`. */
 typedef struct ms_rounded_sum {
     ms_scalar scalar;
     void *to;
-    const void *from, *plus; /* plus NULL: 0 */
+    const void *from, *plus; /* plus is NULL for 0 */
     long count;
 } ms_rounded_sum;
 
-/* Initial values (exec/names.h) of a piece of a rank's part of a weight: elements first
- * .. first + number - 1 of the part, row-major over `shape`, which lie together in
- * memory. Element i[] of the part is at place offset + sum over dims of stride[d]
- * (start[d] + i[d]) of the tensor that has the key; a weight of several experts, each
- * with its own key, takes a call for each. */
+/* Initial values (exec/names.h) of a contiguous piece of a rank's shard of a weight:
+ * elements first .. first + number - 1 of the shard, row-major over `shape`. Element i[]
+ * of the shard has index offset + sum over dims of stride[d] (start[d] + i[d]) in the
+ * tensor with the key. A weight of several experts, each with its own key, takes one call
+ * per expert. */
 #define MS_INITIAL_DIMS 4
 typedef struct ms_initial_piece {
-    uint64_t key; /* ms_initial_key */
+    uint64_t key; /* ms_initial_key of the tensor */
     double deviation, spread;
     bool is_norm, is_bias;
-    bool in_bf16; /* values are rounded to bf16, whatever they are stored as */
+    bool in_bf16; /* values are rounded to bf16, whatever type they are stored in */
     int num_dims;
     long shape[MS_INITIAL_DIMS], start[MS_INITIAL_DIMS], stride[MS_INITIAL_DIMS];
     long offset;
-    long count; /* of the tensor: places from here on are padding, and 0 */
+    long count; /* elements of the tensor; larger indices are padding and get 0 */
     long first, number;
 } ms_initial_piece;
 

@@ -15,7 +15,8 @@ const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
     const char *name = transfer->name != NULL ? transfer->name : "a transfer";
     const char *kind = ms_transfer_kind_names[transfer->kind];
     if (transfer->kind >= MS_TRANSFER_SEND) {
-        const char *tag = transfer->tag < MS_MAX_TAG /* a backend's own is none */
+        /* tags from MS_MAX_TAG on are internal to a backend */
+        const char *tag = transfer->tag < MS_MAX_TAG
                               ? ms_arena_printf(arena, ", tag %d", transfer->tag)
                               : "";
         return ms_arena_printf(arena, "%s (%s %s rank %ld%s)", name, kind,
@@ -34,9 +35,10 @@ ms_status ms_transfer_no_memory(ms_ctx *cx, const ms_world *world,
                    ms_transfer_text(cx->arena, world, transfer));
 }
 
-/* "rank 3", "one of ranks 0, 3": the others, of which nobody knows who is missing. */
-static const char *others(ms_arena *arena, const ms_world *world, long own,
-                          const ms_transfer *transfer)
+/* "rank 3", "one of ranks 0, 3": the other ranks of the transfer. It is not known which
+ * rank of a group is missing. */
+static const char *other_ranks_text(ms_arena *arena, const ms_world *world, long own,
+                                    const ms_transfer *transfer)
 {
     if (transfer->kind >= MS_TRANSFER_SEND)
         return ms_arena_printf(arena, "rank %ld", transfer->peer);
@@ -58,7 +60,7 @@ ms_status ms_transfer_waited(ms_ctx *cx, const ms_world *world, long rank,
 {
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "waited %g s for %s: %s has not come",
                    waited_s, ms_transfer_text(cx->arena, world, transfer),
-                   others(cx->arena, world, rank, transfer));
+                   other_ranks_text(cx->arena, world, rank, transfer));
 }
 
 bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then)

@@ -1,160 +1,181 @@
-/* What carries out a step: kernels, memory, transfers between ranks and clocks, behind
- * one table of functions. The runner (exec/runner.h) decides what happens in which order;
- * a backend only does it. null: virtual clocks, no values. loop: all ranks in this
- * process, a thread each. mpi: a process a rank. tcp: the same without MPI. cuda: a GPU a rank.
+/* A backend executes a training step: it provides kernels, memory, transfers between
+ * ranks and clocks behind one table of functions. The runner (exec/runner.h) decides what
+ * happens in which order. Backends: null has virtual clocks and no values; loop runs all
+ * ranks in this process, one thread each; mpi runs one process per rank; cuda one GPU per
+ * rank.
  *
- * Order. Kernels of a rank run one after the other (the compute stream). A transfer
- * starts when its `after` events have happened and the transfer before it on its stream
- * has ended; compute goes on beside it until it waits. Backends may be stricter: CPU
- * backends run kernels in the call, and may run a whole transfer in `start`. All ranks of
- * a group start its transfers in the same order; sends never wait for their receiver. */
+ * Ordering. Kernels of a rank run one after the other (the compute stream). A transfer
+ * starts when its `after` events have happened and the previous transfer of its stream
+ * has ended; compute overlaps it until it waits for it. Backends may be stricter: CPU
+ * backends run kernels within the call, and may run a whole transfer in `start`. All
+ * ranks of a group start its transfers in the same order; sends never wait for their
+ * receiver. */
 #ifndef MS_EXEC_BACKEND_H
 #define MS_EXEC_BACKEND_H
 
-#include "exec/kernels.h"
+#include "exec/kernel_table.h"
 #include "exec/world.h"
 #include "sim/graph.h"
 
-/* A point in a rank's own order; 0 has always happened. */
+/* A point in a rank's own execution order; event 0 has always happened. */
 typedef long ms_event;
 
 typedef enum ms_transfer_kind {
-    /* count: of each member; receive holds size x count, in the order of members */
+    /* count elements from each member; receive holds size x count, in the order of
+     * members */
     MS_TRANSFER_ALL_GATHER,
-    MS_TRANSFER_REDUCE_SCATTER, /* count: of each member; send holds size x count */
-    MS_TRANSFER_ALL_REDUCE,     /* count: of all; send and receive may be the same */
-    /* send_counts, receive_counts (size), parts one after the other in the order of members */
+    /* count elements to each member; send holds size x count */
+    MS_TRANSFER_REDUCE_SCATTER,
+    /* count elements in all; send and receive may be the same buffer */
+    MS_TRANSFER_ALL_REDUCE,
+    /* send_counts and receive_counts (size) elements per member, contiguous in the order
+     * of members */
     MS_TRANSFER_ALL_TO_ALL,
-    /* to `peer`; may return before it was received, the buffer can be used again after `wait` */
+    /* message to `peer`; `start` may return before it is received, and the buffer may be
+     * reused after `wait` */
     MS_TRANSFER_SEND,
     MS_TRANSFER_RECEIVE,
     MS_NUM_TRANSFER_KINDS
 } ms_transfer_kind;
-/* "all-gather" "reduce-scatter" ..., NULL */
+/* "all-gather" "reduce-scatter" ..., ended by NULL */
 extern const char *const ms_transfer_kind_names[];
 
 typedef struct ms_transfer {
     unsigned char kind;   /* ms_transfer_kind */
-    unsigned char scalar; /* ms_scalar; no bytes */
-    /* buffers are the program's own memory: counts of rows, sums of a step; otherwise
-     * the rank's */
+    unsigned char scalar; /* ms_scalar of the elements; BYTE is not allowed */
+    /* Buffers are in host memory (row counts, sums of a step); false if in the rank's
+     * device memory. */
     bool on_host;
-    bool maximum;         /* reductions: max instead of sum */
-    unsigned char group;  /* ms_traffic_group of collectives */
-    unsigned char stream; /* ms_stream; sends and receives run beside all streams */
-    long peer;            /* rank of the world */
-    int tag;              /* of sends: what the receiver asks for; below MS_MAX_TAG */
+    bool maximum;        /* reductions take the maximum instead of the sum */
+    unsigned char group; /* ms_traffic_group of a collective */
+    /* ms_stream of a collective; sends and receives are independent of all streams */
+    unsigned char stream;
+    long peer; /* world rank of the other side of a send or receive */
+    int tag;   /* tag that a send and its receive share, below MS_MAX_TAG */
     const void *send;
     void *receive;
     long count;
-    const long *send_counts, *receive_counts; /* copied by `start` */
-    /* for messages, records and traces: "attention.query", "gather parameters" */
+    /* elements per member of an all-to-all; copied by `start` */
+    const long *send_counts, *receive_counts;
+    /* name in messages, records and traces: "attention.query", "gather parameters" */
     const char *name;
-    /* for virtual clocks, and to be compared with what was measured */
+    /* predicted duration, used by virtual clocks and compared with measurements */
     double predicted_s;
-    const ms_part_op *predicted; /* of a program's node; NULL: not of a program */
+    /* prediction for a program's node; NULL if outside a program */
+    const ms_part_op *predicted;
 } ms_transfer;
 
-#define MS_MAX_TAG (1 << 23) /* libraries of MPI have as many, though it promises 32767 */
+/* common MPI libraries allow larger tags; the standard promises only 32767 */
+#define MS_MAX_TAG (1 << 23)
 
-/* "attention.query (all-gather over tp)", "activations (send to rank 3)": for messages. */
+/* Text of a transfer for messages: "attention.query (all-gather over tp)", "activations
+ * (send to rank 3)". */
 const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
                              const ms_transfer *transfer);
-/* MS_EIO: no memory is left for it. */
+/* Records that no memory is left for the transfer; returns MS_EIO. */
 ms_status ms_transfer_no_memory(ms_ctx *cx, const ms_world *world,
                                 const ms_transfer *transfer);
-/* MS_EIO: `rank` waited in vain, and does not know for whom of a group. */
+/* Records that `rank` waited for the transfer in vain; returns MS_EIO. In a group it is
+ * not known which rank is missing. */
 ms_status ms_transfer_waited(ms_ctx *cx, const ms_world *world, long rank,
                              const ms_transfer *transfer, double waited_s);
-/* Whether `first`, which a rank started before `then`, ends before it: transfers of one
- * stream, and what comes from the same rank with the same tag, end in the order of
- * their starts. */
+/* Whether `first`, which a rank started before `then`, also ends before it: transfers
+ * of one stream, and messages with the same peer and tag, end in the order of their
+ * starts. */
 bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then);
-/* Records what a rank that failed recorded first (what came later is of its way out),
- * with "rank 3: " before it, and returns its status. For backends. */
+/* Records the first diagnostic of a failed rank, prefixed by "rank 3: ", and returns its
+ * status; later diagnostics follow from the first. For backends. */
 ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status);
-/* What ranks wait for others when job->timeout_s is 0. */
+/* Seconds that ranks wait for others if job->timeout_s is 0. */
 #define MS_DEFAULT_TIMEOUT_S 60.0
-/* ... and when the run is to stop: others may have stopped already. */
+/* Seconds that ranks wait for others once the run is interrupted, since others may have
+ * stopped already. */
 #define MS_INTERRUPTED_WAIT_S 2.0
 
-/* What runs on every rank. `cx` is the rank's own, and ends with `run`: failures are
- * recorded there. */
+/* Function that runs on every rank. `cx` belongs to the rank and lives until `run`
+ * returns; failures are recorded there. */
 typedef ms_status ms_rank_main(ms_ctx *cx, ms_device_rank *device, long rank,
                                void *state);
 
 typedef struct ms_backend ms_backend;
 
-/* An open backend: `world` ranks of type `type`. */
+/* An open backend with the ranks of `world`, computing in `type`. */
 typedef struct ms_backend_job {
     const ms_backend *backend;
     const ms_world *world;
     ms_real_type type;
-    /* a rank that waits longer for others gives up: MS_EIO naming what it waited for; 0:
-     * the default */
+    /* A rank that waits longer than this for others fails with MS_EIO and names the
+     * transfer it waited for; 0 for MS_DEFAULT_TIMEOUT_S. */
     double timeout_s;
-    /* set by a signal: who waits then, waits no more than MS_INTERRUPTED_WAIT_S; NULL: never */
+    /* Non-zero once a signal interrupted the run: then ranks wait at most
+     * MS_INTERRUPTED_WAIT_S; NULL if never. */
     volatile const int *interrupted;
-    void *state; /* the backend's */
+    void *state; /* owned by the backend */
 } ms_backend_job;
 
 struct ms_backend {
-    const char *name;           /* "null" "loop" "mpi" "cuda" */
-    bool has_values;            /* memory and kernels are real */
-    const ms_array_ops *arrays; /* NULL without values */
+    const char *name; /* "null" "loop" "mpi" "cuda" */
+    bool has_values;  /* whether memory and kernels are real */
+    bool on_gpu;      /* whether its jobs answer ms_cuda_job_... (exec/cuda_backend.h) */
+    const ms_array_ops *arrays; /* NULL if the backend has no values */
     bool computes[MS_NUM_REAL_TYPES];
-    /* That a kernel needs for a node; NULL: none. */
+    /* Scratch bytes that the kernel of a node needs; NULL if kernels need none. */
     size_t (*workspace_bytes)(const ms_program *program, const ms_node *node,
                               ms_real_type type);
 
-    /* Fills job->state. MS_EIO, MS_EINPUT: not possible here, with the reason. */
+    /* Fills job->state. MS_EIO or MS_EINPUT, with the reason, if the backend cannot run
+     * here. */
     ms_status (*open)(ms_ctx *cx, ms_backend_job *job);
-    /* Runs `main` for each rank that this process carries, and waits for all of them.
-     * When one fails all are aborted, within seconds; the result is the first failure,
-     * with its message ("rank 3: ..."), recorded in cx. */
+    /* Runs `main` for each rank that this process carries, and waits for all of them. If
+     * one fails, all are aborted within seconds; the first failure is returned and its
+     * message ("rank 3: ...") recorded in cx. */
     ms_status (*run)(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, void *state);
     void (*close)(ms_backend_job *job);
-    /* Whether this process carries the rank (mpi: its own only). */
+    /* Whether this process carries the rank (mpi: only its own). */
     bool (*carries)(const ms_backend_job *job, long rank);
 
-    /* ---- of one rank, called by it ---- */
-    /* Never NULL for bytes > 0 unless the rank has no memory left: MS_EIO by the caller.
-     * Without values: NULL. */
+    /* ---- called by each rank for itself ---- */
+    /* NULL for bytes > 0 only if no memory is left, which the caller reports as MS_EIO.
+     * Always NULL in a backend without values. */
     void *(*allocate)(ms_device_rank *device, size_t bytes);
     void (*release)(ms_device_rank *device, void *memory, size_t bytes);
-    /* The part whose ops come next in a pass (ms_bill_pass): virtual clocks note when its
-     * kernels begin. NULL: not asked for. */
+    /* Announces the block (embedding, layer or head) whose ops come next in a pass
+     * (ms_bill_pass): virtual clocks note when its kernels begin. NULL if the backend
+     * does not need it. */
     void (*begin_part)(ms_device_rank *device, const ms_part_ops *part, int pass);
+    /* Runs the kernel of one operation on the compute stream. */
     ms_status (*kernel)(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call);
-    /* Time on the compute stream that no kernel of a program stands for: waiting for the
-     * host, interference, an optimizer pass. Virtual clocks only; others do nothing. */
+    /* Adds time on the compute stream that no kernel of a program represents: waiting for
+     * the host, interference, an optimizer pass. Only virtual clocks implement it; others
+     * do nothing. */
     void (*idle)(ms_device_rank *device, double seconds);
-    /* Everything that compute was given so far. */
+    /* An event that happens when all work submitted to the compute stream so far is
+     * done. */
     ms_event (*mark)(ms_device_rank *device);
+    /* Starts a transfer after the given events; *done happens when it has ended. */
     ms_status (*start)(ms_ctx *cx, ms_device_rank *device, const ms_transfer *transfer,
                        const ms_event *after, int num_after, ms_event *done);
-    /* Compute waits for the event. */
+    /* Makes the compute stream wait for the event. */
     ms_status (*wait)(ms_ctx *cx, ms_device_rank *device, ms_event event);
-    /* The rank's clock when all it was given so far is done: real seconds since `run`
-     * began, or virtual ones. Where the program runs ahead of the rank's compute, a
-     * stamp: a number that `read_clock` makes such seconds of. */
+    /* The rank's clock when all work submitted so far is done: real seconds since `run`
+     * began, or virtual seconds. A backend whose host code runs ahead of the device
+     * returns a stamp instead, which `read_clock` converts to seconds. */
     double (*now_s)(ms_device_rank *device);
-    /* In place; waits until they have happened. A stamp may be read more than once until
-     * the next `forget_stamps`. NULL: there are no stamps. */
+    /* Converts stamps to seconds in place, waiting until they have happened. A stamp may
+     * be read several times until the next `forget_stamps`. NULL if the backend has no
+     * stamps. */
     ms_status (*read_clock)(ms_ctx *cx, ms_device_rank *device, double *stamps, long num);
     void (*forget_stamps)(ms_device_rank *device);
-    /* All other ranks end soon: they get MS_EIO from what they call next. */
+    /* Ends all other ranks soon: their next call of the backend returns MS_EIO. */
     void (*abort)(ms_device_rank *device);
 };
 
 extern const ms_backend ms_backend_loop;
 extern const ms_backend ms_backend_null;
-/* of ranks that cuda has in several processes; no name asks for it */
-extern const ms_backend ms_backend_tcp;
 #ifdef MS_WITH_MPI
 extern const ms_backend ms_backend_mpi;
 #endif
-/* NULL: built without MPI. */
+/* The MPI backend; NULL if built without MPI. */
 const ms_backend *ms_mpi_backend(void);
 
 #endif

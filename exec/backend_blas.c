@@ -1,27 +1,26 @@
-/* Products by CBLAS (OpenBLAS, or any other). */
+/* Matrix products by CBLAS (OpenBLAS or any other implementation). */
 #include "exec/gemm.h"
 
 #include <cblas.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Only OpenBLAS has it; it may be what is linked although its header is not the one that
- * was found. */
+/* Only OpenBLAS has this function. OpenBLAS may be linked although another library's
+ * header was found, hence the weak symbol. */
 #ifndef OPENBLAS_VERSION
 extern void openblas_set_num_threads(int num_threads);
 #endif
 #pragma weak openblas_set_num_threads
 
-/* How OpenBLAS takes the buffer of a product, of BUFFER_SIZE bytes, and puts it back for
- * the next (driver/others/memory.c). */
+/* OpenBLAS's functions that take the scratch buffer of one matrix product, of BUFFER_SIZE
+ * bytes, and put it back for the next (driver/others/memory.c). */
 extern void *blas_memory_alloc(int unused);
 extern void blas_memory_free(void *buffer);
 #pragma weak blas_memory_alloc
 #pragma weak blas_memory_free
 
-#define BUFFER_BYTES                                                                     \
-    (((size_t)128 << 20) +                                                               \
-     65536) /* 32 << 22 (common_x86_64.h, common_arm64.h), and pages at its ends */
+/* BUFFER_SIZE (32 << 22 in common_x86_64.h and common_arm64.h) and page alignment. */
+#define BUFFER_BYTES (((size_t)128 << 20) + 65536)
 
 void ms_gemm_prepare(void)
 {
@@ -34,15 +33,17 @@ const char *ms_gemm_library(void)
     return openblas_set_num_threads != NULL ? "openblas" : "cblas";
 }
 
-/* As many as are held at the same time are there from then on. */
+/* Makes OpenBLAS allocate num_threads buffers by taking them all at once: returned
+ * buffers are kept for later products. False if memory does not suffice. */
 static bool take_buffers(int num_threads)
 {
     void **buffers = calloc((size_t)num_threads, sizeof *buffers);
     int num = 0;
     while (buffers != NULL && num < num_threads) {
-        void *room = malloc(BUFFER_BYTES); /* whether there is any */
-        free(room);
-        if (room == NULL)
+        /* OpenBLAS does not report failure, so try first */
+        void *probe = malloc(BUFFER_BYTES);
+        free(probe);
+        if (probe == NULL)
             break;
         buffers[num++] = blas_memory_alloc(0);
     }
@@ -75,7 +76,7 @@ static long num_products(const ms_gemm *g)
     return g->num_batch > 0 ? g->num_batch : 1;
 }
 
-static CBLAS_TRANSPOSE order_of(bool transposed)
+static CBLAS_TRANSPOSE cblas_transpose(bool transposed)
 {
     return transposed ? CblasTrans : CblasNoTrans;
 }
@@ -83,19 +84,20 @@ static CBLAS_TRANSPOSE order_of(bool transposed)
 void ms_gemm_run_fp32(const ms_gemm *g, const float *a, const float *b, float *c)
 {
     for (long i = 0; i < num_products(g); i++) {
-        cblas_sgemm(CblasRowMajor, order_of(g->transpose_a), order_of(g->transpose_b),
-                    (int)g->m, (int)g->n, (int)g->k, 1.0F, a + i * g->stride_a,
-                    (int)g->ld_a, b + i * g->stride_b, (int)g->ld_b, g->add ? 1.0F : 0.0F,
-                    c + i * g->stride_c, (int)g->ld_c);
+        cblas_sgemm(CblasRowMajor, cblas_transpose(g->transpose_a),
+                    cblas_transpose(g->transpose_b), (int)g->m, (int)g->n, (int)g->k,
+                    1.0F, a + i * g->stride_a, (int)g->ld_a, b + i * g->stride_b,
+                    (int)g->ld_b, g->add ? 1.0F : 0.0F, c + i * g->stride_c,
+                    (int)g->ld_c);
     }
 }
 
 void ms_gemm_run_fp64(const ms_gemm *g, const double *a, const double *b, double *c)
 {
     for (long i = 0; i < num_products(g); i++) {
-        cblas_dgemm(CblasRowMajor, order_of(g->transpose_a), order_of(g->transpose_b),
-                    (int)g->m, (int)g->n, (int)g->k, 1.0, a + i * g->stride_a,
-                    (int)g->ld_a, b + i * g->stride_b, (int)g->ld_b, g->add ? 1.0 : 0.0,
-                    c + i * g->stride_c, (int)g->ld_c);
+        cblas_dgemm(CblasRowMajor, cblas_transpose(g->transpose_a),
+                    cblas_transpose(g->transpose_b), (int)g->m, (int)g->n, (int)g->k, 1.0,
+                    a + i * g->stride_a, (int)g->ld_a, b + i * g->stride_b, (int)g->ld_b,
+                    g->add ? 1.0 : 0.0, c + i * g->stride_c, (int)g->ld_c);
     }
 }

@@ -23,22 +23,6 @@ size_t ms_host_workspace_bytes(const ms_program *program, const ms_node *node,
     return ms_cpu_kernels(type)->workspace_bytes(program, node);
 }
 
-ms_status ms_host_meet_all(ms_ctx *cx, const ms_backend *backend, ms_device_rank *device)
-{
-    long nothing = 0;
-    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
-                       .scalar = MS_SCALAR_LONG,
-                       .on_host = true,
-                       .group = MS_TRAFFIC_WORLD,
-                       .send = &nothing,
-                       .receive = &nothing,
-                       .count = 1,
-                       .name = "all ranks"};
-    ms_event done;
-    MS_TRY(backend->start(cx, device, &all, NULL, 0, &done));
-    return backend->wait(cx, device, done);
-}
-
 /* ---- arrays ---- */
 
 static const ms_kernels *kernels_of(ms_scalar scalar)
@@ -53,22 +37,22 @@ static double *sum_of(ms_device_rank *device, int slot)
     return &((ms_host_rank *)(void *)device)->sums[slot];
 }
 
-static void fill(ms_device_rank *device, ms_scalar scalar, void *to, double value,
-                 long count)
+static void host_fill(ms_device_rank *device, ms_scalar scalar, void *to, double value,
+                      long count)
 {
     (void)device;
     kernels_of(scalar)->fill(to, value, count);
 }
 
-static void add(ms_device_rank *device, ms_scalar scalar, void *to, const void *from,
-                long count)
+static void host_add(ms_device_rank *device, ms_scalar scalar, void *to, const void *from,
+                     long count)
 {
     (void)device;
     kernels_of(scalar)->add(to, from, count);
 }
 
-/* Sums are made in the type itself. */
-static void round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
+/* The CPU types fp32 and fp64 are their own accumulation types. */
+static void host_round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
 {
     (void)device;
     if (sum->count > 0)
@@ -77,42 +61,42 @@ static void round_sum(ms_device_rank *device, const ms_rounded_sum *sum)
         kernels_of(sum->scalar)->add(sum->to, sum->plus, sum->count);
 }
 
-static void scale(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
-                  long count)
+static void host_scale(ms_device_rank *device, ms_scalar scalar, void *x, double factor,
+                       long count)
 {
     (void)device;
     kernels_of(scalar)->scale(x, factor, count);
 }
 
-static void copy(ms_device_rank *device, void *to, const void *from, size_t bytes)
+static void host_copy(ms_device_rank *device, void *to, const void *from, size_t bytes)
 {
     (void)device;
     if (bytes > 0)
         memcpy(to, from, bytes);
 }
 
-/* Dims from `dim` on, whose first elements are these. */
-static void copy_from(const ms_box_copy *box, int dim, char *to, const char *from)
+/* Copies the nested dims from `dim` on, beginning at the elements `to` and `from`. */
+static void copy_dims(const ms_box_copy *box, int dim, char *to, const char *from)
 {
     if (dim == MS_BOX_DIMS) {
         memcpy(to, from, (size_t)box->run * box->element_bytes);
         return;
     }
     for (long i = 0; i < box->num[dim]; i++) {
-        copy_from(box, dim + 1, to, from);
+        copy_dims(box, dim + 1, to, from);
         to += (size_t)box->to_stride[dim] * box->element_bytes;
         from += (size_t)box->from_stride[dim] * box->element_bytes;
     }
 }
 
-static void copy_box(ms_device_rank *device, const ms_box_copy *box)
+static void host_copy_box(ms_device_rank *device, const ms_box_copy *box)
 {
     (void)device;
-    copy_from(box, 0, box->to, box->from);
+    copy_dims(box, 0, box->to, box->from);
 }
 
-static void initialise(ms_device_rank *device, ms_scalar scalar, void *to,
-                       const ms_initial_piece *piece)
+static void host_initialise(ms_device_rank *device, ms_scalar scalar, void *to,
+                            const ms_initial_piece *piece)
 {
     (void)device;
     enum {
@@ -127,8 +111,8 @@ static void initialise(ms_device_rank *device, ms_scalar scalar, void *to,
     }
 }
 
-static ms_status read_array(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar,
-                            double *to, const void *from, long count)
+static ms_status host_read(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar,
+                           double *to, const void *from, long count)
 {
     (void)cx;
     (void)device;
@@ -136,8 +120,8 @@ static ms_status read_array(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar
     return MS_OK;
 }
 
-static ms_status write_array(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar,
-                             void *to, const double *from, long count)
+static ms_status host_write(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar,
+                            void *to, const double *from, long count)
 {
     (void)cx;
     (void)device;
@@ -145,8 +129,8 @@ static ms_status write_array(ms_ctx *cx, ms_device_rank *device, ms_scalar scala
     return MS_OK;
 }
 
-static ms_status count(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
-                       long *counts, long num)
+static ms_status host_count(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
+                            long *counts, long num)
 {
     (void)cx;
     (void)device;
@@ -161,8 +145,8 @@ static ms_status count(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
     return MS_OK;
 }
 
-static void add_sum(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
-                    long num)
+static void host_add_sum(ms_device_rank *device, ms_scalar scalar, int slot,
+                         const void *x, long num)
 {
     double values[256], sum = 0.0;
     size_t bytes = ms_scalar_bytes(scalar);
@@ -176,13 +160,13 @@ static void add_sum(ms_device_rank *device, ms_scalar scalar, int slot, const vo
     *sum_of(device, slot) += sum;
 }
 
-static void add_squares(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
-                        long num)
+static void host_add_squares(ms_device_rank *device, ms_scalar scalar, int slot,
+                             const void *x, long num)
 {
     *sum_of(device, slot) += kernels_of(scalar)->sum_of_squares(x, num);
 }
 
-static ms_status read_sums(ms_ctx *cx, ms_device_rank *device, double *sums, int num)
+static ms_status host_read_sums(ms_ctx *cx, ms_device_rank *device, double *sums, int num)
 {
     (void)cx;
     for (int i = 0; i < num; i++) {
@@ -192,7 +176,7 @@ static ms_status read_sums(ms_ctx *cx, ms_device_rank *device, double *sums, int
     return MS_OK;
 }
 
-static void adamw(ms_device_rank *device, const ms_adamw *how, const ms_update *u)
+static void host_adamw(ms_device_rank *device, const ms_adamw *how, const ms_update *u)
 {
     (void)device;
     assert(u->master == NULL);
@@ -200,35 +184,35 @@ static void adamw(ms_device_rank *device, const ms_adamw *how, const ms_update *
                                  u->second_moment, u->count);
 }
 
-static void attention_block(ms_device_rank *device, const ms_attention_block *block,
-                            void *workspace)
+static void host_attention_block(ms_device_rank *device, const ms_attention_block *block,
+                                 void *workspace)
 {
     (void)device;
     kernels_of(block->q->scalar)->attention_block(block, workspace);
 }
 
-static void attention_block_grad(ms_device_rank *device, const ms_attention_block *block,
-                                 void *workspace)
+static void host_attention_block_grad(ms_device_rank *device,
+                                      const ms_attention_block *block, void *workspace)
 {
     (void)device;
     kernels_of(block->q->scalar)->attention_block_grad(block, workspace);
 }
 
 const ms_array_ops ms_host_arrays = {
-    .fill = fill,
-    .add = add,
-    .round_sum = round_sum,
-    .scale = scale,
-    .copy = copy,
-    .copy_box = copy_box,
-    .initialise = initialise,
-    .read = read_array,
-    .write = write_array,
-    .count = count,
-    .add_sum = add_sum,
-    .add_squares = add_squares,
-    .read_sums = read_sums,
-    .adamw = adamw,
-    .attention_block = attention_block,
-    .attention_block_grad = attention_block_grad,
+    .fill = host_fill,
+    .add = host_add,
+    .round_sum = host_round_sum,
+    .scale = host_scale,
+    .copy = host_copy,
+    .copy_box = host_copy_box,
+    .initialise = host_initialise,
+    .read = host_read,
+    .write = host_write,
+    .count = host_count,
+    .add_sum = host_add_sum,
+    .add_squares = host_add_squares,
+    .read_sums = host_read_sums,
+    .adamw = host_adamw,
+    .attention_block = host_attention_block,
+    .attention_block_grad = host_attention_block_grad,
 };

@@ -1,9 +1,9 @@
-/* One process a rank, over MPI: a communicator for each of the rank's groups. Transfers are non-
- * blocking; waiting polls, so that a rank that waits in vain can say so. A message is sent from a
- * copy, so that nobody waits for its receiver. */
+/* The mpi backend: one process per rank, with an MPI communicator for each of the rank's
+ * groups. Transfers are non-blocking; waiting polls, so that a rank that waits in vain
+ * can report it. A message is sent from a copy, so that the sender never waits for the
+ * receiver. */
 #include "base/clock.h"
 #include "exec/backend_host.h"
-#include "exec/backend_mpi_join.h"
 #include "exec/backend_pool.h"
 #include "exec/environment.h"
 
@@ -18,14 +18,17 @@
 #define ALIGNMENT          64
 #define POLLS_BEFORE_YIELD 200
 
-/* Started, not yet complete: what this rank waits for, or (event 0) a copy on its way. */
+/* A started MPI operation: one that this rank will wait for, or (event 0) a send from a
+ * copy. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
     MPI_Request request;
     MPI_Datatype type;
-    int *counts; /* of an all-to-all: what is sent, where from, what comes, where to */
-    void *copy;  /* of what is sent */
+    /* all-to-all: send counts, send displacements, receive counts, receive
+     * displacements */
+    int *counts;
+    void *copy; /* copy of a sent message */
     size_t copy_bytes;
     struct pending *next;
 } pending;
@@ -39,12 +42,9 @@ struct ms_device_rank {
     const ms_kernels *kernels;
     ms_pool *pool;
     bool initialised_here;
-    bool has_joined;
-    ms_mpi_joined joined; /* by torchrun's variables */
-    bool failed;          /* it ends without MPI_Finalize, and so all ranks end */
-    MPI_Comm all;         /* of the launcher; all others come from it */
-    MPI_Comm world;       /* of sends; ranks are those of the plan */
-    int most_tag;
+    bool failed;    /* the process ends without MPI_Finalize, which ends all ranks */
+    MPI_Comm world; /* communicator of messages, with the plan's rank numbers */
+    int max_tag;
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
     ms_event last_event;
     pending *first, **end;
@@ -53,11 +53,11 @@ struct ms_device_rank {
 static ms_status check_failed(ms_ctx *cx, const ms_device_rank *device)
 {
     return device->failed
-               ? ms_fail(cx, MS_EIO, MS_NOWHERE, "this rank has given up already")
+               ? ms_fail(cx, MS_EIO, MS_NOWHERE, "this rank has failed already")
                : MS_OK;
 }
 
-static ms_status check(ms_ctx *cx, int rc, const char *what)
+static ms_status check_mpi(ms_ctx *cx, int rc, const char *what)
 {
     if (rc == MPI_SUCCESS)
         return MS_OK;
@@ -79,7 +79,7 @@ static void mpi_release(ms_device_rank *device, void *memory, size_t bytes)
 
 /* ---- open and close ---- */
 
-static void drop(ms_device_rank *device, pending **at)
+static void drop_pending(ms_device_rank *device, pending **at)
 {
     pending *p = *at;
     *at = p->next;
@@ -90,9 +90,8 @@ static void drop(ms_device_rank *device, pending **at)
     free(p);
 }
 
-static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
+static ms_status initialise_mpi(ms_ctx *cx, ms_device_rank *device)
 {
-    ms_launch launch = ms_launch_environment();
     int is_up = 0, is_over = 0, provided = 0;
     MPI_Initialized(&is_up);
     MPI_Finalized(&is_over);
@@ -100,69 +99,70 @@ static ms_status initialise(ms_ctx *cx, ms_device_rank *device)
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "MPI has ended in this process and cannot begin again");
     device->initialised_here = !is_up;
-    if (!is_up && launch.launcher == MS_LAUNCHER_TORCHRUN && launch.size > 1) {
-        device->has_joined = true;
-        device->failed = true; /* until it has come: then there is nothing to close */
-        MS_TRY(ms_mpi_join(cx, &launch, device->timeout_s, device->job->interrupted,
-                           &device->joined));
-        device->failed = false;
-        device->all = device->joined.world;
-    } else if (!is_up) {
-        MS_TRY(check(cx, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
-                     "its initialisation"));
-    }
-    return MS_OK;
+    return is_up ? MS_OK
+                 : check_mpi(cx,
+                             MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided),
+                             "its initialisation");
+}
+
+/* Reports a launcher that does not belong to this MPI: every process is then a world of
+ * its own. */
+static ms_status fail_foreign_launcher(ms_ctx *cx, const ms_launch *launch)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%s started this process as rank %ld of %ld, but MPI knows of no other",
+            ms_launcher_names[launch->launcher], launch->rank, launch->size);
+    ms_hint(cx, launch->launcher == MS_LAUNCHER_SLURM
+                    ? "srun --mpi=pmix (\"srun --mpi=list\" names what there is)"
+                    : "start it with mpiexec of the MPI that it is built with");
+    return MS_EINPUT;
 }
 
 static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
 {
     int size = 0;
-    const ms_device_rank *device = job->state;
-    MS_TRY(check(cx, MPI_Comm_size(device->all, &size), "the count of ranks"));
+    ms_launch launch = ms_launch_environment();
+    MS_TRY(check_mpi(cx, MPI_Comm_size(MPI_COMM_WORLD, &size), "the count of ranks"));
+    if (size == 1 && launch.size > 1)
+        return fail_foreign_launcher(cx, &launch);
     if (size == job->world->num_ranks)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
             size, size == 1 ? " was" : "s were");
-    bool by_srun = ms_launch_environment().launcher == MS_LAUNCHER_SLURM;
-    if (size == 1 && by_srun) {
-        ms_hint(cx,
-                "srun --mpi=pmix (\"srun --mpi=list\" names what there is): without it "
-                "every process is alone");
-    } else {
-        ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
-                job->world->num_ranks);
-    }
+    ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
+            job->world->num_ranks);
     return MS_EINPUT;
 }
 
-static ms_status find_most_tag(ms_ctx *cx, ms_device_rank *device)
+static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
 {
     int *most = NULL, is_set = 0;
-    MS_TRY(check(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
-                 "the question for its tags"));
-    device->most_tag = is_set ? *most : 32767; /* which every MPI has */
+    MS_TRY(check_mpi(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
+                     "the query of its largest tag"));
+    /* the least that the MPI standard guarantees */
+    device->max_tag = is_set ? *most : 32767;
     return MS_OK;
 }
 
-/* Every rank splits once for each kind of group; groups of one rank need no communicator of their
- * own. */
+/* Every rank splits MPI_COMM_WORLD once for each kind of group; a group of one rank uses
+ * MPI_COMM_SELF. */
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;
-    MPI_Comm_set_errhandler(device->all, MPI_ERRORS_RETURN);
-    MS_TRY(check(cx, MPI_Comm_rank(device->all, &rank), "the numbering of ranks"));
-    MS_TRY(check(cx, MPI_Comm_dup(device->all, &device->world), "a communicator"));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MS_TRY(check_mpi(cx, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "the numbering of ranks"));
+    MS_TRY(check_mpi(cx, MPI_Comm_dup(MPI_COMM_WORLD, &device->world), "a communicator"));
     device->rank = rank;
-    MS_TRY(find_most_tag(cx, device));
+    MS_TRY(find_max_tag(cx, device));
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++) {
         const ms_members *members = &device->job->world->members[g][rank];
         device->of_group[g] = MPI_COMM_SELF;
         if (members->size == 1)
             continue;
-        int rc = MPI_Comm_split(device->all, (int)members->ranks[0], members->own,
+        int rc = MPI_Comm_split(MPI_COMM_WORLD, (int)members->ranks[0], members->own,
                                 &device->of_group[g]);
-        MS_TRY(check(cx, rc, "the division into groups"));
+        MS_TRY(check_mpi(cx, rc, "the division into groups"));
     }
     return MS_OK;
 }
@@ -174,9 +174,7 @@ static void close_communicators(ms_device_rank *device)
             MPI_Comm_free(&device->of_group[g]);
     if (device->world != MPI_COMM_NULL)
         MPI_Comm_free(&device->world);
-    /* MPI_Finalize may wait for those that never come to it */
-    bool all_done = !device->has_joined || ms_mpi_all_done(&device->joined);
-    if (device->initialised_here && all_done)
+    if (device->initialised_here)
         MPI_Finalize();
 }
 
@@ -187,10 +185,8 @@ static void mpi_close(ms_backend_job *job)
         return;
     if (!device->failed)
         close_communicators(device);
-    if (device->has_joined)
-        ms_mpi_leave(&device->joined);
     while (device->first != NULL)
-        drop(device, &device->first);
+        drop_pending(device, &device->first);
     ms_pool_close(device->pool);
     free(device);
     job->state = NULL;
@@ -207,10 +203,8 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     job->state = device;
     if (device == NULL)
         return no_memory_for_mpi(cx);
-    *device = (ms_device_rank){.job = job,
-                               .all = MPI_COMM_WORLD,
-                               .world = MPI_COMM_NULL,
-                               .pool = ms_pool_open()};
+    *device =
+        (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .pool = ms_pool_open()};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
@@ -218,7 +212,7 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
         device->of_group[g] = MPI_COMM_NULL;
     ms_status status = device->pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
     if (status == MS_OK)
-        status = initialise(cx, device);
+        status = initialise_mpi(cx, device);
     if (status == MS_OK)
         status = check_size(cx, job);
     if (status == MS_OK)
@@ -251,30 +245,30 @@ static double mpi_now_s(ms_device_rank *device)
 
 /* ---- completion ---- */
 
-/* Frees the copies of messages that have left. */
+/* Frees the copies of sent messages that MPI has delivered. */
 static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
 {
     for (pending **at = &device->first; *at != NULL;) {
         int is_done = 0;
         if ((*at)->event == 0)
-            MS_TRY(check(cx, MPI_Test(&(*at)->request, &is_done, MPI_STATUS_IGNORE),
-                         "a send"));
+            MS_TRY(check_mpi(cx, MPI_Test(&(*at)->request, &is_done, MPI_STATUS_IGNORE),
+                             "a send"));
         if (is_done)
-            drop(device, at);
+            drop_pending(device, at);
         else
             at = &(*at)->next;
     }
     return MS_OK;
 }
 
-/* MPI takes a shorter message than was asked for. */
+/* Fails if a received message is shorter than requested, which MPI itself accepts. */
 static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pending *p,
-                              const MPI_Status *came)
+                              const MPI_Status *received)
 {
     int count = 0;
     if (p->transfer.kind != MS_TRANSFER_RECEIVE)
         return MS_OK;
-    MPI_Get_count(came, p->type, &count);
+    MPI_Get_count(received, p->type, &count);
     if (count == p->transfer.count)
         return MS_OK;
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s of %ld elements gets %d",
@@ -282,36 +276,25 @@ static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pe
                    p->transfer.count, count);
 }
 
-/* Without mpiexec nobody else ends a run of which one rank is gone. */
-static ms_status check_others(ms_ctx *cx, const ms_device_rank *device,
-                              const ms_transfer *transfer)
-{
-    long gone = ms_rendezvous_missing(&device->joined.meeting);
-    if (gone < 0)
-        return MS_OK;
-    return ms_fail(cx, MS_EIO, MS_NOWHERE, "rank %ld has ended during %s", gone,
-                   ms_transfer_text(cx->arena, device->job->world, transfer));
-}
-
 static bool is_interrupted(const ms_device_rank *device)
 {
     return device->job->interrupted != NULL && *device->job->interrupted != 0;
 }
 
-/* Polls with pauses: ranks may outnumber cores. The clock is read at every poll: it costs
- * less than one. */
-static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
+/* Polls until the operation is complete, yielding now and then since ranks may outnumber
+ * cores. Reading the clock costs less than one poll. */
+static ms_status complete_pending(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     double began_s = ms_clock_s();
     for (long polls = 1;; polls++) {
         int is_done = 0;
-        MPI_Status came;
-        int rc = MPI_Test(&p->request, &is_done, &came);
+        MPI_Status received;
+        int rc = MPI_Test(&p->request, &is_done, &received);
         if (rc != MPI_SUCCESS)
-            return check(cx, rc,
-                         ms_transfer_text(cx->arena, device->job->world, &p->transfer));
+            return check_mpi(
+                cx, rc, ms_transfer_text(cx->arena, device->job->world, &p->transfer));
         if (is_done)
-            return check_length(cx, device, p, &came);
+            return check_length(cx, device, p, &received);
         if (ms_clock_s() - began_s > device->timeout_s)
             return ms_transfer_waited(cx, device->job->world, device->rank, &p->transfer,
                                       device->timeout_s);
@@ -320,8 +303,6 @@ static ms_status complete(ms_ctx *cx, ms_device_rank *device, pending *p)
         sched_yield();
         if (is_interrupted(device) && ms_clock_s() - began_s > MS_INTERRUPTED_WAIT_S)
             return MS_EINTERRUPTED;
-        if (device->has_joined && !is_interrupted(device))
-            MS_TRY(check_others(cx, device, &p->transfer));
     }
 }
 
@@ -341,15 +322,15 @@ static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
             at = &(*at)->next;
             continue;
         }
-        MS_TRY(complete(cx, device, *at));
-        drop(device, at);
+        MS_TRY(complete_pending(cx, device, *at));
+        drop_pending(device, at);
         if (is_wanted)
             break;
     }
     return MS_OK;
 }
 
-/* Messages that nobody has taken yet. */
+/* Waits for all sends that have not been received yet. */
 static ms_status complete_sent(ms_ctx *cx, ms_device_rank *device)
 {
     for (pending **at = &device->first; *at != NULL;) {
@@ -357,15 +338,15 @@ static ms_status complete_sent(ms_ctx *cx, ms_device_rank *device)
             at = &(*at)->next;
             continue;
         }
-        MS_TRY(complete(cx, device, *at));
-        drop(device, at);
+        MS_TRY(complete_pending(cx, device, *at));
+        drop_pending(device, at);
     }
     return MS_OK;
 }
 
 /* ---- start ---- */
 
-/* bf16 travels as pairs of bytes; nothing adds it here. */
+/* bf16 is sent as 16-bit integers, since MPI never adds it here. */
 static MPI_Datatype type_of(const ms_transfer *transfer)
 {
     const MPI_Datatype types[MS_NUM_SCALARS] = {[MS_SCALAR_FP32] = MPI_FLOAT,
@@ -376,15 +357,15 @@ static MPI_Datatype type_of(const ms_transfer *transfer)
     return types[transfer->scalar];
 }
 
-static ms_status too_many(ms_ctx *cx, const ms_device_rank *device,
-                          const ms_transfer *transfer, long count)
+static ms_status fail_too_many(ms_ctx *cx, const ms_device_rank *device,
+                               const ms_transfer *transfer, long count)
 {
     return ms_fail(
         cx, MS_EIO, MS_NOWHERE, "%s moves %ld elements at once, but MPI counts to %d",
         ms_transfer_text(cx->arena, device->job->world, transfer), count, INT_MAX);
 }
 
-/* Counts and displacements as MPI wants them: in ints. */
+/* Counts and displacements are ints in MPI. */
 static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     const ms_transfer *t = &p->transfer;
@@ -401,14 +382,14 @@ static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p
             counts[way][i] = (int)given[way][i];
             at += given[way][i];
             if (at > INT_MAX)
-                return too_many(cx, device, t, at);
+                return fail_too_many(cx, device, t, at);
         }
     }
     MPI_Datatype type = type_of(t);
     int rc =
         MPI_Ialltoallv(t->send, counts[0], counts[0] + size, type, t->receive, counts[1],
                        counts[1] + size, type, device->of_group[t->group], &p->request);
-    return check(cx, rc, "an all-to-all");
+    return check_mpi(cx, rc, "an all-to-all");
 }
 
 static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
@@ -423,11 +404,12 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
         memcpy(p->copy, t->send, bytes);
     int rc = MPI_Isend(p->copy, (int)t->count, p->type, (int)t->peer, t->tag,
                        device->world, &p->request);
-    return check(cx, rc, "a send");
+    return check_mpi(cx, rc, "a send");
 }
 
-/* A gather whose part is in its place already, which MPI wants to be told. */
-static bool is_own_part(const ms_device_rank *device, const pending *p)
+/* Whether this rank's shard of an all-gather is already in its place in the receive
+ * buffer, where MPI requires MPI_IN_PLACE. */
+static bool is_shard_in_place(const ms_device_rank *device, const pending *p)
 {
     const ms_transfer *t = &p->transfer;
     if (t->kind != MS_TRANSFER_ALL_GATHER)
@@ -445,7 +427,7 @@ static ms_status start_kind(ms_ctx *cx, ms_device_rank *device, pending *p)
     MPI_Datatype type = p->type;
     MPI_Op op = t->maximum ? MPI_MAX : MPI_SUM;
     const void *send = t->send == t->receive ? MPI_IN_PLACE : t->send;
-    const void *shard = is_own_part(device, p) ? MPI_IN_PLACE : t->send;
+    const void *shard = is_shard_in_place(device, p) ? MPI_IN_PLACE : t->send;
     int count = (int)t->count, rc = MPI_SUCCESS;
     switch ((ms_transfer_kind)t->kind) {
     case MS_TRANSFER_ALL_GATHER:
@@ -470,7 +452,7 @@ static ms_status start_kind(ms_ctx *cx, ms_device_rank *device, pending *p)
     case MS_NUM_TRANSFER_KINDS:
         assert(false);
     }
-    return check(cx, rc, ms_transfer_kind_names[t->kind]);
+    return check_mpi(cx, rc, ms_transfer_kind_names[t->kind]);
 }
 
 static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
@@ -482,12 +464,12 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
     for (int i = 0; i < num_after; i++)
         MS_TRY(mpi_wait(cx, device, after[i]));
     MS_TRY(collect_sent(cx, device));
-    if (transfer->kind >= MS_TRANSFER_SEND && transfer->tag > device->most_tag)
+    if (transfer->kind >= MS_TRANSFER_SEND && transfer->tag > device->max_tag)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s: this MPI has tags up to %d only",
                        ms_transfer_text(cx->arena, device->job->world, transfer),
-                       device->most_tag);
+                       device->max_tag);
     if (transfer->count > INT_MAX && transfer->kind != MS_TRANSFER_ALL_TO_ALL)
-        return too_many(cx, device, transfer, transfer->count);
+        return fail_too_many(cx, device, transfer, transfer->count);
     pending *p = malloc(sizeof *p);
     if (p == NULL)
         return ms_transfer_no_memory(cx, device->job->world, transfer);
@@ -502,7 +484,26 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 
 /* ---- run ---- */
 
-/* In one piece: Hydra forwards what it has read when the abort comes, and no more. */
+/* Returns once all ranks have arrived; clocks begin then. Unlike MPI_Barrier it ends
+ * after the timeout. */
+static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
+{
+    long nothing = 0;
+    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
+                       .scalar = MS_SCALAR_LONG,
+                       .on_host = true,
+                       .group = MS_TRAFFIC_WORLD,
+                       .send = &nothing,
+                       .receive = &nothing,
+                       .count = 1,
+                       .name = "all ranks"};
+    ms_event done;
+    MS_TRY(mpi_start(cx, device, &all, NULL, 0, &done));
+    return mpi_wait(cx, device, done);
+}
+
+/* Prints diagnostics in one write: at an abort, MPICH's Hydra forwards only what it has
+ * read so far. */
 static void print_at_once(const ms_ctx *cx)
 {
     char *text = NULL;
@@ -516,12 +517,13 @@ static void print_at_once(const ms_ctx *cx)
     free(text);
 }
 
-/* This process ends next, with its status, and mpiexec ends the others. Open MPI's needs no
- * MPI_Abort for that, and sometimes hangs in its own clean-up after one (seen: Open MPI 4.1.4 with
- * PMIx 4.2.2). Other launchers, srun among them, may let the others go on without it. */
-static void end_others(const ms_ctx *cx, const ms_device_rank *device, ms_status status)
+/* Ends the other ranks when this process fails. Open MPI's mpiexec does so when this
+ * process exits; MPI_Abort is not needed there and sometimes hangs (seen: Open MPI 4.1.4
+ * with PMIx 4.2.2). Other launchers, srun among them, may let the other ranks continue
+ * without an MPI_Abort. */
+static void end_others(const ms_ctx *cx, ms_status status)
 {
-    if (ms_launch_environment().by_open_mpi || device->has_joined)
+    if (ms_launch_environment().by_open_mpi)
         return;
     fflush(stdout);
     print_at_once(cx);
@@ -539,7 +541,7 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     ms_device_rank *device = job->state;
     ms_ctx own = {.arena = ms_arena_open(), .verbosity = cx->verbosity};
     device->job = job;
-    ms_status status = ms_host_meet_all(&own, &ms_backend_mpi, device);
+    ms_status status = meet_all(&own, device);
     device->began_s = ms_clock_s();
     if (status == MS_OK)
         status = main(&own, device, device->rank, state);
@@ -548,8 +550,9 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     device->failed = device->failed || status != MS_OK;
     if (device->failed) {
         status = ms_rank_failed(cx, device->rank, &own, status);
-        if (status != MS_EINTERRUPTED) /* others may have results to print */
-            end_others(cx, device, status);
+        /* an interrupted run leaves the others to print their results */
+        if (status != MS_EINTERRUPTED)
+            end_others(cx, status);
     }
     ms_arena_close(own.arena);
     return status;

@@ -1,7 +1,8 @@
-/* Virtual clocks: nothing is computed or moved, but every rank keeps a clock for each of
- * its streams and waits for others as real ranks do. Durations are the predicted ones;
- * what follows from them does not come from the simulator, whose replay of a step's nodes
- * must say the same to the last bit (sim/step_graph_node.c). */
+/* The null backend: virtual clocks. Nothing is computed or moved, but every rank keeps a
+ * clock for each of its streams and waits for others as real ranks do. Durations are
+ * predicted ones, but the order of events comes from this execution, independently of the
+ * simulator. The simulator's replay of a step's nodes must give the same times to the
+ * last bit (sim/step_graph_node.c). */
 #include "exec/backend_host.h"
 #include "exec/meeting.h"
 
@@ -11,27 +12,27 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* When an event happens. What is received is asked for when somebody waits for it. */
+/* The time of an event. A message is received only when its event's time is needed. */
 typedef struct moment {
     double time_s;
-    ms_transfer *awaited; /* owned; NULL: the time is known */
+    ms_transfer *awaited; /* owned; NULL if the time is known */
 } moment;
 
-/* When the kernels of a part at work began. */
-typedef struct part_at_work {
+/* Start times of the kernels of the block that is being executed in one pass. */
+typedef struct active_block {
     const ms_part_op *ops;
     int num, room;
-    double *began_s; /* (num); NaN: it has not run */
-} part_at_work;
+    double *began_s; /* (num) start of each op; NaN if it has not run */
+} active_block;
 
 struct ms_device_rank {
     ms_crew *crew;
     const ms_world *world;
     long rank;
-    double free_s[MS_NUM_STREAMS]; /* when the stream is free */
+    double free_s[MS_NUM_STREAMS]; /* time when the stream becomes free */
     int num_moments, room;
-    moment *moments; /* by event; 0 is the beginning */
-    part_at_work at_work[MS_NUM_BILL_PASSES];
+    moment *moments; /* (num_moments) indexed by event - 1 */
+    active_block active[MS_NUM_BILL_PASSES];
 };
 
 /* ---- open, run, close ---- */
@@ -53,11 +54,11 @@ static bool null_carries(const ms_backend_job *job, long rank)
     return rank >= 0 && rank < job->world->num_ranks;
 }
 
-static void *grown(void *memory, size_t bytes)
+static void *grown_memory(void *memory, size_t bytes)
 {
     void *out = realloc(memory, bytes);
     if (out == NULL)
-        abort(); /* as arenas do: no memory is left for what a run keeps of itself */
+        abort(); /* arenas do likewise when no memory is left */
     return out;
 }
 
@@ -67,7 +68,7 @@ static void free_rank(ms_device_rank *device)
         free(device->moments[i].awaited);
     free(device->moments);
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
-        free(device->at_work[pass].began_s);
+        free(device->active[pass].began_s);
 }
 
 static ms_status null_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
@@ -113,13 +114,13 @@ static ms_event add_moment(ms_device_rank *device, moment added)
     if (device->num_moments == device->room) {
         device->room = device->room == 0 ? 256 : 2 * device->room;
         device->moments =
-            grown(device->moments, (size_t)device->room * sizeof *device->moments);
+            grown_memory(device->moments, (size_t)device->room * sizeof *device->moments);
     }
     device->moments[device->num_moments++] = added;
     return device->num_moments;
 }
 
-static ms_status receive(ms_ctx *cx, ms_device_rank *device, moment *at)
+static ms_status receive_message(ms_ctx *cx, ms_device_rank *device, moment *at)
 {
     ms_post post;
     MS_TRY(ms_crew_receive(cx, device->crew, device->rank, at->awaited, &post));
@@ -136,7 +137,7 @@ static ms_status time_of(ms_ctx *cx, ms_device_rank *device, ms_event event,
         return MS_OK;
     moment *at = &device->moments[event - 1];
     if (at->awaited != NULL)
-        MS_TRY(receive(cx, device, at));
+        MS_TRY(receive_message(cx, device, at));
     *time_s = at->time_s;
     return MS_OK;
 }
@@ -184,26 +185,27 @@ static void null_abort(ms_device_rank *device)
 
 static void null_begin_part(ms_device_rank *device, const ms_part_ops *part, int pass)
 {
-    part_at_work *at = &device->at_work[pass];
+    active_block *at = &device->active[pass];
     at->ops = part->ops[pass];
     at->num = part->num_ops[pass];
     if (at->num > at->room) {
         at->room = at->num;
-        at->began_s = grown(at->began_s, (size_t)at->room * sizeof *at->began_s);
+        at->began_s = grown_memory(at->began_s, (size_t)at->room * sizeof *at->began_s);
     }
     for (int i = 0; i < at->num; i++)
         at->began_s[i] = NAN;
 }
 
-/* The part at work that an op belongs to, and its place there; NULL: none. */
-static part_at_work *part_of(ms_device_rank *device, const ms_part_op *op, int *place)
+/* The active block that contains an op, and the op's index in it; NULL if none. */
+static active_block *active_block_of(ms_device_rank *device, const ms_part_op *op,
+                                     int *index)
 {
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
-        part_at_work *at = &device->at_work[pass];
+        active_block *at = &device->active[pass];
         uintptr_t first = (uintptr_t)at->ops, end = (uintptr_t)(at->ops + at->num);
         if (at->ops == NULL || (uintptr_t)op < first || (uintptr_t)op >= end)
             continue;
-        *place = (int)(op - at->ops);
+        *index = (int)(op - at->ops);
         return at;
     }
     return NULL;
@@ -211,14 +213,14 @@ static part_at_work *part_of(ms_device_rank *device, const ms_part_op *op, int *
 
 static ms_status null_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
 {
-    int place;
+    int index;
     double *free_s = &device->free_s[MS_STREAM_COMPUTE];
     MS_TRY(ms_crew_check(cx, device->crew));
     if (call->predicted == NULL)
         return MS_OK;
-    part_at_work *at = part_of(device, call->predicted, &place);
+    active_block *at = active_block_of(device, call->predicted, &index);
     if (at != NULL)
-        at->began_s[place] = *free_s;
+        at->began_s[index] = *free_s;
     *free_s += call->predicted->compute_s;
     return MS_OK;
 }
@@ -230,9 +232,9 @@ static void null_idle(ms_device_rank *device, double seconds)
 
 /* ---- transfers ---- */
 
-/* The latest of what the members of the transfer's group say. */
-static ms_status meet(ms_ctx *cx, ms_device_rank *device, const ms_transfer *transfer,
-                      double *time_s)
+/* Raises *time_s to the latest time of all members of the transfer's group. */
+static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
+                            const ms_transfer *transfer, double *time_s)
 {
     const ms_members *members = &device->world->members[transfer->group][device->rank];
     if (members->size <= 1)
@@ -248,7 +250,8 @@ static ms_status meet(ms_ctx *cx, ms_device_rank *device, const ms_transfer *tra
     return MS_OK;
 }
 
-/* A stream takes one after the other. Gathers and reductions take turns on one. */
+/* Occupies a stream for `seconds` from after_s or the end of its previous transfer on;
+ * returns the end. Gathers and reductions share one stream. */
 static double take_stream(ms_device_rank *device, int stream, double after_s,
                           double seconds)
 {
@@ -258,32 +261,33 @@ static double take_stream(ms_device_rank *device, int stream, double after_s,
     return *free_s;
 }
 
-/* When the first of the kernels began that the collective hides beside; if none of them
- * ran, when compute is free. */
-static double hiding_place_s(ms_device_rank *device, const ms_part_op *op, double after_s)
+/* Start of the kernels that a collective overlaps: when the first of them began or, if
+ * none ran, when compute is free. */
+static double overlap_start_s(ms_device_rank *device, const ms_part_op *op,
+                              double after_s)
 {
-    int place;
-    const part_at_work *at = part_of(device, op, &place);
-    for (int i = op->beside; at != NULL && i < place; i++)
+    int index;
+    const active_block *at = active_block_of(device, op, &index);
+    for (int i = op->beside; at != NULL && i < index; i++)
         if (!isnan(at->began_s[i]))
             return at->began_s[i];
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
 }
 
-/* A collective of a program: a share beside kernels before it, one that compute waits
- * for, one beside what comes. */
+/* Runs a collective of a program, which has a portion that overlaps earlier kernels, an
+ * exposed portion that compute waits for, and a portion that overlaps later kernels. */
 static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  const ms_transfer *transfer, double after_s,
                                  ms_event *done)
 {
     const ms_part_op *op = transfer->predicted;
     if (op->hidden_s > 0.0 && !op->hides_after) {
-        double begun_s = hiding_place_s(device, op, after_s);
-        MS_TRY(meet(cx, device, transfer, &begun_s));
-        take_stream(device, transfer->stream, begun_s, op->hidden_s);
+        double start_s = overlap_start_s(device, op, after_s);
+        MS_TRY(meet_group(cx, device, transfer, &start_s));
+        take_stream(device, transfer->stream, start_s, op->hidden_s);
     }
     if (!op->goes_on) {
-        MS_TRY(meet(cx, device, transfer, &after_s));
+        MS_TRY(meet_group(cx, device, transfer, &after_s));
         double end_s = take_stream(device, transfer->stream, after_s, op->exposed_s);
         *done = add_moment(device, (moment){.time_s = end_s});
     }
@@ -292,9 +296,10 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Beside all streams; to the rank itself it stands for traffic that takes its stream. */
-static void send(ms_device_rank *device, const ms_transfer *transfer, double after_s,
-                 ms_event *done)
+/* Sends on a link that no stream occupies. A send to the rank itself represents traffic
+ * that occupies its stream. */
+static void send_message(ms_device_rank *device, const ms_transfer *transfer,
+                         double after_s, ms_event *done)
 {
     double end_s = after_s + transfer->predicted_s;
     if (transfer->peer == device->rank)
@@ -308,7 +313,7 @@ static void send(ms_device_rank *device, const ms_transfer *transfer, double aft
 static void start_receive(ms_device_rank *device, const ms_transfer *transfer,
                           ms_event *done)
 {
-    ms_transfer *awaited = grown(NULL, sizeof *awaited);
+    ms_transfer *awaited = grown_memory(NULL, sizeof *awaited);
     *awaited = *transfer;
     *done = add_moment(device, (moment){.awaited = awaited});
 }
@@ -326,12 +331,12 @@ static ms_status null_start(ms_ctx *cx, ms_device_rank *device,
     }
     MS_TRY(latest_of(cx, device, after, num_after, &after_s));
     if (transfer->kind == MS_TRANSFER_SEND) {
-        send(device, transfer, after_s, done);
+        send_message(device, transfer, after_s, done);
         return MS_OK;
     }
     if (transfer->predicted != NULL)
         return start_predicted(cx, device, transfer, after_s, done);
-    MS_TRY(meet(cx, device, transfer, &after_s));
+    MS_TRY(meet_group(cx, device, transfer, &after_s));
     double end_s = take_stream(device, transfer->stream, after_s, transfer->predicted_s);
     *done = add_moment(device, (moment){.time_s = end_s});
     return MS_OK;

@@ -6,19 +6,20 @@
 
 #define ALIGNMENT 64
 
-/* Blocks of up to so many bytes are left to the heap, which keeps them itself. Under a
- * memory checker all are, so that a use after the end is found. */
+/* Allocations of at most HEAP_BYTES are left to the heap, which has its own free lists.
+ * Under an address sanitizer all are, so that uses after free are found. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HEAP_BYTES SIZE_MAX
 #else
 #define HEAP_BYTES ((size_t)64 << 10)
 #endif
 
-/* Sizes are rounded up to one of eight in every doubling: blocks of a class fit each other. */
+/* Sizes are rounded up to one of eight classes per doubling: blocks of a class are
+ * interchangeable. */
 #define STEPS_BITS  3
 #define NUM_CLASSES (64 << STEPS_BITS)
 
-/* An idle block: the next of its class lies in its first bytes. */
+/* An idle block; its first bytes hold the link to the next block of its class. */
 typedef struct idle {
     struct idle *next;
 } idle;
@@ -56,8 +57,8 @@ ms_pool *ms_pool_open(void)
     return pool;
 }
 
-/* Idle blocks back to the system, the largest first, until `most_bytes` are left. */
-static void trim(ms_pool *pool, size_t most_bytes)
+/* Frees idle blocks, the largest first, until at most `most_bytes` are idle. */
+static void free_idle_blocks(ms_pool *pool, size_t most_bytes)
 {
     for (int c = NUM_CLASSES; c-- > 0 && pool->idle_bytes > most_bytes;) {
         while (pool->classes[c] != NULL && pool->idle_bytes > most_bytes) {
@@ -81,7 +82,7 @@ void ms_pool_close(ms_pool *pool)
 {
     if (pool == NULL)
         return;
-    trim(pool, 0);
+    free_idle_blocks(pool, 0);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -95,14 +96,14 @@ static void *from_heap(size_t bytes)
     return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
 }
 
-/* Idle blocks are given up where the system has no more. */
+/* Allocates a block, freeing all idle blocks if the system has no memory left. */
 static void *new_block(ms_pool *pool, size_t bytes)
 {
     void *made = from_heap(bytes);
     if (made != NULL)
         return made;
     pthread_mutex_lock(&pool->lock);
-    trim(pool, 0);
+    free_idle_blocks(pool, 0);
     pthread_mutex_unlock(&pool->lock);
     return from_heap(bytes);
 }
@@ -117,7 +118,8 @@ static idle *take_idle(ms_pool *pool, int class)
     return block;
 }
 
-/* Of a block that is there; what is idle beside it may be too much now. */
+/* Counts a block as used, then trims idle blocks so that used and idle bytes together
+ * stay within 1.25 times the peak of used bytes. */
 static void note_used(ms_pool *pool, size_t bytes)
 {
     pool->used_bytes += bytes;
@@ -125,7 +127,7 @@ static void note_used(ms_pool *pool, size_t bytes)
         pool->most_used_bytes = pool->used_bytes;
     size_t most = pool->most_used_bytes + pool->most_used_bytes / 4;
     if (pool->used_bytes + pool->idle_bytes > most)
-        trim(pool, most - pool->used_bytes);
+        free_idle_blocks(pool, most - pool->used_bytes);
 }
 
 void *ms_pool_take(ms_pool *pool, size_t bytes)

@@ -4,9 +4,9 @@
 
 #include "exec/cuda_backend.h"
 
-/* By name; NULL: it was built without it, or there is none. */
+/* The backend with this name; NULL if unknown or not built in. */
 const ms_backend *ms_backend_find(const char *name);
-/* "cuda"; NULL: built without CUDA. Not from several threads at once. */
+/* The cuda backend with this transport; NULL if built without CUDA. Not thread-safe. */
 const ms_backend *ms_cuda_backend_by(ms_cuda_transport transport);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct ms_check_tolerance {
  * (weights_in_bf16), as the run computes with. Roundings add up with the root of their
  * number: models of four layers are within 1.7e-2 where values are as in training. fp8,
  * of the same reference: losses 5e-2, which is what rounding to e4m3 moves logits by
- * (docs/formulas, 12.10), gradients not held, since single elements have no bound. */
+ * (docs/formulas 12.10), gradients not held, since single elements have no bound. */
 ms_check_tolerance ms_check_tolerance_of(ms_real_type type, bool other_kernels);
 
 /* The worst of its kind. */

@@ -1,17 +1,17 @@
-/* What the files exec/cpu_*.c share, which are compiled once for each real type: names of
- * the kernels, and access to operands. */
+/* Declarations shared by exec/cpu_*.c, which are compiled once per real type: names of
+ * the kernels and access to operands. */
 #ifndef MS_EXEC_CPU_H
 #define MS_EXEC_CPU_H
 
 #include "exec/gemm.h"
-#include "exec/kernels.h"
+#include "exec/kernel_table.h"
 #include "exec/real.h"
 
 #include <stddef.h>
 
 extern const ms_kernels ms_cpu_table_fp32, ms_cpu_table_fp64;
 
-/* ---- kernels, and the bytes of workspace of those that need it ---- */
+/* ---- kernels and their workspace in bytes ---- */
 
 typedef size_t ms_cpu_workspace(const ms_program *program, const ms_node *node);
 
@@ -34,7 +34,7 @@ ms_kernel MS_TYPED(ms_cpu_loss_max), MS_TYPED(ms_cpu_loss_sum), MS_TYPED(ms_cpu_
 ms_kernel MS_TYPED(ms_cpu_route), MS_TYPED(ms_cpu_route_grad);
 ms_kernel MS_TYPED(ms_cpu_permute), MS_TYPED(ms_cpu_permute_grad),
     MS_TYPED(ms_cpu_unpermute), MS_TYPED(ms_cpu_unpermute_grad);
-/* ROUTE, PERMUTE, UNPERMUTE and their gradients: a word for each expert. */
+/* Workspace of ROUTE, PERMUTE, UNPERMUTE and their gradients: one word per expert. */
 ms_cpu_workspace MS_TYPED(ms_cpu_experts_bytes);
 
 void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *workspace);
@@ -69,7 +69,8 @@ static inline ms_real *ms_cpu_out(const ms_op_call *call, int result)
     return call->out[result]->data;
 }
 
-/* Position of an index of the sequence in stored order. */
+/* Sequence position of an index in stored order, which context parallelism may
+ * permute. */
 static inline long ms_cpu_position(const ms_op_call *call, long stored)
 {
     return call->batch != NULL && call->batch->positions != NULL
@@ -77,8 +78,8 @@ static inline long ms_cpu_position(const ms_op_call *call, long stored)
                : stored;
 }
 
-/* Sum of many terms: 8 partial sums, so that vectors can be used without changing the
- * order from one machine to another. */
+/* Number of partial sums of a long sum: loops vectorize without the order depending on
+ * the machine. */
 #define MS_CPU_LANES 8
 
 static inline double ms_cpu_sum_lanes(const double *lane)
@@ -101,7 +102,7 @@ static inline double ms_cpu_sum(const ms_real *x, long count)
 
 #define MS_CPU_MANY_LANES 32
 
-/* At least `least`. */
+/* The largest element, or `least` if that is larger. */
 static inline ms_real ms_cpu_largest(const ms_real *x, long count, ms_real least)
 {
     ms_real lane[MS_CPU_MANY_LANES];

@@ -1,10 +1,12 @@
-/* Element-wise operations: activations, sums, the gate of shared experts, dropout masks. */
+/* Element-wise operations: activations, additions, the gate of shared experts, dropout
+ * masks. */
 #include "exec/cpu.h"
 #include "exec/cpu_exp.h"
 
 #include <string.h>
 
-/* What the loops are made for; GELU in its two forms. */
+/* Activation functions with a loop each; GELU exists in its exact form and its tanh
+ * form. */
 typedef enum curve {
     CURVE_SILU,
     CURVE_RELU,
@@ -34,8 +36,9 @@ static curve curve_of(const ms_model *model)
 #define ONE_OVER_SQRT_2PI 0.39894228040143268
 #define GELU_CUBIC        0.044715
 
-/* Value and slope at x. GELU (Hendrycks and Gimpel 2016): x Phi(x), or x / 2 (1 +
- * tanh(u)) = x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3). */
+/* Value and slope of an activation function at x. GELU (Hendrycks and Gimpel 2016) is x
+ * Phi(x), or x / 2 (1 + tanh(u)) = x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715
+ * x^3). */
 static inline ms_real value_at(curve kind, ms_real x)
 {
     if (kind == CURVE_SILU)
@@ -68,14 +71,14 @@ static inline ms_real slope_at(curve kind, ms_real x)
     return open + x * open * (1 - open) * scale * (1 + (ms_real)(3 * GELU_CUBIC) * x * x);
 }
 
-/* Operands of an activation; factor NULL: not gated. */
+/* Operands of an activation; factor is NULL if it is not gated. */
 typedef struct activation {
     const ms_real *x, *factor, *gout;
-    ms_real *out, *gfactor; /* out is the gradient of x in backward */
+    ms_real *out, *gfactor; /* in backward, out is the gradient of x */
     long count;
 } activation;
 
-/* The loops of one curve: inlined with a constant, so that they have no branches. */
+/* Loops inlined with a constant curve, so that they contain no branches. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE void forward_loop(curve kind, const activation *a)
@@ -107,7 +110,7 @@ ALWAYS_INLINE void backward_loop(curve kind, const activation *a)
     }
 }
 
-MS_WIDE static void forward(curve kind, const activation *a)
+MS_WIDE static void apply_curve(curve kind, const activation *a)
 {
     switch (kind) {
     case CURVE_SILU:
@@ -128,7 +131,7 @@ MS_WIDE static void forward(curve kind, const activation *a)
     }
 }
 
-MS_WIDE static void backward(curve kind, const activation *a)
+MS_WIDE static void apply_curve_grad(curve kind, const activation *a)
 {
     switch (kind) {
     case CURVE_SILU:
@@ -155,7 +158,7 @@ void MS_TYPED(ms_cpu_activation)(const ms_op_call *call)
                     .factor = call->node->num_in > 1 ? ms_cpu_in(call, 1) : NULL,
                     .out = ms_cpu_out(call, 0),
                     .count = call->in[0]->count};
-    forward(curve_of(call->program->model), &a);
+    apply_curve(curve_of(call->program->model), &a);
 }
 
 void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
@@ -167,12 +170,13 @@ void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
                     .out = ms_cpu_out(call, 0),
                     .gfactor = gated ? ms_cpu_out(call, 1) : NULL,
                     .count = call->in[0]->count};
-    backward(curve_of(call->program->model), &a);
+    apply_curve_grad(curve_of(call->program->model), &a);
 }
 
 /* ---- sums and masks ---- */
 
-MS_WIDE static void add(ms_real *out, const ms_real *x, const ms_real *y, long count)
+MS_WIDE static void add_arrays(ms_real *out, const ms_real *x, const ms_real *y,
+                               long count)
 {
     for (long i = 0; i < count; i++)
         out[i] = x[i] + y[i];
@@ -180,9 +184,11 @@ MS_WIDE static void add(ms_real *out, const ms_real *x, const ms_real *y, long c
 
 void MS_TYPED(ms_cpu_add)(const ms_op_call *call)
 {
-    add(ms_cpu_out(call, 0), ms_cpu_in(call, 0), ms_cpu_in(call, 1), call->in[0]->count);
+    add_arrays(ms_cpu_out(call, 0), ms_cpu_in(call, 0), ms_cpu_in(call, 1),
+               call->in[0]->count);
     if (call->node->num_out > 1 && call->out[1]->data != NULL)
-        memset(call->out[1]->data, 1, (size_t)call->out[1]->count); /* nothing dropped */
+        /* nothing is dropped */
+        memset(call->out[1]->data, 1, (size_t)call->out[1]->count);
 }
 
 void MS_TYPED(ms_cpu_dropout_grad)(const ms_op_call *call)

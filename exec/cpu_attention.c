@@ -1,6 +1,6 @@
-/* Causal attention in tiles of queries and keys: products by gemm on the arrays as they
- * lie, softmax by its log-sum-exp (FlashAttention, Dao et al. 2022, algorithms 1 and 4).
- * Tiles that no query sees are skipped. */
+/* Causal attention in tiles of queries and keys: matrix products read the arrays in
+ * place, and the softmax uses the log-sum-exp (FlashAttention, Dao et al. 2022,
+ * algorithms 1 and 4). Tiles in which all keys are masked are skipped. */
 #include "exec/cpu.h"
 #include "exec/cpu_exp.h"
 
@@ -9,15 +9,15 @@
 
 #define TILE 128
 
-/* One attention of a rank's queries to one block of keys and values. */
+/* Attention of a rank's queries to one block of keys and values. */
 typedef struct attention {
     const ms_attention_block *block;
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, value_width;
     long window;
     ms_real scale;
     ms_real *scores, *gscores; /* (TILE, TILE) each */
-    /* unfused, one block of all keys: probabilities [b n s t], written forward and read
-     * backward; NULL otherwise */
+    /* Unfused attention to one block of all keys: probabilities [b n s t], written in
+     * forward and read in backward; NULL otherwise. */
     const ms_local *stored;
 } attention;
 
@@ -28,7 +28,7 @@ size_t MS_TYPED(ms_cpu_attention_bytes)(const ms_program *program, const ms_node
     return (size_t)2 * TILE * TILE * sizeof(ms_real);
 }
 
-static attention read_attention(const ms_attention_block *block, void *workspace)
+static attention attention_of_block(const ms_attention_block *block, void *workspace)
 {
     const ms_local *q = block->q, *k = block->k;
     attention a = {.block = block,
@@ -45,12 +45,12 @@ static attention read_attention(const ms_attention_block *block, void *workspace
     return a;
 }
 
-/* Queries (first_query .. + num_queries) and keys of one tile, their positions, and the
- * head they are of. */
+/* A tile of one head: queries first_query .. + num_queries, keys first_key .. + num_keys,
+ * and the sequence position of each. */
 typedef struct tile {
     long batch, head;
     long first_query, num_queries, first_key, num_keys;
-    bool is_whole; /* every query sees every key */
+    bool is_whole; /* no key is masked for any query */
     int query[TILE], key[TILE];
 } tile;
 
@@ -77,7 +77,7 @@ static void move_to_queries(const attention *a, tile *t, long first)
                    t->query);
 }
 
-/* False: no query of the tile sees any of these keys. */
+/* Sets the tile's keys; false if all of them are masked for all its queries. */
 static bool move_to_keys(const attention *a, tile *t, long first)
 {
     int least_query, most_query, least_key, most_key;
@@ -92,7 +92,7 @@ static bool move_to_keys(const attention *a, tile *t, long first)
     return least_key <= most_query && (!windowed || most_key > least_query - a->window);
 }
 
-/* ---- where the rows of a tile lie: tensors are [b s n ..] or [b t g ..] ---- */
+/* ---- addresses of a tile's rows in tensors [b s n ..] or [b t g ..] ---- */
 
 static ms_real *query_rows(const attention *a, const tile *t, const ms_local *x)
 {
@@ -110,7 +110,7 @@ static ms_real *key_rows(const attention *a, const tile *t, const ms_local *x)
                x->shape[3];
 }
 
-/* to (queries, keys) = x y^T, x rows of queries, y of keys, `width` wide. */
+/* Product to (queries, keys) = x y^T, where x has rows of queries and y rows of keys. */
 static void queries_by_keys(const attention *a, const tile *t, const ms_local *x,
                             const ms_local *y, ms_real *to)
 {
@@ -124,7 +124,7 @@ static void queries_by_keys(const attention *a, const tile *t, const ms_local *x
     MS_TYPED(ms_gemm_run)(&g, query_rows(a, t, x), key_rows(a, t, y), to);
 }
 
-/* to, rows of queries, += p (queries, keys) times y, rows of keys. */
+/* Product to (rows of queries) += p (queries, keys) times y (rows of keys). */
 static void add_to_queries(const attention *a, const tile *t, const ms_real *p,
                            const ms_local *y, const ms_local *to)
 {
@@ -138,7 +138,7 @@ static void add_to_queries(const attention *a, const tile *t, const ms_real *p,
     MS_TYPED(ms_gemm_run)(&g, p, key_rows(a, t, y), query_rows(a, t, to));
 }
 
-/* to, rows of keys, += p^T times x, rows of queries. */
+/* Product to (rows of keys) += p^T times x (rows of queries). */
 static void add_to_keys(const attention *a, const tile *t, const ms_real *p,
                         const ms_local *x, const ms_local *to)
 {
@@ -155,7 +155,7 @@ static void add_to_keys(const attention *a, const tile *t, const ms_real *p,
 
 /* ---- softmax of a row ---- */
 
-/* Row of scores times the scale; keys that the query does not see get minus infinity. */
+/* Multiplies a row of scores by the scale and sets masked keys to minus infinity. */
 MS_WIDE static void mask_row(const attention *a, const tile *t, long query,
                              ms_real *restrict row)
 {
@@ -172,7 +172,7 @@ MS_WIDE static void mask_row(const attention *a, const tile *t, long query,
                 (key[i] <= position) & (key[i] > oldest) ? row[i] * a->scale : masked;
 }
 
-/* x becomes exp(x - shift); returns the sum. */
+/* Replaces x by exp(x - shift) and returns the sum. */
 MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift)
 {
     ms_real lane[MS_CPU_LANES] = {0}, sum = 0;
@@ -189,11 +189,11 @@ MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift
     return sum;
 }
 
-/* What is known of each query of a tile: o is to be divided by sum, probabilities are
- * relative to exp(max). */
-typedef struct running {
+/* Online softmax of the queries of a tile: largest score so far, and sum of probabilities
+ * relative to exp(max), by which o is finally divided. */
+typedef struct online_softmax {
     ms_real max[TILE], sum[TILE];
-} running;
+} online_softmax;
 
 MS_WIDE static ms_real largest_of(const ms_real *x, long count, ms_real least)
 {
@@ -206,17 +206,17 @@ MS_WIDE static void scale_row(ms_real *x, ms_real factor, long count)
         x[i] *= factor;
 }
 
-/* Scores of a tile become probabilities relative to the largest score so far, and what
- * was summed before is made relative to it. A query that has seen no key keeps max at
- * minus infinity, and its probabilities are 0. */
-static void soften_tile(const attention *a, const tile *t, running *r)
+/* Turns the scores of a tile into probabilities relative to the largest score so far, and
+ * rescales earlier sums to it. A query for which all keys were masked keeps max at minus
+ * infinity and probabilities of 0. */
+static void exponentiate_tile(const attention *a, const tile *t, online_softmax *r)
 {
     ms_real *o = query_rows(a, t, a->block->o);
     for (long i = 0; i < t->num_queries; i++) {
         ms_real *row = a->scores + i * TILE;
         mask_row(a, t, i, row);
         ms_real max = largest_of(row, t->num_keys, r->max[i]);
-        ms_real shift = isinf(max) ? 0 : max; /* minus infinity: none seen */
+        ms_real shift = isinf(max) ? 0 : max; /* minus infinity: all keys masked so far */
         ms_real sum = exp_of_row(row, t->num_keys, shift);
         if (max > r->max[i]) {
             ms_real factor = ms_real_exp(r->max[i] - max);
@@ -228,18 +228,19 @@ static void soften_tile(const attention *a, const tile *t, running *r)
     }
 }
 
-/* The results of earlier blocks are the state from which this one goes on: o was divided
- * by the sum exp(lse), which is 1 relative to exp(lse). */
-static void begin_queries(const attention *a, const tile *t, running *r)
+/* Continues from the results of earlier blocks: o was divided by the sum exp(lse), so
+ * relative to exp(lse) that sum is 1. */
+static void begin_queries(const attention *a, const tile *t, online_softmax *r)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++) {
         r->max[i] = lse[i * a->num_heads];
-        r->sum[i] = 1; /* where nothing was seen yet, the first score makes it 0 */
+        /* if all keys were masked so far, the first score multiplies this by 0 */
+        r->sum[i] = 1;
     }
 }
 
-static void end_queries(const attention *a, const tile *t, const running *r)
+static void end_queries(const attention *a, const tile *t, const online_softmax *r)
 {
     ms_real *lse = query_rows(a, t, a->block->lse), *o = query_rows(a, t, a->block->o);
     for (long i = 0; i < t->num_queries; i++) {
@@ -248,22 +249,23 @@ static void end_queries(const attention *a, const tile *t, const running *r)
     }
 }
 
-static void attend(const attention *a, tile *t)
+static void attend_tile(const attention *a, tile *t)
 {
-    running r = {{0}, {0}};
+    online_softmax r = {{0}, {0}};
     begin_queries(a, t, &r);
     for (long key = 0; key < a->num_keys; key += TILE) {
         if (!move_to_keys(a, t, key))
             continue;
         queries_by_keys(a, t, a->block->q, a->block->k, a->scores);
-        soften_tile(a, t, &r);
+        exponentiate_tile(a, t, &r);
         add_to_queries(a, t, a->scores, a->block->v, a->block->o);
     }
     end_queries(a, t, &r);
 }
 
-/* Calls for each batch, head and tile of queries. */
-static void for_queries(const attention *a, void (*visit)(const attention *, tile *))
+/* Calls visit for each batch, head and tile of queries. */
+static void for_each_query_tile(const attention *a,
+                                void (*visit)(const attention *, tile *))
 {
     tile t = {0};
     for (long query = 0; query < a->num_queries; query += TILE) {
@@ -276,14 +278,15 @@ static void for_queries(const attention *a, void (*visit)(const attention *, til
 
 void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *workspace)
 {
-    attention a = read_attention(block, workspace);
-    for_queries(&a, attend);
+    attention a = attention_of_block(block, workspace);
+    for_each_query_tile(&a, attend_tile);
 }
 
 /* ---- backward ---- */
 
-/* exp(score - lse); the sum over keys of probability x gradient is the product of o and
- * its gradient (FlashAttention, algorithm 4). */
+/* Per query: lse, with which probabilities are exp(score - lse), and the sum over keys of
+ * probability x gradient, which equals the product of o and its gradient (FlashAttention,
+ * algorithm 4). */
 typedef struct row_state {
     ms_real lse[TILE], mean[TILE];
 } row_state;
@@ -292,7 +295,8 @@ static void read_lse(const attention *a, const tile *t, row_state *s)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++, lse += a->num_heads)
-        s->lse[i] = isinf(*lse) ? 0 : *lse; /* no key is seen: all scores are masked */
+        /* all keys masked: the scores are minus infinity */
+        s->lse[i] = isinf(*lse) ? 0 : *lse;
 }
 
 static void read_rows(const attention *a, const tile *t, row_state *s)
@@ -310,7 +314,7 @@ static void read_rows(const attention *a, const tile *t, row_state *s)
     }
 }
 
-/* Probabilities of a row of queries of the tile with all keys. */
+/* Stored probabilities of one query of the tile with all keys. */
 static ms_real *stored_row(const attention *a, const tile *t, long query)
 {
     long row = (t->batch * a->num_heads + t->head) * a->num_queries + t->first_query;
@@ -345,7 +349,7 @@ MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_
     }
 }
 
-static void attend_grad(const attention *a, tile *t)
+static void attend_tile_grad(const attention *a, tile *t)
 {
     const ms_attention_block *block = a->block;
     row_state s = {{0}, {0}};
@@ -368,18 +372,18 @@ static void attend_grad(const attention *a, tile *t)
 void MS_TYPED(ms_cpu_attention_block_grad)(const ms_attention_block *block,
                                            void *workspace)
 {
-    attention a = read_attention(block, workspace);
-    for_queries(&a, attend_grad);
+    attention a = attention_of_block(block, workspace);
+    for_each_query_tile(&a, attend_tile_grad);
 }
 
 /* ---- one block of all keys ---- */
 
-static void clear(ms_local *x)
+static void clear_result(ms_local *x)
 {
     memset(x->data, 0, (size_t)x->count * sizeof(ms_real));
 }
 
-/* Zero where masked; lse is final. */
+/* Stores the probabilities, 0 for masked keys, from the final lse. */
 static void store_probabilities(const attention *a, tile *t)
 {
     row_state s = {{0}, {0}};
@@ -404,17 +408,17 @@ void MS_TYPED(ms_cpu_attention)(const ms_op_call *call)
                                 .v = call->in[2],
                                 .o = call->out[0],
                                 .lse = call->out[1]};
-    clear(block.o);
+    clear_result(block.o);
     MS_TYPED(ms_cpu_vector_fill)(block.lse->data, -HUGE_VAL, block.lse->count);
     MS_TYPED(ms_cpu_attention_block)(&block, call->workspace);
     if (call->node->num_out > 2 && call->out[2]->data != NULL) {
-        attention a = read_attention(&block, call->workspace);
+        attention a = attention_of_block(&block, call->workspace);
         a.stored = call->out[2];
-        for_queries(&a, store_probabilities);
+        for_each_query_tile(&a, store_probabilities);
     }
 }
 
-/* The block's operands are read alone; the gradients are what a kernel writes. */
+/* Copies o and lse, which are only read here, since blocks have them writable. */
 void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
 {
     ms_local o = *call->in[3], lse = *call->in[4];
@@ -429,8 +433,8 @@ void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
                                 .gk = call->out[1],
                                 .gv = call->out[2]};
     for (int i = 0; i < 3; i++)
-        clear(call->out[i]);
-    attention a = read_attention(&block, call->workspace);
+        clear_result(call->out[i]);
+    attention a = attention_of_block(&block, call->workspace);
     a.stored = call->node->num_in > 6 ? call->in[6] : NULL;
-    for_queries(&a, attend_grad);
+    for_each_query_tile(&a, attend_tile_grad);
 }

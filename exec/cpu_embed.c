@@ -1,10 +1,12 @@
-/* Rows of a table by token or by position. A rank that holds a part of the table gives
- * zero for the rest, so that the sum over the ranks is whole. */
+/* Embedding: rows of a table by token or by position. A rank that holds a shard of the
+ * table returns zero for all other rows, so that the sum over ranks is the whole
+ * result. */
 #include "exec/cpu.h"
 
 #include <string.h>
 
-/* `x` is [b s h], `table` [v h] or [p h]: the row of the table for row `row` of x; -1: not here. */
+/* Row of `table` ([v h] or [p h]) for row `row` of `x` ([b s h]); -1 if another rank
+ * holds it. */
 static long table_row(const ms_op_call *call, const ms_local *x, const ms_local *table,
                       long row)
 {

@@ -1,4 +1,4 @@
-/* exp without a branch, so that loops over it become vector code. */
+/* A branch-free exp, so that loops over it are vectorized. */
 #ifndef MS_EXEC_CPU_EXP_H
 #define MS_EXEC_CPU_EXP_H
 
@@ -7,14 +7,15 @@
 #include <math.h>
 #include <string.h>
 
-/* exp(x) = 2^n exp(r), n the integer next to x / log 2, and a polynomial for exp(r), |r|
- * <= log(2) / 2 (Cody and Waite 1980, "Software Manual for the Elementary Functions",
- * chapter 6; coefficients of fp32 from Cephes, expf.c; of fp64 those of Taylor's series).
- * Relative error below 9e-8 (fp32), 3e-16 (fp64). 0 below the smallest normal number,
- * infinity above the largest, NaN for NaN. */
+/* exp(x) = 2^n exp(r), where n is the integer nearest to x / log 2 and exp(r), |r| <=
+ * log(2) / 2, is a polynomial (Cody and Waite 1980, "Software Manual for the Elementary
+ * Functions", chapter 6; fp32 coefficients from Cephes, expf.c; fp64 coefficients from
+ * Taylor's series). Relative error below 9e-8 (fp32), 3e-16 (fp64). The result is 0 below
+ * the smallest normal number, infinity above the largest, NaN for NaN. */
 #ifdef MS_REAL_IS_FP64
-#define MS_EXP_SHIFT    6755399441055744.0 /* 1.5 * 2^52: adding it rounds to an integer */
-#define MS_EXP_LN2_HIGH 6.93147180369123816490e-01 /* few bits: n times it is exact */
+#define MS_EXP_SHIFT 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to an integer */
+/* trailing zero bits make n times it exact */
+#define MS_EXP_LN2_HIGH 6.93147180369123816490e-01
 #define MS_EXP_LN2_LOW  1.90821492927058770002e-10
 #define MS_EXP_MANTISSA 52
 #define MS_EXP_ONE      0x3ff0000000000000U

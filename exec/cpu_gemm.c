@@ -4,29 +4,30 @@
 
 #include <string.h>
 
-#define ROWS  4 /* results of the inner loop */
-#define COLS  16
-#define DEPTH 128 /* of a block */
+#define ROWS  4   /* rows of results of the inner loop */
+#define COLS  16  /* columns of results of the inner loop */
+#define DEPTH 128 /* terms per packed block */
 #define TALL  64  /* rows of a packed block of a */
 #define BROAD 128 /* columns of a packed block of b */
 
-/* Elements of op(x) from (row, col) on. */
-typedef struct part {
+/* A block of op(x), x itself or its transpose. */
+typedef struct submatrix {
     const ms_real *x;
     long row_stride, col_stride;
     long num_rows, num_cols;
-} part;
+} submatrix;
 
-static part part_of(const ms_real *x, bool transposed, long ld, long row, long col)
+static submatrix submatrix_at(const ms_real *x, bool transposed, long ld, long row,
+                              long col)
 {
-    part p = {.row_stride = transposed ? 1 : ld, .col_stride = transposed ? ld : 1};
+    submatrix p = {.row_stride = transposed ? 1 : ld, .col_stride = transposed ? ld : 1};
     p.x = x + row * p.row_stride + col * p.col_stride;
     return p;
 }
 
-/* Groups of `height` rows, one after the other: to[group][col][row of the group], zero
- * beyond the last row. */
-static void pack(ms_real *restrict to, part p, long height)
+/* Packs groups of `height` rows: to[group][col][row of the group], padded with zero
+ * rows. */
+static void pack_rows(ms_real *restrict to, submatrix p, long height)
 {
     for (long first = 0; first < p.num_rows; first += height, to += height * p.num_cols) {
         long rows = ms_cpu_smaller(height, p.num_rows - first);
@@ -40,9 +41,10 @@ static void pack(ms_real *restrict to, part p, long height)
     }
 }
 
-/* The sums of each row in an array of its own, which stays in registers. */
-MS_WIDE static void inner(ms_real *restrict out, const ms_real *restrict a,
-                          const ms_real *restrict b, long depth)
+/* Multiplies a packed ROWS x depth block by a depth x COLS block. Each row has its own
+ * array of sums, which the compiler keeps in registers. */
+MS_WIDE static void multiply_registers(ms_real *restrict out, const ms_real *restrict a,
+                                       const ms_real *restrict b, long depth)
 {
     ms_real sum0[COLS] = {0}, sum1[COLS] = {0}, sum2[COLS] = {0}, sum3[COLS] = {0};
     for (long k = 0; k < depth; k++) {
@@ -62,19 +64,21 @@ MS_WIDE static void inner(ms_real *restrict out, const ms_real *restrict a,
     memcpy(out + 3 * COLS, sum3, sizeof sum3);
 }
 
-/* Packed blocks of a (rows, depth) and b (depth, cols); c is where their product is added. */
+/* Packed blocks of a (rows, depth) and b (depth, cols), and the block of c to which their
+ * product is added. */
 typedef struct blocks {
     const ms_real *a, *b;
     ms_real *c;
     long ld_c, num_rows, num_cols, depth;
 } blocks;
 
-static void multiply(const blocks *p)
+static void multiply_blocks(const blocks *p)
 {
     ms_real sum[ROWS * COLS];
     for (long col = 0; col < p->num_cols; col += COLS) {
         for (long row = 0; row < p->num_rows; row += ROWS) {
-            inner(sum, p->a + row * p->depth, p->b + col * p->depth, p->depth);
+            multiply_registers(sum, p->a + row * p->depth, p->b + col * p->depth,
+                               p->depth);
             long rows = ms_cpu_smaller(ROWS, p->num_rows - row),
                  cols = ms_cpu_smaller(COLS, p->num_cols - col);
             for (long i = 0; i < rows; i++)
@@ -84,7 +88,7 @@ static void multiply(const blocks *p)
     }
 }
 
-/* All rows of c, `cols` of its columns from `col` on, for `depth` terms from k on. */
+/* Adds terms k .. k + DEPTH - 1 to columns col .. col + BROAD - 1 of all rows of c. */
 static void multiply_columns(const ms_gemm *g, const ms_real *a, const ms_real *b,
                              ms_real *c, long k, long col)
 {
@@ -95,22 +99,23 @@ static void multiply_columns(const ms_gemm *g, const ms_real *a, const ms_real *
                 .num_cols = ms_cpu_smaller(BROAD, g->n - col),
                 .depth = ms_cpu_smaller(DEPTH, g->k - k)};
     /* columns of b are packed as rows of its transpose */
-    part from = part_of(b, !g->transpose_b, g->ld_b, col, k);
+    submatrix from = submatrix_at(b, !g->transpose_b, g->ld_b, col, k);
     from.num_rows = p.num_cols;
     from.num_cols = p.depth;
-    pack(packed_b, from, COLS);
+    pack_rows(packed_b, from, COLS);
     for (long row = 0; row < g->m; row += TALL) {
         p.num_rows = ms_cpu_smaller(TALL, g->m - row);
-        from = part_of(a, g->transpose_a, g->ld_a, row, k);
+        from = submatrix_at(a, g->transpose_a, g->ld_a, row, k);
         from.num_rows = p.num_rows;
         from.num_cols = p.depth;
-        pack(packed_a, from, ROWS);
+        pack_rows(packed_a, from, ROWS);
         p.c = c + row * g->ld_c + col;
-        multiply(&p);
+        multiply_blocks(&p);
     }
 }
 
-static void product(const ms_gemm *g, const ms_real *a, const ms_real *b, ms_real *c)
+static void plain_product(const ms_gemm *g, const ms_real *a, const ms_real *b,
+                          ms_real *c)
 {
     for (long i = 0; i < g->m && !g->add; i++)
         memset(c + i * g->ld_c, 0, (size_t)g->n * sizeof *c);
@@ -124,7 +129,7 @@ void MS_TYPED(ms_gemm_plain)(const ms_gemm *g, const ms_real *a, const ms_real *
 {
     long num_products = g->num_batch > 0 ? g->num_batch : 1;
     for (long i = 0; i < num_products; i++)
-        product(g, a + i * g->stride_a, b + i * g->stride_b, c + i * g->stride_c);
+        plain_product(g, a + i * g->stride_a, b + i * g->stride_b, c + i * g->stride_c);
 }
 
 #ifndef MS_WITH_BLAS

@@ -1,16 +1,16 @@
-/* Cross entropy in three parts, and its gradient. Columns at or beyond the model's
- * vocabulary are padding: they take no part. */
+/* Cross entropy in three ops (LOSS_MAX, LOSS_SUM, LOSS) and its gradient. Columns at or
+ * beyond the model's vocabulary are padding and ignored. */
 #include "exec/cpu.h"
 #include "exec/cpu_exp.h"
 
 #include <math.h>
 
-/* Rows of logits [b s v] that a rank holds. */
+/* The rows of logits [b s v] of one rank. */
 typedef struct rows {
     const ms_op_call *call;
     const ms_local *logits;
     long num_rows, width;
-    long num_real; /* columns that are no padding */
+    long num_real; /* columns that are not padding */
 } rows;
 
 static rows read_rows(const ms_op_call *call)
@@ -25,7 +25,7 @@ static rows read_rows(const ms_op_call *call)
                   .num_real = left < 0 ? 0 : ms_cpu_smaller(width, left)};
 }
 
-/* Column of the target of a row; -1: another rank has it. */
+/* Column of a row's target token; -1 if another rank holds it. */
 static long target_of(const rows *r, long row)
 {
     const ms_batch *batch = r->call->batch;
@@ -51,7 +51,7 @@ void MS_TYPED(ms_cpu_loss_max)(const ms_op_call *call)
         max[row] = largest_of(logits + row * r.width, r.num_real);
 }
 
-/* In pieces, so that exp and the sums are loops of their own. */
+/* Terms per piece of a row, so that exp and the sum are separate, vectorized loops. */
 #define PIECE 256
 
 MS_WIDE static double sum_of_exp(const ms_real *x, ms_real max, long count)
@@ -89,9 +89,9 @@ void MS_TYPED(ms_cpu_loss)(const ms_op_call *call)
         loss[i] = (ms_real)((double)max[i] + log((double)sum[i]) - (double)target[i]);
 }
 
-/* softmax / tokens; `out` may be the logits themselves. */
-MS_WIDE static void softmax(ms_real *out, const ms_real *x, ms_real max, ms_real factor,
-                            long count)
+/* out = exp(x - max) * factor; `out` may be `x` itself. */
+MS_WIDE static void softmax_row(ms_real *out, const ms_real *x, ms_real max,
+                                ms_real factor, long count)
 {
     for (long i = 0; i < count; i++)
         out[i] = ms_real_exp(x[i] - max) * factor;
@@ -107,8 +107,8 @@ void MS_TYPED(ms_cpu_loss_grad)(const ms_op_call *call)
     for (long row = 0; row < r.num_rows; row++) {
         ms_real *to = glogits + row * r.width;
         long at = target_of(&r, row);
-        softmax(to, logits + row * r.width, max[row],
-                (ms_real)(1 / ((double)sum[row] * num_tokens)), r.num_real);
+        softmax_row(to, logits + row * r.width, max[row],
+                    (ms_real)(1 / ((double)sum[row] * num_tokens)), r.num_real);
         for (long i = r.num_real; i < r.width; i++)
             to[i] = 0;
         if (at >= 0)

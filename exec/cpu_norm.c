@@ -1,4 +1,4 @@
-/* Normalisation over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al.
+/* Normalization over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al.
  * 2016). Sums are in fp64. */
 #include "exec/cpu.h"
 
@@ -9,7 +9,7 @@
 
 typedef struct norm {
     long width;
-    bool is_centred; /* LayerNorm */
+    bool is_centred; /* LayerNorm subtracts the mean */
     double epsilon;
 } norm;
 
@@ -37,7 +37,7 @@ static inline double sum_of_squares(const ms_real *x, double mean, long count)
     return ms_cpu_sum_lanes(lane);
 }
 
-/* What a row is multiplied by after `mean` was subtracted. */
+/* The factor that normalizes a row once `mean` is subtracted. */
 static inline double scale_of_row(const norm *n, const ms_real *x, double *mean)
 {
     double width = (double)n->width;
@@ -45,9 +45,9 @@ static inline double scale_of_row(const norm *n, const ms_real *x, double *mean)
     return 1 / sqrt(sum_of_squares(x, *mean, n->width) / width + n->epsilon);
 }
 
-MS_WIDE static void normalise(const norm *n, const ms_real *restrict x,
-                              const ms_real *restrict weight,
-                              const ms_real *restrict bias, ms_real *restrict out)
+MS_WIDE static void normalise_row(const norm *n, const ms_real *restrict x,
+                                  const ms_real *restrict weight,
+                                  const ms_real *restrict bias, ms_real *restrict out)
 {
     double mean, scale = scale_of_row(n, x, &mean);
     ms_real shift = (ms_real)mean, factor = (ms_real)scale;
@@ -66,13 +66,13 @@ void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
     const ms_real *bias = call->node->num_in > 2 ? ms_cpu_in(call, 2) : NULL;
     ms_real *out = ms_cpu_out(call, 0);
     for (long row = 0; row < call->in[0]->count; row += n.width)
-        normalise(&n, x + row, weight, bias, out + row);
+        normalise_row(&n, x + row, weight, bias, out + row);
 }
 
 /* ---- backward ---- */
 
-/* With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean of g, if centred]
- * - y mean of (g y)). */
+/* Means of one row. With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean
+ * of g, if centred] - y mean of (g y)). */
 typedef struct row_means {
     double mean, scale;
     double of_g, of_g_y;
@@ -102,15 +102,15 @@ static inline row_means means_of_row(const norm *n, const ms_real *x,
     return m;
 }
 
-/* Sums over rows of the gradients of weight and bias. */
+/* Gradients of weight and bias, summed over rows. */
 typedef struct weight_sums {
-    double *weight, *bias; /* (width) each; bias NULL: there is none */
+    double *weight, *bias; /* (width) each; bias is NULL for RMSNorm */
 } weight_sums;
 
-MS_WIDE static void normalise_grad(const norm *n, const ms_real *restrict x,
-                                   const ms_real *restrict weight,
-                                   const ms_real *restrict gout, ms_real *restrict gx,
-                                   weight_sums sums)
+MS_WIDE static void normalise_row_grad(const norm *n, const ms_real *restrict x,
+                                       const ms_real *restrict weight,
+                                       const ms_real *restrict gout, ms_real *restrict gx,
+                                       weight_sums sums)
 {
     row_means m = means_of_row(n, x, weight, gout);
     ms_real shift = (ms_real)m.mean, scale = (ms_real)m.scale, of_g = (ms_real)m.of_g,
@@ -150,7 +150,7 @@ void MS_TYPED(ms_cpu_norm_grad)(const ms_op_call *call)
     weight_sums sums = {memory, call->node->num_out > 2 ? memory + n.width : NULL};
     memset(memory, 0, 2 * (size_t)n.width * sizeof *memory);
     for (long row = 0; row < call->in[0]->count; row += n.width)
-        normalise_grad(&n, x + row, weight, gout + row, gx + row, sums);
+        normalise_row_grad(&n, x + row, weight, gout + row, gx + row, sums);
     store_sum(call, 1, sums.weight, n.width);
     if (sums.bias != NULL)
         store_sum(call, 2, sums.bias, n.width);

@@ -1,11 +1,12 @@
-/* EINSUM and GROUPED as matrix products, and biases. */
+/* EINSUM and GROUPED as matrix products, with plain loops for other einsums; BIAS and
+ * SUM_TO. */
 #include "exec/cpu.h"
 #include "exec/einsum.h"
 
 #include <string.h>
 
-static void run_product(const ms_einsum_product *p, const ms_real *a, const ms_real *b,
-                        ms_real *c)
+static void run_gemm(const ms_einsum_product *p, const ms_real *a, const ms_real *b,
+                     ms_real *c)
 {
     const ms_gemm *g = &p->gemm;
     if (g->num_batch == 0)
@@ -13,12 +14,12 @@ static void run_product(const ms_einsum_product *p, const ms_real *a, const ms_r
     MS_TYPED(ms_gemm_run)(g, p->swapped ? b : a, p->swapped ? a : b, c);
 }
 
-/* ---- any other einsum: a loop over its letters ---- */
+/* ---- einsums that are no matrix product: loops over all letters ---- */
 
 #define MAX_LETTERS (3 * MS_MAX_DIMS)
 
 typedef struct loops {
-    int num_letters, num_outer; /* those of the result first */
+    int num_letters, num_outer; /* letters of the result come first: outer loops */
     long count[MAX_LETTERS], index[MAX_LETTERS];
     long stride[3][MAX_LETTERS];
 } loops;
@@ -47,8 +48,8 @@ static void plan_loops(const ms_einsum *e, loops *l)
     }
 }
 
-/* Moves to the next index of the letters from .. to; false after the last. */
-static bool advance(loops *l, int from, int to)
+/* Advances the indices of letters from .. to - 1; false after the last combination. */
+static bool advance_indices(loops *l, int from, int to)
 {
     for (int i = to - 1; i >= from; i--) {
         if (++l->index[i] < l->count[i])
@@ -58,7 +59,7 @@ static bool advance(loops *l, int from, int to)
     return false;
 }
 
-static long offset(const loops *l, int operand)
+static long operand_offset(const loops *l, int operand)
 {
     long at = 0;
     for (int i = 0; i < l->num_letters; i++)
@@ -80,20 +81,22 @@ static void run_loops(const ms_einsum *e, const ms_real *a, const ms_real *b, ms
     do {
         double sum = 0;
         do
-            sum += is_empty ? 0 : (double)a[offset(&l, 0)] * (double)b[offset(&l, 1)];
-        while (!is_empty && advance(&l, l.num_outer, l.num_letters));
-        ms_real *to = c + offset(&l, 2);
+            sum += is_empty ? 0
+                            : (double)a[operand_offset(&l, 0)] *
+                                  (double)b[operand_offset(&l, 1)];
+        while (!is_empty && advance_indices(&l, l.num_outer, l.num_letters));
+        ms_real *to = c + operand_offset(&l, 2);
         *to = (ms_real)(sum + (add ? (double)*to : 0));
-    } while (advance(&l, 0, l.num_outer));
+    } while (advance_indices(&l, 0, l.num_outer));
 }
 
-static void multiply(const ms_einsum *e, const ms_real *a, const ms_real *b, ms_real *c,
-                     bool add)
+static void multiply_einsum(const ms_einsum *e, const ms_real *a, const ms_real *b,
+                            ms_real *c, bool add)
 {
     ms_einsum_product p;
     if (ms_einsum_as_product(e, &p)) {
         p.gemm.add = add;
-        run_product(&p, a, b, c);
+        run_gemm(&p, a, b, c);
     } else {
         run_loops(e, a, b, c, add);
     }
@@ -104,11 +107,11 @@ void MS_TYPED(ms_cpu_einsum)(const ms_op_call *call)
     if (call->out[0]->data == NULL)
         return;
     ms_einsum e = ms_einsum_of(call);
-    multiply(&e, ms_cpu_in(call, 0), ms_cpu_in(call, 1), ms_cpu_out(call, 0),
-             ms_op_is_added(call, 0));
+    multiply_einsum(&e, ms_cpu_in(call, 0), ms_cpu_in(call, 1), ms_cpu_out(call, 0),
+                    ms_op_is_added(call, 0));
 }
 
-/* ---- one product for each expert ---- */
+/* ---- one matrix product per expert ---- */
 
 void MS_TYPED(ms_cpu_grouped)(const ms_op_call *call)
 {
@@ -117,8 +120,8 @@ void MS_TYPED(ms_cpu_grouped)(const ms_op_call *call)
         return;
     ms_grouped g = ms_grouped_begin(call);
     while (ms_grouped_next(&g, at))
-        multiply(&g.einsum, ms_cpu_in(call, 0) + at[0], ms_cpu_in(call, 1) + at[1],
-                 ms_cpu_out(call, 0) + at[2], ms_op_is_added(call, 0));
+        multiply_einsum(&g.einsum, ms_cpu_in(call, 0) + at[0], ms_cpu_in(call, 1) + at[1],
+                        ms_cpu_out(call, 0) + at[2], ms_op_is_added(call, 0));
 }
 
 /* ---- biases ---- */

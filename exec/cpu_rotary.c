@@ -6,15 +6,16 @@
 #include <string.h>
 
 #define DEFAULT_BASE 10000.0
-#define EXACT_EVERY  32 /* positions; between them angles grow by additions */
+#define EXACT_EVERY  32 /* positions between exact angles */
 
-/* cos and sin of position x frequency for each of `count` frequencies. From one position
- * to the next they are turned by one frequency, which costs two products instead of two
- * functions; the error, below 1e-14, starts anew every few positions. */
+/* Cosine and sine of position x frequency for each of `count` frequencies. From one
+ * position to the next they are rotated by one frequency, which costs two multiplications
+ * instead of two functions. The error stays below 1e-14, since angles are computed
+ * exactly every few positions. */
 typedef struct angles {
     long count;
     bool inverse;
-    long position; /* -1: none yet */
+    long position; /* -1 before the first */
     double *cosine, *sine, *step_cosine, *step_sine, *frequency;
     ms_real *real_cosine, *real_sine;
 } angles;
@@ -48,7 +49,7 @@ static angles first_angles(const ms_op_call *call)
     return a;
 }
 
-static void turn_to(angles *a, long position)
+static void move_angles_to(angles *a, long position)
 {
     if (position != a->position + 1 || position % EXACT_EVERY == 0) {
         for (long i = 0; i < a->count; i++) {
@@ -69,16 +70,16 @@ static void turn_to(angles *a, long position)
     }
 }
 
-/* Rows of `width` elements, whose last 2 count are turned. */
-MS_WIDE static void turn_rows(const angles *a, const ms_real *restrict x,
-                              ms_real *restrict out, long num_rows, long width)
+/* Rotates the last 2 x count elements of each row of `width` elements. */
+MS_WIDE static void rotate_rows(const angles *a, const ms_real *restrict x,
+                                ms_real *restrict out, long num_rows, long width)
 {
     const ms_real *restrict cosine = a->real_cosine, *restrict sine = a->real_sine;
-    long kept = width - 2 * a->count;
+    long num_unrotated = width - 2 * a->count;
     for (long row = 0; row < num_rows; row++, x += width, out += width) {
-        memcpy(out, x, (size_t)kept * sizeof *out);
-        const ms_real *low = x + kept, *high = low + a->count;
-        ms_real *to_low = out + kept, *to_high = to_low + a->count;
+        memcpy(out, x, (size_t)num_unrotated * sizeof *out);
+        const ms_real *low = x + num_unrotated, *high = low + a->count;
+        ms_real *to_low = out + num_unrotated, *to_high = to_low + a->count;
         for (long i = 0; i < a->count; i++) {
             ms_real first = low[i], second = high[i];
             to_low[i] = first * cosine[i] - second * sine[i];
@@ -99,11 +100,11 @@ void MS_TYPED(ms_cpu_rotary)(const ms_op_call *call)
         inner *= x->shape[i];
     angles a = first_angles(call);
     for (long s = 0; s < length; s++) {
-        turn_to(&a, ms_cpu_position(call, x->start[axis] + s));
+        move_angles_to(&a, ms_cpu_position(call, x->start[axis] + s));
         for (long b = 0; b < outer; b++) {
             long at = (b * length + s) * inner;
-            turn_rows(&a, ms_cpu_in(call, 0) + at, ms_cpu_out(call, 0) + at,
-                      inner / width, width);
+            rotate_rows(&a, ms_cpu_in(call, 0) + at, ms_cpu_out(call, 0) + at,
+                        inner / width, width);
         }
     }
 }
@@ -111,7 +112,7 @@ void MS_TYPED(ms_cpu_rotary)(const ms_op_call *call)
 /* ---- keys of multi-head latent attention (DeepSeek-V2, section 2.1) ---- */
 
 typedef struct latent {
-    long num_rows, num_heads, nope, rope, value; /* rows: batch x sequence x heads */
+    long num_rows, num_heads, nope, rope, value; /* num_rows = batch x sequence x heads */
 } latent;
 
 static latent read_latent(const ms_local *k, const ms_local *v, const ms_local *rope)
@@ -124,7 +125,7 @@ static latent read_latent(const ms_local *k, const ms_local *v, const ms_local *
                     .value = ms_local_last(v)};
 }
 
-static void copy(ms_real *to, const ms_real *from, long count)
+static void copy_reals(ms_real *to, const ms_real *from, long count)
 {
     memcpy(to, from, (size_t)count * sizeof *to);
 }
@@ -135,9 +136,9 @@ void MS_TYPED(ms_cpu_mla_keys)(const ms_op_call *call)
     const ms_real *up = ms_cpu_in(call, 0), *rope = ms_cpu_in(call, 1);
     ms_real *k = ms_cpu_out(call, 0), *v = ms_cpu_out(call, 1);
     for (long row = 0; row < l.num_rows; row++) {
-        copy(k, up, l.nope);
-        copy(k + l.nope, rope + row / l.num_heads * l.rope, l.rope);
-        copy(v, up + l.nope, l.value);
+        copy_reals(k, up, l.nope);
+        copy_reals(k + l.nope, rope + row / l.num_heads * l.rope, l.rope);
+        copy_reals(v, up + l.nope, l.value);
         up += l.nope + l.value;
         k += l.nope + l.rope;
         v += l.value;
@@ -152,8 +153,8 @@ void MS_TYPED(ms_cpu_mla_keys_grad)(const ms_op_call *call)
     memset(grope, 0, (size_t)call->out[1]->count * sizeof *grope);
     for (long row = 0; row < l.num_rows; row++) {
         ms_real *shared = grope + row / l.num_heads * l.rope;
-        copy(gup, gk, l.nope);
-        copy(gup + l.nope, gv, l.value);
+        copy_reals(gup, gk, l.nope);
+        copy_reals(gup + l.nope, gv, l.value);
         for (long i = 0; i < l.rope; i++)
             shared[i] += gk[l.nope + i];
         gup += l.nope + l.value;

@@ -1,4 +1,4 @@
-/* The choice of experts by their logits, and its gradient. */
+/* Choice of experts by the router's logits, and its gradient. */
 #include "exec/cpu.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ size_t MS_TYPED(ms_cpu_experts_bytes)(const ms_program *program, const ms_node *
     return (size_t)program->size[MS_DIM_EXPERTS - '0'] * sizeof(double);
 }
 
-/* One call on tokens [b s e]; scratch has a number for each expert. */
+/* Routing of tokens [b s e]; scratch has one number per expert. */
 typedef struct router {
     const ms_model *model;
     long num_experts, num_chosen, num_tokens;
@@ -26,24 +26,25 @@ static router read_router(const ms_op_call *call)
                     .scratch = call->workspace};
 }
 
-static double sigmoid(double x)
+static double sigmoid_fp64(double x)
 {
     return 1 / (1 + exp(-x));
 }
 
-/* What the choice goes by: logits, or sigmoids with the correction bias (DeepSeek-V3,
- * section 2.1.2). */
-static void prefer(const router *r, const ms_real *logits, const ms_real *bias)
+/* Fills scratch with the scores that select experts: logits, or sigmoids plus the
+ * correction bias (DeepSeek-V3, section 2.1.2). */
+static void fill_selection_scores(const router *r, const ms_real *logits,
+                                  const ms_real *bias)
 {
     bool is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
     for (long e = 0; e < r->num_experts; e++) {
         double logit = (double)logits[e];
-        r->scratch[e] =
-            (is_sigmoid ? sigmoid(logit) : logit) + (bias != NULL ? (double)bias[e] : 0);
+        r->scratch[e] = (is_sigmoid ? sigmoid_fp64(logit) : logit) +
+                        (bias != NULL ? (double)bias[e] : 0);
     }
 }
 
-static bool is_taken(const ms_real *choice, long slots, long expert)
+static bool is_chosen(const ms_real *choice, long slots, long expert)
 {
     for (long i = 0; i < slots; i++)
         if ((long)choice[i] == expert)
@@ -51,21 +52,22 @@ static bool is_taken(const ms_real *choice, long slots, long expert)
     return false;
 }
 
-/* The largest first; the lower expert of equal ones. */
-static void choose(const router *r, ms_real *choice)
+/* Chooses the experts with the largest scores, largest first; of equal scores the lower
+ * expert. */
+static void choose_experts(const router *r, ms_real *choice)
 {
     for (long slot = 0; slot < r->num_chosen; slot++) {
         long best = -1;
         for (long e = 0; e < r->num_experts; e++)
             if ((best < 0 || r->scratch[e] > r->scratch[best]) &&
-                !is_taken(choice, slot, e))
+                !is_chosen(choice, slot, e))
                 best = e;
         choice[slot] = (ms_real)best;
     }
 }
 
-static void choose_in_turn(const router *r, const ms_op_call *call, long row,
-                           ms_real *choice)
+static void choose_round_robin(const router *r, const ms_op_call *call, long row,
+                               ms_real *choice)
 {
     const ms_local *logits = call->in[0];
     long length = (long)call->program->size[MS_DIM_SEQUENCE - '0'];
@@ -80,16 +82,16 @@ static bool is_renormalised(const ms_model *model)
     return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
 }
 
-/* Scores of all experts into scratch, up to a common factor; returns what makes weights
- * of them when they are divided by it. */
-static double score(const router *r, const ms_real *logits, const ms_real *choice)
+/* Fills scratch with the scores of all experts up to a common factor, and returns the sum
+ * that a score is divided by to give a weight. */
+static double fill_scores(const router *r, const ms_real *logits, const ms_real *choice)
 {
     double largest = -HUGE_VAL, total = 0;
     for (long e = 0; e < r->num_experts; e++)
         largest = fmax(largest, (double)logits[e]);
     for (long e = 0; e < r->num_experts; e++)
         r->scratch[e] = r->model->moe.router == MS_ROUTER_SIGMOID
-                            ? sigmoid((double)logits[e])
+                            ? sigmoid_fp64((double)logits[e])
                             : exp((double)logits[e] - largest);
     if (is_renormalised(r->model))
         for (long slot = 0; slot < r->num_chosen; slot++)
@@ -110,26 +112,26 @@ void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
         const ms_real *from = logits + row * r.num_experts;
         ms_real *chosen = choice + row * r.num_chosen;
         if (call->balanced_routing) {
-            choose_in_turn(&r, call, row, chosen);
+            choose_round_robin(&r, call, row, chosen);
         } else {
-            prefer(&r, from, bias);
-            choose(&r, chosen);
+            fill_selection_scores(&r, from, bias);
+            choose_experts(&r, chosen);
         }
-        double total = score(&r, from, chosen);
+        double total = fill_scores(&r, from, chosen);
         for (long slot = 0; slot < r.num_chosen; slot++)
             weight[row * r.num_chosen + slot] =
                 (ms_real)(r.scratch[(long)chosen[slot]] / total);
     }
 }
 
-/* weight = score / total; d score / d logit = score, or score (1 - score) of a sigmoid.
- * The choice is a constant. */
+/* weight = score / total; the derivative of the score by the logit is the score itself,
+ * or score (1 - score) for sigmoids. The choice of experts is a constant. */
 static void route_grad(const router *r, const ms_real *weight, const ms_real *choice,
                        const ms_real *g, double total, ms_real *to)
 {
     bool renormalised = is_renormalised(r->model),
          is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
-    double mean = 0; /* gradient of the total, times minus the total */
+    double mean = 0; /* minus the total times the gradient of the total */
     for (long slot = 0; slot < r->num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = 0; e < r->num_experts; e++) {
@@ -151,7 +153,7 @@ void MS_TYPED(ms_cpu_route_grad)(const ms_op_call *call)
     for (long row = 0; row < r.num_tokens; row++) {
         long at = row * r.num_chosen;
         const ms_real *from = logits + row * r.num_experts;
-        double total = score(&r, from, choice + at);
+        double total = fill_scores(&r, from, choice + at);
         route_grad(&r, weight + at, choice + at, gweight + at, total,
                    glogits + row * r.num_experts);
     }

@@ -1,23 +1,23 @@
-/* Copies of tokens in the order of their experts: each of the k copies of a token is a
- * row; rows of an expert keep the order of their tokens. */
+/* Rows of experts: each of the k copies of a token is a row. Rows are ordered by expert,
+ * then by token. */
 #include "exec/cpu.h"
 
 #include <string.h>
 
-typedef struct order {
-    const ms_real *choice; /* (tokens, k) */
+typedef struct row_order {
+    const ms_real *choice; /* chosen experts (tokens, k) */
     long num_chosen, num_tokens, width;
-    long *next; /* (experts) the row that the next copy for each expert takes */
-} order;
+    long *next; /* (experts) next free row of each expert */
+} row_order;
 
-static order read_order(const ms_op_call *call, const ms_local *choice, long width)
+static row_order begin_rows(const ms_op_call *call, const ms_local *choice, long width)
 {
     long num_experts = (long)call->program->size[MS_DIM_EXPERTS - '0'], begin = 0;
-    order o = {.choice = choice->data,
-               .num_chosen = ms_local_last(choice),
-               .num_tokens = ms_local_leading(choice),
-               .width = width,
-               .next = call->workspace};
+    row_order o = {.choice = choice->data,
+                   .num_chosen = ms_local_last(choice),
+                   .num_tokens = ms_local_leading(choice),
+                   .width = width,
+                   .next = call->workspace};
     memset(o.next, 0, (size_t)num_experts * sizeof *o.next);
     for (long i = 0; i < choice->count; i++)
         o.next[(long)o.choice[i]]++;
@@ -29,15 +29,15 @@ static order read_order(const ms_op_call *call, const ms_local *choice, long wid
     return o;
 }
 
-/* Offset of the row of a copy; asked for in the order of tokens and slots. */
-static long next_row(order *o, long token, long slot)
+/* Offset of the row of a token's copy; call in the order of tokens and slots. */
+static long next_row(row_order *o, long token, long slot)
 {
     return o->next[(long)o->choice[token * o->num_chosen + slot]]++ * o->width;
 }
 
 void MS_TYPED(ms_cpu_permute)(const ms_op_call *call)
 {
-    order o = read_order(call, call->in[1], ms_local_last(call->in[0]));
+    row_order o = begin_rows(call, call->in[1], ms_local_last(call->in[0]));
     const ms_real *x = ms_cpu_in(call, 0);
     ms_real *rows = ms_cpu_out(call, 0);
     for (long token = 0; token < o.num_tokens; token++)
@@ -48,7 +48,7 @@ void MS_TYPED(ms_cpu_permute)(const ms_op_call *call)
 
 void MS_TYPED(ms_cpu_permute_grad)(const ms_op_call *call)
 {
-    order o = read_order(call, call->in[1], ms_local_last(call->out[0]));
+    row_order o = begin_rows(call, call->in[1], ms_local_last(call->out[0]));
     const ms_real *grows = ms_cpu_in(call, 0);
     ms_real *gx = ms_cpu_out(call, 0);
     for (long token = 0; token < o.num_tokens; token++, gx += o.width) {
@@ -67,7 +67,7 @@ MS_WIDE static void add_scaled(ms_real *restrict to, const ms_real *restrict fro
 
 void MS_TYPED(ms_cpu_unpermute)(const ms_op_call *call)
 {
-    order o = read_order(call, call->in[2], ms_local_last(call->out[0]));
+    row_order o = begin_rows(call, call->in[2], ms_local_last(call->out[0]));
     const ms_real *rows = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1);
     ms_real *y = ms_cpu_out(call, 0);
     memset(y, 0, (size_t)call->out[0]->count * sizeof *y);
@@ -95,7 +95,7 @@ MS_WIDE static double scale_and_dot(ms_real *restrict to, const ms_real *restric
 
 void MS_TYPED(ms_cpu_unpermute_grad)(const ms_op_call *call)
 {
-    order o = read_order(call, call->in[3], ms_local_last(call->in[0]));
+    row_order o = begin_rows(call, call->in[3], ms_local_last(call->in[0]));
     const ms_real *gy = ms_cpu_in(call, 0), *rows = ms_cpu_in(call, 1),
                   *weight = ms_cpu_in(call, 2);
     ms_real *grows = ms_cpu_out(call, 0), *gweight = ms_cpu_out(call, 1);

@@ -1,4 +1,4 @@
-/* The kernels of one real type. */
+/* The table of CPU kernels for one real type. */
 #include "exec/cpu.h"
 
 static ms_cpu_workspace *const workspace[MS_NUM_OPS] = {

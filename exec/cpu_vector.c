@@ -1,4 +1,5 @@
-/* Element-wise work on arrays: reductions of collectives, gradients, the optimizer. */
+/* Element-wise operations on arrays: reductions of collectives, gradients, the
+ * optimizer. */
 #include "exec/cpu.h"
 
 #include <math.h>
@@ -47,7 +48,7 @@ MS_WIDE double MS_TYPED(ms_cpu_vector_sum_of_squares)(const void *x, long count)
     return ms_cpu_sum_lanes(lane);
 }
 
-/* 0 times infinity or NaN is NaN, which stays in a sum. */
+/* Infinity or NaN times 0 is NaN, which survives in the sum; any other sum is 0. */
 MS_WIDE bool MS_TYPED(ms_cpu_vector_is_finite)(const void *x, long count)
 {
     const ms_real *values = x;
@@ -77,10 +78,11 @@ MS_WIDE void MS_TYPED(ms_cpu_vector_to_double)(double *to, const void *from, lon
         to[i] = (double)values[i];
 }
 
-/* Scalars of one step; of the real type, as PyTorch computes in that of the weights. */
+/* Scalars of one update in the real type, since PyTorch computes in the type of the
+ * weights. */
 typedef struct adamw_step {
-    ms_real kept; /* of a weight: 1 - learning rate x decay */
-    ms_real towards, beta2, one_minus_beta2;
+    ms_real decay_factor; /* 1 - learning rate x weight decay */
+    ms_real one_minus_beta1, beta2, one_minus_beta2;
     ms_real step_size, root_correction, epsilon, gradient_scale;
 } adamw_step;
 
@@ -88,8 +90,9 @@ static adamw_step prepare_step(const ms_adamw *how)
 {
     double first = 1 - pow(how->beta1, (double)how->step),
            second = 1 - pow(how->beta2, (double)how->step);
-    return (adamw_step){.kept = (ms_real)(1 - how->learning_rate * how->weight_decay),
-                        .towards = (ms_real)(1 - how->beta1),
+    return (adamw_step){.decay_factor =
+                            (ms_real)(1 - how->learning_rate * how->weight_decay),
+                        .one_minus_beta1 = (ms_real)(1 - how->beta1),
                         .beta2 = (ms_real)how->beta2,
                         .one_minus_beta2 = (ms_real)(1 - how->beta2),
                         .step_size = (ms_real)(how->learning_rate / first),
@@ -98,16 +101,17 @@ static adamw_step prepare_step(const ms_adamw *how)
                         .gradient_scale = (ms_real)how->gradient_scale};
 }
 
-MS_WIDE static void update(adamw_step s, ms_real *restrict weight,
-                           const ms_real *restrict gradient, ms_real *restrict first,
-                           ms_real *restrict second, long count)
+MS_WIDE static void update_weights(adamw_step s, ms_real *restrict weight,
+                                   const ms_real *restrict gradient,
+                                   ms_real *restrict first, ms_real *restrict second,
+                                   long count)
 {
     for (long i = 0; i < count; i++) {
         ms_real g = gradient[i] * s.gradient_scale;
-        ms_real m = first[i] + (g - first[i]) * s.towards;
+        ms_real m = first[i] + (g - first[i]) * s.one_minus_beta1;
         ms_real v = second[i] * s.beta2 + s.one_minus_beta2 * g * g;
         ms_real root = MS_REAL_MATH(sqrt)(v) / s.root_correction + s.epsilon;
-        weight[i] = weight[i] * s.kept - s.step_size * (m / root);
+        weight[i] = weight[i] * s.decay_factor - s.step_size * (m / root);
         first[i] = m;
         second[i] = v;
     }
@@ -116,5 +120,6 @@ MS_WIDE static void update(adamw_step s, ms_real *restrict weight,
 void MS_TYPED(ms_cpu_adamw)(const ms_adamw *how, void *weight, const void *gradient,
                             void *first_moment, void *second_moment, long count)
 {
-    update(prepare_step(how), weight, gradient, first_moment, second_moment, count);
+    update_weights(prepare_step(how), weight, gradient, first_moment, second_moment,
+                   count);
 }

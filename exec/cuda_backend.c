@@ -243,10 +243,8 @@ static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
 
 const ms_backend *ms_cuda_inner_backend(const ms_launch *launch)
 {
-    const ms_backend *mpi = launch->launcher == MS_LAUNCHER_MPI ? ms_mpi_backend() : NULL;
-    if (mpi != NULL)
-        return mpi;
-    return launch->size == 1 ? &ms_backend_loop : &ms_backend_tcp;
+    const ms_backend *mpi = launch->size > 1 ? ms_mpi_backend() : NULL;
+    return mpi != NULL ? mpi : &ms_backend_loop;
 }
 
 static ms_status open_inner(ms_ctx *cx, ms_cuda_job *job)
@@ -380,6 +378,7 @@ bool ms_cuda_job_used(const ms_backend_job *outer, long rank, ms_cuda_used *out)
 const ms_backend ms_cuda_backend_table = {
     .name = "cuda",
     .has_values = true,
+    .on_gpu = true,
     .arrays = &ms_cuda_arrays,
     .computes = {[MS_REAL_FP32] = true,
                  [MS_REAL_FP64] = true,

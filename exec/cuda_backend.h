@@ -2,9 +2,9 @@
  * run it on a device in memory.
  *
  * Who carries the ranks is another backend, the inner one: loop, where they are threads
- * of this process, or a process a rank: mpi, where its launcher started them, else tcp
- * (exec/backend_tcp.c). It runs them, tells them of each other's failures, and moves what
- * is the program's own (counts of rows, sums of a step, and how long messages between GPUs are).
+ * of this process, or mpi, where a launcher started a process for each. It runs them, tells
+ * them of each other's failures, and moves what is the program's own (counts of rows, sums
+ * of a step, and how long messages between GPUs are).
  *
  * Between GPUs data goes by NCCL, or through the memory of the hosts by the inner
  * backend: that is for tests of correctness, with several ranks on a GPU, or without NCCL. */
@@ -33,7 +33,7 @@ typedef struct ms_cuda_backend {
     size_t least_block_bytes; /* of the arenas; 0: as is good for a GPU */
 } ms_cuda_backend;
 
-/* The inner one of a process that was started so. */
+/* mpi for one of several processes, in a program built with MPI; else loop. */
 const ms_backend *ms_cuda_inner_backend(const ms_launch *launch);
 
 /* Functions of the table but for `workspace_bytes`, which knows the kernels. */

@@ -39,35 +39,36 @@ long ms_einsum_size(const ms_einsum *e, const char *letters)
     return size;
 }
 
-/* ---- as one matrix product ---- */
+/* ---- conversion to a matrix product ---- */
 
-/* Letters of each role, in the order of the result, contracted ones in that of a. */
+/* Letters by role: batch, rows m and columns n in the order of the result, and contracted
+ * letters k in the order of the first operand. */
 typedef struct roles {
     char batch[MS_MAX_DIMS + 1], m[MS_MAX_DIMS + 1], n[MS_MAX_DIMS + 1],
         k[MS_MAX_DIMS + 1];
 } roles;
 
-static void append(char *letters, char letter)
+static void append_letter(char *letters, char letter)
 {
     size_t length = strlen(letters);
     letters[length] = letter;
     letters[length + 1] = '\0';
 }
 
-/* False when a letter is summed in one operand alone. */
+/* False if a letter is summed in one operand alone. */
 static bool find_roles(const ms_einsum *e, roles *r)
 {
     memset(r, 0, sizeof *r);
     for (const char *c = e->text[2]; *c != '\0'; c++) {
         bool in_a = ms_einsum_has(e, 0, *c), in_b = ms_einsum_has(e, 1, *c);
-        append(in_a && in_b ? r->batch : in_a ? r->m : r->n, *c);
+        append_letter(in_a && in_b ? r->batch : in_a ? r->m : r->n, *c);
     }
     for (const char *c = e->text[0]; *c != '\0'; c++) {
         if (ms_einsum_has(e, 2, *c))
             continue;
         if (!ms_einsum_has(e, 1, *c))
             return false;
-        append(r->k, *c);
+        append_letter(r->k, *c);
     }
     for (const char *c = e->text[1]; *c != '\0'; c++)
         if (!ms_einsum_has(e, 0, *c) && !ms_einsum_has(e, 2, *c))
@@ -84,7 +85,8 @@ static bool is_joined(const char *text, const char *x, const char *y, const char
            strcmp(text + length_x + length_y, z) == 0;
 }
 
-/* Operand stored (batch, rows, cols), or transposed; false: neither. */
+/* Whether an operand is stored as (batch, rows, cols) or, transposed, as (batch, cols,
+ * rows). */
 static bool is_matrix(const char *text, const char *batch, const char *rows,
                       const char *cols, bool *transposed)
 {
@@ -101,7 +103,8 @@ static void swap_roles(ms_gemm *g)
     g->n = from.m;
 }
 
-/* BLAS refuses rows of no elements, even of empty matrices (an expert without rows). */
+/* BLAS rejects a leading dimension of 0, even for an empty matrix (an expert without
+ * rows). */
 static long at_least_one(long ld)
 {
     return ld > 0 ? ld : 1;
@@ -132,7 +135,7 @@ bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out)
     return true;
 }
 
-/* ---- one product for each expert ---- */
+/* ---- one matrix product per expert ---- */
 
 static long rows_of_expert(const ms_routing *routing, long expert)
 {
@@ -144,8 +147,8 @@ static long rows_of_expert(const ms_routing *routing, long expert)
     return rows;
 }
 
-/* Takes the letter of experts, the first where it is, from the term; returns whether
- * it was there. */
+/* Removes the letter of experts from the term if it is the first; returns whether it
+ * was. */
 static bool drop_experts(char *text)
 {
     bool is_first = text[0] == MS_DIM_EXPERTS;

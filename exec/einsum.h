@@ -1,5 +1,5 @@
-/* EINSUM and GROUPED as products of matrices: which letters are rows, columns, terms and
- * batch, for the kernels of any device. */
+/* EINSUM and GROUPED as matrix products for the kernels of any device: the letters' roles
+ * as rows, columns, contracted terms and batch. */
 #ifndef MS_EXEC_EINSUM_H
 #define MS_EXEC_EINSUM_H
 
@@ -12,36 +12,37 @@ typedef struct ms_einsum {
     long size['z' + 1];
 } ms_einsum;
 
-/* Of a call with operands in[0], in[1] and out[0]. */
+/* The einsum of a call with operands in[0], in[1] and out[0]. */
 ms_einsum ms_einsum_of(const ms_op_call *call);
 bool ms_einsum_has(const ms_einsum *e, int term, char letter);
 /* Product of the sizes of the letters. */
 long ms_einsum_size(const ms_einsum *e, const char *letters);
 
 typedef struct ms_einsum_product {
-    ms_gemm gemm; /* num_batch 0: a batch of no products */
-    /* c is stored (n, m): its transpose is b' a', so gemm's a is the second operand */
+    ms_gemm gemm; /* num_batch 0 is an empty batch */
+    /* c is stored as (n, m): its transpose is b' a', so the first matrix of gemm is the
+     * second operand */
     bool swapped;
 } ms_einsum_product;
 
-/* False when the letters do not lie as a product of matrices needs them, or one is summed
- * in one operand alone. Those of layer programs do. */
+/* Writes an einsum as one (batched) matrix product. False if the order of letters does
+ * not allow it, or if a letter is summed in one operand alone; einsums of layer programs
+ * never fail. */
 bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out);
 
-/* The products of GROUPED, one for each expert of the rank: set up by begin, then one
- * product after another. */
+/* Iterator over the matrix products of GROUPED, one per expert of the rank. */
 typedef struct ms_grouped {
-    ms_einsum einsum; /* of one expert */
+    ms_einsum einsum; /* einsum of one expert */
     const ms_routing *routing;
-    long expert;  /* of the next product */
-    long at[3];   /* first elements of its operands a, b, c */
-    long step[3]; /* to the next expert: by matrices, or by rows */
-    bool by_expert[3];
+    long expert;       /* expert of the next product */
+    long at[3];        /* offsets of its operands a, b, c */
+    long step[3];      /* elements to the next expert, or per row */
+    bool by_expert[3]; /* whether `step` is per expert, not per row */
 } ms_grouped;
 
 ms_grouped ms_grouped_begin(const ms_op_call *call);
-/* The next expert: its rows are set in einsum, where its operands begin in `at`. False
- * after the last. */
+/* Moves to the next expert: sets its number of rows in einsum and its operands' offsets
+ * in `at`. False after the last expert. */
 bool ms_grouped_next(ms_grouped *g, long at[3]);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number after `key` on the first line that begins with it; NaN: none. */
+/* The number after `key` on the first line that begins with it; NaN if there is none. */
 static double read_number(const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");
@@ -30,8 +30,8 @@ static double installed_bytes(void)
     return pages > 0 && page_bytes > 0 ? (double)pages * (double)page_bytes : (double)NAN;
 }
 
-/* What a control group (version 2) has left; pages of files that nobody has open make
- * room when it is needed. NaN: no limit. */
+/* Bytes left in the control group (cgroup v2). Inactive pages of files count as free,
+ * since they are reclaimed when needed. NaN if there is no limit. */
 static double left_in_group_bytes(void)
 {
     double limit_bytes = read_number("/sys/fs/cgroup/memory.max", "");

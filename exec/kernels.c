@@ -1,4 +1,7 @@
-/* Which kernels a real type has. */
+/* Selection of the CPU kernels for a real type, and the plain build's matrix product
+ * library. */
+#include "exec/kernels.h"
+
 #include "exec/cpu.h"
 
 #include <pthread.h>

@@ -1,36 +1,11 @@
-/* The kernels of a CPU rank: plain C over row-major arrays, for fp32 and fp64
- * (exec/cpu_*.c is compiled once for each), products by BLAS. Every kernel runs on the
- * calling thread, allocates nothing, and has no state. */
+/* The table of CPU kernels for one real type. */
 #ifndef MS_EXEC_KERNELS_H
 #define MS_EXEC_KERNELS_H
 
-#include "exec/arrays.h"
+#include "exec/kernel_table.h"
 
-typedef void ms_kernel(const ms_op_call *call);
-
-typedef struct ms_kernels {
-    ms_real_type type;
-    size_t real_bytes;
-    /* NULL: REDISTRIBUTE, EXCHANGE and ADAM, which are lowerings (exec/lower.h) or the
-     * optimizer */
-    ms_kernel *op[MS_NUM_OPS];
-    void (*attention_block)(const ms_attention_block *block, void *workspace);
-    void (*attention_block_grad)(const ms_attention_block *block, void *workspace);
-    /* Bytes of workspace that a call needs. */
-    size_t (*workspace_bytes)(const ms_program *program, const ms_node *node);
-    /* element-wise on arrays of reals */
-    void (*add)(void *to, const void *from, long count);     /* to += from */
-    void (*maximum)(void *to, const void *from, long count); /* to = max(to, from) */
-    void (*scale)(void *x, double factor, long count);
-    void (*fill)(void *x, double value, long count);
-    double (*sum_of_squares)(const void *x, long count); /* in fp64 */
-    bool (*is_finite)(const void *x, long count);
-    void (*from_double)(void *to, const double *from, long count);
-    void (*to_double)(double *to, const void *from, long count);
-    void (*adamw)(const ms_adamw *how, void *weight, const void *gradient,
-                  void *first_moment, void *second_moment, long count);
-} ms_kernels;
-
+/* Static table; the first call prepares the matrix product library. Callable from any
+ * thread. */
 const ms_kernels *ms_cpu_kernels(ms_real_type type);
 
 #endif

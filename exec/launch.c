@@ -1,6 +1,6 @@
-/* Signals are waited for beside the output of the ranks, not handled, so that no state is
- * shared with a handler. mpiexec is the leader of a process group of its own: a Ctrl-C
- * reaches this process alone, which asks the ranks to stop. */
+/* Starting ranks by mpiexec. Signals are waited for together with the ranks' output
+ * instead of being handled, so that no state is shared with a handler. mpiexec leads its
+ * own process group: Ctrl-C reaches only this process, which asks the ranks to stop. */
 #include "exec/launch.h"
 
 #include "base/clock.h"
@@ -18,8 +18,8 @@
 #include <sys/prctl.h>
 #endif
 
-#define FORCE_AFTER_S 7.0 /* ranks that were asked to stop */
-#define KILL_AFTER_S  9.0
+#define FORCE_AFTER_S 7.0 /* seconds from the request to stop to SIGTERM */
+#define KILL_AFTER_S  9.0 /* seconds from the request to stop to SIGKILL */
 
 #define PROGRESS_VARIABLE "MESHSIM_PROGRESS"
 
@@ -54,16 +54,16 @@ bool ms_launch_shows_progress(void)
     return ms_launch_is_own() && getenv(PROGRESS_VARIABLE) != NULL;
 }
 
-/* Others take what is a variable of the environment here as no more than that. */
-static const char *const always[] = {"OMPI_MCA_rmaps_base_oversubscribe=1",
-                                     MS_LAUNCHED_VARIABLE "=1", NULL};
-static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT=1",
-                                      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", NULL};
-static const char *const crowded[] = {"OMPI_MCA_mpi_yield_when_idle=1",
-                                      "OMPI_MCA_hwloc_base_binding_policy=none", NULL};
-static const char *const progress[] = {PROGRESS_VARIABLE "=1", NULL};
-static const char *const threads[] = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
-                                      NULL};
+/* Variables for Open MPI, which every other MPI ignores. */
+static const char *const common_variables[] = {"OMPI_MCA_rmaps_base_oversubscribe=1",
+                                               MS_LAUNCHED_VARIABLE "=1", NULL};
+static const char *const root_variables[] = {"OMPI_ALLOW_RUN_AS_ROOT=1",
+                                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", NULL};
+static const char *const oversubscribed_variables[] = {
+    "OMPI_MCA_mpi_yield_when_idle=1", "OMPI_MCA_hwloc_base_binding_policy=none", NULL};
+static const char *const progress_variables[] = {PROGRESS_VARIABLE "=1", NULL};
+static const char *const thread_variables[] = {"OPENBLAS_NUM_THREADS=1",
+                                               "OMP_NUM_THREADS=1", NULL};
 
 static void add_variables(char **words, int *num, ms_arena *arena,
                           const char *const *variables)
@@ -83,14 +83,14 @@ static char **command_line(ms_arena *arena, const ms_launch_job *launch,
     char **words = MS_NEW_ARRAY(arena, launch->argc + 32, char *);
     int num = 0;
     words[num++] = ms_arena_strdup(arena, "env");
-    add_variables(words, &num, arena, always);
-    add_variables(words, &num, arena, threads);
+    add_variables(words, &num, arena, common_variables);
+    add_variables(words, &num, arena, thread_variables);
     if (launch->shows_progress)
-        add_variables(words, &num, arena, progress);
+        add_variables(words, &num, arena, progress_variables);
     if (geteuid() == 0)
-        add_variables(words, &num, arena, as_root);
+        add_variables(words, &num, arena, root_variables);
     if (launch->num_ranks > launch->num_cores)
-        add_variables(words, &num, arena, crowded);
+        add_variables(words, &num, arena, oversubscribed_variables);
     words[num++] = ms_arena_strdup(arena, launch->mpiexec);
     words[num++] = ms_arena_strdup(arena, "-n");
     words[num++] = ms_arena_printf(arena, "%ld", launch->num_ranks);
@@ -102,17 +102,25 @@ static char **command_line(ms_arena *arena, const ms_launch_job *launch,
 
 /* ---- the process ---- */
 
+enum {
+    OUTPUT,
+    ERRORS,
+    NUM_STREAMS
+};
+
 typedef struct process {
     pid_t pid;
-    int output; /* its standard error */
+    struct pollfd
+        read_ends[NUM_STREAMS]; /* read ends; fd is -1 once the stream has ended */
+    FILE *captured;             /* captures standard output in memory */
     sigset_t before;
     bool ended;
     int code;
-    double asked_at_s; /* to stop; 0: not yet */
+    double asked_at_s; /* time of the request to stop; 0 if not requested */
     bool terminated;
 } process;
 
-/* Ends when this process does, whatever ends it. */
+/* Lets a child end when this process does, however it ends. */
 static void follow_parent(void)
 {
 #ifdef __linux__
@@ -120,58 +128,84 @@ static void follow_parent(void)
 #endif
 }
 
-static void become(const process *p, int output, char *const *command)
+static void exec_command(const process *p, const int *write_ends, char *const *command)
 {
     follow_parent();
     (void)setpgid(0, 0);
     (void)sigprocmask(SIG_SETMASK, &p->before, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
     int nothing = open("/dev/null", O_RDONLY);
-    (void)dup2(nothing, STDIN_FILENO); /* a background group must not read a terminal */
-    (void)dup2(output, STDERR_FILENO);
+    /* a background process group must not read from a terminal */
+    (void)dup2(nothing, STDIN_FILENO);
+    (void)dup2(write_ends[OUTPUT], STDOUT_FILENO);
+    (void)dup2(write_ends[ERRORS], STDERR_FILENO);
+    for (int i = 0; i < NUM_STREAMS; i++) {
+        (void)close(write_ends[i]);
+        (void)close(p->read_ends[i].fd);
+    }
     execvp(command[0], command);
     dprintf(STDERR_FILENO, "error: cannot start %s: %s\n", command[0], strerror(errno));
     _exit(MS_EIO);
 }
 
-static ms_status start(ms_ctx *cx, char *const *command, process *p)
+static ms_status open_pipes(ms_ctx *cx, process *p, int *write_ends)
 {
-    int ends[2];
-    if (pipe(ends) != 0)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot make a pipe: %s", strerror(errno));
-    fflush(NULL);
-    p->pid = fork();
-    if (p->pid < 0) {
-        (void)close(ends[0]);
-        (void)close(ends[1]);
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot start a process: %s",
-                       strerror(errno));
+    for (int i = 0; i < NUM_STREAMS; i++) {
+        int ends[2];
+        if (pipe(ends) != 0)
+            return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot make a pipe: %s",
+                           strerror(errno));
+        p->read_ends[i] = (struct pollfd){.fd = ends[0], .events = POLLIN};
+        write_ends[i] = ends[1];
     }
-    if (p->pid == 0) {
-        (void)close(ends[0]);
-        become(p, ends[1], command);
-    }
-    (void)setpgid(p->pid, p->pid); /* whoever comes first */
-    (void)close(ends[1]);
-    p->output = ends[0];
     return MS_OK;
 }
 
-/* False at the end of the output. */
-static bool read_output(const process *p, ms_launch_output *output)
+static ms_status start_process(ms_ctx *cx, char *const *command, process *p)
 {
-    struct pollfd ready = {.fd = p->output, .events = POLLIN};
-    if (poll(&ready, 1, 50) <= 0)
-        return true;
-    char bytes[4096];
-    ssize_t num = read(p->output, bytes, sizeof bytes);
-    if (num > 0)
-        ms_launch_output_add(output, bytes, num, p->terminated ? NULL : stderr);
-    return num > 0 || (num < 0 && errno == EINTR);
+    int write_ends[NUM_STREAMS] = {-1, -1};
+    MS_TRY(open_pipes(cx, p, write_ends));
+    fflush(NULL);
+    p->pid = fork();
+    if (p->pid == 0)
+        exec_command(p, write_ends, command);
+    int error = errno;
+    for (int i = 0; i < NUM_STREAMS; i++)
+        (void)close(write_ends[i]);
+    if (p->pid < 0)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot start a process: %s",
+                       strerror(error));
+    (void)setpgid(p->pid, p->pid); /* set in parent and child, whichever runs first */
+    return MS_OK;
 }
 
-/* First a question, then force. */
-static void stop_when_asked(process *p, const sigset_t *signals)
+static void read_stream(process *p, int stream, ms_launch_output *output)
+{
+    char bytes[4096];
+    ssize_t num = read(p->read_ends[stream].fd, bytes, sizeof bytes);
+    if (num > 0 && stream == OUTPUT) {
+        (void)fwrite(bytes, 1, (size_t)num, p->captured);
+    } else if (num > 0) {
+        ms_launch_output_add(output, bytes, num, p->terminated ? NULL : stderr);
+    } else if (num == 0 || errno != EINTR) {
+        (void)close(p->read_ends[stream].fd);
+        p->read_ends[stream].fd = -1;
+    }
+}
+
+/* Reads available output; false if none arrives within wait_ms. */
+static bool read_streams(process *p, ms_launch_output *output, int wait_ms)
+{
+    if (poll(p->read_ends, NUM_STREAMS, wait_ms) <= 0)
+        return false;
+    for (int i = 0; i < NUM_STREAMS; i++)
+        if (p->read_ends[i].revents != 0)
+            read_stream(p, i, output);
+    return true;
+}
+
+/* Stops the ranks after a signal: first by a request (SIGUSR1), then by force. */
+static void handle_signals(process *p, const sigset_t *signals)
 {
     struct timespec none = {0};
     int signal_number = sigtimedwait(signals, NULL, &none);
@@ -186,39 +220,34 @@ static void stop_when_asked(process *p, const sigset_t *signals)
     bool insists = signal_number == SIGINT || signal_number == SIGTERM;
     if (!p->terminated && (insists || waited_s > FORCE_AFTER_S)) {
         p->terminated = true;
-        (void)kill(p->pid, SIGTERM); /* mpiexec ends its ranks */
+        (void)kill(p->pid, SIGTERM); /* mpiexec then ends its ranks */
     }
     if (waited_s > KILL_AFTER_S)
         (void)kill(-p->pid, SIGKILL);
 }
 
-static void look_whether_ended(process *p)
+static void reap_if_ended(process *p)
 {
     int status;
     if (p->ended || waitpid(p->pid, &status, WNOHANG) != p->pid)
         return;
     p->ended = true;
     p->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    (void)kill(-p->pid, SIGKILL); /* what is left of the group */
+    (void)kill(-p->pid, SIGKILL); /* ends remaining processes of the group */
 }
 
-/* Ranks may hold the output open for a moment longer than mpiexec lives. */
-static void wait_for(process *p, const sigset_t *signals, ms_launch_output *output)
+/* Forwards output until mpiexec ends, then what remains: ranks may keep the streams open
+ * for a moment longer. */
+static void wait_for_process(process *p, const sigset_t *signals,
+                             ms_launch_output *output)
 {
-    bool reads = true;
-    struct timespec pause = {.tv_nsec = 20000000};
     while (!p->ended) {
-        if (reads)
-            reads = read_output(p, output);
-        else
-            nanosleep(&pause, NULL);
-        stop_when_asked(p, signals);
-        look_whether_ended(p);
+        (void)read_streams(p, output, 50);
+        handle_signals(p, signals);
+        reap_if_ended(p);
     }
-    struct pollfd ready = {.fd = p->output, .events = POLLIN};
-    while (reads && poll(&ready, 1, 0) > 0)
-        reads = read_output(p, output);
-    (void)close(p->output);
+    while (read_streams(p, output, 0)) {
+    }
     ms_launch_output_close(output, stderr);
 }
 
@@ -234,9 +263,9 @@ static const char *own_program(ms_arena *arena)
 static ms_status judge_interrupted(ms_ctx *cx, const ms_launch_output *output)
 {
     if (output->has_error)
-        return MS_EINTERRUPTED; /* told by rank 0 */
+        return MS_EINTERRUPTED; /* rank 0 has reported it */
     return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
-                   "interrupted, and no rank said how far it was");
+                   "interrupted, and no rank reported its progress");
 }
 
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
@@ -247,15 +276,27 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGUSR1);
-    process p = {0};
+    char *captured = NULL;
+    size_t length = 0;
+    process p = {.read_ends = {{.fd = -1}, {.fd = -1}},
+                 .captured = open_memstream(&captured, &length)};
+    if (p.captured == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "no memory is left for the output of ranks");
     (void)sigprocmask(SIG_BLOCK, &signals, &p.before);
     ms_launch_output output = ms_launch_output_open();
-    ms_status status = start(cx, command, &p);
+    ms_status status = start_process(cx, command, &p);
     if (status == MS_OK) {
-        wait_for(&p, &signals, &output);
+        wait_for_process(&p, &signals, &output);
         status = p.asked_at_s > 0.0 ? judge_interrupted(cx, &output)
                                     : ms_launch_judge(cx, &output, p.code);
     }
     (void)sigprocmask(SIG_SETMASK, &p.before, NULL);
+    for (int i = 0; i < NUM_STREAMS; i++)
+        if (p.read_ends[i].fd >= 0)
+            (void)close(p.read_ends[i].fd);
+    (void)fclose(p.captured);
+    (void)fwrite(captured, 1, length, stdout);
+    free(captured);
     return status;
 }

@@ -1,5 +1,5 @@
 /* Starts this program again as the ranks of a run, by mpiexec of Open MPI or MPICH, and
- * ends with them: no rank outlives the call. */
+ * waits for them: no rank outlives the call. */
 #ifndef MS_EXEC_LAUNCH_H
 #define MS_EXEC_LAUNCH_H
 
@@ -7,56 +7,59 @@
 
 #include <stdbool.h>
 
-/* Set in the environment of ranks that were started here. */
+/* Variable set in the environment of ranks that ms_launch_run starts. */
 #define MS_LAUNCHED_VARIABLE "MESHSIM_LAUNCHED"
 
 typedef struct ms_launch_job {
-    const char *mpiexec; /* as ms_launch_find gives it */
+    const char *mpiexec; /* path from ms_launch_find */
     long num_ranks;
-    long num_cores; /* of this machine; more ranks than that share them */
-    int argc;       /* of each rank, without the program's name */
+    long num_cores; /* cores of this machine; more ranks than cores share them */
+    int argc;       /* arguments of each rank, without the program's name */
     char *const *argv;
-    bool shows_progress; /* ranks are to say how far they are */
+    bool shows_progress; /* ranks report their progress */
 } ms_launch_job;
 
-/* Whether this process is such a rank. */
+/* Whether this process is a rank that ms_launch_run started. */
 bool ms_launch_is_own(void);
-/* Whether it is one, and is to say how far it is. */
+/* Whether this process is such a rank and must report its progress. */
 bool ms_launch_shows_progress(void);
 
-/* mpiexec or mpirun in $PATH; NULL: neither. Lives in the arena. */
+/* Path of mpiexec or mpirun in $PATH; NULL if neither exists. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
 
-/* Runs the ranks and waits for them. Their standard output is ours; on standard error
- * what mpiexec adds to the messages of ranks is left out when an exit code says as much.
- * SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop (SIGUSR1); a second SIGINT or
- * SIGTERM, or 7 s, ends them by force: MS_EINTERRUPTED. Else the exit code of the ranks;
- * MS_EIO when mpiexec cannot be started or fails, and when a rank dies by a signal, which
- * is named. */
+/* Runs the ranks and waits for them. Their standard output is written to stdout after
+ * they have ended; the caller flushes it and checks for errors. On standard error,
+ * messages of mpiexec are left out if an exit code says as much. SIGINT, SIGTERM and
+ * SIGUSR1 ask the ranks to stop (SIGUSR1); a second SIGINT or SIGTERM, or 7 s, ends them
+ * by force. Returns MS_EINTERRUPTED if stopped, otherwise the exit code of the ranks;
+ * MS_EIO if mpiexec cannot be started or fails, or if a rank dies by a signal, which the
+ * message names. */
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 
-/* ---- what mpiexec writes on standard error (launch_output.c) ---- */
+/* ---- standard error of mpiexec (launch_output.c) ---- */
 
 typedef struct ms_launch_output {
-    char line[512]; /* so far */
+    char line[512]; /* incomplete last line */
     int length;
-    bool in_block;    /* Open MPI draws lines of dashes around its own messages */
-    char block[4096]; /* its messages, without the dashes */
+    /* between Open MPI's lines of dashes, which enclose its own messages */
+    bool in_block;
+    char block[4096]; /* mpiexec's own messages, without the dashes */
     int block_length;
-    bool has_error;  /* a rank said "error: ..." */
-    long dead_rank;  /* that died by a signal; -1: none that is named */
-    int dead_signal; /* 0: none */
+    bool has_error;  /* a rank printed "error: ..." */
+    long dead_rank;  /* rank that died by a signal; -1 if unknown */
+    int dead_signal; /* signal by which a rank died; 0 if none */
 } ms_launch_output;
 
 ms_launch_output ms_launch_output_open(void);
-/* Takes in bytes; lines of ranks go on to `out`; NULL: nowhere, for an mpiexec that was
- * ended by force and fails in its clean-up (seen: Open MPI 4.1.4 with PMIx 4.2.2). */
+/* Takes in output of mpiexec. Lines of ranks are forwarded to `out`; NULL discards them,
+ * for an mpiexec that was ended by force and fails in its clean-up (seen: Open MPI 4.1.4
+ * with PMIx 4.2.2). */
 void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_bytes,
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);
 
-/* What an end of mpiexec means; records an error where ranks did not. `code`: its exit
- * code, 128 + n when it died by signal n. */
+/* Status for the end of mpiexec; records an error unless a rank printed one. `code` is
+ * its exit code, or 128 + n if it died by signal n. */
 ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *output, int code);
 
 #endif

@@ -17,7 +17,7 @@ static bool is_ruler(const char *line)
     return dashes >= MIN_DASHES && line[dashes] == '\0';
 }
 
-static bool is_of_launcher(const char *line)
+static bool is_launcher_message(const char *line)
 {
     return strncmp(line, "mpiexec: Forwarding", 19) == 0 ||
            strncmp(line, "mpirun: Forwarding", 18) == 0 ||
@@ -26,7 +26,7 @@ static bool is_of_launcher(const char *line)
            strstr(line, "total processes failed to start") != NULL;
 }
 
-/* The number that follows a word; -1: none. */
+/* The number (up to 9 digits) directly after a word of the line; -1 if there is none. */
 static long number_after(const char *line, const char *word)
 {
     const char *at = strstr(line, word);
@@ -39,8 +39,8 @@ static long number_after(const char *line, const char *word)
     return value;
 }
 
-/* "mpirun noticed that process rank 1 with PID 4711 on node x exited on signal 9
- * (Killed)." of Open MPI. */
+/* Notes the death of a rank from Open MPI's message "mpirun noticed that process rank 1
+ * with PID 4711 on node x exited on signal 9 (Killed)." */
 static void note_death(ms_launch_output *o)
 {
     long rank = number_after(o->line, "process rank ");
@@ -56,7 +56,7 @@ static void add_to_block(ms_launch_output *o)
     note_death(o);
     int room = (int)sizeof o->block - o->block_length;
     if (o->length + 4 > room)
-        return; /* the first messages say what matters */
+        return; /* block is full; the first messages matter most */
     o->block_length +=
         snprintf(o->block + o->block_length, (size_t)room, "  %s\n", o->line);
 }
@@ -66,7 +66,7 @@ static void end_line(ms_launch_output *o, FILE *out)
     o->line[o->length] = '\0';
     if (is_ruler(o->line)) {
         o->in_block = !o->in_block;
-    } else if (o->in_block || is_of_launcher(o->line)) {
+    } else if (o->in_block || is_launcher_message(o->line)) {
         add_to_block(o);
     } else {
         o->has_error = o->has_error || strstr(o->line, "error: ") != NULL;
@@ -95,8 +95,9 @@ void ms_launch_output_close(ms_launch_output *o, FILE *out)
 
 static ms_status fail_dead(ms_ctx *cx, long rank, int number)
 {
-    const char *who = rank >= 0 ? ms_arena_printf(cx->arena, "rank %ld", rank) : "a rank";
-    ms_fail(cx, MS_EIO, MS_NOWHERE, "%s died by signal %d (%s)", who, number,
+    const char *rank_text =
+        rank >= 0 ? ms_arena_printf(cx->arena, "rank %ld", rank) : "a rank";
+    ms_fail(cx, MS_EIO, MS_NOWHERE, "%s died by signal %d (%s)", rank_text, number,
             strsignal(number));
     if (number == SIGKILL)
         ms_hint(cx, "the system kills processes when there is no memory left");
@@ -109,9 +110,9 @@ ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *o, int code)
         return fail_dead(cx, o->dead_rank, o->dead_signal);
     if (code == MS_OK || code == MS_ENOFIT || code == MS_ECHECK ||
         code == MS_EINTERRUPTED)
-        return (ms_status)code; /* of ranks that ended as they should */
+        return (ms_status)code; /* ranks ended regularly */
     if (o->has_error)
-        return code == MS_EINPUT ? MS_EINPUT : MS_EIO; /* told already */
+        return code == MS_EINPUT ? MS_EINPUT : MS_EIO; /* a rank has reported the error */
     if (code > 128)
         return fail_dead(cx, -1, code - 128);
     ms_fail(cx, MS_EIO, MS_NOWHERE, "mpiexec failed with exit status %d%s%s", code,

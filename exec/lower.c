@@ -76,8 +76,8 @@ static void set_strides(const ms_local *whole, int num, long stride[MS_BOX_DIMS]
     }
 }
 
-/* Runs of elements that lie together on both sides: the last dims that are whole on both,
- * and the one before them. */
+/* Copies contiguous runs of elements: a run spans the last dims, as far as they are whole
+ * in both tensors, and the dim before them. */
 void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
                        const ms_local *to)
 {
@@ -106,7 +106,7 @@ void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local 
 
 typedef ms_status lowering(ms_rank *rank, const ms_op_call *call);
 
-static lowering *lowering_of(const ms_program *program, const ms_node *node)
+static lowering *find_lowering(const ms_program *program, const ms_node *node)
 {
     if (node->op == MS_OP_REDISTRIBUTE)
         return ms_lower_redistribute;
@@ -117,12 +117,12 @@ static lowering *lowering_of(const ms_program *program, const ms_node *node)
 
 bool ms_is_lowered(const ms_program *program, const ms_node *node)
 {
-    return lowering_of(program, node) != NULL;
+    return find_lowering(program, node) != NULL;
 }
 
 ms_status ms_lower(ms_rank *rank, const ms_op_call *call)
 {
-    lowering *lower = lowering_of(call->program, call->node);
+    lowering *lower = find_lowering(call->program, call->node);
     assert(lower != NULL);
     return lower(rank, call);
 }

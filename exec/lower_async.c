@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- which nodes ---- */
+/* ---- pairs of nodes ---- */
 
 static bool is_by_token(const ms_program *program, int tensor)
 {
@@ -17,7 +17,8 @@ static bool has_sequence(const ms_program *program, int tensor)
     return strchr(program->tensors[tensor].dims, MS_DIM_SEQUENCE) != NULL;
 }
 
-/* Over tp: to the whole sequence, or to a part of it. */
+/* Whether a node is a redistribution over tp that gathers the sequence, or
+ * reduce-scatters to a shard of it. */
 static bool changes_sequence(const ms_program *program, const ms_node *node, bool gathers)
 {
     const ms_placement split = gathers ? node->from : node->to,
@@ -29,8 +30,8 @@ static bool changes_sequence(const ms_program *program, const ms_node *node, boo
            other.kind == (gathers ? MS_REPLICATE : MS_PARTIAL_SUM);
 }
 
-/* The operand of the product that is `tensor`, where a part of the tokens gives that part
- * of the result; -1: none. */
+/* The operand of the matrix product that is `tensor` (or any if -1) if each token's row
+ * of it gives that token's row of the result; -1 if none. */
 static int operand_by_token(const ms_program *program, const ms_node *product, int tensor)
 {
     if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))
@@ -53,7 +54,7 @@ bool ms_async_pair(const ms_program *program, int node, const ms_plan *plan)
                  (second->pass == MS_PASS_BACKWARD_WEIGHT);
     if (split ||
         (node < program->num_forward_nodes && node + 1 >= program->num_forward_nodes))
-        return false; /* they may run at different times */
+        return false; /* the nodes may run at different times */
     if (changes_sequence(program, first, true))
         return operand_by_token(program, second, first->out[0]) >= 0;
     return changes_sequence(program, second, false) && second->in[0] == first->out[0] &&
@@ -66,30 +67,31 @@ typedef struct chunks {
     ms_rank *rank;
     const ms_members *members;
     const ms_op_call *product;
-    int operand; /* of the product: the one that is cut by tokens */
+    int operand; /* operand of the product that is split by tokens */
     ms_transfer transfer;
-    long length; /* tokens of a sequence in one chunk */
+    long length; /* tokens per sequence in one chunk */
     double bytes;
     char *buffer[2];
 } chunks;
 
-/* Tokens first .. first + length of one sequence. */
+/* View of tokens first .. first + length - 1 of one sequence. */
 static ms_local tokens_of(const chunks *c, const ms_local *x, long sequence, long first)
 {
-    ms_local part = *x;
+    ms_local view = *x;
     long width = x->count / (x->shape[0] * x->shape[1]);
     size_t before = (size_t)((sequence * x->shape[1] + first) * width);
-    part.data = (char *)x->data + before * ms_scalar_bytes((ms_scalar)x->scalar);
-    part.shape[0] = 1;
-    part.shape[1] = c->length;
-    part.start[0] += sequence;
-    part.start[1] += first;
-    part.count = c->length * width;
-    return part;
+    view.data = (char *)x->data + before * ms_scalar_bytes((ms_scalar)x->scalar);
+    view.shape[0] = 1;
+    view.shape[1] = c->length;
+    view.start[0] += sequence;
+    view.start[1] += first;
+    view.count = c->length * width;
+    return view;
 }
 
-/* The product of one chunk: its tokens lie together within a sequence. */
-static ms_status multiply(const chunks *c, long chunk)
+/* Multiplies one chunk, sequence by sequence, since a chunk is contiguous only within a
+ * sequence. */
+static ms_status multiply_chunk(const chunks *c, long chunk)
 {
     ms_op_call call = *c->product;
     const ms_local *in = call.in[c->operand];
@@ -104,63 +106,65 @@ static ms_status multiply(const chunks *c, long chunk)
     return MS_OK;
 }
 
-/* Between a chunk by itself and its place in the whole. */
+/* Copies between a separate chunk and its place in the whole tensor. */
 static void copy_chunk(const chunks *c, long chunk, void *alone, const ms_local *whole,
                        bool to_whole)
 {
-    ms_local part = *whole;
-    part.shape[1] = c->length;
-    part.start[1] += chunk * c->length;
-    part.count = whole->count / whole->shape[1] * c->length;
-    part.data = alone;
-    ms_lower_copy_box(c->rank, &part, to_whole ? &part : whole, to_whole ? whole : &part);
+    ms_local view = *whole;
+    view.shape[1] = c->length;
+    view.start[1] += chunk * c->length;
+    view.count = whole->count / whole->shape[1] * c->length;
+    view.data = alone;
+    ms_lower_copy_box(c->rank, &view, to_whole ? &view : whole, to_whole ? whole : &view);
 }
 
-static ms_status start_hop(const chunks *c, long step, const void *send, void *receive,
-                           ms_hop *out)
+static ms_status start_hop(const chunks *c, long iteration, const void *send,
+                           void *receive, ms_hop *out)
 {
     ms_transfer transfer = c->transfer;
-    transfer.tag = (int)step;
+    transfer.tag = (int)iteration;
     transfer.send = send;
     transfer.receive = receive;
     return ms_lower_start_hop(c->rank, c->members, &transfer, out);
 }
 
-/* Each rank passes on what it got; its own chunk is the first. */
-static ms_status gather(const chunks *c, const ms_op_call *change)
+/* All-gather with matrix products: each rank multiplies the chunk that it holds while
+ * passing it on, beginning with its own. */
+static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;
     char *held = change->in[0]->data;
-    for (long step = 0; step < size; step++) {
-        long chunk = (c->members->own - step + size) % size;
-        char *next = c->buffer[step % 2];
+    for (long iteration = 0; iteration < size; iteration++) {
+        long chunk = (c->members->own - iteration + size) % size;
+        char *next = c->buffer[iteration % 2];
         ms_hop hop = {0};
-        if (step + 1 < size)
-            MS_TRY(start_hop(c, step, held, next, &hop));
+        if (iteration + 1 < size)
+            MS_TRY(start_hop(c, iteration, held, next, &hop));
         copy_chunk(c, chunk, held, change->out[0], true);
-        MS_TRY(multiply(c, chunk));
+        MS_TRY(multiply_chunk(c, chunk));
         MS_TRY(ms_lower_end_hop(c->rank, &hop));
         held = next;
     }
     return MS_OK;
 }
 
-/* The sum of a chunk travels, and each rank adds its part; the last one keeps it. */
-static ms_status scatter(const chunks *c, const ms_op_call *change)
+/* Reduce-scatter with matrix products: the sum of a chunk travels, each rank adds its
+ * product, and the last rank keeps the sum. */
+static ms_status multiply_and_scatter(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;
     const ms_local *out = change->out[0];
     char *sum = c->buffer[0], *arrived = c->buffer[1];
-    for (long step = 0; step < size; step++) {
-        long chunk = (c->members->own + 2 * size - 1 - step) % size;
+    for (long iteration = 0; iteration < size; iteration++) {
+        long chunk = (c->members->own + 2 * size - 1 - iteration) % size;
         ms_hop hop = {0};
-        if (step > 0)
-            MS_TRY(start_hop(c, step, sum, arrived, &hop));
-        MS_TRY(multiply(c, chunk));
+        if (iteration > 0)
+            MS_TRY(start_hop(c, iteration, sum, arrived, &hop));
+        MS_TRY(multiply_chunk(c, chunk));
         MS_TRY(ms_lower_end_hop(c->rank, &hop));
-        void *to = step + 1 < size ? (void *)sum : out->data;
+        void *to = iteration + 1 < size ? (void *)sum : out->data;
         copy_chunk(c, chunk, to, c->product->out[0], false);
-        if (step > 0)
+        if (iteration > 0)
             c->rank->backend->arrays->add(c->rank->device, (ms_scalar)out->scalar, to,
                                           arrived, out->count);
     }
@@ -182,7 +186,7 @@ static chunks chunks_of(ms_rank *rank, const ms_op_call *change,
                 .length = chunk->shape[1],
                 .bytes = (double)ms_lower_bytes(chunk, chunk->count)};
     c.transfer.count = chunk->count;
-    c.transfer.predicted = NULL; /* that is of all chunks */
+    c.transfer.predicted = NULL; /* the prediction is for all chunks together */
     c.transfer.predicted_s /= (double)c.members->size;
     return c;
 }
@@ -196,7 +200,8 @@ ms_status ms_lower_async(ms_rank *rank, const ms_op_call *first, const ms_op_cal
     MS_TRY(ms_rank_workspace(rank, 2.0 * c.bytes, &memory));
     c.buffer[0] = memory;
     c.buffer[1] = c.buffer[0] + (size_t)c.bytes;
-    ms_status status = gathers ? gather(&c, change) : scatter(&c, change);
+    ms_status status =
+        gathers ? gather_and_multiply(&c, change) : multiply_and_scatter(&c, change);
     ms_rank_release_workspace(rank, 2.0 * c.bytes, memory);
     return status;
 }

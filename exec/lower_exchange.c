@@ -1,12 +1,12 @@
-/* Exchanges of experts. Experts are owned in order, so that rows ordered by expert are
- * ordered by owner, too: a dispatch sends them as they lie, and orders what came from
- * (source, expert) to (expert, source); the way back does the same in reverse. */
+/* Exchanges between experts. Experts are owned in order, so rows ordered by expert are
+ * also ordered by owner: a dispatch sends them in place and reorders the received rows
+ * from (source, expert) to (expert, source); the way back does the reverse. */
 #include "exec/lower_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- how many rows go where ---- */
+/* ---- row counts ---- */
 
 static ms_status exchange_counts(ms_rank *rank, const ms_op_call *call,
                                  const ms_routing *routing, long *counts)
@@ -28,13 +28,13 @@ static ms_status exchange_counts(ms_rank *rank, const ms_op_call *call,
     transfer.receive = counts;
     transfer.send_counts = transfer.receive_counts = each;
     transfer.count = total;
-    transfer.predicted = NULL; /* no prediction knows of the counts */
+    transfer.predicted = NULL; /* predictions do not include the exchange of counts */
     transfer.predicted_s = 0.0;
     return ms_lower_carry_out(rank, &transfer);
 }
 
-/* What each rank that shares the experts got for them. The group is that of the tp ranks,
- * whose transfers the program makes after those of the dispatch. */
+/* Exchanges the row counts of each rank that shares the experts (etp), over the same
+ * ranks as tp. In program order these transfers follow the dispatch. */
 static ms_status share_counts(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
                               ms_routing *routing)
 {
@@ -94,7 +94,7 @@ ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
 
 /* ---- rows ---- */
 
-/* Rows before each block of a rank's experts as the blocks travel: by source, then by expert. */
+/* Index of the first row of each (source, expert) block in the order of travel. */
 static long *first_rows(const ms_rank *rank, const ms_routing *routing)
 {
     long num = routing->num_sources * routing->num_experts, before = 0;
@@ -106,9 +106,10 @@ static long *first_rows(const ms_rank *rank, const ms_routing *routing)
     return first;
 }
 
-/* Copies blocks as they travel to blocks sorted by expert, then by source, or back. */
-static void reorder(const ms_rank *rank, const ms_routing *routing, size_t row_bytes,
-                    char *travelling, char *sorted, bool sort)
+/* Copies blocks from the order of travel (source, expert) to the sorted order (expert,
+ * source), or back. */
+static void reorder_rows(const ms_rank *rank, const ms_routing *routing, size_t row_bytes,
+                         char *travelling, char *sorted, bool sort)
 {
     const long *first = first_rows(rank, routing);
     for (long e = 0; e < routing->num_experts && routing->num_rows > 0; e++) {
@@ -123,9 +124,9 @@ static void reorder(const ms_rank *rank, const ms_routing *routing, size_t row_b
     }
 }
 
-/* Elements for each rank of the group, of counts[ranks][experts] rows. */
-static long *elements_of(const ms_rank *rank, const ms_routing *routing,
-                         const long *counts, long width)
+/* Elements per rank of the group for counts[ranks][experts] rows. */
+static long *elements_per_rank(const ms_rank *rank, const ms_routing *routing,
+                               const long *counts, long width)
 {
     long *elements = MS_NEW_ARRAY(rank->scratch, routing->num_sources, long);
     for (long i = 0; i < routing->num_sources * routing->num_experts; i++)
@@ -133,7 +134,8 @@ static long *elements_of(const ms_rank *rank, const ms_routing *routing,
     return elements;
 }
 
-/* `memory` has room for the rows of this rank's experts as they travel. */
+/* Exchanges rows; `memory` has space for the rows of this rank's experts in the order of
+ * travel. */
 static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer transfer,
                            void *memory)
 {
@@ -142,11 +144,11 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
     ms_local *out = call->out[0];
     bool inverse = call->node->inverse;
     long width = in->shape[1];
-    long *dense = elements_of(rank, routing, routing->sent, width),
-         *sparse = elements_of(rank, routing, routing->counts, width);
+    long *dense = elements_per_rank(rank, routing, routing->sent, width),
+         *sparse = elements_per_rank(rank, routing, routing->counts, width);
     size_t row_bytes = ms_lower_bytes(in, width);
     if (inverse && memory != in->data)
-        reorder(rank, routing, row_bytes, memory, in->data, false);
+        reorder_rows(rank, routing, row_bytes, memory, in->data, false);
     transfer.kind = MS_TRANSFER_ALL_TO_ALL;
     transfer.send = inverse ? memory : in->data;
     transfer.receive = inverse ? out->data : memory;
@@ -155,7 +157,7 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
     transfer.count = out->count;
     MS_TRY(ms_lower_carry_out(rank, &transfer));
     if (!inverse && memory != out->data)
-        reorder(rank, routing, row_bytes, memory, out->data, true);
+        reorder_rows(rank, routing, row_bytes, memory, out->data, true);
     return MS_OK;
 }
 
@@ -164,7 +166,7 @@ static ms_status exchange_rows(ms_rank *rank, const ms_op_call *call,
 {
     const ms_local *sorted = call->node->inverse ? call->in[0] : call->out[0];
     assert(sorted->shape[0] == call->routing->num_rows);
-    if (call->routing->num_experts == 1) /* both orders are the same */
+    if (call->routing->num_experts == 1) /* both orders are equal */
         return move_rows(rank, call, *transfer, sorted->data);
     void *memory;
     double bytes = (double)ms_lower_bytes(sorted, sorted->count);

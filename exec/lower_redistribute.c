@@ -1,23 +1,23 @@
-/* Changes of placement: what each member of the group needs of what this rank holds is
- * cut out as a block, the blocks are transferred, and what came is put where it belongs.
- * Blocks that lie in memory as they travel are not copied. */
+/* Changes of placement. A rank cuts what each member of the group needs from its shard
+ * into blocks, transfers them, and puts received blocks in place. Blocks that are
+ * contiguous in the tensor in transfer order are not copied. */
 #include "exec/lower_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Blocks of one local tensor, in the order of the members that they go to or come from. */
+/* Blocks of one local tensor, in the order of the members that send or receive them. */
 typedef struct blocks {
     const ms_local *whole;
     int num;
     ms_local *box;
     long *counts, count;
-    bool in_place; /* they lie so in `whole` */
-    double bytes;  /* of their memory, where it is not `whole` */
+    bool in_place; /* blocks are contiguous in `whole` in this order */
+    double bytes;  /* size of `memory` if it is separate from `whole` */
     void *memory;
 } blocks;
 
-static ms_local intersection(const ms_local *a, const ms_local *b)
+static ms_local box_intersection(const ms_local *a, const ms_local *b)
 {
     ms_local box = {.num_dims = a->num_dims, .count = 1};
     for (int i = 0; i < a->num_dims; i++) {
@@ -30,10 +30,10 @@ static ms_local intersection(const ms_local *a, const ms_local *b)
     return box;
 }
 
-/* Blocks are equal parts of one dim: each lies in one piece if each begins where the one
- * before it ends. */
-static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *parts,
-                  int num)
+/* Cuts `whole` into its intersections with the shards, equal pieces of one dim. They are
+ * in place if each begins where the previous one ends. */
+static blocks cut_blocks(const ms_rank *rank, const ms_local *whole,
+                         const ms_local *shards, int num)
 {
     blocks b = {.whole = whole,
                 .num = num,
@@ -41,7 +41,7 @@ static blocks cut(const ms_rank *rank, const ms_local *whole, const ms_local *pa
                 .counts = MS_NEW_ARRAY(rank->scratch, num, long),
                 .in_place = true};
     for (int i = 0; i < num; i++) {
-        b.box[i] = intersection(whole, &parts[i]);
+        b.box[i] = box_intersection(whole, &shards[i]);
         b.in_place = b.in_place && ms_lower_first_of(&b.box[i], whole) == b.count;
         b.counts[i] = b.box[i].count;
         b.count += b.counts[i];
@@ -62,7 +62,7 @@ static void close_blocks(ms_rank *rank, blocks *b)
         ms_rank_release_workspace(rank, b->bytes, b->memory);
 }
 
-/* Between the local tensor and the blocks in their own memory. */
+/* Packs blocks of the local tensor into their own memory, or unpacks them. */
 static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
 {
     char *memory = b->memory;
@@ -76,8 +76,8 @@ static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
     }
 }
 
-/* Rows have no common order between ranks: all of a group hold the same ones (others:
- * exec/lower_rows.c). */
+/* Sets the rows of a tensor with MS_DIM_ROWS: all ranks of the group hold the same rows
+ * (exec/lower_rows.c handles shared experts). */
 static void set_rows(const ms_op_call *call, ms_local *local)
 {
     const char *dims = call->program->tensors[call->node->in[0]].dims;
@@ -88,26 +88,27 @@ static void set_rows(const ms_op_call *call, ms_local *local)
     local->shape[where - dims] = call->in[0]->shape[where - dims];
 }
 
-/* What each member holds of a tensor. */
-static ms_local *parts_of(const ms_rank *rank, const ms_op_call *call,
-                          const ms_members *members, int tensor)
+/* The shard of a tensor that each member holds. */
+static ms_local *shards_of_members(const ms_rank *rank, const ms_op_call *call,
+                                   const ms_members *members, int tensor)
 {
-    ms_local *parts = MS_NEW_ARRAY(rank->scratch, members->size, ms_local);
+    ms_local *shards = MS_NEW_ARRAY(rank->scratch, members->size, ms_local);
     for (int i = 0; i < members->size; i++) {
-        parts[i] = ms_world_local(rank->world, call->program, tensor,
-                                  &rank->world->places[members->ranks[i]]);
-        set_rows(call, &parts[i]);
+        shards[i] = ms_world_local(rank->world, call->program, tensor,
+                                   &rank->world->places[members->ranks[i]]);
+        set_rows(call, &shards[i]);
     }
-    return parts;
+    return shards;
 }
 
-/* Nothing to send: a part of what is there, or its share of a sum. */
+/* Changes the placement without a transfer: takes a slice, or divides by the number of
+ * ranks to make partial sums. */
 static void change_locally(const ms_rank *rank, const ms_op_call *call)
 {
     const ms_node *node = call->node;
     const ms_local *in = call->in[0];
     ms_local *out = call->out[0];
-    ms_local box = intersection(in, out);
+    ms_local box = box_intersection(in, out);
     assert(box.count == out->count);
     if (out->data != in->data)
         ms_lower_copy_box(rank, &box, in, out);
@@ -144,7 +145,8 @@ static ms_status move_blocks(ms_rank *rank, ms_transfer transfer, blocks *send,
     return MS_OK;
 }
 
-/* A gather sends the same to all, and of a scattered sum all send the same part. */
+/* Transfers blocks. An all-gather sends the same block to all members; a reduce-scatter
+ * receives one block. */
 static ms_status exchange_blocks(ms_rank *rank, const ms_op_call *call,
                                  const ms_members *members, ms_transfer transfer)
 {
@@ -153,11 +155,15 @@ static ms_status exchange_blocks(ms_rank *rank, const ms_op_call *call,
          reduces = transfer.kind == MS_TRANSFER_REDUCE_SCATTER;
     int n = members->size;
     blocks send =
-        gathers ? cut(rank, in, in, 1)
-                : cut(rank, in, parts_of(rank, call, members, call->node->out[0]), n);
+        gathers
+            ? cut_blocks(rank, in, in, 1)
+            : cut_blocks(rank, in,
+                         shards_of_members(rank, call, members, call->node->out[0]), n);
     blocks receive =
-        reduces ? cut(rank, out, out, 1)
-                : cut(rank, out, parts_of(rank, call, members, call->node->in[0]), n);
+        reduces
+            ? cut_blocks(rank, out, out, 1)
+            : cut_blocks(rank, out,
+                         shards_of_members(rank, call, members, call->node->in[0]), n);
     assert(send.count == in->count && receive.count == out->count);
     ms_status status = open_blocks(rank, &send);
     if (status != MS_OK)

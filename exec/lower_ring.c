@@ -1,7 +1,7 @@
-/* Ring attention (costmodel/ring.h): in step i a rank works on the block of the rank i
- * before it, while that of the next step arrives. In backward the gradient of a block
- * follows one step behind: what the ranks before have added arrives while this rank makes
- * its own addition. */
+/* Ring attention (costmodel/ring.h). In iteration i a rank attends to the block of the
+ * rank i places before it, while the next block arrives. In backward the gradient of a
+ * block follows one iteration behind: the sum of earlier ranks arrives while this rank
+ * computes its own contribution. */
 #include "costmodel/ring.h"
 
 #include "exec/lower_priv.h"
@@ -16,41 +16,41 @@ enum {
     NUM_TAGS
 };
 
-/* A block is the keys and values of one rank, one after the other in memory; so are their
- * gradients. */
+/* State of the ring of one rank. A block is the keys and then the values of one rank,
+ * contiguous in memory; a block of gradients likewise. */
 typedef struct ring {
     ms_rank *rank;
     const ms_op_call *call;
     const ms_members *members;
-    ms_transfer transfer;  /* what all transfers have in common */
-    long key_count, count; /* elements of the keys, and of both */
+    ms_transfer transfer;  /* fields common to all transfers */
+    long key_count, count; /* elements of the keys, and of keys and values */
     size_t block_bytes;
     void *counted, *workspace;
     double counted_bytes, workspace_bytes;
-    /* the one at work and the one that arrives */
+    /* block in use and block that arrives, alternating */
     char *block[2];
-    /* what this rank adds to a block, what was added to the one before it, and what was
-     * added to this one by other ranks */
+    /* gradients of blocks: this rank's contribution, the sum to send on, and the received
+     * sum of other ranks */
     char *gradient[3];
-    /* Where sums have a wider type: of o or gradients of queries, over the steps; and
-     * what the rank adds to a block before it is rounded. Otherwise the result, and
-     * gradient[0]. */
+    /* If sums are accumulated in a wider type than the results': `sums` accumulates o or
+     * gradients of queries over iterations, `wide_gradient` holds the rank's contribution
+     * before rounding. Otherwise `sums` is the result itself and gradient[0] is used. */
     bool is_wide;
     ms_local sums;
-    char *own;
+    char *wide_gradient;
 } ring;
 
 /* ---- memory ---- */
 
-#define ALIGNMENT 256.0 /* of parts of the workspace */
+#define ALIGNMENT 256.0 /* bytes; buffers within the workspace are aligned to it */
 
 static double aligned_bytes(ms_scalar scalar, long count)
 {
     return ceil((double)count * (double)ms_scalar_bytes(scalar) / ALIGNMENT) * ALIGNMENT;
 }
 
-/* Sums over blocks come first: predictions count none of them, as they do not count what
- * kernels of whole sequences add up in. */
+/* Allocates the workspace: wide sums first, then two gradient blocks. Predictions count
+ * no wide sums here, just as they count none of kernels of whole sequences. */
 static ms_status open_workspace(ring *r, bool backward)
 {
     ms_scalar wide = r->rank->precision.statistic;
@@ -65,16 +65,17 @@ static ms_status open_workspace(ring *r, bool backward)
     if (r->is_wide) {
         r->sums.scalar = (unsigned char)wide;
         r->sums.data = first;
-        r->own = first + (size_t)sums_bytes;
+        r->wide_gradient = first + (size_t)sums_bytes;
     }
-    if (!backward) /* there may be no workspace */
+    if (!backward) /* the workspace may be NULL */
         return MS_OK;
     r->gradient[1] = first + (size_t)(sums_bytes + own_bytes);
     r->gradient[2] = r->gradient[1] + r->block_bytes;
     return MS_OK;
 }
 
-/* Predictions count both blocks and one gradient. */
+/* Allocates the buffers that predictions count: both blocks, and one gradient block in
+ * backward. */
 static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
 {
     ms_node_comm comm = {.mesh = MS_DENSE_MESH, .axis = 1};
@@ -85,12 +86,13 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
                 .transfer = ms_lower_transfer(call, &comm),
                 .key_count = call->in[1]->count,
                 .count = call->in[1]->count + call->in[2]->count};
-    r->transfer.predicted = NULL; /* that is of the attention */
+    /* the prediction is for the attention, not for transfers */
+    r->transfer.predicted = NULL;
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
-    /* a stack whose rings carry more (repeated heads, gradients in fp32) is priced with
-     * more than this ring uses */
+    /* The conventions of a stack whose rings carry more (repeated heads, gradients in
+     * fp32) are priced with more bytes than this ring uses. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
@@ -108,11 +110,11 @@ static void close_ring(const ring *r)
     ms_rank_release(r->rank, MS_MEMORY_ACTIVATIONS, r->counted_bytes, r->counted);
 }
 
-static ms_status start_hop(const ring *r, long step, int what, const char *send,
+static ms_status start_hop(const ring *r, long iteration, int tag_kind, const char *send,
                            char *receive, ms_hop *out)
 {
     ms_transfer transfer = r->transfer;
-    transfer.tag = (int)(step * NUM_TAGS) + what;
+    transfer.tag = (int)(iteration * NUM_TAGS) + tag_kind;
     transfer.send = send;
     transfer.receive = receive;
     return ms_lower_start_hop(r->rank, r->members, &transfer, out);
@@ -130,12 +132,13 @@ static char *values_in(const ring *r, char *block)
     return block + ms_lower_bytes(r->call->in[1], r->key_count);
 }
 
-static void copy(const ring *r, void *to, const void *from, size_t bytes)
+static void ring_copy(const ring *r, void *to, const void *from, size_t bytes)
 {
     r->rank->backend->arrays->copy(r->rank->device, to, from, bytes);
 }
 
-static void fill(const ring *r, const ms_local *like, void *to, double value, long count)
+static void ring_fill(const ring *r, const ms_local *like, void *to, double value,
+                      long count)
 {
     r->rank->backend->arrays->fill(r->rank->device, (ms_scalar)like->scalar, to, value,
                                    count);
@@ -149,31 +152,35 @@ static void round_to(const ring *r, void *to, const void *from, const void *plus
                                         &(ms_rounded_sum){scalar, to, from, plus, count});
 }
 
-/* Once for all steps. */
+/* Rounds the accumulated sums to the result's type, once after all iterations. */
 static void round_sums(const ring *r)
 {
     if (r->is_wide)
         round_to(r, r->call->out[0]->data, r->sums.data, NULL, r->sums.count);
 }
 
-static void join(const ring *r, char *block, const ms_local *keys, const ms_local *values)
+static void pack_block(const ring *r, char *block, const ms_local *keys,
+                       const ms_local *values)
 {
-    copy(r, block, keys->data, ms_lower_bytes(keys, keys->count));
-    copy(r, values_in(r, block), values->data, ms_lower_bytes(values, values->count));
+    ring_copy(r, block, keys->data, ms_lower_bytes(keys, keys->count));
+    ring_copy(r, values_in(r, block), values->data,
+              ms_lower_bytes(values, values->count));
 }
 
-static void part(const ring *r, char *block, ms_local *keys, ms_local *values)
+static void unpack_block(const ring *r, char *block, ms_local *keys, ms_local *values)
 {
-    copy(r, keys->data, block, ms_lower_bytes(keys, keys->count));
-    copy(r, values->data, values_in(r, block), ms_lower_bytes(values, values->count));
+    ring_copy(r, keys->data, block, ms_lower_bytes(keys, keys->count));
+    ring_copy(r, values->data, values_in(r, block),
+              ms_lower_bytes(values, values->count));
 }
 
-/* Keys and values, or their gradients, as they lie in a block of the rank whose turn it is. */
-static void point(const ring *r, long step, char *block, ms_local *keys, ms_local *values)
+/* Keys and values (or their gradients) as views of the block in use in an iteration. */
+static void view_block(const ring *r, long iteration, char *block, ms_local *keys,
+                       ms_local *values)
 {
     const ms_members *m = r->members;
     const ms_node *node = r->call->node;
-    long owner = m->ranks[(m->own + m->size - step) % m->size];
+    long owner = m->ranks[(m->own + m->size - iteration) % m->size];
     const ms_place *place = &r->rank->world->places[owner];
     *keys = ms_world_local(r->rank->world, r->call->program, node->in[1], place);
     *values = ms_world_local(r->rank->world, r->call->program, node->in[2], place);
@@ -185,11 +192,11 @@ static void point(const ring *r, long step, char *block, ms_local *keys, ms_loca
 
 /* ---- forward ---- */
 
-static void attend(const ring *r, long step)
+static void attend_to_block(const ring *r, long iteration)
 {
     const ms_op_call *call = r->call;
     ms_local keys, values, sums = r->sums;
-    point(r, step, r->block[step % 2], &keys, &values);
+    view_block(r, iteration, r->block[iteration % 2], &keys, &values);
     ms_attention_block block = {.call = call,
                                 .q = call->in[0],
                                 .k = &keys,
@@ -199,26 +206,26 @@ static void attend(const ring *r, long step)
     r->rank->backend->arrays->attention_block(r->rank->device, &block, call->workspace);
 }
 
-static ms_status start_next_block(const ring *r, long step, ms_hop *out)
+static ms_status start_next_block(const ring *r, long iteration, ms_hop *out)
 {
     *out = (ms_hop){0};
-    if (step + 1 == r->members->size)
+    if (iteration + 1 == r->members->size)
         return MS_OK;
-    return start_hop(r, step, TAG_BLOCK, r->block[step % 2], r->block[(step + 1) % 2],
-                     out);
+    return start_hop(r, iteration, TAG_BLOCK, r->block[iteration % 2],
+                     r->block[(iteration + 1) % 2], out);
 }
 
 static ms_status run_forward(const ring *r)
 {
     const ms_op_call *call = r->call;
     const ms_local *lse = call->out[1];
-    fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
-    fill(r, lse, lse->data, -HUGE_VAL, lse->count);
-    join(r, r->block[0], call->in[1], call->in[2]);
-    for (long step = 0; step < r->members->size; step++) {
+    ring_fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
+    ring_fill(r, lse, lse->data, -HUGE_VAL, lse->count);
+    pack_block(r, r->block[0], call->in[1], call->in[2]);
+    for (long iteration = 0; iteration < r->members->size; iteration++) {
         ms_hop block;
-        MS_TRY(start_next_block(r, step, &block));
-        attend(r, step);
+        MS_TRY(start_next_block(r, iteration, &block));
+        attend_to_block(r, iteration);
         MS_TRY(end_hop(r, &block));
     }
     round_sums(r);
@@ -227,13 +234,13 @@ static ms_status run_forward(const ring *r)
 
 /* ---- backward ---- */
 
-/* Of this rank alone, in the type of sums. */
-static void make_gradients(const ring *r, long step, char *gradient)
+/* Computes this rank's contribution to the gradients of a block, in the type of sums. */
+static void make_gradients(const ring *r, long iteration, char *gradient)
 {
     const ms_op_call *call = r->call;
     ms_local keys, values, gk, gv, o = *call->in[3], lse = *call->in[4], gq = r->sums;
-    point(r, step, r->block[step % 2], &keys, &values);
-    point(r, step, gradient, &gk, &gv);
+    view_block(r, iteration, r->block[iteration % 2], &keys, &values);
+    view_block(r, iteration, gradient, &gk, &gv);
     gk.scalar = gv.scalar = gq.scalar;
     gv.data = gradient + ms_lower_bytes(&gk, r->key_count);
     ms_attention_block block = {.call = call,
@@ -246,52 +253,54 @@ static void make_gradients(const ring *r, long step, char *gradient)
                                 .gq = &gq,
                                 .gk = &gk,
                                 .gv = &gv};
-    fill(r, &gk, gradient, 0.0, r->count);
+    ring_fill(r, &gk, gradient, 0.0, r->count);
     r->rank->backend->arrays->attention_block_grad(r->rank->device, &block,
                                                    call->workspace);
 }
 
-/* What other ranks have added (NULL: none has) and this one: rounded once for each rank,
- * to the type that it travels in. */
-static void add_others(const ring *r, char *ours, const char *others)
+/* Adds the received sum of other ranks (NULL if there is none) to this rank's
+ * contribution, rounded once per rank to the type that travels. */
+static void add_received(const ring *r, char *current, const char *received)
 {
     if (r->is_wide)
-        round_to(r, ours, r->own, others, r->count);
-    else if (others != NULL)
-        r->rank->backend->arrays->add(r->rank->device, (ms_scalar)r->sums.scalar, ours,
-                                      others, r->count);
+        round_to(r, current, r->wide_gradient, received, r->count);
+    else if (received != NULL)
+        r->rank->backend->arrays->add(r->rank->device, (ms_scalar)r->sums.scalar, current,
+                                      received, r->count);
 }
 
 static ms_status run_backward(const ring *r)
 {
     const ms_op_call *call = r->call;
-    char *ours = r->gradient[0], *before = r->gradient[1], *others = r->gradient[2];
-    fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
-    join(r, r->block[0], call->in[1], call->in[2]);
-    for (long step = 0; step < r->members->size; step++) {
+    char *current = r->gradient[0], *previous = r->gradient[1],
+         *received = r->gradient[2];
+    ring_fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
+    pack_block(r, r->block[0], call->in[1], call->in[2]);
+    for (long iteration = 0; iteration < r->members->size; iteration++) {
         ms_hop block, gradient = {0};
-        MS_TRY(start_next_block(r, step, &block));
-        if (step > 0)
-            MS_TRY(start_hop(r, step, TAG_GRADIENT, before, others, &gradient));
-        make_gradients(r, step, r->is_wide ? r->own : ours);
+        MS_TRY(start_next_block(r, iteration, &block));
+        if (iteration > 0)
+            MS_TRY(start_hop(r, iteration, TAG_GRADIENT, previous, received, &gradient));
+        make_gradients(r, iteration, r->is_wide ? r->wide_gradient : current);
         MS_TRY(end_hop(r, &gradient));
-        add_others(r, ours, step > 0 ? others : NULL);
+        add_received(r, current, iteration > 0 ? received : NULL);
         MS_TRY(end_hop(r, &block));
-        char *sent = before;
-        before = ours;
-        ours = sent;
+        char *sent = previous;
+        previous = current;
+        current = sent;
     }
     ms_hop home;
-    MS_TRY(start_hop(r, 0, TAG_GRADIENT, before, others, &home));
+    MS_TRY(start_hop(r, 0, TAG_GRADIENT, previous, received, &home));
     MS_TRY(end_hop(r, &home));
-    part(r, others, call->out[1], call->out[2]);
+    unpack_block(r, received, call->out[1], call->out[2]);
     round_sums(r);
     return MS_OK;
 }
 
-/* ---- both ---- */
+/* ---- entry ---- */
 
-/* The transfers beside it are predicted apart from the attention (sim/part_ops.h). */
+/* Runs the attention and counts its buffers. Transfers that overlap it are predicted
+ * separately (sim/part_ops.h). */
 static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
 {
     double bytes = ms_ring_buffer_bytes(call->program, call->node);

@@ -1,6 +1,6 @@
-/* Rows of experts that ranks share (etp): each rank gathers what the others got for the
- * experts, and gets its part of the sums back. Ranks get different numbers of rows, so
- * that blocks are as long as the longest. */
+/* Rows of experts shared by ranks (etp): each rank gathers the rows that the others
+ * received for the experts, and gets its share of the sums back. Ranks receive different
+ * numbers of rows, so blocks are padded to the longest. */
 #include "exec/lower_priv.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ bool ms_lower_shares_rows(const ms_op_call *call)
     return splits_rows(call->node->from) || splits_rows(call->node->to);
 }
 
-static long rows_of(const ms_routing *routing, long sharer)
+static long rows_of_sharer(const ms_routing *routing, long sharer)
 {
     long rows = 0;
     for (long e = 0; e < routing->num_experts; e++)
@@ -23,23 +23,24 @@ static long rows_of(const ms_routing *routing, long sharer)
     return rows;
 }
 
-static long longest(const ms_routing *routing)
+static long largest_num_rows(const ms_routing *routing)
 {
     long most = 0;
     for (long i = 0; i < routing->num_sharers; i++)
-        most = rows_of(routing, i) > most ? rows_of(routing, i) : most;
+        most = rows_of_sharer(routing, i) > most ? rows_of_sharer(routing, i) : most;
     return most;
 }
 
-/* Rows of each rank, by expert; all blocks are as long. */
+/* Blocks of rows, one per rank, ordered by expert within a block; all blocks have the
+ * same size. */
 typedef struct row_blocks {
     char *first;
     size_t bytes, row_bytes;
 } row_blocks;
 
-/* Between blocks and rows by expert and then by rank. */
-static void reorder(const ms_rank *rank, const ms_routing *routing, row_blocks blocks,
-                    char *sorted, bool sort)
+/* Copies from per-rank blocks to rows sorted by expert and then by rank, or back. */
+static void reorder_shared_rows(const ms_rank *rank, const ms_routing *routing,
+                                row_blocks blocks, char *sorted, bool sort)
 {
     size_t *done = MS_NEW_ARRAY(rank->scratch, routing->num_sharers, size_t);
     for (long e = 0; e < routing->num_experts; e++) {
@@ -56,9 +57,10 @@ static void reorder(const ms_rank *rank, const ms_routing *routing, row_blocks b
     }
 }
 
-/* `memory`: a block of this rank, then one of each rank. */
-static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer transfer,
-                           long block, char *memory)
+/* Gathers or scatters rows; `memory` holds a block of this rank, then one block per
+ * rank. */
+static ms_status move_shared_rows(ms_rank *rank, const ms_op_call *call,
+                                  ms_transfer transfer, long block, char *memory)
 {
     const ms_routing *routing = call->routing;
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -75,10 +77,10 @@ static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer tr
     if (gathers && in->count > 0)
         arrays->copy(rank->device, memory, in->data, ms_lower_bytes(in, in->count));
     if (!gathers)
-        reorder(rank, routing, all, in->data, false);
+        reorder_shared_rows(rank, routing, all, in->data, false);
     MS_TRY(ms_lower_carry_out(rank, &transfer));
     if (gathers)
-        reorder(rank, routing, all, out->data, true);
+        reorder_shared_rows(rank, routing, all, out->data, true);
     else if (out->count > 0)
         arrays->copy(rank->device, out->data, memory, ms_lower_bytes(out, out->count));
     return MS_OK;
@@ -88,17 +90,17 @@ ms_status ms_lower_share_rows(ms_rank *rank, const ms_op_call *call,
                               const ms_node_comm *comm)
 {
     const ms_local *in = call->in[0];
-    long block = longest(call->routing) * ms_local_last(in);
+    long block = largest_num_rows(call->routing) * ms_local_last(in);
     long num = block * (call->routing->num_sharers + 1);
     if (num == 0)
         return MS_OK;
     double bytes = (double)ms_lower_bytes(in, num);
     void *memory;
     MS_TRY(ms_rank_workspace(rank, bytes, &memory));
-    /* what is longer than a rank's own rows travels too */
+    /* padding beyond a rank's own rows travels too */
     rank->backend->arrays->fill(rank->device, (ms_scalar)in->scalar, memory, 0.0, num);
     ms_status status =
-        move_rows(rank, call, ms_lower_transfer(call, comm), block, memory);
+        move_shared_rows(rank, call, ms_lower_transfer(call, comm), block, memory);
     ms_rank_release_workspace(rank, bytes, memory);
     return status;
 }

@@ -1,6 +1,7 @@
 /* What this machine is, from /proc and /sys; what cannot be read stays unknown. */
 #include "exec/gemm.h"
 #include "exec/measure.h"
+#include "sim/name_tables.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,21 +107,11 @@ void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine 
                         version_text(arena, facts->nccl_version, 10000, 100));
 }
 
-const char *ms_machine_cluster_of_gpu(const char *name)
+const char *ms_machine_cluster_of_gpu(ms_ctx *cx, const char *name)
 {
-    static const char *const others[] = {"PCI",   "NVL",    " MIG ",
-                                         "GH200", "Laptop", "RTX 4090 D"};
-    static const char *const clusters[][2] = {
-        {"GB200", "gb200-nvl72"},      {"GB300", "gb300-nvl72"},
-        {"H200", "hgx-h200"},          {"H100", "hgx-h100"},
-        {"H800", "hgx-h800"},          {"B200", "hgx-b200"},
-        {"B300", "hgx-b300"},          {"A100-SXM4-40", "hgx-a100-40g"},
-        {"A100-SXM4", "hgx-a100-80g"}, {"RTX 4090", "workstation-rtx4090"}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(name, others[i]) != NULL)
-            return NULL;
-    for (size_t i = 0; i < sizeof clusters / sizeof *clusters; i++)
-        if (strstr(name, clusters[i][0]) != NULL)
-            return clusters[i][1];
-    return NULL;
+    const ms_name_tables *names;
+    if (ms_name_tables_load(cx, &names) != MS_OK)
+        return NULL;
+    const ms_system_name *found = ms_system_name_find(names->drivers, name, 1);
+    return found == NULL ? NULL : found->cluster;
 }

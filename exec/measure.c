@@ -183,7 +183,7 @@ static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
 /* What ranks on one GPU exchange goes over no link. */
 static ms_status refuse_shared(ms_ctx *cx, const ms_backend_job *job)
 {
-    if (strcmp(job->backend->name, "cuda") != 0 || !ms_cuda_job_shares_gpus(job))
+    if (!job->backend->on_gpu || !ms_cuda_job_shares_gpus(job))
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "ranks share a GPU by NCCL_MULTI_RANK_GPU_ENABLE: what they exchange says "

@@ -46,10 +46,10 @@ ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *sampl
 ms_machine ms_machine_here(ms_arena *arena);
 /* ... and the GPU that ranks are on. */
 void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine *machine);
-/* The shipped cluster whose devices have the name that a driver tells. NULL: none is
- * known; cards, pairs, laptops and parts of a GPU have other rates than the module that
- * they share a name with. */
-const char *ms_machine_cluster_of_gpu(const char *name);
+/* The shipped cluster whose devices have the name that a driver tells, by the list of
+ * "drivers" in configs/names/devices.json. NULL: none is known, or the list cannot be
+ * read, which is an error in `cx`. */
+const char *ms_machine_cluster_of_gpu(ms_ctx *cx, const char *name);
 long ms_machine_cores(void); /* that this process may use */
 
 #endif

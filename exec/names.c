@@ -1,5 +1,5 @@
-/* A table of Hugging Face's names by the names of our weights, and one rule for where a
- * weight's elements lie. */
+/* Tables that map a program's weights to Hugging Face's tensor names and layouts, and one
+ * rule that computes element positions from a layout. */
 #include "exec/names.h"
 
 #include "base/rng.h"
@@ -11,22 +11,23 @@
 
 #define PI 3.14159265358979323846
 
-/* One weight. `layout` describes the tensor in the letters of programs: dims outer to
- * inner, separated by spaces; a dim that several letters make is written without a space
- * ("nd"), one that several weights share with '+', of which this weight is the one
- * numbered `part`. */
+/* A weight and its tensor. `layout` lists the tensor's dims outer to inner, separated by
+ * spaces, in the letters of programs. Letters written together ("nd") form one dim; a dim
+ * that several weights share is joined by '+', and this weight is the segment numbered
+ * `segment`. */
 typedef struct weight_row {
-    const char *weight; /* in the program */
-    /* without ".weight" and ".bias"; %L the layer, %ld the expert; whole when it ends
-     * in "_bias" */
+    const char *weight; /* name in the program */
+    /* tensor name without ".weight" and ".bias"; %L stands for the layer, %ld for the
+     * expert; complete if it ends in "_bias" */
     const char *name;
     const char *layout;
-    int part;
+    int segment;
 } weight_row;
 
-/* transformers modeling_llama.py; modeling_qwen2.py, modeling_qwen3.py (biases, norms of
- * queries and keys); modeling_gemma2.py (four norms, see below); modeling_deepseek_v3.py
- * (latent attention: the latent and the shared rotary key come from one product). */
+/* Sources: transformers modeling_llama.py; modeling_qwen2.py, modeling_qwen3.py (biases,
+ * norms of queries and keys); modeling_gemma2.py (four norms, see below);
+ * modeling_deepseek_v3.py (latent attention: one projection gives the latent and the
+ * shared rotary key). */
 static const weight_row llama_rows[] = {
     {"embedding.tokens", "model.embed_tokens", "v h", 0},
     {"attention.norm", "model.layers.%L.input_layernorm", "h", 0},
@@ -60,8 +61,8 @@ static const weight_row llama_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* With norms after attention and MLP as well, the one after attention has the name that
- * is elsewhere that of the one before the MLP. */
+/* Gemma has norms after attention and MLP too; the norm after attention has the name that
+ * other families give to the norm before the MLP. */
 static const weight_row gemma_rows[] = {
     {"attention.post_norm", "model.layers.%L.post_attention_layernorm", "h", 0},
     {"mlp.norm", "model.layers.%L.pre_feedforward_layernorm", "h", 0},
@@ -91,7 +92,7 @@ static const weight_row qwen_moe_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* modeling_deepseek_v3.py: as Qwen's, but for these. */
+/* modeling_deepseek_v3.py: Qwen's tensors except for the ones below. */
 static const weight_row deepseek_rows[] = {
     {"router.bias", "model.layers.%L.mlp.gate.e_score_correction_bias", "e", 0},
     {"shared.gate", "model.layers.%L.mlp.shared_experts.gate_proj", "F h", 0},
@@ -100,7 +101,8 @@ static const weight_row deepseek_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* modeling_gpt2.py: Conv1D is [in, out]; queries, keys and values are columns of one matrix. */
+/* modeling_gpt2.py: Conv1D weights are [in, out]; queries, keys and values are columns of
+ * one matrix. */
 static const weight_row gpt2_rows[] = {
     {"embedding.tokens", "wte", "v h", 0},
     {"embedding.positions", "wpe", "p h", 0},
@@ -123,15 +125,15 @@ static const weight_row gpt2_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* Whatever the family: both tables of the vocabulary lie alike, so that they can be one,
- * and its padding comes last. */
+/* Defaults for any family. Both tables of the vocabulary have the same layout, so that
+ * they can be tied, and padding comes last. */
 static const weight_row common_rows[] = {
     {"embedding.tokens", "model.embedding.tokens", "v h", 0},
     {"head.logits", "model.head.logits", "v h", 0},
     {NULL, NULL, NULL, 0},
 };
 
-/* Tables of a family, the first that has a weight counts. */
+/* Tables of a model family; the first one that lists a weight is used. */
 #define MAX_TABLES 3
 typedef struct family_row {
     const char *family;
@@ -154,7 +156,7 @@ static const family_row families[] = {
     {"gpt2", {gpt2_rows}},
 };
 
-/* ---- which row ---- */
+/* ---- tables ---- */
 
 static const weight_row *row_in(const weight_row *table, const char *weight)
 {
@@ -177,8 +179,8 @@ static const weight_row *find_row(const char *family, const char *weight)
     return row != NULL ? row : row_in(common_rows, weight);
 }
 
-/* What a weight is for follows from the node that reads it. */
-static void set_use(const ms_program *program, int weight, ms_weight_name *out)
+/* Sets whether a weight is a norm or a bias from the node that reads it. */
+static void set_norm_and_bias(const ms_program *program, int weight, ms_weight_name *out)
 {
     for (int n = 0; n < program->num_forward_nodes; n++) {
         const ms_node *node = &program->nodes[n];
@@ -194,17 +196,17 @@ static void set_use(const ms_program *program, int weight, ms_weight_name *out)
     }
 }
 
-/* ---- where its elements lie ---- */
+/* ---- element positions ---- */
 
 static long letter_size(const ms_program *program, char letter)
 {
-    if (letter == MS_DIM_VOCAB) /* without padding */
+    if (letter == MS_DIM_VOCAB) /* size without padding */
         return program->model->vocab;
     return (long)program->size[letter - '0'];
 }
 
-/* Size of the part of a dim that begins at `text`, up to a '+', a space or the end. */
-static long part_size(const ms_program *program, const char *text)
+/* Size of the segment of a dim that begins at `text`, up to a '+', a space or the end. */
+static long segment_size(const ms_program *program, const char *text)
 {
     long size = 1;
     for (; *text != '\0' && *text != ' ' && *text != '+'; text++)
@@ -220,17 +222,18 @@ static void set_stride(const ms_tensor *tensor, char letter, long stride,
     out->stride[dim - tensor->dims] = stride;
 }
 
-/* One dim of the tensor whose inner dims have `inner` elements: strides of the letters of
- * its part, and the offset of that part. Returns its size. */
+/* Sets the strides of the letters in this weight's segment of one dim, and the segment's
+ * offset; `inner` is the number of elements of the inner dims. Returns the size of the
+ * dim. */
 static long set_dim(const ms_program *program, const ms_tensor *tensor,
                     const weight_row *row, const char *text, long inner,
                     ms_weight_name *out)
 {
     long size = 0;
     bool shared = memchr(text, '+', strcspn(text, " ")) != NULL;
-    for (int part = 0; *text != '\0' && *text != ' '; part++) {
+    for (int segment = 0; *text != '\0' && *text != ' '; segment++) {
         size_t length = strcspn(text, "+ ");
-        if (!shared || part == row->part) {
+        if (!shared || segment == row->segment) {
             long stride = inner;
             for (size_t i = length; i-- > 0;) {
                 set_stride(tensor, text[i], stride, out);
@@ -238,7 +241,7 @@ static long set_dim(const ms_program *program, const ms_tensor *tensor,
             }
             out->offset += size * inner;
         }
-        size += part_size(program, text);
+        size += segment_size(program, text);
         text += length + (text[length] == '+' ? 1 : 0);
     }
     return size;
@@ -262,7 +265,7 @@ static void set_layout(const ms_program *program, const ms_tensor *tensor,
 
 /* ---- the name ---- */
 
-/* %L becomes the layer; the place of the expert stays. */
+/* Writes the tensor's name with %L replaced by the layer; %ld for the expert remains. */
 static void write_name(const char *pattern, long layer, bool is_bias, ms_weight_name *out)
 {
     const char *at = strstr(pattern, "%L");
@@ -279,11 +282,12 @@ static void write_name(const char *pattern, long layer, bool is_bias, ms_weight_
     (void)written;
 }
 
-#define OWN_LAYOUT (2 * MS_MAX_DIMS)
+#define LAYOUT_TEXT (2 * MS_MAX_DIMS)
 
-/* A name of our own, "model.layers.3.experts.up.%ld.weight", and the tensor's own dims. */
-static weight_row own_row(const ms_program *program, const ms_tensor *tensor,
-                          char name[MS_NAME_TEXT], char layout[OWN_LAYOUT])
+/* Fallback for a weight without a Hugging Face name:
+ * "model.layers.3.experts.up.%ld.weight" with the weight's own dims. */
+static weight_row fallback_row(const ms_program *program, const ms_tensor *tensor,
+                               char name[MS_NAME_TEXT], char layout[LAYOUT_TEXT])
 {
     bool experts = tensor->mesh == MS_SPARSE_MESH;
     snprintf(name, MS_NAME_TEXT, "model.%s%s%s",
@@ -308,18 +312,18 @@ void ms_weight_name_of(const ms_program *program, int weight, long layer,
     const ms_tensor *tensor = &program->tensors[weight];
     assert(tensor->role == MS_ROLE_WEIGHT);
     memset(out, 0, sizeof *out);
-    set_use(program, weight, out);
+    set_norm_and_bias(program, weight, out);
     out->is_tied = model->tied_embeddings && strcmp(tensor->name, "head.logits") == 0;
     out->expert_dim = -1;
     if (tensor->mesh == MS_SPARSE_MESH)
         out->expert_dim = (int)(strchr(tensor->dims, MS_DIM_EXPERTS) - tensor->dims);
-    char own_name[MS_NAME_TEXT], own_layout[OWN_LAYOUT];
-    weight_row own;
+    char fallback_name[MS_NAME_TEXT], fallback_layout[LAYOUT_TEXT];
+    weight_row fallback;
     const weight_row *row =
         find_row(model->family, out->is_tied ? "embedding.tokens" : tensor->name);
     if (row == NULL) {
-        own = own_row(program, tensor, own_name, own_layout);
-        row = &own;
+        fallback = fallback_row(program, tensor, fallback_name, fallback_layout);
+        row = &fallback;
     }
     write_name(row->name, layer, out->is_bias, out);
     set_layout(program, tensor, row, out);
@@ -356,12 +360,13 @@ double ms_initial_value(const ms_initial *initial, uint64_t key, long element,
     return initial->deviation * sqrt(-2.0 * log(1.0 - first)) * cos(angle);
 }
 
-static long place_in(const ms_initial_piece *piece, const long index[MS_INITIAL_DIMS])
+static long index_of_element(const ms_initial_piece *piece,
+                             const long index[MS_INITIAL_DIMS])
 {
-    long place = piece->offset;
+    long element_index = piece->offset;
     for (int d = 0; d < piece->num_dims; d++)
-        place += piece->stride[d] * (piece->start[d] + index[d]);
-    return place;
+        element_index += piece->stride[d] * (piece->start[d] + index[d]);
+    return element_index;
 }
 
 void ms_initial_values(const ms_initial_piece *piece, long first, long num, double *out)
@@ -373,10 +378,11 @@ void ms_initial_values(const ms_initial_piece *piece, long first, long num, doub
         element /= piece->shape[d];
     }
     for (long i = 0; i < num; i++) {
-        long place = place_in(piece, index);
-        double x = place < piece->count ? ms_initial_value(&initial, piece->key, place,
-                                                           piece->is_norm, piece->is_bias)
-                                        : 0.0;
+        long element_index = index_of_element(piece, index);
+        double x = element_index < piece->count
+                       ? ms_initial_value(&initial, piece->key, element_index,
+                                          piece->is_norm, piece->is_bias)
+                       : 0.0;
         out[i] = piece->in_bf16 ? ms_rounded_to_bf16((float)x) : x;
         for (int d = piece->num_dims; d-- > 0 && ++index[d] == piece->shape[d];)
             index[d] = 0;

@@ -1,6 +1,6 @@
-/* Weights as Hugging Face names them, and how a program's tensors lie in them. The value
- * of a weight depends on (seed, name, place in that tensor) only, so that every layout of
- * ranks gives the same model. */
+/* Weights under Hugging Face's names, and the positions of a program's weights in those
+ * tensors. The initial value of an element depends only on (seed, name, index in that
+ * tensor), so that every parallelization gives the same model. */
 #ifndef MS_EXEC_NAMES_H
 #define MS_EXEC_NAMES_H
 
@@ -11,46 +11,48 @@
 
 #define MS_NAME_TEXT 160
 
-/* A program's weight as a part of tensors of Hugging Face: the element with index i[] (by
- * dim of the program's tensor, global) is element offset + sum over dims of stride[d]
- * i[d] of the tensor `name`. Where one dim counts experts, each expert is a tensor of its
- * own: `name` has "%ld" in its place, stride is 0 for it. A vocabulary that was padded
- * for tp has its further rows at places from `count` on: they are in no tensor, and 0.
- * Conventions: transformers modeling_llama.py, modeling_mixtral.py,
- * modeling_deepseek_v3.py, modeling_gpt2.py (Conv1D is [in, out], others [out, in]). */
+/* Position of a program's weight in Hugging Face's tensors: its element with global index
+ * i[] (by dim of the program's tensor) is element offset + sum over dims of stride[d]
+ * i[d] of the tensor `name`. If one dim counts experts, each expert is a tensor of its
+ * own: `name` contains "%ld" for the expert, and the stride of that dim is 0. Rows of a
+ * vocabulary padded for tp have indices from `count` on: they are in no tensor, and 0.
+ * Sources: transformers modeling_llama.py, modeling_mixtral.py, modeling_deepseek_v3.py,
+ * modeling_gpt2.py (Conv1D is [in, out], others [out, in]). */
 typedef struct ms_weight_name {
     char name[MS_NAME_TEXT];
-    int expert_dim; /* -1: none */
-    int num_dims;   /* of the tensor `name` */
+    int expert_dim; /* dim that counts experts; -1 if none */
+    int num_dims;   /* dims of the tensor `name` */
     long shape[MS_MAX_DIMS];
     long count; /* product of shape */
     long offset;
     long stride[MS_MAX_DIMS];
-    bool is_norm, is_bias; /* start at 1 and at 0 */
-    /* the head's matrix of a model with tied embeddings: the embedding's name */
+    bool is_norm, is_bias; /* norms start at 1, biases at 0 */
+    /* head of a model with tied embeddings, which has the embedding's name */
     bool is_tied;
 } ms_weight_name;
 
-/* `weight`: a tensor of the program with MS_ROLE_WEIGHT; `layer`: of the model, for layer
- * programs. Families of which transformers has no such tensor, and those not listed in
- * names.c, get clear names of our own: "model.layers.3.attention.query.weight". */
+/* Fills in the name and position of a tensor `weight` with MS_ROLE_WEIGHT; `layer` is the
+ * model's layer, for layer programs. Weights that transformers has no tensor for, and
+ * families not listed in names.c, get names of this project:
+ * "model.layers.3.attention.query.weight". */
 void ms_weight_name_of(const ms_program *program, int weight, long layer,
                        ms_weight_name *out);
 
-/* The name with its expert. */
+/* Writes the tensor name of one expert. */
 void ms_weight_name_text(const ms_weight_name *name, long expert, char out[MS_NAME_TEXT]);
 
-/* Initial value: normal with standard deviation `deviation` (norms 1, biases 0), by
- * SplitMix64 of (seed, hash of the name, element) and Box-Muller. A `spread` > 0 is added
- * to norms and biases as well (uniform within +- spread), for tests in which all
- * gradients must matter. */
+/* Distribution of initial values: normal with standard deviation `deviation`; norms are 1
+ * and biases 0. Random numbers come from SplitMix64 of (seed, hash of the name, element)
+ * and Box-Muller. `spread` adds a uniform number within +- spread to norms and biases,
+ * for tests in which all gradients must matter. */
 typedef struct ms_initial {
     uint64_t seed;
     double deviation;
     double spread;
 } ms_initial;
-/* Key of a tensor: seed and name (FNV-1a, 64 bits). */
+/* Key of a tensor: a hash of seed and name (FNV-1a, 64 bits). */
 uint64_t ms_initial_key(const ms_initial *initial, const char *name);
+/* Initial value of one element of the tensor with this key. */
 double ms_initial_value(const ms_initial *initial, uint64_t key, long element,
                         bool is_norm, bool is_bias);
 

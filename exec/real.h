@@ -1,5 +1,5 @@
-/* The type that one object of exec/cpu_*.c computes in. Each of these files is compiled
- * twice: for fp32 as it is, for fp64 with MS_REAL_IS_FP64. */
+/* The real type of one object of exec/cpu_*.c. Each of these files is compiled twice: for
+ * fp32 without a macro, for fp64 with MS_REAL_IS_FP64. */
 #ifndef MS_EXEC_REAL_H
 #define MS_EXEC_REAL_H
 
@@ -14,12 +14,13 @@ typedef uint64_t ms_real_bits;
 typedef float ms_real;
 typedef uint32_t ms_real_bits;
 #define MS_TYPED(name)     name##_fp32
-#define MS_REAL_MATH(name) name##f /* sqrtf of <math.h> */
+#define MS_REAL_MATH(name) name##f /* for example sqrtf instead of sqrt */
 #endif
 
-/* Before a function with long loops: compiled for several vector widths, the widest that
- * the processor has is called. The numbers are the same, since nothing is reordered or
- * contracted. Sanitizers cannot run code before they are set up, which the choice would be. */
+/* Compiles a function with long loops for several vector widths, and calls the widest
+ * that the processor supports. Results are identical, since nothing is reordered or
+ * contracted. Not with sanitizers, which cannot run the selection code before they are
+ * set up. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) &&                \
     !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&                             \
     !defined(__SANITIZE_THREAD__)

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Twice the room; what is left behind is as much again. */
-static void grow(ms_recorder *recorder)
+/* Doubles the capacity; the old array remains in the arena. */
+static void grow_slices(ms_recorder *recorder)
 {
     if (recorder->arena == NULL)
         recorder->arena = ms_arena_open();
@@ -20,7 +20,7 @@ void ms_recorder_add(ms_recorder *recorder, ms_recorded slice)
     if (recorder == NULL || !recorder->on)
         return;
     if (recorder->num == recorder->room)
-        grow(recorder);
+        grow_slices(recorder);
     slice.action = recorder->action;
     slice.microbatch = recorder->microbatch;
     slice.stage = recorder->stage;

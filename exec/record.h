@@ -1,5 +1,5 @@
-/* What happened on a rank and when: one slice per kernel and transfer of the steps that
- * are measured. */
+/* Records of a rank's execution: one slice per kernel and transfer of the measured
+ * steps. */
 #ifndef MS_EXEC_RECORD_H
 #define MS_EXEC_RECORD_H
 
@@ -10,21 +10,21 @@ typedef struct ms_recorded {
     unsigned char kind;   /* ms_task_kind */
     short stage;
     int microbatch;
-    int action;       /* of the rank; -1: none */
-    const char *name; /* of the node, or what is moved */
+    int action;       /* index into the rank's actions; -1 if none */
+    const char *name; /* name of the node, or of the transfer */
     double start_s, end_s;
-    double predicted_s; /* NaN: not predicted */
-    double bytes;       /* that a transfer moves; 0 for kernels */
-    bool waits;         /* time in which compute waited for a transfer */
-    bool goes_on;       /* more of what another slice of the name counts */
+    double predicted_s; /* NaN if not predicted */
+    double bytes;       /* bytes that a transfer moves; 0 for kernels */
+    bool waits;         /* time in which compute waits for a transfer */
+    bool goes_on; /* continues another slice of the same name, which counts for both */
 } ms_recorded;
 
 typedef struct ms_recorder {
     bool on;
     long num, room;
     ms_recorded *slices;
-    ms_arena *arena; /* theirs; NULL: none yet */
-    /* what the next slices belong to */
+    ms_arena *arena; /* owns the slices; NULL before the first slice */
+    /* action, micro-batch and stage of the next slices */
     int action, microbatch;
     short stage;
 } ms_recorder;

@@ -1,5 +1,5 @@
-/* The header is JSON and says where each tensor lies; everything about it is checked
- * before a byte of data is touched. */
+/* Reading and writing safetensors. The JSON header gives the position of each tensor; it
+ * is checked completely before any data are read. */
 #include "exec/safetensors.h"
 
 #include <assert.h>
@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #define LENGTH_BYTES 8
-#define MAX_LENGTH   (1L << 52) /* of anything: counts are exact as doubles */
+/* limit of sizes and counts, which makes them exact as doubles */
+#define MAX_LENGTH (1L << 52)
 
 const char *const ms_safe_type_names[] = {"F64", "F32", "BF16", "F16",
                                           "I64", "I32", NULL};
@@ -34,9 +35,9 @@ static void store_bytes(unsigned char *to, uint64_t bits, long num_bytes)
         to[i] = (unsigned char)bits;
 }
 
-/* An IEEE 754 number of 16 bits with so many of them for the fraction: 7 in bfloat16, 10
- * in half precision. */
-static double from_half(uint64_t bits, int fraction_bits)
+/* Value of a 16-bit floating-point number with fraction_bits bits of fraction: 7 in
+ * bfloat16, 10 in IEEE 754 half precision. */
+static double decode_16_bits(uint64_t bits, int fraction_bits)
 {
     int exponent_bits = 15 - fraction_bits;
     int bias = (1 << (exponent_bits - 1)) - 1;
@@ -53,8 +54,8 @@ static double from_half(uint64_t bits, int fraction_bits)
     return bits >> 15 != 0 ? -value : value;
 }
 
-/* Rounded to nearest, ties to even. */
-static uint64_t to_half(double value, int fraction_bits)
+/* The 16-bit number nearest to `value`, ties to even. */
+static uint64_t encode_16_bits(double value, int fraction_bits)
 {
     uint64_t infinity = (1u << 15) - (1u << fraction_bits);
     uint64_t sign = signbit(value) ? 1u << 15 : 0;
@@ -67,8 +68,8 @@ static uint64_t to_half(double value, int fraction_bits)
     exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     if (exponent > bias)
         return sign | infinity;
-    /* the leading bit of a normal number adds one to its exponent, as does a carry of
-     * the rounding */
+    /* The leading 1 bit of a normal number adds one to its exponent field, as does a
+     * carry of the rounding. */
     uint64_t bits = (uint64_t)rint(ldexp(fabs(value), fraction_bits - exponent)) +
                     ((uint64_t)(exponent + bias - 1) << fraction_bits);
     return sign | (bits > infinity ? infinity : bits);
@@ -89,10 +90,10 @@ static double load_element(const unsigned char *from, ms_safe_type type)
         value = (double)single;
         break;
     case MS_SAFE_BF16:
-        value = from_half(bits, 7);
+        value = decode_16_bits(bits, 7);
         break;
     case MS_SAFE_F16:
-        value = from_half(bits, 10);
+        value = decode_16_bits(bits, 10);
         break;
     case MS_SAFE_I64:
         value = (double)(int64_t)bits;
@@ -120,10 +121,10 @@ static void store_element(unsigned char *to, ms_safe_type type, double value)
         bits = low;
         break;
     case MS_SAFE_BF16:
-        bits = to_half(value, 7);
+        bits = encode_16_bits(value, 7);
         break;
     case MS_SAFE_F16:
-        bits = to_half(value, 10);
+        bits = encode_16_bits(value, 10);
         break;
     case MS_SAFE_I64:
     case MS_SAFE_I32:
@@ -137,7 +138,7 @@ static void store_element(unsigned char *to, ms_safe_type type, double value)
 
 /* ---- reading ---- */
 
-/* One entry of the header, with where its data are, from the end of the header on. */
+/* One entry of the header; its data are bytes begin .. end - 1 after the header. */
 typedef struct entry {
     ms_safe_tensor tensor;
     long begin, end;
@@ -159,7 +160,7 @@ static const ms_field entry_fields[] = {
     {.kind = MS_FIELD_ANY,
      .key = "data_offsets",
      .required = true,
-     .help = "where the data begin and end"},
+     .help = "begin and end of the data in bytes"},
     {0},
 };
 
@@ -225,7 +226,7 @@ static ms_status check_metadata(ms_ctx *cx, ms_jval metadata)
     return MS_OK;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_offsets(const void *a, const void *b)
 {
     const entry *left = a, *right = b;
     if (left->begin != right->begin)
@@ -235,9 +236,10 @@ static int compare_places(const void *a, const void *b)
     return strcmp(left->tensor.name, right->tensor.name);
 }
 
-/* The data of all tensors, one after the other, are the rest of the file. */
-static ms_status check_places(ms_ctx *cx, ms_jval root, const entry *entries, int num,
-                              long data_bytes)
+/* Checks that the data of all tensors, which are sorted by position, fill the rest of the
+ * file without gaps or overlaps. */
+static ms_status check_offsets(ms_ctx *cx, ms_jval root, const entry *entries, int num,
+                               long data_bytes)
 {
     long at = 0;
     for (int i = 0; i < num; at = entries[i++].end) {
@@ -248,16 +250,16 @@ static ms_status check_places(ms_ctx *cx, ms_jval root, const entry *entries, in
                                 entries[i - 1].tensor.name);
         if (entries[i].begin > at)
             return ms_json_fail(cx, entries[i].at,
-                                "%ld bytes before the data of \"%s\" are of no tensor",
+                                "%ld bytes before the data of \"%s\" belong to no tensor",
                                 entries[i].begin - at, name);
     }
     if (at != data_bytes)
-        return ms_json_fail(cx, root, "%ld bytes at the end are of no tensor",
+        return ms_json_fail(cx, root, "%ld bytes at the end belong to no tensor",
                             data_bytes - at);
     return MS_OK;
 }
 
-static void convert(ms_arena *arena, const unsigned char *data, entry *from)
+static void convert_values(ms_arena *arena, const unsigned char *data, entry *from)
 {
     ms_safe_tensor *tensor = &from->tensor;
     double *values = ms_arena_take(arena, (size_t)tensor->count * sizeof *values);
@@ -282,12 +284,12 @@ static ms_status read_header(ms_ctx *cx, ms_jval root, const unsigned char *data
         else
             MS_TRY(read_entry(cx, value, name, data_bytes, &entries[num++]));
     }
-    qsort(entries, (size_t)num, sizeof *entries, compare_places);
-    MS_TRY(check_places(cx, root, entries, num, data_bytes));
+    qsort(entries, (size_t)num, sizeof *entries, compare_offsets);
+    MS_TRY(check_offsets(cx, root, entries, num, data_bytes));
     out->num_tensors = num;
     out->tensors = MS_NEW_ARRAY(cx->arena, num, ms_safe_tensor);
     for (int i = 0; i < num; i++) {
-        convert(cx->arena, data, &entries[i]);
+        convert_values(cx->arena, data, &entries[i]);
         out->tensors[i] = entries[i].tensor;
     }
     return MS_OK;
@@ -305,7 +307,7 @@ ms_status ms_safetensors_read(ms_ctx *cx, const char *name, const unsigned char 
     if (header_bytes > length - LENGTH_BYTES) {
         return ms_fail(
             cx, MS_EINPUT, loc,
-            "a header of %llu bytes in a file of %zu: cut off, or no safetensors",
+            "a header of %llu bytes in a file of %zu: truncated, or not safetensors",
             (unsigned long long)header_bytes, length);
     }
     if (header_bytes == 0 || header[0] != '{')
@@ -327,7 +329,7 @@ static ms_status read_file(ms_ctx *cx, const char *path, FILE *file, ms_safe_fil
     long length = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
     if (length < 0 || length > MAX_LENGTH || fseek(file, 0, SEEK_SET) != 0)
         return ms_fail(cx, MS_EIO, (ms_loc){.file = path}, "cannot be read: %s",
-                       errno != 0 ? strerror(errno) : "no regular file");
+                       errno != 0 ? strerror(errno) : "not a regular file");
     unsigned char *data = ms_arena_take(cx->arena, (size_t)length);
     if (fread(data, 1, (size_t)length, file) != (size_t)length)
         return ms_fail(cx, MS_EIO, (ms_loc){.file = path}, "cannot be read: %s",
@@ -362,7 +364,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*left)->name, (*right)->name);
 }
 
-static const ms_safe_tensor **in_order(ms_arena *arena, const ms_safe_file *file)
+static const ms_safe_tensor **sorted_by_name(ms_arena *arena, const ms_safe_file *file)
 {
     int num = file->num_tensors;
     const ms_safe_tensor **sorted = MS_NEW_ARRAY(arena, num, const ms_safe_tensor *);
@@ -382,16 +384,16 @@ static void write_header(FILE *file, const ms_safe_tensor *const *tensors, int n
     ms_jout_begin_object(&out);
     for (int i = 0; i < num; i++) {
         const ms_safe_tensor *tensor = tensors[i];
-        long places[2] = {at, at + tensor->count * type_bytes[tensor->type]};
+        long offsets[2] = {at, at + tensor->count * type_bytes[tensor->type]};
         ms_jout_key(&out, tensor->name);
         ms_jout_begin_object(&out);
         ms_jout_text_field(&out, "dtype", ms_safe_type_names[tensor->type]);
         ms_jout_key(&out, "shape");
         ms_jout_integers(&out, tensor->shape, tensor->num_dims);
         ms_jout_key(&out, "data_offsets");
-        ms_jout_integers(&out, places, 2);
+        ms_jout_integers(&out, offsets, 2);
         ms_jout_end_object(&out);
-        at = places[1];
+        at = offsets[1];
     }
     ms_jout_end_object(&out);
     ms_jout_close(&out);
@@ -412,8 +414,8 @@ static void write_values(FILE *file, const ms_safe_tensor *tensor)
     }
 }
 
-/* The length of the header is known when it is written; it is padded with spaces, so that
- * the data are aligned. */
+/* Writes header and data. The length of the header is filled in once it is known; the
+ * header is padded with spaces to align the data. */
 static bool write_all(FILE *file, const ms_safe_tensor *const *tensors, int num)
 {
     unsigned char length[LENGTH_BYTES] = {0};
@@ -436,7 +438,8 @@ static bool write_all(FILE *file, const ms_safe_tensor *const *tensors, int num)
 ms_status ms_safetensors_write(ms_ctx *cx, const char *path, const ms_safe_file *file)
 {
     struct stat info;
-    bool in_place = lstat(path, &info) == 0 && !S_ISREG(info.st_mode); /* /dev/null */
+    /* such as /dev/null */
+    bool in_place = lstat(path, &info) == 0 && !S_ISREG(info.st_mode);
     const char *target =
         in_place ? path : ms_arena_printf(cx->arena, "%s.%ld.tmp", path, (long)getpid());
     errno = 0;
@@ -444,7 +447,7 @@ ms_status ms_safetensors_write(ms_ctx *cx, const char *path, const ms_safe_file 
     if (out == NULL)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot write %s: %s", path,
                        strerror(errno));
-    bool good = write_all(out, in_order(cx->arena, file), file->num_tensors);
+    bool good = write_all(out, sorted_by_name(cx->arena, file), file->num_tensors);
     int error = errno;
     if (fclose(out) != 0 && good) {
         good = false;

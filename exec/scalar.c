@@ -21,7 +21,7 @@ double ms_rounded_to_bf16(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    if (x == x) /* NaN stays one */
+    if (x == x) /* NaN stays NaN */
         bits = (bits + 0x7fffU + (bits >> 16 & 1U)) & 0xffff0000U;
     memcpy(&x, &bits, sizeof x);
     return (double)x;

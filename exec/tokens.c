@@ -1,5 +1,5 @@
-/* Synthetic tokens depend on (seed, step, sequence, position) alone, so every rank
- * makes its own. */
+/* Tokens of training batches. Synthetic tokens depend only on (seed, step, sequence,
+ * position), so every rank generates its own. */
 #include "exec/tokens.h"
 
 #include "base/csv.h"
@@ -15,9 +15,10 @@
 #define NOISE_FRAC  0.1
 #define MAX_SYMBOLS 256 /* few enough to be learned within some tens of steps */
 
-/* Symbols follow each other by s -> (5 s + 7) mod their number, but for the noise. */
-static void synthetic(const ms_tokens *tokens, long step, long sequence, int *inputs,
-                      int *targets)
+/* Generates a sequence in which symbol s is followed by (5 s + 7) mod num_symbols, or in
+ * a share NOISE_FRAC of places by a random symbol. */
+static void make_synthetic(const ms_tokens *tokens, long step, long sequence, int *inputs,
+                           int *targets)
 {
     long num_symbols = tokens->vocab < MAX_SYMBOLS ? tokens->vocab : MAX_SYMBOLS;
     long stride = tokens->vocab / num_symbols;
@@ -37,7 +38,7 @@ void ms_tokens_sequence(const ms_tokens *tokens, long step, long sequence, int *
                         int *targets)
 {
     if (tokens->from_file == NULL) {
-        synthetic(tokens, step, sequence, inputs, targets);
+        make_synthetic(tokens, step, sequence, inputs, targets);
         return;
     }
     long num = tokens->num_from_file, length = tokens->sequence_length;
@@ -72,7 +73,7 @@ static void skip_space(token_text *text)
     text->loc.column = (int)(text->at - text->line_start) + 1;
 }
 
-/* The word at text->at, up to a space. */
+/* Parses the word at text->at, up to the next space. */
 static ms_status read_word(ms_ctx *cx, token_text *text, long vocab, int *out)
 {
     const char *word = text->at;
@@ -85,8 +86,8 @@ static ms_status read_word(ms_ctx *cx, token_text *text, long vocab, int *out)
     }
     int width = (int)(text->at - word < 40 ? text->at - word : 40);
     if (!digits) {
-        ms_fail(cx, MS_EINPUT, text->loc, "\"%.*s\" is no token: a whole number", width,
-                word);
+        ms_fail(cx, MS_EINPUT, text->loc,
+                "\"%.*s\" is not a token, which is a whole number", width, word);
         ms_hint(cx,
                 "a file of tokens is whole numbers between spaces, or safetensors with "
                 "input_ids and labels");
@@ -131,7 +132,7 @@ static ms_status take_tensor(ms_ctx *cx, const char *path, const ms_safe_file *f
     if (tensor == NULL)
         return ms_fail(cx, MS_EINPUT, loc, "no tensor \"%s\"", name);
     if (tensor->type != MS_SAFE_I64 && tensor->type != MS_SAFE_I32)
-        return ms_fail(cx, MS_EINPUT, loc, "\"%s\" is of %s, must be of I64 or I32", name,
+        return ms_fail(cx, MS_EINPUT, loc, "\"%s\" has type %s, must be I64 or I32", name,
                        ms_safe_type_names[tensor->type]);
     if (tensor->num_dims != 2 || tensor->shape[0] == 0 ||
         tensor->shape[1] != tokens->sequence_length)
@@ -172,8 +173,8 @@ static ms_status load_tensors(ms_ctx *cx, const char *path, ms_tokens *tokens)
 
 /* ---- files ---- */
 
-/* Safetensors begin with 8 bytes of length, of which the last are 0, and a JSON object.
- * Pipes cannot be read twice. */
+/* Whether a file begins with 8 bytes of length, the highest of which are 0, and a JSON
+ * object. False for pipes, which cannot be read twice. */
 static bool begins_like_safetensors(const char *path)
 {
     unsigned char start[9] = {0};
@@ -182,7 +183,7 @@ static bool begins_like_safetensors(const char *path)
         return false;
     FILE *file = fopen(path, "rb");
     if (file == NULL)
-        return false; /* reading it tells why */
+        return false; /* the attempt to read it reports the reason */
     size_t length = fread(start, 1, sizeof start, file);
     (void)fclose(file);
     return length == sizeof start && start[6] == 0 && start[7] == 0 && start[8] == '{';

@@ -1,4 +1,4 @@
-/* Gradients on their way to where they are kept. */
+/* Clearing, reduction and exchange of a unit's gradients. */
 #include "exec/unit_priv.h"
 
 #include "sim/move_names.h"
@@ -26,10 +26,10 @@ void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
     }
 }
 
-/* ---- with every micro-batch ---- */
+/* ---- once per micro-batch ---- */
 
-/* Where the whole gradients of a segment are made. */
-static void *room_gradient(const ms_param_unit *unit, int segment)
+/* Address of the whole gradients of a segment in the shared gradient buffer. */
+static void *gradient_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
     return ms_unit_at(unit->precision.gradient, unit->rooms->grads[s->is_expert],
@@ -47,13 +47,14 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
         const ms_segment *s = unit->segments[i];
         if (s->num_shards > 1)
             rank->backend->arrays->fill(rank->device, unit->precision.gradient,
-                                        room_gradient(unit, i), 0.0, s->count);
+                                        gradient_buffer(unit, i), 0.0, s->count);
     }
     return MS_OK;
 }
 
-/* Where the shard of a segment arrives: as the room, each part by the number of shards smaller. */
-static void *arrival(const ms_param_unit *unit, int segment)
+/* Address where the reduced shard of a segment arrives; offsets are those of the gradient
+ * buffer divided by the number of shards. */
+static void *reduced_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
     return ms_unit_at(unit->precision.gradient, unit->rooms->reduced[s->is_expert],
@@ -88,8 +89,8 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
                              (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
                                            .group = (unsigned char)s->shard_group,
                                            .stream = MS_STREAM_REDUCE,
-                                           .send = room_gradient(unit, i),
-                                           .receive = arrival(unit, i),
+                                           .send = gradient_buffer(unit, i),
+                                           .receive = reduced_buffer(unit, i),
                                            .count = ms_range_length(s->own),
                                            .name = MS_MOVE_REDUCE}));
     }
@@ -105,25 +106,27 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
         const ms_segment *s = unit->segments[i];
         if (s->num_shards > 1 && s->grads != NULL)
             rank->backend->arrays->add(rank->device, unit->precision.gradient, s->grads,
-                                       arrival(unit, i), ms_range_length(s->own));
+                                       reduced_buffer(unit, i), ms_range_length(s->own));
     }
     unit->rooms->gradient_holder = NULL;
     return MS_OK;
 }
 
-/* ---- once a step ---- */
+/* ---- once per step ---- */
 
 #define MAX_AFTER 16
 
-/* What a move of complete gradients waits for: `after`, and the move before it. */
-typedef struct waits {
+/* Events that a reduction of complete gradients waits for: `after`, and the unit's
+ * previous reduction. */
+typedef struct wait_list {
     int num;
     ms_event events[MAX_AFTER + 1];
-} waits;
+} wait_list;
 
-static waits waits_of(const ms_param_unit *unit, const ms_event *after, int num_after)
+static wait_list make_wait_list(const ms_param_unit *unit, const ms_event *after,
+                                int num_after)
 {
-    waits w = {.num = num_after + 1};
+    wait_list w = {.num = num_after + 1};
     assert(num_after <= MAX_AFTER);
     for (int i = 0; i < num_after; i++)
         w.events[i] = after[i];
@@ -131,7 +134,7 @@ static waits waits_of(const ms_param_unit *unit, const ms_event *after, int num_
     return w;
 }
 
-static void note_last(ms_param_unit *unit, ms_event done)
+static void set_last_event(ms_param_unit *unit, ms_event done)
 {
     unit->last = done != 0 ? done : unit->last;
 }
@@ -141,7 +144,7 @@ static int group_size(const ms_rank *rank, ms_traffic_group group)
     return rank->world->members[group][rank->place->rank].size;
 }
 
-static ms_status all_reduce_all(ms_unit_move *move)
+static ms_status all_reduce_segments(ms_unit_move *move)
 {
     const ms_param_unit *unit = move->unit;
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
@@ -162,7 +165,7 @@ static ms_status all_reduce_all(ms_unit_move *move)
     return MS_OK;
 }
 
-static ms_status scatter_all(ms_unit_move *move)
+static ms_status reduce_scatter_segments(ms_unit_move *move)
 {
     const ms_param_unit *unit = move->unit;
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
@@ -191,28 +194,29 @@ ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event
         return MS_OK;
     bool whole = unit->sharding == MS_ZERO_0;
     const ms_part_ops *ops = unit->options.ops;
-    waits w = waits_of(unit, after, num_after);
+    wait_list w = make_wait_list(unit, after, num_after);
     ms_unit_move move = move_of(rank, unit, whole ? ops->all_reduce : ops->reduce);
     move.after = w.events;
     move.num_after = w.num;
     move.done = done;
-    MS_TRY(whole ? all_reduce_all(&move) : scatter_all(&move));
-    note_last(unit, *done);
+    MS_TRY(whole ? all_reduce_segments(&move) : reduce_scatter_segments(&move));
+    set_last_event(unit, *done);
     return MS_OK;
 }
 
-/* All-reduce in place of a part of the own shard. */
-static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_range part,
+/* All-reduces a range of the rank's own shard in place. */
+static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_range overlap,
                                 ms_transfer transfer)
 {
     transfer.kind = MS_TRANSFER_ALL_REDUCE;
-    transfer.receive = ms_segment_gradient(move->unit, s, part.first);
+    transfer.receive = ms_segment_gradient(move->unit, s, overlap.first);
     transfer.send = transfer.receive;
-    transfer.count = ms_range_length(part);
+    transfer.count = ms_range_length(overlap);
     return ms_unit_start(move, s, transfer);
 }
 
-/* One prediction for dense and expert parameters: carried by the first segment. */
+/* A reduction with one prediction for dense and expert parameters, which its first
+ * segment carries. */
 static ms_unit_move joint_move(ms_rank *rank, ms_param_unit *unit,
                                const ms_state_move *predicted)
 {
@@ -229,7 +233,7 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
     *done = 0;
     if (unit->sharding == MS_ZERO_0 || group_size(rank, MS_TRAFFIC_REPLICATE) <= 1)
         return MS_OK;
-    waits w = waits_of(unit, after, num_after);
+    wait_list w = make_wait_list(unit, after, num_after);
     ms_unit_move move = joint_move(rank, unit, &unit->options.ops->replicate);
     move.after = w.events;
     move.num_after = w.num;
@@ -241,33 +245,33 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
                                             .stream = MS_STREAM_REDUCE,
                                             .name = MS_MOVE_REPLICATE}));
     }
-    note_last(unit, *done);
+    set_last_event(unit, *done);
     return MS_OK;
 }
 
-/* All tp ranks hold the same shard, so that they agree on whether something of it is partial. */
+/* All tp ranks own the same shard, so they agree on whether any of it is partial. */
 ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
                                  const ms_event *after, int num_after, ms_event *done)
 {
     *done = 0;
     if (group_size(rank, MS_TRAFFIC_TP) <= 1)
         return MS_OK;
-    waits w = waits_of(unit, after, num_after);
+    wait_list w = make_wait_list(unit, after, num_after);
     ms_unit_move move = joint_move(rank, unit, &unit->options.ops->tp_sync);
     move.after = w.events;
     move.num_after = w.num;
     move.done = done;
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
-        ms_range part = ms_range_overlap(s->own, s->partial);
-        if (ms_range_length(part) == 0 && rank->backend->has_values)
+        ms_range overlap = ms_range_overlap(s->own, s->partial);
+        if (ms_range_length(overlap) == 0 && rank->backend->has_values)
             continue;
-        MS_TRY(all_reduce_own(&move, s, part,
+        MS_TRY(all_reduce_own(&move, s, overlap,
                               (ms_transfer){.group = MS_TRAFFIC_TP,
                                             .stream = MS_STREAM_TP,
                                             .name = MS_MOVE_TP_SYNC}));
     }
-    note_last(unit, *done);
+    set_last_event(unit, *done);
     return MS_OK;
 }
 
@@ -276,9 +280,10 @@ ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit)
     return rank->backend->wait(rank->cx, rank->device, unit->last);
 }
 
-/* ---- copies ---- */
+/* ---- replicas ---- */
 
-static ms_status swap(ms_rank *rank, const ms_transfer *transfers, const ms_event *after)
+static ms_status send_and_receive(ms_rank *rank, const ms_transfer *transfers,
+                                  const ms_event *after)
 {
     ms_event done[2];
     for (int i = 0; i < 2; i++)
@@ -289,9 +294,10 @@ static ms_status swap(ms_rank *rank, const ms_transfer *transfers, const ms_even
     return MS_OK;
 }
 
-/* `transfer`: peer, tag and name. */
-static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_segment *s,
-                          ms_transfer transfer)
+/* Exchanges the own shard's gradients with a replica; `transfer` has peer, tag and
+ * name. */
+static ms_status exchange_segment(ms_rank *rank, const ms_param_unit *unit,
+                                  const ms_segment *s, ms_transfer transfer)
 {
     if (!rank->backend->has_values)
         return MS_OK;
@@ -306,7 +312,7 @@ static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_seg
     transfers[1].kind = MS_TRANSFER_RECEIVE;
     transfers[1].receive = other;
     const ms_event after[2] = {rank->backend->mark(rank->device), unit->last};
-    ms_status status = swap(rank, transfers, after);
+    ms_status status = send_and_receive(rank, transfers, after);
     if (status == MS_OK)
         rank->backend->arrays->add(rank->device, unit->precision.gradient, own, other,
                                    ms_range_length(s->own));
@@ -317,14 +323,16 @@ static ms_status exchange(ms_rank *rank, const ms_param_unit *unit, const ms_seg
 ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
 {
     assert(unit->matrix >= 0);
-    return exchange(rank, unit, unit->segments[unit->matrix],
-                    (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TIED});
+    return exchange_segment(
+        rank, unit, unit->segments[unit->matrix],
+        (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TIED});
 }
 
 ms_status ms_unit_exchange_twin(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
-        MS_TRY(exchange(rank, unit, unit->segments[i],
-                        (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TWIN}));
+        MS_TRY(exchange_segment(
+            rank, unit, unit->segments[i],
+            (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TWIN}));
     return MS_OK;
 }

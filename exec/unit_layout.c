@@ -1,5 +1,5 @@
-/* Where the parameters of a unit lie: tensors into segments, segments into shards, rooms
- * for what is gathered. */
+/* Layout of a unit: tensors in segments, segments in shards, offsets in the shared
+ * buffers; allocation of its memory. */
 #include "exec/unit_priv.h"
 
 #include <assert.h>
@@ -52,10 +52,11 @@ static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
 }
 
-/* Every parameter of the model has one rank that answers for it: among replicas, tp ranks
- * with the same weight, and copies the first. */
-static bool counts(const ms_rank *rank, const ms_param_unit *unit,
-                   const ms_tensor *tensor, const ms_weight_name *name)
+/* Whether this rank accounts for a weight in norms and visits. Exactly one rank does for
+ * every parameter of the model: the first among replicas, tp ranks with the same weight,
+ * and copies. */
+static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
+                       const ms_tensor *tensor, const ms_weight_name *name)
 {
     const ms_place *at = rank->place;
     bool expert = tensor->mesh == MS_SPARSE_MESH;
@@ -81,10 +82,10 @@ static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
         ms_unit_tensor *to = &unit->tensors[unit->num_tensors++];
         to->weight = t;
         to->gradient = tensor->gradient;
-        to->segment = -1; /* none yet */
+        to->segment = -1; /* no segment yet */
         to->local = ms_world_local(rank->world, program, t, rank->place);
         ms_weight_name_of(program, t, unit->options.layer, &to->name);
-        to->counts = counts(rank, unit, tensor, &to->name);
+        to->is_counted = is_counted(rank, unit, tensor, &to->name);
         to->is_partial = to->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
                          program->tensors[to->gradient].at[2].kind == MS_PARTIAL_SUM;
     }
@@ -124,7 +125,7 @@ static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
     segment->kept_grads = ms_shards_grads(unit->sharding) ? segment->own : all;
 }
 
-/* The tensors of a segment one after the other, by kind. */
+/* Concatenates the tensors of a segment, grouped by kind. */
 static void place_tensors(ms_param_unit *unit, int number, ms_segment *segment)
 {
     for (int kind = 0; kind < NUM_KINDS; kind++) {
@@ -158,7 +159,7 @@ static int class_of(const ms_param_unit *unit, const ms_unit_tensor *tensor)
     return weight->mesh == MS_SPARSE_MESH ? EXPERT : DENSE;
 }
 
-/* Gives the tensors of a class a segment, if there are any. */
+/* Makes a segment of the tensors of a class, if there are any. */
 static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
 {
     int number = unit->num_segments, found = 0;
@@ -188,7 +189,7 @@ static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
         unit->matrix = number;
 }
 
-static void set_room_places(ms_param_unit *unit)
+static void set_buffer_offsets(ms_param_unit *unit)
 {
     long next[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
@@ -243,11 +244,11 @@ ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_u
                             .sharding = rank->planned->sharding,
                             .precision = rank->precision,
                             .matrix = -1};
-    *out = unit; /* to be closed, whatever follows */
+    *out = unit; /* the caller closes it even after a failure */
     collect_tensors(rank, unit);
     for (int class = 0; class < NUM_CLASSES; class ++)
         add_segment(rank, unit, class);
-    set_room_places(unit);
+    set_buffer_offsets(unit);
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         MS_TRY(allocate_segment(rank, unit->segments[i]));
     return MS_OK;
@@ -269,7 +270,7 @@ static void close_segment(ms_rank *rank, ms_segment *segment)
 
 void ms_unit_close(ms_rank *rank, ms_param_unit *unit)
 {
-    ms_unit_clear_gradients(rank, unit); /* with what they were reduced to */
+    ms_unit_clear_gradients(rank, unit); /* frees the reduced shards too */
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         close_segment(rank, unit->segments[i]);
 }

@@ -1,4 +1,5 @@
-/* Parameters on their way to where they are used, and where a program finds them. */
+/* Gathers of a unit's parameters, and the addresses where programs find parameters and
+ * gradients. */
 #include "exec/unit_priv.h"
 
 #include "sim/move_names.h"
@@ -20,9 +21,9 @@ ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                                 move->num_after, move->done);
 }
 
-/* ---- rooms ---- */
+/* ---- buffers ---- */
 
-static ms_status take_room(ms_rank *rank, ms_param_unit *unit)
+static ms_status take_buffer(ms_rank *rank, ms_param_unit *unit)
 {
     ms_unit_rooms *rooms = unit->rooms;
     assert(rooms != NULL);
@@ -48,8 +49,8 @@ void ms_unit_release(ms_rank *rank, ms_param_unit *unit)
 
 /* ---- gathers ---- */
 
-/* Where the whole segment is, or is gathered to. */
-static void *destination(const ms_param_unit *unit, int segment)
+/* Address of the whole segment, or of the buffer that it is gathered to. */
+static void *gathered_segment(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
     if (unit->sharding == MS_ZERO_3)
@@ -59,7 +60,8 @@ static void *destination(const ms_param_unit *unit, int segment)
     return unit->sharding == MS_ZERO_3_KEEP ? s->whole : s->params;
 }
 
-/* A borrowed matrix is gathered with its owner, but for ZeRO 3. */
+/* Starts the all-gathers of a unit's segments. A borrowed matrix is gathered with its
+ * owner, except with ZeRO-3. */
 static ms_status gather_segments(ms_unit_move *move)
 {
     const ms_param_unit *unit = move->unit;
@@ -74,7 +76,7 @@ static ms_status gather_segments(ms_unit_move *move)
                                         .group = (unsigned char)s->shard_group,
                                         .stream = MS_STREAM_GATHER,
                                         .send = ms_segment_param(unit, s, s->own.first),
-                                        .receive = destination(unit, i),
+                                        .receive = gathered_segment(unit, i),
                                         .count = ms_range_length(s->own),
                                         .name = MS_MOVE_GATHER}));
     }
@@ -97,7 +99,7 @@ ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
         return MS_OK;
     bool by_use = unit->sharding == MS_ZERO_3;
     if (by_use && unit->num_users++ == 0)
-        MS_TRY(take_room(rank, unit));
+        MS_TRY(take_buffer(rank, unit));
     if (by_use && unit->num_users > 1 && rank->backend->has_values) {
         *done = unit->gathered;
         return MS_OK;
@@ -110,7 +112,7 @@ ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
     return status;
 }
 
-/* ---- where a program finds them ---- */
+/* ---- addresses ---- */
 
 static void *whole_params(const ms_param_unit *unit, int segment)
 {
@@ -119,7 +121,7 @@ static void *whole_params(const ms_param_unit *unit, int segment)
         return s->params;
     if (unit->sharding == MS_ZERO_3_KEEP)
         return s->whole;
-    return unit->num_users > 0 ? destination(unit, segment) : NULL;
+    return unit->num_users > 0 ? gathered_segment(unit, segment) : NULL;
 }
 
 static void *whole_grads(const ms_param_unit *unit, int segment)

@@ -1,8 +1,10 @@
-/* Memory that the units of a rank take turns in. */
+/* Buffers for gathered parameters and whole gradients, which the units of a rank use in
+ * turn. */
 #include "exec/unit_priv.h"
 
-/* The largest unit, dense and expert elements by themselves, as the memory model has it. */
-static void measure(ms_unit_rooms *rooms, const ms_param_unit *unit)
+/* Raises the sizes of buffers to this unit's, separately for dense and expert elements,
+ * like the memory model. */
+static void note_largest(ms_unit_rooms *rooms, const ms_param_unit *unit)
 {
     long room[2] = {0, 0}, shard[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
@@ -62,7 +64,7 @@ static void close_gradients(ms_rank *rank, ms_unit_rooms *rooms)
     }
 }
 
-/* ZeRO 3 kept: everything is gathered once, to stay. */
+/* Allocates the whole parameters of a unit for ZeRO-3 without reshard after forward. */
 static ms_status open_whole(ms_rank *rank, ms_param_unit *unit)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
@@ -90,7 +92,7 @@ ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num
     rooms->num_units = num_units;
     rooms->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
     for (int i = 0; i < num_units; i++) {
-        measure(rooms, units[i]);
+        note_largest(rooms, units[i]);
         units[i]->rooms = rooms;
         rooms->units[i] = units[i];
     }

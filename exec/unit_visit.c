@@ -1,29 +1,32 @@
-/* The rank's shard as pieces of whole tensors: initial values, files, checks. */
+/* The rank's shard of a unit in pieces of whole tensors: initial values, files,
+ * checks. */
 #include "exec/unit_priv.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-/* Elements that are read or written at once, at most: enough for a bus to be busy with,
- * while the program's copy stays small. */
+/* Limit of elements that are read or written at once: enough to use the bus well, while
+ * the host's copy stays small. */
 #define MOST_AT_ONCE (2L << 20)
 
-/* Elements of one tensor, and of one expert, that lie one after the other in the shard. */
+/* Consecutive elements in the shard of one tensor (and of one expert). */
 typedef struct piece {
     const ms_unit_tensor *tensor;
     ms_segment *segment;
-    long first; /* element of the segment */
+    long first; /* index of the first element in the segment */
     long count;
-    long expert; /* -1: none */
-    /* (MOST_AT_ONCE, or as many as the largest tensor has); NULL: not asked for */
-    long *places;   /* in the whole tensor; beyond its count: padding of the vocabulary */
-    double *values; /* room for the numbers */
+    long expert; /* -1 if it is no expert's tensor */
+    /* flat indices in the whole tensor, where indices beyond its count are padding of
+     * the vocabulary; capacity MOST_AT_ONCE or that of the largest tensor; NULL if not
+     * needed */
+    long *indices;
+    double *values; /* host copy of the elements */
 } piece;
 
 typedef ms_status piece_action(ms_rank *rank, const ms_param_unit *unit, const piece *p,
                                void *state);
 
-/* ---- places ---- */
+/* ---- pieces ---- */
 
 static void start_index(const ms_local *local, long element, long index[MS_MAX_DIMS])
 {
@@ -42,16 +45,16 @@ static void step_index(const ms_local *local, long index[MS_MAX_DIMS])
     }
 }
 
-static long place_of(const ms_unit_tensor *t, const long index[MS_MAX_DIMS])
+static long flat_index(const ms_unit_tensor *t, const long index[MS_MAX_DIMS])
 {
-    long place = t->name.offset;
+    long index_in_tensor = t->name.offset;
     for (int d = 0; d < t->local.num_dims; d++)
-        place += t->name.stride[d] * (t->local.start[d] + index[d]);
-    return place;
+        index_in_tensor += t->name.stride[d] * (t->local.start[d] + index[d]);
+    return index_in_tensor;
 }
 
-/* Elements from `element` on, up to `end`, that are of one expert. */
-static long same_expert(const ms_unit_tensor *t, long element, long end)
+/* Number of elements from `element` on, before `end`, that belong to the same expert. */
+static long count_same_expert(const ms_unit_tensor *t, long element, long end)
 {
     int by = t->name.expert_dim;
     long inner = 1;
@@ -63,7 +66,7 @@ static long same_expert(const ms_unit_tensor *t, long element, long end)
     return left < end - element ? left : end - element;
 }
 
-/* The piece that begins at `element` of the tensor, of up to `most` elements. */
+/* Sets the piece that begins at `element` of the tensor, with up to `most` elements. */
 static void set_piece(piece *p, long element, long most)
 {
     const ms_unit_tensor *t = p->tensor;
@@ -73,62 +76,63 @@ static void set_piece(piece *p, long element, long most)
     int by = t->name.expert_dim;
     p->first = t->first + element;
     p->expert = by >= 0 ? local->start[by] + index[by] : -1;
-    p->count = same_expert(t, element, element + most);
-    for (long i = 0; i < p->count && p->places != NULL; i++) {
-        p->places[i] = place_of(t, index);
+    p->count = count_same_expert(t, element, element + most);
+    for (long i = 0; i < p->count && p->indices != NULL; i++) {
+        p->indices[i] = flat_index(t, index);
         step_index(local, index);
     }
 }
 
-/* What is done to pieces of a unit's tensors. */
+/* An action on all pieces of a unit's tensors. */
 typedef struct visit {
-    bool counted_only; /* elements that the rank answers for */
-    bool with_values;  /* in the program's memory, and their places */
+    bool counted_only; /* only elements that the rank accounts for */
+    bool with_values;  /* pieces have host memory for values, and flat indices */
     piece_action *act;
     void *state;
 } visit;
 
-static ms_range own_part(const ms_param_unit *unit, const ms_unit_tensor *t)
+static ms_range own_range(const ms_param_unit *unit, const ms_unit_tensor *t)
 {
-    ms_range part = ms_range_overlap(unit->segments[t->segment]->own,
-                                     (ms_range){t->first, t->first + t->local.count});
-    return (ms_range){part.first - t->first, part.end - t->first};
+    ms_range range = ms_range_overlap(unit->segments[t->segment]->own,
+                                      (ms_range){t->first, t->first + t->local.count});
+    return (ms_range){range.first - t->first, range.end - t->first};
 }
 
 static bool is_visited(const ms_param_unit *unit, const ms_unit_tensor *t, const visit *v)
 {
-    return t->segment >= unit->num_borrowed && (t->counts || !v->counted_only);
+    return t->segment >= unit->num_borrowed && (t->is_counted || !v->counted_only);
 }
 
-static void make_rooms(ms_arena *arena, const ms_param_unit *unit, const visit *v,
-                       piece *p)
+static void allocate_host_buffers(ms_arena *arena, const ms_param_unit *unit,
+                                  const visit *v, piece *p)
 {
-    long room = 0;
+    long capacity = 0;
     for (int i = 0; i < unit->num_tensors; i++) {
-        ms_range part = own_part(unit, &unit->tensors[i]);
+        ms_range range = own_range(unit, &unit->tensors[i]);
         if (is_visited(unit, &unit->tensors[i], v))
-            room = part.end - part.first > room ? part.end - part.first : room;
+            capacity =
+                range.end - range.first > capacity ? range.end - range.first : capacity;
     }
-    room = room < MOST_AT_ONCE ? room : MOST_AT_ONCE;
-    p->places = MS_NEW_ARRAY(arena, room, long);
-    p->values = MS_NEW_ARRAY(arena, room, double);
+    capacity = capacity < MOST_AT_ONCE ? capacity : MOST_AT_ONCE;
+    p->indices = MS_NEW_ARRAY(arena, capacity, long);
+    p->values = MS_NEW_ARRAY(arena, capacity, double);
 }
 
-static ms_status for_pieces(ms_rank *rank, const ms_param_unit *unit, const visit *v)
+static ms_status for_each_piece(ms_rank *rank, const ms_param_unit *unit, const visit *v)
 {
     piece p = {0};
     ms_arena *arena = ms_arena_open();
     ms_status status = MS_OK;
     if (v->with_values)
-        make_rooms(arena, unit, v, &p);
+        allocate_host_buffers(arena, unit, v, &p);
     for (int i = 0; i < unit->num_tensors; i++) {
         p.tensor = &unit->tensors[i];
         p.segment = unit->segments[p.tensor->segment];
         if (!is_visited(unit, p.tensor, v))
             continue;
-        ms_range part = own_part(unit, p.tensor);
-        for (long at = part.first; at < part.end && status == MS_OK; at += p.count) {
-            long left = part.end - at;
+        ms_range range = own_range(unit, p.tensor);
+        for (long at = range.first; at < range.end && status == MS_OK; at += p.count) {
+            long left = range.end - at;
             set_piece(&p, at,
                       v->with_values && left > MOST_AT_ONCE ? MOST_AT_ONCE : left);
             status = v->act(rank, unit, &p, v->state);
@@ -138,7 +142,8 @@ static ms_status for_pieces(ms_rank *rank, const ms_param_unit *unit, const visi
     return status;
 }
 
-/* Weights in bf16 are their masters rounded, as after a step of the optimizer. */
+/* Writes a piece's values to weights and master weights. bf16 weights are the rounded
+ * masters, as after an optimizer step. */
 static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piece *p)
 {
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -157,7 +162,7 @@ static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piec
                          p->count);
 }
 
-/* The most exact weights that there are. */
+/* Reads a piece's gradients, or weights from the masters if there are any. */
 static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piece *p,
                             ms_unit_content content)
 {
@@ -203,8 +208,8 @@ static ms_initial_piece initial_piece(const ms_rank *rank, const ms_initial *ini
     return out;
 }
 
-static ms_status initialise(ms_rank *rank, const ms_param_unit *unit, const piece *p,
-                            void *state)
+static ms_status initialise_piece(ms_rank *rank, const ms_param_unit *unit,
+                                  const piece *p, void *state)
 {
     const ms_precision *precision = &unit->precision;
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -221,43 +226,43 @@ ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
                              const ms_initial *initial)
 {
     ms_initial how = *initial;
-    const visit all = {.act = initialise, .state = &how};
-    return rank->backend->has_values ? for_pieces(rank, unit, &all) : MS_OK;
+    const visit all = {.act = initialise_piece, .state = &how};
+    return rank->backend->has_values ? for_each_piece(rank, unit, &all) : MS_OK;
 }
 
 /* ---- reading ---- */
 
-typedef struct showing {
+typedef struct visitor_call {
     ms_unit_content content;
     ms_unit_visitor *call;
     void *state;
-} showing;
+} visitor_call;
 
-static ms_status show(ms_rank *rank, const ms_param_unit *unit, const piece *p,
-                      void *state)
+static ms_status visit_piece(ms_rank *rank, const ms_param_unit *unit, const piece *p,
+                             void *state)
 {
-    const showing *s = state;
+    const visitor_call *s = state;
     const ms_weight_name *name = &p->tensor->name;
     long count = 0;
     if (s->content == MS_UNIT_GRADIENTS && p->tensor->gradient < 0)
         return MS_OK;
     MS_TRY(get_values(rank, unit, p, s->content));
     for (long i = 0; i < p->count; i++) {
-        if (p->places[i] >= name->count)
+        if (p->indices[i] >= name->count)
             continue;
-        p->places[count] = p->places[i];
+        p->indices[count] = p->indices[i];
         p->values[count++] = p->values[i];
     }
-    return count > 0 ? s->call(s->state, name, p->expert, p->places, p->values, count)
+    return count > 0 ? s->call(s->state, name, p->expert, p->indices, p->values, count)
                      : MS_OK;
 }
 
 ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_content content,
                         ms_unit_visitor *call, void *state)
 {
-    showing s = {content, call, state};
-    const visit counted = {true, true, show, &s};
-    return rank->backend->has_values ? for_pieces(rank, unit, &counted) : MS_OK;
+    visitor_call s = {content, call, state};
+    const visit counted = {true, true, visit_piece, &s};
+    return rank->backend->has_values ? for_each_piece(rank, unit, &counted) : MS_OK;
 }
 
 /* ---- writing ---- */
@@ -265,7 +270,7 @@ ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_conten
 typedef struct load {
     ms_tensor_finder *find;
     void *state;
-    /* found last */
+    /* result of the last search */
     const ms_unit_tensor *tensor;
     long expert;
     const double *values;
@@ -304,7 +309,7 @@ static ms_status set_loaded(ms_rank *rank, const ms_param_unit *unit, const piec
     MS_TRY(find_whole(rank, p, l));
     for (long i = 0; i < p->count; i++)
         p->values[i] =
-            p->places[i] < p->tensor->name.count ? l->values[p->places[i]] : 0.0;
+            p->indices[i] < p->tensor->name.count ? l->values[p->indices[i]] : 0.0;
     return set_values(rank, unit, p);
 }
 
@@ -313,5 +318,5 @@ ms_status ms_unit_load(ms_rank *rank, ms_param_unit *unit, ms_tensor_finder *fin
 {
     load l = {.find = find, .state = state};
     const visit all = {.with_values = true, .act = set_loaded, .state = &l};
-    return rank->backend->has_values ? for_pieces(rank, unit, &all) : MS_OK;
+    return rank->backend->has_values ? for_each_piece(rank, unit, &all) : MS_OK;
 }

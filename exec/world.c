@@ -5,16 +5,16 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- places ---- */
+/* ---- coordinates ---- */
 
-static long coordinate(const ms_mesh *mesh, const char *axis, long rank)
+static long coordinate_on_axis(const ms_mesh *mesh, const char *axis, long rank)
 {
     const ms_mesh_axis *a = &mesh->axes[ms_mesh_find(mesh, axis)];
     return rank / a->stride % a->size;
 }
 
-/* The sparse mesh shares out dp_shard x cp x tp. With experts split the plan has these
- * axes innermost, in this order. */
+/* Coordinates of a rank. The sparse mesh divides the ranks of dp_shard x cp x tp; with
+ * expert parallelism the plan has these axes innermost, in this order. */
 static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
 {
     const ms_plan *plan = world->plan;
@@ -22,7 +22,7 @@ static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
     long *const at[MS_NUM_PLAN_AXES] = {&place.pp, &place.dp_replicate, &place.dp_shard,
                                         &place.cp, &place.tp};
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
-        *at[i] = coordinate(mesh, ms_plan_axis_names[i], rank);
+        *at[i] = coordinate_on_axis(mesh, ms_plan_axis_names[i], rank);
     place.dp = place.dp_replicate * plan->size[MS_DP_SHARD] + place.dp_shard;
     long shared = (place.dp_shard * world->cp + place.cp) * world->tp + place.tp;
     place.etp = shared % world->etp;
@@ -35,8 +35,9 @@ static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
 
 /* ---- groups ---- */
 
-/* Where a rank stands in the order of coordinates, whatever the order of axes. */
-static long canonical(const ms_world *world, long rank)
+/* Rank number in the order of coordinates (pp, dp, cp, tp), independent of the plan's
+ * order of axes. */
+static long canonical_rank(const ms_world *world, long rank)
 {
     const ms_place *p = &world->places[rank];
     return ((p->pp * world->dp + p->dp) * world->cp + p->cp) * world->tp + p->tp;
@@ -46,7 +47,9 @@ static void sort_members(const ms_world *world, long *ranks, long size)
 {
     for (long i = 1; i < size; i++) {
         long rank = ranks[i], at = i;
-        for (; at > 0 && canonical(world, ranks[at - 1]) > canonical(world, rank); at--)
+        for (;
+             at > 0 && canonical_rank(world, ranks[at - 1]) > canonical_rank(world, rank);
+             at--)
             ranks[at] = ranks[at - 1];
         ranks[at] = rank;
     }
@@ -93,19 +96,19 @@ ms_traffic_group ms_world_group(const ms_node_comm *comm)
     return (ms_traffic_group)ms_node_bill_axis(comm);
 }
 
-/* ---- parts of tensors ---- */
+/* ---- shards of tensors ---- */
 
-static void split(const ms_program *program, const ms_tensor *t, int axis, long at,
-                  ms_local *part)
+static void split_dim(const ms_program *program, const ms_tensor *t, int axis, long at,
+                      ms_local *shard)
 {
     const char *where = strchr(t->dims, t->at[axis].dim);
     long pieces = program->mesh_size[t->mesh][axis];
     assert(where != NULL && *where != '\0');
     long i = where - t->dims;
-    assert(*where == MS_DIM_ROWS || part->shape[i] % pieces == 0);
-    part->shape[i] /= pieces;
+    assert(*where == MS_DIM_ROWS || shard->shape[i] % pieces == 0);
+    shard->shape[i] /= pieces;
     if (*where != MS_DIM_ROWS && pieces > 1)
-        part->start[i] += part->shape[i] * at;
+        shard->start[i] += shard->shape[i] * at;
 }
 
 ms_local ms_world_local(const ms_world *world, const ms_program *program, int tensor,
@@ -116,20 +119,20 @@ ms_local ms_world_local(const ms_world *world, const ms_program *program, int te
                                          {world->edp, world->ep, world->etp}};
     const long at[2][MS_MESH_AXES] = {{place->dp, place->cp, place->tp},
                                       {place->edp, place->ep, place->etp}};
-    ms_local part = {.num_dims = (int)strlen(t->dims), .count = 1};
-    for (int i = 0; i < part.num_dims; i++)
-        part.shape[i] = (long)program->size[t->dims[i] - '0'];
+    ms_local shard = {.num_dims = (int)strlen(t->dims), .count = 1};
+    for (int i = 0; i < shard.num_dims; i++)
+        shard.shape[i] = (long)program->size[t->dims[i] - '0'];
     for (int strided = 0; strided < 2; strided++) {
         for (int axis = 0; axis < MS_MESH_AXES; axis++) {
             long pieces = program->mesh_size[t->mesh][axis];
             assert(pieces == 1 || pieces == sizes[t->mesh][axis]);
             if (t->at[axis].kind == MS_SHARD &&
                 (t->at[axis].split_factor > 1) == (strided == 1))
-                split(program, t, axis, at[t->mesh][axis], &part);
+                split_dim(program, t, axis, at[t->mesh][axis], &shard);
         }
     }
-    for (int i = 0; i < part.num_dims; i++)
-        part.count *= part.shape[i];
-    part.bytes = (double)part.count * t->element_bytes;
-    return part;
+    for (int i = 0; i < shard.num_dims; i++)
+        shard.count *= shard.shape[i];
+    shard.bytes = (double)shard.count * t->element_bytes;
+    return shard;
 }

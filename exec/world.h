@@ -1,23 +1,24 @@
-/* The ranks of a plan: coordinates, and the groups in which they communicate (those of
- * sim/traffic.h). */
+/* The ranks of a plan: their coordinates and the groups in which they communicate
+ * (sim/traffic.h). */
 #ifndef MS_EXEC_WORLD_H
 #define MS_EXEC_WORLD_H
 
 #include "exec/op_call.h"
 
-/* Where a rank stands. dp = dp_replicate x dp_shard, edp = dp_replicate x efsdp: the first axes of
- * a program's meshes (costmodel/program.h). */
+/* Coordinates of a rank. dp = dp_replicate x dp_shard and edp = dp_replicate x efsdp are
+ * the first axes of a program's meshes (costmodel/program.h). */
 typedef struct ms_place {
     long rank;
     long pp, dp_replicate, dp_shard, cp, tp, dp;
     long efsdp, ep, etp, edp;
 } ms_place;
 
-/* A group that contains a rank: its ranks in the order of their coordinates (pp, dp_replicate,
- * dp_shard, cp, tp), whatever the order of axes: sums over a group do not depend on it. */
+/* A group that contains a rank. Ranks are in the order of their coordinates (pp,
+ * dp_replicate, dp_shard, cp, tp), so that sums over a group do not depend on the plan's
+ * order of axes. */
 typedef struct ms_members {
     int size;
-    int own;           /* position of the rank among them */
+    int own;           /* index of the rank in the group */
     const long *ranks; /* (size) */
 } ms_members;
 
@@ -29,16 +30,17 @@ typedef struct ms_world {
     ms_members *members[MS_NUM_TRAFFIC_GROUPS]; /* (num_ranks) each */
 } ms_world;
 
-/* The plan is legal (ms_plan_check) and outlives the world. */
+/* Makes the world of a plan, which must be legal (ms_plan_check) and outlive it. */
 ms_world ms_world_make(ms_arena *arena, const ms_plan *plan);
 
-/* The group of sim/traffic.h along which a program's node communicates. */
+/* The group of sim/traffic.h over which a program's node communicates. */
 ms_traffic_group ms_world_group(const ms_node_comm *comm);
 
-/* What a rank holds of a tensor of a program, by its placements: shape and start of each dim.
- * Strided shards (split_factor) split what the other axes left. data is NULL; bytes = count x
- * element_bytes. Rows tensors: as many rows as if all ranks had equally many. Axes that the program
- * was built without (its dp is 1 for pricing) do not split. */
+/* A rank's shard of a program's tensor by its placements: shape and start of each dim;
+ * data is NULL, bytes = count x element_bytes. Strided shards (split_factor) divide what
+ * the other axes leave. A tensor with MS_DIM_ROWS has as many rows as if all ranks had
+ * equally many. Axes that the program was built without (its dp is 1 for pricing) do not
+ * split. */
 ms_local ms_world_local(const ms_world *world, const ms_program *program, int tensor,
                         const ms_place *place);
 

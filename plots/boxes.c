@@ -6,7 +6,7 @@ const char *const ms_box_kind_names[] = {"forward",         "backward", "backwar
                                          "backward-weight", "gather",   "reduce",
                                          "optimizer",       NULL};
 
-/* MS_NUM_BOX_KINDS: not drawn. */
+/* The kind of box of a task; MS_NUM_BOX_KINDS: it is not drawn. */
 static ms_box_kind kind_of(const ms_task_tag *tag)
 {
     static const ms_box_kind kinds[MS_NUM_TASK_KINDS] = {
@@ -30,6 +30,7 @@ static ms_box_kind kind_of(const ms_task_tag *tag)
     return kinds[tag->kind];
 }
 
+/* The lane of a task; -1: it is not drawn. */
 static int lane_of(const ms_simulation *s, const int *lane_of_actor, int task)
 {
     const ms_task_tag *tag = &s->graph->tags[task];
@@ -49,11 +50,12 @@ static ms_box box_of(const ms_simulation *s, int lane, int task)
     if (tag->stage >= 0)
         box.chunk = ms_schedule_chunk(&s->planned->schedule->shape, tag->stage);
     if (box.kind == MS_BOX_GATHER || box.kind == MS_BOX_REDUCE)
-        box.half = MS_BOX_BESIDE;
+        box.half = MS_BOX_COMMUNICATION;
     return box;
 }
 
-/* A pair is two tasks in a row: its forward, and what its backward takes longer. */
+/* Joins the two boxes of a forward that overlaps a backward. A pair is simulated as two
+ * tasks in a row: the forward, and the time by which the backward takes longer. */
 static void join_pair(ms_box *forward, ms_box *backward)
 {
     forward->half = MS_BOX_UPPER;
@@ -63,14 +65,15 @@ static void join_pair(ms_box *forward, ms_box *backward)
     backward->start_s = forward->start_s;
 }
 
-static int by_place(const void *left, const void *right)
+static int by_lane_and_start(const void *left, const void *right)
 {
     const ms_box *a = left, *b = right;
     if (a->lane != b->lane)
         return a->lane - b->lane;
-    int a_over = a->half != MS_BOX_BESIDE, b_over = b->half != MS_BOX_BESIDE;
-    if (a_over != b_over)
-        return a_over - b_over;
+    int a_acts = a->half != MS_BOX_COMMUNICATION,
+        b_acts = b->half != MS_BOX_COMMUNICATION;
+    if (a_acts != b_acts)
+        return a_acts - b_acts;
     if (a->start_s != b->start_s)
         return a->start_s < b->start_s ? -1 : 1;
     return (int)a->half - (int)b->half;
@@ -83,7 +86,8 @@ long ms_boxes_make(ms_arena *arena, const ms_simulation *s, const int *lane_of_a
     for (int i = 1; i <= s->graph->num_tasks; i++)
         capacity += lane_of(s, lane_of_actor, i) >= 0;
     ms_box *boxes = MS_NEW_ARRAY(arena, capacity, ms_box);
-    long *open = MS_NEW_ARRAY(arena, s->num_actors, long); /* 1 + a pair's forward */
+    /* per actor: 1 + index of the forward box of an unfinished pair; 0: none */
+    long *open = MS_NEW_ARRAY(arena, s->num_actors, long);
     for (int i = 1; i <= s->graph->num_tasks; i++) {
         int lane = lane_of(s, lane_of_actor, i);
         if (lane < 0)
@@ -97,7 +101,7 @@ long ms_boxes_make(ms_arena *arena, const ms_simulation *s, const int *lane_of_a
             open[tag->actor] = num;
         }
     }
-    qsort(boxes, (size_t)num, sizeof boxes[0], by_place);
+    qsort(boxes, (size_t)num, sizeof boxes[0], by_lane_and_start);
     *out = boxes;
     return num;
 }

@@ -1,4 +1,5 @@
-/* What simulated ranks did, as boxes to be drawn. */
+/* Boxes of a Gantt diagram: the actions, optimizers and collectives of simulated
+ * ranks. */
 #ifndef MS_PLOTS_BOXES_H
 #define MS_PLOTS_BOXES_H
 
@@ -6,36 +7,39 @@
 
 typedef enum ms_box_kind {
     MS_BOX_FORWARD,
-    MS_BOX_BACKWARD, /* whole */
-    MS_BOX_INPUT,    /* backward for inputs, and for weights, by themselves */
+    MS_BOX_BACKWARD, /* backward pass for inputs and weights together */
+    MS_BOX_INPUT,    /* separate backward passes for inputs and for weights */
     MS_BOX_WEIGHT,
-    MS_BOX_GATHER, /* of parameters, beside the actions */
-    MS_BOX_REDUCE, /* of gradients, beside the actions and after them */
+    MS_BOX_GATHER, /* all-gather of parameters, overlapped with actions */
+    MS_BOX_REDUCE, /* reduction of gradients, overlapped with actions or after them */
     MS_BOX_OPTIMIZER,
     MS_NUM_BOX_KINDS
 } ms_box_kind;
-extern const char *const ms_box_kind_names[]; /* "forward" ... */
+/* names of ms_box_kind: "forward", ..., NULL-ended */
+extern const char *const ms_box_kind_names[];
 
+/* The part of a lane's height that a box takes. */
 typedef enum ms_box_half {
     MS_BOX_WHOLE,
-    MS_BOX_UPPER, /* two actions at once lie above each other */
+    /* a forward and a backward at the same time are drawn above each other */
+    MS_BOX_UPPER,
     MS_BOX_LOWER,
-    MS_BOX_BESIDE /* communication while actions run, or between them */
+    MS_BOX_COMMUNICATION /* thin lane of collectives below the actions */
 } ms_box_half;
 
 typedef struct ms_box {
-    int lane; /* pipeline rank */
+    int lane; /* row of the diagram: pipeline rank */
     double start_s, end_s;
     ms_box_kind kind;
-    int microbatch; /* -1: of none */
-    int chunk;      /* of the rank */
+    int microbatch; /* -1: the box belongs to no micro-batch */
+    int chunk;      /* model chunk (virtual stage) of the rank */
     ms_box_half half;
 } ms_box;
 
-/* The actions of the shown actors, their optimizers, and the gathers and reductions
- * beside them, by lane: those beside first, then by start. The simulation is of actions.
- * lane_of_actor is -1 for those not shown. Returns how many; `*out` lives in the
- * arena. */
+/* Makes the boxes of a simulation of single actions: actions, optimizers, gathers and
+ * reductions of each actor with a lane (lane_of_actor, -1: not shown). They are ordered
+ * by lane, then communication before actions, then by start. Returns how many; `*out`
+ * lives in the arena. */
 long ms_boxes_make(ms_arena *arena, const ms_simulation *simulation,
                    const int *lane_of_actor, ms_box **out);
 

@@ -34,7 +34,8 @@ const char *ms_caption_name(ms_arena *arena, const char *name_or_path)
     return ms_arena_strndup(arena, name, is_json ? length - 5 : length);
 }
 
-static void add(ms_arena *arena, char **text, const char *name, long size)
+/* Appends "name size" to a list of axes if the axis is larger than 1. */
+static void add_caption_axis(ms_arena *arena, char **text, const char *name, long size)
 {
     if (size > 1)
         *text = ms_arena_printf(arena, "%s%s%s %ld", *text,
@@ -45,9 +46,10 @@ char *ms_caption_axes(ms_arena *arena, const ms_plan *plan)
 {
     char *text = ms_arena_strdup(arena, "");
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
-        add(arena, &text, ms_plan_axis_names[plan->order[i]], plan->size[plan->order[i]]);
-    add(arena, &text, "ep", plan->ep);
-    add(arena, &text, "etp", plan->etp);
+        add_caption_axis(arena, &text, ms_plan_axis_names[plan->order[i]],
+                         plan->size[plan->order[i]]);
+    add_caption_axis(arena, &text, "ep", plan->ep);
+    add_caption_axis(arena, &text, "etp", plan->etp);
     return text[0] == '\0' ? ms_arena_strdup(arena, "1 GPU") : text;
 }
 
@@ -94,7 +96,8 @@ const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan)
                            schedule, recompute);
 }
 
-/* Links are slow where tasks load them. */
+/* Slow ranks and links of a simulation as text; links count only if the simulation has
+ * tasks that load links. */
 static const char *slow_text(ms_arena *arena, const ms_simulation *simulation)
 {
     const ms_simulate_options *options = &simulation->options;

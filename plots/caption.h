@@ -1,35 +1,36 @@
-/* Words that several plots share. */
+/* Titles, captions and units that several plots share. */
 #ifndef MS_PLOTS_CAPTION_H
 #define MS_PLOTS_CAPTION_H
 
 #include "sim/simulation.h"
 
-/* A unit in which values up to `largest_s` are easy to read: "s", "ms" or "us" with its
- * factor. */
+/* Unit of time in which values up to `largest_s` are easy to read: "s", "ms" or "us",
+ * and the factor from seconds to it. */
 typedef struct ms_time_unit {
     const char *name;
     double per_s;
 } ms_time_unit;
 ms_time_unit ms_time_unit_of(double largest_s);
 
-/* Parts of memory in full words, NULL-ended. */
+/* Names of the memory categories in full words, NULL-ended. */
 extern const char *const ms_memory_part_titles[];
 
-/* The name of a file without folder and ".json". */
+/* The name of a file without its folder and ".json". */
 const char *ms_caption_name(ms_arena *arena, const char *name_or_path);
-/* "pp 4 · dp_shard 16 · tp 8": axes larger than 1, in the plan's order, with ep and
- * etp. */
+/* The plan's axes larger than 1 in its order, then ep and etp: "pp 4 · dp_shard 16 · tp
+ * 8"; "1 GPU" if there are none. */
 char *ms_caption_axes(ms_arena *arena, const ms_plan *plan);
-/* "llama-3.1-70b on 512 × H100 SXM5 80GB" */
+/* Model and devices of a plan: "llama-3.1-70b on 512 × H100 SXM5 80GB". */
 char *ms_caption_job(ms_arena *arena, const ms_plan *plan, const ms_workload *workload);
-/* "1 micro-batch" */
+/* Number of micro-batches of a plan: "1 micro-batch", "8 micro-batches". */
 const char *ms_caption_microbatches(ms_arena *arena, const ms_plan *plan);
-/* "zero 1 · mbs 1 · 1f1b · recompute full" */
+/* Choices of a plan apart from its axes: "zero 1 · mbs 1 · 1f1b · recompute full". */
 const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan);
-/* " · rank 5 computes 1.3 times as long": what disturbs a simulation, and its engine
- * unless that is the replay; "" for nothing. */
+/* Disturbances of a simulation, and its engine if that is not the replay: " · rank 5
+ * computes 1.3 times as long"; "" for none. */
 const char *ms_caption_disturbance(ms_arena *arena, const ms_simulation *simulation);
-/* Breaks at " · " so that lines have at most `most` bytes where that is possible. */
+/* Breaks a text at " · " so that lines have at most `most` bytes where that is
+ * possible. */
 char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most);
 
 #endif

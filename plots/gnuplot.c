@@ -11,7 +11,8 @@
 
 extern char **environ;
 
-/* Reads to the end, so that the writer never waits; keeps the beginning. */
+/* Reads messages to the end of the pipe, so that the writer never blocks; stores the
+ * first MAX_MESSAGE_BYTES - 1 bytes. */
 static void read_messages(int from, char text[MAX_MESSAGE_BYTES])
 {
     size_t length = 0;
@@ -29,9 +30,9 @@ static void read_messages(int from, char text[MAX_MESSAGE_BYTES])
     text[length] = '\0';
 }
 
-/* gnuplot quotes the offending command, then says `"FILE" line 3: what is wrong`; failing
- * that, its last line. */
-static const char *what_is_wrong(char *text)
+/* Finds the error in the messages of gnuplot, which quotes the offending command and
+ * then prints `"FILE" line 3: ERROR`; if there is no such line, its last line. */
+static const char *find_error_line(char *text)
 {
     const char *last = "without a message";
     for (char *line = strtok(text, "\r\n"); line != NULL; line = strtok(NULL, "\r\n")) {
@@ -44,7 +45,7 @@ static const char *what_is_wrong(char *text)
     return last;
 }
 
-/* An errno value. The pipe's ends close at exec. */
+/* Starts gnuplot; returns 0 or an errno value. The pipe's ends close at exec. */
 static int spawn(ms_arena *arena, const char *script, int out, int messages, pid_t *child)
 {
     char program[] = "gnuplot", defaults[] = "-d", do_first[] = "-e";
@@ -67,7 +68,7 @@ static int spawn(ms_arena *arena, const char *script, int out, int messages, pid
     return error;
 }
 
-static ms_status judge(ms_ctx *cx, int state, char *messages)
+static ms_status check_exit(ms_ctx *cx, int state, char *messages)
 {
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return MS_OK;
@@ -75,7 +76,7 @@ static ms_status judge(ms_ctx *cx, int state, char *messages)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot was ended by signal %d",
                        WTERMSIG(state));
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot failed (exit %d): %s",
-                   WEXITSTATUS(state), what_is_wrong(messages));
+                   WEXITSTATUS(state), find_error_line(messages));
 }
 
 ms_status ms_gnuplot_run(ms_ctx *cx, const char *script, int out, bool *found)
@@ -102,7 +103,7 @@ ms_status ms_gnuplot_run(ms_ctx *cx, const char *script, int out, bool *found)
     int state = 0;
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR)
-            return ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot was lost: %s",
+            return ms_fail(cx, MS_EIO, MS_NOWHERE, "waiting for gnuplot failed: %s",
                            strerror(errno));
-    return judge(cx, state, messages);
+    return check_exit(cx, state, messages);
 }

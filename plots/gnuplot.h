@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-/* `gnuplot -d -e "output=''" script`, the first gnuplot of PATH, with the descriptor
- * `out` as its standard output. `*found` is false, and nothing is written, when there is
- * none. MS_EIO with gnuplot's own message when it fails; what it wrote until then is
- * worthless. */
+/* Runs `gnuplot -d -e "output=''" script` with the first gnuplot in PATH and the
+ * descriptor `out` as its standard output. *found is false, and nothing is written, if
+ * there is no gnuplot. MS_EIO with the message of gnuplot if it fails; its output is
+ * then incomplete. */
 ms_status ms_gnuplot_run(ms_ctx *cx, const char *script, int out, bool *found);
 
 #endif

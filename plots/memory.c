@@ -1,22 +1,25 @@
-/* Places are pixels from the left end of the axes. */
+/* Plot of peak memory per rank. Horizontal places are pixels from the left end of the
+ * axes. */
 #include "plots/memory.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "base/table.h"
 #include "plots/caption.h"
 #include "sim/prediction_print.h"
 
 #include <string.h>
 
+/* Sizes in pixels. */
 #define LEAST_WIDTH 1280.0
-#define LEAST_PLAN  140.0
-#define MOST_PITCH  44.0 /* of bars that could be wider */
+#define LEAST_PLAN  140.0 /* width of a plan with few bars */
+#define MOST_PITCH  44.0  /* limit of the distance between bars */
 #define LEFT        70.0
 #define RIGHT       96.0
 #define TOP         96.0
-#define HEIGHT      380.0 /* of the axes */
-#define LINE        17.0
-#define CHARACTER   6.8 /* mean width at the size of plan labels */
+#define HEIGHT      380.0 /* height of the axes */
+#define LINE        17.0  /* height of a line of a plan label */
+#define CHARACTER   6.8   /* mean width of a character of a plan label */
 
 /* ---- where bars stand ---- */
 
@@ -25,13 +28,14 @@ static double width_of(const ms_memory_plot *plot)
     return ms_max(LEAST_WIDTH, LEFT + RIGHT + LEAST_PLAN * plot->num_plans);
 }
 
-/* Pixels that a plan takes when a bar takes `px`: its bars and a gap, or what its label needs. */
+/* Pixels that a plan takes if a bar takes `px`: its bars and a gap, at least LEAST_PLAN
+ * for its label. */
 static double plan_px(const ms_memory_plan *plan, double px)
 {
     return ms_max((plan->prediction.num_stages + 1.0) * px, LEAST_PLAN);
 }
 
-/* The widest bars with which all plans fit side by side. */
+/* The largest width of a bar with which all plans fit side by side, by bisection. */
 static double bar_px(const ms_memory_plot *plot)
 {
     double low = 0.0, high = 0.9 * width_of(plot);
@@ -44,13 +48,14 @@ static double bar_px(const ms_memory_plot *plot)
     return low;
 }
 
+/* Where the bars of one plan are drawn. */
 typedef struct place {
-    double from_px, to_px; /* of the plan, gaps included */
+    double from_px, to_px; /* ends of the plan, gaps included */
     double first_px;       /* middle of the first bar */
-    double pitch_px;       /* from one bar to the next */
+    double pitch_px;       /* distance from one bar to the next */
 } place;
 
-/* Plans of few ranks have room for wider bars. */
+/* The place of a plan; the bars of a plan with few ranks are wider. */
 static place place_of(const ms_memory_plot *plot, int plan)
 {
     double px = bar_px(plot);
@@ -68,11 +73,12 @@ static place place_of(const ms_memory_plot *plot, int plan)
 
 /* ---- words ---- */
 
+/* Label below the bars of a plan: name, axes and choices, wrapped to its width. */
 static const char *label_text(const ms_memory_plot *plot, const ms_memory_plan *plan)
 {
     ms_arena *arena = plot->arena;
     if (plot->num_plans == 1)
-        return ""; /* the subtitle has it */
+        return ""; /* the subtitle shows the plan */
     double px = ms_min(plan_px(plan, bar_px(plot)), 260.0);
     size_t most = (size_t)(px / CHARACTER) - 1;
     const char *name = "";
@@ -164,11 +170,11 @@ static void write_bars(FILE *out, const ms_prediction *p, int plan, place at)
     double half_px = ms_min(0.42 * at.pitch_px, 45.0);
     for (int i = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
-        fprintf(out, "%.1f\t%.1f\t%d\t%d\t%.9g\t%d", at.first_px + at.pitch_px * i,
-                half_px, plan, stage->rank, ms_gib(stage->peak_bytes),
-                stage->rank == p->worst_rank);
+        ms_print(out, "%.1f\t%.1f\t%d\t%d\t%.9g\t%d", at.first_px + at.pitch_px * i,
+                 half_px, plan, stage->rank, ms_gib(stage->peak_bytes),
+                 stage->rank == p->worst_rank);
         for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-            fprintf(out, "\t%.9g", ms_gib(stage->memory[part]));
+            ms_print(out, "\t%.9g", ms_gib(stage->memory[part]));
         fputc('\n', out);
     }
 }
@@ -179,7 +185,7 @@ void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
           "# x\thalf\tplan\trank\tpeak\tworst",
           out);
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-        fprintf(out, "\t%s", ms_memory_part_names[part]);
+        ms_print(out, "\t%s", ms_memory_part_names[part]);
     fputc('\n', out);
     for (int i = 0; i < plot->num_plans; i++)
         write_bars(out, &plot->plans[i].prediction, i, place_of(plot, i));
@@ -187,20 +193,21 @@ void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_prediction *p = &plot->plans[i].prediction;
         place at = place_of(plot, i);
-        fprintf(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px,
-                ms_gib(p->capacity_bytes));
+        ms_print(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px,
+                 ms_gib(p->capacity_bytes));
         ms_data_text(out, label_text(plot, &plot->plans[i]));
         fputc('\n', out);
     }
 }
 
 typedef struct extent {
-    double highest;  /* GiB */
-    double capacity; /* of all plans; 0: they differ */
-    int parts;       /* that any rank has, one bit each */
+    double highest;  /* bytes: the highest peak or capacity */
+    double capacity; /* capacity of every plan's device, bytes; 0: they differ */
+    int parts;       /* memory categories that any rank has, one bit each */
 } extent;
 
-static int parts_of(const ms_stage_prediction *stage)
+/* The memory categories of a pipeline rank that are not 0, one bit each. */
+static int categories_of(const ms_stage_prediction *stage)
 {
     int parts = 0;
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
@@ -217,7 +224,7 @@ static extent extent_of(const ms_memory_plot *plot)
         if (p->capacity_bytes != e.capacity)
             e.capacity = 0.0;
         for (int rank = 0; rank < p->num_stages; rank++)
-            e.parts |= parts_of(&p->stages[rank]);
+            e.parts |= categories_of(&p->stages[rank]);
     }
     return e;
 }
@@ -297,9 +304,9 @@ void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot)
 void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
 {
     ms_arena *arena = plot->arena;
-    fprintf(out, "memory    %s\n\n", title(plot));
-    ms_table *table = ms_table_new(
-        arena, "<plan|worst rank|peak (GiB)|of (GiB)|spare (GiB)|<fits|<mesh");
+    ms_print(out, "memory    %s\n\n", title(plot));
+    ms_table *table = MS_TABLE(arena, "lrrrrll", "plan", "worst rank", "peak (GiB)",
+                               "of (GiB)", "spare (GiB)", "fits", "mesh");
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_memory_plan *plan = &plot->plans[i];
         const ms_prediction *p = &plan->prediction;

@@ -24,7 +24,7 @@ do for [k=1:9] {
     }
 }
 set macros
-# only what is there: gnuplot 5.4 does not survive labels of which none is drawn
+# optional elements are left out by macros: gnuplot 5.4 crashes on labels of which none is drawn
 plan_labels = num_plans > 1 ? ", data index 1 using (($1 + $2) / 2):(0):4 with labels center offset 0, -2.3 font font(9) tc rgb '#333333' noenhanced notitle" : " "
 stats data index 0 using 2 name "half" nooutput
 rank_labels = half_max >= 6.5 ? ", data index 0 using 1:($2 >= 6.5 ? 0 : NaN):4 with labels center offset 0, -0.9 font font(9) tc rgb muted notitle" : " "

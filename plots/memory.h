@@ -1,5 +1,5 @@
-/* Peak memory of every pipeline rank of one or several plans, by its parts, beside what
- * the device has. */
+/* Plot of the peak memory of every pipeline rank of one or several plans, by memory
+ * category, against the capacity of the device. */
 #ifndef MS_PLOTS_MEMORY_H
 #define MS_PLOTS_MEMORY_H
 
@@ -7,7 +7,7 @@
 #include "sim/prediction.h"
 
 typedef struct ms_memory_plan {
-    const char *name; /* of its file; NULL: it has none */
+    const char *name; /* name of the plan's file; NULL: it has none */
     const ms_plan *plan;
     const ms_workload *workload;
     ms_prediction prediction;
@@ -16,17 +16,20 @@ typedef struct ms_memory_plan {
 #define MS_MAX_MEMORY_PLANS 12
 
 typedef struct ms_memory_plot {
-    ms_arena *arena; /* for texts */
-    int num_plans;   /* 1 to MS_MAX_MEMORY_PLANS */
+    ms_arena *arena; /* arena for captions */
+    int num_plans;   /* number of plans, 1 to MS_MAX_MEMORY_PLANS */
     const ms_memory_plan *plans;
 } ms_memory_plot;
 
+/* Writes the data file of the plot. */
 void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot);
+/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
+ * commands of the plot cannot be read. */
 ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plot *plot,
                                       const char *name, ms_picture_format format);
-/* The data as members of an open object. */
+/* Writes the data as members of an open JSON object. */
 void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot);
-/* A table: a row per plan and rank. */
+/* Prints a table with one row per plan. */
 void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot);
 
 #endif

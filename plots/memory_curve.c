@@ -1,21 +1,24 @@
 #include "plots/memory_curve.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "plots/caption.h"
 #include "sim/prediction_print.h"
 #include "sim/timeline.h"
 
-#define WIDTH     1400.0
-#define LEFT      70.0
-#define RIGHT     76.0
-#define TOP       116.0
-#define HEIGHT    400.0 /* of the axes */
-#define BOTTOM    56.0
-#define LEGEND    26.0  /* below: what the rank does */
-#define COLUMNS   1254  /* WIDTH - LEFT - RIGHT */
-#define MAX_BOXES 20000 /* more: a grey smear */
+#define WIDTH   1400.0
+#define LEFT    70.0
+#define RIGHT   76.0
+#define TOP     116.0
+#define HEIGHT  400.0 /* height of the axes */
+#define BOTTOM  56.0
+#define LEGEND  26.0 /* height of the lane with the actions of the rank */
+#define COLUMNS 1254 /* pixel columns: WIDTH - LEFT - RIGHT */
+/* largest number of boxes drawn; more could not be distinguished */
+#define MAX_BOXES 20000
 
-/* From the bottom of the stack: what stays over a step, then what comes and goes. */
+/* The memory categories from the bottom of the drawn stack: those constant over a step,
+ * then those that change. */
 static const ms_memory_part stack[MS_NUM_MEMORY_PARTS] = {
     MS_MEMORY_PARAMS,       MS_MEMORY_OPTIMIZER, MS_MEMORY_GATHERED_PARAMS,
     MS_MEMORY_COMM_BUFFERS, MS_MEMORY_CONTEXT,   MS_MEMORY_GRADS,
@@ -103,7 +106,8 @@ static const char *time_text(ms_arena *arena, double time_s)
     return ms_arena_printf(arena, "%.4g %s", time_s * unit.per_s, unit.name);
 }
 
-/* "peak 63.2 of 79.1 GiB at 412 ms, during backward 3, with 4 forwards kept" */
+/* The peak as text: "peak 63.2 of 79.1 GiB at 412 ms, during backward 3, with
+ * activations of 4 forwards saved". */
 static const char *peak_text(const ms_memory_curve *c)
 {
     ms_arena *arena = c->arena;
@@ -115,15 +119,16 @@ static const char *peak_text(const ms_memory_curve *c)
     else if (task != 0)
         during = ms_arena_printf(arena, ", during %s",
                                  ms_task_phrase(arena, &c->simulation, task));
-    return ms_arena_printf(arena, "peak %.1f of %.1f GiB at %s%s, with %d %s kept",
-                           ms_gib(a->peak_bytes), ms_gib(c->prediction.capacity_bytes),
-                           time_text(arena, c->samples[c->peak].time_s), during,
-                           c->num_alive, c->num_alive == 1 ? "forward" : "forwards");
+    return ms_arena_printf(
+        arena, "peak %.1f of %.1f GiB at %s%s, with activations of %d %s saved",
+        ms_gib(a->peak_bytes), ms_gib(c->prediction.capacity_bytes),
+        time_text(arena, c->samples[c->peak].time_s), during, c->num_alive,
+        c->num_alive == 1 ? "forward" : "forwards");
 }
 
-/* Entries of the legend, from the bottom of the stack: name and GiB at the peak; an empty
- * one for a part that there never is. */
-static const char *part_entries(const ms_memory_curve *c)
+/* The legend from the bottom of the stack, separated by '|': name and GiB at the peak
+ * of each memory category; empty for one that is 0 throughout. */
+static const char *legend_entries(const ms_memory_curve *c)
 {
     const char *text = "";
     for (int k = 0; k < MS_NUM_MEMORY_PARTS; k++) {
@@ -143,9 +148,9 @@ static const char *part_entries(const ms_memory_curve *c)
 
 static void write_sample(FILE *out, double time_s, const ms_memory_sample *sample)
 {
-    fprintf(out, "%.9g", time_s);
+    ms_print(out, "%.9g", time_s);
     for (int k = 0; k < MS_NUM_MEMORY_PARTS; k++)
-        fprintf(out, "\t%.9g", ms_gib(sample->bytes[stack[k]]));
+        ms_print(out, "\t%.9g", ms_gib(sample->bytes[stack[k]]));
     fputc('\n', out);
 }
 
@@ -153,30 +158,32 @@ void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve)
 {
     fputs("# from this time on (s), memory in GiB\n# time", out);
     for (int k = 0; k < MS_NUM_MEMORY_PARTS; k++)
-        fprintf(out, "\t%s", ms_memory_part_names[stack[k]]);
+        ms_print(out, "\t%s", ms_memory_part_names[stack[k]]);
     fputc('\n', out);
     for (int i = 0; i < curve->num_samples; i++)
         write_sample(out, curve->samples[i].time_s, &curve->samples[i]);
     write_sample(out, curve->simulation.step_s, &curve->samples[curve->num_samples - 1]);
-    fputs("\n\n# what the rank does\n# start (s)\tend (s)\tkind\tmicro-batch\thalf\n#"
+    fputs("\n\n# actions of the rank\n# start (s)\tend (s)\tkind\tmicro-batch\thalf\n#"
           " kinds:",
           out);
     for (int i = 0; i < MS_NUM_BOX_KINDS; i++)
-        fprintf(out, " %d %s", i, ms_box_kind_names[i]);
-    fputs("; micro-batch -1: of none; half 0 whole lane, 1 upper, 2 lower, 3 beside\n",
-          out);
+        ms_print(out, " %d %s", i, ms_box_kind_names[i]);
+    fputs(
+        "; micro-batch -1: none; half 0 whole lane, 1 upper, 2 lower, 3 communication\n",
+        out);
     for (long i = 0; i < curve->num_boxes; i++) {
         const ms_box *box = &curve->boxes[i];
-        fprintf(out, "%.9g\t%.9g\t%d\t%d\t%d\n", box->start_s, box->end_s, (int)box->kind,
-                box->microbatch, (int)box->half);
+        ms_print(out, "%.9g\t%.9g\t%d\t%d\t%d\n", box->start_s, box->end_s,
+                 (int)box->kind, box->microbatch, (int)box->half);
     }
 }
 
+/* The kinds of actions that the rank has, one bit each. */
 static int kinds_of(const ms_memory_curve *curve)
 {
     int kinds = 0;
     for (long i = 0; i < curve->num_boxes; i++)
-        if (curve->boxes[i].half != MS_BOX_BESIDE)
+        if (curve->boxes[i].half != MS_BOX_COMMUNICATION)
             kinds |= 1 << curve->boxes[i].kind;
     return kinds;
 }
@@ -201,7 +208,7 @@ static void write_variables(FILE *out, const ms_memory_curve *curve)
     ms_script_number(out, "peak", ms_gib(curve->actor->peak_bytes));
     ms_script_number(out, "peak_s", curve->samples[curve->peak].time_s);
     ms_script_text(out, "peak_text", peak_text(curve));
-    ms_script_text(out, "part_names", part_entries(curve));
+    ms_script_text(out, "part_names", legend_entries(curve));
     ms_script_number(out, "num_samples", curve->num_samples);
     ms_script_number(out, "num_boxes", (double)curve->num_boxes);
     ms_script_number(out, "kinds", kinds_of(curve));
@@ -248,6 +255,6 @@ void ms_memory_curve_write_json(ms_jout *out, const ms_memory_curve *curve)
 
 void ms_memory_curve_print(FILE *out, const ms_memory_curve *curve)
 {
-    fprintf(out, "memory    %s\nplan      %s\nrank      %s\n", title(curve),
-            subtitle(curve), peak_text(curve));
+    ms_print(out, "memory    %s\nplan      %s\nrank      %s\n", title(curve),
+             subtitle(curve), peak_text(curve));
 }

@@ -1,6 +1,7 @@
-/* Long tracks of memory made short enough to be drawn. */
+/* Thins long lists of memory samples so that they can be drawn. */
 #include "plots/memory_curve.h"
 
+/* Bytes of all memory categories together. */
 static double sum_of(const ms_memory_sample *sample)
 {
     double bytes = 0.0;
@@ -9,14 +10,15 @@ static double sum_of(const ms_memory_sample *sample)
     return bytes;
 }
 
-/* Whether nothing of it is seen: another follows at the same time. */
+/* Whether a sample has no duration and cannot be seen: another sample follows at the
+ * same time. */
 static bool is_instant(const ms_memory_sample *samples, int num, int i)
 {
     return i + 1 < num && samples[i + 1].time_s <= samples[i].time_s;
 }
 
 typedef struct column {
-    int first, last, lowest, highest; /* -1: empty */
+    int first, last, lowest, highest; /* indices of samples; -1: the column is empty */
 } column;
 
 static void add_to_column(const ms_memory_sample *samples, int i, column *c)
@@ -57,15 +59,15 @@ ms_thinned_samples ms_memory_samples_thin(ms_arena *arena,
         if (i == highest || !is_instant(samples, num, i))
             add_to_column(samples, i, &all[column_of(&samples[i], step_s, columns)]);
     int most = num < 4 * columns ? num : 4 * columns;
-    ms_memory_sample *kept = MS_NEW_ARRAY(arena, most, ms_memory_sample);
-    ms_thinned_samples out = {.samples = kept};
+    ms_memory_sample *selected = MS_NEW_ARRAY(arena, most, ms_memory_sample);
+    ms_thinned_samples out = {.samples = selected};
     for (int k = 0; k < columns; k++) {
         const column *c = &all[k];
         for (int i = c->first; i >= 0 && i <= c->last; i++) {
             if (i != c->first && i != c->last && i != c->lowest && i != c->highest)
                 continue;
             out.peak = i == highest ? out.num : out.peak;
-            kept[out.num++] = samples[i];
+            selected[out.num++] = samples[i];
         }
     }
     return out;

@@ -1,6 +1,7 @@
 #include "plots/scaling.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "base/table.h"
 #include "plots/caption.h"
 #include "sim/prediction_print.h"
@@ -9,19 +10,20 @@
 #include <string.h>
 
 #define LEAST_WIDTH 900.0
-#define SIZE_WIDTH  118.0 /* room for a layout below its size */
+#define SIZE_WIDTH  118.0 /* width per number of GPUs, for the plan's axes below it */
 #define LEFT        92.0
 #define RIGHT       40.0
 #define TOP         96.0
-#define UPPER       270.0 /* heights of the two panels and of what is between */
-#define BETWEEN     26.0
-#define LOWER       150.0
-#define LINE        15.0
+/* height of the upper panel; BETWEEN and LOWER are the gap and the lower panel */
+#define UPPER   270.0
+#define BETWEEN 26.0
+#define LOWER   150.0
+#define LINE    15.0 /* height of a line of a label */
 
 /* ---- search ---- */
 
-static const char *why_nothing(ms_ctx *cx, const ms_workload *workload,
-                               const ms_search_result *result)
+static const char *reason_for_no_plan(ms_ctx *cx, const ms_workload *workload,
+                                      const ms_search_result *result)
 {
     if (!isfinite(result->least_device_bytes))
         return "no legal plan";
@@ -43,7 +45,7 @@ static ms_status search(ms_ctx *cx, ms_workload *workload, const ms_space *space
     point->found = result.num_found > 0;
     point->optimal = result.optimal;
     if (!point->found) {
-        point->reason = why_nothing(cx, workload, &result);
+        point->reason = reason_for_no_plan(cx, workload, &result);
         return MS_OK;
     }
     point->plan = result.found[0].plan;
@@ -75,8 +77,8 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
     return NULL;
 }
 
-/* tokens_per_s if the first point's tokens per second and GPU held everywhere; NaN
- * without one. */
+/* Tokens per second under linear scaling: those of the first point with a plan, per
+ * GPU, at every size; NaN if no point has a plan. */
 static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);
@@ -136,7 +138,7 @@ static int num_axes(const ms_plan *plan)
     return num > 0 ? num : 1;
 }
 
-/* One axis a line. */
+/* Label of a point: the axes of its plan, or the reason why none fits, one per line. */
 static const char *label_text(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     if (!point->found) {
@@ -165,26 +167,26 @@ void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
     fputs("# GPUs\ttokens/s\tlinear\tMFU (%)\tplan\tfound\n", out);
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
-        fprintf(out, "%ld\t", point->gpus);
+        ms_print(out, "%ld\t", point->gpus);
         if (point->found)
-            fprintf(out, "%.9g", point->prediction.tokens_per_s);
+            ms_print(out, "%.9g", point->prediction.tokens_per_s);
         else
             fputs("nan", out);
-        fprintf(out, "\t%.9g\t", ideal_tokens_per_s(scaling, point));
+        ms_print(out, "\t%.9g\t", ideal_tokens_per_s(scaling, point));
         if (point->found)
-            fprintf(out, "%.9g", 100.0 * point->prediction.mfu_frac);
+            ms_print(out, "%.9g", 100.0 * point->prediction.mfu_frac);
         else
             fputs("nan", out);
         fputc('\t', out);
         ms_data_text(out, label_text(scaling, point));
-        fprintf(out, "\t%d\n", point->found);
+        ms_print(out, "\t%d\n", point->found);
     }
 }
 
 typedef struct extent {
-    double low, high; /* tokens/s */
+    double low, high; /* range of tokens/s over all points */
     double mfu_percent;
-    int num_none; /* sizes without a plan */
+    int num_none; /* numbers of GPUs without a plan */
 } extent;
 
 static extent extent_of(const ms_scaling *scaling)
@@ -272,10 +274,10 @@ void ms_scaling_write_json(ms_jout *out, const ms_scaling *scaling)
 
 void ms_scaling_print(FILE *out, const ms_scaling *scaling)
 {
-    fprintf(out, "scaling   %s\n          %s\n\n", title(scaling), subtitle(scaling));
+    ms_print(out, "scaling   %s\n          %s\n\n", title(scaling), subtitle(scaling));
     ms_table *table =
-        ms_table_new(scaling->arena, "GPUs|tokens/s|per GPU|linear (%)|MFU (%)|step "
-                                     "(s)|peak (GiB)|<mesh of the fastest plan");
+        MS_TABLE(scaling->arena, "rrrrrrrl", "GPUs", "tokens/s", "per GPU", "linear (%)",
+                 "MFU (%)", "step (s)", "peak (GiB)", "mesh of the fastest plan");
     for (int i = 0; i < scaling->num_points; i++) {
         const ms_scaling_point *point = &scaling->points[i];
         const ms_prediction *p = &point->prediction;

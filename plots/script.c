@@ -18,7 +18,8 @@ int ms_picture_format_find(const char *path)
     return -1;
 }
 
-/* In single quotes, where only the quote itself is special. */
+/* Writes a text in single quotes; characters in `escaped` get a backslash, and a single
+ * quote is doubled. */
 static void write_quoted(FILE *out, const char *text, const char *escaped)
 {
     fputc('\'', out);
@@ -61,7 +62,7 @@ void ms_script_begin(FILE *out, const ms_script *script)
     ms_script_text(out, "subtitle", script->subtitle);
 }
 
-static ms_status copy(ms_ctx *cx, FILE *out, const char *name)
+static ms_status copy_commands(ms_ctx *cx, FILE *out, const char *name)
 {
     const char *path;
     MS_TRY(ms_plot_script(cx, name, &path));
@@ -71,7 +72,8 @@ static ms_status copy(ms_ctx *cx, FILE *out, const char *name)
                        strerror(errno));
     char block[4096];
     for (size_t got; (got = fread(block, 1, sizeof block, in)) > 0;)
-        (void)fwrite(block, 1, got, out); /* found when the file is closed */
+        /* errors are reported when the file is closed */
+        (void)fwrite(block, 1, got, out);
     bool failed = ferror(in) != 0;
     fclose(in);
     return failed ? ms_fail(cx, MS_EIO, (ms_loc){.file = path}, "cannot be read") : MS_OK;
@@ -80,9 +82,9 @@ static ms_status copy(ms_ctx *cx, FILE *out, const char *name)
 ms_status ms_script_end(ms_ctx *cx, FILE *out, const ms_script *script)
 {
     fputc('\n', out);
-    MS_TRY(copy(cx, out, "style.gp"));
+    MS_TRY(copy_commands(cx, out, "style.gp"));
     fputc('\n', out);
-    return copy(cx, out, ms_arena_printf(cx->arena, "%s.gp", script->kind));
+    return copy_commands(cx, out, ms_arena_printf(cx->arena, "%s.gp", script->kind));
 }
 
 void ms_data_text(FILE *out, const char *text)
@@ -92,7 +94,7 @@ void ms_data_text(FILE *out, const char *text)
         if (*c == '\n')
             fputs("\\n", out);
         else if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
-            fputc('_', out); /* gnuplot knows no way to write them */
+            fputc('_', out); /* gnuplot has no way to write these characters */
         else
             fputc(*c, out);
     }

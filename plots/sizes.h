@@ -8,12 +8,13 @@
 
 typedef struct ms_sizes {
     int num;
-    long sizes[MS_MAX_SIZES]; /* ascending */
+    long sizes[MS_MAX_SIZES]; /* numbers of GPUs, ascending */
 } ms_sizes;
 
-/* "64..4096": 64, 128, ... 4096, each twice the one before, and "64,96,128": these, which
- * must ascend; "1k" is 1024. MS_EINPUT, with `option` in the message: not that, outside 1
- * .. most, a range that doubling does not end in, more than MS_MAX_SIZES. */
+/* Reads numbers of GPUs: "64..4096" is 64, 128, ... 4096, each twice the one before,
+ * and "64,96,128" is a list, which must ascend; "1k" is 1024. MS_EINPUT, with `option`
+ * in the message, for any other text, numbers outside 1 .. most, a range whose end
+ * doubling does not reach, and more than MS_MAX_SIZES numbers. */
 ms_status ms_sizes_parse(ms_ctx *cx, const char *option, const char *text, long most,
                          ms_sizes *out);
 

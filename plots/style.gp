@@ -1,4 +1,4 @@
-# ---- style: the same in all plots. Set format ("png", "svg", "pdf"), scale (2: twice as many pixels) or output to change them.
+# ---- style, equal in all plots. Set format ("png", "svg", "pdf"), scale (2: twice as many pixels) or output to change them.
 if (!exists("scale")) scale = 1.0
 folder = ARG0
 while (strlen(folder) > 0 && folder[strlen(folder):strlen(folder)] ne "/") { folder = folder[1:strlen(folder) - 1] }
@@ -6,7 +6,7 @@ if (!exists("output")) output = folder . name . "." . format
 data = folder . name . ".dat"
 set encoding utf8
 set decimalsign "."
-# font sizes are points of a PNG picture
+# font sizes are given in points of a PNG picture and scaled for the other formats
 size_factor = format eq "svg" ? 4 / 3.0 : format eq "pdf" ? 0.96 : 1
 font(points) = sprintf(",%.4g", points * size_factor)
 if (format eq "png") set terminal pngcairo size width * scale, height * scale font "DejaVu Sans" . font(10) \
@@ -22,7 +22,7 @@ py(y) = 1.0 * y / height
 set border 3 lc rgb "#444444" lw 1
 set tics nomirror out scale 0.6 textcolor rgb "#333333"
 set style line 1 lc rgb "#e3e3e3" lw 1 dt 1
-# Okabe and Ito: colours that people with any colour vision tell apart
+# palette of Okabe and Ito (2008), distinguishable with any colour vision
 blue = 0x0072B2; sky = 0x56B4E9; green = 0x009E73; orange = 0xE69F00; pink = 0xCC79A7; red = 0xD55E00
 yellow = 0xF0E442; grey = 0xBBBBBB; light = 0xEEEEEE; dark = 0x222222; muted = 0x666666
 set label 90 "{/:Bold " . title . "}" at screen px(left), 1 - py(26) left font font(14) tc rgb dark
@@ -30,7 +30,7 @@ set label 91 subtitle at screen px(left), 1 - py(49) left font font(10) tc rgb m
 set lmargin at screen px(left)
 set rmargin at screen 1 - px(right)
 
-# A legend in one row, from the left end of the plot: names and colours are arrays; an empty name is left out.
+# legend_entry draws one entry of a legend (entry_name, entry_color) in one row, from the left end of the plot
 unset key
 tag = 200
 legend_x = left
@@ -41,7 +41,7 @@ legend_entry = '\
     legend_x = legend_x + 19 + 7.1 * strlen(entry_name) + 22; \
     tag = tag + 1'
 
-# Parts of memory in the order of part_names, which has | between them
+# colours and names of the memory categories; part_names lists the names separated by |
 array part_color[9] = [blue, sky, green, orange, yellow, pink, 0x8C564B, 0x999999, 0xCCCCCC]
 array part_name[9]
 if (!exists("part_names")) part_names = ""

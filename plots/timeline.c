@@ -1,14 +1,16 @@
 #include "plots/timeline.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "plots/caption.h"
 
-#define WIDTH      1400.0
-#define LEFT       70.0
-#define RIGHT      24.0
-#define TOP        92.0
-#define BOTTOM     56.0
-#define MAX_LABELS 1200 /* more boxes: a label each would be unreadable */
+#define WIDTH  1400.0
+#define LEFT   70.0
+#define RIGHT  24.0
+#define TOP    92.0
+#define BOTTOM 56.0
+/* largest number of boxes with labels; more labels would be unreadable */
+#define MAX_LABELS 1200
 
 static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
 {
@@ -21,7 +23,8 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return MS_EINPUT;
 }
 
-/* Of what the last actor did; without disturbance these are the prediction's. */
+/* Fills the times of the actor that ends last; without disturbances they equal the
+ * prediction. */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;
@@ -32,7 +35,7 @@ static void fill_times(const ms_planned *planned, ms_timeline *t)
     t->num_chunks = planned->schedule->num_chunks;
 }
 
-/* The actor whose actions end last; with one time for all, the first. */
+/* The actor whose actions end last; the first of them if several end at that time. */
 static int latest_actor(const ms_simulation *s)
 {
     int latest = 0;
@@ -48,7 +51,8 @@ static int latest_actor(const ms_simulation *s)
     return latest;
 }
 
-/* The actors of the pipeline that this one is in have lanes. */
+/* The lanes of the actors: pipeline rank for those in the pipeline of `actor`, -1 for
+ * the others. */
 static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
 {
     const ms_simulation *s = &t->simulation;
@@ -86,23 +90,26 @@ void ms_timeline_write_data(FILE *out, const ms_timeline *timeline)
 {
     fputs("# rank\tstart (s)\tend (s)\tkind\tmicro-batch\tchunk\thalf\n# kinds:", out);
     for (int i = 0; i < MS_NUM_BOX_KINDS; i++)
-        fprintf(out, " %d %s", i, ms_box_kind_names[i]);
-    fputs("; micro-batch -1: of none; half 0 whole lane, 1 upper, 2 lower, 3 beside\n",
-          out);
+        ms_print(out, " %d %s", i, ms_box_kind_names[i]);
+    fputs(
+        "; micro-batch -1: none; half 0 whole lane, 1 upper, 2 lower, 3 communication\n",
+        out);
     for (long i = 0; i < timeline->num_boxes; i++) {
         const ms_box *box = &timeline->boxes[i];
-        fprintf(out, "%d\t%.9g\t%.9g\t%d\t%d\t%d\t%d\n", box->lane, box->start_s,
-                box->end_s, (int)box->kind, box->microbatch, box->chunk, (int)box->half);
+        ms_print(out, "%d\t%.9g\t%.9g\t%d\t%d\t%d\t%d\n", box->lane, box->start_s,
+                 box->end_s, (int)box->kind, box->microbatch, box->chunk, (int)box->half);
     }
 }
 
+/* Height of one lane in pixels. */
 static double lane_px(int num_lanes)
 {
     double all = num_lanes <= 8 ? 52.0 * num_lanes : 300.0 + 15.0 * num_lanes;
     return (all < 1200.0 ? all : 1200.0) / num_lanes;
 }
 
-/* Ranks are named where there is room for it. */
+/* Distance between labelled pipeline ranks, so that labels at `px` pixels per lane do
+ * not overlap. */
 static int rank_step(double px)
 {
     int step = 1;
@@ -111,7 +118,7 @@ static int rank_step(double px)
     return step;
 }
 
-/* Kinds that can be seen, one bit each. */
+/* The kinds of boxes that are at least half a pixel wide, one bit each. */
 static int kinds_of(const ms_timeline *timeline, double px_per_s)
 {
     int kinds = 0;
@@ -168,7 +175,7 @@ ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *tim
     };
     double mean_px = inner * timeline->num_lanes / (double)timeline->num_boxes;
     int kinds = kinds_of(timeline, inner / timeline->step_s);
-    int beside = 1 << MS_BOX_GATHER | 1 << MS_BOX_REDUCE;
+    int communication = 1 << MS_BOX_GATHER | 1 << MS_BOX_REDUCE;
     ms_script_begin(out, &script);
     ms_script_number(out, "left", LEFT);
     ms_script_number(out, "right", RIGHT);
@@ -183,7 +190,8 @@ ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *tim
     ms_script_text(out, "unit_name", unit.name);
     ms_script_number(out, "px_per_s", inner / timeline->step_s);
     ms_script_number(out, "kinds", kinds);
-    ms_script_number(out, "lane_beside", (kinds & beside) != 0 && px >= 24.0);
+    ms_script_number(out, "communication_lane",
+                     (kinds & communication) != 0 && px >= 24.0);
     ms_script_number(out, "label_boxes", timeline->num_boxes <= MAX_LABELS && px >= 12.0);
     ms_script_number(out, "border_px",
                      mean_px >= 14.0  ? 1.0
@@ -217,7 +225,7 @@ void ms_timeline_write_json(ms_jout *out, const ms_timeline *timeline)
 
 void ms_timeline_print(FILE *out, ms_arena *arena, const ms_timeline *timeline)
 {
-    fprintf(out, "pipeline  %s\nplan      %s\n",
-            ms_caption_job(arena, timeline->plan, timeline->workload),
-            subtitle(arena, timeline));
+    ms_print(out, "pipeline  %s\nplan      %s\n",
+             ms_caption_job(arena, timeline->plan, timeline->workload),
+             subtitle(arena, timeline));
 }

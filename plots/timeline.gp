@@ -1,5 +1,5 @@
 # ---- timeline. Data: rank start end kind micro-batch chunk half; seconds; half 0: whole lane, 1: upper, 2: lower half,
-# 3: beside the actions, in a thin lane below them, or behind them where lanes are low
+# 3: communication, in a thin lane below the actions, or behind them where lanes are low
 set tmargin at screen 1 - py(top)
 set bmargin at screen py(bottom)
 num_lanes = int(num_lanes)
@@ -14,12 +14,12 @@ gap = lane_px >= 10 ? 0.42 : 0.48
 do for [i=0:num_lanes - 1] {
     set object (i + 1) rectangle from 0, i - gap to step_s * unit, i + gap fc rgb light fs solid noborder behind
 }
-# of the actions: their bottom, and their middle
-foot = lane_beside ? gap - 0.15 : gap
-low(y, half) = half == 3 && lane_beside ? y + foot + 0.03 : half == 2 ? y + (foot - gap) / 2 : y - gap
+# foot is the bottom of the actions; low and high are the lower and upper edge of a box
+foot = communication_lane ? gap - 0.15 : gap
+low(y, half) = half == 3 && communication_lane ? y + foot + 0.03 : half == 2 ? y + (foot - gap) / 2 : y - gap
 high(y, half) = half == 3 ? y + gap : half == 1 ? y + (foot - gap) / 2 : y + foot
 
-# light: later chunks of a rank
+# later model chunks of a rank have lighter colours
 mix(c, f) = int(c + (255 - c) * f)
 lighter(rgb, f) = mix(rgb / 65536, f) * 65536 + mix(rgb / 256 % 256, f) * 256 + mix(rgb % 256, f)
 array base[7] = [sky, green, blue, orange, yellow, pink, red]

@@ -1,6 +1,7 @@
 #include "plots/validation.h"
 
 #include "base/number.h"
+#include "base/print.h"
 #include "sim/prediction_print.h"
 
 #include <math.h>
@@ -20,7 +21,8 @@
 
 /* ---- sources ---- */
 
-static int place_of(const ms_validation_plot *plot, const char *name)
+/* Index of a source by name; -1: none. */
+static int source_index(const ms_validation_plot *plot, const char *name)
 {
     for (int i = 0; i < plot->num_sources; i++)
         if (strcmp(plot->sources[i].name, name) == 0)
@@ -31,11 +33,12 @@ static int place_of(const ms_validation_plot *plot, const char *name)
 static void add_sources(ms_validation_plot *plot, const ms_error_summary *summary)
 {
     for (int i = 0; i < summary->num_sources; i++)
-        if (place_of(plot, summary->sources[i].source) < 0)
+        if (source_index(plot, summary->sources[i].source) < 0)
             plot->sources[plot->num_sources++].name = summary->sources[i].source;
 }
 
-/* Few points are drawn over many. */
+/* Sorts sources by descending number of points, so that sources with few points are
+ * drawn over those with many; the pooled sources come last. */
 static int by_points(const void *a, const void *b)
 {
     const ms_plotted_source *x = a, *y = b;
@@ -48,8 +51,8 @@ static int by_points(const void *a, const void *b)
 
 static int source_of_run(const ms_validation_plot *plot, int run)
 {
-    int place = place_of(plot, plot->validation->runs->runs[run].source);
-    return place >= 0 ? place : place_of(plot, POOLED);
+    int place = source_index(plot, plot->validation->runs->runs[run].source);
+    return place >= 0 ? place : source_index(plot, POOLED);
 }
 
 static bool has_time(const ms_validation *v, int run)
@@ -98,11 +101,11 @@ static void write_points(FILE *out, const ms_validation_plot *plot, bool of_memo
                 !(of_memory ? has_memory(v, i) : has_time(v, i)))
                 continue;
             if (of_memory)
-                fprintf(out, "%.9g\t%.9g", ms_gib(run->measured_peak_bytes),
-                        ms_gib(v->scores[i].peak_bytes));
+                ms_print(out, "%.9g\t%.9g", ms_gib(run->measured_peak_bytes),
+                         ms_gib(v->scores[i].peak_bytes));
             else
-                fprintf(out, "%.9g\t%.9g", run->measured_step_s, v->scores[i].step_s);
-            fprintf(out, "\t%d\t", source + 1);
+                ms_print(out, "%.9g\t%.9g", run->measured_step_s, v->scores[i].step_s);
+            ms_print(out, "\t%d\t", source + 1);
             ms_data_text(out, run->id);
             fputc('\n', out);
         }
@@ -129,10 +132,10 @@ static void widen(extent *e, double measured, double predicted)
     e->high = ms_max(e->high, ms_max(measured, predicted));
 }
 
-/* Of both axes, seconds or GiB, with some room. */
+/* The common range of both axes in seconds or GiB, with a margin. */
 static extent extent_of(const ms_validation *v, bool of_memory)
 {
-    const double room = 1.25;
+    const double margin = 1.25;
     extent e = {INFINITY, 0.0};
     for (int i = 0; i < v->runs->num_runs; i++) {
         const ms_published_run *run = &v->runs->runs[i];
@@ -141,7 +144,7 @@ static extent extent_of(const ms_validation *v, bool of_memory)
         if (!of_memory && has_time(v, i))
             widen(&e, run->measured_step_s, v->scores[i].step_s);
     }
-    return (extent){e.low / room, e.high * room};
+    return (extent){e.low / margin, e.high * margin};
 }
 
 static const char *panel_title(ms_arena *arena, const char *what,

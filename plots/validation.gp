@@ -4,7 +4,7 @@ array shape[5] = [7, 5, 9, 13, 11]
 tint_of(k) = tint[int(k - 1) % 8 + 1]
 shape_of(k) = shape[int(k - 1) % 5 + 1]
 size_of(k) = 0.75
-# many points of one source are seen through
+# transparency: the first source has the most points and is drawn most transparent
 veil_of(k) = k == 1 ? 0x70000000 : 0x20000000
 
 do for [k=1:int(num_sources)] {

@@ -43,7 +43,8 @@ static bool may_reduce_in_switch(const ms_collective_row *row)
     return row->collective == MS_ALL_REDUCE &&
            !isnan(row->profile->nvls_bytes_per_s.value) &&
            (double)row->gpus >= row->profile->nvls_min_ranks.value &&
-           (row->algorithm == NULL || strcmp(row->algorithm, "ring") != 0);
+           (row->algorithm == MS_ALGORITHM_NONE ||
+            ms_algorithm_row_of(row->algorithm)->in_switch);
 }
 
 const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row *row)

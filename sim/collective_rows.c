@@ -86,40 +86,33 @@ ms_collective_law ms_collective_row_law(const ms_collective_row *row)
 double ms_collective_row_s(const ms_collective_row *row)
 {
     ms_collective_law law = ms_collective_row_law(row);
-    return row->algorithm == NULL
+    return row->algorithm == MS_ALGORITHM_NONE
                ? ms_collective_s(&law, row->size_bytes)
                : ms_collective_by_s(&law, row->algorithm, row->size_bytes);
 }
 
 /* ---- one row ---- */
 
-static bool has_algorithm(const ms_collective_law *law, const char *name)
-{
-    for (int i = 0; i < law->num_algorithms; i++)
-        if (strcmp(law->algorithm[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* NULL, or a reason. The tuner's own choice is "auto" or nothing; NVLSTree is a tree
- * whose nodes reduce in the switch, as the law's tree. */
+/* NULL, or a reason. The tuner's own choice is "auto" or nothing. */
 static const char *set_algorithm(const char *text, ms_collective_row *row)
 {
     if (text == NULL || strcmp(text, "auto") == 0)
         return NULL;
-    row->algorithm = strcmp(text, "nvlstree") == 0 ? "tree" : text;
     ms_collective_law law = ms_collective_row_law(row);
-    return has_algorithm(&law, row->algorithm) ? NULL
-                                               : "algorithm: there is no law for it";
+    bool has_law = ms_algorithm_parse(text, &row->algorithm) &&
+                   !isnan(ms_collective_by_s(&law, row->algorithm, row->size_bytes));
+    return has_law ? NULL : "algorithm: there is no law for it";
 }
 
 static const char *set_system(ms_ctx *cx, ms_run_store *store, ms_collective_row *row)
 {
-    const char *reason = NULL;
-    const char *name = ms_collective_system_cluster(row->system, row->nodes, &reason);
-    if (name == NULL)
-        return reason;
-    row->cluster = ms_run_store_cluster(cx, store, name);
+    const ms_system_name *system =
+        ms_system_name_find(ms_run_store_names(store)->systems, row->system, row->nodes);
+    if (system == NULL || system->cluster == NULL)
+        return system != NULL && system->reason != NULL
+                   ? system->reason
+                   : "system: no cluster file for it";
+    row->cluster = ms_run_store_cluster(cx, store, system->cluster);
     row->profile = row->cluster == NULL
                        ? NULL
                        : ms_run_store_profile(cx, store, row->cluster->device.profile);
@@ -132,6 +125,32 @@ static const char *set_system(ms_ctx *cx, ms_run_store *store, ms_collective_row
         return "gpus: not spread evenly over nodes that can hold them";
     if (row->cluster->max_gpus > 0 && row->gpus > row->cluster->max_gpus)
         return "gpus: more than the cluster has";
+    return NULL;
+}
+
+static bool has_part(const char *text, const char *part)
+{
+    return part == NULL || strstr(text, part) != NULL;
+}
+
+static bool fits_fact(const ms_collective_fact *fact, const ms_collective_row *row)
+{
+    return has_part(row->source, fact->source) && has_part(row->system, fact->system) &&
+           has_part(ms_collective_names[row->collective], fact->collective) &&
+           (!fact->several_nodes || row->nodes > 1) &&
+           (fact->most_bytes <= 0.0 || row->size_bytes <= fact->most_bytes) &&
+           (fact->below_s <= 0.0 || row->measured_s < fact->below_s);
+}
+
+/* Why a row of a known system says nothing about the collective; NULL: it does. */
+static const char *defect(const ms_name_tables *names, const ms_collective_row *row)
+{
+    const ms_collective_fact *facts = names->collective_facts.rows;
+    if (isnan(row->measured_s))
+        return "time: not stated";
+    for (int i = 0; i < names->collective_facts.num_rows; i++)
+        if (fits_fact(&facts[i], row))
+            return facts[i].reason;
     return NULL;
 }
 
@@ -149,7 +168,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const row_cells *c,
         (c->collective == NULL || !find_collective(c->collective, &row->collective)))
         row->reason = "collective: there is no law for it";
     if (row->reason == NULL)
-        row->reason = ms_collective_row_defect(row);
+        row->reason = defect(ms_run_store_names(store), row);
     if (row->reason == NULL)
         row->reason = set_algorithm(c->algo, row);
     if (row->reason == NULL)
@@ -165,7 +184,8 @@ ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text
     ms_cell_columns found;
     MS_TRY(ms_cells_open(cx, name, &csv, columns, sizeof columns / sizeof columns[0],
                          &found));
-    ms_run_store *store = ms_run_store_open(cx->arena);
+    ms_run_store *store;
+    MS_TRY(ms_run_store_open(cx, &store));
     int capacity = 0;
     while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);

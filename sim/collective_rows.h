@@ -11,8 +11,8 @@ typedef struct ms_collective_row {
     const char *fault;           /* what is malformed; NULL: nothing */
     const char *reason;          /* why it cannot be priced; NULL: it can */
     ms_collective collective;
-    /* that was forced, by the name of its law; NULL: NCCL's choice */
-    const char *algorithm;
+    /* that was forced; MS_ALGORITHM_NONE: NCCL's choice */
+    ms_algorithm algorithm;
     long gpus, nodes;
     double size_bytes; /* of nccl-tests: ms_collective_law's S */
     double measured_s; /* NaN: none */

@@ -1,4 +1,5 @@
 /* Errors of collectives as meshsim.validation-collectives/1 and as tables for people. */
+#include "base/print.h"
 #include "sim/collective_validation.h"
 #include "sim/run_prices.h"
 #include "sim/score_print.h"
@@ -33,8 +34,9 @@ static void write_scores(ms_jout *out, const char *key, const ms_collective_scor
 static const char *algorithm_of(const ms_collective_row *row)
 {
     ms_collective_law law = ms_collective_row_law(row);
-    return row->algorithm != NULL ? row->algorithm
-                                  : ms_collective_algorithm(&law, row->size_bytes);
+    return ms_algorithm_name(row->algorithm != MS_ALGORITHM_NONE
+                                 ? row->algorithm
+                                 : ms_collective_algorithm(&law, row->size_bytes));
 }
 
 static void write_row(ms_jout *out, const ms_collective_row *row, double predicted_s)
@@ -101,11 +103,11 @@ static const char *fitted_word(const ms_collective_score *score)
 static void print_scores(FILE *out, ms_arena *arena, const ms_collective_score *scores,
                          int num_scores, bool detail)
 {
-    ms_table *table = ms_table_new(
-        arena, detail ? "<system|<collective|nodes|>= 1 MiB|median (%)|bias (%)|p90 (%)|"
-                        "below|median (%)|bias (%)|p90 (%)"
-                      : "<system|<cluster|<fitted|>= 1 MiB|median (%)|bias (%)|p90 (%)|"
-                        "below|median (%)|bias (%)|p90 (%)");
+    ms_table *table =
+        MS_TABLE(arena, detail ? "llrrrrrrrrr" : "lllrrrrrrrr", "system",
+                 detail ? "collective" : "cluster", detail ? "nodes" : "fitted",
+                 ">= 1 MiB", "median (%)", "bias (%)", "p90 (%)", "below", "median (%)",
+                 "bias (%)", "p90 (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_collective_score *score = &scores[i];
         ms_table_cell(table, "%s", score->system);
@@ -125,8 +127,8 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_collective_score *
 static void print_rows(FILE *out, ms_arena *arena, const ms_collective_validation *v)
 {
     ms_table *table =
-        ms_table_new(arena, "line|<system|<collective|<algorithm|GPUs|nodes|bytes|"
-                            "measured (us)|predicted (us)|error (%)");
+        MS_TABLE(arena, "rlllrrrrrr", "line", "system", "collective", "algorithm", "GPUs",
+                 "nodes", "bytes", "measured (us)", "predicted (us)", "error (%)");
     for (int i = 0; i < v->rows->num_rows; i++) {
         const ms_collective_row *row = &v->rows->rows[i];
         if (row->reason != NULL)
@@ -162,11 +164,11 @@ void ms_collective_validation_print(FILE *out, ms_arena *arena,
 {
     if (rows && v->num_priced > 0)
         print_rows(out, arena, v);
-    fprintf(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
+    ms_print(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
     if (v->num_priced > 0) {
-        fprintf(out, "\nby system; fitted: coefficients of its laws name these rows\n");
+        ms_print(out, "\nby system; fitted: coefficients of its laws name these rows\n");
         print_scores(out, arena, v->systems, v->num_systems, false);
-        fprintf(out, "\nby collective and number of nodes\n");
+        ms_print(out, "\nby collective and number of nodes\n");
         print_scores(out, arena, v->details, v->num_details, true);
     }
     print_skipped(out, arena, v->rows);

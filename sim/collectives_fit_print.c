@@ -69,8 +69,8 @@ void ms_collectives_fit_write_json(ms_jout *out, const ms_collectives_fit *fit)
 
 static void print_values(FILE *out, ms_arena *arena, const ms_collectives_fit *fit)
 {
-    ms_table *table = ms_table_new(arena, "<profile|<coefficient|" MS_LAW_VALUE_COLUMNS
-                                          "|rows|systems");
+    ms_table *table = MS_TABLE(arena, "llrrrrrr", "profile", "coefficient",
+                               MS_LAW_VALUE_TITLES, "rows", "systems");
     for (int i = 0; i < fit->num_fits; i++) {
         const ms_law_fit *law = &fit->fits[i].law;
         for (int j = 0; j < law->num_values; j++) {
@@ -89,9 +89,9 @@ static void print_systems(FILE *out, ms_arena *arena, const ms_collectives_fit *
     fputs("\nsystems by shipped coefficients, and by those fitted on the other systems "
           "that the law prices, median errors\n\n",
           out);
-    ms_table *table = ms_table_new(
-        arena, "<system|<profile|<law|>= 1 MiB|shipped (%)|by others (%)|below|"
-               "shipped (%)|by others (%)");
+    ms_table *table =
+        MS_TABLE(arena, "lllrrrrrr", "system", "profile", "law", ">= 1 MiB",
+                 "shipped (%)", "by others (%)", "below", "shipped (%)", "by others (%)");
     for (int i = 0; i < fit->num_systems; i++) {
         const ms_system_errors *system = &fit->systems[i];
         ms_table_cell(table, "%s", system->system);
@@ -114,7 +114,8 @@ static void print_untold(FILE *out, ms_arena *arena, const ms_collectives_fit *f
     fputs("\nshipped as fitted or measured, on what is not in this table or on too few "
           "of its rows\n\n",
           out);
-    ms_table *table = ms_table_new(arena, "<profile|<coefficient|shipped|<from|<source");
+    ms_table *table =
+        MS_TABLE(arena, "llrll", "profile", "coefficient", "shipped", "from", "source");
     for (int i = 0; i < fit->num_untold; i++) {
         const ms_untold *untold = &fit->untold[i];
         ms_table_cell(table, "%s", untold->profile);

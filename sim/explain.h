@@ -47,7 +47,7 @@ typedef struct ms_explain_figure {
     const char *key, *help;
     ms_unit unit;
     double value;
-    const char *from; /* ms_provenance_names; figures of a cluster: "spec" */
+    ms_provenance from; /* figures of a cluster: MS_SPEC */
     const char *source;
     /* relative change of the step for a relative change of 1; NaN: cannot be scaled */
     double step_effect;

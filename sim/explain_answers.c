@@ -83,10 +83,10 @@ static const char *outcome_text(const asker *a, const ms_prediction *other)
                            other->fits ? "" : ", which does not fit");
 }
 
-static const ms_axis_prediction *axis_named(const ms_explanation *e, const char *name)
+static const ms_axis_prediction *axis_of(const ms_explanation *e, ms_traffic_group group)
 {
     for (int i = 0; i < e->prediction.num_axes; i++)
-        if (strcmp(e->prediction.axes[i].axis, name) == 0)
+        if (e->prediction.axes[i].group == group)
             return &e->prediction.axes[i];
     return NULL;
 }
@@ -230,7 +230,7 @@ static const char *width_with_tp_text(const asker *a, long tp)
 static const char *answer_tp(const asker *a)
 {
     long tp = a->plan->size[MS_TP];
-    const ms_axis_prediction *axis = axis_named(a->e, "tp");
+    const ms_axis_prediction *axis = axis_of(a->e, MS_TRAFFIC_TP);
     if (axis == NULL && a->plan->size[MS_DP_SHARD] % 2 != 0)
         return "there is none, and no two data-parallel ranks to make it from";
     if (axis == NULL)

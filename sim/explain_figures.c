@@ -136,14 +136,14 @@ static void add_figure(study *s, part_kind file, const ms_figure *figure, double
         .help = figure->help,
         .unit = figure->unit,
         .value = value,
-        .from = ms_provenance_names[MS_SPEC],
+        .from = MS_SPEC,
         .source = s->parts.cluster->source,
         .step_effect = (o->step_s / s->out->prediction.step_s - 1.0) / o->change,
         .memory_effect =
             (o->peak_bytes / s->out->prediction.peak_bytes - 1.0) / o->change};
     if (figure->is_coefficient) {
         ms_coefficient coefficient = coefficient_of(s, file, figure);
-        to->from = ms_provenance_names[coefficient.from];
+        to->from = coefficient.from;
         to->source = coefficient.source;
     }
 }

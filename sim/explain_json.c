@@ -131,7 +131,7 @@ static void write_collective(ms_jout *out, const ms_explain_collective *c)
     ms_jout_text_field(out, "phase", ms_traffic_phase_names[entry->phase]);
     ms_jout_text_field(out, "axis", c->axis);
     ms_jout_text_field(out, "collective", ms_collective_names[entry->collective]);
-    ms_jout_text_field(out, "algorithm", entry->algorithm);
+    ms_jout_text_field(out, "algorithm", ms_algorithm_name(entry->algorithm));
     ms_jout_number_field(out, "chunks", entry->num_chunks);
     ms_jout_number_field(out, "group_size", (double)c->span->size);
     ms_jout_number_field(out, "ranks_per_node", (double)c->span->per_domain[0]);
@@ -171,7 +171,7 @@ static void write_figure(ms_jout *out, const ms_explain_figure *f)
     ms_jout_text_field(out, "help", f->help);
     ms_jout_number_field(out, "value", f->value);
     ms_jout_text_field(out, "unit", unit_word(f->unit));
-    ms_jout_text_field(out, "from", f->from);
+    ms_jout_text_field(out, "from", ms_provenance_names[f->from]);
     ms_jout_text_field(out, "source", f->source);
     ms_jout_number_field(out, "step_effect", f->step_effect);
     ms_jout_number_field(out, "memory_effect", f->memory_effect);

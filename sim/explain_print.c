@@ -2,6 +2,7 @@
  * tensors of one part, and figures. */
 #include "sim/explain_print.h"
 
+#include "base/print.h"
 #include "sim/explain_print_priv.h"
 
 #include "sim/prediction_print.h"
@@ -90,37 +91,37 @@ static void print_sharding(FILE *out, const ms_explanation *e)
         fputs("states   whole on every data-parallel rank\n", out);
         return;
     }
-    fprintf(out, "states   zero %ld: %s are shards over %s", e->plan->zero,
-            kept[e->plan->zero], dense == NULL ? "nothing" : dense);
+    ms_print(out, "states   zero %ld: %s are shards over %s", e->plan->zero,
+             kept[e->plan->zero], dense == NULL ? "nothing" : dense);
     if (experts && expert != NULL && (dense == NULL || strcmp(expert, dense) != 0))
-        fprintf(out, ", those of experts over %s", expert);
+        ms_print(out, ", those of experts over %s", expert);
     fputc('\n', out);
 }
 
 static void print_summary(FILE *out, ms_arena *arena, const ms_explanation *e)
 {
     const ms_prediction *p = &e->prediction;
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, e->plan, p->unit));
-    fprintf(out, "plan     %s\n", ms_plan_text(arena, e->plan));
+    ms_print(out, "%s\n", ms_plan_inputs_text(arena, e->plan, p->unit));
+    ms_print(out, "plan     %s\n", ms_plan_text(arena, e->plan));
     print_sharding(out, e);
-    fprintf(out,
-            "step     %.*f s: compute %.1f %%, exposed communication %.1f %%, bubble "
-            "%.1f %%\n",
-            ms_decimals(p->step_s), p->step_s, 100.0 * p->compute_s / p->step_s,
-            100.0 * p->exposed_comm_s / p->step_s, 100.0 * p->bubble_s / p->step_s);
+    ms_print(out,
+             "step     %.*f s: compute %.1f %%, exposed communication %.1f %%, bubble "
+             "%.1f %%\n",
+             ms_decimals(p->step_s), p->step_s, 100.0 * p->compute_s / p->step_s,
+             100.0 * p->exposed_comm_s / p->step_s, 100.0 * p->bubble_s / p->step_s);
     const char *interval = ms_interval_text(arena, e->plan, p);
     if (interval != NULL)
-        fprintf(out, "         %.*f to %.*f s: %s\n", ms_decimals(p->step_s),
-                p->step_low_s, ms_decimals(p->step_s), p->step_high_s, interval);
-    fprintf(out, "memory   peak %.2f GiB%s of %.2f GiB%s\n", ms_gib(p->peak_bytes),
-            ms_outside_text(arena, p), ms_gib(p->capacity_bytes),
-            p->fits ? "" : ": DOES NOT FIT");
+        ms_print(out, "         %.*f to %.*f s: %s\n", ms_decimals(p->step_s),
+                 p->step_low_s, ms_decimals(p->step_s), p->step_high_s, interval);
+    ms_print(out, "memory   peak %.2f GiB%s of %.2f GiB%s\n", ms_gib(p->peak_bytes),
+             ms_outside_text(arena, p), ms_gib(p->capacity_bytes),
+             p->fits ? "" : ": DOES NOT FIT");
     if (p->num_stages > 1)
-        fprintf(out, "rank     %d of the pipeline, %ld micro-batches a step\n", e->rank,
-                ms_plan_microbatches(e->plan));
+        ms_print(out, "rank     %d of the pipeline, %ld micro-batches a step\n", e->rank,
+                 ms_plan_microbatches(e->plan));
     else
-        fprintf(out, "         %ld micro-batches a step\n",
-                ms_plan_microbatches(e->plan));
+        ms_print(out, "         %ld micro-batches a step\n",
+                 ms_plan_microbatches(e->plan));
 }
 
 static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
@@ -129,11 +130,10 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
         return;
     int decimals = ms_decimals(e->prediction.step_s) + 1;
     const char *inner = e->planned->workload->cluster->levels[0].name;
-    ms_table *table = ms_table_new(
-        arena, ms_arena_printf(arena,
-                               "<axis|size|ranks per node|<tier|sent (GB/step)|by %s "
-                               "(GB)|by NIC (GB)|time (s)|exposed (s)",
-                               inner));
+    ms_table *table =
+        MS_TABLE(arena, "lrrlrrrrr", "axis", "size", "ranks per node", "tier",
+                 "sent (GB/step)", ms_arena_printf(arena, "by %s (GB)", inner),
+                 "by NIC (GB)", "time (s)", "exposed (s)");
     for (int i = 0; i < e->num_axes; i++) {
         const ms_axis_prediction *axis = &e->axes[i];
         ms_table_cell(table, "%s", axis->axis);
@@ -156,7 +156,7 @@ static void print_answers(FILE *out, const ms_explanation *e)
 {
     ms_print_title(out, "questions");
     for (int i = 0; i < MS_NUM_ANSWERS; i++) {
-        fprintf(out, "  %s\n", e->answers[i].question);
+        ms_print(out, "  %s\n", e->answers[i].question);
         ms_print_paragraph(out, e->answers[i].answer, 4);
     }
 }
@@ -177,19 +177,19 @@ static void figure_row(ms_table *table, ms_arena *arena, const ms_explain_figure
     ms_table_cell(table, "%s", f->key);
     ms_table_cell(table, "%s",
                   ms_format_quantity(value, sizeof value, f->value, f->unit));
-    ms_table_cell(table, "%s", f->from);
+    ms_table_cell(table, "%s", ms_provenance_names[f->from]);
     ms_table_cell(table, "%s", effect_text(arena, f->step_effect));
     ms_table_cell(table, "%s", effect_text(arena, f->memory_effect));
 }
 
 static void print_counts(FILE *out, const ms_explanation *e)
 {
-    fprintf(out, "%d figures enter this prediction:", e->num_figures);
+    ms_print(out, "%d figures enter this prediction:", e->num_figures);
     for (int from = 0; ms_provenance_names[from] != NULL; from++) {
         int count = 0;
         for (int i = 0; i < e->num_figures; i++)
-            count += strcmp(e->figures[i].from, ms_provenance_names[from]) == 0;
-        fprintf(out, "%s %d %s", from == 0 ? "" : ",", count, ms_provenance_names[from]);
+            count += (int)e->figures[i].from == from;
+        ms_print(out, "%s %d %s", from == 0 ? "" : ",", count, ms_provenance_names[from]);
     }
     fputc('\n', out);
 }
@@ -212,17 +212,18 @@ static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
         const char *source = f->source;
         if (first < i)
             source = ms_arena_printf(arena, "as %s", e->figures[first].key);
-        fprintf(out, "  %s: %s (%s)\n", f->file, f->key, f->help);
-        ms_print_paragraph(out, ms_arena_printf(arena, "%s: %s", f->from, source), 4);
+        ms_print(out, "  %s: %s (%s)\n", f->file, f->key, f->help);
+        ms_print_paragraph(
+            out, ms_arena_printf(arena, "%s: %s", ms_provenance_names[f->from], source),
+            4);
     }
 }
 
 static void print_figures(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
-    ms_table *table =
-        ms_table_new(arena, "<file|<coefficient|value|<from|step (% per %)|memory (% per "
-                            "%)");
+    ms_table *table = MS_TABLE(arena, "llrlrr", "file", "coefficient", "value", "from",
+                               "step (% per %)", "memory (% per %)");
     int shown =
         view->sources || e->num_figures < NUM_FIGURES ? e->num_figures : NUM_FIGURES;
     for (int i = 0; i < shown; i++)

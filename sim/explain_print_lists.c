@@ -1,4 +1,5 @@
 /* The long lists: collectives with their reasons, and tensors. */
+#include "base/print.h"
 #include "sim/explain_print_priv.h"
 
 #include "sim/explain_reason.h"
@@ -19,10 +20,10 @@ static void print_wrapped(FILE *out, const char *text, int indent)
     for (const char *word = text; *word != '\0';) {
         int length = (int)strcspn(word, " ");
         if (column > indent && column + 1 + length > WIDTH) {
-            fprintf(out, "\n%*s", indent, "");
+            ms_print(out, "\n%*s", indent, "");
             column = indent;
         }
-        fprintf(out, "%s%.*s", column > indent ? " " : "", length, word);
+        ms_print(out, "%s%.*s", column > indent ? " " : "", length, word);
         column += length + (column > indent);
         word += length + (word[length] == ' ');
     }
@@ -31,13 +32,13 @@ static void print_wrapped(FILE *out, const char *text, int indent)
 
 void ms_print_paragraph(FILE *out, const char *text, int indent)
 {
-    fprintf(out, "%*s", indent, "");
+    ms_print(out, "%*s", indent, "");
     print_wrapped(out, text, indent);
 }
 
 void ms_print_title(FILE *out, const char *title)
 {
-    fprintf(out, "\n%s\n", title);
+    ms_print(out, "\n%s\n", title);
 }
 
 void ms_time_cell(ms_table *table, int decimals, double value)
@@ -69,7 +70,7 @@ static const char *lowering_text(ms_arena *arena, const ms_traffic_entry *entry)
         return entry->cause == MS_CAUSE_NODES ? "send, ring" : name;
     if (entry->num_chunks > 1)
         return ms_arena_printf(arena, "%s, %d chunks", name, entry->num_chunks);
-    return ms_arena_printf(arena, "%s, %s", name, entry->algorithm);
+    return ms_arena_printf(arena, "%s, %s", name, ms_algorithm_name(entry->algorithm));
 }
 
 static void collective_row(ms_table *table, ms_arena *arena, int number,
@@ -101,17 +102,17 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
         unknown = unknown || isnan(c->entry->exposed_s);
         if (c->rank == e->rank || strcmp(last, c->part) == 0)
             continue;
-        fprintf(out, "%s%s is on rank %d", gap, c->part, c->rank);
+        ms_print(out, "%s%s is on rank %d", gap, c->part, c->rank);
         gap = ", ";
         last = c->part;
     }
     if (gap[0] != '\0')
         fputc('\n', out);
     if (unknown) {
-        fprintf(out,
-                "exposed parameters and gradients are known of rank %d, which ends the "
-                "step\n",
-                e->prediction.ending_rank);
+        ms_print(out,
+                 "exposed parameters and gradients are known of rank %d, which ends the "
+                 "step\n",
+                 e->prediction.ending_rank);
     }
 }
 
@@ -159,8 +160,8 @@ static void print_reasons(FILE *out, const reason *reasons, int num)
         indent += width[i] = column_width(reasons, num, i);
     for (int i = 0; i < num; i++) {
         const ms_explain_cause *c = reasons[i].cause;
-        fprintf(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
-                c->pass, width[2], c->tensor, width[3], c->change);
+        ms_print(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
+                 c->pass, width[2], c->tensor, width[3], c->change);
         print_wrapped(out, c->why, indent);
     }
 }
@@ -168,9 +169,9 @@ static void print_reasons(FILE *out, const reason *reasons, int num)
 void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view)
 {
-    ms_table *table = ms_table_new(
-        arena, "#|<part|<pass|<over|<collective|size (MB)|<tier, per node|one (ms)|a "
-               "step|exposed (s)");
+    ms_table *table =
+        MS_TABLE(arena, "rllllrlrrr", "#", "part", "pass", "over", "collective",
+                 "size (MB)", "tier, per node", "one (ms)", "a step", "exposed (s)");
     int num_reasons = 0, most = 1;
     for (int i = 0; i < e->num_collectives; i++)
         most += e->collectives[i].num_causes;
@@ -294,8 +295,8 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *par
 {
     const ms_program *program = part->program;
     ms_table *table =
-        ms_table_new(arena, "<tensor|<made by|<dims|<global shape|<placement|<on one "
-                            "rank|MB|<backward");
+        MS_TABLE(arena, "llllllrl", "tensor", "made by", "dims", "global shape",
+                 "placement", "on one rank", "MB", "backward");
     for (int t = 0; t < program->num_tensors; t++)
         if (ms_tensor_is_forward(program, &program->tensors[t]))
             tensor_row(table, arena, program, t);
@@ -326,5 +327,5 @@ void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,
                                      others[0] == '\0' ? "" : ", ", e->parts[i].name);
     }
     if (others[0] != '\0')
-        fprintf(out, "other parts (--part): %s\n", others);
+        ms_print(out, "other parts (--part): %s\n", others);
 }

@@ -55,6 +55,7 @@ typedef struct names {
     bool plural;
     const char *listed[MAX_NAMES];
     const char *text;
+    const ms_node *first;          /* of those named */
     char letters[MS_MAX_OPERANDS]; /* by which those named are split */
 } names;
 
@@ -83,6 +84,8 @@ static void add_name(names *list, const ms_node *node)
     for (int i = 0; i < list->num && i < MAX_NAMES; i++)
         if (strcmp(list->listed[i], name) == 0)
             return;
+    if (list->num == 0)
+        list->first = node;
     if (list->num < MAX_NAMES) {
         list->listed[list->num] = name;
         if (list->num == 0)
@@ -179,7 +182,7 @@ static const char *gather_text(ms_arena *arena, const ms_program *program,
     if (by_other)
         return ms_arena_printf(arena, "%s %s split by %s and %s every %c", users.text,
                                verb, letters_text(&users), need, node->from.dim);
-    if (strncmp(users.text, "attention.core", 14) == 0)
+    if (users.first != NULL && users.first->op == MS_OP_ATTENTION)
         return ms_arena_printf(
             arena, "%s: a rank's queries attend to every key before them", users.text);
     return ms_arena_printf(arena, "%s %s every %c on each rank", users.text, need,

@@ -1,7 +1,6 @@
-/* The loops inside one mesh, outer to inner: micro-batch, context-parallel method,
- * sequence parallelism and async TP, schedule with its split (these decide the relaxed
- * bound), order of axes (decides the links). What is inside them is in
- * explore_states.c. */
+/* The loops inside one mesh, outer to inner: micro-batch, choices of layers and of prices
+ * (sim/space.h), schedule with its split (these decide the relaxed bound), order of axes
+ * (decides the links). What is inside them is in explore_states.c. */
 #include "sim/explore.h"
 
 #include "base/number.h"
@@ -39,8 +38,6 @@ void ms_explorer_close(ms_explorer *explorer)
 
 /* ---- schedules ---- */
 
-typedef void (*schedule_visitor)(ms_explore_level *l, void *payload);
-
 static bool is_interrupted(const ms_explorer *explorer)
 {
     return explorer->interrupted != NULL && *explorer->interrupted;
@@ -57,25 +54,38 @@ static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtua
     return refusal == MS_LEGAL;
 }
 
-/* Calls back for every schedule that the plan's mesh and batch allow. */
-static void visit_schedules(ms_explore_level *l, schedule_visitor visit, void *payload)
+/* Goes through the schedules that the plan's mesh and batch allow. */
+typedef struct schedules {
+    int kind;
+    long virtual_stages; /* tried last */
+    long most;           /* of them */
+} schedules;
+
+static schedules schedules_of(const ms_explore_level *l)
+{
+    long most = l->explorer->workload->model->num_layers / l->plan.size[MS_PP];
+    long limit = l->explorer->space->max_virtual_stages;
+    return (schedules){.most = most < limit ? most : limit};
+}
+
+static bool next_schedule(ms_explore_level *l, schedules *s)
 {
     const ms_space *space = l->explorer->space;
-    const ms_workload *workload = l->explorer->workload;
-    long pp = l->plan.size[MS_PP], most = workload->model->num_layers / pp;
-    most = most < space->max_virtual_stages ? most : space->max_virtual_stages;
-    for (int kind = 0; kind < MS_CUSTOM; kind++) {
-        for (long v = 1; v <= most; v++) {
-            if (!ms_space_tries_schedule(space, workload->model, pp,
-                                         (ms_schedule_kind)kind, v))
+    const ms_model *model = l->explorer->workload->model;
+    long pp = l->plan.size[MS_PP];
+    for (; s->kind < MS_CUSTOM; s->kind++, s->virtual_stages = 0) {
+        ms_schedule_kind kind = (ms_schedule_kind)s->kind;
+        while (s->virtual_stages < s->most) {
+            long v = ++s->virtual_stages;
+            if (!ms_space_tries_schedule(space, model, pp, kind, v))
                 continue;
             if (is_interrupted(l->explorer))
-                return;
-            if (!set_schedule(l, (ms_schedule_kind)kind, v))
-                continue;
-            visit(l, payload);
+                return false;
+            if (set_schedule(l, kind, v))
+                return true;
         }
     }
+    return false;
 }
 
 /* Of the schedule that was set, with the default split. */
@@ -88,18 +98,31 @@ static void make_shape(ms_explore_level *l)
 
 /* ---- bounds that meshes share ---- */
 
-static unsigned long long bound_key(const ms_plan *plan)
+static unsigned long long add_choices(unsigned long long key,
+                                      const ms_choice_list *choices, const ms_plan *plan)
+{
+    for (int i = 0; i < choices->num; i++)
+        key = key << 3 | (unsigned long long)ms_plan_get(plan, choices->of[i]);
+    return key;
+}
+
+static unsigned long long batch_key(const ms_space *space, const ms_plan *plan)
 {
     unsigned long long key = (unsigned long long)plan->microbatch;
-    key = key << 2 | (unsigned long long)plan->cp_method;
-    key = key << 1 | plan->sequence_parallel;
-    key = key << 1 | plan->async_tp;
-    key = key << 8 | (unsigned long long)plan->schedule;
+    key = add_choices(key, &space->layers, plan);
+    return add_choices(key, &space->prices, plan);
+}
+
+static unsigned long long bound_key(const ms_explore_level *l)
+{
+    const ms_plan *plan = &l->plan;
+    unsigned long long key = l->batch_key << 8 | (unsigned long long)plan->schedule;
     return key << 16 | (unsigned long long)plan->virtual_stages;
 }
 
-static void note_bound(ms_explorer *explorer, const ms_plan *plan, double bound_s)
+static void note_bound(const ms_explore_level *l, double bound_s)
 {
+    ms_explorer *explorer = l->explorer;
     ms_schedule_bounds *noted = explorer->noted;
     if (noted == NULL)
         return;
@@ -111,14 +134,15 @@ static void note_bound(ms_explorer *explorer, const ms_plan *plan, double bound_
         noted->of = of;
         noted->capacity = more;
     }
-    noted->of[noted->num++] = (ms_schedule_bound){bound_key(plan), bound_s};
+    noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
 }
 
 /* NaN: it was not noted. Schedules come in the same order as when they were. */
-static double known_bound_s(ms_explorer *explorer, const ms_plan *plan)
+static double known_bound_s(const ms_explore_level *l)
 {
+    ms_explorer *explorer = l->explorer;
     const ms_schedule_bounds *known = explorer->known;
-    unsigned long long key = bound_key(plan);
+    unsigned long long key = bound_key(l);
     for (int i = explorer->num_passed; known != NULL && i < known->num; i++) {
         if (known->of[i].key != key)
             continue;
@@ -128,13 +152,12 @@ static double known_bound_s(ms_explorer *explorer, const ms_plan *plan)
     return NAN;
 }
 
-/* ---- micro-batches and tensor options ---- */
+/* ---- batches: micro-batch, and choices of layers and prices ---- */
 
-static bool set_batch(ms_explore_level *l, long microbatch, bool sequence_parallel)
+/* The micro-batch and the choices of layers are made; the others become plain. */
+static bool set_batch(ms_explore_level *l)
 {
-    l->plan.microbatch = microbatch;
-    l->plan.sequence_parallel = sequence_parallel;
-    l->plan.async_tp = false;
+    ms_space_copy(&l->explorer->space->prices, &l->explorer->space->base, &l->plan);
     l->plan.schedule = MS_1F1B;
     l->plan.virtual_stages = 1;
     ms_refusal refusal = ms_plan_refusal(&l->plan, l->explorer->workload->model);
@@ -142,14 +165,7 @@ static bool set_batch(ms_explore_level *l, long microbatch, bool sequence_parall
         l->explorer->counts.refused[refusal]++;
         return false;
     }
-    ms_bill_key key = {.tp = (short)l->plan.size[MS_TP],
-                       .cp = (short)l->plan.size[MS_CP],
-                       .ep = (short)l->plan.ep,
-                       .etp = (short)l->plan.etp,
-                       .microbatch = (int)microbatch,
-                       .cp_method = (unsigned char)l->plan.cp_method,
-                       .sequence_parallel = sequence_parallel,
-                       .loss_parallel = true};
+    ms_bill_key key = ms_bill_key_of(&l->plan);
     key.holds_gathers = ms_plan_holds_gathers(l->explorer->workload, &l->plan, &key);
     l->bills = ms_workload_bills(l->explorer->workload, &key);
     return true;
@@ -165,68 +181,68 @@ static bool async_dominates(const ms_explorer *explorer)
            ms_space_allows(explorer->space, MS_CHOOSE_ASYNC_TP, 1);
 }
 
-typedef void (*batch_visitor)(ms_explore_level *l, void *payload);
+/* Goes through the batches of a mesh; starts zeroed. */
+typedef struct batches {
+    bool in_microbatch, in_layers, in_prices; /* begun */
+    bool is_legal;
+} batches;
 
-static void visit_async(ms_explore_level *l, batch_visitor visit, void *payload)
-{
-    const ms_explorer *explorer = l->explorer;
-    bool possible = l->plan.sequence_parallel;
-    int least = possible && async_dominates(explorer);
-    if (explorer->watch != NULL && least == 1)
-        ms_watch_async(l);
-    /* on before off: of plans that take as long the first is kept */
-    for (int async = possible; async >= least; async--) {
-        if (!ms_space_tries_tensor(explorer->space, l->plan.size[MS_TP],
-                                   l->plan.sequence_parallel, async))
-            continue;
-        l->plan.async_tp = async != 0;
-        visit(l, payload);
-    }
-}
-
-static bool tries_sequence_parallel(const ms_space *space, long tp, bool on)
-{
-    return ms_space_tries_tensor(space, tp, on, false) ||
-           ms_space_tries_tensor(space, tp, on, true);
-}
-
-/* Every sequence parallelism and async TP of a micro-batch and context-parallel
- * method. */
-static void visit_tensor_options(ms_explore_level *l, long microbatch,
-                                 batch_visitor visit, void *payload)
-{
-    long tp = l->plan.size[MS_TP];
-    for (int sp = 0; sp <= (tp > 1); sp++)
-        if (tries_sequence_parallel(l->explorer->space, tp, sp) &&
-            set_batch(l, microbatch, sp))
-            visit_async(l, visit, payload);
-}
-
-static void visit_cp_methods(ms_explore_level *l, long microbatch, batch_visitor visit,
-                             void *payload)
-{
-    for (int method = 0; method < MS_NUM_CP_METHODS; method++) {
-        if (!ms_space_tries_cp_method(l->explorer->space, l->plan.size[MS_CP],
-                                      (ms_cp_method)method))
-            continue;
-        l->plan.cp_method = (ms_cp_method)method;
-        visit_tensor_options(l, microbatch, visit, payload);
-    }
-}
-
-/* Calls back for every micro-batch, context-parallel method, sequence parallelism and
- * async TP that the mesh allows. */
-static void visit_batches(ms_explore_level *l, batch_visitor visit, void *payload)
+static bool next_microbatch(ms_explore_level *l, batches *b)
 {
     const ms_space *space = l->explorer->space;
     long local = space->base.global_batch / ms_plan_data_parallel(&l->plan);
-    for (long microbatch = 1; microbatch <= local && microbatch <= space->max_microbatch;
-         microbatch++) {
-        if (local % microbatch != 0 ||
-            !ms_space_allows(space, MS_CHOOSE_MICROBATCH, microbatch))
-            continue;
-        visit_cp_methods(l, microbatch, visit, payload);
+    long *microbatch = &l->plan.microbatch;
+    if (!b->in_microbatch)
+        *microbatch = 0;
+    b->in_microbatch = true;
+    while (++*microbatch <= local && *microbatch <= space->max_microbatch)
+        if (local % *microbatch == 0 &&
+            ms_space_allows(space, MS_CHOOSE_MICROBATCH, *microbatch))
+            return true;
+    return false;
+}
+
+static bool next_layers(ms_explore_level *l, batches *b)
+{
+    while (!b->in_microbatch ||
+           !ms_space_next(l->explorer->space, &l->explorer->space->layers, false,
+                          &l->plan, &b->in_layers)) {
+        if (!next_microbatch(l, b))
+            return false;
+        b->in_layers = false;
     }
+    return true;
+}
+
+static bool is_passed_over(const ms_explore_level *l)
+{
+    if (!l->plan.sequence_parallel || l->plan.async_tp || !async_dominates(l->explorer))
+        return false;
+    if (l->explorer->watch != NULL)
+        ms_watch_async(l);
+    return true;
+}
+
+/* On before off: of plans that take as long the first is kept. */
+static bool next_prices(ms_explore_level *l, batches *b)
+{
+    while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,
+                         &b->in_prices))
+        if (!is_passed_over(l))
+            return true;
+    return false;
+}
+
+static bool next_batch(ms_explore_level *l, batches *b)
+{
+    while (!b->is_legal || !next_prices(l, b)) {
+        if (!next_layers(l, b))
+            return false;
+        b->is_legal = set_batch(l);
+        b->in_prices = false;
+    }
+    l->batch_key = batch_key(l->explorer->space, &l->plan);
+    return true;
 }
 
 /* For the next batch. */
@@ -246,23 +262,15 @@ typedef struct mesh_bound {
     ms_plan least; /* with its schedule */
 } mesh_bound;
 
-static void bound_schedule(ms_explore_level *l, void *payload)
+static void bound_schedule(ms_explore_level *l, mesh_bound *bound)
 {
-    mesh_bound *bound = payload;
     make_shape(l);
     double bound_s = ms_explore_relaxed_bound_s(l, &bound->ideal, &bound->priced);
-    note_bound(l->explorer, &l->plan, bound_s);
+    note_bound(l, bound_s);
     if (bound_s < bound->least_s) {
         bound->least_s = bound_s;
         bound->least = l->plan;
     }
-}
-
-static void bound_batch(ms_explore_level *l, void *payload)
-{
-    mesh_bound *bound = payload;
-    forget_prices(&bound->priced);
-    visit_schedules(l, bound_schedule, payload);
 }
 
 bool ms_explore_bounds_alike(const ms_mesh_choice *a, const ms_mesh_choice *b)
@@ -284,7 +292,11 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
     bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
     if (explorer->noted != NULL)
         explorer->noted->num = 0;
-    visit_batches(&l, bound_batch, &bound);
+    for (batches b = {0}; next_batch(&l, &b);) {
+        forget_prices(&bound.priced);
+        for (schedules s = schedules_of(&l); next_schedule(&l, &s);)
+            bound_schedule(&l, &bound);
+    }
     explorer->counts = counts;
     if (least != NULL)
         *least = bound.least;
@@ -301,9 +313,10 @@ double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
     ms_counts counts = explorer->counts;
     double estimate_s = INFINITY;
     ms_priced_parts priced = {.modes = 0};
-    l.plan.cp_method = like->cp_method;
-    if (set_batch(&l, like->microbatch, like->sequence_parallel)) {
-        l.plan.async_tp = like->async_tp;
+    l.plan.microbatch = like->microbatch;
+    ms_space_copy(&explorer->space->layers, like, &l.plan);
+    if (set_batch(&l)) {
+        ms_space_copy(&explorer->space->prices, like, &l.plan);
         if (set_schedule(&l, like->schedule, like->virtual_stages)) {
             ms_links links = ms_links_make(workload, &l.plan);
             make_shape(&l);
@@ -319,24 +332,6 @@ double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
 
 /* ---- plans of a mesh ---- */
 
-typedef struct mesh_count {
-    long num_orders, num_plans;
-    const ms_links *links;
-} mesh_count;
-
-static void count_schedule(ms_explore_level *l, void *payload)
-{
-    mesh_count *count = payload;
-    make_shape(l);
-    l->pipeline.shards = ms_shard_sizes_of(count->links);
-    count->num_plans += count->num_orders * ms_explore_count_states(l);
-}
-
-static void count_batch(ms_explore_level *l, void *payload)
-{
-    visit_schedules(l, count_schedule, payload);
-}
-
 long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 {
     const ms_workload *workload = explorer->workload;
@@ -347,10 +342,16 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
     ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
     ms_space_orders(explorer->space, &l.plan, workload->cluster, orders);
     ms_links links = ms_links_make(workload, &l.plan);
-    mesh_count count = {.num_orders = orders->num, .links = &links};
-    visit_batches(&l, count_batch, &count);
+    l.pipeline.shards = ms_shard_sizes_of(&links);
+    long num_plans = 0;
+    for (batches b = {0}; next_batch(&l, &b);) {
+        for (schedules s = schedules_of(&l); next_schedule(&l, &s);) {
+            make_shape(&l);
+            num_plans += orders->num * ms_explore_count_states(&l);
+        }
+    }
     ms_arena_rewind(explorer->scratch, mark);
-    return count.num_plans;
+    return num_plans;
 }
 
 /* ---- the whole mesh ---- */
@@ -371,7 +372,7 @@ static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
     bool beats_none = explorer->watch == NULL && ms_explore_beats_none(explorer);
-    double bound_s = beats_none ? (double)NAN : known_bound_s(explorer, &l->plan);
+    double bound_s = beats_none ? (double)NAN : known_bound_s(l);
     bool beaten = ms_explore_is_beaten(explorer, bound_s); /* NaN: no */
     if (!beaten) {
         make_shape(l);
@@ -405,9 +406,8 @@ static void explore_orders(ms_explore_level *l, mesh_links *links,
     memcpy(l->plan.order, links->orders->order[0], sizeof l->plan.order);
 }
 
-static void explore_schedule(ms_explore_level *l, void *payload)
+static void explore_schedule(ms_explore_level *l, mesh_links *links)
 {
-    mesh_links *links = payload;
     ms_explorer *explorer = l->explorer;
     bool everything = explorer->exhaustive || explorer->bounds_only;
     if (everything) {
@@ -430,13 +430,13 @@ static void explore_schedule(ms_explore_level *l, void *payload)
     ms_arena_rewind(explorer->scratch, mark);
 }
 
-static void explore_batch(ms_explore_level *l, void *payload)
+static void explore_batch(ms_explore_level *l, mesh_links *links)
 {
-    mesh_links *links = payload;
     forget_prices(&links->ideal_priced);
     for (int i = 0; i < links->num; i++)
         forget_prices(&links->priced[i]);
-    visit_schedules(l, explore_schedule, payload);
+    for (schedules s = schedules_of(l); next_schedule(l, &s);)
+        explore_schedule(l, links);
 }
 
 void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
@@ -463,6 +463,7 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
     memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
     explorer->num_found = explorer->num_passed = 0;
     explorer->threshold_s = threshold_s;
-    visit_batches(l, explore_batch, &links);
+    for (batches b = {0}; next_batch(l, &b);)
+        explore_batch(l, &links);
     ms_arena_rewind(explorer->scratch, mark);
 }

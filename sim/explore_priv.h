@@ -15,7 +15,8 @@ typedef struct ms_priced_parts {
 /* What the loops hand down. */
 typedef struct ms_explore_level {
     ms_explorer *explorer;
-    ms_plan plan; /* as far as it is decided */
+    ms_plan plan;                 /* as far as it is decided */
+    unsigned long long batch_key; /* micro-batch, choices of layers and prices */
     ms_bill_set *bills;
     const ms_links *links;
     ms_priced_parts *priced; /* on these links */

@@ -26,7 +26,7 @@ static void price(ms_explore_level *l, unsigned modes)
     if (modes == 0)
         return;
     ms_workload_add_modes(l->explorer->workload, l->bills, modes);
-    ms_parts_price(l->explorer->workload, l->bills, l->links, l->plan.async_tp, modes,
+    ms_parts_price(l->explorer->workload, l->bills, l->links, &l->plan, modes,
                    &l->priced->parts);
     l->priced->modes |= modes;
 }
@@ -251,9 +251,8 @@ static bool allowed_sharding(const ms_explore_level *l, ms_sharding sharding)
 {
     bool keep = sharding == MS_ZERO_3_KEEP;
     bool shards = l->pipeline.shards.dense > 1.0 || l->pipeline.shards.expert > 1.0;
-    return ms_space_tries_sharding(l->explorer->space, l->explorer->workload->stack,
-                                   l->plan.size[MS_PP], shards, keep ? 3 : (long)sharding,
-                                   !keep);
+    return ms_space_tries_sharding(l->explorer->space, l->plan.size[MS_PP], shards,
+                                   keep ? 3 : (long)sharding, !keep);
 }
 
 static void set_sharding(ms_explore_level *l, ms_sharding sharding)

@@ -7,8 +7,8 @@
 
 /* How many of the choices are made, outer to inner. */
 typedef enum depth {
-    BATCH,    /* mesh, micro-batch, sequence parallelism */
-    SCHEDULE, /* and asynchronous TP, schedule, virtual stages */
+    BATCH,    /* mesh, micro-batch, layers */
+    SCHEDULE, /* and prices, schedule, virtual stages */
     SHARDING, /* and order of axes, sharding */
     COMPLETE
 } depth;
@@ -26,7 +26,7 @@ static bool is_followed(const ms_explore_level *l, depth made)
         like.reshard_after_forward = l->plan.reshard_after_forward;
     }
     if (made < SCHEDULE) {
-        like.async_tp = l->plan.async_tp;
+        ms_space_copy(&l->explorer->space->prices, &l->plan, &like);
         like.schedule = l->plan.schedule;
         like.virtual_stages = l->plan.virtual_stages;
         like.microbatch_group = l->plan.microbatch_group;

@@ -2,6 +2,8 @@
 
 #include "base/number.h"
 
+const char *const ms_engine_names[] = {"replay", "event", NULL};
+
 const char *const ms_stream_names[] = {"compute", "tp",   "cp",      "ep", "gather",
                                        "reduce",  "send", "receive", NULL};
 

@@ -13,6 +13,13 @@
 
 #include <stdbool.h>
 
+typedef enum ms_engine {
+    /* longest path: no sharing, the stack's interference fraction instead */
+    MS_ENGINE_REPLAY,
+    MS_ENGINE_EVENT /* links, SMs and HBM are shared */
+} ms_engine;
+extern const char *const ms_engine_names[]; /* "replay" "event", NULL */
+
 typedef enum ms_stream {
     MS_STREAM_COMPUTE,
     MS_STREAM_TP,

@@ -57,18 +57,10 @@ static const ms_profile *isolate(row_reader *r, const ms_profile *shipped)
     return copy;
 }
 
-/* Names of GPUs in tables of kernels, first match; others are those of published runs. */
-static const char *cluster_name(ms_arena *arena, const char *gpu)
-{
-    if (strstr(gpu, "SM100") != NULL)
-        return "hgx-b200";
-    ms_run_cells cells = {.gpu_type = gpu};
-    return ms_run_cluster_name(arena, &cells);
-}
-
 static const char *find_device(row_reader *r, ms_kernel_row *row)
 {
-    const char *name = cluster_name(r->cx->arena, row->gpu);
+    const ms_run_cells cells = {.gpu_type = row->gpu};
+    const char *name = ms_run_cluster_name(ms_run_store_names(r->store), &cells);
     if (name == NULL)
         return ms_arena_printf(r->cx->arena, "gpu: no description of %s", row->gpu);
     row->cluster = ms_run_store_cluster(r->cx, r->store, name);
@@ -82,16 +74,14 @@ static const char *find_device(row_reader *r, ms_kernel_row *row)
     return NULL;
 }
 
-/* Sources whose calls follow one another, shapes without a pause between them, for longer
- * than a device draws more than its power limit. SimuMax times a hundred calls or so of
- * each: of its products on B200, the first shapes after a pause run at the clock of short
- * benchmarks for 40 ms or so, then all at 0.73 of it. */
-static const char *const unpaused_sources[] = {"MooreThreads/SimuMax"};
-
-static bool is_unpaused(const char *source)
+/* Whether the source's calls follow one another, shapes without a pause between them, for
+ * longer than a device draws more than its power limit. */
+static bool is_unpaused(const ms_name_tables *names, const char *source)
 {
-    for (size_t i = 0; i < sizeof unpaused_sources / sizeof unpaused_sources[0]; i++)
-        if (strncmp(source, unpaused_sources[i], strlen(unpaused_sources[i])) == 0)
+    const ms_kernel_fact *rows = names->kernel_facts.rows;
+    for (int i = 0; i < names->kernel_facts.num_rows; i++)
+        if (rows[i].unpaused &&
+            strncmp(source, rows[i].source, strlen(rows[i].source)) == 0)
             return true;
     return false;
 }
@@ -198,7 +188,7 @@ static void read_row(row_reader *r, const ms_cell_columns *found,
     row->in_half = in_first_half(r->cx->arena, &cells);
     row->of_fitted_source = row->reason == NULL && is_of_fitted_source(row);
     row->fitted = row->of_fitted_source && row->in_half;
-    row->sustained = is_unpaused(row->source);
+    row->sustained = is_unpaused(ms_run_store_names(r->store), row->source);
     if (row->reason == NULL && !row->sustained)
         row->profile = isolate(r, row->profile);
 }
@@ -211,7 +201,8 @@ ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
     ms_csv_row row;
     ms_cell_columns found;
     MS_TRY(ms_cells_open(cx, name, &csv, columns, NUM_COLUMNS, &found));
-    row_reader r = {.cx = cx, .store = ms_run_store_open(cx->arena)};
+    row_reader r = {.cx = cx};
+    MS_TRY(ms_run_store_open(cx, &r.store));
     int capacity = 0;
     while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);

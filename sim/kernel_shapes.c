@@ -33,14 +33,15 @@ static bool read_count(const char *text, double *out)
     return text != NULL && take_count(&text, out) && *text == '\0';
 }
 
+/* bf16 where it is not stated; fp16 runs at the same rates. */
 static bool read_dtype(const char *text, ms_dtype *out)
 {
-    *out = MS_BF16; /* where it is not stated; fp16 runs at the same rates */
-    if (text == NULL || strcmp(text, "bf16") == 0 || strcmp(text, "fp16") == 0)
-        return true;
-    *out = has(text, "fp8") ? MS_FP8 : MS_FP4;
-    return strcmp(text, "fp8") == 0 || strcmp(text, "mxfp8") == 0 ||
-           strcmp(text, "nvfp4") == 0;
+    static const char *const words[] = {"bf16", "fp16", "fp8", "mxfp8", "nvfp4", NULL};
+    static const ms_dtype dtypes[] = {MS_BF16, MS_BF16, MS_FP8, MS_FP8, MS_FP4};
+    int found = text == NULL ? 0 : ms_choice_find(text, words);
+    if (found >= 0)
+        *out = dtypes[found];
+    return found >= 0;
 }
 
 /* ---- products ---- */

@@ -1,4 +1,5 @@
 /* Errors of kernels as meshsim.validation-kernels/1 and as tables for people. */
+#include "base/print.h"
 #include "base/utf8.h"
 #include "sim/kernel_validation.h"
 #include "sim/run_prices.h"
@@ -92,16 +93,15 @@ static void adapted_cells(ms_table *table, const ms_kernel_score *score)
     ms_percent_cell(table, score->adapted.median_ape_frac);
 }
 
-#define ERROR_COLUMNS                                                                    \
-    "fitted|median (%)|bias (%)|p90 (%)|not fitted|median (%)|bias (%)|p90 (%)|rate|"    \
-    "launch (us)|median (%)"
-
 static void print_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scores,
                          int num_scores, bool detail)
 {
-    ms_table *table =
-        ms_table_new(arena, detail ? "<GPU|<source|<operation|<type|" ERROR_COLUMNS
-                                   : "<GPU|<source|" ERROR_COLUMNS);
+    ms_table *table = MS_TABLE(arena, "ll", "GPU", "source");
+    if (detail)
+        MS_COLUMNS(table, "ll", "operation", "type");
+    MS_COLUMNS(table, "rrrrrrrrrrr", "fitted", "median (%)", "bias (%)", "p90 (%)",
+               "not fitted", "median (%)", "bias (%)", "p90 (%)", "rate", "launch (us)",
+               "median (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_kernel_score *score = &scores[i];
         ms_table_cell(table, "%s", score->gpu);
@@ -119,8 +119,8 @@ static void print_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scor
 
 static void print_rows(FILE *out, ms_arena *arena, const ms_kernel_validation *v)
 {
-    ms_table *table = ms_table_new(
-        arena, "line|<GPU|<operation|<fitted|measured (us)|predicted (us)|error (%)");
+    ms_table *table = MS_TABLE(arena, "rlllrrr", "line", "GPU", "operation", "fitted",
+                               "measured (us)", "predicted (us)", "error (%)");
     for (int i = 0; i < v->rows->num_rows; i++) {
         const ms_kernel_row *row = &v->rows->rows[i];
         if (row->reason != NULL)
@@ -153,16 +153,17 @@ void ms_kernel_validation_print(FILE *out, ms_arena *arena, const ms_kernel_vali
 {
     if (rows && v->num_priced > 0)
         print_rows(out, arena, v);
-    fprintf(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
+    ms_print(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
     if (v->num_priced > 0) {
-        fprintf(out,
-                "\nkernels in isolation, without what training takes off the rates.\n"
-                "fitted: half of the shapes, of sources that coefficients name.\n"
-                "rate, launch: what the source's clocks and host make of the prediction, "
-                "by that half; then the median of the other half\n\n"
-                "by GPU and source\n");
+        ms_print(
+            out,
+            "\nkernels in isolation, without what training takes off the rates.\n"
+            "fitted: half of the shapes, of sources that coefficients name.\n"
+            "rate, launch: what the source's clocks and host make of the prediction, "
+            "by that half; then the median of the other half\n\n"
+            "by GPU and source\n");
         print_scores(out, arena, v->sources, v->num_sources, false);
-        fprintf(out, "\nby operation\n");
+        ms_print(out, "\nby operation\n");
         print_scores(out, arena, v->details, v->num_details, true);
     }
     print_skipped(out, arena, v->rows);

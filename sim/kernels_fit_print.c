@@ -30,8 +30,8 @@ void ms_kernels_fit_write_json(ms_jout *out, const ms_kernels_fit *fit)
 
 static void print_values(FILE *out, ms_arena *arena, const ms_kernels_fit *fit)
 {
-    ms_table *table = ms_table_new(arena, "<profile|<coefficient|" MS_LAW_VALUE_COLUMNS
-                                          "|rows fitted on");
+    ms_table *table = MS_TABLE(arena, "llrrrrr", "profile", "coefficient",
+                               MS_LAW_VALUE_TITLES, "rows fitted on");
     for (int i = 0; i < fit->num_fits; i++) {
         const ms_law_fit *law = &fit->fits[i].law;
         for (int j = 0; j < law->num_values; j++) {
@@ -48,9 +48,9 @@ void ms_kernels_fit_print(FILE *out, ms_arena *arena, const ms_kernels_fit *fit)
 {
     print_values(out, arena, fit);
     fputs("\nrows of the other half, by shipped and by fitted coefficients\n\n", out);
-    ms_table *table =
-        ms_table_new(arena, "<profile|<law|shipped: rows|median (%)|bias (%)|p90 (%)|"
-                            "fitted: rows|median (%)|bias (%)|p90 (%)");
+    ms_table *table = MS_TABLE(arena, "llrrrrrrrr", "profile", "law", "shipped: rows",
+                               "median (%)", "bias (%)", "p90 (%)", "fitted: rows",
+                               "median (%)", "bias (%)", "p90 (%)");
     for (int i = 0; i < fit->num_fits; i++) {
         ms_table_cell(table, "%s", fit->fits[i].law.profile);
         ms_table_cell(table, "%s", fit->fits[i].law.law);

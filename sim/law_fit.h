@@ -47,7 +47,7 @@ ms_status ms_law_trial_fit(ms_ctx *cx, ms_law_trial *trial, ms_law_fit *out);
 void ms_law_fit_write_values(ms_jout *out, const ms_law_fit *fit);
 /* With its unit; a dash for what is undefined. */
 void ms_law_value_cell(ms_table *table, double value, ms_unit unit);
-#define MS_LAW_VALUE_COLUMNS "shipped|fitted|90 % from|to"
+#define MS_LAW_VALUE_TITLES "shipped", "fitted", "90 % from", "to"
 void ms_law_value_cells(ms_table *table, const ms_law_value *value);
 
 #endif

@@ -22,7 +22,7 @@ static bool same_kind(const ms_use_kind *a, const ms_use_kind *b)
 {
     return a->group == b->group && a->collective == b->collective && a->ring == b->ring &&
            a->from == b->from && a->wire_frac == b->wire_frac && a->to == b->to &&
-           strcmp(a->algorithm, b->algorithm) == 0;
+           a->algorithm == b->algorithm;
 }
 
 int ms_link_uses_kind(ms_link_uses *u, ms_use_kind kind)
@@ -58,15 +58,15 @@ static void add_load(const ms_link_uses *u, const ms_use_kind *kind, long group,
     const long *ranks = axis->ranks + group * axis->size;
     long ends[2] = {ranks[kind->from], ranks[kind->to]};
     load->wire_frac = kind->wire_frac;
-    if (kind->group == MS_TRAFFIC_PP) {
-        ms_flows_add(load, MS_SEND, kind->algorithm, ends, 2, 1.0);
-        return;
+    ms_flow all = {kind->collective, ranks, axis->size, 1.0};
+    ms_flow send = {MS_SEND, ends, 2, 1.0};
+    if (kind->group != MS_TRAFFIC_PP) {
+        ms_flows_add(load, kind->algorithm, &all);
+        ends[0] = ranks[axis->size - 1];
+        ends[1] = ranks[0];
     }
-    ms_flows_add(load, kind->collective, kind->algorithm, ranks, axis->size, 1.0);
-    ends[0] = ranks[axis->size - 1];
-    ends[1] = ranks[0];
-    if (kind->ring)
-        ms_flows_add(load, MS_SEND, kind->algorithm, ends, 2, 1.0);
+    if (kind->group == MS_TRAFFIC_PP || kind->ring)
+        ms_flows_add(load, MS_ALGORITHM_SEND, &send);
 }
 
 /* ---- signatures ---- */

@@ -4,15 +4,15 @@
 #ifndef MS_SIM_LINK_USES_H
 #define MS_SIM_LINK_USES_H
 
+#include "costmodel/flows.h"
 #include "sim/actors.h"
-#include "sim/flows.h"
 
 /* Collectives that differ in their size at most. A send of a pipeline: between two of its
  * ranks. */
 typedef struct ms_use_kind {
     ms_traffic_group group;
     ms_collective collective;
-    const char *algorithm;
+    ms_algorithm algorithm;
     double wire_frac; /* as ms_link_load has it */
     bool ring;        /* sends around a closed ring */
     int from, to;     /* MS_TRAFFIC_PP: pipeline ranks */

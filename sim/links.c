@@ -182,7 +182,6 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
     ms_collective_law least = {.num_algorithms = 1};
     least.algorithm[0].alpha_s = least.algorithm[0].beta_s_per_byte =
         least.algorithm[0].ramp = least.algorithm[0].most_ramp_s = INFINITY;
-    least.algorithm[0].name = "least";
     for (long per_domain = 1; per_domain <= ideal->per_domain[0]; per_domain++) {
         ms_span span = *ideal;
         span.per_domain[0] = span.narrowest = per_domain;

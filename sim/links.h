@@ -3,6 +3,7 @@
 #ifndef MS_SIM_LINKS_H
 #define MS_SIM_LINKS_H
 
+#include "costmodel/collective_cost.h"
 #include "sim/workload.h"
 #include "topo/torus.h"
 

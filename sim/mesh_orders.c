@@ -88,25 +88,24 @@ ms_status ms_mesh_orders_compare(ms_ctx *cx, ms_workload *workload, const ms_pla
     return MS_OK;
 }
 
-const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, const char *axis)
+const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, ms_traffic_group axis)
 {
     for (int i = 0; i < cost->num_axes; i++)
-        if (strcmp(cost->axes[i].axis, axis) == 0)
+        if (cost->axes[i].group == axis)
             return &cost->axes[i];
     return NULL;
 }
 
-static double waiting_s(const ms_order_cost *cost, const char *axis)
+static double waiting_s(const ms_order_cost *cost, ms_traffic_group axis)
 {
     const ms_axis_prediction *found = ms_order_axis(cost, axis);
     if (found == NULL)
         return 0.0;
-    return strcmp(axis, ms_plan_axis_names[MS_PP]) == 0 ? found->seconds
-                                                        : found->exposed_s;
+    return axis == MS_TRAFFIC_PP ? found->seconds : found->exposed_s;
 }
 
 const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
-                                            const char *axis, bool least,
+                                            ms_traffic_group axis, bool least,
                                             double *difference_s)
 {
     const ms_order_cost *found = NULL;
@@ -125,7 +124,7 @@ const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
 
 double ms_axis_nics(const ms_axis_prediction *axis, const ms_cluster *cluster)
 {
-    if (strcmp(axis->tier, cluster->levels[0].name) == 0)
+    if (axis->level == 0)
         return 0.0;
     return (double)axis->ranks_per_node * cluster->levels[1].nics_per_gpu;
 }

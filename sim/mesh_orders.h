@@ -34,14 +34,14 @@ ms_status ms_mesh_orders_compare(ms_ctx *cx, ms_workload *workload, const ms_pla
                                  ms_mesh_orders *out);
 
 /* What an axis costs in an order, NULL when it has no traffic there. */
-const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, const char *axis);
+const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, ms_traffic_group axis);
 
 /* The other order in which an axis waits longest for its traffic (exposed_s), and how
  * much longer than in the first; or with `least` the one in which it waits shortest, and
  * how much shorter. NULL when there is none. Of pp, whose waiting is bubble, seconds of
  * sends are compared. */
 const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
-                                            const char *axis, bool least,
+                                            ms_traffic_group axis, bool least,
                                             double *difference_s);
 
 /* NICs that one group of an axis can use in a node; 0 inside a node. */

@@ -19,10 +19,9 @@ void ms_message_price(const ms_workload *workload, const ms_bill_set *bills,
 
 double ms_message_hold_s(const ms_stack *stack, ms_schedule_kind kind, double message_s)
 {
-    double messages = 0.0;
-    if (kind == MS_GPIPE || kind == MS_1F1B)
-        messages = stack->send_hold.value;
-    if (kind == MS_INTERLEAVED || kind == MS_LOOPED_BFS)
-        messages = stack->interleaved_send_hold.value;
+    int wait = ms_schedule_traits_of(kind).message_wait;
+    double messages = wait == MS_WAIT_PLAIN         ? stack->send_hold.value
+                      : wait == MS_WAIT_INTERLEAVED ? stack->interleaved_send_hold.value
+                                                    : 0.0;
     return messages * message_s;
 }

@@ -317,8 +317,10 @@ static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
 }
 
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
-                    const ms_links *links, bool async_tp, unsigned modes, ms_parts *out)
+                    const ms_links *links, const ms_plan *plan, unsigned modes,
+                    ms_parts *out)
 {
+    bool async_tp = plan->async_tp;
     const ms_bill *layer = layer_of(bills, modes);
     out->embed = price_part(workload, &bills->embed, links, async_tp,
                             ms_host_layers(&bills->embed, layer));

@@ -95,8 +95,10 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
  * where both are tied, and copies of the embedding for multi-token prediction. */
 double ms_shared_head_params(const ms_workload *workload, const ms_bill *head);
 
-/* Prices the parts for the recompute modes of `modes`, a bit each; one at least. */
+/* Prices the parts for the recompute modes of `modes`, a bit each; one at least. Of the
+ * plan it takes what MS_DECIDES_PRICES. */
 void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
-                    const ms_links *links, bool async_tp, unsigned modes, ms_parts *out);
+                    const ms_links *links, const ms_plan *plan, unsigned modes,
+                    ms_parts *out);
 
 #endif

@@ -10,21 +10,12 @@ static unsigned modes_of(const ms_plan *plan)
 static void open_bills(ms_planned *p)
 {
     const ms_plan *plan = p->plan;
-    ms_bill_key key = {.tp = (short)plan->size[MS_TP],
-                       .cp = (short)plan->size[MS_CP],
-                       .ep = (short)plan->ep,
-                       .etp = (short)plan->etp,
-                       .microbatch = (int)plan->microbatch,
-                       .sequence_parallel = plan->sequence_parallel,
-                       .loss_parallel = plan->loss_parallel,
-                       .cp_method = (unsigned char)ms_plan_cp_method(plan),
-                       .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
+    ms_bill_key key = ms_bill_key_of(plan);
     key.holds_gathers = ms_plan_holds_gathers(p->workload, plan, &key);
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(p->workload, plan);
-    ms_parts_price(p->workload, p->bills, &p->links, plan->async_tp, modes_of(plan),
-                   &p->parts);
+    ms_parts_price(p->workload, p->bills, &p->links, plan, modes_of(plan), &p->parts);
 }
 
 static const ms_split *split_of(ms_ctx *cx, const ms_planned *p)

@@ -1,7 +1,7 @@
 #include "sim/prediction.h"
 
 #include "base/number.h"
-#include "sim/simulation.h"
+#include "sim/graph.h"
 
 #include <math.h>
 #include <string.h>
@@ -229,9 +229,11 @@ static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
                     ms_traffic_group group, ms_axis_prediction *out)
 {
     const ms_span *span = ms_traffic_span(p, group);
-    ms_axis_prediction axis = {.axis = ms_traffic_group_name(p->plan, group),
+    ms_axis_prediction axis = {.group = group,
+                               .axis = ms_traffic_group_name(p->plan, group),
                                .size = span->size,
                                .ranks_per_node = span->per_domain[0],
+                               .level = span->tier,
                                .tier = p->workload->cluster->levels[span->tier].name};
     for (int i = 0; i < traffic->num_entries; i++)
         if (traffic->entries[i].group == group &&
@@ -273,7 +275,7 @@ static ms_traffic predict_axes(ms_ctx *cx, const ms_planned *planned, ms_predict
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
 {
     const ms_model *model = planned->workload->model;
-    *out = (ms_prediction){.engine = ms_engine_names[MS_ENGINE_REPLAY]};
+    *out = (ms_prediction){.engine = MS_ENGINE_REPLAY};
     predict_time(cx, planned, out);
     out->replay_step_s = out->step_s;
     predict_interval(planned, out);
@@ -288,42 +290,17 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     return traffic;
 }
 
+void ms_prediction_retime(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+{
+    predict_rates(planned, out);
+    (void)predict_axes(cx, planned, out);
+}
+
 ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_prediction *out)
 {
     ms_planned planned;
     ms_planned_open(cx, workload, plan, &planned);
     (void)ms_predict_planned(cx, &planned, out);
-    return MS_OK;
-}
-
-/* ---- by events ---- */
-
-static void take_times(const ms_simulation *simulation, ms_prediction *out)
-{
-    const ms_actor *last = &simulation->actors[simulation->last_actor];
-    out->engine = ms_engine_names[MS_ENGINE_EVENT];
-    out->step_s = simulation->step_s;
-    out->step_low_s = out->step_high_s = (double)NAN; /* known of replay only */
-    out->compute_s = last->compute_s;
-    out->exposed_comm_s = last->exposed_comm_s;
-    out->bubble_s = last->bubble_s;
-    out->optimizer_s = last->optimizer_s;
-    out->host_s = last->host_s;
-    out->ending_rank = last->pipeline_rank;
-}
-
-ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                               ms_prediction *out)
-{
-    ms_planned planned;
-    ms_planned_open(cx, workload, plan, &planned);
-    (void)ms_predict_planned(cx, &planned, out);
-    ms_simulate_options options = {.engine = MS_ENGINE_EVENT, .detail = MS_DETAIL_NODE};
-    ms_simulation *simulation = MS_NEW(cx->arena, ms_simulation);
-    MS_TRY(ms_simulate(cx, &planned, &options, simulation));
-    take_times(simulation, out);
-    predict_rates(&planned, out);
-    (void)predict_axes(cx, &planned, out);
     return MS_OK;
 }

@@ -3,8 +3,10 @@
 #ifndef MS_SIM_PREDICTION_H
 #define MS_SIM_PREDICTION_H
 
+#include "sim/graph.h"
 #include "sim/traffic.h"
 
+/* Who tells the time of a step. */
 typedef struct ms_stage_prediction {
     int rank; /* pipeline rank */
     long num_layers;
@@ -16,10 +18,12 @@ typedef struct ms_stage_prediction {
 } ms_stage_prediction;
 
 typedef struct ms_axis_prediction {
+    ms_traffic_group group;
     const char *axis; /* ms_traffic_group_name */
     long size;
     long ranks_per_node;
-    const char *tier; /* name of the innermost level that holds the group */
+    int level;        /* the innermost that holds the group */
+    const char *tier; /* its name */
     double bytes;     /* sent by one rank in a step */
     double nic_bytes; /* of these over a NIC; the others stay in the innermost domain */
     double seconds;   /* of communication, overlapped or not */
@@ -33,7 +37,7 @@ typedef struct ms_axis_prediction {
 #define MS_PEAK_CLASS_GPUS 1
 
 typedef struct ms_prediction {
-    const char *engine; /* what gave step_s and its parts: "replay" or "event" */
+    ms_engine engine; /* that gave step_s and its parts */
     double replay_step_s;
     double step_s;
     /* 90 % interval of what is measured; NaN: none (of events, on CPUs, by a
@@ -85,10 +89,9 @@ double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_byt
 /* The same for a plan that is open, with the traffic that the axes sum up. */
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
-/* The same, but step time, rates, the parts of the step and what is exposed come from the
- * event engine, a task per node. MS_EINPUT: as ms_simulate. */
-ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
-                               ms_prediction *out);
+/* Recomputes rates and traffic per axis after the step time and its parts were replaced, as
+ * by those of the event engine. */
+void ms_prediction_retime(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
 /* A rank's traffic summed by group, without what is in optimizer_s; returns how many
  * axes. */

@@ -2,8 +2,9 @@
  * traffic in GB; every unit stands in a heading or a key. */
 #include "sim/prediction_print.h"
 
+#include "base/print.h"
 #include "base/table.h"
-#include "sim/simulation.h"
+#include "sim/graph.h"
 
 #include <math.h>
 
@@ -11,7 +12,7 @@
 
 bool ms_prediction_is_by_events(const ms_prediction *prediction)
 {
-    return prediction->engine == ms_engine_names[MS_ENGINE_EVENT];
+    return prediction->engine == MS_ENGINE_EVENT;
 }
 
 double ms_gib(double bytes)
@@ -168,7 +169,7 @@ void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis)
 
 static void write_times(ms_jout *out, const ms_prediction *p)
 {
-    ms_jout_text_field(out, "engine", p->engine);
+    ms_jout_text_field(out, "engine", ms_engine_names[p->engine]);
     ms_jout_number_field(out, "step_s", p->step_s);
     ms_jout_number_field(out, "step_s_low", p->step_low_s);
     ms_jout_number_field(out, "step_s_high", p->step_high_s);
@@ -243,27 +244,28 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_plan *plan,
     if (p->kv_copies > 1)
         padding = ms_arena_printf(arena, "%s; each key-value head on %ld ranks", padding,
                                   p->kv_copies);
-    fprintf(out, "%s\n", ms_plan_inputs_text(arena, plan, p->unit));
-    fprintf(out, "plan     %s\n", ms_plan_text(arena, plan));
-    fprintf(out,
-            "assumed  states in the bytes that stack %s keeps%s; no other traffic, no "
-            "stragglers%s%s\n",
-            plan->stack, precision_note(arena, plan),
-            plan->ep > 1 ? "; experts equally loaded" : "", padding);
+    ms_print(out, "%s\n", ms_plan_inputs_text(arena, plan, p->unit));
+    ms_print(out, "plan     %s\n", ms_plan_text(arena, plan));
+    ms_print(out,
+             "assumed  states in the bytes that stack %s keeps%s; no other traffic, no "
+             "stragglers%s%s\n",
+             plan->stack, precision_note(arena, plan),
+             plan->ep > 1 ? "; experts equally loaded" : "", padding);
 }
 
 static void print_step(FILE *out, const ms_prediction *p)
 {
     int decimals = ms_decimals(p->step_s);
     bool by_events = ms_prediction_is_by_events(p);
-    fprintf(out, "\nstep time     %.*f s by %s", decimals, p->step_s,
-            by_events ? "events" : "replay");
+    ms_print(out, "\nstep time     %.*f s by %s", decimals, p->step_s,
+             by_events ? "events" : "replay");
     if (by_events)
-        fprintf(out, ", %+.2f %% against the %.*f s by replay",
-                100.0 * (p->step_s / p->replay_step_s - 1.0), decimals, p->replay_step_s);
+        ms_print(out, ", %+.2f %% against the %.*f s by replay",
+                 100.0 * (p->step_s / p->replay_step_s - 1.0), decimals,
+                 p->replay_step_s);
     if (!isnan(p->step_low_s) && !isnan(p->step_high_s))
-        fprintf(out, "; 90 %% interval %.*f to %.*f s", decimals, p->step_low_s, decimals,
-                p->step_high_s);
+        ms_print(out, "; 90 %% interval %.*f to %.*f s", decimals, p->step_low_s,
+                 decimals, p->step_high_s);
     fputc('\n', out);
 }
 
@@ -291,10 +293,10 @@ static void print_peak_interval(FILE *out, const ms_prediction *p)
 {
     if (isnan(p->peak_low_bytes) || isnan(p->peak_high_bytes))
         return;
-    fprintf(out,
-            "              90 %% interval of the peak %.2f to %.2f GiB; it fits with "
-            "probability %.2f\n",
-            ms_gib(p->peak_low_bytes), ms_gib(p->peak_high_bytes), p->fits_probability);
+    ms_print(out,
+             "              90 %% interval of the peak %.2f to %.2f GiB; it fits with "
+             "probability %.2f\n",
+             ms_gib(p->peak_low_bytes), ms_gib(p->peak_high_bytes), p->fits_probability);
 }
 
 static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
@@ -302,19 +304,19 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
 {
     double free_bytes = ms_prediction_free_bytes(p, p->peak_bytes);
     print_step(out, p);
-    fprintf(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
-    fprintf(out, "tokens/s/%-4s %.*f\n", unit_or_gpu(p->unit),
-            ms_decimals(p->tokens_per_s_per_gpu), p->tokens_per_s_per_gpu);
-    fprintf(out, "MFU           %.1f %% of %s: model FLOP, all attention pairs\n",
-            100.0 * p->mfu_frac, peak_text(arena, plan->compute, p));
-    fprintf(out, "HFU           %.1f %%: executed FLOP, causal, with recomputation\n",
-            100.0 * p->hfu_frac);
-    fprintf(out, "peak memory   %.2f GiB%s of %.2f GiB: ", ms_gib(p->peak_bytes),
-            ms_outside_text(arena, p), ms_gib(p->capacity_bytes));
+    ms_print(out, "tokens/s      %.*f\n", ms_decimals(p->tokens_per_s), p->tokens_per_s);
+    ms_print(out, "tokens/s/%-4s %.*f\n", unit_or_gpu(p->unit),
+             ms_decimals(p->tokens_per_s_per_gpu), p->tokens_per_s_per_gpu);
+    ms_print(out, "MFU           %.1f %% of %s: model FLOP, all attention pairs\n",
+             100.0 * p->mfu_frac, peak_text(arena, plan->compute, p));
+    ms_print(out, "HFU           %.1f %%: executed FLOP, causal, with recomputation\n",
+             100.0 * p->hfu_frac);
+    ms_print(out, "peak memory   %.2f GiB%s of %.2f GiB: ", ms_gib(p->peak_bytes),
+             ms_outside_text(arena, p), ms_gib(p->capacity_bytes));
     if (p->fits)
-        fprintf(out, "%.2f GiB free\n", ms_gib(free_bytes));
+        ms_print(out, "%.2f GiB free\n", ms_gib(free_bytes));
     else
-        fprintf(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
+        ms_print(out, "DOES NOT FIT, %.2f GiB short\n", ms_gib(-free_bytes));
     print_peak_interval(out, p);
 }
 
@@ -332,7 +334,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)
     const double seconds[] = {p->compute_s, p->exposed_comm_s, p->bubble_s,
                               p->optimizer_s, p->host_s};
     int decimals = ms_decimals(p->step_s) + 1;
-    ms_table *table = ms_table_new(arena, "<where the step goes|time (s)|share (%)|<");
+    ms_table *table =
+        MS_TABLE(arena, "lrrl", "where the step goes", "time (s)", "share (%)", "");
     for (int i = 0; i < 5; i++) {
         double frac = seconds[i] / p->step_s;
         ms_table_cell(table, "%s", names[i]);
@@ -354,9 +357,9 @@ static void memory_row(ms_table *table, const char *name, double bytes,
 
 static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
 {
-    const char *title = ms_arena_printf(
-        arena, "<memory on pipeline rank %d|size (GiB)|of capacity (%%)", p->worst_rank);
-    ms_table *table = ms_table_new(arena, title);
+    ms_table *table = MS_TABLE(
+        arena, "lrr", ms_arena_printf(arena, "memory on pipeline rank %d", p->worst_rank),
+        "size (GiB)", "of capacity (%)");
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
         memory_row(table, ms_memory_part_names[part], p->memory[part], p->capacity_bytes);
     memory_row(table, "peak", p->peak_bytes, p->capacity_bytes);
@@ -373,9 +376,9 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
 
 static void print_stages(FILE *out, ms_arena *arena, const ms_prediction *p)
 {
-    ms_table *table =
-        ms_table_new(arena, "pipeline rank|layers|forward (ms)|backward (ms)|busy (s)|"
-                            "busy (%)|peak (GiB)|left (GiB)|in flight");
+    ms_table *table = MS_TABLE(arena, "rrrrrrrrr", "pipeline rank", "layers",
+                               "forward (ms)", "backward (ms)", "busy (s)", "busy (%)",
+                               "peak (GiB)", "left (GiB)", "in flight");
     for (int i = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
         ms_table_cell(table, "%d", stage->rank);
@@ -401,8 +404,8 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_prediction *p)
     if (p->num_axes == 0)
         return;
     int decimals = ms_decimals(p->step_s) + 1;
-    ms_table *table = ms_table_new(arena, "<axis|size|ranks per node|<tier|"
-                                          "sent (GB/step)|time (s)|exposed (s)");
+    ms_table *table = MS_TABLE(arena, "lrrlrrr", "axis", "size", "ranks per node", "tier",
+                               "sent (GB/step)", "time (s)", "exposed (s)");
     for (int i = 0; i < p->num_axes; i++) {
         const ms_axis_prediction *axis = &p->axes[i];
         ms_table_cell(table, "%s", axis->axis);

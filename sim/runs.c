@@ -13,6 +13,7 @@
 typedef struct row_reader {
     ms_ctx *cx;
     ms_run_store *store;
+    const ms_name_tables *names;
     const ms_run_cells *cells;
     ms_published_run *run;
     ms_run_notes notes;
@@ -109,12 +110,11 @@ static void set_zero(row_reader *r)
     }
 }
 
-/* Korthikanti et al. (arXiv 2205.05198) brought it to Megatron-LM in May 2022; what
- * DeepSpeed, BigScience and EleutherAI made of Megatron is older. */
+/* Korthikanti et al. (arXiv 2205.05198) brought sequence parallelism to Megatron-LM in
+ * May 2022; what DeepSpeed, BigScience and EleutherAI made of Megatron is older. */
 static bool knows_sequence_parallelism(const row_reader *r)
 {
-    return !ms_run_is_before(r->cells, 202205) &&
-           strncmp(r->run->stack->name, "megatron-deepspeed", 18) != 0;
+    return !ms_run_is_before(r->cells, 202205) && !r->run->stack->lacks_sequence_parallel;
 }
 
 /* Asynchronous tensor parallelism is Megatron's --tp-comm-overlap, too. */
@@ -137,21 +137,20 @@ static void set_tensor(row_reader *r)
 
 /* ---- batch, recomputation, precision ---- */
 
-/* What a row leaves open: 1 as in Megatron's scripts; without pipeline torchtitan, FSDP
- * loops and MaxText do not accumulate gradients unless told to (torchtitan
- * config/job_config.py, global_batch_size -1; MaxText configs/base.yml,
- * gradient_accumulation_steps 1). With one torchtitan had as many micro-batches as stages
- * (pipeline_parallel_microbatches) until pipeline_parallel_microbatch_size, 1, came in
- * 2025. */
+/* Sequences of a micro-batch where the row does not state them: 1 as in Megatron's
+ * scripts, or a rank's whole share where its stack does not accumulate gradients unless
+ * told to (torchtitan config/job_config.py, global_batch_size -1; MaxText
+ * configs/base.yml, gradient_accumulation_steps 1). With a pipeline torchtitan had as
+ * many micro-batches as stages (pipeline_parallel_microbatches) until
+ * pipeline_parallel_microbatch_size, 1, came in 2025. */
 static long default_microbatch(const row_reader *r)
 {
     const ms_plan *plan = &r->run->plan;
-    const char *stack = r->run->stack->name;
+    const ms_stack *stack = r->run->stack;
     long stages = plan->size[MS_PP], ways = ms_plan_data_parallel(plan) * stages;
-    bool is_titan = strncmp(stack, "torchtitan", 10) == 0;
-    bool splits = is_titan && (stages == 1 || ms_run_is_before(r->cells, 202504));
-    bool is_loop = strcmp(stack, "fms-fsdp") == 0 || strcmp(stack, "maxtext") == 0;
-    bool whole = splits || (is_loop && stages == 1);
+    bool whole = stages == 1
+                     ? stack->whole_microbatch
+                     : ms_run_is_before(r->cells, stack->stages_split_batch_before);
     return whole && r->cells->gbs_seqs > 0 && r->cells->gbs_seqs % ways == 0
                ? r->cells->gbs_seqs / ways
                : 1;
@@ -203,7 +202,7 @@ static const char *set_batch(row_reader *r)
     plan->sequence_length = c->seq;
     plan->microbatch = c->mbs > 0 ? c->mbs : default_microbatch(r);
     plan->global_batch =
-        c->gbs_seqs > 0 ? c->gbs_seqs : ms_run_default_batch(r->cx->arena, c);
+        c->gbs_seqs > 0 ? c->gbs_seqs : ms_run_default_batch(r->names, c);
     r->run->batch_open = c->mbs <= 0 && plan->global_batch <= 0 &&
                          plan->size[MS_PP] == 1 && isnan(c->step_s) &&
                          isnan(c->peak_mem_gib);
@@ -225,20 +224,19 @@ static void set_recompute(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     const char *text = r->cells->recompute;
-    const char *stack = r->run->stack->name;
-    bool known = text != NULL && ms_run_recompute(r->cx->arena, text, &plan->recompute);
+    bool known = text != NULL && ms_run_recompute(r->names, text, &plan->recompute);
     if (!known) {
         if (text != NULL)
             ms_run_note(&r->notes, "recompute \"%s\" is not known",
                         ms_cell_text(r->cx->arena, text));
         text = r->run->stack->recompute;
-        (void)ms_run_recompute(r->cx->arena, text, &plan->recompute);
+        (void)ms_run_recompute(r->names, text, &plan->recompute);
         r->run->recompute_open = r->run->stack->recomputes_by_need;
         ms_run_note(&r->notes, "recompute %s", text);
     }
     /* what fms-fsdp calls selective is a share of whole layers, all by default
      * (fms_fsdp/config/training.py, selective_checkpointing = 1) */
-    if (strcmp(stack, "fms-fsdp") == 0 && plan->recompute == MS_RECOMPUTE_SELECTIVE) {
+    if (r->run->stack->selective_is_full && plan->recompute == MS_RECOMPUTE_SELECTIVE) {
         plan->recompute = MS_RECOMPUTE_FULL;
         ms_run_note(&r->notes, "recompute of all layers");
     }
@@ -249,7 +247,7 @@ static const char *set_precision(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     const ms_profile *profile = r->run->profile;
-    if (!ms_run_dtype(r->cx->arena, r->cells->precision, &plan->compute))
+    if (!ms_run_dtype(r->names, r->cells->precision, &plan->compute))
         return "precision: no type of that name";
     if (r->cells->precision == NULL)
         ms_run_note(&r->notes, "precision bf16");
@@ -268,11 +266,11 @@ static const char *set_precision(row_reader *r)
 static const char *find_device(row_reader *r)
 {
     ms_published_run *run = r->run;
-    const char *name = ms_run_cluster_name(r->cx->arena, r->cells);
-    if (ms_run_mixes_devices(r->cx->arena, r->cells))
+    const char *name = ms_run_cluster_name(r->names, r->cells);
+    if (ms_run_mixes_devices(r->names, r->cells))
         return ms_arena_printf(r->cx->arena, "device: several kinds in \"%s\"",
                                ms_cell_text(r->cx->arena, r->cells->gpu_type));
-    if (ms_run_mixes_memories(r->cx->arena, r->cells))
+    if (ms_run_mixes_memories(r->names, r->cells))
         return ms_arena_printf(r->cx->arena, "device: several memories in \"%s\"",
                                ms_cell_text(r->cx->arena, r->cells->gpu_type));
     if (name == NULL)
@@ -291,38 +289,34 @@ static const char *find_device(row_reader *r)
     return NULL;
 }
 
-/* What the row says of fused attention: 0, 1, -1 nothing. PyTorch has it since 2.0, of
- * March 2023 (torch.nn.functional.scaled_dot_product_attention); Megatron's and other
- * frameworks' own kernels are their stacks' affair. */
-static int says_fused_attention(const row_reader *r, const char *stack)
+/* What the row says of fused attention: 0, 1, -1 nothing. */
+static int says_fused_attention(const row_reader *r, const ms_stack *stack)
 {
-    bool is_eager =
-        strcmp(stack, "torchtitan-eager") == 0 || strcmp(stack, "deepspeed") == 0;
     if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
         return (int)r->cells->flash_attention;
-    return is_eager && ms_run_is_before(r->cells, 202304) ? 0 : -1;
+    return ms_run_is_before(r->cells, stack->fuses_attention_since) ? 0 : -1;
 }
 
 static const char *find_stack(row_reader *r)
 {
     ms_published_run *run = r->run;
-    const char *name = ms_run_stack_name(r->cx->arena, r->cells);
+    const char *name = ms_run_stack_name(r->names, r->cells);
     if (name == NULL) {
         name = "generic";
         ms_run_note(&r->notes, "stack generic");
-    } else if (ms_run_stack_is_of_source(r->cx->arena, r->cells)) {
+    } else if (ms_run_stack_is_of_source(r->names, r->cells)) {
         ms_run_note(&r->notes, "stack %s by the source", name);
     }
     run->stack = ms_run_store_stack(r->cx, r->store, name);
     if (run->stack == NULL)
         return "framework: its stack cannot be read";
-    int fused = says_fused_attention(r, name);
+    int fused = says_fused_attention(r, run->stack);
     if (fused >= 0)
         run->stack = ms_run_store_attention(r->store, run->stack, fused > 0);
     if (fused == 0 && r->cells->flash_attention != 0)
         ms_run_note(&r->notes, "attention without a fused kernel");
     run->stack = ms_run_store_recipe(r->store, run->stack, r->cells->precision);
-    run->memory_of_first_rank = ms_stack_reports_first_rank(name);
+    run->memory_of_first_rank = run->stack->reports_first_rank;
     return NULL;
 }
 
@@ -373,7 +367,7 @@ static const char *resolve(row_reader *r)
     if (reason != NULL)
         return reason;
     r->run->model =
-        ms_run_model(r->cx, r->store, r->cells, r->run->stack->name, &r->notes, &reason);
+        ms_run_model(r->cx, r->store, r->cells, r->run->stack, &r->notes, &reason);
     if (r->run->model == NULL)
         return reason;
     start_plan(r);
@@ -392,15 +386,14 @@ static const char *resolve(row_reader *r)
     return check_plan(r);
 }
 
-static void measure(ms_arena *arena, const ms_run_cells *c, ms_published_run *run)
+static void measure(const ms_run_cells *c, bool decimal_memory, ms_published_run *run)
 {
     run->measured_step_s = c->step_s;
     if (isnan(c->step_s) && !isnan(c->tokens_per_s_per_gpu) && run->reason == NULL)
         run->measured_step_s = (double)run->plan.global_batch *
                                (double)run->plan.sequence_length /
                                (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
-    run->measured_peak_bytes =
-        c->peak_mem_gib * (ms_run_memory_is_decimal(arena, c) ? 1e9 : BYTES_PER_GIB);
+    run->measured_peak_bytes = c->peak_mem_gib * (decimal_memory ? 1e9 : BYTES_PER_GIB);
 }
 
 static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
@@ -412,10 +405,12 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     run->precision = cells->precision;
     run->framework = cells->framework;
     run->network = cells->network;
-    run->changes_mathematics = ms_run_changes_mathematics(cx->arena, cells);
+    const ms_name_tables *names = ms_run_store_names(store);
+    ms_run_fact facts = ms_run_facts_of(names, cells);
+    run->changes_mathematics = facts.changes_mathematics;
     ms_run_cells filled = *cells;
-    row_reader r = {cx, store, &filled, run, {.arena = cx->arena}};
-    const char *stack = ms_run_stack_name(cx->arena, cells);
+    row_reader r = {cx, store, names, &filled, run, {.arena = cx->arena}};
+    const char *stack = ms_run_stack_name(names, cells);
     ms_run_layout_fill(
         &filled, stack != NULL ? ms_run_store_stack(cx, store, stack) : NULL, &r.notes);
     run->reason = ms_run_gap(cx, store, &filled);
@@ -431,7 +426,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
         run->reason = resolve(&r);
         run->defaults = r.notes.text;
     }
-    measure(cx->arena, &filled, run);
+    measure(&filled, facts.decimal_memory, run);
 }
 
 static int by_id(const void *a, const void *b)
@@ -469,7 +464,8 @@ ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t le
     ms_csv_row row;
     ms_cell_columns columns;
     MS_TRY(ms_run_cells_open(cx, name, &csv, &columns));
-    ms_run_store *store = ms_run_store_open(cx->arena);
+    ms_run_store *store;
+    MS_TRY(ms_run_store_open(cx, &store));
     int capacity = 0;
     while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->runs, out->num_runs, capacity, 64);

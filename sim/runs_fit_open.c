@@ -399,7 +399,7 @@ ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs
     ms_jdoc *doc = NULL;
     ms_jval root;
     const char *path = NULL;
-    MS_TRY(ms_config_resolve(cx, "fits", "list of constants", name, NULL, &path));
+    MS_TRY(ms_config_resolve(cx, "fits", "list of constants", name, &path));
     MS_TRY(ms_json_load(cx, path, &doc, &root));
     ms_status status = ms_runs_fit_read(cx, root, runs, out);
     ms_json_close(doc);

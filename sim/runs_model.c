@@ -19,14 +19,20 @@ typedef struct stored {
 
 struct ms_run_store {
     ms_arena *arena;
+    const ms_name_tables *names;
     stored *models, *bases, *clusters, *profiles, *stacks;
 };
 
-ms_run_store *ms_run_store_open(ms_arena *arena)
+ms_status ms_run_store_open(ms_ctx *cx, ms_run_store **out)
 {
-    ms_run_store *store = MS_NEW(arena, ms_run_store);
-    store->arena = arena;
-    return store;
+    *out = MS_NEW(cx->arena, ms_run_store);
+    (*out)->arena = cx->arena;
+    return ms_name_tables_load(cx, &(*out)->names);
+}
+
+const ms_name_tables *ms_run_store_names(const ms_run_store *store)
+{
+    return store->names;
 }
 
 static const stored *find_stored(const stored *list, const char *key)
@@ -96,11 +102,11 @@ static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster 
 /* A device of other memory than its cluster's, as "H100 SXM5 64GB": vendors' GB and
  * drivers' GiB of one device differ by less than an eighth, and a module of two dies has
  * twice what one of them has. */
-static void set_memory(const ms_run_cells *cells, ms_run_notes *notes,
-                       ms_cluster *cluster)
+static void set_memory(const ms_name_tables *names, const ms_run_cells *cells,
+                       ms_run_notes *notes, ms_cluster *cluster)
 {
     const double bytes_per_gib = 1073741824.0, usable = 0.985;
-    double stated = ms_run_stated_gib(notes->arena, cells) * bytes_per_gib;
+    double stated = ms_run_stated_gib(names, cells) * bytes_per_gib;
     double ratio = stated / cluster->device.memory_bytes;
     bool is_module = strstr(cluster->device.name, "die") != NULL && ratio > 1.5;
     if (stated <= 0.0 || fabs(ratio - 1.0) < 0.125 || is_module)
@@ -110,20 +116,17 @@ static void set_memory(const ms_run_cells *cells, ms_run_notes *notes,
                 cluster->device.name);
 }
 
-/* Racks of fewer GPUs than the 72 of the configuration: "GB200 NVL36", "GB200 NVL4"; two
- * of NVL36x2 make one domain. */
-static void set_rack(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster *cluster)
+/* Racks of fewer GPUs than the configuration's: "GB200 NVL36", "GB200 NVL4". */
+static void set_rack(const ms_name_tables *names, const ms_run_cells *cells,
+                     ms_run_notes *notes, ms_cluster *cluster)
 {
-    static const struct {
-        const char *part;
-        long gpus;
-    } racks[] = {{"nvl36x2", 72}, {"nvl36", 36}, {"nvl4", 4}};
     const char *device = ms_plain_text(notes->arena, cells->gpu_type);
+    const ms_rack_name *racks = names->racks.rows;
     ms_level *inner = &cluster->levels[0];
     bool is_rack =
         inner->gpus_per_domain > cluster->gpus_per_node && inner->topology == MS_SWITCH;
-    for (size_t i = 0; is_rack && i < sizeof racks / sizeof *racks; i++) {
-        if (strstr(device, racks[i].part) == NULL)
+    for (int i = 0; is_rack && i < names->racks.num_rows; i++) {
+        if (strstr(device, racks[i].name) == NULL)
             continue;
         if (racks[i].gpus != inner->gpus_per_domain)
             ms_run_note(notes, "%ld GPUs a rack", racks[i].gpus);
@@ -132,10 +135,11 @@ static void set_rack(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster 
     }
 }
 
-static void set_network(const ms_run_cells *cells, const ms_profile *profile,
-                        ms_run_notes *notes, ms_cluster *cluster)
+static void set_network(const ms_name_tables *names, const ms_run_cells *cells,
+                        const ms_profile *profile, ms_run_notes *notes,
+                        ms_cluster *cluster)
 {
-    ms_run_network said = ms_run_network_of(notes->arena, cells, cluster);
+    ms_run_network said = ms_run_network_of(names, cells, cluster);
     if (said.name != NULL && strcmp(said.name, cluster->network) != 0 &&
         ms_profile_network(profile, said.name) != NULL) {
         cluster->network = said.name;
@@ -152,12 +156,12 @@ static void set_network(const ms_run_cells *cells, const ms_profile *profile,
     ms_run_note(notes, "network of %g GB/s a GPU", said.bytes_per_s_per_gpu / 1e9);
 }
 
-static void note_unknown_network(const ms_run_cells *cells, const ms_cluster *cluster,
-                                 ms_run_notes *notes)
+static void note_unknown_network(const ms_name_tables *names, const ms_run_cells *cells,
+                                 const ms_cluster *cluster, ms_run_notes *notes)
 {
     if (cells->network == NULL || cells->gpus <= cluster->levels[0].gpus_per_domain)
         return;
-    ms_run_network said = ms_run_network_of(notes->arena, cells, cluster);
+    ms_run_network said = ms_run_network_of(names, cells, cluster);
     if (said.name == NULL && isnan(said.bytes_per_s_per_gpu))
         ms_run_note(notes, "the cluster's network, as \"%s\" names none that is known",
                     cells->network);
@@ -177,14 +181,14 @@ const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster 
                                           const ms_profile *profile,
                                           const ms_run_cells *cells, ms_run_notes *notes)
 {
-    note_unknown_network(cells, cluster, notes);
+    note_unknown_network(store->names, cells, cluster, notes);
     const char *before = notes->text;
     ms_cluster described = *cluster;
-    set_memory(cells, notes, &described);
+    set_memory(store->names, cells, notes, &described);
     set_node(cells, notes, &described);
-    set_rack(cells, notes, &described);
+    set_rack(store->names, cells, notes, &described);
     if (cluster->num_levels > 1)
-        set_network(cells, profile, notes, &described);
+        set_network(store->names, cells, profile, notes, &described);
     set_share(cells->gpus, notes, &described);
     if (notes->text == before)
         return cluster;
@@ -222,8 +226,7 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
 {
     bool by_rows =
         precision != NULL && strstr(ms_plain_text(store->arena, precision), "rowwise");
-    bool gathers_wide = strncmp(stack->name, "torchtitan", 10) == 0;
-    if (!by_rows || !gathers_wide || !stack->casts_once)
+    if (!by_rows || !stack->casts_once_by_tensor || !stack->casts_once)
         return stack;
     const char *key = ms_arena_printf(store->arena, "%s/rowwise", stack->name);
     const stored *found = find_stored(store->stacks, key);
@@ -235,8 +238,13 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
     return keep(store, &store->stacks, key, made);
 }
 
-static const ms_model *load_base(ms_ctx *cx, ms_run_store *store, const char *name)
+/* NULL where the model has none, or it cannot be loaded. */
+static const ms_model *load_base(ms_ctx *cx, ms_run_store *store,
+                                 const ms_known_model *known)
 {
+    const char *name = known->model != NULL ? known->model : known->like;
+    if (name == NULL)
+        return NULL;
     LOAD_ONCE(ms_model, bases, ms_model_load);
 }
 
@@ -257,12 +265,12 @@ void ms_run_note(ms_run_notes *notes, const char *format, ...)
 /* NULL, or what columns leave open that `known`, a model or a kind, does not tell. */
 static const char *model_gap(const ms_run_cells *cells, const ms_known_model *known)
 {
-    if (known->has_shapes)
+    if (known->model != NULL)
         return NULL;
+    const char *refusal = ms_known_model_refusal(known);
     if (cells->layers <= 0 || cells->hidden <= 0 || cells->heads <= 0)
-        return known->unsupported != NULL ? known->unsupported
-                                          : "incomplete: architecture";
-    if (known->unsupported != NULL)
+        return refusal != NULL ? refusal : "incomplete: architecture";
+    if (refusal != NULL)
         return NULL;
     bool has_mlp = cells->ffn_hidden > 0 ||
                    (cells->experts > 0 && cells->moe_ffn_hidden > 0) ||
@@ -288,12 +296,13 @@ static const ms_known_model *known_model(ms_ctx *cx, ms_run_store *store,
                                          const ms_run_cells *cells)
 {
     bool gated = cells->gated_ffn != 0;
-    const ms_known_model *known = ms_known_model_find(cx->arena, cells->model, gated);
-    const ms_model *base = known->has_shapes ? load_base(cx, store, known->base) : NULL;
+    const ms_known_model *known = ms_known_model_find(store->names, cells->model, gated);
+    const ms_model *base = known->model != NULL ? load_base(cx, store, known) : NULL;
     if (base == NULL || !states_others(cells, base))
         return known;
-    const ms_known_model *kind = ms_known_kind_find(cx->arena, cells->model, gated);
-    return model_gap(cells, kind) == NULL && kind->unsupported == NULL ? kind : known;
+    const ms_known_model *kind = ms_known_kind_find(store->names, cells->model, gated);
+    return model_gap(cells, kind) == NULL && kind->unsupported == MS_SUPPORTED ? kind
+                                                                               : known;
 }
 
 const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells)
@@ -351,11 +360,11 @@ const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
                                      const ms_run_cells *cells)
 {
     const ms_known_model *known = known_model(cx, store, cells);
-    const ms_model *base = known->has_shapes ? load_base(cx, store, known->base) : NULL;
-    if (known->unsupported == NULL && mixes_sizes(cells, base))
+    const ms_model *base = known->model != NULL ? load_base(cx, store, known) : NULL;
+    if (known->unsupported == MS_SUPPORTED && mixes_sizes(cells, base))
         return ms_arena_printf(cx->arena, "model: several sizes in \"%s\"",
                                ms_cell_text(cx->arena, cells->model));
-    return known->unsupported;
+    return ms_known_model_refusal(known);
 }
 
 /* Replaces *value by a stated one. */
@@ -371,14 +380,14 @@ static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
     bool is_mla = model->attention == MS_ATTENTION_MLA;
     take(&model->num_heads, cells->heads);
     take(&model->num_kv_heads, is_mla ? cells->heads : cells->kv_heads);
-    if (!known->has_shapes && cells->kv_heads <= 0) {
+    if (known->model == NULL && cells->kv_heads <= 0) {
         model->num_kv_heads = model->num_heads;
         ms_run_note(notes, "kv heads as many as heads");
     }
     if (is_mla)
         return;
     take(&model->head_dim, cells->head_dim);
-    if (!known->has_shapes && cells->head_dim <= 0)
+    if (known->model == NULL && cells->head_dim <= 0)
         model->head_dim = model->hidden / model->num_heads;
     model->value_head_dim = model->head_dim;
     if (cells->tp > 0 && ms_model_split_kv_heads(model, cells->tp) > model->num_kv_heads)
@@ -389,11 +398,11 @@ static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
 static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
                          ms_run_notes *notes, ms_model *model)
 {
-    if (cells->experts == 0 || (cells->experts < 0 && !known->has_shapes)) {
+    if (cells->experts == 0 || (cells->experts < 0 && known->model == NULL)) {
         model->moe.num_experts = 0;
         return;
     }
-    if (cells->experts > 0 && cells->moe_ffn_hidden <= 0 && !known->has_shapes) {
+    if (cells->experts > 0 && cells->moe_ffn_hidden <= 0 && known->model == NULL) {
         model->moe.ffn_hidden = cells->ffn_hidden;
         ms_run_note(notes, "experts as wide as the MLP, %ld", model->moe.ffn_hidden);
     }
@@ -407,13 +416,13 @@ static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
 /* Vocabularies of Megatron's family are padded until every tensor-parallel rank has a
  * multiple of 128 rows. */
 static void take_vocab(const ms_run_cells *cells, const ms_known_model *known,
-                       const char *stack, ms_run_notes *notes, ms_model *model)
+                       const ms_stack *stack, ms_run_notes *notes, ms_model *model)
 {
     take(&model->vocab, known->vocab);
     take(&model->vocab, cells->vocab);
     bool assumed = cells->vocab <= 0;
     long tp = cells->tp > 0 ? cells->tp : 1, unit = 128 * tp;
-    if (ms_stack_pads_vocab(stack) && (assumed || model->vocab % tp != 0))
+    if (stack->pads_vocab && (assumed || model->vocab % tp != 0))
         model->vocab = (model->vocab + unit - 1) / unit * unit;
     if (assumed || model->vocab != cells->vocab)
         ms_run_note(notes, "vocabulary %ld", model->vocab);
@@ -425,7 +434,7 @@ static void take_tied(const ms_run_cells *cells, const ms_known_model *known,
     if (cells->tied_embeddings >= 0) {
         model->tied_embeddings = cells->tied_embeddings > 0;
     } else {
-        if (!known->has_shapes && model->activation == MS_ACT_SWIGLU)
+        if (known->model == NULL && model->activation == MS_ACT_SWIGLU)
             model->tied_embeddings = false;
         ms_run_note(notes, "embeddings %s", model->tied_embeddings ? "tied" : "not tied");
     }
@@ -433,21 +442,17 @@ static void take_tied(const ms_run_cells *cells, const ms_known_model *known,
         model->head_bias = false;
 }
 
-static void apply_style(ms_model_style style, ms_model *model)
+/* Source: huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json. */
+static void apply_style(int style, ms_model *model)
 {
-    switch (style) {
-    case MS_STYLE_AS_BASE:
-        break;
-    /* huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json */
-    case MS_STYLE_LLAMA4:
-        model->moe.router = MS_ROUTER_SIGMOID;
-        model->moe.norm_topk = false;
-        break;
-    }
+    if (style != MS_STYLE_LLAMA4)
+        return;
+    model->moe.router = MS_ROUTER_SIGMOID;
+    model->moe.norm_topk = false;
 }
 
-static ms_layer_kind layer_of(const ms_model *base, ms_model_style style,
-                              const ms_model *model, long i)
+static ms_layer_kind layer_of(const ms_model *base, int style, const ms_model *model,
+                              long i)
 {
     if (style == MS_STYLE_LLAMA4)
         return (ms_layer_kind){.moe = i % 2 == 1 && model->moe.num_experts > 0,
@@ -463,8 +468,7 @@ static ms_layer_kind layer_of(const ms_model *base, ms_model_style style,
     return kind;
 }
 
-static void set_layers(ms_ctx *cx, const ms_model *base, ms_model_style style,
-                       ms_model *model)
+static void set_layers(ms_ctx *cx, const ms_model *base, int style, ms_model *model)
 {
     model->num_kinds = 0;
     model->kind_of_layer = MS_NEW_ARRAY(cx->arena, model->num_layers, unsigned char);
@@ -488,18 +492,18 @@ static void take_activation(const ms_run_cells *cells, ms_model *model)
         model->activation = MS_ACT_GELU;
 }
 
-static const char *key_of(ms_arena *arena, const char *base, const ms_model *m)
+static const char *key_of(ms_arena *arena, const ms_known_model *known, const ms_model *m)
 {
     return ms_arena_printf(
-        arena, "%s %ld %ld %ld %ld %ld %ld %ld %d %d %d %ld %ld %ld %ld %ld", base,
-        m->num_layers, m->hidden, m->num_heads, m->num_kv_heads, m->head_dim,
-        m->ffn_hidden, m->vocab, m->tied_embeddings, m->dropout, (int)m->activation,
-        m->moe.num_experts, m->moe.top_k, m->moe.ffn_hidden, m->moe.shared_ffn_hidden,
-        m->max_positions);
+        arena, "%s %s %ld %ld %ld %ld %ld %ld %ld %d %d %d %ld %ld %ld %ld %ld",
+        known->name, known->like != NULL ? known->like : "", m->num_layers, m->hidden,
+        m->num_heads, m->num_kv_heads, m->head_dim, m->ffn_hidden, m->vocab,
+        m->tied_embeddings, m->dropout, (int)m->activation, m->moe.num_experts,
+        m->moe.top_k, m->moe.ffn_hidden, m->moe.shared_ffn_hidden, m->max_positions);
 }
 
 static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
-                       const char *stack, ms_run_notes *notes, ms_model *model)
+                       const ms_stack *stack, ms_run_notes *notes, ms_model *model)
 {
     take(&model->num_layers, cells->layers);
     take(&model->hidden, cells->hidden);
@@ -515,14 +519,15 @@ static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
     take_tied(cells, known, notes, model);
     take(&model->max_positions, cells->seq > model->max_positions ? cells->seq : 0);
     if (model->norm == MS_NORM_LAYER && model->position == MS_POSITION_LEARNED)
-        model->dropout = ms_stack_uses_dropout(stack);
+        model->dropout = stack->uses_dropout;
 }
 
 const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
-                             const char *stack, ms_run_notes *notes, const char **reason)
+                             const ms_stack *stack, ms_run_notes *notes,
+                             const char **reason)
 {
     const ms_known_model *known = known_model(cx, store, cells);
-    const ms_model *base = load_base(cx, store, known->base);
+    const ms_model *base = load_base(cx, store, known);
     *reason = "model: no configuration for it";
     if (base == NULL)
         return NULL;
@@ -531,7 +536,7 @@ const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells
     fill_model(cells, known, stack, notes, &model);
     model.name = cells->model;
     model.source = cells->source;
-    const char *key = key_of(cx->arena, known->pattern, &model);
+    const char *key = key_of(cx->arena, known, &model);
     const stored *found = find_stored(store->models, key);
     *reason = "model: its shapes do not fit together";
     if (found != NULL)

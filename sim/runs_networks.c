@@ -12,31 +12,6 @@ static bool has_part(const char *text, const char *part)
     return strstr(text, part) != NULL;
 }
 
-typedef struct network_rule {
-    const char *part;
-    const char *name; /* key of a profile's networks; NULL: nothing is said about it */
-    const char *instead_of; /* whose coefficients are not known; NULL: they are */
-} network_rule;
-
-/* Slingshot and Omni-Path carry messages without the host, as InfiniBand does: assumed to
- * cost the same. */
-static const network_rule network_rules[] = {
-    {"efa", "efa", NULL},
-    {"tcpxo", "tcpxo", NULL},
-    {"tcp", "ethernet", NULL},
-    {"roce", "roce", NULL},
-    {"infiniband", "infiniband", NULL},
-    {"hdr", "infiniband", NULL},
-    {"ndr", "infiniband", NULL},
-    {"xdr", "infiniband", NULL},
-    {"edr", "infiniband", NULL},
-    {"omnipath", "infiniband", "Omni-Path"},
-    {"slingshot", "infiniband", "Slingshot"},
-    {"rdma", NULL, NULL},
-    {"ethernet", "ethernet", NULL},
-    {NULL, NULL, NULL},
-};
-
 /* What a text about a network states. */
 typedef struct stated_rate {
     double
@@ -56,22 +31,13 @@ static double rate_unit(const char *unit)
     return is_volume || is_bare_t ? 0.0 : is_bytes ? prefix : prefix / 8.0;
 }
 
-/* Rates that kinds of links are named by, bytes per second of one; the first that matches
- * holds. IBTA's table of InfiniBand's rates for four lanes; HDR100 and NDR200 are two
- * lanes of them; Cornelis Omni-Path 100; HPE Slingshot 10 and 11. */
-static const struct {
-    const char *part;
-    double bytes_per_s;
-} link_rates[] = {{"hdr100", 12.5e9},     {"ndr200", 25e9},     {"xdr", 100e9},
-                  {"ndr", 50e9},          {"hdr", 25e9},        {"edr", 12.5e9},
-                  {"fdr", 6.8e9},         {"omnipath", 12.5e9}, {"slingshot11", 25e9},
-                  {"slingshot10", 12.5e9}};
-
-static double named_rate(const char *plain)
+/* Rate of one link of a kind that the text names; 0: of none. */
+static double named_rate(const ms_name_tables *names, const char *plain)
 {
-    for (size_t i = 0; i < sizeof link_rates / sizeof *link_rates; i++)
-        if (has_part(plain, link_rates[i].part))
-            return link_rates[i].bytes_per_s;
+    const ms_link_name *rows = names->links.rows;
+    for (int i = 0; i < names->links.num_rows; i++)
+        if (has_part(plain, rows[i].name))
+            return rows[i].bytes_per_s;
     return 0.0;
 }
 
@@ -113,8 +79,9 @@ static double count_behind(const char *at)
 
 /* The first number with a unit is the rate, the last one before with "x" or a word for
  * adapters behind it their count. */
-static stated_rate find_rate(ms_arena *arena, const char *text)
+static stated_rate find_rate(const ms_name_tables *names, const char *text)
 {
+    ms_arena *arena = names->arena;
     stated_rate rate = {.count = 1.0};
     for (const char *at = text; *at != '\0'; at++) {
         if (!is_number_start(text, at) &&
@@ -142,28 +109,18 @@ static stated_rate find_rate(ms_arena *arena, const char *text)
     if (!(rate.count >= 1.0 && rate.count <= 64.0))
         rate.count = 1.0;
     if (rate.bytes_per_s == 0.0) {
-        rate.bytes_per_s = named_rate(ms_plain_text(arena, text));
+        rate.bytes_per_s = named_rate(names, ms_plain_text(arena, text));
         rate.is_named = true;
     }
     return rate;
 }
 
-/* Networks that a publication states elsewhere than in the table of its runs: vTrain's
- * nodes have four adapters for eight GPUs (Bang et al. 2024, arXiv:2312.12391, its
- * description of the cluster, from memory; taken up while its rows were looked at, see
- * docs/accuracy.md). */
-static const struct {
-    const char *source, *network;
-} source_networks[] = {{"vtrain", "4 x 200 Gb/s HDR InfiniBand per node"}};
-
-static const char *network_text(const ms_run_cells *cells, const ms_cluster *cluster)
+static const char *network_text(const ms_name_tables *names, const ms_run_cells *cells,
+                                const ms_cluster *cluster)
 {
     if (cells->network != NULL || cells->gpus <= cluster->gpus_per_node)
         return cells->network;
-    for (size_t i = 0; i < sizeof source_networks / sizeof *source_networks; i++)
-        if (ms_begins_word(cells->source, source_networks[i].source))
-            return source_networks[i].network;
-    return NULL;
+    return ms_run_facts_of(names, cells).network;
 }
 
 /* What comes behind the wires inside a node: "NVLink 600 GB/s + 8x200 Gb/s". */
@@ -173,23 +130,24 @@ static const char *outside_node(const char *text)
     return plus != NULL && plus[1] != '\0' ? plus + 1 : text;
 }
 
-ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
+ms_run_network ms_run_network_of(const ms_name_tables *names, const ms_run_cells *cells,
                                  const ms_cluster *cluster)
 {
     ms_run_network out = {.name = NULL, .bytes_per_s_per_gpu = (double)NAN};
-    const char *stated = network_text(cells, cluster);
+    const char *stated = network_text(names, cells, cluster);
     if (stated == NULL || cluster->num_levels < 2)
         return out;
     const char *outside = outside_node(stated);
-    const char *text = ms_plain_text(arena, outside);
-    for (const network_rule *rule = network_rules; rule->part != NULL; rule++) {
-        if (has_part(text, rule->part)) {
-            out.name = rule->name;
-            out.instead_of = rule->instead_of;
+    const char *text = ms_plain_text(names->arena, outside);
+    const ms_network_name *rows = names->networks.rows;
+    for (int i = 0; i < names->networks.num_rows; i++) {
+        if (has_part(text, rows[i].name)) {
+            out.name = rows[i].network;
+            out.instead_of = rows[i].instead_of;
             break;
         }
     }
-    stated_rate rate = find_rate(arena, outside);
+    stated_rate rate = find_rate(names, outside);
     if (!(rate.bytes_per_s > 0.0))
         return out;
     double own = cluster->levels[1].bandwidth_bytes_per_s,

@@ -4,6 +4,7 @@
 #define MS_SIM_RUNS_PRIV_H
 
 #include "base/cells.h"
+#include "sim/name_tables.h"
 #include "sim/runs.h"
 
 /* Cells by name. Absent: NULL, -1, NaN. */
@@ -33,28 +34,16 @@ ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
 
 /* ---- names ---- */
 
-typedef enum ms_model_style {
-    MS_STYLE_AS_BASE,
-    /* experts in every second layer; attention in chunks of 8192 in three of four */
-    MS_STYLE_LLAMA4
-} ms_model_style;
-
-/* A model by the name that a publication uses. */
-typedef struct ms_known_model {
-    /* part of the name in lower case without ' ', '-' and '_'; after '^' the begin of
-     * a word of it */
-    const char *pattern;
-    const char *base; /* in configs/models/: what the row does not state */
-    bool has_shapes;  /* the base has the model's own shapes, not only its kind */
-    bool four_hidden; /* the MLP is 4 hidden sizes wide where the row does not state it */
-    long vocab;       /* where the row does not state it; 0: it must */
-    ms_model_style style;
-    const char *unsupported; /* a reason; NULL: can be predicted */
-} ms_known_model;
-const ms_known_model *ms_known_model_find(ms_arena *arena, const char *name, bool gated);
+/* Whose MLP is gated, or may be. Never NULL: where no row of the list matches, one that
+ * is not supported. */
+const ms_known_model *ms_known_model_find(const ms_name_tables *names, const char *text,
+                                          bool gated);
 /* The kind alone: for rows whose columns have other shapes than the model of that
  * name. */
-const ms_known_model *ms_known_kind_find(ms_arena *arena, const char *name, bool gated);
+const ms_known_model *ms_known_kind_find(const ms_name_tables *names, const char *text,
+                                         bool gated);
+/* NULL, or why models of the name are not predicted. */
+const char *ms_known_model_refusal(const ms_known_model *known);
 
 /* In lower case without ' ', '-' and '_'; NULL is "". */
 const char *ms_plain_text(ms_arena *arena, const char *text);
@@ -63,20 +52,20 @@ const char *ms_plain_text(ms_arena *arena, const char *text);
 bool ms_begins_word(const char *text, const char *name);
 
 /* Names in configs/; NULL: unknown. */
-const char *ms_run_cluster_name(ms_arena *arena, const ms_run_cells *cells);
+const char *ms_run_cluster_name(const ms_name_tables *names, const ms_run_cells *cells);
 /* Whether the cell names devices of several kinds: "H100 / A100". */
-bool ms_run_mixes_devices(ms_arena *arena, const ms_run_cells *cells);
+bool ms_run_mixes_devices(const ms_name_tables *names, const ms_run_cells *cells);
 /* Whether it names memories of several kinds of one device: "A100 40/80GB". */
-bool ms_run_mixes_memories(ms_arena *arena, const ms_run_cells *cells);
+bool ms_run_mixes_memories(const ms_name_tables *names, const ms_run_cells *cells);
 /* Memory of a device that its cell states, in GiB; 0: none. */
-double ms_run_stated_gib(ms_arena *arena, const ms_run_cells *cells);
-const char *ms_run_stack_name(ms_arena *arena, const ms_run_cells *cells);
+double ms_run_stated_gib(const ms_name_tables *names, const ms_run_cells *cells);
+const char *ms_run_stack_name(const ms_name_tables *names, const ms_run_cells *cells);
 /* Whether the framework's cell says nothing that is known, and the source's does. */
-bool ms_run_stack_is_of_source(ms_arena *arena, const ms_run_cells *cells);
+bool ms_run_stack_is_of_source(const ms_name_tables *names, const ms_run_cells *cells);
 /* Whether the row's date is known and before the month, as 202301. */
 bool ms_run_is_before(const ms_run_cells *cells, long month);
 /* Sequences a step in the framework's published configurations; 0: none known. */
-long ms_run_default_batch(ms_arena *arena, const ms_run_cells *cells);
+long ms_run_default_batch(const ms_name_tables *names, const ms_run_cells *cells);
 
 /* What a row says about its network beyond what its cluster has. */
 typedef struct ms_run_network {
@@ -87,23 +76,16 @@ typedef struct ms_run_network {
 /* A rate is a GPU's or a node's by the text's own words; without them one above the
  * cluster's own rate of a GPU is a node's. A kind of link alone ("EDR") is that of each
  * NIC that the cluster has. */
-ms_run_network ms_run_network_of(ms_arena *arena, const ms_run_cells *cells,
+ms_run_network ms_run_network_of(const ms_name_tables *names, const ms_run_cells *cells,
                                  const ms_cluster *cluster);
 
-/* The vocabulary is padded to a multiple of 128 tp. */
-bool ms_stack_pads_vocab(const char *stack);
-/* Dropout was on in its published runs. */
-bool ms_stack_uses_dropout(const char *stack);
-/* Its memory figure is that of the first rank. */
-bool ms_stack_reports_first_rank(const char *stack);
-/* Whether the row's memory is in units of 1e9 bytes, whatever its column is called. */
-bool ms_run_memory_is_decimal(ms_arena *arena, const ms_run_cells *cells);
-bool ms_run_changes_mathematics(ms_arena *arena, const ms_run_cells *cells);
+/* What all rows of facts that fit the run say together. */
+ms_run_fact ms_run_facts_of(const ms_name_tables *names, const ms_run_cells *cells);
 /* NULL is bf16. False: a name that nothing is known of. */
-bool ms_run_dtype(ms_arena *arena, const char *precision, ms_dtype *out);
+bool ms_run_dtype(const ms_name_tables *names, const char *precision, ms_dtype *out);
 
 /* What is computed again. False: a word that nothing is known of. */
-bool ms_run_recompute(ms_arena *arena, const char *text, ms_recompute *out);
+bool ms_run_recompute(const ms_name_tables *names, const char *text, ms_recompute *out);
 
 /* ---- configurations and models, each made once ---- */
 
@@ -125,7 +107,9 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
 void ms_run_odd_cells_note(const ms_run_cells *cells, ms_run_notes *notes);
 
 typedef struct ms_run_store ms_run_store;
-ms_run_store *ms_run_store_open(ms_arena *arena);
+/* Reads configs/names/; what is stored belongs to the context's arena. */
+ms_status ms_run_store_open(ms_ctx *cx, ms_run_store **out);
+const ms_name_tables *ms_run_store_names(const ms_run_store *store);
 /* NULL with a reason when it cannot be loaded. */
 const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name);
 /* The same as a row describes it: its GPUs a node where domains are nodes, its network
@@ -171,6 +155,7 @@ const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
 /* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with
  * a reason when the shapes do not fit together. */
 const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
-                             const char *stack, ms_run_notes *notes, const char **reason);
+                             const ms_stack *stack, ms_run_notes *notes,
+                             const char **reason);
 
 #endif

@@ -149,59 +149,6 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
 
 /* ---- recomputation ---- */
 
-/* What tables write for the modes, as parts of the plain text; the first that matches
- * holds. Names of modules are Megatron Core's --recompute-modules. */
-static const struct {
-    const char *part;
-    ms_recompute mode;
-} recompute_words[] = {
-    {"n", MS_RECOMPUTE_NONE},
-    {"without", MS_RECOMPUTE_NONE},
-    {"w/o", MS_RECOMPUTE_NONE},
-    {"disable", MS_RECOMPUTE_NONE},
-    {"false", MS_RECOMPUTE_NONE},
-    {"perop", MS_RECOMPUTE_PER_OP},
-    {"sac", MS_RECOMPUTE_PER_OP},
-    {"nothingsaveable", MS_RECOMPUTE_FULL}, /* of JAX and MaxText, as the next five */
-    {"minimal", MS_RECOMPUTE_PER_OP},
-    {"savedot", MS_RECOMPUTE_PER_OP},
-    {"saveqkv", MS_RECOMPUTE_PER_OP},
-    {"saveout", MS_RECOMPUTE_PER_OP},
-    {"dotssaveable", MS_RECOMPUTE_PER_OP},
-    {"select", MS_RECOMPUTE_SELECTIVE},
-    {"sel", MS_RECOMPUTE_SELECTIVE},
-    {"mlp", MS_RECOMPUTE_SELECTIVE},
-    {"moe", MS_RECOMPUTE_SELECTIVE},
-    {"core", MS_RECOMPUTE_SELECTIVE},
-    {"attn", MS_RECOMPUTE_SELECTIVE},
-    {"attention", MS_RECOMPUTE_SELECTIVE},
-    {"upproj", MS_RECOMPUTE_SELECTIVE},
-    {"layernorm", MS_RECOMPUTE_SELECTIVE},
-    {"moeact", MS_RECOMPUTE_SELECTIVE},
-    {"full", MS_RECOMPUTE_FULL},
-    {"uniform", MS_RECOMPUTE_FULL},
-    {"block", MS_RECOMPUTE_FULL},
-    {"everylayer", MS_RECOMPUTE_FULL},
-    {"alllayers", MS_RECOMPUTE_FULL},
-    {"yes", MS_RECOMPUTE_FULL},
-    {"true", MS_RECOMPUTE_FULL},
-    {"on", MS_RECOMPUTE_FULL},
-    {"1", MS_RECOMPUTE_FULL},
-    {"y", MS_RECOMPUTE_FULL},
-    {"all", MS_RECOMPUTE_FULL},
-    {"gc", MS_RECOMPUTE_FULL},
-    {"layer", MS_RECOMPUTE_FULL},
-    {"layerwise", MS_RECOMPUTE_FULL},
-    {"perlayer", MS_RECOMPUTE_FULL},
-    {"100%", MS_RECOMPUTE_FULL},
-    {"enabled", MS_RECOMPUTE_FULL},
-    {"remat", MS_RECOMPUTE_FULL},
-    {"recomput", MS_RECOMPUTE_FULL},
-    {"ac", MS_RECOMPUTE_FULL},
-    {"off", MS_RECOMPUTE_NONE},
-    {"0", MS_RECOMPUTE_NONE},
-};
-
 /* "checkpointing", "activation ckpt on": of whole layers unless they are "off". */
 static bool names_checkpoints(const char *plain, ms_recompute *out)
 {
@@ -213,9 +160,9 @@ static bool names_checkpoints(const char *plain, ms_recompute *out)
     return true;
 }
 
-bool ms_run_recompute(ms_arena *arena, const char *text, ms_recompute *out)
+bool ms_run_recompute(const ms_name_tables *names, const char *text, ms_recompute *out)
 {
-    const char *plain = ms_plain_text(arena, text);
+    const char *plain = ms_plain_text(names->arena, text);
     bool is_jax = strncmp(plain, "nothing", 7) == 0; /* "nothing_saveable" */
     if (strncmp(plain, "not", 3) == 0 && !is_jax)    /* "not stated" */
         return false;
@@ -223,12 +170,11 @@ bool ms_run_recompute(ms_arena *arena, const char *text, ms_recompute *out)
         *out = MS_RECOMPUTE_NONE;
         return true;
     }
-    for (size_t i = 0; i < sizeof recompute_words / sizeof *recompute_words; i++) {
-        const char *part = recompute_words[i].part;
-        bool whole = (strlen(part) < 4 && strcmp(part, "w/o") != 0) ||
-                     strcmp(part, "layer") == 0; /* "on" is in "none" */
-        if (whole ? strcmp(plain, part) == 0 : strstr(plain, part) != NULL) {
-            *out = recompute_words[i].mode;
+    const ms_recompute_name *rows = names->recompute.rows;
+    for (int i = 0; i < names->recompute.num_rows; i++) {
+        const char *name = rows[i].name;
+        if (rows[i].whole ? strcmp(plain, name) == 0 : strstr(plain, name) != NULL) {
+            *out = (ms_recompute)rows[i].mode;
             return true;
         }
     }

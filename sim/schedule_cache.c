@@ -54,37 +54,14 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return cache->schedules[i];
 }
 
-/* Families whose lists repeat after the warm-up: those of 4p micro-batches (2p: 1F1B)
- * live as those of any more, begin alike and end alike. With groups of p micro-batches
- * the warm-up of at most (v + 1) p forwards ends after two groups. GPipe and looped BFS
- * keep all, and are short; orders that are built for durations repeat as these allow,
- * which is not known before. */
+/* The fewest micro-batches that do for live vectors, beginnings and ends. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
+    ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);
     int p = shape->num_ranks, m = shape->num_microbatches;
-    switch (shape->kind) {
-    case MS_1F1B:
-    case MS_ZB_H1:
-        return 2 * p;
-    case MS_ZB_H2:
-    case MS_ZB_V:
-    case MS_DUALPIPE:
-    case MS_DUALPIPEV:
-        return 4 * p;
-    case MS_INTERLEAVED:
-    case MS_INTERLEAVED_ZB:
-    case MS_COMBINED_1F1B:
-        return m % p == 0 && ms_schedule_group(shape) == p ? 4 * p : m;
-    case MS_GPIPE:
-    case MS_LOOPED_BFS:
-    case MS_ZB_AUTO:
-    case MS_V_HALF:
-    case MS_V_MIN:
-    case MS_CUSTOM:
-    case MS_NUM_SCHEDULES:
-        break;
-    }
-    return m;
+    bool repeats = traits.repeats_after > 0 &&
+                   (!traits.groups || (m % p == 0 && ms_schedule_group(shape) == p));
+    return repeats ? traits.repeats_after * p : m;
 }
 
 const ms_schedule *ms_live_cached(ms_schedule_cache *cache,

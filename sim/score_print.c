@@ -1,5 +1,6 @@
 #include "sim/score_print.h"
 
+#include "base/print.h"
 #include "costmodel/statistics.h"
 
 #include <math.h>
@@ -74,8 +75,8 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_
                 ms_arena_strndup(arena, reasons[i], (size_t)(remark - reasons[i]));
     }
     qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
-    fprintf(out, "\nskipped\n");
-    ms_table *table = ms_table_new(arena, "<reason|rows");
+    ms_print(out, "\nskipped\n");
+    ms_table *table = MS_TABLE(arena, "lr", "reason", "rows");
     for (int first = 0, end; first < num_reasons; first = end) {
         end = first + 1;
         while (end < num_reasons && strcmp(reasons[first], reasons[end]) == 0)

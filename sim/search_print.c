@@ -1,7 +1,9 @@
 /* Columns that would hold the same default in every row are left out. */
 #include "sim/search_print.h"
 
+#include "base/print.h"
 #include "base/table.h"
+#include "costmodel/plan_field.h"
 #include "sim/prediction_print.h"
 
 #include <math.h>
@@ -9,42 +11,68 @@
 /* ---- which columns ---- */
 
 typedef struct columns {
-    bool events, experts, async_tp, order, context;
+    bool events, order;
+    bool of[MS_NUM_CHOICES];
 } columns;
 
 static bool default_order(const ms_plan *plan)
 {
-    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
-        if (plan->order[i] != i)
-            return false;
-    return true;
+    return ms_plan_is_plain(plan, MS_CHOOSE_ORDER);
+}
+
+static bool is_in_use(const ms_plan *plan, ms_choice choice)
+{
+    return !ms_plan_is_plain(plan, choice) && ms_plan_matters(plan, choice);
 }
 
 static columns choose_columns(const ms_search_report *report)
 {
     columns c = {0};
+    for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
+        c.of[k] = ms_plan_fields[k].in_table && !ms_plan_fields[k].hidden;
     for (int i = 0; i < report->result->num_found; i++) {
         const ms_plan *plan = &report->plans[i];
         c.events = c.events || ms_prediction_is_by_events(&report->predictions[i]);
-        c.experts = c.experts || plan->ep * plan->etp > 1;
-        c.async_tp = c.async_tp || plan->async_tp;
         c.order = c.order || !default_order(plan);
-        c.context = c.context || ms_plan_cp_method(plan) != MS_CP_ALL_GATHER;
+        for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
+            c.of[k] = c.of[k] || (ms_plan_fields[k].hidden && is_in_use(plan, k));
     }
+    c.of[MS_CHOOSE_EP] = c.of[MS_CHOOSE_ETP] = c.of[MS_CHOOSE_EP] || c.of[MS_CHOOSE_ETP];
     return c;
+}
+
+/* The choices that have a column, from left to right: how attention goes
+ * over cp stands beside cp. */
+static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
+{
+    int num = 0;
+    for (ms_choice k = 0; k < MS_NUM_CHOICES; k++) {
+        if (c->of[k] && k != MS_CHOOSE_CP_METHOD)
+            list[num++] = k;
+        if (k == MS_CHOOSE_CP && c->of[MS_CHOOSE_CP_METHOD])
+            list[num++] = MS_CHOOSE_CP_METHOD;
+    }
+    return num;
 }
 
 /* ---- rows ---- */
 
-static const char *header(ms_arena *arena, const columns *c)
+static void name_columns(ms_table *table, const columns *c)
 {
-    return ms_arena_printf(
-        arena,
-        "#|step (s)%s|tokens/s/GPU|MFU (%%)|peak (GiB)|pp|dp_replicate|"
-        "dp_shard|cp%s|tp%s|mbs|<schedule|v|<zero|<sp%s|<recompute%s",
-        c->events ? "|by replay (s)" : "", c->context ? "|<cp by" : "",
-        c->experts ? "|ep|etp" : "", c->async_tp ? "|<async" : "",
-        c->order ? "|<order" : "");
+    ms_choice list[MS_NUM_CHOICES];
+    int num = list_columns(c, list);
+    MS_COLUMNS(table, "rr", "#", "step (s)");
+    if (c->events)
+        MS_COLUMNS(table, "r", "by replay (s)");
+    MS_COLUMNS(table, "rrr", "tokens/s/GPU", "MFU (%)", "peak (GiB)");
+    for (int i = 0; i < num; i++) {
+        const ms_plan_field *field = &ms_plan_fields[list[i]];
+        bool is_word = field->kind != MS_CHOICE_WHOLE || list[i] == MS_CHOOSE_ZERO;
+        MS_COLUMNS(table, is_word ? "l" : "r",
+                   field->short_name != NULL ? field->short_name : field->name);
+    }
+    if (c->order)
+        MS_COLUMNS(table, "l", "order");
 }
 
 static const char *order_text(ms_arena *arena, const ms_plan *plan)
@@ -72,38 +100,28 @@ static void figure_cells(ms_table *table, const columns *c, int number,
     ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));
 }
 
-static void recompute_cell(ms_table *table, const ms_plan *plan)
+static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
+                        ms_choice choice)
 {
-    if (plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0)
+    bool kept = plan->zero == 3 && !plan->reshard_after_forward;
+    const char *value =
+        ms_plan_matters(plan, choice) ? ms_plan_value_text(arena, plan, choice) : "-";
+    if (choice == MS_CHOOSE_ZERO)
+        ms_table_cell(table, "%s%s", value, kept ? " kept" : "");
+    else if (choice == MS_CHOOSE_RECOMPUTE && plan->recompute == MS_RECOMPUTE_FULL &&
+             plan->recompute_layers > 0)
         ms_table_cell(table, "full, %ld a stage", plan->recompute_layers);
     else
-        ms_table_cell(table, "%s", ms_recompute_names[plan->recompute]);
+        ms_table_cell(table, "%s", value);
 }
 
 static void plan_cells(ms_table *table, ms_arena *arena, const columns *c,
                        const ms_plan *plan)
 {
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
-        ms_table_cell(table, "%ld", plan->size[axis]);
-        if (axis == MS_CP && c->context)
-            ms_table_cell(table, "%s",
-                          plan->size[MS_CP] > 1 ? ms_cp_method_names[plan->cp_method]
-                                                : "-");
-    }
-    if (c->experts) {
-        ms_table_cell(table, "%ld", plan->ep);
-        ms_table_cell(table, "%ld", plan->etp);
-    }
-    bool piped = plan->size[MS_PP] > 1, split = plan->size[MS_TP] > 1;
-    bool kept = plan->zero == 3 && !plan->reshard_after_forward;
-    ms_table_cell(table, "%ld", plan->microbatch);
-    ms_table_cell(table, "%s", piped ? ms_plan_schedule_name(plan) : "-");
-    ms_table_cell(table, "%ld", plan->virtual_stages);
-    ms_table_cell(table, "%ld%s", plan->zero, kept ? " kept" : "");
-    ms_table_cell(table, "%s", !split ? "-" : plan->sequence_parallel ? "on" : "off");
-    if (c->async_tp)
-        ms_table_cell(table, "%s", !split ? "-" : plan->async_tp ? "on" : "off");
-    recompute_cell(table, plan);
+    ms_choice list[MS_NUM_CHOICES];
+    int num = list_columns(c, list);
+    for (int i = 0; i < num; i++)
+        choice_cell(table, arena, plan, list[i]);
     if (c->order)
         ms_table_cell(table, "%s", order_text(arena, plan));
 }
@@ -115,7 +133,7 @@ static void print_events(FILE *out, const ms_search_report *report)
     for (int i = 1; i < report->result->num_found; i++)
         if (report->predictions[i].step_s < report->predictions[best].step_s)
             best = i;
-    fprintf(
+    ms_print(
         out,
         "step, tokens and MFU are by events, the order and the certificate by replay; "
         "by events #%d is the fastest\n",
@@ -129,7 +147,8 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
         return;
     }
     columns c = choose_columns(report);
-    ms_table *table = ms_table_new(arena, header(arena, &c));
+    ms_table *table = ms_table_new(arena);
+    name_columns(table, &c);
     for (int i = 0; i < report->result->num_found; i++) {
         figure_cells(table, &c, i + 1, &report->predictions[i]);
         plan_cells(table, arena, &c, &report->plans[i]);
@@ -162,11 +181,11 @@ static void list_reasons(const ms_counts *counts, reason reasons[NUM_REASONS])
 static void print_funnel(FILE *out, const ms_search_result *result)
 {
     const ms_counts *counts = &result->counts;
-    fprintf(out,
-            "\nspace        %ld meshes, %ld configurations looked at: %ld evaluated, %ld "
-            "replayed\n",
-            result->num_meshes, counts->configurations, counts->evaluated,
-            counts->replayed);
+    ms_print(
+        out,
+        "\nspace        %ld meshes, %ld configurations looked at: %ld evaluated, %ld "
+        "replayed\n",
+        result->num_meshes, counts->configurations, counts->evaluated, counts->replayed);
     reason reasons[NUM_REASONS];
     list_reasons(counts, reasons);
     fputs("rejected    ", out);
@@ -174,7 +193,7 @@ static void print_funnel(FILE *out, const ms_search_result *result)
     for (int i = 0; i < NUM_REASONS; i++) {
         if (reasons[i].count == 0)
             continue;
-        fprintf(out, "%s%s %ld", separator, reasons[i].name, reasons[i].count);
+        ms_print(out, "%s%s %ld", separator, reasons[i].name, reasons[i].count);
         separator = ", ";
     }
     fputs(separator[0] == ' ' ? " none\n" : "\n", out);
@@ -192,17 +211,17 @@ static void print_certificate(FILE *out, const ms_search_report *report)
     const ms_search_result *result = report->result;
     double best_s = best_step_s(report), open_s = result->smallest_open_bound_s;
     if (result->optimal && result->num_found > 0) {
-        fprintf(out,
-                "certificate  optimal: no plan of the space is faster than %.*f s by "
-                "replay of every action\n",
-                ms_decimals(best_s), best_s);
+        ms_print(out,
+                 "certificate  optimal: no plan of the space is faster than %.*f s by "
+                 "replay of every action\n",
+                 ms_decimals(best_s), best_s);
     } else if (result->optimal) {
         fputs("certificate  the whole space was covered: nothing in it fits\n", out);
     } else if (open_s > 0.0) {
-        fprintf(out,
-                "certificate  not optimal: interrupted; what was not explored takes at "
-                "least %.*f s\n",
-                ms_decimals(open_s), open_s);
+        ms_print(out,
+                 "certificate  not optimal: interrupted; what was not explored takes at "
+                 "least %.*f s\n",
+                 ms_decimals(open_s), open_s);
     } else {
         fputs("certificate  not optimal: interrupted\n", out);
     }
@@ -210,15 +229,15 @@ static void print_certificate(FILE *out, const ms_search_report *report)
 
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
 {
-    fprintf(out, "%s%s%s\n\n",
-            ms_plan_inputs_text(arena, &report->space->base, report->unit),
-            report->limits[0] == '\0' ? "" : "; limits: ", report->limits);
+    ms_print(out, "%s%s%s\n\n",
+             ms_plan_inputs_text(arena, &report->space->base, report->unit),
+             report->limits[0] == '\0' ? "" : "; limits: ", report->limits);
     print_plans(out, arena, report);
     print_funnel(out, report->result);
     print_certificate(out, report);
     double elapsed_s = report->result->elapsed_s;
-    fprintf(out, "elapsed      %.*f s, %d thread%s\n", elapsed_s < 1.0 ? 3 : 1, elapsed_s,
-            report->num_threads, report->num_threads == 1 ? "" : "s");
+    ms_print(out, "elapsed      %.*f s, %d thread%s\n", elapsed_s < 1.0 ? 3 : 1,
+             elapsed_s, report->num_threads, report->num_threads == 1 ? "" : "s");
 }
 
 /* ---- JSON ---- */
@@ -288,7 +307,7 @@ void ms_search_write_json(ms_jout *out, const ms_search_report *report)
     ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
     ms_jout_number_field(out, "threads", report->num_threads);
     if (report->result->num_found > 0)
-        ms_jout_text_field(out, "engine", report->predictions[0].engine);
+        ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
     write_space(out, report->result);
     write_certificate(out, report);
     write_plans(out, report);

@@ -201,81 +201,39 @@ static bool try_together(const attempt *a)
 
 /* ---- any plan on the same GPUs ---- */
 
-static void add_flag(const attempt *a, const char *name, const char *value)
+/* Whether the flags that make the new plan of the old one name the choice: it differs, or
+ * its default does. */
+static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
 {
-    const char *before = a->out->change;
-    a->out->change = ms_arena_printf(a->arena, "%s%s%s %s", before,
-                                     before[0] == '\0' ? "" : " ", name, value);
-}
-
-static void add_number(const attempt *a, const char *name, long old, long new)
-{
-    if (new != old)
-        add_flag(a, name, ms_arena_printf(a->arena, "%ld", new));
-}
-
-static void add_switch(const attempt *a, const char *name, bool differs, bool value)
-{
-    if (differs)
-        add_flag(a, name, value ? "on" : "off");
-}
-
-static void add_mesh(const attempt *a, const ms_plan *new)
-{
-    static const char *const names[] = {"--pp", "--dp-replicate", "--dp-shard", "--cp",
-                                        "--tp"};
-    const ms_plan *old = a->plan;
-    bool same = memcmp(old->size, new->size, sizeof old->size) == 0;
-    const char *order = "";
-    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
-        if (new->size[i] != old->size[i] || (!same && i == MS_DP_SHARD))
-            add_number(a, names[i], 0, new->size[i]);
-        order = ms_arena_printf(a->arena, "%s%s%s", order, i == 0 ? "" : ",",
-                                ms_plan_axis_names[new->order[i]]);
-    }
-    add_number(a, "--ep", old->ep, new->ep);
-    add_number(a, "--etp", old->etp, new->etp);
-    if (memcmp(old->order, new->order, sizeof old->order) != 0)
-        add_flag(a, "--order", order);
-}
-
-static void add_pipeline(const attempt *a, const ms_plan *new)
-{
-    const ms_plan *old = a->plan;
-    add_number(a, "--microbatch", old->microbatch, new->microbatch);
-    if (new->schedule != old->schedule)
-        add_flag(a, "--schedule", ms_plan_schedule_name(new));
-    bool keeps = new->schedule == old->schedule; /* or the default is another */
-    add_number(a, "--virtual-stages", keeps ? old->virtual_stages : 0,
-               new->virtual_stages);
-    add_number(a, "--group", old->microbatch_group, new->microbatch_group);
-    const char *list = "";
-    for (long i = 0; i < new->num_stage_layers; i++)
-        list = ms_arena_printf(a->arena, "%s%s%ld", list, i == 0 ? "" : ",",
-                               new->layers_per_stage[i]);
-    if (old->num_stage_layers > 0)
-        add_flag(a, "--layers-per-stage", list);
-}
-
-static void add_habits(const attempt *a, const ms_plan *new)
-{
-    const ms_plan *old = a->plan;
-    bool reshards = new->reshard_after_forward, sequence = new->sequence_parallel;
+    bool differs = !ms_plan_same(old, new, choice);
     bool moved = memcmp(old->size, new->size, sizeof old->size) != 0;
-    add_number(a, "--zero", moved ? -1 : old->zero, new->zero); /* its default moves */
-    add_switch(a, "--reshard-after-forward",
-               new->zero == 3 && (reshards != old->reshard_after_forward ||
-                                  reshards != (new->size[MS_PP] == 1)),
-               reshards);
-    add_switch(a, "--sequence-parallel",
-               sequence != old->sequence_parallel || sequence != (new->size[MS_TP] > 1),
-               sequence);
-    add_switch(a, "--async-tp", new->async_tp != old->async_tp, new->async_tp);
-    add_switch(a, "--loss-parallel", new->loss_parallel != old->loss_parallel,
-               new->loss_parallel);
-    if (new->recompute != old->recompute)
-        add_flag(a, "--recompute", ms_recompute_names[new->recompute]);
-    add_number(a, "--recompute-layers", old->recompute_layers, new->recompute_layers);
+    switch ((int)choice) {
+    case MS_CHOOSE_DP_SHARD:
+    case MS_CHOOSE_ZERO:
+        return differs || moved;
+    case MS_CHOOSE_VIRTUAL_STAGES:
+        return differs || new->schedule != old->schedule;
+    case MS_CHOOSE_STAGE_LAYERS:
+        return old->num_stage_layers > 0;
+    case MS_CHOOSE_RESHARD:
+        return new->zero == 3 && (differs || ms_plan_tells(new, choice));
+    case MS_CHOOSE_SEQUENCE_PARALLEL:
+        return differs || ms_plan_tells(new, choice);
+    case MS_CHOOSE_RECOMPUTE_BUDGET:
+        return differs && ms_plan_tells(new, choice);
+    default:
+        return differs && ms_plan_fields[choice].flag != NULL;
+    }
+}
+
+static void add_changes(const attempt *a, const ms_plan *new)
+{
+    for (ms_choice i = MS_CHOOSE_GPUS; i < MS_NUM_CHOICES; i++)
+        if (is_changed(a->plan, new, i))
+            a->out->change = ms_arena_printf(a->arena, "%s%s%s %s", a->out->change,
+                                             a->out->change[0] == '\0' ? "" : " ",
+                                             ms_plan_fields[i].flag,
+                                             ms_plan_value_text(a->arena, new, i));
 }
 
 /* Above so many plans that keep least, the fastest of them has to do: all plans are
@@ -366,10 +324,7 @@ static void tell_changed(const attempt *a)
     const ms_plan *changed = &a->out->changed;
     a->out->is_searched = true;
     a->out->change = "";
-    add_number(a, "--gpus", a->plan->gpus, changed->gpus);
-    add_mesh(a, changed);
-    add_pipeline(a, changed);
-    add_habits(a, changed);
+    add_changes(a, changed);
     if (changed->gpus != a->plan->gpus)
         a->out->change = ms_arena_printf(a->arena, "%s%s", a->out->change,
                                          batch_flag(a->arena, changed));

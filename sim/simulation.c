@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-const char *const ms_engine_names[] = {"replay", "event", NULL};
 const char *const ms_detail_names[] = {"action", "node", NULL};
 
 /* ---- who is slow ---- */

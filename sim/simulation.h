@@ -7,13 +7,6 @@
 #include "sim/fold.h"
 #include "sim/planned.h"
 
-typedef enum ms_engine {
-    /* longest path: no sharing, the stack's interference fraction instead */
-    MS_ENGINE_REPLAY,
-    MS_ENGINE_EVENT /* links, SMs and HBM are shared */
-} ms_engine;
-extern const char *const ms_engine_names[]; /* "replay" "event", NULL */
-
 typedef enum ms_detail {
     MS_DETAIL_ACTION, /* a task per action of the schedule */
     MS_DETAIL_NODE    /* a task per node of the layer programs inside them */

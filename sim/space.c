@@ -8,52 +8,28 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const ms_choice_names[] = {
-    "pp",        "dp_replicate",
-    "dp_shard",  "cp",
-    "tp",        "ep",
-    "etp",       "microbatch",
-    "schedule",  "virtual_stages",
-    "zero",      "reshard_after_forward",
-    "recompute", "sequence_parallel",
-    "async_tp",  "cp_method",
-    NULL,
-};
-
-static const char *const switch_words[] = {"off", "on", NULL};
-
-/* Words of a choice that is no number; NULL otherwise. */
-static const char *const *words_of(ms_choice choice)
+/* Those of the table's end are outermost. */
+static ms_choice_list list_choices(ms_choice_decides what)
 {
-    switch ((int)choice) {
-    case MS_CHOOSE_SCHEDULE:
-        return ms_schedule_names;
-    case MS_CHOOSE_RECOMPUTE:
-        return ms_recompute_names;
-    case MS_CHOOSE_CP_METHOD:
-        return ms_cp_method_names;
-    case MS_CHOOSE_RESHARD:
-    case MS_CHOOSE_SEQUENCE_PARALLEL:
-    case MS_CHOOSE_ASYNC_TP:
-        return switch_words;
-    default:
-        return NULL;
-    }
+    ms_choice_list list = {0};
+    for (int i = MS_NUM_CHOICES - 1; i >= 0; i--)
+        if (ms_plan_fields[i].decides == what)
+            list.of[list.num++] = (ms_choice)i;
+    return list;
 }
 
 ms_space ms_space_all(const ms_plan *base, const ms_stack *stack)
 {
-    ms_space space = {
-        .base = *base, .max_virtual_stages = 8, .max_microbatch = 16, .keep_frac = 1.0};
+    ms_space space = {.base = *base,
+                      .stack = stack,
+                      .layers = list_choices(MS_DECIDES_LAYERS),
+                      .prices = list_choices(MS_DECIDES_PRICES),
+                      .max_virtual_stages = 8,
+                      .max_microbatch = 16,
+                      .keep_frac = 1.0};
+    ms_plan_make_plain(&space.base);
     for (int i = 0; i < MS_NUM_CHOICES; i++)
         space.high[i] = LONG_MAX;
-    memcpy(space.can_cp, stack->can_cp, sizeof space.can_cp);
-    memcpy(space.can_schedule, stack->can_schedule, sizeof space.can_schedule);
-    if (!stack->can_zero3_with_pp)
-        /* explore.c offers resharding with pp 1 only */
-        space.base.reshard_after_forward = false;
-    else
-        space.base.reshard_after_forward = true;
     return space;
 }
 
@@ -67,22 +43,29 @@ static int find_word(const char *const *words, const char *text)
     return -1;
 }
 
-/* The column names and short forms that stand for a choice. */
-static const struct {
-    const char *name;
-    ms_choice choice;
-} choice_aliases[] = {
-    {"v", MS_CHOOSE_VIRTUAL_STAGES}, {"mbs", MS_CHOOSE_MICROBATCH},
-    {"async", MS_CHOOSE_ASYNC_TP},   {"sp", MS_CHOOSE_SEQUENCE_PARALLEL},
-    {"reshard", MS_CHOOSE_RESHARD},
-};
+/* The names of all choices that are tried, NULL-ended. */
+static const char *const *choice_names(ms_arena *arena, int *num_names)
+{
+    const char **names = MS_NEW_ARRAY(arena, MS_NUM_CHOICES + 1, const char *);
+    int num = 0;
+    for (int i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_plan_fields[i].search == MS_SEARCH_TRIES)
+            names[num++] = ms_plan_fields[i].name;
+    *num_names = num;
+    return names;
+}
 
+/* By its name or its short one. */
 static int find_choice(const char *name)
 {
-    for (size_t i = 0; i < sizeof choice_aliases / sizeof *choice_aliases; i++)
-        if (strcasecmp(choice_aliases[i].name, name) == 0)
-            return (int)choice_aliases[i].choice;
-    return find_word(ms_choice_names, name);
+    for (int i = 0; i < MS_NUM_CHOICES; i++) {
+        const ms_plan_field *field = &ms_plan_fields[i];
+        if (field->search == MS_SEARCH_TRIES &&
+            (strcasecmp(field->name, name) == 0 ||
+             (field->short_name != NULL && strcasecmp(field->short_name, name) == 0)))
+            return i;
+    }
+    return -1;
 }
 
 /* "gpipe, 1f1b or interleaved" */
@@ -97,22 +80,18 @@ static const char *words_text(ms_arena *arena, const char *const *words)
 
 static ms_status word_value(ms_ctx *cx, ms_choice choice, const char *text, long *out)
 {
-    const char *const *words = words_of(choice);
-    ms_schedule_kind schedule;
-    if (choice == MS_CHOOSE_SCHEDULE && ms_schedule_parse(text, &schedule)) {
-        *out = (long)schedule;
-        return MS_OK;
-    }
-    ms_cp_method method;
-    if (choice == MS_CHOOSE_CP_METHOD && ms_cp_method_parse(text, &method)) {
-        *out = (long)method;
+    const char *const *words = ms_choice_words(choice);
+    bool (*find)(const char *, int *) = ms_plan_fields[choice].find;
+    int index;
+    if (find != NULL && find(text, &index) && words[index] != NULL) {
+        *out = index;
         return MS_OK;
     }
     *out = find_word(words, text);
     if (*out >= 0)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text,
-            ms_choice_names[choice]);
+            ms_plan_fields[choice].name);
     ms_hint(cx, "use %s", words_text(cx->arena, words));
     return MS_EINPUT;
 }
@@ -125,15 +104,16 @@ static ms_status number_value(ms_ctx *cx, ms_choice choice, const char *text, lo
     *out = strtol(text, &end, 10);
     if (*text < '0' || *text > '9' || *end != '\0' || *out >= INT_MAX) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s\" is no value of %s", text,
-                ms_choice_names[choice]);
-        ms_hint(cx, "write a whole number, for example %s=%d", ms_choice_names[choice],
-                is_zero ? 1 : 4);
+                ms_plan_fields[choice].name);
+        ms_hint(cx, "write a whole number, for example %s=%d",
+                ms_plan_fields[choice].name, is_zero ? 1 : 4);
         return MS_EINPUT;
     }
     if (*out >= low && *out <= high)
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is %ld, must be %s", ms_choice_names[choice],
-            *out, is_zero ? "between 0 and 3" : "at least 1");
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is %ld, must be %s",
+            ms_plan_fields[choice].name, *out,
+            is_zero ? "between 0 and 3" : "at least 1");
     return MS_EINPUT;
 }
 
@@ -174,23 +154,25 @@ static bool split_limit(ms_arena *arena, const char *text, char **name, char *co
 static ms_status fail_choice(ms_ctx *cx, const char *name, const char *text)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown choice \"%s\" in \"%s\"", name, text);
-    const char *nearest = ms_nearest(name, ms_choice_names, MS_NUM_CHOICES);
+    int num_names;
+    const char *const *names = choice_names(cx->arena, &num_names);
+    const char *nearest = ms_nearest(name, names, num_names);
     if (nearest != NULL)
         ms_hint(cx, "did you mean %s?", nearest);
     else
-        ms_hint(cx, "use %s", words_text(cx->arena, ms_choice_names));
+        ms_hint(cx, "use %s", words_text(cx->arena, names));
     return MS_EINPUT;
 }
 
 static ms_status limit_value(ms_ctx *cx, ms_choice choice, char comparison,
                              const char *text, long *out)
 {
-    if (words_of(choice) == NULL)
+    if (ms_choice_words(choice) == NULL)
         return number_value(cx, choice, text, out);
     MS_TRY(word_value(cx, choice, text, out));
     if (comparison == '=')
         return MS_OK;
-    const char *name = ms_choice_names[choice];
+    const char *name = ms_plan_fields[choice].name;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "\"%s%c=%s\" compares words, and %s has no order",
             name, comparison, text, name);
     ms_hint(cx, "%s=%s", name, text);
@@ -200,11 +182,11 @@ static ms_status limit_value(ms_ctx *cx, ms_choice choice, char comparison,
 /* 1F1B is what every stack does without a pipeline. */
 static ms_status check_schedule(ms_ctx *cx, const ms_space *space, long kind)
 {
-    if (space->can_schedule[kind] || kind == MS_1F1B)
+    if (space->stack->can_schedule[kind] || kind == MS_1F1B)
         return MS_OK;
     const char *names = "";
     for (int i = 0; i < MS_CUSTOM; i++)
-        if (space->can_schedule[i])
+        if (space->stack->can_schedule[i])
             names = ms_arena_printf(cx->arena, "%s%s%s", names,
                                     names[0] == '\0' ? "" : ", ", ms_schedule_names[i]);
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "stack %s does not run schedule %s",
@@ -235,7 +217,7 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text)
         space->low[choice] = value;
     if (space->low[choice] > space->high[choice])
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the limits leave no value of %s",
-                       ms_choice_names[choice]);
+                       ms_plan_fields[choice].name);
     return MS_OK;
 }
 
@@ -254,7 +236,8 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
 {
     if (cp == 1)
         return method == MS_CP_ALL_GATHER;
-    return space->can_cp[method] && ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
+    return space->stack->can_cp[method] &&
+           ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
 }
 
 /* Plans with more tensor-parallel ranks than key-value heads are tried only where tp is
@@ -281,10 +264,8 @@ ms_space ms_space_both(const ms_space *a, const ms_space *b, ms_choice *empty)
 
 char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value)
 {
-    const char *const *words = words_of(choice);
-    if (words != NULL)
-        return ms_arena_printf(arena, "%s=%s", ms_choice_names[choice], words[value]);
-    return ms_arena_printf(arena, "%s=%ld", ms_choice_names[choice], value);
+    return ms_arena_printf(arena, "%s=%s", ms_plan_fields[choice].name,
+                           ms_choice_value_text(arena, choice, value));
 }
 
 /* ---- combinations ---- */
@@ -296,33 +277,74 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
     long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
     /* a loop of one chunk is another schedule: GPipe, 1F1B, ZB-H1 */
     long least = traits.most_virtual == 0 ? 2 : traits.least_virtual;
-    bool can = space->can_schedule[kind] || (pp == 1 && kind == MS_1F1B);
+    bool can = space->stack->can_schedule[kind] || (pp == 1 && kind == MS_1F1B);
     return can && (pp > 1 || kind == MS_1F1B) && virtual_stages >= least &&
            virtual_stages <= most && virtual_stages <= space->max_virtual_stages &&
            ms_space_allows(space, MS_CHOOSE_SCHEDULE, (long)kind) &&
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
 }
 
-bool ms_space_tries_tensor(const ms_space *space, long tp, bool sequence_parallel,
-                           bool async_tp)
+bool ms_space_tries(const ms_space *space, const ms_plan *plan, ms_choice choice)
 {
-    if (tp == 1)
-        return !sequence_parallel && !async_tp;
-    if (!ms_space_allows(space, MS_CHOOSE_SEQUENCE_PARALLEL, sequence_parallel))
-        return false;
-    return sequence_parallel ? ms_space_allows(space, MS_CHOOSE_ASYNC_TP, async_tp)
-                             : !async_tp;
+    const ms_plan_field *field = &ms_plan_fields[choice];
+    long value = ms_plan_get(plan, choice);
+    bool is_idle = choice == MS_CHOOSE_ASYNC_TP && !plan->sequence_parallel;
+    if (is_idle || !ms_plan_matters(plan, choice))
+        return value == (long)field->plain;
+    return (field->can == NULL || field->can(space->stack, value)) &&
+           ms_space_allows(space, choice, value);
 }
 
-bool ms_space_tries_sharding(const ms_space *space, const ms_stack *stack, long pp,
-                             bool shards, long zero, bool reshard_after_forward)
+static bool step(const ms_choice_list *choices, bool down, ms_plan *plan)
+{
+    for (int i = choices->num - 1; i >= 0; i--) {
+        ms_choice choice = choices->of[i];
+        long value = ms_plan_get(plan, choice), last = ms_choice_last(choice);
+        if (value != (down ? 0 : last)) {
+            ms_plan_set(plan, choice, down ? value - 1 : value + 1);
+            return true;
+        }
+        ms_plan_set(plan, choice, down ? last : 0);
+    }
+    return false;
+}
+
+static bool tries_all(const ms_space *space, const ms_choice_list *choices,
+                      const ms_plan *plan)
+{
+    for (int i = 0; i < choices->num; i++)
+        if (!ms_space_tries(space, plan, choices->of[i]))
+            return false;
+    return true;
+}
+
+bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool down,
+                   ms_plan *plan, bool *begun)
+{
+    for (int i = 0; !*begun && i < choices->num; i++)
+        ms_plan_set(plan, choices->of[i], down ? ms_choice_last(choices->of[i]) : 0);
+    bool more = !*begun || step(choices, down, plan);
+    *begun = true;
+    while (more && !tries_all(space, choices, plan))
+        more = step(choices, down, plan);
+    return more;
+}
+
+void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to)
+{
+    for (int i = 0; i < choices->num; i++)
+        ms_plan_set(to, choices->of[i], ms_plan_get(from, choices->of[i]));
+}
+
+bool ms_space_tries_sharding(const ms_space *space, long pp, bool shards, long zero,
+                             bool reshard_after_forward)
 {
     if (!ms_space_allows(space, MS_CHOOSE_ZERO, zero))
         return false;
     if (zero < 3)
         return shards || zero == 0;
     return shards && ms_space_allows(space, MS_CHOOSE_RESHARD, reshard_after_forward) &&
-           (!reshard_after_forward || pp == 1 || stack->can_zero3_with_pp);
+           (!reshard_after_forward || pp == 1 || space->stack->can_zero3_with_pp);
 }
 
 /* ---- meshes ---- */
@@ -348,19 +370,6 @@ ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh)
     memcpy(plan.size, mesh->size, sizeof plan.size);
     plan.ep = mesh->ep;
     plan.etp = mesh->etp;
-    plan.num_stage_layers = 0;
-    plan.layers_per_stage = NULL;
-    plan.sequence_parallel = plan.async_tp = false;
-    plan.cp_method = MS_CP_ALL_GATHER;
-    plan.loss_parallel = true;
-    plan.microbatch = 1;
-    ms_plan_set_schedule(&plan, MS_1F1B);
-    plan.virtual_stages = 1;
-    plan.microbatch_group = 0;
-    plan.zero = 0;
-    plan.reshard_after_forward = true;
-    plan.recompute = MS_RECOMPUTE_NONE;
-    plan.recompute_layers = 0;
     return plan;
 }
 
@@ -413,7 +422,7 @@ static void add_expert_meshes(mesh_list *list, ms_mesh_choice mesh)
 static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
 {
     for (long size = 1; size <= rest; size++) {
-        if (rest % size != 0 || !ms_space_allows(list->space, (ms_choice)axis, size))
+        if (rest % size != 0 || !ms_space_allows(list->space, MS_CHOOSE_PP + axis, size))
             continue;
         if (axis == MS_PP && size > list->model->num_layers)
             break;

@@ -3,50 +3,34 @@
 #ifndef MS_SIM_SPACE_H
 #define MS_SIM_SPACE_H
 
+#include "costmodel/plan_field.h"
 #include "costmodel/schedule.h"
 #include "sim/links.h"
 
-/* Everything that can be fixed or limited. Words (schedule, recompute, on/off) count by
- * their index. */
-typedef enum ms_choice {
-    MS_CHOOSE_PP,
-    MS_CHOOSE_DP_REPLICATE,
-    MS_CHOOSE_DP_SHARD,
-    MS_CHOOSE_CP,
-    MS_CHOOSE_TP, /* as ms_plan_axis */
-    MS_CHOOSE_EP,
-    MS_CHOOSE_ETP,
-    MS_CHOOSE_MICROBATCH,
-    MS_CHOOSE_SCHEDULE,
-    MS_CHOOSE_VIRTUAL_STAGES,
-    MS_CHOOSE_ZERO,
-    MS_CHOOSE_RESHARD,
-    MS_CHOOSE_RECOMPUTE,
-    MS_CHOOSE_SEQUENCE_PARALLEL,
-    MS_CHOOSE_ASYNC_TP,
-    MS_CHOOSE_CP_METHOD,
-    MS_NUM_CHOICES
-} ms_choice;
-/* "pp" "dp_replicate" ... as in plans, NULL-ended */
-extern const char *const ms_choice_names[];
+/* Switches and words, the first outermost. */
+typedef struct ms_choice_list {
+    int num;
+    ms_choice of[MS_NUM_CHOICES];
+} ms_choice_list;
 
+/* What a search tries: of the choices of ms_plan_fields those with MS_SEARCH_TRIES. Words
+ * (schedule, recompute, on/off) count by their index. */
 typedef struct ms_space {
-    /* model, cluster, stack, gpus, sequence, batch, precision; its choices are not
-     * used */
+    /* model, cluster, stack, gpus, sequence, batch, precision; what is tried is plain */
     ms_plan base;
+    const ms_stack *stack;
+    ms_choice_list layers, prices;                  /* by what they decide */
     long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive */
     long max_virtual_stages;                        /* per rank; default 8 */
     long max_microbatch;                            /* sequences; default 16 */
     bool fixed_order;                               /* only base.order */
-    bool can_cp[MS_NUM_CP_METHODS];                 /* what the stack can run */
-    bool can_schedule[MS_NUM_SCHEDULES];
     /* Tests thin the options: a value stays with probability keep_frac, decided by its
      * name and `seed`. 1: all stay. */
     double keep_frac;
     unsigned long seed;
 } ms_space;
 
-/* Everything that `base` and the stack allow. */
+/* Everything that `base` and the stack allow; keeps the stack. */
 ms_space ms_space_all(const ms_plan *base, const ms_stack *stack);
 
 /* Narrows the space by "tp=8", "tp <= 8", "pp>=2", "recompute=full",
@@ -72,13 +56,21 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
  * rank or more, other schedules have one; without a pipeline there is 1F1B only. */
 bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
                              ms_schedule_kind kind, long virtual_stages);
-/* Sequence parallelism needs tp, asynchronous TP needs sequence parallelism. */
-bool ms_space_tries_tensor(const ms_space *space, long tp, bool sequence_parallel,
-                           bool async_tp);
+/* Sets the choices as `from` has them. */
+void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to);
+/* Whether the plan has a value of the choice that is tried: one that space and stack
+ * allow, or where the choice has no effect the plain one. Asynchronous TP needs sequence
+ * parallelism. */
+bool ms_space_tries(const ms_space *space, const ms_plan *plan, ms_choice choice);
+/* Sets choices to the next combination of values that is tried, the last one fastest;
+ * switches and words upwards, or `down`. `*begun` is false before the first. False: there
+ * is none left. */
+bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool down,
+                   ms_plan *plan, bool *begun);
 /* ZeRO 1 to 3 need ranks to shard over (`shards`); parameters are resharded (zero 3)
  * inside a pipeline only where the stack does it. */
-bool ms_space_tries_sharding(const ms_space *space, const ms_stack *stack, long pp,
-                             bool shards, long zero, bool reshard_after_forward);
+bool ms_space_tries_sharding(const ms_space *space, long pp, bool shards, long zero,
+                             bool reshard_after_forward);
 
 /* One mesh: sizes of the five axes and of the expert axes. */
 typedef struct ms_mesh_choice {

@@ -4,7 +4,6 @@
 #include "base/number.h"
 
 #include <math.h>
-#include <string.h>
 
 /* What several collectives reach together on a link: above the scale-up network the
  * profile's share of the list rate, as one alone. */
@@ -48,16 +47,6 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
 
 /* ---- collectives ---- */
 
-/* The start in which no byte moves. */
-static double latency_s(const ms_collective_law *law, double size_bytes)
-{
-    const char *name = ms_collective_algorithm(law, size_bytes);
-    for (int i = 0; i < law->num_algorithms; i++)
-        if (strcmp(law->algorithm[i].name, name) == 0)
-            return law->algorithm[i].alpha_s;
-    return 0.0;
-}
-
 /* Links of a meeting; on a machine where nothing is slow no collective asks for more than
  * there is. */
 static int add_link_uses(const ms_step_builder *s, const ms_moved *moved, int actor,
@@ -99,8 +88,8 @@ int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duratio
         return ms_step_cost_of(s, duration_s);
     const ms_links *links = &s->planned->links;
     const ms_collective_law *law = ms_traffic_law(links, moved->group, moved->collective);
-    double alpha_s =
-        ms_min(moved->count * latency_s(law, moved->size_bytes), moved->seconds);
+    double alpha_s = ms_min(
+        moved->count * ms_collective_latency_s(law, moved->size_bytes), moved->seconds);
     double moving_s = moved->seconds - alpha_s;
     ms_task_cost cost = {.duration_s = duration_s,
                          .latency_s = alpha_s * duration_s / moved->seconds,

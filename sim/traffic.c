@@ -76,20 +76,6 @@ const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group 
                                            : &links->all_reduce[sync];
 }
 
-double ms_wire_nic_frac(ms_collective collective, const char *algorithm,
-                        const ms_span *span, bool ring)
-{
-    double ranks = (double)span->size, per_domain = (double)span->per_domain[0];
-    if (span->tier == 0 || span->size <= 1)
-        return 0.0;
-    double domains = ceil(ranks / per_domain);
-    if (collective == MS_ALL_TO_ALL)
-        return (ranks - per_domain) / (ranks - 1.0);
-    if ((collective == MS_SEND && !ring) || strcmp(algorithm, "tree") == 0)
-        return (domains - 1.0) / (ranks - 1.0);
-    return domains / ranks;
-}
-
 /* ---- entries ---- */
 
 typedef struct list {
@@ -116,7 +102,9 @@ static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
         entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    double nic_frac = ms_wire_nic_frac(entry.collective, entry.algorithm, span, !chain);
+    bool closes = entry.collective == MS_SEND && !chain; /* from the last to the first */
+    double nic_frac =
+        ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
     entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
     entry.wire_bytes -= (1.0 - law->wire_frac) * nic_frac * entry.wire_bytes;
     entry.num_chunks = entry.num_chunks > 1 ? entry.num_chunks : 1;

@@ -62,9 +62,9 @@ typedef struct ms_traffic_entry {
     int comm;          /* MS_CAUSE_NODES: index into the bill's list */
     double size_bytes; /* of one collective, as ms_collective_s takes it */
     double wire_bytes; /* that one rank sends for it (ms_collective_wire_bytes) */
-    double nic_bytes;  /* of these, over a NIC: ms_wire_nic_frac */
+    double nic_bytes;  /* of these, over a NIC: ms_algorithm_nic_frac */
     double one_s;
-    const char *algorithm;
+    ms_algorithm algorithm;
     /* above 1: works on what has come while the rest comes (asynchronous TP) */
     int num_chunks;
     double per_part; /* collectives of one part and micro-batch */
@@ -109,13 +109,5 @@ const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group
  * it) for both data-parallel axes flattened, "edp" for those of experts; "pp";
  * "world". */
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group);
-
-/* The share of the bytes on the wire that leave their domain of the innermost level, mean
- * over the ranks of a group of n with p ranks in each of N domains. A ring of n links
- * crosses with N of them; a tree has N - 1 of its n - 1 edges between domains; of an
- * all-to-all n - p of n - 1 peers are outside; a chain of stages crosses with N - 1 of n
- * - 1 hops, a closed one (`ring`) with N of n. Inside one domain: 0. */
-double ms_wire_nic_frac(ms_collective collective, const char *algorithm,
-                        const ms_span *span, bool ring);
 
 #endif

@@ -1,5 +1,6 @@
 #include "sim/validation_by.h"
 
+#include "base/print.h"
 #include "sim/validation_priv.h"
 
 #include <ctype.h>
@@ -114,7 +115,7 @@ static void print_grouping(FILE *out, ms_arena *arena, const char *what, const c
 {
     if (num_scores == 0)
         return;
-    fprintf(out, "\n%s by %s\n", what, key);
+    ms_print(out, "\n%s by %s\n", what, key);
     ms_validation_print_scores(out, arena, key, scores, num_scores);
 }
 

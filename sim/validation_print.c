@@ -1,4 +1,5 @@
 /* A validation as meshsim.validation/1 and as tables for people. */
+#include "base/print.h"
 #include "sim/run_measurement.h"
 #include "sim/score_print.h"
 #include "sim/validation_by.h"
@@ -167,8 +168,9 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
 
 static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
 {
-    ms_table *table = ms_table_new(arena, "<id|measured (s)|predicted (s)|error (%)|"
-                                          "measured (GiB)|predicted (GiB)|error (%)");
+    ms_table *table =
+        MS_TABLE(arena, "lrrrrrr", "id", "measured (s)", "predicted (s)", "error (%)",
+                 "measured (GiB)", "predicted (GiB)", "error (%)");
     for (int i = 0; i < v->runs->num_runs; i++) {
         const ms_published_run *run = &v->runs->runs[i];
         const ms_run_score *score = &v->scores[i];
@@ -188,13 +190,13 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
 
 void ms_coverage_print(FILE *out, const ms_error_summary *summary)
 {
-    fprintf(out, "%.1f %% of the measurements lie in theirs as a mean over sources",
-            100.0 * summary->macro_coverage_frac);
+    ms_print(out, "%.1f %% of the measurements lie in theirs as a mean over sources",
+             100.0 * summary->macro_coverage_frac);
     if (!isnan(summary->macro_coverage.low))
-        fprintf(out, " (%.1f to %.1f with sources drawn again)",
-                100.0 * summary->macro_coverage.low,
-                100.0 * summary->macro_coverage.high);
-    fprintf(out, ", %.1f %% of all\n", 100.0 * summary->run_coverage_frac);
+        ms_print(out, " (%.1f to %.1f with sources drawn again)",
+                 100.0 * summary->macro_coverage.low,
+                 100.0 * summary->macro_coverage.high);
+    ms_print(out, ", %.1f %% of all\n", 100.0 * summary->run_coverage_frac);
 }
 
 static bool any_covered(const ms_source_score *scores, int num_scores)
@@ -209,10 +211,10 @@ void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
                                 const ms_source_score *scores, int num_scores)
 {
     bool covered = any_covered(scores, num_scores);
-    ms_table *table = ms_table_new(
-        arena, ms_arena_printf(
-                   arena, "<%s|runs|median error (%%)|mean (%%)|bias (%%)|p90 (%%)%s",
-                   shared, covered ? "|in interval (%)" : ""));
+    ms_table *table = MS_TABLE(arena, "lrrrrr", shared, "runs", "median error (%)",
+                               "mean (%)", "bias (%)", "p90 (%)");
+    if (covered)
+        MS_COLUMNS(table, "r", "in interval (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_source_score *score = &scores[i];
         ms_table_cell(table, "%s", score->source);
@@ -231,12 +233,13 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
                           const ms_error_summary *summary)
 {
     if (summary->num_runs == 0) {
-        fprintf(out, "\n%s: no measurements\n", what);
+        ms_print(out, "\n%s: no measurements\n", what);
         return;
     }
-    fprintf(out, "\n%s by source; mean over sources: median error %.1f %%, p90 %.1f %%\n",
-            what, 100.0 * summary->macro_median_ape_frac,
-            100.0 * summary->macro_p90_ape_frac);
+    ms_print(out,
+             "\n%s by source; mean over sources: median error %.1f %%, p90 %.1f %%\n",
+             what, 100.0 * summary->macro_median_ape_frac,
+             100.0 * summary->macro_p90_ape_frac);
     ms_validation_print_scores(out, arena, "source", summary->sources,
                                summary->num_sources);
     if (any_covered(summary->sources, summary->num_sources)) {
@@ -249,10 +252,10 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
 {
     if (v->num_summaries == 0)
         return;
-    fprintf(out, "\nover the groups of a source that have at least %d layouts\n",
-            MS_RANKING_LAYOUTS);
-    ms_table *table = ms_table_new(
-        arena, "<source|groups|mean Kendall tau|first choice above the best, median (%)");
+    ms_print(out, "\nover the groups of a source that have at least %d layouts\n",
+             MS_RANKING_LAYOUTS);
+    ms_table *table = MS_TABLE(arena, "lrrr", "source", "groups", "mean Kendall tau",
+                               "first choice above the best, median (%)");
     for (int i = 0; i < v->num_summaries; i++) {
         const ms_ranking_summary *summary = &v->summaries[i];
         ms_table_cell(table, "%s", summary->source);
@@ -267,9 +270,9 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     if (v->num_groups == 0)
         return;
-    fprintf(out, "\nlayouts in the order of their speed\n");
-    ms_table *table =
-        ms_table_new(arena, "<group|layouts|Kendall tau|first choice above the best (%)");
+    ms_print(out, "\nlayouts in the order of their speed\n");
+    ms_table *table = MS_TABLE(arena, "lrrr", "group", "layouts", "Kendall tau",
+                               "first choice above the best (%)");
     int num_small = 0;
     for (int i = 0; i < v->num_groups; i++) {
         const ms_ranking_group *group = &v->groups[i];
@@ -284,8 +287,8 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
     }
     ms_table_print(table, out);
     if (num_small > 0)
-        fprintf(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
-                MS_RANKING_LAYOUTS);
+        ms_print(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
+                 MS_RANKING_LAYOUTS);
 }
 
 static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *runs)
@@ -301,17 +304,17 @@ static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *r
 static void print_memory_facts(FILE *out, const ms_validation *v)
 {
     if (v->num_over_memory > 0)
-        fprintf(out, "predicted not to fit the GPU they ran on: %d runs\n",
-                v->num_over_memory);
+        ms_print(out, "predicted not to fit the GPU they ran on: %d runs\n",
+                 v->num_over_memory);
     if (v->memory.num_runs > 0) {
-        fprintf(
+        ms_print(
             out,
             "more than 2 %% below the measurement: %.1f %% of the runs; more than 3 %% "
             "below: %.1f %%\n",
             100.0 * v->memory.under_frac, 100.0 * v->memory.under_3_frac);
     }
     if (v->memory.num_ranges > 0) {
-        fprintf(
+        ms_print(
             out,
             "peaks that are a range: %d, of which %.1f %% hold the measurement within 2 %%\n",
             v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
@@ -320,14 +323,14 @@ static void print_memory_facts(FILE *out, const ms_validation *v)
 
 static void print_count(FILE *out, const ms_validation *v)
 {
-    fprintf(out, "%d rows, %d complete, %d predicted", v->runs->num_runs, v->num_complete,
-            v->num_priced);
+    ms_print(out, "%d rows, %d complete, %d predicted", v->runs->num_runs,
+             v->num_complete, v->num_priced);
     if (v->num_complete > 0)
-        fprintf(out, " (%.1f %% of the complete ones)",
-                100.0 * v->num_priced / v->num_complete);
+        ms_print(out, " (%.1f %% of the complete ones)",
+                 100.0 * v->num_priced / v->num_complete);
     if (v->num_changed_mathematics > 0)
-        fprintf(out, ", %d that change the model's mathematics left out",
-                v->num_changed_mathematics);
+        ms_print(out, ", %d that change the model's mathematics left out",
+                 v->num_changed_mathematics);
     fputc('\n', out);
 }
 

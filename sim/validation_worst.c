@@ -1,5 +1,6 @@
 #include "sim/validation_worst.h"
 
+#include "base/print.h"
 #include "sim/score_print.h"
 #include "sim/validation_priv.h"
 
@@ -144,15 +145,15 @@ void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     if (v->num_worst == 0)
         return;
-    fprintf(out,
-            "\nthe worst step times (%d), and where the predicted time goes; MFU as "
-            "measured; others: measured of the same layout, seconds\n",
-            v->num_worst);
-    const char *header = "<id|measured (s)|predicted (s)|error (%)|MFU (%)|others";
+    ms_print(out,
+             "\nthe worst step times (%d), and where the predicted time goes; MFU as "
+             "measured; others: measured of the same layout, seconds\n",
+             v->num_worst);
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "id", "measured (s)", "predicted (s)",
+                               "error (%)", "MFU (%)", "others");
     for (int part = 0; part < NUM_PARTS; part++)
-        header = ms_arena_printf(arena, "%s|%s", header, parts[part].title);
-    ms_table *table =
-        ms_table_new(arena, ms_arena_printf(arena, "%s|<workload|<layout", header));
+        MS_COLUMNS(table, "r", parts[part].title);
+    MS_COLUMNS(table, "ll", "workload", "layout");
     for (int i = 0; i < v->num_worst; i++) {
         const ms_published_run *run = &v->runs->runs[v->worst[i]];
         const ms_run_score *score = &v->scores[v->worst[i]];

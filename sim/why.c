@@ -66,7 +66,7 @@ static bool same_order(const ms_space *both, const ms_space *asked)
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         const unsigned char axes[2] = {both->base.order[i], asked->base.order[i]};
         for (int k = 0; k < 2; k++)
-            if (both->high[axes[k]] != 1)
+            if (both->high[MS_CHOOSE_PP + axes[k]] != 1)
                 active[k][num[k]++] = axes[k];
     }
     return num[0] == num[1] && memcmp(active[0], active[1], (size_t)num[0]) == 0;
@@ -146,29 +146,14 @@ static ms_mesh_choice mesh_of(const ms_plan *plan)
     return mesh;
 }
 
-static void fix(ms_space *space, ms_choice choice, long value)
-{
-    space->low[choice] = space->high[choice] = value;
-}
-
 /* The space of this plan alone, and with recomputation of full layers of those that do
  * with less of it. */
 static ms_space space_of(const ms_space *space, const ms_plan *plan)
 {
     ms_space one = *space;
-    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        fix(&one, (ms_choice)axis, plan->size[axis]);
-    fix(&one, MS_CHOOSE_EP, plan->ep);
-    fix(&one, MS_CHOOSE_ETP, plan->etp);
-    fix(&one, MS_CHOOSE_MICROBATCH, plan->microbatch);
-    fix(&one, MS_CHOOSE_SCHEDULE, (long)plan->schedule);
-    fix(&one, MS_CHOOSE_VIRTUAL_STAGES, plan->virtual_stages);
-    fix(&one, MS_CHOOSE_ZERO, plan->zero);
-    fix(&one, MS_CHOOSE_RESHARD, plan->reshard_after_forward);
-    fix(&one, MS_CHOOSE_RECOMPUTE, (long)plan->recompute);
-    fix(&one, MS_CHOOSE_SEQUENCE_PARALLEL, plan->sequence_parallel);
-    fix(&one, MS_CHOOSE_ASYNC_TP, plan->async_tp);
-    fix(&one, MS_CHOOSE_CP_METHOD, (long)plan->cp_method);
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_plan_fields[i].search == MS_SEARCH_TRIES)
+            one.low[i] = one.high[i] = ms_plan_get(plan, i);
     one.fixed_order = true;
     memcpy(one.base.order, plan->order, sizeof one.base.order);
     one.keep_frac = 1.0;

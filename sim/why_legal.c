@@ -21,28 +21,12 @@ static bool has_plans(ms_workload *workload, const ms_space *space)
 static long most_of(const ms_workload *workload, const ms_space *space, ms_choice choice)
 {
     long experts = workload->model->moe.num_experts;
-    switch ((int)choice) {
-    case MS_CHOOSE_EP:
-        return experts > 0 ? experts : 1;
-    case MS_CHOOSE_MICROBATCH:
-        return space->base.global_batch;
-    case MS_CHOOSE_SCHEDULE:
-        return MS_CUSTOM - 1;
-    case MS_CHOOSE_VIRTUAL_STAGES:
-        return workload->model->num_layers;
-    case MS_CHOOSE_ZERO:
-        return 3;
-    case MS_CHOOSE_RECOMPUTE:
-        return MS_NUM_RECOMPUTE - 1;
-    case MS_CHOOSE_CP_METHOD:
-        return MS_NUM_CP_METHODS - 1;
-    case MS_CHOOSE_RESHARD:
-    case MS_CHOOSE_SEQUENCE_PARALLEL:
-    case MS_CHOOSE_ASYNC_TP:
-        return 1;
-    default:
-        return space->base.gpus;
-    }
+    return ms_choice_words(choice) != NULL      ? ms_choice_last(choice)
+           : choice == MS_CHOOSE_EP             ? experts > 0 ? experts : 1
+           : choice == MS_CHOOSE_MICROBATCH     ? space->base.global_batch
+           : choice == MS_CHOOSE_VIRTUAL_STAGES ? workload->model->num_layers
+           : choice == MS_CHOOSE_ZERO           ? 3
+                                                : space->base.gpus;
 }
 
 static bool is_worth_trying(const ms_workload *workload, const ms_space *space,
@@ -108,10 +92,10 @@ static void set_mesh(const ms_space *asked, int rest_axis, ms_plan *plan)
 {
     double others = 1.0;
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
-        plan->size[axis] = given_or(asked, (ms_choice)axis, 1);
+        plan->size[axis] = given_or(asked, MS_CHOOSE_PP + axis, 1);
         others *= (double)plan->size[axis];
     }
-    bool open = !ms_why_is_given(asked, rest_axis);
+    bool open = !ms_why_is_given(asked, MS_CHOOSE_PP + rest_axis);
     if (open && others <= (double)plan->gpus && plan->gpus % (long)others == 0)
         plan->size[rest_axis] = plan->gpus / (long)others;
     plan->ep = given_or(asked, MS_CHOOSE_EP, 1);
@@ -123,23 +107,19 @@ static void set_mesh(const ms_space *asked, int rest_axis, ms_plan *plan)
 static ms_plan probe(const ms_space *asked, int rest_axis)
 {
     ms_plan plan = ms_space_plan(asked, &(ms_mesh_choice){0});
-    set_mesh(asked, rest_axis, &plan);
     bool chunks = given_or(asked, MS_CHOOSE_VIRTUAL_STAGES, 1) > 1;
-    plan.schedule = (ms_schedule_kind)given_or(asked, MS_CHOOSE_SCHEDULE,
-                                               chunks ? MS_INTERLEAVED : MS_1F1B);
-    plan.virtual_stages =
-        given_or(asked, MS_CHOOSE_VIRTUAL_STAGES,
-                 ms_schedule_default_virtual(plan.schedule, plan.size[MS_PP]));
-    plan.microbatch = given_or(asked, MS_CHOOSE_MICROBATCH, 1);
-    plan.async_tp = given_or(asked, MS_CHOOSE_ASYNC_TP, 0);
-    plan.sequence_parallel = given_or(asked, MS_CHOOSE_SEQUENCE_PARALLEL, plan.async_tp);
-    if (plan.size[MS_CP] > 1)
-        plan.cp_method =
-            (ms_cp_method)given_or(asked, MS_CHOOSE_CP_METHOD, MS_CP_ALL_GATHER);
-    plan.zero = given_or(asked, MS_CHOOSE_ZERO, 0);
-    plan.reshard_after_forward = given_or(asked, MS_CHOOSE_RESHARD, 1);
-    plan.recompute =
-        (ms_recompute)given_or(asked, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_NONE);
+    plan.schedule = chunks ? MS_INTERLEAVED : MS_1F1B;
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_why_is_given(asked, i))
+            ms_plan_set(&plan, i, asked->low[i]);
+    set_mesh(asked, rest_axis, &plan);
+    if (!ms_why_is_given(asked, MS_CHOOSE_VIRTUAL_STAGES))
+        plan.virtual_stages =
+            ms_schedule_default_virtual(plan.schedule, plan.size[MS_PP]);
+    if (!ms_why_is_given(asked, MS_CHOOSE_SEQUENCE_PARALLEL))
+        plan.sequence_parallel = plan.async_tp;
+    if (plan.size[MS_CP] == 1)
+        plan.cp_method = MS_CP_ALL_GATHER;
     return plan;
 }
 
@@ -170,12 +150,12 @@ static const char *product_text(ms_ctx *cx, const ms_space *asked)
     const char *text = "";
     double product = 1.0;
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
-        if (!ms_why_is_given(asked, axis))
+        if (!ms_why_is_given(asked, MS_CHOOSE_PP + axis))
             continue;
-        product *= (double)asked->low[axis];
+        product *= (double)asked->low[MS_CHOOSE_PP + axis];
         text =
             ms_arena_printf(cx->arena, "%s%s%s %ld", text, text[0] == '\0' ? "" : " x ",
-                            ms_plan_axis_names[axis], asked->low[axis]);
+                            ms_plan_axis_names[axis], asked->low[MS_CHOOSE_PP + axis]);
     }
     return ms_arena_printf(cx->arena, "%s = %.0f ranks do not divide %ld GPUs", text,
                            product, asked->base.gpus);
@@ -186,7 +166,7 @@ static const char *refusal_text(ms_ctx *cx, const ms_workload *workload,
 {
     bool all_given = true;
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-        all_given = all_given && ms_why_is_given(asked, axis);
+        all_given = all_given && ms_why_is_given(asked, MS_CHOOSE_PP + axis);
     if (ms_plan_refusal(plan, workload->model) == MS_REFUSE_RANKS && !all_given)
         return product_text(cx, asked);
     ms_ctx said = {.arena = cx->arena};
@@ -206,7 +186,7 @@ static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *ask
 {
     bool can_any = false;
     for (int i = 0; i < MS_NUM_CP_METHODS; i++)
-        can_any = can_any || asked->can_cp[i];
+        can_any = can_any || asked->stack->can_cp[i];
     free_choice(asked, MS_CHOOSE_CP_METHOD);
     if (!can_any)
         free_choice(asked, MS_CHOOSE_CP);
@@ -272,7 +252,7 @@ const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
 static const char *limit_text(ms_ctx *cx, const ms_space *space, ms_choice choice)
 {
     long low = space->low[choice], high = space->high[choice];
-    const char *name = ms_choice_names[choice];
+    const char *name = ms_plan_fields[choice].name;
     if (low == high)
         return ms_space_choice_text(cx->arena, choice, low);
     if (high == LONG_MAX)

@@ -1,18 +1,19 @@
+#include "base/print.h"
 #include "sim/why.h"
 
 #include "sim/prediction_print.h"
 
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why)
 {
-    fprintf(out, "why          %s: %s\n", why->question->text,
-            ms_why_verdict_names[why->verdict]);
+    ms_print(out, "why          %s: %s\n", why->question->text,
+             ms_why_verdict_names[why->verdict]);
     if (why->has_plan)
-        fprintf(out, "  plan       %s\n", ms_plan_text(arena, &why->plan));
+        ms_print(out, "  plan       %s\n", ms_plan_text(arena, &why->plan));
     for (int i = 0; i < why->num_stages; i++) {
         const ms_why_stage *stage = &why->stages[i];
-        fprintf(out, "  %-10s %s%s%s\n", stage->stage, stage->verdict,
-                stage->detail == NULL ? "" : ": ",
-                stage->detail == NULL ? "" : stage->detail);
+        ms_print(out, "  %-10s %s%s%s\n", stage->stage, stage->verdict,
+                 stage->detail == NULL ? "" : ": ",
+                 stage->detail == NULL ? "" : stage->detail);
     }
 }
 

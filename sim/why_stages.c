@@ -52,20 +52,13 @@ static const char *without_effect(const writer *w)
 {
     const ms_plan *plan = &w->why->plan;
     const ms_space *asked = &w->why->question->asked;
-    const struct {
-        ms_choice choice;
-        long value;
-    } soft[] = {{MS_CHOOSE_CP_METHOD, (long)plan->cp_method},
-                {MS_CHOOSE_RESHARD, plan->reshard_after_forward},
-                {MS_CHOOSE_SEQUENCE_PARALLEL, plan->sequence_parallel},
-                {MS_CHOOSE_ASYNC_TP, plan->async_tp}};
     const char *text = "";
-    for (size_t i = 0; i < sizeof soft / sizeof *soft; i++) {
-        ms_choice choice = soft[i].choice;
-        if (ms_why_is_given(asked, (int)choice) && asked->low[choice] != soft[i].value)
-            text = ms_arena_printf(
-                w->arena, "%s; %s has no effect here", text,
-                ms_space_choice_text(w->arena, choice, asked->low[choice]));
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
+        bool may_idle = ms_plan_fields[i].matters != NULL && i != MS_CHOOSE_SCHEDULE;
+        if (may_idle && ms_why_is_given(asked, (int)i) &&
+            asked->low[i] != ms_plan_get(plan, i))
+            text = ms_arena_printf(w->arena, "%s; %s has no effect here", text,
+                                   ms_space_choice_text(w->arena, i, asked->low[i]));
     }
     return text;
 }

@@ -156,28 +156,19 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
 {
     const ms_model *model = workload->model;
     bool is_head = part.part == MS_PART_HEAD;
-    return (ms_program_key){
-        /* what follows the last layer in the head's program is like it */
-        .part = part.part,
-        .kind = is_head ? model->kind_of_layer[model->num_layers - 1] : part.kind,
-        .mtp = is_head ? num_mtp(workload) : 0,
-        .sequence_parallel = key->sequence_parallel && key->tp > 1,
-        .loss_parallel = key->loss_parallel,
-        .cp_unbalanced = key->cp_unbalanced,
-        .cp_method = key->cp_method,
-        .ring_repeats_heads = workload->stack->ring_repeats_heads,
-        .ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value,
-        .attention_fused = workload->pricer.attention_fused,
-        .regather = workload->stack->regather,
-        .holds_gathers = key->holds_gathers,
-        .recompute = part.recompute,
-        .reruns_layer = workload->stack->reruns_layers,
-        .tp = key->tp,
-        .cp = key->cp,
-        .ep = key->ep,
-        .etp = key->etp,
-        .microbatch = key->microbatch,
-    };
+    ms_program_key out = *key;
+    out.part = part.part;
+    /* what follows the last layer in the head's program is like it */
+    out.kind = is_head ? model->kind_of_layer[model->num_layers - 1] : part.kind;
+    out.mtp = is_head ? num_mtp(workload) : 0;
+    out.sequence_parallel = key->sequence_parallel && key->tp > 1;
+    out.ring_repeats_heads = workload->stack->ring_repeats_heads;
+    out.ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value;
+    out.attention_fused = workload->pricer.attention_fused;
+    out.regather = workload->stack->regather;
+    out.recompute = part.recompute;
+    out.reruns_layer = workload->stack->reruns_layers;
+    return out;
 }
 
 ms_keep_front ms_workload_keep_front(const ms_workload *workload, ms_arena *arena,
@@ -223,6 +214,19 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
     ms_bill bill = ms_bill_make(program, &workload->pricer);
     ms_arena_close(scratch);
     return bill;
+}
+
+ms_bill_key ms_bill_key_of(const ms_plan *plan)
+{
+    return (ms_bill_key){.tp = (short)plan->size[MS_TP],
+                         .cp = (short)plan->size[MS_CP],
+                         .ep = (short)plan->ep,
+                         .etp = (short)plan->etp,
+                         .microbatch = (int)plan->microbatch,
+                         .sequence_parallel = plan->sequence_parallel,
+                         .loss_parallel = plan->loss_parallel,
+                         .cp_method = (unsigned char)ms_plan_cp_method(plan),
+                         .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
 }
 
 /* A key without padding. */

@@ -47,15 +47,9 @@ bool ms_split_holds(const ms_split *split, int rank, int stage);
  * rank, a V, both ways. */
 bool ms_split_ends_meet(const ms_split *split);
 
-/* Bills of all parts of the model for one choice of (tp, cp, ep, etp, sequence
- * parallelism, micro-batch). */
-typedef struct ms_bill_key {
-    short tp, cp, ep, etp;
-    int microbatch;
-    bool sequence_parallel, loss_parallel, cp_unbalanced;
-    bool holds_gathers; /* ms_plan_holds_gathers */
-    unsigned char cp_method;
-} ms_bill_key;
+/* Of a program's key what a plan decides, and holds_gathers (ms_plan_holds_gathers): all
+ * parts of the model have their bills by it. The rest is 0. */
+typedef ms_program_key ms_bill_key;
 
 #define MS_SPLIT_BUCKETS 16
 
@@ -129,6 +123,8 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
                         const ms_schedule_shape *shape);
 
+/* The key of a plan's bills, but for holds_gathers (sim/gathers.h). */
+ms_bill_key ms_bill_key_of(const ms_plan *plan);
 /* The bills of a key, with layers without recomputation. Thread-safe; the set stays where
  * it is. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);

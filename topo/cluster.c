@@ -1,5 +1,5 @@
-/* Reads clusters from configs/clusters/ and prints them. The levels of a cluster are ordered
- * innermost first; every domain holds a whole number of domains of the level below it. */
+/* Reads clusters from configs/clusters/. The levels of a cluster are ordered innermost
+ * first, and every domain holds a whole number of domains of the level below it. */
 #include "topo/cluster.h"
 
 #include "base/paths.h"
@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Far beyond any machine: larger figures are slips, and would overflow what is summed. */
+/* Limits far beyond any machine: larger figures are slips, and sums of them would
+ * overflow. */
 #define MAX_BYTES_PER_S 1e15
 #define MAX_LATENCY_S   1.0
 
@@ -28,31 +29,6 @@ double ms_stored_bytes(ms_dtype compute)
 }
 
 const char *const ms_topology_names[] = {"switch", "mesh", "torus", NULL};
-
-static const char *const cluster_aliases[] = {"h100",        "hgx-h100",
-                                              "dgx-h100",    "hgx-h100",
-                                              "h200",        "hgx-h200",
-                                              "dgx-h200",    "hgx-h200",
-                                              "h800",        "hgx-h800",
-                                              "a100",        "hgx-a100-80g",
-                                              "a100-80g",    "hgx-a100-80g",
-                                              "dgx-a100",    "hgx-a100-80g",
-                                              "b200",        "hgx-b200",
-                                              "a100-40g",    "hgx-a100-40g",
-                                              "dgx-b200",    "hgx-b200",
-                                              "b300",        "hgx-b300",
-                                              "dgx-b300",    "hgx-b300",
-                                              "gb200",       "gb200-nvl72",
-                                              "gb300",       "gb300-nvl72",
-                                              "4090",        "workstation-rtx4090",
-                                              "rtx4090",     "workstation-rtx4090",
-                                              "workstation", "workstation-rtx4090",
-                                              "p5",          "h100-efa",
-                                              "h100-96g",    "h100-96g-500w",
-                                              "mi300",       "mi300x",
-                                              "v5p",         "tpu-v5p",
-                                              "tpuv5p",      "tpu-v5p",
-                                              NULL};
 
 #define AT(member) offsetof(ms_cluster, member)
 
@@ -121,7 +97,7 @@ static const ms_field device_fields[] = {
     {.kind = MS_FIELD_TEXT,
      .key = "unit",
      .offset = AT(unit),
-     .help = "what one is called; default GPU"},
+     .help = "word for one device; default GPU"},
     {.kind = MS_FIELD_QUANTITY,
      .key = "memory",
      .offset = AT(memory_bytes),
@@ -180,7 +156,7 @@ static const ms_field level_fields[] = {
      .offset = AT(latency_s),
      .required = true,
      .unit = MS_UNIT_SECONDS,
-     .help = "of a message, beyond that of a send in the innermost level"},
+     .help = "latency of a message, in addition to a send inside the innermost level"},
     {.kind = MS_FIELD_NUMBER,
      .key = "oversubscription",
      .offset = AT(oversubscription),
@@ -201,13 +177,13 @@ static const ms_field level_fields[] = {
     {.kind = MS_FIELD_ANY, .key = "dims", .help = "sides of a torus"},
     {.kind = MS_FIELD_ANY,
      .key = "wrap",
-     .help = "a torus is closed in parts whose sides are multiples of this"},
+     .help = "a box of a torus has rings if all its sides are multiples of this"},
     {.kind = MS_FIELD_ANY, .key = "rails", .help = "rails with switches of their own"},
     {0}};
 
 #undef AT
 
-/* Peaks are keyed by data type; absent and null ones stay NaN. */
+/* Makes the field table of peak rates, one key per data type. */
 static void make_peak_fields(ms_field fields[MS_NUM_DTYPES + 1])
 {
     memset(fields, 0, (MS_NUM_DTYPES + 1) * sizeof *fields);
@@ -289,7 +265,8 @@ static ms_status read_device(ms_ctx *cx, ms_jval value, ms_device *device)
     return read_peaks(cx, peak, device);
 }
 
-/* Domains must nest: 8, 256, everything. Only the outermost may leave its size open. */
+/* Checks that domains nest, such as 8, 256, all GPUs. Only the outermost level may
+ * leave its size open. */
 static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *cluster,
                                int level)
 {
@@ -313,18 +290,19 @@ static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *clus
     }
     long inner = level > 0 ? cluster->levels[level - 1].gpus_per_domain : 1;
     if (inner == 0)
-        return MS_EINPUT; /* the level below is bad and has been reported */
+        return MS_EINPUT; /* an error of the level below, recorded already */
     if (size % inner != 0 || (level > 0 && size == inner)) {
         return ms_json_fail(
             cx, value,
-            "gpus_per_domain is %ld, must be a larger multiple of the %ld GPUs of the level below",
+            "gpus_per_domain is %ld, must be a larger multiple of the %ld GPUs of the "
+            "level below",
             size, inner);
     }
     return MS_OK;
 }
 
 #define MAX_RAILS 4096
-/* GPUs that one domain of a mesh may join: wires grow with the square. */
+/* Limit of the GPUs of a full-mesh domain: its links grow with the square of the GPUs. */
 #define MAX_MESH 64
 
 static ms_status read_optional(ms_ctx *cx, ms_jval level, const char *key, long most,
@@ -367,7 +345,7 @@ static ms_status check_torus(ms_ctx *cx, ms_jval value, const ms_level *level)
     if (level->topology != MS_TORUS) {
         if (level->num_dims == 0 && level->wrap == 1)
             return MS_OK;
-        return ms_json_fail(cx, value, "dims and wrap are of a torus, not of a %s",
+        return ms_json_fail(cx, value, "dims and wrap are for a torus only, not for a %s",
                             ms_topology_names[level->topology]);
     }
     if (level->num_dims == 0)
@@ -403,12 +381,13 @@ static ms_status check_topology(ms_ctx *cx, ms_jval value, const ms_cluster *clu
                             word);
     if (level->topology == MS_FULL_MESH &&
         (level->gpus_per_domain < 2 || level->gpus_per_domain > MAX_MESH))
-        return ms_json_fail(cx, value, "a mesh of %ld GPUs, must be of 2 to %d",
+        return ms_json_fail(cx, value, "a mesh has %ld GPUs, must have 2 to %d",
                             level->gpus_per_domain, MAX_MESH);
     if (level->rails == 0)
         return MS_OK;
     if (index == 0)
-        return ms_json_fail(cx, value, "rails are of a network level, not the innermost");
+        return ms_json_fail(cx, value,
+                            "rails are for the levels outside the innermost one");
     long inner = cluster->levels[0].gpus_per_domain;
     if (inner % level->rails != 0)
         return ms_json_fail(
@@ -446,7 +425,8 @@ static ms_status read_levels(ms_ctx *cx, ms_jval levels, ms_cluster *cluster)
     return status;
 }
 
-/* A domain of the innermost level holds whole nodes, as NVL72 holds 18 of 4. */
+/* Checks that a domain of the innermost level holds whole nodes, as NVL72 holds 18 of 4
+ * GPUs. */
 static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
 {
     long size = cluster->levels[0].gpus_per_domain;
@@ -477,8 +457,7 @@ ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)
 ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster **out)
 {
     const char *path = NULL;
-    MS_TRY(ms_config_resolve(cx, "clusters", "cluster", name_or_path, cluster_aliases,
-                             &path));
+    MS_TRY(ms_config_resolve(cx, "clusters", "cluster", name_or_path, &path));
     ms_jdoc *doc = NULL;
     ms_jval root;
     MS_TRY(ms_json_load(cx, path, &doc, &root));

@@ -1,6 +1,6 @@
-/* A cluster: one kind of device, and levels of network between the devices, innermost
- * first. Figures come from configs/clusters/, each with source and date; unknown is
- * NaN. */
+/* A cluster: one kind of device, and the levels of the network between the devices,
+ * innermost level first. The figures come from configs/clusters/, each with source and
+ * date; an unknown figure is NaN. */
 #ifndef MS_TOPO_CLUSTER_H
 #define MS_TOPO_CLUSTER_H
 
@@ -18,62 +18,73 @@ typedef enum ms_dtype {
     MS_NUM_DTYPES
 } ms_dtype;
 
-/* "fp64" "fp32" "tf32" "bf16" "fp16" "fp8" "fp4", NULL-ended. */
+/* Names of the data types: "fp64" "fp32" "tf32" "bf16" "fp16" "fp8" "fp4", NULL-ended. */
 extern const char *const ms_dtype_names[];
-/* Bytes of one element (fp4 is half a byte). */
+/* Bytes of one element of a data type (0.5 for fp4). */
 double ms_dtype_bytes(ms_dtype dtype);
-/* Of an activation or weight where products are computed in it: operands of FP8 and FP4
- * are made from bf16 when they are needed. */
+/* Bytes of one stored element of an activation or weight if matrix products are
+ * computed in `compute`: FP8 and FP4 operands are converted from bf16 when they are
+ * needed. */
 double ms_stored_bytes(ms_dtype compute);
 
+/* One GPU or other accelerator. */
 typedef struct ms_device {
-    const char *name;    /* "H100 SXM5 80GB" */
-    const char *profile; /* name of the cost profile in configs/profiles/ */
-    const char *unit;    /* what one is called: "rank"; NULL: "GPU" */
-    double memory_bytes; /* usable HBM capacity as the driver reports it */
-    double hbm_bytes_per_s;
-    double peak_flop_per_s[MS_NUM_DTYPES]; /* dense; NaN: not supported or unknown */
-    long num_sms;
-    double tdp_w; /* NaN: unknown */
+    const char *name;       /* name of the device: "H100 SXM5 80GB" */
+    const char *profile;    /* name of the cost profile in configs/profiles/ */
+    const char *unit;       /* word for one device in messages: "rank"; NULL: "GPU" */
+    double memory_bytes;    /* usable HBM as the driver reports it */
+    double hbm_bytes_per_s; /* listed bandwidth of the memory */
+    /* dense matrix products; NaN: not supported or unknown */
+    double peak_flop_per_s[MS_NUM_DTYPES];
+    long num_sms; /* streaming multiprocessors */
+    double tdp_w; /* power limit; NaN: unknown */
 } ms_device;
 
-/* How the GPUs of a domain are joined. */
+/* How the GPUs of one domain are connected. */
 typedef enum ms_topology {
-    MS_SWITCH,    /* each has a port into switches: any pair at the full rate */
-    MS_FULL_MESH, /* a wire between each pair: a pair has bandwidth / (GPUs - 1) */
-    MS_TORUS      /* wires to both neighbours in each dim: one has bandwidth / (2 dims) */
+    /* each GPU has a port into switches: any pair communicates at the full rate */
+    MS_SWITCH,
+    MS_FULL_MESH, /* a link between each pair of GPUs, with bandwidth / (GPUs - 1) */
+    /* links to both neighbours in each dimension, each with bandwidth / (2 dimensions) */
+    MS_TORUS
 } ms_topology;
-extern const char *const ms_topology_names[]; /* "switch" "mesh" "torus", NULL */
+/* names of ms_topology: "switch" "mesh" "torus", NULL-ended */
+extern const char *const ms_topology_names[];
 
 #define MS_MAX_TORUS_DIMS 3
-/* Sum of the sides of a torus: a message passes fewer wires. */
+/* Limit of the sum of the sides of a torus; a route inside it has fewer links. */
 #define MS_MAX_TORUS_SIDES 112
 
-/* One level of the network. A domain of level l holds `gpus_per_domain` consecutive GPUs
- * that reach each other through this level or one below it; the outermost level has
- * gpus_per_domain 0: everything. */
+/* One level of the network. A domain of the level is a set of gpus_per_domain
+ * consecutive GPUs that reach each other through this level or those inside it. */
 typedef struct ms_level {
-    const char *name; /* "nvlink", "leaf", "spine" */
+    const char *name; /* name of the level: "nvlink", "leaf", "spine" */
+    /* GPUs in a domain; 0 at the outermost level: all GPUs */
     long gpus_per_domain;
     double bandwidth_bytes_per_s; /* per GPU and direction, before oversubscription */
-    /* of one message over this level, beyond that of a send inside the innermost level */
+    /* latency of one message through this level, in addition to that of a send inside
+     * the innermost level */
     double latency_s;
-    double oversubscription; /* 1: full bisection */
-    /* NICs that one GPU can use alone; below 1: shared by several; 0 for NVLink levels */
+    /* ratio of the GPUs' bandwidth to that of the links to this level; 1: full
+     * bisection */
+    double oversubscription;
+    /* NICs of each GPU; below 1: several GPUs share one; 0: the level has none
+     * (NVLink) */
     double nics_per_gpu;
-    int topology; /* ms_topology; other than MS_SWITCH at the innermost level only */
-    int num_dims; /* of a torus; 0 otherwise */
-    long dims[MS_MAX_TORUS_DIMS];
-    /* torus: the ends of a dim are joined in parts of it whose sides are all multiples of
-     * this */
+    int topology; /* ms_topology; only the innermost level may be other than MS_SWITCH */
+    int num_dims; /* number of dimensions of a torus; 0 for other topologies */
+    long dims[MS_MAX_TORUS_DIMS]; /* sides of a torus in GPUs */
+    /* torus: the dimensions of a box of GPUs are closed into rings if all its sides are
+     * multiples of this */
     long wrap;
-    /* GPU i of every node is on rail i modulo this, each with switches of its own in a
-     * domain; 0: one set for all */
+    /* number of rails: GPU i of every node is on rail i modulo this, and each rail has
+     * switches of its own in a domain; 0: all GPUs of a domain share the switches */
     long rails;
 } ms_level;
 
-/* GPUs of each domain where a job gets equally many of every one: the most that divide
- * them; of the whole domain where one is enough. */
+/* GPUs of a job in each domain of the level if it gets equally many in every one: the
+ * largest divisor of num_gpus that is at most gpus_per_domain; gpus_per_domain itself
+ * if one domain holds the job or the level is the outermost (0). */
 long ms_level_even_share(const ms_level *level, long num_gpus);
 
 #define MS_MAX_LEVELS 4
@@ -82,25 +93,31 @@ typedef struct ms_cluster {
     const char *name;
     const char *description;
     const char *source; /* where the figures come from, with date */
-    /* "infiniband" "roce" "efa" "ethernet" "none": key of the profile's network
-     * coefficients */
+    /* "infiniband", "roce", "efa", "ethernet" or "none": which network coefficients of
+     * the profile apply */
     const char *network;
     ms_device device;
     long gpus_per_node;
-    long max_gpus; /* 0: no limit stated */
+    long max_gpus; /* largest job that the cluster holds; 0: not stated */
     int num_levels;
-    ms_level levels[MS_MAX_LEVELS];
-    double usd_per_gpu_hour; /* NaN: unknown */
+    ms_level levels[MS_MAX_LEVELS]; /* levels, innermost first */
+    double usd_per_gpu_hour;        /* price; NaN: unknown */
 } ms_cluster;
 
-/* By name or alias ("h100") from configs/clusters/, or a path. */
+/* Loads a cluster by name or alias ("h100") from configs/clusters/, or from a path,
+ * into cx->arena. MS_EINPUT if the name is unknown or the file is wrong, MS_EIO if it
+ * cannot be read. */
 ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster **out);
+/* Reads a cluster from a JSON object. MS_EINPUT with all errors recorded. */
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out);
+/* Prints a cluster as a page of text. */
 void ms_cluster_print(FILE *out, const ms_cluster *cluster);
-void ms_cluster_write_json(ms_jout *out,
-                           const ms_cluster *cluster); /* meshsim.cluster/1 */
-/* Its numbers, by the tables that read them: "device.hbm", "levels.nvlink.bandwidth". */
+/* Writes a cluster as JSON of schema meshsim.cluster/1. */
+void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster);
+/* Lists all numbers of the cluster that its file can set, by path: "device.hbm",
+ * "levels.nvlink.bandwidth". */
 void ms_cluster_figures(const ms_cluster *cluster, ms_figures *list);
+/* The names of all clusters in configs/clusters/, sorted. */
 ms_status ms_cluster_names(ms_ctx *cx, const char *const **names, int *num_names);
 
 #endif

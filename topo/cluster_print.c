@@ -1,4 +1,5 @@
-/* A cluster as a page for people and as JSON. */
+/* Prints a cluster as a page of text, and writes it as JSON. */
+#include "base/print.h"
 #include "base/units.h"
 #include "topo/cluster.h"
 
@@ -7,13 +8,13 @@
 static void print_quantity(FILE *out, const char *label, double value, ms_unit unit)
 {
     char text[48];
-    fprintf(out, "  %-18s %s\n", label,
-            ms_format_quantity(text, sizeof text, value, unit));
+    ms_print(out, "  %-18s %s\n", label,
+             ms_format_quantity(text, sizeof text, value, unit));
 }
 
 static void print_device(FILE *out, const ms_device *device)
 {
-    fprintf(out, "\ndevice %s (profile %s)\n", device->name, device->profile);
+    ms_print(out, "\ndevice %s (profile %s)\n", device->name, device->profile);
     print_quantity(out, "memory", device->memory_bytes, MS_UNIT_BYTES);
     print_quantity(out, "memory bandwidth", device->hbm_bytes_per_s, MS_UNIT_BYTES_PER_S);
     for (int i = 0; i < MS_NUM_DTYPES; i++) {
@@ -22,9 +23,9 @@ static void print_device(FILE *out, const ms_device *device)
         if (!isnan(device->peak_flop_per_s[i]))
             print_quantity(out, label, device->peak_flop_per_s[i], MS_UNIT_FLOP_PER_S);
     }
-    fprintf(out, "  %-18s %ld\n", "multiprocessors", device->num_sms);
+    ms_print(out, "  %-18s %ld\n", "multiprocessors", device->num_sms);
     if (!isnan(device->tdp_w))
-        fprintf(out, "  %-18s %.0f W\n", "power limit", device->tdp_w);
+        ms_print(out, "  %-18s %.0f W\n", "power limit", device->tdp_w);
 }
 
 static void print_level(FILE *out, const ms_level *level)
@@ -38,41 +39,42 @@ static void print_level(FILE *out, const ms_level *level)
     ms_format_quantity(bandwidth, sizeof bandwidth, level->bandwidth_bytes_per_s,
                        MS_UNIT_BYTES_PER_S);
     ms_format_quantity(latency, sizeof latency, level->latency_s, MS_UNIT_SECONDS);
-    fprintf(out, "  %-10s %12s   %s per GPU and direction", level->name, domain,
-            bandwidth);
+    ms_print(out, "  %-10s %12s   %s per GPU and direction", level->name, domain,
+             bandwidth);
     if (level->latency_s > 0.0)
-        fprintf(out, ", +%s a message", latency);
+        ms_print(out, ", +%s a message", latency);
     if (level->oversubscription > 1.0)
-        fprintf(out, ", %g:1 oversubscribed", level->oversubscription);
+        ms_print(out, ", %g:1 oversubscribed", level->oversubscription);
     if (level->nics_per_gpu > 0.0)
-        fprintf(out, ", %g %s a GPU", level->nics_per_gpu,
-                level->nics_per_gpu == 1.0 ? "NIC" : "NICs");
+        ms_print(out, ", %g %s a GPU", level->nics_per_gpu,
+                 level->nics_per_gpu == 1.0 ? "NIC" : "NICs");
     if (level->topology != MS_SWITCH)
-        fprintf(out, ", %s", ms_topology_names[level->topology]);
+        ms_print(out, ", %s", ms_topology_names[level->topology]);
     for (int i = 0; i < level->num_dims; i++)
-        fprintf(out, "%s%ld", i == 0 ? " " : " x ", level->dims[i]);
+        ms_print(out, "%s%ld", i == 0 ? " " : " x ", level->dims[i]);
     if (level->rails > 0)
-        fprintf(out, ", %ld rails", level->rails);
+        ms_print(out, ", %ld rails", level->rails);
     fputc('\n', out);
 }
 
 void ms_cluster_print(FILE *out, const ms_cluster *cluster)
 {
-    fprintf(out, "cluster %s\n", cluster->name);
+    ms_print(out, "cluster %s\n", cluster->name);
     if (cluster->description != NULL)
-        fprintf(out, "  %s\n", cluster->description);
-    fprintf(out, "  %-18s %ld\n", "GPUs per node", cluster->gpus_per_node);
+        ms_print(out, "  %s\n", cluster->description);
+    ms_print(out, "  %-18s %ld\n", "GPUs per node", cluster->gpus_per_node);
     if (cluster->max_gpus > 0)
-        fprintf(out, "  %-18s %ld\n", "GPUs at most", cluster->max_gpus);
+        ms_print(out, "  %-18s %ld\n", "GPUs at most", cluster->max_gpus);
     if (!isnan(cluster->usd_per_gpu_hour))
-        fprintf(out, "  %-18s %.2f USD\n", "GPU hour", cluster->usd_per_gpu_hour);
+        ms_print(out, "  %-18s %.2f USD\n", "GPU hour", cluster->usd_per_gpu_hour);
     print_device(out, &cluster->device);
-    fprintf(out, "\nnetwork %s, innermost level first\n", cluster->network);
+    ms_print(out, "\nnetwork %s, innermost level first\n", cluster->network);
     for (int i = 0; i < cluster->num_levels; i++)
         print_level(out, &cluster->levels[i]);
-    fprintf(out, "\nsource: %s\n", cluster->source);
+    ms_print(out, "\nsource: %s\n", cluster->source);
 }
 
+/* Writes a count; null for 0, which stands for "not stated". */
 static void write_count(ms_jout *out, const char *key, long count)
 {
     ms_jout_number_field(out, key, count > 0 ? (double)count : (double)NAN);

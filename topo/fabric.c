@@ -1,6 +1,6 @@
-/* Builds the links of a cluster and finds routes over them. Links stand in the order:
- * innermost level, NICs, uplinks level by level; of two directions the one away from the
- * GPUs comes first. */
+/* Builds the links of a cluster and finds routes over them. The list of links is
+ * ordered: innermost level, NICs, uplinks level by level; of a pair of directions the
+ * one away from the GPUs comes first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"
@@ -24,7 +24,7 @@ typedef struct builder {
     const ms_cluster *cluster;
     long num_gpus;
     ms_fabric_details *details;
-    ms_link *links; /* NULL while counting */
+    ms_link *links; /* NULL in the first pass, which only counts the links */
     int *torus_link;
     long num;
 } builder;
@@ -44,16 +44,17 @@ static void add_pair(builder *b, ms_link link)
     add_link(b, link);
 }
 
-static long present(const builder *b, long domain, int level)
+/* GPUs of a domain that belong to the job. */
+static long gpus_present(const builder *b, long domain, int level)
 {
     long size = b->details->domain[level], left = b->num_gpus - domain * size;
     return left < size ? left : size;
 }
 
-/* Directed wires from one GPU of a domain to the others. */
-static void add_mesh_wires_of(builder *b, long domain, long from, double rate)
+/* Adds the directed links from one GPU of a full-mesh domain to the others. */
+static void add_peer_links_of_gpu(builder *b, long domain, long from, double rate)
 {
-    long size = b->details->domain[0], here = present(b, domain, 0);
+    long size = b->details->domain[0], here = gpus_present(b, domain, 0);
     for (long to = 0; to < here; to++) {
         if (from == to)
             continue;
@@ -64,15 +65,16 @@ static void add_mesh_wires_of(builder *b, long domain, long from, double rate)
     }
 }
 
-static void add_mesh_wires(builder *b)
+static void add_peer_links(builder *b)
 {
     long size = b->details->domain[0];
     double rate = b->cluster->levels[0].bandwidth_bytes_per_s / ((double)size - 1.0);
     for (long gpu = 0; gpu < b->num_gpus; gpu++)
-        add_mesh_wires_of(b, gpu / size, gpu % size, rate);
+        add_peer_links_of_gpu(b, gpu / size, gpu % size, rate);
 }
 
-static void add_torus_wires_of(builder *b, long place, const long *coordinate)
+/* Adds the two directed links per dimension that start at one position of a torus. */
+static void add_torus_links_of_position(builder *b, long place, const long *coordinate)
 {
     const ms_torus *torus = &b->details->torus;
     const ms_level *level = &b->cluster->levels[0];
@@ -92,14 +94,14 @@ static void add_torus_wires_of(builder *b, long place, const long *coordinate)
     }
 }
 
-static void add_torus_wires(builder *b)
+static void add_torus_links(builder *b)
 {
     const ms_fabric_details *d = b->details;
     long num_places = divide_up(b->num_gpus, d->domain[0]) * d->positions;
     for (long place = 0; place < num_places; place++) {
         long coordinate[MS_MAX_TORUS_DIMS];
         ms_torus_coordinates(&d->torus, place % d->positions, coordinate);
-        add_torus_wires_of(b, place, coordinate);
+        add_torus_links_of_position(b, place, coordinate);
     }
 }
 
@@ -108,9 +110,9 @@ static void add_inner(builder *b)
     const ms_level *level = &b->cluster->levels[0];
     b->details->first_inner = (int)b->num;
     if (level->topology == MS_FULL_MESH)
-        add_mesh_wires(b);
+        add_peer_links(b);
     else if (level->topology == MS_TORUS)
-        add_torus_wires(b);
+        add_torus_links(b);
     else {
         for (long gpu = 0; gpu < b->num_gpus; gpu++)
             add_pair(b, (ms_link){.kind = MS_LINK_PORT,
@@ -119,8 +121,8 @@ static void add_inner(builder *b)
     }
 }
 
-/* The bandwidth of a level is per GPU: a NIC that several share has that of all of
- * them. */
+/* Adds the NICs. The bandwidth of a level is per GPU, so a NIC has that of all GPUs
+ * that share it. */
 static void add_nics(builder *b)
 {
     const ms_level *level = &b->cluster->levels[1];
@@ -135,11 +137,11 @@ static void add_nics(builder *b)
     }
 }
 
-/* GPUs of a domain on one rail: they are dealt out in turn, and domains begin with rail
- * 0. */
+/* GPUs of a domain that are on one rail: rails are assigned to the GPUs of a domain in
+ * turn, starting with rail 0. */
 static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 {
-    long here = present(b, domain, level), rails = b->details->rails[level];
+    long here = gpus_present(b, domain, level), rails = b->details->rails[level];
     long gpus = here / rails + (rail < here % rails);
     return (double)gpus;
 }
@@ -147,8 +149,8 @@ static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 static void add_uplinks(builder *b, int level)
 {
     const ms_level *above = &b->cluster->levels[level + 1];
-    /* between GPUs and the first switches the NICs are all there is, unless these have
-     * fewer ports */
+    /* above a domain of GPUs the NICs are the only links, unless the first switches are
+     * oversubscribed */
     b->details->first_uplink[level] = -1;
     if (level == 0 && above->oversubscription <= 1.0)
         return;
@@ -227,7 +229,8 @@ const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long
 
 /* ---- routes ---- */
 
-static int mesh_wire(const ms_fabric *fabric, long from, long to)
+/* Index of the link between two GPUs of a full mesh. */
+static int peer_link(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
     long size = d->domain[0], domain = from / size;
@@ -237,15 +240,15 @@ static int mesh_wire(const ms_fabric *fabric, long from, long to)
            (int)(domain * size * (size - 1) + a * (here - 1) + (c < a ? c : c - 1));
 }
 
-static int route_inside(const ms_fabric *fabric, long from, long to, bool upwards,
-                        int *route)
+static int route_inside_domain(const ms_fabric *fabric, long from, long to, bool upwards,
+                               int *route)
 {
     const ms_fabric_details *d = fabric->details;
     if (from == to)
         return 0;
     switch (fabric->cluster->levels[0].topology) {
     case MS_FULL_MESH:
-        route[0] = mesh_wire(fabric, from, to);
+        route[0] = peer_link(fabric, from, to);
         return 1;
     case MS_TORUS:
         return ms_torus_route(d, from, to, upwards, route);
@@ -256,14 +259,14 @@ static int route_inside(const ms_fabric *fabric, long from, long to, bool upward
     }
 }
 
-static int uplink(const ms_fabric_details *d, int level, long gpu, bool out)
+static int uplink_index(const ms_fabric_details *d, int level, long gpu, bool out)
 {
     long index = gpu / d->domain[level] * d->rails[level] + gpu % d->rails[level];
     return d->first_uplink[level] + (int)(2 * index + !out);
 }
 
 /* The GPU of the sender's innermost domain that is on the receiver's rail; the sender
- * where there are no rails or that GPU is missing. */
+ * itself if there are no rails or that GPU does not exist. */
 static long rail_gpu(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
@@ -275,9 +278,10 @@ static long rail_gpu(const ms_fabric *fabric, long from, long to)
                                                                                : from;
 }
 
-/* From NIC to NIC: up to the level that holds both, and down. On a rail-optimised level
- * two rails meet in the level above. */
-static int route_outside(const ms_fabric *fabric, long from, long to, int *route)
+/* Writes the links from the sender's NIC up to the level that contains both GPUs and
+ * down to the receiver's NIC. On a rail-optimised level two different rails meet only
+ * in the level above. */
+static int route_between_domains(const ms_fabric *fabric, long from, long to, int *route)
 {
     const ms_fabric_details *d = fabric->details;
     int num = 0, last = fabric->cluster->num_levels - 1, top = 1;
@@ -287,10 +291,10 @@ static int route_outside(const ms_fabric *fabric, long from, long to, int *route
     route[num++] = d->first_nic + (int)(2 * (from / d->gpus_per_nic));
     for (int i = 0; i < top; i++)
         if (d->first_uplink[i] >= 0)
-            route[num++] = uplink(d, i, from, true);
+            route[num++] = uplink_index(d, i, from, true);
     for (int i = top - 1; i >= 0; i--)
         if (d->first_uplink[i] >= 0)
-            route[num++] = uplink(d, i, to, false);
+            route[num++] = uplink_index(d, i, to, false);
     route[num++] = d->first_nic + (int)(2 * (to / d->gpus_per_nic) + 1);
     return num;
 }
@@ -300,10 +304,10 @@ int ms_fabric_route_either(const ms_fabric *fabric, long from, long to, bool upw
 {
     const ms_fabric_details *d = fabric->details;
     if (from / d->domain[0] == to / d->domain[0])
-        return route_inside(fabric, from, to, upwards, route);
-    long leaves = rail_gpu(fabric, from, to);
-    int num = route_inside(fabric, from, leaves, upwards, route);
-    return num + route_outside(fabric, leaves, to, route + num);
+        return route_inside_domain(fabric, from, to, upwards, route);
+    long exit_gpu = rail_gpu(fabric, from, to);
+    int num = route_inside_domain(fabric, from, exit_gpu, upwards, route);
+    return num + route_between_domains(fabric, exit_gpu, to, route + num);
 }
 
 int ms_fabric_route(const ms_fabric *fabric, long from, long to, int route[MS_MAX_ROUTE])

@@ -1,5 +1,6 @@
-/* Names of links: words, then numbers. "nvlink out 5" "xgmi 3-5" "ici +x 5" "nic in 12"
- * "leaf uplink out 3 rail 2". A name that says less stands for all links that fit. */
+/* Names of links: words, then numbers: "nvlink out 5", "xgmi 3-5", "ici +x 5", "nic in
+ * 12", "leaf uplink out 3 rail 2". A name with fewer words stands for all links that
+ * match it. */
 #include "topo/fabric_priv.h"
 
 #include <stdlib.h>
@@ -12,16 +13,16 @@ static const char *direction(const ms_link *link)
     return link->out ? "out" : "in";
 }
 
-/* What a name says of a link; -1: everything. */
-typedef struct parts {
+/* The links that a name stands for; -1 in a member matches every value. */
+typedef struct link_pattern {
     int kind, level, out, dim;
-    long first, second; /* GPU, NIC, domain or sender; rail or receiver */
-} parts;
+    long first, second; /* GPU, NIC, position, domain or sender; rail or receiver */
+} link_pattern;
 
-static parts parts_of(const ms_fabric *fabric, const ms_link *link)
+static link_pattern pattern_of_link(const ms_fabric *fabric, const ms_link *link)
 {
     const ms_fabric_details *d = ms_fabric_details_of(fabric);
-    parts p = {(int)link->kind, link->level, link->out, -1, link->index, -1};
+    link_pattern p = {(int)link->kind, link->level, link->out, -1, link->index, -1};
     if (link->kind == MS_LINK_PEER) {
         p.first = link->index / d->domain[0];
         p.second = p.first / d->domain[0] * d->domain[0] + link->index % d->domain[0];
@@ -42,7 +43,7 @@ char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link)
 {
     const ms_link *l = &fabric->links[link];
     const char *level = fabric->cluster->levels[l->level].name;
-    parts p = parts_of(fabric, l);
+    link_pattern p = pattern_of_link(fabric, l);
     switch (l->kind) {
     case MS_LINK_PEER:
         return ms_arena_printf(arena, "%s %ld-%ld", level, p.first, p.second);
@@ -65,8 +66,9 @@ char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link)
 
 /* ---- finding ---- */
 
-/* Takes a word and the blanks after it from *text, when it is there and ends there. */
-static bool take(const char **text, const char *word)
+/* If *text starts with a word, advances past it and the blanks after it and returns
+ * true. */
+static bool take_word(const char **text, const char *word)
 {
     size_t length = strlen(word);
     if (strncmp(*text, word, length) != 0 ||
@@ -78,7 +80,8 @@ static bool take(const char **text, const char *word)
     return true;
 }
 
-/* A number that ends at a blank, at the end or at `stop`. */
+/* Reads a number that ends at a blank, at the character `stop` or at the end of the
+ * text. */
 static bool take_number(const char **text, char stop, long *out)
 {
     if (**text < '0' || **text > '9' || strspn(*text, "0123456789") > 15)
@@ -94,16 +97,16 @@ static bool take_number(const char **text, char stop, long *out)
     return true;
 }
 
-/* The first words: which links of which level. */
-static bool take_kind(const ms_fabric *fabric, const char **text, parts *p)
+/* Reads the first words of a name, which determine the kind and level of the links. */
+static bool take_kind(const ms_fabric *fabric, const char **text, link_pattern *p)
 {
     static const int inner[] = {MS_LINK_PORT, MS_LINK_PEER, MS_LINK_TORUS};
     const ms_cluster *cluster = fabric->cluster;
     for (int level = 0; level < cluster->num_levels; level++) {
         const char *rest = *text;
-        if (!take(&rest, cluster->levels[level].name))
+        if (!take_word(&rest, cluster->levels[level].name))
             continue;
-        bool is_uplink = take(&rest, "uplink");
+        bool is_uplink = take_word(&rest, "uplink");
         if (!is_uplink && level > 0)
             continue;
         p->kind = is_uplink ? MS_LINK_UPLINK : inner[cluster->levels[0].topology];
@@ -113,28 +116,28 @@ static bool take_kind(const ms_fabric *fabric, const char **text, parts *p)
     }
     p->kind = MS_LINK_NIC;
     p->level = 1;
-    return take(text, "nic");
+    return take_word(text, "nic");
 }
 
-static void take_direction(const char **text, parts *p)
+static void take_direction(const char **text, link_pattern *p)
 {
     static const char *const torus_words[] = {"-x", "+x", "-y", "+y", "-z", "+z"};
     if (p->kind == MS_LINK_TORUS) {
         for (int i = 0; i < 2 * MS_MAX_TORUS_DIMS; i++) {
-            if (take(text, torus_words[i])) {
+            if (take_word(text, torus_words[i])) {
                 p->dim = i / 2;
                 p->out = i % 2;
                 return;
             }
         }
     } else if (p->kind != MS_LINK_PEER) {
-        p->out = take(text, "out") ? 1 : take(text, "in") ? 0 : -1;
+        p->out = take_word(text, "out") ? 1 : take_word(text, "in") ? 0 : -1;
     }
 }
 
-static bool parse(const ms_fabric *fabric, const char *name, parts *p)
+static bool parse_pattern(const ms_fabric *fabric, const char *name, link_pattern *p)
 {
-    *p = (parts){-1, -1, -1, -1, -1, -1};
+    *p = (link_pattern){-1, -1, -1, -1, -1, -1};
     while (*name == ' ')
         name++;
     if (!take_kind(fabric, &name, p))
@@ -148,14 +151,14 @@ static bool parse(const ms_fabric *fabric, const char *name, parts *p)
         name++;
         return take_number(&name, ' ', &p->second) && *name == '\0';
     }
-    if (p->kind == MS_LINK_UPLINK && take(&name, "rail"))
+    if (p->kind == MS_LINK_UPLINK && take_word(&name, "rail"))
         return take_number(&name, ' ', &p->second) && *name == '\0';
     return *name == '\0';
 }
 
-static bool fits(const parts *want, const parts *have)
+static bool pattern_matches(const link_pattern *want, const link_pattern *have)
 {
-    /* a GPU of a mesh alone: its wires in both directions */
+    /* the name of a GPU of a full mesh alone matches its links in both directions */
     bool first =
         want->first < 0 || want->first == have->first ||
         (want->kind == MS_LINK_PEER && want->second < 0 && want->first == have->second);
@@ -167,13 +170,13 @@ static bool fits(const parts *want, const parts *have)
 
 int ms_fabric_find(const ms_fabric *fabric, const char *name, int most, int *links)
 {
-    parts want;
+    link_pattern want;
     int num = 0;
-    if (!parse(fabric, name, &want))
+    if (!parse_pattern(fabric, name, &want))
         return 0;
     for (int i = 0; i < fabric->num_links; i++) {
-        parts have = parts_of(fabric, &fabric->links[i]);
-        if (!fits(&want, &have))
+        link_pattern have = pattern_of_link(fabric, &fabric->links[i]);
+        if (!pattern_matches(&want, &have))
             continue;
         if (num < most)
             links[num] = i;

@@ -1,4 +1,4 @@
-/* Routes over the wires of a torus. */
+/* Routes over the links of a torus. */
 #include "topo/fabric_priv.h"
 
 static long stride_of(const ms_torus *torus, int dim)
@@ -9,15 +9,15 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-/* The wires of one dim from one coordinate to another; `place` is the position in the
- * fabric of coordinate 0. */
-typedef struct line {
+/* A path along one dimension, from one coordinate to another; `place` is the position
+ * of coordinate 0 in the numbering of all domains. */
+typedef struct dim_path {
     long place, from, to;
     int dim;
     bool upwards;
-} line;
+} dim_path;
 
-static int walk(const ms_fabric_details *d, line l, int *route)
+static int add_dim_links(const ms_fabric_details *d, dim_path l, int *route)
 {
     long side = d->torus.side[l.dim], stride = stride_of(&d->torus, l.dim);
     int num = 0;
@@ -47,7 +47,7 @@ int ms_torus_route(const ms_fabric_details *d, long from, long to, bool upwards,
         if (torus->closed[i])
             goes_up = 2 * up == side ? upwards : 2 * up < side;
         long place = domain * d->positions + position - a[i] * stride_of(torus, i);
-        num += walk(d, (line){place, a[i], b[i], i, goes_up}, route + num);
+        num += add_dim_links(d, (dim_path){place, a[i], b[i], i, goes_up}, route + num);
         position += (b[i] - a[i]) * stride_of(torus, i);
     }
     return num;

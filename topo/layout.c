@@ -1,4 +1,4 @@
-/* Layouts as trees of modes, and as functions. */
+/* Layouts as trees of modes: construction and evaluation. */
 #include "topo/layout.h"
 
 #include "topo/layout_priv.h"
@@ -20,15 +20,15 @@ ms_layout ms_layout_make(ms_layout_order order, long size, long stride)
 ms_layout ms_layout_nest(ms_arena *arena, const ms_layout *modes, int num_modes)
 {
     assert(num_modes >= 1);
-    ms_layout *kept = MS_NEW_ARRAY(arena, num_modes, ms_layout);
+    ms_layout *copies = MS_NEW_ARRAY(arena, num_modes, ms_layout);
     long size = 1;
     for (int i = 0; i < num_modes; i++) {
         assert(modes[i].order == modes[0].order);
-        kept[i] = modes[i];
+        copies[i] = modes[i];
         size *= modes[i].size;
     }
     return (ms_layout){
-        .order = modes[0].order, .num_modes = num_modes, .size = size, .modes = kept};
+        .order = modes[0].order, .num_modes = num_modes, .size = size, .modes = copies};
 }
 
 ms_status ms_layout_join(ms_ctx *cx, const ms_layout *modes, int num_modes,
@@ -50,7 +50,7 @@ ms_status ms_layout_join(ms_ctx *cx, const ms_layout *modes, int num_modes,
 
 /* ---- modes, outer to inner ---- */
 
-/* The i-th child, counted from the slowest. */
+/* The i-th top-level mode, counted from the slowest. */
 static ms_layout outer_mode(ms_layout layout, int i)
 {
     return layout.modes[layout.order == MS_LEXICOGRAPHIC ? i : layout.num_modes - 1 - i];
@@ -64,6 +64,7 @@ static int count_modes(ms_layout layout)
     return count;
 }
 
+/* Writes the single modes of a layout, outer to inner; returns the end. */
 static ms_mode *write_modes(ms_layout layout, ms_mode *end)
 {
     if (layout.num_modes == 0)
@@ -150,9 +151,10 @@ static int by_stride(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Each mode steps over all that the finer ones reach: values are then as distinct as
- * numbers in a positional system. */
-static bool modes_are_apart(ms_arena *arena, ms_layout layout)
+/* Whether each stride exceeds all that modes of smaller stride reach together: values
+ * are then as distinct as numbers in a positional system. This condition is sufficient,
+ * not necessary. */
+static bool modes_cannot_overlap(ms_arena *arena, ms_layout layout)
 {
     int num_modes;
     ms_mode *modes = ms_layout_modes(arena, layout, &num_modes);
@@ -166,9 +168,10 @@ static bool modes_are_apart(ms_arena *arena, ms_layout layout)
     return true;
 }
 
-#define MAX_LOOKED_AT (1L << 22)
+/* Largest value up to which all values are compared. */
+#define MAX_COMPARED_VALUES (1L << 22)
 
-/* The first value that comes again, -1 when none does. */
+/* The first value that occurs a second time; -1 if none does. */
 static long repeated_value(ms_arena *arena, ms_layout layout)
 {
     bool *seen = MS_NEW_ARRAY(arena, ms_layout_cosize(layout), bool);
@@ -184,18 +187,18 @@ static long repeated_value(ms_arena *arena, ms_layout layout)
 ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout)
 {
     ms_arena_mark mark = ms_arena_save(cx->arena);
-    bool apart = modes_are_apart(cx->arena, layout);
-    bool large = ms_layout_cosize(layout) > MAX_LOOKED_AT;
-    long repeated = apart || large ? -1 : repeated_value(cx->arena, layout);
+    bool distinct = modes_cannot_overlap(cx->arena, layout);
+    bool large = ms_layout_cosize(layout) > MAX_COMPARED_VALUES;
+    long repeated = distinct || large ? -1 : repeated_value(cx->arena, layout);
     ms_arena_rewind(cx->arena, mark);
-    if (apart || (!large && repeated < 0))
+    if (distinct || (!large && repeated < 0))
         return MS_OK;
     const char *text = ms_layout_text(cx->arena, layout);
     if (large) {
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "modes of layout %s interlock and reach beyond %ld: too many "
                        "values to compare",
-                       text, MAX_LOOKED_AT);
+                       text, MAX_COMPARED_VALUES);
     }
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "layout %s overlaps: it gives %ld twice", text,
             repeated);

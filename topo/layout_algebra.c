@@ -1,5 +1,6 @@
-/* The algebra works on flat modes, outer to inner, so that both orders are one code: only
- * taking a layout apart and putting one together look at its order. */
+/* Layout algebra on flat modes, outer to inner, so that one code serves both orders:
+ * only flattening a layout and rebuilding one depend on its order. Source:
+ * NVIDIA/cutlass media/docs/02_layout_algebra.md. */
 #include "topo/layout_priv.h"
 
 #include <assert.h>
@@ -8,7 +9,7 @@
 
 /* ---- coalesce ---- */
 
-/* Merges in place. */
+/* Merges modes that continue each other, in place; returns how many remain. */
 static int merge_modes(ms_mode *modes, int num_modes)
 {
     int num_merged = 0;
@@ -33,20 +34,21 @@ ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout)
 
 /* ---- composition ---- */
 
-/* Coalesced `a` as a positional system: a linear index is a number with digits of its
- * sizes. */
+/* A composition a o b in progress. The coalesced modes of `a` are the digits of a
+ * positional system, in which a linear index into `a` is a number. */
 typedef struct digits {
     ms_ctx *cx;
-    ms_layout a, b; /* for messages, */
-    ms_mode mode;   /* and the mode of b that is looked at */
+    ms_layout a, b; /* operands, for messages */
+    ms_mode mode;   /* mode of b that is being composed */
     ms_mode *modes;
     int num_modes;
-    /* Largest digit that the modes of b seen so far add up to. While none exceeds its
-     * size, nothing carries, and a(b(i)) is the sum of a over the modes of b. */
-    long *used;
+    /* Largest value of each digit that the modes of b so far add up to. While it is
+     * below the digit's size nothing carries, and a(b(i)) is the sum of a over the
+     * modes of b. */
+    long *largest_digit;
 } digits;
 
-static ms_status refuse(const digits *d, const char *why)
+static ms_status refuse_composition(const digits *d, const char *why)
 {
     return ms_fail(
         d->cx, MS_EINPUT, MS_NOWHERE,
@@ -55,26 +57,28 @@ static ms_status refuse(const digits *d, const char *why)
         d->mode.size, d->mode.stride, why);
 }
 
-/* From the digit at `place`, all b.size elements that are b.stride apart, or as many as
- * it has: then the others begin with the next digit. */
+/* Takes from one digit the part of a mode of b that it covers: all rest->size elements
+ * that are rest->stride apart, or as many as the digit has; `rest` becomes what the
+ * next digits cover. */
 static ms_status take_digit(digits *d, int place, ms_mode *rest, ms_mode *taken)
 {
     ms_mode mode = d->modes[place];
     long room = (mode.size - 1) / rest->stride + 1;
     bool over = rest->size > room;
     if (over && place == 0)
-        return refuse(d, "reaches beyond the first");
+        return refuse_composition(d, "reaches beyond the first");
     if (over && (mode.size % rest->stride != 0 || rest->size % room != 0))
-        return refuse(d, "steps unevenly through the first");
+        return refuse_composition(d, "steps unevenly through the first");
     taken->size = over ? room : rest->size;
     taken->stride = mode.stride * rest->stride;
     long digit = (taken->size - 1) * rest->stride, extent;
-    if (digit > mode.size - 1 - d->used[place])
-        return refuse(d, place == 0 ? "reaches beyond the first"
-                                    : "carries from one mode of the first to the next");
+    if (digit > mode.size - 1 - d->largest_digit[place])
+        return refuse_composition(
+            d, place == 0 ? "reaches beyond the first"
+                          : "carries from one mode of the first to the next");
     if (__builtin_mul_overflow(taken->size, taken->stride, &extent))
-        return refuse(d, "has values out of range");
-    d->used[place] += digit;
+        return refuse_composition(d, "has values out of range");
+    d->largest_digit[place] += digit;
     *rest = (ms_mode){rest->size / taken->size, 1};
     return MS_OK;
 }
@@ -88,7 +92,8 @@ static ms_status compose_mode(digits *d, ms_mode b, ms_layout *out)
     }
     ms_mode *taken = MS_NEW_ARRAY(d->cx->arena, d->num_modes, ms_mode);
     ms_mode rest = d->mode = b;
-    int first = d->num_modes; /* filled from the end: the fastest comes first */
+    /* filled from the end, since the fastest mode is found first */
+    int first = d->num_modes;
     for (int i = d->num_modes - 1; i >= 0 && rest.size > 1; i--) {
         if (rest.stride % d->modes[i].size == 0)
             rest.stride /= d->modes[i].size;
@@ -96,7 +101,7 @@ static ms_status compose_mode(digits *d, ms_mode b, ms_layout *out)
             MS_TRY(take_digit(d, i, &rest, &taken[--first]));
     }
     if (rest.size > 1)
-        return refuse(d, "reaches beyond the first");
+        return refuse_composition(d, "reaches beyond the first");
     *out = ms_layout_of_modes(d->cx->arena, order, &taken[first], d->num_modes - first);
     return MS_OK;
 }
@@ -116,7 +121,7 @@ ms_status ms_layout_compose(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out
     assert(a.order == b.order);
     digits d = {.cx = cx, .a = a, .b = b};
     d.modes = coalesced_modes(cx->arena, a, &d.num_modes);
-    d.used = MS_NEW_ARRAY(cx->arena, d.num_modes, long);
+    d.largest_digit = MS_NEW_ARRAY(cx->arena, d.num_modes, long);
     return compose_tree(&d, b, out);
 }
 
@@ -135,7 +140,7 @@ ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *o
     ms_mode *modes = coalesced_modes(cx->arena, a, &num_modes);
     qsort(modes, (size_t)num_modes, sizeof *modes, outer_first);
     ms_mode *gaps = MS_NEW_ARRAY(cx->arena, num_modes + 1, ms_mode);
-    long end = 1; /* of the modes so far: copies that far apart do not meet */
+    long end = 1; /* extent of the modes so far: copies at this distance do not overlap */
     for (int i = num_modes - 1; i >= 0; i--) {
         if (modes[i].stride < end || modes[i].stride % end != 0) {
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -194,8 +199,8 @@ ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out
 
 /* ---- right inverse ---- */
 
-/* The mode of this stride, and how far its neighbours are apart in the linear index;
- * false when there is none. */
+/* Finds the mode of a given stride; found->stride becomes the distance of its
+ * neighbours in the linear index. False if there is none. */
 static bool find_stride(const ms_mode *modes, int num_modes, long stride, ms_mode *found)
 {
     long step = 1;
@@ -214,7 +219,8 @@ ms_layout ms_layout_right_inverse(ms_arena *arena, ms_layout a)
     int num_modes;
     ms_mode *modes = coalesced_modes(arena, a, &num_modes);
     ms_mode *inverse = MS_NEW_ARRAY(arena, num_modes, ms_mode);
-    int first = num_modes; /* filled from the end: the finest stride is the fastest */
+    /* filled from the end, since the finest stride becomes the fastest mode */
+    int first = num_modes;
     long reached = 1;
     while (first > 0 && find_stride(modes, num_modes, reached, &inverse[first - 1])) {
         reached *= inverse[first - 1].size;

@@ -1,12 +1,12 @@
-/* Flat modes, outer to inner (the last is fastest): what layouts are taken apart into,
- * and what a group of a mesh is made of. */
+/* Flat lists of modes, outer to inner (the last varies fastest): the form in which
+ * layouts are computed with, and in which the groups of a mesh are stored. */
 #ifndef MS_TOPO_LAYOUT_PRIV_H
 #define MS_TOPO_LAYOUT_PRIV_H
 
 #include "topo/layout.h"
 
-/* Appends a mode inside the others and returns their number: dropped when of size 1,
- * merged when the one before continues it. */
+/* Appends a mode inside the others and returns the new number of modes: a mode of size
+ * 1 is dropped, and one that continues the mode before it is merged with that. */
 static inline int ms_modes_append(ms_mode *modes, int num_modes, ms_mode inner)
 {
     if (inner.size == 1)
@@ -19,7 +19,7 @@ static inline int ms_modes_append(ms_mode *modes, int num_modes, ms_mode inner)
     return num_modes + 1;
 }
 
-/* The value at a linear index. */
+/* The value of flat modes at a linear index. */
 static inline long ms_modes_at(const ms_mode *modes, int num_modes, long index)
 {
     long value = 0;
@@ -30,13 +30,14 @@ static inline long ms_modes_at(const ms_mode *modes, int num_modes, long index)
     return value;
 }
 
-/* All single modes of a layout, outer to inner. */
+/* All single modes of a layout, outer to inner, in an array of *num_modes. */
 ms_mode *ms_layout_modes(ms_arena *arena, ms_layout layout, int *num_modes);
-/* The reverse: 1:0 for none, size:stride for one, else a tuple. Their product and reach
- * fit a long. */
+/* The layout of flat modes: 1:0 for none, size:stride for one, otherwise a tuple. Its
+ * size and values must fit a long. */
 ms_layout ms_layout_of_modes(ms_arena *arena, ms_layout_order order, const ms_mode *modes,
                              int num_modes);
-/* A tuple, as ms_layout_join, of which it is known that all fits. */
+/* A tuple of modes like ms_layout_join, for modes whose size and values are known to
+ * fit a long. */
 ms_layout ms_layout_nest(ms_arena *arena, const ms_layout *modes, int num_modes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Layouts as text, in the notation of CuTe, and operations on them. */
+/* Reads and writes layouts, and operations on them, as text in the notation of CuTe. */
 #include "topo/layout_priv.h"
 
 #include "base/utf8.h"
@@ -70,7 +70,8 @@ static ms_status read_char(reader *r, char wanted)
     return MS_OK;
 }
 
-/* Leaves the place before the number, for errors about it; `end` is after it. */
+/* Reads a number; r->at stays before it, so that errors about it point there, and *end
+ * is set behind it. */
 static ms_status read_number(reader *r, const char *what, long *out, const char **end)
 {
     long value = 0;
@@ -97,7 +98,8 @@ static ms_status read_size(reader *r, long *out)
     return MS_OK;
 }
 
-/* Sizes only: of a tuple neither size nor stride is known yet. */
+/* Reads a shape; only the sizes of single modes are set, since strides follow behind
+ * the ':'. */
 static ms_status read_shape(reader *r, int depth, ms_layout *out)
 {
     *out = (ms_layout){.order = r->order};
@@ -107,7 +109,7 @@ static ms_status read_shape(reader *r, int depth, ms_layout *out)
         return wrong(r, "parentheses nest deeper than 16");
     ms_layout modes[MAX_MODES + 1];
     do {
-        r->at++; /* the parenthesis, or a comma */
+        r->at++; /* skips the parenthesis or a comma */
         MS_TRY(read_shape(r, depth + 1, &modes[out->num_modes++]));
     } while (next_char(r) == ',');
     if (*r->at != ')')
@@ -128,7 +130,7 @@ static ms_status set_stride(const reader *r, ms_layout *mode, long stride)
     return MS_OK;
 }
 
-/* Gives the modes of a shape their strides, in the same form. */
+/* Reads the strides of a shape, which are nested like it. */
 static ms_status read_strides(reader *r, ms_layout *layout)
 {
     if (layout->num_modes == 0) {
@@ -149,7 +151,7 @@ static ms_status read_strides(reader *r, ms_layout *layout)
     return ms_layout_join(r->cx, modes, layout->num_modes, layout);
 }
 
-/* Strides as if every element followed the one before it. */
+/* Sets compact strides: in linear order every element follows the one before it. */
 static ms_status set_compact(const reader *r, ms_layout *layout, long *stride)
 {
     if (layout->num_modes == 0) {

@@ -1,6 +1,6 @@
-/* Meshes, groups of ranks along their axes, and how a group lie on the levels of a
- * cluster. Ranks are row-major: rank = sum of coordinate * stride, the last axis has
- * stride 1. */
+/* Meshes, groups of ranks along their axes, and how a group lies on the levels of a
+ * cluster. Ranks are row-major: rank = sum of coordinate * stride, and the last axis
+ * has stride 1. */
 #include "topo/mesh.h"
 
 #include "topo/layout_priv.h"
@@ -77,13 +77,13 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, 
         out[i] = base + group_offset(group, i);
 }
 
-/* Ranks of a group in one domain of D ranks, where every mode n:d fits the domains
- * exactly:
- *   whole mode inside (D a multiple of n d): n;
- *   neighbours in different domains (d a multiple of D): 1;
- *   otherwise D/d ranks, if D is a multiple of d and n d a multiple of D.
- * Source: composition of the group's layout with the division of ranks into domains (CuTe
- * layout algebra, logical_divide). 0 when a mode straddles domains unevenly. */
+/* Ranks of a group in one domain of D ranks, if every mode n:d fits the domains
+ * exactly; 0 if a mode straddles domains unevenly. Each mode contributes a factor:
+ *   n if the whole mode is inside a domain (D is a multiple of n d);
+ *   1 if neighbours are in different domains (d is a multiple of D);
+ *   D/d if D is a multiple of d and n d a multiple of D.
+ * Source: composition of the group's layout with the division of the ranks into domains
+ * (CuTe layout algebra, logical_divide). */
 static long aligned_ranks_per_domain(const ms_group *group, long domain)
 {
     long ranks = 1;
@@ -101,16 +101,17 @@ static long aligned_ranks_per_domain(const ms_group *group, long domain)
     return ranks;
 }
 
-/* A search asks for the same few groups again and again. One table for all threads: a
- * rank of a run is a thread too, and would clear a table of its own at its start. */
-typedef struct known_footing {
-    atomic_bool busy; /* a thread reads or writes it */
+/* Cache of footings: a search asks for the few groups of its plans over and over. All
+ * threads share one table, since a rank of a run is a thread too and would have to
+ * clear a table of its own. */
+typedef struct cached_footing {
+    atomic_bool busy; /* true while a thread reads or writes the entry */
     ms_group group;
     long num_ranks, domain;
-    ms_footing lie;
-} known_footing;
+    ms_footing footing;
+} cached_footing;
 
-#define NUM_KNOWN 32768
+#define FOOTING_CACHE_SIZE 32768
 
 static bool same_group(const ms_group *a, const ms_group *b)
 {
@@ -123,31 +124,32 @@ static bool same_group(const ms_group *a, const ms_group *b)
     return true;
 }
 
-static ms_footing remembered_footing(const ms_group *group, long num_ranks, long domain)
+static ms_footing find_footing(const ms_group *group, long num_ranks, long domain)
 {
-    static known_footing table[NUM_KNOWN];
+    static cached_footing table[FOOTING_CACHE_SIZE];
     unsigned long hash = (unsigned long)domain;
     for (int i = 0; i < group->num_modes; i++)
         hash = hash * 1000003UL +
                (unsigned long)(group->modes[i].size * 8191 + group->modes[i].stride);
-    known_footing *known = &table[(hash ^ (hash >> 17)) % NUM_KNOWN];
-    if (atomic_exchange_explicit(&known->busy, true, memory_order_acquire))
-        return ms_footing_of(group, num_ranks, domain); /* rather than wait */
-    if (known->num_ranks != num_ranks || known->domain != domain ||
-        !same_group(&known->group, group)) {
-        known->group = *group;
-        known->num_ranks = num_ranks;
-        known->domain = domain;
-        known->lie = ms_footing_of(group, num_ranks, domain);
+    cached_footing *entry = &table[(hash ^ (hash >> 17)) % FOOTING_CACHE_SIZE];
+    if (atomic_exchange_explicit(&entry->busy, true, memory_order_acquire))
+        /* computes it again rather than waiting for the other thread */
+        return ms_footing_of(group, num_ranks, domain);
+    if (entry->num_ranks != num_ranks || entry->domain != domain ||
+        !same_group(&entry->group, group)) {
+        entry->group = *group;
+        entry->num_ranks = num_ranks;
+        entry->domain = domain;
+        entry->footing = ms_footing_of(group, num_ranks, domain);
     }
-    ms_footing lie = known->lie;
-    atomic_store_explicit(&known->busy, false, memory_order_release);
-    return lie;
+    ms_footing footing = entry->footing;
+    atomic_store_explicit(&entry->busy, false, memory_order_release);
+    return footing;
 }
 
-/* Ranks of a group in each domain; for domains that groups do not fill evenly, such as 72
- * GPUs, of the group that touches most of them. `narrowest` (NULL: not wanted) as in
- * ms_span. */
+/* Ranks of a group in each domain that it touches; if groups fill the domains unevenly,
+ * as those of 72 GPUs, those of the group that touches most domains. Sets *narrowest as
+ * in ms_span (NULL: not wanted). */
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
                              long *narrowest)
 {
@@ -155,17 +157,19 @@ static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
     if (domain != 0 && domain < num_ranks)
         ranks = least = aligned_ranks_per_domain(group, domain);
     if (ranks == 0) {
-        ms_footing lie = remembered_footing(group, num_ranks, domain);
-        assert(lie.num_domains > 0);
-        ranks = (group->size + lie.num_domains - 1) / lie.num_domains;
-        least = lie.narrowest > 0 && lie.narrowest < ranks ? lie.narrowest : ranks;
+        ms_footing footing = find_footing(group, num_ranks, domain);
+        assert(footing.num_domains > 0);
+        ranks = (group->size + footing.num_domains - 1) / footing.num_domains;
+        least = footing.narrowest > 0 && footing.narrowest < ranks ? footing.narrowest
+                                                                   : ranks;
     }
     if (narrowest != NULL)
         *narrowest = least;
     return ranks;
 }
 
-/* As if the group were the only one: cuts where its modes begin and end. */
+/* Arranges the ranks on a torus as if the group were the only one, with cuts where its
+ * modes start and end. */
 static ms_torus torus_of_group(const ms_group *group, long num_ranks,
                                const ms_level *level)
 {

@@ -1,5 +1,6 @@
-/* Flattening joins the modes of axes; taking part of an axis is a composition of layouts:
- * its innermost k ranks are a o k:1, what is left of it a o n/k:k. */
+/* Derives axes by layout algebra: flattening joins the modes of axes; splitting an axis
+ * a of n ranks composes it: its innermost k ranks are a o k:1, the remaining axis is a
+ * o (n/k):k. */
 #include "topo/mesh_derive.h"
 
 #include <assert.h>
@@ -32,7 +33,7 @@ static bool mesh_has(const deriving *d, unsigned mask)
     return false;
 }
 
-/* Product of the axes of a mask. */
+/* Product of the sizes of the axes in a mask of roles. */
 static long size_of(const deriving *d, unsigned mask)
 {
     long size = 1;
@@ -42,7 +43,7 @@ static long size_of(const deriving *d, unsigned mask)
     return size;
 }
 
-/* "dp_shard x cp", with sizes "dp_shard 2 x cp 4". */
+/* The axes in a mask as text: "dp_shard x cp", with sizes "dp_shard 2 x cp 4". */
 static const char *names_of(const deriving *d, unsigned mask, bool sizes)
 {
     const char *text = "";
@@ -65,7 +66,8 @@ static ms_layout join(ms_ctx *cx, const ms_layout *modes, int num_modes)
     if (num_modes == 1)
         return modes[0];
     if (num_modes > 1)
-        (void)ms_layout_join(cx, modes, num_modes, &whole); /* ranks of a mesh fit */
+        /* cannot fail: the ranks of a mesh fit a long */
+        (void)ms_layout_join(cx, modes, num_modes, &whole);
     return whole;
 }
 
@@ -88,8 +90,8 @@ static ms_layout layout_of(const deriving *d, unsigned mask)
     return ms_mesh_layout(d->cx, d->mesh, d->roles, mask);
 }
 
-static ms_derived_axis *add(const deriving *d, const char *name, const char *used_for,
-                            ms_layout layout)
+static ms_derived_axis *add_axis(const deriving *d, const char *name,
+                                 const char *used_for, ms_layout layout)
 {
     ms_derived_axis *axis = &d->out->axes[d->out->num++];
     *axis = (ms_derived_axis){
@@ -100,12 +102,12 @@ static ms_derived_axis *add(const deriving *d, const char *name, const char *use
 static void add_flat(const deriving *d, const char *name, const char *old_name,
                      const char *used_for, unsigned mask)
 {
-    ms_derived_axis *axis = add(d, name, used_for, layout_of(d, mask));
+    ms_derived_axis *axis = add_axis(d, name, used_for, layout_of(d, mask));
     axis->old_name = old_name;
     axis->made_of = names_of(d, mask, false);
 }
 
-/* What runs along fsdp and efsdp, by zero. */
+/* The collectives along fsdp and along efsdp, by ZeRO stage 0 to 3. */
 static const char *const sharded_uses[][2] = {
     {"all-reduce of gradients, as nothing is sharded",
      "all-reduce of expert gradients, as nothing is sharded"},
@@ -139,10 +141,10 @@ static void add_data_parallel(const deriving *d)
 
 /* ---- experts ---- */
 
-/* The innermost `size` ranks of `flat`, and what is left; false when its axes cannot
- * be cut there. */
-static bool cut(const deriving *d, ms_layout flat, long size, ms_layout *inner,
-                ms_layout *outer)
+/* Splits a flattened axis into its innermost `size` ranks and the remaining axis; false
+ * if its modes cannot be split there. */
+static bool split_axis(const deriving *d, ms_layout flat, long size, ms_layout *inner,
+                       ms_layout *outer)
 {
     ms_ctx scratch = {.arena = d->cx->arena};
     ms_layout whole = ms_layout_coalesce(d->cx->arena, flat);
@@ -153,7 +155,8 @@ static bool cut(const deriving *d, ms_layout flat, long size, ms_layout *inner,
                              outer) == MS_OK;
 }
 
-/* "1 2 4 8": values that ep may take. */
+/* The divisors of `number` that are multiples of `step`, the values that ep may take,
+ * as text "1 2 4 8". */
 static const char *divisors_text(ms_arena *arena, long number, long step)
 {
     const char *text = "";
@@ -186,7 +189,7 @@ static ms_status refuse_division(const deriving *d, unsigned mask, long step)
     return MS_EINPUT;
 }
 
-/* dp_replicate beside efsdp, outer first. */
+/* Adds edp, the replicas of experts: dp_replicate and efsdp, outer axis first. */
 static void add_expert_replicas(const deriving *d, ms_layout efsdp)
 {
     int replicate = ms_mesh_find_role(d->mesh, d->roles, MS_AXIS_DP_REPLICATE);
@@ -199,13 +202,13 @@ static void add_expert_replicas(const deriving *d, ms_layout efsdp)
         pair[1] = layout_of(d, BIT(MS_AXIS_DP_REPLICATE));
     }
     ms_derived_axis *axis =
-        add(d, "edp", "all-reduce of expert gradients that are not sharded",
-            join(d->cx, pair, num_modes));
+        add_axis(d, "edp", "all-reduce of expert gradients that are not sharded",
+                 join(d->cx, pair, num_modes));
     axis->made_of =
         ms_arena_printf(d->cx->arena, "%s x efsdp", d->mesh->axes[replicate].name);
 }
 
-/* tp stays inside experts unless ep takes it. */
+/* Adds etp, tensor parallelism inside experts, unless ep takes the ranks of tp. */
 static void add_expert_width(const deriving *d, unsigned mask)
 {
     if ((mask & BIT(MS_AXIS_TP)) != 0 || size_of(d, BIT(MS_AXIS_TP)) == 1)
@@ -219,11 +222,11 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
 {
     ms_arena *arena = d->cx->arena;
     ms_derived_axis *axis =
-        add(d, "ep", "all-to-all of tokens, to their experts and back", ep);
+        add_axis(d, "ep", "all-to-all of tokens, to their experts and back", ep);
     axis->made_of = ms_arena_printf(arena, "the innermost %ld of %s", ep.size,
                                     names_of(d, mask, false));
     axis->role = MS_AXIS_EP;
-    axis = add(d, "efsdp", sharded_use(d, true), efsdp);
+    axis = add_axis(d, "efsdp", sharded_use(d, true), efsdp);
     axis->made_of = ms_arena_printf(arena, "the other %ld of %s", efsdp.size,
                                     names_of(d, mask, false));
     axis->role = MS_AXIS_EFSDP;
@@ -233,9 +236,9 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
     add_expert_width(d, mask);
 }
 
-/* Generations 1 and 2 cut dp_shard, and take cp (and tp) whole: they must lie inside
- * it. */
-static bool nests(const deriving *d, unsigned mask)
+/* Whether cp (and tp) lie inside dp_shard in the mesh, as generations 1 and 2 require:
+ * they split dp_shard and take cp (and tp) whole. */
+static bool axes_nest(const deriving *d, unsigned mask)
 {
     static const ms_axis_role order[] = {MS_AXIS_DP, MS_AXIS_DP_SHARD, MS_AXIS_CP,
                                          MS_AXIS_SP, MS_AXIS_TP};
@@ -253,7 +256,7 @@ static bool nests(const deriving *d, unsigned mask)
     return true;
 }
 
-static ms_status refuse_cut(const deriving *d, unsigned mask)
+static ms_status refuse_split(const deriving *d, unsigned mask)
 {
     ms_status status =
         ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
@@ -263,15 +266,15 @@ static ms_status refuse_cut(const deriving *d, unsigned mask)
     return status;
 }
 
-/* The part of dp_shard that experts take besides the axes they take whole. */
+/* Adds the part of dp_shard that experts take in addition to the axes they take whole. */
 static void add_dp_shard_in_ep(const deriving *d, long step)
 {
     ms_layout inner, outer, shard = layout_of(d, sharded);
     long size = d->choices->ep / step;
-    if (d->choices->ep_generation == 3 || !cut(d, shard, size, &inner, &outer))
+    if (d->choices->ep_generation == 3 || !split_axis(d, shard, size, &inner, &outer))
         return;
     ms_derived_axis *axis =
-        add(d, "dp_shard_in_ep", "the part of dp_shard that experts take", inner);
+        add_axis(d, "dp_shard_in_ep", "the part of dp_shard that experts take", inner);
     axis->made_of = ms_arena_printf(d->cx->arena, "the innermost %ld of %s", size,
                                     names_of(d, sharded, false));
 }
@@ -283,10 +286,10 @@ static ms_status derive_experts(const deriving *d, unsigned mask, long step)
     ms_layout inner, outer, flat = layout_of(d, mask);
     if (!mesh_has(d, mask) || ep % step != 0 || flat.size % ep != 0)
         return refuse_division(d, mask, step);
-    if (d->choices->ep_generation < 3 && !nests(d, mask))
-        return refuse_cut(d, mask);
-    if (!cut(d, flat, ep, &inner, &outer))
-        return refuse_cut(d, mask);
+    if (d->choices->ep_generation < 3 && !axes_nest(d, mask))
+        return refuse_split(d, mask);
+    if (!split_axis(d, flat, ep, &inner, &outer))
+        return refuse_split(d, mask);
     add_expert_axes(d, mask, inner, outer);
     add_dp_shard_in_ep(d, step);
     return MS_OK;
@@ -301,14 +304,15 @@ static ms_status check_etp(const deriving *d)
     if (d->choices->ep_generation == 1 && etp == 1 && tp > 1) {
         return ms_fail(
             d->cx, MS_EINPUT, MS_NOWHERE,
-            "generation 1 keeps tensor parallelism inside experts: etp is tp (%ld), not 1",
+            "generation 1 keeps tensor parallelism inside experts: etp must be tp "
+            "(%ld), not 1",
             tp);
     }
     return MS_OK;
 }
 
-/* The parts of dp_shard are axes of the mesh: ep is the inner one with cp, and with tp
- * when its size says so. */
+/* Derives the expert axes of a mesh that has both parts of dp_shard as axes: ep is the
+ * inner part with cp, and with tp if the chosen size of ep or etp implies it. */
 static ms_status derive_one_mesh(const deriving *d)
 {
     unsigned mask = BIT(MS_AXIS_DP_SHARD_IN_EP) | context;
@@ -318,11 +322,11 @@ static ms_status derive_one_mesh(const deriving *d)
         ms_status status =
             ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep is %ld, but %s = %ld ranks",
                     d->choices->ep, names_of(d, mask, true), ep);
-        ms_hint(d->cx, "leave out --ep: these axes say it");
+        ms_hint(d->cx, "leave out --ep: these axes determine it");
         return status;
     }
     mask |= whole ? BIT(MS_AXIS_TP) : 0;
-    ms_derived_axis *axis = add(
+    ms_derived_axis *axis = add_axis(
         d, "ep", "all-to-all of tokens, to their experts and back", layout_of(d, mask));
     axis->made_of = names_of(d, mask, false);
     axis->role = MS_AXIS_EP;
@@ -346,7 +350,8 @@ static ms_status derive_two_meshes(const deriving *d)
     return derive_experts(d, mask, step);
 }
 
-/* The mesh is one of experts: dense layers use another, over the same ranks. */
+/* Derives axes of a mesh of experts alone; dense layers use another mesh over the same
+ * ranks. */
 static ms_status derive_beside_experts(const deriving *d, int ep)
 {
     if (ep >= 0 && d->choices->ep > 1 && d->choices->ep != d->mesh->axes[ep].size) {

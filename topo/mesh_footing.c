@@ -1,7 +1,7 @@
-/* What a block of ranks looks like on domains depends on the place in a domain at which
- * it begins alone. So patterns of all places are made mode by mode, from the inside, and
- * those of n blocks in a row by doubling: no rank of a group is looked at, and no group
- * but one for each place. */
+/* Computes footings. How a block of ranks lies on domains depends only on the place in
+ * a domain at which it starts. So the patterns for all starting places are computed
+ * mode by mode, from the innermost, and those of n blocks in a row by doubling; the
+ * ranks of a group are never enumerated. */
 #include "topo/mesh_footing.h"
 
 #include "base/arena.h"
@@ -11,17 +11,18 @@
 #include <limits.h>
 #include <string.h>
 
-/* Ranks in each domain that a block touches, in order. */
+/* The domains that a block of ranks touches, in order, and how many ranks lie in them. */
 typedef struct pattern {
     long num_domains;
     long first, last; /* ranks in the first and the last domain */
-    long least;       /* fewest in a domain between them; LONG_MAX: there is none */
+    /* fewest ranks in a domain between first and last; LONG_MAX: there is none */
+    long least;
 } pattern;
 
-/* Of the blocks that begin at each place of a domain. */
+/* The patterns of a block for every place of a domain at which it can start. */
 typedef struct patterns {
-    pattern *of; /* (domain) */
-    long reach;  /* from the first rank of a block to its last */
+    pattern *at; /* shape (domain): one pattern per starting place */
+    long reach;  /* distance from the first rank of the block to its last */
 } patterns;
 
 static long least_of(long a, long b)
@@ -29,8 +30,9 @@ static long least_of(long a, long b)
     return a < b ? a : b;
 }
 
-/* Two blocks, the second behind the first. */
-static pattern join(const pattern *a, const pattern *b, bool share_domain)
+/* The pattern of two blocks, the second after the first; share_domain: the first ends
+ * in the domain in which the second starts. */
+static pattern join_patterns(const pattern *a, const pattern *b, bool share_domain)
 {
     pattern p = {.num_domains = a->num_domains + b->num_domains - share_domain,
                  .first = a->first,
@@ -51,60 +53,60 @@ static pattern join(const pattern *a, const pattern *b, bool share_domain)
     return p;
 }
 
-/* Behind each block of `a`, `step` ranks after its start, one of `b`; into a->of or
- * elsewhere. */
-static void join_all(const patterns *a, const patterns *b, long step, long domain,
-                     pattern *out)
+/* Joins to each block of `a` the block of `b` that starts `step` ranks after it; `out`
+ * may be a->at. */
+static void join_all_patterns(const patterns *a, const patterns *b, long step,
+                              long domain, pattern *out)
 {
     for (long place = 0; place < domain; place++) {
         long next = place + step;
         bool share_domain = (place + a->reach) / domain == next / domain;
-        out[place] = join(&a->of[place], &b->of[next % domain], share_domain);
+        out[place] = join_patterns(&a->at[place], &b->at[next % domain], share_domain);
     }
 }
 
-/* `blocks` becomes size of them in a row, a stride apart. `room`, `twice`: of `domain`
- * each. */
-static void repeat(patterns *blocks, const ms_mode *mode, long domain, pattern *room,
-                   pattern *twice)
+/* Replaces each block by mode->size copies of it, mode->stride ranks apart.
+ * `row_buffer` and `doubled` are work arrays of `domain` patterns. */
+static void repeat(patterns *blocks, const ms_mode *mode, long domain,
+                   pattern *row_buffer, pattern *doubled)
 {
-    patterns row = {room, 0}, power = *blocks;
+    patterns row = {row_buffer, 0}, power = *blocks;
     long done = 0;
     for (long num = 1; num <= mode->size; num *= 2) {
         if (mode->size & num) {
             if (done == 0)
-                memcpy(row.of, power.of, (size_t)domain * sizeof *row.of);
+                memcpy(row.at, power.at, (size_t)domain * sizeof *row.at);
             else
-                join_all(&row, &power, done * mode->stride, domain, row.of);
+                join_all_patterns(&row, &power, done * mode->stride, domain, row.at);
             done += num;
             row.reach = (done - 1) * mode->stride + blocks->reach;
         }
-        join_all(&power, &power, num * mode->stride, domain, twice);
-        memcpy(power.of, twice, (size_t)domain * sizeof *twice);
+        join_all_patterns(&power, &power, num * mode->stride, domain, doubled);
+        memcpy(power.at, doubled, (size_t)domain * sizeof *doubled);
         power.reach += num * mode->stride;
     }
-    memcpy(blocks->of, row.of, (size_t)domain * sizeof *row.of);
+    memcpy(blocks->at, row.at, (size_t)domain * sizeof *row.at);
     blocks->reach = row.reach;
 }
 
 static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes,
                             long domain)
 {
-    pattern *room = MS_NEW_ARRAY(arena, domain, pattern),
-            *twice = MS_NEW_ARRAY(arena, domain, pattern);
+    pattern *row_buffer = MS_NEW_ARRAY(arena, domain, pattern),
+            *doubled = MS_NEW_ARRAY(arena, domain, pattern);
     patterns all = {MS_NEW_ARRAY(arena, domain, pattern), 0};
     for (long place = 0; place < domain; place++)
-        all.of[place] =
+        all.at[place] =
             (pattern){.num_domains = 1, .first = 1, .last = 1, .least = LONG_MAX};
     for (int i = num_modes - 1; i >= 0; i--)
-        repeat(&all, &modes[i], domain, room, twice);
+        repeat(&all, &modes[i], domain, row_buffer, doubled);
     return all;
 }
 
 #define NO_RANK LONG_MAX
 
-/* Adds the groups that begin further along one axis: the least first rank of those that
- * begin at each place. */
+/* Adds the groups that start further along one axis. starts[place] is the first rank of
+ * the first group that starts at this place of a domain. */
 static void spread_starts(long *starts, long *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
@@ -119,8 +121,9 @@ static void spread_starts(long *starts, long *before, long size, long stride, lo
     }
 }
 
-/* The axes that the group does not run over: inside its innermost mode, between its
- * modes, and outside of them. */
+/* The first starting rank for each place of a domain, over all groups: they differ
+ * along the axes that the group does not run over, which lie inside its innermost mode,
+ * between its modes, and outside them. */
 static long *starts_of(ms_arena *arena, const ms_mode *modes, int num_modes,
                        long num_ranks, long domain)
 {
@@ -145,7 +148,8 @@ static void note_narrow(ms_footing *footing, long ranks)
         footing->narrowest = ranks;
 }
 
-static void note_pattern(ms_footing *footing, const pattern *p, bool is_cut)
+static void note_pattern(ms_footing *footing, const pattern *p,
+                         bool ends_in_partial_domain)
 {
     if (p->num_domains > footing->num_domains)
         footing->num_domains = p->num_domains;
@@ -154,7 +158,7 @@ static void note_pattern(ms_footing *footing, const pattern *p, bool is_cut)
     note_narrow(footing, p->first);
     if (p->num_domains > 2)
         note_narrow(footing, p->least);
-    if (!is_cut)
+    if (!ends_in_partial_domain)
         note_narrow(footing, p->last);
 }
 
@@ -162,7 +166,7 @@ ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
 {
     ms_arena *arena = ms_arena_open();
     ms_mode modes[MS_MAX_AXES] = {{0, 0}};
-    long unit = domain; /* ranks that lie alike */
+    long unit = domain; /* runs of this many ranks lie on domains alike */
     for (int i = 0; i < group->num_modes; i++)
         unit = ms_greatest_divisor(group->modes[i].stride, unit);
     for (int i = 0; i < group->num_modes; i++)
@@ -176,8 +180,9 @@ ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
         if (starts[place] == NO_RANK)
             continue;
         long last_domain = (starts[place] + all.reach) / domain;
-        bool is_cut = num_ranks % domain != 0 && last_domain == num_ranks / domain;
-        note_pattern(&footing, &all.of[place], is_cut);
+        bool ends_in_partial_domain =
+            num_ranks % domain != 0 && last_domain == num_ranks / domain;
+        note_pattern(&footing, &all.at[place], ends_in_partial_domain);
     }
     ms_arena_close(arena);
     return footing;

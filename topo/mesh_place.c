@@ -1,5 +1,5 @@
-/* Spans give tier and ranks per node; nodes and siblings are counted, so that meshes
- * which do not fill their nodes are right too. */
+/* Places of axes: spans provide the tier and the ranks per node; nodes and siblings are
+ * counted, so that meshes which do not fill their nodes are right too. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
@@ -37,7 +37,7 @@ long ms_cluster_node_ranks(const ms_cluster *cluster, long num_ranks)
     return domain == 0 || domain > num_ranks ? num_ranks : domain;
 }
 
-/* Nodes of one group; its ranks ascend. */
+/* Nodes that one group touches; its ranks must ascend. */
 static long count_nodes(const long *ranks, long size, long node)
 {
     long num_nodes = 1;
@@ -46,7 +46,8 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Counts in each node the groups that leave it, and finds the most nodes of a group. */
+/* Counts the groups that leave each node, and the nodes of the group that touches
+ * most. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

@@ -1,5 +1,5 @@
-/* The whole text is read before the product is looked at, so that an error of one item is
- * not hidden by another. */
+/* Reads meshes from text. All items are read before the product is checked, so that an
+ * error in one item is not hidden by another. */
 #include "topo/mesh_text.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@ typedef struct parsed {
     long sizes[MS_MAX_AXES];
 } parsed;
 
-/* Without blanks at both ends. */
+/* A copy of the text without blanks at both ends. */
 static char *trimmed(ms_arena *arena, const char *text, size_t length)
 {
     while (length > 0 && isspace((unsigned char)*text)) {
@@ -119,7 +119,8 @@ static ms_status read_items(ms_ctx *cx, parsed *mesh)
 
 /* ---- the product ---- */
 
-/* Of all axes but the one that takes the rest (its index, or -1). */
+/* Computes the product of all sizes but -1, and sets *rest to the index of the axis
+ * with size -1, or to -1. */
 static ms_status multiply(ms_ctx *cx, const parsed *mesh, long most, int *rest,
                           long *product)
 {

@@ -5,21 +5,23 @@
 #include "base/diag.h"
 #include "topo/mesh.h"
 
-/* How many ranks a mesh may have. */
+/* Limits of the ranks of a mesh. */
 typedef struct ms_mesh_limits {
-    long num_ranks; /* the product must be this; 0: not given */
-    long most_ranks;
-    bool takes_no_rest; /* -1 is no size: the command has no --gpus */
+    long num_ranks;  /* required product of the sizes; 0: not given */
+    long most_ranks; /* largest product accepted */
+    /* true: the size -1 is refused, since the command has no --gpus */
+    bool takes_no_rest;
 } ms_mesh_limits;
 
-/* Any names are taken: a letter, then letters, digits, '_' and '-', at most 32
- * characters, each once. Sizes are whole numbers from 1; one axis may be -1, the rest of
- * limits->num_ranks. Blanks around names and sizes do not count. Errors: MS_EINPUT with
- * the offending item and what would be right; names live in cx->arena. */
+/* Reads a mesh from text. Any axis names are accepted: a letter, then letters, digits,
+ * '_' and '-', at most 32 characters, each name once. Sizes are whole numbers from 1;
+ * one axis may have size -1, the remaining factor of limits->num_ranks. Blanks around
+ * names and sizes are ignored. MS_EINPUT with the offending item and a valid example;
+ * names live in cx->arena. */
 ms_status ms_mesh_parse(ms_ctx *cx, const char *text, const ms_mesh_limits *limits,
                         ms_mesh *out);
 
-/* "pp 2 x dp_shard 4 x tp 8", outer to inner. */
+/* The axes and sizes of a mesh as text, outer to inner: "pp 2 x dp_shard 4 x tp 8". */
 char *ms_mesh_text(ms_arena *arena, const ms_mesh *mesh);
 
 #endif

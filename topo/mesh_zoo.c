@@ -1,12 +1,13 @@
-/* Rows are matched by the set of roles whose axes are larger than 1; names of roles are
- * the zoo's data. */
+/* Names, roles and uses of mesh axes as tables. A mesh is matched to a row by the set
+ * of roles whose axes are larger than 1. */
 #include "topo/mesh_zoo.h"
 
 #include <string.h>
 
 /* ---- names ---- */
 
-/* The first name of a role is its own; the others are aliases. */
+/* The names of roles; the first name of a role is the canonical one, the others are
+ * aliases. */
 static const struct axis_name {
     const char *name;
     ms_axis_role role;
@@ -82,8 +83,9 @@ int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_ro
     return -1;
 }
 
-/* [dp, fsdp] is replicas of shards, [replicate, dp] the other way about. */
-static void settle_dp(const ms_mesh *mesh, ms_axis_role *roles)
+/* Determines the role of an axis dp: replicas of shards in [dp, fsdp], shards in
+ * [replicate, dp]. */
+static void resolve_dp(const ms_mesh *mesh, ms_axis_role *roles)
 {
     int dp = ms_mesh_find_role(mesh, roles, MS_AXIS_DP);
     if (dp < 0)
@@ -129,7 +131,7 @@ ms_status ms_mesh_roles(ms_ctx *cx, const ms_mesh *mesh, ms_axis_role roles[MS_M
 {
     for (int i = 0; i < mesh->num_axes; i++)
         roles[i] = ms_axis_role_find(mesh->axes[i].name);
-    settle_dp(mesh, roles);
+    resolve_dp(mesh, roles);
     return check_roles(cx, mesh, roles);
 }
 
@@ -142,7 +144,8 @@ const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
     {4, "FSDP (ZeRO-3)", "[dp_shard]", "any"},
     {5, "HSDP", "[dp_replicate, dp_shard]",
      "shards inside, where links are fast; replicas bound the rings and may drop out"},
-    {6, "DP + TP", "[dp, tp]", "tensor-parallel traffic is waited for: innermost"},
+    {6, "DP + TP", "[dp, tp]",
+     "computation waits for tensor-parallel traffic: tp innermost"},
     {7, "DP + TP with sequence parallelism", "[dp, tp]", "as row 6: no axis is added"},
     {8, "FSDP or HSDP + TP", "[dp_replicate, dp_shard, tp]",
      "weights are cut over tp first; FSDP shards what each tp rank holds"},
@@ -150,7 +153,7 @@ const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
     {10, "DP + CP", "[dp, cp]", "inside data parallelism, outside tp"},
     {11, "DP + CP + TP", "[dp, cp, tp]", "cp cuts the sequence, tp the width"},
     {12, "PP + DP + ...", "[pp, dp, ...] or [dp, pp, ...]",
-     "few bytes between stages, so pp may take the slowest wires"},
+     "few bytes between stages, so pp may take the slowest links"},
     {13, "all, dense", "[pp, dp_replicate, dp_shard, cp, tp]",
      "the more bytes, the further in"},
     {14, "all, with experts on one mesh",
@@ -161,18 +164,18 @@ const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
      "experts take the innermost ranks, whatever they do elsewhere"},
 };
 
-/* What the axes larger than 1 are. */
-typedef struct makeup {
+/* The roles of the axes larger than 1, and what they add up to. */
+typedef struct composition {
     bool has[MS_NUM_AXIS_ROLES];
-    bool dp;     /* any data-parallel axis */
-    bool hybrid; /* replicas of shards */
-    long zero;
-} makeup;
+    bool dp;     /* true if any axis is data-parallel */
+    bool hybrid; /* true for replicas of shards (HSDP) */
+    long zero;   /* ZeRO stage 0..3 */
+} composition;
 
-static makeup makeup_of(const ms_mesh *mesh, const ms_axis_role *roles,
-                        const ms_zoo_choices *choices)
+static composition composition_of(const ms_mesh *mesh, const ms_axis_role *roles,
+                                  const ms_zoo_choices *choices)
 {
-    makeup m = {0};
+    composition m = {0};
     for (int i = 0; i < mesh->num_axes; i++)
         if (mesh->axes[i].size > 1)
             m.has[roles[i]] = true;
@@ -182,7 +185,7 @@ static makeup makeup_of(const ms_mesh *mesh, const ms_axis_role *roles,
     m.zero = choices->zero >= 0 ? choices->zero : shards ? 3 : 0;
     bool shards_over_context = m.has[MS_AXIS_CP] || m.has[MS_AXIS_SP];
     if (m.has[MS_AXIS_DP_REPLICATE] && !shards && !shards_over_context)
-        m.zero = 0; /* nothing to shard over */
+        m.zero = 0; /* replicas alone: no axis to shard over */
     m.hybrid = m.has[MS_AXIS_DP_REPLICATE] && m.zero > 0;
     m.has[MS_AXIS_EP] =
         m.has[MS_AXIS_EP] || m.has[MS_AXIS_DP_SHARD_IN_EP] || choices->ep > 1;
@@ -192,10 +195,10 @@ static makeup makeup_of(const ms_mesh *mesh, const ms_axis_role *roles,
 long ms_mesh_zero(const ms_mesh *mesh, const ms_axis_role *roles,
                   const ms_zoo_choices *choices)
 {
-    return makeup_of(mesh, roles, choices).zero;
+    return composition_of(mesh, roles, choices).zero;
 }
 
-static const char *data_parallel_name(ms_arena *arena, const makeup *m)
+static const char *data_parallel_name(ms_arena *arena, const composition *m)
 {
     static const char *const names[] = {"DDP", "ZeRO-1", "ZeRO-2", "FSDP"};
     if (!m->hybrid)
@@ -209,7 +212,7 @@ static const char *joined(ms_arena *arena, const char *text, const char *part)
     return text[0] == '\0' ? part : ms_arena_printf(arena, "%s + %s", text, part);
 }
 
-static const char *strategy_name(ms_arena *arena, const makeup *m,
+static const char *strategy_name(ms_arena *arena, const composition *m,
                                  const ms_zoo_choices *choices)
 {
     const char *text = m->has[MS_AXIS_PP] ? "PP" : "";
@@ -231,14 +234,14 @@ static const char *strategy_name(ms_arena *arena, const makeup *m,
     return text[0] == '\0' ? "one rank" : text;
 }
 
-static int expert_row(const makeup *m, const ms_zoo_choices *choices)
+static int expert_row(const composition *m, const ms_zoo_choices *choices)
 {
     bool one_mesh = m->has[MS_AXIS_DP_SHARD_IN_EP] || m->has[MS_AXIS_DP_SHARD_MOD_EP] ||
                     choices->ep_generation < 3;
     return one_mesh ? 14 : 15;
 }
 
-static int inner_row(const makeup *m, const ms_zoo_choices *choices)
+static int inner_row(const composition *m, const ms_zoo_choices *choices)
 {
     bool cp = m->has[MS_AXIS_CP], tp = m->has[MS_AXIS_TP], sp = m->has[MS_AXIS_SP];
     if (sp)
@@ -252,7 +255,7 @@ static int inner_row(const makeup *m, const ms_zoo_choices *choices)
     return m->hybrid && m->zero == 3 ? 5 : 1 + (int)m->zero;
 }
 
-static int row_of(const makeup *m, const ms_zoo_choices *choices)
+static int row_of(const composition *m, const ms_zoo_choices *choices)
 {
     if (m->has[MS_AXIS_OTHER])
         return 0;
@@ -270,21 +273,21 @@ static int row_of(const makeup *m, const ms_zoo_choices *choices)
 ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
                             const ms_axis_role *roles, const ms_zoo_choices *choices)
 {
-    makeup m = makeup_of(mesh, roles, choices);
+    composition m = composition_of(mesh, roles, choices);
     int row = row_of(&m, choices);
     ms_zoo_row found = row > 0 ? ms_zoo_rows[row - 1] : (ms_zoo_row){0};
     found.name = strategy_name(arena, &m, choices);
     return found;
 }
 
-/* ---- what runs along an axis ---- */
+/* ---- uses of an axis ---- */
 
 static const ms_axis_use data_parallel_uses[] = {
     {"the batch", "",
-     "all-reduce of gradients, bucket by bucket, beside the last backward", "",
+     "all-reduce of gradients, bucket by bucket, overlapped with the last backward", "",
      "outside tp and cp: its traffic hides behind the backward pass"},
     {"the batch; optimizer states", "",
-     "reduce-scatter of gradients, beside the last backward",
+     "reduce-scatter of gradients, overlapped with the last backward",
      "all-gather of the updated parameters",
      "outside tp and cp: its traffic hides behind the backward pass"},
     {"the batch; optimizer states and gradients", "",
@@ -294,13 +297,13 @@ static const ms_axis_use data_parallel_uses[] = {
     {"the batch; parameters, gradients and optimizer states",
      "all-gather of parameters, unit by unit, ahead of their use",
      "all-gather of parameters again; reduce-scatter of gradients", "",
-     "outside tp and cp: gathers are ahead of their use"},
+     "outside tp and cp: parameters are gathered ahead of their use"},
 };
 
 static const ms_axis_use uses[MS_NUM_AXIS_ROLES] = {
-    [MS_AXIS_OTHER] = {"not known: no name of the zoo", "", "", "", ""},
+    [MS_AXIS_OTHER] = {"unknown: the name is not in the mesh zoo", "", "", "", ""},
     [MS_AXIS_PP] = {"layers, into stages", "sends activations to the next stage",
-                    "sends their gradients to the stage before", "",
+                    "sends their gradients to the previous stage", "",
                     "outermost: few bytes, between neighbours only"},
     [MS_AXIS_CP] = {"the sequence, for everything",
                     "all-gather of keys and values (or a ring of sends)",
@@ -309,13 +312,13 @@ static const ms_axis_use uses[MS_NUM_AXIS_ROLES] = {
                     "inside data parallelism, outside tp"},
     [MS_AXIS_SP] = {"the sequence; heads inside attention",
                     "all-to-all before attention (sequence to heads) and after (back)",
-                    "the same two, the other way",
+                    "the same two all-to-alls, in the other direction",
                     "gradients of parameters are reduced over it too",
                     "innermost, instead of tp: both take heads"},
     [MS_AXIS_TP] = {"heads and widths of each layer",
                     "all-reduce after attention and after the MLP",
                     "all-reduce of the gradients that enter attention and MLP", "",
-                    "innermost: its traffic is waited for"},
+                    "innermost: computation waits for its traffic"},
     [MS_AXIS_DP_SHARD_MOD_EP] = {"the batch; dense and expert parameters", "as dp_shard",
                                  "as dp_shard; alone it shards experts", "",
                                  "the part of dp_shard that experts leave"},
@@ -323,11 +326,11 @@ static const ms_axis_use uses[MS_NUM_AXIS_ROLES] = {
                                 "as dp_shard; part of the expert group", "",
                                 "the part of dp_shard that experts take"},
     [MS_AXIS_EP] = {"experts", "all-to-all of tokens to their experts, and back",
-                    "the same two for the gradients", "",
-                    "innermost: its traffic is waited for"},
+                    "the same two all-to-alls for the gradients", "",
+                    "innermost: computation waits for its traffic"},
     [MS_AXIS_ETP] = {"the width of each expert",
-                     "gather of tokens; reduce-scatter of results", "the conjugates", "",
-                     "innermost, inside ep"},
+                     "gather of tokens; reduce-scatter of results",
+                     "the conjugate collectives", "", "innermost, inside ep"},
 };
 
 static const ms_axis_use expert_replica_uses[] = {
@@ -350,16 +353,16 @@ static const ms_axis_use sequence_parallel_use = {
     "heads and widths of each layer; the sequence between them",
     "all-gather before, reduce-scatter after attention and MLP",
     "their conjugates, and the gather once more", "all-reduce of the gradients of norms",
-    "innermost: its traffic is waited for"};
+    "innermost: computation waits for its traffic"};
 
 static const ms_axis_use replica_use = {
     "the batch", "", "all-reduce of the shards of gradients, after their reduce-scatter",
-    "", "outside dp_shard: the fewest bytes over the slowest wires"};
+    "", "outside dp_shard: the fewest bytes over the slowest links"};
 
 ms_axis_use ms_axis_use_of(const ms_mesh *mesh, const ms_axis_role *roles,
                            ms_axis_role role, const ms_zoo_choices *choices)
 {
-    makeup m = makeup_of(mesh, roles, choices);
+    composition m = composition_of(mesh, roles, choices);
     if (role == MS_AXIS_TP && choices->sequence_parallel)
         return sequence_parallel_use;
     if (role == MS_AXIS_DP_REPLICATE)

@@ -1,4 +1,4 @@
-/* Slices of a torus and the footprints of groups on them. */
+/* Boxes of a torus for jobs, and the spans of groups on them. */
 #include "topo/torus.h"
 
 #include "base/number.h"
@@ -12,13 +12,15 @@ static int compare_sides(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sides in ascending order; dims that the level lacks have one position, and come
- * first. */
+/* The sides of a box in ascending order; a level with fewer dimensions has sides of 1,
+ * which come first. */
 typedef struct box {
     long side[MS_MAX_TORUS_DIMS];
 } box;
 
-static bool is_whole(const ms_level *level, const box *b)
+/* Whether all sides are multiples of the level's wrap, so that all dimensions are
+ * rings. */
+static bool has_closed_dims(const ms_level *level, const box *b)
 {
     for (int i = MS_MAX_TORUS_DIMS - level->num_dims; i < MS_MAX_TORUS_DIMS; i++)
         if (level->wrap > 1 && b->side[i] % level->wrap != 0)
@@ -32,12 +34,13 @@ static bool is_better(const ms_level *level, const box *a, const box *b)
     double volume_b = (double)b->side[0] * (double)b->side[1] * (double)b->side[2];
     if (volume_a != volume_b)
         return volume_a < volume_b;
-    if (is_whole(level, a) != is_whole(level, b))
-        return is_whole(level, a);
+    if (has_closed_dims(level, a) != has_closed_dims(level, b))
+        return has_closed_dims(level, a);
     return a->side[0] + a->side[1] + a->side[2] < b->side[0] + b->side[1] + b->side[2];
 }
 
-/* x <= y <= z: the last holds when z - 1 layers of x y would be too few. */
+/* The best box with sides x <= y <= z. z >= y holds while y - 1 layers of x y positions
+ * are too few. */
 static box best_box(const ms_level *level, const box *whole, long num_gpus)
 {
     box best = *whole;
@@ -63,7 +66,7 @@ ms_torus ms_torus_slice(const ms_level *level, long num_gpus)
     qsort(whole.side, MS_MAX_TORUS_DIMS, sizeof *whole.side, compare_sides);
     box b = (double)num_gpus >= size ? whole : best_box(level, &whole, num_gpus);
     ms_torus torus = {.num_dims = level->num_dims};
-    bool closed = is_whole(level, &b);
+    bool closed = has_closed_dims(level, &b);
     for (int i = 0; i < level->num_dims; i++) {
         torus.side[i] = b.side[missing + i];
         torus.closed[i] =
@@ -125,21 +128,21 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b)
            a->step == b->step;
 }
 
-/* Positions of a group along one dim, and how far they reach when its last step is
- * counted too. */
+/* The positions of a group along one dimension, and the length of side that they span,
+ * the step after the last position included. */
 typedef struct footprint {
     long positions, extent;
 } footprint;
 
-static ms_torus_span measure(const ms_torus *torus, const footprint *feet)
+static ms_torus_span block_span(const ms_torus *torus, const footprint *footprints)
 {
     ms_torus_span span = {.step = 1};
     for (int i = 0; i < MS_MAX_TORUS_DIMS && i < torus->num_dims; i++) {
-        if (feet[i].positions <= 1)
+        if (footprints[i].positions <= 1)
             continue;
-        double extent = (double)feet[i].extent;
-        double sharing = extent / (double)feet[i].positions;
-        bool ring = torus->closed[i] && feet[i].extent == torus->side[i];
+        double extent = (double)footprints[i].extent;
+        double sharing = extent / (double)footprints[i].positions;
+        bool ring = torus->closed[i] && footprints[i].extent == torus->side[i];
         span.links += (ring ? 2.0 : 1.0) / sharing;
         span.hops += ring ? extent / 2.0 : extent - 1.0;
         span.cut = ms_max(span.cut, extent / (ring ? 8.0 : 4.0));
@@ -149,17 +152,19 @@ static ms_torus_span measure(const ms_torus *torus, const footprint *feet)
     return span;
 }
 
-/* A mode walks from its stride upwards through the digits. False when it fills one of
- * them unevenly. */
-static bool walk(const ms_torus *torus, ms_mode mode, long size, footprint *feet)
+/* Adds one mode of a group to its footprints, digit by digit from the mode's stride
+ * upwards; `size` limits the ranks. False if the mode fills a digit unevenly. */
+static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
+                     footprint *footprints)
 {
-    long unit = 1; /* ranks from one value of a digit to the next */
-    long along[MS_MAX_TORUS_DIMS] = {1, 1, 1}; /* the same in positions of its dim */
+    long unit = 1; /* ranks from one value of the digit to the next */
+    /* positions from one value of the digit to the next, per dimension */
+    long unit_positions[MS_MAX_TORUS_DIMS] = {1, 1, 1};
     long left = mode.size < size ? mode.size : size, stride = mode.stride;
     bool even = true;
     for (int i = 0; i < torus->num_digits && left > 1; i++) {
         ms_torus_digit digit = torus->digit[i];
-        footprint *foot = &feet[digit.dim];
+        footprint *foot = &footprints[digit.dim];
         long line = unit * digit.size;
         if (stride < line) {
             long step = stride > unit ? stride / unit : 1;
@@ -169,21 +174,21 @@ static bool walk(const ms_torus *torus, ms_mode mode, long size, footprint *feet
                    (left < most ? most % left : left % most) == 0;
             foot->positions *= here;
             if (here > 1)
-                foot->extent = here * step * along[digit.dim];
+                foot->extent = here * step * unit_positions[digit.dim];
             left = (left + here - 1) / here;
             stride = line;
         }
-        along[digit.dim] *= digit.size;
+        unit_positions[digit.dim] *= digit.size;
         unit = line;
     }
     return even && left == 1;
 }
 
-/* ---- groups that do not ---- */
+/* ---- groups that fill no blocks ---- */
 
-/* Busiest wire over the mean of its dim's wires. */
+/* Assumed load of the busiest link over the mean of its dimension's links. */
 #define UNEVEN_LOAD 2.0
-/* Members whose distances stand for those of all. */
+/* Limit of the members that are sampled for mean distances. */
 #define MOST_SAMPLES 32
 
 static void locate_member(const ms_torus *torus, const ms_group *group, long member,
@@ -197,7 +202,7 @@ static void locate_member(const ms_torus *torus, const ms_group *group, long mem
     ms_torus_locate(torus, rank % ms_torus_positions(torus), coordinate);
 }
 
-/* Adds the wires of each dim between two members. */
+/* Adds the number of links in each dimension on a shortest path between two members. */
 static void add_hops(const ms_torus *torus, const ms_group *group, long from, long to,
                      double hops[MS_MAX_TORUS_DIMS])
 {
@@ -210,8 +215,9 @@ static void add_hops(const ms_torus *torus, const ms_group *group, long from, lo
     }
 }
 
-/* Bytes on the busiest wire when every rank sends one byte over `hops`, half of them each
- * way: a rank has two wires in a dim, those at the ends of an open one have one. */
+/* Bytes on the busiest link if every rank sends one byte over hops[i] links of
+ * dimension i, half of them in each direction: a rank has two links per dimension, at
+ * the ends of an open dimension one. */
 static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS_DIMS])
 {
     double most = 0.0;
@@ -224,8 +230,8 @@ static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS
     return UNEVEN_LOAD * most;
 }
 
-/* A ring in the order of the ranks, closed from the last to the first, half of the
- * bytes each way. */
+/* The span of a ring in rank order, closed from the last rank to the first, with half
+ * of the bytes in each direction. */
 static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
 {
     double ring[MS_MAX_TORUS_DIMS] = {0.0}, back[MS_MAX_TORUS_DIMS] = {0.0};
@@ -255,16 +261,16 @@ static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, l
 
 ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, long size)
 {
-    footprint feet[MS_MAX_TORUS_DIMS] = {{1, 1}, {1, 1}, {1, 1}};
+    footprint footprints[MS_MAX_TORUS_DIMS] = {{1, 1}, {1, 1}, {1, 1}};
     long left = size;
     bool even = true;
     for (int i = group->num_modes - 1; i >= 0 && left > 1; i--) {
-        even = walk(torus, group->modes[i], left, feet) && even;
+        even = add_mode(torus, group->modes[i], left, footprints) && even;
         left = (left + group->modes[i].size - 1) / group->modes[i].size;
     }
     if (size > 1 && !even)
         return uneven_span(torus, group, size);
-    return measure(torus, feet);
+    return block_span(torus, footprints);
 }
 
 ms_torus_span ms_torus_span_least(const ms_level *level, long size)

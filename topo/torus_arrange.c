@@ -1,18 +1,19 @@
-/* Which chips the ranks between two cuts of a mesh get. */
+/* Arranges ranks on a torus: which block of chips the ranks between two cuts of a mesh
+ * get. */
 #include "topo/torus.h"
 
 #include <string.h>
 
-/* Parts of the sides that a piece takes. */
+/* The part of each side that a piece of ranks takes. */
 typedef struct block {
     long part[MS_MAX_TORUS_DIMS];
 } block;
 
-/* What is left of the sides, and how many positions of each dim lie between neighbours of
- * the next piece. */
-typedef struct rest {
+/* The sides that remain for further pieces, and the number of positions of each
+ * dimension between neighbours of the next piece. */
+typedef struct remaining {
     long side[MS_MAX_TORUS_DIMS], unit[MS_MAX_TORUS_DIMS];
-} rest;
+} remaining;
 
 static int dims_of(const ms_torus *torus, const block *b)
 {
@@ -22,7 +23,8 @@ static int dims_of(const ms_torus *torus, const block *b)
     return dims;
 }
 
-static bool takes_whole_sides(const ms_torus *torus, const rest *left, const block *b)
+static bool takes_whole_sides(const ms_torus *torus, const remaining *left,
+                              const block *b)
 {
     for (int i = 0; i < MS_MAX_TORUS_DIMS && i < torus->num_dims; i++)
         if (b->part[i] > 1 && b->part[i] < left->side[i])
@@ -30,9 +32,9 @@ static bool takes_whole_sides(const ms_torus *torus, const rest *left, const blo
     return true;
 }
 
-/* Wires of a rank along the block: two on a ring, one on a line, by the groups that lie
- * between. */
-static double wires_of(const ms_torus *torus, const rest *left, const block *b)
+/* Links of a rank along the block: two on a ring, one on a line, divided by the number
+ * of groups that share them. */
+static double wires_of(const ms_torus *torus, const remaining *left, const block *b)
 {
     double wires = 0.0;
     for (int i = 0; i < MS_MAX_TORUS_DIMS && i < torus->num_dims; i++) {
@@ -43,7 +45,7 @@ static double wires_of(const ms_torus *torus, const rest *left, const block *b)
     return wires;
 }
 
-static bool is_better(const ms_torus *torus, const rest *left, const block *a,
+static bool is_better(const ms_torus *torus, const remaining *left, const block *a,
                       const block *best)
 {
     bool whole = takes_whole_sides(torus, left, a);
@@ -54,9 +56,10 @@ static bool is_better(const ms_torus *torus, const rest *left, const block *a,
     return wires_of(torus, left, a) > wires_of(torus, left, best);
 }
 
-/* False when no block of what is left has so many positions. Of blocks that are as good
- * the one with the most of the last dims. */
-static bool best_block(const ms_torus *torus, const rest *left, long size, block *best)
+/* Finds the best block of `size` positions; false if the remaining sides have none.
+ * Among equally good blocks it is the one with the most of the last dimensions. */
+static bool best_block(const ms_torus *torus, const remaining *left, long size,
+                       block *best)
 {
     bool found = false;
     for (long x = 1; x <= size && x <= left->side[0]; x++) {
@@ -74,7 +77,7 @@ static bool best_block(const ms_torus *torus, const rest *left, long size, block
     return found;
 }
 
-static void take(ms_torus *torus, rest *left, const block *b)
+static void assign_block(ms_torus *torus, remaining *left, const block *b)
 {
     for (int i = torus->num_dims - 1; i >= 0; i--) {
         if (b->part[i] <= 1)
@@ -87,7 +90,7 @@ static void take(ms_torus *torus, rest *left, const block *b)
 
 void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts)
 {
-    rest left = {.side = {1, 1, 1}, .unit = {1, 1, 1}};
+    remaining left = {.side = {1, 1, 1}, .unit = {1, 1, 1}};
     memcpy(left.side, torus->side, (size_t)torus->num_dims * sizeof *torus->side);
     torus->num_digits = 0;
     long filled = 1;
@@ -96,14 +99,15 @@ void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts)
         if (cuts[i] <= filled || cuts[i] % filled != 0 ||
             !best_block(torus, &left, cuts[i] / filled, &b))
             continue;
-        take(torus, &left, &b);
+        assign_block(torus, &left, &b);
         filled = cuts[i];
     }
     block all = {{left.side[0], left.side[1], left.side[2]}};
-    take(torus, &left, &all);
+    assign_block(torus, &left, &all);
 }
 
-/* Keeps the cuts a chain in which each divides the next. */
+/* Inserts a cut into the ascending list if each cut then still divides the next;
+ * returns the new number of cuts. */
 static int add_cut(long *cuts, int num_cuts, long cut)
 {
     int at = 0;

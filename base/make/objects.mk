@@ -66,7 +66,7 @@ cuda_driver_obj := $(filter $B/exec/backend_cuda_driver%,$(call obj,$(RUN_SRCS))
 $(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
 # their code with libraries made by the tests: headers are enough
 $(if $(CUDA_HOME),$B/tests/exec/test_cuda_blas.o $B/tests/exec/test_cuda_nccl.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
-$B/exec/backend_mpi.o $B/exec/backend_mpi_join.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
+$B/exec/backend_mpi.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))
 $B/libmeshsim_run.a: $(call obj,$(RUN_SRCS))

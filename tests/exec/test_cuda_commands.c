@@ -317,7 +317,7 @@ static void clusters_are_found_by_the_name_of_the_gpu(void **state)
         {"Tesla V100-SXM2-16GB", NULL},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        ASSERT_TEXT(ms_machine_cluster_of_gpu(names[i][0]), names[i][1]);
+        ASSERT_TEXT(ms_machine_cluster_of_gpu(test_cx(), names[i][0]), names[i][1]);
 }
 
 static int make_folder(void **state)

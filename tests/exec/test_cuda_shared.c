@@ -131,7 +131,7 @@ static void links_are_not_measured(void **state)
 }
 
 /* A run that did no step. */
-static const char *text_of(const char *transport, bool shares, bool json)
+static const char *text_of(ms_cuda_transport transport, bool shares, bool json)
 {
     ms_ctx *cx = test_cx();
     ms_plan plan = plan_of_two();
@@ -145,6 +145,7 @@ static const char *text_of(const char *transport, bool shares, bool json)
                                   .world = &world,
                                   .backend = "cuda",
                                   .dtype = "bf16",
+                                  .on_gpu = true,
                                   .transport = transport,
                                   .shares_gpus = shares,
                                   .device = &used,
@@ -168,16 +169,16 @@ static const char *text_of(const char *transport, bool shares, bool json)
 static void runs_say_what_they_show(void **state)
 {
     (void)state;
-    const char *text = text_of("nccl", true, false);
+    const char *text = text_of(MS_CUDA_BY_NCCL, true, false);
     assert_non_null(strstr(text, "between ranks on one GPU by NCCL: functional only"));
-    assert_non_null(
-        strstr(text_of("nccl", true, true), "\"restriction\": \"functional only\""));
-    text = text_of("host", false, false);
+    assert_non_null(strstr(text_of(MS_CUDA_BY_NCCL, true, true),
+                           "\"restriction\": \"functional only\""));
+    text = text_of(MS_CUDA_BY_HOST, false, false);
     assert_non_null(strstr(text, "between ranks through host memory: correctness only"));
-    assert_non_null(
-        strstr(text_of("host", false, true), "\"restriction\": \"correctness only\""));
-    assert_null(strstr(text_of("nccl", false, false), "only"));
-    assert_null(strstr(text_of("nccl", false, true), "restriction"));
+    assert_non_null(strstr(text_of(MS_CUDA_BY_HOST, false, true),
+                           "\"restriction\": \"correctness only\""));
+    assert_null(strstr(text_of(MS_CUDA_BY_NCCL, false, false), "only"));
+    assert_null(strstr(text_of(MS_CUDA_BY_NCCL, false, true), "restriction"));
 }
 
 int main(void)

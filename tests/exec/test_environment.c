@@ -24,16 +24,10 @@ static void clear(void)
                                         "MPI_LOCALNRANKS",
                                         "LOCAL_WORLD_SIZE",
                                         "MASTER_ADDR",
-                                        "MASTER_PORT",
-                                        "TORCHELASTIC_USE_AGENT_STORE",
-                                        "SLURM_JOB_ID",
-                                        "SLURM_JOB_NODELIST",
-                                        "SLURM_STEP_NODELIST",
                                         "MESHSIM_RANK",
                                         "MESHSIM_SIZE",
                                         "MESHSIM_LOCAL_RANK",
-                                        "MESHSIM_LOCAL_SIZE",
-                                        "MESHSIM_STORE"};
+                                        "MESHSIM_LOCAL_SIZE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
 }
@@ -80,7 +74,7 @@ static void each_launcher_is_known(void **state)
           (ms_launch){MS_LAUNCHER_SLURM, 5, 6, 2, false, 0});
     check(VARIABLES("MESHSIM_RANK", "1", "MESHSIM_SIZE", "3", "MESHSIM_LOCAL_RANK", "1",
                     "MESHSIM_LOCAL_SIZE", "2"),
-          (ms_launch){MS_LAUNCHER_HAND, 1, 3, 1, false, 2});
+          (ms_launch){MS_LAUNCHER_SCRIPT, 1, 3, 1, false, 2});
 }
 
 static void the_nearest_launcher_counts(void **state)
@@ -138,109 +132,9 @@ static void what_is_missing_is_told(void **state)
     setenv("PMI_RANK", "3", 1);
     setenv("PMI_SIZE", "2", 1);
     ASSERT_TEXT(ms_launch_unclear(arena), "PMI_RANK is \"3\", PMI_SIZE is \"2\"");
-    set(VARIABLES("MESHSIM_SIZE", "2"));
+    set(VARIABLES("MESHSIM_RANK", "2"));
     ASSERT_TEXT(ms_launch_unclear(arena),
-                "MESHSIM_RANK is not set, MESHSIM_SIZE is \"2\"");
-    set(VARIABLES("MESHSIM_STORE", "/f"));
-    ASSERT_TEXT(
-        ms_launch_unclear(arena),
-        "MESHSIM_RANK is not set, MESHSIM_SIZE is not set, MESHSIM_STORE is \"/f\"");
-}
-
-/* ---- where ranks meet ---- */
-
-static void check_meeting(const char *const *variables, const char *address, long port,
-                          const char *file)
-{
-    ms_meeting_point got;
-    ms_ctx *cx = test_cx();
-    set(variables);
-    ms_launch launch = ms_launch_environment();
-    ASSERT_OK(ms_launch_meeting(cx, &launch, &got), cx);
-    ASSERT_TEXT(got.file, file);
-    if (file == NULL) {
-        ASSERT_TEXT(got.address, address);
-        ASSERT_INT(got.port, port);
-    }
-}
-
-static void check_no_meeting(const char *const *variables, const char *message)
-{
-    ms_meeting_point got;
-    ms_ctx *cx = test_cx();
-    set(variables);
-    ms_launch launch = ms_launch_environment();
-    ASSERT_INT(ms_launch_meeting(cx, &launch, &got), MS_EINPUT);
-    ASSERT_INT(cx->num_errors, 1);
-    ASSERT_TEXT(cx->first->message, message);
-}
-
-#define TORCHRUN "RANK", "0", "WORLD_SIZE", "2", "LOCAL_RANK", "0"
-#define STEP                                                                             \
-    "SLURM_PROCID", "0", "SLURM_NTASKS", "2", "SLURM_STEP_ID", "3", "SLURM_JOB_ID",      \
-        "123456"
-#define HAND "MESHSIM_RANK", "0", "MESHSIM_SIZE", "2"
-
-static void ranks_meet_where_their_launcher_says(void **state)
-{
-    (void)state;
-    check_meeting(VARIABLES(TORCHRUN, "MASTER_ADDR", "h", "MASTER_PORT", "29500"), "h",
-                  29500, NULL);
-    check_meeting(VARIABLES(TORCHRUN, "MASTER_ADDR", "h", "MASTER_PORT", "29500",
-                            "TORCHELASTIC_USE_AGENT_STORE", "True"),
-                  "h", 29501, NULL);
-    check_meeting(VARIABLES(HAND, "MESHSIM_STORE", "/shared/f"), NULL, 0, "/shared/f");
-    check_meeting(VARIABLES(TORCHRUN, "MASTER_ADDR", "h", "MASTER_PORT", "29500",
-                            "MESHSIM_STORE", "/shared/f"),
-                  NULL, 0, "/shared/f");
-    check_meeting(VARIABLES(HAND, "MASTER_ADDR", "h", "MASTER_PORT", "29500"), "h", 29500,
-                  NULL);
-}
-
-/* Port: 3456 x 16 + 3 = 55299. */
-static void tasks_of_slurm_meet_on_the_first_node(void **state)
-{
-    static const char *const lists[][2] = {
-        {"n1", "n1"},
-        {"n[07-12,15],other", "n07"},
-        {"n-3,other", "n-3"},
-        {"rack[2-3]node[10,12]-ib.x,y", "rack2node10-ib.x"},
-        {"gpu[001]", "gpu001"}};
-    (void)state;
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        check_meeting(VARIABLES(STEP, "SLURM_STEP_NODELIST", lists[i][0]), lists[i][1],
-                      25299, NULL);
-        check_meeting(VARIABLES(STEP, "SLURM_JOB_NODELIST", lists[i][0]), lists[i][1],
-                      25299, NULL);
-    }
-    check_meeting(VARIABLES(STEP, "SLURM_JOB_NODELIST", "a,b", "SLURM_STEP_NODELIST", "b",
-                            "MASTER_PORT", "29500"),
-                  "b", 29500, NULL);
-    check_meeting(VARIABLES(STEP, "SLURM_STEP_NODELIST", "b", "MASTER_ADDR", "ib0"),
-                  "ib0", 25299, NULL);
-}
-
-static void variables_that_say_too_little_or_too_much_are_told(void **state)
-{
-    (void)state;
-    check_no_meeting(VARIABLES(HAND),
-                     "started as rank 0 of 2, but nothing says where ranks meet: "
-                     "MASTER_ADDR is not set, MASTER_PORT is not set, MESHSIM_STORE is "
-                     "not set");
-    check_no_meeting(VARIABLES(TORCHRUN, "MASTER_ADDR", "h", "MASTER_PORT", "x"),
-                     "started as rank 0 of 2, but nothing says where ranks meet: "
-                     "MASTER_ADDR is \"h\", MASTER_PORT is \"x\", MESHSIM_STORE is not "
-                     "set");
-    check_no_meeting(VARIABLES(STEP),
-                     "started as rank 0 of 2, but nothing says where ranks meet: "
-                     "MASTER_ADDR is not set, MASTER_PORT is not set, MESHSIM_STORE is "
-                     "not set");
-    check_no_meeting(VARIABLES(TORCHRUN, "MESHSIM_RANK", "1", "MESHSIM_STORE", "/f"),
-                     "MESHSIM_RANK is \"1\", MESHSIM_SIZE is not set, but torchrun "
-                     "started this as rank 0 of 2");
-    check_meeting(VARIABLES(TORCHRUN, "MESHSIM_RANK", "0", "MESHSIM_SIZE", "2",
-                            "MESHSIM_STORE", "/f"),
-                  NULL, 0, "/f");
+                "MESHSIM_RANK is \"2\", MESHSIM_SIZE is not set");
 }
 
 int main(void)
@@ -250,9 +144,6 @@ int main(void)
         cmocka_unit_test(the_nearest_launcher_counts),
         cmocka_unit_test(ranks_of_a_node_are_counted),
         cmocka_unit_test(what_is_missing_is_told),
-        cmocka_unit_test(ranks_meet_where_their_launcher_says),
-        cmocka_unit_test(tasks_of_slurm_meet_on_the_first_node),
-        cmocka_unit_test(variables_that_say_too_little_or_too_much_are_told),
         cmocka_unit_test(what_is_not_a_rank_of_a_size_is_no_launcher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

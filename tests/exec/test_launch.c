@@ -57,6 +57,25 @@ static void ranks_get_the_command_line_and_one_thread(void **state)
                MS_OK);
 }
 
+/* More of it than a pipe holds. */
+static void what_ranks_print_is_printed(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stdout);
+    int before = dup(STDOUT_FILENO);
+    ASSERT_INT(dup2(fileno(file), STDOUT_FILENO), STDOUT_FILENO);
+    ms_status status = run_script(test_cx(), "seq 100000");
+    fflush(stdout);
+    ASSERT_INT(dup2(before, STDOUT_FILENO), STDOUT_FILENO);
+    ASSERT_INT(close(before), 0);
+    ASSERT_INT(status, MS_OK);
+    const char *text = test_read_back(test_cx()->arena, file);
+    ASSERT_INT(strlen(text), 588895);
+    ASSERT_TEXT(text + 588895 - 13, "99999\n100000\n");
+}
+
 static void a_failing_mpiexec_is_told_with_its_own_words(void **state)
 {
     (void)state;
@@ -160,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes_of_ranks_pass),
         cmocka_unit_test(ranks_get_the_command_line_and_one_thread),
+        cmocka_unit_test(what_ranks_print_is_printed),
         cmocka_unit_test(a_failing_mpiexec_is_told_with_its_own_words),
         cmocka_unit_test(a_rank_that_dies_is_named),
         cmocka_unit_test(an_interrupt_asks_ranks_to_stop),

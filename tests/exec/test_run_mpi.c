@@ -1,9 +1,8 @@
-/* Random plans of four ranks as processes of MPI give what one rank gives. The test starts itself again with mpiexec. */
+/* Random plans of four ranks as processes of MPI give what one rank gives, and what the
+ * program makes of launchers. The test starts itself again with mpiexec. */
 #include "tests/support/mpi_launch.h"
 #include "tests/support/run_cases.h"
 
-#include "base/clock.h"
-#include "exec/rendezvous.h"
 #include "tests/test.h"
 
 #include <string.h>
@@ -34,35 +33,6 @@ static int run_as_rank(void)
     return num_wrong > 0;
 }
 
-/* Such processes join once. */
-static int run_as_joined_rank(void)
-{
-    ms_ctx *cx = test_cx();
-    ms_run_case c = ms_run_case_draw(cx, &ms_run_fp64, 43, 0, NUM_RANKS);
-    bool agrees = ms_run_agrees(cx, &c, ms_mpi_backend(), &ms_run_fp64);
-    printf("rank done, %d wrong\n", !agrees);
-    return !agrees;
-}
-
-/* The last one is gone when rank 0 already waits for it within MPI. */
-static int run_as_rank_that_may_leave(void)
-{
-    ms_rendezvous r;
-    ms_meeting_point at;
-    ms_launch launch = ms_launch_environment();
-    char text[MS_RENDEZVOUS_TEXT] = "";
-    if (launch.rank < NUM_RANKS - 1)
-        return run_as_joined_rank();
-    if (!ms_launch_meeting_point(&at) ||
-        ms_rendezvous_open(test_cx(), &launch, &at, 20.0, NULL, &r) != MS_OK)
-        return 1;
-    while (strcmp(text, "come") != 0)
-        if (ms_rendezvous_tell(test_cx(), &r, launch.rank, text) != MS_OK)
-            return 1;
-    printf("the last rank leaves\n");
-    return 0;
-}
-
 static void check_all_done(const char *said, int code)
 {
     int num_done = 0;
@@ -81,46 +51,64 @@ static void random_plans_on_processes_equal_one_rank(void **state)
     check_all_done(said, code);
 }
 
-/* Ranks that find each other by the variables of torchrun. */
-static void processes_that_joined_are_ranks_as_well(void **state)
+/* ---- the program ---- */
+
+#define RUN "run --model llama-15m --tp 2 --seq 32 --global-batch 2 --steps 1"
+
+static const char *program(void)
+{
+    const char *given = getenv("MESHSIM");
+    return given != NULL ? given : "build/opt/meshsim";
+}
+
+/* Of the program with `variables`, and with its standard output at `to`. */
+static void expect_end(const char *variables, const char *to, int want_code,
+                       const char *want)
+{
+    int code;
+    char command[1000];
+    snprintf(command, sizeof command, "%s %s " RUN " --backend mpi 2>&1 %s </dev/null",
+             variables, program(), to);
+    const char *said = ms_test_shell(command, &code);
+    if (code != want_code || strstr(said, want) == NULL)
+        fail_msg("%s: exit code %d, not %d, or not \"%s\" in\n%s", command, code,
+                 want_code, want, said);
+}
+
+static void a_lost_result_is_no_success(void **state)
 {
     (void)state;
     int code;
     ms_mpi_skip_if_missing();
-    ms_mpi_skip_if_not_joining();
-    const char *said = ms_mpi_launch_joined(NUM_RANKS, own_name, "joined", &code);
-    check_all_done(said, code);
+    expect_end("", ">/dev/full", MS_EIO,
+               "error: cannot write standard output: No space left on device\n");
+    expect_end("", ">&-", MS_EIO,
+               "error: cannot write standard output: Bad file descriptor\n");
+    expect_end("", "", MS_OK, "llama-15m on 2 ranks of cpu");
+    const char *said = ms_mpi_launch(2, program(), RUN " -o /dev/full", &code);
+    ASSERT_INT(code, MS_EIO);
+    assert_non_null(strstr(said, "error: cannot write /dev/full: No space left"));
 }
 
-static void ranks_end_when_one_leaves_before_it_joins(void **state)
+/* Variables of a launcher that this MPI does not know, or of none of MPI's. */
+static void a_process_that_mpi_finds_alone_is_refused(void **state)
 {
     (void)state;
-    int code;
     ms_mpi_skip_if_missing();
-    ms_mpi_skip_if_not_joining();
-    double began_s = ms_clock_s();
-    const char *said = ms_mpi_launch_joined(NUM_RANKS, own_name, "leaving", &code);
-    bool is_told = strstr(said, "rank 0: rank 3 has ended while rank 3 joins") != NULL;
-    if (code != MS_EIO || !is_told || strstr(said, "the last rank leaves") == NULL)
-        fail_msg("exit code %d:\n%s", code, said);
-    assert_true(ms_clock_s() - began_s < 0.5 * MS_DEFAULT_TIMEOUT_S);
-}
-
-static int run_as(const char *what)
-{
-    if (strcmp(what, "leaving") == 0)
-        return run_as_rank_that_may_leave();
-    return strcmp(what, "joined") == 0 ? run_as_joined_rank() : run_as_rank();
+    expect_end("PMI_RANK=1 PMI_SIZE=2", "", MS_EINPUT,
+               "error: mpiexec started this process as rank 1 of 2, but MPI knows of no "
+               "other\n");
 }
 
 int main(int argc, char **argv)
 {
     if (argc > 1)
-        return run_as(argv[1]);
+        return run_as_rank();
     own_name = argv[0];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_plans_on_processes_equal_one_rank),
-        cmocka_unit_test(processes_that_joined_are_ranks_as_well),
-        cmocka_unit_test(ranks_end_when_one_leaves_before_it_joins)};
+        cmocka_unit_test(a_lost_result_is_no_success),
+        cmocka_unit_test(a_process_that_mpi_finds_alone_is_refused),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,9 +102,9 @@ static void wrong_tokens_name_line_and_column(void **state)
     } wrong[] = {
         {"0 1\n 2 10 3", "token 10, but the vocabulary ends with 9", 2, 4},
         {"0 99999999999999999999999", "token 99999999999999999999999", 1, 3},
-        {"0 1 -1", "\"-1\" is no token", 1, 5},
-        {"0 1\n\nx,2", "\"x,2\" is no token", 3, 1},
-        {"0 1.0 2 3 4", "\"1.0\" is no token", 1, 3},
+        {"0 1 -1", "\"-1\" is not a token", 1, 5},
+        {"0 1\n\nx,2", "\"x,2\" is not a token", 3, 1},
+        {"0 1.0 2 3 4", "\"1.0\" is not a token", 1, 3},
         {"0 1 2", "3 tokens, but a sequence of 3 and its next token need 4", 0, 0},
         {"", "0 tokens", 0, 0},
     };
@@ -198,7 +198,7 @@ static void text_is_known_by_its_first_bytes(void **state)
     assert_int_equal(fclose(file), 0);
     ms_tokens tokens = {.vocab = 10, .sequence_length = 3, .global_batch = 1};
     ASSERT_INT(ms_tokens_load(cx, path, &tokens), MS_EINPUT);
-    assert_non_null(strstr(cx->first->message, "\"{\" is no token"));
+    assert_non_null(strstr(cx->first->message, "\"{\" is not a token"));
     assert_non_null(strstr(cx->first->hint, "safetensors with input_ids"));
     remove(path);
 }
@@ -214,7 +214,7 @@ static void wrong_tensors_are_refused(void **state)
     } wrong[] = {
         {"input_ids", "lables", MS_SAFE_I64, 10, 2, 3, "no tensor \"labels\""},
         {"input", "labels", MS_SAFE_I64, 10, 2, 3, "no tensor \"input_ids\""},
-        {"input_ids", "labels", MS_SAFE_F32, 10, 2, 3, "must be of I64 or I32"},
+        {"input_ids", "labels", MS_SAFE_F32, 10, 2, 3, "must be I64 or I32"},
         {"input_ids", "labels", MS_SAFE_I64, 10, 2, 4, "must be [sequences, 4]"},
         {"input_ids", "labels", MS_SAFE_I64, 10, 1, 3, "different numbers"},
         {"input_ids", "labels", MS_SAFE_I64, 9, 2, 3,

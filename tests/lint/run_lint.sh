@@ -28,7 +28,7 @@ step layers tests/lint/check_layers.sh "$@"
 step lengths tests/lint/fnlen.sh "${code[@]}"
 step forbidden tests/lint/forbidden.sh "$@"
 step formulas tests/lint/check_formulas.sh
-step names tests/lint/check_names.sh
+step names docs/names.sh --check
 step format clang-format --dry-run -Werror "$@"
 step tidy ${MAKE:-make} --no-print-directory -k -j"${LINT_JOBS:-2}" tidy
 echo "$passed passed, $failed failed, 0 skipped" >build/lint/lint.summary

@@ -114,6 +114,27 @@ static void variants_leave_out_dominated_plans_only(void **state)
     }
 }
 
+/* Also of choices that the search keeps, as the balance over cp. */
+static void plans_found_take_what_is_predicted(void **state)
+{
+    (void)state;
+    const search_case c = {"8b", "generic", "hgx-h100", 16, 32, 0, 1.0, {"cp>=2", NULL}};
+    for (int balance = MS_CP_HEAD_TAIL; balance <= MS_CP_NONE; balance++) {
+        ms_ctx *cx = test_cx();
+        ms_space space;
+        ms_workload *workload = open_case(cx, &c, &space);
+        space.base.cp_balance = (ms_cp_balance)balance;
+        ms_search_result result = search_with(cx, workload, &space, 1, false);
+        assert_true(result.num_found > 0);
+        for (int i = 0; i < result.num_found; i++) {
+            ms_prediction is;
+            ASSERT_OK(ms_predict(cx, workload, &result.found[i].plan, &is), cx);
+            ASSERT_NEAR(result.found[i].step_s, is.replay_step_s, 1e-9);
+        }
+        ms_workload_close(workload);
+    }
+}
+
 static void a_model_too_large_is_too_large_for_both(void **state)
 {
     (void)state;
@@ -585,6 +606,7 @@ int main(void)
         cmocka_unit_test(search_equals_brute_force_on_whole_spaces),
         cmocka_unit_test(asynchronous_tp_across_nodes),
         cmocka_unit_test(variants_leave_out_dominated_plans_only),
+        cmocka_unit_test(plans_found_take_what_is_predicted),
         cmocka_unit_test(a_model_too_large_is_too_large_for_both),
         cmocka_unit_test(threads_do_not_change_the_result),
         cmocka_unit_test(no_mesh_is_faster_than_its_bound),

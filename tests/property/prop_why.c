@@ -60,6 +60,11 @@ static const long values[MS_NUM_CHOICES][8] = {
     [MS_CHOOSE_CP_METHOD] = {MS_CP_RING, MS_CP_ULYSSES},
 };
 
+static bool is_tried(int choice)
+{
+    return ms_plan_fields[choice].search == MS_SEARCH_TRIES;
+}
+
 /* 0 is a value of words, switches and zero only. */
 static long pick_value(trial *t, int choice)
 {
@@ -207,8 +212,8 @@ static void check_mend(trial *t, const char *text)
     size_t length = strcspn(mend, " "), name = strcspn(mend, "=");
     ms_space mended = t->question.asked;
     for (int i = 0; i < MS_NUM_CHOICES; i++) {
-        if (strlen(ms_choice_names[i]) != name ||
-            strncmp(ms_choice_names[i], mend, name) != 0)
+        if (strlen(ms_plan_fields[i].name) != name ||
+            strncmp(ms_plan_fields[i].name, mend, name) != 0)
             continue;
         mended.low[i] = 0;
         mended.high[i] = LONG_MAX;
@@ -317,7 +322,7 @@ static void some_choices_are_answered_as_brute_force_does(void **state)
             begin(t, 100 * c + seed);
             uint64_t share = 2 + ms_rng_below(&t->rng, 6);
             for (int i = 0; i < MS_NUM_CHOICES; i++)
-                if (ms_rng_below(&t->rng, share) == 0)
+                if (is_tried(i) && ms_rng_below(&t->rng, share) == 0)
                     ask_for(t, i, pick_value(t, i));
             check(t, NULL);
             verdicts[t->why.verdict]++;
@@ -337,28 +342,22 @@ static ms_plan ask_for_plan(trial *t)
     for (int i = 0; i < MS_NUM_CHOICES; i++) {
         bool dense = (i == MS_CHOOSE_EP || i == MS_CHOOSE_ETP) &&
                      t->workload->model->moe.num_experts == 0;
-        chosen[i] = dense || ms_rng_below(&t->rng, 3) == 0 ? 1 : pick_value(t, i);
+        bool plain = dense || !is_tried(i) || ms_rng_below(&t->rng, 3) == 0;
+        chosen[i] = plain ? 1 : pick_value(t, i);
     }
     /* mostly the right number of ranks */
     long others = chosen[MS_CHOOSE_PP] * chosen[MS_CHOOSE_DP_REPLICATE] *
                   chosen[MS_CHOOSE_CP] * chosen[MS_CHOOSE_TP];
     if (plan.gpus % others == 0)
         chosen[MS_CHOOSE_DP_SHARD] = plan.gpus / others;
-    for (int i = 0; i < MS_NUM_CHOICES; i++)
+    for (int i = 0; i < MS_NUM_CHOICES; i++) {
+        if (!is_tried(i))
+            continue;
         ask_for(t, i, chosen[i]);
-    memcpy(plan.size, chosen, sizeof plan.size);
-    plan.ep = chosen[MS_CHOOSE_EP];
-    plan.etp = chosen[MS_CHOOSE_ETP];
-    plan.microbatch = chosen[MS_CHOOSE_MICROBATCH];
-    plan.schedule = (ms_schedule_kind)chosen[MS_CHOOSE_SCHEDULE];
-    plan.virtual_stages = chosen[MS_CHOOSE_VIRTUAL_STAGES];
-    plan.zero = chosen[MS_CHOOSE_ZERO];
-    plan.reshard_after_forward = chosen[MS_CHOOSE_RESHARD];
-    plan.recompute = (ms_recompute)chosen[MS_CHOOSE_RECOMPUTE];
-    plan.sequence_parallel = chosen[MS_CHOOSE_SEQUENCE_PARALLEL];
-    plan.async_tp = chosen[MS_CHOOSE_ASYNC_TP];
-    if (plan.size[MS_CP] > 1)
-        plan.cp_method = (ms_cp_method)chosen[MS_CHOOSE_CP_METHOD];
+        ms_plan_set(&plan, (ms_choice)i, chosen[i]);
+    }
+    if (plan.size[MS_CP] == 1)
+        plan.cp_method = MS_CP_ALL_GATHER;
     return plan;
 }
 
@@ -389,7 +388,7 @@ static void listed_plans_are_said_to_be_listed(void **state)
             const ms_plan *plan = &t->list.found[i].plan;
             begin(t, 0);
             for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
-                ask_for(t, axis, plan->size[axis]);
+                ask_for(t, MS_CHOOSE_PP + axis, plan->size[axis]);
             ask_for(t, MS_CHOOSE_EP, plan->ep);
             ask_for(t, MS_CHOOSE_ETP, plan->etp);
             t->question.asked.fixed_order = true;

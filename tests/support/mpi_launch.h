@@ -6,19 +6,12 @@
  * the thread sanitizer is on. */
 void ms_mpi_skip_if_missing(void);
 
-/* Likewise where this MPI cannot join processes: Open MPI without its ompi-server. */
-void ms_mpi_skip_if_not_joining(void);
-
 /* Runs `program argument` as so many ranks, as root and with more ranks than cores too.
  * Returns what they printed; `code` becomes mpiexec's exit code. */
 const char *ms_mpi_launch(int num_ranks, const char *program, const char *argument,
                           int *code);
 
-/* The same as processes that no MPI starts, with the variables of torchrun. */
-const char *ms_mpi_launch_joined(int num_ranks, const char *program, const char *argument,
-                                 int *code);
-
-/* Of this machine. */
-long ms_mpi_free_port(void);
+/* Standard output of a shell's command, and its exit code (-1: it died by a signal). */
+const char *ms_test_shell(const char *command, int *code);
 
 #endif

@@ -1,5 +1,7 @@
 /* Samples made by known coefficients give these back; the profile that is written prices what was measured. */
 #include "costmodel/calibration.h"
+#include "costmodel/collective_cost.h"
+#include "costmodel/kernel_cost.h"
 
 #include "base/rng.h"
 #include "tests/test.h"

@@ -288,9 +288,9 @@ static void topologies_that_cannot_be_are_refused(void **state)
         {"\"topology\": \"torus\", \"dims\": 8", "1 to 3 sides"},
         {"\"topology\": \"torus\", \"dims\": [0, 8]", "/levels/0/dims/0"},
         {"\"topology\": \"torus\", \"dims\": [8], \"wrap\": 0", "/levels/0/wrap"},
-        {"\"dims\": [8]", "dims and wrap are of a torus, not of a switch"},
-        {"\"topology\": \"mesh\", \"wrap\": 4", "not of a mesh"},
-        {"\"rails\": 8", "not the innermost"},
+        {"\"dims\": [8]", "dims and wrap are for a torus only, not for a switch"},
+        {"\"topology\": \"mesh\", \"wrap\": 4", "not for a mesh"},
+        {"\"rails\": 8", "outside the innermost one"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_ctx *cx = test_cx();
@@ -311,7 +311,7 @@ static void topologies_that_cannot_be_are_refused(void **state)
         "\"gpus_per_domain\": 8, \"bandwidth\": \"450 GB/s\", \"latency\": \"0 us\"",
         "\"gpus_per_domain\": 72, \"bandwidth\": \"450 GB/s\", \"latency\": \"0 us\", "
         "\"topology\": \"mesh\"",
-        "a mesh of 72 GPUs");
+        "a mesh has 72 GPUs");
 }
 
 static void topologies_and_rails_are_shown(void **state)

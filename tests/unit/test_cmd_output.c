@@ -20,7 +20,7 @@ static ms_plan plan_of_flags(ms_ctx *cx, const char *line)
     for (char *word = strtok(ms_arena_strdup(cx->arena, line), " "); word != NULL;
          word = strtok(NULL, " "))
         argv[argc++] = word;
-    ms_option_set set = {"plan", ms_plan_option_table, &opts};
+    ms_option_set set = {"plan", ms_plan_option_table(), &opts};
     ms_words words;
     ms_plan plan;
     cx->verbosity = -1;

@@ -411,15 +411,33 @@ static void two_ranks_cannot_reduce_faster_than_they_exchange(void **state)
     ms_ctx *cx = test_cx();
     system_under_test system = load(cx, "hgx-h100");
     ms_collective_law law = law_of(&system, MS_ALL_REDUCE, 2, 8);
-    assert_true(isnan(ms_collective_by_s(&law, "nvls", 1e12)));
-    ASSERT_NEAR(ms_collective_by_s(&law, "tree", 1e12), ms_collective_s(&law, 1e12),
-                1e-2);
+    assert_true(isnan(ms_collective_by_s(&law, MS_ALGORITHM_NVLS, 1e12)));
+    ASSERT_NEAR(ms_collective_by_s(&law, MS_ALGORITHM_TREE, 1e12),
+                ms_collective_s(&law, 1e12), 1e-2);
     ASSERT_NEAR(ms_collective_s(&law, 1e12), 1e12 / (0.93 * 50e9), 1e-2);
+}
+
+/* What tables of measurements call algorithms: no other name is one of them. */
+static void algorithms_are_known_by_their_names_alone(void **state)
+{
+    (void)state;
+    ms_algorithm found = MS_ALGORITHM_NONE;
+    for (int i = MS_ALGORITHM_NONE + 1; i < MS_NUM_ALGORITHMS; i++) {
+        assert_true(ms_algorithm_parse(ms_algorithm_name((ms_algorithm)i), &found));
+        ASSERT_INT(found, i);
+    }
+    assert_true(ms_algorithm_parse("nvlstree", &found));
+    ASSERT_INT(found, MS_ALGORITHM_TREE);
+    static const char *const unknown[] = {"", "rings", "collnet", "RING", "least"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        assert_false(ms_algorithm_parse(unknown[i], &found));
+    ASSERT_INT(found, MS_ALGORITHM_TREE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(algorithms_are_known_by_their_names_alone),
         cmocka_unit_test(one_domain_matches_published_sweeps),
         cmocka_unit_test(all_gather_on_efa_matches_the_published_series),
         cmocka_unit_test(all_reduce_on_efa_matches_the_published_series),

@@ -121,9 +121,11 @@ static void a_forced_algorithm_is_priced(void **state)
         nvls = (int)(on_line(&rows, 10) - rows.rows);
     ms_collective_law law = ms_collective_row_law(&rows.rows[ring]);
     ASSERT_NEAR(v.predicted_s[ring],
-                ms_collective_by_s(&law, "ring", rows.rows[ring].size_bytes), 1e-15);
+                ms_collective_by_s(&law, MS_ALGORITHM_RING, rows.rows[ring].size_bytes),
+                1e-15);
     ASSERT_NEAR(v.predicted_s[nvls],
-                ms_collective_by_s(&law, "nvls", rows.rows[nvls].size_bytes), 1e-15);
+                ms_collective_by_s(&law, MS_ALGORITHM_NVLS, rows.rows[nvls].size_bytes),
+                1e-15);
     assert_true(v.predicted_s[ring] != v.predicted_s[nvls]);
 }
 

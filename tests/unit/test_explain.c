@@ -273,12 +273,12 @@ static void effects_are_relative_changes(void **state)
     assert_true(power->step_effect < -0.4 && power->step_effect > -1.0);
     ASSERT_NEAR(power->memory_effect, 0.0, 0);
     ASSERT_NEAR(power->value, 700.0, 1e-12);
-    ASSERT_TEXT(power->from, "spec");
+    ASSERT_INT(power->from, MS_SPEC);
     /* fp32 moments: 8 of 2 + 4 + 4 + 8 bytes of a parameter, and activations besides */
     const ms_explain_figure *moments = figure_named(e, "moment_bytes");
     assert_true(moments->memory_effect > 0.05 && moments->memory_effect < 8.0 / 18.0);
     ASSERT_NEAR(moments->step_effect, 0.0, 0);
-    ASSERT_TEXT(moments->from, "assumed");
+    ASSERT_INT(moments->from, MS_ASSUMED);
     assert_true(strlen(moments->source) > 0);
     for (int i = 1; i < e->num_figures; i++) {
         double before = e->figures[i - 1].step_effect, now = e->figures[i].step_effect;

@@ -1,4 +1,6 @@
-#include "sim/flows.h"
+#include "costmodel/flows.h"
+
+#include "costmodel/collective_cost.h"
 
 #include "tests/test.h"
 
@@ -21,13 +23,13 @@ static place open_place(const char *name, long gpus)
 }
 
 /* GPUs first, first + stride, ... */
-static void add(place *p, ms_collective collective, const char *algorithm, long first,
+static void add(place *p, ms_collective collective, ms_algorithm algorithm, long first,
                 long stride, long size, double bytes)
 {
     long ranks[1024];
     for (long i = 0; i < size; i++)
         ranks[i] = first + i * stride;
-    ms_flows_add(&p->load, collective, algorithm, ranks, size, bytes);
+    ms_flows_add(&p->load, algorithm, &(ms_flow){collective, ranks, size, bytes});
 }
 
 static double bytes_on(place *p, const char *name)
@@ -51,13 +53,13 @@ static void a_ring_in_a_node_sends_its_share_through_every_port(void **state)
 {
     (void)state;
     place p = open_place("hgx-h100", 16);
-    add(&p, MS_ALL_GATHER, "ring", 0, 1, 8, 800);
+    add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 0, 1, 8, 800);
     ASSERT_NEAR(bytes_on(&p, "nvlink out 3"), 700, 1e-15);
     ASSERT_NEAR(bytes_on(&p, "nvlink in 0"), 700, 1e-15);
     ASSERT_INT(p.load.num_loaded, 16);
     ms_link_load_clear(&p.load);
     ASSERT_INT(p.load.num_loaded, 0);
-    add(&p, MS_ALL_REDUCE, "ring", 0, 2, 4, 800);
+    add(&p, MS_ALL_REDUCE, MS_ALGORITHM_RING, 0, 2, 4, 800);
     ASSERT_NEAR(bytes_on(&p, "nvlink out 2"), 1200, 1e-15);
     ASSERT_NEAR(bytes_on(&p, "nvlink out 3"), 0, 0);
 }
@@ -67,14 +69,14 @@ static void a_ring_over_nodes_uses_every_nic(void **state)
 {
     (void)state;
     place p = open_place("hgx-h100", 32);
-    add(&p, MS_ALL_REDUCE, "ring", 0, 1, 32, 3200);
+    add(&p, MS_ALL_REDUCE, MS_ALGORITHM_RING, 0, 1, 32, 3200);
     double e = 2.0 * 31.0 / 32.0 * 3200;
     ASSERT_NEAR(bytes_on(&p, "nic out 13"), e / 8, 1e-12);
     ASSERT_NEAR(bytes_on(&p, "nic in 5"), e / 8, 1e-12);
     ASSERT_NEAR(bytes_on(&p, "nvlink out 13"), e * 7 / 8, 1e-12);
     ASSERT_INT(p.load.num_loaded, 4 * 32);
     ms_link_load_clear(&p.load);
-    add(&p, MS_ALL_GATHER, "ring", 3, 8, 4, 400);
+    add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 3, 8, 4, 400);
     ASSERT_NEAR(bytes_on(&p, "nic out 11"), 300, 1e-12);
     ASSERT_INT(p.load.num_loaded, 8); /* four NICs, both ways */
 }
@@ -84,7 +86,7 @@ static void uneven_domains_share_what_crosses(void **state)
 {
     (void)state;
     place p = open_place("gb200-nvl72", 144);
-    add(&p, MS_ALL_GATHER, "ring", 64, 1, 9, 900);
+    add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 64, 1, 9, 900);
     ASSERT_NEAR(bytes_on(&p, "nic out 72"), 800, 1e-12);
     ASSERT_NEAR(bytes_on(&p, "nic in 72"), 800, 1e-12);
     ASSERT_NEAR(bytes_on(&p, "nic out 64"), 100, 1e-12);
@@ -97,7 +99,7 @@ static void a_tree_sends_at_most_twice_the_bytes(void **state)
     (void)state;
     for (long nodes = 2; nodes <= 33; nodes++) {
         place p = open_place("hgx-h100", 8 * nodes);
-        add(&p, MS_ALL_REDUCE, "tree", 0, 1, 8 * nodes, 800);
+        add(&p, MS_ALL_REDUCE, MS_ALGORITHM_TREE, 0, 1, 8 * nodes, 800);
         double out = 0.0;
         for (long gpu = 0; gpu < 8 * nodes; gpu++) {
             char name[32];
@@ -116,13 +118,13 @@ static void an_all_to_all_goes_from_each_to_each(void **state)
 {
     (void)state;
     place p = open_place("hgx-h100", 16);
-    add(&p, MS_ALL_TO_ALL, "direct", 0, 1, 16, 1600);
+    add(&p, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 16, 1600);
     ASSERT_NEAR(bytes_on(&p, "nic out 4"), 800, 1e-12);
     ASSERT_NEAR(bytes_on(&p, "nic in 12"), 800, 1e-12);
     /* 7 peers inside, and 7 of the 8 outside through the GPU on their rail */
     ASSERT_NEAR(bytes_on(&p, "nvlink out 4"), 1400, 1e-12);
     place m = open_place("mi300x", 8);
-    add(&m, MS_ALL_TO_ALL, "direct", 0, 1, 8, 800);
+    add(&m, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 8, 800);
     ASSERT_NEAR(bytes_on(&m, "xgmi 2-7"), 100, 1e-12);
 }
 
@@ -133,7 +135,7 @@ static void a_ring_on_a_mesh_uses_the_wires_of_its_ranks(void **state)
     place p = open_place("mi300x", 8);
     for (long n = 2; n <= 8; n++) {
         ms_link_load_clear(&p.load);
-        add(&p, MS_ALL_GATHER, "ring", 0, 1, n, 100);
+        add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 0, 1, n, 100);
         ASSERT_INT(p.load.num_loaded, n * (n - 1));
         ASSERT_NEAR(most_on(&p, MS_LINK_PEER), 100.0 / (double)n, 1e-12);
     }
@@ -151,7 +153,8 @@ static void a_ring_on_a_torus_uses_every_wire_alike(void **state)
                 {3, 4, 16, 4}, {0, 1, 64, 6}, {0, 2, 2, 2},  {0, 1, 2, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_link_load_clear(&p.load);
-        add(&p, MS_ALL_GATHER, "ring", rows[i].first, rows[i].stride, rows[i].size, 100);
+        add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, rows[i].first, rows[i].stride,
+            rows[i].size, 100);
         double n = (double)rows[i].size;
         ASSERT_NEAR(most_on(&p, MS_LINK_TORUS), (n - 1) / n * 100 / rows[i].wires, 1e-12);
     }
@@ -162,7 +165,7 @@ static void an_all_to_all_on_a_ring_is_a_quarter_of_an_all_gather(void **state)
 {
     (void)state;
     place p = open_place("tpu-v5p", 4096);
-    add(&p, MS_ALL_TO_ALL, "direct", 0, 1, 16, 100);
+    add(&p, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 16, 100);
     ASSERT_NEAR(most_on(&p, MS_LINK_TORUS), 16.0 / 8.0 * 100, 1e-12);
     for (int i = 0; i < p.load.num_loaded; i++)
         ASSERT_NEAR(p.load.bytes[p.load.loaded[i]], 200, 1e-12);
@@ -230,14 +233,16 @@ static double compare(place *p, const ms_span *span, ms_collective collective,
     for (int a = 0; a < law.num_algorithms; a++) {
         int link = 0;
         ms_link_load_clear(&p->load);
-        ms_flows_add(&p->load, collective, law.algorithm[a].name, ranks, span->size, 1e6);
+        ms_flows_add(&p->load, law.algorithm[a].kind,
+                     &(ms_flow){collective, ranks, span->size, 1e6});
         double load = most_load(p, &law, a, &link);
         assert_true(p->load.num_loaded > 0 && load > 0.0);
         if (load > granted * (1.0 + 1e-9))
             fail_msg("%s %s %s of %ld from %ld by %ld: %.6f of %s, granted %.6f",
                      p->cluster->name, ms_collective_names[collective],
-                     law.algorithm[a].name, span->size, ranks[0], ranks[1] - ranks[0],
-                     load, ms_fabric_link_name(p->cx->arena, p->fabric, link), granted);
+                     ms_algorithm_name(law.algorithm[a].kind), span->size, ranks[0],
+                     ranks[1] - ranks[0], load,
+                     ms_fabric_link_name(p->cx->arena, p->fabric, link), granted);
         if (granted <= 1.0)
             largest = fmax(largest, load);
     }
@@ -314,7 +319,8 @@ static void what_goes_out_comes_in(void **state)
     (void)state;
     static const char *const clusters[] = {"hgx-h100", "gb200-nvl72", "h100-96g-500w",
                                            "hgx-a100-80g"};
-    static const char *const algorithms[] = {"ring", "tree", "direct"};
+    static const ms_algorithm algorithms[] = {MS_ALGORITHM_RING, MS_ALGORITHM_TREE,
+                                              MS_ALGORITHM_DIRECT};
     for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
         place p = open_place(clusters[c], 512);
         for (long stride = 1; stride <= 24; stride += 5)
@@ -339,11 +345,11 @@ static void a_send_takes_one_route(void **state)
 {
     (void)state;
     place p = open_place("hgx-h100", 512);
-    add(&p, MS_SEND, "send", 3, 256, 2, 500);
+    add(&p, MS_SEND, MS_ALGORITHM_SEND, 3, 256, 2, 500);
     ASSERT_INT(p.load.num_loaded, 4);
     ASSERT_NEAR(bytes_on(&p, "leaf uplink out 0 rail 3"), 500, 0);
-    add(&p, MS_SEND, "send", 3, 256, 1, 500);
-    add(&p, MS_ALL_GATHER, "ring", 3, 1, 2, 0);
+    add(&p, MS_SEND, MS_ALGORITHM_SEND, 3, 256, 1, 500);
+    add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 3, 1, 2, 0);
     ASSERT_INT(p.load.num_loaded, 4);
 }
 

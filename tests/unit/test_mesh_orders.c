@@ -88,17 +88,19 @@ static void tensor_parallelism_belongs_inside_the_node(void **state)
     const ms_order_cost *worst = find(&b, "tp,pp,dp_shard", &outer);
     ASSERT_INT(inner, 0);
     ASSERT_INT(outer, b.orders.num - 1);
-    const ms_axis_prediction *here = ms_order_axis(&b.orders.costs[0], "tp");
-    const ms_axis_prediction *there = ms_order_axis(worst, "tp");
+    const ms_axis_prediction *here = ms_order_axis(&b.orders.costs[0], MS_TRAFFIC_TP);
+    const ms_axis_prediction *there = ms_order_axis(worst, MS_TRAFFIC_TP);
     ASSERT_INT(here->ranks_per_node, 8);
     ASSERT_INT(there->ranks_per_node, 1);
     ASSERT_NEAR(ms_axis_nics(here, b.workload->cluster), 0.0, 0.0);
     ASSERT_NEAR(ms_axis_nics(there, b.workload->cluster), 1.0, 0.0);
     double lost_s, gained_s;
-    const ms_order_cost *most = ms_mesh_orders_extreme(&b.orders, "tp", false, &lost_s);
-    assert_true(ms_order_axis(most, "tp")->exposed_s >= there->exposed_s);
-    ASSERT_NEAR(lost_s, ms_order_axis(most, "tp")->exposed_s - here->exposed_s, 1e-12);
-    assert_null(ms_mesh_orders_extreme(&b.orders, "tp", true, &gained_s));
+    const ms_order_cost *most =
+        ms_mesh_orders_extreme(&b.orders, MS_TRAFFIC_TP, false, &lost_s);
+    assert_true(ms_order_axis(most, MS_TRAFFIC_TP)->exposed_s >= there->exposed_s);
+    ASSERT_NEAR(lost_s, ms_order_axis(most, MS_TRAFFIC_TP)->exposed_s - here->exposed_s,
+                1e-12);
+    assert_null(ms_mesh_orders_extreme(&b.orders, MS_TRAFFIC_TP, true, &gained_s));
     ASSERT_NEAR(gained_s, 0.0, 0.0);
     ms_workload_close(b.workload);
 }

@@ -13,13 +13,15 @@ static const ms_cluster cluster = {.num_levels = 2,
                                    .levels = {{.name = "link", .gpus_per_domain = 8},
                                               {.name = "leaf", .nics_per_gpu = 1.0}}};
 
-static ms_axis_prediction axis(const char *name, double exposed_s, const char *tier,
+static ms_axis_prediction axis(ms_traffic_group group, double exposed_s, int level,
                                long p)
 {
-    return (ms_axis_prediction){.axis = name,
+    return (ms_axis_prediction){.group = group,
+                                .axis = group == MS_TRAFFIC_TP ? "tp" : "dp_shard",
                                 .size = 8,
                                 .ranks_per_node = p,
-                                .tier = tier,
+                                .level = level,
+                                .tier = cluster.levels[level].name,
                                 .bytes = 1e9,
                                 .seconds = exposed_s,
                                 .exposed_s = exposed_s};
@@ -36,14 +38,14 @@ static ms_mesh_orders two_orders(ms_ctx *cx)
         .step_s = 1.0,
         .fits = true,
         .num_axes = 2,
-        .axes = {axis("tp", 0.1, "link", 8), axis("dp_shard", 0.2, "leaf", 1)}};
+        .axes = {axis(MS_TRAFFIC_TP, 0.1, 0, 8), axis(MS_TRAFFIC_FSDP, 0.2, 1, 1)}};
     orders.costs[1] = (ms_order_cost){
         .orders = second,
         .num_orders = 1,
         .step_s = 2.5,
         .fits = true,
         .num_axes = 2,
-        .axes = {axis("tp", 1.7, "leaf", 1), axis("dp_shard", 0.15, "link", 8)}};
+        .axes = {axis(MS_TRAFFIC_TP, 1.7, 1, 1), axis(MS_TRAFFIC_FSDP, 0.15, 0, 8)}};
     memcpy(orders.refused[0].order, second[0], sizeof second[0]);
     orders.refused[0].refusal = MS_REFUSE_ORDER;
     return orders;

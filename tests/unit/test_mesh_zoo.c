@@ -392,7 +392,7 @@ static void sizes_that_do_not_divide_are_refused(void **state)
         {"dp_shard=4,cp=3,tp=2",
          "no multiple of 6",
          {.ep = 3, .etp = 1, .ep_generation = 2}},
-        {sixteen, "etp is tp (2), not 1", {.ep = 4, .etp = 1, .ep_generation = 1}},
+        {sixteen, "etp must be tp (2), not 1", {.ep = 4, .etp = 1, .ep_generation = 1}},
         {"cp=2,dp_shard=2,tp=2", "in this order of axes", {.ep = 2, .ep_generation = 1}},
         {"dp_shard=4,pp=2,tp=3", "unevenly in this order", {.ep = 2, .ep_generation = 3}},
         {"a=2,b=4", "needs an axis dp_shard, cp or tp", {.ep = 2, .ep_generation = 3}},

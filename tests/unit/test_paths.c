@@ -7,15 +7,24 @@
 
 static char root[] = "/tmp/meshsim-test-XXXXXX";
 
+static void write_file(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
 static void touch(const char *name)
 {
     char path[256];
-    snprintf(path, sizeof path, "%s/models/%s", root, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs("{}", file);
-    fclose(file);
+    snprintf(path, sizeof path, "models/%s", name);
+    write_file(path, "{}");
 }
+
+#define ALIASES "{\"models\": {\"175b\": \"gpt3-175b\", \"70b\": \"llama-3.1-70b\"}}"
 
 static int make_configs(void **state)
 {
@@ -29,6 +38,9 @@ static int make_configs(void **state)
     touch("gpt3-175b.json");
     touch("notes.txt");
     touch(".hidden.json");
+    snprintf(path, sizeof path, "%s/names", root);
+    mkdir(path, 0700);
+    write_file("names/aliases.json", ALIASES);
     return setenv("MESHSIM_CONFIGS", root, 1);
 }
 
@@ -40,6 +52,8 @@ static int remove_configs(void **state)
                                         "/models/notes.txt",
                                         "/models/.hidden.json",
                                         "/models",
+                                        "/names/aliases.json",
+                                        "/names",
                                         ""};
     char path[256];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -67,19 +81,36 @@ static void a_name_becomes_the_path_of_its_file(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const char *path;
-    ASSERT_OK(ms_config_resolve(cx, "models", "model", "gpt3-175b", NULL, &path), cx);
+    ASSERT_OK(ms_config_resolve(cx, "models", "model", "gpt3-175b", &path), cx);
     ASSERT_TEXT(path, ms_arena_printf(cx->arena, "%s/models/gpt3-175b.json", root));
 }
 
 static void an_alias_becomes_the_name_it_stands_for(void **state)
 {
     (void)state;
-    static const char *const aliases[] = {"175b", "gpt3-175b", "70b", "llama-3.1-70b",
-                                          NULL};
     ms_ctx *cx = test_cx();
     const char *path;
-    ASSERT_OK(ms_config_resolve(cx, "models", "model", "70b", aliases, &path), cx);
+    ASSERT_OK(ms_config_resolve(cx, "models", "model", "70b", &path), cx);
     ASSERT_TEXT(path, ms_arena_printf(cx->arena, "%s/models/llama-3.1-70b.json", root));
+}
+
+static void a_bad_list_of_aliases_is_an_error_at_its_place(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"{\"models\":\n  {\"a\": 1}}", "aliases.json:2:9: error: \"a\" is a number"},
+        {"{\"models\": []}", "aliases.json:1:12: error: an object must stand here"},
+        {"{\"model\": {}}", "aliases.json:1:2: error: unknown key \"model\""},
+        {"{", "aliases.json:1:2: error: "}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ms_ctx *cx = test_cx();
+        const char *path;
+        write_file("names/aliases.json", bad[i][0]);
+        ASSERT_INT(ms_config_resolve(cx, "models", "model", "70b", &path), MS_EINPUT);
+        if (strstr(test_messages(cx), bad[i][1]) == NULL)
+            fail_msg("%s: no \"%s\"", test_messages(cx), bad[i][1]);
+    }
+    write_file("names/aliases.json", ALIASES);
 }
 
 static void a_path_is_taken_as_it_is(void **state)
@@ -87,9 +118,9 @@ static void a_path_is_taken_as_it_is(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const char *path;
-    ASSERT_OK(ms_config_resolve(cx, "models", "model", "./any/thing", NULL, &path), cx);
+    ASSERT_OK(ms_config_resolve(cx, "models", "model", "./any/thing", &path), cx);
     ASSERT_TEXT(path, "./any/thing");
-    ASSERT_OK(ms_config_resolve(cx, "models", "model", "mine.json", NULL, &path), cx);
+    ASSERT_OK(ms_config_resolve(cx, "models", "model", "mine.json", &path), cx);
     ASSERT_TEXT(path, "mine.json");
 }
 
@@ -98,7 +129,7 @@ static void an_unknown_name_suggests_the_nearest(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const char *path;
-    ASSERT_INT(ms_config_resolve(cx, "models", "model", "lama-3.1-70b", NULL, &path),
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "lama-3.1-70b", &path),
                MS_EINPUT);
     ASSERT_TEXT(test_messages(cx), "error: unknown model \"lama-3.1-70b\"\n"
                                    "  hint: did you mean \"llama-3.1-70b\"?\n");
@@ -109,7 +140,7 @@ static void a_name_far_from_all_lists_them(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const char *path;
-    ASSERT_INT(ms_config_resolve(cx, "models", "model", "zzzz", NULL, &path), MS_EINPUT);
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "zzzz", &path), MS_EINPUT);
     assert_non_null(strstr(test_messages(cx), "known: gpt3-175b, llama-3.1-70b"));
 }
 
@@ -140,11 +171,11 @@ static void names_that_contain_the_word_are_offered_first(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const char *path;
-    ASSERT_INT(ms_config_resolve(cx, "models", "model", "LLAMA", NULL, &path), MS_EINPUT);
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "LLAMA", &path), MS_EINPUT);
     assert_non_null(
         strstr(test_messages(cx), "  hint: did you mean \"llama-3.1-70b\"?\n"));
     cx = test_cx();
-    ASSERT_INT(ms_config_resolve(cx, "models", "model", "b", NULL, &path), MS_EINPUT);
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "b", &path), MS_EINPUT);
     assert_non_null(
         strstr(test_messages(cx), "did you mean \"gpt3-175b\" or \"llama-3.1-70b\"?\n"));
 }
@@ -158,7 +189,7 @@ static void five_names_are_offered_at_most(void **state)
         touch(names[i]);
     ms_ctx *cx = test_cx();
     const char *path;
-    ASSERT_INT(ms_config_resolve(cx, "models", "model", "x-", NULL, &path), MS_EINPUT);
+    ASSERT_INT(ms_config_resolve(cx, "models", "model", "x-", &path), MS_EINPUT);
     assert_non_null(
         strstr(test_messages(cx),
                "did you mean \"x-1\", \"x-2\", \"x-3\", \"x-4\" or \"x-5\"?\n"));
@@ -193,6 +224,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_are_sorted_and_only_json),
         cmocka_unit_test(a_name_becomes_the_path_of_its_file),
         cmocka_unit_test(an_alias_becomes_the_name_it_stands_for),
+        cmocka_unit_test(a_bad_list_of_aliases_is_an_error_at_its_place),
         cmocka_unit_test(a_path_is_taken_as_it_is),
         cmocka_unit_test(an_unknown_name_suggests_the_nearest),
         cmocka_unit_test(a_name_far_from_all_lists_them),

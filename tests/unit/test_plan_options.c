@@ -15,7 +15,7 @@ static ms_status read_flags(ms_ctx *cx, const char *line, ms_plan_options *opts)
         argv[argc++] = ms_arena_strndup(cx->arena, rest, length);
         rest += length + (rest[length] == ' ');
     }
-    ms_option_set set = {"plan", ms_plan_option_table, opts};
+    ms_option_set set = {"plan", ms_plan_option_table(), opts};
     ms_words words;
     MS_TRY(ms_options_parse(cx, &set, 1, argc, argv, &words));
     return ms_plan_options_word(cx, opts, words.num_words > 0 ? words.words[0] : NULL);

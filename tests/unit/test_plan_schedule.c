@@ -23,7 +23,7 @@ static ms_status plan_of(ms_ctx *cx, const char *line, ms_plan *out)
         argv[argc++] = ms_arena_strndup(cx->arena, rest, length);
         rest += length + (rest[length] == ' ');
     }
-    ms_option_set set = {"plan", ms_plan_option_table, &opts};
+    ms_option_set set = {"plan", ms_plan_option_table(), &opts};
     ms_words words;
     MS_TRY(ms_options_parse(cx, &set, 1, argc, argv, &words));
     MS_TRY(ms_plan_from_options(cx, &opts, out));

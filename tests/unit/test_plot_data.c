@@ -50,7 +50,7 @@ static void check_lane(const ms_timeline *t, int lane)
         actions += is_action;
         if (is_action)
             busy_s += box->end_s - box->start_s;
-        if (box->half == MS_BOX_BESIDE)
+        if (box->half == MS_BOX_COMMUNICATION)
             continue;
         assert_true(box->start_s >= end_s - 1e-9);
         end_s = box->end_s;

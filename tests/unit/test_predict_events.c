@@ -1,4 +1,5 @@
 /* Predictions by the event engine, beside those by replay. */
+#include "sim/predict_events.h"
 #include "sim/prediction.h"
 #include "sim/simulation.h"
 #include "tests/test.h"
@@ -30,8 +31,8 @@ static void times_come_from_the_engine_that_is_named(void **state)
     ASSERT_OK(ms_predict_by_events(cx, workload, &plan, &by_events), cx);
     ms_planned_open(cx, workload, &plan, &planned);
     ASSERT_OK(ms_simulate(cx, &planned, &options, &simulation), cx);
-    ASSERT_TEXT(replayed.engine, "replay");
-    ASSERT_TEXT(by_events.engine, "event");
+    ASSERT_INT(replayed.engine, MS_ENGINE_REPLAY);
+    ASSERT_INT(by_events.engine, MS_ENGINE_EVENT);
     ASSERT_NEAR(replayed.replay_step_s, replayed.step_s, 0.0);
     ASSERT_NEAR(by_events.replay_step_s, replayed.step_s, 0.0);
     ASSERT_NEAR(by_events.step_s, simulation.step_s, 0.0);

@@ -155,6 +155,8 @@ static void bad_stacks_are_refused(void **state)
     expect_error("\"default_zero\": -1", "\"default_zero\": 4", "4");
     expect_error("\"interference\"", "\"interferense\"", "interference");
     expect_error("\"recompute\": \"none\"", "\"recompute\": \"some\"", "some");
+    expect_error("\"schedules\": \"all\"", "\"schedules\": \"1f1b, interleavd\"",
+                 "did you mean \"interleaved\"?");
 }
 
 static void unknown_stack_suggests_the_nearest(void **state)

@@ -111,7 +111,8 @@ static ms_parts price(const bench *b, const ms_bill *bill, const ms_links *links
         bills.layer[kind][MS_RECOMPUTE_NONE] = bill;
     ms_parts parts;
     memset(&parts, 0, sizeof parts);
-    ms_parts_price(b->workload, &bills, links, false, 1U << MS_RECOMPUTE_NONE, &parts);
+    const ms_plan plan = ms_plan_default(1);
+    ms_parts_price(b->workload, &bills, links, &plan, 1U << MS_RECOMPUTE_NONE, &parts);
     return parts;
 }
 
@@ -122,12 +123,13 @@ static void parts_are_priced_from_the_modes_that_are_there(void **state)
     bench *b = open_bench();
     ms_links links = make_links();
     ms_bill bill = {.compute_s = {3, 5}};
+    const ms_plan plan = ms_plan_default(1);
     ms_parts want = price(b, &bill, &links), got = {0};
     for (int mode = 1; mode < MS_NUM_RECOMPUTE; mode++) {
         ms_bill_set bills = {.embed = bill, .head = bill};
         for (int kind = 0; kind < 2; kind++)
             bills.layer[kind][mode] = &bill;
-        ms_parts_price(b->workload, &bills, &links, false, 1U << mode, &got);
+        ms_parts_price(b->workload, &bills, &links, &plan, 1U << mode, &got);
         ASSERT_NEAR(got.embed.forward_s, want.embed.forward_s, 0);
         ASSERT_NEAR(got.layer[0][mode].backward_s,
                     want.layer[0][MS_RECOMPUTE_NONE].backward_s, 0);

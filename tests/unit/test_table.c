@@ -1,4 +1,4 @@
-/* Tables: alignment by characters. */
+/* Tables: alignment by characters, whatever titles and cells hold. */
 #include "base/table.h"
 #include "tests/test.h"
 
@@ -14,7 +14,7 @@ static void columns_are_aligned_and_no_line_ends_in_a_space(void **state)
 {
     (void)state;
     ms_arena *arena = test_cx()->arena;
-    ms_table *table = ms_table_new(arena, "<plan|step (s)|<note");
+    ms_table *table = MS_TABLE(arena, "lrl", "plan", "step (s)", "note");
     ms_table_cell(table, "tp%d", 8);
     ms_table_cell(table, "%.2f", 12.5);
     ms_table_cell(table, "fits");
@@ -31,15 +31,41 @@ static void an_empty_table_prints_its_header(void **state)
 {
     (void)state;
     ms_arena *arena = test_cx()->arena;
-    const ms_table *table = ms_table_new(arena, "a|b");
+    const ms_table *table = MS_TABLE(arena, "rr", "a", "b");
     ASSERT_TEXT(printed(arena, table), "a  b\n----\n");
+}
+
+static void titles_hold_any_character(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    ms_table *table = MS_TABLE(arena, "lr", "by a|b (GB)", "<c");
+    MS_COLUMNS(table, "l", "d");
+    ms_table_cell(table, "x|y");
+    ms_table_cell(table, "%d", 1);
+    ms_table_cell(table, "z");
+    ASSERT_TEXT(printed(arena, table), "by a|b (GB)  <c  d\n"
+                                       "------------------\n"
+                                       "x|y           1  z\n");
+}
+
+static void control_characters_appear_as_numbers_and_count_as_such(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    ms_table *table = MS_TABLE(arena, "lr", "a\tb", "n");
+    ms_table_cell(table, "\x1B[31m\n\xC2\x9B\xFF");
+    ms_table_cell(table, "%d", 1);
+    ASSERT_TEXT(printed(arena, table), "a\\x09b                    n\n"
+                                       "---------------------------\n"
+                                       "\\x1B[31m\\x0A\\xC2\\x9B\\xFF  1\n");
 }
 
 static void many_rows_are_kept(void **state)
 {
     (void)state;
     ms_arena *arena = test_cx()->arena;
-    ms_table *table = ms_table_new(arena, "n");
+    ms_table *table = MS_TABLE(arena, "r", "n");
     for (int i = 0; i < 1000; i++)
         ms_table_cell(table, "%d", i);
     const char *text = printed(arena, table);
@@ -52,6 +78,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_aligned_and_no_line_ends_in_a_space),
         cmocka_unit_test(an_empty_table_prints_its_header),
+        cmocka_unit_test(titles_hold_any_character),
+        cmocka_unit_test(control_characters_appear_as_numbers_and_count_as_such),
         cmocka_unit_test(many_rows_are_kept),
     };
     if (argc > 1)

@@ -1,7 +1,7 @@
 /* How the ranks of a mesh are laid on a slice of a torus, by cases computed by hand; and the laws of groups against the routes of their messages. */
 #include "topo/torus.h"
 
-#include "sim/flows.h"
+#include "costmodel/flows.h"
 
 #include "tests/test.h"
 
@@ -151,8 +151,9 @@ static double busiest(ms_link_load *load, ms_collective collective, long size,
             continue;
         for (long i = 0; i < size; i++)
             ranks[i] = first + i * stride;
-        ms_flows_add(load, collective, collective == MS_ALL_TO_ALL ? "direct" : "ring",
-                     ranks, size, 1.0);
+        ms_flows_add(
+            load, collective == MS_ALL_TO_ALL ? MS_ALGORITHM_DIRECT : MS_ALGORITHM_RING,
+            &(ms_flow){collective, ranks, size, 1.0});
     }
     double most = 0.0;
     for (int i = 0; i < load->num_loaded; i++)

@@ -57,14 +57,10 @@ static void shares_over_nics_are_those_of_walking_the_ranks(void **state)
             ms_span span = span_of(&l);
             bool inside = size * stride <= DOMAIN;
             double ring = inside ? 0.0 : walked(&l, true);
-            ASSERT_NEAR(ms_wire_nic_frac(MS_ALL_GATHER, "ring", &span, false), ring,
-                        1e-12);
-            ASSERT_NEAR(ms_wire_nic_frac(MS_ALL_REDUCE, "ring", &span, false), ring,
-                        1e-12);
-            ASSERT_NEAR(ms_wire_nic_frac(MS_SEND, "send", &span, true), ring, 1e-12);
-            ASSERT_NEAR(ms_wire_nic_frac(MS_SEND, "send", &span, false),
+            ASSERT_NEAR(ms_algorithm_nic_frac(MS_ALGORITHM_RING, &span), ring, 1e-12);
+            ASSERT_NEAR(ms_algorithm_nic_frac(MS_ALGORITHM_SEND, &span),
                         inside ? 0.0 : walked(&l, false), 1e-12);
-            ASSERT_NEAR(ms_wire_nic_frac(MS_ALL_TO_ALL, "direct", &span, false),
+            ASSERT_NEAR(ms_algorithm_nic_frac(MS_ALGORITHM_DIRECT, &span),
                         inside ? 0.0 : strangers(&l), 1e-12);
         }
 }
@@ -75,10 +71,10 @@ static void a_tree_crosses_once_per_domain_it_reaches(void **state)
     (void)state;
     line l = {32, 1};
     ms_span span = span_of(&l);
-    ASSERT_NEAR(ms_wire_nic_frac(MS_ALL_REDUCE, "tree", &span, false), 3.0 / 31.0, 1e-12);
+    ASSERT_NEAR(ms_algorithm_nic_frac(MS_ALGORITHM_TREE, &span), 3.0 / 31.0, 1e-12);
     line apart = {4, 8};
     span = span_of(&apart);
-    ASSERT_NEAR(ms_wire_nic_frac(MS_ALL_REDUCE, "tree", &span, false), 1.0, 1e-12);
+    ASSERT_NEAR(ms_algorithm_nic_frac(MS_ALGORITHM_TREE, &span), 1.0, 1e-12);
 }
 
 /* ---- groups ---- */
