@@ -176,11 +176,6 @@ void ms_jout_number(ms_jout *out, double value)
     put_word(out, isfinite(value) ? ms_json_number_text(value, buf) : "null");
 }
 
-static void put_bool(ms_jout *out, bool value)
-{
-    put_word(out, value ? "true" : "false");
-}
-
 void ms_jout_bool(ms_jout *out, bool value)
 {
     put_word(out, value ? "true" : "false");

@@ -244,10 +244,8 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *li
 
 void ms_run_faults_note(const ms_ctx *cx, const ms_published_runs *runs)
 {
-    ms_fault_notes notes = {.cx = cx};
-    for (int i = 0; i < runs->num_runs; i++)
-        ms_fault_note(&notes, runs->runs[i].line, runs->runs[i].fault);
-    ms_fault_notes_end(&notes);
+    ms_skipped skipped = ms_runs_skipped(cx->arena, runs);
+    ms_faults_note(cx, &skipped);
 }
 
 static ms_status check_sources(ms_ctx *cx, const fitted_list *first,

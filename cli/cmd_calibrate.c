@@ -1,12 +1,11 @@
 /* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
 #include "base/clock.h"
 #include "base/number.h"
-#include "cli/calibrate_collectives.h"
-#include "cli/calibrate_kernels.h"
 #include "cli/calibrate_report.h"
 #include "cli/calibrate_runs.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/measured_tables.h"
 #include "cli/output.h"
 #include "cli/tables.h"
 #include "exec/backends.h"
@@ -503,9 +502,7 @@ static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
                        "%s is for published runs, and this is a table of %s", given,
                        ms_table_kind_names[table.kind]);
     }
-    return table.kind == MS_TABLE_KERNELS
-               ? ms_calibrate_from_kernels(cx, args, &table)
-               : ms_calibrate_from_collectives(cx, args, &table, runs->holdout);
+    return ms_calibrate_from_measured(cx, args, &table, runs->holdout);
 }
 
 ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)

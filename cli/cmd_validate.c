@@ -1,10 +1,9 @@
 /* meshsim validate: predictions beside published measurements. */
 #include "cli/calibrate_runs.h"
 #include "cli/commands.h"
+#include "cli/measured_tables.h"
 #include "cli/output.h"
 #include "cli/tables.h"
-#include "cli/validate_collectives.h"
-#include "cli/validate_kernels.h"
 #include "cli/validate_plot.h"
 #include "sim/validation_by.h"
 #include "sim/validation_worst.h"
@@ -210,7 +209,5 @@ ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
     if (table.kind == MS_TABLE_RUNS)
         return validate_runs(cx, args, &options, &table);
     MS_TRY(refuse_options_of_runs(cx, &set, path, table.kind));
-    return table.kind == MS_TABLE_KERNELS
-               ? ms_validate_kernels_command(cx, args, &table)
-               : ms_validate_collectives_command(cx, args, &table);
+    return ms_validate_measured(cx, args, &table);
 }

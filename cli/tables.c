@@ -51,18 +51,18 @@ ms_status ms_table_file_load(ms_ctx *cx, const char *path, ms_table_file *out)
     return MS_OK;
 }
 
-void ms_fault_note(ms_fault_notes *notes, int line, const char *fault)
+void ms_faults_note(const ms_ctx *cx, const ms_skipped *skipped)
 {
-    if (fault == NULL)
-        return;
-    notes->num_faults++;
-    if (notes->num_faults <= MAX_LINE_NOTES || notes->cx->verbosity > 0)
-        ms_note(notes->cx, "line %d is skipped: %s", line, fault);
-}
-
-void ms_fault_notes_end(const ms_fault_notes *notes)
-{
-    if (notes->num_faults > MAX_LINE_NOTES && notes->cx->verbosity <= 0)
-        ms_note(notes->cx, "%d more malformed rows are skipped; -v lists them",
-                notes->num_faults - MAX_LINE_NOTES);
+    int num_faults = 0;
+    for (int i = 0; i < skipped->num_rows; i++) {
+        const ms_skipped_row *row = &skipped->rows[i];
+        if (row->fault == NULL)
+            continue;
+        num_faults++;
+        if (num_faults <= MAX_LINE_NOTES || cx->verbosity > 0)
+            ms_note(cx, "line %d is skipped: %s", row->line, row->fault);
+    }
+    if (num_faults > MAX_LINE_NOTES && cx->verbosity <= 0)
+        ms_note(cx, "%d more malformed rows are skipped; -v lists them",
+                num_faults - MAX_LINE_NOTES);
 }

@@ -4,6 +4,7 @@
 #define MS_CLI_TABLES_H
 
 #include "base/diag.h"
+#include "sim/score_print.h"
 
 typedef enum ms_table_kind {
     MS_TABLE_RUNS, /* published runs, or none of the others */
@@ -26,13 +27,6 @@ typedef struct ms_table_file {
 ms_status ms_table_file_load(ms_ctx *cx, const char *path, ms_table_file *out);
 
 /* Notes of malformed rows: the first few, with -v all. */
-typedef struct ms_fault_notes {
-    const ms_ctx *cx;
-    int num_faults;
-} ms_fault_notes;
-/* A row without a fault (NULL) is none. */
-void ms_fault_note(ms_fault_notes *notes, int line, const char *fault);
-/* After the last row. */
-void ms_fault_notes_end(const ms_fault_notes *notes);
+void ms_faults_note(const ms_ctx *cx, const ms_skipped *skipped);
 
 #endif

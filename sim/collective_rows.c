@@ -175,6 +175,17 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const row_cells *c,
         row->fitted = ms_collective_row_is_fitted(cx->arena, row);
 }
 
+static void list_skipped(ms_arena *arena, ms_collective_rows *rows)
+{
+    rows->skipped.rows = MS_NEW_ARRAY(arena, rows->num_rows, ms_skipped_row);
+    for (int i = 0; i < rows->num_rows; i++) {
+        const ms_collective_row *row = &rows->rows[i];
+        if (row->reason != NULL)
+            rows->skipped.rows[rows->skipped.num_rows++] =
+                (ms_skipped_row){row->line, row->system, row->reason, row->fault};
+    }
+}
+
 ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
                                   size_t length, ms_collective_rows *out)
 {
@@ -201,5 +212,6 @@ ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text
         else
             to->reason = "malformed";
     }
+    list_skipped(cx->arena, out);
     return MS_OK;
 }

@@ -4,6 +4,7 @@
 #define MS_SIM_COLLECTIVE_ROWS_H
 
 #include "costmodel/collective_cost.h"
+#include "sim/score_print.h"
 
 typedef struct ms_collective_row {
     int line;
@@ -25,6 +26,7 @@ typedef struct ms_collective_row {
 typedef struct ms_collective_rows {
     int num_rows;
     ms_collective_row *rows; /* in the order of the file */
+    ms_skipped skipped;      /* those with a reason */
 } ms_collective_rows;
 
 /* Reads text; `name` stands for its file in messages. Everything lives in cx->arena.

@@ -193,6 +193,17 @@ static void read_row(row_reader *r, const ms_cell_columns *found,
         row->profile = isolate(r, row->profile);
 }
 
+static void list_skipped(ms_arena *arena, ms_kernel_rows *rows)
+{
+    rows->skipped.rows = MS_NEW_ARRAY(arena, rows->num_rows, ms_skipped_row);
+    for (int i = 0; i < rows->num_rows; i++) {
+        const ms_kernel_row *row = &rows->rows[i];
+        if (row->reason != NULL)
+            rows->skipped.rows[rows->skipped.num_rows++] =
+                (ms_skipped_row){row->line, NULL, row->reason, row->fault};
+    }
+}
+
 ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
                               size_t length, ms_kernel_rows *out)
 {
@@ -211,5 +222,6 @@ ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
         read_row(&r, &found, &row, to);
     }
     ms_kernel_sums_tell(out);
+    list_skipped(cx->arena, out);
     return MS_OK;
 }

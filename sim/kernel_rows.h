@@ -6,6 +6,7 @@
 #define MS_SIM_KERNEL_ROWS_H
 
 #include "costmodel/kernel_cost.h"
+#include "sim/score_print.h"
 
 /* What a row runs, once each. */
 enum {
@@ -42,6 +43,7 @@ typedef struct ms_kernel_row {
 typedef struct ms_kernel_rows {
     int num_rows;
     ms_kernel_row *rows; /* in the order of the file */
+    ms_skipped skipped;  /* those with a reason */
 } ms_kernel_rows;
 
 /* Reads the text of a file, which messages call `name`; everything lives in cx->arena.

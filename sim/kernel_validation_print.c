@@ -47,20 +47,6 @@ static void write_row(ms_jout *out, const ms_kernel_row *row, double predicted_s
     ms_jout_end_object(out);
 }
 
-static void write_skipped(ms_jout *out, const ms_kernel_rows *rows)
-{
-    ms_jout_key(out, "skipped");
-    ms_jout_begin_array(out);
-    for (int i = 0; i < rows->num_rows; i++) {
-        const ms_kernel_row *row = &rows->rows[i];
-        if (row->reason == NULL)
-            continue;
-        ms_skipped_write(out, row->line, NULL,
-                         row->fault != NULL ? row->fault : row->reason);
-    }
-    ms_jout_end_array(out);
-}
-
 void ms_kernel_validation_write_json(ms_jout *out, const ms_kernel_validation *v)
 {
     ms_jout_begin_object(out);
@@ -69,7 +55,7 @@ void ms_kernel_validation_write_json(ms_jout *out, const ms_kernel_validation *v
     ms_jout_number_field(out, "priced", v->num_priced);
     write_scores(out, "by_source", v->sources, v->num_sources);
     write_scores(out, "by_operation", v->details, v->num_details);
-    write_skipped(out, v->rows);
+    ms_skipped_write(out, &v->rows->skipped);
     ms_jout_key(out, "kernels");
     ms_jout_begin_array(out);
     for (int i = 0; i < v->rows->num_rows; i++)
@@ -138,16 +124,6 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_kernel_validation *v
     fputc('\n', out);
 }
 
-static void print_skipped(FILE *out, ms_arena *arena, const ms_kernel_rows *rows)
-{
-    const char **reasons = MS_NEW_ARRAY(arena, rows->num_rows, const char *);
-    int num_reasons = 0;
-    for (int i = 0; i < rows->num_rows; i++)
-        if (rows->rows[i].reason != NULL)
-            reasons[num_reasons++] = rows->rows[i].reason;
-    ms_skipped_print(out, arena, reasons, num_reasons);
-}
-
 void ms_kernel_validation_print(FILE *out, ms_arena *arena, const ms_kernel_validation *v,
                                 bool rows)
 {
@@ -166,5 +142,5 @@ void ms_kernel_validation_print(FILE *out, ms_arena *arena, const ms_kernel_vali
         ms_print(out, "\nby operation\n");
         print_scores(out, arena, v->details, v->num_details, true);
     }
-    print_skipped(out, arena, v->rows);
+    ms_skipped_print(out, arena, &v->rows->skipped);
 }

@@ -485,3 +485,15 @@ ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t le
     fault_repeats(cx->arena, out);
     return MS_OK;
 }
+
+ms_skipped ms_runs_skipped(ms_arena *arena, const ms_published_runs *runs)
+{
+    ms_skipped skipped = {0, MS_NEW_ARRAY(arena, runs->num_runs, ms_skipped_row)};
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
+        if (run->reason != NULL)
+            skipped.rows[skipped.num_rows++] =
+                (ms_skipped_row){run->line, NULL, run->reason, run->fault};
+    }
+    return skipped;
+}

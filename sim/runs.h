@@ -6,6 +6,7 @@
 
 #include "costmodel/plan.h"
 #include "costmodel/stack.h"
+#include "sim/score_print.h"
 
 typedef struct ms_published_run {
     int line;
@@ -54,5 +55,8 @@ typedef struct ms_published_runs {
  * column, or has one twice, and for an empty file. */
 ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
                        ms_published_runs *out);
+
+/* The runs with a reason not to be predicted. Lives in the arena. */
+ms_skipped ms_runs_skipped(ms_arena *arena, const ms_published_runs *runs);
 
 #endif

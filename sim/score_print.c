@@ -64,22 +64,30 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_reasons)
+/* Reasons without their remarks, sorted. */
+static const char **sorted_reasons(ms_arena *arena, const ms_skipped *skipped)
 {
-    if (num_reasons == 0)
-        return;
-    for (int i = 0; i < num_reasons; i++) {
-        const char *remark = strstr(reasons[i], MS_REMARK);
-        if (remark != NULL)
-            reasons[i] =
-                ms_arena_strndup(arena, reasons[i], (size_t)(remark - reasons[i]));
+    const char **reasons = MS_NEW_ARRAY(arena, skipped->num_rows, const char *);
+    for (int i = 0; i < skipped->num_rows; i++) {
+        const char *reason = skipped->rows[i].reason, *remark = strstr(reason, MS_REMARK);
+        reasons[i] = remark == NULL
+                         ? reason
+                         : ms_arena_strndup(arena, reason, (size_t)(remark - reason));
     }
-    qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
+    qsort(reasons, (size_t)skipped->num_rows, sizeof *reasons, by_text);
+    return reasons;
+}
+
+void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped)
+{
+    if (skipped->num_rows == 0)
+        return;
+    const char **reasons = sorted_reasons(arena, skipped);
     ms_print(out, "\nskipped\n");
     ms_table *table = MS_TABLE(arena, "lr", "reason", "rows");
-    for (int first = 0, end; first < num_reasons; first = end) {
+    for (int first = 0, end; first < skipped->num_rows; first = end) {
         end = first + 1;
-        while (end < num_reasons && strcmp(reasons[first], reasons[end]) == 0)
+        while (end < skipped->num_rows && strcmp(reasons[first], reasons[end]) == 0)
             end++;
         ms_table_cell(table, "%s", reasons[first]);
         ms_table_cell(table, "%d", end - first);
@@ -87,12 +95,18 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_
     ms_table_print(table, out);
 }
 
-void ms_skipped_write(ms_jout *out, int line, const char *system, const char *reason)
+void ms_skipped_write(ms_jout *out, const ms_skipped *skipped)
 {
-    ms_jout_begin_object(out);
-    ms_jout_number_field(out, "line", line);
-    if (system != NULL)
-        ms_jout_text_field(out, "system", system);
-    ms_jout_text_field(out, "reason", reason);
-    ms_jout_end_object(out);
+    ms_jout_key(out, "skipped");
+    ms_jout_begin_array(out);
+    for (int i = 0; i < skipped->num_rows; i++) {
+        const ms_skipped_row *row = &skipped->rows[i];
+        ms_jout_begin_object(out);
+        ms_jout_number_field(out, "line", row->line);
+        if (row->system != NULL)
+            ms_jout_text_field(out, "system", row->system);
+        ms_jout_text_field(out, "reason", row->fault != NULL ? row->fault : row->reason);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
 }

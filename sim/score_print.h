@@ -28,9 +28,22 @@ void ms_signed_percent_cell(ms_table *table, double frac);
 /* Begins what belongs to one row of a reason: rows are counted without it. */
 #define MS_REMARK " ("
 
-/* How often each reason occurs, by name. Sorts `reasons`; nothing for none. */
-void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_reasons);
-/* One that was skipped, as an object of a list; `system` may be NULL. */
-void ms_skipped_write(ms_jout *out, int line, const char *system, const char *reason);
+/* A row that is not predicted. */
+typedef struct ms_skipped_row {
+    int line;
+    const char *system; /* NULL: of a table without systems */
+    const char *reason;
+    const char *fault; /* what is malformed; NULL: nothing */
+} ms_skipped_row;
+
+typedef struct ms_skipped {
+    int num_rows;
+    ms_skipped_row *rows; /* in the order of the table */
+} ms_skipped;
+
+/* How often each reason occurs, by name; nothing for none. */
+void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped);
+/* "skipped": [{line, system, reason}], the fault where there is one. */
+void ms_skipped_write(ms_jout *out, const ms_skipped *skipped);
 
 #endif

@@ -293,12 +293,8 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
 
 static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *runs)
 {
-    const char **reasons = MS_NEW_ARRAY(arena, runs->num_runs, const char *);
-    int num_reasons = 0;
-    for (int i = 0; i < runs->num_runs; i++)
-        if (runs->runs[i].reason != NULL)
-            reasons[num_reasons++] = runs->runs[i].reason;
-    ms_skipped_print(out, arena, reasons, num_reasons);
+    ms_skipped skipped = ms_runs_skipped(arena, runs);
+    ms_skipped_print(out, arena, &skipped);
 }
 
 static void print_memory_facts(FILE *out, const ms_validation *v)
