@@ -57,9 +57,9 @@ void ms_row_errors_cells(ms_table *table, const ms_row_errors *errors)
     ms_percent_cell(table, errors->p90_ape_frac);
 }
 
-/* ---- what is left out ---- */
+/* ---- skipped rows ---- */
 
-static int by_text(const void *a, const void *b)
+static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -74,7 +74,7 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const char **reasons, int num_
             reasons[i] =
                 ms_arena_strndup(arena, reasons[i], (size_t)(remark - reasons[i]));
     }
-    qsort(reasons, (size_t)num_reasons, sizeof *reasons, by_text);
+    qsort(reasons, (size_t)num_reasons, sizeof *reasons, compare_texts);
     ms_print(out, "\nskipped\n");
     ms_table *table = MS_TABLE(arena, "lr", "reason", "rows");
     for (int first = 0, end; first < num_reasons; first = end) {
