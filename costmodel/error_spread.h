@@ -16,8 +16,8 @@
 typedef struct ms_error_row {
     const char *id, *source, *stack;
     long gpus;
-    double new_error;   /* by constants fitted without its source */
-    double known_error; /* by constants fitted to other runs of its source */
+    double new_error;   /* error by constants fitted without its source */
+    double known_error; /* error by constants fitted to other runs of its source */
 } ms_error_row;
 
 /* Errors of the runs of one source with one stack at one scale. */
@@ -54,7 +54,7 @@ typedef enum ms_error_level {
     MS_ERRORS_OF_ALL,
     MS_ERRORS_OF_SCALE, /* at the scale of the plan's number of GPUs */
     MS_ERRORS_OF_STACK,
-    MS_ERRORS_OF_BOTH, /* with the plan's stack at its scale */
+    MS_ERRORS_OF_BOTH, /* runs with the plan's stack at its scale */
     MS_NUM_ERROR_LEVELS
 } ms_error_level;
 

@@ -1,4 +1,4 @@
-/* The minimum of a function of one variable. */
+/* Finds the minimum of a function of one variable. */
 #ifndef MS_COSTMODEL_MINIMUM_H
 #define MS_COSTMODEL_MINIMUM_H
 

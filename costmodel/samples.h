@@ -8,8 +8,8 @@ typedef enum ms_sample_kind {
     MS_SAMPLE_PRODUCT,   /* size: batch, m, n, k */
     MS_SAMPLE_ATTENTION, /* size: FLOP, key tokens, head dim, score elements, bytes */
     MS_SAMPLE_ATTENTION_GRAD, /* size: as for MS_SAMPLE_ATTENTION */
-    MS_SAMPLE_POINTWISE,      /* what: ms_op; size: bytes */
-    MS_SAMPLE_COLLECTIVE,     /* what: ms_collective, over `ranks`; size: bytes */
+    MS_SAMPLE_POINTWISE,      /* `what` is an ms_op; size: bytes */
+    MS_SAMPLE_COLLECTIVE,     /* `what` is an ms_collective over `ranks`; size: bytes */
     MS_SAMPLE_STREAM,         /* sum of two arrays larger than caches; size: bytes */
     MS_SAMPLE_LAUNCH,         /* host time to launch a small kernel; size: 1 */
     MS_NUM_SAMPLE_KINDS
@@ -25,7 +25,7 @@ typedef struct ms_sample {
     int launch; /* index of the launch, from 0 */
     double size[MS_SAMPLE_SIZES];
     double seconds; /* median over repetitions on the slowest rank, only while running */
-    double typical_s; /* the same median including waits for a CPU core */
+    double typical_s; /* median elapsed time, including waits for a CPU core */
 } ms_sample;
 
 typedef struct ms_samples {

@@ -120,14 +120,14 @@ static bool names_any_source(const ms_coefficient *c, const law_rows *rows)
 /* Coefficients of a law that name the source of some row. */
 static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
 {
-    ms_figures all = {.arena = arena}, told = {.arena = arena};
+    ms_figures all = {.arena = arena}, named = {.arena = arena};
     ms_profile_figures(rows->profile, &all);
-    told.items = MS_NEW_ARRAY(arena, all.num, ms_figure);
+    named.items = MS_NEW_ARRAY(arena, all.num, ms_figure);
     for (int i = 0; i < all.num; i++)
         if (ms_collective_figure_of_law(&all.items[i], rows->law) &&
             names_any_source(coefficient_at(rows->profile, &all.items[i]), rows))
-            told.items[told.num++] = all.items[i];
-    return told;
+            named.items[named.num++] = all.items[i];
+    return named;
 }
 
 /* Rows whose source some of these coefficients name. */
@@ -206,7 +206,7 @@ static bool is_determined_by(const ms_collective_row *rows, int num_rows,
 static void add_coefficient(trial *t, const ms_figure *figure, double *target,
                             ms_law_fit *out)
 {
-    /* With zero latency in-switch reduction would be chosen for all small sizes. */
+    /* In-switch reduction with zero latency would be chosen for all small sizes. */
     bool optional = figure->low <= 0.0 && strcmp(figure->key, NVLS_BASE) != 0;
     const ms_fit_parameter parameter = {figure->key, start_of(figure, t->rows), optional};
     int i = t->law.problem.num_parameters;

@@ -17,7 +17,7 @@ typedef struct ms_system_errors {
     const char *system, *profile, *law;
     ms_row_errors shipped_large, shipped_small; /* sizes from 1 MiB on, and below */
     bool has_others;            /* a fit of the law to other systems exists */
-    ms_row_errors large, small; /* by coefficients fitted to these */
+    ms_row_errors large, small; /* errors by that fit */
 } ms_system_errors;
 
 /* An undetermined coefficient: shipped as fitted or measured, but on rows that are

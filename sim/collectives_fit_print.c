@@ -111,10 +111,9 @@ static void print_untold(FILE *out, ms_arena *arena, const ms_collectives_fit *f
 {
     if (fit->num_untold == 0)
         return;
-    fputs(
-        "\nundetermined: shipped as fitted or measured, but on rows that this table lacks "
-        "or has too few of\n\n",
-        out);
+    fputs("\nundetermined: shipped as fitted or measured, but on rows that this table "
+          "lacks or has too few of\n\n",
+          out);
     ms_table *table =
         MS_TABLE(arena, "llrll", "profile", "coefficient", "shipped", "from", "source");
     for (int i = 0; i < fit->num_untold; i++) {

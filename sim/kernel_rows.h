@@ -27,14 +27,14 @@ typedef struct ms_kernel_row {
     /* The members below are set only if `reason` is NULL. */
     const ms_cluster *cluster;
     bool sustained; /* measured at the clocks of a sustained load, as in training */
-    /* with the rates of kernels in isolation, unless sustained */
+    /* profile with the rates of kernels in isolation, unless sustained */
     const ms_profile *profile;
     ms_dtype dtype;
     bool is_attention;
     int passes; /* passes of attention: MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD */
     /* kernel that ran; the device may price it by a slower one */
     ms_attention_kernel kernel;
-    ms_attention_shape attention; /* forward */
+    ms_attention_shape attention; /* shape of the forward pass */
     ms_gemm_shape product;
     double sequence;   /* number of sequential GEMMs of shape `product` */
     bool quantises;    /* measured time includes quantizing the first operand */

@@ -58,11 +58,11 @@ static double result_bytes(const char *op)
 static void set_gradient_shape(ms_gemm_shape *shape, const char *op)
 {
     ms_gemm_shape was = *shape;
-    if (has(op, "grad_w")) { /* n x m by m x k */
+    if (has(op, "grad_w")) { /* product of n x m and m x k */
         shape->m = was.n;
         shape->n = was.k;
         shape->k = was.m;
-    } else if (has(op, "grad_act")) { /* m x n by n x k */
+    } else if (has(op, "grad_act")) { /* product of m x n and n x k */
         shape->n = was.k;
         shape->k = was.n;
     }
@@ -123,7 +123,8 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
     /* TensorRT-LLM's operation includes quantizing a bf16 operand (aiconfigurator
      * collector). */
     row->quantises = has(row->op, "torch_flow") && element_bytes < 2.0;
-    row->best_of_many = has(row->op, "mamf"); /* stas00/ml-engineering, mamf-finder.py */
+    /* source: stas00/ml-engineering, mamf-finder.py */
+    row->best_of_many = has(row->op, "mamf");
     if (has(row->op, "grouped")) {
         const char *reason = read_grouped(row);
         if (reason != NULL)

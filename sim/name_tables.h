@@ -53,8 +53,8 @@ typedef enum ms_model_style {
 typedef enum ms_unsupported {
     MS_SUPPORTED,
     MS_UNSUPPORTED_UNKNOWN, /* shapes neither stated by rows nor known here */
-    MS_UNSUPPORTED_STATES,  /* state spaces or linear attention other than Mamba-2 */
-    MS_UNSUPPORTED_ENCODER  /* encoder in addition to the decoder */
+    MS_UNSUPPORTED_STATES, /* state-space or linear-attention layers other than Mamba-2 */
+    MS_UNSUPPORTED_ENCODER /* encoder in addition to the decoder */
 } ms_unsupported;
 
 /* A model by a substring of its name in lower case without ' ', '-' and '_'; after '^' by

@@ -28,7 +28,7 @@ extern const char *const ms_result_time_names[]; /* "compute" "exposed_comm" ...
 
 /* Seconds per step of one kind of node (sim/node_kinds.h), mean over ranks. */
 typedef struct ms_result_node {
-    const char *kind;   /* "mlp.down forward" */
+    const char *kind;   /* name of the kind: "mlp.down forward" */
     double seconds;     /* measured by a run, predicted by a simulation */
     double predicted_s; /* NaN if not predicted */
 } ms_result_node;

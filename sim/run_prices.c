@@ -14,7 +14,7 @@ typedef struct shared_workload {
 } shared_workload;
 
 struct ms_run_prices {
-    ms_arena *arena;     /* of everything that outlives one prediction */
+    ms_arena *arena;     /* owns everything that outlives one prediction */
     ms_arena *scratch;   /* cleared after each prediction */
     ms_arena_mark empty; /* state of `arena` without workloads */
     shared_workload *first;
@@ -38,9 +38,9 @@ static ms_status find_workload(ms_run_prices *prices, const ms_published_run *ru
             return MS_OK;
         }
     }
-    ms_ctx kept = {.arena = prices->arena};
+    ms_ctx lasting = {.arena = prices->arena};
     const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
-    MS_TRY(ms_workload_make(&kept, &parts, &run->plan, out));
+    MS_TRY(ms_workload_make(&lasting, &parts, &run->plan, out));
     shared_workload *made = MS_NEW(prices->arena, shared_workload);
     *made = (shared_workload){.first = *run, .workload = *out, .next = prices->first};
     prices->first = made;
@@ -276,17 +276,17 @@ void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run
 /* The stack with gathered activations saved (`saved`) or gathered again in backward.
  * Equal stacks are one object, because workloads are shared by stack. */
 static const ms_stack *stack_with_gathers(const ms_run_prices *prices,
-                                          const ms_stack *stack, bool kept)
+                                          const ms_stack *stack, bool saved)
 {
     for (const shared_workload *at = prices->first; at != NULL; at = at->next) {
         const ms_stack *found = at->first.stack;
-        if (found != stack && found->regather == !kept && !found->holds_gathers_alone &&
+        if (found != stack && found->regather == !saved && !found->holds_gathers_alone &&
             strcmp(found->name, stack->name) == 0)
             return found;
     }
-    ms_stack *settled = MS_NEW(prices->arena, ms_stack);
-    *settled = ms_stack_with_gathers(stack, kept);
-    return settled;
+    ms_stack *variant = MS_NEW(prices->arena, ms_stack);
+    *variant = ms_stack_with_gathers(stack, saved);
+    return variant;
 }
 
 /* Bytes of activations of one micro-batch more than the schedule has in flight, if the
@@ -306,15 +306,15 @@ static ms_status find_range(ms_run_prices *prices, const ms_published_run *run,
                             ms_run_score *score)
 {
     double *const ends[] = {&score->peak_low_bytes, &score->peak_high_bytes};
-    for (int kept = 0; kept < 2; kept++) {
-        ms_published_run *settled = MS_NEW(prices->arena, ms_published_run);
-        *settled = *run;
-        settled->stack = stack_with_gathers(prices, run->stack, kept == 1);
+    for (int saved = 0; saved < 2; saved++) {
+        ms_published_run *variant = MS_NEW(prices->arena, ms_published_run);
+        *variant = *run;
+        variant->stack = stack_with_gathers(prices, run->stack, saved == 1);
         ms_prediction prediction;
-        MS_TRY(predict(prices, settled, &prediction));
-        *ends[kept] = measured_rank_bytes(run, &prediction);
-        if (kept == 1)
-            *ends[kept] += extra_microbatch_bytes(run, &prediction);
+        MS_TRY(predict(prices, variant, &prediction));
+        *ends[saved] = measured_rank_bytes(run, &prediction);
+        if (saved == 1)
+            *ends[saved] += extra_microbatch_bytes(run, &prediction);
     }
     return MS_OK;
 }

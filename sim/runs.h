@@ -26,7 +26,7 @@ typedef struct ms_published_run {
     /* Texts of the file that runs of one ranking group share besides the plan's numbers;
      * NULL if not stated. */
     const char *model_text, *gpu_type, *precision;
-    const char *framework, *network; /* as in the file; NULL if not stated */
+    const char *framework, *network; /* texts of the file; NULL if not stated */
     double measured_step_s;          /* NaN if not measured */
     double measured_peak_bytes;      /* NaN if not measured */
     /* the peak was measured on the first pipeline rank, not on the worst one */

@@ -14,7 +14,7 @@
 
 /* A figure of a file in configs/, in the copy that the runs use. */
 typedef struct ms_fit_target {
-    const char *name; /* "profiles/h100-sxm gemm.bf16.sustained" */
+    const char *name; /* file and key: "profiles/h100-sxm gemm.bf16.sustained" */
     double *value;    /* NULL if no run uses the file */
     double shipped;
 } ms_fit_target;
@@ -23,7 +23,7 @@ typedef struct ms_fit_constant {
     const char *name;
     double low, high; /* range that is tried */
     int num_choices; /* 0 if any value between is allowed; otherwise only `choices` are */
-    double choices[MS_MAX_FIT_CHOICES]; /* ascending */
+    double choices[MS_MAX_FIT_CHOICES]; /* in ascending order */
     /* Runs of mixtures of experts do not determine it: they take time that no law has. */
     bool without_experts;
     double unknown; /* value where no run is left that determines it */
@@ -38,7 +38,7 @@ typedef struct ms_fit_constant {
     /* 90 % interval (ms_runs_fit_intervals); NaN if not computed */
     double value_low, value_high;
     int num_rows, num_sources; /* that determine it: their prediction depends on it */
-    int num_changed;           /* these rows, and others whose prediction depends on it */
+    int num_changed;           /* num_rows and others whose prediction depends on it */
     const int *rows; /* (num_changed): indices of runs, first those that determine it */
 } ms_fit_constant;
 

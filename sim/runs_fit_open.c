@@ -67,7 +67,7 @@ static void set_weights(ms_arena *arena, ms_runs_fit *fit)
 typedef struct copied {
     const void *original;
     void *copy;
-    const char *name; /* "profiles/h100-sxm" */
+    const char *name; /* name of its file: "profiles/h100-sxm" */
     ms_figures figures;
     struct copied *next;
 } copied;
@@ -158,9 +158,8 @@ static ms_status bind_target(ms_ctx *cx, ms_jval at, copied *files,
                                 text + length + 1);
         if (constant->low < figure->low || constant->high > figure->high)
             return ms_json_fail(
-                cx, at,
-                "%s must be between %g and %g; the constant's range %g to %g exceeds that",
-                text, figure->low, figure->high, constant->low, constant->high);
+                cx, at, "%s must be between %g and %g; the constant tries %g to %g", text,
+                figure->low, figure->high, constant->low, constant->high);
         out->value = (double *)(void *)((char *)file->copy + figure->offset);
         out->shipped = *out->value;
     }

@@ -17,7 +17,7 @@ typedef struct stated_rate {
     double
         /* number of adapters: "8 x 200G", "HDR 200 Gb/s x8", "4 NICs"; 1 if not stated */
         count;
-    double bytes_per_s; /* of one adapter; 0 if not stated */
+    double bytes_per_s; /* rate of one adapter; 0 if not stated */
     bool is_named;      /* only the link type is stated: "EDR" */
 } stated_rate;
 

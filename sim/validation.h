@@ -11,7 +11,7 @@ typedef struct ms_run_score {
     double step_s;
     /* 90 % interval of the measurement (sim/runs_spread.h); NaN if none */
     double step_low_s, step_high_s;
-    double peak_bytes; /* of the rank whose memory was measured */
+    double peak_bytes; /* predicted peak of the rank whose memory was measured */
     /* Range of the peak. For a stack that may or may not save all-gathered inputs
      * (ms_stack's holds_gathers_alone): the peak without them, and with them and one more
      * micro-batch. Otherwise both ends are peak_bytes. */
@@ -22,7 +22,7 @@ typedef struct ms_run_score {
     double peak_error_frac;
     /* components of the predicted step, as in ms_prediction; their sum is step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
-    double mfu_frac;  /* predicted */
+    double mfu_frac;  /* predicted MFU */
     bool priced;      /* at least one error is known */
     bool over_memory; /* predicted not to fit the GPU that it ran on */
 } ms_run_score;
@@ -84,11 +84,11 @@ typedef struct ms_validation {
     const ms_ranking_group *groups;
     int num_summaries; /* ranking summaries, sorted by source */
     const ms_ranking_summary *summaries;
-    /* Optional results (--by, --worst); 0 and NULL if not requested. */
+    /* Optional results; 0 and NULL if not requested. */
     int num_groupings;
-    const struct ms_run_grouping *groupings; /* sim/validation_by.h */
+    const struct ms_run_grouping *groupings; /* groupings of --by (sim/validation_by.h) */
     int num_worst;
-    const int *worst; /* sim/validation_worst.h */
+    const int *worst; /* indices of runs, for --worst (sim/validation_worst.h) */
 } ms_validation;
 
 #define MS_UNDER_FRAC                                                                    \

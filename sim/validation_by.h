@@ -8,7 +8,7 @@
 
 /* A grouping of runs: by the value of one key, or of several joined keys. */
 typedef struct ms_run_keys {
-    const char *text; /* as the user wrote it: "gpu_type+precision" */
+    const char *text; /* text of the user: "gpu_type+precision" */
     int num_keys;
     int keys[MS_MAX_JOINED_KEYS];
 } ms_run_keys;

@@ -316,7 +316,8 @@ static void print_memory_facts(FILE *out, const ms_validation *v)
     if (v->memory.num_ranges > 0) {
         ms_print(
             out,
-            "peaks predicted as a range: %d, of which %.1f %% contain the measurement within 2 %%\n",
+            "peaks predicted as a range: %d, of which %.1f %% contain the measurement "
+            "within 2 %%\n",
             v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
     }
 }

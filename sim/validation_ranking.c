@@ -73,7 +73,7 @@ static ms_ranking_group rank_group(ms_arena *arena, const ranked_run *runs, int 
                               agreement.kendall_tau, agreement.top1_regret};
 }
 
-/* ---- by source ---- */
+/* ---- summaries by source ---- */
 
 static int compare_sources(const void *a, const void *b)
 {
