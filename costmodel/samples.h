@@ -24,8 +24,8 @@ typedef struct ms_sample {
     long ranks;
     int launch; /* index of the launch, from 0 */
     double size[MS_SAMPLE_SIZES];
-    double seconds; /* median over repetitions on the slowest rank, only while running */
-    double typical_s; /* median elapsed time, including waits for a CPU core */
+    double seconds;   /* median on the slowest rank, without waits for a CPU core */
+    double typical_s; /* elapsed time: the median including waits for a CPU core */
 } ms_sample;
 
 typedef struct ms_samples {

@@ -137,11 +137,11 @@ static law_rows rows_of_figures(ms_arena *arena, const law_rows *rows,
     law_rows out = {rows->law, rows->profile, rows->link_bytes_per_s, 0,
                     MS_NEW_ARRAY(arena, rows->num_rows, const ms_collective_row *)};
     for (int i = 0; i < rows->num_rows; i++) {
-        bool tells = false;
-        for (int j = 0; j < figures->num && !tells; j++)
-            tells = ms_coefficient_names_source(
+        bool is_named = false;
+        for (int j = 0; j < figures->num && !is_named; j++)
+            is_named = ms_coefficient_names_source(
                 coefficient_at(rows->profile, &figures->items[j]), rows->rows[i]->source);
-        if (tells)
+        if (is_named)
             out.rows[out.num_rows++] = rows->rows[i];
     }
     return out;

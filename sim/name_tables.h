@@ -109,9 +109,8 @@ typedef struct ms_run_fact {
 
 typedef struct ms_kernel_fact {
     const char *source; /* beginning of the source */
-    bool
-        /* calls run without pause until the device clocks down to its power limit */
-        unpaused;
+    /* calls run without pause until the device clocks down to its power limit */
+    bool unpaused;
 } ms_kernel_fact;
 
 /* Rows of measured collectives that are unfit to judge the collective, with the

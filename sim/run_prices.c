@@ -273,7 +273,7 @@ void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run
 
 /* ---- ranges ---- */
 
-/* The stack with gathered activations saved (`saved`) or gathered again in backward.
+/* The stack with all-gathered inputs saved (`saved`) or gathered again in backward.
  * Equal stacks are one object, because workloads are shared by stack. */
 static const ms_stack *stack_with_gathers(const ms_run_prices *prices,
                                           const ms_stack *stack, bool saved)

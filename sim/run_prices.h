@@ -24,7 +24,7 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
  * makes fit stay as stated. */
 void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run);
 /* Sets peak_low_bytes and peak_high_bytes of a run whose peak was measured and whose
- * stack may or may not save gathered activations: the peak without them, and with all of
+ * stack may or may not save all-gathered inputs: the peak without them, and with all of
  * them and one more micro-batch. Leaves other scores unchanged. */
 ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
                              ms_run_score *score);

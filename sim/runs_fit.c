@@ -206,10 +206,10 @@ static void note_sources(ms_runs_fit *fit, ms_fit_constant *c, const double *wei
 {
     c->num_sources = 0;
     for (int s = 0; s < fit->num_sources; s++) {
-        bool tells = false;
-        for (int i = 0; i < c->num_rows && !tells; i++)
-            tells = fit->source_of[c->rows[i]] == s && weights[s] > 0.0;
-        c->num_sources += tells;
+        bool determines = false;
+        for (int i = 0; i < c->num_rows && !determines; i++)
+            determines = fit->source_of[c->rows[i]] == s && weights[s] > 0.0;
+        c->num_sources += determines;
     }
 }
 

@@ -37,7 +37,7 @@ typedef struct ms_fit_constant {
     double value;
     /* 90 % interval (ms_runs_fit_intervals); NaN if not computed */
     double value_low, value_high;
-    int num_rows, num_sources; /* that determine it: their prediction depends on it */
+    int num_rows, num_sources; /* rows, and their sources, that determine it */
     int num_changed;           /* num_rows and others whose prediction depends on it */
     const int *rows; /* (num_changed): indices of runs, first those that determine it */
 } ms_fit_constant;
